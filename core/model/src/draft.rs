@@ -1,0 +1,20 @@
+//! The unchecked parts of a system, for building one in code.
+
+use crate::{Interference, Platform, Policy, PriorityAssignment, Task};
+
+/// The parts of a system before [`crate::System::new`] has checked them.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Draft {
+    /// The system's name.
+    pub name: String,
+    /// The scheduling policy.
+    pub policy: Policy,
+    /// Where priorities come from (fixed priority only).
+    pub priorities: PriorityAssignment,
+    /// Processors and costs.
+    pub platform: Platform,
+    /// The tasks.
+    pub tasks: Vec<Task>,
+    /// Loads above all tasks.
+    pub interferences: Vec<Interference>,
+}

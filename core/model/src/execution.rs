@@ -1,0 +1,51 @@
+//! What a job executes: how long in a simulation, which code in a run.
+
+use horolog_time::Span;
+
+/// How long jobs execute in a simulation.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum ExecutionTimes {
+    /// Every job, or segment, takes its wcet (`execution = "wcet"`, the default).
+    #[default]
+    Wcet,
+    /// Every job, or segment, draws uniformly from bcet to wcet (`execution = "uniform"`).
+    Uniform,
+    /// Jobs draw from this list (`execution = { samples = ["1 ms", …] }`), at least one, none above the wcet;
+    /// a segmented job is scaled segment by segment.
+    Samples(Vec<Span>),
+}
+
+/// How much a `spin` body burns.
+#[derive(Clone, PartialEq, Debug)]
+pub enum SpinTarget {
+    /// This long a job (`{ spin = "1.8 ms" }`), spread over segments in proportion to their wcets.
+    Total(Span),
+    /// This long a segment, one value each (`{ spin = ["1 ms", "2 ms"] }`).
+    PerSegment(Vec<Span>),
+    /// This fraction of the wcet, in parts per million, of the job or of each segment (`{ spin = 0.9 }`).
+    Fraction(u32),
+}
+
+/// What `run` executes for a task.
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub enum Body {
+    /// Burn processor time on the thread's own CPU clock.
+    Spin(SpinTarget),
+    /// Call a function of a shared library once a job.
+    Library {
+        /// Path of the library; relative paths count from the system file's folder.
+        library: String,
+        /// `int symbol(horolog_job *)`, called once a job.
+        symbol: String,
+        /// Called before the start barrier.
+        init: Option<String>,
+        /// Called after the last job.
+        exit: Option<String>,
+        /// Handed to `init`.
+        arguments: Vec<String>,
+    },
+    /// Attach a long-running process whose waits end its jobs.
+    Command(Vec<String>),
+}

@@ -1,0 +1,23 @@
+//! The checked model of a system and the system file that describes it.
+//!
+//! [`System`] is what every other room reads: once one exists, every rule of the system file holds (names are
+//! unique, every task has a processor, no deadline lies below its wcet, segment graphs are acyclic). Make one
+//! by reading a file ([`file`]) or from a [`Draft`] in code ([`System::new`]); both go through the same checks.
+
+pub mod draft;
+pub mod execution;
+pub mod interference;
+pub mod platform;
+pub mod priority;
+pub mod segments;
+pub mod system;
+pub mod task;
+
+pub use draft::Draft;
+pub use execution::{Body, ExecutionTimes, SpinTarget};
+pub use interference::Interference;
+pub use platform::{CpuId, Cpus, Platform};
+pub use priority::{Priority, PriorityAssignment};
+pub use segments::{Segment, SegmentGraph, SegmentId};
+pub use system::{ModelError, Policy, System, TaskId};
+pub use task::{Arrival, OverrunPolicy, Preemption, Task};

@@ -1,0 +1,94 @@
+//! The machine that a system runs on: processors and costs.
+
+use horolog_time::Span;
+
+/// The number of a processor as Linux counts them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct CpuId(pub u32);
+
+/// Which processors there are.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Cpus {
+    /// These CPUs of a real machine, as `cpus = [1, 3]`: ascending, without repeats, at least one.
+    Listed(Vec<CpuId>),
+    /// CPUs 0 to n - 1, as `cpus = n`: for analysis and simulation alone; n is at least 1.
+    Count(u32),
+}
+
+impl Cpus {
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Listed(list) => list.len(),
+            Self::Count(n) => *n as usize,
+        }
+    }
+
+    /// Whether there is none (never, in a checked system).
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The processors in ascending order.
+    pub fn iter(&self) -> impl Iterator<Item = CpuId> + '_ {
+        (0..self.len()).map(|index| match self {
+            Self::Listed(list) => list[index],
+            Self::Count(_) => CpuId(index as u32),
+        })
+    }
+
+    /// The place of `cpu` in [`Cpus::iter`].
+    #[must_use]
+    pub fn index_of(&self, cpu: CpuId) -> Option<usize> {
+        match self {
+            Self::Listed(list) => list.binary_search(&cpu).ok(),
+            Self::Count(n) => (cpu.0 < *n).then_some(cpu.0 as usize),
+        }
+    }
+}
+
+/// Processors and the costs that the machine adds.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Platform {
+    /// Which processors there are.
+    pub cpus: Cpus,
+    /// Where given, releases are noticed only at multiples of this; else one-shot timers notice them.
+    pub tick: Option<Span>,
+    /// Cost of one context switch; `None` where the file gives none (counts as zero; `loop` measures it).
+    pub context_switch: Option<Span>,
+    /// Cost of one timer interrupt; `None` where the file gives none.
+    pub timer_interrupt: Option<Span>,
+    /// How late the machine may notice a release; `None` where the file gives none.
+    pub release_latency: Option<Span>,
+}
+
+impl Default for Platform {
+    fn default() -> Platform {
+        Platform {
+            cpus: Cpus::Count(1),
+            tick: None,
+            context_switch: None,
+            timer_interrupt: None,
+            release_latency: None,
+        }
+    }
+}
+
+impl Platform {
+    /// Cost of one context switch, zero where not given.
+    pub fn context_switch_cost(&self) -> Span {
+        self.context_switch.unwrap_or(Span::ZERO)
+    }
+
+    /// Cost of one timer interrupt, zero where not given.
+    pub fn timer_interrupt_cost(&self) -> Span {
+        self.timer_interrupt.unwrap_or(Span::ZERO)
+    }
+
+    /// Release latency, zero where not given.
+    pub fn release_latency_bound(&self) -> Span {
+        self.release_latency.unwrap_or(Span::ZERO)
+    }
+}

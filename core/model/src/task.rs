@@ -1,0 +1,112 @@
+//! A task: when its jobs arrive, how long they execute, by when they must be done.
+
+use crate::{Body, CpuId, ExecutionTimes, Priority, SegmentGraph};
+use horolog_time::Span;
+
+/// When a task's jobs arrive.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Arrival {
+    /// One every `period`, exactly.
+    Periodic {
+        /// Time between arrivals, above zero.
+        period: Span,
+    },
+    /// At least `separation` apart.
+    Sporadic {
+        /// Least time between arrivals, above zero.
+        separation: Span,
+    },
+    /// At these instants after the start, ascending, at least one.
+    Aperiodic {
+        /// The instants.
+        arrivals: Vec<Span>,
+    },
+}
+
+/// Whether and where a job may be preempted.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum Preemption {
+    /// Anywhere.
+    #[default]
+    Preemptive,
+    /// Nowhere: a started job runs to its end.
+    NonPreemptive,
+    /// Only at the preemption points between segments.
+    Deferred(SegmentGraph),
+}
+
+/// What the executive does with a job that executes longer than its wcet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum OverrunPolicy {
+    /// Count it and let it run.
+    #[default]
+    Count,
+    /// End the job where its code allows (at its next preemption point, or its end) and skip the next release.
+    Skip,
+    /// Let the rest of the job run below every task.
+    Demote,
+    /// Stop the task.
+    Stop,
+}
+
+/// One task.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Task {
+    /// Its name, unique within the system.
+    pub name: String,
+    /// When its jobs arrive.
+    pub arrival: Arrival,
+    /// Relative deadline; given for every periodic and sporadic task (the default is the period),
+    /// `None` only for aperiodic tasks without one.
+    pub deadline: Option<Span>,
+    /// Worst-case execution time of a job, above zero; for deferred tasks the longest path.
+    pub wcet: Span,
+    /// Best-case execution time, at most the wcet.
+    pub bcet: Span,
+    /// Arrival of the first job after the start; `None`: any phase.
+    pub offset: Option<Span>,
+    /// Release jitter: how late after its arrival a job may become ready.
+    pub jitter: Span,
+    /// `None` under EDF, or before [`crate::System::with_priorities`] resolved an assignment.
+    pub priority: Option<Priority>,
+    /// The processor that it runs on.
+    pub cpu: CpuId,
+    /// Whether and where a job may be preempted.
+    pub preemption: Preemption,
+    /// What happens at an overrun in a run.
+    pub overrun: OverrunPolicy,
+    /// How long jobs execute in a simulation.
+    pub execution: ExecutionTimes,
+    /// What a run executes; `None`: spin for the wcet's 90 percent.
+    pub body: Option<Body>,
+}
+
+impl Task {
+    /// The period or least separation; `None` for aperiodic tasks.
+    #[must_use]
+    pub fn separation(&self) -> Option<Span> {
+        match self.arrival {
+            Arrival::Periodic { period } => Some(period),
+            Arrival::Sporadic { separation } => Some(separation),
+            Arrival::Aperiodic { .. } => None,
+        }
+    }
+
+    /// The segment graph of a deferred task.
+    #[must_use]
+    pub fn segment_graph(&self) -> Option<&SegmentGraph> {
+        match &self.preemption {
+            Preemption::Deferred(graph) => Some(graph),
+            _ => None,
+        }
+    }
+
+    /// Whether a started job keeps the processor until it gives it up itself.
+    #[must_use]
+    pub fn is_non_preemptive_between_points(&self) -> bool {
+        !matches!(self.preemption, Preemption::Preemptive)
+    }
+}

@@ -1,0 +1,127 @@
+//! What the machine is told.
+
+use crate::EntityId;
+use horolog_model::TaskId;
+use horolog_time::{Instant, Span};
+
+/// Which clock an event's times were read from. Times of different domains are never compared.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct ClockDomain(pub u16);
+
+/// One event, with the time when it occurred and the time when it was observed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Event {
+    /// When it happened.
+    pub occurred: Instant,
+    /// When the driver noticed it; never earlier.
+    pub observed: Instant,
+    /// The clock of both times.
+    pub clock: ClockDomain,
+    /// What happened.
+    pub kind: EventKind,
+}
+
+impl Event {
+    /// An event observed at the very instant when it occurred, on clock 0.
+    #[inline(always)]
+    #[must_use]
+    pub fn at(time: Instant, kind: EventKind) -> Event {
+        Event { occurred: time, observed: time, clock: ClockDomain(0), kind }
+    }
+}
+
+/// What happened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum EventKind {
+    /// The running job of `task` finished.
+    Completion {
+        /// Whose.
+        task: TaskId,
+    },
+    /// The running job of `task` reached a preemption point and announces its next segment.
+    PreemptionPoint {
+        /// Whose.
+        task: TaskId,
+        /// Whether it gives way if somebody more important waits; else it only asks.
+        willing: bool,
+        /// The segment that follows.
+        next: u32,
+    },
+    /// The running job of `task` suspends itself.
+    Block {
+        /// Whose.
+        task: TaskId,
+    },
+    /// An execution timer went off.
+    Exhausted {
+        /// Whose budget.
+        entity: EntityId,
+        /// The generation that the timer was armed with.
+        generation: u32,
+        /// What was really consumed since it was armed: a budget may end up negative.
+        consumed: Span,
+    },
+    /// A job of `task` arrived and is ready.
+    Release {
+        /// Whose.
+        task: TaskId,
+        /// Its absolute deadline, [`Instant::NEVER`] where it has none.
+        deadline: Instant,
+    },
+    /// A suspended job of `task` is ready again.
+    Wake {
+        /// Whose.
+        task: TaskId,
+    },
+    /// A wall timer went off.
+    Timer {
+        /// Whose.
+        entity: EntityId,
+        /// The generation that the timer was armed with.
+        generation: u32,
+    },
+    /// The running job of `task` switches its own preemptibility.
+    SetPreemptible {
+        /// Whose.
+        task: TaskId,
+        /// From now on.
+        preemptible: bool,
+    },
+    /// The system changes its mode.
+    ModeChange {
+        /// The new mode, an index into the modes that the machine was built with.
+        mode: u32,
+    },
+}
+
+/// The order of things at one instant.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Phase {
+    /// Jobs end, reach preemption points, block; budgets run out.
+    Complete,
+    /// Outputs of ended jobs become visible.
+    Publish,
+    /// Jobs arrive, sleepers wake, timers go off, modes change.
+    Release,
+    /// Inputs of arrived jobs are read.
+    Latch,
+    /// The machine is asked who runs.
+    Choose,
+}
+
+impl EventKind {
+    /// The phase of this event at its instant.
+    #[inline]
+    #[must_use]
+    pub fn phase(&self) -> Phase {
+        match self {
+            Self::Completion { .. }
+            | Self::PreemptionPoint { .. }
+            | Self::Block { .. }
+            | Self::SetPreemptible { .. }
+            | Self::Exhausted { .. } => Phase::Complete,
+            Self::Release { .. } | Self::Wake { .. } | Self::Timer { .. } | Self::ModeChange { .. } => Phase::Release,
+        }
+    }
+}

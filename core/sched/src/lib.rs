@@ -1,0 +1,20 @@
+//! Scheduling as one pure state machine: events in, desired state out.
+//!
+//! The same [`Machine`] runs under the simulator and under the executive. It owns no clock, makes no system
+//! call, and allocates nothing per event (a queue grows only when a backlog sets a new record). It promises:
+//!
+//! - **A tree.** Inner nodes dispatch children and receive supply from above; leaves are tasks. A flat system is
+//!   a tree of depth one and pays nothing for it.
+//! - **One machine a system**, the processor an index. Decisions are desired state, addressed by processor,
+//!   idempotent: asking twice gives the same answer.
+//! - **Execution timers** ("after X of execution of entity E") beside wall timers, both with a generation, so
+//!   that a stale one is ignored. Exhaustion carries what was really consumed.
+//! - **Two times an event**: occurred and observed, with the clock's domain. In `sim` they are equal.
+//! - **Ordered phases at one instant**: complete, publish, release, latch, choose. The driver hands in all events
+//!   of an instant in that order, then asks [`Machine::decide`] once a processor.
+
+mod event;
+mod machine;
+
+pub use event::{ClockDomain, Event, EventKind, Phase};
+pub use machine::{Desired, EntityId, ExecutionTimer, Machine, ProcessorIndex, Rejected, WallTimer};

@@ -1,0 +1,12 @@
+//! One event schema for simulated and measured runs, its file format, statistics and exporters.
+//!
+//! A [`Record`] says what happened to one task's job, or on one processor, at one instant. The simulator and
+//! the executive hand records to a [`Sink`]; `verify`, `trace show` and the report read them back.
+
+mod outcome;
+mod record;
+mod sink;
+
+pub use outcome::{Outcome, ResponseStatistics, TaskOutcome};
+pub use record::{Kind, Record, NO_JOB, NO_TASK};
+pub use sink::{NullSink, Sink};

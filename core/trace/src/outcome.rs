@@ -1,0 +1,146 @@
+//! What a simulated or measured run came to: the JSON result `horolog.outcome/1`.
+
+use hdrhistogram::Histogram;
+use horolog_time::Span;
+use serde::Serialize;
+
+/// The result of a run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Outcome {
+    /// Always `horolog.outcome/1`.
+    pub schema: &'static str,
+    /// The system's name.
+    pub system: String,
+    /// `sim`, `linux`, or `linux-best-effort`.
+    pub backend: String,
+    /// The seed of everything drawn by chance.
+    pub seed: u64,
+    /// How long jobs were released.
+    pub horizon_ns: Span,
+    /// How many events there were.
+    pub events: u64,
+    /// How many were lost, of every kind.
+    pub events_lost: u64,
+    /// Per task, in the order of the file.
+    pub tasks: Vec<TaskOutcome>,
+    /// What the reader must know to read the numbers right ("offsets taken as 0", …).
+    pub notes: Vec<String>,
+}
+
+impl Outcome {
+    /// The schema's name.
+    pub const SCHEMA: &'static str = "horolog.outcome/1";
+}
+
+/// What one task's jobs came to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct TaskOutcome {
+    /// The task's name.
+    pub name: String,
+    /// Jobs released before the horizon.
+    pub jobs: u64,
+    /// Jobs that finished.
+    pub completed: u64,
+    /// Jobs whose deadline passed before they finished.
+    pub missed: u64,
+    /// Jobs not finished at the horizon.
+    pub unfinished: u64,
+    /// Least response time; null without a finished job.
+    pub response_ns_min: Option<Span>,
+    /// Mean response time.
+    pub response_ns_mean: Option<f64>,
+    /// Median response time (nearest rank, three significant digits).
+    pub response_ns_p50: Option<Span>,
+    /// 99.9th percentile (nearest rank, three significant digits).
+    pub response_ns_p99_9: Option<Span>,
+    /// Greatest response time.
+    pub response_ns_max: Option<Span>,
+    /// Times that a ready job lost the processor involuntarily.
+    pub preemptions: u64,
+    /// Times that a job gave way at a preemption point.
+    pub yields: u64,
+    /// Times that the task got a processor after another task or idle.
+    pub switch_ins: u64,
+    /// Waits that returned at once because the next release had passed.
+    pub vain_waits: u64,
+    /// Jobs that executed longer than their wcet.
+    pub overruns: u64,
+    /// Releases dropped by the overrun policy.
+    pub skipped: u64,
+}
+
+/// Response times of one task: exact minimum, mean and maximum, and a histogram for percentiles.
+#[derive(Clone, Debug)]
+pub struct ResponseStatistics {
+    histogram: Histogram<u64>,
+    count: u64,
+    sum: u128,
+    min: u64,
+    max: u64,
+}
+
+impl Default for ResponseStatistics {
+    fn default() -> Self {
+        let mut histogram = Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("the bounds are valid");
+        histogram.auto(true);
+        ResponseStatistics { histogram, count: 0, sum: 0, min: u64::MAX, max: 0 }
+    }
+}
+
+impl ResponseStatistics {
+    /// Adds one response time.
+    #[inline]
+    pub fn record(&mut self, response: Span) {
+        let ns = response.as_ns();
+        self.histogram.saturating_record(ns);
+        self.count += 1;
+        self.sum += u128::from(ns);
+        self.min = self.min.min(ns);
+        self.max = self.max.max(ns);
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The least.
+    #[must_use]
+    pub fn min(&self) -> Option<Span> {
+        (self.count > 0).then_some(Span::from_ns(self.min))
+    }
+
+    /// The greatest.
+    #[must_use]
+    pub fn max(&self) -> Option<Span> {
+        (self.count > 0).then_some(Span::from_ns(self.max))
+    }
+
+    /// The mean, in nanoseconds.
+    #[must_use]
+    pub fn mean(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum as f64 / self.count as f64)
+    }
+
+    /// The nearest-rank percentile, to three significant digits and never above the maximum.
+    #[must_use]
+    pub fn percentile(&self, percent: f64) -> Option<Span> {
+        (self.count > 0).then(|| Span::from_ns(self.histogram.value_at_quantile(percent / 100.0).min(self.max)))
+    }
+
+    /// The histogram, for plots.
+    #[must_use]
+    pub fn histogram(&self) -> &Histogram<u64> {
+        &self.histogram
+    }
+
+    /// Writes minimum, mean, percentiles and maximum into a task's outcome.
+    pub fn fill(&self, outcome: &mut TaskOutcome) {
+        outcome.response_ns_min = self.min();
+        outcome.response_ns_mean = self.mean();
+        outcome.response_ns_p50 = self.percentile(50.0);
+        outcome.response_ns_p99_9 = self.percentile(99.9);
+        outcome.response_ns_max = self.max();
+    }
+}

@@ -1,0 +1,117 @@
+//! One thing that happened.
+
+use horolog_time::Instant;
+
+/// `Record::task` where no task is concerned.
+pub const NO_TASK: u32 = u32::MAX;
+/// `Record::job` where no job is concerned.
+pub const NO_JOB: u64 = u64::MAX;
+
+/// What happened. The numbers are part of the file format and never change their meaning.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
+#[non_exhaustive]
+pub enum Kind {
+    /// A job became ready. `value`: its nominal arrival (ns), from which the response time counts.
+    Release = 1,
+    /// A job got the processor for the first time.
+    Start = 2,
+    /// A job lost the processor without giving it up.
+    Preempt = 3,
+    /// A job that had lost or yielded the processor got it back.
+    Resume = 4,
+    /// A job reached a preemption point. `value`: the segment that it announces next (index);
+    /// `extra`: 1 where somebody more important was waiting, else 0.
+    PreemptionPoint = 5,
+    /// A job gave the processor to somebody more important at a preemption point.
+    Yield = 6,
+    /// A job finished. `value`: what it executed (ns).
+    Completion = 7,
+    /// A job's absolute deadline. `value`: the deadline (ns); stands only in traces that ask for it.
+    Deadline = 8,
+    /// A job's deadline passed before it finished. `value`: the deadline (ns).
+    Miss = 9,
+    /// A job executed longer than allowed. `value`: executed (ns); `extra`: 0 job, else 1 + segment.
+    Overrun = 10,
+    /// The overrun policy acted. `extra`: 0 count, 1 skip, 2 demote, 3 stop.
+    Enforcement = 11,
+    /// A wait for the next release returned at once, since that release had already passed.
+    VainWait = 12,
+    /// A preemption point found its flag set but nobody waiting any more.
+    VainYield = 13,
+    /// A release that was dropped. `value`: its nominal arrival (ns).
+    Skip = 14,
+    /// The system changed its mode. `value`: the new mode.
+    ModeChange = 15,
+    /// The kernel switched threads. `value`: previous thread, `extra`: next thread (ids in the trace's thread
+    /// table); `task` and `job`: those of the next thread, where it is a task's.
+    KernelSwitch = 32,
+    /// The kernel woke a thread. `value`: the thread.
+    KernelWakeup = 33,
+    /// The processor entered an interrupt handler. `value`: its number.
+    InterruptEntry = 34,
+    /// The processor left an interrupt handler. `value`: its number.
+    InterruptExit = 35,
+    /// The processor entered a softirq. `value`: its number.
+    SoftirqEntry = 36,
+    /// The processor left a softirq. `value`: its number.
+    SoftirqExit = 37,
+    /// The hypervisor took the processor away. `value`: for how long (ns) until `time`.
+    Steal = 38,
+    /// Records were lost here. `value`: how many; `extra`: 0 horolog's buffers, 1 the kernel's.
+    Lost = 48,
+}
+
+impl Kind {
+    /// Every kind, in the order of its number.
+    pub const ALL: [Kind; 23] = [
+        Kind::Release,
+        Kind::Start,
+        Kind::Preempt,
+        Kind::Resume,
+        Kind::PreemptionPoint,
+        Kind::Yield,
+        Kind::Completion,
+        Kind::Deadline,
+        Kind::Miss,
+        Kind::Overrun,
+        Kind::Enforcement,
+        Kind::VainWait,
+        Kind::VainYield,
+        Kind::Skip,
+        Kind::ModeChange,
+        Kind::KernelSwitch,
+        Kind::KernelWakeup,
+        Kind::InterruptEntry,
+        Kind::InterruptExit,
+        Kind::SoftirqEntry,
+        Kind::SoftirqExit,
+        Kind::Steal,
+        Kind::Lost,
+    ];
+
+    /// The kind with this number.
+    #[must_use]
+    pub fn from_number(number: u8) -> Option<Kind> {
+        Kind::ALL.into_iter().find(|kind| *kind as u8 == number)
+    }
+}
+
+/// One thing that happened, as it stands in memory; the file holds a compact form.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Record {
+    /// When, since the trace's origin.
+    pub time: Instant,
+    /// What.
+    pub kind: Kind,
+    /// On which processor (Linux number).
+    pub cpu: u16,
+    /// Which task ([`horolog_model::TaskId`]), or [`NO_TASK`].
+    pub task: u32,
+    /// Which of its jobs, counted from 0, or [`NO_JOB`].
+    pub job: u64,
+    /// As the kind says.
+    pub value: u64,
+    /// As the kind says.
+    pub extra: u64,
+}

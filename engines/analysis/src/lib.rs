@@ -1,0 +1,1 @@
+//! Schedulability, response times, demand and load bounds, certificates.

@@ -1,0 +1,1 @@
+//! Executive that drives the scheduling machine on Linux threads.

@@ -1,0 +1,1 @@
+//! Checks a trace against the model and against the proof.

@@ -1,0 +1,2 @@
+//! The horolog command.
+fn main() {}

@@ -1,0 +1,1 @@
+//! The main job: prove, simulate, run, trace, verify, report.

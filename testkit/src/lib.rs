@@ -1,0 +1,1 @@
+//! Generators and naive oracles; development only.

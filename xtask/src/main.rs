@@ -1,0 +1,2 @@
+//! Set-up, tests, checks and generated files.
+fn main() {}
