@@ -1,0 +1,1 @@
+//! Machine facts, measured costs, kernel records of a run.
