@@ -1,2 +1,47 @@
-//! Set-up, tests, checks and generated files.
-fn main() {}
+//! Set-up, tests, checks and generated files: `cargo xtask VERB`.
+
+mod arrows;
+mod environment;
+mod step;
+mod style;
+mod test;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "cargo xtask VERB
+
+  test [--quick]   every test; makes its own Python environment, installs what it needs, says what it skips
+  arrows           checks that crates depend only downwards
+  style            checks file lengths and leftovers
+  setup            only the installing part of `test`
+";
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let root = step::repository_root();
+    match words.as_slice() {
+        ["test"] => test::run(&root, false),
+        ["test", "--quick"] => test::run(&root, true),
+        ["arrows"] => report(&arrows::check(&root)),
+        ["style"] => report(&style::check(&root)),
+        ["setup"] => {
+            let environment = environment::prepare(&root);
+            for line in environment.missing() {
+                println!("SKIPPED: {line}");
+            }
+            ExitCode::SUCCESS
+        }
+        _ => {
+            eprint!("{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn report(findings: &[String]) -> ExitCode {
+    for finding in findings {
+        eprintln!("{finding}");
+    }
+    if findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

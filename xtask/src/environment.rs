@@ -1,0 +1,107 @@
+//! What the tests need beyond Rust: a Python environment, Node packages, a browser. Installed where possible,
+//! named where not.
+
+use crate::step::{has, succeeds};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Debian packages by the program that shows their presence.
+const PROGRAMS: [(&str, &str, &str); 4] = [
+    ("chromium", "chromium", "the report page is tested in a real browser"),
+    ("cyclictest", "rt-tests", "release latency is compared with cyclictest"),
+    ("trace-cmd", "trace-cmd", "foreign traces are imported from trace.dat"),
+    ("perf", "linux-perf", "foreign traces are imported from perf.data"),
+];
+
+/// What was found or installed.
+pub(crate) struct Environment {
+    /// The Python of the project's own environment.
+    pub(crate) python: Option<PathBuf>,
+    /// Whether the viewer's packages are there.
+    pub(crate) node: bool,
+    missing: Vec<String>,
+}
+
+impl Environment {
+    /// What could not be had, and what is not tested because of it.
+    pub(crate) fn missing(&self) -> &[String] {
+        &self.missing
+    }
+}
+
+/// Installs what is missing.
+pub(crate) fn prepare(root: &Path) -> Environment {
+    let mut missing = Vec::new();
+    programs(&mut missing);
+    let python = python(root, &mut missing);
+    let node = node(root, &mut missing);
+    Environment { python, node, missing }
+}
+
+fn programs(missing: &mut Vec<String>) {
+    let absent: Vec<_> = PROGRAMS.iter().filter(|(program, _, _)| !has(program)).collect();
+    if absent.is_empty() {
+        return;
+    }
+    let packages: Vec<&str> = absent.iter().map(|(_, package, _)| *package).collect();
+    let am_root = std::fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0);
+    if am_root && has("apt-get") {
+        println!("installing {}", packages.join(" "));
+        let _ = succeeds(Command::new("apt-get").args(["update", "-qq"]));
+        for package in packages {
+            let mut install = Command::new("apt-get");
+            install.args(["install", "-y", "-qq", "--no-install-recommends", package]);
+            let _ = succeeds(install.env("DEBIAN_FRONTEND", "noninteractive"));
+        }
+    }
+    for (program, package, purpose) in absent {
+        if !has(program) {
+            missing.push(format!("{program} not found ({purpose}): install the package {package}"));
+        }
+    }
+}
+
+fn python(root: &Path, missing: &mut Vec<String>) -> Option<PathBuf> {
+    let folder = root.join(".venv");
+    let python = folder.join("bin/python");
+    let requirements = root.join("tests/python/requirements.txt");
+    let stamp = folder.join("requirements.txt");
+    let wanted = std::fs::read(&requirements).ok()?;
+    if std::fs::read(&stamp).is_ok_and(|have| have == wanted) && python.exists() {
+        return Some(python);
+    }
+    println!("making the Python environment .venv");
+    let made = succeeds(Command::new("python3").args(["-m", "venv"]).arg(&folder))
+        && succeeds(Command::new(&python).args(["-m", "pip", "install", "-q", "-r"]).arg(&requirements))
+        && std::fs::write(&stamp, wanted).is_ok();
+    if !made {
+        missing
+            .push("Python packages could not be installed (tests/python): see the messages above".to_owned());
+        return None;
+    }
+    Some(python)
+}
+
+fn node(root: &Path, missing: &mut Vec<String>) -> bool {
+    let folder = root.join("viewer");
+    if !folder.join("package.json").exists() {
+        return false;
+    }
+    if !has("npm") {
+        missing.push("npm not found (the viewer's tests): install Node.js 20 or newer".to_owned());
+        return false;
+    }
+    let lock = folder.join("package-lock.json");
+    let stamp = folder.join("node_modules/.package-lock.json");
+    let modified = |path: &Path| std::fs::metadata(path).and_then(|m| m.modified()).ok();
+    if modified(&stamp) >= modified(&lock) && modified(&stamp).is_some() {
+        return true;
+    }
+    println!("installing the viewer's packages");
+    let installed =
+        succeeds(Command::new("npm").args(["ci", "--no-audit", "--no-fund"]).current_dir(&folder));
+    if !installed {
+        missing.push("the viewer's packages could not be installed: see the messages above".to_owned());
+    }
+    installed
+}
