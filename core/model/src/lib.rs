@@ -7,6 +7,7 @@
 pub mod draft;
 pub mod execution;
 pub mod interference;
+pub mod pattern;
 pub mod platform;
 pub mod priority;
 pub mod segments;

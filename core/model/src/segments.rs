@@ -49,7 +49,10 @@ impl SegmentGraph {
     #[must_use]
     pub fn is_sequence(&self) -> bool {
         let last = self.segments.len().saturating_sub(1);
-        self.segments.iter().enumerate().all(|(i, s)| if i == last { s.next.is_empty() } else { s.next == [i + 1] })
+        self.segments
+            .iter()
+            .enumerate()
+            .all(|(i, s)| if i == last { s.next.is_empty() } else { s.next == [i + 1] })
     }
 
     /// The longest path's execution time: the task's wcet. `None` on overflow.
