@@ -3,10 +3,13 @@
 //! A [`Record`] says what happened to one task's job, or on one processor, at one instant. The simulator and
 //! the executive hand records to a [`Sink`]; `verify`, `trace show` and the report read them back.
 
+mod error;
+pub mod file;
 mod outcome;
 mod record;
 mod sink;
 
+pub use error::TraceError;
 pub use outcome::{Outcome, ResponseStatistics, TaskOutcome};
-pub use record::{Kind, Record, NO_JOB, NO_TASK};
+pub use record::{Kind, NO_JOB, NO_TASK, Record};
 pub use sink::{NullSink, Sink};

@@ -126,7 +126,8 @@ impl ResponseStatistics {
     /// The nearest-rank percentile, to three significant digits and never above the maximum.
     #[must_use]
     pub fn percentile(&self, percent: f64) -> Option<Span> {
-        (self.count > 0).then(|| Span::from_ns(self.histogram.value_at_quantile(percent / 100.0).min(self.max)))
+        (self.count > 0)
+            .then(|| Span::from_ns(self.histogram.value_at_quantile(percent / 100.0).min(self.max)))
     }
 
     /// The histogram, for plots.

@@ -91,11 +91,59 @@ impl Kind {
     ];
 
     /// The kind with this number.
+    #[inline]
     #[must_use]
-    pub fn from_number(number: u8) -> Option<Kind> {
-        Kind::ALL.into_iter().find(|kind| *kind as u8 == number)
+    pub const fn from_number(number: u8) -> Option<Kind> {
+        if number < 64 { KIND_BY_NUMBER[number as usize] } else { None }
+    }
+
+    /// Its name, as footers, tables and filters write it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::Release => "release",
+            Kind::Start => "start",
+            Kind::Preempt => "preempt",
+            Kind::Resume => "resume",
+            Kind::PreemptionPoint => "preemption-point",
+            Kind::Yield => "yield",
+            Kind::Completion => "completion",
+            Kind::Deadline => "deadline",
+            Kind::Miss => "miss",
+            Kind::Overrun => "overrun",
+            Kind::Enforcement => "enforcement",
+            Kind::VainWait => "vain-wait",
+            Kind::VainYield => "vain-yield",
+            Kind::Skip => "skip",
+            Kind::ModeChange => "mode-change",
+            Kind::KernelSwitch => "kernel-switch",
+            Kind::KernelWakeup => "kernel-wakeup",
+            Kind::InterruptEntry => "interrupt-entry",
+            Kind::InterruptExit => "interrupt-exit",
+            Kind::SoftirqEntry => "softirq-entry",
+            Kind::SoftirqExit => "softirq-exit",
+            Kind::Steal => "steal",
+            Kind::Lost => "lost",
+        }
+    }
+
+    /// The kind with this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Kind> {
+        Kind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 }
+
+/// [`Kind::from_number`] as a table: the reader asks once a record.
+const KIND_BY_NUMBER: [Option<Kind>; 64] = {
+    let mut table = [None; 64];
+    let mut index = 0;
+    while index < Kind::ALL.len() {
+        table[Kind::ALL[index] as usize] = Some(Kind::ALL[index]);
+        index += 1;
+    }
+    table
+};
 
 /// One thing that happened, as it stands in memory; the file holds a compact form.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

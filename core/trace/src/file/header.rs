@@ -1,0 +1,152 @@
+//! The head and the foot of a trace file.
+
+use crate::Kind;
+use horolog_time::{Instant, Span};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What stands at the head of a trace.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Header {
+    /// Always [`Header::SCHEMA`].
+    pub schema: String,
+    /// The normalised system file, as `horolog check` prints it; empty for a foreign trace.
+    pub system: String,
+    /// `sim`, `linux`, `linux-best-effort`, or `foreign`.
+    pub backend: String,
+    /// The seed of everything drawn by chance.
+    pub seed: u64,
+    /// The clock of all times: `virtual`, or `CLOCK_MONOTONIC`.
+    pub clock: String,
+    /// The trace's origin on that clock: add it to a record's time.
+    pub origin_ns: u64,
+    /// Offset 0 of every task, since the origin.
+    #[serde(rename = "start_ns")]
+    pub start: Instant,
+    /// How long after the start jobs were released.
+    #[serde(rename = "horizon_ns")]
+    pub horizon: Span,
+    /// What the machine was (CPU, kernel, isolation, …).
+    pub machine: BTreeMap<String, String>,
+    /// The tasks' names in the order of [`horolog_model::TaskId`].
+    pub tasks: Vec<String>,
+}
+
+impl Header {
+    /// The schema's name.
+    pub const SCHEMA: &'static str = "horolog.trace/1";
+
+    /// The header of a simulated run: virtual time from 0.
+    #[must_use]
+    pub fn simulated(system: String, tasks: Vec<String>, seed: u64, horizon: Span) -> Header {
+        Header {
+            schema: Header::SCHEMA.to_owned(),
+            system,
+            backend: "sim".to_owned(),
+            seed,
+            clock: "virtual".to_owned(),
+            origin_ns: 0,
+            start: Instant::ZERO,
+            horizon,
+            machine: BTreeMap::new(),
+            tasks,
+        }
+    }
+
+    /// The header of a run on this machine: `CLOCK_MONOTONIC` from `origin_ns`.
+    #[must_use]
+    pub fn measured(system: String, tasks: Vec<String>, seed: u64, origin_ns: u64) -> Header {
+        Header {
+            backend: "linux".to_owned(),
+            clock: "CLOCK_MONOTONIC".to_owned(),
+            origin_ns,
+            ..Header::simulated(system, tasks, seed, Span::ZERO)
+        }
+    }
+
+    /// Whether the run was simulated, so that its records are exact.
+    #[must_use]
+    pub fn is_simulated(&self) -> bool {
+        self.backend == "sim"
+    }
+}
+
+/// A thread that kernel records speak of.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Thread {
+    /// The number by which records name it, counted from 0.
+    pub id: u64,
+    /// The kernel's number.
+    pub tid: u32,
+    /// The kernel's name of it.
+    pub comm: String,
+    /// The task that it serves.
+    pub task: Option<u32>,
+}
+
+/// Records lost, by who lost them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Losses {
+    /// Lost by horolog's own buffers.
+    pub horolog: u64,
+    /// Lost by the kernel's buffers.
+    pub kernel: u64,
+    /// Lost by sources that this version does not know.
+    pub other: u64,
+}
+
+impl Losses {
+    /// Counts `count` records lost by `source`, as [`Kind::Lost`] numbers it.
+    pub fn add(&mut self, source: u64, count: u64) {
+        let place = match source {
+            0 => &mut self.horolog,
+            1 => &mut self.kernel,
+            _ => &mut self.other,
+        };
+        *place = place.saturating_add(count);
+    }
+
+    /// All of them.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.horolog.saturating_add(self.kernel).saturating_add(self.other)
+    }
+}
+
+/// Where a block begins and the time of its first record.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct BlockPlace {
+    /// Bytes from the beginning of the file.
+    pub offset: u64,
+    /// Its number, counted from 0.
+    pub block: u64,
+    /// The time of its first record.
+    #[serde(rename = "first_ns")]
+    pub first: Instant,
+}
+
+/// What stands at the foot of a trace that was finished.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Footer {
+    /// When recording ended, since the origin.
+    #[serde(rename = "end_ns")]
+    pub end: Instant,
+    /// How many records there are.
+    pub records: u64,
+    /// How many of each kind, by [`Kind::name`].
+    pub counts: BTreeMap<String, u64>,
+    /// Records lost.
+    pub losses: Losses,
+    /// Every thread that was named.
+    pub threads: Vec<Thread>,
+    /// Places to seek to, in the order of the file; not every block has one.
+    pub index: Vec<BlockPlace>,
+}
+
+impl Footer {
+    /// How many records of `kind` there are.
+    #[must_use]
+    pub fn count(&self, kind: Kind) -> u64 {
+        self.counts.get(kind.name()).copied().unwrap_or(0)
+    }
+}

@@ -1,0 +1,293 @@
+//! Writes a trace file, block by block.
+
+use super::codec::{self, MAX_RECORD, State, THREAD_ENTRY};
+use super::header::{BlockPlace, Footer, Header, Losses, Thread};
+use super::layout::{self, BLOCK_HEADER, BlockHeader};
+use super::varint;
+use crate::{Kind, Record, Sink, TraceError};
+use horolog_time::Instant;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+
+/// A block is closed once its payload reaches this.
+const BLOCK_PAYLOAD: usize = 64 * 1024;
+/// The longest name of a thread that is kept; the kernel's are at most 15 bytes.
+const MAX_COMM: usize = 255;
+/// The most places in the index; when full, every second one goes, so that memory does not grow with the run.
+const MAX_INDEX: usize = 4096;
+
+/// Writes records into a file; a [`Sink`].
+///
+/// Recording neither allocates nor fails: an output error is kept, later records are counted as dropped, and
+/// [`Writer::finish`] reports both. The blocks written before the error stay readable.
+///
+/// ```
+/// use horolog_time::{Instant, Span};
+/// use horolog_trace::file::{Header, Reader, Writer};
+/// use horolog_trace::{Kind, NO_JOB, Record, Sink};
+///
+/// let header = Header::simulated(String::new(), vec!["control".to_owned()], 1, Span::from_ns(100));
+/// let mut bytes = Vec::new();
+/// let mut writer = Writer::new(&mut bytes, &header)?;
+/// writer.record(Record { time: Instant::from_ns(5), kind: Kind::Release, cpu: 0, task: 0, job: 0, value: 5, extra: 0 });
+/// writer.finish(Instant::from_ns(100))?;
+///
+/// let mut reader = Reader::new(bytes.as_slice())?;
+/// assert_eq!(reader.header().tasks, ["control"]);
+/// assert_eq!(reader.by_ref().count(), 1);
+/// assert!(reader.damage().is_none());
+/// # Ok::<(), horolog_trace::TraceError>(())
+/// ```
+#[derive(Debug)]
+pub struct Writer<W: Write> {
+    output: W,
+    offset: u64,
+    /// Room for a block's header, its payload, and one entry beyond the limit.
+    block: Box<[u8]>,
+    fill: usize,
+    entries: u32,
+    records_in_block: u32,
+    first: Instant,
+    latest: Instant,
+    blocks: u64,
+    state: State,
+    counts: [u64; 64],
+    losses: Losses,
+    losses_at_block: u64,
+    written: u64,
+    dropped: u64,
+    threads: Vec<Thread>,
+    index: Vec<BlockPlace>,
+    stride: u64,
+    failed: Option<io::Error>,
+}
+
+impl Writer<File> {
+    /// Creates the file at `path`, or empties it, and writes the head.
+    ///
+    /// # Errors
+    /// Where the file cannot be created or written.
+    pub fn create(path: impl AsRef<Path>, header: &Header) -> Result<Writer<File>, TraceError> {
+        let path = path.as_ref();
+        let file = File::create(path)
+            .map_err(|error| TraceError::io(format!("creating {}", path.display()), error))?;
+        Writer::new(file, header)
+    }
+}
+
+impl<W: Write> Writer<W> {
+    /// Writes the head.
+    ///
+    /// # Errors
+    /// Where the output fails.
+    pub fn new(mut output: W, header: &Header) -> Result<Writer<W>, TraceError> {
+        let head = layout::head(header)?;
+        output.write_all(&head).map_err(|error| TraceError::io("writing the trace's head", error))?;
+        Ok(Writer {
+            output,
+            offset: head.len() as u64,
+            block: vec![0; BLOCK_HEADER + BLOCK_PAYLOAD + MAX_RECORD + MAX_COMM + 64].into_boxed_slice(),
+            fill: BLOCK_HEADER,
+            entries: 0,
+            records_in_block: 0,
+            first: Instant::ZERO,
+            latest: Instant::ZERO,
+            blocks: 0,
+            state: State::new(header.tasks.len()),
+            counts: [0; 64],
+            losses: Losses::default(),
+            losses_at_block: 0,
+            written: 0,
+            dropped: 0,
+            threads: Vec::new(),
+            index: Vec::with_capacity(MAX_INDEX),
+            stride: 1,
+            failed: None,
+        })
+    }
+
+    /// Names a thread and returns the number by which records refer to it. The name goes into the trace before
+    /// every record that follows. Names beyond 255 bytes are cut, as the kernel cuts them at 15.
+    pub fn define_thread(&mut self, tid: u32, comm: &str, task: Option<u32>) -> u64 {
+        let id = self.threads.len() as u64;
+        let mut cut = comm.len().min(MAX_COMM);
+        while !comm.is_char_boundary(cut) {
+            cut -= 1;
+        }
+        let comm = &comm[..cut];
+        let mut body = [0_u8; 4 * varint::MAX_LENGTH + MAX_COMM];
+        let mut end = varint::put(&mut body, 0, id);
+        end = varint::put(&mut body, end, u64::from(tid));
+        end = varint::put(&mut body, end, task.map_or(0, |task| u64::from(task) + 1));
+        body[end..end + comm.len()].copy_from_slice(comm.as_bytes());
+        end += comm.len();
+        let at = self.open_entry(self.latest);
+        self.block[at] = THREAD_ENTRY;
+        let start = varint::put(&mut self.block, at + 1, end as u64);
+        self.block[start..start + end].copy_from_slice(&body[..end]);
+        self.fill = start + end;
+        self.threads.push(Thread { id, tid, comm: comm.to_owned(), task });
+        id
+    }
+
+    /// Records that `count` records were lost at `time` by `source` ([`Kind::Lost`]).
+    pub fn lost(&mut self, time: Instant, cpu: u16, source: u64, count: u64) {
+        self.record(Record {
+            time,
+            kind: Kind::Lost,
+            cpu,
+            task: crate::NO_TASK,
+            job: crate::NO_JOB,
+            value: count,
+            extra: source,
+        });
+    }
+
+    /// How many records were taken so far, those dropped after an output error included.
+    #[must_use]
+    pub fn records(&self) -> u64 {
+        self.written + self.dropped + u64::from(self.records_in_block)
+    }
+
+    /// Records lost so far.
+    #[must_use]
+    pub fn losses(&self) -> Losses {
+        self.losses
+    }
+
+    /// Closes the current block, so that what was recorded survives the process.
+    ///
+    /// # Errors
+    /// Where the output failed now or before; [`Writer::finish`] reports it again.
+    pub fn flush(&mut self) -> Result<(), TraceError> {
+        self.close_block();
+        if self.failed.is_none() {
+            self.failed = self.output.flush().err();
+        }
+        match &self.failed {
+            None => Ok(()),
+            Some(error) => Err(TraceError::write_failed(copy_of(error), self.written, self.dropped)),
+        }
+    }
+
+    /// Closes the trace: recording ended at `end`. Returns the foot that was written.
+    ///
+    /// # Errors
+    /// Where the output failed now or before: how many records are readable and how many were dropped.
+    pub fn finish(mut self, end: Instant) -> Result<Footer, TraceError> {
+        self.close_block();
+        let counts = Kind::ALL
+            .into_iter()
+            .filter(|kind| self.counts[*kind as usize] > 0)
+            .map(|kind| (kind.name().to_owned(), self.counts[kind as usize]))
+            .collect::<BTreeMap<String, u64>>();
+        let footer = Footer {
+            end,
+            records: self.written,
+            counts,
+            losses: self.losses,
+            threads: std::mem::take(&mut self.threads),
+            index: std::mem::take(&mut self.index),
+        };
+        if self.failed.is_none() {
+            let foot = layout::foot(&footer, self.offset)?;
+            self.failed = self.output.write_all(&foot).and_then(|()| self.output.flush()).err();
+        }
+        match self.failed.take() {
+            None => Ok(footer),
+            Some(error) => Err(TraceError::write_failed(error, self.written, self.dropped)),
+        }
+    }
+
+    /// Makes room for one entry and returns its place.
+    #[inline(always)]
+    fn open_entry(&mut self, time: Instant) -> usize {
+        if self.fill >= BLOCK_HEADER + BLOCK_PAYLOAD {
+            self.close_block();
+        }
+        if self.entries == 0 {
+            self.open_block(time);
+        }
+        self.entries += 1;
+        self.fill
+    }
+
+    fn open_block(&mut self, time: Instant) {
+        self.first = time;
+        self.state.start_block(time.as_ns());
+        self.losses_at_block = self.losses.total();
+    }
+
+    #[inline(never)]
+    fn close_block(&mut self) {
+        if self.entries == 0 {
+            return;
+        }
+        let header = BlockHeader {
+            payload: (self.fill - BLOCK_HEADER) as u32,
+            entries: self.entries,
+            first: self.first,
+            losses: self.losses_at_block,
+        };
+        let (head, payload) = self.block[..self.fill].split_at_mut(BLOCK_HEADER);
+        head.copy_from_slice(&header.encode(payload));
+        if self.failed.is_none() {
+            self.failed = self.output.write_all(&self.block[..self.fill]).err();
+        }
+        if self.failed.is_none() {
+            self.enter_into_index();
+            self.offset += self.fill as u64;
+            self.blocks += 1;
+            self.written += u64::from(self.records_in_block);
+        } else {
+            self.dropped += u64::from(self.records_in_block);
+        }
+        self.fill = BLOCK_HEADER;
+        self.entries = 0;
+        self.records_in_block = 0;
+    }
+
+    fn enter_into_index(&mut self) {
+        if !self.blocks.is_multiple_of(self.stride) {
+            return;
+        }
+        if self.index.len() == MAX_INDEX {
+            let mut keep = false;
+            self.index.retain(|_| {
+                keep = !keep;
+                keep
+            });
+            self.stride *= 2;
+            if !self.blocks.is_multiple_of(self.stride) {
+                return;
+            }
+        }
+        self.index.push(BlockPlace { offset: self.offset, block: self.blocks, first: self.first });
+    }
+}
+
+impl<W: Write> Sink for Writer<W> {
+    const ACTIVE: bool = true;
+
+    #[inline]
+    fn record(&mut self, record: Record) {
+        let at = self.open_entry(record.time);
+        self.fill = codec::encode(&record, &mut self.state, &mut self.block, at);
+        self.records_in_block += 1;
+        self.latest = record.time;
+        self.counts[record.kind as usize & 63] += 1;
+        if record.kind == Kind::Lost {
+            self.losses.add(record.extra, record.value);
+        }
+    }
+}
+
+/// `io::Error` cannot be cloned; the number or the text can.
+fn copy_of(error: &io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(number) => io::Error::from_raw_os_error(number),
+        None => io::Error::new(error.kind(), error.to_string()),
+    }
+}
