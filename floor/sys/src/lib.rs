@@ -4,6 +4,13 @@
 //! decides anything about scheduling; that is `sched`'s.
 #![allow(unsafe_code)]
 
+pub mod cpu_list;
 mod error;
+pub mod event_format;
+pub mod kernel_trace;
+pub mod perf_event;
+pub mod perf_ring;
+pub mod steal;
+pub mod tracefs;
 
 pub use error::{Error, errno_name};

@@ -1,0 +1,216 @@
+//! From the kernel's binary tracepoint records to [`KernelEvent`]s.
+
+use super::event::{Comm, Interrupt, KernelEvent, KernelEventKind, State, Thread, VectorKind};
+use crate::Error;
+use crate::event_format::{EventFormat, Field};
+use crate::tracefs::TraceFs;
+
+/// One tracepoint that the recorder listens to.
+#[derive(Clone, Debug)]
+pub(super) struct Tracepoint {
+    pub(super) system: &'static str,
+    pub(super) name: &'static str,
+    pub(super) id: u32,
+    layout: Layout,
+}
+
+/// Where the fields of its records lie.
+#[derive(Clone, Debug)]
+enum Layout {
+    Switch(Box<SwitchLayout>),
+    Wakeup { comm: Field, pid: Field, prio: Field, target_cpu: Field },
+    Irq { irq: Field, entry: bool },
+    Softirq { vec: Field, entry: bool },
+    Vector { vector: Field, kind: VectorKind, entry: bool },
+}
+
+#[derive(Clone, Debug)]
+struct SwitchLayout {
+    prev_comm: Field,
+    prev_pid: Field,
+    prev_prio: Field,
+    prev_state: Field,
+    next_comm: Field,
+    next_pid: Field,
+    next_prio: Field,
+    letters: Vec<(u64, u8)>,
+    preempted: u64,
+}
+
+/// The processor's own interrupts that x86 kernels trace.
+const VECTORS: [(&str, &str, VectorKind); 9] = [
+    ("local_timer_entry", "local_timer_exit", VectorKind::LocalTimer),
+    ("reschedule_entry", "reschedule_exit", VectorKind::Reschedule),
+    ("call_function_entry", "call_function_exit", VectorKind::CallFunction),
+    ("call_function_single_entry", "call_function_single_exit", VectorKind::CallFunctionSingle),
+    ("irq_work_entry", "irq_work_exit", VectorKind::IrqWork),
+    ("error_apic_entry", "error_apic_exit", VectorKind::Other),
+    ("spurious_apic_entry", "spurious_apic_exit", VectorKind::Other),
+    ("thermal_apic_entry", "thermal_apic_exit", VectorKind::Other),
+    ("x86_platform_ipi_entry", "x86_platform_ipi_exit", VectorKind::Other),
+];
+
+/// The tracepoints of this kernel, and which of them it lacks.
+#[derive(Clone, Debug)]
+pub(super) struct Decoder {
+    pub(super) tracepoints: Vec<Tracepoint>,
+    common_type: Field,
+    pub(super) unseen: Vec<String>,
+}
+
+impl Decoder {
+    /// Reads the layouts from tracefs. Switches are indispensable; what else the kernel lacks stands in `unseen`.
+    pub(super) fn read(tracefs: &TraceFs, interrupts: bool) -> Result<Decoder, Error> {
+        let switch = EventFormat::read(tracefs, "sched", "sched_switch")?;
+        let common_type = switch.field("common_type")?;
+        let mut decoder =
+            Decoder { tracepoints: vec![switch_tracepoint(&switch)?], common_type, unseen: Vec::new() };
+        for name in ["sched_wakeup", "sched_wakeup_new"] {
+            decoder.add(tracefs, "sched", name, wakeup_layout);
+        }
+        if !interrupts {
+            decoder.unseen.push("interrupts and softirqs (not asked for)".to_owned());
+            return Ok(decoder);
+        }
+        decoder.add(tracefs, "irq", "irq_handler_entry", |f| {
+            Ok(Layout::Irq { irq: f.field("irq")?, entry: true })
+        });
+        decoder.add(tracefs, "irq", "irq_handler_exit", |f| {
+            Ok(Layout::Irq { irq: f.field("irq")?, entry: false })
+        });
+        decoder.add(tracefs, "irq", "softirq_entry", |f| {
+            Ok(Layout::Softirq { vec: f.field("vec")?, entry: true })
+        });
+        decoder.add(tracefs, "irq", "softirq_exit", |f| {
+            Ok(Layout::Softirq { vec: f.field("vec")?, entry: false })
+        });
+        if tracefs.exists("events/irq_vectors") {
+            for (entry_name, exit_name, kind) in VECTORS {
+                if kind == VectorKind::Other && !tracefs.exists(&format!("events/irq_vectors/{entry_name}")) {
+                    continue; // thermal and platform vectors are a matter of the kernel's configuration
+                }
+                for (name, entry) in [(entry_name, true), (exit_name, false)] {
+                    decoder.add(tracefs, "irq_vectors", name, move |f| {
+                        Ok(Layout::Vector { vector: f.field("vector")?, kind, entry })
+                    });
+                }
+            }
+        } else {
+            decoder.unseen.push(
+                "the processor's own interrupts (local timer, reschedule, call function): this kernel has no \
+                 irq_vectors tracepoints; timer interrupts show only through the timer softirq and the switches \
+                 they cause"
+                    .to_owned(),
+            );
+        }
+        Ok(decoder)
+    }
+
+    fn add(
+        &mut self,
+        tracefs: &TraceFs,
+        system: &'static str,
+        name: &'static str,
+        layout: impl FnOnce(&EventFormat) -> Result<Layout, Error>,
+    ) {
+        let tracepoint = EventFormat::read(tracefs, system, name)
+            .and_then(|format| Ok(Tracepoint { system, name, id: format.id, layout: layout(&format)? }));
+        match tracepoint {
+            Ok(tracepoint) => self.tracepoints.push(tracepoint),
+            Err(error) => self.unseen.push(format!("{system}:{name} ({error})")),
+        }
+    }
+
+    /// Decodes one raw record; `None` where it is none of ours or too short.
+    pub(super) fn decode(&self, time_ns: u64, cpu: u32, record: &[u8]) -> Option<KernelEvent> {
+        let id = u32::try_from(self.common_type.integer(record)?).ok()?;
+        let tracepoint = self.tracepoints.iter().find(|tracepoint| tracepoint.id == id)?;
+        let (cpu, kind) = tracepoint.layout.decode(cpu, record)?;
+        Some(KernelEvent { time_ns, cpu, kind })
+    }
+}
+
+impl Tracepoint {
+    /// Whether it is executed on the waker's CPU, so that it must be recorded everywhere and filtered by target.
+    pub(super) fn has_target_cpu(&self) -> bool {
+        matches!(self.layout, Layout::Wakeup { .. })
+    }
+}
+
+impl Layout {
+    fn decode(&self, cpu: u32, record: &[u8]) -> Option<(u32, KernelEventKind)> {
+        let number = |field: &Field| u32::try_from(field.integer(record)?).ok();
+        let kind = match self {
+            Self::Switch(layout) => layout.decode(record)?,
+            Self::Wakeup { comm, pid, prio, target_cpu } => {
+                let thread = thread(record, comm, pid, prio)?;
+                let target = number(target_cpu)?;
+                return Some((target, KernelEventKind::Wakeup { thread, waker_cpu: cpu }));
+            }
+            Self::Irq { irq, entry } => irq_kind(Interrupt::Device(number(irq)?), *entry),
+            Self::Vector { vector, kind, entry } => {
+                irq_kind(Interrupt::Vector(number(vector)?, *kind), *entry)
+            }
+            Self::Softirq { vec, entry: true } => KernelEventKind::SoftirqEntry(number(vec)?),
+            Self::Softirq { vec, entry: false } => KernelEventKind::SoftirqExit(number(vec)?),
+        };
+        Some((cpu, kind))
+    }
+}
+
+impl SwitchLayout {
+    fn decode(&self, record: &[u8]) -> Option<KernelEventKind> {
+        let bits = self.prev_state.integer(record)? as u64;
+        let preempted = bits & self.preempted != 0;
+        let rest = bits & !self.preempted;
+        let letter = match rest {
+            0 => b'R',
+            _ => self.letters.iter().find(|(bit, _)| rest & bit != 0).map_or(b'?', |(_, letter)| *letter),
+        };
+        Some(KernelEventKind::Switch {
+            prev: thread(record, &self.prev_comm, &self.prev_pid, &self.prev_prio)?,
+            prev_state: State { letter, preempted },
+            next: thread(record, &self.next_comm, &self.next_pid, &self.next_prio)?,
+        })
+    }
+}
+
+fn switch_tracepoint(format: &EventFormat) -> Result<Tracepoint, Error> {
+    let letters = format.flags().to_vec();
+    // The kernel reports "preempted" as the bit above all states that it reports.
+    let all = letters.iter().fold(0_u64, |bits, (bit, _)| bits | bit);
+    let layout = SwitchLayout {
+        prev_comm: format.field("prev_comm")?,
+        prev_pid: format.field("prev_pid")?,
+        prev_prio: format.field("prev_prio")?,
+        prev_state: format.field("prev_state")?,
+        next_comm: format.field("next_comm")?,
+        next_pid: format.field("next_pid")?,
+        next_prio: format.field("next_prio")?,
+        letters,
+        preempted: if all == 0 { 0 } else { all.wrapping_add(1).next_power_of_two() },
+    };
+    let id = format.id;
+    Ok(Tracepoint { system: "sched", name: "sched_switch", id, layout: Layout::Switch(Box::new(layout)) })
+}
+
+fn wakeup_layout(format: &EventFormat) -> Result<Layout, Error> {
+    Ok(Layout::Wakeup {
+        comm: format.field("comm")?,
+        pid: format.field("pid")?,
+        prio: format.field("prio")?,
+        target_cpu: format.field("target_cpu")?,
+    })
+}
+
+fn thread(record: &[u8], comm: &Field, pid: &Field, prio: &Field) -> Option<Thread> {
+    Some(Thread {
+        tid: i32::try_from(pid.integer(record)?).ok()?,
+        comm: Comm::from_bytes(comm.bytes(record)?),
+        prio: i32::try_from(prio.integer(record)?).ok()?,
+    })
+}
+
+fn irq_kind(interrupt: Interrupt, entry: bool) -> KernelEventKind {
+    if entry { KernelEventKind::IrqEntry(interrupt) } else { KernelEventKind::IrqExit(interrupt) }
+}

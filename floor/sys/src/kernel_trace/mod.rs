@@ -1,0 +1,188 @@
+//! The kernel's own record of some CPUs: switches, wake-ups, interrupts, softirqs and stolen time, with
+//! `CLOCK_MONOTONIC` times.
+//!
+//! Two back ends, tried in this order: perf rings, then tracefs. [`Recorder::choice`] says which one and why, and
+//! what this kernel does not let us see. A reader on a housekeeping CPU empties the rings by itself (the recorded
+//! CPUs are not interrupted for it) into bounded memory.
+
+mod decode;
+mod event;
+mod now;
+mod perf;
+mod reader;
+mod source;
+mod store;
+
+pub use event::{
+    Class, Comm, Interrupt, KernelEvent, KernelEventKind, State, Thread, VectorKind, softirq_name,
+};
+pub use store::Overflow;
+
+use crate::Error;
+use crate::cpu_list::online_cpus;
+use crate::tracefs::TraceFs;
+use reader::{Reader, Shared};
+use source::Source;
+use std::sync::Arc;
+
+/// What to record and with how much memory.
+#[derive(Clone, Debug)]
+pub struct RecorderOptions {
+    /// The CPUs to record.
+    pub cpus: Vec<u32>,
+    /// Memory of the kernel's ring, MiB a recorded CPU.
+    pub ring_mib: u32,
+    /// Memory of the events read and not yet taken, MiB in all.
+    pub memory_mib: u32,
+    /// What happens when that memory is full.
+    pub overflow: Overflow,
+    /// Whether interrupts and softirqs are recorded too.
+    pub interrupts: bool,
+    /// Where the reader runs; empty: all online CPUs that are not recorded, or any where all are.
+    pub housekeeping: Vec<u32>,
+}
+
+impl RecorderOptions {
+    /// Records `cpus` with 8 MiB rings and 64 MiB of memory.
+    #[must_use]
+    pub fn new(cpus: Vec<u32>) -> RecorderOptions {
+        RecorderOptions {
+            cpus,
+            ring_mib: 8,
+            memory_mib: 64,
+            overflow: Overflow::DropNewest,
+            interrupts: true,
+            housekeeping: Vec::new(),
+        }
+    }
+}
+
+/// Which back end records.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Backend {
+    /// perf rings.
+    Perf,
+}
+
+/// The back end, why it was chosen, and what it cannot see.
+#[derive(Clone, Debug)]
+pub struct Choice {
+    /// Which one records.
+    pub backend: Backend,
+    /// Why.
+    pub reason: String,
+    /// What this kernel does not let it see.
+    pub unseen: Vec<String>,
+}
+
+/// What is missing from a recording.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Losses {
+    /// Lost in the kernel's rings.
+    pub kernel: u64,
+    /// Dropped because the reader's memory was full.
+    pub memory: u64,
+    /// Overwritten in the reader's memory, as a flight recorder does on purpose.
+    pub overwritten: u64,
+}
+
+impl Losses {
+    /// Records that are missing against the will of the caller.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.kernel.saturating_add(self.memory)
+    }
+}
+
+/// A finished recording.
+#[derive(Clone, Debug)]
+pub struct Recording {
+    /// What was not yet taken by [`Recorder::drain`], in time order.
+    pub events: Vec<KernelEvent>,
+    /// What is missing.
+    pub losses: Losses,
+    /// Who recorded.
+    pub choice: Choice,
+}
+
+/// A running recording; dropping it stops it.
+#[derive(Debug)]
+pub struct Recorder {
+    shared: Arc<Shared>,
+    reader: Option<Reader>,
+    choice: Choice,
+}
+
+impl Recorder {
+    /// Starts recording.
+    ///
+    /// # Errors
+    /// Where a CPU is not online, or no back end is allowed; the text names the remedy of each.
+    pub fn start(options: &RecorderOptions) -> Result<Recorder, Error> {
+        let online = online_cpus()?;
+        if options.cpus.is_empty() {
+            return Err(Error::bad_input("recording the kernel", "no CPU is named", "name at least one"));
+        }
+        if let Some(cpu) = options.cpus.iter().chain(&options.housekeeping).find(|cpu| !online.contains(cpu))
+        {
+            return Err(Error::bad_input(
+                format!("cpu {cpu}"),
+                "it is not online",
+                format!("use one of {online:?}"),
+            ));
+        }
+        let (source, choice) = choose(options, &online)?;
+        let shared = Arc::new(Shared::new(options));
+        let reader = Reader::start(source, Arc::clone(&shared), options, &online)?;
+        Ok(Recorder { shared, reader: Some(reader), choice })
+    }
+
+    /// The back end, why, and what it cannot see.
+    #[must_use]
+    pub fn choice(&self) -> &Choice {
+        &self.choice
+    }
+
+    /// Takes the events that are certainly complete up to now, in time order.
+    #[must_use]
+    pub fn drain(&self) -> Vec<KernelEvent> {
+        self.shared.take_complete()
+    }
+
+    /// What is missing so far.
+    #[must_use]
+    pub fn losses(&self) -> Losses {
+        self.shared.losses()
+    }
+
+    /// Stops and hands over the rest.
+    ///
+    /// # Errors
+    /// Where the kernel refuses to stop or the reader failed on the way.
+    pub fn stop(mut self) -> Result<Recording, Error> {
+        if let Some(reader) = self.reader.take() {
+            reader.finish()?;
+        }
+        let events = self.shared.take_all();
+        Ok(Recording { events, losses: self.shared.losses(), choice: self.choice.clone() })
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        if let Some(reader) = self.reader.take() {
+            // Nobody is left to hear of an error here; the descriptors close with the reader in any case.
+            let _ = reader.finish();
+        }
+    }
+}
+
+/// The first back end that this machine allows.
+fn choose(options: &RecorderOptions, online: &[u32]) -> Result<(Box<dyn Source>, Choice), Error> {
+    let bytes = (options.ring_mib.max(1) as usize) << 20;
+    let tracefs = TraceFs::open()?;
+    let source = perf::PerfSource::open(&tracefs, &options.cpus, online, bytes, options.interrupts)?;
+    let unseen = source.unseen().to_vec();
+    let reason = "perf rings are allowed here and cost the recorded CPU least".to_owned();
+    Ok((Box::new(source), Choice { backend: Backend::Perf, reason, unseen }))
+}
