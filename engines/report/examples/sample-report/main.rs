@@ -1,0 +1,235 @@
+//! Makes a sample report for the viewer's tests: `cargo run -p horolog-report --example sample-report -- OUT EVENTS`.
+//!
+//! The data are synthetic (a toy machine, not the simulator or the executive), and the page says so.
+
+mod machine;
+
+use horolog_report::{
+    Fact, Finding, FindingClass, Proof, Provenance, ReportData, Run, RunKind, RunTask, RunVerdict, TaskRow,
+    TaskVerdict, TimelineBuilder, TimelineOptions, TimelineThread, Verdict,
+};
+use horolog_time::{Instant, Span};
+use horolog_trace::TaskOutcome;
+use machine::{FOREIGN_THREAD, Machine, Noise, SampleTask};
+use std::error::Error;
+use std::path::Path;
+
+const MS: u64 = 1_000_000;
+const US: u64 = 1_000;
+
+/// The sample: two control loops, a camera with preemption points, a logger.
+const TASKS: [SampleTask; 4] = [
+    SampleTask { name: "attitude control", period: 5 * MS, deadline: 4 * MS, segments: &[700 * US] },
+    SampleTask { name: "motor loop", period: 10 * MS, deadline: 8 * MS, segments: &[1800 * US] },
+    SampleTask {
+        name: "camera",
+        period: 40 * MS,
+        deadline: 40 * MS,
+        segments: &[2_000 * US, 2_500 * US, 1_900 * US, 1_400 * US],
+    },
+    SampleTask { name: "logger", period: 100 * MS, deadline: 80 * MS, segments: &[9 * MS] },
+];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let (Some(out), Some(events)) = (arguments.next(), arguments.next()) else {
+        return Err("usage: sample-report OUT EVENTS".into());
+    };
+    let events: u64 = events.parse()?;
+    let data = sample(events);
+    horolog_report::write(&data, Path::new(&out))?;
+    println!("{out}: {events} events");
+    Ok(())
+}
+
+fn sample(events: u64) -> ReportData {
+    let mut simulated = Machine::new(&TASKS, None);
+    let (simulation, until) = run(&mut simulated, events / 3, u64::MAX, RunKind::Simulated);
+    let noise = Noise { burst: 1_500 * US, every: (until / 7).max(20 * MS) };
+    let mut measured = Machine::new(&TASKS, Some(noise));
+    let (measurement, _) = run(&mut measured, events - events / 3, u64::MAX, RunKind::Measured);
+    let findings = findings(&measured);
+    let tasks = TASKS.iter().enumerate().map(|(index, task)| row(index, task)).collect();
+    ReportData {
+        system: "quadcopter with a camera".into(),
+        policy: "fixed priority".into(),
+        verdict: Verdict {
+            proof: Proof::Proved,
+            run: Some(RunVerdict::Disturbed),
+            qualifiers: vec!["These data are synthetic: they show the page, not a machine.".into()],
+            ..Verdict::default()
+        },
+        tasks,
+        runs: vec![simulation, measurement],
+        findings,
+        facts: facts(),
+        provenance: provenance(events),
+        system_file: system_file(),
+        notes: vec![
+            "No task gives an offset: the analysis assumes any phase, the simulation and the run start all tasks at once."
+                .into(),
+        ],
+        ..ReportData::default()
+    }
+}
+
+fn run(machine: &mut Machine<'_>, events: u64, until: u64, kind: RunKind) -> (Run, u64) {
+    let thread = |id, name: &str, idle| TimelineThread { id, name: name.into(), idle };
+    let options = TimelineOptions {
+        start: Instant::ZERO,
+        tasks: TASKS.len(),
+        threads: vec![thread(0, "swapper/1", true), thread(FOREIGN_THREAD, "kworker/1:2", false)],
+        ..TimelineOptions::default()
+    };
+    let mut builder = TimelineBuilder::new(options);
+    let mut count = 0_u64;
+    let reached = machine.run(events, until, &mut |record| {
+        count += 1;
+        builder.push(&record);
+    });
+    let statistics = builder.statistics();
+    let tasks = TASKS.iter().enumerate().map(|(index, task)| {
+        let of = &statistics[index];
+        let mut outcome = TaskOutcome { name: task.name.into(), jobs: of.count(), ..TaskOutcome::default() };
+        outcome.completed = of.count();
+        outcome.missed = machine.misses.iter().filter(|m| m.0 == index).count() as u64;
+        of.fill(&mut outcome);
+        RunTask::new(&outcome, Some(of))
+    });
+    let run = Run {
+        kind,
+        backend: if kind == RunKind::Simulated { "sim".into() } else { "linux".into() },
+        seed: 1,
+        horizon_ns: Span::from_ns(reached),
+        start_ns: Instant::ZERO,
+        events: count,
+        events_lost: 0,
+        tasks: tasks.collect(),
+        timeline: Some(builder.finish()),
+        notes: Vec::new(),
+    };
+    (run, reached)
+}
+
+fn findings(machine: &Machine<'_>) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = machine
+        .misses
+        .iter()
+        .take(20)
+        .map(|&(task, job, time)| Finding {
+            run: Some(1),
+            task: Some(task as u32),
+            job: Some(job),
+            cpu: Some(1),
+            time_ns: Some(Instant::from_ns(time)),
+            ..Finding::new(
+                FindingClass::MachineDisturbed,
+                "deadline missed",
+                format!(
+                    "job {job} of `{}` missed its deadline while a foreign thread had the processor",
+                    TASKS[task].name
+                ),
+            )
+        })
+        .collect();
+    findings.extend(machine.bursts.iter().map(|&(time, length)| Finding {
+        run: Some(1),
+        cpu: Some(1),
+        time_ns: Some(Instant::from_ns(time)),
+        length_ns: Some(Span::from_ns(length)),
+        ..Finding::new(
+            FindingClass::MachineDisturbed,
+            "foreign thread",
+            format!("kworker/1:2 took CPU 1 for {} us", length / US),
+        )
+    }));
+    findings
+}
+
+/// Response-time bound of the sample's tasks: fixed point with the longest segment below as blocking.
+fn bound(index: usize) -> u64 {
+    let below = TASKS[index + 1..].iter().filter(|t| t.deferred());
+    let blocking = below.flat_map(|t| t.segments.iter().copied()).max().unwrap_or(0);
+    let base = blocking + TASKS[index].wcet() + 60 * US;
+    let mut response = base;
+    loop {
+        let above: u64 = TASKS[..index].iter().map(|t| (response / t.period + 1) * t.wcet()).sum();
+        if base + above == response || response > 200 * MS {
+            return response;
+        }
+        response = base + above;
+    }
+}
+
+fn row(index: usize, task: &SampleTask) -> TaskRow {
+    let bound = bound(index);
+    let above: Vec<&str> = TASKS[..index].iter().map(|t| t.name).collect();
+    TaskRow {
+        name: task.name.into(),
+        cpu: 1,
+        priority: Some(90 - 10 * index as i64),
+        preemption: if task.deferred() {
+            format!("deferred, {} segments", task.segments.len())
+        } else {
+            "preemptive".into()
+        },
+        period_ns: Some(Span::from_ns(task.period)),
+        wcet_ns: Span::from_ns(task.wcet()),
+        deadline_ns: Some(Span::from_ns(task.deadline)),
+        verdict: if bound <= task.deadline { TaskVerdict::Meets } else { TaskVerdict::Misses },
+        bound_ns: Some(Span::from_ns(bound)),
+        exact: !task.deferred(),
+        test: if task.deferred() { "fp-deferred".into() } else { "fp-preemptive".into() },
+        source: if task.deferred() { "bril09".into() } else { "joseph86".into() },
+        slack_ns: Some(Span::from_ns(task.deadline.saturating_sub(bound) / 3)),
+        explain: format!(
+            "own work      {} us\nblocking      longest segment of a less important task\ninterference  {}\nrelease       60 us latency",
+            task.wcet() / US,
+            if above.is_empty() { "none".to_owned() } else { above.join(", ") },
+        ),
+    }
+}
+
+fn facts() -> Vec<Fact> {
+    vec![
+        Fact::new("Utilisation", "0.605", "CPU 1, interference not included"),
+        Fact::new("Scaling factor", "1.27", "all wcets may grow so far"),
+        Fact::new("Liu-Layland bound", "0.757", "for 4 tasks"),
+        Fact::new("Least slack", "0.9 ms", "attitude control"),
+    ]
+}
+
+fn provenance(events: u64) -> Provenance {
+    let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+    Provenance {
+        command: format!("cargo run -p horolog-report --example sample-report -- report.html {events}"),
+        created: "2026-01-01 12:00:00 UTC".into(),
+        versions: vec![pair("horolog", env!("CARGO_PKG_VERSION"))],
+        machine: vec![
+            pair("Kernel", "none (synthetic)"),
+            pair("Processor", "toy machine, one CPU"),
+            pair("Policy", "fixed priority, preemption points"),
+        ],
+    }
+}
+
+fn system_file() -> String {
+    let mut text = "[system]\nname   = \"quadcopter with a camera\"\npolicy = \"fixed-priority\"\n\n[platform]\ncpus = [1]\nrelease_latency = \"60 us\"\n".to_owned();
+    for (index, task) in TASKS.iter().enumerate() {
+        let work = match task.segments {
+            [one] => format!("wcet     = \"{} us\"", one / US),
+            many => {
+                let list: Vec<String> = many.iter().map(|s| format!("\"{} us\"", s / US)).collect();
+                format!("preemption = \"deferred\"\nsegments = [{}]", list.join(", "))
+            }
+        };
+        text.push_str(&format!(
+            "\n[[task]]\nname     = \"{}\"\nperiod   = \"{} ms\"\ndeadline = \"{} ms\"\npriority = {}\n{work}\n",
+            task.name,
+            task.period / MS,
+            task.deadline / MS,
+            90 - 10 * index,
+        ));
+    }
+    text
+}

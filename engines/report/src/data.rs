@@ -1,0 +1,109 @@
+//! Everything that the page shows, as plain data.
+
+use crate::{Finding, Run, Verdict};
+use horolog_time::Span;
+use serde::Serialize;
+
+/// Everything that the page shows.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct ReportData {
+    /// The system's name.
+    pub system: String,
+    /// The policy in words ("fixed priority").
+    pub policy: String,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// The tasks in the order of the file.
+    pub tasks: Vec<TaskRow>,
+    /// The runs, simulated first.
+    pub runs: Vec<Run>,
+    /// What `verify` found, the gravest first.
+    pub findings: Vec<Finding>,
+    /// How many further findings were left out of the list.
+    pub findings_omitted: u64,
+    /// Quick facts: utilisation, scaling factor, slack.
+    pub facts: Vec<Fact>,
+    /// How to repeat it.
+    pub provenance: Provenance,
+    /// The normalised system file.
+    pub system_file: String,
+    /// What the reader must know to read the numbers right.
+    pub notes: Vec<String>,
+}
+
+/// What the analysis says about one task.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TaskVerdict {
+    /// The deadline is proved to hold.
+    Meets,
+    /// The deadline is proved not to hold.
+    Misses,
+    /// No test decides.
+    #[default]
+    Unknown,
+}
+
+/// One task: what it is, and what was proved.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct TaskRow {
+    /// Its name.
+    pub name: String,
+    /// The processor.
+    pub cpu: u32,
+    /// Its priority, larger is more important; `None` under EDF.
+    pub priority: Option<i64>,
+    /// Its preemption mode in words ("preemptive", "deferred, 3 segments").
+    pub preemption: String,
+    /// Period or least separation.
+    pub period_ns: Option<Span>,
+    /// Worst-case execution time.
+    pub wcet_ns: Span,
+    /// Relative deadline.
+    pub deadline_ns: Option<Span>,
+    /// What the analysis says.
+    pub verdict: TaskVerdict,
+    /// The bound of the response time.
+    pub bound_ns: Option<Span>,
+    /// Whether the bound is the least upper bound.
+    pub exact: bool,
+    /// The test's name.
+    pub test: String,
+    /// The test's source (key of the bibliography).
+    pub source: String,
+    /// How much the wcet may grow with every deadline still met.
+    pub slack_ns: Option<Span>,
+    /// Where the time goes (`analyze --explain`), plain text.
+    pub explain: String,
+}
+
+/// One quick fact.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Fact {
+    /// Its name ("Utilisation").
+    pub name: String,
+    /// Its value with unit ("0.43").
+    pub value: String,
+    /// What it means or where it comes from; may be empty.
+    pub note: String,
+}
+
+impl Fact {
+    /// A fact.
+    pub fn new(name: impl Into<String>, value: impl Into<String>, note: impl Into<String>) -> Fact {
+        Fact { name: name.into(), value: value.into(), note: note.into() }
+    }
+}
+
+/// How to repeat it: the command, the versions, the machine.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Provenance {
+    /// The exact command, as one would type it.
+    pub command: String,
+    /// When the report was made, as text with its time zone.
+    pub created: String,
+    /// Name and version of each program that took part.
+    pub versions: Vec<(String, String)>,
+    /// Facts of the machine: kernel, CPU model, preemption model, …
+    pub machine: Vec<(String, String)>,
+}
