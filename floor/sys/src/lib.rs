@@ -5,6 +5,7 @@
 #![allow(unsafe_code)]
 
 pub mod cpu_list;
+pub mod deadline;
 mod error;
 pub mod event_format;
 pub mod kernel_trace;
