@@ -46,25 +46,34 @@ pub enum Kind {
     /// The kernel switched threads. `value`: previous thread, `extra`: next thread (ids in the trace's thread
     /// table); `task` and `job`: those of the next thread, where it is a task's.
     KernelSwitch = 32,
-    /// The kernel woke a thread. `value`: the thread.
+    /// The kernel woke a thread. `value`: the thread; `extra`: the CPU that carried the wake-up out.
     KernelWakeup = 33,
-    /// The processor entered an interrupt handler. `value`: its number.
+    /// The processor entered an interrupt handler. `value`: its number; `extra`: 0 a device's interrupt, else one of
+    /// the processor itself and `value` is its vector: 1 local timer, 2 reschedule, 3 call function, 4 call function
+    /// single, 5 irq work, 6 other.
     InterruptEntry = 34,
-    /// The processor left an interrupt handler. `value`: its number.
+    /// The processor left an interrupt handler. `value`, `extra`: as at its entry.
     InterruptExit = 35,
     /// The processor entered a softirq. `value`: its number.
     SoftirqEntry = 36,
     /// The processor left a softirq. `value`: its number.
     SoftirqExit = 37,
-    /// The hypervisor took the processor away. `value`: for how long (ns) until `time`.
+    /// The hypervisor took the processor away. `value`: for how long in all (ns); `extra`: 0 the time up to `time`,
+    /// else somewhere in this long (ns) before `time`, since the kernel accounts stolen time in coarse ticks.
     Steal = 38,
+    /// A task's thread left the processor by sleeping; stands behind its [`Kind::KernelSwitch`]. Without it the thread
+    /// was preempted or yielded. `value`: the thread; `extra`: the kernel's letter of its state (ASCII).
+    KernelBlock = 39,
+    /// Less important threads ran for `value` ns until `time` though a real-time thread was runnable: the kernel's
+    /// RT throttling or fair server. `extra`: the thread that had to wait.
+    KernelStarve = 40,
     /// Records were lost here. `value`: how many; `extra`: 0 horolog's buffers, 1 the kernel's.
     Lost = 48,
 }
 
 impl Kind {
     /// Every kind, in the order of its number.
-    pub const ALL: [Kind; 23] = [
+    pub const ALL: [Kind; 25] = [
         Kind::Release,
         Kind::Start,
         Kind::Preempt,
@@ -87,6 +96,8 @@ impl Kind {
         Kind::SoftirqEntry,
         Kind::SoftirqExit,
         Kind::Steal,
+        Kind::KernelBlock,
+        Kind::KernelStarve,
         Kind::Lost,
     ];
 
@@ -123,6 +134,8 @@ impl Kind {
             Kind::SoftirqEntry => "softirq-entry",
             Kind::SoftirqExit => "softirq-exit",
             Kind::Steal => "steal",
+            Kind::KernelBlock => "kernel-block",
+            Kind::KernelStarve => "kernel-starve",
             Kind::Lost => "lost",
         }
     }

@@ -59,7 +59,8 @@ const fn shapes() -> [u8; 64] {
                 | Kind::SoftirqEntry
                 | Kind::SoftirqExit
                 | Kind::Steal => VALUE,
-                Kind::Lost => VALUE | EXTRA,
+                Kind::KernelBlock => TASK | VALUE | EXTRA,
+                Kind::KernelStarve | Kind::Lost => VALUE | EXTRA,
             };
         index += 1;
     }
