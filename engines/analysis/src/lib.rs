@@ -1,1 +1,76 @@
 //! Schedulability, response times, demand and load bounds, certificates.
+//!
+//! [`analyze`] runs every test that applies to a system and keeps the best answer for each task; [`Analysis`]
+//! serialises to `horolog.analysis/1`. [`resolve_priorities`] turns a named priority assignment into numbers.
+//! Decisions are taken on integers and exact ratios; floating point is for display alone.
+
+pub mod arrival_curve;
+pub mod assignment;
+pub mod cpu_model;
+mod edf;
+mod error;
+pub mod fixed_priority;
+pub mod hyperbolic_load;
+mod options;
+mod result;
+pub mod segments;
+
+pub use assignment::resolve_priorities;
+pub use error::AnalysisError;
+pub use options::Options;
+pub use result::{Analysis, ProcessorVerdict, Schedulable, TaskVerdict, TestResult, Verdict};
+
+use cpu_model::CpuModel;
+use horolog_model::{Policy, System};
+
+/// Runs every test that applies to `system`.
+///
+/// Priorities are resolved first. Each processor is analysed by itself. A task's verdict is that of its best test;
+/// all of them stand in [`TaskVerdict::tests`].
+///
+/// # Errors
+/// Where the system lies outside the assumptions of every test, with the remedy. A deadline that is missed or not
+/// proven is a result, not an error.
+pub fn analyze(system: &System, options: &Options) -> Result<Analysis, AnalysisError> {
+    let resolved = resolve_priorities(system)?;
+    let mut tasks: Vec<Option<TaskVerdict>> = vec![None; resolved.tasks().len()];
+    let mut processors = Vec::new();
+    let mut notes = Vec::new();
+    for cpu in resolved.platform().cpus.iter() {
+        let model = CpuModel::new(&resolved, cpu)?;
+        if model.tasks.is_empty() {
+            continue;
+        }
+        let (verdicts, tests) = match resolved.policy() {
+            Policy::FixedPriority => (fixed_priority::analyze_cpu(&model, options)?, Vec::new()),
+            Policy::Edf => edf::analyze_cpu(&model, options)?,
+            _ => {
+                return Err(AnalysisError::outside(
+                    "system.policy",
+                    "no test is known for this policy",
+                    "use policy = \"fixed-priority\" or \"edf\"",
+                ));
+            }
+        };
+        if model.has_costs {
+            notes.push(format!(
+                "cpu {}: the platform's costs are added, which makes every test sufficient",
+                cpu.0
+            ));
+        }
+        for (task, verdict) in model.tasks.iter().zip(verdicts) {
+            tasks[task.id.index()] = Some(verdict);
+        }
+        processors.push(ProcessorVerdict { cpu, utilisation: model.utilisation(), tests });
+    }
+    let tasks: Vec<TaskVerdict> = tasks.into_iter().flatten().collect();
+    Ok(Analysis {
+        schema: "horolog.analysis/1",
+        system: resolved.name().to_owned(),
+        utilisation: processors.iter().map(|p| p.utilisation).fold(0.0, f64::max),
+        schedulable: Schedulable::of(tasks.iter().map(|t| t.verdict)),
+        tasks,
+        processors,
+        notes,
+    })
+}

@@ -1,0 +1,203 @@
+//! One processor's tasks with the platform's costs added: what every test reads.
+//!
+//! The cost model is that of `docs/concepts/costs.md`. With context switch `s`, timer interrupt `c`, tick `t` and
+//! release latency `l`:
+//!
+//! - every job executes `2 s` longer: one switch to it, one away from it (a preemption switches away from the
+//!   preempted job and back to it: both are charged to the preempting job);
+//! - a switch that has begun delays every task by up to `s`: blocking grows by `s`, the least important task's too;
+//! - with a tick, an interrupt of length `c` comes every `t`, above all tasks; with one-shot timers one comes at
+//!   every release of every task of the processor;
+//! - a release is noticed up to `l`, and with a tick up to `l + t`, late: that much jitter is added.
+
+use crate::arrival_curve::ArrivalCurve;
+use crate::error::AnalysisError;
+use crate::hyperbolic_load::HyperbolicLoad;
+use horolog_model::{CpuId, Preemption, Priority, SegmentGraph, System, Task, TaskId};
+
+/// The longest time that the model may hold, so that sums of two never wrap a `u64`.
+pub const LONGEST_NS: u64 = 1 << 62;
+
+/// One processor, costs included.
+#[derive(Clone, Debug)]
+pub struct CpuModel {
+    /// Which processor.
+    pub cpu: CpuId,
+    /// Its tasks, in the order of the file.
+    pub tasks: Vec<CpuTask>,
+    /// Interrupts above all tasks.
+    pub interrupts: Vec<InterruptLoad>,
+    /// Measured loads above all tasks.
+    pub interferences: Vec<HyperbolicLoad>,
+    /// Cost of one context switch, ns.
+    pub context_switch: u64,
+    /// Whether any cost is above zero: then no test is exact.
+    pub has_costs: bool,
+}
+
+/// Work above all tasks, in whole pieces.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct InterruptLoad {
+    /// When it comes.
+    pub arrival: ArrivalCurve,
+    /// How long it takes, ns.
+    pub wcet: u64,
+}
+
+/// One task, costs included. All times in ns.
+#[derive(Clone, Debug)]
+pub struct CpuTask {
+    /// Its id within the system.
+    pub id: TaskId,
+    /// Its name.
+    pub name: String,
+    /// When its jobs become ready; the jitter includes release latency and tick.
+    pub arrival: ArrivalCurve,
+    /// Whether arrivals are exactly one period apart.
+    pub is_periodic: bool,
+    /// Relative deadline from the nominal arrival; `None` for an aperiodic task without one.
+    pub deadline: Option<u64>,
+    /// Worst-case execution time, both context switches included.
+    pub wcet: u64,
+    /// Worst-case execution time as the file has it.
+    pub bare_wcet: u64,
+    /// Arrival of the first job, where the file gives one.
+    pub offset: Option<u64>,
+    /// `None` under EDF.
+    pub priority: Option<Priority>,
+    /// Where a job can be preempted.
+    pub shape: Shape,
+}
+
+/// Where a job can be preempted, reduced to what the tests need.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Shape {
+    /// Whether a job can be preempted anywhere.
+    pub preemptive: bool,
+    /// The longest non-preemptive stretch, ns; 0 for a preemptive task.
+    pub longest_segment: u64,
+    /// The ways that a job can end, ns: all that are not dominated. A preemptive task has one, with nothing after
+    /// the last preemption point.
+    pub endings: Vec<Ending>,
+}
+
+/// One way that a job can end: so much work up to its last preemption point, so much after it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Ending {
+    /// Work before the last segment, ns.
+    pub before: u64,
+    /// The last segment, ns.
+    pub last: u64,
+}
+
+impl CpuModel {
+    /// The model of one processor of `system`.
+    ///
+    /// # Errors
+    /// Where a time with its costs is longer than 2^62 ns.
+    pub fn new(system: &System, cpu: CpuId) -> Result<CpuModel, AnalysisError> {
+        let platform = system.platform();
+        let context_switch = platform.context_switch_cost().as_ns();
+        let interrupt = platform.timer_interrupt_cost().as_ns();
+        let tick = platform.tick.map(|t| t.as_ns());
+        let latency = platform.release_latency_bound().as_ns();
+        let late = latency
+            .checked_add(tick.unwrap_or(0))
+            .ok_or_else(|| AnalysisError::overflow("platform", "release latency and tick"))?;
+        let mut tasks = Vec::new();
+        for (id, task) in system.tasks_on(cpu) {
+            tasks.push(CpuTask::new(id, task, late, context_switch)?);
+        }
+        let interrupts = match tick {
+            _ if interrupt == 0 => Vec::new(),
+            Some(separation) => {
+                vec![InterruptLoad {
+                    arrival: ArrivalCurve::Periodic { separation, jitter: 0 },
+                    wcet: interrupt,
+                }]
+            }
+            None => tasks
+                .iter()
+                .map(|task| InterruptLoad { arrival: task.arrival.clone(), wcet: interrupt })
+                .collect(),
+        };
+        let interferences =
+            system.interferences().iter().filter(|i| i.cpu == cpu).map(HyperbolicLoad::of).collect();
+        let has_costs = context_switch > 0 || interrupt > 0 || late > 0;
+        Ok(CpuModel { cpu, tasks, interrupts, interferences, context_switch, has_costs })
+    }
+
+    /// Whether a test that is exact for the tasks alone is exact for this processor.
+    #[must_use]
+    pub fn keeps_exactness(&self) -> bool {
+        let periodic = |task: &CpuTask| matches!(task.arrival, ArrivalCurve::Periodic { .. });
+        !self.has_costs && self.interferences.is_empty() && self.tasks.iter().all(periodic)
+    }
+
+    /// Long-run share that tasks, interrupts and interference ask for, for display.
+    #[must_use]
+    pub fn utilisation(&self) -> f64 {
+        let share = |arrival: &ArrivalCurve, wcet: u64| match arrival {
+            ArrivalCurve::Periodic { separation, .. } => wcet as f64 / *separation as f64,
+            ArrivalCurve::Listed { .. } => 0.0,
+        };
+        let tasks: f64 = self.tasks.iter().map(|t| share(&t.arrival, t.wcet)).sum();
+        let interrupts: f64 = self.interrupts.iter().map(|i| share(&i.arrival, i.wcet)).sum();
+        let outside: f64 = self.interferences.iter().map(|i| i.utilisation_ppb as f64 / 1e9).sum();
+        tasks + interrupts + outside
+    }
+}
+
+impl CpuTask {
+    fn new(id: TaskId, task: &Task, late: u64, context_switch: u64) -> Result<CpuTask, AnalysisError> {
+        let too_long = |what| AnalysisError::overflow(format!("task.{}", task.name), what);
+        let within = |ns: u64, what| if ns <= LONGEST_NS { Ok(ns) } else { Err(too_long(what)) };
+        let arrival = ArrivalCurve::of(task, late).ok_or_else(|| too_long("jitter"))?;
+        within(arrival.jitter(), "jitter")?;
+        let both = context_switch.checked_mul(2).ok_or_else(|| too_long("context switch"))?;
+        let bare_wcet = task.wcet.as_ns();
+        let wcet = within(bare_wcet.checked_add(both).ok_or_else(|| too_long("wcet"))?, "wcet")?;
+        let shape = match &task.preemption {
+            Preemption::Preemptive => Shape {
+                preemptive: true,
+                longest_segment: 0,
+                endings: vec![Ending { before: wcet, last: 0 }],
+            },
+            Preemption::Deferred(graph) => {
+                Shape::of_graph(graph, context_switch).ok_or_else(|| too_long("segments"))?
+            }
+            _ => Shape {
+                preemptive: false,
+                longest_segment: bare_wcet,
+                endings: vec![Ending { before: 0, last: wcet }],
+            },
+        };
+        Ok(CpuTask {
+            id,
+            name: task.name.clone(),
+            arrival,
+            is_periodic: matches!(task.arrival, horolog_model::Arrival::Periodic { .. }),
+            deadline: task.deadline.map(|d| d.as_ns()),
+            wcet,
+            bare_wcet,
+            offset: task.offset.map(|o| o.as_ns()),
+            priority: task.priority,
+            shape,
+        })
+    }
+}
+
+impl Shape {
+    /// The shape of a segment graph: the switch to the job before its first segment, the switch away after its
+    /// last. `None` on overflow.
+    fn of_graph(graph: &SegmentGraph, context_switch: u64) -> Option<Shape> {
+        let longest_segment = graph.segments.iter().map(|s| s.wcet.as_ns()).max()?;
+        let mut endings = crate::segments::endings(graph)?;
+        for ending in &mut endings {
+            ending.last = ending.last.checked_add(context_switch)?;
+            let at_start = if ending.before == 0 { &mut ending.last } else { &mut ending.before };
+            *at_start = at_start.checked_add(context_switch)?;
+        }
+        Some(Shape { preemptive: false, longest_segment, endings })
+    }
+}

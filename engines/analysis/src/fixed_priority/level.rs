@@ -1,0 +1,319 @@
+//! The worst case at one priority level, in checked integers: every load that horolog knows, at any size.
+//!
+//! This is the general engine. [`crate::fixed_priority::Solver`] is the fast one for sets that it covers; tests
+//! hold the two against each other.
+
+use crate::arrival_curve::ArrivalCurve;
+use crate::cpu_model::{Ending, InterruptLoad};
+use crate::hyperbolic_load::HyperbolicLoad;
+use num_bigint::BigInt;
+use num_rational::BigRational;
+use num_traits::One;
+
+/// Times beyond this are not searched: 2^63 ns.
+const HORIZON: u128 = 1 << 63;
+
+/// A task as it interferes with another: when its jobs become ready and how long each executes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Row<'a> {
+    pub(crate) arrival: &'a ArrivalCurve,
+    pub(crate) wcet: u64,
+}
+
+/// One task and all that can delay it.
+#[derive(Clone, Debug)]
+pub(crate) struct Level<'a> {
+    /// More important tasks.
+    pub(crate) higher: Vec<Row<'a>>,
+    /// Tasks of the same priority, the task itself left out.
+    pub(crate) equal: Vec<Row<'a>>,
+    /// The task itself.
+    pub(crate) own: Row<'a>,
+    /// Whether it can be preempted anywhere; else it ends with one of `endings`.
+    pub(crate) preemptive: bool,
+    pub(crate) endings: &'a [Ending],
+    /// Longest time that a less important task holds the processor.
+    pub(crate) blocking: u64,
+    /// Whether a job that becomes ready at the very instant of a start still comes first although there is
+    /// blocking: true in integer time, where the blocking job must start one unit earlier, and in the uniform
+    /// variant.
+    pub(crate) closed_starts: bool,
+    /// Loads above all tasks, also above non-preemptive segments.
+    pub(crate) interrupts: &'a [InterruptLoad],
+    pub(crate) interferences: &'a [HyperbolicLoad],
+}
+
+/// Why there is no bound.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Stop {
+    /// The level asks for more than the processor has: there is no bound.
+    Overload,
+    /// The effort ran out.
+    Effort,
+    /// The busy period is longer than 2^63 ns.
+    TooLong,
+}
+
+impl Stop {
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Self::Overload => "tasks of this importance and above ask for more than the whole processor",
+            Self::Effort => "the effort allowed by the options ran out before the busy period was searched",
+            Self::TooLong => "the busy period is longer than 2^63 ns",
+        }
+    }
+}
+
+/// The worst job that was found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Worst {
+    /// Its response time from the nominal arrival, ns.
+    pub(crate) response: u64,
+    /// When it becomes ready, ns after the start of the busy period.
+    pub(crate) ready: u64,
+    /// How many own jobs are ready up to then, itself included.
+    pub(crate) own_jobs: u64,
+    /// When it starts its last segment (preemptive: when it ends), ns after the start of the busy period.
+    pub(crate) start: u64,
+    /// When it ends.
+    pub(crate) finish: u64,
+    /// How it ends.
+    pub(crate) ending: Ending,
+}
+
+/// What one level's search found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Found {
+    /// The worst job.
+    pub(crate) worst: Worst,
+    /// The length of the busy period, ns.
+    pub(crate) busy_period: u64,
+}
+
+impl Level<'_> {
+    /// The exact comparison of the level's long-run demand with the processor.
+    pub(crate) fn utilisation(&self) -> BigRational {
+        let share = |arrival: &ArrivalCurve, wcet: u64| match arrival {
+            ArrivalCurve::Periodic { separation, .. } => {
+                BigRational::new(BigInt::from(wcet), BigInt::from(*separation))
+            }
+            ArrivalCurve::Listed { .. } => BigRational::from_integer(BigInt::from(0)),
+        };
+        let mut sum = share(self.own.arrival, self.own.wcet);
+        for row in self.higher.iter().chain(&self.equal) {
+            sum += share(row.arrival, row.wcet);
+        }
+        for load in self.interrupts {
+            sum += share(&load.arrival, load.wcet);
+        }
+        for load in self.interferences {
+            sum += BigRational::new(BigInt::from(load.utilisation_ppb), BigInt::from(1_000_000_000));
+        }
+        sum
+    }
+
+    /// The worst response time of the level's task.
+    pub(crate) fn solve(&self, effort: &mut u64) -> Result<Found, Stop> {
+        let utilisation = self.utilisation();
+        if utilisation > BigRational::one() {
+            return Err(Stop::Overload);
+        }
+        let busy_period = if utilisation.is_one() && self.never_idles() {
+            self.hyperperiod()?
+        } else {
+            self.busy_period(effort)?
+        };
+        let mut worst: Option<Worst> = None;
+        let mut ready = Some(0_u128);
+        while let Some(at) = ready {
+            if at >= busy_period {
+                break;
+            }
+            for &ending in self.endings {
+                let found = self.job(at, ending, effort)?;
+                if worst.is_none_or(|w| found.response > w.response) {
+                    worst = Some(found);
+                }
+            }
+            ready = self.next_candidate(at, effort)?;
+        }
+        let worst = worst.ok_or(Stop::TooLong)?;
+        Ok(Found { worst, busy_period: narrow(busy_period)? })
+    }
+
+    /// Whether, at a utilisation of exactly 1, the level's busy period has no end: something beside the tasks' own
+    /// work at a synchronous release comes on top. Responses then repeat after a hyperperiod.
+    fn never_idles(&self) -> bool {
+        let late = |row: &Row<'_>| row.arrival.jitter() > 0;
+        self.blocking > 0
+            || late(&self.own)
+            || self.higher.iter().chain(&self.equal).any(late)
+            || self.interrupts.iter().any(|load| load.arrival.jitter() > 0)
+            || !self.interferences.is_empty()
+    }
+
+    /// Least common multiple of all separations. In a busy period without end at utilisation 1 every count grows by
+    /// exactly the hyperperiod's number of jobs in each hyperperiod, so the responses in one are all there are.
+    fn hyperperiod(&self) -> Result<u128, Stop> {
+        let curves = self.higher.iter().chain(&self.equal).map(|row| row.arrival);
+        let curves = curves.chain(self.interrupts.iter().map(|load| &load.arrival)).chain([self.own.arrival]);
+        let mut lcm = 1_u128;
+        for curve in curves {
+            let ArrivalCurve::Periodic { separation, .. } = curve else { return Err(Stop::TooLong) };
+            let separation = u128::from(*separation);
+            lcm = lcm / gcd(lcm, separation) * separation;
+            if lcm > HORIZON {
+                return Err(Stop::TooLong);
+            }
+        }
+        if self.interferences.is_empty() { Ok(lcm) } else { Err(Stop::TooLong) }
+    }
+
+    /// The level's busy period: least x > 0 with `x = B + sum of all jobs ready in [0, x)`.
+    fn busy_period(&self, effort: &mut u64) -> Result<u128, Stop> {
+        let mut x = 1_u128;
+        loop {
+            let own = self.own.arrival.half_open(x) * u128::from(self.own.wcet);
+            let equal = self.sum(&self.equal, x, ArrivalCurve::half_open, effort)?;
+            let higher = self.sum(&self.higher, x, ArrivalCurve::half_open, effort)?;
+            let outside = self.outside(x, ArrivalCurve::half_open, effort)?;
+            let next = u128::from(self.blocking) + own + equal + higher + outside;
+            if next <= x {
+                return Ok(x);
+            }
+            if next > HORIZON {
+                return Err(Stop::TooLong);
+            }
+            x = next;
+        }
+    }
+
+    /// The response of a job that becomes ready at `ready`, with the densest arrivals of all others, and ends
+    /// with `ending`.
+    fn job(&self, ready: u128, ending: Ending, effort: &mut u64) -> Result<Worst, Stop> {
+        let own_jobs = self.own.arrival.own_up_to(ready);
+        let earlier = (own_jobs - 1) * u128::from(self.own.wcet);
+        let ahead = self.sum(&self.equal, ready, ArrivalCurve::closed, effort)?;
+        let base = u128::from(self.blocking) + earlier + ahead + u128::from(ending.before);
+        let closed = !self.preemptive && (self.blocking == 0 || self.closed_starts);
+        let count = if closed { ArrivalCurve::closed } else { ArrivalCurve::half_open };
+        // A fluid load may hold the processor from the very start of an otherwise empty busy period.
+        let start_base = if base == 0 && !self.interferences.is_empty() { 1 } else { base };
+        let start = self.fixed_point(start_base, start_base, count, effort)?;
+        let finish = if ending.last == 0 {
+            start
+        } else {
+            let higher = self.sum(&self.higher, start, count, effort)?;
+            let base = base + higher + u128::from(ending.last);
+            self.fixed_point_outside(base, effort)?
+        };
+        let nominal = ready as i128 - i128::from(self.own.arrival.jitter());
+        let response = u64::try_from(finish as i128 - nominal).map_err(|_| Stop::TooLong)?;
+        Ok(Worst {
+            response,
+            ready: narrow(ready)?,
+            own_jobs: narrow(own_jobs)?,
+            start: narrow(start)?,
+            finish: narrow(finish)?,
+            ending,
+        })
+    }
+
+    /// Least x >= `start` with `x = base + higher(x) + outside(x)`, from a start that no fixed point lies below.
+    fn fixed_point(
+        &self,
+        base: u128,
+        start: u128,
+        count: fn(&ArrivalCurve, u128) -> u128,
+        effort: &mut u64,
+    ) -> Result<u128, Stop> {
+        let mut x = start;
+        loop {
+            let next = base + self.sum(&self.higher, x, count, effort)? + self.outside(x, count, effort)?;
+            if next <= x {
+                return Ok(x);
+            }
+            if next > HORIZON {
+                return Err(Stop::TooLong);
+            }
+            x = next;
+        }
+    }
+
+    /// Least x with `x = base + outside(x)`: only loads above non-preemptive segments count.
+    fn fixed_point_outside(&self, base: u128, effort: &mut u64) -> Result<u128, Stop> {
+        let mut x = base;
+        loop {
+            let next = base + self.outside(x, ArrivalCurve::half_open, effort)?;
+            if next <= x {
+                return Ok(x);
+            }
+            if next > HORIZON {
+                return Err(Stop::TooLong);
+            }
+            x = next;
+        }
+    }
+
+    /// The next instant after `ready` at which a job of the level that becomes ready may be the worst: where the
+    /// task's own jobs or those of equal priority become ready in the densest pattern.
+    fn next_candidate(&self, ready: u128, effort: &mut u64) -> Result<Option<u128>, Stop> {
+        let own = self.own.arrival.next_own(ready);
+        let mut next = own;
+        for row in &self.equal {
+            spend(effort, row.arrival.effort())?;
+            let step = row.arrival.next_step(ready);
+            next = match (next, step) {
+                (Some(a), Some(b)) => Some(a.min(b)),
+                (a, b) => a.or(b),
+            };
+        }
+        Ok(next)
+    }
+
+    fn sum(
+        &self,
+        rows: &[Row<'_>],
+        x: u128,
+        count: fn(&ArrivalCurve, u128) -> u128,
+        effort: &mut u64,
+    ) -> Result<u128, Stop> {
+        let mut sum = 0_u128;
+        for row in rows {
+            spend(effort, row.arrival.effort())?;
+            sum += count(row.arrival, x) * u128::from(row.wcet);
+        }
+        Ok(sum)
+    }
+
+    fn outside(
+        &self,
+        x: u128,
+        count: fn(&ArrivalCurve, u128) -> u128,
+        effort: &mut u64,
+    ) -> Result<u128, Stop> {
+        let mut sum = 0_u128;
+        for load in self.interrupts {
+            spend(effort, load.arrival.effort())?;
+            sum += count(&load.arrival, x) * u128::from(load.wcet);
+        }
+        if !self.interferences.is_empty() {
+            spend(effort, self.interferences.len() as u64)?;
+            sum += HyperbolicLoad::demand(self.interferences, x).ok_or(Stop::TooLong)?;
+        }
+        Ok(sum)
+    }
+}
+
+fn spend(effort: &mut u64, units: u64) -> Result<(), Stop> {
+    *effort = effort.checked_sub(units.max(1)).ok_or(Stop::Effort)?;
+    Ok(())
+}
+
+fn gcd(a: u128, b: u128) -> u128 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+fn narrow(ns: u128) -> Result<u64, Stop> {
+    u64::try_from(ns).map_err(|_| Stop::TooLong)
+}

@@ -1,0 +1,246 @@
+//! Fixed priorities: response times of preemptive, non-preemptive and deferred tasks, mixed as one likes.
+//!
+//! For a task i, in the worst case, the longest non-preemptive segment of a less important task has just begun when
+//! all others become ready together, later jobs as early as they may, so that the processor is busy with work of
+//! i's importance or above for the length of the *busy period*. Every job of i that becomes ready within it is
+//! examined. With B the blocking, N_h(x) the most jobs of a more important task h that become ready in a window of
+//! length x, and W the work of i's earlier jobs and of jobs of equal priority that are ahead of it:
+//!
+//! - a preemptive job ends at the least x with `x = B + W + C_i + sum N_h(x) C_h`;
+//! - any other job starts its last segment F at the least s with `s = B + W + (C_i - F) + sum N_h(s) C_h` and ends
+//!   at s + F, for every way that it can end.
+//!
+//! N counts a half-open window, `ceil((x + J) / T)`, except for starts where B = 0: a job that becomes ready at the
+//! very instant of a start then comes first, `floor((x + J) / T) + 1`. Where B > 0 the blocking segment must begin
+//! before that instant, so the bound is a supremum that no run attains. See `docs/concepts/fixed-priority.md` and
+//! `docs/concepts/deferred-preemption.md`. Sources: `joseph86`, `lehoczky90`, `tindell94`, `george96`, `bril09`.
+
+pub(crate) mod level;
+
+use crate::cpu_model::{CpuModel, CpuTask, Ending};
+use crate::error::AnalysisError;
+use crate::options::Options;
+use crate::result::{TaskVerdict, TestResult, Verdict};
+use horolog_model::Priority;
+use horolog_time::Span;
+use level::{Found, Level, Row, Stop};
+use num_traits::One;
+
+/// The variants of the response-time test.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Variant {
+    /// Continuous time: the least upper bound.
+    Exact,
+    /// Starts always count releases at the same instant.
+    Uniform,
+    /// Integer time of the options' resolution.
+    Integer,
+}
+
+/// Every test of every task of one processor.
+pub(crate) fn analyze_cpu(cpu: &CpuModel, options: &Options) -> Result<Vec<TaskVerdict>, AnalysisError> {
+    let mut verdicts = Vec::with_capacity(cpu.tasks.len());
+    for index in 0..cpu.tasks.len() {
+        verdicts.push(analyze_task(cpu, index, options)?);
+    }
+    Ok(verdicts)
+}
+
+fn analyze_task(cpu: &CpuModel, index: usize, options: &Options) -> Result<TaskVerdict, AnalysisError> {
+    let task = &cpu.tasks[index];
+    let blocking = blocking(cpu, index)?;
+    let mut tests = vec![response_test(cpu, index, Variant::Exact, options)?];
+    if !task.shape.preemptive {
+        tests.push(response_test(cpu, index, Variant::Uniform, options)?);
+    }
+    if has_segments(cpu) && fits_resolution(cpu, options.resolution.as_ns()) {
+        tests.push(response_test(cpu, index, Variant::Integer, options)?);
+    }
+    // The first test decides: the integer-time variant answers another question, and no variant is tighter.
+    let decisive = tests.remove(0);
+    let name = task.name.clone();
+    let deadline = task.deadline.map(Span::from_ns);
+    let mut verdict = TaskVerdict::best_of(name, cpu.cpu, deadline, Span::from_ns(blocking), vec![decisive])
+        .ok_or_else(|| AnalysisError::overflow(format!("task.{}", task.name), "response time"))?;
+    verdict.tests.extend(tests);
+    Ok(verdict)
+}
+
+fn has_segments(cpu: &CpuModel) -> bool {
+    cpu.tasks.iter().any(|t| !t.shape.preemptive)
+}
+
+/// Whether every time of the processor is a multiple of the resolution.
+fn fits_resolution(cpu: &CpuModel, resolution: u64) -> bool {
+    use crate::arrival_curve::ArrivalCurve;
+    let fits = |ns: u64| resolution > 0 && ns.is_multiple_of(resolution);
+    let task_fits = |task: &CpuTask| {
+        let arrival = match &task.arrival {
+            ArrivalCurve::Periodic { separation, jitter } => fits(*separation) && fits(*jitter),
+            ArrivalCurve::Listed { arrivals, jitter } => fits(*jitter) && arrivals.iter().all(|a| fits(*a)),
+        };
+        let endings = task.shape.endings.iter().all(|e| fits(e.before) && fits(e.last));
+        arrival && fits(task.wcet) && fits(task.shape.longest_segment) && endings
+    };
+    cpu.tasks.iter().all(task_fits)
+        && cpu.interrupts.iter().all(|load| fits(load.wcet))
+        && fits(cpu.context_switch)
+}
+
+/// The priority of a task under fixed priorities.
+pub(crate) fn priority_of(task: &CpuTask) -> Result<Priority, AnalysisError> {
+    task.priority.ok_or_else(|| {
+        AnalysisError::outside(
+            format!("task.{}.priority", task.name),
+            "a fixed-priority test needs a priority for every task",
+            "give `priority`, or set [system] priorities = \"deadline-monotonic\", \"rate-monotonic\" or \"audsley\"",
+        )
+    })
+}
+
+/// Longest time that a less important task may hold the processor against a task: the longest segment of a less
+/// important task that is not preemptive (equals are no blocking: those that are ahead count as interference), and
+/// a context switch that has begun.
+pub(crate) fn blocking(cpu: &CpuModel, index: usize) -> Result<u64, AnalysisError> {
+    let own = priority_of(&cpu.tasks[index])?;
+    let mut longest = 0;
+    for task in &cpu.tasks {
+        if own.is_more_important_than(priority_of(task)?) {
+            longest = longest.max(task.shape.longest_segment);
+        }
+    }
+    Ok(longest + cpu.context_switch)
+}
+
+/// The level of the task at `index`.
+pub(crate) fn level_of(cpu: &CpuModel, index: usize) -> Result<Level<'_>, AnalysisError> {
+    let task = &cpu.tasks[index];
+    let own = priority_of(task)?;
+    let (mut higher, mut equal) = (Vec::new(), Vec::new());
+    for (other_index, other) in cpu.tasks.iter().enumerate() {
+        let priority = priority_of(other)?;
+        let row = Row { arrival: &other.arrival, wcet: other.wcet };
+        if other_index == index {
+            continue;
+        }
+        if priority.is_more_important_than(own) {
+            higher.push(row);
+        } else if !own.is_more_important_than(priority) {
+            equal.push(row);
+        }
+    }
+    Ok(Level {
+        higher,
+        equal,
+        own: Row { arrival: &task.arrival, wcet: task.wcet },
+        preemptive: task.shape.preemptive,
+        endings: &task.shape.endings,
+        blocking: blocking(cpu, index)?,
+        closed_starts: false,
+        interrupts: &cpu.interrupts,
+        interferences: &cpu.interferences,
+    })
+}
+
+fn response_test(
+    cpu: &CpuModel,
+    index: usize,
+    variant: Variant,
+    options: &Options,
+) -> Result<TestResult, AnalysisError> {
+    let task = &cpu.tasks[index];
+    let mut level = level_of(cpu, index)?;
+    match variant {
+        Variant::Exact => {}
+        Variant::Uniform => level.closed_starts = true,
+        Variant::Integer => {
+            level.closed_starts = true;
+            level.blocking = level.blocking.saturating_sub(options.resolution.as_ns());
+        }
+    }
+    let mut effort = options.effort;
+    let found = level.solve(&mut effort);
+    // Ties among equals go to whoever is ahead in the order of the file: counting them all against the task is a
+    // supremum in continuous time, but one unit too many in integer time.
+    let least = cpu.keeps_exactness()
+        && match variant {
+            Variant::Exact => true,
+            Variant::Uniform => level.blocking == 0,
+            Variant::Integer => level.equal.is_empty(),
+        };
+    let (test, source) = name_of(task, &level, variant);
+    let (verdict, note) = judge(cpu, index, &level, &found, least)?;
+    let response = found.ok().map(|f| Span::from_ns(f.worst.response));
+    let note = match variant {
+        Variant::Integer => Some(format!("in integer time of resolution {}", options.resolution)),
+        _ => note,
+    };
+    Ok(TestResult { test, verdict, response, exact: least && response.is_some(), source, note })
+}
+
+/// The test's name and source.
+fn name_of(task: &CpuTask, level: &Level<'_>, variant: Variant) -> (&'static str, &'static str) {
+    let deferred = !matches!(task.shape.endings.as_slice(), [Ending { before: 0, .. }]);
+    match variant {
+        Variant::Uniform => ("fp-deferred-uniform", "burns94"),
+        Variant::Integer => ("fp-deferred-integer", "bril09"),
+        Variant::Exact if task.shape.preemptive => {
+            let one_job = matches!(task.arrival, crate::arrival_curve::ArrivalCurve::Periodic { separation, jitter: 0 }
+                if task.deadline.is_some_and(|d| d <= separation));
+            ("fp-preemptive", if one_job && level.equal.is_empty() { "joseph86" } else { "tindell94" })
+        }
+        Variant::Exact if deferred => ("fp-deferred", "bril09"),
+        Variant::Exact => ("fp-non-preemptive", "george96"),
+    }
+}
+
+fn judge(
+    cpu: &CpuModel,
+    index: usize,
+    level: &Level<'_>,
+    found: &Result<Found, Stop>,
+    least: bool,
+) -> Result<(Verdict, Option<String>), AnalysisError> {
+    let deadline = cpu.tasks[index].deadline;
+    Ok(match found {
+        Ok(found) if deadline.is_none_or(|d| found.worst.response <= d) => (Verdict::Meets, None),
+        Ok(_) if least => (Verdict::Misses, None),
+        Ok(_) => {
+            (Verdict::Unknown, Some("the bound is above the deadline and not known to be the least".into()))
+        }
+        Err(Stop::Overload) if deadline.is_some() && bare_overload(cpu, level, index) => {
+            (Verdict::Misses, Some(Stop::Overload.words().into()))
+        }
+        Err(stop) => (Verdict::Unknown, Some(stop.words().into())),
+    })
+}
+
+/// Whether the tasks of the level alone, without costs and interference, ask for more than the processor: then
+/// the backlog grows without bound and every deadline is missed in the end.
+fn bare_overload(cpu: &CpuModel, level: &Level<'_>, index: usize) -> bool {
+    let bare = |task: &CpuTask| task.bare_wcet;
+    let own = cpu.tasks[index].priority;
+    let counts = |task: &&CpuTask| match (own, task.priority) {
+        (Some(own), Some(other)) => !own.is_more_important_than(other),
+        _ => false,
+    };
+    let wcets: Vec<(&CpuTask, u64)> = cpu.tasks.iter().filter(counts).map(|t| (t, bare(t))).collect();
+    let mut alone = level.clone();
+    alone.higher = wcets.iter().map(|(t, wcet)| Row { arrival: &t.arrival, wcet: *wcet }).collect();
+    alone.equal = Vec::new();
+    alone.own = Row { arrival: level.own.arrival, wcet: 0 };
+    alone.interrupts = &[];
+    alone.interferences = &[];
+    alone.utilisation() > num_rational::BigRational::one()
+}
+
+/// How far a task exceeds its deadline by the exact test: 0 where it meets, `u64::MAX` where there is no bound.
+pub(crate) fn excess(cpu: &CpuModel, index: usize, options: &Options) -> Result<u64, AnalysisError> {
+    let mut effort = options.effort;
+    let found = level_of(cpu, index)?.solve(&mut effort);
+    Ok(match (found, cpu.tasks[index].deadline) {
+        (Ok(found), Some(deadline)) => found.worst.response.saturating_sub(deadline),
+        (Ok(_), None) => 0,
+        (Err(_), _) => u64::MAX,
+    })
+}

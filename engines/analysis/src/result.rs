@@ -1,0 +1,161 @@
+//! What an analysis answers: `horolog.analysis/1`.
+
+use horolog_model::CpuId;
+use horolog_time::Span;
+use serde::Serialize;
+
+/// Whether a task meets its deadline in every run that the model allows.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// Proven: every job of every run meets its deadline.
+    Meets,
+    /// Proven: some run that the model allows misses, or comes as close to a miss as one likes and no closer
+    /// bound exists (a supremum above the deadline).
+    Misses,
+    /// Neither is proven.
+    Unknown,
+}
+
+/// Whether every task meets its deadlines.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Schedulable {
+    /// Every task meets.
+    Yes,
+    /// Some task misses.
+    No,
+    /// No task is known to miss, and not every task is known to meet.
+    Unknown,
+}
+
+impl Schedulable {
+    /// The answer for a set from those of its members.
+    #[must_use]
+    pub fn of(verdicts: impl IntoIterator<Item = Verdict>) -> Schedulable {
+        let mut all = Schedulable::Yes;
+        for verdict in verdicts {
+            match verdict {
+                Verdict::Misses => return Schedulable::No,
+                Verdict::Unknown => all = Schedulable::Unknown,
+                Verdict::Meets => {}
+            }
+        }
+        all
+    }
+}
+
+/// What one test says.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct TestResult {
+    /// The test's name, as `fp-preemptive`.
+    pub test: &'static str,
+    /// Its answer.
+    pub verdict: Verdict,
+    /// Its bound on the response time, `None` where it gives none.
+    #[serde(rename = "response_ns")]
+    pub response: Option<Span>,
+    /// Whether the bound is the least one (or, without a bound, whether the answer is necessary and sufficient).
+    pub exact: bool,
+    /// A key of `docs/references.bib`.
+    pub source: &'static str,
+    /// A restriction or the reason of an unknown, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// The answer for one task: that of its best applicable test, and all the others.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct TaskVerdict {
+    /// The task's name.
+    pub name: String,
+    /// Its processor.
+    #[serde(serialize_with = "cpu_number")]
+    pub cpu: CpuId,
+    /// Whether it meets its deadline.
+    pub verdict: Verdict,
+    /// The best bound on its response time from the nominal arrival, `None` where no test gives one.
+    #[serde(rename = "response_ns")]
+    pub response: Option<Span>,
+    /// Its relative deadline, `None` for an aperiodic task without one.
+    #[serde(rename = "deadline_ns")]
+    pub deadline: Option<Span>,
+    /// The test that gave verdict and bound.
+    pub test: &'static str,
+    /// Whether the bound is the least upper bound.
+    pub exact: bool,
+    /// A key of `docs/references.bib`.
+    pub source: &'static str,
+    /// Longest time that a less important task may hold the processor against it.
+    #[serde(rename = "blocking_ns")]
+    pub blocking: Span,
+    /// Every test that applies, the deciding one first.
+    pub tests: Vec<TestResult>,
+}
+
+impl TaskVerdict {
+    /// The verdict of the best of `tests`: a proof of either kind before none, exact before sufficient, then the
+    /// lower bound. `None` where there is no test.
+    #[must_use]
+    pub fn best_of(
+        name: String,
+        cpu: CpuId,
+        deadline: Option<Span>,
+        blocking: Span,
+        mut tests: Vec<TestResult>,
+    ) -> Option<TaskVerdict> {
+        tests.sort_by_key(|t| {
+            let bound = t.response.unwrap_or(Span::MAX);
+            (t.verdict == Verdict::Unknown, t.response.is_none(), !t.exact, bound)
+        });
+        let best = tests.first()?;
+        Some(TaskVerdict {
+            name,
+            cpu,
+            verdict: best.verdict,
+            response: best.response,
+            deadline,
+            test: best.test,
+            exact: best.exact,
+            source: best.source,
+            blocking,
+            tests,
+        })
+    }
+}
+
+/// The answer for a whole system.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Analysis {
+    /// `horolog.analysis/1`.
+    pub schema: &'static str,
+    /// The system's name.
+    pub system: String,
+    /// Long-run share of the busiest processor that tasks and interference ask for, for display; decisions are
+    /// taken on exact numbers.
+    pub utilisation: f64,
+    /// Whether every task meets.
+    pub schedulable: Schedulable,
+    /// One answer a task, in the order of the file.
+    pub tasks: Vec<TaskVerdict>,
+    /// Tests that answer for a whole processor at once.
+    pub processors: Vec<ProcessorVerdict>,
+    /// What a reader should know about the results, in words.
+    pub notes: Vec<String>,
+}
+
+/// Tests that answer for a whole processor at once.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct ProcessorVerdict {
+    /// Which processor.
+    #[serde(serialize_with = "cpu_number")]
+    pub cpu: CpuId,
+    /// Long-run share that tasks and interference ask for.
+    pub utilisation: f64,
+    /// Set tests, without bounds on single tasks.
+    pub tests: Vec<TestResult>,
+}
+
+fn cpu_number<S: serde::Serializer>(cpu: &CpuId, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u32(cpu.0)
+}

@@ -1,0 +1,115 @@
+//! Segment graphs: ways that a job can end, and what may still be left of it after each segment.
+
+use crate::cpu_model::Ending;
+use horolog_model::SegmentGraph;
+use horolog_time::Span;
+
+/// Every way that a job can end that no other dominates, by falling work before the last segment.
+///
+/// For each last segment only the longest path to it counts; of two such pairs the one with less work before the
+/// last segment and a last segment no longer is never worse, so it is left out. `None` on overflow.
+#[must_use]
+pub fn endings(graph: &SegmentGraph) -> Option<Vec<Ending>> {
+    let mut before = vec![0_u64; graph.segments.len()];
+    let mut all = Vec::new();
+    for (index, segment) in graph.segments.iter().enumerate() {
+        let after = before[index].checked_add(segment.wcet.as_ns())?;
+        for &next in &segment.next {
+            before[next] = before[next].max(after);
+        }
+        if segment.next.is_empty() {
+            all.push(Ending { before: before[index], last: segment.wcet.as_ns() });
+        }
+    }
+    all.sort_by_key(|e| (std::cmp::Reverse(e.before), std::cmp::Reverse(e.last)));
+    let mut longest = None;
+    all.retain(|e| {
+        let keep = longest.is_none_or(|l| e.last > l);
+        if keep {
+            longest = Some(e.last);
+        }
+        keep
+    });
+    Some(all)
+}
+
+/// Worst-case execution time left after each segment, that segment excluded: the longest path from its
+/// successors, 0 after a last segment. `None` on overflow.
+#[must_use]
+pub fn worst_remainders(graph: &SegmentGraph) -> Option<Vec<Span>> {
+    remainders(graph, true)
+}
+
+/// Best-case execution time left after each segment, that segment excluded (BCR): the shortest path from its
+/// successors, 0 after a last segment. `None` on overflow.
+#[must_use]
+pub fn best_remainders(graph: &SegmentGraph) -> Option<Vec<Span>> {
+    remainders(graph, false)
+}
+
+fn remainders(graph: &SegmentGraph, worst: bool) -> Option<Vec<Span>> {
+    let mut left = vec![Span::ZERO; graph.segments.len()];
+    for (index, segment) in graph.segments.iter().enumerate().rev() {
+        let mut paths = Vec::with_capacity(segment.next.len());
+        for &next in &segment.next {
+            let successor = &graph.segments[next];
+            paths.push(left[next].checked_add(if worst { successor.wcet } else { successor.bcet })?);
+        }
+        let path = if worst { paths.into_iter().max() } else { paths.into_iter().min() };
+        left[index] = path.unwrap_or(Span::ZERO);
+    }
+    Some(left)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use horolog_model::Segment;
+
+    fn ns(values: &[u64]) -> Vec<Span> {
+        values.iter().map(|&v| Span::from_ns(v)).collect()
+    }
+
+    fn segment(bcet: u64, wcet: u64, next: &[usize]) -> Segment {
+        Segment {
+            name: String::new(),
+            bcet: Span::from_ns(bcet),
+            wcet: Span::from_ns(wcet),
+            next: next.to_vec(),
+        }
+    }
+
+    #[test]
+    fn remainders_of_a_diamond() {
+        let graph = SegmentGraph {
+            segments: vec![
+                segment(2, 3, &[1, 2]),
+                segment(4, 6, &[3]),
+                segment(1, 2, &[3]),
+                segment(3, 4, &[]),
+            ],
+        };
+        assert_eq!(graph.wcet(), Some(Span::from_ns(13)));
+        assert_eq!(graph.bcet(), Some(Span::from_ns(6)));
+        assert_eq!(best_remainders(&graph), Some(ns(&[4, 3, 3, 0])));
+        assert_eq!(worst_remainders(&graph), Some(ns(&[10, 4, 4, 0])));
+        assert_eq!(endings(&graph), Some(vec![Ending { before: 9, last: 4 }]));
+    }
+
+    #[test]
+    fn a_shorter_path_with_a_longer_last_segment_stays() {
+        let graph = SegmentGraph {
+            segments: vec![
+                segment(1, 1, &[1, 2, 3]),
+                segment(1, 8, &[4]),
+                segment(1, 2, &[5]),
+                segment(1, 1, &[6]),
+                segment(1, 2, &[]),
+                segment(1, 8, &[]),
+                segment(1, 7, &[]),
+            ],
+        };
+        let expected = vec![Ending { before: 9, last: 2 }, Ending { before: 3, last: 8 }];
+        assert_eq!(endings(&graph), Some(expected));
+    }
+}

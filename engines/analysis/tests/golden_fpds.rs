@@ -1,0 +1,125 @@
+//! The published and recomputed facts of fixed-priority scheduling with deferred preemption.
+#![allow(clippy::unwrap_used)] // Helpers of an integration test are tests too.
+
+use horolog_analysis::{Analysis, Options, analyze};
+use horolog_model::{
+    Arrival, CpuId, Draft, ExecutionTimes, OverrunPolicy, Preemption, Priority, Segment, SegmentGraph,
+    System, Task,
+};
+use horolog_time::Span;
+use toml::{Table, Value};
+
+fn golden() -> Table {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../golden/fpds-wcrt.toml");
+    std::fs::read_to_string(path).unwrap().parse().unwrap()
+}
+
+fn span(value: &Value) -> Span {
+    value.as_str().unwrap().parse().unwrap()
+}
+
+fn spans(value: &Value) -> Vec<Span> {
+    value.as_array().unwrap().iter().map(span).collect()
+}
+
+/// An entry of no length in front, so that paths without a common start can be told apart: here 1 ns is too long,
+/// so the first segments of all branches are joined by the graph's entry, whose wcet is that of the first.
+fn branches(paths: &[Vec<Span>]) -> SegmentGraph {
+    // Both paths start with a segment of at least 1 ns, which the entry takes from each.
+    let mut segments = vec![segment("entry", Span::from_ns(1))];
+    for (path_index, path) in paths.iter().enumerate() {
+        for (index, &wcet) in path.iter().enumerate() {
+            let at = segments.len();
+            let wcet = if index == 0 { wcet.checked_sub(Span::from_ns(1)).unwrap() } else { wcet };
+            segments.push(segment(&format!("{path_index}.{index}"), wcet));
+            let before = if index == 0 { 0 } else { at - 1 };
+            segments[before].next.push(at);
+        }
+    }
+    SegmentGraph { segments }
+}
+
+fn segment(name: &str, wcet: Span) -> Segment {
+    Segment { name: name.to_owned(), bcet: wcet, wcet, next: Vec::new() }
+}
+
+fn graph_of(task: &Value) -> SegmentGraph {
+    match task.get("segments") {
+        Some(segments) => SegmentGraph::sequence(&spans(segments)),
+        None => branches(&task["branches"].as_array().unwrap().iter().map(spans).collect::<Vec<_>>()),
+    }
+}
+
+fn system(case: &Value, mode: &str) -> System {
+    let tasks = case["tasks"].as_array().unwrap();
+    let count = tasks.len() as i64;
+    let tasks = tasks.iter().enumerate().map(|(index, task)| {
+        let graph = graph_of(task);
+        let (wcet, bcet) = (graph.wcet().unwrap(), graph.bcet().unwrap());
+        let period = span(&task["period"]);
+        Task {
+            name: format!("t{index}"),
+            arrival: Arrival::Periodic { period },
+            deadline: Some(period),
+            wcet,
+            bcet,
+            offset: None,
+            jitter: Span::ZERO,
+            priority: Some(Priority::new(count - index as i64)),
+            cpu: CpuId(0),
+            preemption: match mode {
+                "preemptive" => Preemption::Preemptive,
+                "non-preemptive" => Preemption::NonPreemptive,
+                _ => Preemption::Deferred(graph),
+            },
+            overrun: OverrunPolicy::default(),
+            execution: ExecutionTimes::default(),
+            body: None,
+        }
+    });
+    System::new(Draft { name: "golden".into(), tasks: tasks.collect(), ..Draft::default() }).unwrap()
+}
+
+fn responses(analysis: &Analysis, test: &str) -> Vec<Span> {
+    let of = |t: &horolog_analysis::TaskVerdict| {
+        t.tests.iter().find(|r| r.test == test).and_then(|r| r.response).unwrap_or(Span::MAX)
+    };
+    analysis.tasks.iter().map(of).collect()
+}
+
+#[test]
+fn response_times_are_the_published_ones() {
+    let golden = golden();
+    let mut checked = 0;
+    for case in golden["case"].as_array().unwrap() {
+        let resolution = case.get("resolution").map_or(Span::from_ns(1), span);
+        let mut options = Options::default();
+        options.resolution = resolution;
+        for mode in ["preemptive", "deferred", "non-preemptive"] {
+            let analysis = analyze(&system(case, mode), &options).unwrap();
+            let best: Vec<Span> = analysis.tasks.iter().map(|t| t.response.unwrap()).collect();
+            if let Some(expected) = case.get(mode) {
+                assert_eq!(best, spans(expected), "{mode}: {}", case["name"]);
+                assert!(analysis.tasks.iter().all(|t| t.exact));
+                checked += 1;
+            }
+            for (suffix, test) in [("integer", "fp-deferred-integer"), ("uniform", "fp-deferred-uniform")] {
+                if let Some(expected) = case.get(format!("{mode}-{suffix}")) {
+                    assert_eq!(
+                        responses(&analysis, test),
+                        spans(expected),
+                        "{test} {mode}: {}",
+                        case["name"]
+                    );
+                    checked += 1;
+                }
+            }
+            if let (Some(expected), "deferred") = (case.get("blocking"), mode) {
+                let blocking: Vec<Span> = analysis.tasks.iter().map(|t| t.blocking).collect();
+                assert_eq!(blocking, spans(expected));
+                checked += 1;
+            }
+        }
+    }
+    assert_eq!(checked, 12);
+}
