@@ -1,1 +1,35 @@
-//! Executive that drives the scheduling machine on Linux threads.
+//! The executive: runs a system on this machine, with real threads, real scheduling classes and enforcement.
+//!
+//! [`run`] starts one thread a task, pinned, with locked memory and touched stacks, lets all of them go at one
+//! instant, and hands back the same counts and records as the simulator. How a processor's tasks are scheduled:
+//!
+//! - **Shadow**: plain preemptive tasks with distinct fixed priorities. Each thread sleeps to its own releases on
+//!   an absolute timer; `SCHED_FIFO` decides.
+//! - **Authoritative**: everything else. A release agent above all tasks drives `sched`'s machine and the kernel
+//!   carries out what it decides.
+
+mod arrivals;
+mod bands;
+mod body;
+mod collect;
+mod direct;
+mod error;
+mod job;
+mod options;
+mod plan;
+mod random;
+mod result;
+mod ring;
+mod run;
+mod shared;
+mod tally;
+
+pub use body::TaskBody;
+pub use error::ExecError;
+pub use job::Job;
+pub use options::{
+    ArrivalPattern, Backend, Limit, NonPreemptiveVariant, PointVariant, RecordLevel, RunOptions,
+};
+pub use plan::load_warnings;
+pub use result::{RunResult, ThreadInfo};
+pub use run::{run, run_into};

@@ -4,14 +4,21 @@
 //! decides anything about scheduling; that is `sched`'s.
 #![allow(unsafe_code)]
 
+pub mod affinity;
+pub mod clock;
 pub mod cpu_list;
 pub mod deadline;
 mod error;
 pub mod event_format;
+pub mod fixed_priority;
+pub mod futex;
 pub mod kernel_trace;
+pub mod memory;
 pub mod perf_event;
 pub mod perf_ring;
 pub mod steal;
+pub mod thread;
 pub mod tracefs;
+pub mod usage;
 
 pub use error::{Error, errno_name};

@@ -1,0 +1,97 @@
+//! When one task's jobs arrive and become ready in a run.
+
+use crate::options::ArrivalPattern;
+use crate::random::SplitMix;
+use horolog_model::{Arrival, Task};
+
+/// One job's arrival, in nanoseconds since the common start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Job {
+    /// Counted from 0.
+    pub(crate) number: u64,
+    /// The nominal arrival, from which response time and deadline count.
+    pub(crate) arrival: u64,
+    /// When the job becomes ready: later by jitter and by the wait for the tick.
+    pub(crate) ready: u64,
+    /// The absolute deadline; `u64::MAX` where the task has none.
+    pub(crate) deadline: u64,
+}
+
+/// The jobs of one task, one after the other.
+#[derive(Clone, Debug)]
+pub(crate) struct Arrivals {
+    arrival: Arrival,
+    offset: u64,
+    deadline: Option<u64>,
+    jitter: u64,
+    tick: Option<u64>,
+    pattern: ArrivalPattern,
+    chance: SplitMix,
+    next: u64,
+    last_arrival: Option<u64>,
+    last_ready: u64,
+}
+
+impl Arrivals {
+    /// The arrivals of task number `index`.
+    pub(crate) fn new(
+        task: &Task,
+        index: usize,
+        tick: Option<u64>,
+        pattern: ArrivalPattern,
+        seed: u64,
+    ) -> Arrivals {
+        Arrivals {
+            arrival: task.arrival.clone(),
+            offset: task.offset.map_or(0, |span| span.as_ns()),
+            deadline: task.deadline.map(|span| span.as_ns()),
+            jitter: task.jitter.as_ns(),
+            tick: tick.filter(|&ns| ns > 0),
+            pattern,
+            chance: SplitMix::new(seed, index as u64),
+            next: 0,
+            last_arrival: None,
+            last_ready: 0,
+        }
+    }
+
+    /// The next job; `None` after the last one of an aperiodic task, or beyond what 64 bits of ns can count.
+    pub(crate) fn next_job(&mut self) -> Option<Job> {
+        let arrival = self.next_arrival()?;
+        let drawn = if self.pattern == ArrivalPattern::Random { self.chance.up_to(self.jitter) } else { 0 };
+        let mut ready = arrival.checked_add(drawn)?;
+        if let Some(tick) = self.tick {
+            ready = ready.checked_next_multiple_of(tick)?;
+        }
+        // Jobs of one task become ready in their order, even where the jitter exceeds the period.
+        ready = ready.max(self.last_ready);
+        let deadline = match self.deadline {
+            Some(relative) => arrival.checked_add(relative)?,
+            None => u64::MAX,
+        };
+        let job = Job { number: self.next, arrival, ready, deadline };
+        self.next += 1;
+        self.last_arrival = Some(arrival);
+        self.last_ready = ready;
+        Some(job)
+    }
+
+    fn next_arrival(&mut self) -> Option<u64> {
+        match &self.arrival {
+            Arrival::Periodic { period } => self.offset.checked_add(period.as_ns().checked_mul(self.next)?),
+            Arrival::Sporadic { separation } => {
+                let separation = separation.as_ns();
+                let extra =
+                    if self.pattern == ArrivalPattern::Random { self.chance.up_to(separation) } else { 0 };
+                match self.last_arrival {
+                    None => self.offset.checked_add(extra),
+                    Some(last) => last.checked_add(separation)?.checked_add(extra),
+                }
+            }
+            Arrival::Aperiodic { arrivals } => {
+                self.offset.checked_add(arrivals.get(usize::try_from(self.next).ok()?)?.as_ns())
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Brings the records of all rings into time order.
+
+use crate::ring::Ring;
+use horolog_time::Instant;
+use horolog_trace::{Kind, NO_JOB, NO_TASK, Record};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+/// A record with its place in the order: by time, then as it came.
+#[derive(PartialEq, Eq)]
+struct Held {
+    key: (u64, u64),
+    record: Record,
+}
+
+impl Ord for Held {
+    fn cmp(&self, other: &Held) -> std::cmp::Ordering {
+        self.key.cmp(&other.key)
+    }
+}
+
+impl PartialOrd for Held {
+    fn partial_cmp(&self, other: &Held) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// Merges rings by time. A record leaves once every ring has promised that nothing earlier will come.
+pub(crate) struct Collector {
+    rings: Vec<Arc<Ring>>,
+    heap: BinaryHeap<Reverse<Held>>,
+    came: u64,
+    written: u64,
+    last: u64,
+    late: u64,
+}
+
+impl Collector {
+    pub(crate) fn new(rings: Vec<Arc<Ring>>) -> Collector {
+        Collector { rings, heap: BinaryHeap::new(), came: 0, written: 0, last: 0, late: 0 }
+    }
+
+    /// Takes what the rings hold and hands on what is final.
+    pub(crate) fn turn(&mut self, out: &mut dyn FnMut(Record)) {
+        // The promises are read before the rings: a record pushed in between is later than its ring's promise.
+        let limit = self.rings.iter().map(|ring| ring.floor()).min().unwrap_or(u64::MAX);
+        self.take();
+        self.hand_on(limit, out);
+    }
+
+    /// Hands on everything, at the end of the run; returns how many records there were.
+    pub(crate) fn finish(&mut self, out: &mut dyn FnMut(Record)) -> u64 {
+        self.take();
+        self.hand_on(u64::MAX, out);
+        let lost = self.lost();
+        if lost > 0 {
+            out(Record {
+                time: Instant::from_ns(self.last),
+                kind: Kind::Lost,
+                cpu: 0,
+                task: NO_TASK,
+                job: NO_JOB,
+                value: lost,
+                extra: 0,
+            });
+        }
+        self.written
+    }
+
+    /// Records that found their ring full.
+    pub(crate) fn lost(&self) -> u64 {
+        self.rings.iter().map(|ring| ring.lost()).sum()
+    }
+
+    /// Records that came after a later one had been handed on: a broken promise, so zero unless there is a bug.
+    pub(crate) fn late(&self) -> u64 {
+        self.late
+    }
+
+    fn take(&mut self) {
+        for ring in &self.rings {
+            while let Some(record) = ring.pop() {
+                self.heap.push(Reverse(Held { key: (record.time.as_ns(), self.came), record }));
+                self.came += 1;
+            }
+        }
+    }
+
+    fn hand_on(&mut self, limit: u64, out: &mut dyn FnMut(Record)) {
+        while self.heap.peek().is_some_and(|Reverse(held)| held.key.0 < limit || limit == u64::MAX) {
+            let Some(Reverse(held)) = self.heap.pop() else { return };
+            self.late += u64::from(held.key.0 < self.last);
+            self.last = self.last.max(held.key.0);
+            self.written += 1;
+            out(held.record);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(time: u64, task: u32) -> Record {
+        Record { time: Instant::from_ns(time), kind: Kind::Release, cpu: 0, task, job: 0, value: 0, extra: 0 }
+    }
+
+    #[test]
+    fn nothing_leaves_before_every_ring_promised() {
+        let (a, b) = (Arc::new(Ring::new(8)), Arc::new(Ring::new(8)));
+        let mut collector = Collector::new(vec![a.clone(), b.clone()]);
+        let mut out = Vec::new();
+        a.push(record(10, 0));
+        a.push(record(30, 0));
+        a.promise(30);
+        collector.turn(&mut |r| out.push(r.time.as_ns()));
+        assert!(out.is_empty());
+        b.push(record(20, 1));
+        b.promise(25);
+        collector.turn(&mut |r| out.push(r.time.as_ns()));
+        assert_eq!(out, [10, 20]);
+        assert_eq!(collector.finish(&mut |r| out.push(r.time.as_ns())), 3);
+        assert_eq!(out, [10, 20, 30]);
+        assert_eq!(collector.late(), 0);
+    }
+}

@@ -1,0 +1,81 @@
+//! Why a run did not happen, or ended early.
+
+use std::fmt;
+
+/// Why a run did not happen or ended early; opaque, with predicates.
+#[derive(Debug)]
+pub struct ExecError {
+    kind: Kind,
+    message: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    NotPermitted,
+    BadInput,
+    Crashed,
+    Machine,
+}
+
+impl ExecError {
+    /// Whether this machine, or this user, does not allow the run (exit status 3); the message has the remedy.
+    #[must_use]
+    pub fn is_not_permitted(&self) -> bool {
+        self.kind == Kind::NotPermitted
+    }
+
+    /// Whether the system asks for something that no run can do (exit status 2).
+    #[must_use]
+    pub fn is_bad_input(&self) -> bool {
+        self.kind == Kind::BadInput
+    }
+
+    /// Whether user code crashed: the message names the task and the job.
+    #[must_use]
+    pub fn is_crash(&self) -> bool {
+        self.kind == Kind::Crashed
+    }
+
+    pub(crate) fn bad_input(message: impl Into<String>) -> ExecError {
+        ExecError { kind: Kind::BadInput, message: message.into() }
+    }
+
+    pub(crate) fn crashed(message: impl Into<String>) -> ExecError {
+        ExecError { kind: Kind::Crashed, message: message.into() }
+    }
+
+    pub(crate) fn machine(message: impl Into<String>) -> ExecError {
+        ExecError { kind: Kind::Machine, message: message.into() }
+    }
+
+    pub(crate) fn in_task(self, task: &str) -> ExecError {
+        ExecError { kind: self.kind, message: format!("task {task}: {}", self.message) }
+    }
+}
+
+impl From<horolog_sys::Error> for ExecError {
+    fn from(error: horolog_sys::Error) -> ExecError {
+        let kind = if error.is_not_permitted() {
+            Kind::NotPermitted
+        } else if error.is_bad_input() {
+            Kind::BadInput
+        } else {
+            Kind::Machine
+        };
+        ExecError { kind, message: error.to_string() }
+    }
+}
+
+impl From<horolog_model::ModelError> for ExecError {
+    fn from(error: horolog_model::ModelError) -> ExecError {
+        ExecError::bad_input(error.to_string())
+    }
+}
+
+impl fmt::Display for ExecError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for ExecError {}

@@ -1,0 +1,112 @@
+//! The handle that user code gets for each job.
+
+use crate::arrivals;
+use crate::shared::{RunShared, SHOULD_YIELD, TaskShared};
+use horolog_sys::clock;
+use horolog_time::{Instant, Span};
+use std::sync::atomic::Ordering;
+
+/// What a job's calls do in the run's mode of scheduling.
+pub(crate) trait Runtime {
+    /// A preemption point that has something to do. Returns whether somebody more important waited.
+    fn point(&self, task: &TaskShared, job: u64, next: Option<u32>, willing: bool) -> bool;
+
+    /// The job switches its own preemptibility.
+    fn set_preemptible(&self, task: &TaskShared, job: u64, preemptible: bool);
+}
+
+/// One job, as its code sees it.
+///
+/// The same handle stands behind `horolog_job *` of the C header.
+pub struct Job<'a> {
+    pub(crate) facts: arrivals::Job,
+    pub(crate) task: &'a TaskShared,
+    pub(crate) run: &'a RunShared,
+    pub(crate) runtime: &'a dyn Runtime,
+    pub(crate) next: Option<u32>,
+}
+
+impl Job<'_> {
+    /// The job's number, counted from 0.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.facts.number
+    }
+
+    /// The name of the task.
+    #[must_use]
+    pub fn task(&self) -> &str {
+        &self.task.name
+    }
+
+    /// The nominal arrival, since the common start.
+    pub fn release(&self) -> Instant {
+        Instant::from_ns(self.facts.arrival)
+    }
+
+    /// The absolute deadline, since the common start; [`Instant::NEVER`] where the task has none.
+    pub fn deadline(&self) -> Instant {
+        Instant::from_ns(self.facts.deadline)
+    }
+
+    /// A preemption point: where `allow` and somebody more important waits, they run now, and this returns once
+    /// the job has the processor again. Returns whether somebody waited. Idle, it costs one load and a branch.
+    #[inline(always)]
+    pub fn preemption_point(&mut self, allow: bool) -> bool {
+        if self.task.control.attention.load(Ordering::Relaxed) == 0 {
+            return false;
+        }
+        self.busy_point(allow)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn busy_point(&mut self, allow: bool) -> bool {
+        self.runtime.point(self.task, self.facts.number, self.next.take(), allow)
+    }
+
+    /// Announces which segment follows the next preemption point, where the segment graph branches.
+    #[inline]
+    pub fn next_segment(&mut self, segment: u32) {
+        self.next = Some(segment);
+    }
+
+    /// Whether somebody more important waits for this job's next preemption point: one load.
+    #[inline(always)]
+    #[must_use]
+    pub fn should_yield(&self) -> bool {
+        self.task.control.attention.load(Ordering::Relaxed) & SHOULD_YIELD != 0
+    }
+
+    /// Switches this task's own preemptibility, for this job and those after it.
+    pub fn set_preemptible(&mut self, preemptible: bool) {
+        self.runtime.set_preemptible(self.task, self.facts.number, preemptible);
+    }
+
+    /// What the job has executed so far.
+    pub fn executed(&self) -> Span {
+        let begun = self.task.control.cpu_at_start.load(Ordering::Relaxed);
+        Span::from_ns(clock::thread_cpu_ns().saturating_sub(begun))
+    }
+
+    /// What is left of the job's worst-case execution time, or of the tighter bound known since a branch.
+    pub fn remaining(&self) -> Span {
+        let tighter = self.task.control.tighter_wcet.load(Ordering::Relaxed);
+        let bound = if tighter == 0 { self.task.wcet } else { tighter };
+        Span::from_ns(bound).saturating_sub(self.executed())
+    }
+
+    /// Whether the job should end at the next opportunity: the overrun policy or the end of the run says so.
+    #[inline]
+    #[must_use]
+    pub fn must_end(&self) -> bool {
+        self.task.control.must_end.load(Ordering::Relaxed) || self.run.is_stopping()
+    }
+
+    /// Whether the run is over.
+    #[inline]
+    #[must_use]
+    pub fn is_run_over(&self) -> bool {
+        self.run.is_stopping()
+    }
+}

@@ -1,0 +1,33 @@
+//! What a run came to.
+
+use horolog_model::TaskId;
+use horolog_trace::{Outcome, Record};
+
+/// What a run came to.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct RunResult {
+    /// Counts and response times per task.
+    pub outcome: Outcome,
+    /// What happened, in time order; empty where the caller gave a sink of its own.
+    pub records: Vec<Record>,
+    /// The common start (offset 0 of every task) on `CLOCK_MONOTONIC`, ns; the records' origin.
+    pub origin_ns: u64,
+    /// The threads of the run, for telling the kernel's switches apart.
+    pub threads: Vec<ThreadInfo>,
+}
+
+/// One thread or process of the run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ThreadInfo {
+    /// The kernel's id.
+    pub tid: u32,
+    /// The name that the kernel's records show.
+    pub name: String,
+    /// Whose it is; `None` for the release agents and the collector.
+    pub task: Option<TaskId>,
+    /// The processor that it is pinned to, if any.
+    pub cpu: Option<u32>,
+    /// Its `SCHED_FIFO` priority at the start, 0 for normal scheduling.
+    pub fifo_priority: u8,
+}

@@ -1,0 +1,161 @@
+//! A buffer of records from one producer to the collector: preallocated, wait-free, losses counted.
+
+use horolog_time::Instant;
+use horolog_trace::{Kind, Record};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// One record as five words, so that a torn slot is a wrong number at worst and never undefined behaviour.
+#[derive(Default)]
+struct Slot {
+    words: [AtomicU64; 5],
+}
+
+/// A single-producer, single-consumer ring of records.
+///
+/// The producer is one thread at a time: a task's own thread, or whoever holds a processor's monitor.
+pub(crate) struct Ring {
+    slots: Box<[Slot]>,
+    /// Next slot to write; only the producer stores it.
+    tail: Padded,
+    /// Next slot to read; only the consumer stores it.
+    head: Padded,
+    lost: AtomicU64,
+    /// No later record of this ring will bear an earlier time.
+    floor: AtomicU64,
+}
+
+#[repr(align(64))]
+#[derive(Default)]
+struct Padded(AtomicU64);
+
+impl Ring {
+    /// A ring of at least `capacity` records.
+    pub(crate) fn new(capacity: usize) -> Ring {
+        let capacity = capacity.max(2).next_power_of_two();
+        Ring {
+            slots: (0..capacity).map(|_| Slot::default()).collect(),
+            tail: Padded::default(),
+            head: Padded::default(),
+            lost: AtomicU64::new(0),
+            floor: AtomicU64::new(0),
+        }
+    }
+
+    /// Appends a record, or counts it as lost where the ring is full. Never waits.
+    #[inline]
+    pub(crate) fn push(&self, record: Record) {
+        let tail = self.tail.0.load(Ordering::Relaxed);
+        let head = self.head.0.load(Ordering::Acquire);
+        if tail - head == self.slots.len() as u64 {
+            self.lost.store(self.lost.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+            return;
+        }
+        let words = &self.slots[tail as usize & (self.slots.len() - 1)].words;
+        let packed = record.kind as u64 | u64::from(record.cpu) << 8 | u64::from(record.task) << 32;
+        words[0].store(record.time.as_ns(), Ordering::Relaxed);
+        words[1].store(packed, Ordering::Relaxed);
+        words[2].store(record.job, Ordering::Relaxed);
+        words[3].store(record.value, Ordering::Relaxed);
+        words[4].store(record.extra, Ordering::Relaxed);
+        self.tail.0.store(tail + 1, Ordering::Release);
+    }
+
+    /// Takes the oldest record; only the collector calls this.
+    pub(crate) fn pop(&self) -> Option<Record> {
+        let head = self.head.0.load(Ordering::Relaxed);
+        if head == self.tail.0.load(Ordering::Acquire) {
+            return None;
+        }
+        let words = &self.slots[head as usize & (self.slots.len() - 1)].words;
+        let packed = words[1].load(Ordering::Relaxed);
+        let record = Record {
+            time: Instant::from_ns(words[0].load(Ordering::Relaxed)),
+            kind: Kind::from_number(packed as u8).unwrap_or(Kind::Lost),
+            cpu: (packed >> 8) as u16,
+            task: (packed >> 32) as u32,
+            job: words[2].load(Ordering::Relaxed),
+            value: words[3].load(Ordering::Relaxed),
+            extra: words[4].load(Ordering::Relaxed),
+        };
+        self.head.0.store(head + 1, Ordering::Release);
+        Some(record)
+    }
+
+    /// Promises that no later record of this ring bears a time before `time`; `u64::MAX` while none can come.
+    #[inline]
+    pub(crate) fn promise(&self, time: u64) {
+        self.floor.store(time, Ordering::Release);
+    }
+
+    /// The promise of [`Ring::promise`].
+    pub(crate) fn floor(&self) -> u64 {
+        self.floor.load(Ordering::Acquire)
+    }
+
+    /// How many records found the ring full.
+    pub(crate) fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(time: u64) -> Record {
+        Record {
+            time: Instant::from_ns(time),
+            kind: Kind::Completion,
+            cpu: 3,
+            task: 77,
+            job: time * 2,
+            value: time * 3,
+            extra: time * 5,
+        }
+    }
+
+    #[test]
+    fn a_full_ring_counts_what_it_loses() {
+        let ring = Ring::new(4);
+        for time in 0..6 {
+            ring.push(record(time));
+        }
+        assert_eq!(ring.lost(), 2);
+        for time in 0..4 {
+            assert_eq!(ring.pop(), Some(record(time)));
+        }
+        assert_eq!(ring.pop(), None);
+        ring.push(record(9));
+        assert_eq!(ring.pop(), Some(record(9)));
+    }
+
+    #[test]
+    fn two_threads_see_every_record_whole_and_in_order() {
+        const COUNT: u64 = 100_000;
+        let ring = Ring::new(64);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut time = 0;
+                while time < COUNT {
+                    let before = ring.lost();
+                    ring.push(record(time));
+                    if ring.lost() == before {
+                        time += 1;
+                    } else {
+                        std::thread::yield_now();
+                    }
+                }
+            });
+            let mut expected = 0;
+            while expected < COUNT {
+                match ring.pop() {
+                    Some(found) => {
+                        assert_eq!(found, record(expected));
+                        expected += 1;
+                    }
+                    None => std::thread::yield_now(),
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,70 @@
+//! Small systems for the tests on real threads.
+#![allow(dead_code)] // each test file uses a part
+
+use horolog_exec::{RunOptions, RunResult};
+use horolog_model::{
+    Arrival, CpuId, Cpus, Draft, ExecutionTimes, OverrunPolicy, Platform, Preemption, Priority, System, Task,
+};
+use horolog_time::Span;
+
+pub fn ms(ms: u64) -> Span {
+    Span::from_ns(ms * 1_000_000)
+}
+
+pub fn us(us: u64) -> Span {
+    Span::from_ns(us * 1_000)
+}
+
+/// The last processor that this process may use; the first ones serve the rest of the machine.
+pub fn last_cpu() -> CpuId {
+    let allowed = horolog_sys::affinity::allowed_cpus().expect("affinity is readable");
+    CpuId(*allowed.as_slice().last().expect("at least one processor"))
+}
+
+/// A periodic preemptive task that spins for 90 percent of its wcet.
+pub fn task(name: &str, priority: i64, period: Span, wcet: Span) -> Task {
+    Task {
+        name: name.into(),
+        arrival: Arrival::Periodic { period },
+        deadline: Some(period),
+        wcet,
+        bcet: wcet,
+        offset: Some(Span::ZERO),
+        jitter: Span::ZERO,
+        priority: Some(Priority::new(priority)),
+        cpu: last_cpu(),
+        preemption: Preemption::Preemptive,
+        overrun: OverrunPolicy::Count,
+        execution: ExecutionTimes::Wcet,
+        body: None,
+    }
+}
+
+pub fn system(tasks: Vec<Task>) -> System {
+    system_with(Draft {
+        name: "test".into(),
+        platform: Platform { cpus: Cpus::Listed(vec![last_cpu()]), ..Platform::default() },
+        tasks,
+        ..Draft::default()
+    })
+}
+
+pub fn system_with(draft: Draft) -> System {
+    System::new(draft).expect("a valid system")
+}
+
+/// Real-time tests that share a processor would disturb each other's counts: one at a time.
+static ONE_AT_A_TIME: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
+/// Runs the system, or says why this machine does not allow it.
+pub fn run_or_skip(system: &System, options: &RunOptions) -> Option<RunResult> {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    match horolog_exec::run(system, options) {
+        Ok(result) => Some(result),
+        Err(error) if error.is_not_permitted() => {
+            println!("SKIPPED: {error}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
