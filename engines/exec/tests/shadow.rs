@@ -30,7 +30,7 @@ fn check_order(records: &[Record]) {
         for record in records.iter().filter(|record| record.task == task) {
             match record.kind {
                 Kind::Start => {
-                    assert_eq!(last, (record.job > 0).then_some((Kind::Completion, record.job - 1)))
+                    assert_eq!(last, record.job.checked_sub(1).map(|before| (Kind::Completion, before)))
                 }
                 Kind::Completion => assert_eq!(last, Some((Kind::Start, record.job))),
                 _ => continue,
@@ -79,7 +79,11 @@ fn an_overloaded_task_is_counted_and_never_skips_a_job() {
     assert_eq!(outcome.jobs, 15);
     assert_eq!(outcome.completed + outcome.unfinished, 15);
     assert!(outcome.missed > 0 && outcome.vain_waits > 0 && outcome.unfinished > 0, "{outcome:?}");
-    assert_eq!(outcome.overruns, outcome.completed + 1 - u64::from(outcome.unfinished == 15));
+    // The job that the end of the run cut short may have stayed below its wcet.
+    assert!(
+        outcome.completed <= outcome.overruns && outcome.overruns <= outcome.completed + 1,
+        "{outcome:?}"
+    );
 }
 
 #[test]

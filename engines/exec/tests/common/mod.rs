@@ -1,5 +1,5 @@
 //! Small systems for the tests on real threads.
-#![allow(dead_code)] // each test file uses a part
+#![allow(dead_code, unreachable_pub)] // each test file uses a part of it
 
 use horolog_exec::{RunOptions, RunResult};
 use horolog_model::{
