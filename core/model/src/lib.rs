@@ -4,21 +4,30 @@
 //! unique, every task has a processor, no deadline lies below its wcet, segment graphs are acyclic). Make one
 //! by reading a file ([`file`]) or from a [`Draft`] in code ([`System::new`]); both go through the same checks.
 
+mod check;
+pub mod diagnostic;
 pub mod draft;
 pub mod execution;
+pub mod file;
+pub mod graph_check;
 pub mod interference;
+pub mod path;
 pub mod pattern;
 pub mod platform;
 pub mod priority;
 pub mod segments;
+pub mod source;
 pub mod system;
 pub mod task;
 
+pub use diagnostic::{Diagnostics, Message};
 pub use draft::Draft;
 pub use execution::{Body, ExecutionTimes, SpinTarget};
+pub use graph_check::GraphError;
 pub use interference::Interference;
-pub use platform::{CpuId, Cpus, Platform};
+pub use platform::{CpuId, Cpus, Platform, PlatformCosts};
 pub use priority::{Priority, PriorityAssignment};
 pub use segments::{Segment, SegmentGraph, SegmentId};
+pub use source::Source;
 pub use system::{ModelError, Policy, System, TaskId};
 pub use task::{Arrival, OverrunPolicy, Preemption, Task};

@@ -2,6 +2,9 @@
 
 use horolog_time::Span;
 
+/// One more than the largest CPU number: what the largest Linux configurations have.
+pub const MAX_CPUS: u32 = 8192;
+
 /// The number of a processor as Linux counts them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct CpuId(pub u32);
@@ -61,6 +64,17 @@ pub struct Platform {
     /// Cost of one timer interrupt; `None` where the file gives none.
     pub timer_interrupt: Option<Span>,
     /// How late the machine may notice a release; `None` where the file gives none.
+    pub release_latency: Option<Span>,
+}
+
+/// Costs to set on a platform; `None` leaves one as it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PlatformCosts {
+    /// Cost of one context switch.
+    pub context_switch: Option<Span>,
+    /// Cost of one timer interrupt.
+    pub timer_interrupt: Option<Span>,
+    /// How late the machine may notice a release.
     pub release_latency: Option<Span>,
 }
 

@@ -42,6 +42,17 @@ pub enum PriorityAssignment {
 }
 
 impl PriorityAssignment {
+    /// The words of the system file.
+    pub const WORDS: [&'static str; 3] = ["deadline-monotonic", "rate-monotonic", "audsley"];
+
+    /// The assignment that a word of the system file names.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<PriorityAssignment> {
+        [Self::DeadlineMonotonic, Self::RateMonotonic, Self::Audsley]
+            .into_iter()
+            .find(|a| a.word() == Some(word))
+    }
+
     /// The word of the system file; `None` for explicit priorities.
     #[must_use]
     pub const fn word(self) -> Option<&'static str> {

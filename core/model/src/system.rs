@@ -1,6 +1,8 @@
 //! A checked system.
 
-use crate::{CpuId, Draft, Interference, Platform, PriorityAssignment, Task};
+use crate::check::{self, Paths};
+use crate::{CpuId, Draft, Interference, Platform, PlatformCosts, Priority, PriorityAssignment, Task};
+use horolog_time::Span;
 
 /// The scheduling policy of a system.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -11,6 +13,26 @@ pub enum Policy {
     FixedPriority,
     /// Earliest deadline first.
     Edf,
+}
+
+impl Policy {
+    /// The words of the system file.
+    pub const WORDS: [&'static str; 2] = ["fixed-priority", "edf"];
+
+    /// The word of the system file.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::FixedPriority => "fixed-priority",
+            Self::Edf => "edf",
+        }
+    }
+
+    /// The policy that a word of the system file names.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<Policy> {
+        [Self::FixedPriority, Self::Edf].into_iter().find(|p| p.word() == word)
+    }
 }
 
 /// The index of a task within its system, the same in every room.
@@ -49,8 +71,17 @@ impl System {
     /// # Errors
     /// Every rule that the draft breaks, in the order of the draft; never an empty list.
     pub fn new(parts: Draft) -> Result<System, Vec<ModelError>> {
-        // The checks live in `check.rs`.
-        Ok(System { parts })
+        let findings = check::check(&parts, &Paths::of(&parts), true);
+        if findings.is_empty() {
+            Ok(System { parts })
+        } else {
+            Err(findings.into_iter().map(|finding| finding.error).collect())
+        }
+    }
+
+    /// A draft that [`check::check`] found nothing wrong with.
+    pub(crate) fn of_checked(parts: Draft) -> System {
+        System { parts }
     }
 
     /// The system's name.
@@ -105,9 +136,78 @@ impl System {
             .map(|(index, task)| (TaskId(index as u32), task))
     }
 
+    /// The ids of all tasks, in the order of the file.
+    pub fn task_ids(&self) -> impl ExactSizeIterator<Item = TaskId> + use<> {
+        (0..self.parts.tasks.len() as u32).map(TaskId)
+    }
+
+    /// The task with this name.
+    #[must_use]
+    pub fn find_task(&self, name: &str) -> Option<TaskId> {
+        self.parts.tasks.iter().position(|task| task.name == name).map(|index| TaskId(index as u32))
+    }
+
+    /// Whether every priority is known: always under EDF, and under fixed priorities unless an assignment has
+    /// yet to give them.
+    #[must_use]
+    pub fn is_resolved(&self) -> bool {
+        self.policy() == Policy::Edf || self.priorities() == PriorityAssignment::Explicit
+    }
+
+    /// The same system with these priorities, one a task in the order of [`System::tasks`], as if its file gave
+    /// them: what a priority assignment hands on.
+    ///
+    /// # Errors
+    /// Under EDF, and where there are not as many priorities as tasks.
+    pub fn with_explicit_priorities(&self, priorities: &[Priority]) -> Result<System, Vec<ModelError>> {
+        if priorities.len() != self.parts.tasks.len() {
+            return Err(vec![ModelError {
+                at: "system.priorities".to_owned(),
+                reason: format!("{} priorities for {} tasks", priorities.len(), self.parts.tasks.len()),
+                remedy: "give one a task".to_owned(),
+            }]);
+        }
+        let mut parts = self.to_draft();
+        parts.priorities = PriorityAssignment::Explicit;
+        for (task, &priority) in parts.tasks.iter_mut().zip(priorities) {
+            task.priority = Some(priority);
+        }
+        System::new(parts)
+    }
+
+    /// The same system with the costs that are given, such as measured ones; `None` keeps what the file says.
+    #[must_use]
+    pub fn with_platform_costs(&self, costs: PlatformCosts) -> System {
+        let mut parts = self.to_draft();
+        let platform = &mut parts.platform;
+        platform.context_switch = costs.context_switch.or(platform.context_switch);
+        platform.timer_interrupt = costs.timer_interrupt.or(platform.timer_interrupt);
+        platform.release_latency = costs.release_latency.or(platform.release_latency);
+        // No rule restricts a cost.
+        System::of_checked(parts)
+    }
+
+    /// The least common multiple of all periods and least separations: the pattern of periodic releases repeats
+    /// after it. `None` where it is above 2^64 - 1 ns, or where no task has a period.
+    #[must_use]
+    pub fn hyperperiod(&self) -> Option<Span> {
+        let mut periods = self.parts.tasks.iter().filter_map(Task::separation).map(Span::as_ns);
+        let first = periods.next()?;
+        periods.try_fold(first, lcm).map(Span::from_ns)
+    }
+
     /// The unchecked parts, to change and check again.
     #[must_use]
     pub fn to_draft(&self) -> Draft {
         self.parts.clone()
     }
+}
+
+/// The least common multiple of two numbers above zero; `None` on overflow.
+fn lcm(a: u64, b: u64) -> Option<u64> {
+    let (mut greater, mut rest) = (a, b);
+    while rest > 0 {
+        (greater, rest) = (rest, greater % rest);
+    }
+    (a / greater).checked_mul(b)
 }

@@ -52,6 +52,28 @@ pub enum OverrunPolicy {
     Stop,
 }
 
+impl OverrunPolicy {
+    /// The words of the system file.
+    pub const WORDS: [&'static str; 4] = ["count", "skip", "demote", "stop"];
+
+    /// The word of the system file.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Count => "count",
+            Self::Skip => "skip",
+            Self::Demote => "demote",
+            Self::Stop => "stop",
+        }
+    }
+
+    /// The policy that a word of the system file names.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<OverrunPolicy> {
+        [Self::Count, Self::Skip, Self::Demote, Self::Stop].into_iter().find(|p| p.word() == word)
+    }
+}
+
 /// One task.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Task {
@@ -82,6 +104,21 @@ pub struct Task {
     pub execution: ExecutionTimes,
     /// What a run executes; `None`: spin for the wcet's 90 percent.
     pub body: Option<Body>,
+}
+
+impl Preemption {
+    /// The words of the system file.
+    pub const WORDS: [&'static str; 3] = ["preemptive", "non-preemptive", "deferred"];
+
+    /// The word of the system file.
+    #[must_use]
+    pub const fn word(&self) -> &'static str {
+        match self {
+            Self::Preemptive => "preemptive",
+            Self::NonPreemptive => "non-preemptive",
+            Self::Deferred(_) => "deferred",
+        }
+    }
 }
 
 impl Task {

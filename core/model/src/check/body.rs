@@ -1,0 +1,85 @@
+//! The rules of what a run executes. A spin longer than the wcet is allowed: a wrong wcet must be expressible, so
+//! that `verify` can be seen to catch it.
+
+use super::Checker;
+use crate::{Body, SpinTarget, Task, path};
+
+impl Checker {
+    pub(super) fn body(&mut self, task: &Task, path: &str) {
+        let at = path::join(path, "body");
+        match &task.body {
+            None => {}
+            Some(Body::Spin(target)) => self.spin(task, target, &path::join(&at, "spin")),
+            Some(Body::Library { library, symbol, init, exit, arguments }) => {
+                self.c_text(library, &path::join(&at, "library"), "the library");
+                self.c_text(symbol, &path::join(&at, "symbol"), "the symbol");
+                for (key, name) in [("init", init), ("exit", exit)] {
+                    if let Some(name) = name {
+                        self.c_text(name, &path::join(&at, key), "the symbol");
+                    }
+                }
+                for argument in arguments {
+                    self.no_zero_byte(argument, &path::join(&at, "arguments"));
+                }
+            }
+            Some(Body::Command(words)) => {
+                let at = path::join(&at, "command");
+                match words.first() {
+                    None => self.fail(&at, "the command is empty", "name a program, as in `[\"./player\"]`"),
+                    Some(program) => self.c_text(program, &at, "the program's name"),
+                }
+                for word in words.iter().skip(1) {
+                    self.no_zero_byte(word, &at);
+                }
+            }
+        }
+    }
+
+    fn spin(&mut self, task: &Task, target: &SpinTarget, at: &str) {
+        match target {
+            SpinTarget::Total(span) if span.is_zero() => {
+                self.fail(at, "the body spins for no time", "spin longer")
+            }
+            SpinTarget::Fraction(0) => {
+                self.fail(
+                    at,
+                    "the body spins for no part of the wcet",
+                    "give a fraction above 0, as in `0.9`",
+                );
+            }
+            SpinTarget::Total(_) | SpinTarget::Fraction(_) => {}
+            SpinTarget::PerSegment(spans) => {
+                let Some(graph) = task.segment_graph() else {
+                    let remedy =
+                        "give one duration, as in `spin = \"1.8 ms\"`, or a fraction, as in `spin = 0.9`";
+                    self.fail(at, "a list of durations is for tasks with segments", remedy);
+                    return;
+                };
+                if spans.len() != graph.segments.len() {
+                    self.fail_beside(
+                        at,
+                        format!("{} durations for {} segments", spans.len(), graph.segments.len()),
+                        "give one duration a segment, in the order of the segments",
+                        vec![(at.replace(".body.spin", ".segments"), "the segments".to_owned())],
+                    );
+                }
+                if spans.iter().any(|span| span.is_zero()) {
+                    self.fail(at, "the body spins for no time in a segment", "spin longer");
+                }
+            }
+        }
+    }
+
+    fn c_text(&mut self, text: &str, at: &str, noun: &str) {
+        if text.is_empty() {
+            self.fail(at, format!("{noun} is empty"), "name it");
+        }
+        self.no_zero_byte(text, at);
+    }
+
+    fn no_zero_byte(&mut self, text: &str, at: &str) {
+        if text.contains('\0') {
+            self.fail(at, "there is a zero byte in the text", "remove it: C ends a text there");
+        }
+    }
+}

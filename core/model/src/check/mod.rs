@@ -1,0 +1,210 @@
+//! Every rule that a system obeys, in one place; [`crate::System::new`] and the file reader both come here.
+
+mod body;
+mod task;
+
+use crate::platform::MAX_CPUS;
+use crate::{CpuId, Cpus, Draft, Interference, ModelError, Platform, Policy, PriorityAssignment, path};
+use std::collections::BTreeMap;
+
+/// One broken rule, and the other values that have to do with it.
+#[derive(Clone, Debug)]
+pub(crate) struct Finding {
+    pub(crate) error: ModelError,
+    /// Path and label of values that contradict the one at fault.
+    pub(crate) others: Vec<(String, String)>,
+}
+
+/// How messages name the items of a draft.
+#[derive(Clone, Debug)]
+pub(crate) struct Paths {
+    /// One path a task.
+    pub(crate) tasks: Vec<String>,
+    /// One path an interference.
+    pub(crate) interferences: Vec<String>,
+}
+
+impl Paths {
+    /// By name where that tells which one is meant, else by place.
+    pub(crate) fn of(draft: &Draft) -> Paths {
+        let tasks: Vec<&str> = draft.tasks.iter().map(|task| task.name.as_str()).collect();
+        let interferences: Vec<&str> = draft.interferences.iter().map(|i| i.name.as_str()).collect();
+        Paths { tasks: item_paths("task", &tasks), interferences: item_paths("interference", &interferences) }
+    }
+}
+
+/// One path an item: by its name where that is unique, else by its place.
+pub(crate) fn item_paths(base: &str, names: &[&str]) -> Vec<String> {
+    let mut count: BTreeMap<&str, usize> = BTreeMap::new();
+    for name in names {
+        *count.entry(name).or_default() += 1;
+    }
+    names.iter().enumerate().map(|(index, name)| path::item(base, name, index, count[name] == 1)).collect()
+}
+
+/// The rules that a draft breaks.
+pub(crate) struct Checker {
+    findings: Vec<Finding>,
+}
+
+impl Checker {
+    fn fail(&mut self, at: impl Into<String>, reason: impl Into<String>, remedy: impl Into<String>) {
+        self.fail_beside(at, reason, remedy, Vec::new());
+    }
+
+    fn fail_beside(
+        &mut self,
+        at: impl Into<String>,
+        reason: impl Into<String>,
+        remedy: impl Into<String>,
+        others: Vec<(String, String)>,
+    ) {
+        let error = ModelError { at: at.into(), reason: reason.into(), remedy: remedy.into() };
+        self.findings.push(Finding { error, others });
+    }
+
+    /// A name that shows in tables, messages and thread names.
+    fn name(&mut self, name: &str, at: &str) {
+        if name.is_empty() {
+            self.fail(at, "the name is empty", "give it a name");
+        } else if name.trim() != name {
+            self.fail(
+                at,
+                format!("the name `{name}` starts or ends with white space"),
+                "remove the white space",
+            );
+        } else if name.chars().any(char::is_control) {
+            self.fail(at, format!("the name {name:?} has a control character"), "use printable characters");
+        }
+    }
+
+    fn unique<'d>(&mut self, names: impl Iterator<Item = &'d str>, paths: &[String], noun: &str) {
+        let mut first: BTreeMap<&str, usize> = BTreeMap::new();
+        for (index, name) in names.enumerate() {
+            match first.get(name) {
+                // An empty name is told as such.
+                Some(_) if name.is_empty() => {}
+                Some(&earlier) => self.fail_beside(
+                    path::join(&paths[index], "name"),
+                    format!("two {noun}s are called `{name}`"),
+                    "give each its own name",
+                    vec![(path::join(&paths[earlier], "name"), "the other".to_owned())],
+                ),
+                None => {
+                    first.insert(name, index);
+                }
+            }
+        }
+    }
+
+    fn platform(&mut self, platform: &Platform) {
+        let at = "platform.cpus";
+        match &platform.cpus {
+            Cpus::Listed(list) => self.cpu_list(list, at),
+            Cpus::Count(0) => self.fail(at, "there is no CPU", "give at least one, as in `cpus = 1`"),
+            Cpus::Count(n) if *n > MAX_CPUS => {
+                self.fail(
+                    at,
+                    format!("{n} CPUs are more than any Linux has"),
+                    format!("use at most {MAX_CPUS}"),
+                );
+            }
+            Cpus::Count(_) => {}
+        }
+        if platform.tick.is_some_and(horolog_time::Span::is_zero) {
+            self.fail(
+                "platform.tick",
+                "a tick of zero never comes",
+                "give the tick's period, or leave `tick` out for one-shot timers",
+            );
+        }
+    }
+
+    fn cpu_list(&mut self, list: &[CpuId], at: &str) {
+        if list.is_empty() {
+            self.fail(at, "there is no CPU", "give at least one, as in `cpus = [1]`");
+        }
+        if let Some(cpu) = list.iter().find(|cpu| cpu.0 >= MAX_CPUS) {
+            let reason = format!("CPU {} is beyond the last one that Linux can have", cpu.0);
+            self.fail(at, reason, format!("use numbers from 0 to {}", MAX_CPUS - 1));
+        }
+        if !list.is_sorted_by(|a, b| a < b) {
+            let mut sorted: Vec<u32> = list.iter().map(|cpu| cpu.0).collect();
+            sorted.sort_unstable();
+            sorted.dedup();
+            self.fail(
+                at,
+                "the CPUs are not in ascending order, each once",
+                format!("write `cpus = {sorted:?}`"),
+            );
+        }
+    }
+
+    fn interference(&mut self, interference: &Interference, path: &str, platform: &Platform) {
+        self.name(&interference.name, &path::join(path, "name"));
+        self.cpu(interference.cpu, path, platform);
+        let at = path::join(path, "utilisation");
+        if interference.utilisation_ppb == 0 {
+            self.fail(
+                at,
+                "this interference takes no time",
+                "give a utilisation above 0, or remove the interference",
+            );
+        } else if interference.utilisation_ppb > 1_000_000_000 {
+            self.fail(at, "nothing takes more than all of a CPU", "give a utilisation of at most 1");
+        }
+        if interference.period.is_zero() {
+            self.fail(path::join(path, "period"), "the period is zero", "give the period of the load bound");
+        }
+    }
+
+    fn cpu(&mut self, cpu: CpuId, path: &str, platform: &Platform) {
+        if platform.cpus.index_of(cpu).is_none() {
+            let known = match &platform.cpus {
+                Cpus::Listed(list) => {
+                    let numbers: Vec<String> = list.iter().take(16).map(|cpu| cpu.0.to_string()).collect();
+                    format!("use one of {}, or add it to `cpus`", numbers.join(", "))
+                }
+                Cpus::Count(1) => "use CPU 0, or list CPUs in [platform], as in `cpus = [1]`".to_owned(),
+                Cpus::Count(n) => format!("use one from 0 to {}", n.saturating_sub(1)),
+            };
+            self.fail_beside(
+                path::join(path, "cpu"),
+                format!("CPU {} is not among the platform's CPUs", cpu.0),
+                known,
+                vec![("platform.cpus".to_owned(), "the platform's CPUs".to_owned())],
+            );
+        }
+    }
+}
+
+/// Every rule that the draft breaks, in its order. Of an incomplete draft some tasks were left out because they
+/// could not be read.
+pub(crate) fn check(draft: &Draft, paths: &Paths, is_complete: bool) -> Vec<Finding> {
+    let mut checker = Checker { findings: Vec::new() };
+    checker.name(&draft.name, "system.name");
+    if draft.policy == Policy::Edf && draft.priorities != PriorityAssignment::Explicit {
+        checker.fail_beside(
+            "system.priorities",
+            "under EDF nothing has a priority",
+            "remove `priorities`, or use `policy = \"fixed-priority\"`",
+            vec![("system.policy".to_owned(), "EDF here".to_owned())],
+        );
+    }
+    checker.platform(&draft.platform);
+    if is_complete && draft.tasks.is_empty() {
+        checker.fail("task", "there is no task", "add a `[[task]]` with name, period, wcet and priority");
+    }
+    if draft.tasks.len() > u32::MAX as usize {
+        checker.fail("task", "there are more than 2^32 - 1 tasks", "remove some");
+    }
+    checker.unique(draft.tasks.iter().map(|task| task.name.as_str()), &paths.tasks, "task");
+    for (task, path) in draft.tasks.iter().zip(&paths.tasks) {
+        checker.task(task, path, draft);
+    }
+    checker.unique(draft.interferences.iter().map(|i| i.name.as_str()), &paths.interferences, "interference");
+    for (interference, path) in draft.interferences.iter().zip(&paths.interferences) {
+        checker.interference(interference, path, &draft.platform);
+    }
+    checker.findings
+}

@@ -1,0 +1,245 @@
+//! The rules of one task.
+
+use super::Checker;
+use crate::{
+    Arrival, Draft, ExecutionTimes, GraphError, Policy, Preemption, PriorityAssignment, SegmentGraph, Task,
+    path,
+};
+use horolog_time::Span;
+
+impl Checker {
+    pub(super) fn task(&mut self, task: &Task, path: &str, draft: &Draft) {
+        self.name(&task.name, &path::join(path, "name"));
+        self.arrival(task, path);
+        self.execution_bounds(task, path);
+        self.deadline(task, path);
+        self.samples(task, path);
+        self.cpu(task.cpu, path, &draft.platform);
+        self.priority(task, path, draft);
+        if let Preemption::Deferred(graph) = &task.preemption {
+            self.graph(task, graph, path);
+            if draft.policy == Policy::Edf {
+                self.fail_beside(
+                    path::join(path, "preemption"),
+                    "no test for deferred preemption under EDF exists yet",
+                    "use `preemption = \"non-preemptive\"`, or `policy = \"fixed-priority\"`",
+                    vec![("system.policy".to_owned(), "EDF here".to_owned())],
+                );
+            }
+        }
+        self.body(task, path);
+    }
+
+    fn arrival(&mut self, task: &Task, path: &str) {
+        match &task.arrival {
+            Arrival::Periodic { period } if period.is_zero() => {
+                self.fail(path::join(path, "period"), "the period is zero", "give the time between arrivals");
+            }
+            Arrival::Sporadic { separation } if separation.is_zero() => self.fail(
+                path::join(path, "separation"),
+                "the separation is zero",
+                "give the least time between arrivals",
+            ),
+            Arrival::Aperiodic { arrivals } => self.arrivals(task, arrivals, path),
+            _ => {}
+        }
+    }
+
+    fn arrivals(&mut self, task: &Task, arrivals: &[Span], path: &str) {
+        let at = path::join(path, "arrivals");
+        if arrivals.is_empty() {
+            self.fail(&at, "there is no arrival", "give at least one, as in `[\"3 ms\"]`");
+        }
+        if let Some(pair) = arrivals.windows(2).find(|pair| pair[0] > pair[1]) {
+            let reason = format!("the arrivals are not ascending: {} comes after {}", pair[1], pair[0]);
+            self.fail(at, reason, "write them in the order of time");
+        }
+        if task.offset.is_some() {
+            self.fail(
+                path::join(path, "offset"),
+                "arrivals are instants after the start and take no offset",
+                "add it to the arrivals",
+            );
+        }
+        if !task.jitter.is_zero() {
+            self.fail(
+                path::join(path, "jitter"),
+                "arrivals are given one by one and take no jitter",
+                "write the arrivals as they happen",
+            );
+        }
+    }
+
+    fn execution_bounds(&mut self, task: &Task, path: &str) {
+        let at = path::join(path, "wcet");
+        if task.wcet.is_zero() {
+            self.fail(&at, "the wcet is zero", "give the longest that a job executes");
+        }
+        if task.bcet > task.wcet {
+            self.fail_beside(
+                path::join(path, "bcet"),
+                format!("the bcet {} is above the wcet {}", task.bcet, task.wcet),
+                "lower the bcet, or raise the wcet",
+                vec![(at, "the wcet".to_owned())],
+            );
+        }
+    }
+
+    fn deadline(&mut self, task: &Task, path: &str) {
+        match task.deadline {
+            Some(deadline) if deadline < task.wcet => self.fail_beside(
+                path::join(path, "deadline"),
+                format!("the deadline {deadline} is below the wcet {}: every job would miss it", task.wcet),
+                "raise the deadline, or lower the wcet",
+                vec![(path::join(path, "wcet"), "the wcet".to_owned())],
+            ),
+            None if task.separation().is_some() => self.fail(
+                path::join(path, "deadline"),
+                "a periodic or sporadic task has a deadline",
+                "give one; the usual choice is the period",
+            ),
+            _ => {}
+        }
+    }
+
+    fn samples(&mut self, task: &Task, path: &str) {
+        let ExecutionTimes::Samples(samples) = &task.execution else { return };
+        let at = path::join(&path::join(path, "execution"), "samples");
+        if samples.is_empty() {
+            self.fail(&at, "there is no sample", "give at least one, or use `execution = \"wcet\"`");
+        }
+        if let Some(sample) = samples.iter().find(|&&sample| sample > task.wcet) {
+            self.fail_beside(
+                &at,
+                format!("the sample {sample} is above the wcet {}", task.wcet),
+                "raise the wcet, or remove the sample",
+                vec![(path::join(path, "wcet"), "the wcet".to_owned())],
+            );
+        }
+        if let Some(sample) = samples.iter().find(|&&sample| sample < task.bcet) {
+            self.fail_beside(
+                &at,
+                format!("the sample {sample} is below the bcet {}", task.bcet),
+                "lower the bcet, or remove the sample",
+                vec![(path::join(path, "bcet"), "the bcet".to_owned())],
+            );
+        }
+    }
+
+    fn priority(&mut self, task: &Task, path: &str, draft: &Draft) {
+        let at = path::join(path, "priority");
+        match (draft.policy, draft.priorities, task.priority) {
+            (Policy::Edf, _, Some(_)) => self.fail_beside(
+                at,
+                "under EDF a task has no priority",
+                "remove `priority`, or use `policy = \"fixed-priority\"`",
+                vec![("system.policy".to_owned(), "EDF here".to_owned())],
+            ),
+            (Policy::FixedPriority, PriorityAssignment::Explicit, None) => self.fail(
+                at,
+                "under fixed priorities a task needs a `priority`",
+                "add `priority = 10` (larger is more important), or `priorities = \"deadline-monotonic\"` in [system]",
+            ),
+            (Policy::FixedPriority, PriorityAssignment::Explicit, Some(_)) | (Policy::Edf, ..) => {}
+            (_, assignment, Some(_)) => self.fail_beside(
+                at,
+                format!("priorities come from the assignment `{}`", assignment.word().unwrap_or_default()),
+                "remove `priority`, or remove `priorities` from [system]",
+                vec![("system.priorities".to_owned(), "the assignment".to_owned())],
+            ),
+            (_, assignment, None) => self.assignable(task, path, assignment),
+        }
+    }
+
+    /// Whether the assignment knows where to put the task.
+    fn assignable(&mut self, task: &Task, path: &str, assignment: PriorityAssignment) {
+        let (key, lacks) = match assignment {
+            PriorityAssignment::RateMonotonic => ("period", task.separation().is_none()),
+            _ => ("deadline", task.deadline.is_none()),
+        };
+        if lacks {
+            let word = assignment.word().unwrap_or_default();
+            self.fail_beside(
+                path::join(path, key),
+                format!("the assignment `{word}` needs a {key}, and this task has none"),
+                if key == "period" {
+                    "use another assignment, or explicit priorities"
+                } else {
+                    "give it a deadline"
+                },
+                vec![("system.priorities".to_owned(), "the assignment".to_owned())],
+            );
+        }
+    }
+
+    fn graph(&mut self, task: &Task, graph: &SegmentGraph, path: &str) {
+        let at = path::join(path, "segments");
+        for error in graph.errors() {
+            let remedy = match error {
+                GraphError::Empty => "give at least one segment",
+                GraphError::DuplicateName { .. } => "give each segment its own name",
+                GraphError::Cycle(_) => "a job has to end: remove one `next` of the circle",
+                GraphError::SeveralEntries(_) => "let one segment lead to the others",
+                GraphError::UnknownNext { .. } | GraphError::RepeatedNext { .. } => {
+                    "name each following segment once, and only segments of the task"
+                }
+            };
+            self.fail(&at, error.to_string(), remedy);
+        }
+        if !graph.errors().is_empty() {
+            return;
+        }
+        if !graph.is_in_order() {
+            let remedy = "sort them with `SegmentGraph::sorted`";
+            self.fail(&at, "the segments are not in topological order", remedy);
+            return;
+        }
+        for segment in &graph.segments {
+            let at = path::join(&at, &segment.name);
+            if segment.name.is_empty() {
+                self.fail(&at, "the segment's name is empty", "give it a name");
+            }
+            if segment.wcet.is_zero() {
+                self.fail(
+                    path::join(&at, "wcet"),
+                    "the segment's wcet is zero",
+                    "give it a wcet, or remove the segment",
+                );
+            }
+            if segment.bcet > segment.wcet {
+                self.fail_beside(
+                    path::join(&at, "bcet"),
+                    format!("the bcet {} is above the wcet {}", segment.bcet, segment.wcet),
+                    "lower the bcet, or raise the wcet",
+                    vec![(path::join(&at, "wcet"), "the wcet".to_owned())],
+                );
+            }
+        }
+        self.graph_sums(task, graph, path);
+    }
+
+    /// The task's wcet and bcet are those of the longest and the shortest path.
+    fn graph_sums(&mut self, task: &Task, graph: &SegmentGraph, path: &str) {
+        let segments = path::join(path, "segments");
+        let Some((wcet, bcet)) = graph.wcet().zip(graph.bcet()) else {
+            self.fail(&segments, "the longest path is above 2^64 - 1 ns (584 years)", "use smaller values");
+            return;
+        };
+        if task.wcet != wcet {
+            self.fail_beside(
+                path::join(path, "wcet"),
+                format!("the wcet {} is not that of the longest path, {wcet}", task.wcet),
+                "remove `wcet`: the segments give it",
+                vec![(segments.clone(), "the segments".to_owned())],
+            );
+        }
+        if task.bcet != bcet {
+            self.fail_beside(
+                path::join(path, "bcet"),
+                format!("the bcet {} is not that of the shortest path, {bcet}", task.bcet),
+                "give each segment its own bcet: `{ wcet = \"3 ms\", bcet = \"2 ms\" }`",
+                vec![(segments, "the segments".to_owned())],
+            );
+        }
+    }
+}

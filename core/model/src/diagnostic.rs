@@ -1,0 +1,225 @@
+//! Messages about a system file: where, what is wrong, what to do; with a caret under the place.
+
+use crate::source::{Place, Text, floor_char_boundary, line_and_column};
+use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// At most so many messages are rendered; the rest is counted.
+const RENDERED: usize = 40;
+
+/// One finding: what is wrong at a place, and what to do about it.
+#[derive(Clone, Debug)]
+pub(crate) struct Diagnostic(Box<Parts>);
+
+#[derive(Clone, Debug)]
+struct Parts {
+    reason: String,
+    label: String,
+    remedy: String,
+    path: Option<String>,
+    place: Option<Place>,
+    others: Vec<(Place, String)>,
+}
+
+impl Diagnostic {
+    pub(crate) fn new(reason: impl Into<String>, remedy: impl Into<String>) -> Diagnostic {
+        Diagnostic(Box::new(Parts {
+            reason: reason.into(),
+            label: String::new(),
+            remedy: remedy.into(),
+            path: None,
+            place: None,
+            others: Vec::new(),
+        }))
+    }
+
+    /// Names the value.
+    pub(crate) fn at(mut self, path: impl Into<String>) -> Diagnostic {
+        self.0.path = Some(path.into());
+        self
+    }
+
+    /// Puts the caret.
+    pub(crate) fn place(self, place: &Place) -> Diagnostic {
+        self.maybe_place(Some(place.clone()))
+    }
+
+    pub(crate) fn maybe_place(mut self, place: Option<Place>) -> Diagnostic {
+        self.0.place = place;
+        self
+    }
+
+    /// Text beside the caret.
+    pub(crate) fn label(mut self, label: impl Into<String>) -> Diagnostic {
+        self.0.label = label.into();
+        self
+    }
+
+    /// Marks another place that has to do with it.
+    pub(crate) fn other(mut self, place: Place, label: impl Into<String>) -> Diagnostic {
+        self.0.others.push((place, label.into()));
+        self
+    }
+}
+
+/// Everything that is wrong with a file and its overrides, in one go.
+///
+/// `Display` renders every message with its place, a caret and the remedy, without colour;
+/// [`Diagnostics::render`] can colour it.
+#[derive(Clone, Debug)]
+pub struct Diagnostics {
+    list: Vec<Diagnostic>,
+    texts: Arc<[Text]>,
+}
+
+/// One message, as programs read it; serialises to JSON.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct Message {
+    /// The file, or `--set`; `None` where the message is about no place.
+    pub file: Option<String>,
+    /// The line, from 1.
+    pub line: Option<usize>,
+    /// The column in characters, from 1.
+    pub column: Option<usize>,
+    /// The value as a dotted path: `task.control.wcet`.
+    pub path: Option<String>,
+    /// What is wrong.
+    pub reason: String,
+    /// What to do about it.
+    pub remedy: String,
+}
+
+impl Diagnostics {
+    pub(crate) fn new(texts: Arc<[Text]>) -> Diagnostics {
+        Diagnostics { list: Vec::new(), texts }
+    }
+
+    /// One message about no place in particular.
+    #[must_use]
+    pub fn general(reason: impl Into<String>, remedy: impl Into<String>) -> Diagnostics {
+        let mut found = Diagnostics::new(Arc::from([]));
+        found.push(Diagnostic::new(reason, remedy));
+        found
+    }
+
+    pub(crate) fn push(&mut self, diagnostic: Diagnostic) {
+        self.list.push(diagnostic);
+    }
+
+    pub(crate) fn from_list(list: Vec<Diagnostic>, texts: Arc<[Text]>) -> Diagnostics {
+        Diagnostics { list, texts }
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Always: the input is at fault (exit status 2).
+    #[must_use]
+    pub fn is_bad_input(&self) -> bool {
+        true
+    }
+
+    /// The messages as programs read them.
+    pub fn messages(&self) -> impl Iterator<Item = Message> + '_ {
+        self.list.iter().map(|Diagnostic(diagnostic)| {
+            let text = diagnostic.place.as_ref().map(|place| (&self.texts[place.text], place));
+            let position = text.map(|(text, place)| line_and_column(&text.content, place.range.start));
+            Message {
+                file: text.map(|(text, _)| text.name.clone()),
+                line: position.map(|(line, _)| line),
+                column: position.map(|(_, column)| column),
+                path: diagnostic.path.clone(),
+                reason: diagnostic.reason.clone(),
+                remedy: diagnostic.remedy.clone(),
+            }
+        })
+    }
+
+    /// All messages as text, with carets; `colour` adds terminal colours.
+    #[must_use]
+    pub fn render(&self, colour: bool) -> String {
+        let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
+        let mut out = String::new();
+        for (index, Diagnostic(diagnostic)) in self.list.iter().take(RENDERED).enumerate() {
+            if index > 0 {
+                out.push_str("\n\n");
+            }
+            out.push_str(&renderer.render(&[self.group(diagnostic)]));
+        }
+        if self.list.len() > RENDERED {
+            out.push_str(&format!("\n\nand {} more of them", self.list.len() - RENDERED));
+        }
+        out
+    }
+
+    fn group<'a>(&'a self, diagnostic: &'a Parts) -> Group<'a> {
+        let mut group = Group::with_title(Level::ERROR.primary_title(&diagnostic.reason));
+        let mut texts: Vec<usize> = diagnostic.place.iter().map(|place| place.text).collect();
+        for (place, _) in &diagnostic.others {
+            if !texts.contains(&place.text) {
+                texts.push(place.text);
+            }
+        }
+        for index in texts {
+            group = group.element(self.snippet(diagnostic, index));
+        }
+        if diagnostic.place.is_none()
+            && let Some(text) = self.texts.first()
+        {
+            group = group.element(Origin::path(&text.name));
+        }
+        if diagnostic.remedy.is_empty() {
+            group
+        } else {
+            group.element(Level::HELP.message(&diagnostic.remedy))
+        }
+    }
+
+    /// The part of one text that a message shows.
+    fn snippet<'a>(
+        &'a self,
+        diagnostic: &'a Parts,
+        index: usize,
+    ) -> Snippet<'a, annotate_snippets::Annotation<'a>> {
+        let text = &self.texts[index];
+        let mut snippet = Snippet::source(&text.content).path(&text.name);
+        if let Some(place) = diagnostic.place.as_ref().filter(|place| place.text == index) {
+            let mark = AnnotationKind::Primary.span(visible(&text.content, &place.range));
+            let label = Some(diagnostic.label.as_str()).filter(|label| !label.is_empty());
+            snippet = snippet.annotation(mark.label(label));
+        }
+        for (place, label) in diagnostic.others.iter().filter(|(place, _)| place.text == index) {
+            let mark = AnnotationKind::Context.span(visible(&text.content, &place.range));
+            snippet = snippet.annotation(mark.label(label.as_str()));
+        }
+        snippet
+    }
+}
+
+/// A range that lies within the text, starts and ends at characters and does not leave its first line, so that
+/// a caret can stand under it.
+fn visible(text: &str, range: &Range<usize>) -> Range<usize> {
+    let start = floor_char_boundary(text, range.start);
+    let end = floor_char_boundary(text, range.end.max(start));
+    let line_end = text[start..end].find(['\n', '\r']).map_or(end, |at| start + at);
+    start..line_end
+}
+
+impl fmt::Display for Diagnostics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.render(false))
+    }
+}
+
+impl std::error::Error for Diagnostics {}

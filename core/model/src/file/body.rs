@@ -1,0 +1,137 @@
+//! Reads `body = { … }` and `execution = …`.
+
+use super::keys::{BODY, EXECUTION, EXECUTION_WORDS};
+use super::reader::Reader;
+use super::tree::{Node, Table, Value};
+use crate::diagnostic::Diagnostic;
+use crate::path;
+use crate::{Body, ExecutionTimes, SpinTarget};
+
+/// Decimals of a spin fraction: parts per million.
+pub(super) const FRACTION_PLACES: u32 = 6;
+
+impl Reader {
+    pub(super) fn execution(&mut self, node: &Node, path: &str) -> Option<ExecutionTimes> {
+        if let Value::Table(_) = node.value {
+            let table = self.table(node, path, &EXECUTION)?;
+            let samples = self.required(table, path, "samples", &EXECUTION)?;
+            return self.spans(samples, &path::join(path, "samples")).map(ExecutionTimes::Samples);
+        }
+        self.word(node, path, &EXECUTION_WORDS, |word| match word {
+            "wcet" => Some(ExecutionTimes::Wcet),
+            "uniform" => Some(ExecutionTimes::Uniform),
+            _ => None,
+        })
+    }
+
+    /// What a run executes; `order` tells where each segment of the graph was written.
+    pub(super) fn body(&mut self, node: &Node, path: &str, order: Option<&[usize]>) -> Option<Body> {
+        let table = self.table(node, path, &BODY)?;
+        let kinds: Vec<(&str, &Node)> = ["spin", "library", "command"]
+            .into_iter()
+            .filter_map(|key| Some((key, table.get(key)?)))
+            .collect();
+        match kinds.as_slice() {
+            [(kind, value)] => {
+                self.only_keys_of(kind, table, path);
+                let at = path::join(path, kind);
+                match *kind {
+                    "spin" => self.spin(value, &at, order).map(Body::Spin),
+                    "command" => self.texts(value, &at).map(Body::Command),
+                    _ => self.library(table, value, path),
+                }
+            }
+            [] => {
+                let remedy = "give `spin`, `library` and `symbol`, or `command`: `{ spin = 0.9 }`";
+                self.fail(node, path, "this body says nothing to execute", remedy);
+                None
+            }
+            [(first, first_node), (second, second_node), ..] => {
+                self.found.push(
+                    Diagnostic::new(
+                        format!("a body is either `{first}` or `{second}`, not both"),
+                        "keep one of them",
+                    )
+                    .at(path::join(path, second))
+                    .place(&second_node.place)
+                    .other(first_node.place.clone(), "the other"),
+                );
+                None
+            }
+        }
+    }
+
+    /// `symbol`, `init`, `exit` and `arguments` belong to a library alone.
+    fn only_keys_of(&mut self, kind: &str, table: &Table, path: &str) {
+        if kind == "library" {
+            return;
+        }
+        for key in ["symbol", "init", "exit", "arguments"] {
+            if let Some(node) = table.get(key) {
+                let reason = format!("`{key}` belongs to a library, and this body has none");
+                self.fail(
+                    node,
+                    &path::join(path, key),
+                    reason,
+                    format!("remove it, or replace `{kind}` by `library`"),
+                );
+            }
+        }
+    }
+
+    fn library(&mut self, table: &Table, library: &Node, path: &str) -> Option<Body> {
+        let library = self.text(library, &path::join(path, "library"));
+        let symbol = self.required(table, path, "symbol", &BODY);
+        let symbol = symbol.and_then(|node| self.text(node, &path::join(path, "symbol")));
+        let init = self.optional_text(table, path, "init");
+        let exit = self.optional_text(table, path, "exit");
+        let arguments = match table.get("arguments") {
+            Some(node) => self.texts(node, &path::join(path, "arguments"))?,
+            None => Vec::new(),
+        };
+        Some(Body::Library { library: library?, symbol: symbol?, init, exit, arguments })
+    }
+
+    fn optional_text(&mut self, table: &Table, path: &str, key: &str) -> Option<String> {
+        let node = table.get(key)?;
+        self.text(node, &path::join(path, key))
+    }
+
+    fn spin(&mut self, node: &Node, path: &str, order: Option<&[usize]>) -> Option<SpinTarget> {
+        match &node.value {
+            Value::Text(_) => self.span(node, path).map(SpinTarget::Total),
+            Value::List(_) => {
+                let spans = self.spans(node, path)?;
+                // One value a segment as written; the graph may have them in another order.
+                let spans = match order {
+                    Some(order) if order.len() == spans.len() => order.iter().map(|&at| spans[at]).collect(),
+                    _ => spans,
+                };
+                Some(SpinTarget::PerSegment(spans))
+            }
+            Value::Integer(_) | Value::Decimal(_) => {
+                let ppm = self.decimal(node, path, FRACTION_PLACES, "0.9")?;
+                match u32::try_from(ppm) {
+                    Ok(ppm) => Some(SpinTarget::Fraction(ppm)),
+                    Err(_) => {
+                        self.fail(
+                            node,
+                            path,
+                            "this fraction is above 4294",
+                            "use a fraction of the wcet, as in `0.9`",
+                        );
+                        None
+                    }
+                }
+            }
+            other => {
+                let reason =
+                    format!("this is {} where a duration, a list or a fraction belongs", other.noun());
+                let remedy =
+                    "write `\"1.8 ms\"`, one duration a segment, or a fraction of the wcet, as in `0.9`";
+                self.fail(node, path, reason, remedy);
+                None
+            }
+        }
+    }
+}

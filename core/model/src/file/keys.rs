@@ -1,0 +1,237 @@
+//! Every key of the system file in one table: the reader's list of known keys, the JSON schema for editors and
+//! the check that `docs/system-file.md` describes them all come from here.
+
+use crate::{OverrunPolicy, Policy, Preemption, PriorityAssignment};
+
+/// What a key's value looks like.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Kind {
+    /// Any text.
+    Text,
+    /// A duration with a unit: `"1.5 ms"`.
+    Duration,
+    /// A list of durations.
+    Durations,
+    /// A list of texts.
+    Texts,
+    /// An integer.
+    Integer,
+    /// A decimal number.
+    Decimal,
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// A list of CPU numbers, or a count.
+    Cpus,
+    /// A list of durations or tables of the section [`SEGMENT`].
+    Segments,
+    /// A table of the section [`BODY`].
+    Body,
+    /// A duration, a list of durations, or a fraction.
+    Spin,
+    /// One of the words, or a table of the section [`EXECUTION`].
+    Execution,
+}
+
+/// One key.
+#[derive(Clone, Copy, Debug)]
+pub struct Key {
+    /// As written in the file.
+    pub name: &'static str,
+    /// What its value looks like.
+    pub kind: Kind,
+    /// Whether every table of the section must have it.
+    pub required: bool,
+    /// What holds where it is absent; empty where it is required or nothing holds.
+    pub default: &'static str,
+    /// What it means.
+    pub meaning: &'static str,
+}
+
+/// One kind of table.
+#[derive(Clone, Copy, Debug)]
+pub struct Section {
+    /// Its header, or the key that holds it.
+    pub header: &'static str,
+    /// What a message calls one such table.
+    pub noun: &'static str,
+    /// What it describes.
+    pub meaning: &'static str,
+    /// Its keys, in the order in which they are printed.
+    pub keys: &'static [Key],
+}
+
+const fn key(name: &'static str, kind: Kind, default: &'static str, meaning: &'static str) -> Key {
+    Key { name, kind, required: false, default, meaning }
+}
+
+const fn required(name: &'static str, kind: Kind, meaning: &'static str) -> Key {
+    Key { name, kind, required: true, default: "", meaning }
+}
+
+/// `[system]`
+pub const SYSTEM: Section = Section {
+    header: "[system]",
+    noun: "the system",
+    meaning: "What the file describes and how it is scheduled.",
+    keys: &[
+        required("name", Kind::Text, "The system's name, as reports show it."),
+        key("policy", Kind::Word(&Policy::WORDS), "\"fixed-priority\"", "The scheduling policy."),
+        key(
+            "priorities",
+            Kind::Word(&PriorityAssignment::WORDS),
+            "every task gives its own priority",
+            "Where priorities come from under fixed priorities; tasks give none then.",
+        ),
+    ],
+};
+
+/// `[platform]`
+pub const PLATFORM: Section = Section {
+    header: "[platform]",
+    noun: "the platform",
+    meaning: "The processors and what the machine adds.",
+    keys: &[
+        key(
+            "cpus",
+            Kind::Cpus,
+            "1",
+            "CPU numbers, ascending, as in [1, 3]; or a count n (CPUs 0 to n - 1) for analysis and simulation alone.",
+        ),
+        key(
+            "tick",
+            Kind::Duration,
+            "one-shot timers notice releases at once",
+            "Releases are noticed only at multiples of this.",
+        ),
+        key("context_switch", Kind::Duration, "measured by `loop`, else 0", "Cost of one context switch."),
+        key("timer_interrupt", Kind::Duration, "measured by `loop`, else 0", "Cost of one timer interrupt."),
+        key(
+            "release_latency",
+            Kind::Duration,
+            "measured by `loop`, else 0",
+            "How late the machine may notice a release.",
+        ),
+    ],
+};
+
+/// `[[task]]`
+pub const TASK: Section = Section {
+    header: "[[task]]",
+    noun: "a task",
+    meaning: "When jobs arrive, how long they execute, by when they must be done.",
+    keys: &[
+        required("name", Kind::Text, "The task's name, unique within the system."),
+        key("period", Kind::Duration, "", "A job arrives every period, exactly."),
+        key("separation", Kind::Duration, "", "Jobs arrive at least this far apart (sporadic)."),
+        key("arrivals", Kind::Durations, "", "Jobs arrive at these instants after the start (aperiodic)."),
+        key(
+            "deadline",
+            Kind::Duration,
+            "the period or separation; none for aperiodic tasks",
+            "Relative deadline; it may be longer than the period.",
+        ),
+        key(
+            "wcet",
+            Kind::Duration,
+            "the longest path of the segments",
+            "Worst-case execution time of a job.",
+        ),
+        key("bcet", Kind::Duration, "the wcet, or the least sample", "Best-case execution time of a job."),
+        key("offset", Kind::Duration, "any phase", "Arrival of the first job after the start."),
+        key(
+            "jitter",
+            Kind::Duration,
+            "0",
+            "Release jitter: how late after its arrival a job may become ready.",
+        ),
+        key("priority", Kind::Integer, "", "Fixed priority; larger is more important."),
+        key("cpu", Kind::Integer, "the only CPU there is", "The CPU that the task runs on."),
+        key("overrun", Kind::Word(&OverrunPolicy::WORDS), "\"count\"", "What a run does at an overrun."),
+        key(
+            "preemption",
+            Kind::Word(&Preemption::WORDS),
+            "\"preemptive\"",
+            "Whether and where a job may be preempted.",
+        ),
+        key("segments", Kind::Segments, "", "The segments between preemption points of a deferred task."),
+        key("execution", Kind::Execution, "\"wcet\"", "How long jobs execute in a simulation."),
+        key("body", Kind::Body, "{ spin = 0.9 }", "What a run executes."),
+    ],
+};
+
+/// `segments = [{ … }]`
+pub const SEGMENT: Section = Section {
+    header: "segments",
+    noun: "a segment",
+    meaning: "One non-preemptive stretch of a job.",
+    keys: &[
+        key(
+            "name",
+            Kind::Text,
+            "its place in the list, from \"1\"",
+            "The segment's name, unique within the task.",
+        ),
+        key("bcet", Kind::Duration, "the wcet", "Best-case execution time of the segment."),
+        required("wcet", Kind::Duration, "Worst-case execution time of the segment."),
+        key(
+            "next",
+            Kind::Texts,
+            "none: the segment is a last one; without any `next` in the list, the segment below",
+            "The names of the segments that may follow.",
+        ),
+    ],
+};
+
+/// `body = { … }`
+pub const BODY: Section = Section {
+    header: "body",
+    noun: "a body",
+    meaning: "What a run executes: exactly one of spin, library or command.",
+    keys: &[
+        key(
+            "spin",
+            Kind::Spin,
+            "",
+            "Burn CPU time: a duration a job, one duration a segment, or a fraction of the wcet.",
+        ),
+        key("library", Kind::Text, "", "Path of a shared library, relative to the system file's folder."),
+        key("symbol", Kind::Text, "", "The function `int symbol(horolog_job *)`, called once a job."),
+        key("init", Kind::Text, "none", "The function called before the common start."),
+        key("exit", Kind::Text, "none", "The function called after the last job."),
+        key("arguments", Kind::Texts, "none", "Texts handed to `init`."),
+        key("command", Kind::Texts, "", "A program and its arguments, whose waits end its jobs."),
+    ],
+};
+
+/// `execution = { … }`
+pub const EXECUTION: Section = Section {
+    header: "execution",
+    noun: "an execution table",
+    meaning: "Measured execution times that a simulation draws from.",
+    keys: &[required("samples", Kind::Durations, "Execution times, each between bcet and wcet.")],
+};
+
+/// `[[interference]]`
+pub const INTERFERENCE: Section = Section {
+    header: "[[interference]]",
+    noun: "an interference",
+    meaning: "Time that something outside the model takes, above all tasks.",
+    keys: &[
+        required("name", Kind::Text, "The interference's name, unique among interferences."),
+        key("cpu", Kind::Integer, "the only CPU there is", "The CPU that it takes time from."),
+        required(
+            "utilisation",
+            Kind::Decimal,
+            "Its long-run share, above 0, at most 1, at most nine decimals.",
+        ),
+        required("period", Kind::Duration, "The period of its hyperbolic load bound."),
+    ],
+};
+
+/// The whole file: its sections by the key that holds them.
+pub const FILE: [(&str, &Section); 4] =
+    [("system", &SYSTEM), ("platform", &PLATFORM), ("task", &TASK), ("interference", &INTERFERENCE)];
+
+/// The words of `execution` where it is no table.
+pub const EXECUTION_WORDS: [&str; 2] = ["wcet", "uniform"];

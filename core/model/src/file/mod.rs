@@ -1,0 +1,221 @@
+//! The system file: [`read`] makes a checked [`System`] of it, [`print`] writes one that reads back to an equal
+//! system. `docs/system-file.md` describes every key.
+
+mod body;
+mod decimal;
+mod example;
+pub mod keys;
+mod overrides;
+mod print;
+mod reader;
+mod sections;
+mod segments;
+mod suggest;
+mod syntax;
+mod task;
+mod tree;
+
+pub use print::print;
+
+use crate::check::{self, Finding, Paths};
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::source::{self, Place, Source, Text};
+use crate::{Draft, Interference, Platform, System, Task};
+use reader::Reader;
+use std::path::Path;
+use std::sync::Arc;
+use suggest::did_you_mean;
+use tree::{Node, Table, Value};
+
+/// Reads a system file from its text; `name` is what messages call it. Each override is a path, `=` and a value,
+/// as in `task.control.wcet=3 ms`, laid over the file in their order.
+///
+/// # Errors
+/// Everything that is wrong with the file and the overrides, in one go.
+///
+/// ```
+/// let text = r#"
+/// [system]
+/// name = "one loop"
+/// [[task]]
+/// name = "control"
+/// period = "10 ms"
+/// wcet = "2 ms"
+/// priority = 90
+/// "#;
+/// let (system, _) = horolog_model::file::read(text, "loop.toml", &["task.control.wcet=3ms".into()]).unwrap();
+/// assert_eq!(system.tasks()[0].wcet.to_string(), "3 ms");
+///
+/// let errors = horolog_model::file::read(text, "loop.toml", &["task.control.wcet=3".into()]).unwrap_err();
+/// assert!(errors.to_string().contains("where a duration belongs"));
+/// ```
+pub fn read(text: &str, name: &str, overrides: &[String]) -> Result<(System, Source), Diagnostics> {
+    let mut texts = vec![Text { name: name.to_owned(), content: text.to_owned() }];
+    texts.extend(overrides.iter().map(|set| Text { name: "--set".to_owned(), content: set.clone() }));
+    let texts: Arc<[Text]> = texts.into();
+    let (mut root, found) = tree::parse(text, 0);
+    if !found.is_empty() {
+        // What a broken file means is a guess; its syntax comes first.
+        return Err(Diagnostics::from_list(found, texts));
+    }
+    let mut reader = Reader::default();
+    for (index, set) in overrides.iter().enumerate() {
+        if let Err(diagnostic) = overrides::apply(&mut root, set, index + 1) {
+            reader.found.push(diagnostic);
+        }
+    }
+    let draft = reader.file(&root);
+    match (draft, reader.found.is_empty()) {
+        (Some(draft), true) => {
+            let system = System::of_checked(draft);
+            Ok((system, Source { texts, places: reader.places, folder: None }))
+        }
+        _ => Err(Diagnostics::from_list(reader.found, texts)),
+    }
+}
+
+/// Reads a system file from disk; [`Source::folder`] then tells where its libraries count from.
+///
+/// # Errors
+/// As [`read`]; also where the file cannot be read or is no UTF-8.
+pub fn read_path(path: &Path, overrides: &[String]) -> Result<(System, Source), Diagnostics> {
+    let name = path.display().to_string();
+    let bytes = std::fs::read(path).map_err(|error| {
+        let remedy = match error.kind() {
+            std::io::ErrorKind::NotFound => "check the path; `examples/` holds system files to start from",
+            std::io::ErrorKind::PermissionDenied => "allow yourself to read it",
+            _ => "give the path of a system file",
+        };
+        Diagnostics::general(format!("cannot read {name}: {error}"), remedy)
+    })?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let valid = error.utf8_error().valid_up_to();
+        let line = error.as_bytes()[..valid].iter().filter(|&&b| b == b'\n').count() + 1;
+        Diagnostics::general(format!("{name}, line {line}: this is no UTF-8"), "save the file as UTF-8")
+    })?;
+    let (system, source) = read(&text, &name, overrides)?;
+    let folder =
+        path.parent().map(|folder| if folder.as_os_str().is_empty() { Path::new(".") } else { folder });
+    Ok((system, Source { folder: folder.map(Path::to_path_buf), ..source }))
+}
+
+impl Reader {
+    /// The whole file; `None` where a section could not be read.
+    fn file(&mut self, root: &Table) -> Option<Draft> {
+        self.unknown_sections(root);
+        let start = Node { place: Place { text: 0, range: 0..0 }, value: Value::Table(Table::default()) };
+        let system = match root.get("system") {
+            Some(node) => self.system(node),
+            None => {
+                let remedy = "start the file with `[system]` and `name = \"…\"` below";
+                self.fail(&start, "system", "there is no [system]", remedy);
+                None
+            }
+        };
+        let platform = match root.get("platform") {
+            Some(node) => self.platform(node),
+            None => Some(Platform::default()),
+        };
+        let nodes = self.items(root, "task");
+        let paths = paths_of("task", nodes);
+        let tasks: Vec<Option<Task>> =
+            nodes.iter().zip(&paths).map(|(node, path)| self.task(node, path, platform.as_ref())).collect();
+        let loads = self.items(root, "interference");
+        let load_paths = paths_of("interference", loads);
+        let interferences: Vec<Option<Interference>> = loads
+            .iter()
+            .zip(&load_paths)
+            .map(|(node, path)| self.interference(node, path, platform.as_ref()))
+            .collect();
+        // What could be read is checked, so that all messages come in one go; without [system] and [platform]
+        // the rules of the tasks are unknown.
+        let (system, platform) = (system?, platform?);
+        let is_complete = tasks.iter().all(Option::is_some);
+        let (tasks, task_paths) = keep(tasks, paths);
+        let (interferences, interference_paths) = keep(interferences, load_paths);
+        let draft = Draft {
+            name: system.name,
+            policy: system.policy,
+            priorities: system.priorities,
+            platform,
+            tasks,
+            interferences,
+        };
+        let paths = Paths { tasks: task_paths, interferences: interference_paths };
+        for finding in check::check(&draft, &paths, is_complete) {
+            self.finding(finding);
+        }
+        is_complete.then_some(draft)
+    }
+
+    fn finding(&mut self, finding: Finding) {
+        let Finding { error, others } = finding;
+        let place = source::find(&self.places, &error.at);
+        let mut diagnostic =
+            Diagnostic::new(error.reason, error.remedy).at(error.at).maybe_place(place.clone());
+        for (path, label) in others {
+            // A value that is given nowhere has no place of its own to point at.
+            if let Some(other) = self.places.get(&path).filter(|other| Some(*other) != place.as_ref()) {
+                diagnostic = diagnostic.other(other.clone(), label);
+            }
+        }
+        self.found.push(diagnostic);
+    }
+
+    fn unknown_sections(&mut self, root: &Table) {
+        let known: Vec<&str> = keys::FILE.iter().map(|(key, _)| *key).collect();
+        for entry in &root.entries {
+            if known.contains(&entry.key.as_str()) {
+                continue;
+            }
+            let homes: Vec<&str> = keys::FILE
+                .iter()
+                .filter(|(_, section)| section.keys.iter().any(|key| key.name == entry.key))
+                .map(|(_, section)| section.header)
+                .collect();
+            let remedy = if homes.is_empty() || matches!(entry.node.value, Value::Table(_)) {
+                did_you_mean(&entry.key, &known)
+            } else {
+                format!("put it below {}", homes.join(" or "))
+            };
+            self.found.push(
+                Diagnostic::new(format!("a system file has no `{}` of its own", entry.key), remedy)
+                    .at(&entry.key)
+                    .place(&entry.key_place),
+            );
+        }
+    }
+
+    /// The tables of `[[key]]`.
+    fn items<'t>(&mut self, root: &'t Table, key: &str) -> &'t [Node] {
+        match root.get(key) {
+            None => &[],
+            Some(Node { value: Value::List(list), .. }) => list,
+            Some(node) => {
+                let reason = format!("this is {} where a list of tables belongs", node.value.noun());
+                self.fail(node, key, reason, format!("write the header with two brackets: `[[{key}]]`"));
+                &[]
+            }
+        }
+    }
+}
+
+/// A path an item: by name where that tells which one is meant.
+fn paths_of(base: &str, nodes: &[Node]) -> Vec<String> {
+    let names: Vec<&str> = nodes.iter().map(name_of).collect();
+    check::item_paths(base, &names)
+}
+
+fn name_of(node: &Node) -> &str {
+    if let Value::Table(table) = &node.value
+        && let Some(Node { value: Value::Text(name), .. }) = table.get("name")
+    {
+        return name;
+    }
+    ""
+}
+
+/// The items that could be read, with their paths.
+fn keep<T>(items: Vec<Option<T>>, paths: Vec<String>) -> (Vec<T>, Vec<String>) {
+    items.into_iter().zip(paths).filter_map(|(item, path)| Some((item?, path))).unzip()
+}

@@ -1,0 +1,220 @@
+//! Writes a system as a system file.
+
+use super::body::FRACTION_PLACES;
+use super::decimal;
+use super::sections::UTILISATION_PLACES;
+use crate::{
+    Arrival, Body, Cpus, ExecutionTimes, Interference, Platform, Preemption, Segment, SegmentGraph,
+    SpinTarget, System, Task,
+};
+use horolog_time::Span;
+use std::fmt::Write as _;
+
+/// A system file that reads back to an equal system. Defaults that matter to a reader (deadline, bcet, cpu) are
+/// written out; others are left out.
+///
+/// ```
+/// # use horolog_model::file;
+/// let text = "system = { name = \"one\" }\n[[task]]\nname = \"control\"\nperiod = \"10 ms\"\nwcet = \"2 ms\"\npriority = 1\n";
+/// let (system, _) = file::read(text, "one.toml", &[]).unwrap();
+/// let printed = file::print(&system);
+/// assert!(printed.contains("deadline = \"10 ms\""));
+/// assert_eq!(file::read(&printed, "printed", &[]).unwrap().0, system);
+/// ```
+#[must_use]
+pub fn print(system: &System) -> String {
+    let mut out = Printer { text: String::new() };
+    out.header("[system]");
+    out.line("name", &quoted(system.name()));
+    out.line("policy", &quoted(system.policy().word()));
+    if let Some(word) = system.priorities().word() {
+        out.line("priorities", &quoted(word));
+    }
+    out.platform(system.platform());
+    for task in system.tasks() {
+        out.task(task);
+    }
+    for interference in system.interferences() {
+        out.interference(interference);
+    }
+    out.text
+}
+
+struct Printer {
+    text: String,
+}
+
+impl Printer {
+    fn header(&mut self, header: &str) {
+        if !self.text.is_empty() {
+            self.text.push('\n');
+        }
+        self.text.push_str(header);
+        self.text.push('\n');
+    }
+
+    fn line(&mut self, key: &str, value: &str) {
+        // Writing to a String cannot fail.
+        let _ = writeln!(self.text, "{key} = {value}");
+    }
+
+    fn span(&mut self, key: &str, span: Span) {
+        self.line(key, &duration(span));
+    }
+
+    fn maybe_span(&mut self, key: &str, span: Option<Span>) {
+        if let Some(span) = span {
+            self.span(key, span);
+        }
+    }
+
+    fn platform(&mut self, platform: &Platform) {
+        self.header("[platform]");
+        match &platform.cpus {
+            Cpus::Listed(list) => {
+                let numbers: Vec<u32> = list.iter().map(|cpu| cpu.0).collect();
+                self.line("cpus", &format!("{numbers:?}"));
+            }
+            Cpus::Count(n) => self.line("cpus", &n.to_string()),
+        }
+        self.maybe_span("tick", platform.tick);
+        self.maybe_span("context_switch", platform.context_switch);
+        self.maybe_span("timer_interrupt", platform.timer_interrupt);
+        self.maybe_span("release_latency", platform.release_latency);
+    }
+
+    fn task(&mut self, task: &Task) {
+        self.header("[[task]]");
+        self.line("name", &quoted(&task.name));
+        match &task.arrival {
+            Arrival::Periodic { period } => self.span("period", *period),
+            Arrival::Sporadic { separation } => self.span("separation", *separation),
+            Arrival::Aperiodic { arrivals } => self.line("arrivals", &durations(arrivals)),
+        }
+        self.maybe_span("deadline", task.deadline);
+        self.span("wcet", task.wcet);
+        self.span("bcet", task.bcet);
+        self.maybe_span("offset", task.offset);
+        if !task.jitter.is_zero() {
+            self.span("jitter", task.jitter);
+        }
+        if let Some(priority) = task.priority {
+            self.line("priority", &priority.number().to_string());
+        }
+        self.line("cpu", &task.cpu.0.to_string());
+        if task.overrun != crate::OverrunPolicy::default() {
+            self.line("overrun", &quoted(task.overrun.word()));
+        }
+        if task.preemption != Preemption::Preemptive {
+            self.line("preemption", &quoted(task.preemption.word()));
+        }
+        if let Some(graph) = task.segment_graph() {
+            self.line("segments", &segments(graph));
+        }
+        match &task.execution {
+            ExecutionTimes::Wcet => {}
+            ExecutionTimes::Uniform => self.line("execution", &quoted("uniform")),
+            ExecutionTimes::Samples(samples) => {
+                self.line("execution", &format!("{{ samples = {} }}", durations(samples)));
+            }
+        }
+        if let Some(body) = &task.body {
+            self.line("body", &body_table(body));
+        }
+    }
+
+    fn interference(&mut self, interference: &Interference) {
+        self.header("[[interference]]");
+        self.line("name", &quoted(&interference.name));
+        self.line("cpu", &interference.cpu.0.to_string());
+        self.line("utilisation", &decimal::text(interference.utilisation_ppb, UTILISATION_PLACES as usize));
+        self.span("period", interference.period);
+    }
+}
+
+fn segments(graph: &SegmentGraph) -> String {
+    let is_plain = |(index, segment): (usize, &Segment)| {
+        segment.bcet == segment.wcet && segment.name == (index + 1).to_string()
+    };
+    if graph.is_sequence() && graph.segments.iter().enumerate().all(is_plain) {
+        let wcets: Vec<Span> = graph.segments.iter().map(|segment| segment.wcet).collect();
+        return durations(&wcets);
+    }
+    let mut out = String::from("[\n");
+    for segment in &graph.segments {
+        let _ = write!(
+            out,
+            "  {{ name = {}, bcet = {}, wcet = {}",
+            quoted(&segment.name),
+            duration(segment.bcet),
+            duration(segment.wcet)
+        );
+        if !segment.next.is_empty() {
+            let next: Vec<String> =
+                segment.next.iter().map(|&next| quoted(&graph.segments[next].name)).collect();
+            let _ = write!(out, ", next = [{}]", next.join(", "));
+        }
+        out.push_str(" },\n");
+    }
+    out.push(']');
+    out
+}
+
+fn body_table(body: &Body) -> String {
+    match body {
+        Body::Spin(SpinTarget::Total(span)) => format!("{{ spin = {} }}", duration(*span)),
+        Body::Spin(SpinTarget::PerSegment(spans)) => format!("{{ spin = {} }}", durations(spans)),
+        Body::Spin(SpinTarget::Fraction(ppm)) => {
+            format!("{{ spin = {} }}", decimal::text(u64::from(*ppm), FRACTION_PLACES as usize))
+        }
+        Body::Library { library, symbol, init, exit, arguments } => {
+            let mut out = format!("{{ library = {}, symbol = {}", quoted(library), quoted(symbol));
+            for (key, name) in [("init", init), ("exit", exit)] {
+                if let Some(name) = name {
+                    let _ = write!(out, ", {key} = {}", quoted(name));
+                }
+            }
+            if !arguments.is_empty() {
+                let _ = write!(out, ", arguments = {}", texts(arguments));
+            }
+            out.push_str(" }");
+            out
+        }
+        Body::Command(words) => format!("{{ command = {} }}", texts(words)),
+    }
+}
+
+fn duration(span: Span) -> String {
+    format!("\"{span}\"")
+}
+
+fn durations(spans: &[Span]) -> String {
+    let all: Vec<String> = spans.iter().copied().map(duration).collect();
+    format!("[{}]", all.join(", "))
+}
+
+fn texts(texts: &[String]) -> String {
+    let all: Vec<String> = texts.iter().map(|text| quoted(text)).collect();
+    format!("[{}]", all.join(", "))
+}
+
+/// A TOML basic string.
+fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            '\r' => out.push_str("\\r"),
+            c if c.is_control() => {
+                let _ = write!(out, "\\u{:04X}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}

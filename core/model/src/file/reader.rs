@@ -1,0 +1,241 @@
+//! Turns nodes into values of the model; every failure becomes a message and reading goes on.
+
+use super::decimal::{self, DecimalError};
+use super::keys::Section;
+use super::suggest::did_you_mean;
+use super::tree::{Node, Table, Value};
+use crate::diagnostic::Diagnostic;
+use crate::path;
+use crate::source::{self, Place};
+use horolog_time::{ParseSpanError, Span};
+use std::collections::BTreeMap;
+
+/// What reading has found so far.
+#[derive(Default)]
+pub(super) struct Reader {
+    pub(super) found: Vec<Diagnostic>,
+    pub(super) places: BTreeMap<String, Place>,
+}
+
+impl Reader {
+    pub(super) fn fail(
+        &mut self,
+        node: &Node,
+        path: &str,
+        reason: impl Into<String>,
+        remedy: impl Into<String>,
+    ) {
+        self.found.push(Diagnostic::new(reason, remedy).at(path).place(&node.place));
+    }
+
+    /// A failure at `path`, wherever that stands by now.
+    pub(super) fn fail_at(&mut self, path: &str, reason: impl Into<String>, remedy: impl Into<String>) {
+        let place = source::find(&self.places, path);
+        self.found.push(Diagnostic::new(reason, remedy).at(path).maybe_place(place));
+    }
+
+    fn wrong_type(&mut self, node: &Node, path: &str, wanted: &str, remedy: &str) {
+        self.fail(node, path, format!("this is {} where {wanted} belongs", node.value.noun()), remedy);
+    }
+
+    /// A table whose keys are all known; registers the place of each value.
+    pub(super) fn table<'t>(&mut self, node: &'t Node, path: &str, section: &Section) -> Option<&'t Table> {
+        let Value::Table(table) = &node.value else {
+            let remedy = format!("write a table: {}", example_of(section));
+            self.wrong_type(node, path, "a table", &remedy);
+            return None;
+        };
+        self.places.entry(path.to_owned()).or_insert_with(|| node.place.clone());
+        let known: Vec<&str> = section.keys.iter().map(|key| key.name).collect();
+        for entry in &table.entries {
+            let at = path::join(path, &entry.key);
+            if !known.contains(&entry.key.as_str()) {
+                self.found.push(
+                    Diagnostic::new(
+                        format!("{} has no key `{}`", section.noun, entry.key),
+                        did_you_mean(&entry.key, &known),
+                    )
+                    .at(&at)
+                    .place(&entry.key_place),
+                );
+            }
+            self.places.insert(at, entry.node.place.clone());
+        }
+        Some(table)
+    }
+
+    /// The value of a key that must be there.
+    pub(super) fn required<'t>(
+        &mut self,
+        table: &'t Table,
+        path: &str,
+        key: &str,
+        section: &Section,
+    ) -> Option<&'t Node> {
+        let node = table.get(key);
+        if node.is_none() {
+            let remedy = format!("add `{}`", super::example::line(section, key));
+            self.fail_at(&path::join(path, key), format!("{} needs a `{key}`", section.noun), remedy);
+        }
+        node
+    }
+
+    pub(super) fn text(&mut self, node: &Node, path: &str) -> Option<String> {
+        match &node.value {
+            Value::Text(text) => Some(text.clone()),
+            _ => {
+                self.wrong_type(node, path, "text", "put it into quotes");
+                None
+            }
+        }
+    }
+
+    pub(super) fn texts(&mut self, node: &Node, path: &str) -> Option<Vec<String>> {
+        let Value::List(list) = &node.value else {
+            self.wrong_type(node, path, "a list of texts", "write a list, as in `[\"one\", \"two\"]`");
+            return None;
+        };
+        let texts: Vec<Option<String>> = list.iter().map(|node| self.text(node, path)).collect();
+        texts.into_iter().collect()
+    }
+
+    pub(super) fn span(&mut self, node: &Node, path: &str) -> Option<Span> {
+        let Value::Text(text) = &node.value else {
+            let remedy = match &node.value {
+                Value::Integer(Some(n)) if *n >= 0 => {
+                    format!("write the unit: `\"{n} ms\"`, if milliseconds are meant")
+                }
+                _ => "write text with a number and a unit, as in `\"1.5 ms\"`".to_owned(),
+            };
+            self.wrong_type(node, path, "a duration", &remedy);
+            return None;
+        };
+        match text.parse() {
+            Ok(span) => Some(span),
+            Err(error) => {
+                let (reason, remedy) = bad_span(text, &error);
+                self.fail(node, path, reason, remedy);
+                None
+            }
+        }
+    }
+
+    pub(super) fn spans(&mut self, node: &Node, path: &str) -> Option<Vec<Span>> {
+        let Value::List(list) = &node.value else {
+            self.wrong_type(node, path, "a list of durations", "write a list, as in `[\"3 ms\", \"8 ms\"]`");
+            return None;
+        };
+        let spans: Vec<Option<Span>> = list.iter().map(|node| self.span(node, path)).collect();
+        spans.into_iter().collect()
+    }
+
+    /// An integer of the type that the caller wants.
+    pub(super) fn integer<T: TryFrom<i128>>(&mut self, node: &Node, path: &str, range: &str) -> Option<T> {
+        match &node.value {
+            Value::Integer(number) => {
+                let number = number.and_then(|n| T::try_from(n).ok());
+                if number.is_none() {
+                    self.fail(node, path, "this number is out of range", format!("use {range}"));
+                }
+                number
+            }
+            _ => {
+                let remedy = format!("use {range}, without quotes and decimals");
+                self.wrong_type(node, path, "an integer", &remedy);
+                None
+            }
+        }
+    }
+
+    pub(super) fn word<T>(
+        &mut self,
+        node: &Node,
+        path: &str,
+        words: &[&str],
+        from_word: impl Fn(&str) -> Option<T>,
+    ) -> Option<T> {
+        let Value::Text(text) = &node.value else {
+            let remedy = format!("use {}", list_of(words));
+            self.wrong_type(node, path, "a word", &remedy);
+            return None;
+        };
+        let value = from_word(text);
+        if value.is_none() {
+            self.fail(node, path, format!("`{text}` is none of the known words"), did_you_mean(text, words));
+        }
+        value
+    }
+
+    /// A decimal number in units of 10^-`places`, exactly.
+    pub(super) fn decimal(&mut self, node: &Node, path: &str, places: u32, example: &str) -> Option<u64> {
+        let result = match &node.value {
+            Value::Integer(Some(n)) => decimal::scaled(&n.to_string(), places),
+            Value::Integer(None) => Err(DecimalError::TooLarge),
+            Value::Decimal(digits) => decimal::scaled(digits, places),
+            _ => {
+                let remedy = format!("write a number without quotes, as in `{example}`");
+                self.wrong_type(node, path, "a decimal number", &remedy);
+                return None;
+            }
+        };
+        let (reason, remedy) = match result {
+            Ok(number) => return Some(number),
+            Err(DecimalError::NotFinite) => {
+                ("this is no finite number".to_owned(), format!("write one, as in `{example}`"))
+            }
+            Err(DecimalError::Negative) => {
+                ("this number is below 0".to_owned(), "use a number above 0".to_owned())
+            }
+            Err(DecimalError::TooFine) => (
+                format!("this number has more than {places} decimals and would not stay exact"),
+                format!("round it to at most {places} decimals"),
+            ),
+            Err(DecimalError::TooLarge) => {
+                ("this number is too large".to_owned(), "use a smaller one".to_owned())
+            }
+        };
+        self.fail(node, path, reason, remedy);
+        None
+    }
+}
+
+/// Reason and remedy for a text that is no duration.
+fn bad_span(text: &str, error: &ParseSpanError) -> (String, String) {
+    match error {
+        ParseSpanError::MissingUnit => {
+            (format!("`{text}` has no unit"), format!("add ns, us, ms or s, as in `\"{} ms\"`", text.trim()))
+        }
+        ParseSpanError::UnknownUnit(unit) => {
+            (format!("`{unit}` is no unit of time"), "use ns, us (or µs), ms or s".to_owned())
+        }
+        ParseSpanError::NotWhole => (
+            format!("`{text}` is no whole number of nanoseconds"),
+            "round it: one nanosecond is the finest step".to_owned(),
+        ),
+        ParseSpanError::TooLong => {
+            (format!("`{text}` is longer than 2^64 - 1 ns (584 years)"), "use a smaller value".to_owned())
+        }
+        _ if text.trim_start().starts_with('-') => {
+            (format!("`{text}` is below zero"), "durations are never negative".to_owned())
+        }
+        _ => (
+            format!("`{text}` is no duration"),
+            "write a decimal number and a unit, as in `\"1.5 ms\"`".to_owned(),
+        ),
+    }
+}
+
+fn list_of(words: &[&str]) -> String {
+    let quoted: Vec<String> = words.iter().map(|word| format!("`\"{word}\"`")).collect();
+    match quoted.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        _ => quoted.concat(),
+    }
+}
+
+fn example_of(section: &Section) -> String {
+    match section.header.strip_prefix('[') {
+        Some(_) => format!("`{}` on a line of its own, its keys below", section.header),
+        None => format!("`{} = {{ … }}`", section.header),
+    }
+}
