@@ -1,1 +1,3 @@
 //! Generators and naive oracles; development only.
+
+pub mod exhaustive;
