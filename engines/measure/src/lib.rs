@@ -1,1 +1,4 @@
 //! Machine facts, measured costs, kernel records of a run.
+
+pub mod kernel_records;
+pub mod starvation;

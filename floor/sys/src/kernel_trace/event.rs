@@ -16,6 +16,12 @@ impl Comm {
         Comm(comm)
     }
 
+    /// The name's bytes, filled up with zeros.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8; 16] {
+        &self.0
+    }
+
     /// The name; bytes that are no UTF-8 are replaced.
     #[must_use]
     pub fn to_text(&self) -> String {

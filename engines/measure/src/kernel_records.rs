@@ -1,0 +1,232 @@
+//! From the kernel's own record to records of a trace.
+
+use crate::starvation::StarvationWatch;
+use horolog_sys::kernel_trace::{Comm, Interrupt, KernelEvent, KernelEventKind, Thread, VectorKind};
+use horolog_time::Instant;
+use horolog_trace::{Kind, NO_JOB, NO_TASK, Record, Sink};
+use std::collections::BTreeMap;
+
+/// Converts kernel events, given in time order, into records of one trace.
+///
+/// Each thread is named once to the trace (`trace::file::Writer::define_thread`) before the first record that
+/// speaks of it; a thread that changed its name gets a new entry. A task's thread that leaves the CPU by sleeping
+/// gives a [`Kind::KernelBlock`] behind the switch, and a real-time thread of a task that the kernel held back a
+/// [`Kind::KernelStarve`].
+///
+/// ```
+/// use horolog_measure::kernel_records::KernelRecords;
+/// use horolog_sys::kernel_trace::{KernelEvent, KernelEventKind};
+/// use horolog_trace::Record;
+/// let mut conversion = KernelRecords::new(1_000, [(4711, 0)]);
+/// let events = [KernelEvent { time_ns: 1_500, cpu: 1, kind: KernelEventKind::SoftirqEntry(1) }];
+/// let mut records: Vec<Record> = Vec::new();
+/// conversion.convert(&events, &mut |_tid, _comm, _task| 0, &mut records);
+/// assert_eq!(records[0].time.as_ns(), 500);
+/// ```
+#[derive(Clone, Debug)]
+pub struct KernelRecords {
+    origin_ns: u64,
+    tasks: BTreeMap<i32, u32>,
+    ids: BTreeMap<(i32, [u8; 16]), u64>,
+    starvation: StarvationWatch,
+    before_origin: u64,
+}
+
+/// Names a thread (id, short name, task) to the trace and yields its number there.
+pub trait NameThread: FnMut(u32, &str, Option<u32>) -> u64 {}
+impl<F: FnMut(u32, &str, Option<u32>) -> u64> NameThread for F {}
+
+impl KernelRecords {
+    /// Conversion for a trace whose origin is `origin_ns` on `CLOCK_MONOTONIC`; `tasks` pairs the ids of threads
+    /// with the tasks that they serve.
+    #[must_use]
+    pub fn new(origin_ns: u64, tasks: impl IntoIterator<Item = (i32, u32)>) -> KernelRecords {
+        let tasks: BTreeMap<i32, u32> = tasks.into_iter().collect();
+        let starvation = StarvationWatch::new(tasks.keys().copied());
+        KernelRecords { origin_ns, tasks, ids: BTreeMap::new(), starvation, before_origin: 0 }
+    }
+
+    /// Events from before the trace's origin; they have no place in it.
+    #[must_use]
+    pub fn before_origin(&self) -> u64 {
+        self.before_origin
+    }
+
+    /// Converts the next events.
+    pub fn convert(&mut self, events: &[KernelEvent], name: &mut impl NameThread, sink: &mut impl Sink) {
+        for event in events {
+            let starved = self.starvation.event(event);
+            let Some(since) = event.time_ns.checked_sub(self.origin_ns) else {
+                self.before_origin += 1;
+                continue;
+            };
+            let blank = Record {
+                time: Instant::from_ns(since),
+                kind: Kind::Lost,
+                cpu: u16::try_from(event.cpu).unwrap_or(u16::MAX),
+                task: NO_TASK,
+                job: NO_JOB,
+                value: 0,
+                extra: 0,
+            };
+            self.convert_one(event, blank, name, sink);
+            if let Some(starved) = starved {
+                let extra = self.known_id(starved.tid, name);
+                sink.record(Record {
+                    kind: Kind::KernelStarve,
+                    value: starved.length().as_ns(),
+                    extra,
+                    ..blank
+                });
+            }
+        }
+    }
+
+    fn convert_one(
+        &mut self,
+        event: &KernelEvent,
+        blank: Record,
+        name: &mut impl NameThread,
+        sink: &mut impl Sink,
+    ) {
+        let (kind, value, extra) = match event.kind {
+            KernelEventKind::Switch { prev, prev_state, next } => {
+                let from = self.id(&prev, name);
+                let to = self.id(&next, name);
+                let task = self.tasks.get(&next.tid).copied().unwrap_or(NO_TASK);
+                sink.record(Record { kind: Kind::KernelSwitch, task, value: from, extra: to, ..blank });
+                if let Some(task) = self.tasks.get(&prev.tid).copied().filter(|_| !prev_state.is_runnable()) {
+                    let extra = u64::from(prev_state.letter);
+                    sink.record(Record { kind: Kind::KernelBlock, task, value: from, extra, ..blank });
+                }
+                return;
+            }
+            KernelEventKind::Wakeup { thread, waker_cpu } => {
+                (Kind::KernelWakeup, self.id(&thread, name), u64::from(waker_cpu))
+            }
+            KernelEventKind::IrqEntry(irq) => (Kind::InterruptEntry, u64::from(irq.number()), source(irq)),
+            KernelEventKind::IrqExit(irq) => (Kind::InterruptExit, u64::from(irq.number()), source(irq)),
+            KernelEventKind::SoftirqEntry(vec) => (Kind::SoftirqEntry, u64::from(vec), 0),
+            KernelEventKind::SoftirqExit(vec) => (Kind::SoftirqExit, u64::from(vec), 0),
+            KernelEventKind::Steal { stolen_ns, window_ns } => (Kind::Steal, stolen_ns, window_ns),
+            KernelEventKind::Lost(count) => (Kind::Lost, count, 1),
+        };
+        sink.record(Record { kind, value, extra, ..blank });
+    }
+
+    fn id(&mut self, thread: &Thread, name: &mut impl NameThread) -> u64 {
+        let task = self.tasks.get(&thread.tid).copied();
+        *self.ids.entry((thread.tid, comm_key(thread.comm))).or_insert_with(|| {
+            // Kernel thread ids are never negative.
+            name(u32::try_from(thread.tid).unwrap_or(0), &thread.comm.to_text(), task)
+        })
+    }
+
+    /// The number of a thread; of several names the newest. One that was seen only before the origin is named here.
+    fn known_id(&mut self, tid: i32, name: &mut impl NameThread) -> u64 {
+        let known = self.ids.range((tid, [0; 16])..=(tid, [u8::MAX; 16])).map(|(_, id)| *id).max();
+        known.unwrap_or_else(|| {
+            let id = name(u32::try_from(tid).unwrap_or(0), "", self.tasks.get(&tid).copied());
+            self.ids.insert((tid, [0; 16]), id);
+            id
+        })
+    }
+}
+
+fn comm_key(comm: Comm) -> [u8; 16] {
+    *comm.as_bytes()
+}
+
+/// Which kind of interrupt, as [`Kind::InterruptEntry`] numbers it.
+fn source(interrupt: Interrupt) -> u64 {
+    match interrupt {
+        Interrupt::Device(_) => 0,
+        Interrupt::Vector(_, VectorKind::LocalTimer) => 1,
+        Interrupt::Vector(_, VectorKind::Reschedule) => 2,
+        Interrupt::Vector(_, VectorKind::CallFunction) => 3,
+        Interrupt::Vector(_, VectorKind::CallFunctionSingle) => 4,
+        Interrupt::Vector(_, VectorKind::IrqWork) => 5,
+        Interrupt::Vector(_, VectorKind::Other) => 6,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use horolog_sys::kernel_trace::State;
+
+    fn thread(tid: i32, comm: &str, prio: i32) -> Thread {
+        Thread { tid, comm: Comm::from_bytes(comm.as_bytes()), prio }
+    }
+
+    fn switch(time_ns: u64, prev: Thread, letter: u8, next: Thread) -> KernelEvent {
+        let prev_state = State { letter, preempted: false };
+        KernelEvent { time_ns, cpu: 1, kind: KernelEventKind::Switch { prev, prev_state, next } }
+    }
+
+    type Name = (u32, String, Option<u32>);
+
+    fn convert(origin: u64, events: &[KernelEvent]) -> (Vec<Record>, Vec<Name>, u64) {
+        let mut conversion = KernelRecords::new(origin, [(70, 3)]);
+        let mut names = Vec::new();
+        let mut records = Vec::new();
+        let mut name = |tid: u32, comm: &str, task: Option<u32>| {
+            names.push((tid, comm.to_owned(), task));
+            names.len() as u64 - 1
+        };
+        conversion.convert(events, &mut name, &mut records);
+        (records, names, conversion.before_origin())
+    }
+
+    #[test]
+    fn switches_name_threads_once_and_tell_blocking() {
+        let (task, idle) = (thread(70, "control", 9), thread(0, "swapper/1", 120));
+        let events =
+            [switch(90, task, b'R', idle), switch(110, idle, b'R', task), switch(150, task, b'S', idle)];
+        let (records, names, before) = convert(100, &events);
+        assert_eq!(before, 1);
+        assert_eq!(names, [(0, "swapper/1".to_owned(), None), (70, "control".to_owned(), Some(3))]);
+        let seen: Vec<_> =
+            records.iter().map(|r| (r.time.as_ns(), r.kind, r.task, r.value, r.extra)).collect();
+        let expected = [
+            (10, Kind::KernelSwitch, 3, 0, 1),
+            (10, Kind::KernelStarve, NO_TASK, 20, 1),
+            (50, Kind::KernelSwitch, NO_TASK, 1, 0),
+            (50, Kind::KernelBlock, 3, 1, u64::from(b'S')),
+        ];
+        assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn interrupts_steal_and_losses_keep_their_numbers() {
+        let at = |time_ns, kind| KernelEvent { time_ns, cpu: 1, kind };
+        let timer = Interrupt::Vector(236, VectorKind::LocalTimer);
+        let events = [
+            at(1, KernelEventKind::IrqEntry(timer)),
+            at(2, KernelEventKind::IrqExit(Interrupt::Device(36))),
+            at(3, KernelEventKind::SoftirqExit(7)),
+            at(4, KernelEventKind::Steal { stolen_ns: 10_000_000, window_ns: 50_000_000 }),
+            at(5, KernelEventKind::Lost(9)),
+        ];
+        let (records, ..) = convert(0, &events);
+        let seen: Vec<_> = records.iter().map(|r| (r.kind, r.value, r.extra)).collect();
+        let expected = [
+            (Kind::InterruptEntry, 236, 1),
+            (Kind::InterruptExit, 36, 0),
+            (Kind::SoftirqExit, 7, 0),
+            (Kind::Steal, 10_000_000, 50_000_000),
+            (Kind::Lost, 9, 1),
+        ];
+        assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn a_thread_that_changes_its_name_is_named_again() {
+        let idle = thread(0, "swapper/1", 120);
+        let events =
+            [switch(1, idle, b'R', thread(9, "fork", 120)), switch(2, thread(9, "exec", 120), b'S', idle)];
+        let (_, names, _) = convert(0, &events);
+        let names: Vec<_> = names.iter().map(|(tid, comm, _)| (*tid, comm.as_str())).collect();
+        assert_eq!(names, [(0, "swapper/1"), (9, "fork"), (9, "exec")]);
+    }
+}

@@ -1,0 +1,219 @@
+//! When the kernel held a real-time thread back for less important ones: RT throttling and the fair server.
+
+use horolog_sys::kernel_trace::{Class, KernelEvent, KernelEventKind, Thread};
+use horolog_time::Span;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// One time during which ordinary threads, or nobody, had a CPU though a real-time thread wanted it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Starvation {
+    /// On which CPU.
+    pub cpu: u32,
+    /// From when, on `CLOCK_MONOTONIC` (ns).
+    pub from_ns: u64,
+    /// Until when (ns).
+    pub until_ns: u64,
+    /// The most important real-time thread that waited when it began.
+    pub tid: i32,
+}
+
+impl Starvation {
+    /// How long.
+    pub fn length(&self) -> Span {
+        Span::from_ns(self.until_ns.saturating_sub(self.from_ns))
+    }
+}
+
+/// Follows the kernel's record and finds starvation.
+///
+/// A time of starvation begins at a switch *to* an ordinary thread (or to idle) while a real-time thread of that CPU
+/// is runnable: the scheduler itself chose so, which it does only while the real-time class is throttled or the fair
+/// server runs. A wake-up that waits for the switch that follows it is ordinary latency and does not count. It ends at
+/// the next switch to a real-time thread.
+///
+/// # Assumptions
+/// The watched threads are pinned (one that may migrate can run where nobody looks), and keep a real-time class while
+/// they wait. Without a list every SCHED_FIFO or SCHED_RR thread is watched, pinned or not. SCHED_DEADLINE threads are
+/// never watched: their own server holds them back by design. A thread first seen waiting is known only from its
+/// first record on.
+///
+/// ```
+/// use horolog_measure::starvation::StarvationWatch;
+/// let mut watch = StarvationWatch::new([]);
+/// let found: Vec<_> = [].iter().filter_map(|event| watch.event(event)).collect();
+/// assert!(found.is_empty());
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct StarvationWatch {
+    watched: BTreeSet<i32>,
+    cpus: BTreeMap<u32, CpuState>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct CpuState {
+    /// Runnable real-time threads that do not have the CPU, by priority and id.
+    waiting: BTreeSet<(u8, i32)>,
+    began: Option<(u64, i32)>,
+}
+
+impl StarvationWatch {
+    /// Watches these threads; none: every real-time thread.
+    #[must_use]
+    pub fn new(threads: impl IntoIterator<Item = i32>) -> StarvationWatch {
+        StarvationWatch { watched: threads.into_iter().collect(), cpus: BTreeMap::new() }
+    }
+
+    /// Takes the next event in time order; a time of starvation that ends with it is handed out.
+    pub fn event(&mut self, event: &KernelEvent) -> Option<Starvation> {
+        match event.kind {
+            KernelEventKind::Switch { prev, prev_state, next } => {
+                let wants_on = prev_state.is_runnable().then(|| self.watched_priority(&prev)).flatten();
+                self.forget(next.tid);
+                let cpu = self.cpus.entry(event.cpu).or_default();
+                cpu.waiting.retain(|(_, tid)| *tid != prev.tid);
+                if let Some(priority) = wants_on {
+                    cpu.waiting.insert((priority, prev.tid));
+                }
+                cpu.switched_to(event, &next)
+            }
+            KernelEventKind::Wakeup { thread, .. } => {
+                if let Some(priority) = self.watched_priority(&thread) {
+                    self.forget(thread.tid);
+                    self.cpus.entry(event.cpu).or_default().waiting.insert((priority, thread.tid));
+                }
+                None
+            }
+            KernelEventKind::Lost(_) => {
+                // What happened in the gap is unknown: start afresh rather than guess.
+                self.cpus.remove(&event.cpu);
+                None
+            }
+            _ => None,
+        }
+    }
+
+    /// All of a finished recording.
+    #[must_use]
+    pub fn find(threads: impl IntoIterator<Item = i32>, events: &[KernelEvent]) -> Vec<Starvation> {
+        let mut watch = StarvationWatch::new(threads);
+        events.iter().filter_map(|event| watch.event(event)).collect()
+    }
+
+    fn watched_priority(&self, thread: &Thread) -> Option<u8> {
+        match thread.class() {
+            Class::RealTime(priority) if self.watched.is_empty() || self.watched.contains(&thread.tid) => {
+                Some(priority)
+            }
+            _ => None,
+        }
+    }
+
+    /// A thread waits on one CPU at most.
+    fn forget(&mut self, tid: i32) {
+        for cpu in self.cpus.values_mut() {
+            cpu.waiting.retain(|(_, waiting)| *waiting != tid);
+        }
+    }
+}
+
+impl CpuState {
+    fn switched_to(&mut self, event: &KernelEvent, next: &Thread) -> Option<Starvation> {
+        match next.class() {
+            Class::Ordinary | Class::Idle => {
+                if self.began.is_none() {
+                    self.began = self.waiting.last().map(|(_, tid)| (event.time_ns, *tid));
+                }
+                None
+            }
+            Class::RealTime(_) | Class::Deadline => self.began.take().map(|(from_ns, tid)| Starvation {
+                cpu: event.cpu,
+                from_ns,
+                until_ns: event.time_ns,
+                tid,
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use horolog_sys::kernel_trace::{Comm, State};
+
+    const FIFO_90: i32 = 9;
+    const NICE_0: i32 = 120;
+
+    fn thread(tid: i32, prio: i32) -> Thread {
+        Thread { tid, comm: Comm::default(), prio }
+    }
+
+    fn switch(time_ns: u64, prev: (i32, i32), letter: u8, next: (i32, i32)) -> KernelEvent {
+        let kind = KernelEventKind::Switch {
+            prev: thread(prev.0, prev.1),
+            prev_state: State { letter, preempted: false },
+            next: thread(next.0, next.1),
+        };
+        KernelEvent { time_ns, cpu: 1, kind }
+    }
+
+    fn wakeup(time_ns: u64, tid: i32, prio: i32) -> KernelEvent {
+        KernelEvent {
+            time_ns,
+            cpu: 1,
+            kind: KernelEventKind::Wakeup { thread: thread(tid, prio), waker_cpu: 0 },
+        }
+    }
+
+    #[test]
+    fn the_fair_server_shows_as_starvation() {
+        let events = [
+            switch(10, (7, FIFO_90), b'R', (20, NICE_0)),
+            switch(30, (20, NICE_0), b'R', (21, NICE_0)),
+            switch(60, (21, NICE_0), b'R', (7, FIFO_90)),
+        ];
+        let expected = Starvation { cpu: 1, from_ns: 10, until_ns: 60, tid: 7 };
+        assert_eq!(StarvationWatch::find([], &events), [expected]);
+        assert_eq!(StarvationWatch::find([8], &events), []);
+    }
+
+    #[test]
+    fn wakeup_latency_and_sleep_are_no_starvation() {
+        let events = [
+            switch(10, (7, FIFO_90), b'S', (20, NICE_0)),
+            wakeup(30, 7, FIFO_90),
+            switch(35, (20, NICE_0), b'R', (7, FIFO_90)),
+            switch(50, (7, FIFO_90), b'S', (20, NICE_0)),
+        ];
+        assert_eq!(StarvationWatch::find([], &events), []);
+    }
+
+    #[test]
+    fn an_idle_cpu_with_a_throttled_thread_is_starvation() {
+        let events = [
+            switch(10, (20, NICE_0), b'S', (0, NICE_0)),
+            wakeup(30, 7, FIFO_90),
+            switch(35, (0, NICE_0), b'R', (20, NICE_0)),
+            switch(80, (20, NICE_0), b'S', (7, FIFO_90)),
+        ];
+        let found = StarvationWatch::find([7], &events);
+        assert_eq!(found, [Starvation { cpu: 1, from_ns: 35, until_ns: 80, tid: 7 }]);
+    }
+
+    #[test]
+    fn a_gap_in_the_record_forgets_what_waited() {
+        let lost = KernelEvent { time_ns: 20, cpu: 1, kind: KernelEventKind::Lost(3) };
+        let events = [
+            wakeup(10, 7, FIFO_90),
+            lost,
+            switch(30, (21, NICE_0), b'R', (20, NICE_0)),
+            switch(40, (20, NICE_0), b'R', (7, FIFO_90)),
+        ];
+        assert_eq!(StarvationWatch::find([], &events), []);
+    }
+
+    #[test]
+    fn a_throttled_deadline_thread_is_not_watched() {
+        let events = [switch(10, (7, -1), b'R', (20, NICE_0)), switch(60, (20, NICE_0), b'R', (7, -1))];
+        assert_eq!(StarvationWatch::find([], &events), []);
+    }
+}
