@@ -26,8 +26,8 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug)]
 pub struct KernelRecords {
     origin_ns: u64,
-    tasks: BTreeMap<i32, u32>,
-    ids: BTreeMap<(i32, [u8; 16]), u64>,
+    tasks: BTreeMap<u32, u32>,
+    ids: BTreeMap<(u32, [u8; 16]), u64>,
     starvation: StarvationWatch,
     before_origin: u64,
 }
@@ -40,8 +40,8 @@ impl KernelRecords {
     /// Conversion for a trace whose origin is `origin_ns` on `CLOCK_MONOTONIC`; `tasks` pairs the ids of threads
     /// with the tasks that they serve.
     #[must_use]
-    pub fn new(origin_ns: u64, tasks: impl IntoIterator<Item = (i32, u32)>) -> KernelRecords {
-        let tasks: BTreeMap<i32, u32> = tasks.into_iter().collect();
+    pub fn new(origin_ns: u64, tasks: impl IntoIterator<Item = (u32, u32)>) -> KernelRecords {
+        let tasks: BTreeMap<u32, u32> = tasks.into_iter().collect();
         let starvation = StarvationWatch::new(tasks.keys().copied());
         KernelRecords { origin_ns, tasks, ids: BTreeMap::new(), starvation, before_origin: 0 }
     }
@@ -116,17 +116,17 @@ impl KernelRecords {
 
     fn id(&mut self, thread: &Thread, name: &mut impl NameThread) -> u64 {
         let task = self.tasks.get(&thread.tid).copied();
-        *self.ids.entry((thread.tid, comm_key(thread.comm))).or_insert_with(|| {
-            // Kernel thread ids are never negative.
-            name(u32::try_from(thread.tid).unwrap_or(0), &thread.comm.to_text(), task)
-        })
+        *self
+            .ids
+            .entry((thread.tid, comm_key(thread.comm)))
+            .or_insert_with(|| name(thread.tid, &thread.comm.to_text(), task))
     }
 
     /// The number of a thread; of several names the newest. One that was seen only before the origin is named here.
-    fn known_id(&mut self, tid: i32, name: &mut impl NameThread) -> u64 {
+    fn known_id(&mut self, tid: u32, name: &mut impl NameThread) -> u64 {
         let known = self.ids.range((tid, [0; 16])..=(tid, [u8::MAX; 16])).map(|(_, id)| *id).max();
         known.unwrap_or_else(|| {
-            let id = name(u32::try_from(tid).unwrap_or(0), "", self.tasks.get(&tid).copied());
+            let id = name(tid, "", self.tasks.get(&tid).copied());
             self.ids.insert((tid, [0; 16]), id);
             id
         })
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
     use horolog_sys::kernel_trace::State;
 
-    fn thread(tid: i32, comm: &str, prio: i32) -> Thread {
+    fn thread(tid: u32, comm: &str, prio: i32) -> Thread {
         Thread { tid, comm: Comm::from_bytes(comm.as_bytes()), prio }
     }
 

@@ -1,4 +1,5 @@
 //! Machine facts, measured costs, kernel records of a run.
 
+pub mod costs;
 pub mod kernel_records;
 pub mod starvation;

@@ -14,7 +14,7 @@ pub struct Starvation {
     /// Until when (ns).
     pub until_ns: u64,
     /// The most important real-time thread that waited when it began.
-    pub tid: i32,
+    pub tid: u32,
 }
 
 impl Starvation {
@@ -45,21 +45,21 @@ impl Starvation {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct StarvationWatch {
-    watched: BTreeSet<i32>,
+    watched: BTreeSet<u32>,
     cpus: BTreeMap<u32, CpuState>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct CpuState {
     /// Runnable real-time threads that do not have the CPU, by priority and id.
-    waiting: BTreeSet<(u8, i32)>,
-    began: Option<(u64, i32)>,
+    waiting: BTreeSet<(u8, u32)>,
+    began: Option<(u64, u32)>,
 }
 
 impl StarvationWatch {
     /// Watches these threads; none: every real-time thread.
     #[must_use]
-    pub fn new(threads: impl IntoIterator<Item = i32>) -> StarvationWatch {
+    pub fn new(threads: impl IntoIterator<Item = u32>) -> StarvationWatch {
         StarvationWatch { watched: threads.into_iter().collect(), cpus: BTreeMap::new() }
     }
 
@@ -94,7 +94,7 @@ impl StarvationWatch {
 
     /// All of a finished recording.
     #[must_use]
-    pub fn find(threads: impl IntoIterator<Item = i32>, events: &[KernelEvent]) -> Vec<Starvation> {
+    pub fn find(threads: impl IntoIterator<Item = u32>, events: &[KernelEvent]) -> Vec<Starvation> {
         let mut watch = StarvationWatch::new(threads);
         events.iter().filter_map(|event| watch.event(event)).collect()
     }
@@ -109,7 +109,7 @@ impl StarvationWatch {
     }
 
     /// A thread waits on one CPU at most.
-    fn forget(&mut self, tid: i32) {
+    fn forget(&mut self, tid: u32) {
         for cpu in self.cpus.values_mut() {
             cpu.waiting.retain(|(_, waiting)| *waiting != tid);
         }
@@ -143,11 +143,11 @@ mod tests {
     const FIFO_90: i32 = 9;
     const NICE_0: i32 = 120;
 
-    fn thread(tid: i32, prio: i32) -> Thread {
+    fn thread(tid: u32, prio: i32) -> Thread {
         Thread { tid, comm: Comm::default(), prio }
     }
 
-    fn switch(time_ns: u64, prev: (i32, i32), letter: u8, next: (i32, i32)) -> KernelEvent {
+    fn switch(time_ns: u64, prev: (u32, i32), letter: u8, next: (u32, i32)) -> KernelEvent {
         let kind = KernelEventKind::Switch {
             prev: thread(prev.0, prev.1),
             prev_state: State { letter, preempted: false },
@@ -156,7 +156,7 @@ mod tests {
         KernelEvent { time_ns, cpu: 1, kind }
     }
 
-    fn wakeup(time_ns: u64, tid: i32, prio: i32) -> KernelEvent {
+    fn wakeup(time_ns: u64, tid: u32, prio: i32) -> KernelEvent {
         KernelEvent {
             time_ns,
             cpu: 1,

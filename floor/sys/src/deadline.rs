@@ -108,7 +108,7 @@ impl Reservation {
 /// # Errors
 /// Where the values are out of range, the machine has no bandwidth left, the thread is pinned, or the privilege is
 /// missing; the text says which and what to do.
-pub fn set_deadline(tid: i32, reservation: &Reservation) -> Result<(), Error> {
+pub fn set_deadline(tid: u32, reservation: &Reservation) -> Result<(), Error> {
     reservation.check()?;
     let mut flags = 0;
     for (wanted, flag) in [
@@ -143,7 +143,7 @@ pub fn set_deadline(tid: i32, reservation: &Reservation) -> Result<(), Error> {
 ///
 /// # Errors
 /// Where there is no such thread.
-pub fn deadline_of(tid: i32) -> Result<Option<Reservation>, Error> {
+pub fn deadline_of(tid: u32) -> Result<Option<Reservation>, Error> {
     let mut attributes = SchedAttr::default();
     let size = size_of::<SchedAttr>() as u32;
     // SAFETY: the structure has room for the `size` bytes that the kernel may write.
@@ -173,7 +173,7 @@ pub fn period_limits() -> (Option<Span>, Option<Span>) {
 }
 
 /// What helps against this refusal.
-fn remedy(errno: i32, tid: i32) -> String {
+fn remedy(errno: i32, tid: u32) -> String {
     match errno {
         libc::EPERM if is_pinned(tid) => "a pinned thread needs an exclusive cpuset: its affinity must hold every CPU \
              of its root domain; make a cpuset with cpu_exclusive and sched_load_balance off at the root, or leave the \
@@ -195,7 +195,7 @@ fn remedy(errno: i32, tid: i32) -> String {
 }
 
 /// Whether the thread may not use every online CPU.
-fn is_pinned(tid: i32) -> bool {
+fn is_pinned(tid: u32) -> bool {
     let path = if tid == 0 { "/proc/thread-self/status".to_owned() } else { format!("/proc/{tid}/status") };
     let allowed = fs::read_to_string(path).ok().and_then(|text| {
         let line = text.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn an_ordinary_thread_has_no_reservation() {
         assert_eq!(deadline_of(0).unwrap(), None);
-        assert_eq!(deadline_of(i32::MAX).unwrap_err().errno(), Some(libc::ESRCH));
+        assert_eq!(deadline_of(u32::MAX >> 1).unwrap_err().errno(), Some(libc::ESRCH));
     }
 
     #[test]

@@ -16,6 +16,7 @@ pub mod kernel_trace;
 pub mod memory;
 pub mod perf_event;
 pub mod perf_ring;
+pub mod probe;
 pub mod steal;
 pub mod thread;
 pub mod tracefs;

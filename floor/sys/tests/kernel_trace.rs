@@ -31,13 +31,13 @@ fn pin_here(cpu: u32) {
 }
 
 /// Sleeps `rounds` times on `cpu` and yields its thread id.
-fn sleeper(cpu: u32, rounds: u32) -> i32 {
+fn sleeper(cpu: u32, rounds: u32) -> u32 {
     thread::spawn(move || {
         pin_here(cpu);
         for _ in 0..rounds {
             thread::sleep(Duration::from_millis(1));
         }
-        rustix::thread::gettid().as_raw_nonzero().get()
+        rustix::thread::gettid().as_raw_nonzero().get() as u32
     })
     .join()
     .unwrap()
@@ -112,7 +112,7 @@ fn a_wakeup_from_another_cpu_is_seen() {
     let woken = thread::spawn(move || {
         pin_here(last);
         while receive.recv().is_ok() {}
-        rustix::thread::gettid().as_raw_nonzero().get()
+        rustix::thread::gettid().as_raw_nonzero().get() as u32
     });
     pin_here(first);
     for _ in 0..20 {

@@ -205,7 +205,7 @@ fn wakeup_layout(format: &EventFormat) -> Result<Layout, Error> {
 
 fn thread(record: &[u8], comm: &Field, pid: &Field, prio: &Field) -> Option<Thread> {
     Some(Thread {
-        tid: i32::try_from(pid.integer(record)?).ok()?,
+        tid: u32::try_from(pid.integer(record)?).ok()?,
         comm: Comm::from_bytes(comm.bytes(record)?),
         prio: i32::try_from(prio.integer(record)?).ok()?,
     })

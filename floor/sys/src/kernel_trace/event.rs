@@ -46,7 +46,7 @@ impl fmt::Display for Comm {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Thread {
     /// Thread id; 0 is the idle thread of the CPU.
-    pub tid: i32,
+    pub tid: u32,
     /// Its short name.
     pub comm: Comm,
     /// The kernel's priority number; see [`Thread::class`].
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn kernel_priorities_give_the_class() {
-        let class = |tid, prio| Thread { tid, comm: Comm::default(), prio }.class();
+        let class = |tid: u32, prio| Thread { tid, comm: Comm::default(), prio }.class();
         assert_eq!(class(0, 120), Class::Idle);
         assert_eq!(class(9, -1), Class::Deadline);
         assert_eq!(class(9, 0), Class::RealTime(99));

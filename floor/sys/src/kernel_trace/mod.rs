@@ -7,7 +7,6 @@
 
 mod decode;
 mod event;
-mod now;
 mod perf;
 mod reader;
 mod source;

@@ -1,10 +1,10 @@
 //! The thread that empties the rings.
 
 use super::event::{KernelEvent, KernelEventKind};
-use super::now::monotonic_ns;
 use super::source::Source;
 use super::store::Store;
 use super::{Losses, RecorderOptions};
+use crate::clock::monotonic_ns;
 use crate::{Error, steal};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,0 +1,326 @@
+//! What this machine's kernel costs: context switch, timer interrupt, release latency, clock, system call.
+//!
+//! [`measure`] gives `[platform]` of a system file its numbers. Each cost is measured as a distribution; the number
+//! that goes into the file is a stated percentile of it (see [`PlatformCosts`]), never a single maximum: on a virtual
+//! machine the maximum is the hypervisor's, not the kernel's, and it does not repeat.
+
+mod probes;
+
+use horolog_sys::Error;
+use horolog_sys::affinity::{CpuSet, set_affinity};
+use horolog_sys::clock::monotonic_ns;
+use horolog_sys::fixed_priority::{Class, may_use_fifo, set_class};
+use horolog_sys::steal::stolen_ns;
+use horolog_time::Span;
+use horolog_trace::ResponseStatistics;
+use serde::Serialize;
+use std::fmt::Write as _;
+
+/// What to measure and for how long.
+#[derive(Clone, Debug)]
+pub struct CostOptions {
+    /// On which CPU; the one that the system's tasks will use.
+    pub cpu: u32,
+    /// SCHED_FIFO priority of the measuring threads; the tasks' highest gives the most faithful numbers.
+    pub priority: u8,
+    /// How long all of it may take.
+    pub budget: Span,
+    /// Without the privilege for SCHED_FIFO: measure under normal scheduling and say so, instead of refusing.
+    pub best_effort: bool,
+}
+
+impl CostOptions {
+    /// Measures `cpu` at priority 90 within 2.5 seconds.
+    #[must_use]
+    pub fn new(cpu: u32) -> CostOptions {
+        CostOptions { cpu, priority: 90, budget: Span::from_ns(2_500_000_000), best_effort: false }
+    }
+}
+
+/// How far the measurement is.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Progress {
+    /// What is measured now.
+    pub stage: &'static str,
+    /// Share of the whole that is done, 0 to 1.
+    pub done: f64,
+}
+
+/// The measured costs: the JSON result `horolog.costs/1`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Costs {
+    /// Always `horolog.costs/1`.
+    pub schema: &'static str,
+    /// On which CPU.
+    pub cpu: u32,
+    /// `SCHED_FIFO 90`, or `SCHED_OTHER (best effort)`.
+    pub class: String,
+    /// How long it took.
+    pub elapsed_ns: Span,
+    /// What the hypervisor took from the CPU meanwhile (in ticks of 10 ms or so); null where the kernel does not say.
+    pub stolen_ns: Option<Span>,
+    /// The distributions.
+    pub costs: Vec<Cost>,
+    /// What goes into a system file.
+    pub platform: PlatformCosts,
+    /// What the reader must know to read the numbers right.
+    pub notes: Vec<String>,
+}
+
+/// One measured cost.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Cost {
+    /// Its name.
+    pub name: &'static str,
+    /// What exactly one sample is.
+    pub sample: &'static str,
+    /// How many samples.
+    pub count: u64,
+    /// Least, exact.
+    pub ns_min: Span,
+    /// Mean, exact.
+    pub ns_mean: f64,
+    /// Median (nearest rank, three significant digits; so are all percentiles).
+    pub ns_p50: Span,
+    /// 99th percentile.
+    pub ns_p99: Span,
+    /// 99.9th percentile.
+    pub ns_p99_9: Span,
+    /// Greatest, exact.
+    pub ns_max: Span,
+}
+
+/// The costs of `[platform]`, each a percentile of its distribution, rounded up to two significant digits.
+///
+/// - `context_switch`: the 99th percentile of half a round trip between two threads of equal priority on this CPU that
+///   wake each other by futex. One way is a wake-up, a sleep and the switch between them, which is what a release or
+///   the end of a job costs; the bare switch by `sched_yield` stands beside it in the distributions.
+/// - `timer_interrupt`: the 99th percentile of the time that a one-shot timer interrupt takes from a thread that spins.
+/// - `release_latency`: the 99.9th percentile of how late a thread wakes from an absolute sleep, the greater of the
+///   idle and the loaded CPU. A release is judged alone, while switches and interrupts add up over a window, where
+///   their tails average out; so latency takes the higher percentile.
+///
+/// These are statistics, no proven bounds: `verify` compares every single release of a run with them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct PlatformCosts {
+    /// Cost of one context switch.
+    pub context_switch_ns: Span,
+    /// Cost of one timer interrupt.
+    pub timer_interrupt_ns: Span,
+    /// How late a release may be noticed.
+    pub release_latency_ns: Span,
+}
+
+impl Costs {
+    /// The schema's name.
+    pub const SCHEMA: &'static str = "horolog.costs/1";
+
+    /// The measured cost of this name.
+    #[must_use]
+    pub fn cost(&self, name: &str) -> Option<&Cost> {
+        self.costs.iter().find(|cost| cost.name == name)
+    }
+
+    /// The lines for `[platform]` of a system file, each with the statistic that it stands for.
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        let PlatformCosts { context_switch_ns, timer_interrupt_ns, release_latency_ns } = self.platform;
+        let mut text = format!(
+            "# measured on cpu {} under {} by `horolog measure costs`\n[platform]\n",
+            self.cpu, self.class
+        );
+        let count = |name| self.cost(name).map_or(0, |cost| cost.count);
+        let mut line = |key: &str, value: Span, statistic: &str, samples: u64| {
+            let value = format!("\"{value}\"");
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{key:<15} = {value:<10} # {statistic} of {samples} samples");
+        };
+        line("context_switch", context_switch_ns, "p99", count("context switch, futex"));
+        line("timer_interrupt", timer_interrupt_ns, "p99", count("timer interrupt"));
+        let loaded = self.platform_source();
+        line("release_latency", release_latency_ns, "p99.9", count(loaded));
+        text
+    }
+
+    /// Which of the two latencies gave the platform its number.
+    fn platform_source(&self) -> &'static str {
+        let p99_9 = |name| self.cost(name).map_or(Span::ZERO, |cost| cost.ns_p99_9);
+        let (idle, loaded) = ("release latency, idle", "release latency, loaded");
+        if p99_9(idle) > p99_9(loaded) { idle } else { loaded }
+    }
+}
+
+/// Measures the costs of one CPU. Real-time threads run on that CPU alone, below the limit of RT throttling.
+///
+/// # Errors
+/// Where the CPU cannot be used, SCHED_FIFO is not allowed (and `best_effort` is not set), or a probe yields nothing.
+pub fn measure(options: &CostOptions, progress: &mut dyn FnMut(Progress)) -> Result<Costs, Error> {
+    let class = class_for(options)?;
+    let setting = Setting { cpu: options.cpu, class };
+    let started = monotonic_ns();
+    let stolen_before = stolen_ns(options.cpu).ok();
+    let stages = probes::STAGES;
+    let whole: u64 = stages.iter().map(|stage| u64::from(stage.weight)).sum();
+    let mut costs = Vec::new();
+    let mut before: u64 = 0;
+    for stage in stages {
+        progress(Progress { stage: stage.name, done: before as f64 / whole as f64 });
+        let share = share_of(options.budget, u64::from(stage.weight), whole);
+        let statistics = (stage.run)(setting, share)?;
+        costs.push(summarise(stage, &statistics)?);
+        before += u64::from(stage.weight);
+    }
+    progress(Progress { stage: "done", done: 1.0 });
+    let stolen =
+        stolen_before.and_then(|before| stolen_ns(options.cpu).ok()?.checked_sub(before)).map(Span::from_ns);
+    let mut result = Costs {
+        schema: Costs::SCHEMA,
+        cpu: options.cpu,
+        class: class_name(class),
+        elapsed_ns: Span::from_ns(monotonic_ns().saturating_sub(started)),
+        stolen_ns: stolen,
+        platform: platform(&costs)?,
+        costs,
+        notes: Vec::new(),
+    };
+    result.notes = notes(&result, class);
+    Ok(result)
+}
+
+/// On which CPU and in which class the probes run.
+#[derive(Clone, Copy, Debug)]
+struct Setting {
+    cpu: u32,
+    class: Class,
+}
+
+impl Setting {
+    /// Puts the calling thread there. The class comes first: an ordinary thread that moved to a CPU where a real-time
+    /// thread spins would never get to raise itself.
+    fn enter(self) -> Result<(), Error> {
+        if self.class != Class::Normal {
+            set_class(0, self.class)?;
+        }
+        set_affinity(0, &CpuSet::new([self.cpu]))
+    }
+}
+
+fn class_for(options: &CostOptions) -> Result<Class, Error> {
+    match may_use_fifo(options.priority) {
+        Ok(()) => Ok(Class::Fifo(options.priority)),
+        Err(error) if options.best_effort && error.is_not_permitted() => Ok(Class::Normal),
+        Err(error) => Err(error),
+    }
+}
+
+fn class_name(class: Class) -> String {
+    match class {
+        Class::Fifo(priority) => format!("SCHED_FIFO {priority}"),
+        _ => "SCHED_OTHER (best effort)".to_owned(),
+    }
+}
+
+/// `budget · weight / whole`, without overflow.
+fn share_of(budget: Span, weight: u64, whole: u64) -> Span {
+    let share = u128::from(budget.as_ns()) * u128::from(weight) / u128::from(whole.max(1));
+    Span::from_ns(u64::try_from(share).unwrap_or(u64::MAX))
+}
+
+fn summarise(stage: &probes::Stage, statistics: &ResponseStatistics) -> Result<Cost, Error> {
+    let summary = || {
+        Some(Cost {
+            name: stage.name,
+            sample: stage.sample,
+            count: statistics.count(),
+            ns_min: statistics.min()?,
+            ns_mean: statistics.mean()?,
+            ns_p50: statistics.percentile(50.0)?,
+            ns_p99: statistics.percentile(99.0)?,
+            ns_p99_9: statistics.percentile(99.9)?,
+            ns_max: statistics.max()?,
+        })
+    };
+    summary().ok_or_else(|| {
+        Error::unexpected(
+            format!("measuring {}", stage.name),
+            "no sample in the time allowed",
+            "allow more time",
+        )
+    })
+}
+
+fn platform(costs: &[Cost]) -> Result<PlatformCosts, Error> {
+    let find = |name: &str| {
+        costs
+            .iter()
+            .find(|cost| cost.name == name)
+            .ok_or_else(|| Error::unexpected("measuring costs", format!("no {name}"), "report this"))
+    };
+    let idle = find("release latency, idle")?.ns_p99_9;
+    let loaded = find("release latency, loaded")?.ns_p99_9;
+    Ok(PlatformCosts {
+        context_switch_ns: round_up(find("context switch, futex")?.ns_p99),
+        timer_interrupt_ns: round_up(find("timer interrupt")?.ns_p99),
+        release_latency_ns: round_up(idle.max(loaded)),
+    })
+}
+
+/// The least number of two significant digits that is not below `span` (whole nanoseconds below 100 ns).
+fn round_up(span: Span) -> Span {
+    let mut step = 1_u64;
+    while span.as_ns() / step >= 100 {
+        step *= 10;
+    }
+    let rounded = span.as_ns().div_ceil(step).checked_mul(step);
+    // Above 1.8e19 ns there is no rounder number; the span itself is right as well.
+    rounded.map_or(span, Span::from_ns)
+}
+
+fn notes(costs: &Costs, class: Class) -> Vec<String> {
+    let mut notes = vec![
+        "context_switch and timer_interrupt are p99, release_latency p99.9 of the samples, rounded up to two \
+         significant digits: statistics of this machine now, no proven bounds"
+            .to_owned(),
+    ];
+    if class == Class::Normal {
+        notes.push(
+            "measured under normal scheduling, since SCHED_FIFO is not allowed: other threads' time is inside the numbers"
+                .to_owned(),
+        );
+    }
+    for cost in costs.costs.iter().filter(|cost| cost.name.starts_with("release") && cost.count < 1_000) {
+        notes.push(format!(
+            "{}: {} samples are too few for a p99.9; it is their maximum",
+            cost.name, cost.count
+        ));
+    }
+    if let Some(stolen) = costs.stolen_ns.filter(|stolen| !stolen.is_zero()) {
+        notes.push(format!(
+            "the hypervisor took {stolen} from the CPU meanwhile: the maxima are its, not the kernel's"
+        ));
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounding_goes_up_to_two_digits() {
+        for (ns, rounded) in
+            [(0, 0), (1, 1), (99, 99), (100, 100), (101, 110), (2_347, 2_400), (99_001, 100_000)]
+        {
+            assert_eq!(round_up(Span::from_ns(ns)).as_ns(), rounded, "{ns}");
+        }
+        assert!(round_up(Span::MAX) >= Span::from_ns(u64::MAX / 100 * 99));
+    }
+
+    #[test]
+    fn shares_add_up_to_the_budget_at_most() {
+        let budget = Span::MAX;
+        let sum: u128 = (1..=4).map(|weight| u128::from(share_of(budget, weight, 10).as_ns())).sum();
+        assert!(sum <= u128::from(budget.as_ns()));
+        assert_eq!(share_of(Span::from_ns(100), 1, 4), Span::from_ns(25));
+    }
+}

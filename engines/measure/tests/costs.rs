@@ -1,0 +1,43 @@
+//! The costs of the machine that runs the tests.
+#![allow(clippy::unwrap_used)]
+
+use horolog_measure::costs::{CostOptions, measure};
+use horolog_sys::cpu_list::online_cpus;
+use horolog_time::Span;
+
+#[test]
+fn costs_are_measured_and_fit_a_platform() {
+    let cpu = *online_cpus().unwrap().last().unwrap();
+    let options = CostOptions { budget: Span::from_ms(400).unwrap(), ..CostOptions::new(cpu) };
+    let mut stages = Vec::new();
+    let costs = match measure(&options, &mut |progress| stages.push(progress)) {
+        Ok(costs) => costs,
+        Err(error) if error.is_not_permitted() => {
+            println!("SKIPPED: {error}");
+            return;
+        }
+        Err(error) => panic!("{error}"),
+    };
+    println!("{}", costs.to_toml());
+    for cost in &costs.costs {
+        println!("{cost:?}");
+        assert!(cost.count > 0);
+        assert!(cost.ns_min <= cost.ns_p50 && cost.ns_p50 <= cost.ns_p99 && cost.ns_p99_9 <= cost.ns_max);
+    }
+    assert_eq!(costs.costs.len(), 7);
+    assert_eq!(stages.last().unwrap().done, 1.0);
+    assert!(stages.is_sorted_by(|a, b| a.done <= b.done));
+    // A wake-up, a sleep and a switch hold several system calls: the cheap cannot cost more than the dear.
+    let p50 = |name: &str| costs.cost(name).unwrap().ns_p50;
+    assert!(p50("clock read") < p50("context switch, futex"));
+    assert!(p50("system call") < p50("context switch, futex"));
+    let json = serde_json::to_value(&costs).unwrap();
+    assert_eq!(json["schema"], "horolog.costs/1");
+    assert!(json["platform"]["context_switch_ns"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn a_cpu_that_is_not_there_is_refused() {
+    let error = measure(&CostOptions::new(100_000), &mut |_| {}).unwrap_err();
+    assert!(error.is_bad_input() || error.is_not_permitted(), "{error}");
+}
