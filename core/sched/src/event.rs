@@ -43,9 +43,10 @@ pub enum EventKind {
     PreemptionPoint {
         /// Whose.
         task: TaskId,
-        /// Whether it gives way if somebody more important waits; else it only asks.
+        /// Whether it gives way if somebody more important waits. Where not, it only asks (an optional
+        /// preemption point): nothing changes, and the answer is [`crate::Desired::should_yield`].
         willing: bool,
-        /// The segment that follows.
+        /// The segment that follows; not looked at where it only asks.
         next: u32,
     },
     /// The running job of `task` suspends itself.
@@ -62,7 +63,17 @@ pub enum EventKind {
         /// What was really consumed since it was armed: a budget may end up negative.
         consumed: Span,
     },
-    /// A job of `task` arrived and is ready.
+    /// What an entity executed since its execution timer was armed with this generation, before it is exhausted.
+    /// Told whenever a decision replaces the timer, and before a wall timer of the same processor.
+    Executed {
+        /// Whose budget.
+        entity: EntityId,
+        /// The generation that the timer was armed with.
+        generation: u32,
+        /// Everything since it was armed, not since the last report.
+        consumed: Span,
+    },
+    /// A job of `task` arrived and is ready. Releases of one instant come in the order of their tasks' ids.
     Release {
         /// Whose.
         task: TaskId,
@@ -120,8 +131,11 @@ impl EventKind {
             | Self::PreemptionPoint { .. }
             | Self::Block { .. }
             | Self::SetPreemptible { .. }
+            | Self::Executed { .. }
             | Self::Exhausted { .. } => Phase::Complete,
-            Self::Release { .. } | Self::Wake { .. } | Self::Timer { .. } | Self::ModeChange { .. } => Phase::Release,
+            Self::Release { .. } | Self::Wake { .. } | Self::Timer { .. } | Self::ModeChange { .. } => {
+                Phase::Release
+            }
         }
     }
 }

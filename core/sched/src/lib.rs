@@ -13,8 +13,21 @@
 //! - **Ordered phases at one instant**: complete, publish, release, latch, choose. The driver hands in all events
 //!   of an instant in that order, then asks [`Machine::decide`] once a processor.
 
+mod builder;
+mod desired;
+mod dispatcher;
 mod event;
+mod leaf;
 mod machine;
+mod mode;
+mod ready_set;
+mod supply;
+mod tree;
 
+pub use builder::{MachineBuilder, NodeSpec};
+pub use desired::{Desired, EntityId, ExecutionTimer, ProcessorIndex, Rejected, WallTimer};
+pub use dispatcher::NodePolicy;
 pub use event::{ClockDomain, Event, EventKind, Phase};
-pub use machine::{Desired, EntityId, ExecutionTimer, Machine, ProcessorIndex, Rejected, WallTimer};
+pub use machine::Machine;
+pub use mode::{ModeSpec, TaskMode};
+pub use supply::Supply;

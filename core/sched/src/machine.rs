@@ -1,87 +1,89 @@
 //! The machine's door: [`Machine::on`] takes events, [`Machine::decide`] answers with desired state.
 
-use crate::Event;
-use horolog_model::{System, TaskId};
-use horolog_time::{Instant, Span};
+use crate::desired::{Desired, EntityId, ProcessorIndex, Rejected};
+use crate::dispatcher::{Dispatcher, Key, NONE};
+use crate::leaf::{JobOrder, Leaf};
+use crate::mode::Mode;
+use crate::tree::SuppliedNode;
+use crate::{ClockDomain, Event, EventKind, MachineBuilder};
+use horolog_model::{ModelError, System, TaskId};
+use horolog_time::Instant;
 
-/// A node of the tree: a task's leaf or an inner node.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct EntityId(pub u32);
-
-/// The place of a processor in [`horolog_model::Cpus::iter`].
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct ProcessorIndex(pub u16);
-
-/// "Tell me after `after` of execution of `entity`."
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ExecutionTimer {
-    /// Whose execution counts.
-    pub entity: EntityId,
-    /// How much from now on.
-    pub after: Span,
-    /// To be handed back in `Exhausted`.
-    pub generation: u32,
-}
-
-/// "Tell me at `at`."
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct WallTimer {
-    /// Who asked.
-    pub entity: EntityId,
-    /// When.
-    pub at: Instant,
-    /// To be handed back in `Timer`.
-    pub generation: u32,
-}
-
-/// What one processor should look like from now on. Carrying out the same desired state twice changes nothing.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[must_use]
-pub struct Desired {
-    /// The task whose oldest job should run; `None`: idle.
-    pub running: Option<TaskId>,
-    /// Whether somebody more important waits for the running job's next preemption point.
-    pub should_yield: bool,
-    /// Counts the changes of `should_yield`, so that a stale flag is told from a fresh one.
-    pub generation: u32,
-    /// The next execution timer of this processor, if any.
-    pub execution_timer: Option<ExecutionTimer>,
-    /// The next wall timer of this processor, if any.
-    pub wall_timer: Option<WallTimer>,
-}
-
-/// Why an event was ignored. A driver's bug or a race that it must tolerate; the machine's state is unchanged.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Rejected {
-    /// The timer was armed again or cancelled since.
-    #[error("stale timer generation")]
-    Stale,
-    /// The task is not the one that runs on its processor.
-    #[error("the task does not run")]
-    NotRunning,
-    /// No such task, entity, segment or mode.
-    #[error("no such task, entity, segment or mode")]
-    Unknown,
-    /// The task is not active in this mode: the release is dropped.
-    #[error("the task is not active in this mode")]
-    Inactive,
+/// One processor's state.
+#[derive(Clone, Debug)]
+pub(crate) struct Processor {
+    /// Its root dispatcher.
+    pub(crate) root: u32,
+    /// The task that was chosen last and has neither completed nor suspended itself; [`NONE`]: nobody.
+    pub(crate) running: u32,
+    /// Its position in its dispatcher.
+    pub(crate) running_position: u32,
+    /// Whether the running job keeps the processor: it is not preemptible and stands at no preemption point.
+    pub(crate) committed: bool,
+    pub(crate) should_yield: bool,
+    pub(crate) generation: u32,
+    /// Counts releases and wake-ups: the order of a first-in-first-out level.
+    pub(crate) sequence: u64,
+    /// One dispatcher without supply: the quick way.
+    pub(crate) flat: bool,
+    pub(crate) clock: ClockDomain,
+    /// The execution timer that is armed, and the one before, whose report may still come.
+    pub(crate) armed: [Option<crate::tree::Armed>; 2],
+    pub(crate) timer_generation: u32,
 }
 
 /// The scheduling machine of one system.
+///
+/// Nothing is shared between processors, so a driver that serves each processor from a thread of its own may
+/// give each its own clone and use one processor of it.
+///
+/// ```
+/// use horolog_model::{Draft, Priority, System, Task, TaskId};
+/// use horolog_sched::{Event, EventKind, Machine, ProcessorIndex};
+/// use horolog_time::{Instant, Span};
+/// # use horolog_model::{Arrival, CpuId, ExecutionTimes, OverrunPolicy, Preemption};
+/// # fn task(name: &str, priority: i64) -> Task {
+/// #     let ms = Span::from_ns(1_000_000);
+/// #     Task {
+/// #         name: name.into(), arrival: Arrival::Periodic { period: ms }, deadline: Some(ms), wcet: ms, bcet: ms,
+/// #         offset: None, jitter: Span::ZERO, priority: Some(Priority::new(priority)), cpu: CpuId(0),
+/// #         preemption: Preemption::Preemptive, overrun: OverrunPolicy::Count,
+/// #         execution: ExecutionTimes::Wcet, body: None,
+/// #     }
+/// # }
+/// let tasks = vec![task("control", 90), task("camera", 50)];
+/// let system = System::new(Draft { tasks, ..Draft::default() }).expect("a valid system");
+/// let mut machine = Machine::new(&system).expect("priorities are given");
+/// let (control, camera, cpu) = (TaskId(0), TaskId(1), ProcessorIndex(0));
+/// let release = |at, task| Event::at(Instant::from_ns(at), EventKind::Release { task, deadline: Instant::NEVER });
+/// machine.on(release(0, camera)).expect("the camera is active");
+/// assert_eq!(machine.decide(cpu).running, Some(camera));
+/// machine.on(release(5, control)).expect("control is active");
+/// assert_eq!(machine.decide(cpu).running, Some(control));
+/// machine.on(Event::at(Instant::from_ns(7), EventKind::Completion { task: control })).expect("control runs");
+/// assert_eq!(machine.decide(cpu).running, Some(camera));
+/// ```
 #[derive(Clone, Debug)]
 pub struct Machine {
-    _system: (),
+    pub(crate) leaves: Vec<Leaf>,
+    pub(crate) nodes: Vec<Dispatcher>,
+    /// The supplies of the nodes that have one; empty in a flat machine.
+    pub(crate) supplied: Vec<SuppliedNode>,
+    /// Which entry of `supplied` belongs to each node, or [`NONE`].
+    pub(crate) supply_of: Vec<u32>,
+    pub(crate) processors: Vec<Processor>,
+    pub(crate) modes: Vec<Mode>,
+    pub(crate) mode: u32,
 }
 
 impl Machine {
-    /// The machine of a checked system whose priorities are resolved.
+    /// The flat machine of a checked system whose priorities are resolved: one dispatcher a processor, by the
+    /// system's policy. For trees and modes see [`MachineBuilder`].
     ///
     /// # Errors
-    /// Where the system asks for something that no policy here does, with the remedy.
-    pub fn new(system: &System) -> Result<Machine, horolog_model::ModelError> {
-        let _ = system;
-        Ok(Machine { _system: () })
+    /// Where a fixed-priority task has no priority, or there are more processors than 65,535.
+    pub fn new(system: &System) -> Result<Machine, ModelError> {
+        MachineBuilder::new(system).build()
     }
 
     /// Takes one event. Events of one instant come in the order of their [`crate::Phase`].
@@ -90,14 +92,285 @@ impl Machine {
     /// Where the event does not fit the state; nothing has changed then.
     #[inline]
     pub fn on(&mut self, event: Event) -> Result<(), Rejected> {
-        let _ = event;
+        let now = event.occurred;
+        if event.observed < now {
+            return Err(Rejected::BadTime);
+        }
+        match event.kind {
+            EventKind::Release { task, deadline } => self.release(task, deadline, now, event.clock),
+            EventKind::Completion { task } => self.complete(task, now, event.clock),
+            kind => self.on_rare(now, event.clock, kind),
+        }
+    }
+
+    /// Everything but releases and completions.
+    fn on_rare(&mut self, now: Instant, clock: ClockDomain, kind: EventKind) -> Result<(), Rejected> {
+        match kind {
+            EventKind::Release { .. } | EventKind::Completion { .. } => Err(Rejected::Unknown),
+            EventKind::PreemptionPoint { task, willing, next } => {
+                self.preemption_point(task, willing, next, clock)
+            }
+            EventKind::Block { task } => self.block(task, now, clock),
+            EventKind::Wake { task } => self.wake(task, now, clock),
+            EventKind::SetPreemptible { task, preemptible } => {
+                let processor = self.running_processor(task, clock)?;
+                self.leaves[task.index()].preemptible = preemptible;
+                self.processors[processor].committed = !preemptible;
+                Ok(())
+            }
+            EventKind::Exhausted { entity, generation, consumed }
+            | EventKind::Executed { entity, generation, consumed } => {
+                self.charge(entity, generation, consumed, now, clock)
+            }
+            EventKind::Timer { entity, generation } => self.wall_timer_fired(entity, generation, now, clock),
+            EventKind::ModeChange { mode } => self.change_mode(mode),
+        }
+    }
+
+    #[inline(always)]
+    fn release(
+        &mut self,
+        task: TaskId,
+        deadline: Instant,
+        now: Instant,
+        clock: ClockDomain,
+    ) -> Result<(), Rejected> {
+        let leaf = self.leaves.get_mut(task.index()).ok_or(Rejected::Unknown)?;
+        if !leaf.active {
+            return Err(Rejected::Inactive);
+        }
+        let processor = &mut self.processors[leaf.processor as usize];
+        if processor.clock != clock {
+            return Err(Rejected::BadTime);
+        }
+        let order =
+            JobOrder { deadline: deadline.as_ns(), released: now.as_ns(), sequence: processor.sequence };
+        processor.sequence += 1;
+        leaf.jobs += 1;
+        if leaf.jobs > 1 {
+            leaf.backlog.push_back(order);
+            return Ok(());
+        }
+        let node = &mut self.nodes[leaf.node as usize];
+        node.keys[leaf.position as usize] = node.key(order.deadline, order.released, order.sequence);
+        node.ready.insert(leaf.position);
+        if !processor.flat {
+            let from = leaf.node;
+            self.propagate(from, now);
+        }
         Ok(())
     }
 
-    /// What the processor should look like now.
+    #[inline(always)]
+    fn complete(&mut self, task: TaskId, now: Instant, clock: ClockDomain) -> Result<(), Rejected> {
+        let leaf = self.leaves.get_mut(task.index()).ok_or(Rejected::Unknown)?;
+        let processor = &mut self.processors[leaf.processor as usize];
+        if processor.running != task.0 {
+            return Err(Rejected::NotRunning);
+        }
+        if processor.clock != clock {
+            return Err(Rejected::BadTime);
+        }
+        processor.leave();
+        leaf.jobs -= 1;
+        leaf.segment = 0;
+        let node = &mut self.nodes[leaf.node as usize];
+        if leaf.jobs == 0 {
+            node.ready.remove(leaf.position);
+        } else if let Some(next) = leaf.backlog.pop_front() {
+            node.keys[leaf.position as usize] = node.key(next.deadline, next.released, next.sequence);
+        }
+        if !processor.flat {
+            let from = leaf.node;
+            self.propagate(from, now);
+        }
+        Ok(())
+    }
+
+    fn preemption_point(
+        &mut self,
+        task: TaskId,
+        willing: bool,
+        next: u32,
+        clock: ClockDomain,
+    ) -> Result<(), Rejected> {
+        let processor = self.running_processor(task, clock)?;
+        if !willing {
+            return Ok(());
+        }
+        let leaf = &mut self.leaves[task.index()];
+        let successors = leaf.successors.get(leaf.segment as usize).ok_or(Rejected::IllegalSegment)?;
+        if !successors.contains(&next) {
+            return Err(Rejected::IllegalSegment);
+        }
+        leaf.segment = next;
+        self.processors[processor].committed = false;
+        Ok(())
+    }
+
+    fn block(&mut self, task: TaskId, now: Instant, clock: ClockDomain) -> Result<(), Rejected> {
+        let processor = self.running_processor(task, clock)?;
+        self.processors[processor].leave();
+        let leaf = &mut self.leaves[task.index()];
+        leaf.blocked = true;
+        let from = leaf.node;
+        self.nodes[from as usize].ready.remove(leaf.position);
+        if !self.processors[processor].flat {
+            self.propagate(from, now);
+        }
+        Ok(())
+    }
+
+    /// A job that wakes goes to the end of its first-in-first-out level; under EDF it keeps its deadline and
+    /// its release time.
+    fn wake(&mut self, task: TaskId, now: Instant, clock: ClockDomain) -> Result<(), Rejected> {
+        let leaf = self.leaves.get_mut(task.index()).ok_or(Rejected::Unknown)?;
+        if !leaf.blocked {
+            return Err(Rejected::NotBlocked);
+        }
+        let processor = &mut self.processors[leaf.processor as usize];
+        if processor.clock != clock {
+            return Err(Rejected::BadTime);
+        }
+        leaf.blocked = false;
+        let node = &mut self.nodes[leaf.node as usize];
+        let Key { urgency, tie } = node.keys[leaf.position as usize];
+        node.keys[leaf.position as usize] = node.key(urgency, tie, processor.sequence);
+        processor.sequence += 1;
+        node.ready.insert(leaf.position);
+        if !processor.flat {
+            let from = leaf.node;
+            self.propagate(from, now);
+        }
+        Ok(())
+    }
+
+    /// The processor where `task` runs.
+    fn running_processor(&self, task: TaskId, clock: ClockDomain) -> Result<usize, Rejected> {
+        let leaf = self.leaves.get(task.index()).ok_or(Rejected::Unknown)?;
+        let index = leaf.processor as usize;
+        let processor = &self.processors[index];
+        if processor.running != task.0 {
+            return Err(Rejected::NotRunning);
+        }
+        if processor.clock != clock {
+            return Err(Rejected::BadTime);
+        }
+        Ok(index)
+    }
+
+    /// What the processor should look like now. Asking again without an event between gives the same answer.
+    ///
+    /// # Panics
+    /// Where there is no such processor.
     #[inline]
     pub fn decide(&mut self, processor: ProcessorIndex) -> Desired {
-        let _ = processor;
-        Desired::default()
+        let index = processor.0 as usize;
+        let state = &mut self.processors[index];
+        if !state.flat {
+            return self.decide_tree(index);
+        }
+        let node = &self.nodes[state.root as usize];
+        let best = node.best();
+        let mut should_yield = false;
+        match best {
+            Some(best) if state.running == NONE => {
+                state.run(node.layout.children[best as usize], best, &self.leaves)
+            }
+            Some(best) => {
+                let displaced =
+                    best != state.running_position && node.displaces(best, state.running_position);
+                if displaced && state.committed {
+                    should_yield = true;
+                } else if displaced {
+                    state.run(node.layout.children[best as usize], best, &self.leaves);
+                } else {
+                    // At a preemption point with nobody more important: on with the next segment.
+                    state.committed = !self.leaves[state.running as usize].preemptible;
+                }
+            }
+            None => {}
+        }
+        state.flag(should_yield);
+        Desired {
+            running: (state.running != NONE).then_some(TaskId(state.running)),
+            should_yield,
+            generation: state.generation,
+            execution_timer: None,
+            wall_timer: None,
+        }
+    }
+
+    /// Jobs of `task` that were released and have not completed.
+    #[must_use]
+    pub fn jobs(&self, task: TaskId) -> u32 {
+        self.leaves[task.index()].jobs
+    }
+
+    /// The segment that the oldest job of `task` executes or will execute next.
+    #[must_use]
+    pub fn segment(&self, task: TaskId) -> u32 {
+        self.leaves[task.index()].segment
+    }
+
+    /// Whether `task` may at present be displaced anywhere.
+    #[must_use]
+    pub fn is_preemptible(&self, task: TaskId) -> bool {
+        self.leaves[task.index()].preemptible
+    }
+
+    /// The present mode.
+    #[must_use]
+    pub fn mode(&self) -> u32 {
+        self.mode
+    }
+
+    /// The root dispatcher of a processor.
+    ///
+    /// # Panics
+    /// Where there is no such processor.
+    #[must_use]
+    pub fn root(&self, processor: ProcessorIndex) -> EntityId {
+        EntityId(self.leaves.len() as u32 + self.processors[processor.0 as usize].root)
+    }
+}
+
+impl Processor {
+    pub(crate) fn new(root: u32, flat: bool, clock: ClockDomain) -> Processor {
+        Processor {
+            root,
+            running: NONE,
+            running_position: 0,
+            committed: false,
+            should_yield: false,
+            generation: 0,
+            sequence: 0,
+            flat,
+            clock,
+            armed: [None; 2],
+            timer_generation: 0,
+        }
+    }
+
+    /// The running job gives the processor up.
+    #[inline(always)]
+    pub(crate) fn leave(&mut self) {
+        self.running = NONE;
+        self.committed = false;
+        self.flag(false);
+    }
+
+    #[inline(always)]
+    pub(crate) fn run(&mut self, task: u32, position: u32, leaves: &[Leaf]) {
+        self.running = task;
+        self.running_position = position;
+        self.committed = !leaves[task as usize].preemptible;
+    }
+
+    /// Sets `should_yield` and counts the change.
+    #[inline(always)]
+    pub(crate) fn flag(&mut self, should_yield: bool) {
+        self.generation = self.generation.wrapping_add(u32::from(self.should_yield != should_yield));
+        self.should_yield = should_yield;
     }
 }

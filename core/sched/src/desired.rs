@@ -1,0 +1,81 @@
+//! What the machine answers: how one processor should look from now on.
+
+use horolog_model::TaskId;
+use horolog_time::{Instant, Span};
+
+/// A node of the tree: a task's leaf (numbered as the task), a processor's root, or an inner node.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct EntityId(pub u32);
+
+/// The place of a processor in [`horolog_model::Cpus::iter`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ProcessorIndex(pub u16);
+
+/// "Tell me after `after` of execution of `entity`."
+///
+/// The driver counts execution from the moment when it first sees this generation, and lets the count stand
+/// while nothing below the entity runs. It reports the count with `Executed` whenever a decision replaces the
+/// timer, and before it hands in a wall timer of the same processor.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ExecutionTimer {
+    /// Whose execution counts.
+    pub entity: EntityId,
+    /// How much from now on.
+    pub after: Span,
+    /// To be handed back in `Exhausted` and `Executed`.
+    pub generation: u32,
+}
+
+/// "Tell me at `at`."
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WallTimer {
+    /// Who asked.
+    pub entity: EntityId,
+    /// When.
+    pub at: Instant,
+    /// To be handed back in `Timer`.
+    pub generation: u32,
+}
+
+/// What one processor should look like from now on. Carrying out the same desired state twice changes nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[must_use]
+pub struct Desired {
+    /// The task whose oldest job should run; `None`: idle.
+    pub running: Option<TaskId>,
+    /// Whether somebody more important waits for the running job's next preemption point.
+    pub should_yield: bool,
+    /// Counts the changes of `should_yield`, so that a stale flag is told from a fresh one.
+    pub generation: u32,
+    /// The next execution timer of this processor, if any.
+    pub execution_timer: Option<ExecutionTimer>,
+    /// The next wall timer of this processor, if any.
+    pub wall_timer: Option<WallTimer>,
+}
+
+/// Why an event was ignored. A driver's bug or a race that it must tolerate; the machine's state is unchanged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Rejected {
+    /// The timer was armed again or cancelled since.
+    #[error("stale timer generation")]
+    Stale,
+    /// The task is not the one that runs on its processor.
+    #[error("the task does not run")]
+    NotRunning,
+    /// The task is not suspended.
+    #[error("the task is not suspended")]
+    NotBlocked,
+    /// No such task, entity, segment or mode.
+    #[error("no such task, entity, segment or mode")]
+    Unknown,
+    /// The announced segment does not follow the present one, or the task has no preemption points.
+    #[error("the announced segment does not follow the present one")]
+    IllegalSegment,
+    /// The task is not active in this mode: the release is dropped.
+    #[error("the task is not active in this mode")]
+    Inactive,
+    /// The event's times are of another clock than the processor's, or it was observed before it occurred.
+    #[error("the event's times are of another clock, or it was observed before it occurred")]
+    BadTime,
+}

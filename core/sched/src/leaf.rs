@@ -1,0 +1,35 @@
+//! A task's place in the tree, and its jobs.
+
+use std::collections::VecDeque;
+
+/// A task that exists in the machine: its jobs that were released and not completed.
+#[derive(Clone, Debug)]
+pub(crate) struct Leaf {
+    /// The dispatcher above.
+    pub(crate) node: u32,
+    /// Where it stands in that dispatcher's order.
+    pub(crate) position: u32,
+    pub(crate) processor: u16,
+    /// Whether its running job may be displaced anywhere.
+    pub(crate) preemptible: bool,
+    /// Whether releases are accepted in this mode.
+    pub(crate) active: bool,
+    /// Whether its oldest job has suspended itself.
+    pub(crate) blocked: bool,
+    /// Jobs released and not completed.
+    pub(crate) jobs: u32,
+    /// The segment that the oldest job executes.
+    pub(crate) segment: u32,
+    /// The successors of each segment; empty without segments.
+    pub(crate) successors: Box<[Box<[u32]>]>,
+    /// What orders the jobs behind the oldest: (deadline, release time, sequence).
+    pub(crate) backlog: VecDeque<JobOrder>,
+}
+
+/// What orders a job among others.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct JobOrder {
+    pub(crate) deadline: u64,
+    pub(crate) released: u64,
+    pub(crate) sequence: u64,
+}

@@ -1,0 +1,103 @@
+//! What a simulation may choose where the model leaves a range.
+
+use horolog_model::{SegmentId, TaskId};
+use horolog_time::Span;
+use std::collections::BTreeMap;
+
+/// How a simulation runs.
+///
+/// ```
+/// use horolog_sim::{Horizon, SimOptions};
+/// use horolog_time::Span;
+/// let second = Span::from_ms(1_000).expect("it fits");
+/// let options = SimOptions { horizon: Horizon::Time(second), seed: 7, ..SimOptions::default() };
+/// assert_eq!(options.max_events, u64::MAX);
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SimOptions {
+    /// When it ends.
+    pub horizon: Horizon,
+    /// The seed of everything that is drawn.
+    pub seed: u64,
+    /// How long jobs execute.
+    pub execution: ExecutionChoice,
+    /// How much of their release jitter jobs take.
+    pub jitter: DelayChoice,
+    /// How much of the platform's release latency releases take.
+    pub latency: DelayChoice,
+    /// Sporadic jobs arrive a separation apart, plus up to this much, drawn uniformly.
+    pub sporadic_extra: Span,
+    /// Which way jobs take through their segment graphs.
+    pub path: PathChoice,
+    /// The run stops after so many events and says so in its notes.
+    pub max_events: u64,
+    /// The most jobs of one task that may wait; one more is an error, so that an overloaded system cannot eat
+    /// the memory.
+    pub max_backlog: u32,
+}
+
+impl Default for SimOptions {
+    fn default() -> SimOptions {
+        SimOptions {
+            horizon: Horizon::Default,
+            seed: 1,
+            execution: ExecutionChoice::AsModelled,
+            jitter: DelayChoice::Uniform,
+            latency: DelayChoice::Uniform,
+            sporadic_extra: Span::ZERO,
+            path: PathChoice::Longest,
+            max_events: u64::MAX,
+            max_backlog: 1 << 24,
+        }
+    }
+}
+
+/// When a simulation ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Horizon {
+    /// The hyperperiod plus the largest offset where that is below 60 s, else 10 s.
+    #[default]
+    Default,
+    /// After this time. Jobs that arrive before it count; jobs that finish exactly then are finished.
+    Time(Span),
+    /// When so many jobs have finished, or nothing is left to do.
+    Jobs(u64),
+}
+
+/// How long jobs execute.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum ExecutionChoice {
+    /// As each task of the model says.
+    #[default]
+    AsModelled,
+    /// Every job, or segment, its wcet.
+    Wcet,
+    /// Every job, or segment, its bcet.
+    Bcet,
+    /// Every job, or segment, drawn uniformly from bcet to wcet.
+    Uniform,
+}
+
+/// How much of an allowed delay is taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum DelayChoice {
+    /// Drawn uniformly from zero to all of it, ends included.
+    #[default]
+    Uniform,
+    /// None of it.
+    None,
+    /// All of it.
+    Max,
+}
+
+/// Which way jobs take through a segment graph.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum PathChoice {
+    /// The one with the greatest wcet; of several, the one with the smallest indices.
+    #[default]
+    Longest,
+    /// At each branch a successor drawn uniformly.
+    Random,
+    /// These tasks always take these paths; the others the longest.
+    Given(BTreeMap<TaskId, Vec<SegmentId>>),
+}

@@ -1,0 +1,139 @@
+//! [`simulate`]: a system in virtual time.
+
+use crate::drawn::Drawn;
+use crate::engine::{End, Engine, Limits};
+use crate::error::{Reason, SimError};
+use crate::horizon::default_horizon;
+use crate::options::{DelayChoice, Horizon, SimOptions};
+use crate::source::Source;
+use horolog_model::System;
+use horolog_sched::Machine;
+use horolog_time::Span;
+use horolog_trace::{Outcome, Sink, TaskOutcome};
+
+/// The horizon of a run that ends by jobs: 292 years, so that no sum of times wraps.
+const FAR: u64 = u64::MAX / 2;
+
+/// Simulates a checked system whose priorities are resolved, and hands every record to `sink`.
+///
+/// The same system, options and version give the same records. Without a trace ([`horolog_trace::NullSink`])
+/// records are not even built. Memory does not depend on the horizon, except for the jobs that wait in an
+/// overloaded system.
+///
+/// # Errors
+/// Where the machine refuses the system, an option does not fit it, times near 2^64 ns would wrap, or the backlog
+/// of an overloaded task exceeds [`SimOptions::max_backlog`].
+pub fn simulate<K: Sink>(system: &System, options: &SimOptions, sink: &mut K) -> Result<Outcome, SimError> {
+    let mut notes = Vec::new();
+    let limits = limits(system, options, &mut notes)?;
+    let machine = Machine::new(system)?;
+    let source = Drawn::new(system, options)?;
+    note_assumptions(system, options, &mut notes);
+    let mut engine = Engine::new(system, machine, source, sink, limits);
+    let (end, at) = engine.run()?;
+    match end {
+        End::Events => notes.push(format!("stopped at {} after {} events", Span::from_ns(at), engine.events)),
+        End::Horizon if matches!(options.horizon, Horizon::Jobs(_)) => {
+            notes.push("stopped after 292 years before so many jobs had finished".to_owned());
+        }
+        End::NothingLeft if matches!(options.horizon, Horizon::Jobs(_)) => {
+            notes.push("nothing was left to do before so many jobs had finished".to_owned());
+        }
+        _ => {}
+    }
+    let horizon = if end == End::NothingLeft && limits.until < FAR { limits.until } else { at };
+    Ok(outcome(system, options.seed, horizon, engine, notes))
+}
+
+fn limits(system: &System, options: &SimOptions, notes: &mut Vec<String>) -> Result<Limits, Reason> {
+    let (until, jobs) = match options.horizon {
+        Horizon::Time(span) => (span.as_ns(), u64::MAX),
+        Horizon::Jobs(jobs) => (FAR, jobs),
+        Horizon::Default => {
+            let horizon = default_horizon(system);
+            notes.push(format!(
+                "horizon {horizon} (the hyperperiod plus the largest offset below 60 s, else 10 s)"
+            ));
+            (horizon.as_ns(), u64::MAX)
+        }
+    };
+    check_range(system, until)?;
+    let events = options.max_events;
+    Ok(Limits { until, jobs, events, backlog: options.max_backlog, watched: None })
+}
+
+/// Refuses systems in which some sum of times could leave u64 before the horizon.
+pub(crate) fn check_range(system: &System, until: u64) -> Result<(), Reason> {
+    let platform = system.platform();
+    let costs = [platform.context_switch_cost(), platform.timer_interrupt_cost()];
+    for task in system.tasks() {
+        let mut sum = Some(until);
+        let late =
+            [task.jitter, platform.tick.unwrap_or(Span::ZERO), platform.release_latency_bound(), task.wcet];
+        for span in late.into_iter().chain(costs).chain(task.deadline) {
+            sum = sum.and_then(|ns| ns.checked_add(span.as_ns()));
+        }
+        if sum.is_none() {
+            return Err(Reason::TooFar { what: format!("a job of task {}", task.name) });
+        }
+    }
+    Ok(())
+}
+
+/// What the reader must know to read the numbers right.
+fn note_assumptions(system: &System, options: &SimOptions, notes: &mut Vec<String>) {
+    let free: Vec<&str> = system
+        .tasks()
+        .iter()
+        .filter(|task| task.offset.is_none() && task.separation().is_some())
+        .map(|task| task.name.as_str())
+        .collect();
+    if !free.is_empty() {
+        notes.push(format!("no offset given, taken as 0: {}", free.join(", ")));
+    }
+    if options.jitter == DelayChoice::None && system.tasks().iter().any(|task| !task.jitter.is_zero()) {
+        notes.push("no release jitter is taken".to_owned());
+    }
+    for load in system.interferences() {
+        let busy = u128::from(load.period.as_ns()) * u128::from(load.utilisation_ppb) / 1_000_000_000;
+        let busy = Span::from_ns(busy as u64);
+        notes.push(format!("interference {}: {busy} at every multiple of {}", load.name, load.period));
+    }
+}
+
+pub(crate) fn outcome<S: Source, K: Sink>(
+    system: &System,
+    seed: u64,
+    horizon: u64,
+    mut engine: Engine<'_, S, K>,
+    notes: Vec<String>,
+) -> Outcome {
+    engine.book_unfinished(horizon);
+    let tasks = system.tasks().iter().zip(&engine.tasks).map(|(task, run)| {
+        let mut outcome = TaskOutcome {
+            name: task.name.clone(),
+            jobs: run.jobs,
+            completed: run.completed,
+            missed: run.missed,
+            unfinished: run.jobs - run.completed,
+            preemptions: run.preemptions,
+            yields: run.yields,
+            switch_ins: run.switch_ins,
+            vain_waits: run.vain_waits,
+            ..TaskOutcome::default()
+        };
+        run.responses.fill(&mut outcome);
+        outcome
+    });
+    Outcome {
+        schema: Outcome::SCHEMA,
+        system: system.name().to_owned(),
+        backend: "sim".to_owned(),
+        seed,
+        horizon_ns: Span::from_ns(horizon),
+        events: engine.events,
+        events_lost: 0,
+        tasks: tasks.collect(),
+        notes,
+    }
+}
