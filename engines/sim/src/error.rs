@@ -19,8 +19,6 @@ pub(crate) enum Reason {
     Backlog { task: String, limit: u32, at: String },
     #[error("option `{option}`: {reason}")]
     Option { option: &'static str, reason: String },
-    #[error("pattern, {at}: {reason}")]
-    Pattern { at: String, reason: String },
 }
 
 impl SimError {
