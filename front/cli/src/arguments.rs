@@ -1,0 +1,321 @@
+//! The words of the command line.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use horolog_time::Span;
+use std::path::PathBuf;
+
+/// The timing platform for real-time Linux: one system file, proved, simulated, run, traced and verified.
+#[derive(Parser, Debug)]
+#[command(name = "horolog", version, propagate_version = true, max_term_width = 110, after_help = EXIT_STATUS)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+    /// Say nothing but results and errors.
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+}
+
+const EXIT_STATUS: &str = "Exit status: 0 all that was asked holds; 1 a result says no; 2 bad input or usage; \
+                           3 this machine does not allow it.";
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Verb {
+    /// Read and validate a system file; print the normalised model.
+    Check(CheckArguments),
+    /// Prove: every applicable test, with each task's response-time bound.
+    Analyze(AnalyzeArguments),
+    /// Check a certificate that `analyze --certificate` wrote, with an independent checker.
+    CheckCertificate(CertificateArguments),
+    /// Run the system in virtual time.
+    Simulate(SimulateArguments),
+    /// Run the system on this machine: real threads, real scheduling classes.
+    Run(RunArguments),
+    /// Check a trace against the model's assumptions and against every bound.
+    Verify(VerifyArguments),
+    /// The main job: check, analyze, simulate, run, verify, and one report page.
+    Loop(LoopArguments),
+    /// Read, compare and convert traces.
+    #[command(subcommand)]
+    Trace(TraceVerb),
+    /// Say what this machine allows, what each thing is needed for, and the remedy.
+    Doctor(DoctorArguments),
+    /// Probe this machine.
+    #[command(subcommand)]
+    Measure(MeasureVerb),
+    /// Reproduce published experiments.
+    #[command(subcommand)]
+    Experiment(ExperimentVerb),
+    /// Print shell completions.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page (roff).
+    Man,
+    /// The guardian process of a run; started by `run` itself.
+    #[command(hide = true)]
+    Guardian {
+        /// What the starting process hands over.
+        words: Vec<String>,
+    },
+}
+
+/// A system file and the values that replace some of its own.
+#[derive(Args, Debug)]
+pub(crate) struct FileArguments {
+    /// The system file.
+    pub(crate) file: PathBuf,
+    /// Replace a value: `--set task.control.wcet="3 ms"`; may be given again.
+    #[arg(long = "set", value_name = "PATH=VALUE")]
+    pub(crate) overrides: Vec<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug, Default)]
+pub(crate) enum Format {
+    /// For people.
+    #[default]
+    Table,
+    /// For scripts: the schemas of docs/contract.md.
+    Json,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CheckArguments {
+    #[command(flatten)]
+    pub(crate) file: FileArguments,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct AnalyzeArguments {
+    #[command(flatten)]
+    pub(crate) file: FileArguments,
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+    /// Write a certificate that `check-certificate` verifies.
+    #[arg(long, value_name = "OUT")]
+    pub(crate) certificate: Option<PathBuf>,
+    /// Write the release pattern of a task that misses, for `simulate --replay`.
+    #[arg(long, value_name = "OUT")]
+    pub(crate) counterexample: Option<PathBuf>,
+    /// Say in words and terms where this task's response time goes.
+    #[arg(long, value_name = "TASK")]
+    pub(crate) explain: Option<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CertificateArguments {
+    #[command(flatten)]
+    pub(crate) file: FileArguments,
+    /// The certificate.
+    pub(crate) certificate: PathBuf,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct SimulateArguments {
+    #[command(flatten)]
+    pub(crate) file: FileArguments,
+    /// How long jobs are released; default: the hyperperiod plus the largest offset below 60 s, else 10 s.
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
+    pub(crate) horizon: Option<Span>,
+    /// Stop releasing after this many jobs.
+    #[arg(long, value_name = "N")]
+    pub(crate) jobs: Option<u64>,
+    /// Write the trace here.
+    #[arg(long, value_name = "OUT")]
+    pub(crate) trace: Option<PathBuf>,
+    /// Run the release pattern that `analyze --counterexample` wrote.
+    #[arg(long, value_name = "PATTERN")]
+    pub(crate) replay: Option<PathBuf>,
+    /// Seed of everything drawn by chance; printed when drawn.
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RunArguments {
+    #[command(flatten)]
+    pub(crate) file: FileArguments,
+    /// How long jobs are released; default 10 s.
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration, conflicts_with = "forever")]
+    pub(crate) duration: Option<Span>,
+    /// Run until stopped, with a flight recorder that dumps on a miss.
+    #[arg(long)]
+    pub(crate) forever: bool,
+    /// Write the trace here (with `--forever`: the folder of the flight recorder's dumps).
+    #[arg(long, value_name = "OUT")]
+    pub(crate) trace: Option<PathBuf>,
+    /// Run under normal scheduling where real-time scheduling is not permitted, and say so.
+    #[arg(long)]
+    pub(crate) best_effort: bool,
+    /// Which scheduling class carries the tasks.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) class: SchedulingClass,
+    /// Seed of everything drawn by chance; printed when drawn.
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug, Default)]
+pub(crate) enum SchedulingClass {
+    /// SCHED_FIFO bands; the kernel decides for plain fixed priorities, horolog's agent for all else.
+    #[default]
+    Fifo,
+    /// SCHED_DEADLINE where the machine admits it (EDF only).
+    Deadline,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct VerifyArguments {
+    #[command(flatten)]
+    pub(crate) file: FileArguments,
+    /// The trace: horolog's own, perf.data or trace.dat.
+    pub(crate) trace: PathBuf,
+    /// For a foreign trace: which thread is which task (`control=my-thread` or `control=4711`); may be given again.
+    #[arg(long = "map", value_name = "TASK=THREAD")]
+    pub(crate) mapping: Vec<String>,
+    /// A disturbed machine is a failure too.
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// Replace a bound (`control=1 ms`), to see that a wrong one is caught.
+    #[arg(long = "bound-override", value_name = "TASK=DURATION", hide = true)]
+    pub(crate) bound_overrides: Vec<String>,
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct LoopArguments {
+    #[command(flatten)]
+    pub(crate) file: FileArguments,
+    /// How long the simulation and the run release jobs; default 10 s.
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
+    pub(crate) duration: Option<Span>,
+    /// The folder of the report, the results and the traces.
+    #[arg(long, value_name = "DIR", default_value = "horolog-out")]
+    pub(crate) out: PathBuf,
+    /// Run under normal scheduling where real-time scheduling is not permitted, and say so.
+    #[arg(long)]
+    pub(crate) best_effort: bool,
+    /// A disturbed machine is a failure too.
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// Seed of everything drawn by chance; printed when drawn.
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// Replace a bound (`control=1 ms`), to see that a wrong one is caught.
+    #[arg(long = "bound-override", value_name = "TASK=DURATION", hide = true)]
+    pub(crate) bound_overrides: Vec<String>,
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum TraceVerb {
+    /// Print a trace's records.
+    Show {
+        /// The trace.
+        trace: PathBuf,
+        /// Only this task; may be given again.
+        #[arg(long)]
+        task: Vec<String>,
+        /// Only this kind of record (`release`, `miss`, …); may be given again.
+        #[arg(long)]
+        kind: Vec<String>,
+        /// Only this processor.
+        #[arg(long)]
+        cpu: Option<u16>,
+        /// Only from this time after the start on.
+        #[arg(long, value_parser = duration)]
+        from: Option<Span>,
+        /// Only up to this time after the start.
+        #[arg(long, value_parser = duration)]
+        to: Option<Span>,
+        /// At most this many records.
+        #[arg(long, value_name = "N")]
+        limit: Option<usize>,
+    },
+    /// Count a trace's records and say what each task came to.
+    Stats {
+        /// The trace.
+        trace: PathBuf,
+        #[arg(long, value_enum, default_value_t)]
+        format: Format,
+    },
+    /// Convert a trace to Perfetto's protobuf or to Parquet, by the name's ending or `--to`.
+    Convert {
+        /// The trace.
+        trace: PathBuf,
+        /// The file to write (`.pftrace`, `.perfetto-trace` or `.parquet`).
+        out: PathBuf,
+        #[arg(long, value_enum)]
+        to: Option<ConvertTarget>,
+    },
+    /// Compare two runs.
+    Diff {
+        /// One trace.
+        left: PathBuf,
+        /// The other.
+        right: PathBuf,
+        #[arg(long, value_enum, default_value_t)]
+        format: Format,
+    },
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
+pub(crate) enum ConvertTarget {
+    /// Perfetto's protobuf, for ui.perfetto.dev.
+    Perfetto,
+    /// Apache Parquet.
+    Parquet,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct DoctorArguments {
+    /// Put back what a killed run has left changed.
+    #[arg(long)]
+    pub(crate) restore: bool,
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum MeasureVerb {
+    /// Context-switch, timer and system-call costs and release latency, as a [platform] section.
+    Costs {
+        /// The processor to measure on; default: the last.
+        #[arg(long)]
+        cpu: Option<u32>,
+        /// How long to measure.
+        #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
+        duration: Option<Span>,
+        #[arg(long, value_enum, default_value_t)]
+        format: Format,
+    },
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum ExperimentVerb {
+    /// List the published experiments.
+    List,
+    /// Run one: the published figure, ours, and whether they agree.
+    Run {
+        /// Its name, from `experiment list`.
+        id: String,
+        /// The folder of its results.
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+        /// Run the whole of it, however long.
+        #[arg(long)]
+        full: bool,
+        #[arg(long, value_enum, default_value_t)]
+        format: Format,
+    },
+}
+
+fn duration(text: &str) -> Result<Span, horolog_time::ParseSpanError> {
+    text.parse()
+}

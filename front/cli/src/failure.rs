@@ -1,0 +1,60 @@
+//! How a verb ends when it does not end well: the message and the exit status of the contract.
+
+use std::fmt::Display;
+use std::process::ExitCode;
+
+/// What a verb comes to.
+pub(crate) type Done = Result<Verdict, Failure>;
+
+/// What was asked was done; does the result hold?
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Verdict {
+    /// All that was asked holds.
+    Holds,
+    /// A result says no.
+    SaysNo,
+}
+
+impl Verdict {
+    /// `Holds` where `good`.
+    pub(crate) fn of(good: bool) -> Verdict {
+        if good { Verdict::Holds } else { Verdict::SaysNo }
+    }
+
+    pub(crate) fn exit_code(self) -> ExitCode {
+        match self {
+            Verdict::Holds => ExitCode::SUCCESS,
+            Verdict::SaysNo => ExitCode::from(1),
+        }
+    }
+}
+
+/// Why a verb could not be carried out.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    message: String,
+    status: u8,
+}
+
+impl Failure {
+    /// Bad input or usage: exit 2.
+    pub(crate) fn bad_input(message: impl Display) -> Failure {
+        Failure { message: message.to_string(), status: 2 }
+    }
+
+    /// This machine does not allow it: exit 3.
+    pub(crate) fn not_permitted(message: impl Display) -> Failure {
+        Failure { message: message.to_string(), status: 3 }
+    }
+
+    /// A file that cannot be read or written.
+    pub(crate) fn file(doing: &str, path: &std::path::Path, error: &std::io::Error) -> Failure {
+        Failure::bad_input(format_args!("error: cannot {doing} {}: {error}", path.display()))
+    }
+
+    /// Prints the message and gives the status.
+    pub(crate) fn report(&self) -> ExitCode {
+        eprintln!("{}", self.message.trim_end());
+        ExitCode::from(self.status)
+    }
+}
