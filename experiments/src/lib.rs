@@ -1,0 +1,11 @@
+//! Published experiments that horolog reproduces.
+//!
+//! Each experiment is a module: it runs the published set-up, here and now, and returns [`Fact`]s: the published
+//! figure, ours, and whether they agree. Nothing is tuned until it agrees; a fact that this machine cannot show
+//! says why.
+
+mod fact;
+mod registry;
+
+pub use fact::{Agreement, ExperimentError, ExperimentReport, Fact, Options};
+pub use registry::{Experiment, all, find};

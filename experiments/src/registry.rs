@@ -1,0 +1,35 @@
+//! The table of experiments: adding one is a module and a line here.
+
+use crate::{ExperimentError, ExperimentReport, Options};
+
+/// A published experiment.
+#[derive(Clone, Copy, Debug)]
+pub struct Experiment {
+    /// The name on the command line.
+    pub id: &'static str,
+    /// What it is.
+    pub title: &'static str,
+    /// A key of docs/references.bib.
+    pub source: &'static str,
+    /// Runs it; the callback gets progress as (done, of, what).
+    pub run: fn(&Options, &mut dyn FnMut(u64, u64, &str)) -> Result<ExperimentReport, ExperimentError>,
+}
+
+const ALL: [Experiment; 1] = [Experiment {
+    id: "fpds-rtai",
+    title: "Fixed-priority scheduling with deferred preemption: logs, overheads, optional preemption points",
+    source: "bergsma09",
+    run: crate::fpds_rtai::run,
+}];
+
+/// Every experiment.
+#[must_use]
+pub fn all() -> &'static [Experiment] {
+    &ALL
+}
+
+/// The experiment of this name.
+#[must_use]
+pub fn find(id: &str) -> Option<&'static Experiment> {
+    ALL.iter().find(|experiment| experiment.id == id)
+}
