@@ -32,5 +32,5 @@ pub use options::{
     ArrivalPattern, Backend, Limit, NonPreemptiveVariant, PointVariant, RecordLevel, RunOptions,
 };
 pub use plan::load_warnings;
-pub use result::{RunResult, ThreadInfo};
+pub use result::{RunResult, Started, ThreadInfo};
 pub use run::{run, run_into};

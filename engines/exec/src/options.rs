@@ -1,8 +1,9 @@
 //! What a caller chooses about a run.
 
+use crate::Started;
 use horolog_time::Span;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::AtomicBool;
 
 /// How long jobs are released.
@@ -98,6 +99,9 @@ pub struct RunOptions {
     pub non_preemptive: NonPreemptiveVariant,
     /// How preemption points are built.
     pub points: PointVariant,
+    /// Filled in once all threads are ready, before the first record: what a trace's head and the merging with
+    /// the kernel's record need.
+    pub started: Option<Arc<OnceLock<Started>>>,
 }
 
 impl RunOptions {
@@ -123,6 +127,7 @@ impl Default for RunOptions {
             grace: Span::from_ns(2_000_000_000),
             non_preemptive: NonPreemptiveVariant::default(),
             points: PointVariant::default(),
+            started: None,
         }
     }
 }

@@ -31,3 +31,12 @@ pub struct ThreadInfo {
     /// Its `SCHED_FIFO` priority at the start, 0 for normal scheduling.
     pub fifo_priority: u8,
 }
+
+/// What is known when all threads are ready and the start is set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Started {
+    /// The common start on `CLOCK_MONOTONIC`, ns; the records' origin.
+    pub origin_ns: u64,
+    /// The threads of the run.
+    pub threads: Vec<ThreadInfo>,
+}

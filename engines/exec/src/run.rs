@@ -4,7 +4,7 @@ use crate::arrivals::Arrivals;
 use crate::body::{Spin, Spinner, TaskBody};
 use crate::collect::Collector;
 use crate::plan::Plan;
-use crate::result::{RunResult, ThreadInfo};
+use crate::result::{RunResult, Started, ThreadInfo};
 use crate::ring::Ring;
 use crate::shared::{Control, RunShared, TaskShared};
 use crate::tally::Tally;
@@ -86,6 +86,10 @@ fn run_planned(
     }
     // Far enough ahead that every thread sleeps by then.
     let origin_ns = clock::monotonic_ns() + 20_000_000;
+    if let Some(started) = &options.started {
+        // A cell that a former run has filled keeps its value; the caller gives each run its own.
+        let _ = started.set(Started { origin_ns, threads: thread_infos(plan, &tasks) });
+    }
     run.start(origin_ns);
     let mut collector = Collector::new(tasks.iter().map(|task| task.ring.clone()).collect());
     collect(&run, options, origin_ns, &mut collector, out);
