@@ -38,21 +38,24 @@ pub(crate) struct Processor {
 /// give each its own clone and use one processor of it.
 ///
 /// ```
-/// use horolog_model::{Draft, Priority, System, Task, TaskId};
+/// use horolog_model::TaskId;
 /// use horolog_sched::{Event, EventKind, Machine, ProcessorIndex};
-/// use horolog_time::{Instant, Span};
-/// # use horolog_model::{Arrival, CpuId, ExecutionTimes, OverrunPolicy, Preemption};
-/// # fn task(name: &str, priority: i64) -> Task {
-/// #     let ms = Span::from_ns(1_000_000);
-/// #     Task {
-/// #         name: name.into(), arrival: Arrival::Periodic { period: ms }, deadline: Some(ms), wcet: ms, bcet: ms,
-/// #         offset: None, jitter: Span::ZERO, priority: Some(Priority::new(priority)), cpu: CpuId(0),
-/// #         preemption: Preemption::Preemptive, overrun: OverrunPolicy::Count,
-/// #         execution: ExecutionTimes::Wcet, body: None,
-/// #     }
-/// # }
-/// let tasks = vec![task("control", 90), task("camera", 50)];
-/// let system = System::new(Draft { tasks, ..Draft::default() }).expect("a valid system");
+/// use horolog_time::Instant;
+/// let text = r#"
+/// [system]
+/// name = "two tasks"
+/// [[task]]
+/// name = "control"
+/// period = "10 ms"
+/// wcet = "2 ms"
+/// priority = 90
+/// [[task]]
+/// name = "camera"
+/// period = "40 ms"
+/// wcet = "9 ms"
+/// priority = 50
+/// "#;
+/// let (system, _) = horolog_model::file::read(text, "example.toml", &[]).expect("a valid file");
 /// let mut machine = Machine::new(&system).expect("priorities are given");
 /// let (control, camera, cpu) = (TaskId(0), TaskId(1), ProcessorIndex(0));
 /// let release = |at, task| Event::at(Instant::from_ns(at), EventKind::Release { task, deadline: Instant::NEVER });
