@@ -358,6 +358,13 @@ impl<'a, S: Source, K: Sink> Engine<'a, S, K> {
         }
     }
 
+    /// The nominal arrival of a job that was noticed and has not finished.
+    pub(crate) fn arrival_of(&self, task: u32, job: u64) -> Option<u64> {
+        let run = &self.tasks[task as usize];
+        let place = job.checked_sub(run.completed)?;
+        run.backlog.iter().nth(usize::try_from(place).ok()?)
+    }
+
     /// After the run: books the jobs that did not finish, whose deadline may have passed at `end`.
     pub(crate) fn book_unfinished(&mut self, end: u64) {
         for task in 0..self.tasks.len() {

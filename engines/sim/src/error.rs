@@ -5,7 +5,13 @@ use horolog_model::ModelError;
 /// Why a simulation did not run to its end.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(transparent)]
-pub struct SimError(#[from] Reason);
+pub struct SimError(Reason);
+
+impl From<Reason> for SimError {
+    fn from(reason: Reason) -> SimError {
+        SimError(reason)
+    }
+}
 
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum Reason {
@@ -17,6 +23,8 @@ pub(crate) enum Reason {
         "task {task}: more than {limit} jobs wait at {at}; the system is overloaded, use a shorter horizon or allow a longer backlog"
     )]
     Backlog { task: String, limit: u32, at: String },
+    #[error("release pattern, {at}: {reason}")]
+    Pattern { at: String, reason: String },
     #[error("option `{option}`: {reason}")]
     Option { option: &'static str, reason: String },
 }

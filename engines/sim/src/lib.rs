@@ -1,7 +1,8 @@
 //! Discrete-event simulator that drives the scheduling machine.
 //!
 //! [`simulate`] runs a system in virtual time: it draws arrivals, jitter and execution times from the model and
-//! lets [`horolog_sched::Machine`] decide who runs, the same code that decides in a run on Linux.
+//! lets [`horolog_sched::Machine`] decide who runs, the same code that decides in a run on Linux. [`replay`] runs it
+//! under a release pattern instead, such as the witness of an analysis that says "misses".
 
 mod backlog;
 mod drawn;
@@ -11,11 +12,14 @@ mod horizon;
 mod lane;
 mod options;
 mod path;
+mod patterned;
 mod random;
+mod replay;
 mod simulate;
 mod source;
 
 pub use error::SimError;
 pub use horizon::default_horizon;
 pub use options::{DelayChoice, ExecutionChoice, Horizon, PathChoice, SimOptions};
+pub use replay::{Replay, ReplayOptions, WitnessResult, replay};
 pub use simulate::simulate;
