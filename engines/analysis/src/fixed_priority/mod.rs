@@ -16,6 +16,9 @@
 //! `docs/concepts/deferred-preemption.md`. Sources: `joseph86`, `lehoczky90`, `tindell94`, `george96`, `bril09`.
 
 pub(crate) mod level;
+mod solver;
+
+pub use solver::{LARGEST_NS, PlainTask, Solver};
 
 use crate::cpu_model::{CpuModel, CpuTask, Ending};
 use crate::error::AnalysisError;
