@@ -57,6 +57,11 @@ impl Diagnostic {
         self
     }
 
+    /// Where it starts, for putting messages into the order of the file; overrides come last.
+    pub(crate) fn start(&self) -> (usize, usize) {
+        self.0.place.as_ref().map_or((0, 0), |place| (place.text, place.range.start))
+    }
+
     /// Marks another place that has to do with it.
     pub(crate) fn other(mut self, place: Place, label: impl Into<String>) -> Diagnostic {
         self.0.others.push((place, label.into()));

@@ -5,18 +5,18 @@
 //! by reading a file ([`file`]) or from a [`Draft`] in code ([`System::new`]); both go through the same checks.
 
 mod check;
-pub mod diagnostic;
+mod diagnostic;
 pub mod draft;
 pub mod execution;
 pub mod file;
-pub mod graph_check;
+mod graph_check;
 pub mod interference;
-pub mod path;
+mod path;
 pub mod pattern;
 pub mod platform;
 pub mod priority;
 pub mod segments;
-pub mod source;
+mod source;
 pub mod system;
 pub mod task;
 

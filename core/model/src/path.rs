@@ -2,7 +2,7 @@
 
 /// One step of a path: bare where it can be, quoted where it holds a dot, a quote or white space at an end.
 #[must_use]
-pub fn step(name: &str) -> String {
+pub(crate) fn step(name: &str) -> String {
     let plain = !name.is_empty()
         && name.trim() == name
         && !name.starts_with('#')
@@ -13,7 +13,7 @@ pub fn step(name: &str) -> String {
 
 /// `base.name`, the name quoted where needed.
 #[must_use]
-pub fn join(base: &str, name: &str) -> String {
+pub(crate) fn join(base: &str, name: &str) -> String {
     format!("{base}.{}", step(name))
 }
 

@@ -18,18 +18,19 @@ impl Checker {
                         self.c_text(name, &path::join(&at, key), "the symbol");
                     }
                 }
-                for argument in arguments {
-                    self.no_zero_byte(argument, &path::join(&at, "arguments"));
+                let at = path::join(&at, "arguments");
+                for (index, argument) in arguments.iter().enumerate() {
+                    self.no_zero_byte(argument, &path::by_place(&at, index));
                 }
             }
             Some(Body::Command(words)) => {
                 let at = path::join(&at, "command");
                 match words.first() {
                     None => self.fail(&at, "the command is empty", "name a program, as in `[\"./player\"]`"),
-                    Some(program) => self.c_text(program, &at, "the program's name"),
+                    Some(program) => self.c_text(program, &path::by_place(&at, 0), "the program's name"),
                 }
-                for word in words.iter().skip(1) {
-                    self.no_zero_byte(word, &at);
+                for (index, word) in words.iter().enumerate().skip(1) {
+                    self.no_zero_byte(word, &path::by_place(&at, index));
                 }
             }
         }
@@ -63,8 +64,12 @@ impl Checker {
                         vec![(at.replace(".body.spin", ".segments"), "the segments".to_owned())],
                     );
                 }
-                if spans.iter().any(|span| span.is_zero()) {
-                    self.fail(at, "the body spins for no time in a segment", "spin longer");
+                if let Some(index) = spans.iter().position(|span| span.is_zero()) {
+                    self.fail(
+                        path::by_place(at, index),
+                        "the body spins for no time in a segment",
+                        "spin longer",
+                    );
                 }
             }
         }

@@ -50,9 +50,9 @@ impl Checker {
         if arrivals.is_empty() {
             self.fail(&at, "there is no arrival", "give at least one, as in `[\"3 ms\"]`");
         }
-        if let Some(pair) = arrivals.windows(2).find(|pair| pair[0] > pair[1]) {
+        if let Some((index, pair)) = arrivals.windows(2).enumerate().find(|(_, pair)| pair[0] > pair[1]) {
             let reason = format!("the arrivals are not ascending: {} comes after {}", pair[1], pair[0]);
-            self.fail(at, reason, "write them in the order of time");
+            self.fail(path::by_place(&at, index + 1), reason, "write them in the order of time");
         }
         if task.offset.is_some() {
             self.fail(
@@ -108,17 +108,17 @@ impl Checker {
         if samples.is_empty() {
             self.fail(&at, "there is no sample", "give at least one, or use `execution = \"wcet\"`");
         }
-        if let Some(sample) = samples.iter().find(|&&sample| sample > task.wcet) {
+        if let Some((index, sample)) = samples.iter().enumerate().find(|(_, sample)| **sample > task.wcet) {
             self.fail_beside(
-                &at,
+                path::by_place(&at, index),
                 format!("the sample {sample} is above the wcet {}", task.wcet),
                 "raise the wcet, or remove the sample",
                 vec![(path::join(path, "wcet"), "the wcet".to_owned())],
             );
         }
-        if let Some(sample) = samples.iter().find(|&&sample| sample < task.bcet) {
+        if let Some((index, sample)) = samples.iter().enumerate().find(|(_, sample)| **sample < task.bcet) {
             self.fail_beside(
-                &at,
+                path::by_place(&at, index),
                 format!("the sample {sample} is below the bcet {}", task.bcet),
                 "lower the bcet, or remove the sample",
                 vec![(path::join(path, "bcet"), "the bcet".to_owned())],

@@ -235,3 +235,11 @@ pub const FILE: [(&str, &Section); 4] =
 
 /// The words of `execution` where it is no table.
 pub const EXECUTION_WORDS: [&str; 2] = ["wcet", "uniform"];
+
+/// The headers below which a key belongs.
+pub(crate) fn homes_of(key: &str) -> Vec<&'static str> {
+    FILE.iter()
+        .filter(|(_, section)| section.keys.iter().any(|known| known.name == key))
+        .map(|(_, section)| section.header)
+        .collect()
+}

@@ -70,7 +70,11 @@ pub fn read(text: &str, name: &str, overrides: &[String]) -> Result<(System, Sou
             let system = System::of_checked(draft);
             Ok((system, Source { texts, places: reader.places, folder: None }))
         }
-        _ => Err(Diagnostics::from_list(reader.found, texts)),
+        _ => {
+            let mut found = reader.found;
+            found.sort_by_key(Diagnostic::start);
+            Err(Diagnostics::from_list(found, texts))
+        }
     }
 }
 
@@ -130,7 +134,8 @@ impl Reader {
         // What could be read is checked, so that all messages come in one go; without [system] and [platform]
         // the rules of the tasks are unknown.
         let (system, platform) = (system?, platform?);
-        let is_complete = tasks.iter().all(Option::is_some);
+        let is_complete =
+            tasks.iter().all(Option::is_some) && !(root.get("task").is_some() && nodes.is_empty());
         let (tasks, task_paths) = keep(tasks, paths);
         let (interferences, interference_paths) = keep(interferences, load_paths);
         let draft = Draft {
@@ -150,7 +155,8 @@ impl Reader {
 
     fn finding(&mut self, finding: Finding) {
         let Finding { error, others } = finding;
-        let place = source::find(&self.places, &error.at);
+        // What is missing altogether is missing from the system.
+        let place = source::find(&self.places, &error.at).or_else(|| self.places.get("system").cloned());
         let mut diagnostic =
             Diagnostic::new(error.reason, error.remedy).at(error.at).maybe_place(place.clone());
         for (path, label) in others {
@@ -168,15 +174,11 @@ impl Reader {
             if known.contains(&entry.key.as_str()) {
                 continue;
             }
-            let homes: Vec<&str> = keys::FILE
-                .iter()
-                .filter(|(_, section)| section.keys.iter().any(|key| key.name == entry.key))
-                .map(|(_, section)| section.header)
-                .collect();
+            let homes = keys::homes_of(&entry.key);
             let remedy = if homes.is_empty() || matches!(entry.node.value, Value::Table(_)) {
                 did_you_mean(&entry.key, &known)
             } else {
-                format!("put it below {}", homes.join(" or "))
+                format!("it belongs below {}", homes.join(" or "))
             };
             self.found.push(
                 Diagnostic::new(format!("a system file has no `{}` of its own", entry.key), remedy)

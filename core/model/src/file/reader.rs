@@ -50,14 +50,9 @@ impl Reader {
         for entry in &table.entries {
             let at = path::join(path, &entry.key);
             if !known.contains(&entry.key.as_str()) {
-                self.found.push(
-                    Diagnostic::new(
-                        format!("{} has no key `{}`", section.noun, entry.key),
-                        did_you_mean(&entry.key, &known),
-                    )
-                    .at(&at)
-                    .place(&entry.key_place),
-                );
+                let reason = format!("{} has no key `{}`", section.noun, entry.key);
+                let remedy = unknown_key(&entry.key, &known);
+                self.found.push(Diagnostic::new(reason, remedy).at(&at).place(&entry.key_place));
             }
             self.places.insert(at, entry.node.place.clone());
         }
@@ -95,7 +90,8 @@ impl Reader {
             self.wrong_type(node, path, "a list of texts", "write a list, as in `[\"one\", \"two\"]`");
             return None;
         };
-        let texts: Vec<Option<String>> = list.iter().map(|node| self.text(node, path)).collect();
+        let texts: Vec<Option<String>> =
+            list.iter().enumerate().map(|(index, node)| self.item(node, path, index, Reader::text)).collect();
         texts.into_iter().collect()
     }
 
@@ -125,8 +121,22 @@ impl Reader {
             self.wrong_type(node, path, "a list of durations", "write a list, as in `[\"3 ms\", \"8 ms\"]`");
             return None;
         };
-        let spans: Vec<Option<Span>> = list.iter().map(|node| self.span(node, path)).collect();
+        let spans: Vec<Option<Span>> =
+            list.iter().enumerate().map(|(index, node)| self.item(node, path, index, Reader::span)).collect();
         spans.into_iter().collect()
+    }
+
+    /// One item of a list, which has a place of its own.
+    fn item<T>(
+        &mut self,
+        node: &Node,
+        path: &str,
+        index: usize,
+        read: impl Fn(&mut Reader, &Node, &str) -> Option<T>,
+    ) -> Option<T> {
+        let path = path::by_place(path, index);
+        self.places.insert(path.clone(), node.place.clone());
+        read(self, node, &path)
     }
 
     /// An integer of the type that the caller wants.
@@ -196,6 +206,16 @@ impl Reader {
         };
         self.fail(node, path, reason, remedy);
         None
+    }
+}
+
+/// A remedy for a key that its section does not know: another section that does, or a near name.
+fn unknown_key(key: &str, known: &[&str]) -> String {
+    let homes = super::keys::homes_of(key);
+    if homes.is_empty() {
+        did_you_mean(key, known)
+    } else {
+        format!("it belongs below {}", homes.join(" or "))
     }
 }
 

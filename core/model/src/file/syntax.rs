@@ -1,46 +1,95 @@
 //! Messages about what is no TOML.
 
-use super::tree::{Table, Value};
+use super::tree::{Node, Table, Value};
 use crate::diagnostic::Diagnostic;
 use crate::source::Place;
 use std::ops::Range;
 
-/// One message an error that the TOML parser found.
+/// Messages about what is no TOML, in the order of the text. After the first error of structure (a bracket that
+/// stays open, a line that is none) the parser guesses, so nothing after it is told.
 pub(crate) fn diagnostics(
     content: &str,
     text: usize,
     root: &Table,
     errors: &[toml::de::Error],
 ) -> Vec<Diagnostic> {
-    errors
+    let mut errors: Vec<(Range<usize>, &str)> = errors
         .iter()
-        .map(|error| {
-            let range = error.span().unwrap_or(content.len()..content.len());
-            let place = Place { text, range: range.clone() };
-            if error.message() == "duplicate key" {
-                duplicate(content, root, &place)
-            } else {
-                Diagnostic::new(
-                    format!("this is no TOML: {}", error.message()),
-                    remedy(error.message(), content, &range),
-                )
-                .place(&place)
+        .map(|error| (error.span().unwrap_or(content.len()..content.len()), error.message()))
+        .collect();
+    errors.sort_by_key(|(range, _)| range.start);
+    let mut found = Vec::new();
+    for (range, message) in &errors {
+        let place = Place { text, range: range.clone() };
+        if *message == "duplicate key" {
+            found.push(duplicate(content, root, &place));
+        } else if is_bare_text(message, content, range) {
+            let word = content.get(range.clone()).unwrap_or("…");
+            let reason = format!("this is no TOML: `{word}` is text without quotes");
+            found.push(Diagnostic::new(reason, format!("put it into quotes: `\"{word}\"`")).place(&place));
+        } else {
+            found.push(structure(content, root, &place, message));
+            break;
+        }
+    }
+    found
+}
+
+/// Whether the parser stumbled over text without quotes; it takes some words for misspelt numbers.
+fn is_bare_text(message: &str, content: &str, range: &Range<usize>) -> bool {
+    let word = content.get(range.clone()).unwrap_or("");
+    let is_value = message.contains("string values must be quoted")
+        || message.starts_with("invalid boolean")
+        || message.starts_with("invalid float");
+    is_value && word.starts_with(char::is_alphabetic)
+}
+
+/// An error after which the parser can only guess.
+fn structure(content: &str, root: &Table, place: &Place, message: &str) -> Diagnostic {
+    if message.contains("array")
+        && let Some(list) = open_list(root, content, place.range.start)
+    {
+        let bracket = Place { text: place.text, range: list.range.start..list.range.start + 1 };
+        return Diagnostic::new("this is no TOML: this list is not closed", "add the closing `]`")
+            .place(&bracket)
+            .label("opened here");
+    }
+    Diagnostic::new(format!("this is no TOML: {message}"), remedy(message, content, &place.range))
+        .place(place)
+}
+
+/// The outermost list around a byte that no bracket closes: what follows it looks like a part of it.
+fn open_list<'t>(table: &'t Table, content: &str, at: usize) -> Option<&'t Place> {
+    table.entries.iter().find_map(|entry| open_list_in(&entry.node, content, at))
+}
+
+fn open_list_in<'t>(node: &'t Node, content: &str, at: usize) -> Option<&'t Place> {
+    match &node.value {
+        Value::Table(table) => open_list(table, content, at),
+        Value::List(list) => {
+            let range = node.place.range.clone();
+            let is_open =
+                content.get(range.clone()).is_some_and(|text| text.starts_with('[') && !text.ends_with(']'));
+            if is_open && range.start <= at && at <= range.end {
+                return Some(&node.place);
             }
-        })
-        .collect()
+            list.iter().find_map(|node| open_list_in(node, content, at))
+        }
+        _ => None,
+    }
 }
 
 /// What to do about the parser's complaint at `range`.
-pub(crate) fn remedy(message: &str, content: &str, range: &Range<usize>) -> &'static str {
+fn remedy(message: &str, content: &str, range: &Range<usize>) -> &'static str {
     let rest = content.get(range.start..).unwrap_or("");
-    if message.contains("string values must be quoted") {
-        "put text and durations into quotes, as in `period = \"10 ms\"`"
-    } else if message.contains("unclosed") {
+    if message.contains("unclosed") {
         "add the closing bracket or quote"
+    } else if message.contains("missing comma") {
+        "put commas between the items"
     } else if rest.trim().is_empty() {
         "something is missing before the end of the file"
     } else {
-        "write `key = value` lines under headers such as `[system]` or `[[task]]`; text and durations in quotes"
+        "write `key = value` lines below headers such as `[system]` or `[[task]]`; text and durations in quotes"
     }
 }
 
@@ -51,65 +100,70 @@ fn duplicate(content: &str, root: &Table, place: &Place) -> Diagnostic {
         .place(place)
         .label("given again here");
     let bare = key.trim_matches(['"', '\'']);
-    let mut first = None;
-    find_first(root, 0..content.len(), bare, place, &mut first);
-    let first = first.map(|(_, place)| place).or_else(|| first_header(content, place));
+    let first = first_place(root, content, bare, place).or_else(|| first_header(content, place));
     match first {
         Some(first) => found.other(first, "first given here"),
         None => found,
     }
 }
 
-/// Looks for the key `key` before `place` in the innermost table around it; a table under a header reaches to
-/// the next header.
-fn find_first(
-    table: &Table,
-    extent: Range<usize>,
-    key: &str,
-    place: &Place,
-    first: &mut Option<(usize, Place)>,
-) {
-    let headers: Vec<usize> = headers(table);
-    for entry in &table.entries {
-        let start = entry.key_place.range.start;
-        let within = extent.contains(&place.range.start) && start < place.range.start;
-        if within && entry.key == key && first.as_ref().is_none_or(|(at, _)| extent.start >= *at) {
-            *first = Some((extent.start, entry.key_place.clone()));
-        }
-        let mut descend = |table: &Table, range: &Range<usize>| {
-            let next_header = headers.iter().copied().find(|&header| header > range.start);
-            // An inline table ends where its text ends; one under a header at the next header.
-            let is_inline = range.end >= place.range.end
-                || table.entries.iter().all(|e| e.node.place.range.end <= range.end);
-            let end = if is_inline { range.end } else { next_header.unwrap_or(extent.end) };
-            find_first(table, range.start..end, key, place, first);
-        };
-        match &entry.node.value {
-            Value::Table(inner) => descend(inner, &entry.node.place.range),
-            Value::List(list) => {
-                for node in list {
-                    if let Value::Table(inner) = &node.value {
-                        descend(inner, &node.place.range);
-                    }
+/// The earlier place of a key given again at `place`: in the innermost table around it that has the key.
+fn first_place(root: &Table, content: &str, key: &str, place: &Place) -> Option<Place> {
+    let mut headers = Vec::new();
+    collect_headers(root, content, &mut headers);
+    let mut found: Option<(usize, Place)> = None;
+    let mut pending: Vec<(&Table, Range<usize>)> = vec![(root, 0..content.len())];
+    while let Some((table, extent)) = pending.pop() {
+        for entry in &table.entries {
+            let is_earlier = entry.key_place.range.start < place.range.start;
+            let is_inner = found.as_ref().is_none_or(|(start, _)| extent.start >= *start);
+            if entry.key == key && is_earlier && is_inner && extent.contains(&place.range.start) {
+                found = Some((extent.start, entry.key_place.clone()));
+            }
+            let nodes = match &entry.node.value {
+                Value::List(list) => list.as_slice(),
+                _ => std::slice::from_ref(&entry.node),
+            };
+            for node in nodes {
+                if let Value::Table(inner) = &node.value {
+                    pending.push((inner, extent_of(node, content, &headers, &extent)));
                 }
             }
-            _ => {}
         }
+    }
+    found.map(|(_, place)| place)
+}
+
+/// The bytes in which a table's keys stand: an inline table's own; below a header up to the next one.
+fn extent_of(node: &Node, content: &str, headers: &[usize], outer: &Range<usize>) -> Range<usize> {
+    let range = &node.place.range;
+    match content.as_bytes().get(range.start) {
+        Some(b'{') => range.clone(),
+        Some(b'[') => {
+            let next = headers.iter().copied().filter(|&header| header > range.start).min();
+            range.start..next.unwrap_or(content.len())
+        }
+        // A table that dotted keys make: it may be continued anywhere in the table around it.
+        _ => outer.clone(),
     }
 }
 
-/// Where the tables directly below start, in order.
-fn headers(table: &Table) -> Vec<usize> {
-    let mut starts = Vec::new();
+/// Where the headers of all tables start.
+fn collect_headers(table: &Table, content: &str, headers: &mut Vec<usize>) {
     for entry in &table.entries {
-        match &entry.node.value {
-            Value::Table(_) => starts.push(entry.node.place.range.start),
-            Value::List(list) => starts.extend(list.iter().map(|node| node.place.range.start)),
-            _ => {}
+        let nodes = match &entry.node.value {
+            Value::List(list) => list.as_slice(),
+            _ => std::slice::from_ref(&entry.node),
+        };
+        for node in nodes {
+            if let Value::Table(inner) = &node.value {
+                if content.as_bytes().get(node.place.range.start) == Some(&b'[') {
+                    headers.push(node.place.range.start);
+                }
+                collect_headers(inner, content, headers);
+            }
         }
     }
-    starts.sort_unstable();
-    starts
 }
 
 /// The first line with the header that stands again at `place`.
@@ -128,4 +182,40 @@ fn first_header(content: &str, place: &Place) -> Option<Place> {
         at += line.len();
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::file::read;
+
+    fn messages(text: &str) -> String {
+        read(text, "f", &[]).expect_err("no TOML").to_string()
+    }
+
+    #[test]
+    fn the_first_of_two_keys_is_looked_for_in_the_same_table() {
+        let text = "[system]\nname = \"s\"\n[[task]]\nname = \"a\"\nbody = { spin = 1, name = 2, spin = 2 }\nname = \"b\"\n";
+        let said = messages(text);
+        assert!(said.contains("`spin` is given twice") && said.contains("f:5:30"), "{said}");
+        assert!(said.contains("|          ----                ^^^^ given again here"), "{said}");
+        assert!(said.contains("4 | name = \"a\"\n  | ---- first given here"), "{said}");
+    }
+
+    #[test]
+    fn text_without_quotes_is_told_whatever_the_parser_takes_it_for() {
+        for word in ["fixed-priority", "true-ish", "network", "indeed", "x"] {
+            let said = messages(&format!("[system]\nname = {word}\n"));
+            assert!(said.contains("is text without quotes"), "{said}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_told_after_the_structure_broke() {
+        let said = messages("[system]\nname = x\ncpus = [1, 2\n[[task]\nname = y\n");
+        assert_eq!(said.matches("error:").count(), 2, "{said}");
+        assert!(said.contains("this list is not closed") && said.contains("f:3:8"), "{said}");
+        assert!(messages("[system\n").contains("unclosed table"), "{}", messages("[system\n"));
+        assert!(messages("[system]\nname = \"x\n").contains("f:2:"));
+        assert!(messages("[system]\nname\n").contains("f:2:"));
+    }
 }
