@@ -1,0 +1,298 @@
+/**
+ * Draws rows on a canvas. What lies in a window is drawn interval by interval while that takes fewer shapes than
+ * about a third of the width in pixels; beyond, each pixel column shows the exact shares of its time. Either way
+ * the number of shapes depends on the size of the canvas, never on the number of events.
+ */
+import type { Intervals } from "./intervals";
+import { Mark, type Lane, State, Taken } from "./lane";
+import type { Row } from "./rows";
+import { lowerBound } from "./search";
+import type { Palette } from "./theme";
+import type { TaskRow } from "./types";
+
+export interface Window {
+  from: number;
+  to: number;
+  width: number;
+}
+
+const INSET = 5;
+
+export class Painter {
+  /** Shapes drawn since the last reset. */
+  primitives = 0;
+  private readonly patterns = new Map<string, CanvasPattern | string>();
+  private cells: Float32Array[] = [];
+
+  constructor(
+    readonly context: CanvasRenderingContext2D,
+    readonly colours: Palette,
+    private readonly tasks: TaskRow[],
+    private readonly width: number,
+  ) {
+    context.font = "11px system-ui, sans-serif";
+    context.textBaseline = "middle";
+  }
+
+  rect(x: number, y: number, width: number, height: number, fill: string | CanvasPattern): void {
+    this.context.fillStyle = fill;
+    this.context.fillRect(x, y, width, height);
+    this.primitives++;
+  }
+
+  line(x: number, y0: number, y1: number, colour: string, width = 1): void {
+    this.rect(Math.round(x - width / 2), y0, width, y1 - y0, colour);
+  }
+
+  text(text: string, x: number, y: number, colour: string, align: CanvasTextAlign = "left"): void {
+    this.context.fillStyle = colour;
+    this.context.textAlign = align;
+    this.context.fillText(text, x, y);
+    this.primitives++;
+  }
+
+  shape(points: [number, number][], fill: string): void {
+    const { context } = this;
+    context.fillStyle = fill;
+    context.beginPath();
+    points.forEach(([x, y], i) => (i === 0 ? context.moveTo(x, y) : context.lineTo(x, y)));
+    context.closePath();
+    context.fill();
+    this.primitives++;
+  }
+
+  /** A row: what its run does not cover, intervals, marks. */
+  row(row: Row, view: Window): void {
+    const x = (t: number) => ((t - view.from) / (view.to - view.from)) * view.width;
+    const line = row.run.timeline;
+    this.rect(0, row.y + row.height - 1, view.width, 1, this.colours.line);
+    if (line) {
+      const [start, end] = [x(line.from_ns), x(line.to_ns)];
+      const faint = this.hatch(this.colours.line, 0.55);
+      if (start > 0) this.rect(0, row.y, Math.min(start, view.width), row.height - 1, faint);
+      if (end < view.width) this.rect(Math.max(0, end), row.y, view.width - Math.max(0, end), row.height - 1, faint);
+    }
+    if (!row.lane) return;
+    const [first, last] = row.lane.intervals.range(view.from, view.to);
+    if (last - first <= view.width / 3) this.each(row, row.lane, view, x, first, last);
+    else this.shares(row, row.lane.intervals, view);
+    if (row.lane.kind === "task") this.jobs(row, row.lane, view, x);
+    this.marks(row, row.lane, view, x);
+  }
+
+  private base(row: Row): string {
+    return row.runKind === "simulated" ? this.colours.simulated : this.colours.measured;
+  }
+
+  /** Every interval of its own. */
+  private each(row: Row, lane: Lane, view: Window, x: (t: number) => number, first: number, last: number): void {
+    const { starts, ends, codes, values } = lane.intervals;
+    for (let i = first; i < last; i++) {
+      const from = Math.max(-2, x(starts[i]));
+      const to = Math.min(view.width + 2, x(ends[i]));
+      const width = Math.max(to - from, 1);
+      if (lane.kind === "task") this.state(row, codes[i], values[i], from, width);
+      else if (lane.kind === "cpu") this.occupant(row, codes[i], values[i], from, width);
+      else this.taken(row, codes[i], values[i], from, width);
+    }
+  }
+
+  private state(row: Row, code: number, job: number, x: number, width: number): void {
+    const base = row.y + row.height - INSET;
+    const height = row.height - 2 * INSET;
+    if (code === State.Executing) {
+      this.rect(x, base - height, width, height, this.base(row));
+      this.label(`#${job}`, x, width, base - height / 2, this.colours.surface);
+    } else if (code === State.Ready) {
+      this.rect(x, base - 3, width, 3, this.colours.muted);
+    } else {
+      this.rect(x, base - height * 0.55, width, height * 0.55, this.hatch(this.base(row), 0.75));
+      this.rect(x, base - 1.5, width, 1.5, this.base(row));
+    }
+  }
+
+  private occupant(row: Row, code: number, value: number, x: number, width: number): void {
+    const y = row.y + INSET;
+    const height = row.height - 2 * INSET;
+    if (code === 0) {
+      this.rect(x, y, width, height, this.colours.foreign);
+      this.label(row.run.timeline?.labels[value] ?? "", x, width, y + height / 2, this.colours.surface);
+      return;
+    }
+    const strength = shade(code - 1);
+    this.rect(x, y, width, height, mix(this.base(row), this.colours.surface, strength));
+    const ink = strength > 0.5 ? this.colours.surface : this.colours.ink;
+    this.label(this.tasks[code - 1]?.name ?? "", x, width, y + height / 2, ink);
+  }
+
+  private taken(row: Row, code: number, value: number, x: number, width: number): void {
+    const part = code === Taken.Thread ? 1 : code === Taken.Steal ? 1 : code === Taken.Softirq ? 0.6 : 0.4;
+    const base = row.y + row.height - INSET;
+    const height = (row.height - 2 * INSET) * part;
+    const fill = code === Taken.Steal ? this.hatch(this.colours.bad, 1) : this.colours.foreign;
+    this.rect(x, base - height, width, height, fill);
+    if (part === 1) this.label(row.run.timeline?.labels[value] ?? "", x, width, base - height / 2, this.colours.surface);
+  }
+
+  private label(text: string, x: number, width: number, y: number, colour: string): void {
+    const [from, to] = [Math.max(x, 0), Math.min(x + width, this.width)];
+    if (text === "" || to - from < 22) return;
+    const size = this.context.measureText(text).width;
+    if (size < to - from - 6) this.text(text, (from + to) / 2, y + 0.5, colour, "center");
+  }
+
+  /** Pixel columns with the share of each class, stacked. */
+  private shares(row: Row, intervals: Intervals, view: Window): void {
+    const count = Math.ceil(view.width);
+    const cells = this.buffers(intervals.classes, count);
+    intervals.shares(view.from, (view.to - view.from) / view.width, count, cells);
+    const fills = this.classFills(row);
+    const base = row.y + row.height - INSET;
+    const height = row.height - 2 * INSET;
+    const below = new Float32Array(count);
+    for (let c = 0; c < intervals.classes; c++) this.stack(cells[c], below, base, height, fills[c]);
+  }
+
+  /** One class over what lies below; neighbouring columns of the same height become one shape. */
+  private stack(shares: Float32Array, below: Float32Array, base: number, height: number, fill: string | CanvasPattern): void {
+    let start = 0;
+    const top = (i: number) => Math.round((below[i] + shares[i]) * height * 2) / 2;
+    const bottom = (i: number) => Math.round(below[i] * height * 2) / 2;
+    for (let i = 1; i <= shares.length; i++) {
+      if (i < shares.length && top(i) === top(start) && bottom(i) === bottom(start)) continue;
+      // A share too small for half a pixel still shows as one.
+      const size = shares[start] > 0 ? Math.max(0.5, top(start) - bottom(start)) : 0;
+      if (size > 0) this.rect(start, base - bottom(start) - size, i - start, size, fill);
+      start = i;
+    }
+    for (let i = 0; i < shares.length; i++) below[i] += shares[i];
+  }
+
+  private classFills(row: Row): (string | CanvasPattern)[] {
+    const own = this.base(row);
+    if (row.packed.kind === "task") return [own, mix(own, this.colours.surface, 0.42), mix(this.colours.muted, this.colours.surface, 0.5)];
+    if (row.packed.kind === "cpu") return [mix(own, this.colours.surface, 0.8), this.colours.foreign];
+    const foreign = this.colours.foreign;
+    return [foreign, mix(foreign, this.colours.surface, 0.7), mix(foreign, this.colours.surface, 0.5), this.colours.bad];
+  }
+
+  private buffers(classes: number, count: number): Float32Array[] {
+    while (this.cells.length < classes) this.cells.push(new Float32Array(0));
+    if (this.cells[0].length < count) this.cells = this.cells.map(() => new Float32Array(count));
+    return this.cells.slice(0, classes).map((cell) => cell.subarray(0, count));
+  }
+
+  /** Releases as arrows up, deadlines as arrows down, while there is room for them. */
+  private jobs(row: Row, lane: Lane, view: Window, x: (t: number) => number): void {
+    const { arrivals } = lane.jobs;
+    const deadline = row.task?.deadline_ns ?? null;
+    const from = lowerBound(arrivals, view.from - (deadline ?? 0));
+    const to = lowerBound(arrivals, view.to);
+    if (to - from > view.width / 14) return;
+    const [top, base] = [row.y + 2, row.y + row.height - 2];
+    for (let i = from; i < to; i++) {
+      if (deadline !== null) this.arrow(x(arrivals[i] + deadline), top, base, this.colours.bad, false);
+      this.arrow(x(arrivals[i]), top, base, this.colours.ink, true);
+    }
+  }
+
+  private arrow(x: number, top: number, base: number, colour: string, up: boolean): void {
+    if (x < -5 || x > this.width + 5) return;
+    this.line(x, top, base, colour);
+    const [tip, back] = up ? [top - 1, top + 5] : [base + 1, base - 5];
+    this.shape([[x, tip], [x - 3.5, back], [x + 3.5, back]], colour);
+  }
+
+  private marks(row: Row, lane: Lane, view: Window, x: (t: number) => number): void {
+    this.points(row, lane, view, x);
+    this.sparse(lane.alarms, view, x, 6, (at) => this.triangle(at, row.y + 9, this.colours.warn));
+    this.sparse(lane.misses, view, x, 5, (at) => this.cross(at, row));
+  }
+
+  /** Preemption points: a notch; with a head where somebody more important was waiting. */
+  private points(row: Row, lane: Lane, view: Window, x: (t: number) => number): void {
+    const { times, kinds } = lane.marks;
+    const from = lowerBound(times, view.from);
+    const to = lowerBound(times, view.to);
+    if (to - from > view.width / 8) return;
+    for (let i = from; i < to; i++) {
+      const at = x(times[i]);
+      if (kinds[i] === Mark.PreemptionPoint) {
+        this.line(at, row.y + 3, row.y + row.height - 3, this.colours.surface, 3);
+        this.line(at, row.y + 3, row.y + row.height - 3, this.colours.ink);
+      } else if (kinds[i] === Mark.Yield || kinds[i] === Mark.VainYield) {
+        const fill = kinds[i] === Mark.Yield ? this.colours.ink : this.colours.muted;
+        this.shape([[at, row.y + 1], [at + 4, row.y + 5], [at, row.y + 9], [at - 4, row.y + 5]], fill);
+      } else if (kinds[i] === Mark.Lost || kinds[i] === Mark.ModeChange) {
+        this.line(at, row.y, row.y + row.height, this.colours.warn, 2);
+      }
+    }
+  }
+
+  /** Marks that must never disappear: at most one in `apart` pixels, found by jumping. */
+  sparse(times: Float64Array, view: Window, x: (t: number) => number, apart: number, draw: (x: number, index: number) => void): void {
+    const step = (apart / view.width) * (view.to - view.from);
+    let i = lowerBound(times, view.from);
+    while (i < times.length && times[i] <= view.to) {
+      draw(x(times[i]), i);
+      i = lowerBound(times, times[i] + step, i + 1);
+    }
+  }
+
+  private triangle(x: number, y: number, colour: string): void {
+    this.shape([[x, y - 6], [x + 5, y + 3], [x - 5, y + 3]], colour);
+  }
+
+  private cross(x: number, row: Row): void {
+    const { context } = this;
+    const y = row.y + row.height / 2;
+    this.rect(x - 6, y - 6, 12, 12, this.colours.surface);
+    context.strokeStyle = this.colours.bad;
+    context.lineWidth = 2.5;
+    context.beginPath();
+    context.moveTo(x - 4, y - 4);
+    context.lineTo(x + 4, y + 4);
+    context.moveTo(x + 4, y - 4);
+    context.lineTo(x - 4, y + 4);
+    context.stroke();
+    context.strokeRect(x - 6.5, y - 6.5, 13, 13);
+    this.primitives += 2;
+  }
+
+  /** Diagonal lines, so that "waiting" differs from "executing" by more than its colour. */
+  private hatch(colour: string, strength: number): CanvasPattern | string {
+    const key = `${colour}/${strength}`;
+    const known = this.patterns.get(key);
+    if (known) return known;
+    const tile = document.createElement("canvas");
+    tile.width = tile.height = 6;
+    const pen = tile.getContext("2d");
+    if (!pen) return colour;
+    pen.globalAlpha = strength * 0.28;
+    pen.fillStyle = colour;
+    pen.fillRect(0, 0, 6, 6);
+    pen.globalAlpha = strength;
+    pen.strokeStyle = colour;
+    pen.lineWidth = 1.1;
+    for (const shift of [-6, 0, 6]) {
+      pen.moveTo(shift - 1, 7);
+      pen.lineTo(shift + 7, -1);
+    }
+    pen.stroke();
+    const pattern = this.context.createPattern(tile, "repeat") ?? colour;
+    this.patterns.set(key, pattern);
+    return pattern;
+  }
+}
+
+/** Four strengths in turn for the tasks of a processor. */
+function shade(task: number): number {
+  return [1, 0.68, 0.45, 0.26][task % 4];
+}
+
+/** `strength` of one colour over another; both `#rrggbb`. */
+export function mix(colour: string, ground: string, strength: number): string {
+  const part = (text: string, i: number) => parseInt(text.slice(1 + 2 * i, 3 + 2 * i), 16);
+  const parts = [0, 1, 2].map((i) => Math.round(part(colour, i) * strength + part(ground, i) * (1 - strength)));
+  return `#${parts.map((p) => p.toString(16).padStart(2, "0")).join("")}`;
+}

@@ -1,0 +1,64 @@
+/** Which rows the timeline shows: per task the runs under each other, then processors, then kernel lanes. */
+import { type Lane, decodeLane } from "./lane";
+import type { PackedLane, Report, Run, RunKind, TaskRow } from "./types";
+
+export interface Row {
+  packed: PackedLane;
+  lane: Lane | null;
+  run: Run;
+  runIndex: number;
+  runKind: RunKind;
+  /** The task of a task lane. */
+  task: TaskRow | null;
+  name: string;
+  /** Whether this row begins a group (a task, a processor). */
+  first: boolean;
+  y: number;
+  height: number;
+}
+
+export const ROW = 26;
+export const GAP = 9;
+/** Axis and findings above the rows. */
+export const HEAD = 40;
+
+const ORDER = { task: 0, cpu: 1, kernel: 2 } as const;
+
+/** Every row of every run, in the order of the page. */
+export function allRows(report: Report): Row[] {
+  const rows: Row[] = [];
+  report.runs.forEach((run, runIndex) => {
+    for (const packed of run.timeline?.lanes ?? []) {
+      const task = packed.kind === "task" ? (report.tasks[packed.index] ?? null) : null;
+      const name = task?.name ?? (packed.kind === "cpu" ? `CPU ${packed.index}` : `Kernel, others · CPU ${packed.index}`);
+      rows.push({ packed, lane: null, run, runIndex, runKind: run.kind, task, name, first: false, y: 0, height: ROW });
+    }
+  });
+  return rows.sort(
+    (a, b) =>
+      ORDER[a.packed.kind] - ORDER[b.packed.kind] || a.packed.index - b.packed.index || a.runIndex - b.runIndex,
+  );
+}
+
+/** Gives the rows of the visible runs their places; returns them and the whole height. */
+export function arrange(rows: Row[], visible: ReadonlySet<number>): { rows: Row[]; height: number } {
+  const shown = rows.filter((row) => visible.has(row.runIndex));
+  let y = HEAD;
+  shown.forEach((row, i) => {
+    const before = shown[i - 1];
+    row.first = !before || before.packed.kind !== row.packed.kind || before.packed.index !== row.packed.index;
+    if (row.first && before) y += GAP;
+    row.y = y;
+    y += row.height;
+  });
+  return { rows: shown, height: y + 6 };
+}
+
+/** Decodes row after row, giving way to the page between them; `done` is called after each. */
+export async function decodeAll(rows: Row[], done: () => void): Promise<void> {
+  for (const row of rows) {
+    row.lane = await decodeLane(row.packed, row.task?.deadline_ns ?? null);
+    done();
+    await new Promise((next) => setTimeout(next, 0));
+  }
+}

@@ -1,0 +1,117 @@
+/** The document inside the page: `horolog.report/1`, as the crate `horolog-report` writes it. */
+
+/** Rows and base64 of deflated columns. */
+export type Packed = [rows: number, base64: string];
+
+export type LaneKind = "task" | "cpu" | "kernel";
+
+export interface PackedLane {
+  kind: LaneKind;
+  index: number;
+  intervals: Packed;
+  jobs: Packed;
+  marks: Packed;
+}
+
+export interface Timeline {
+  from_ns: number;
+  to_ns: number;
+  events_kept: number;
+  events_dropped: number;
+  labels: string[];
+  lanes: PackedLane[];
+}
+
+export interface RunTask {
+  name: string;
+  jobs: number;
+  completed: number;
+  missed: number;
+  unfinished: number;
+  response_ns_min: number | null;
+  response_ns_mean: number | null;
+  response_ns_p50: number | null;
+  response_ns_p99_9: number | null;
+  response_ns_max: number | null;
+  preemptions: number;
+  yields: number;
+  switch_ins: number;
+  vain_waits: number;
+  overruns: number;
+  skipped: number;
+  histogram: [lower: number, count: number][];
+}
+
+export type RunKind = "simulated" | "measured";
+
+export interface Run {
+  kind: RunKind;
+  backend: string;
+  seed: number;
+  horizon_ns: number;
+  start_ns: number;
+  events: number;
+  events_lost: number;
+  tasks: RunTask[];
+  timeline: Timeline | null;
+  notes: string[];
+}
+
+export interface TaskRow {
+  name: string;
+  cpu: number;
+  priority: number | null;
+  preemption: string;
+  period_ns: number | null;
+  wcet_ns: number;
+  deadline_ns: number | null;
+  verdict: "meets" | "misses" | "unknown";
+  bound_ns: number | null;
+  exact: boolean;
+  test: string;
+  source: string;
+  slack_ns: number | null;
+  explain: string;
+}
+
+export type FindingClass = "model-violated" | "bound-violated" | "machine-disturbed" | "note";
+
+export interface Finding {
+  class: FindingClass;
+  kind: string;
+  text: string;
+  run: number | null;
+  task: number | null;
+  job: number | null;
+  cpu: number | null;
+  time_ns: number | null;
+  length_ns: number | null;
+  count: number;
+}
+
+export interface Report {
+  schema: string;
+  plain_words: string;
+  system: string;
+  policy: string;
+  verdict: {
+    proof: "proved" | "not-proved" | "unknown";
+    run: "held" | "model-violated" | "bound-violated" | "disturbed" | "undecided" | null;
+    best_effort: boolean;
+    sentence: string;
+    qualifiers: string[];
+  };
+  tasks: TaskRow[];
+  runs: Run[];
+  findings: Finding[];
+  findings_omitted: number;
+  facts: { name: string; value: string; note: string }[];
+  provenance: {
+    command: string;
+    created: string;
+    versions: [string, string][];
+    machine: [string, string][];
+  };
+  system_file: string;
+  notes: string[];
+}

@@ -1,0 +1,85 @@
+/** Times with units: one unit a column, so that numbers under each other compare at a glance. */
+
+export interface Unit {
+  name: string;
+  ns: number;
+}
+
+const UNITS: Unit[] = [
+  { name: "s", ns: 1e9 },
+  { name: "ms", ns: 1e6 },
+  { name: "µs", ns: 1e3 },
+  { name: "ns", ns: 1 },
+];
+
+/** The largest unit that `ns` reaches. */
+export function unitFor(ns: number): Unit {
+  const size = Math.abs(ns);
+  return UNITS.find((unit) => size >= unit.ns) ?? UNITS[3];
+}
+
+/** A single time in its own unit, to `digits` significant digits, without trailing zeros. */
+export function time(ns: number, digits = 4): string {
+  const unit = unitFor(ns);
+  const value = ns / unit.ns;
+  const whole = Math.max(1, Math.floor(Math.log10(Math.abs(value) || 1)) + 1);
+  const text = value.toFixed(Math.min(3, Math.max(0, unit.ns === 1 ? 0 : digits - whole)));
+  return `${text.includes(".") ? text.replace(/\.?0+$/, "") : text} ${unit.name}`;
+}
+
+/** All digits: for tooltips, where nothing may be rounded away. */
+export function exactTime(ns: number): string {
+  const unit = unitFor(ns);
+  const text = (ns / unit.ns).toFixed(Math.round(Math.log10(unit.ns)));
+  return `${text.includes(".") ? text.replace(/\.?0+$/, "") : text} ${unit.name}`;
+}
+
+/** A way to write times in one unit with one number of decimals. */
+export interface ColumnFormat {
+  unit: Unit;
+  format(ns: number | null): string;
+}
+
+/** The format of a column: the unit of its median, with three significant digits for its least value. */
+export function columnFormat(column: (number | null)[]): ColumnFormat {
+  const known = column.filter((v): v is number => v !== null && v !== 0).map(Math.abs).sort((a, b) => a - b);
+  const unit = unitFor(known.length > 0 ? known[Math.floor(known.length / 2)] : 1e6);
+  const least = (known[0] ?? unit.ns) / unit.ns;
+  const most = unit.ns === 1 ? 0 : 3;
+  const decimals = Math.min(most, Math.max(0, 2 - Math.floor(Math.log10(least))));
+  return { unit, format: (ns) => (ns === null ? "–" : (ns / unit.ns).toFixed(decimals)) };
+}
+
+/** Step between ticks that gives at most `most` of them: 1, 2 or 5 times a power of ten. */
+export function tickStep(span: number, most: number): number {
+  const rough = Math.max(span / Math.max(1, most), 1e-9);
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const factor = [1, 2, 5, 10].find((f) => f * power >= rough) ?? 10;
+  return factor * power;
+}
+
+/** Ticks inside a range, with the step. */
+export function ticks(from: number, to: number, most: number): { at: number[]; step: number } {
+  const step = tickStep(to - from, most);
+  const at: number[] = [];
+  for (let i = Math.ceil(from / step); i * step <= to && at.length < 1000; i++) at.push(i * step);
+  return { at, step };
+}
+
+/** The label of a tick: the axis's unit, decimals as the step needs them. */
+export function tickLabel(ns: number, step: number, unit: Unit): string {
+  const decimals = Math.max(0, Math.ceil(-Math.log10(step / unit.ns) - 1e-9));
+  return `${(ns / unit.ns).toFixed(Math.min(decimals, 9))} ${unit.name}`;
+}
+
+/** A count with thin spaces between groups of three. */
+export function count(n: number): string {
+  return Math.round(n).toString().replace(/\B(?=(\d{3})+$)/g, "\u202f");
+}
+
+/** A share as percent, with as many digits as it takes to see it. */
+export function percent(share: number): string {
+  if (share === 0 || share === 1) return `${share * 100} %`;
+  const digits = Math.max(0, Math.ceil(-Math.log10(share * 100)) + (share < 0.01 ? 0 : 1));
+  return `${(share * 100).toFixed(Math.min(digits, 8))} %`;
+}

@@ -1,0 +1,85 @@
+/** The verdict, first on the page: a sentence, two chips, what qualifies it, and the quick facts. */
+import { chip, h, icon } from "./dom";
+import type { Report } from "./types";
+import { count, time } from "./units";
+
+const PROOF = {
+  proved: ["good", "Proved"],
+  "not-proved": ["bad", "Not proved"],
+  unknown: ["warn", "Not decided"],
+} as const;
+
+const RUN = {
+  held: ["good", "Run held"],
+  "model-violated": ["bad", "Model violated"],
+  "bound-violated": ["bad", "Bound violated"],
+  disturbed: ["warn", "Machine disturbed"],
+  undecided: ["warn", "Run not decided"],
+} as const;
+
+export function verdictSection(report: Report): HTMLElement {
+  const { verdict } = report;
+  const [proofKind, proofWord] = PROOF[verdict.proof];
+  const chips = h("p", { class: "chips", id: "verdict-chips" }, chip(proofKind, proofWord));
+  if (verdict.run) {
+    const [kind, word] = RUN[verdict.run];
+    chips.append(chip(kind, word));
+  } else {
+    chips.append(chip("info", "Not run"));
+  }
+  if (verdict.best_effort) chips.append(chip("warn", "Best effort: normal scheduling"));
+  const section = h(
+    "section",
+    { id: "verdict", "aria-labelledby": "verdict-title", class: `verdict verdict-${worst(report)}` },
+    h("p", { class: "eyebrow" }, [report.policy, runsInWords(report)].filter(Boolean).join(" · ")),
+    h("h1", { id: "verdict-title" }, report.system || "unnamed system"),
+    h("p", { class: "sentence", id: "verdict-sentence" }, report.plain_words),
+    chips,
+  );
+  const qualifiers = [...verdict.qualifiers, ...truncations(report)];
+  if (qualifiers.length > 0) {
+    section.append(
+      h("ul", { class: "qualifiers" }, ...qualifiers.map((text) => h("li", {}, icon("info"), h("span", {}, text)))),
+    );
+  }
+  if (report.facts.length > 0) section.append(facts(report));
+  return section;
+}
+
+function worst(report: Report): "good" | "bad" | "warn" {
+  const kinds: string[] = [PROOF[report.verdict.proof][0]];
+  if (report.verdict.run) kinds.push(RUN[report.verdict.run][0]);
+  return kinds.includes("bad") ? "bad" : kinds.includes("warn") ? "warn" : "good";
+}
+
+function runsInWords(report: Report): string {
+  return report.runs
+    .map((run) => `${time(run.horizon_ns, 3)} ${run.kind === "simulated" ? "simulated" : "run for real"}`)
+    .join(", ");
+}
+
+/** Losses and limits are never silent. */
+function truncations(report: Report): string[] {
+  const out: string[] = [];
+  for (const run of report.runs) {
+    const name = run.kind === "simulated" ? "simulated run" : "measured run";
+    if (run.events_lost > 0) out.push(`The record of the ${name} lost ${count(run.events_lost)} events.`);
+    const line = run.timeline;
+    if (line && line.events_dropped > 0) {
+      const all = "Tables and distributions count them all.";
+      const kept = `first ${count(line.events_kept)} events kept, ${count(line.events_dropped)} dropped`;
+      out.push(`Timeline of the ${name}: ${kept}. ${all}`);
+    }
+  }
+  return out;
+}
+
+function facts(report: Report): HTMLElement {
+  const list = h("dl", { class: "facts" });
+  for (const fact of report.facts) {
+    list.append(
+      h("div", {}, h("dt", {}, fact.name), h("dd", {}, fact.value), fact.note && h("dd", { class: "note" }, fact.note)),
+    );
+  }
+  return list;
+}
