@@ -12,6 +12,7 @@ mod error;
 pub mod event_format;
 pub mod fixed_priority;
 pub mod futex;
+pub mod guardian;
 pub mod kernel_trace;
 pub mod memory;
 pub mod perf_event;

@@ -1,0 +1,410 @@
+//! Puts the machine back after a run, however the run ends.
+//!
+//! A run that changes the machine (sysctls, cgroups, trace settings, priorities of foreign threads, child processes)
+//! first writes into a journal how to undo the change, waits until that is on disk, and only then changes. A separate
+//! process, the guardian, holds the journal. When the run finishes, crashes or is killed, the guardian undoes
+//! everything, last change first. It also ends a run that goes on past its deadline or stops giving signs of life. Where
+//! the guardian was killed too, the journal is left over: [`left_over`] finds it, [`restore`] undoes it.
+//!
+//! What belongs to the run's own process (its threads, their priorities and CPUs, its locked memory, an open
+//! `/dev/cpu_dma_latency`) ends with that process and needs no journal.
+
+mod journal;
+mod replay;
+mod serve;
+
+pub use journal::Life;
+pub use replay::Restored;
+pub use serve::serve;
+
+use crate::Error;
+use crate::affinity::CpuSet;
+use crate::clock::monotonic_ns;
+use horolog_time::Span;
+use journal::{Entry, Journal, Locked};
+use serve::Orders;
+use std::ffi::OsString;
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// How to start a guardian.
+#[derive(Clone, Debug)]
+pub struct GuardianOptions {
+    /// The program whose `arguments` make it call [`serve`].
+    pub program: PathBuf,
+    /// Those arguments.
+    pub arguments: Vec<OsString>,
+    /// End the run after this long: the watchdog. `None`: never.
+    pub deadline: Option<Span>,
+    /// End the run where [`Guardian::beat`] was not called for this long. `None`: never.
+    pub heartbeat: Option<Span>,
+    /// Where the guardian runs; empty: anywhere. Should hold no CPU that the run fills.
+    pub housekeeping: Vec<u32>,
+    /// Where the journal is; `None`: `$XDG_RUNTIME_DIR/horolog`, `/run/horolog` or `/tmp/horolog-UID`.
+    pub directory: Option<PathBuf>,
+}
+
+/// The hidden subcommand of the command that calls [`serve`].
+pub const SUBCOMMAND: &str = "__guardian";
+
+impl Default for GuardianOptions {
+    fn default() -> GuardianOptions {
+        GuardianOptions {
+            program: PathBuf::from("/proc/self/exe"),
+            arguments: vec![OsString::from(SUBCOMMAND)],
+            deadline: None,
+            heartbeat: None,
+            housekeeping: Vec::new(),
+            directory: None,
+        }
+    }
+}
+
+/// The run's end of a guardian. Dropping it without [`Guardian::finish`] puts everything back as well.
+#[derive(Debug)]
+pub struct Guardian {
+    journal: Journal,
+    control: Option<UnixStream>,
+    process: Child,
+}
+
+/// How long the guardian may take to start, and to put everything back.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+impl Guardian {
+    /// Starts the guardian and waits until it is armed.
+    ///
+    /// # Errors
+    /// Where the journal cannot be written or the process does not start.
+    pub fn start(options: &GuardianOptions) -> Result<Guardian, Error> {
+        let directory = options.directory.clone().unwrap_or_else(journal::default_directory);
+        let journal = Journal::create(&directory)?;
+        let started = Guardian::start_process(options, journal.path());
+        let (control, process) = started.inspect_err(|_| {
+            // Nothing was changed yet; an empty journal helps nobody.
+            let _ = fs::remove_file(journal.path());
+        })?;
+        Ok(Guardian { journal, control: Some(control), process })
+    }
+
+    fn start_process(options: &GuardianOptions, journal: &Path) -> Result<(UnixStream, Child), Error> {
+        let run = Life::of(std::process::id())
+            .ok_or_else(|| Error::unexpected("read(/proc/self/stat)", "not understood", "mount procfs"))?;
+        let orders = Orders {
+            run,
+            deadline_ns: options
+                .deadline
+                .map_or(u64::MAX, |after| monotonic_ns().saturating_add(after.as_ns())),
+            heartbeat_ns: options.heartbeat.map_or(0, Span::as_ns),
+            housekeeping: options.housekeeping.clone(),
+            journal: journal.to_owned(),
+        };
+        let failed =
+            |call: &str, error: &std::io::Error| Error::io(format!("{call} for the guardian"), error, "");
+        let (mut control, theirs) = UnixStream::pair().map_err(|error| failed("socketpair", &error))?;
+        let mut process = Command::new(&options.program)
+            .args(&options.arguments)
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            // Its own standard output would keep a pipe open that the run's reader waits on.
+            .stdout(Stdio::null())
+            // Its own group: Ctrl-C is for the run.
+            .process_group(0)
+            .spawn()
+            .map_err(|error| failed(&format!("exec({})", options.program.display()), &error))?;
+        let mut line = String::new();
+        let ready = control
+            .write_all(orders.encode().as_bytes())
+            .and_then(|()| control.set_read_timeout(Some(PATIENCE)))
+            .and_then(|()| BufReader::new(&control).read_line(&mut line));
+        if let (Ok(_), "ready\n") = (&ready, line.as_str()) {
+            return Ok((control, process));
+        }
+        let _ = process.kill();
+        let _ = process.wait();
+        let why = ready.map_or_else(|error| error.to_string(), |_| format!("it said {line:?}"));
+        Err(Error::unexpected(
+            format!("start of the guardian ({})", options.program.display()),
+            why,
+            format!("does the program know the subcommand {SUBCOMMAND}?"),
+        ))
+    }
+
+    /// Writes `value` into a file whose present contents undo the change when written back.
+    ///
+    /// # Errors
+    /// Where the file cannot be read or written, or the journal cannot be written (then nothing is changed).
+    pub fn write_file(&mut self, path: impl AsRef<Path>, value: &str) -> Result<(), Error> {
+        let path = path.as_ref();
+        let old = fs::read(path).map_err(|error| refused("read", path, &error))?;
+        self.journal.append(&Entry::Write { path: path.to_owned(), value: old })?;
+        fs::write(path, value).map_err(|error| refused(&format!("write {value:?}"), path, &error))
+    }
+
+    /// Writes `value` into `path`; to undo, `undo_value` is written into `undo_path`. For files that are not read as
+    /// they are written: a cgroup's list of tasks, tracefs's clock.
+    ///
+    /// # Errors
+    /// Where a file cannot be written, or the journal cannot be written (then nothing is changed).
+    pub fn write_with_undo(
+        &mut self,
+        path: impl AsRef<Path>,
+        value: &str,
+        undo_path: impl Into<PathBuf>,
+        undo_value: &str,
+    ) -> Result<(), Error> {
+        let path = path.as_ref();
+        self.journal
+            .append(&Entry::Write { path: undo_path.into(), value: undo_value.as_bytes().to_vec() })?;
+        fs::write(path, value).map_err(|error| refused(&format!("write {value:?}"), path, &error))
+    }
+
+    /// Sets a sysctl by its dotted name, as in `kernel.sched_rt_runtime_us`.
+    ///
+    /// # Errors
+    /// As [`Guardian::write_file`].
+    pub fn set_sysctl(&mut self, name: &str, value: &str) -> Result<(), Error> {
+        self.write_file(sysctl_path(name)?, value)
+    }
+
+    /// Makes a directory (a cgroup, a cpuset, a trace instance), to be removed at the end.
+    ///
+    /// # Errors
+    /// Where it cannot be made, or the journal cannot be written (then nothing is changed).
+    pub fn create_directory(&mut self, path: impl AsRef<Path>) -> Result<(), Error> {
+        let path = path.as_ref();
+        if path.exists() {
+            // Somebody else's: removing it at the end would be wrong.
+            let error = std::io::Error::from_raw_os_error(libc::EEXIST);
+            return Err(refused("mkdir", path, &error));
+        }
+        self.journal.append(&Entry::RemoveDirectory { path: path.to_owned() })?;
+        fs::create_dir(path).map_err(|error| refused("mkdir", path, &error))
+    }
+
+    /// Has a child process ended with the run; where it leads a process group, all of that group.
+    ///
+    /// # Errors
+    /// Where there is no such process, or the journal cannot be written.
+    pub fn adopt_process(&mut self, pid: u32) -> Result<(), Error> {
+        let process = Life::of(pid).ok_or_else(|| no_such(pid))?;
+        // SAFETY: getpgid takes an integer.
+        let group = unsafe { libc::getpgid(pid as i32) } == pid as i32;
+        self.journal.append(&Entry::End { process, group })
+    }
+
+    /// Notes the scheduling class and the CPUs of a thread of another process before the caller changes them.
+    ///
+    /// # Errors
+    /// Where there is no such thread, it is under SCHED_DEADLINE, or the journal cannot be written.
+    pub fn remember_thread(&mut self, tid: u32) -> Result<(), Error> {
+        let thread = Life::of(tid).ok_or_else(|| no_such(tid))?;
+        // SAFETY: these calls take integers; `parameter` is writable.
+        let (policy, parameter, nice) = unsafe {
+            let mut parameter = libc::sched_param { sched_priority: 0 };
+            let policy = libc::sched_getscheduler(tid as i32);
+            libc::sched_getparam(tid as i32, &mut parameter);
+            (policy, parameter, libc::getpriority(libc::PRIO_PROCESS, tid))
+        };
+        if policy < 0 {
+            return Err(no_such(tid));
+        }
+        if policy & !libc::SCHED_RESET_ON_FORK == libc::SCHED_DEADLINE {
+            return Err(Error::bad_input(
+                format!("thread {tid}"),
+                "it is under SCHED_DEADLINE, which cannot be given back with certainty",
+                "leave it alone",
+            ));
+        }
+        let cpus = allowed_of(tid)?.as_slice().to_vec();
+        self.journal.append(&Entry::Thread { thread, policy, priority: parameter.sched_priority, nice, cpus })
+    }
+
+    /// A sign of life; see [`GuardianOptions::heartbeat`]. One system call.
+    pub fn beat(&self) {
+        self.say("beat\n");
+    }
+
+    /// Moves the watchdog's deadline to `at_ns` of `CLOCK_MONOTONIC`; `None`: never.
+    pub fn set_deadline(&self, at_ns: Option<u64>) {
+        self.say(&format!("deadline {}\n", at_ns.unwrap_or(u64::MAX)));
+    }
+
+    /// The journal, for messages.
+    #[must_use]
+    pub fn journal_path(&self) -> &Path {
+        self.journal.path()
+    }
+
+    /// The guardian's process id, for messages.
+    #[must_use]
+    pub fn process_id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Puts everything back and ends the guardian.
+    ///
+    /// # Errors
+    /// Where the journal cannot be read back. What could not be put back is listed in [`Restored::failures`].
+    pub fn finish(mut self) -> Result<Restored, Error> {
+        self.say("finish\n");
+        let answer = self.control.take().and_then(|control| {
+            control.set_read_timeout(Some(PATIENCE)).ok()?;
+            let mut line = String::new();
+            BufReader::new(control).read_line(&mut line).ok()?;
+            parse_report(&line)
+        });
+        match answer {
+            Some(restored) => {
+                let _ = self.process.wait();
+                Ok(restored)
+            }
+            // The guardian was killed: do its work.
+            None => {
+                let _ = self.process.kill();
+                let _ = self.process.wait();
+                restore(self.journal.path())
+            }
+        }
+    }
+
+    fn say(&self, line: &str) {
+        if let Some(mut control) = self.control.as_ref() {
+            // Where the guardian is gone, `finish` does its work.
+            let _ = control.write_all(line.as_bytes());
+        }
+    }
+}
+
+impl Drop for Guardian {
+    fn drop(&mut self) {
+        // The closed socket tells the guardian to put everything back.
+        if self.control.take().is_some() {
+            let _ = self.process.wait();
+            if self.journal.path().exists() {
+                let _ = restore(self.journal.path());
+            }
+        }
+    }
+}
+
+/// A journal whose run and guardian are both gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOver {
+    /// Where it is.
+    pub path: PathBuf,
+    /// The process that wrote it.
+    pub run: u32,
+    /// How many changes it lists.
+    pub changes: usize,
+}
+
+/// Journals in the default directory whose run and guardian are both gone.
+///
+/// # Errors
+/// Where the directory cannot be read or others can write into it.
+pub fn left_over() -> Result<Vec<LeftOver>, Error> {
+    left_over_in(&journal::default_directory())
+}
+
+/// The same in a directory of choice.
+///
+/// # Errors
+/// As [`left_over`].
+pub fn left_over_in(directory: &Path) -> Result<Vec<LeftOver>, Error> {
+    let mut found = Vec::new();
+    for path in journal::list(directory)? {
+        let Some(mut locked) = Locked::open(&path)? else { continue };
+        let contents = locked.read(&path)?;
+        if !contents.run.is_alive() {
+            found.push(LeftOver { path, run: contents.run.id, changes: contents.entries.len() });
+        }
+    }
+    Ok(found)
+}
+
+/// Undoes everything that a journal lists and removes it; it stays where something could not be undone.
+///
+/// # Errors
+/// Where a living guardian holds it, or it cannot be read.
+pub fn restore(journal: &Path) -> Result<Restored, Error> {
+    match Locked::open(journal)? {
+        Some(mut locked) => replay::replay(journal, &mut locked),
+        None => Err(Error::bad_input(
+            journal.display().to_string(),
+            "a living guardian holds it",
+            "end that run; its guardian puts everything back",
+        )),
+    }
+}
+
+/// `kernel.sched_rt_runtime_us` to `/proc/sys/kernel/sched_rt_runtime_us`.
+fn sysctl_path(name: &str) -> Result<PathBuf, Error> {
+    let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c));
+    if plain && !name.is_empty() && !name.contains("..") && !name.starts_with('.') {
+        Ok(Path::new("/proc/sys").join(name.replace('.', "/")))
+    } else {
+        Err(Error::bad_input(
+            format!("sysctl {name:?}"),
+            "no dotted name",
+            "write it as kernel.sched_rt_runtime_us",
+        ))
+    }
+}
+
+/// Reads the guardian's last line.
+fn parse_report(line: &str) -> Option<Restored> {
+    let mut parts = line.strip_suffix('\n')?.split('\t');
+    let mut words = parts.next()?.strip_prefix("restored ")?.split(' ').map(str::parse::<u32>);
+    let mut number = || words.next()?.ok();
+    let (files, directories, processes, threads) = (number()?, number()?, number()?, number()?);
+    let failures = parts.filter(|text| !text.is_empty()).map(str::to_owned).collect();
+    Some(Restored { files, directories, processes, threads, failures })
+}
+
+fn refused(call: &str, path: &Path, error: &std::io::Error) -> Error {
+    Error::io(format!("{call}({})", path.display()), error, "run as root, or leave this setting alone")
+}
+
+fn no_such(id: u32) -> Error {
+    Error::os(format!("read(/proc/{id}/stat)"), libc::ESRCH, "it has ended")
+}
+
+/// The CPUs on which thread `tid` may run.
+fn allowed_of(tid: u32) -> Result<CpuSet, Error> {
+    let path = format!("/proc/{tid}/status");
+    let text = fs::read_to_string(&path).map_err(|_| no_such(tid))?;
+    text.lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))
+        .and_then(crate::cpu_list::parse_cpu_list)
+        .map(CpuSet::new)
+        .ok_or_else(|| Error::unexpected(format!("read({path})"), "no Cpus_allowed_list", "mount procfs"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sysctl_names_become_paths_and_nothing_else() {
+        let path = sysctl_path("kernel.sched_rt_runtime_us").unwrap();
+        assert_eq!(path, Path::new("/proc/sys/kernel/sched_rt_runtime_us"));
+        for bad in ["", "..", "kernel..x", "/etc/passwd", ".kernel", "a b"] {
+            assert!(sysctl_path(bad).unwrap_err().is_bad_input(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_report_reads_back() {
+        let restored = parse_report("restored 3 1 2 0\twrite(/x): gone\n").unwrap();
+        assert_eq!((restored.files, restored.directories, restored.processes), (3, 1, 2));
+        assert_eq!(restored.failures, ["write(/x): gone"]);
+        assert_eq!(parse_report("restored 3 1\n"), None);
+        assert_eq!(parse_report(""), None);
+    }
+}

@@ -1,0 +1,273 @@
+//! A run is killed at every step, and the machine must look as before.
+//!
+//! The test program starts itself again in other roles (the ignored tests below): as a run that changes files in a
+//! directory of its own, and as that run's guardian.
+#![allow(clippy::unwrap_used, unsafe_code)]
+
+use horolog_sys::guardian::{Guardian, GuardianOptions, Life, left_over_in, restore, serve};
+use horolog_time::Span;
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+const DIRECTORY: &str = "HOROLOG_TEST_DIRECTORY";
+const SCENARIO: &str = "HOROLOG_TEST_SCENARIO";
+
+#[test]
+#[ignore = "a role that the other tests start"]
+fn role_guardian() {
+    if std::env::var_os(DIRECTORY).is_some() {
+        std::process::exit(serve());
+    }
+}
+
+#[test]
+#[ignore = "a role that the other tests start"]
+fn role_run() {
+    let Some(directory) = std::env::var_os(DIRECTORY).map(PathBuf::from) else { return };
+    let scenario = std::env::var(SCENARIO).unwrap();
+    match scenario.split_once(' ') {
+        Some(("step", step)) => take_steps(&directory, step.parse().unwrap()),
+        _ => run_scenario(&directory, &scenario),
+    }
+}
+
+fn options(directory: &Path) -> GuardianOptions {
+    GuardianOptions {
+        program: std::env::current_exe().unwrap(),
+        arguments: role("role_guardian").into_iter().map(Into::into).collect(),
+        directory: Some(directory.join("journals")),
+        ..GuardianOptions::default()
+    }
+}
+
+fn role(name: &str) -> [&str; 4] {
+    ["--exact", name, "--ignored", "--nocapture"]
+}
+
+fn die() -> ! {
+    let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+    unreachable!("SIGKILL cannot be survived")
+}
+
+/// How many steps [`take_steps`] has.
+const STEPS: u32 = 8;
+
+/// Changes one thing after another and dies after step `last`.
+fn take_steps(directory: &Path, last: u32) {
+    let file = |name: &str| directory.join(name);
+    let mut started = Some(Guardian::start(&options(directory)).unwrap());
+    let mut child = None;
+    for step in 1..=STEPS {
+        let guardian = started.as_mut().unwrap();
+        match step {
+            1 => guardian.write_file(file("a"), "new a").unwrap(),
+            2 => guardian.write_file(file("b"), "new b").unwrap(),
+            3 => guardian.write_file(file("a"), "newer a").unwrap(),
+            4 => guardian.create_directory(file("group")).unwrap(),
+            5 => guardian.write_with_undo(file("clock"), "mono", file("clock"), "[local] global").unwrap(),
+            6 => child = Some(Command::new("sleep").arg("1000").process_group(0).spawn().unwrap()),
+            7 => {
+                let pid = child.as_ref().unwrap().id();
+                guardian.adopt_process(pid).unwrap();
+                fs::write(file("child"), pid.to_string()).unwrap();
+            }
+            _ => fs::write(file("finished"), started.take().unwrap().finish().unwrap().to_string()).unwrap(),
+        }
+        if step == last {
+            if step == 6 {
+                // Not adopted yet: nobody else will end it.
+                let _ = child.as_mut().unwrap().kill();
+            }
+            die();
+        }
+    }
+}
+
+fn run_scenario(directory: &Path, scenario: &str) {
+    let short = Some(Span::from_ms(300).unwrap());
+    let (deadline, heartbeat) = match scenario {
+        "overdue" | "deaf" => (short, None),
+        "silent" => (None, short),
+        _ => (None, None),
+    };
+    let mut guardian =
+        Guardian::start(&GuardianOptions { deadline, heartbeat, ..options(directory) }).unwrap();
+    guardian.write_file(directory.join("a"), "new a").unwrap();
+    println!("guardian {}", guardian.process_id());
+    match scenario {
+        "panic" => panic!("a run may crash"),
+        "exit" => std::process::exit(3),
+        "drop" => drop(guardian),
+        "deaf" => {
+            // SAFETY: ignoring a signal installs no handler.
+            unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
+            loop {
+                sleep(Duration::from_millis(10));
+            }
+        }
+        "beating" => {
+            for _ in 0..40 {
+                guardian.beat();
+                sleep(Duration::from_millis(20));
+            }
+            guardian.finish().unwrap();
+        }
+        _ => loop {
+            guardian.write_file(directory.join("a"), "newer a").unwrap();
+            guardian.write_file(directory.join("b"), "newer b").unwrap();
+        },
+    }
+}
+
+/// A directory with the files that the runs change.
+fn scene() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    for (name, text) in ORIGINAL {
+        fs::write(directory.path().join(name), text).unwrap();
+    }
+    directory
+}
+
+const ORIGINAL: [(&str, &str); 3] = [("a", "old a"), ("b", "old b\n\0%"), ("clock", "[local] global")];
+
+fn start(directory: &Path, scenario: &str) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(role("role_run"))
+        .env(DIRECTORY, directory)
+        .env(SCENARIO, scenario)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+/// Waits until the guardian has removed its journal.
+fn wait_for_guardian(directory: &Path) {
+    let end = Instant::now() + Duration::from_secs(20);
+    let journals = directory.join("journals");
+    while fs::read_dir(&journals).is_ok_and(|mut entries| entries.next().is_some()) {
+        assert!(Instant::now() < end, "the guardian is still not done");
+        sleep(Duration::from_millis(5));
+    }
+}
+
+fn assert_as_before(directory: &Path, when: &str) {
+    for (name, text) in ORIGINAL {
+        assert_eq!(fs::read_to_string(directory.join(name)).unwrap(), text, "{name} {when}");
+    }
+    assert!(!directory.join("group").exists(), "the directory is still there {when}");
+    if let Ok(pid) = fs::read_to_string(directory.join("child")) {
+        assert_eq!(Life::of(pid.parse().unwrap()), None, "the child lives on {when}");
+    }
+}
+
+/// The guardian's process id, from the run's output.
+fn guardian_of(run: &mut Child) -> u32 {
+    let output = BufReader::new(run.stdout.take().unwrap());
+    output
+        .lines()
+        .map_while(Result::ok)
+        .find_map(|line| line.strip_prefix("guardian ")?.parse().ok())
+        .expect("the run says its guardian")
+}
+
+#[test]
+fn a_run_that_is_killed_after_any_step_leaves_nothing() {
+    for step in 1..=STEPS {
+        let scene = scene();
+        start(scene.path(), &format!("step {step}")).wait().unwrap();
+        wait_for_guardian(scene.path());
+        assert_as_before(scene.path(), &format!("after step {step}"));
+    }
+}
+
+#[test]
+fn a_run_that_finishes_hears_what_was_put_back() {
+    let scene = scene();
+    start(scene.path(), &format!("step {}", STEPS + 1)).wait().unwrap();
+    assert_as_before(scene.path(), "after the end");
+    let report = fs::read_to_string(scene.path().join("finished")).unwrap();
+    assert!(report.contains("put back 4 settings") && report.contains("removed 1"), "{report}");
+    assert!(report.contains("ended 1 processes") && !report.contains("failed"), "{report}");
+}
+
+#[test]
+fn a_run_that_is_killed_at_any_moment_leaves_nothing() {
+    for round in 0..30_u64 {
+        let scene = scene();
+        let mut run = start(scene.path(), "loop");
+        guardian_of(&mut run);
+        sleep(Duration::from_micros(round * 137 % 4_000));
+        run.kill().unwrap();
+        run.wait().unwrap();
+        wait_for_guardian(scene.path());
+        assert_as_before(scene.path(), &format!("in round {round}"));
+    }
+}
+
+#[test]
+fn a_run_that_panics_or_exits_or_drops_leaves_nothing() {
+    for scenario in ["panic", "exit", "drop"] {
+        let scene = scene();
+        start(scene.path(), scenario).wait().unwrap();
+        wait_for_guardian(scene.path());
+        assert_as_before(scene.path(), scenario);
+    }
+}
+
+#[test]
+fn the_watchdog_ends_runs_that_are_overdue_or_silent_or_deaf() {
+    for scenario in ["overdue", "silent", "deaf"] {
+        let scene = scene();
+        let mut run = start(scene.path(), scenario);
+        let status = run.wait().unwrap();
+        assert!(!status.success(), "{scenario}: {status}");
+        wait_for_guardian(scene.path());
+        assert_as_before(scene.path(), scenario);
+    }
+}
+
+#[test]
+fn a_run_that_gives_signs_of_life_goes_on() {
+    let scene = scene();
+    let status = start(scene.path(), "beating").wait().unwrap();
+    assert!(status.success(), "{status}");
+    assert_as_before(scene.path(), "after the end");
+}
+
+#[test]
+fn a_journal_is_left_over_when_both_are_killed_and_can_be_restored() {
+    let scene = scene();
+    let journals = scene.path().join("journals");
+    let mut run = start(scene.path(), "loop");
+    let guardian = guardian_of(&mut run);
+    // While the guardian lives its journal is nobody else's.
+    assert_eq!(left_over_in(&journals).unwrap(), []);
+    let id = rustix::process::Pid::from_raw(guardian as i32).unwrap();
+    rustix::process::kill_process(id, rustix::process::Signal::KILL).unwrap();
+    run.kill().unwrap();
+    run.wait().unwrap();
+
+    let left = left_over_in(&journals).unwrap();
+    assert_eq!(left.len(), 1);
+    assert!(left[0].changes >= 1);
+    assert_ne!(fs::read_to_string(scene.path().join("a")).unwrap(), "old a");
+    let restored = restore(&left[0].path).unwrap();
+    assert!(restored.failures.is_empty() && restored.files as usize == left[0].changes, "{restored}");
+    assert_as_before(scene.path(), "after restoring");
+    assert_eq!(left_over_in(&journals).unwrap(), []);
+}
+
+#[test]
+fn what_cannot_be_changed_leaves_no_trace() {
+    let scene = scene();
+    // This process has no role set, so the guardian ends at once and the start is refused with the reason.
+    let error = Guardian::start(&options(scene.path())).expect_err("no guardian without a role").to_string();
+    assert!(error.contains("__guardian"), "{error}");
+    assert_eq!(fs::read_dir(scene.path().join("journals")).unwrap().count(), 0);
+}
