@@ -1,1 +1,86 @@
 //! Checks a trace against the model and against the proof.
+//!
+//! [`verify()`] reads a simulated or measured trace and sorts every finding into one of three ([`Class`]): the
+//! *model was violated* (the task or the machine file broke an assumption), the *bound was violated* (the
+//! assumptions held and the bound did not: our bug), the *machine was disturbed* (the kernel's own record shows a
+//! switch, an interrupt or a gap that the model does not have). `docs/concepts/verification.md` says how they are
+//! told apart.
+//!
+//! The bounds are plain data ([`Bound`]), and nothing of the analysis or of the scheduling machine is used, so
+//! that a bug there cannot hide itself here.
+
+mod assumptions;
+mod error;
+mod job;
+mod judge;
+mod kernel;
+mod lifecycle;
+mod model;
+mod options;
+mod order;
+mod processor;
+mod replay;
+mod report;
+mod result;
+mod verifier;
+
+pub use error::VerifyError;
+pub use options::{Bound, Options, Tolerance};
+pub use result::{
+    Check, CheckCount, Class, Evidence, Finding, FindingGroup, TaskVerification, Verdict, Verification,
+};
+pub use verifier::Verifier;
+
+use horolog_model::System;
+use horolog_trace::Record;
+use horolog_trace::file::{Header, Reader};
+use std::io::Read;
+
+/// Verifies a trace file against a system and the bounds that were proved for it.
+///
+/// # Errors
+/// Where the trace names other tasks than the system has, or the system's priorities are not resolved.
+pub fn verify<R: Read>(
+    system: &System,
+    bounds: &[Bound],
+    reader: &mut Reader<R>,
+    options: &Options,
+) -> Result<Verification, VerifyError> {
+    let names: Vec<&str> = system.tasks().iter().map(|task| task.name.as_str()).collect();
+    if reader.header().tasks != names {
+        return Err(VerifyError::input(format!(
+            "the trace is of other tasks ({}) than the system has ({}); verify it against the file that it was made from",
+            reader.header().tasks.join(", "),
+            names.join(", ")
+        )));
+    }
+    let mut verifier = Verifier::new(system, bounds, reader.header(), options)?;
+    while let Some(record) = reader.next_record() {
+        if reader.threads().len() != verifier.threads_known() {
+            verifier.set_threads(reader.threads());
+        }
+        verifier.take(&record);
+    }
+    let mut notes = Vec::new();
+    if reader.unknown_entries() > 0 {
+        notes.push(format!("{} entries of a newer format were skipped", reader.unknown_entries()));
+    }
+    let end = reader.footer().map_or(0, |footer| footer.end.as_ns());
+    Ok(verifier.finish(end, reader.damage().cloned(), notes))
+}
+
+/// Verifies records in memory, as [`verify`] does those of a file.
+///
+/// # Errors
+/// As [`verify`].
+pub fn verify_records(
+    system: &System,
+    bounds: &[Bound],
+    header: &Header,
+    records: &[Record],
+    options: &Options,
+) -> Result<Verification, VerifyError> {
+    let mut verifier = Verifier::new(system, bounds, header, options)?;
+    records.iter().for_each(|record| verifier.take(record));
+    Ok(verifier.finish(0, None, Vec::new()))
+}

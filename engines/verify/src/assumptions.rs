@@ -1,0 +1,202 @@
+//! Checks of the model's assumptions: arrivals, readiness, execution.
+
+use crate::job::Job;
+use crate::judge::Question;
+use crate::result::{Check, Class};
+use crate::verifier::Verifier;
+use horolog_model::Arrival;
+use horolog_time::Span;
+
+impl Verifier {
+    /// Checks that an arrival keeps the task's pattern; returns the earliest arrival that does.
+    pub(crate) fn check_arrival(&mut self, task: usize, number: u64, arrival: u64) -> u64 {
+        self.report.apply(Check::Arrival);
+        let last = self.tasks[task].last_arrival.replace(arrival);
+        let model = &self.model.tasks[task];
+        let start = self.model.start;
+        // An observed arrival, unlike a planned one, carries the machine's delays.
+        let slack = if self.model.foreign {
+            self.model.allowed_lateness(task, arrival).saturating_add(self.model.stamping)
+        } else {
+            0
+        };
+        let after = |span: Span| last.map(|last| last.saturating_add(span.as_ns()));
+        let (expected, exactly) = match &model.arrival {
+            Arrival::Periodic { period } => {
+                (after(*period).or(model.offset.map(|offset| start.saturating_add(offset))), true)
+            }
+            Arrival::Sporadic { separation } => (after(*separation), false),
+            Arrival::Aperiodic { arrivals } => {
+                let at = usize::try_from(number).ok().and_then(|number| arrivals.get(number));
+                (at.map(|at| start.saturating_add(at.as_ns())), true)
+            }
+            _ => (None, false),
+        };
+        let Some(expected) = expected else { return arrival };
+        let early = expected.saturating_sub(arrival);
+        let late = if exactly { arrival.saturating_sub(expected) } else { 0 };
+        if early <= slack && late <= slack {
+            return arrival;
+        }
+        let name = model.name.clone();
+        let (wcet, cpu) = (model.wcet, model.cpu);
+        let (by, how) = if early > slack { (early, "early") } else { (late, "late") };
+        let message = format!(
+            "{name} job {number} arrived at {}, {} too {how}",
+            Span::from_ns(arrival),
+            Span::from_ns(by)
+        );
+        self.job_finding(
+            Class::ModelViolated,
+            Check::Arrival,
+            task,
+            number,
+            message,
+            Some((arrival, expected)),
+        );
+        if early > slack {
+            self.breach(cpu, self.now, wcet, true, "arrivals too early");
+            return expected;
+        }
+        arrival
+    }
+
+    /// Checks that a job was ready soon enough after its arrival; returns how late it was.
+    pub(crate) fn check_release(
+        &mut self,
+        task: usize,
+        cpu: usize,
+        number: u64,
+        arrival: u64,
+        ready: u64,
+    ) -> u64 {
+        self.report.apply(Check::Release);
+        let name = self.model.tasks[task].name.clone();
+        let lateness = ready.saturating_sub(arrival);
+        if ready.saturating_add(self.model.stamping) < arrival {
+            let message = format!(
+                "{name} job {number} was ready at {}, before its arrival at {}",
+                Span::from_ns(ready),
+                Span::from_ns(arrival)
+            );
+            self.job_finding(
+                Class::ModelViolated,
+                Check::Release,
+                task,
+                number,
+                message,
+                Some((ready, arrival)),
+            );
+            return 0;
+        }
+        let allowed = self.model.allowed_lateness(task, arrival);
+        let limit = allowed.saturating_add(self.model.stamping);
+        if lateness <= limit {
+            return lateness;
+        }
+        // A thread that notes its own release does so only once it has the processor: what more important jobs
+        // took in between is no lateness.
+        let own = if self.model.simulated {
+            lateness
+        } else {
+            lateness - self.served_before(task, cpu, arrival, ready)
+        };
+        if own <= limit {
+            return own;
+        }
+        let class = if self.model.simulated { Class::ModelViolated } else { Class::MachineDisturbed };
+        let message = format!(
+            "{name} job {number} was ready {} after its arrival, {} are allowed",
+            Span::from_ns(own),
+            Span::from_ns(allowed)
+        );
+        self.job_finding(class, Check::Release, task, number, message, Some((own, allowed)));
+        self.breach(cpu, self.now, own - allowed, self.model.simulated, "late releases");
+        own
+    }
+
+    /// Time in `from..to` in which the processor served jobs that `task` has to wait for.
+    fn served_before(&self, task: usize, cpu: usize, from: u64, to: u64) -> u64 {
+        let served = self.cpus[cpu].occupied(from, to, |who| match who {
+            crate::processor::Occupant::Task(other) => self.model.in_level(other, task),
+            _ => false,
+        });
+        served.min(to.saturating_sub(from))
+    }
+
+    /// Checks a finished job's execution time against wcet and bcet, and against the time for which it had the
+    /// processor by the kernel's account.
+    pub(crate) fn check_execution(&mut self, task: usize, cpu: usize, job: &Job, executed: u64) {
+        self.report.apply(Check::Execution);
+        let (wcet, bcet) = (self.model.tasks[task].wcet, self.model.tasks[task].bcet);
+        if executed < bcet && !job.cut_short {
+            self.tasks[task].tally.below_bcet += 1;
+        }
+        let interrupted = job.interrupted;
+        if executed > wcet.saturating_add(self.model.execution) {
+            let question = Question::Execution { executed, wcet, interrupted };
+            let window = job.started.map(|since| crate::job::Busy { since, blocker: None });
+            self.ask(task, cpu, job.number, self.now, window, question);
+        }
+        if !self.cpus[cpu].kernel {
+            return;
+        }
+        self.report.apply(Check::Gap);
+        let had = job.executed.saturating_sub(interrupted);
+        let gap = had.saturating_sub(executed);
+        if gap > self.model.stamping.saturating_add(self.model.context_switch) {
+            let name = self.model.tasks[task].name.clone();
+            let message = format!(
+                "{name} job {} had CPU {} for {} by the kernel's account and executed for {}",
+                job.number,
+                self.model.cpus[cpu],
+                Span::from_ns(had),
+                Span::from_ns(executed)
+            );
+            let numbers = Some((had, executed));
+            self.job_finding(Class::MachineDisturbed, Check::Gap, task, job.number, message, numbers);
+            self.breach(cpu, self.now, gap, false, "unexplained gaps");
+        }
+    }
+
+    /// Checks one segment's execution; `executed` with the interrupts in it.
+    pub(crate) fn check_segment(
+        &mut self,
+        task: usize,
+        number: u64,
+        segment: usize,
+        (executed, interrupted): (u64, u64),
+        wcet: Option<u64>,
+    ) {
+        let Some(wcet) = wcet else { return };
+        // Without the kernel's switches a measured segment's time is not known, only its ends are.
+        let cpu = self.model.tasks[task].cpu;
+        if !self.model.simulated && !self.cpus[cpu].kernel {
+            return;
+        }
+        self.report.apply(Check::SegmentExecution);
+        let slack = self.model.execution.saturating_add(self.model.stamping);
+        let excess = executed.saturating_sub(wcet);
+        if excess <= slack {
+            return;
+        }
+        let model = &self.model.tasks[task];
+        let disturbed =
+            interrupted.saturating_add(self.cpus[cpu].stolen(self.now.saturating_sub(executed), self.now));
+        let class = if excess <= disturbed.saturating_add(slack) && !self.model.simulated {
+            Class::MachineDisturbed
+        } else {
+            Class::ModelViolated
+        };
+        let message = format!(
+            "{} job {number} executed segment {segment} for {}, its wcet is {}",
+            model.name,
+            Span::from_ns(executed),
+            Span::from_ns(wcet)
+        );
+        self.job_finding(class, Check::SegmentExecution, task, number, message, Some((executed, wcet)));
+        if class == Class::ModelViolated {
+            self.breach(cpu, self.now, excess, true, "segments beyond their wcet");
+        }
+    }
+}

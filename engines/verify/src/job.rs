@@ -1,0 +1,144 @@
+//! What is known of one task and its pending jobs.
+
+use crate::model::{Stretches, TaskModel};
+use std::collections::VecDeque;
+
+/// Where a pending job stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum State {
+    /// Released, not started.
+    Ready,
+    /// Has the processor, as far as the job's own records tell.
+    Running,
+    /// Lost the processor.
+    Preempted,
+    /// Gave the processor up at a preemption point.
+    Yielded,
+}
+
+/// A pending job.
+#[derive(Clone, Debug)]
+pub(crate) struct Job {
+    pub(crate) number: u64,
+    pub(crate) arrival: u64,
+    /// The earliest arrival that the model allows.
+    pub(crate) legal_arrival: u64,
+    pub(crate) ready: u64,
+    pub(crate) started: Option<u64>,
+    pub(crate) state: State,
+    /// The segment that it is in, for deferred tasks.
+    pub(crate) segment: usize,
+    /// Since when it cannot be preempted.
+    pub(crate) stretch_from: Option<u64>,
+    /// Execution by the records, in all and before the current segment, interrupts included.
+    pub(crate) executed: u64,
+    pub(crate) executed_before: u64,
+    /// Interrupts during its execution, in all and before the current segment.
+    pub(crate) interrupted: u64,
+    pub(crate) interrupted_before: u64,
+    /// Time for which a less important job kept it waiting.
+    pub(crate) blocked: u64,
+    /// A miss was recorded.
+    pub(crate) missed: bool,
+    /// The overrun policy put it below every task.
+    pub(crate) demoted: bool,
+    /// The overrun policy ended it, so its path need not be whole.
+    pub(crate) cut_short: bool,
+    /// Finished stretches: begin, execution, wcet.
+    pub(crate) stretches: Vec<(u64, u64, u64)>,
+    /// Whether its segments are not all on record (idle points are not recorded, or records were lost).
+    pub(crate) points_missing: bool,
+}
+
+impl Job {
+    pub(crate) fn released(number: u64, arrival: u64, ready: u64) -> Job {
+        Job {
+            number,
+            arrival,
+            legal_arrival: arrival,
+            ready,
+            started: None,
+            state: State::Ready,
+            segment: 0,
+            stretch_from: None,
+            executed: 0,
+            executed_before: 0,
+            interrupted: 0,
+            interrupted_before: 0,
+            blocked: 0,
+            missed: false,
+            demoted: false,
+            cut_short: false,
+            stretches: Vec::new(),
+            points_missing: false,
+        }
+    }
+
+    /// Its absolute deadline.
+    pub(crate) fn deadline(&self, task: &TaskModel) -> Option<u64> {
+        task.deadline.map(|deadline| self.arrival.saturating_add(deadline))
+    }
+
+    /// Closes the current stretch at `now` and returns its execution.
+    pub(crate) fn end_stretch(&mut self, task: &TaskModel) -> u64 {
+        let executed = self.executed - self.executed_before;
+        if let Some(from) = self.stretch_from.take() {
+            let wcet = match &task.stretches {
+                Stretches::None => executed,
+                Stretches::Whole => task.wcet,
+                Stretches::Segments(segments) => {
+                    segments.get(self.segment).map_or(executed, |(wcet, _)| *wcet)
+                }
+            };
+            self.stretches.push((from, executed, wcet));
+        }
+        executed
+    }
+}
+
+/// A task and its pending jobs.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TaskState {
+    /// Oldest first; only the first one may run.
+    pub(crate) pending: VecDeque<Job>,
+    /// The number that the next job must have; `None` at the beginning and after a loss.
+    pub(crate) next_number: Option<u64>,
+    pub(crate) last_arrival: Option<u64>,
+    /// When the kernel last woke the task's thread.
+    pub(crate) woken: Option<u64>,
+    /// Since when the task's thread is off the processor although its job runs, by the job's own records.
+    pub(crate) off_since: Option<u64>,
+    /// Since when jobs of this task's level are pending, and the stretch of a less important job that was under
+    /// way then: task, begin, execution so far.
+    pub(crate) busy: Option<Busy>,
+    /// The last finished busy window.
+    pub(crate) last_busy: Option<(u64, u64)>,
+    /// A late job that finished without a miss on record yet.
+    pub(crate) late_unnoted: Option<u64>,
+    pub(crate) tally: Tally,
+}
+
+/// A busy window of one level.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Busy {
+    pub(crate) since: u64,
+    /// The less important job that could not be preempted when it began.
+    pub(crate) blocker: Option<(usize, u64)>,
+}
+
+/// Counts for the result.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) jobs: u64,
+    pub(crate) completed: u64,
+    pub(crate) missed: u64,
+    pub(crate) response_max: Option<u64>,
+    pub(crate) executed_max: Option<u64>,
+    pub(crate) exceeded: u64,
+    pub(crate) exceeded_by_model: u64,
+    pub(crate) exceeded_by_disturbance: u64,
+    pub(crate) below_bcet: u64,
+    pub(crate) blocking_max: u64,
+    pub(crate) lateness_max: Option<u64>,
+    pub(crate) points_missing: u64,
+}

@@ -1,0 +1,406 @@
+//! Tells the three classes apart, once the evidence is there.
+//!
+//! A job that answered later than its bound is the analysis's fault only if it would have done so without what
+//! disturbed its busy window. So the window is scheduled again ([`crate::replay`]) with the executions that were
+//! measured, cut to what the model allows: if the bound falls even then, it is *violated*. If it holds then, but
+//! falls with the executions and arrivals as they really were, the broken assumption explains it; else the
+//! disturbance does.
+
+use crate::model::TaskModel;
+use crate::processor::{Finished, Occupant, Processor};
+use crate::replay::{self, ReplayJob};
+use crate::report::Found;
+use crate::result::{Check, Class, Evidence};
+use crate::verifier::Verifier;
+use horolog_time::Span;
+
+/// Something that is too long, and whose cause is asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Question {
+    Execution { executed: u64, wcet: u64, interrupted: u64 },
+    Blocking { blocked: u64, allowed: u64 },
+    Response { response: u64, bound: u64, finished: bool },
+}
+
+/// A job with an open question, and the window in which its cause lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Candidate {
+    pub(crate) task: usize,
+    pub(crate) cpu: usize,
+    pub(crate) job: u64,
+    pub(crate) arrival: u64,
+    pub(crate) from: u64,
+    pub(crate) to: u64,
+    pub(crate) blocker: Option<(usize, u64)>,
+    pub(crate) question: Question,
+}
+
+/// What happened in a window beyond what the model allows.
+struct Account {
+    evidence: Vec<Evidence>,
+    by_machine: u64,
+    by_model: u64,
+}
+
+/// Whether a window is scheduled again as the model allows it, or as it was but for disturbances.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Conditions {
+    Legal,
+    Actual,
+}
+
+impl Verifier {
+    /// Answers the questions whose evidence is complete; `all` of them at the end.
+    pub(crate) fn settle(&mut self, all: bool) {
+        while let Some(first) = self.candidates.front() {
+            if !all && first.to.saturating_add(self.model.evidence_delay) > self.now {
+                return;
+            }
+            let candidate = *first;
+            match candidate.question {
+                Question::Execution { executed, wcet, interrupted } => {
+                    self.judge_execution(candidate, executed, wcet, interrupted);
+                }
+                Question::Blocking { blocked, allowed } => self.judge_blocking(candidate, blocked, allowed),
+                Question::Response { response, bound, finished } => {
+                    self.judge_response(candidate, response, bound, finished);
+                }
+            }
+            self.candidates.pop_front();
+        }
+    }
+
+    /// Jobs that are not done at the end may have exceeded their bound or missed their deadline already.
+    pub(crate) fn judge_unfinished(&mut self) {
+        for task in 0..self.tasks.len() {
+            let cpu = self.model.tasks[task].cpu;
+            let window = self.tasks[task].busy;
+            for place in 0..self.tasks[task].pending.len() {
+                let job = &self.tasks[task].pending[place];
+                let (number, arrival) = (job.number, job.arrival);
+                let late = job.deadline(&self.model.tasks[task]).is_some_and(|deadline| self.now > deadline);
+                self.tasks[task].tally.missed += u64::from(late);
+                let Some((bound, _)) = self.model.tasks[task].bound else { continue };
+                self.report.apply(Check::Response);
+                let response = self.now.saturating_sub(arrival);
+                if response > bound {
+                    let question = Question::Response { response, bound, finished: false };
+                    self.ask(task, cpu, number, arrival, window, question);
+                }
+            }
+        }
+    }
+
+    fn judge_execution(&mut self, candidate: Candidate, executed: u64, wcet: u64, interrupted: u64) {
+        let excess = executed - wcet;
+        let processor = &mut self.cpus[candidate.cpu];
+        let stolen = processor.stolen(candidate.from, candidate.to);
+        let explained = interrupted.saturating_add(stolen).saturating_add(self.model.execution);
+        let disturbed = !self.model.simulated && excess <= explained;
+        if disturbed
+            && let Some(job) = processor
+                .finished
+                .iter_mut()
+                .rev()
+                .find(|job| job.task == candidate.task && job.number == candidate.job)
+        {
+            job.disturbed = true;
+        }
+        let model = &self.model.tasks[candidate.task];
+        let mut message = format!(
+            "{} job {} executed for {}, its wcet is {}",
+            model.name,
+            candidate.job,
+            Span::from_ns(executed),
+            Span::from_ns(wcet)
+        );
+        if !self.model.simulated {
+            message.push_str(&format!(
+                "; interrupts in it took {}, the hypervisor {}",
+                Span::from_ns(interrupted),
+                Span::from_ns(stolen)
+            ));
+        }
+        let class = if disturbed { Class::MachineDisturbed } else { Class::ModelViolated };
+        let evidence = [("interrupts", interrupted), ("steal", stolen)];
+        let evidence = evidence
+            .into_iter()
+            .filter(|(_, amount)| *amount > 0)
+            .map(|(what, amount)| evidence_of(what, amount));
+        let evidence = evidence.collect();
+        self.found(candidate, class, Check::Execution, (executed, wcet), evidence, message);
+        if !disturbed {
+            self.breach(candidate.cpu, candidate.to, excess, true, "execution beyond the wcet");
+        }
+    }
+
+    fn judge_blocking(&mut self, candidate: Candidate, blocked: u64, allowed: u64) {
+        let account = self.account(candidate);
+        let excess = blocked - allowed;
+        let class = if excess <= account.by_model {
+            Class::ModelViolated
+        } else if excess <= account.by_machine.saturating_add(account.by_model) {
+            Class::MachineDisturbed
+        } else {
+            Class::BoundViolated
+        };
+        let message = format!(
+            "less important jobs kept {} job {} waiting for {}, the longest segment allows {}",
+            self.model.tasks[candidate.task].name,
+            candidate.job,
+            Span::from_ns(blocked),
+            Span::from_ns(allowed)
+        );
+        self.found(candidate, class, Check::Blocking, (blocked, allowed), account.evidence, message);
+    }
+
+    fn judge_response(&mut self, candidate: Candidate, response: u64, bound: u64, finished: bool) {
+        let account = self.account(candidate);
+        let class = self.class_of_response(candidate, response, bound, finished, &account);
+        let tally = &mut self.tasks[candidate.task].tally;
+        tally.exceeded += 1;
+        match class {
+            Class::ModelViolated => tally.exceeded_by_model += 1,
+            Class::MachineDisturbed => tally.exceeded_by_disturbance += 1,
+            Class::BoundViolated => {}
+        }
+        let model = &self.model.tasks[candidate.task];
+        let test = model.bound.as_ref().map_or("", |(_, test)| test.as_str());
+        let did = if finished { "answered after" } else { "is not done after" };
+        let why = match class {
+            Class::BoundViolated => "the assumptions held and nothing in its busy window explains it",
+            Class::ModelViolated => "a broken assumption in its busy window explains it",
+            Class::MachineDisturbed => {
+                "without the disturbances in its busy window the bound would have held"
+            }
+        };
+        let message = format!(
+            "{} job {} {did} {}, its bound ({test}) is {}: {why}",
+            model.name,
+            candidate.job,
+            Span::from_ns(response),
+            Span::from_ns(bound)
+        );
+        self.found(candidate, class, Check::Response, (response, bound), account.evidence, message);
+    }
+
+    fn class_of_response(
+        &self,
+        candidate: Candidate,
+        response: u64,
+        bound: u64,
+        finished: bool,
+        account: &Account,
+    ) -> Class {
+        // In a simulation nothing can disturb: without a broken assumption there is no other cause.
+        if self.model.simulated && account.by_model == 0 {
+            return Class::BoundViolated;
+        }
+        let without_disturbance = self.replay(candidate, Conditions::Legal, finished);
+        let Some(legal) = without_disturbance else {
+            let excess = response - bound;
+            return match () {
+                () if excess <= account.by_machine => Class::MachineDisturbed,
+                () if excess <= account.by_machine.saturating_add(account.by_model) => Class::ModelViolated,
+                () => Class::BoundViolated,
+            };
+        };
+        if legal > bound {
+            return Class::BoundViolated;
+        }
+        let actual = self.replay(candidate, Conditions::Actual, finished);
+        let broken =
+            account.by_model > 0 && (self.model.simulated || actual.is_some_and(|actual| actual > bound));
+        if broken { Class::ModelViolated } else { Class::MachineDisturbed }
+    }
+
+    /// The response time of a candidate's job on an undisturbed processor; `None` where the history does not
+    /// reach back far enough.
+    fn replay(&self, candidate: Candidate, conditions: Conditions, finished: bool) -> Option<u64> {
+        let processor = &self.cpus[candidate.cpu];
+        if candidate.from < processor.forgotten {
+            return None;
+        }
+        let mut jobs = Vec::new();
+        let mut target = None;
+        if let Some((task, from)) = candidate.blocker {
+            jobs.push(self.blocking_stretch(candidate, task, from, conditions)?);
+        }
+        for job in &processor.finished {
+            let concerned = job.completion > candidate.from && job.ready < candidate.to;
+            if !concerned || !self.model.in_level(job.task, candidate.task) {
+                continue;
+            }
+            if job.task == candidate.task && job.number == candidate.job {
+                target = Some((jobs.len(), job.arrival, job.legal_arrival));
+            }
+            jobs.push(self.replay_job(job, conditions));
+        }
+        if !finished {
+            let pending = &self.tasks[candidate.task].pending;
+            for job in pending.iter().filter(|job| job.number <= candidate.job) {
+                if job.number == candidate.job {
+                    target = Some((jobs.len(), job.arrival, job.legal_arrival));
+                }
+                // Its execution is not known; the model allows the wcet.
+                let whole = Finished {
+                    task: candidate.task,
+                    number: job.number,
+                    arrival: job.arrival,
+                    ready: job.ready,
+                    completion: candidate.to,
+                    executed: self.model.tasks[candidate.task].wcet,
+                    disturbed: false,
+                    legal_arrival: job.legal_arrival,
+                    stretches: Vec::new(),
+                };
+                jobs.push(self.replay_job(&whole, conditions));
+            }
+        }
+        let (at, arrival, legal_arrival) = target?;
+        if jobs.len() > replay::MOST_JOBS {
+            return None;
+        }
+        let begin = if conditions == Conditions::Legal { legal_arrival } else { arrival };
+        replay::finish_of(&jobs, at).map(|end| end.saturating_sub(begin))
+    }
+
+    fn replay_job(&self, job: &Finished, conditions: Conditions) -> ReplayJob {
+        let model = &self.model.tasks[job.task];
+        let legal = conditions == Conditions::Legal;
+        let arrival = if legal { job.legal_arrival } else { job.arrival };
+        let latest = arrival.saturating_add(self.model.allowed_lateness(job.task, arrival));
+        let ready =
+            if legal || !self.model.simulated { job.ready.min(latest).max(arrival) } else { job.ready };
+        let executed = if legal || job.disturbed { job.executed.min(model.wcet) } else { job.executed };
+        ReplayJob {
+            task: job.task,
+            ready,
+            rank: self.rank(model, arrival),
+            stretches: stretches_of(job, executed, legal),
+            preemptive: model.is_preemptive(),
+        }
+    }
+
+    fn rank(&self, model: &TaskModel, arrival: u64) -> i128 {
+        if self.model.edf {
+            model.deadline.map_or(i128::MAX, |deadline| i128::from(arrival) + i128::from(deadline))
+        } else {
+            -i128::from(model.priority)
+        }
+    }
+
+    /// The stretch of a less important job that was under way when the window began.
+    fn blocking_stretch(
+        &self,
+        candidate: Candidate,
+        task: usize,
+        from: u64,
+        conditions: Conditions,
+    ) -> Option<ReplayJob> {
+        let finished = self.cpus[candidate.cpu].finished.iter().filter(|job| job.task == task);
+        let pending = self.tasks[task].pending.iter();
+        let known = finished.flat_map(|job| &job.stretches).chain(pending.flat_map(|job| &job.stretches));
+        let &(_, executed, wcet) = known.into_iter().find(|(begin, _, _)| *begin == from)?;
+        let length = if conditions == Conditions::Legal { executed.min(wcet) } else { executed };
+        Some(ReplayJob {
+            task: usize::MAX,
+            ready: from,
+            rank: self.rank(&self.model.tasks[task], from),
+            stretches: vec![length],
+            preemptive: false,
+        })
+    }
+
+    /// What happened in a candidate's window beyond what the model allows.
+    fn account(&self, candidate: Candidate) -> Account {
+        let processor = &self.cpus[candidate.cpu];
+        let (from, to) = (candidate.from, candidate.to);
+        let mut entries: Vec<(&'static str, u64, bool)> = Vec::new();
+        if !self.model.simulated {
+            let foreign = processor.occupied(from, to, |who| matches!(who, Occupant::Foreign(_)));
+            let costs = self.costs_beyond_model(processor, candidate.cpu, from, to);
+            entries.push(("foreign threads", foreign, false));
+            entries.push(("interrupts and horolog's own threads", costs, false));
+            entries.push(("steal", processor.stolen(from, to), false));
+        }
+        for by_model in [true, false] {
+            for breach in processor.breaches(from, to, by_model) {
+                match entries.iter_mut().find(|(what, _, _)| *what == breach.what) {
+                    Some((_, amount, _)) => *amount = amount.saturating_add(breach.amount),
+                    None => entries.push((breach.what, breach.amount, by_model)),
+                }
+            }
+        }
+        entries.retain(|(_, amount, _)| *amount > 0);
+        let sum = |wanted: bool| {
+            let amounts =
+                entries.iter().filter(|(_, _, by_model)| *by_model == wanted).map(|(_, amount, _)| *amount);
+            amounts.fold(0, u64::saturating_add)
+        };
+        Account {
+            by_model: sum(true),
+            by_machine: sum(false),
+            evidence: entries.iter().map(|(what, amount, _)| evidence_of(what, *amount)).collect(),
+        }
+    }
+
+    /// Interrupts and horolog's own threads, less the costs that the model declares for the window.
+    fn costs_beyond_model(&self, processor: &Processor, cpu: usize, from: u64, to: u64) -> u64 {
+        let own = processor.occupied(from, to, |who| matches!(who, Occupant::Own(_)));
+        let own_interrupted = processor.interrupted_while(from, to, |who| matches!(who, Occupant::Own(_)));
+        let foreign_interrupted =
+            processor.interrupted_while(from, to, |who| matches!(who, Occupant::Foreign(_)));
+        let interrupts = processor.interrupted(from, to) - own_interrupted - foreign_interrupted;
+        let releases = processor.releases.iter().filter(|at| **at >= from && **at <= to).count() as u64;
+        let each = self.model.context_switch.saturating_mul(2).saturating_add(self.model.timer_interrupt);
+        let declared = releases
+            .saturating_mul(each)
+            .saturating_add(self.model.declared_interference(cpu, to.saturating_sub(from)));
+        own.saturating_add(interrupts).saturating_sub(declared)
+    }
+
+    fn found(
+        &mut self,
+        candidate: Candidate,
+        class: Class,
+        check: Check,
+        (observed, allowed): (u64, u64),
+        evidence: Vec<Evidence>,
+        message: String,
+    ) {
+        let model = &self.model.tasks[candidate.task];
+        self.report.add(Found {
+            class,
+            check,
+            time: candidate.to,
+            cpu: self.model.cpus[candidate.cpu],
+            task: Some(model.name.clone()),
+            job: Some(candidate.job),
+            observed: Some(observed),
+            allowed: Some(allowed),
+            evidence,
+            subject: model.name.clone(),
+            message,
+        });
+    }
+}
+
+fn evidence_of(what: &str, amount: u64) -> Evidence {
+    Evidence { what: what.to_owned(), amount_ns: Span::from_ns(amount) }
+}
+
+/// A job's stretches, cut to `executed` in all, and to their wcets where only the legal counts.
+fn stretches_of(job: &Finished, executed: u64, legal: bool) -> Vec<u64> {
+    if job.stretches.is_empty() {
+        return vec![executed];
+    }
+    let mut left = executed;
+    let mut stretches = Vec::with_capacity(job.stretches.len());
+    for &(_, length, wcet) in &job.stretches {
+        let length = if legal { length.min(wcet) } else { length }.min(left);
+        left -= length;
+        stretches.push(length);
+    }
+    stretches
+}

@@ -1,0 +1,196 @@
+//! The kernel's own records: switches, wake-ups, interrupts, stolen time.
+
+use crate::job::State;
+use crate::processor::{Occupant, Stolen};
+use crate::report::Found;
+use crate::result::{Check, Class};
+use crate::verifier::Verifier;
+use horolog_time::Span;
+use horolog_trace::{Kind, Record};
+
+/// Threads of these names serve horolog itself: their time is the machine's cost, not a disturbance.
+const OWN_PREFIX: &str = "horolog";
+
+impl Verifier {
+    pub(crate) fn kernel_record(&mut self, record: &Record) {
+        // A wake-up may name a processor that no task uses.
+        let Some(cpu) = self.model.cpus.iter().position(|number| *number == u32::from(record.cpu)) else {
+            return;
+        };
+        self.advance(cpu, self.now);
+        match record.kind {
+            Kind::KernelSwitch => self.switch(record, cpu),
+            Kind::KernelWakeup => self.wakeup(record),
+            Kind::InterruptEntry => self.enter_interrupt(record, cpu, false),
+            Kind::SoftirqEntry => self.enter_interrupt(record, cpu, true),
+            Kind::InterruptExit | Kind::SoftirqExit => self.leave_interrupt(record, cpu),
+            Kind::Steal => self.steal(record, cpu),
+            _ => {}
+        }
+    }
+
+    fn switch(&mut self, record: &Record, cpu: usize) {
+        self.cpus[cpu].kernel = true;
+        // No switch happens inside an interrupt: an exit was lost.
+        self.cpus[cpu].interrupt_depth = 0;
+        let task = record.task as usize;
+        let next =
+            if task < self.tasks.len() { Occupant::Task(task) } else { self.occupant_of(record.extra) };
+        if let Occupant::Task(before) = self.cpus[cpu].occupant
+            && next != Occupant::Task(before)
+            && self.is_running(before)
+        {
+            self.leave_unwillingly(before, cpu, next);
+        }
+        if let Occupant::Task(task) = next {
+            self.tasks[task].off_since = None;
+        }
+        self.occupy(cpu, next);
+    }
+
+    /// The thread of a running job lost the processor: preempted, or asleep, which a wake-up will tell.
+    fn leave_unwillingly(&mut self, task: usize, cpu: usize, next: Occupant) {
+        self.tasks[task].off_since = Some(self.now);
+        let stretched = self.tasks[task].pending.front().is_some_and(|job| job.stretch_from.is_some());
+        let Occupant::Task(other) = next else { return };
+        if !stretched || self.model.tasks[other].cpu != cpu {
+            return;
+        }
+        self.report.apply(Check::NonPreemption);
+        if self.tasks[other].pending.is_empty() {
+            return;
+        }
+        let number = self.tasks[task].pending.front().map_or(0, |job| job.number);
+        let (name, by) = (self.model.tasks[task].name.clone(), self.model.tasks[other].name.clone());
+        let message = format!("{name} job {number} lost the processor to {by} where it may not be preempted");
+        self.job_finding(Class::ModelViolated, Check::NonPreemption, task, number, message, None);
+    }
+
+    /// Who a thread of the trace's table is.
+    fn occupant_of(&self, thread: u64) -> Occupant {
+        let known = self.threads.get(usize::try_from(thread).unwrap_or(usize::MAX));
+        match known {
+            Some(thread) if thread.tid == 0 => Occupant::Idle,
+            Some(known) => match known.task.map(|task| task as usize) {
+                Some(task) if task < self.tasks.len() => Occupant::Task(task),
+                _ if known.comm.starts_with(OWN_PREFIX) => Occupant::Own(thread),
+                _ => Occupant::Foreign(thread),
+            },
+            None => Occupant::Foreign(thread),
+        }
+    }
+
+    /// A wake-up of a task's thread: its release, or the end of a sleep in the middle of a job.
+    fn wakeup(&mut self, record: &Record) {
+        let thread = self.threads.get(usize::try_from(record.value).unwrap_or(usize::MAX));
+        let Some(task) = thread.and_then(|thread| thread.task).map(|task| task as usize) else { return };
+        if task >= self.tasks.len() {
+            return;
+        }
+        self.report.apply(Check::SelfSuspension);
+        let running =
+            self.tasks[task].pending.front().filter(|job| job.state == State::Running).map(|job| job.number);
+        match (running, self.tasks[task].off_since.take()) {
+            (Some(job), Some(since)) => {
+                let slept = self.now.saturating_sub(since);
+                let cpu = self.model.tasks[task].cpu;
+                let name = self.model.tasks[task].name.clone();
+                let message = format!("{name} job {job} slept for {} before its end", Span::from_ns(slept));
+                let numbers = Some((slept, 0));
+                self.job_finding(Class::ModelViolated, Check::SelfSuspension, task, job, message, numbers);
+                self.breach(cpu, self.now, slept, true, "sleep within jobs");
+            }
+            (None, _) => self.tasks[task].woken = Some(self.now),
+            (Some(_), None) => {}
+        }
+    }
+
+    fn enter_interrupt(&mut self, record: &Record, cpu: usize, softirq: bool) {
+        let processor = &mut self.cpus[cpu];
+        if processor.interrupt_depth == 0 {
+            processor.interrupt_from = self.now;
+            processor.interrupt_number = record.value;
+            processor.in_softirq = softirq;
+        }
+        processor.interrupt_depth += 1;
+    }
+
+    fn leave_interrupt(&mut self, _record: &Record, cpu: usize) {
+        let now = self.now;
+        let processor = &mut self.cpus[cpu];
+        match processor.interrupt_depth {
+            // The entry lies before the trace or was lost.
+            0 => return,
+            1 => processor.interrupt_depth = 0,
+            depth => {
+                processor.interrupt_depth = depth - 1;
+                return;
+            }
+        }
+        let from = processor.interrupt_from;
+        processor.interrupts.push_back((from, now));
+        let length = now - from.min(now);
+        if let Occupant::Task(task) = processor.occupant
+            && let Some(job) = self.tasks[task].pending.front_mut()
+        {
+            job.interrupted += length;
+        }
+        self.judge_interrupt(cpu, from, length);
+    }
+
+    fn judge_interrupt(&mut self, cpu: usize, from: u64, length: u64) {
+        self.report.apply(Check::Interrupt);
+        let cost = self.model.timer_interrupt.max(self.model.declared_interference(cpu, length));
+        if length <= cost.saturating_add(self.model.interrupt) {
+            return;
+        }
+        let Some(top) = self.most_important(cpu) else { return };
+        let number = self.tasks[top].pending.front().map(|job| job.number);
+        let kind = if self.cpus[cpu].in_softirq { "softirq" } else { "interrupt" };
+        let subject = format!("{kind} {}", self.cpus[cpu].interrupt_number);
+        let name = self.model.tasks[top].name.clone();
+        self.report.add(Found {
+            class: Class::MachineDisturbed,
+            check: Check::Interrupt,
+            time: from,
+            cpu: self.model.cpus[cpu],
+            task: Some(name.clone()),
+            job: number,
+            observed: Some(length),
+            allowed: Some(cost),
+            evidence: Vec::new(),
+            message: format!(
+                "{subject} took CPU {} for {} while {name} was not done",
+                self.model.cpus[cpu],
+                Span::from_ns(length)
+            ),
+            subject,
+        });
+    }
+
+    /// Stolen time: somewhere in the `extra` nanoseconds before now, right before now where that is less.
+    fn steal(&mut self, record: &Record, cpu: usize) {
+        self.report.apply(Check::Steal);
+        let window = record.extra.max(record.value);
+        let stolen = Stolen { from: self.now.saturating_sub(window), to: self.now, amount: record.value };
+        self.cpus[cpu].stolen.push_back(stolen);
+        self.report.add(Found {
+            class: Class::MachineDisturbed,
+            check: Check::Steal,
+            time: self.now,
+            cpu: self.model.cpus[cpu],
+            task: None,
+            job: None,
+            observed: Some(record.value),
+            allowed: Some(0),
+            evidence: Vec::new(),
+            subject: format!("CPU {}", self.model.cpus[cpu]),
+            message: format!(
+                "the hypervisor took CPU {} away for {} within {}",
+                self.model.cpus[cpu],
+                Span::from_ns(record.value),
+                Span::from_ns(window)
+            ),
+        });
+    }
+}

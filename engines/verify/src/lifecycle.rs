@@ -1,0 +1,451 @@
+//! A job's own records, from release to completion.
+
+use crate::job::{Busy, Job, State};
+use crate::judge::{Candidate, Question};
+use crate::model::Stretches;
+use crate::processor::{Finished, Occupant};
+use crate::result::{Check, Class};
+use crate::verifier::Verifier;
+use horolog_time::Span;
+use horolog_trace::{NO_JOB, Record};
+
+impl Verifier {
+    pub(crate) fn release(&mut self, record: &Record, task: usize, cpu: usize) {
+        if let Some(expected) = self.tasks[task].next_number
+            && record.job != expected
+        {
+            self.order_finding(record, &format!("job {expected} comes next"));
+        }
+        self.tasks[task].next_number = record.job.checked_add(1);
+        self.report.apply(Check::EventOrder);
+        let arrival = record.value;
+        let ready = self.ready_time(record, task);
+        let legal_arrival = self.check_arrival(task, record.job, arrival);
+        let lateness = self.check_release(task, cpu, record.job, arrival, ready);
+        self.tasks[task].woken = None;
+        let tally = &mut self.tasks[task].tally;
+        tally.jobs += 1;
+        tally.lateness_max = tally.lateness_max.max(Some(lateness));
+        let mut job = Job::released(record.job, arrival, ready);
+        job.legal_arrival = legal_arrival;
+        self.tasks[task].pending.push_back(job);
+        self.cpus[cpu].releases.push_back(self.now);
+        self.open_windows(task, cpu, arrival);
+    }
+
+    /// When the job was ready: when the kernel woke its thread, where that is on record (a thread notes its
+    /// release only once it runs), else when the release was recorded.
+    fn ready_time(&self, record: &Record, task: usize) -> u64 {
+        let noted = record.time.as_ns();
+        match self.tasks[task].woken {
+            Some(woken) if woken >= record.value && woken < noted && self.tasks[task].pending.is_empty() => {
+                woken
+            }
+            _ => noted,
+        }
+    }
+
+    /// Begins the busy window of every level that this release makes busy.
+    fn open_windows(&mut self, task: usize, cpu: usize, arrival: u64) {
+        let begin = arrival.min(self.now);
+        for place in 0..self.cpus[cpu].tasks.len() {
+            let level = self.cpus[cpu].tasks[place];
+            if self.tasks[level].busy.is_some() || !self.model.in_level(task, level) {
+                continue;
+            }
+            let mut since = begin;
+            // The window before reaches into the time between a late job's arrival and its release.
+            if let Some((before, end)) = self.tasks[level].last_busy
+                && end > since
+            {
+                since = before;
+            }
+            let mut blocker = None;
+            if let Occupant::Task(running) = self.cpus[cpu].occupant
+                && !self.model.in_level(running, level)
+                && let Some(from) = self.tasks[running].pending.front().and_then(|job| job.stretch_from)
+            {
+                blocker = Some((running, from));
+                since = since.min(from);
+            }
+            self.tasks[level].busy = Some(Busy { since, blocker });
+        }
+    }
+
+    /// Ends the busy windows of the levels that have nothing pending any more.
+    fn close_windows(&mut self, cpu: usize) {
+        for place in 0..self.cpus[cpu].tasks.len() {
+            let level = self.cpus[cpu].tasks[place];
+            let Some(busy) = self.tasks[level].busy else { continue };
+            let pending =
+                |&task: &usize| !self.tasks[task].pending.is_empty() && self.model.in_level(task, level);
+            if !self.cpus[cpu].tasks.iter().any(pending) {
+                self.tasks[level].last_busy = Some((busy.since, self.now));
+                self.tasks[level].busy = None;
+            }
+        }
+        self.forget(cpu);
+    }
+
+    /// Drops the history that no open window and no open question needs.
+    fn forget(&mut self, cpu: usize) {
+        let tasks = self.cpus[cpu].tasks.iter();
+        let windows = tasks.filter_map(|&task| self.tasks[task].busy.map(|busy| busy.since));
+        let questions = self.candidates.iter().map(|candidate| candidate.from);
+        let evidence = self.now.saturating_sub(self.model.evidence_delay);
+        let needed = windows.chain(questions).min().unwrap_or(self.now).min(evidence);
+        self.cpus[cpu].forget_before(needed);
+    }
+
+    /// The pending job that the record speaks of; finds fault where it is not the task's oldest.
+    fn head(&mut self, record: &Record, task: usize) -> Option<&mut Job> {
+        self.report.apply(Check::EventOrder);
+        let head = self.tasks[task].pending.front().map(|job| job.number);
+        if head == Some(record.job) {
+            return self.tasks[task].pending.front_mut();
+        }
+        // After a loss jobs are unknown whose releases were not seen.
+        if !self.lossy() {
+            let reason = match head {
+                Some(head) => format!("job {head} is the task's oldest pending one"),
+                None => "the task has no pending job".to_owned(),
+            };
+            self.order_finding(record, &reason);
+        }
+        None
+    }
+
+    /// Says that a job's record does not fit its state.
+    fn misfit(&mut self, record: &Record, state: State) {
+        if !self.lossy() {
+            let state = match state {
+                State::Ready => "ready and has not started",
+                State::Running => "running",
+                State::Preempted => "preempted",
+                State::Yielded => "waiting at a preemption point",
+            };
+            self.order_finding(record, &format!("the job is {state}"));
+        }
+    }
+
+    /// A job's records give it the processor; in a trace with the kernel's switches these decide who has it.
+    fn take_processor(&mut self, record: &Record, task: usize, cpu: usize) {
+        if self.cpus[cpu].kernel {
+            return;
+        }
+        if let Occupant::Task(other) = self.cpus[cpu].occupant
+            && other != task
+            && self.model.simulated
+            && self.is_running(other)
+        {
+            let name = self.model.tasks[other].name.clone();
+            self.order_finding(record, &format!("{name} still has the processor"));
+        }
+        self.occupy(cpu, Occupant::Task(task));
+    }
+
+    /// A job gives up the processor. Without the kernel's switches on record, the job that it had preempted
+    /// takes over unseen.
+    fn leave_processor(&mut self, task: usize, cpu: usize) {
+        if self.cpus[cpu].kernel || self.cpus[cpu].occupant != Occupant::Task(task) {
+            return;
+        }
+        let mut next = Occupant::Idle;
+        if !self.model.simulated {
+            let running =
+                self.cpus[cpu].tasks.iter().copied().filter(|&other| other != task && self.is_running(other));
+            // The most recently started one was the last to be preempted.
+            let started = |&other: &usize| self.tasks[other].pending.front().and_then(|job| job.started);
+            next = running.max_by_key(started).map_or(Occupant::Unknown, Occupant::Task);
+        }
+        self.occupy(cpu, next);
+    }
+
+    pub(crate) fn start(&mut self, record: &Record, task: usize, cpu: usize) {
+        let now = self.now;
+        let stretched = !self.model.tasks[task].is_preemptive();
+        let Some(job) = self.head(record, task) else { return };
+        let state = job.state;
+        job.state = State::Running;
+        if job.started.is_none() {
+            job.started = Some(now);
+        }
+        job.stretch_from = stretched.then_some(now);
+        if state != State::Ready {
+            self.misfit(record, state);
+        }
+        self.take_processor(record, task, cpu);
+    }
+
+    pub(crate) fn preempt(&mut self, record: &Record, task: usize, cpu: usize) {
+        let Some(job) = self.head(record, task) else { return };
+        let state = job.state;
+        let stretch = job.stretch_from.is_some();
+        job.state = State::Preempted;
+        if state != State::Running {
+            self.misfit(record, state);
+        }
+        self.report.apply(Check::NonPreemption);
+        if stretch {
+            let name = &self.model.tasks[task].name;
+            let message = format!("{name} job {} was preempted where it may not be", record.job);
+            self.job_finding(Class::ModelViolated, Check::NonPreemption, task, record.job, message, None);
+        }
+        self.leave_processor(task, cpu);
+    }
+
+    pub(crate) fn resume(&mut self, record: &Record, task: usize, cpu: usize) {
+        let now = self.now;
+        let stretched = !self.model.tasks[task].is_preemptive();
+        let Some(job) = self.head(record, task) else { return };
+        let state = job.state;
+        job.state = State::Running;
+        if stretched && job.stretch_from.is_none() {
+            job.stretch_from = Some(now);
+        }
+        if !matches!(state, State::Preempted | State::Yielded) {
+            self.misfit(record, state);
+        }
+        self.take_processor(record, task, cpu);
+    }
+
+    pub(crate) fn point(&mut self, record: &Record, task: usize, _cpu: usize) {
+        let now = self.now;
+        let Some(job) = self.head(record, task) else { return };
+        let (state, segment, executed) = (job.state, job.segment, job.executed - job.executed_before);
+        let interrupted = job.interrupted - job.interrupted_before;
+        let number = job.number;
+        let model = &self.model.tasks[task];
+        let wcet = model.wcet_of(segment);
+        let next = usize::try_from(record.value).unwrap_or(usize::MAX);
+        let legal = model.may_follow(segment, next);
+        let reachable = legal || model.reaches(segment, next);
+        let Some(job) = self.tasks[task].pending.front_mut() else { return };
+        if let Some(from) = job.stretch_from {
+            job.stretches.push((from, executed, wcet.unwrap_or(executed)));
+        }
+        job.stretch_from = Some(now);
+        job.executed_before = job.executed;
+        job.interrupted_before = job.interrupted;
+        if reachable {
+            job.segment = next;
+        }
+        // Idle points are left out of some measured traces: then a segment further on is no fault.
+        let skipped = !legal && reachable;
+        job.points_missing |= skipped;
+        let missing = job.points_missing;
+        if state != State::Running {
+            self.misfit(record, state);
+        }
+        self.report.apply(Check::Branch);
+        if !legal && (self.model.simulated || !reachable) {
+            let name = &self.model.tasks[task].name;
+            let message = format!(
+                "{name} job {} announced segment {next} after segment {segment}, which may not follow",
+                record.job
+            );
+            self.job_finding(Class::ModelViolated, Check::Branch, task, record.job, message, None);
+        }
+        if !missing {
+            self.check_segment(task, number, segment, (executed, interrupted), wcet);
+        }
+    }
+
+    pub(crate) fn give_way(&mut self, record: &Record, task: usize, cpu: usize) {
+        let Some(job) = self.head(record, task) else { return };
+        let state = job.state;
+        job.state = State::Yielded;
+        job.stretch_from = None;
+        if state != State::Running {
+            self.misfit(record, state);
+        }
+        self.leave_processor(task, cpu);
+    }
+
+    pub(crate) fn miss(&mut self, record: &Record, task: usize) {
+        self.report.apply(Check::Deadline);
+        let deadline = self.model.tasks[task].deadline;
+        let state = &mut self.tasks[task];
+        if state.late_unnoted == Some(record.job) {
+            state.late_unnoted = None;
+            return;
+        }
+        let Some(job) = state.pending.iter_mut().find(|job| job.number == record.job) else {
+            if !self.lossy() {
+                self.order_finding(record, "no such job is pending or was late");
+            }
+            return;
+        };
+        job.missed = true;
+        let expected = deadline.map(|deadline| job.arrival.saturating_add(deadline));
+        if expected != Some(record.value) {
+            self.order_finding(
+                record,
+                &format!("it names the deadline {}, which is another", Span::from_ns(record.value)),
+            );
+        }
+    }
+
+    pub(crate) fn skip(&mut self, record: &Record, task: usize) {
+        // A dropped release still takes its place in the sequence of arrivals, and its number where it has one.
+        if record.job != NO_JOB && self.tasks[task].next_number.is_none_or(|next| next == record.job) {
+            self.tasks[task].next_number = record.job.checked_add(1);
+        }
+        self.check_arrival(task, record.job, record.value);
+    }
+
+    pub(crate) fn enforce(&mut self, record: &Record, task: usize, cpu: usize) {
+        match record.extra {
+            1 => {
+                if let Some(job) = self.tasks[task].pending.front_mut() {
+                    job.cut_short = true;
+                }
+            }
+            2 => {
+                if let Some(job) = self.tasks[task].pending.front_mut() {
+                    job.demoted = true;
+                    job.stretch_from = None;
+                }
+            }
+            3 => {
+                self.tasks[task].pending.clear();
+                self.leave_processor(task, cpu);
+                self.close_windows(cpu);
+            }
+            _ => {}
+        }
+    }
+
+    pub(crate) fn complete(&mut self, record: &Record, task: usize, cpu: usize) {
+        if self.head(record, task).is_none() {
+            self.leave_processor(task, cpu);
+            return;
+        }
+        let Some(mut job) = self.tasks[task].pending.pop_front() else { return };
+        if job.state != State::Running {
+            self.misfit(record, job.state);
+        }
+        let segment = job.segment;
+        let last = job.end_stretch(&self.model.tasks[task]);
+        self.check_path_end(task, &mut job, segment, last);
+        self.check_deadline(task, &job);
+        let window = self.tasks[task].busy;
+        let response = self.now.saturating_sub(job.arrival);
+        let tally = &mut self.tasks[task].tally;
+        tally.completed += 1;
+        tally.response_max = tally.response_max.max(Some(response));
+        tally.executed_max = tally.executed_max.max(Some(record.value));
+        tally.blocking_max = tally.blocking_max.max(job.blocked);
+        tally.points_missing += u64::from(job.points_missing);
+        self.check_execution(task, cpu, &job, record.value);
+        self.check_blocking(task, cpu, &job, window);
+        self.cpus[cpu].finished.push_back(Finished {
+            task,
+            number: job.number,
+            arrival: job.arrival,
+            ready: job.ready,
+            completion: self.now,
+            executed: record.value,
+            disturbed: false,
+            legal_arrival: job.legal_arrival,
+            stretches: std::mem::take(&mut job.stretches),
+        });
+        self.check_response(task, cpu, &job, response, window);
+        self.leave_processor(task, cpu);
+        self.tasks[task].off_since = None;
+        self.close_windows(cpu);
+    }
+
+    /// A job may end only in a segment without successors.
+    fn check_path_end(&mut self, task: usize, job: &mut Job, segment: usize, executed: u64) {
+        let Stretches::Segments(segments) = &self.model.tasks[task].stretches else { return };
+        self.report.apply(Check::Branch);
+        let (wcet, ends) =
+            segments.get(segment).map_or((None, true), |(wcet, next)| (Some(*wcet), next.is_empty()));
+        if !ends && !self.model.simulated {
+            job.points_missing = true;
+        }
+        if !ends && self.model.simulated && !job.cut_short {
+            let name = &self.model.tasks[task].name;
+            let message =
+                format!("{name} job {} ended in segment {segment}, which has successors", job.number);
+            self.job_finding(Class::ModelViolated, Check::Branch, task, job.number, message, None);
+        }
+        if !job.points_missing {
+            let interrupted = job.interrupted - job.interrupted_before;
+            self.check_segment(task, job.number, segment, (executed, interrupted), wcet);
+        }
+    }
+
+    fn check_deadline(&mut self, task: usize, job: &Job) {
+        let Some(deadline) = job.deadline(&self.model.tasks[task]) else { return };
+        let late = self.now > deadline;
+        self.tasks[task].tally.missed += u64::from(late);
+        self.report.apply(Check::Deadline);
+        let unnoted = self.tasks[task].late_unnoted.take();
+        let name = &self.model.tasks[task].name;
+        if let Some(number) = unnoted
+            && !self.lossy()
+        {
+            let message = format!("{name} job {number} was late, but no miss is on record");
+            self.job_finding(Class::ModelViolated, Check::Deadline, task, number, message, None);
+        } else if job.missed && !late {
+            let message = format!("{name} job {} has a miss on record, but was in time", job.number);
+            self.job_finding(Class::ModelViolated, Check::Deadline, task, job.number, message, None);
+        }
+        if late && !job.missed {
+            self.tasks[task].late_unnoted = Some(job.number);
+        }
+    }
+
+    fn check_response(&mut self, task: usize, cpu: usize, job: &Job, response: u64, window: Option<Busy>) {
+        let Some((bound, _)) = self.model.tasks[task].bound else { return };
+        self.report.apply(Check::Response);
+        if response <= bound {
+            return;
+        }
+        self.ask(
+            task,
+            cpu,
+            job.number,
+            job.arrival,
+            window,
+            Question::Response { response, bound, finished: true },
+        );
+    }
+
+    fn check_blocking(&mut self, task: usize, cpu: usize, job: &Job, window: Option<Busy>) {
+        let Some(allowed) = self.model.tasks[task].blocking else { return };
+        self.report.apply(Check::Blocking);
+        let slack = self.model.stamping.saturating_add(self.model.execution);
+        if job.blocked <= allowed.saturating_add(slack) {
+            return;
+        }
+        let question = Question::Blocking { blocked: job.blocked, allowed };
+        self.ask(task, cpu, job.number, job.arrival, window, question);
+    }
+
+    /// Notes a question that is answered once its evidence is there.
+    pub(crate) fn ask(
+        &mut self,
+        task: usize,
+        cpu: usize,
+        job: u64,
+        arrival: u64,
+        window: Option<Busy>,
+        question: Question,
+    ) {
+        let from = window.map_or(arrival, |busy| busy.since.min(arrival));
+        let blocker = window.and_then(|busy| busy.blocker);
+        self.candidates.push_back(Candidate {
+            task,
+            cpu,
+            job,
+            arrival,
+            from,
+            to: self.now,
+            blocker,
+            question,
+        });
+    }
+}

@@ -1,0 +1,241 @@
+//! What a verification needs to know of the system, looked up once.
+
+use crate::{Bound, Options, VerifyError};
+use horolog_model::{Arrival, Policy, Preemption, System};
+use horolog_trace::file::Header;
+
+/// Where a job may lose the processor.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Stretches {
+    /// Anywhere.
+    None,
+    /// Nowhere.
+    Whole,
+    /// Between segments: wcet and successors of each.
+    Segments(Vec<(u64, Vec<usize>)>),
+}
+
+/// One task.
+#[derive(Clone, Debug)]
+pub(crate) struct TaskModel {
+    pub(crate) name: String,
+    /// Index into [`Model::cpus`].
+    pub(crate) cpu: usize,
+    pub(crate) priority: i64,
+    pub(crate) arrival: Arrival,
+    pub(crate) offset: Option<u64>,
+    pub(crate) deadline: Option<u64>,
+    pub(crate) jitter: u64,
+    pub(crate) wcet: u64,
+    pub(crate) bcet: u64,
+    pub(crate) stretches: Stretches,
+    pub(crate) bound: Option<(u64, String)>,
+    /// Longest stretch of a less important task of the same processor; `None` under EDF.
+    pub(crate) blocking: Option<u64>,
+}
+
+impl TaskModel {
+    pub(crate) fn is_preemptive(&self) -> bool {
+        self.stretches == Stretches::None
+    }
+
+    /// The wcet of a segment; `None` for tasks without segments.
+    pub(crate) fn wcet_of(&self, segment: usize) -> Option<u64> {
+        match &self.stretches {
+            Stretches::Segments(segments) => segments.get(segment).map(|(wcet, _)| *wcet),
+            _ => None,
+        }
+    }
+
+    /// Whether segment `next` may follow `segment` at once. A preemption point of a task without segments leads
+    /// from 0 to 0.
+    pub(crate) fn may_follow(&self, segment: usize, next: usize) -> bool {
+        match &self.stretches {
+            Stretches::Segments(segments) => {
+                segments.get(segment).is_some_and(|(_, after)| after.contains(&next))
+            }
+            _ => true,
+        }
+    }
+
+    /// Whether segment `next` may come after `segment`, others in between.
+    pub(crate) fn reaches(&self, segment: usize, next: usize) -> bool {
+        let Stretches::Segments(segments) = &self.stretches else { return true };
+        let mut reached = vec![false; segments.len()];
+        // Successors have higher indices, so one pass in order finds all.
+        for index in segment..segments.len() {
+            if index == segment || reached[index] {
+                segments[index].1.iter().for_each(|&after| reached[after] = true);
+            }
+        }
+        reached.get(next).copied().unwrap_or(false)
+    }
+
+    /// The longest time that a job keeps the processor without a preemption point.
+    fn longest_stretch(&self) -> u64 {
+        match &self.stretches {
+            Stretches::None => 0,
+            Stretches::Whole => self.wcet,
+            Stretches::Segments(segments) => segments.iter().map(|(wcet, _)| *wcet).max().unwrap_or(0),
+        }
+    }
+}
+
+/// The system and the conditions of its trace.
+#[derive(Clone, Debug)]
+pub(crate) struct Model {
+    pub(crate) tasks: Vec<TaskModel>,
+    /// Linux numbers of the processors.
+    pub(crate) cpus: Vec<u32>,
+    pub(crate) edf: bool,
+    pub(crate) simulated: bool,
+    pub(crate) foreign: bool,
+    pub(crate) start: u64,
+    pub(crate) tick: Option<u64>,
+    pub(crate) context_switch: u64,
+    pub(crate) timer_interrupt: u64,
+    pub(crate) release_latency: u64,
+    /// Per processor, declared loads: utilisation in parts per billion, period.
+    pub(crate) interferences: Vec<Vec<(u64, u64)>>,
+    pub(crate) stamping: u64,
+    pub(crate) execution: u64,
+    pub(crate) interrupt: u64,
+    pub(crate) evidence_delay: u64,
+}
+
+impl Model {
+    pub(crate) fn new(
+        system: &System,
+        bounds: &[Bound],
+        header: &Header,
+        options: &Options,
+    ) -> Result<Model, VerifyError> {
+        let platform = system.platform();
+        let simulated = header.is_simulated();
+        let tolerance = options.tolerance;
+        let only_measured = |span: horolog_time::Span| if simulated { 0 } else { span.as_ns() };
+        let mut model = Model {
+            tasks: Vec::with_capacity(system.tasks().len()),
+            cpus: platform.cpus.iter().map(|cpu| cpu.0).collect(),
+            edf: system.policy() == Policy::Edf,
+            simulated,
+            foreign: header.backend == "foreign",
+            start: header.start.as_ns(),
+            tick: platform.tick.map(|tick| tick.as_ns()),
+            context_switch: platform.context_switch_cost().as_ns(),
+            timer_interrupt: platform.timer_interrupt_cost().as_ns(),
+            release_latency: platform.release_latency_bound().as_ns(),
+            interferences: vec![Vec::new(); platform.cpus.len()],
+            stamping: only_measured(tolerance.stamping),
+            execution: only_measured(tolerance.execution),
+            interrupt: only_measured(tolerance.interrupt),
+            evidence_delay: only_measured(tolerance.evidence_delay),
+        };
+        for interference in system.interferences() {
+            if let Some(index) = platform.cpus.index_of(interference.cpu) {
+                model.interferences[index].push((interference.utilisation_ppb, interference.period.as_ns()));
+            }
+        }
+        for task in system.tasks() {
+            model.tasks.push(task_model(system, task)?);
+        }
+        for (index, task) in model.tasks.iter_mut().enumerate() {
+            let named = |id: horolog_model::TaskId| id.index() == index;
+            let forced = options.bound_override.iter().find(|(id, _)| named(*id));
+            let given = bounds.iter().find(|bound| named(bound.task));
+            task.bound = match (forced, given) {
+                (Some((_, span)), _) => Some((span.as_ns(), "override".to_owned())),
+                (None, Some(bound)) => Some((bound.response.as_ns(), bound.test.clone())),
+                (None, None) => None,
+            };
+        }
+        model.find_blocking();
+        Ok(model)
+    }
+
+    fn find_blocking(&mut self) {
+        if self.edf {
+            return;
+        }
+        for index in 0..self.tasks.len() {
+            let (cpu, priority) = (self.tasks[index].cpu, self.tasks[index].priority);
+            let lower = self.tasks.iter().filter(|task| task.cpu == cpu && task.priority < priority);
+            let longest = lower.map(TaskModel::longest_stretch).max().unwrap_or(0);
+            self.tasks[index].blocking = Some(longest);
+        }
+    }
+
+    /// Whether jobs of `task` belong to the busy window of `level`: everything under EDF, else all that is at
+    /// least as important.
+    #[inline]
+    pub(crate) fn in_level(&self, task: usize, level: usize) -> bool {
+        self.edf || self.tasks[task].priority >= self.tasks[level].priority
+    }
+
+    /// How late after its arrival a job arrived at `arrival` may be ready.
+    pub(crate) fn allowed_lateness(&self, task: usize, arrival: u64) -> u64 {
+        let jitter = self.tasks[task].jitter;
+        let noticed = match self.tick {
+            None => jitter,
+            Some(tick) => {
+                let latest = u128::from(arrival.saturating_sub(self.start)) + u128::from(jitter);
+                let next_tick = latest.div_ceil(u128::from(tick.max(1))) * u128::from(tick.max(1));
+                let late = next_tick - u128::from(arrival.saturating_sub(self.start));
+                u64::try_from(late).unwrap_or(u64::MAX)
+            }
+        };
+        noticed.saturating_add(self.release_latency)
+    }
+
+    /// The declared load of a processor in a window: the sum of min(w, u (w + p - u p)), u a share, p a period.
+    pub(crate) fn declared_interference(&self, cpu: usize, window: u64) -> u64 {
+        let load = |&(ppb, period): &(u64, u64)| {
+            let (ppb, period) = (u128::from(ppb), u128::from(period));
+            let burst = ppb * period / 1_000_000_000;
+            let bound = ppb * (u128::from(window) + period - burst.min(period)) / 1_000_000_000;
+            u64::try_from(bound).unwrap_or(u64::MAX).min(window)
+        };
+        self.interferences[cpu].iter().map(load).fold(0, u64::saturating_add)
+    }
+}
+
+fn task_model(system: &System, task: &horolog_model::Task) -> Result<TaskModel, VerifyError> {
+    let cpu = system.platform().cpus.index_of(task.cpu).ok_or_else(|| {
+        VerifyError::input(format!(
+            "task {} runs on CPU {}, which the platform does not have",
+            task.name, task.cpu.0
+        ))
+    })?;
+    let priority = match (system.policy(), task.priority) {
+        (Policy::Edf, _) => 0,
+        (_, Some(priority)) => priority.number(),
+        (_, None) => {
+            return Err(VerifyError::input(format!(
+                "task {} has no priority yet: resolve the assignment before verifying",
+                task.name
+            )));
+        }
+    };
+    let stretches = match &task.preemption {
+        Preemption::Preemptive => Stretches::None,
+        Preemption::NonPreemptive => Stretches::Whole,
+        Preemption::Deferred(graph) => Stretches::Segments(
+            graph.segments.iter().map(|segment| (segment.wcet.as_ns(), segment.next.clone())).collect(),
+        ),
+        other => return Err(VerifyError::input(format!("task {}: cannot verify {other:?}", task.name))),
+    };
+    Ok(TaskModel {
+        name: task.name.clone(),
+        cpu,
+        priority,
+        arrival: task.arrival.clone(),
+        offset: task.offset.map(|offset| offset.as_ns()),
+        deadline: task.deadline.map(|deadline| deadline.as_ns()),
+        jitter: task.jitter.as_ns(),
+        wcet: task.wcet.as_ns(),
+        bcet: task.bcet.as_ns(),
+        stretches,
+        bound: None,
+        blocking: None,
+    })
+}

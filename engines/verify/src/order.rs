@@ -1,0 +1,219 @@
+//! Checks of time that passes: who has the processor, who waits for it.
+
+use crate::processor::{Breach, Occupant, Open};
+use crate::report::Found;
+use crate::result::{Check, Class, Evidence};
+use crate::verifier::Verifier;
+use horolog_time::Span;
+
+/// Something that goes on on a processor and should not, with the job that waits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Ongoing {
+    /// Somebody runs although somebody else should.
+    Disorder { check: Check, waiting: (usize, u64), running: (usize, u64) },
+    /// Nobody runs.
+    Idle { waiting: (usize, u64) },
+    /// A thread outside the model runs.
+    Foreign { thread: u64, waiting: (usize, u64) },
+}
+
+impl Verifier {
+    /// Checks the time `from..to` of a processor, in which nothing changed.
+    pub(crate) fn check_order(&mut self, cpu: usize, from: u64, to: u64) {
+        let top = self.most_important(cpu);
+        let found = top.and_then(|top| {
+            let waiting = (top, self.tasks[top].pending.front()?.number);
+            match self.cpus[cpu].occupant {
+                Occupant::Task(running) => self.disorder(cpu, running, top, to - from),
+                Occupant::Idle => self.idleness_counts(cpu, top).then_some(Ongoing::Idle { waiting }),
+                Occupant::Foreign(thread) => {
+                    self.report.apply(Check::ForeignThread);
+                    Some(Ongoing::Foreign { thread, waiting })
+                }
+                _ => None,
+            }
+        });
+        if self.ongoing[cpu].map(|open| open.what) != found {
+            self.close_ongoing(cpu, from);
+            self.ongoing[cpu] = found.map(|what| Open { since: from, what });
+        }
+    }
+
+    /// Judges what went on until `end`.
+    pub(crate) fn close_ongoing(&mut self, cpu: usize, end: u64) {
+        let Some(Open { since, what }) = self.ongoing[cpu].take() else { return };
+        match what {
+            Ongoing::Disorder { check, waiting, running } => {
+                self.judge_disorder(cpu, check, waiting, running, (since, end));
+            }
+            Ongoing::Idle { waiting } => self.judge_idling(cpu, waiting, (since, end)),
+            Ongoing::Foreign { thread, waiting } => self.judge_foreign(cpu, thread, waiting, (since, end)),
+        }
+    }
+
+    /// Whether the processor's idling is known and a breach: in a measured trace only the kernel's record tells,
+    /// and a job that sleeps by itself is not ready.
+    fn idleness_counts(&mut self, cpu: usize, top: usize) -> bool {
+        self.report.apply(Check::WorkConservation);
+        (self.model.simulated || self.cpus[cpu].kernel) && self.tasks[top].off_since.is_none()
+    }
+
+    /// Whether `running` has the processor against the policy for `length`, which counts as blocking of the most
+    /// important waiting job where it is allowed.
+    fn disorder(&mut self, cpu: usize, running: usize, top: usize, length: u64) -> Option<Ongoing> {
+        let check = if self.model.edf { Check::EarliestDeadlineFirst } else { Check::PriorityInversion };
+        self.report.apply(check);
+        let job = self.tasks[running].pending.front()?;
+        let number = job.number;
+        if running != top {
+            let waiting = self.tasks[top].pending.front()?;
+            let numbers = ((top, waiting.number), (running, number));
+            let what = |check| Ongoing::Disorder { check, waiting: numbers.0, running: numbers.1 };
+            if self.is_more_important((top, waiting), (running, job)) {
+                let slack = self.model.stamping;
+                let excused = job.stretch_from.is_some_and(|from| from < waiting.ready.saturating_add(slack));
+                if !excused {
+                    return Some(what(check));
+                }
+                self.count_blocking(cpu, running, length);
+                return None;
+            }
+            let later = job.ready > waiting.ready.saturating_add(self.model.stamping);
+            if !self.model.edf && later && !self.is_more_important((running, job), (top, waiting)) {
+                return Some(what(Check::FirstInFirstOut));
+            }
+            self.report.apply(Check::FirstInFirstOut);
+        }
+        None
+    }
+
+    /// Adds to the blocking of every pending job that is more important than the running one.
+    fn count_blocking(&mut self, cpu: usize, running: usize, length: u64) {
+        for place in 0..self.cpus[cpu].tasks.len() {
+            let task = self.cpus[cpu].tasks[place];
+            let (Some(job), Some(other)) =
+                (self.tasks[task].pending.front(), self.tasks[running].pending.front())
+            else {
+                continue;
+            };
+            if self.is_more_important((task, job), (running, other))
+                && let Some(job) = self.tasks[task].pending.front_mut()
+            {
+                job.blocked += length;
+            }
+        }
+    }
+
+    fn judge_disorder(
+        &mut self,
+        cpu: usize,
+        check: Check,
+        waiting: (usize, u64),
+        running: (usize, u64),
+        (since, end): (u64, u64),
+    ) {
+        let length = end.saturating_sub(since);
+        let allowed = if self.model.simulated { 0 } else { self.model.stamping + self.model.context_switch };
+        if length <= allowed {
+            return;
+        }
+        let processor = &self.cpus[cpu];
+        let disturbed = processor.interrupted(since, end).saturating_add(processor.stolen(since, end));
+        let excused = !self.model.simulated && length - allowed <= disturbed;
+        let class = if excused { Class::MachineDisturbed } else { Class::ModelViolated };
+        let (waits, runs) =
+            (self.model.tasks[waiting.0].name.clone(), self.model.tasks[running.0].name.clone());
+        let why = match check {
+            Check::EarliestDeadlineFirst => "has the earlier deadline",
+            Check::FirstInFirstOut => "has the same priority and was released earlier",
+            _ => "is more important",
+        };
+        let length_text = Span::from_ns(length);
+        self.report.add(Found {
+            class,
+            check,
+            time: since,
+            cpu: self.model.cpus[cpu],
+            task: Some(waits.clone()),
+            job: Some(waiting.1),
+            observed: Some(length),
+            allowed: Some(allowed),
+            evidence: vec![Evidence {
+                what: "interrupts and steal".to_owned(),
+                amount_ns: Span::from_ns(disturbed),
+            }],
+            subject: waits.clone(),
+            message: format!(
+                "{runs} job {} ran for {length_text} while {waits} job {} was ready, which {why}",
+                running.1, waiting.1
+            ),
+        });
+        self.breach(cpu, since, length - allowed, !excused, "service against the policy");
+    }
+
+    fn judge_idling(&mut self, cpu: usize, waiting: (usize, u64), (since, end): (u64, u64)) {
+        let length = end.saturating_sub(since);
+        // Costs may stand between a release and a start, also in a simulation that charges them.
+        let costs = self.model.context_switch.saturating_mul(2).saturating_add(self.model.timer_interrupt);
+        let allowed =
+            costs + self.model.stamping + if self.model.simulated { 0 } else { self.model.release_latency };
+        if length <= allowed {
+            return;
+        }
+        let class = if self.model.simulated { Class::ModelViolated } else { Class::MachineDisturbed };
+        let check = if self.model.simulated { Check::WorkConservation } else { Check::Gap };
+        let (name, number) = (self.model.tasks[waiting.0].name.clone(), waiting.1);
+        self.report.add(Found {
+            class,
+            check,
+            time: since,
+            cpu: self.model.cpus[cpu],
+            task: Some(name.clone()),
+            job: Some(number),
+            observed: Some(length),
+            allowed: Some(allowed),
+            evidence: Vec::new(),
+            subject: name.clone(),
+            message: format!(
+                "CPU {} idled for {} while {name} job {number} was ready",
+                self.model.cpus[cpu],
+                Span::from_ns(length)
+            ),
+        });
+        self.breach(cpu, since, length - allowed, self.model.simulated, "idle although ready");
+    }
+
+    fn judge_foreign(&mut self, cpu: usize, thread: u64, waiting: (usize, u64), (since, end): (u64, u64)) {
+        let length = end.saturating_sub(since);
+        let allowed = self.model.declared_interference(cpu, length);
+        if length <= allowed {
+            return;
+        }
+        let known = self.threads.get(usize::try_from(thread).unwrap_or(usize::MAX));
+        let (name, tid) = known.map_or(("?".to_owned(), 0), |thread| (thread.comm.clone(), thread.tid));
+        let (task, number) = (&self.model.tasks[waiting.0], waiting.1);
+        self.report.add(Found {
+            class: Class::MachineDisturbed,
+            check: Check::ForeignThread,
+            time: since,
+            cpu: self.model.cpus[cpu],
+            task: Some(task.name.clone()),
+            job: Some(number),
+            observed: Some(length),
+            allowed: Some(allowed),
+            evidence: Vec::new(),
+            subject: name.clone(),
+            message: format!(
+                "{name} (thread {tid}) had CPU {} for {} while {} job {number} was not done",
+                self.model.cpus[cpu],
+                Span::from_ns(length),
+                task.name
+            ),
+        });
+    }
+
+    /// Remembers something that may explain what follows.
+    pub(crate) fn breach(&mut self, cpu: usize, time: u64, amount: u64, by_model: bool, what: &'static str) {
+        self.cpus[cpu].breaches.push_back(Breach { time, amount, by_model, what });
+    }
+}

@@ -1,0 +1,214 @@
+//! What is known of one processor: who has it, and what of the recent past may yet explain something.
+
+use std::collections::VecDeque;
+
+/// Who has a processor.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Occupant {
+    /// Not known: at the beginning of a measured trace, or after a loss.
+    Unknown,
+    /// Nobody.
+    Idle,
+    /// A task's thread.
+    Task(usize),
+    /// One of horolog's own threads (release agent, recorder).
+    Own(u64),
+    /// A thread outside the model, by its number in the trace.
+    Foreign(u64),
+}
+
+/// A stretch of time with one occupant.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Slice {
+    pub(crate) from: u64,
+    pub(crate) to: u64,
+    pub(crate) who: Occupant,
+}
+
+/// Stolen time: `amount` somewhere between `from` and `to`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Stolen {
+    pub(crate) from: u64,
+    pub(crate) to: u64,
+    pub(crate) amount: u64,
+}
+
+/// Something that was already found and may explain what follows.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Breach {
+    pub(crate) time: u64,
+    pub(crate) amount: u64,
+    /// Whether the model was violated; else the machine was disturbed.
+    pub(crate) by_model: bool,
+    pub(crate) what: &'static str,
+}
+
+/// A finished job, for scheduling a window again.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Finished {
+    pub(crate) task: usize,
+    pub(crate) number: u64,
+    pub(crate) arrival: u64,
+    pub(crate) ready: u64,
+    pub(crate) completion: u64,
+    pub(crate) executed: u64,
+    /// Whether execution beyond the wcet was explained by a disturbance.
+    pub(crate) disturbed: bool,
+    /// The earliest arrival that the model allows: later than `arrival` where the job came too early.
+    pub(crate) legal_arrival: u64,
+    /// When each stretch began, its execution, and its wcet; empty for preemptive jobs.
+    pub(crate) stretches: Vec<(u64, u64, u64)>,
+}
+
+/// Something that goes on and is judged when it ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Open<T> {
+    pub(crate) since: u64,
+    pub(crate) what: T,
+}
+
+/// How much history is kept at the most, per kind.
+const MOST: usize = 1 << 16;
+
+/// One processor.
+#[derive(Clone, Debug)]
+pub(crate) struct Processor {
+    /// Indices of its tasks, in the order of the file.
+    pub(crate) tasks: Vec<usize>,
+    pub(crate) occupant: Occupant,
+    /// Whether the trace holds the kernel's switches of it.
+    pub(crate) kernel: bool,
+    /// Up to when time is accounted for.
+    pub(crate) last: u64,
+    pub(crate) interrupt_depth: u32,
+    pub(crate) interrupt_from: u64,
+    pub(crate) interrupt_number: u64,
+    pub(crate) in_softirq: bool,
+    pub(crate) slices: VecDeque<Slice>,
+    pub(crate) interrupts: VecDeque<(u64, u64)>,
+    pub(crate) stolen: VecDeque<Stolen>,
+    pub(crate) releases: VecDeque<u64>,
+    pub(crate) breaches: VecDeque<Breach>,
+    pub(crate) finished: VecDeque<Finished>,
+    /// History before this is gone.
+    pub(crate) forgotten: u64,
+}
+
+impl Processor {
+    pub(crate) fn new(tasks: Vec<usize>, simulated: bool) -> Processor {
+        Processor {
+            tasks,
+            occupant: if simulated { Occupant::Idle } else { Occupant::Unknown },
+            kernel: false,
+            last: 0,
+            interrupt_depth: 0,
+            interrupt_from: 0,
+            interrupt_number: 0,
+            in_softirq: false,
+            slices: VecDeque::new(),
+            interrupts: VecDeque::new(),
+            stolen: VecDeque::new(),
+            releases: VecDeque::new(),
+            breaches: VecDeque::new(),
+            finished: VecDeque::new(),
+            forgotten: 0,
+        }
+    }
+
+    /// Appends to the history of occupants.
+    pub(crate) fn note_slice(&mut self, slice: Slice) {
+        if let Some(last) = self.slices.back_mut()
+            && last.who == slice.who
+            && last.to == slice.from
+        {
+            last.to = slice.to;
+            return;
+        }
+        self.slices.push_back(slice);
+    }
+
+    /// Forgets what ended before `time`, and the oldest where there is too much.
+    pub(crate) fn forget_before(&mut self, time: u64) {
+        let mut forgotten = time;
+        let mut trim = |gone: Option<u64>| forgotten = forgotten.max(gone.unwrap_or(0));
+        trim(trim_front(&mut self.slices, time, |slice| slice.to));
+        trim(trim_front(&mut self.interrupts, time, |(_, to)| *to));
+        trim(trim_front(&mut self.stolen, time, |stolen| stolen.to));
+        trim(trim_front(&mut self.releases, time, |at| *at));
+        trim(trim_front(&mut self.breaches, time, |breach| breach.time));
+        trim(trim_front(&mut self.finished, time, |job| job.completion));
+        self.forgotten = self.forgotten.max(forgotten);
+    }
+
+    /// Time in `from..to` for which `wanted` holds of the occupant.
+    pub(crate) fn occupied(&self, from: u64, to: u64, wanted: impl Fn(Occupant) -> bool) -> u64 {
+        self.slices.iter().filter(|slice| wanted(slice.who)).map(|s| overlap(s.from, s.to, from, to)).sum()
+    }
+
+    /// Time in `from..to` spent in interrupts and softirqs.
+    pub(crate) fn interrupted(&self, from: u64, to: u64) -> u64 {
+        let open = if self.interrupt_depth > 0 { overlap(self.interrupt_from, to, from, to) } else { 0 };
+        open + self.interrupts.iter().map(|&(begin, end)| overlap(begin, end, from, to)).sum::<u64>()
+    }
+
+    /// Time in interrupts while one of `slices` was the occupant's.
+    pub(crate) fn interrupted_while(&self, from: u64, to: u64, wanted: impl Fn(Occupant) -> bool) -> u64 {
+        let slices =
+            self.slices.iter().filter(|slice| wanted(slice.who) && slice.to > from && slice.from < to);
+        slices.map(|slice| self.interrupted(slice.from.max(from), slice.to.min(to))).sum()
+    }
+
+    /// Stolen time that may lie in `from..to`.
+    pub(crate) fn stolen(&self, from: u64, to: u64) -> u64 {
+        let touching = self.stolen.iter().filter(|stolen| stolen.to > from && stolen.from < to);
+        touching.fold(0, |sum, stolen| sum.saturating_add(stolen.amount))
+    }
+
+    /// Breaches in `from..=to`, of the model or of the machine.
+    pub(crate) fn breaches(&self, from: u64, to: u64, by_model: bool) -> impl Iterator<Item = &Breach> {
+        self.breaches
+            .iter()
+            .filter(move |breach| breach.by_model == by_model && breach.time >= from && breach.time <= to)
+    }
+}
+
+/// Removes from the front what ended before `time` or is too much; the end of the last one removed for the
+/// second reason.
+fn trim_front<T>(queue: &mut VecDeque<T>, time: u64, end: impl Fn(&T) -> u64) -> Option<u64> {
+    while queue.front().is_some_and(|first| end(first) < time) {
+        queue.pop_front();
+    }
+    let mut gone = None;
+    while queue.len() > MOST {
+        gone = queue.pop_front().map(|first| end(&first));
+    }
+    gone
+}
+
+/// The length of the intersection of two stretches of time.
+pub(crate) fn overlap(from: u64, to: u64, begin: u64, end: u64) -> u64 {
+    to.min(end).saturating_sub(from.max(begin))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn history_answers_for_a_window() {
+        let mut processor = Processor::new(vec![0], false);
+        for (from, to, who) in
+            [(0, 10, Occupant::Task(0)), (10, 14, Occupant::Foreign(3)), (14, 30, Occupant::Idle)]
+        {
+            processor.note_slice(Slice { from, to, who });
+        }
+        processor.interrupts.push_back((8, 11));
+        assert_eq!(processor.occupied(5, 20, |who| who == Occupant::Task(0)), 5);
+        assert_eq!(processor.occupied(0, 12, |who| matches!(who, Occupant::Foreign(_))), 2);
+        assert_eq!(processor.interrupted(0, 30), 3);
+        assert_eq!(processor.interrupted_while(0, 30, |who| who == Occupant::Task(0)), 2);
+        processor.forget_before(12);
+        assert_eq!(processor.occupied(0, 30, |_| true), 20);
+        assert_eq!(processor.interrupted(0, 30), 0);
+    }
+}

@@ -1,0 +1,298 @@
+//! What a verification came to: the JSON result `horolog.verification/1`.
+
+use horolog_time::{Instant, Span};
+use horolog_trace::file::{Damage, Losses};
+use serde::Serialize;
+use std::fmt;
+
+/// Whose fault a finding is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Class {
+    /// The task or the machine file broke an assumption.
+    ModelViolated,
+    /// The assumptions held and the bound did not: a bug of the analysis.
+    BoundViolated,
+    /// The kernel's own record shows a switch, an interrupt or a gap that the model does not have.
+    MachineDisturbed,
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::ModelViolated => "model violated",
+            Self::BoundViolated => "bound violated",
+            Self::MachineDisturbed => "machine disturbed",
+        })
+    }
+}
+
+/// What was checked.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Check {
+    /// A job's events come in an order that a job can have; job numbers count up.
+    EventOrder,
+    /// A job runs on its task's processor.
+    Processor,
+    /// Arrivals keep the period, the separation or the given instants.
+    Arrival,
+    /// A job is ready at most jitter, tick and release latency after its arrival.
+    Release,
+    /// A job executes at most its wcet.
+    Execution,
+    /// A segment executes at most its wcet.
+    SegmentExecution,
+    /// The announced segment may follow the one before; the last one has no successor.
+    Branch,
+    /// No job runs while a more important one waits, but for the non-preemptive stretch that it was in.
+    PriorityInversion,
+    /// Jobs of equal priority run in the order of their release.
+    FirstInFirstOut,
+    /// The job with the earliest deadline runs.
+    EarliestDeadlineFirst,
+    /// A job loses the processor only where it may be preempted.
+    NonPreemption,
+    /// The processor does not idle while a job is ready.
+    WorkConservation,
+    /// A started job does not sleep before its end.
+    SelfSuspension,
+    /// A less important job blocks no longer than the longest segment of one such task.
+    Blocking,
+    /// Every response time is within its bound.
+    Response,
+    /// A miss is noted for exactly the jobs that are late.
+    Deadline,
+    /// No thread outside the model takes the processor from a ready job.
+    ForeignThread,
+    /// No interrupt takes longer than the model's costs.
+    Interrupt,
+    /// The hypervisor does not take the processor away.
+    Steal,
+    /// A job that has the processor by the kernel's account also executes.
+    Gap,
+}
+
+impl Check {
+    /// Every check.
+    pub const ALL: [Check; 20] = [
+        Check::EventOrder,
+        Check::Processor,
+        Check::Arrival,
+        Check::Release,
+        Check::Execution,
+        Check::SegmentExecution,
+        Check::Branch,
+        Check::PriorityInversion,
+        Check::FirstInFirstOut,
+        Check::EarliestDeadlineFirst,
+        Check::NonPreemption,
+        Check::WorkConservation,
+        Check::SelfSuspension,
+        Check::Blocking,
+        Check::Response,
+        Check::Deadline,
+        Check::ForeignThread,
+        Check::Interrupt,
+        Check::Steal,
+        Check::Gap,
+    ];
+
+    /// Its name, as in JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Check::EventOrder => "event-order",
+            Check::Processor => "processor",
+            Check::Arrival => "arrival",
+            Check::Release => "release",
+            Check::Execution => "execution",
+            Check::SegmentExecution => "segment-execution",
+            Check::Branch => "branch",
+            Check::PriorityInversion => "priority-inversion",
+            Check::FirstInFirstOut => "first-in-first-out",
+            Check::EarliestDeadlineFirst => "earliest-deadline-first",
+            Check::NonPreemption => "non-preemption",
+            Check::WorkConservation => "work-conservation",
+            Check::SelfSuspension => "self-suspension",
+            Check::Blocking => "blocking",
+            Check::Response => "response",
+            Check::Deadline => "deadline",
+            Check::ForeignThread => "foreign-thread",
+            Check::Interrupt => "interrupt",
+            Check::Steal => "steal",
+            Check::Gap => "gap",
+        }
+    }
+}
+
+/// Something in a job's window that explains, or might have explained, a finding.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Evidence {
+    /// What it is: `foreign threads`, `interrupts`, `steal`, `late releases`, `wcet overruns`, ….
+    pub what: String,
+    /// How much time it took beyond what the model allows.
+    pub amount_ns: Span,
+}
+
+/// One thing that is not as it should be.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Finding {
+    /// Whose fault.
+    pub class: Class,
+    /// Which check found it.
+    pub check: Check,
+    /// When, since the trace's origin.
+    pub time_ns: Instant,
+    /// On which processor.
+    pub cpu: u32,
+    /// Which task.
+    pub task: Option<String>,
+    /// Which of its jobs.
+    pub job: Option<u64>,
+    /// What was seen.
+    pub observed_ns: Option<Span>,
+    /// What is allowed.
+    pub allowed_ns: Option<Span>,
+    /// What else happened in the job's window.
+    pub evidence: Vec<Evidence>,
+    /// All of it in words.
+    pub message: String,
+}
+
+/// How often one check found one thing, those findings included that are not listed.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct FindingGroup {
+    /// Whose fault.
+    pub class: Class,
+    /// Which check.
+    pub check: Check,
+    /// Which task, or which thread or interrupt.
+    pub subject: String,
+    /// How often.
+    pub count: u64,
+    /// The greatest excess over what is allowed.
+    pub worst_excess_ns: Span,
+    /// All excesses together.
+    pub total_excess_ns: Span,
+}
+
+/// How often a check was applied: a check that never was has shown nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct CheckCount {
+    /// Which.
+    pub check: Check,
+    /// How often it was applied.
+    pub applied: u64,
+    /// How often it found something.
+    pub findings: u64,
+}
+
+/// What one task's jobs came to.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct TaskVerification {
+    /// The task's name.
+    pub name: String,
+    /// Jobs whose release the trace shows.
+    pub jobs: u64,
+    /// Jobs that finished.
+    pub completed: u64,
+    /// Jobs that finished late, or were late at the end.
+    pub missed: u64,
+    /// The bound that was checked.
+    pub bound_ns: Option<Span>,
+    /// The test that it comes from.
+    pub test: Option<String>,
+    /// Greatest response time.
+    pub response_ns_max: Option<Span>,
+    /// Bound minus greatest response time; null where there is no bound or it was exceeded.
+    pub margin_ns: Option<Span>,
+    /// Jobs above the bound.
+    pub exceeded: u64,
+    /// Those of them that a broken assumption of the model explains.
+    pub exceeded_by_model: u64,
+    /// Those of them that a disturbance explains.
+    pub exceeded_by_disturbance: u64,
+    /// Greatest execution time, as the processor's clock gives it.
+    pub executed_ns_max: Option<Span>,
+    /// Jobs that executed less than the bcet: no violation, but the bcet is wrong.
+    pub below_bcet: u64,
+    /// Greatest time that a less important job kept one of this task waiting.
+    pub blocking_ns_max: Span,
+    /// What the model allows for that; null under EDF.
+    pub blocking_allowed_ns: Option<Span>,
+    /// Greatest time from arrival to ready.
+    pub release_latency_ns_max: Option<Span>,
+}
+
+/// The result of a verification.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Verification {
+    /// Always [`Verification::SCHEMA`].
+    pub schema: &'static str,
+    /// The system's name.
+    pub system: String,
+    /// Where the trace comes from: `sim`, `linux`, `linux-best-effort`, `foreign`.
+    pub backend: String,
+    /// The verdict in one word: `holds`, `model-violated`, `bound-violated`, `machine-disturbed`.
+    pub verdict: Verdict,
+    /// Whether the trace was whole: without lost records and damage. A verdict from a trace that is not whole
+    /// speaks only of what it shows.
+    pub complete: bool,
+    /// Records lost.
+    pub losses: Losses,
+    /// Where the trace stopped being readable.
+    pub damage: Option<Damage>,
+    /// How many records were read.
+    pub records: u64,
+    /// How many findings of each class, listed or not.
+    pub model_violated: u64,
+    /// See `model_violated`.
+    pub bound_violated: u64,
+    /// See `model_violated`.
+    pub machine_disturbed: u64,
+    /// Per task, in the order of the file.
+    pub tasks: Vec<TaskVerification>,
+    /// Findings by class, check and subject.
+    pub groups: Vec<FindingGroup>,
+    /// The findings in the order of time: the first ones of each group.
+    pub findings: Vec<Finding>,
+    /// What was checked, and how often.
+    pub checks: Vec<CheckCount>,
+    /// What the reader must know to read the verdict right.
+    pub notes: Vec<String>,
+}
+
+/// The verdict in one word.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Nothing was found.
+    Holds,
+    /// An assumption was broken; no bound was.
+    ModelViolated,
+    /// A bound was exceeded although the assumptions held.
+    BoundViolated,
+    /// Only disturbances were found.
+    MachineDisturbed,
+}
+
+impl Verification {
+    /// The schema's name.
+    pub const SCHEMA: &'static str = "horolog.verification/1";
+
+    /// The exit status: 1 where the model or a bound was violated, or, if `strict`, where the machine was
+    /// disturbed or the trace is not whole; else 0.
+    #[must_use]
+    pub fn exit_code(&self, strict: bool) -> u8 {
+        let violated = self.model_violated > 0 || self.bound_violated > 0;
+        let doubtful = self.machine_disturbed > 0 || !self.complete;
+        u8::from(violated || (strict && doubtful))
+    }
+
+    /// The findings of one class.
+    pub fn of_class(&self, class: Class) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().filter(move |finding| finding.class == class)
+    }
+}

@@ -1,0 +1,376 @@
+//! Reads records one after the other and keeps the state of every processor and job.
+
+use crate::job::{Job, State, TaskState};
+use crate::judge::Candidate;
+use crate::model::Model;
+use crate::order::Ongoing;
+use crate::processor::{Occupant, Open, Processor, Slice};
+use crate::report::{Found, Report};
+use crate::result::{Check, Class, TaskVerification, Verdict, Verification};
+use crate::{Bound, Options, VerifyError};
+use horolog_model::System;
+use horolog_time::Span;
+use horolog_trace::file::{Damage, Header, Losses, Thread};
+use horolog_trace::{Kind, Record, Sink};
+use std::collections::VecDeque;
+
+/// Verifies records as they come: hand them to [`Verifier::take`], then ask [`Verifier::finish`]. It is a
+/// [`Sink`] too, so that a simulation can be verified without a file.
+#[derive(Clone, Debug)]
+pub struct Verifier {
+    pub(crate) model: Model,
+    pub(crate) tasks: Vec<TaskState>,
+    pub(crate) cpus: Vec<Processor>,
+    pub(crate) report: Report,
+    pub(crate) threads: Vec<Thread>,
+    pub(crate) candidates: VecDeque<Candidate>,
+    /// Per processor, something that goes on and should not.
+    pub(crate) ongoing: Vec<Option<Open<Ongoing>>>,
+    pub(crate) now: u64,
+    pub(crate) disordered_times: u64,
+    system: String,
+    backend: String,
+    records: u64,
+    losses: Losses,
+}
+
+impl Verifier {
+    /// Prepares for the records of one trace.
+    ///
+    /// # Errors
+    /// Where the system's priorities are not resolved, or it uses what verification does not know.
+    pub fn new(
+        system: &System,
+        bounds: &[Bound],
+        header: &Header,
+        options: &Options,
+    ) -> Result<Verifier, VerifyError> {
+        let model = Model::new(system, bounds, header, options)?;
+        let cpus: Vec<Processor> = (0..model.cpus.len())
+            .map(|cpu| {
+                let tasks = (0..model.tasks.len()).filter(|&task| model.tasks[task].cpu == cpu).collect();
+                Processor::new(tasks, model.simulated)
+            })
+            .collect();
+        Ok(Verifier {
+            tasks: vec![TaskState::default(); model.tasks.len()],
+            ongoing: vec![None; cpus.len()],
+            cpus,
+            report: Report::new(options.listed_per_group),
+            threads: Vec::new(),
+            candidates: VecDeque::new(),
+            now: 0,
+            disordered_times: 0,
+            system: system.name().to_owned(),
+            backend: header.backend.clone(),
+            records: 0,
+            losses: Losses::default(),
+            model,
+        })
+    }
+
+    /// The threads that kernel records name by number.
+    pub fn set_threads(&mut self, threads: &[Thread]) {
+        self.threads = threads.to_vec();
+    }
+
+    /// How many threads are known.
+    #[must_use]
+    pub fn threads_known(&self) -> usize {
+        self.threads.len()
+    }
+
+    /// Takes the next record.
+    pub fn take(&mut self, record: &Record) {
+        self.records += 1;
+        let time = record.time.as_ns();
+        if time < self.now {
+            self.disordered_times += 1;
+            if self.model.simulated {
+                self.order_finding(record, "its time lies before the previous record's");
+            }
+        }
+        self.now = self.now.max(time);
+        if record.kind == Kind::Lost {
+            self.lost(record);
+        } else if record.kind as u8 >= Kind::KernelSwitch as u8 {
+            self.kernel_record(record);
+        } else if record.kind != Kind::ModeChange {
+            self.task_record(record);
+        }
+        self.settle(false);
+    }
+
+    fn task_record(&mut self, record: &Record) {
+        let task = record.task as usize;
+        if task >= self.tasks.len() {
+            self.order_finding(record, &format!("it names task {task}, which the system does not have"));
+            return;
+        }
+        let cpu = self.model.tasks[task].cpu;
+        self.advance(cpu, self.now);
+        if matches!(record.kind, Kind::Start | Kind::Resume) {
+            self.check_processor(record, task, cpu);
+        }
+        match record.kind {
+            Kind::Release => self.release(record, task, cpu),
+            Kind::Start => self.start(record, task, cpu),
+            Kind::Preempt => self.preempt(record, task, cpu),
+            Kind::Resume => self.resume(record, task, cpu),
+            Kind::PreemptionPoint => self.point(record, task, cpu),
+            Kind::Yield => self.give_way(record, task, cpu),
+            Kind::Completion => self.complete(record, task, cpu),
+            Kind::Miss => self.miss(record, task),
+            Kind::Skip => self.skip(record, task),
+            Kind::Enforcement => self.enforce(record, task, cpu),
+            _ => {}
+        }
+    }
+
+    fn check_processor(&mut self, record: &Record, task: usize, cpu: usize) {
+        self.report.apply(Check::Processor);
+        let expected = self.model.cpus[cpu];
+        if u32::from(record.cpu) != expected {
+            let name = self.model.tasks[task].name.clone();
+            let message = format!(
+                "{name} job {} ran on CPU {}, its processor is CPU {expected}",
+                record.job, record.cpu
+            );
+            self.job_finding(Class::ModelViolated, Check::Processor, task, record.job, message, None);
+        }
+    }
+
+    /// After a loss nothing is known of pending jobs or of who has a processor.
+    fn lost(&mut self, record: &Record) {
+        self.losses.add(record.extra, record.value);
+        for cpu in 0..self.cpus.len() {
+            self.advance(cpu, self.now);
+            self.ongoing[cpu] = None;
+            self.cpus[cpu].occupant = Occupant::Unknown;
+            self.cpus[cpu].interrupt_depth = 0;
+        }
+        // Kernel records tell nothing about jobs, so their loss does not concern these.
+        if record.extra == 1 {
+            return;
+        }
+        for task in &mut self.tasks {
+            task.pending.clear();
+            task.next_number = None;
+            task.last_arrival = None;
+            task.busy = None;
+            task.off_since = None;
+            task.late_unnoted = None;
+        }
+    }
+
+    /// Whether something was lost so far, so that what is not on record may still have happened.
+    pub(crate) fn lossy(&self) -> bool {
+        self.losses.total() > 0
+    }
+
+    /// Accounts for the time of a processor up to `to`.
+    pub(crate) fn advance(&mut self, cpu: usize, to: u64) {
+        let from = self.cpus[cpu].last;
+        if to <= from {
+            return;
+        }
+        let who = self.cpus[cpu].occupant;
+        if let Occupant::Task(task) = who
+            && let Some(job) = self.tasks[task].pending.front_mut()
+        {
+            job.executed += to - from;
+        }
+        self.check_order(cpu, from, to);
+        if !self.model.simulated {
+            self.cpus[cpu].note_slice(Slice { from, to, who });
+        }
+        self.cpus[cpu].last = to;
+    }
+
+    /// Changes who has a processor, from now on.
+    pub(crate) fn occupy(&mut self, cpu: usize, who: Occupant) {
+        self.cpus[cpu].occupant = who;
+    }
+
+    /// The most important pending job of a processor, by its task.
+    pub(crate) fn most_important(&self, cpu: usize) -> Option<usize> {
+        let mut best: Option<(usize, &Job)> = None;
+        for &task in &self.cpus[cpu].tasks {
+            let Some(job) = self.tasks[task].pending.front().filter(|job| !job.demoted) else { continue };
+            if best.is_none_or(|(other, other_job)| self.goes_before((task, job), (other, other_job))) {
+                best = Some((task, job));
+            }
+        }
+        best.map(|(task, _)| task)
+    }
+
+    /// Whether the policy serves `a` before `b`, whatever their order of release.
+    pub(crate) fn is_more_important(&self, a: (usize, &Job), b: (usize, &Job)) -> bool {
+        if b.1.demoted || a.1.demoted {
+            return b.1.demoted && !a.1.demoted;
+        }
+        if self.model.edf {
+            let deadline =
+                |(task, job): (usize, &Job)| job.deadline(&self.model.tasks[task]).unwrap_or(u64::MAX);
+            deadline(a) < deadline(b)
+        } else {
+            self.model.tasks[a.0].priority > self.model.tasks[b.0].priority
+        }
+    }
+
+    fn goes_before(&self, a: (usize, &Job), b: (usize, &Job)) -> bool {
+        self.is_more_important(a, b) || (!self.is_more_important(b, a) && a.1.ready < b.1.ready)
+    }
+
+    /// A finding about a job, with what was observed and what is allowed.
+    pub(crate) fn job_finding(
+        &mut self,
+        class: Class,
+        check: Check,
+        task: usize,
+        job: u64,
+        message: String,
+        numbers: Option<(u64, u64)>,
+    ) {
+        let model = &self.model.tasks[task];
+        self.report.add(Found {
+            class,
+            check,
+            time: self.now,
+            cpu: self.model.cpus[model.cpu],
+            task: Some(model.name.clone()),
+            job: Some(job),
+            observed: numbers.map(|(observed, _)| observed),
+            allowed: numbers.map(|(_, allowed)| allowed),
+            evidence: Vec::new(),
+            subject: model.name.clone(),
+            message,
+        });
+    }
+
+    /// A record that cannot stand where it stands.
+    pub(crate) fn order_finding(&mut self, record: &Record, reason: &str) {
+        let task = self.model.tasks.get(record.task as usize).map(|task| task.name.clone());
+        let subject = task.clone().unwrap_or_else(|| "trace".to_owned());
+        self.report.add(Found {
+            class: Class::ModelViolated,
+            check: Check::EventOrder,
+            time: record.time.as_ns(),
+            cpu: u32::from(record.cpu),
+            job: (record.job != horolog_trace::NO_JOB).then_some(record.job),
+            task,
+            observed: None,
+            allowed: None,
+            evidence: Vec::new(),
+            message: format!("{} of {subject} job {}: {reason}", record.kind.name(), record.job),
+            subject,
+        });
+    }
+
+    /// Closes the verification: recording ended at `end`.
+    #[must_use]
+    pub fn finish(mut self, end: u64, damage: Option<Damage>, mut notes: Vec<String>) -> Verification {
+        self.now = self.now.max(end);
+        for cpu in 0..self.cpus.len() {
+            self.advance(cpu, self.now);
+            self.close_ongoing(cpu, self.now);
+        }
+        self.judge_unfinished();
+        self.settle(true);
+        self.notes(&mut notes, damage.as_ref());
+        let tasks = (0..self.tasks.len()).map(|task| self.task_result(task)).collect();
+        let count = |class| self.report.count(class);
+        let (model_violated, bound_violated, machine_disturbed) =
+            (count(Class::ModelViolated), count(Class::BoundViolated), count(Class::MachineDisturbed));
+        let verdict = match (bound_violated, model_violated, machine_disturbed) {
+            (1.., _, _) => Verdict::BoundViolated,
+            (0, 1.., _) => Verdict::ModelViolated,
+            (0, 0, 1..) => Verdict::MachineDisturbed,
+            (0, 0, 0) => Verdict::Holds,
+        };
+        let (groups, findings, checks) = self.report.finish();
+        Verification {
+            schema: Verification::SCHEMA,
+            system: self.system,
+            backend: self.backend,
+            verdict,
+            complete: self.losses.total() == 0 && damage.is_none(),
+            losses: self.losses,
+            damage,
+            records: self.records,
+            model_violated,
+            bound_violated,
+            machine_disturbed,
+            tasks,
+            groups,
+            findings,
+            checks,
+            notes,
+        }
+    }
+
+    fn notes(&self, notes: &mut Vec<String>, damage: Option<&Damage>) {
+        if self.lossy() {
+            notes.push(format!(
+                "{} records were lost: the verdict speaks only of what the trace shows",
+                self.losses.total()
+            ));
+        }
+        if let Some(damage) = damage {
+            notes.push(format!("the trace was read only up to its damage: {damage}"));
+        }
+        if !self.model.simulated && !self.cpus.iter().any(|cpu| cpu.kernel) {
+            notes.push(
+                "the trace holds no records of the kernel: foreign threads, idle time and preemptions by the kernel \
+                 were not seen"
+                    .to_owned(),
+            );
+        }
+        if self.disordered_times > 0 && !self.model.simulated {
+            notes.push(format!("{} records came after later ones", self.disordered_times));
+        }
+        let missing: u64 = self.tasks.iter().map(|task| task.tally.points_missing).sum();
+        if missing > 0 {
+            notes.push(format!(
+                "{missing} jobs have preemption points that are not on record: their segments were not checked"
+            ));
+        }
+    }
+
+    fn task_result(&self, task: usize) -> TaskVerification {
+        let (model, tally) = (&self.model.tasks[task], &self.tasks[task].tally);
+        let bound = model.bound.as_ref().map(|(bound, _)| *bound);
+        let margin = bound.zip(tally.response_max).and_then(|(bound, most)| bound.checked_sub(most));
+        TaskVerification {
+            name: model.name.clone(),
+            jobs: tally.jobs,
+            completed: tally.completed,
+            missed: tally.missed,
+            bound_ns: bound.map(Span::from_ns),
+            test: model.bound.as_ref().map(|(_, test)| test.clone()),
+            response_ns_max: tally.response_max.map(Span::from_ns),
+            margin_ns: margin.filter(|_| tally.exceeded == 0).map(Span::from_ns),
+            exceeded: tally.exceeded,
+            exceeded_by_model: tally.exceeded_by_model,
+            exceeded_by_disturbance: tally.exceeded_by_disturbance,
+            executed_ns_max: tally.executed_max.map(Span::from_ns),
+            below_bcet: tally.below_bcet,
+            blocking_ns_max: Span::from_ns(tally.blocking_max),
+            blocking_allowed_ns: model.blocking.map(Span::from_ns),
+            release_latency_ns_max: tally.lateness_max.map(Span::from_ns),
+        }
+    }
+
+    /// Whether the job's own records say that it has the processor.
+    pub(crate) fn is_running(&self, task: usize) -> bool {
+        self.tasks[task].pending.front().is_some_and(|job| job.state == State::Running)
+    }
+}
+
+impl Sink for Verifier {
+    const ACTIVE: bool = true;
+
+    fn record(&mut self, record: Record) {
+        self.take(&record);
+    }
+}
