@@ -134,6 +134,25 @@ impl CpuModel {
         !self.has_costs && self.interferences.is_empty() && self.tasks.iter().all(periodic)
     }
 
+    /// Whether every time of the processor is a multiple of `resolution` ns.
+    #[must_use]
+    pub fn is_in_units_of(&self, resolution: u64) -> bool {
+        let fits = |ns: u64| resolution > 0 && ns.is_multiple_of(resolution);
+        let task_fits = |task: &CpuTask| {
+            let arrival = match &task.arrival {
+                ArrivalCurve::Periodic { separation, jitter } => fits(*separation) && fits(*jitter),
+                ArrivalCurve::Listed { arrivals, jitter } => {
+                    fits(*jitter) && arrivals.iter().all(|a| fits(*a))
+                }
+            };
+            let endings = task.shape.endings.iter().all(|e| fits(e.before) && fits(e.last));
+            arrival && fits(task.wcet) && fits(task.shape.longest_segment) && endings
+        };
+        self.tasks.iter().all(task_fits)
+            && self.interrupts.iter().all(|load| fits(load.wcet))
+            && fits(self.context_switch)
+    }
+
     /// Long-run share that tasks, interrupts and interference ask for, for display.
     #[must_use]
     pub fn utilisation(&self) -> f64 {

@@ -7,13 +7,16 @@
 pub mod arrival_curve;
 pub mod assignment;
 pub mod cpu_model;
-mod edf;
+pub mod demand_bound;
+pub mod edf;
 mod error;
 pub mod fixed_priority;
 pub mod hyperbolic_load;
+pub mod load_bound;
 mod options;
 mod result;
 pub mod segments;
+pub mod utilisation;
 
 pub use assignment::resolve_priorities;
 pub use error::AnalysisError;

@@ -56,7 +56,7 @@ fn analyze_task(cpu: &CpuModel, index: usize, options: &Options) -> Result<TaskV
     if !task.shape.preemptive {
         tests.push(response_test(cpu, index, Variant::Uniform, options)?);
     }
-    if has_segments(cpu) && fits_resolution(cpu, options.resolution.as_ns()) {
+    if has_segments(cpu) && cpu.is_in_units_of(options.resolution.as_ns()) {
         tests.push(response_test(cpu, index, Variant::Integer, options)?);
     }
     // The first test decides: the integer-time variant answers another question, and no variant is tighter.
@@ -71,23 +71,6 @@ fn analyze_task(cpu: &CpuModel, index: usize, options: &Options) -> Result<TaskV
 
 fn has_segments(cpu: &CpuModel) -> bool {
     cpu.tasks.iter().any(|t| !t.shape.preemptive)
-}
-
-/// Whether every time of the processor is a multiple of the resolution.
-fn fits_resolution(cpu: &CpuModel, resolution: u64) -> bool {
-    use crate::arrival_curve::ArrivalCurve;
-    let fits = |ns: u64| resolution > 0 && ns.is_multiple_of(resolution);
-    let task_fits = |task: &CpuTask| {
-        let arrival = match &task.arrival {
-            ArrivalCurve::Periodic { separation, jitter } => fits(*separation) && fits(*jitter),
-            ArrivalCurve::Listed { arrivals, jitter } => fits(*jitter) && arrivals.iter().all(|a| fits(*a)),
-        };
-        let endings = task.shape.endings.iter().all(|e| fits(e.before) && fits(e.last));
-        arrival && fits(task.wcet) && fits(task.shape.longest_segment) && endings
-    };
-    cpu.tasks.iter().all(task_fits)
-        && cpu.interrupts.iter().all(|load| fits(load.wcet))
-        && fits(cpu.context_switch)
 }
 
 /// The priority of a task under fixed priorities.

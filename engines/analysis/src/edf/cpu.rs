@@ -1,0 +1,229 @@
+//! EDF tests of one processor of a system.
+
+use super::{
+    Arrivals, Budget, EdfResponse, EdfSet, EdfSolver, EdfTask, EdfVerdict, NpTime, ResponseAnalysis, TopLoad,
+    Unresolved,
+};
+use crate::arrival_curve::ArrivalCurve;
+use crate::cpu_model::{CpuModel, CpuTask};
+use crate::error::AnalysisError;
+use crate::options::Options;
+use crate::result::{TaskVerdict, TestResult, Verdict};
+use horolog_time::Span;
+
+/// The processor as the EDF tests see it, tasks in the same order.
+pub(crate) fn set_of(cpu: &CpuModel) -> Result<EdfSet, AnalysisError> {
+    let mut tasks = Vec::with_capacity(cpu.tasks.len());
+    for task in &cpu.tasks {
+        tasks.push(EdfTask {
+            wcet: task.wcet,
+            arrivals: arrivals(&task.arrival),
+            deadline: task.deadline,
+            jitter: task.arrival.jitter(),
+            non_preemptive: task.shape.longest_segment,
+        });
+    }
+    let interrupts = cpu.interrupts.iter().map(|load| TopLoad::Interrupts {
+        cost: load.wcet,
+        arrivals: arrivals(&load.arrival),
+        jitter: load.arrival.jitter(),
+    });
+    let measured = cpu.interferences.iter().map(|load| TopLoad::Linear(*load));
+    EdfSet::new(tasks, interrupts.chain(measured).collect())
+        .and_then(|set| set.with_extra_blocking(cpu.context_switch))
+        .map_err(|error| {
+            AnalysisError::outside("system", error.to_string(), "keep every time below 2^60 ns (36 years)")
+        })
+}
+
+fn arrivals(curve: &ArrivalCurve) -> Arrivals {
+    match curve {
+        ArrivalCurve::Periodic { separation, .. } => Arrivals::Separated(*separation),
+        ArrivalCurve::Listed { arrivals, .. } => Arrivals::Listed(arrivals.clone()),
+    }
+}
+
+/// Which test a result comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Flavour {
+    time: NpTime,
+    /// Whether any task is non-preemptive.
+    blocks: bool,
+}
+
+impl Flavour {
+    const fn set_test(self) -> (&'static str, &'static str) {
+        match (self.blocks, self.time) {
+            (false, _) => ("edf-qpa", "zhangburns09"),
+            (true, NpTime::Continuous) => ("edf-qpa-non-preemptive", "george96"),
+            (true, NpTime::Units(_)) => ("edf-qpa-non-preemptive-integer", "jeffay91"),
+        }
+    }
+
+    const fn response_test(self, preemptive: bool) -> (&'static str, &'static str) {
+        match (preemptive, self.blocks, self.time) {
+            (true, true, NpTime::Units(_)) => ("edf-response-integer", "george96"),
+            (true, _, _) => ("edf-response", "spuri96"),
+            (false, _, NpTime::Continuous) => ("edf-response-non-preemptive", "george96"),
+            (false, _, NpTime::Units(_)) => ("edf-response-non-preemptive-integer", "george96"),
+        }
+    }
+}
+
+/// Every test of every task of one processor, and the tests of the whole set.
+pub(crate) fn analyze_cpu(
+    cpu: &CpuModel,
+    options: &Options,
+) -> Result<(Vec<TaskVerdict>, Vec<TestResult>), AnalysisError> {
+    refuse_deferred(cpu)?;
+    let set = set_of(cpu)?;
+    let blocks = cpu.tasks.iter().any(|t| !t.shape.preemptive);
+    let mut flavours = vec![Flavour { time: NpTime::Continuous, blocks }];
+    let unit = options.resolution.as_ns();
+    if blocks && cpu.is_in_units_of(unit) {
+        flavours.push(Flavour { time: NpTime::Units(unit), blocks });
+    }
+    let mut set_tests = Vec::new();
+    let mut tests: Vec<Vec<TestResult>> = vec![Vec::new(); cpu.tasks.len()];
+    for flavour in flavours {
+        let whole = set_test(cpu, &set, flavour, options);
+        let responses = ResponseAnalysis::new(&set, flavour.time, &mut Budget::terms(options.effort));
+        for (index, tests) in tests.iter_mut().enumerate() {
+            let found = responses
+                .as_ref()
+                .map_err(|reason| *reason)
+                .and_then(|analysis| analysis.response(index, &mut Budget::terms(options.effort)));
+            tests.push(response_test(cpu, index, flavour, found, whole.verdict));
+            if whole.verdict == Verdict::Meets {
+                tests.push(whole.clone());
+            }
+        }
+        set_tests.push(whole);
+    }
+    let mut verdicts = Vec::with_capacity(tests.len());
+    for (index, tests) in tests.into_iter().enumerate() {
+        verdicts.push(verdict_of(cpu, index, tests)?);
+    }
+    Ok((verdicts, set_tests))
+}
+
+/// The continuous-time tests decide; those of integer time answer another question and stand behind.
+fn verdict_of(cpu: &CpuModel, index: usize, tests: Vec<TestResult>) -> Result<TaskVerdict, AnalysisError> {
+    let task = &cpu.tasks[index];
+    let (integer, decisive): (Vec<_>, Vec<_>) = tests.into_iter().partition(|t| t.test.ends_with("-integer"));
+    let (name, deadline) = (task.name.clone(), task.deadline.map(Span::from_ns));
+    let blocking = Span::from_ns(longest_blocking(cpu, index));
+    let mut verdict = TaskVerdict::best_of(name, cpu.cpu, deadline, blocking, decisive)
+        .ok_or_else(|| AnalysisError::overflow(format!("task.{}", task.name), "response time"))?;
+    verdict.tests.extend(integer);
+    Ok(verdict)
+}
+
+/// The longest time that a job with a later deadline may hold the processor against the task: only tasks with a
+/// longer D − J can.
+fn longest_blocking(cpu: &CpuModel, index: usize) -> u64 {
+    let window = |i: usize| {
+        let task: &CpuTask = &cpu.tasks[i];
+        task.deadline.map_or(i128::MAX, |d| i128::from(d) - i128::from(task.arrival.jitter()))
+    };
+    let blockers = (0..cpu.tasks.len()).filter(|&i| i != index && window(i) > window(index));
+    blockers.map(|i| cpu.tasks[i].shape.longest_segment).max().unwrap_or(0) + cpu.context_switch
+}
+
+fn refuse_deferred(cpu: &CpuModel) -> Result<(), AnalysisError> {
+    match cpu.tasks.iter().find(|t| !t.shape.preemptive && t.shape.longest_segment != t.bare_wcet) {
+        None => Ok(()),
+        Some(task) => Err(AnalysisError::outside(
+            format!("task.{}.preemption", task.name),
+            "no test is known for deferred preemption under EDF",
+            "use preemption = \"preemptive\" or \"non-preemptive\", or policy = \"fixed-priority\"",
+        )),
+    }
+}
+
+/// Whether the worst case that the tests assume can happen: then they are exact.
+fn keeps_exactness(cpu: &CpuModel) -> bool {
+    cpu.keeps_exactness() && cpu.tasks.iter().filter(|t| t.offset.is_some()).count() < 2
+}
+
+fn set_test(cpu: &CpuModel, set: &EdfSet, flavour: Flavour, options: &Options) -> TestResult {
+    let mut solver = EdfSolver::new();
+    let found = solver.check_within(set, flavour.time, &mut Budget::terms(options.effort));
+    let least = keeps_exactness(cpu);
+    let (test, source) = flavour.set_test();
+    let (verdict, note) = match found {
+        EdfVerdict::Schedulable => (Verdict::Meets, None),
+        EdfVerdict::Fails(failure) => {
+            let blocking = match failure.blocker {
+                Some(index) => format!(", blocking by `{}` included", cpu.tasks[index].name),
+                None => String::new(),
+            };
+            let note = format!(
+                "a window of {} asks for {}{blocking}",
+                Span::from_ns(failure.window),
+                Span::from_ns(failure.demand)
+            );
+            (if least { Verdict::Misses } else { Verdict::Unknown }, Some(note))
+        }
+        EdfVerdict::Overload if bare_overload(cpu) => (Verdict::Misses, Some(OVERLOAD.to_owned())),
+        EdfVerdict::Overload => (Verdict::Unknown, Some(OVERLOAD_WITH_LOADS.to_owned())),
+        EdfVerdict::Unknown(reason) => (Verdict::Unknown, Some(reason.to_string())),
+    };
+    let note = match flavour.time {
+        NpTime::Continuous => note,
+        NpTime::Units(_) => Some(format!("in integer time of resolution {}", options.resolution)),
+    };
+    TestResult { test, verdict, response: None, exact: least && verdict != Verdict::Unknown, source, note }
+}
+
+const OVERLOAD: &str =
+    "utilisation is above 1: the backlog grows without bound, and under EDF every task misses in the end";
+const OVERLOAD_WITH_LOADS: &str =
+    "utilisation with costs and measured loads is above 1; the tasks alone ask for no more than 1";
+
+/// Whether the tasks alone, without costs and interference, ask for more than the processor.
+fn bare_overload(cpu: &CpuModel) -> bool {
+    let shares = cpu.tasks.iter().filter(|t| t.deadline.is_some()).filter_map(|t| match t.arrival {
+        ArrivalCurve::Periodic { separation, .. } => Some((t.bare_wcet, separation)),
+        ArrivalCurve::Listed { .. } => None,
+    });
+    crate::utilisation::compare_with_one(shares) == std::cmp::Ordering::Greater
+}
+
+fn response_test(
+    cpu: &CpuModel,
+    index: usize,
+    flavour: Flavour,
+    found: Result<Option<EdfResponse>, Unresolved>,
+    whole: Verdict,
+) -> TestResult {
+    let task = &cpu.tasks[index];
+    let (test, source) = flavour.response_test(task.shape.preemptive);
+    let least = keeps_exactness(cpu);
+    let response = found.ok().flatten().map(|f| f.response);
+    let (verdict, note) = match (found, task.deadline) {
+        (_, None) => (Verdict::Meets, Some("no deadline: served after every job that has one".to_owned())),
+        (Ok(Some(worst)), Some(deadline)) if worst.response <= deadline => (Verdict::Meets, None),
+        (Ok(Some(_)), _) if least => (Verdict::Misses, None),
+        (Ok(Some(_)), _) => (
+            Verdict::Unknown,
+            Some("the bound is above the deadline and not known to be the least".to_owned()),
+        ),
+        (Err(Unresolved::Overload), _) if whole == Verdict::Misses => {
+            (Verdict::Misses, Some(OVERLOAD.to_owned()))
+        }
+        (Err(Unresolved::LateRelease), Some(deadline)) if least && alone(task) > u128::from(deadline) => {
+            (Verdict::Misses, Some("release jitter and wcet alone exceed the deadline".to_owned()))
+        }
+        (Err(reason), _) => (Verdict::Unknown, Some(reason.to_string())),
+        (Ok(None), _) => (Verdict::Unknown, None),
+    };
+    // In integer time a tie goes by the written order, so that counting it against the task may be one too many.
+    let exact = least && response.is_some() && flavour.time == NpTime::Continuous;
+    TestResult { test, verdict, response: response.map(Span::from_ns), exact, source, note }
+}
+
+/// The response time of a job that nothing delays but its own release jitter.
+fn alone(task: &CpuTask) -> u128 {
+    u128::from(task.wcet) + u128::from(task.arrival.jitter())
+}

@@ -1,0 +1,272 @@
+//! The demand of a window: how much work with release and deadline inside it there can be.
+
+use super::{Arrivals, EdfSet, TopLoad, Unresolved};
+use crate::hyperbolic_load::HyperbolicLoad;
+
+/// One periodic term: ⌊(t + T + J − D) / T⌋ · C, zero where the numerator is negative.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Term {
+    /// ⌊(2^64 − 1)/T⌋ + 1: the quotient by T is the high half of a product, one too large at the most.
+    recip: u64,
+    /// T + J − D where that is positive.
+    pub(super) ahead: u64,
+    /// D − J − T where that is positive.
+    pub(super) behind: u64,
+    pub(super) cost: u64,
+    pub(super) period: u64,
+}
+
+impl Term {
+    /// The term of a task whose shortest window is `window` = D − J (a load above all tasks has window 1 − J:
+    /// ⌈(t + J)/T⌉ = ⌊(t + T + J − 1)/T⌋ in whole nanoseconds).
+    #[inline]
+    pub(super) fn new(cost: u64, period: u64, window: i64) -> Term {
+        // Every part is below 2^60, so neither the difference nor the cast can leave its type.
+        let ahead = period as i64 - window;
+        Term {
+            recip: (u64::MAX / period).wrapping_add(1),
+            ahead: ahead.max(0) as u64,
+            behind: ahead.min(0).unsigned_abs(),
+            cost,
+            period,
+        }
+    }
+
+    /// The number of jobs in a window of `t`, exact where `x·T < 2^64` for x = t + ahead.
+    #[inline(always)]
+    fn jobs_narrow(&self, t: u64) -> u64 {
+        let x = (t + self.ahead).saturating_sub(self.behind);
+        ((u128::from(x) * u128::from(self.recip)) >> 64) as u64
+    }
+
+    /// The number of jobs in a window of `t`, exact for all t below 2^62.
+    #[inline(always)]
+    pub(super) fn jobs(&self, t: u64) -> u64 {
+        let x = (t + self.ahead).saturating_sub(self.behind);
+        if self.recip == 0 {
+            return x; // a period of 1
+        }
+        let q = ((u128::from(x) * u128::from(self.recip)) >> 64) as u64;
+        q - u64::from(u128::from(q) * u128::from(self.period) > u128::from(x))
+    }
+
+    /// ⌈c · 2^64 / T⌉ or a little more, in 2^−64; `None` where it is no proper fraction.
+    #[inline(always)]
+    pub(super) fn utilisation_up(&self) -> Option<u64> {
+        if self.recip == 0 { None } else { self.cost.checked_mul(self.recip) }
+    }
+
+    /// The largest step of the term below `t`.
+    #[inline]
+    pub(super) fn step_before(&self, t: u64) -> Option<u64> {
+        let jobs = self.jobs(t.checked_sub(1)?);
+        if jobs == 0 {
+            return None;
+        }
+        // Job number `jobs` enters at jobs·T − ahead + behind; one that entered before t = 0 steps at 0.
+        Some((jobs * self.period + self.behind).saturating_sub(self.ahead))
+    }
+}
+
+/// A task that arrives at listed instants: `least[n]` is the least length of a window that holds n + 1 arrivals.
+#[derive(Clone, Debug)]
+pub(super) struct ListedTerm {
+    pub(super) cost: u64,
+    /// D − J.
+    pub(super) window: i64,
+    pub(super) jitter: u64,
+    pub(super) least: Vec<u64>,
+}
+
+impl ListedTerm {
+    /// How many arrivals a closed window of `length` can hold.
+    pub(super) fn arrivals_within(&self, length: u64) -> u64 {
+        self.least.partition_point(|&least| least <= length) as u64
+    }
+
+    fn jobs(&self, t: u64) -> u64 {
+        // t < 2^62 by the horizon's check.
+        let room = t as i64 - self.window;
+        if room < 0 { 0 } else { self.arrivals_within(room as u64) }
+    }
+
+    fn step_before(&self, t: u64) -> Option<u64> {
+        let jobs = self.jobs(t.checked_sub(1)?);
+        let least = *self.least.get((jobs as usize).checked_sub(1)?)?;
+        Some((least as i64 + self.window).max(0) as u64)
+    }
+}
+
+/// More than any window below the limit can hold.
+const TOO_MUCH: u64 = 1 << 62;
+
+/// Beyond this many listed arrivals the least windows are extended by superadditivity instead of counted.
+const COUNTED_ARRIVALS: usize = 4_096;
+
+/// The least window lengths of a list of arrivals: entry n holds the least distance between arrival i and
+/// arrival i + n over all i. Beyond `COUNTED_ARRIVALS` the lower bound least\[a + b\] ≥ least\[a\] + least\[b\] stands in.
+pub(super) fn least_windows(arrivals: &[u64]) -> Vec<u64> {
+    let counted = arrivals.len().min(COUNTED_ARRIVALS);
+    let mut least: Vec<u64> = (0..counted)
+        .map(|n| arrivals.iter().zip(&arrivals[n..]).map(|(&first, &last)| last - first).min().unwrap_or(0))
+        .collect();
+    for n in counted..arrivals.len() {
+        let step = COUNTED_ARRIVALS - 1;
+        let bound = least[n - step] + least[step];
+        least.push(bound);
+    }
+    least
+}
+
+/// The demand function of one set: tasks, interrupts and linear loads.
+#[derive(Clone, Debug, Default)]
+pub struct DemandFunction {
+    pub(super) terms: Vec<Term>,
+    /// The release jitter of each term.
+    pub(super) jitters: Vec<u64>,
+    pub(super) listed: Vec<ListedTerm>,
+    pub(super) linear: Vec<HyperbolicLoad>,
+    /// How many of the terms are tasks; the rest are interrupts.
+    pub(super) task_terms: usize,
+    /// How many of the listed terms are tasks.
+    pub(super) task_lists: usize,
+    /// The shortest window of any task: below it no deadline can be missed.
+    pub(super) shortest: u64,
+    /// What may block any window: the longest non-preemptive job without deadline, and the set's extra blocking.
+    pub(super) eternal_blocking: u64,
+    /// Whether a job may be released after its own deadline.
+    pub(super) late_release: bool,
+    /// Up to this window every term's quotient needs no correction.
+    narrow_up_to: u64,
+}
+
+impl DemandFunction {
+    /// The demand function of a set.
+    #[must_use]
+    pub fn new(set: &EdfSet) -> DemandFunction {
+        let mut demand = DemandFunction::default();
+        demand.load(set);
+        demand
+    }
+
+    /// Replaces the function by that of another set, keeping the memory.
+    pub(super) fn load(&mut self, set: &EdfSet) {
+        self.terms.clear();
+        self.jitters.clear();
+        self.listed.clear();
+        self.linear.clear();
+        self.eternal_blocking = 0;
+        let mut shortest = i64::MAX;
+        for task in set.tasks() {
+            match task.shortest_window() {
+                Some(window) => {
+                    shortest = shortest.min(window);
+                    self.push(task.wcet, &task.arrivals, task.jitter, window);
+                }
+                None => self.eternal_blocking = self.eternal_blocking.max(task.non_preemptive),
+            }
+        }
+        self.eternal_blocking += set.extra_blocking();
+        (self.task_terms, self.task_lists) = (self.terms.len(), self.listed.len());
+        for load in set.loads() {
+            match load {
+                TopLoad::Linear(load) => self.linear.push(*load),
+                TopLoad::Interrupts { cost, arrivals, jitter } => {
+                    self.push(*cost, arrivals, *jitter, 1 - *jitter as i64);
+                }
+            }
+        }
+        self.late_release = shortest < 0;
+        self.shortest = shortest.max(0) as u64;
+        // x·e < 2^64 with e = recip·T − 2^64 ≤ T makes the quotient exact; a period of 1 needs the careful way.
+        let (mut longest_period, mut longest_ahead) = (1, 0);
+        for term in &self.terms {
+            // The period of 1 has no reciprocal in 64 bits: it takes the careful way.
+            longest_period = longest_period.max(if term.recip == 0 { u64::MAX } else { term.period });
+            longest_ahead = longest_ahead.max(term.ahead);
+        }
+        self.narrow_up_to = (u64::MAX / longest_period).saturating_sub(longest_ahead);
+    }
+
+    #[inline(always)]
+    fn push(&mut self, cost: u64, arrivals: &Arrivals, jitter: u64, window: i64) {
+        match arrivals {
+            Arrivals::Separated(period) => {
+                self.terms.push(Term::new(cost, *period, window));
+                self.jitters.push(jitter);
+            }
+            Arrivals::Listed(list) => {
+                self.listed.push(ListedTerm { cost, window, jitter, least: least_windows(list) });
+            }
+        }
+    }
+
+    /// The work of the terms in a window of `t`; no overflow below the horizon's limit.
+    #[inline(always)]
+    pub(super) fn terms_at(&self, t: u64) -> u64 {
+        if t <= self.narrow_up_to {
+            self.terms.iter().map(|term| term.jobs_narrow(t) * term.cost).sum()
+        } else {
+            self.terms.iter().map(|term| term.jobs(t) * term.cost).sum()
+        }
+    }
+
+    /// Demand plus loads of a window of `t` nanoseconds, loads rounded up; the caller keeps `t` within the
+    /// horizon's limit.
+    #[inline(always)]
+    pub(super) fn at_unchecked(&self, t: u64) -> u64 {
+        let mut total = self.terms_at(t);
+        if !self.listed.is_empty() {
+            total += self.listed.iter().map(|term| term.jobs(t) * term.cost).sum::<u64>();
+        }
+        if !self.linear.is_empty() {
+            total += self.linear_at(t);
+        }
+        total
+    }
+
+    /// The linear loads' share of a window, rounded up.
+    pub(super) fn linear_at(&self, t: u64) -> u64 {
+        // At most `t` a load; a sum that leaves the numbers counts as more than any window holds.
+        let demand = HyperbolicLoad::demand(&self.linear, u128::from(t));
+        demand.and_then(|ns| u64::try_from(ns).ok()).map_or(TOO_MUCH, |ns| ns.min(TOO_MUCH))
+    }
+
+    /// Demand plus loads of a window of `t` nanoseconds.
+    ///
+    /// # Errors
+    /// Where the sum leaves 64 bits.
+    pub fn at(&self, t: u64) -> Result<u64, Unresolved> {
+        if t >= super::horizon::WINDOW_LIMIT || self.bound_at(t) >= 1 << 63 {
+            return Err(Unresolved::TooLarge);
+        }
+        Ok(self.at_unchecked(t))
+    }
+
+    /// A bound of the sum at `t`, wide enough not to overflow itself.
+    pub(super) fn bound_at(&self, t: u64) -> u128 {
+        let terms: u128 = self
+            .terms
+            .iter()
+            .map(|term| {
+                (u128::from(t) + u128::from(term.ahead)) / u128::from(term.period) * u128::from(term.cost)
+            })
+            .sum();
+        let listed: u128 = self.listed.iter().map(|l| l.least.len() as u128 * u128::from(l.cost)).sum();
+        terms + listed + u128::from(t) * self.linear.len() as u128
+    }
+
+    /// The largest window below `t` at which the demand steps.
+    #[inline(never)]
+    pub(super) fn step_before(&self, t: u64) -> Option<u64> {
+        let terms = self.terms.iter().filter_map(|term| term.step_before(t)).max();
+        let listed = self.listed.iter().filter_map(|term| term.step_before(t)).max();
+        terms.max(listed)
+    }
+
+    /// How many terms one evaluation costs.
+    #[inline]
+    pub(super) fn weight(&self) -> u64 {
+        (self.terms.len() + 4 * self.listed.len() + 4 * self.linear.len()) as u64 + 1
+    }
+}

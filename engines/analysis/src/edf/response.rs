@@ -1,0 +1,313 @@
+//! Exact worst-case response times under EDF.
+//!
+//! The job under study has its deadline at d, counted from the start of a busy period of jobs with deadlines of at
+//! most d, where every other task releases at once and then as early as it can (deadline busy period). With
+//! `n_j(d) = max(0, ⌊(d + T_j + J_j − D_j)/T_j⌋)` jobs of task j due by d:
+//! - preemptive: the job ends at the least L with
+//!   `L = B(d) + n_i(d) C_i + Σ_{j≠i} min(⌈(L + J_j)/T_j⌉, n_j(d)) C_j + I(L)`;
+//! - non-preemptive: it starts at the least S of the same form with n_i(d) − 1 own jobs, where a job released at S
+//!   itself still goes first where B = 0 (`1 + ⌊(S + J_j)/T_j⌋`); with B > 0 the continuous-time supremum has
+//!   everything an instant earlier and ⌈(S + J_j)/T_j⌉ counts. It then ends once its wcet is done beside the loads
+//!   above all tasks.
+//!
+//! The response time from the arrival is `max_d (end(d) − (d − D_i))`, over every d ≥ D_i − J_i at which some n_j or
+//! B steps and whose arrival d − D_i lies in the longest synchronous busy period. Ties count against the job.
+//!
+//! Exact for periodic and sporadic tasks with arbitrary phases (the least upper bound in continuous time);
+//! sufficient with linear loads and with listed arrivals. A task without deadline runs after all others; it gets
+//! no response time here.
+//!
+//! Sources: `spuri96` (preemptive, jitter), `george96` (non-preemptive).
+
+use super::demand::{ListedTerm, Term};
+use super::horizon::{self, Reach};
+use super::{Arrivals, Budget, DemandFunction, EdfSet, Unresolved};
+
+/// How non-preemptive blocking counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Default)]
+pub enum NpTime {
+    /// Releases at any instant: blocking of C − ε for every ε, so the bound is a supremum.
+    #[default]
+    Continuous,
+    /// Releases at multiples of a unit only, in nanoseconds, of which every time is a multiple: blocking of C less
+    /// one unit.
+    Units(u64),
+}
+
+impl NpTime {
+    /// The longest time that a non-preemptive job just started still takes.
+    #[inline]
+    #[must_use]
+    pub const fn blocking_of(self, wcet: u64) -> u64 {
+        match self {
+            Self::Continuous => wcet,
+            Self::Units(unit) => wcet.saturating_sub(unit),
+        }
+    }
+}
+
+/// The worst case of one task.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct EdfResponse {
+    /// The worst-case response time, from the arrival.
+    pub response: u64,
+    /// The deadline of the job that has it, from the start of its busy period.
+    pub deadline_at: u64,
+    /// The blocking inside it.
+    pub blocking: u64,
+    /// The task that blocks, an index into the set.
+    pub blocker: Option<usize>,
+}
+
+/// One task as this analysis wants it.
+struct Row {
+    cost: u64,
+    jitter: u64,
+    preemptive: bool,
+    window: u64,
+    deadline: u64,
+    kind: Kind,
+}
+
+enum Kind {
+    Periodic(Term),
+    Listed(ListedTerm),
+}
+
+impl Row {
+    /// n_j(d).
+    fn due(&self, d: u64) -> u64 {
+        match &self.kind {
+            Kind::Periodic(term) => term.jobs(d),
+            Kind::Listed(listed) => d.checked_sub(self.window).map_or(0, |room| listed.arrivals_within(room)),
+        }
+    }
+
+    /// How many jobs can be released before `length`, or also at it.
+    fn released(&self, length: u64, inclusive: bool) -> u64 {
+        let reach = length + self.jitter;
+        match &self.kind {
+            Kind::Periodic(term) if inclusive => 1 + reach / term.period,
+            Kind::Periodic(term) => reach.div_ceil(term.period),
+            Kind::Listed(listed) if inclusive => listed.arrivals_within(reach),
+            Kind::Listed(listed) => reach.checked_sub(1).map_or(0, |reach| listed.arrivals_within(reach)),
+        }
+    }
+
+    /// The first d above `after` at which n_j steps.
+    fn next_due(&self, after: u64) -> Option<u64> {
+        match &self.kind {
+            Kind::Periodic(term) => match after.checked_sub(self.window) {
+                None => Some(self.window),
+                Some(past) => Some(self.window + (past / term.period + 1) * term.period),
+            },
+            Kind::Listed(listed) => match after.checked_sub(self.window) {
+                None => Some(self.window),
+                Some(past) => {
+                    listed.least.get(listed.arrivals_within(past) as usize).map(|least| self.window + least)
+                }
+            },
+        }
+    }
+}
+
+/// The response times of a set's tasks.
+pub struct ResponseAnalysis {
+    rows: Vec<Option<Row>>,
+    demand: DemandFunction,
+    /// The longest synchronous busy period without blocking.
+    busy: u64,
+    time: NpTime,
+    extra_blocking: u64,
+    /// Non-preemptive tasks: where their blocking ends (`None`: nowhere), blocking, index.
+    blockers: Vec<(Option<u64>, u64, usize)>,
+}
+
+impl ResponseAnalysis {
+    /// Prepares the analysis of a set: its longest busy period.
+    ///
+    /// # Errors
+    /// [`Unresolved`] where the set is overloaded or no busy period ends within the numbers or the budget.
+    pub fn new(set: &EdfSet, time: NpTime, budget: &mut Budget) -> Result<ResponseAnalysis, Unresolved> {
+        let demand = DemandFunction::new(set);
+        if demand.late_release {
+            return Err(Unresolved::LateRelease);
+        }
+        if matches!(horizon::horizon(&demand, budget)?, Reach::Overload) {
+            return Err(Unresolved::Overload);
+        }
+        let mut blockers = Vec::new();
+        for (index, task) in set.tasks().iter().enumerate().filter(|(_, t)| t.non_preemptive > 0) {
+            let until = task.shortest_window().map(|w| w.max(0) as u64);
+            blockers.push((until, time.blocking_of(task.non_preemptive), index));
+        }
+        let busy = horizon::busy_period(&demand, demand.eternal_blocking, u64::MAX, budget)
+            .ok_or(Unresolved::Budget)?;
+        let rows = set.tasks().iter().map(row).collect();
+        Ok(ResponseAnalysis { rows, demand, busy, time, extra_blocking: set.extra_blocking(), blockers })
+    }
+
+    /// The worst-case response time of one task; `None` for a task without deadline.
+    ///
+    /// # Errors
+    /// [`Unresolved`] where the budget or 64 bits do not suffice.
+    pub fn response(&self, task: usize, budget: &mut Budget) -> Result<Option<EdfResponse>, Unresolved> {
+        let Some(own) = self.rows[task].as_ref() else { return Ok(None) };
+        let last_blocked = self.blockers.iter().filter_map(|b| b.0).max().unwrap_or(0);
+        let mut worst: Option<EdfResponse> = None;
+        let mut d = own.window;
+        let (mut last_end, mut last_blocking) = (0, 0);
+        loop {
+            // Arrival d − D within the busy period; with blocking also while that lasts.
+            let in_reach = d < self.busy.saturating_add(own.deadline) || d < last_blocked;
+            if !in_reach {
+                break;
+            }
+            let (blocking, blocker) = self.blocking_at(d, task);
+            // The end never falls with d as long as the blocking stays: start from the last one.
+            let start = if blocking >= last_blocking { last_end } else { 0 };
+            let end = self.end_of(task, own, d, blocking, start, budget)?;
+            (last_end, last_blocking) = (end.0, blocking);
+            let response = (end.1 + own.deadline).saturating_sub(d).max(own.cost);
+            if worst.is_none_or(|w| response > w.response) {
+                worst = Some(EdfResponse { response, deadline_at: d, blocking, blocker });
+            }
+            budget.spend(self.rows.len() as u64)?;
+            let next = self.rows.iter().flatten().filter_map(|row| row.next_due(d)).min();
+            match next {
+                Some(next) => d = next,
+                None => break,
+            }
+        }
+        Ok(worst)
+    }
+
+    /// B(d) for the task under study.
+    fn blocking_at(&self, d: u64, task: usize) -> (u64, Option<usize>) {
+        let mut best = (self.extra_blocking, None);
+        for &(until, blocking, index) in &self.blockers {
+            if index != task && until.is_none_or(|until| until > d) && blocking + self.extra_blocking > best.0
+            {
+                best = (blocking + self.extra_blocking, Some(index));
+            }
+        }
+        best
+    }
+
+    /// The fixed point (for warm starts) and the end of the job with deadline d.
+    fn end_of(
+        &self,
+        task: usize,
+        own: &Row,
+        d: u64,
+        blocking: u64,
+        start: u64,
+        budget: &mut Budget,
+    ) -> Result<(u64, u64), Unresolved> {
+        let own_jobs = own.due(d);
+        if own.preemptive {
+            let fixed = u128::from(blocking) + u128::from(own_jobs) * u128::from(own.cost);
+            let end = self.fixed_point(task, d, fixed, start, false, budget)?.0;
+            return Ok((end, end));
+        }
+        let fixed = u128::from(blocking) + u128::from(own_jobs.saturating_sub(1)) * u128::from(own.cost);
+        let inclusive = blocking == 0 || matches!(self.time, NpTime::Units(_));
+        let (begin, others) = self.fixed_point(task, d, fixed, start, inclusive, budget)?;
+        // Once started only the loads above all tasks interrupt it.
+        let work = u128::from(others) + u128::from(own.cost);
+        let mut end = u64::try_from(work).map_err(|_| Unresolved::TooLarge)?;
+        if self.has_loads() {
+            loop {
+                budget.spend(self.demand.weight())?;
+                let next = add(work, self.loads(end, false))?;
+                if next <= end {
+                    break;
+                }
+                end = next;
+            }
+        }
+        Ok((begin, end))
+    }
+
+    fn has_loads(&self) -> bool {
+        let demand = &self.demand;
+        !demand.linear.is_empty()
+            || demand.terms.len() > demand.task_terms
+            || demand.listed.len() > demand.task_lists
+    }
+
+    /// The share of a window that the loads above all tasks take.
+    fn loads(&self, length: u64, inclusive: bool) -> u128 {
+        let demand = &self.demand;
+        let mut total = u128::from(demand.linear_at(length));
+        for (term, jitter) in demand.terms.iter().zip(&demand.jitters).skip(demand.task_terms) {
+            let reach = length + jitter;
+            let jobs = if inclusive { 1 + reach / term.period } else { reach.div_ceil(term.period) };
+            total += u128::from(jobs) * u128::from(term.cost);
+        }
+        for listed in demand.listed.iter().skip(demand.task_lists) {
+            let reach = length + listed.jitter;
+            let jobs = match reach.checked_sub(u64::from(!inclusive)) {
+                Some(reach) => listed.arrivals_within(reach),
+                None => 0,
+            };
+            total += u128::from(jobs) * u128::from(listed.cost);
+        }
+        total
+    }
+
+    /// The least x ≥ `start` with x = fixed + others(x) + loads(x), and fixed + others at it.
+    fn fixed_point(
+        &self,
+        task: usize,
+        d: u64,
+        fixed: u128,
+        start: u64,
+        inclusive: bool,
+        budget: &mut Budget,
+    ) -> Result<(u64, u64), Unresolved> {
+        let mut x = start;
+        loop {
+            budget.spend(self.demand.weight())?;
+            let mut others = fixed;
+            for (index, row) in self.rows.iter().enumerate() {
+                if let Some(row) = row.as_ref().filter(|_| index != task) {
+                    let jobs = row.due(d).min(row.released(x, inclusive));
+                    others += u128::from(jobs) * u128::from(row.cost);
+                }
+            }
+            let next = add(others, self.loads(x, inclusive))?;
+            if next <= x && (x > 0 || next == 0) {
+                let others = u64::try_from(others).map_err(|_| Unresolved::TooLarge)?;
+                return Ok((x, others));
+            }
+            x = next;
+        }
+    }
+}
+
+fn add(a: u128, b: u128) -> Result<u64, Unresolved> {
+    u64::try_from(a + b).ok().filter(|&sum| sum < horizon::WINDOW_LIMIT).ok_or(Unresolved::TooLarge)
+}
+
+fn row(task: &super::EdfTask) -> Option<Row> {
+    let deadline = task.deadline?;
+    let window = task.shortest_window()?;
+    let kind = match &task.arrivals {
+        Arrivals::Separated(period) => Kind::Periodic(Term::new(task.wcet, *period, window)),
+        Arrivals::Listed(list) => Kind::Listed(ListedTerm {
+            cost: task.wcet,
+            window,
+            jitter: task.jitter,
+            least: super::demand::least_windows(list),
+        }),
+    };
+    Some(Row {
+        cost: task.wcet,
+        jitter: task.jitter,
+        preemptive: task.non_preemptive == 0,
+        window: window.max(0) as u64,
+        deadline,
+        kind,
+    })
+}

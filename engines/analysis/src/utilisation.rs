@@ -1,0 +1,80 @@
+//! Exact sums of utilisations.
+
+use num_bigint::BigUint;
+use num_rational::Ratio;
+use std::cmp::Ordering;
+
+/// Compares Σ c/t with 1, exactly. Every `t` is above zero.
+///
+/// Sums rounded to 2^−64 decide except within that rounding of 1; there one big fraction does.
+#[must_use]
+pub fn compare_with_one(shares: impl Iterator<Item = (u64, u64)> + Clone) -> Ordering {
+    const ONE: u128 = 1 << 64;
+    let (mut below, mut count) = (0_u128, 0_u128);
+    for (c, t) in shares.clone() {
+        below = below.saturating_add((u128::from(c) << 64) / u128::from(t));
+        count += 1;
+    }
+    // The true sum lies in [below, below + count).
+    if below > ONE {
+        return Ordering::Greater;
+    }
+    if below + count <= ONE && count > 0 {
+        return if below + count < ONE { Ordering::Less } else { exact(shares) };
+    }
+    exact(shares)
+}
+
+fn exact(shares: impl Iterator<Item = (u64, u64)>) -> Ordering {
+    let (numerator, denominator) = sum_unreduced(shares);
+    numerator.cmp(&denominator)
+}
+
+fn sum_unreduced(shares: impl Iterator<Item = (u64, u64)>) -> (BigUint, BigUint) {
+    let (mut numerator, mut denominator) = (BigUint::ZERO, BigUint::from(1_u32));
+    for (c, t) in shares {
+        numerator = numerator * t + &denominator * c;
+        denominator *= t;
+    }
+    (numerator, denominator)
+}
+
+/// Σ c/t as a reduced fraction. Every `t` is above zero.
+#[must_use]
+pub fn sum(shares: impl Iterator<Item = (u64, u64)>) -> Ratio<BigUint> {
+    let mut total = Ratio::from_integer(BigUint::ZERO);
+    for (c, t) in shares {
+        total += Ratio::new(BigUint::from(c), BigUint::from(t));
+    }
+    total
+}
+
+/// Σ c/t in parts per billion, rounded up; `None` where it leaves 64 bits.
+#[must_use]
+pub fn ppb_up(shares: impl Iterator<Item = (u64, u64)>) -> Option<u64> {
+    u64::try_from((sum(shares) * BigUint::from(1_000_000_000_u32)).ceil().to_integer()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decides_within_a_hair_of_one() {
+        let by = |shares: &[(u64, u64)]| compare_with_one(shares.iter().copied());
+        assert_eq!(by(&[]), Ordering::Less);
+        assert_eq!(by(&[(1, 3), (1, 3), (1, 3)]), Ordering::Equal);
+        let t = u64::MAX;
+        assert_eq!(by(&[(t - 1, t), (1, t - 1)]), Ordering::Greater);
+        assert_eq!(by(&[(t - 2, t - 1), (1, t)]), Ordering::Less);
+        assert_eq!(by(&[(u64::MAX, 1), (u64::MAX, 1)]), Ordering::Greater);
+    }
+
+    #[test]
+    fn sums_exactly() {
+        let total = sum([(1, 6), (1, 10), (1, 15)].into_iter());
+        assert_eq!(total, Ratio::new(BigUint::from(1_u32), BigUint::from(3_u32)));
+        assert_eq!(ppb_up([(1, 3)].into_iter()), Some(333_333_334));
+        assert_eq!(ppb_up([(u64::MAX, 1), (u64::MAX, 1)].into_iter()), None);
+    }
+}
