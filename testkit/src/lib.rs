@@ -1,6 +1,7 @@
 //! Generators and naive oracles; development only.
 
 pub mod exhaustive;
+pub mod exhaustive_edf;
 pub mod naive_simulator;
 pub mod random;
 pub mod task_set;

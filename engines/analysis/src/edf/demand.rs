@@ -1,7 +1,8 @@
 //! The demand of a window: how much work with release and deadline inside it there can be.
 
-use super::{Arrivals, EdfSet, TopLoad, Unresolved};
+use super::{Arrivals, Budget, EdfSet, TopLoad, Unresolved};
 use crate::hyperbolic_load::HyperbolicLoad;
+use std::cmp::Ordering;
 
 /// One periodic term: ⌊(t + T + J − D) / T⌋ · C, zero where the numerator is negative.
 #[derive(Clone, Copy, Debug)]
@@ -201,46 +202,84 @@ impl DemandFunction {
         }
     }
 
-    /// The work of the terms in a window of `t`; no overflow below the horizon's limit.
+    /// h(t): the work of tasks with release and deadline inside a window of `t`; no overflow below the horizon's
+    /// limit.
     #[inline(always)]
-    pub(super) fn terms_at(&self, t: u64) -> u64 {
-        if t <= self.narrow_up_to {
-            self.terms.iter().map(|term| term.jobs_narrow(t) * term.cost).sum()
+    pub(super) fn work_at(&self, t: u64) -> u64 {
+        let tasks = &self.terms[..self.task_terms];
+        let mut total: u64 = if t <= self.narrow_up_to {
+            tasks.iter().map(|term| term.jobs_narrow(t) * term.cost).sum()
         } else {
-            self.terms.iter().map(|term| term.jobs(t) * term.cost).sum()
-        }
-    }
-
-    /// Demand plus loads of a window of `t` nanoseconds, loads rounded up; the caller keeps `t` within the
-    /// horizon's limit.
-    #[inline(always)]
-    pub(super) fn at_unchecked(&self, t: u64) -> u64 {
-        let mut total = self.terms_at(t);
-        if !self.listed.is_empty() {
-            total += self.listed.iter().map(|term| term.jobs(t) * term.cost).sum::<u64>();
-        }
-        if !self.linear.is_empty() {
-            total += self.linear_at(t);
+            tasks.iter().map(|term| term.jobs(t) * term.cost).sum()
+        };
+        if self.task_lists > 0 {
+            total += self.listed[..self.task_lists].iter().map(|term| term.jobs(t) * term.cost).sum::<u64>();
         }
         total
     }
 
-    /// The linear loads' share of a window, rounded up.
-    pub(super) fn linear_at(&self, t: u64) -> u64 {
-        // At most `t` a load; a sum that leaves the numbers counts as more than any window holds.
-        let demand = HyperbolicLoad::demand(&self.linear, u128::from(t));
+    /// Whether anything stands above all tasks.
+    #[inline(always)]
+    pub(super) fn has_loads(&self) -> bool {
+        !self.linear.is_empty() || self.terms.len() > self.task_terms || self.listed.len() > self.task_lists
+    }
+
+    /// The linear loads' share of a window, rounded up once; a sum that leaves the numbers counts as more than any
+    /// window holds.
+    pub(super) fn linear_at(&self, length: u64) -> u64 {
+        let demand = HyperbolicLoad::demand(&self.linear, u128::from(length));
         demand.and_then(|ns| u64::try_from(ns).ok()).map_or(TOO_MUCH, |ns| ns.min(TOO_MUCH))
     }
 
-    /// Demand plus loads of a window of `t` nanoseconds.
+    /// The most that the loads above all tasks take of a window of `length`, rounded up once; `inclusive` counts
+    /// an interrupt at its very end too.
+    pub(super) fn loads(&self, length: u64, inclusive: bool) -> u128 {
+        let mut total = u128::from(self.linear_at(length));
+        for (term, jitter) in self.terms.iter().zip(&self.jitters).skip(self.task_terms) {
+            let reach = length + jitter;
+            let jobs = if inclusive { 1 + reach / term.period } else { reach.div_ceil(term.period) };
+            total += u128::from(jobs) * u128::from(term.cost);
+        }
+        for listed in self.listed.iter().skip(self.task_lists) {
+            let reach = (length + listed.jitter).checked_sub(u64::from(!inclusive));
+            let jobs = reach.map_or(0, |reach| listed.arrivals_within(reach));
+            total += u128::from(jobs) * u128::from(listed.cost);
+        }
+        total
+    }
+
+    /// The length of a busy start of a window of `t`: the least x = h(t) + `blocking` + I(x), with I(x) the loads'
+    /// share. Where x is above `t` any value above `t` may come.
+    #[inline(always)]
+    pub(super) fn needed(&self, t: u64, blocking: u64, budget: &mut Budget) -> Result<u64, Unresolved> {
+        let work = self.work_at(t) + blocking;
+        if self.has_loads() { self.needed_with_loads(t, work, budget) } else { Ok(work) }
+    }
+
+    fn needed_with_loads(&self, t: u64, work: u64, budget: &mut Budget) -> Result<u64, Unresolved> {
+        let mut x = work;
+        while x <= t {
+            budget.spend(self.weight())?;
+            let next = u128::from(work) + self.loads(x, false);
+            let next = u64::try_from(next).map_err(|_| Unresolved::TooLarge)?;
+            if next <= x {
+                return Ok(x);
+            }
+            x = next;
+        }
+        Ok(x)
+    }
+
+    /// The least time that a busy processor needs for the demand of a window of `t` ns, `blocking` before it and
+    /// the loads above it: the least x = h(t) + `blocking` + I(x), or some value above `t` where x is above `t`.
     ///
     /// # Errors
-    /// Where the sum leaves 64 bits.
-    pub fn at(&self, t: u64) -> Result<u64, Unresolved> {
-        if t >= super::horizon::WINDOW_LIMIT || self.bound_at(t) >= 1 << 63 {
+    /// Where the numbers leave 62 bits, or the budget is used up.
+    pub fn needed_in(&self, t: u64, blocking: u64, budget: &mut Budget) -> Result<u64, Unresolved> {
+        if t >= super::horizon::WINDOW_LIMIT || self.bound_at(t) + u128::from(blocking) >= 1 << 62 {
             return Err(Unresolved::TooLarge);
         }
-        Ok(self.at_unchecked(t))
+        self.needed(t, blocking, budget)
     }
 
     /// A bound of the sum at `t`, wide enough not to overflow itself.
@@ -259,9 +298,26 @@ impl DemandFunction {
     /// The largest window below `t` at which the demand steps.
     #[inline(never)]
     pub(super) fn step_before(&self, t: u64) -> Option<u64> {
-        let terms = self.terms.iter().filter_map(|term| term.step_before(t)).max();
-        let listed = self.listed.iter().filter_map(|term| term.step_before(t)).max();
+        let terms = self.terms[..self.task_terms].iter().filter_map(|term| term.step_before(t)).max();
+        let listed = self.listed[..self.task_lists].iter().filter_map(|term| term.step_before(t)).max();
         terms.max(listed)
+    }
+
+    /// Σ of all long-run shares against 1, exactly.
+    pub(super) fn compare_utilisation(&self) -> Ordering {
+        let linear = |load: &HyperbolicLoad| (load.utilisation_ppb, 1_000_000_000);
+        let terms = self.terms.iter().map(|term| (term.cost, term.period));
+        crate::utilisation::compare_with_one(terms.chain(self.linear.iter().map(linear)))
+    }
+
+    /// Whether no window satisfies Σ ⌈(w + J)/T⌉ C + loads + blocking ≤ w: at a utilisation of exactly 1 the left
+    /// side is at least w + Σ (C/T) J + blocking + Σ u(1 − u)p.
+    pub(super) fn busy_period_is_endless(&self) -> bool {
+        let on_top = self.eternal_blocking > 0
+            || self.jitters.iter().any(|&jitter| jitter > 0)
+            || !self.listed.is_empty()
+            || !self.linear.is_empty();
+        on_top && self.compare_utilisation() == Ordering::Equal
     }
 
     /// How many terms one evaluation costs.

@@ -1,8 +1,6 @@
 //! The horizon: a window length beyond which no deadline needs a check.
 
 use super::{Budget, DemandFunction, Unresolved};
-use crate::hyperbolic_load::HyperbolicLoad;
-use crate::utilisation;
 use std::cmp::Ordering;
 
 /// Windows at or above this are out of reach.
@@ -89,9 +87,7 @@ fn high_half(a: u64, b: u64) -> u64 {
 /// All kinds of horizon, in exact arithmetic.
 #[cold]
 fn careful_horizon(demand: &DemandFunction, budget: &mut Budget) -> Result<Reach, Unresolved> {
-    let linear = |load: &HyperbolicLoad| (load.utilisation_ppb, 1_000_000_000);
-    let shares = || demand.terms.iter().map(|t| (t.cost, t.period)).chain(demand.linear.iter().map(linear));
-    let side = utilisation::compare_with_one(shares());
+    let side = demand.compare_utilisation();
     if side == Ordering::Greater {
         return Ok(Reach::Overload);
     }
@@ -99,6 +95,7 @@ fn careful_horizon(demand: &DemandFunction, budget: &mut Budget) -> Result<Reach
     let bound = bound.map(|last| Horizon { last, proof: HorizonProof::LinearBound });
     // The busy period is worth a while of searching where the other horizon is far or none.
     let steps = bound.map_or(1_000_000, |_| 2_000);
+    let steps = if demand.busy_period_is_endless() { 0 } else { steps };
     let busy = busy_period(demand, demand.eternal_blocking, steps, budget)
         .map(|last| Horizon { last, proof: HorizonProof::BusyPeriod });
     let cycle = || {

@@ -37,6 +37,9 @@ pub enum Unresolved {
     /// A job may be released after its own deadline.
     #[error("a job may be released after its own deadline: the release jitter exceeds the deadline")]
     LateRelease,
+    /// Utilisation is exactly 1 and jitter, blocking or a measured load puts work on top: busy periods have no end.
+    #[error("utilisation is exactly 1 with jitter, blocking or a measured load: busy periods have no end")]
+    EndlessBusyPeriod,
     /// Utilisation is exactly 1 and neither the busy period nor the hyperperiod ends within 64 bits.
     #[error("utilisation is exactly 1 and no finite window to check fits into 64 bits")]
     NoHorizon,

@@ -1,19 +1,18 @@
 //! The processor demand criterion by quick convergence (QPA), for preemptive, non-preemptive and mixed sets.
 //!
-//! All deadlines hold exactly if, for every window length t from the shortest D − J on,
-//! `h(t) + I(t) + B(t) ≤ t` with
+//! All deadlines hold exactly if, for every window length t from the shortest D − J on, `f(t) ≤ t` with f(t) the
+//! least x that satisfies `x = h(t) + B(t) + I(x)`, where
 //! - `h(t) = Σ max(0, ⌊(t + T + J − D)/T⌋) · C`, the work with release and deadline inside the window,
-//! - `I(t)`, the share that the loads above all tasks take,
 //! - `B(t) = max { C : non-preemptive, D − J > t }`, the one job with a later deadline that may have started just
-//!   before the window. In continuous time C is a supremum (any C − ε is reached); where releases come at
-//!   whole units only it is C less one unit.
+//!   before the window. In continuous time C is a supremum (any C − ε is reached); where releases come at whole
+//!   units only it is C less one unit. A non-preemptive job with D − J ≤ t needs no B: it is in h(t) already;
+//! - `I(x)`, the share of a window of x that the loads above all tasks take. Without them f(t) = h(t) + B(t).
 //!
-//! QPA walks t downwards from the horizon: as the left side f(t) never falls, `f(t) ≤ t` proves every window in
-//! \[f(t), t\], so the next window to look at is f(t) itself, or the last step below t where f(t) = t. B falls with
-//! t, so the walk is done piece by piece, between the lengths at which B changes.
+//! QPA walks t downwards from the horizon: as f never falls while B stays, `f(t) ≤ t` proves every window in
+//! \[f(t), t\], so the next window to look at is f(t) itself, or the last step of h below t where f(t) = t. B falls
+//! with t, so the walk is done piece by piece, between the lengths at which B changes.
 //!
-//! Exact for periodic and sporadic tasks with arbitrary phases, deadlines and jitter, without linear loads;
-//! sufficient with them. A non-preemptive job with D − J ≤ t needs no B: it is in h(t) already.
+//! Exact for periodic and sporadic tasks with arbitrary phases, deadlines and jitter; sufficient with linear loads.
 //!
 //! Sources: `baruah90` (criterion), `zhangburns09` (QPA), `jeffay91` and `george96` (non-preemptive), with release
 //! jitter as in `spuri96`.
@@ -48,7 +47,7 @@ impl EdfVerdict {
 pub struct Failure {
     /// The window's length t.
     pub window: u64,
-    /// h(t) + I(t) + B(t), above t.
+    /// f(t), or what it was known to exceed when it passed t; above t.
     pub demand: u64,
     /// B(t), the part that a non-preemptive job with a later deadline takes.
     pub blocking: u64,
@@ -123,7 +122,7 @@ impl EdfSolver {
         }
         if self.demand.late_release {
             // Some D < J: that job alone misses in a window of no length.
-            let demand = self.demand.at_unchecked(0);
+            let demand = self.demand.work_at(0);
             return EdfVerdict::Fails(Failure { window: 0, demand, blocking: 0, blocker: None });
         }
         let reach = match horizon::horizon(&self.demand, budget) {
@@ -227,7 +226,7 @@ fn walk<const KEEP: bool>(
         if KEEP {
             chain.push(window);
         }
-        let needed = demand.at_unchecked(window) + piece.blocking;
+        let needed = demand.needed(window, piece.blocking, budget)?;
         if needed > window {
             let Piece { blocking, blocker, .. } = piece;
             let blocker = blocker.filter(|_| blocking > 0);

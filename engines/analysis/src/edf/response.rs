@@ -141,6 +141,9 @@ impl ResponseAnalysis {
             let until = task.shortest_window().map(|w| w.max(0) as u64);
             blockers.push((until, time.blocking_of(task.non_preemptive), index));
         }
+        if demand.busy_period_is_endless() {
+            return Err(Unresolved::EndlessBusyPeriod);
+        }
         let busy = horizon::busy_period(&demand, demand.eternal_blocking, u64::MAX, budget)
             .ok_or(Unresolved::Budget)?;
         let rows = set.tasks().iter().map(row).collect();
@@ -216,10 +219,10 @@ impl ResponseAnalysis {
         // Once started only the loads above all tasks interrupt it.
         let work = u128::from(others) + u128::from(own.cost);
         let mut end = u64::try_from(work).map_err(|_| Unresolved::TooLarge)?;
-        if self.has_loads() {
+        if self.demand.has_loads() {
             loop {
                 budget.spend(self.demand.weight())?;
-                let next = add(work, self.loads(end, false))?;
+                let next = add(work, self.demand.loads(end, false))?;
                 if next <= end {
                     break;
                 }
@@ -227,33 +230,6 @@ impl ResponseAnalysis {
             }
         }
         Ok((begin, end))
-    }
-
-    fn has_loads(&self) -> bool {
-        let demand = &self.demand;
-        !demand.linear.is_empty()
-            || demand.terms.len() > demand.task_terms
-            || demand.listed.len() > demand.task_lists
-    }
-
-    /// The share of a window that the loads above all tasks take.
-    fn loads(&self, length: u64, inclusive: bool) -> u128 {
-        let demand = &self.demand;
-        let mut total = u128::from(demand.linear_at(length));
-        for (term, jitter) in demand.terms.iter().zip(&demand.jitters).skip(demand.task_terms) {
-            let reach = length + jitter;
-            let jobs = if inclusive { 1 + reach / term.period } else { reach.div_ceil(term.period) };
-            total += u128::from(jobs) * u128::from(term.cost);
-        }
-        for listed in demand.listed.iter().skip(demand.task_lists) {
-            let reach = length + listed.jitter;
-            let jobs = match reach.checked_sub(u64::from(!inclusive)) {
-                Some(reach) => listed.arrivals_within(reach),
-                None => 0,
-            };
-            total += u128::from(jobs) * u128::from(listed.cost);
-        }
-        total
     }
 
     /// The least x ≥ `start` with x = fixed + others(x) + loads(x), and fixed + others at it.
@@ -276,7 +252,7 @@ impl ResponseAnalysis {
                     others += u128::from(jobs) * u128::from(row.cost);
                 }
             }
-            let next = add(others, self.loads(x, inclusive))?;
+            let next = add(others, self.demand.loads(x, inclusive))?;
             if next <= x && (x > 0 || next == 0) {
                 let others = u64::try_from(others).map_err(|_| Unresolved::TooLarge)?;
                 return Ok((x, others));
