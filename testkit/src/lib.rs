@@ -4,7 +4,9 @@ pub mod exhaustive;
 pub mod exhaustive_edf;
 pub mod naive_simulator;
 pub mod random;
+pub mod system;
 pub mod task_set;
 
 pub use random::{Random, SplitMix64};
+pub use system::{Choices, Shape, Words, draw_system, systems};
 pub use task_set::{Deadlines, DrawnTask, PreemptionRecipe, TaskSetRecipe, system_of};

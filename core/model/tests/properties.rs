@@ -1,0 +1,161 @@
+//! What holds for every system and for every text.
+
+use horolog_model::{System, file};
+use horolog_testkit::system::{Shape, systems};
+use proptest::prelude::*;
+use std::path::Path;
+
+/// Reads and renders whatever comes of it; the point is that nothing panics.
+fn read_anything(text: &str, overrides: &[String]) {
+    match file::read(text, "any.toml", overrides) {
+        Ok((system, source)) => {
+            let printed = file::print(&system);
+            let again = file::read(&printed, "printed", &[]);
+            assert!(
+                again.as_ref().is_ok_and(|(again, _)| *again == system),
+                "{text:?} prints {printed:?}: {again:?}"
+            );
+            let _ = source.diagnostic("task.x.wcet", "reason", "remedy").to_string();
+        }
+        Err(errors) => {
+            assert!(!errors.is_empty());
+            let plain = errors.to_string();
+            assert!(plain.contains("error: "), "{plain}");
+            assert!(errors.render(true).len() >= plain.len());
+            for message in errors.messages() {
+                assert!(!message.reason.is_empty() && !message.remedy.is_empty(), "{message:?}");
+            }
+        }
+    }
+}
+
+/// Every example and every broken file.
+fn seeds() -> Vec<String> {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let mut seeds = Vec::new();
+    for entry in std::fs::read_dir(&examples).expect("examples/") {
+        let folder = entry.expect("readable").path();
+        for file in std::fs::read_dir(folder).expect("a folder") {
+            let path = file.expect("readable").path();
+            if path.extension().is_some_and(|extension| extension == "toml") {
+                seeds.push(std::fs::read_to_string(path).expect("UTF-8"));
+            }
+        }
+    }
+    seeds.sort();
+    seeds
+}
+
+/// Bytes and words that matter to TOML and to the system file.
+const PIECES: [&str; 34] = [
+    "[",
+    "]",
+    "[[",
+    "]]",
+    "{",
+    "}",
+    "\"",
+    "'",
+    "\"\"\"",
+    "=",
+    ",",
+    ".",
+    "#",
+    "\n",
+    "\r\n",
+    "\0",
+    "\\",
+    "\\u0000",
+    "-",
+    "0",
+    "18446744073709551615 ns",
+    "99999999999999999999999999999999999999999999",
+    "1e308",
+    "0x",
+    "nan",
+    "µs",
+    "\u{feff}",
+    "[system]\n",
+    "[[task]]\n",
+    "next = [\"scan\"]",
+    "segments = []\n",
+    "preemption = \"deferred\"\n",
+    "\u{202e}",
+    "name",
+];
+
+/// One change: at a place (in parts per 65536 of the text) remove so many bytes and insert a piece.
+fn mutated(text: &str, changes: &[(u16, u8, usize)]) -> String {
+    let mut bytes = text.as_bytes().to_vec();
+    for &(place, remove, piece) in changes {
+        let at = bytes.len() * usize::from(place) / 65_536;
+        let end = bytes.len().min(at + usize::from(remove));
+        bytes.splice(at..end, PIECES[piece % PIECES.len()].bytes());
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn every_system_reads_back_from_its_print(system in systems(Shape::everything())) {
+        let printed = file::print(&system);
+        match file::read(&printed, "printed.toml", &[]) {
+            Ok((again, _)) => prop_assert_eq!(again, system),
+            Err(errors) => prop_assert!(false, "{}\n{}", errors, printed),
+        }
+    }
+
+    #[test]
+    fn every_system_passes_its_own_checks_again(system in systems(Shape::everything())) {
+        prop_assert_eq!(System::new(system.to_draft()), Ok(system));
+    }
+
+    #[test]
+    fn every_value_has_its_place(system in systems(Shape { extremes: false, ..Shape::everything() })) {
+        let printed = file::print(&system);
+        let (_, source) = file::read(&printed, "printed.toml", &[]).expect("it reads back");
+        for task in system.tasks() {
+            let path = format!("task.{}.wcet", task.name);
+            let range = source.range(&path).expect("the wcet is printed");
+            prop_assert_eq!(&printed[range], format!("\"{}\"", task.wcet));
+        }
+    }
+
+    #[test]
+    fn no_mutation_of_an_example_panics(
+        seed in any::<prop::sample::Index>(),
+        changes in prop::collection::vec((any::<u16>(), 0_u8..40, any::<usize>()), 0..6),
+    ) {
+        let seeds: Vec<String> = seeds();
+        let text: &String = seed.get(&seeds);
+        read_anything(&mutated(text, &changes), &[]);
+    }
+
+    #[test]
+    fn no_text_panics(text in "\\PC{0,200}") {
+        read_anything(&text, &[]);
+    }
+
+    #[test]
+    fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        read_anything(&String::from_utf8_lossy(&bytes), &[]);
+    }
+
+    #[test]
+    fn no_pieces_panic(pieces in prop::collection::vec(0..PIECES.len(), 0..40)) {
+        let text: String = pieces.into_iter().map(|piece| PIECES[piece]).collect();
+        read_anything(&text, &[]);
+    }
+
+    #[test]
+    fn no_override_panics(
+        path in "(task|system|platform|interference|[a-z]{0,5})(\\.(control|video|\"[^\"]{0,3}\"|#[0-9]|segments|wcet|body|\\PC{0,3})){0,4}",
+        value in "= ?(3ms|\"3 ms\"|\\[.{0,8}|\\{.{0,8}|[0-9.e-]{1,25}|\\PC{0,12})|\\PC{0,6}",
+    ) {
+        for seed in seeds().iter().take(3) {
+            read_anything(seed, &[format!("{path}{value}")]);
+        }
+    }
+}
