@@ -3,6 +3,7 @@
 use super::suggest::did_you_mean;
 use super::tree::{self, Entry, Node, Table, Value};
 use crate::diagnostic::Diagnostic;
+use crate::path;
 use crate::source::Place;
 use std::ops::Range;
 
@@ -135,16 +136,9 @@ fn place_value(
         return Ok(());
     };
     if table.get(&step.name).is_none() {
-        let creates = !is_root || matches!(step.name.as_str(), "system" | "platform");
-        if !creates {
-            let known: Vec<&str> = super::keys::FILE.iter().map(|(key, _)| *key).collect();
-            if known.contains(&step.name.as_str()) {
-                return Err(nothing_named(&[], next, &step.name, text));
-            }
-            let remedy = did_you_mean(&step.name, &known);
-            return Err(
-                Diagnostic::new(format!("there is no section `{}`", step.name), remedy).place(&key_place)
-            );
+        let makes_table: &[&str] = if is_root { &["system", "platform"] } else { &["body", "execution"] };
+        if !makes_table.contains(&step.name.as_str()) {
+            return Err(missing(step, next, text, is_root));
         }
         let node = Node { place: key_place.clone(), value: Value::Table(Table::default()) };
         table.entries.push(Entry { key: step.name.clone(), key_place: key_place.clone(), node });
@@ -161,6 +155,21 @@ fn place_value(
     }
 }
 
+/// There is nothing to descend into at `step`.
+fn missing(step: &Step, next: &Step, text: usize, is_root: bool) -> Diagnostic {
+    let known: Vec<&str> = super::keys::FILE.iter().map(|(key, _)| *key).collect();
+    if is_root && known.contains(&step.name.as_str()) {
+        return nothing_named(&[], next, &step.name, text);
+    }
+    let place = Place { text, range: step.range.clone() };
+    if is_root {
+        let remedy = did_you_mean(&step.name, &known);
+        return Diagnostic::new(format!("there is no section `{}`", step.name), remedy).place(&place);
+    }
+    let reason = format!("there is no `{}` to change a part of", step.name);
+    Diagnostic::new(reason, format!("give it whole, as in `{}=…`", step.name)).place(&place)
+}
+
 /// Descends into the item of a list that `step` names: by its name, or by its place as `#2`.
 fn place_in_list(
     list: &mut [Node],
@@ -170,7 +179,11 @@ fn place_in_list(
     value: Node,
     text: usize,
 ) -> Result<(), Diagnostic> {
-    let names: Vec<Option<String>> = list.iter().map(item_name).collect();
+    let is_section = matches!(list_name, "task" | "interference");
+    // A segment without a name is called by its place.
+    let name_of =
+        |(index, node): (usize, &Node)| item_name(node).or((!is_section).then(|| (index + 1).to_string()));
+    let names: Vec<Option<String>> = list.iter().enumerate().map(name_of).collect();
     let by_place =
         step.name.strip_prefix('#').and_then(|n| n.parse::<usize>().ok()).and_then(|n| n.checked_sub(1));
     let by_name: Vec<usize> = (0..list.len()).filter(|&i| names[i].as_deref() == Some(&step.name)).collect();
@@ -189,6 +202,11 @@ fn place_in_list(
     };
     let place = Place { text, range: step.range.clone() };
     match (&mut list[index].value, rest.split_first()) {
+        (_, None) if is_section => {
+            let reason = format!("the path names a whole {list_name}");
+            let remedy = format!("name a value of it, as in `{list_name}.{}.period`", path::step(&step.name));
+            Err(Diagnostic::new(reason, remedy).place(&place))
+        }
         (_, None) => {
             list[index] = value;
             Ok(())
@@ -204,7 +222,8 @@ fn place_in_list(
 
 fn nothing_named(names: &[&str], step: &Step, list_name: &str, text: usize) -> Diagnostic {
     let place = Place { text, range: step.range.clone() };
-    Diagnostic::new(format!("no {list_name} is called `{}`", step.name), did_you_mean(&step.name, names))
+    let noun = list_name.strip_suffix('s').unwrap_or(list_name);
+    Diagnostic::new(format!("no {noun} is called `{}`", step.name), did_you_mean(&step.name, names))
         .place(&place)
 }
 
