@@ -2,11 +2,13 @@
 
 pub mod exhaustive;
 pub mod exhaustive_edf;
+pub mod mixed_system;
 pub mod naive_simulator;
 pub mod random;
 pub mod system;
 pub mod task_set;
 
+pub use mixed_system::{Ingredients, mixed_system};
 pub use random::{Random, SplitMix64};
 pub use system::{Choices, Shape, Words, draw_system, systems};
 pub use task_set::{Deadlines, DrawnTask, PreemptionRecipe, TaskSetRecipe, system_of};

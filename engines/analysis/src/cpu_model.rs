@@ -127,11 +127,14 @@ impl CpuModel {
         Ok(CpuModel { cpu, tasks, interrupts, interferences, context_switch, has_costs })
     }
 
-    /// Whether a test that is exact for the tasks alone is exact for this processor.
+    /// Whether a test that is exact for tasks of any phase is exact for this processor: there are no costs, no
+    /// interference, no listed arrivals, and at most one periodic task whose offset fixes its phase.
     #[must_use]
     pub fn keeps_exactness(&self) -> bool {
-        let periodic = |task: &CpuTask| matches!(task.arrival, ArrivalCurve::Periodic { .. });
-        !self.has_costs && self.interferences.is_empty() && self.tasks.iter().all(periodic)
+        let unlisted = |task: &CpuTask| matches!(task.arrival, ArrivalCurve::Periodic { .. });
+        let tied = self.tasks.iter().filter(|task| task.is_periodic && task.offset.is_some());
+        let free = !self.has_costs && self.interferences.is_empty();
+        free && self.tasks.iter().all(unlisted) && tied.count() <= 1
     }
 
     /// Whether every time of the processor is a multiple of `resolution` ns.

@@ -6,6 +6,7 @@
 
 pub mod arrival_curve;
 pub mod assignment;
+mod certify;
 pub mod cpu_model;
 pub mod demand_bound;
 pub mod edf;
@@ -19,6 +20,7 @@ pub mod segments;
 pub mod utilisation;
 
 pub use assignment::resolve_priorities;
+pub use certify::certify;
 pub use error::AnalysisError;
 pub use options::Options;
 pub use result::{Analysis, ProcessorVerdict, Schedulable, TaskVerdict, TestResult, Verdict};

@@ -6,6 +6,7 @@
 use crate::arrival_curve::ArrivalCurve;
 use crate::cpu_model::{Ending, InterruptLoad};
 use crate::hyperbolic_load::HyperbolicLoad;
+use horolog_certificate::{Horizon, JobProof};
 use num_bigint::BigInt;
 use num_rational::BigRational;
 use num_traits::One;
@@ -60,6 +61,21 @@ impl Stop {
             Self::Overload => "tasks of this importance and above ask for more than the whole processor",
             Self::Effort => "the effort allowed by the options ran out before the busy period was searched",
             Self::TooLong => "the busy period is longer than 2^63 ns",
+        }
+    }
+}
+
+/// What one job costs a certificate, in units of the effort budget: it bounds a certificate's length.
+const PROOF_EFFORT: u64 = 100;
+
+/// Where iterates are written down, if anywhere.
+struct Trail<'a>(Option<&'a mut Vec<u64>>);
+
+impl Trail<'_> {
+    fn push(&mut self, x: u128) {
+        if let Some(iterates) = &mut self.0 {
+            // The search stops beyond 2^63, so nothing is lost.
+            iterates.extend(u64::try_from(x));
         }
     }
 }
@@ -121,7 +137,7 @@ impl Level<'_> {
         let busy_period = if utilisation.is_one() && self.never_idles() {
             self.hyperperiod()?
         } else {
-            self.busy_period(effort)?
+            self.busy_period(effort, &mut Trail(None))?
         };
         let mut worst: Option<Worst> = None;
         let mut ready = Some(0_u128);
@@ -130,7 +146,7 @@ impl Level<'_> {
                 break;
             }
             for &ending in self.endings {
-                let found = self.job(at, ending, effort)?;
+                let found = self.job(at, ending, effort, &mut Trail(None), &mut Trail(None))?;
                 if worst.is_none_or(|w| found.response > w.response) {
                     worst = Some(found);
                 }
@@ -169,8 +185,43 @@ impl Level<'_> {
         if self.interferences.is_empty() { Ok(lcm) } else { Err(Stop::TooLong) }
     }
 
+    /// The level's proof for a certificate: everything that [`Level::solve`] looks at, with all iterates.
+    pub(crate) fn prove(&self, effort: &mut u64) -> Result<(Horizon, Vec<JobProof>), Stop> {
+        let utilisation = self.utilisation();
+        let (horizon, end) = if utilisation > BigRational::one() {
+            return Err(Stop::Overload);
+        } else if utilisation.is_one() && self.never_idles() {
+            let end = self.hyperperiod()?;
+            (Horizon::Repeats { hyperperiod_ns: narrow(end)? }, end)
+        } else {
+            let mut iterates = vec![1];
+            let end = self.busy_period(effort, &mut Trail(Some(&mut iterates)))?;
+            (Horizon::BusyPeriod { iterates }, end)
+        };
+        let mut jobs = Vec::new();
+        let mut ready = Some(0_u128);
+        while let Some(at) = ready.filter(|&at| at < end) {
+            for &ending in self.endings {
+                let (mut start_iterates, mut finish_iterates) = (Vec::new(), Vec::new());
+                let (mut start, mut finish) =
+                    (Trail(Some(&mut start_iterates)), Trail(Some(&mut finish_iterates)));
+                let worst = self.job(at, ending, effort, &mut start, &mut finish)?;
+                spend(effort, PROOF_EFFORT)?;
+                jobs.push(JobProof {
+                    ready_ns: worst.ready,
+                    before_ns: ending.before,
+                    last_ns: ending.last,
+                    start_iterates,
+                    finish_iterates,
+                });
+            }
+            ready = self.next_candidate(at, effort)?;
+        }
+        Ok((horizon, jobs))
+    }
+
     /// The level's busy period: least x > 0 with `x = B + sum of all jobs ready in [0, x)`.
-    fn busy_period(&self, effort: &mut u64) -> Result<u128, Stop> {
+    fn busy_period(&self, effort: &mut u64, trail: &mut Trail<'_>) -> Result<u128, Stop> {
         let mut x = 1_u128;
         loop {
             let own = self.own.arrival.half_open(x) * u128::from(self.own.wcet);
@@ -184,13 +235,21 @@ impl Level<'_> {
             if next > HORIZON {
                 return Err(Stop::TooLong);
             }
+            trail.push(next);
             x = next;
         }
     }
 
     /// The response of a job that becomes ready at `ready`, with the densest arrivals of all others, and ends
     /// with `ending`.
-    fn job(&self, ready: u128, ending: Ending, effort: &mut u64) -> Result<Worst, Stop> {
+    fn job(
+        &self,
+        ready: u128,
+        ending: Ending,
+        effort: &mut u64,
+        start_trail: &mut Trail<'_>,
+        finish_trail: &mut Trail<'_>,
+    ) -> Result<Worst, Stop> {
         let own_jobs = self.own.arrival.own_up_to(ready);
         let earlier = (own_jobs - 1) * u128::from(self.own.wcet);
         let ahead = self.sum(&self.equal, ready, ArrivalCurve::closed, effort)?;
@@ -199,13 +258,13 @@ impl Level<'_> {
         let count = if closed { ArrivalCurve::closed } else { ArrivalCurve::half_open };
         // A fluid load may hold the processor from the very start of an otherwise empty busy period.
         let start_base = if base == 0 && !self.interferences.is_empty() { 1 } else { base };
-        let start = self.fixed_point(start_base, start_base, count, effort)?;
+        let start = self.fixed_point(start_base, count, effort, start_trail)?;
         let finish = if ending.last == 0 {
             start
         } else {
             let higher = self.sum(&self.higher, start, count, effort)?;
             let base = base + higher + u128::from(ending.last);
-            self.fixed_point_outside(base, effort)?
+            self.fixed_point_outside(base, effort, finish_trail)?
         };
         let nominal = ready as i128 - i128::from(self.own.arrival.jitter());
         let response = u64::try_from(finish as i128 - nominal).map_err(|_| Stop::TooLong)?;
@@ -219,15 +278,16 @@ impl Level<'_> {
         })
     }
 
-    /// Least x >= `start` with `x = base + higher(x) + outside(x)`, from a start that no fixed point lies below.
+    /// Least x with `x = base + higher(x) + outside(x)`.
     fn fixed_point(
         &self,
         base: u128,
-        start: u128,
         count: fn(&ArrivalCurve, u128) -> u128,
         effort: &mut u64,
+        trail: &mut Trail<'_>,
     ) -> Result<u128, Stop> {
-        let mut x = start;
+        let mut x = base;
+        trail.push(x);
         loop {
             let next = base + self.sum(&self.higher, x, count, effort)? + self.outside(x, count, effort)?;
             if next <= x {
@@ -236,13 +296,15 @@ impl Level<'_> {
             if next > HORIZON {
                 return Err(Stop::TooLong);
             }
+            trail.push(next);
             x = next;
         }
     }
 
     /// Least x with `x = base + outside(x)`: only loads above non-preemptive segments count.
-    fn fixed_point_outside(&self, base: u128, effort: &mut u64) -> Result<u128, Stop> {
+    fn fixed_point_outside(&self, base: u128, effort: &mut u64, trail: &mut Trail<'_>) -> Result<u128, Stop> {
         let mut x = base;
+        trail.push(x);
         loop {
             let next = base + self.outside(x, ArrivalCurve::half_open, effort)?;
             if next <= x {
@@ -251,6 +313,7 @@ impl Level<'_> {
             if next > HORIZON {
                 return Err(Stop::TooLong);
             }
+            trail.push(next);
             x = next;
         }
     }

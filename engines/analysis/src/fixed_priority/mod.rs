@@ -202,8 +202,12 @@ fn judge(
 }
 
 /// Whether the tasks of the level alone, without costs and interference, ask for more than the processor: then
-/// the backlog grows without bound and every deadline is missed in the end.
-fn bare_overload(cpu: &CpuModel, level: &Level<'_>, index: usize) -> bool {
+/// the backlog grows without bound and every deadline is missed in the end. A finite list of jobs may be through
+/// before that.
+pub(crate) fn bare_overload(cpu: &CpuModel, level: &Level<'_>, index: usize) -> bool {
+    if matches!(level.own.arrival, crate::arrival_curve::ArrivalCurve::Listed { .. }) {
+        return false;
+    }
     let bare = |task: &CpuTask| task.bare_wcet;
     let own = cpu.tasks[index].priority;
     let counts = |task: &&CpuTask| match (own, task.priority) {

@@ -1,0 +1,46 @@
+//! Certificates of verdicts and their independent checker.
+//!
+//! An analysis searches; a checker only evaluates. For each task a [`Certificate`] lists the numbers that prove its
+//! verdict: how long the busy period lasts, every job in it that could be the worst, and the chain of iterates that
+//! leads to each of its times. [`check`] reads the system itself, evaluates the demand at each of these numbers, and
+//! accepts only if every single one is what it must be. It shares no code with the solvers (a test of the
+//! workspace's crate graph keeps it so), calculates with 128-bit and unbounded integers, and searches for nothing.
+//!
+//! What is proved and what is trusted is written in `docs/concepts/certificates.md`.
+
+mod fixed_priority;
+mod flaw;
+mod load;
+mod overload;
+mod proof;
+
+pub use flaw::Flaw;
+pub use proof::{Certificate, Claim, FixedPriorityProof, Horizon, JobProof, Proof, Proven};
+
+use horolog_model::System;
+
+/// Whether every claim of `certificate` follows from `system`, whose priorities must be resolved.
+///
+/// # Errors
+/// The first flaw: which task, which number, what it is and what it should be.
+pub fn check(system: &System, certificate: &Certificate) -> Result<(), Flaw> {
+    if certificate.schema != Certificate::SCHEMA {
+        return Err(Flaw::new("", format!("schema `{}` is not {}", certificate.schema, Certificate::SCHEMA)));
+    }
+    if certificate.system != system.name() {
+        let words = format!("it is about a system named `{}`, not `{}`", certificate.system, system.name());
+        return Err(Flaw::new("", words));
+    }
+    for claim in &certificate.claims {
+        let task = system
+            .tasks()
+            .iter()
+            .find(|t| t.name == claim.task)
+            .ok_or_else(|| Flaw::new(&claim.task, "the system has no such task"))?;
+        match &claim.proof {
+            Proof::FixedPriority(proof) => fixed_priority::check(system, task, claim.verdict, proof)?,
+            Proof::Overload { tasks } => overload::check(system, task, claim.verdict, tasks)?,
+        }
+    }
+    Ok(())
+}
