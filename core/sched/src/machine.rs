@@ -93,7 +93,7 @@ impl Machine {
     ///
     /// # Errors
     /// Where the event does not fit the state; nothing has changed then.
-    #[inline]
+    #[inline(always)]
     pub fn on(&mut self, event: Event) -> Result<(), Rejected> {
         let now = event.occurred;
         if event.observed < now {
@@ -266,7 +266,7 @@ impl Machine {
     ///
     /// # Panics
     /// Where there is no such processor.
-    #[inline]
+    #[inline(always)]
     pub fn decide(&mut self, processor: ProcessorIndex) -> Desired {
         let index = processor.0 as usize;
         let state = &mut self.processors[index];

@@ -7,9 +7,11 @@ mod error;
 pub mod file;
 mod outcome;
 mod record;
+mod recorder;
 mod sink;
 
 pub use error::TraceError;
 pub use outcome::{Outcome, ResponseStatistics, TaskOutcome};
 pub use record::{Kind, NO_JOB, NO_TASK, Record};
+pub use recorder::ResponseRecorder;
 pub use sink::{NullSink, Sink};

@@ -99,6 +99,23 @@ impl ResponseStatistics {
         self.max = self.max.max(ns);
     }
 
+    /// The statistics of responses counted in the buckets of this histogram's own resolution: a value of each
+    /// bucket and how many fell into it, and the exact sum, minimum and maximum.
+    pub(crate) fn from_buckets(
+        buckets: impl Iterator<Item = (Span, u64)>,
+        sum: u128,
+        min: Span,
+        max: Span,
+    ) -> ResponseStatistics {
+        let mut statistics =
+            ResponseStatistics { sum, min: min.as_ns(), max: max.as_ns(), ..Default::default() };
+        for (value, count) in buckets {
+            statistics.histogram.saturating_record_n(value.as_ns(), count);
+            statistics.count += count;
+        }
+        statistics
+    }
+
     /// How many there are.
     #[must_use]
     pub fn count(&self) -> u64 {

@@ -52,8 +52,13 @@ impl Backlog {
         self.len -= 1;
     }
 
+    /// The one that is `place` after the oldest; only when there is one.
+    pub(crate) fn get(&self, place: u32) -> u64 {
+        self.ring[(self.head + place) as usize & (self.ring.len() - 1)]
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = u64> + '_ {
-        (0..self.len).map(|i| self.ring[(self.head + i) as usize & (self.ring.len() - 1)])
+        (0..self.len).map(|place| self.get(place))
     }
 }
 

@@ -1,4 +1,4 @@
-//! The event loop. One instant of one processor is one [`Engine::step`]; its phases follow the order that
+//! The event loop. One instant of one processor is one [`Core::step`]; its phases follow the order that
 //! `sched` asks for: complete, release, choose.
 //!
 //! The total order of events: by time; at one instant by processor; on one processor completions and preemption
@@ -12,16 +12,13 @@ use crate::source::Source;
 use horolog_model::{System, TaskId};
 use horolog_sched::{Event, EventKind, Machine};
 use horolog_time::{Instant, Span};
-use horolog_trace::{Kind, Record, ResponseStatistics, Sink};
+use horolog_trace::{Kind, Record, ResponseRecorder, Sink};
 
 /// One task's state and tally.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TaskRun {
     /// Relative deadline; [`NEVER`]: none.
     deadline: u64,
-    /// Its place in its lane.
-    local: u32,
-    lane: u32,
     /// Nominal arrival of the job that will be noticed next.
     next_arrival: u64,
     /// Nominal arrivals of the jobs that were noticed and have not finished.
@@ -38,7 +35,7 @@ pub(crate) struct TaskRun {
     pub(crate) yields: u64,
     pub(crate) switch_ins: u64,
     pub(crate) vain_waits: u64,
-    pub(crate) responses: ResponseStatistics,
+    pub(crate) responses: ResponseRecorder,
 }
 
 /// Where a run ends.
@@ -54,14 +51,19 @@ pub(crate) struct Limits {
 }
 
 pub(crate) struct Engine<'a, S, K> {
-    pub(crate) machine: Machine,
-    pub(crate) source: S,
-    pub(crate) sink: &'a mut K,
     pub(crate) lanes: Vec<Lane>,
+    pub(crate) core: Core<'a, S, K>,
+}
+
+/// Everything but the processors.
+pub(crate) struct Core<'a, S, K> {
+    machine: Machine,
+    source: S,
+    sink: &'a mut K,
     pub(crate) tasks: Vec<TaskRun>,
-    pub(crate) limits: Limits,
+    limits: Limits,
     pub(crate) events: u64,
-    pub(crate) completed: u64,
+    completed: u64,
     /// Response time of the watched job.
     pub(crate) watched_response: Option<u64>,
     switch_cost: u64,
@@ -89,19 +91,11 @@ impl<'a, S: Source, K: Sink> Engine<'a, S, K> {
             next_arrival: NEVER,
             ..TaskRun::default()
         };
-        let mut tasks: Vec<TaskRun> = system.tasks().iter().map(run).collect();
-        for (index, lane) in lanes.iter().enumerate() {
-            for (local, &task) in lane.tasks.iter().enumerate() {
-                tasks[task as usize].lane = index as u32;
-                tasks[task as usize].local = local as u32;
-            }
-        }
-        Engine {
+        let core = Core {
             machine,
             source,
             sink,
-            lanes,
-            tasks,
+            tasks: system.tasks().iter().map(run).collect(),
             limits,
             events: 0,
             completed: 0,
@@ -109,116 +103,147 @@ impl<'a, S: Source, K: Sink> Engine<'a, S, K> {
             switch_cost: platform.context_switch_cost().as_ns(),
             release_cost: if platform.tick.is_some() { 0 } else { platform.timer_interrupt_cost().as_ns() },
             names: system.tasks().iter().map(|task| task.name.clone()).collect(),
-        }
+        };
+        Engine { lanes, core }
     }
 
     /// Runs to the end; returns how and when it ended.
     pub(crate) fn run(&mut self) -> Result<(End, u64), Reason> {
-        for index in 0..self.lanes.len() {
-            for local in 0..self.lanes[index].tasks.len() {
-                self.fetch(index, local);
+        for lane in &mut self.lanes {
+            for local in 0..lane.tasks.len() {
+                self.core.fetch(lane, local);
             }
-            self.lanes[index].refresh_next_notice();
+            lane.refresh_next_notice();
         }
-        let mut now = 0;
-        loop {
-            let (lane, time) = self.next_lane();
-            if time >= self.limits.until {
-                return self.last_completions().map(|()| (End::Horizon, self.limits.until));
-            }
-            if time == NEVER {
-                return Ok((End::NothingLeft, now));
-            }
-            now = time;
-            self.step(lane, now)?;
-            if self.watched_response.is_some() {
-                return Ok((End::Watched, now));
-            }
-            if self.completed >= self.limits.jobs {
-                return Ok((End::Jobs, now));
-            }
-            if self.events >= self.limits.events {
-                return Ok((End::Events, now));
-            }
+        let end = match self.lanes.as_mut_slice() {
+            [lane] => self.core.run_alone(lane)?,
+            lanes => self.core.run_together(lanes)?,
+        };
+        if end.0 == End::Horizon {
+            self.last_completions()?;
         }
-    }
-
-    /// The processor on which something happens next, the first of several.
-    #[inline(always)]
-    fn next_lane(&self) -> (usize, u64) {
-        let mut best = (0, self.lanes.first().map_or(NEVER, Lane::next_time));
-        for (index, lane) in self.lanes.iter().enumerate().skip(1) {
-            let time = lane.next_time();
-            if time < best.1 {
-                best = (index, time);
-            }
-        }
-        best
+        Ok(end)
     }
 
     /// Jobs that finish exactly at the horizon are finished.
     fn last_completions(&mut self) -> Result<(), Reason> {
-        for lane in 0..self.lanes.len() {
-            if self.lanes[lane].finish == self.limits.until {
-                self.segment_ends(lane, self.limits.until)?;
-            }
+        let until = self.core.limits.until;
+        for lane in self.lanes.iter_mut().filter(|lane| lane.finish == until) {
+            self.core.segment_ends(lane, until);
         }
         Ok(())
     }
 
+    /// After the run: books the jobs that did not finish, whose deadline may have passed at `end`.
+    pub(crate) fn book_unfinished(&mut self, end: u64) {
+        for lane in &self.lanes {
+            for &task in &lane.tasks {
+                self.core.book_unfinished(lane, task, end);
+            }
+        }
+    }
+}
+
+impl<S: Source, K: Sink> Core<'_, S, K> {
+    /// One processor alone needs no look at others.
+    fn run_alone(&mut self, lane: &mut Lane) -> Result<(End, u64), Reason> {
+        let mut now = 0;
+        loop {
+            let time = lane.next_time();
+            if let Some(end) = self.end_before(time, now) {
+                return Ok(end);
+            }
+            now = time;
+            self.step(lane, now)?;
+            if let Some(end) = self.end_after(now) {
+                return Ok(end);
+            }
+        }
+    }
+
+    fn run_together(&mut self, lanes: &mut [Lane]) -> Result<(End, u64), Reason> {
+        let mut now = 0;
+        loop {
+            // The processor on which something happens next, the first of several.
+            let next = lanes.iter_mut().min_by_key(|lane| lane.next_time());
+            let time = next.as_ref().map_or(NEVER, |lane| lane.next_time());
+            if let Some(end) = self.end_before(time, now) {
+                return Ok(end);
+            }
+            let Some(lane) = next else { return Ok((End::NothingLeft, now)) };
+            now = time;
+            self.step(lane, now)?;
+            if let Some(end) = self.end_after(now) {
+                return Ok(end);
+            }
+        }
+    }
+
+    /// Whether the run ends before anything happens at `time`.
     #[inline(always)]
-    fn step(&mut self, index: usize, now: u64) -> Result<(), Reason> {
-        if self.lanes[index].finish == now {
-            self.segment_ends(index, now)?;
+    fn end_before(&self, time: u64, now: u64) -> Option<(End, u64)> {
+        if time < self.limits.until {
+            None
+        } else if time == NEVER {
+            Some((End::NothingLeft, now))
+        } else {
+            Some((End::Horizon, self.limits.until))
         }
-        if self.lanes[index].next_interrupt <= now {
-            self.lanes[index].serve_interrupts(now);
+    }
+
+    #[inline(always)]
+    fn end_after(&self, now: u64) -> Option<(End, u64)> {
+        if self.completed >= self.limits.jobs {
+            Some((End::Jobs, now))
+        } else if self.watched_response.is_some() {
+            Some((End::Watched, now))
+        } else if self.events >= self.limits.events {
+            Some((End::Events, now))
+        } else {
+            None
         }
-        if self.lanes[index].next_notice == now {
-            self.release_due(index, now)?;
+    }
+
+    #[inline(always)]
+    fn step(&mut self, lane: &mut Lane, now: u64) -> Result<(), Reason> {
+        if lane.finish == now {
+            self.segment_ends(lane, now);
         }
-        let lane = &self.lanes[index];
+        if lane.next_interrupt <= now {
+            lane.serve_interrupts(now);
+        }
+        while lane.next_notice == now {
+            // The first of several tasks in the order of their ids, and each of its jobs in turn.
+            let local = lane.next_local as usize;
+            self.release(lane, local, now)?;
+            self.fetch(lane, local);
+            lane.refresh_next_notice();
+        }
         if lane.choice_due && lane.kernel_until <= now {
-            self.choose(index, now);
+            self.choose(lane, now);
         }
         Ok(())
     }
 
     /// The next job of a task comes into sight.
     #[inline(always)]
-    fn fetch(&mut self, index: usize, local: usize) {
-        let task = self.lanes[index].tasks[local];
+    fn fetch(&mut self, lane: &mut Lane, local: usize) {
+        let task = lane.tasks[local];
         let run = &mut self.tasks[task as usize];
         let next = self.source.next_job(task as usize).filter(|job| job.arrival < self.limits.until);
         let (arrival, notice) = next.map_or((NEVER, NEVER), |job| (job.arrival, job.notice));
         run.next_arrival = arrival;
         run.jobs += u64::from(arrival != NEVER);
-        self.lanes[index].notices[local] = notice;
-    }
-
-    /// Releases every job that is noticed now.
-    #[inline(always)]
-    fn release_due(&mut self, index: usize, now: u64) -> Result<(), Reason> {
-        for local in 0..self.lanes[index].tasks.len() {
-            while self.lanes[index].notices[local] == now {
-                self.release(index, local, now)?;
-                self.fetch(index, local);
-            }
-        }
-        self.lanes[index].refresh_next_notice();
-        Ok(())
+        lane.notices[local] = notice;
     }
 
     #[inline(always)]
-    fn release(&mut self, index: usize, local: usize, now: u64) -> Result<(), Reason> {
-        let lane = &mut self.lanes[index];
+    fn release(&mut self, lane: &mut Lane, local: usize, now: u64) -> Result<(), Reason> {
         let task = lane.tasks[local];
         let run = &mut self.tasks[task as usize];
         let arrival = run.next_arrival;
         if run.backlog.len() >= self.limits.backlog {
-            let at = Instant::from_ns(now).to_string();
-            let task = self.names[task as usize].clone();
-            return Err(Reason::Backlog { task, limit: self.limits.backlog, at });
+            return Err(self.overloaded(task, now));
         }
         // That deadlines stay below 2^64 was checked at the start.
         let deadline = Instant::from_ns(arrival.saturating_add(run.deadline));
@@ -231,39 +256,41 @@ impl<'a, S: Source, K: Sink> Engine<'a, S, K> {
             lane.charge(now, self.release_cost);
         }
         lane.choice_due = true;
-        self.emit(index, now, Kind::Release, task, job, arrival, 0);
+        self.emit(lane, now, Kind::Release, task, job, arrival, 0);
         Ok(())
+    }
+
+    #[cold]
+    fn overloaded(&self, task: u32, now: u64) -> Reason {
+        let at = Instant::from_ns(now).to_string();
+        Reason::Backlog { task: self.names[task as usize].clone(), limit: self.limits.backlog, at }
     }
 
     /// The running segment ends: a preemption point, or the end of the job.
     #[inline(always)]
-    fn segment_ends(&mut self, index: usize, now: u64) -> Result<(), Reason> {
-        let task = self.lanes[index].running;
+    fn segment_ends(&mut self, lane: &mut Lane, now: u64) {
+        let task = lane.running;
+        lane.choice_due = true;
         if let Some((next, length)) = self.source.advance(task as usize) {
             let point = EventKind::PreemptionPoint { task: TaskId(task), willing: true, next };
             let taken = self.machine.on(Event::at(Instant::from_ns(now), point));
             debug_assert_eq!(taken, Ok(()));
             self.tasks[task as usize].executed += length;
-            let lane = &mut self.lanes[index];
             lane.finish = now + length;
             lane.at_point = Some(next);
-            lane.choice_due = true;
-            return Ok(());
+            return;
         }
         let completion = EventKind::Completion { task: TaskId(task) };
         let taken = self.machine.on(Event::at(Instant::from_ns(now), completion));
         debug_assert_eq!(taken, Ok(()));
-        let lane = &mut self.lanes[index];
         lane.running = NONE;
         lane.finish = NEVER;
-        lane.choice_due = true;
-        self.complete(index, task, now);
-        Ok(())
+        self.complete(lane, task, now);
     }
 
     /// Books a finished job.
     #[inline(always)]
-    fn complete(&mut self, index: usize, task: u32, now: u64) {
+    fn complete(&mut self, lane: &Lane, task: u32, now: u64) {
         let run = &mut self.tasks[task as usize];
         let arrival = run.backlog.oldest();
         run.backlog.pop();
@@ -281,49 +308,55 @@ impl<'a, S: Source, K: Sink> Engine<'a, S, K> {
         if self.limits.watched == Some((task, job)) {
             self.watched_response = Some(response);
         }
-        self.emit(index, now, Kind::Completion, task, job, executed, 0);
+        self.emit(lane, now, Kind::Completion, task, job, executed, 0);
         if missed {
-            self.emit(index, now, Kind::Miss, task, job, arrival + deadline, 0);
+            self.emit(lane, now, Kind::Miss, task, job, arrival + deadline, 0);
         }
         if vain {
-            self.emit(index, now, Kind::VainWait, task, job + 1, 0, 0);
+            self.emit(lane, now, Kind::VainWait, task, job + 1, 0, 0);
         }
     }
 
     /// Asks the machine who runs and carries it out.
     #[inline(always)]
-    fn choose(&mut self, index: usize, now: u64) {
-        let lane = &mut self.lanes[index];
+    fn choose(&mut self, lane: &mut Lane, now: u64) {
         lane.choice_due = false;
         let desired = self.machine.decide(lane.processor);
         let next = desired.running.map_or(NONE, |task| task.0);
         let previous = lane.running;
-        let point = lane.at_point.take();
-        let displaced = previous != NONE && previous != next;
-        if displaced {
-            let run = &mut self.tasks[previous as usize];
+        if next != previous || lane.at_point.is_some() {
+            if previous != NONE {
+                self.leave(lane, previous, next, now);
+            }
+            if next != previous {
+                self.switch_to(lane, next, now);
+            }
+        }
+        lane.on_cpu = next;
+    }
+
+    /// The job that had the processor loses it, or passes a preemption point.
+    #[inline(always)]
+    fn leave(&mut self, lane: &mut Lane, previous: u32, next: u32, now: u64) {
+        let displaced = previous != next;
+        let run = &mut self.tasks[previous as usize];
+        let job = run.completed;
+        if let Some(segment) = lane.at_point.take() {
+            run.yields += u64::from(displaced);
             run.remaining = lane.finish - now;
-            run.yields += u64::from(point.is_some());
-            run.preemptions += u64::from(point.is_none());
+            self.emit(lane, now, Kind::PreemptionPoint, previous, job, segment.into(), displaced.into());
+            if displaced {
+                self.emit(lane, now, Kind::Yield, previous, job, 0, 0);
+            }
+        } else {
+            run.preemptions += 1;
+            run.remaining = lane.finish - now;
+            self.emit(lane, now, Kind::Preempt, previous, job, 0, 0);
         }
-        if let Some(segment) = point {
-            let job = self.tasks[previous as usize].completed;
-            self.emit(index, now, Kind::PreemptionPoint, previous, job, segment.into(), displaced.into());
-        }
-        if displaced {
-            let job = self.tasks[previous as usize].completed;
-            let kind = if point.is_some() { Kind::Yield } else { Kind::Preempt };
-            self.emit(index, now, kind, previous, job, 0, 0);
-        }
-        if next != previous {
-            self.switch_to(index, next, now);
-        }
-        self.lanes[index].on_cpu = next;
     }
 
     #[inline(always)]
-    fn switch_to(&mut self, index: usize, next: u32, now: u64) {
-        let lane = &mut self.lanes[index];
+    fn switch_to(&mut self, lane: &mut Lane, next: u32, now: u64) {
         lane.running = next;
         if next == NONE {
             lane.finish = NEVER;
@@ -332,8 +365,8 @@ impl<'a, S: Source, K: Sink> Engine<'a, S, K> {
         let run = &mut self.tasks[next as usize];
         if lane.on_cpu != next {
             run.switch_ins += 1;
-            lane.kernel_until = now.saturating_add(self.switch_cost);
             // Once the switch is through, whatever was released meanwhile has its turn.
+            lane.kernel_until = now.saturating_add(self.switch_cost);
         }
         let kind = if run.started {
             Kind::Resume
@@ -345,15 +378,15 @@ impl<'a, S: Source, K: Sink> Engine<'a, S, K> {
         };
         lane.finish = lane.kernel_until.max(now).saturating_add(run.remaining);
         let job = run.completed;
-        self.emit(index, now, kind, next, job, 0, 0);
+        self.emit(lane, now, kind, next, job, 0, 0);
     }
 
     #[inline(always)]
     #[allow(clippy::too_many_arguments)]
-    fn emit(&mut self, index: usize, now: u64, kind: Kind, task: u32, job: u64, value: u64, extra: u64) {
+    fn emit(&mut self, lane: &Lane, now: u64, kind: Kind, task: u32, job: u64, value: u64, extra: u64) {
         self.events += 1;
         if K::ACTIVE {
-            let cpu = self.lanes[index].cpu;
+            let cpu = lane.cpu;
             self.sink.record(Record { time: Instant::from_ns(now), kind, cpu, task, job, value, extra });
         }
     }
@@ -365,33 +398,36 @@ impl<'a, S: Source, K: Sink> Engine<'a, S, K> {
         run.backlog.iter().nth(usize::try_from(place).ok()?)
     }
 
-    /// After the run: books the jobs that did not finish, whose deadline may have passed at `end`.
-    pub(crate) fn book_unfinished(&mut self, end: u64) {
-        for task in 0..self.tasks.len() {
-            let lane = self.tasks[task].lane as usize;
-            let run = &mut self.tasks[task];
-            let late = |arrival: u64, deadline: u64| arrival.checked_add(deadline).filter(|&d| d <= end);
-            let mut missed: Vec<(u64, u64)> = Vec::new();
-            for (place, arrival) in run.backlog.iter().enumerate() {
-                missed.extend(late(arrival, run.deadline).map(|d| (run.completed + place as u64, d)));
-            }
-            let mut job = run.completed + u64::from(run.backlog.len());
-            // The job in sight, and those that arrive before the end but are noticed after it.
-            let mut next = (run.next_arrival != NEVER).then_some(run.next_arrival);
-            while let Some(arrival) = next {
-                if arrival >= end {
-                    run.jobs -= 1;
-                    break;
-                }
-                missed.extend(late(arrival, run.deadline).map(|d| (job, d)));
-                job += 1;
-                next = self.source.next_job(task).map(|job| job.arrival).filter(|&arrival| arrival < end);
-                run.jobs += u64::from(next.is_some());
-            }
-            run.missed += missed.len() as u64;
-            for (job, deadline) in missed {
-                self.emit(lane, end, Kind::Miss, task as u32, job, deadline, 0);
+    /// Books the jobs of a task that did not finish.
+    fn book_unfinished(&mut self, lane: &Lane, task: u32, end: u64) {
+        let run = &self.tasks[task as usize];
+        let deadline = run.deadline;
+        let late = |arrival: u64| arrival.checked_add(deadline).filter(|&deadline| deadline <= end);
+        let first = run.completed;
+        for place in 0..run.backlog.len() {
+            if let Some(deadline) = late(self.tasks[task as usize].backlog.get(place)) {
+                self.miss(lane, task, first + u64::from(place), deadline, end);
             }
         }
+        // The job in sight, and those that arrive before the end but are noticed after it.
+        let run = &mut self.tasks[task as usize];
+        let mut job = first + u64::from(run.backlog.len());
+        let mut arrival = run.next_arrival;
+        if arrival != NEVER && arrival >= end {
+            run.jobs -= 1;
+        }
+        while arrival < end {
+            if let Some(deadline) = late(arrival) {
+                self.miss(lane, task, job, deadline, end);
+            }
+            job += 1;
+            arrival = self.source.next_job(task as usize).map_or(NEVER, |job| job.arrival);
+            self.tasks[task as usize].jobs += u64::from(arrival < end);
+        }
+    }
+
+    fn miss(&mut self, lane: &Lane, task: u32, job: u64, deadline: u64, now: u64) {
+        self.tasks[task as usize].missed += 1;
+        self.emit(lane, now, Kind::Miss, task, job, deadline, 0);
     }
 }

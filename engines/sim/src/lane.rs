@@ -26,6 +26,8 @@ pub(crate) struct Lane {
     pub(crate) notices: Vec<u64>,
     /// The least of `notices`.
     pub(crate) next_notice: u64,
+    /// Where it stands; the first of several.
+    pub(crate) next_local: u32,
     /// The task whose job has the processor, or [`NONE`] when idle or between jobs.
     pub(crate) running: u32,
     /// The task that had the processor after the last choice, or [`NONE`] for idle.
@@ -68,6 +70,7 @@ impl Lane {
                 notices: vec![NEVER; tasks.len()],
                 tasks,
                 next_notice: NEVER,
+                next_local: 0,
                 running: NONE,
                 on_cpu: NONE,
                 kernel_until: 0,
@@ -90,11 +93,12 @@ impl Lane {
 
     #[inline(always)]
     pub(crate) fn refresh_next_notice(&mut self) {
-        let mut least = NEVER;
-        for &notice in &self.notices {
+        let (mut least, mut place) = (NEVER, 0);
+        for (local, &notice) in self.notices.iter().enumerate() {
+            place = if notice < least { local as u32 } else { place };
             least = least.min(notice);
         }
-        self.next_notice = least;
+        (self.next_notice, self.next_local) = (least, place);
     }
 
     /// The kernel takes the processor for `cost` from `now`, or after what it does already. What runs is

@@ -106,11 +106,12 @@ pub fn replay<K: Sink>(
     let (end, at) = engine.run()?;
     let witness = watched.map(|(task, job)| {
         let deadline = system.tasks()[task as usize].deadline;
-        let response = engine.watched_response.map(Span::from_ns);
+        let response = engine.core.watched_response.map(Span::from_ns);
         let missed = match (response, deadline) {
             (_, None) => false,
             (Some(response), Some(deadline)) => response > deadline,
             (None, Some(deadline)) => engine
+                .core
                 .arrival_of(task, job)
                 .is_some_and(|arrival| at.saturating_sub(arrival) >= deadline.as_ns()),
         };
@@ -119,7 +120,7 @@ pub fn replay<K: Sink>(
     });
     let mut notes = Vec::new();
     if end == End::Events {
-        notes.push(format!("stopped at {} after {} events", Span::from_ns(at), engine.events));
+        notes.push(format!("stopped at {} after {} events", Span::from_ns(at), engine.core.events));
     }
     let horizon = if end == End::NothingLeft { until } else { at };
     Ok(Replay { outcome: outcome(system, 0, horizon, engine, notes), witness })

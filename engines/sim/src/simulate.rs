@@ -32,7 +32,9 @@ pub fn simulate<K: Sink>(system: &System, options: &SimOptions, sink: &mut K) ->
     let mut engine = Engine::new(system, machine, source, sink, limits);
     let (end, at) = engine.run()?;
     match end {
-        End::Events => notes.push(format!("stopped at {} after {} events", Span::from_ns(at), engine.events)),
+        End::Events => {
+            notes.push(format!("stopped at {} after {} events", Span::from_ns(at), engine.core.events))
+        }
         End::Horizon if matches!(options.horizon, Horizon::Jobs(_)) => {
             notes.push("stopped after 292 years before so many jobs had finished".to_owned());
         }
@@ -109,7 +111,7 @@ pub(crate) fn outcome<S: Source, K: Sink>(
     notes: Vec<String>,
 ) -> Outcome {
     engine.book_unfinished(horizon);
-    let tasks = system.tasks().iter().zip(&engine.tasks).map(|(task, run)| {
+    let tasks = system.tasks().iter().zip(&engine.core.tasks).map(|(task, run)| {
         let mut outcome = TaskOutcome {
             name: task.name.clone(),
             jobs: run.jobs,
@@ -122,7 +124,7 @@ pub(crate) fn outcome<S: Source, K: Sink>(
             vain_waits: run.vain_waits,
             ..TaskOutcome::default()
         };
-        run.responses.fill(&mut outcome);
+        run.responses.statistics().fill(&mut outcome);
         outcome
     });
     Outcome {
@@ -131,7 +133,7 @@ pub(crate) fn outcome<S: Source, K: Sink>(
         backend: "sim".to_owned(),
         seed,
         horizon_ns: Span::from_ns(horizon),
-        events: engine.events,
+        events: engine.core.events,
         events_lost: 0,
         tasks: tasks.collect(),
         notes,

@@ -1,0 +1,109 @@
+//! Response times as they come, at the cost of a few instructions each.
+
+use crate::ResponseStatistics;
+use horolog_time::Span;
+
+/// Values below this are counted exactly; above, each octave has half as many buckets: the buckets of an HDR histogram of
+/// three significant digits.
+const EXACT_BITS: u32 = 11;
+const BUCKETS: usize = (64 - EXACT_BITS as usize) * (1 << (EXACT_BITS - 1)) + (1 << EXACT_BITS);
+
+/// Counts response times; [`ResponseRecorder::statistics`] reads them. It holds the same as [`ResponseStatistics`] and
+/// is several times faster to fill: its memory (460 kB of address space, touched where values fall) is fixed.
+///
+/// ```
+/// use horolog_time::Span;
+/// use horolog_trace::ResponseRecorder;
+/// let mut recorder = ResponseRecorder::default();
+/// for ns in [5, 7, 9_000_000] {
+///     recorder.record(Span::from_ns(ns));
+/// }
+/// let statistics = recorder.statistics();
+/// assert_eq!(statistics.max(), Some(Span::from_ns(9_000_000)));
+/// assert_eq!(statistics.percentile(50.0), Some(Span::from_ns(7)));
+/// ```
+#[derive(Clone, Debug)]
+pub struct ResponseRecorder {
+    counts: Box<[u64; BUCKETS]>,
+    sum: u128,
+    min: u64,
+    max: u64,
+}
+
+impl Default for ResponseRecorder {
+    fn default() -> ResponseRecorder {
+        let counts = vec![0; BUCKETS].into_boxed_slice().try_into().expect("the length is that of the array");
+        ResponseRecorder { counts, sum: 0, min: u64::MAX, max: 0 }
+    }
+}
+
+/// The bucket of a value; 0 to `BUCKETS - 1`.
+#[inline(always)]
+fn bucket(ns: u64) -> usize {
+    // The leading bit decides the octave; the next ten bits the bucket in it.
+    let shift = (u64::BITS - (ns | 1).leading_zeros()).saturating_sub(EXACT_BITS);
+    ((shift as usize) << (EXACT_BITS - 1)) + (ns >> shift) as usize
+}
+
+/// The least value of a bucket.
+fn least(bucket: usize) -> u64 {
+    let half = 1_usize << (EXACT_BITS - 1);
+    let shift = (bucket / half).saturating_sub(1);
+    ((bucket - shift * half) as u64) << shift
+}
+
+impl ResponseRecorder {
+    /// Adds one response time.
+    #[inline(always)]
+    pub fn record(&mut self, response: Span) {
+        let ns = response.as_ns();
+        self.counts[bucket(ns)] += 1;
+        self.sum += u128::from(ns);
+        self.min = self.min.min(ns);
+        self.max = self.max.max(ns);
+    }
+
+    /// What was recorded so far.
+    #[must_use]
+    pub fn statistics(&self) -> ResponseStatistics {
+        // Only where values fell: the rest of the counters is memory that was never touched.
+        let used = if self.min > self.max { 0..0 } else { bucket(self.min)..bucket(self.max) + 1 };
+        let filled = used.filter(|&index| self.counts[index] > 0);
+        let buckets = filled.map(|index| (Span::from_ns(least(index)), self.counts[index]));
+        ResponseStatistics::from_buckets(buckets, self.sum, Span::from_ns(self.min), Span::from_ns(self.max))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agrees_with_statistics_filled_one_by_one() {
+        let mut recorder = ResponseRecorder::default();
+        let mut plain = ResponseStatistics::default();
+        let mut x = 1_u64;
+        for step in 0..20_000_u32 {
+            x = x.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let response = Span::from_ns(x >> (step % 63 + 1));
+            recorder.record(response);
+            plain.record(response);
+        }
+        let statistics = recorder.statistics();
+        assert_eq!(statistics.histogram(), plain.histogram());
+        assert_eq!(statistics.count(), plain.count());
+        assert_eq!((statistics.min(), statistics.max()), (plain.min(), plain.max()));
+        assert_eq!(statistics.mean(), plain.mean());
+    }
+
+    #[test]
+    fn buckets_cover_every_value() {
+        assert_eq!(bucket(0), 0);
+        assert_eq!(bucket(u64::MAX), BUCKETS - 1);
+        for ns in [0, 1, 1_023, 1_024, 2_047, 2_048, 2_049, 1 << 40, u64::MAX] {
+            let index = bucket(ns);
+            assert!(least(index) <= ns, "{ns}");
+            assert!(index + 1 == BUCKETS || ns < least(index + 1), "{ns}");
+        }
+    }
+}
