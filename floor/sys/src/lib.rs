@@ -18,6 +18,7 @@ pub mod memory;
 pub mod perf_event;
 pub mod perf_ring;
 pub mod probe;
+pub mod signal;
 pub mod steal;
 pub mod thread;
 pub mod tracefs;

@@ -58,3 +58,16 @@ impl Failure {
         ExitCode::from(self.status)
     }
 }
+
+impl From<horolog_closed_loop::LoopError> for Failure {
+    fn from(error: horolog_closed_loop::LoopError) -> Failure {
+        let status = if error.is_bad_input() {
+            2
+        } else if error.is_not_permitted() {
+            3
+        } else {
+            1
+        };
+        Failure { message: format!("error: {error}"), status }
+    }
+}

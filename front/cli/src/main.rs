@@ -1,2 +1,40 @@
-//! The horolog command.
-fn main() {}
+//! The `horolog` command: parses words, calls an engine, prints. No logic lives here.
+
+mod arguments;
+mod commands;
+mod failure;
+mod input;
+mod output;
+mod progress;
+
+use arguments::{Arguments, Verb};
+use clap::Parser;
+use failure::Done;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    progress::set_quiet(arguments.quiet);
+    match run(&arguments.verb) {
+        Ok(verdict) => verdict.exit_code(),
+        Err(failure) => failure.report(),
+    }
+}
+
+fn run(verb: &Verb) -> Done {
+    match verb {
+        Verb::Check(words) => commands::check::run(words),
+        Verb::Analyze(words) => commands::analyze::run(words),
+        Verb::Simulate(words) => commands::simulate::run(words),
+        Verb::Run(words) => commands::run::run(words),
+        Verb::Verify(words) => commands::verify::run(words),
+        Verb::Loop(words) => commands::close::run(words),
+        Verb::Trace(verb) => commands::trace::run(verb),
+        Verb::Measure(verb) => commands::measure::run(verb),
+        Verb::CheckCertificate(_) | Verb::Doctor(_) | Verb::Experiment(_) | Verb::Guardian { .. } => {
+            Err(failure::Failure::bad_input("error: this verb has not landed yet"))
+        }
+        Verb::Completions { shell } => commands::generate::completions(*shell),
+        Verb::Man => commands::generate::man(),
+    }
+}

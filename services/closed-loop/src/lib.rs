@@ -1,1 +1,21 @@
-//! The main job: prove, simulate, run, trace, verify, report.
+//! The main job: one system file is checked, proved, simulated, run, traced and verified, and one page is written.
+//!
+//! The steps are usable by themselves, since `simulate`, `run` and `verify` of the command are the same code:
+//! [`prove`], [`simulated_run`], [`measured_run`], [`verify_trace`], [`close`].
+
+mod close;
+mod error;
+mod measured;
+mod proof;
+mod provenance;
+mod report;
+mod simulated;
+mod verified;
+
+pub use close::{LoopOptions, LoopResult, Stage, close};
+pub use error::LoopError;
+pub use measured::{MeasuredRun, measured_run};
+pub use proof::{CostSource, Proof, prove, with_measured_costs};
+pub use provenance::{created_now, machine_facts};
+pub use simulated::simulated_run;
+pub use verified::{bounds, override_bounds, verify_trace};

@@ -1,0 +1,91 @@
+//! `horolog loop`.
+
+use crate::arguments::{Format, LoopArguments};
+use crate::commands::run::stop_on_interrupt;
+use crate::failure::{Done, Failure, Verdict};
+use crate::{input, output, progress};
+use horolog_closed_loop::{CostSource, LoopOptions, LoopResult, Stage, close, override_bounds};
+use horolog_time::Span;
+use serde_json::json;
+
+const DEFAULT_DURATION: Span = Span::from_ns(10_000_000_000);
+
+pub(crate) fn run(words: &LoopArguments) -> Done {
+    let (system, source) = input::system(&words.file)?;
+    let duration = words.duration.unwrap_or(DEFAULT_DURATION);
+    let options = LoopOptions {
+        duration,
+        out: words.out.clone(),
+        folder: source.folder().map(std::path::Path::to_path_buf),
+        best_effort: words.best_effort,
+        seed: input::seed(words.seed),
+        bound_override: override_bounds(&system, &words.bound_overrides).map_err(Failure::from)?,
+        command: std::env::args().collect::<Vec<_>>().join(" "),
+        stop: Some(stop_on_interrupt()?),
+    };
+    let activity = progress::Activity::start("closing the loop");
+    let result =
+        close(&system, &options, &mut |stage, detail| activity.now(&describe(stage, detail, duration)))
+            .map_err(Failure::from)?;
+    drop(activity);
+    match words.format {
+        Format::Json => output::json(&json!({
+            "schema": "horolog.loop/1",
+            "analysis": result.proof.analysis,
+            "simulated": result.simulated,
+            "measured": result.measured.as_ref().map(|run| &run.outcome),
+            "verification": result.verified,
+            "report": result.report,
+        }))?,
+        Format::Table => print(&result),
+    }
+    Ok(Verdict::of(result.holds(words.strict)))
+}
+
+fn describe(stage: Stage, detail: &str, duration: Span) -> String {
+    let what = match stage {
+        Stage::Measure => "measuring this machine's costs",
+        Stage::Prove => "proving",
+        Stage::Simulate => "simulating",
+        Stage::Run => return format!("running on this machine for {duration}"),
+        Stage::Verify => "verifying the record against the proof",
+        Stage::Report => "writing the report",
+    };
+    if detail.is_empty() { what.to_owned() } else { format!("{what}: {detail}") }
+}
+
+fn print(result: &LoopResult) {
+    match &result.proof.costs {
+        CostSource::Measured(costs) => println!(
+            "costs measured on cpu {}: context switch {}, timer interrupt {}, release latency {}",
+            costs.cpu,
+            output::span(costs.platform.context_switch_ns),
+            output::span(costs.platform.timer_interrupt_ns),
+            output::span(costs.platform.release_latency_ns)
+        ),
+        CostSource::None(reason) => println!("the machine's costs count as zero: {reason}"),
+        CostSource::File => {}
+    }
+    let head =
+        ["task", "verdict", "bound", "simulated max", "measured p99.9", "measured max", "deadline", "missed"];
+    let mut rows = output::table(&head, 2);
+    for (index, task) in result.proof.analysis.tasks.iter().enumerate() {
+        let measured = result.measured.as_ref().and_then(|run| run.outcome.tasks.get(index));
+        rows.add_row([
+            task.name.clone(),
+            format!("{:?}", task.verdict).to_lowercase(),
+            output::optional(task.response),
+            output::optional(result.simulated.tasks.get(index).and_then(|task| task.response_ns_max)),
+            output::optional(measured.and_then(|task| task.response_ns_p99_9)),
+            output::optional(measured.and_then(|task| task.response_ns_max)),
+            output::optional(task.deadline),
+            measured.map_or_else(|| "-".to_owned(), |task| task.missed.to_string()),
+        ]);
+    }
+    output::print(&rows);
+    if let Some(found) = &result.verified {
+        crate::commands::verify::print(found);
+    }
+    output::notes(&result.notes);
+    println!("report: {}", result.report.display());
+}

@@ -1,0 +1,28 @@
+//! `horolog measure`.
+
+use crate::arguments::{Format, MeasureVerb};
+use crate::failure::{Done, Failure, Verdict};
+use crate::{output, progress};
+use horolog_measure::costs::{CostOptions, measure};
+
+pub(crate) fn run(verb: &MeasureVerb) -> Done {
+    let MeasureVerb::Costs { cpu, duration, format } = verb;
+    let cpu = cpu.unwrap_or_else(last_cpu);
+    let mut options = CostOptions::new(cpu);
+    if let Some(duration) = duration {
+        options.budget = *duration;
+    }
+    let activity = progress::Activity::start("measuring costs");
+    let costs =
+        measure(&options, &mut |progress| activity.now(progress.stage)).map_err(Failure::not_permitted)?;
+    drop(activity);
+    match format {
+        Format::Json => output::json(&costs)?,
+        Format::Table => print!("{}", costs.to_toml()),
+    }
+    Ok(Verdict::Holds)
+}
+
+fn last_cpu() -> u32 {
+    std::thread::available_parallelism().map_or(0, |n| n.get() as u32 - 1)
+}

@@ -1,0 +1,11 @@
+//! One module a verb.
+
+pub(crate) mod analyze;
+pub(crate) mod check;
+pub(crate) mod close;
+pub(crate) mod generate;
+pub(crate) mod measure;
+pub(crate) mod run;
+pub(crate) mod simulate;
+pub(crate) mod trace;
+pub(crate) mod verify;

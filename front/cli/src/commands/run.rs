@@ -1,0 +1,45 @@
+//! `horolog run`.
+
+use crate::arguments::{Format, RunArguments, SchedulingClass};
+use crate::failure::{Done, Failure, Verdict};
+use crate::{input, output, progress};
+use horolog_analysis::resolve_priorities;
+use horolog_closed_loop::{machine_facts, measured_run};
+use horolog_exec::{Backend, Limit, RunOptions};
+use horolog_time::Span;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+const DEFAULT_DURATION: Span = Span::from_ns(10_000_000_000);
+
+pub(crate) fn run(words: &RunArguments) -> Done {
+    let (system, source) = input::system(&words.file)?;
+    let system = resolve_priorities(&system).map_err(Failure::bad_input)?;
+    let mut options = RunOptions::default();
+    options.limit =
+        if words.forever { Limit::Forever } else { Limit::For(words.duration.unwrap_or(DEFAULT_DURATION)) };
+    options.seed = input::seed(words.seed);
+    options.best_effort = words.best_effort;
+    options.backend = match words.class {
+        SchedulingClass::Fifo => Backend::Fifo,
+        SchedulingClass::Deadline => Backend::Deadline,
+    };
+    options.folder = source.folder().map(std::path::Path::to_path_buf);
+    options.stop = Some(stop_on_interrupt()?);
+    let activity = progress::Activity::start("running");
+    let run =
+        measured_run(&system, &options, machine_facts(), words.trace.as_deref()).map_err(Failure::from)?;
+    drop(activity);
+    match words.format {
+        Format::Json => output::json(&run.outcome)?,
+        Format::Table => output::outcome(&run.outcome),
+    }
+    Ok(Verdict::of(run.outcome.tasks.iter().all(|task| task.missed == 0)))
+}
+
+/// A flag that Ctrl-C sets, so that a run ends in order.
+pub(crate) fn stop_on_interrupt() -> Result<Arc<AtomicBool>, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    horolog_sys::signal::set_on_interrupt(&stop).map_err(Failure::not_permitted)?;
+    Ok(stop)
+}

@@ -1,0 +1,57 @@
+//! `horolog verify`.
+
+use crate::arguments::{Format, VerifyArguments};
+use crate::failure::{Done, Failure, Verdict};
+use crate::{input, output};
+use horolog_closed_loop::{CostSource, override_bounds, prove, verify_trace};
+use horolog_verify::Verification;
+
+pub(crate) fn run(words: &VerifyArguments) -> Done {
+    let (system, _) = input::system(&words.file)?;
+    let overrides = override_bounds(&system, &words.bound_overrides).map_err(Failure::from)?;
+    let proof = prove(&system, CostSource::File).map_err(Failure::from)?;
+    let found = verify_trace(&proof, &words.trace, overrides).map_err(Failure::from)?;
+    match words.format {
+        Format::Json => output::json(&found)?,
+        Format::Table => print(&found),
+    }
+    Ok(Verdict::of(found.exit_code(words.strict) == 0))
+}
+
+/// The verdict, the groups of findings, and the tasks.
+pub(crate) fn print(found: &Verification) {
+    println!(
+        "{} ({}): {}; {} records, {} lost",
+        found.system,
+        found.backend,
+        word(found.verdict),
+        found.records,
+        found.losses.total()
+    );
+    let mut rows = output::table(&["class", "check", "subject", "count", "worst excess"], 3);
+    for group in &found.groups {
+        rows.add_row([
+            group.class.to_string(),
+            group.check.name().to_owned(),
+            group.subject.clone(),
+            group.count.to_string(),
+            output::span(group.worst_excess_ns),
+        ]);
+    }
+    if !found.groups.is_empty() {
+        output::print(&rows);
+    }
+    for finding in found.findings.iter().take(10) {
+        println!("  {}", finding.message);
+    }
+    output::notes(&found.notes);
+}
+
+fn word(verdict: horolog_verify::Verdict) -> &'static str {
+    match verdict {
+        horolog_verify::Verdict::Holds => "model and bounds hold",
+        horolog_verify::Verdict::ModelViolated => "MODEL VIOLATED",
+        horolog_verify::Verdict::BoundViolated => "BOUND VIOLATED",
+        horolog_verify::Verdict::MachineDisturbed => "model and bounds hold, the machine was disturbed",
+    }
+}

@@ -1,0 +1,124 @@
+//! Printing results: tables for people, JSON for scripts.
+
+use crate::failure::Failure;
+
+use comfy_table::{CellAlignment, Table, presets};
+use horolog_time::Span;
+use horolog_trace::Outcome;
+use serde::Serialize;
+
+/// Prints a result as JSON.
+pub(crate) fn json(value: &impl Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(value).map_err(Failure::bad_input)?;
+    println!("{text}");
+    Ok(())
+}
+
+/// A table with this head; columns from `numbers_from` on are aligned to the right.
+pub(crate) fn table(head: &[&str], numbers_from: usize) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header(head);
+    for (index, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((0, 2));
+        if index >= numbers_from {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
+}
+
+/// Prints a table without blanks at the ends of its lines.
+pub(crate) fn print(table: &Table) {
+    for line in table.to_string().lines() {
+        println!("{}", line.trim_end());
+    }
+}
+
+/// A span for people: four significant digits in the largest unit that it reaches.
+pub(crate) fn span(span: Span) -> String {
+    let ns = span.as_ns();
+    let (value, unit) = match ns {
+        0..1_000 => return format!("{ns} ns"),
+        1_000..1_000_000 => (ns as f64 / 1e3, "us"),
+        1_000_000..1_000_000_000 => (ns as f64 / 1e6, "ms"),
+        _ => (ns as f64 / 1e9, "s"),
+    };
+    let decimals = if value < 10.0 {
+        3
+    } else if value < 100.0 {
+        2
+    } else {
+        1
+    };
+    let text = format!("{value:.decimals$}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    format!("{text} {unit}")
+}
+
+/// A span for people, or a dash.
+pub(crate) fn optional(value: Option<Span>) -> String {
+    value.map_or_else(|| "-".to_owned(), span)
+}
+
+/// The table of an outcome.
+pub(crate) fn outcome(outcome: &Outcome) {
+    println!(
+        "{} on {}: jobs released for {}, {} events, {} lost",
+        outcome.system, outcome.backend, outcome.horizon_ns, outcome.events, outcome.events_lost
+    );
+    let head = [
+        "task",
+        "jobs",
+        "completed",
+        "missed",
+        "unfinished",
+        "min",
+        "p50",
+        "p99.9",
+        "max",
+        "preempted",
+        "yields",
+        "switch-ins",
+    ];
+    let mut rows = table(&head, 1);
+    for task in &outcome.tasks {
+        rows.add_row([
+            task.name.clone(),
+            task.jobs.to_string(),
+            task.completed.to_string(),
+            task.missed.to_string(),
+            task.unfinished.to_string(),
+            optional(task.response_ns_min),
+            optional(task.response_ns_p50),
+            optional(task.response_ns_p99_9),
+            optional(task.response_ns_max),
+            task.preemptions.to_string(),
+            task.yields.to_string(),
+            task.switch_ins.to_string(),
+        ]);
+    }
+    print(&rows);
+    notes(&outcome.notes);
+}
+
+/// Notes under a result.
+pub(crate) fn notes(notes: &[String]) {
+    for note in notes {
+        println!("note: {note}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_for_people() {
+        assert_eq!(span(Span::from_ns(7)), "7 ns");
+        assert_eq!(span(Span::from_ns(1_500_000)), "1.5 ms");
+        assert_eq!(span(Span::from_ns(2_000_000)), "2 ms");
+        assert_eq!(span(Span::from_ns(12_345_678)), "12.35 ms");
+        assert_eq!(span(Span::from_ns(100_000_000)), "100 ms");
+    }
+}

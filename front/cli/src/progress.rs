@@ -1,0 +1,62 @@
+//! What goes to stderr while work is going on.
+
+use indicatif::{ProgressBar, ProgressStyle};
+use std::fmt::Display;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// Nothing but results and errors from now on.
+pub(crate) fn set_quiet(quiet: bool) {
+    QUIET.store(quiet, Ordering::Relaxed);
+}
+
+/// A line for the person at the terminal.
+pub(crate) fn say(line: impl Display) {
+    if !QUIET.load(Ordering::Relaxed) {
+        eprintln!("{line}");
+    }
+}
+
+/// Something that goes on for a while: a spinner on a terminal, a line elsewhere. It ends when dropped.
+pub(crate) struct Activity {
+    bar: Option<ProgressBar>,
+}
+
+impl Activity {
+    /// Starts showing `what`.
+    pub(crate) fn start(what: &str) -> Activity {
+        if QUIET.load(Ordering::Relaxed) {
+            return Activity { bar: None };
+        }
+        let bar = ProgressBar::new_spinner();
+        if bar.is_hidden() {
+            // No terminal: one line says what goes on.
+            eprintln!("{what}");
+            return Activity { bar: None };
+        }
+        bar.set_style(
+            ProgressStyle::with_template("{spinner} {msg} {elapsed}")
+                .unwrap_or(ProgressStyle::default_spinner()),
+        );
+        bar.set_message(what.to_owned());
+        bar.enable_steady_tick(Duration::from_millis(120));
+        Activity { bar: Some(bar) }
+    }
+
+    /// Says what is going on now.
+    pub(crate) fn now(&self, what: &str) {
+        if let Some(bar) = &self.bar {
+            bar.set_message(what.to_owned());
+        }
+    }
+}
+
+impl Drop for Activity {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! All steps in a row.
+
+use crate::report::{Parts, write_report};
+use crate::{
+    CostSource, LoopError, MeasuredRun, Proof, machine_facts, measured_run, prove, simulated_run,
+    verify_trace, with_measured_costs,
+};
+use horolog_exec::{Limit, RunOptions};
+use horolog_model::{Cpus, System, TaskId};
+use horolog_sim::{Horizon, SimOptions};
+use horolog_time::Span;
+use horolog_trace::Outcome;
+use horolog_verify::Verification;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// What a caller chooses.
+#[derive(Clone, Debug)]
+pub struct LoopOptions {
+    /// How long the simulation and the run release jobs.
+    pub duration: Span,
+    /// The folder of everything that is written; made if it is missing.
+    pub out: PathBuf,
+    /// The folder from which libraries of bodies count.
+    pub folder: Option<PathBuf>,
+    /// Run under normal scheduling where real-time scheduling is not permitted.
+    pub best_effort: bool,
+    /// The seed of everything drawn by chance.
+    pub seed: u64,
+    /// Bounds replaced for a test.
+    pub bound_override: Vec<(TaskId, Span)>,
+    /// The command, as the page repeats it.
+    pub command: String,
+    /// Ends the run early once it is set.
+    pub stop: Option<Arc<AtomicBool>>,
+}
+
+/// Where the loop is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stage {
+    /// The machine's costs are measured.
+    Measure,
+    /// Deadlines are proved.
+    Prove,
+    /// The system runs in virtual time.
+    Simulate,
+    /// The system runs on this machine.
+    Run,
+    /// The traces are checked against the proof.
+    Verify,
+    /// The page is written.
+    Report,
+}
+
+/// What the loop came to.
+#[derive(Debug)]
+pub struct LoopResult {
+    /// What was proved.
+    pub proof: Proof,
+    /// What the simulation came to.
+    pub simulated: Outcome,
+    /// What verifying the simulated trace found.
+    pub simulated_verified: Verification,
+    /// What the run came to; `None` where the system names no real processors.
+    pub measured: Option<MeasuredRun>,
+    /// What verifying the run's trace found.
+    pub verified: Option<Verification>,
+    /// The page.
+    pub report: PathBuf,
+    /// What the reader must know.
+    pub notes: Vec<String>,
+}
+
+impl LoopResult {
+    /// Whether everything that was asked holds: proved, and no model or bound violated.
+    #[must_use]
+    pub fn holds(&self, strict: bool) -> bool {
+        self.proof.analysis.schedulable == horolog_analysis::Schedulable::Yes
+            && self.simulated_verified.exit_code(true) == 0
+            && self.verified.as_ref().is_none_or(|verified| verified.exit_code(strict) == 0)
+    }
+}
+
+/// Proves, simulates, runs, verifies, and writes the page.
+///
+/// # Errors
+/// Where a step cannot be carried out. What was written up to then stays.
+pub fn close(
+    system: &System,
+    options: &LoopOptions,
+    stage: &mut dyn FnMut(Stage, &str),
+) -> Result<LoopResult, LoopError> {
+    std::fs::create_dir_all(&options.out).map_err(|error| LoopError::writing(&options.out, error))?;
+    let mut notes = Vec::new();
+    let real = matches!(system.platform().cpus, Cpus::Listed(_));
+    let (system, costs) = costs(system, real, options, stage)?;
+    stage(Stage::Prove, "");
+    let proof = prove(&system, costs)?;
+    save(&options.out.join("system.toml"), horolog_model::file::print(&proof.system).as_bytes())?;
+    save_json(&options.out.join("analysis.json"), &proof.analysis)?;
+
+    stage(Stage::Simulate, "");
+    let simulated_trace = options.out.join("simulated.trace");
+    let sim_options =
+        SimOptions { horizon: Horizon::Time(options.duration), seed: options.seed, ..SimOptions::default() };
+    let simulated = simulated_run(&proof.system, &sim_options, Some(&simulated_trace))?;
+    save_json(&options.out.join("simulated.json"), &simulated)?;
+    let simulated_verified = verify_trace(&proof, &simulated_trace, options.bound_override.clone())?;
+    save_json(&options.out.join("simulated-verification.json"), &simulated_verified)?;
+
+    let run_trace = options.out.join("run.trace");
+    let mut measured = None;
+    let mut verified = None;
+    if real {
+        stage(Stage::Run, "");
+        let run = measured_run(&proof.system, &run_options(options), machine_facts(), Some(&run_trace))?;
+        save_json(&options.out.join("run.json"), &run.outcome)?;
+        stage(Stage::Verify, "");
+        let found = verify_trace(&proof, &run_trace, options.bound_override.clone())?;
+        save_json(&options.out.join("verification.json"), &found)?;
+        measured = Some(run);
+        verified = Some(found);
+    } else {
+        notes.push(
+            "nothing was run: the file counts its CPUs (`cpus = n`) and names none of this machine; \
+             write `cpus = [1]` to run on CPU 1"
+                .to_owned(),
+        );
+    }
+    stage(Stage::Report, "");
+    let report = options.out.join("report.html");
+    let parts = Parts {
+        proof: &proof,
+        simulated: (&simulated, &simulated_trace),
+        measured: measured.as_ref().map(|run| (run, run_trace.as_path())),
+        verified: verified.as_ref(),
+        command: &options.command,
+        notes: notes.clone(),
+    };
+    write_report(&parts, &report)?;
+    Ok(LoopResult { proof, simulated, simulated_verified, measured, verified, report, notes })
+}
+
+/// Measures the machine's costs where the file gives none and the system names real processors.
+fn costs(
+    system: &System,
+    real: bool,
+    options: &LoopOptions,
+    stage: &mut dyn FnMut(Stage, &str),
+) -> Result<(System, CostSource), LoopError> {
+    if !real {
+        let reason = "the file names no processor of this machine".to_owned();
+        return Ok((system.clone(), CostSource::None(reason)));
+    }
+    stage(Stage::Measure, "");
+    with_measured_costs(system, options.best_effort, &mut |progress| stage(Stage::Measure, progress.stage))
+}
+
+fn run_options(options: &LoopOptions) -> RunOptions {
+    let mut run = RunOptions::default();
+    run.limit = Limit::For(options.duration);
+    run.seed = options.seed;
+    run.best_effort = options.best_effort;
+    run.folder.clone_from(&options.folder);
+    run.stop.clone_from(&options.stop);
+    run
+}
+
+fn save(path: &Path, bytes: &[u8]) -> Result<(), LoopError> {
+    std::fs::write(path, bytes).map_err(|error| LoopError::writing(path, error))
+}
+
+fn save_json(path: &Path, value: &impl Serialize) -> Result<(), LoopError> {
+    let mut text = serde_json::to_string_pretty(value).map_err(|error| LoopError::writing(path, error))?;
+    text.push('\n');
+    save(path, text.as_bytes())
+}

@@ -1,0 +1,105 @@
+//! Why a step could not be carried out.
+
+use std::fmt;
+use std::path::Path;
+
+/// Why a step of the loop could not be carried out; opaque, with predicates.
+#[derive(Debug)]
+pub struct LoopError {
+    kind: Kind,
+    message: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    BadInput,
+    NotPermitted,
+    Crashed,
+}
+
+impl LoopError {
+    /// Bad input: exit status 2.
+    #[must_use]
+    pub fn is_bad_input(&self) -> bool {
+        self.kind == Kind::BadInput
+    }
+
+    /// This machine does not allow it: exit status 3; the message has the remedy.
+    #[must_use]
+    pub fn is_not_permitted(&self) -> bool {
+        self.kind == Kind::NotPermitted
+    }
+
+    /// User code crashed: exit status 1; the message names the task and the job.
+    #[must_use]
+    pub fn is_crash(&self) -> bool {
+        self.kind == Kind::Crashed
+    }
+
+    pub(crate) fn bad_input(message: impl fmt::Display) -> LoopError {
+        LoopError { kind: Kind::BadInput, message: message.to_string() }
+    }
+
+
+    pub(crate) fn writing(path: &Path, error: impl fmt::Display) -> LoopError {
+        LoopError::bad_input(format_args!("cannot write {}: {error}", path.display()))
+    }
+}
+
+impl fmt::Display for LoopError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for LoopError {}
+
+impl From<horolog_exec::ExecError> for LoopError {
+    fn from(error: horolog_exec::ExecError) -> LoopError {
+        let kind = if error.is_bad_input() {
+            Kind::BadInput
+        } else if error.is_crash() {
+            Kind::Crashed
+        } else {
+            Kind::NotPermitted
+        };
+        LoopError { kind, message: error.to_string() }
+    }
+}
+
+impl From<horolog_sys::Error> for LoopError {
+    fn from(error: horolog_sys::Error) -> LoopError {
+        let kind = if error.is_bad_input() { Kind::BadInput } else { Kind::NotPermitted };
+        LoopError { kind, message: error.to_string() }
+    }
+}
+
+impl From<horolog_analysis::AnalysisError> for LoopError {
+    fn from(error: horolog_analysis::AnalysisError) -> LoopError {
+        LoopError::bad_input(error)
+    }
+}
+
+impl From<horolog_sim::SimError> for LoopError {
+    fn from(error: horolog_sim::SimError) -> LoopError {
+        LoopError::bad_input(error)
+    }
+}
+
+impl From<horolog_trace::TraceError> for LoopError {
+    fn from(error: horolog_trace::TraceError) -> LoopError {
+        LoopError::bad_input(error)
+    }
+}
+
+impl From<horolog_verify::VerifyError> for LoopError {
+    fn from(error: horolog_verify::VerifyError) -> LoopError {
+        LoopError::bad_input(error)
+    }
+}
+
+impl From<horolog_report::ReportError> for LoopError {
+    fn from(error: horolog_report::ReportError) -> LoopError {
+        LoopError::bad_input(error)
+    }
+}

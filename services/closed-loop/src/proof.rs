@@ -1,0 +1,71 @@
+//! What is proved before anything runs, and with which costs.
+
+use crate::LoopError;
+use horolog_analysis::{Analysis, Options, analyze, resolve_priorities};
+use horolog_measure::costs::{CostOptions, Costs, Progress, measure};
+use horolog_model::System;
+
+/// Where the costs of `[platform]` come from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CostSource {
+    /// From the system file.
+    File,
+    /// Measured on this machine just before the proof.
+    Measured(Box<Costs>),
+    /// Nobody gives them: they count as zero, for the reason told.
+    None(String),
+}
+
+/// What was proved, about exactly which system.
+#[derive(Clone, Debug)]
+pub struct Proof {
+    /// The system with its priorities resolved and its costs filled in.
+    pub system: System,
+    /// Where the costs come from.
+    pub costs: CostSource,
+    /// The answer.
+    pub analysis: Analysis,
+}
+
+/// Resolves priorities and analyses.
+///
+/// # Errors
+/// Where the system lies outside every test's assumptions.
+pub fn prove(system: &System, costs: CostSource) -> Result<Proof, LoopError> {
+    let system = resolve_priorities(system)?;
+    let analysis = analyze(&system, &Options::default())?;
+    Ok(Proof { system, costs, analysis })
+}
+
+/// Fills in the costs that the file leaves out with measured ones; a cost that the file gives stays.
+///
+/// # Errors
+/// Where the measured costs make no valid system (never in practice).
+pub fn with_measured_costs(
+    system: &System,
+    best_effort: bool,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<(System, CostSource), LoopError> {
+    let platform = system.platform();
+    let given = platform.context_switch.is_some()
+        && platform.timer_interrupt.is_some()
+        && platform.release_latency.is_some();
+    if given {
+        return Ok((system.clone(), CostSource::File));
+    }
+    let Some(cpu) = platform.cpus.iter().next() else {
+        return Err(LoopError::bad_input("the system has no processor"));
+    };
+    let mut options = CostOptions::new(cpu.0);
+    options.best_effort = best_effort;
+    let costs = measure(&options, progress)?;
+    let mut draft = system.to_draft();
+    let place = &mut draft.platform;
+    place.context_switch.get_or_insert(costs.platform.context_switch_ns);
+    place.timer_interrupt.get_or_insert(costs.platform.timer_interrupt_ns);
+    place.release_latency.get_or_insert(costs.platform.release_latency_ns);
+    let system = System::new(draft).map_err(|errors| {
+        LoopError::bad_input(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
+    })?;
+    Ok((system, CostSource::Measured(Box::new(costs))))
+}

@@ -1,0 +1,190 @@
+//! The report page's data, out of what every step found.
+
+use crate::{CostSource, LoopError, MeasuredRun, Proof, created_now};
+use horolog_analysis::{Schedulable, Verdict as TaskWord};
+use horolog_model::{Policy, Preemption, Task};
+use horolog_report as page;
+use horolog_trace::Outcome;
+use horolog_trace::file::{Header, Reader};
+use horolog_verify::{Class, Verdict, Verification};
+use std::path::Path;
+
+/// What the page is made of.
+pub(crate) struct Parts<'a> {
+    pub(crate) proof: &'a Proof,
+    pub(crate) simulated: (&'a Outcome, &'a Path),
+    pub(crate) measured: Option<(&'a MeasuredRun, &'a Path)>,
+    pub(crate) verified: Option<&'a Verification>,
+    pub(crate) command: &'a str,
+    pub(crate) notes: Vec<String>,
+}
+
+/// Everything that the page shows.
+pub(crate) fn report_data(parts: &Parts<'_>) -> Result<page::ReportData, LoopError> {
+    let system = &parts.proof.system;
+    let mut runs = vec![run(page::RunKind::Simulated, parts.simulated.0, parts.simulated.1)?];
+    let mut machine = Vec::new();
+    if let Some((measured, path)) = parts.measured {
+        runs.push(run(page::RunKind::Measured, &measured.outcome, path)?);
+        machine.extend(Reader::open(path)?.header().machine.clone());
+        machine.push(("kernel record".to_owned(), measured.kernel_record.clone()));
+    }
+    let (findings, omitted) = parts.verified.map(|found| findings(parts.proof, found)).unwrap_or_default();
+    Ok(page::ReportData {
+        system: system.name().to_owned(),
+        policy: policy(system.policy()).to_owned(),
+        verdict: verdict(parts),
+        tasks: tasks(parts.proof),
+        runs,
+        findings,
+        findings_omitted: omitted,
+        facts: facts(parts.proof),
+        provenance: page::Provenance {
+            command: parts.command.to_owned(),
+            created: created_now(),
+            versions: vec![("horolog".to_owned(), env!("CARGO_PKG_VERSION").to_owned())],
+            machine,
+        },
+        system_file: horolog_model::file::print(system),
+        notes: parts.notes.clone(),
+    })
+}
+
+fn policy(policy: Policy) -> &'static str {
+    match policy {
+        Policy::FixedPriority => "fixed priority",
+        Policy::Edf => "earliest deadline first",
+        _ => "another policy",
+    }
+}
+
+fn verdict(parts: &Parts<'_>) -> page::Verdict {
+    let proof = match parts.proof.analysis.schedulable {
+        Schedulable::Yes => page::Proof::Proved,
+        Schedulable::No => page::Proof::NotProved,
+        Schedulable::Unknown => page::Proof::Unknown,
+    };
+    let run = parts.verified.map(|found| match found.verdict {
+        Verdict::ModelViolated => page::RunVerdict::ModelViolated,
+        Verdict::BoundViolated => page::RunVerdict::BoundViolated,
+        Verdict::MachineDisturbed => page::RunVerdict::Disturbed,
+        Verdict::Holds if !found.complete => page::RunVerdict::Undecided,
+        Verdict::Holds => page::RunVerdict::Held,
+    });
+    let mut qualifiers = Vec::new();
+    if let CostSource::None(reason) = &parts.proof.costs {
+        qualifiers.push(format!("The machine's costs count as zero: {reason}."));
+    }
+    if matches!(parts.proof.costs, CostSource::Measured(_)) {
+        qualifiers.push("The machine's costs were measured just before the proof.".to_owned());
+    }
+    if let Some(found) = parts.verified.filter(|found| !found.complete) {
+        let lost = found.losses.total();
+        qualifiers.push(format!(
+            "The trace is not whole ({lost} records lost): the verdict speaks only of what it shows."
+        ));
+    }
+    let best_effort = parts.measured.is_some_and(|(run, _)| run.outcome.backend == "linux-best-effort");
+    page::Verdict { proof, run, best_effort, sentence: String::new(), qualifiers }
+}
+
+fn tasks(proof: &Proof) -> Vec<page::TaskRow> {
+    let verdicts = &proof.analysis.tasks;
+    let rows = proof.system.tasks().iter().zip(verdicts);
+    rows.map(|(task, verdict)| page::TaskRow {
+        name: task.name.clone(),
+        cpu: task.cpu.0,
+        priority: task.priority.map(horolog_model::Priority::number),
+        preemption: preemption(task),
+        period_ns: task.separation(),
+        wcet_ns: task.wcet,
+        deadline_ns: task.deadline,
+        verdict: match verdict.verdict {
+            TaskWord::Meets => page::TaskVerdict::Meets,
+            TaskWord::Misses => page::TaskVerdict::Misses,
+            TaskWord::Unknown => page::TaskVerdict::Unknown,
+        },
+        bound_ns: verdict.response,
+        exact: verdict.exact,
+        test: verdict.test.to_owned(),
+        source: verdict.source.to_owned(),
+        slack_ns: None,
+        explain: String::new(),
+    })
+    .collect()
+}
+
+fn preemption(task: &Task) -> String {
+    match &task.preemption {
+        Preemption::Preemptive => "preemptive".to_owned(),
+        Preemption::NonPreemptive => "non-preemptive".to_owned(),
+        Preemption::Deferred(graph) => format!("deferred, {} segments", graph.segments.len()),
+        _ => "another mode".to_owned(),
+    }
+}
+
+fn facts(proof: &Proof) -> Vec<page::Fact> {
+    let percent = |share: f64| format!("{:.1} %", share * 100.0);
+    proof
+        .analysis
+        .processors
+        .iter()
+        .map(|cpu| page::Fact::new(format!("Utilisation of cpu {}", cpu.cpu.0), percent(cpu.utilisation), ""))
+        .collect()
+}
+
+/// One run: its outcome, the distributions and the timeline of its trace.
+fn run(kind: page::RunKind, outcome: &Outcome, path: &Path) -> Result<page::Run, LoopError> {
+    let mut reader = Reader::open(path)?;
+    let header: Header = reader.header().clone();
+    let threads = reader.load_footer()?.map(|footer| footer.threads.clone()).unwrap_or_default();
+    let mut builder = page::TimelineBuilder::new(page::TimelineOptions {
+        start: header.start,
+        tasks: header.tasks.len(),
+        threads: threads
+            .into_iter()
+            .map(|thread| page::TimelineThread { id: thread.id, idle: thread.tid == 0, name: thread.comm })
+            .collect(),
+        ..page::TimelineOptions::default()
+    });
+    while let Some(record) = reader.next_record() {
+        builder.push(&record);
+    }
+    let statistics = builder.statistics();
+    Ok(page::Run::new(kind, header.start, outcome, &statistics, Some(builder.finish())))
+}
+
+fn findings(proof: &Proof, found: &Verification) -> (Vec<page::Finding>, u64) {
+    let index = |name: &Option<String>| {
+        name.as_ref().and_then(|name| proof.system.tasks().iter().position(|task| task.name == *name))
+    };
+    let rows: Vec<page::Finding> = found
+        .findings
+        .iter()
+        .map(|finding| page::Finding {
+            run: Some(1),
+            task: index(&finding.task).map(|task| task as u32),
+            job: finding.job,
+            cpu: Some(finding.cpu),
+            time_ns: Some(finding.time_ns),
+            ..page::Finding::new(class(finding.class), finding.check.name(), finding.message.clone())
+        })
+        .collect();
+    let all = found.model_violated + found.bound_violated + found.machine_disturbed;
+    let omitted = all.saturating_sub(rows.len() as u64);
+    (rows, omitted)
+}
+
+fn class(class: Class) -> page::FindingClass {
+    match class {
+        Class::ModelViolated => page::FindingClass::ModelViolated,
+        Class::BoundViolated => page::FindingClass::BoundViolated,
+        Class::MachineDisturbed => page::FindingClass::MachineDisturbed,
+    }
+}
+
+/// Writes the page.
+pub(crate) fn write_report(parts: &Parts<'_>, path: &Path) -> Result<(), LoopError> {
+    let data = report_data(parts)?;
+    Ok(page::write(&data, path)?)
+}
