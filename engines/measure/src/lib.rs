@@ -1,5 +1,6 @@
 //! Machine facts, measured costs, kernel records of a run.
 
 pub mod costs;
+pub mod doctor;
 pub mod kernel_records;
 pub mod starvation;

@@ -84,6 +84,21 @@ impl Error {
         &self.call
     }
 
+    /// The call and its cause without the remedy.
+    #[must_use]
+    pub fn what(&self) -> String {
+        let cause = match &self.cause {
+            Cause::Errno(errno) => match errno_name(*errno) {
+                Some(name) => name.to_owned(),
+                None => io::Error::from_raw_os_error(*errno).to_string(),
+            },
+            Cause::Unsupported => "not available on this machine".to_owned(),
+            Cause::Unexpected(answer) => format!("unexpected: {answer}"),
+            Cause::BadInput(why) => why.clone(),
+        };
+        format!("{}: {cause}", self.call)
+    }
+
     /// What to do about it.
     #[must_use]
     pub fn remedy(&self) -> &str {
@@ -127,16 +142,7 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.call)?;
-        match &self.cause {
-            Cause::Errno(errno) => match errno_name(*errno) {
-                Some(name) => f.write_str(name)?,
-                None => write!(f, "{}", io::Error::from_raw_os_error(*errno))?,
-            },
-            Cause::Unsupported => f.write_str("not available on this machine")?,
-            Cause::Unexpected(answer) => write!(f, "unexpected: {answer}")?,
-            Cause::BadInput(why) => f.write_str(why)?,
-        }
+        f.write_str(&self.what())?;
         if self.remedy.is_empty() { Ok(()) } else { write!(f, ": {}", self.remedy) }
     }
 }

@@ -1,7 +1,7 @@
 //! Where the fields of a kernel tracepoint lie: parsed from tracefs, since offsets differ between kernels.
 
 use crate::Error;
-use crate::tracefs::TraceFs;
+use crate::kernel_fs::KernelFs;
 
 /// The layout of one tracepoint's record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ impl EventFormat {
     ///
     /// # Errors
     /// Where this kernel has no such tracepoint, or its format file is not understood.
-    pub fn read(tracefs: &TraceFs, system: &str, name: &str) -> Result<EventFormat, Error> {
+    pub fn read(tracefs: &KernelFs, system: &str, name: &str) -> Result<EventFormat, Error> {
         let path = format!("events/{system}/{name}/format");
         let text = tracefs.read(&path)?;
         EventFormat::parse(&format!("{system}:{name}"), &text)

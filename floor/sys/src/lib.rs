@@ -13,7 +13,9 @@ pub mod event_format;
 pub mod fixed_priority;
 pub mod futex;
 pub mod guardian;
+pub mod kernel_fs;
 pub mod kernel_trace;
+pub mod machine;
 pub mod memory;
 pub mod perf_event;
 pub mod perf_ring;
@@ -21,7 +23,6 @@ pub mod probe;
 pub mod signal;
 pub mod steal;
 pub mod thread;
-pub mod tracefs;
 pub mod usage;
 
 pub use error::{Error, errno_name};

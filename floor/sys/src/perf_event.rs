@@ -64,6 +64,21 @@ impl PerfEvent {
         PerfEvent::open(name, &mut attributes, scope)
     }
 
+    /// Tries the processor's own cycle counter on the calling thread.
+    ///
+    /// # Errors
+    /// Where the processor, the hypervisor or the kernel does not allow it.
+    pub fn try_hardware_cycles() -> Result<(), Error> {
+        let mut attributes = raw::perf_event_attr {
+            type_: raw::PERF_TYPE_HARDWARE,
+            size: size_of::<raw::perf_event_attr>() as u32,
+            config: u64::from(raw::PERF_COUNT_HW_CPU_CYCLES),
+            ..Default::default()
+        };
+        attributes.set_disabled(1);
+        PerfEvent::open("cycles", &mut attributes, Scope::Thread(0)).map(drop)
+    }
+
     fn open(name: &str, attributes: &mut raw::perf_event_attr, scope: Scope) -> Result<PerfEvent, Error> {
         let (pid, cpu, place) = match scope {
             Scope::Cpu(cpu) => (-1, cpu as i32, format!("on cpu {cpu}")),

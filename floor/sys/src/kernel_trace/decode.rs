@@ -3,7 +3,7 @@
 use super::event::{Comm, Interrupt, KernelEvent, KernelEventKind, State, Thread, VectorKind};
 use crate::Error;
 use crate::event_format::{EventFormat, Field};
-use crate::tracefs::TraceFs;
+use crate::kernel_fs::KernelFs;
 
 /// One tracepoint that the recorder listens to.
 #[derive(Clone, Debug)]
@@ -60,7 +60,7 @@ pub(super) struct Decoder {
 
 impl Decoder {
     /// Reads the layouts from tracefs. Switches are indispensable; what else the kernel lacks stands in `unseen`.
-    pub(super) fn read(tracefs: &TraceFs, interrupts: bool) -> Result<Decoder, Error> {
+    pub(super) fn read(tracefs: &KernelFs, interrupts: bool) -> Result<Decoder, Error> {
         let switch = EventFormat::read(tracefs, "sched", "sched_switch")?;
         let common_type = switch.field("common_type")?;
         let mut decoder =
@@ -108,7 +108,7 @@ impl Decoder {
 
     fn add(
         &mut self,
-        tracefs: &TraceFs,
+        tracefs: &KernelFs,
         system: &'static str,
         name: &'static str,
         layout: impl FnOnce(&EventFormat) -> Result<Layout, Error>,

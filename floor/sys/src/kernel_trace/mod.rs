@@ -19,7 +19,7 @@ pub use store::Overflow;
 
 use crate::Error;
 use crate::cpu_list::online_cpus;
-use crate::tracefs::TraceFs;
+use crate::kernel_fs::KernelFs;
 use reader::{Reader, Shared};
 use source::Source;
 use std::sync::Arc;
@@ -179,7 +179,7 @@ impl Drop for Recorder {
 /// The first back end that this machine allows.
 fn choose(options: &RecorderOptions, online: &[u32]) -> Result<(Box<dyn Source>, Choice), Error> {
     let bytes = (options.ring_mib.max(1) as usize) << 20;
-    let tracefs = TraceFs::open()?;
+    let tracefs = KernelFs::tracefs()?;
     let source = perf::PerfSource::open(&tracefs, &options.cpus, online, bytes, options.interrupts)?;
     let unseen = source.unseen().to_vec();
     let reason = "perf rings are allowed here and cost the recorded CPU least".to_owned();

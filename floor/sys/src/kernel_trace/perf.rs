@@ -4,9 +4,9 @@ use super::decode::Decoder;
 use super::event::{KernelEvent, KernelEventKind};
 use super::source::Source;
 use crate::Error;
+use crate::kernel_fs::KernelFs;
 use crate::perf_event::{PerfEvent, Scope};
 use crate::perf_ring::PerfRing;
-use crate::tracefs::TraceFs;
 use perf_event_open_sys::bindings as raw;
 
 /// All rings of a recording.
@@ -34,7 +34,7 @@ impl PerfSource {
     ///
     /// `recorded` are the CPUs to record; `online` all CPUs that may carry out a wake-up for them.
     pub(super) fn open(
-        tracefs: &TraceFs,
+        tracefs: &KernelFs,
         recorded: &[u32],
         online: &[u32],
         ring_bytes: usize,

@@ -1,0 +1,134 @@
+//! Memory, cgroups, and what an earlier run left behind.
+
+use super::{Fact, State};
+use horolog_sys::guardian::left_over;
+use horolog_sys::machine::{Capability, Limit, has_capability, limit, may_write, read};
+
+pub(super) fn facts() -> Vec<Fact> {
+    vec![locked_memory(), cgroup_v2(), cgroup_v1(), left_over_journals()]
+}
+
+fn locked_memory() -> Fact {
+    const NAME: &str = "locked-memory";
+    const FOR: &str = "runs without page faults (mlockall), and rings of the recorder";
+    let unlimited = has_capability(Capability::IpcLock);
+    match (unlimited, limit(Limit::LockedMemory)) {
+        (Ok(true), _) => Fact::new(NAME, FOR, State::Yes, "CAP_IPC_LOCK is in effect: no limit"),
+        (_, Ok(None)) => Fact::new(NAME, FOR, State::Yes, "RLIMIT_MEMLOCK is unlimited"),
+        (_, Ok(Some(bytes))) => Fact::new(NAME, FOR, State::Limited, format!("RLIMIT_MEMLOCK is {} KiB", bytes / 1024))
+            .remedy("\"@realtime - memlock unlimited\" in /etc/security/limits.conf, or LimitMEMLOCK=infinity in the unit"),
+        (_, Err(error)) => Fact::new(NAME, FOR, State::Unknown, error.what()),
+    }
+}
+
+/// Where file systems of this type are mounted, each with its options.
+fn mounts(kind: &str) -> Result<Vec<(String, String)>, horolog_sys::Error> {
+    let text = read("/proc/self/mounts")?;
+    let found = text.lines().filter_map(|line| {
+        let words: Vec<&str> = line.split(' ').collect();
+        match words[..] {
+            [_, place, of_kind, options, ..] if of_kind == kind => {
+                Some((place.to_owned(), options.to_owned()))
+            }
+            _ => None,
+        }
+    });
+    Ok(found.collect())
+}
+
+fn cgroup_v2() -> Fact {
+    const NAME: &str = "cgroup-v2";
+    const FOR: &str =
+        "reserves of CPU (cpu.max), disk (io.max) and isolated cpusets for groups of ordinary tasks";
+    let places = match mounts("cgroup2") {
+        Ok(places) => places,
+        Err(error) => return Fact::new(NAME, FOR, State::Unknown, error.what()),
+    };
+    let Some((place, _)) = places.first() else {
+        return Fact::new(NAME, FOR, State::No, "not mounted")
+            .remedy("`mount -t cgroup2 cgroup2 /sys/fs/cgroup`; cgroup v1 serves where it is there");
+    };
+    let controllers = match read(&format!("{place}/cgroup.controllers")) {
+        Ok(controllers) => controllers,
+        Err(error) => return Fact::new(NAME, FOR, State::Unknown, error.what()),
+    };
+    let missing: Vec<&str> = ["cpu", "cpuset", "io"]
+        .into_iter()
+        .filter(|wanted| !controllers.split_whitespace().any(|controller| controller == *wanted))
+        .collect();
+    let writable = if may_write(&format!("{place}/cgroup.procs")) { "" } else { ", not writable" };
+    let shown = if controllers.is_empty() { "none".to_owned() } else { controllers.clone() };
+    let detail = format!("at {place}; controllers: {shown}{writable}");
+    if missing.is_empty() && writable.is_empty() {
+        Fact::new(NAME, FOR, State::Yes, detail)
+    } else {
+        Fact::new(NAME, FOR, State::Limited, detail).remedy(if missing.is_empty() {
+            "run as root, or have systemd delegate a subtree (Delegate=yes)".to_owned()
+        } else {
+            format!(
+                "{} belong to cgroup v1 here or are not built in; boot with cgroup_no_v1=all",
+                missing.join(", ")
+            )
+        })
+    }
+}
+
+fn cgroup_v1() -> Fact {
+    const NAME: &str = "cgroup-v1";
+    const FOR: &str =
+        "cpu.rt_runtime_us for groups of real-time tasks, exclusive cpusets, blkio limits on older systems";
+    let places = match mounts("cgroup") {
+        Ok(places) => places,
+        Err(error) => return Fact::new(NAME, FOR, State::Unknown, error.what()),
+    };
+    if places.is_empty() {
+        return Fact::new(NAME, FOR, State::No, "not mounted")
+            .remedy("not needed where cgroup v2 has cpu, cpuset and io");
+    }
+    let names: Vec<&str> = places.iter().filter_map(|(place, _)| place.rsplit('/').next()).collect();
+    let group_of = read("/proc/self/cgroup").unwrap_or_default();
+    let cpu_group = group_of.lines().find_map(|line| {
+        let mut parts = line.splitn(3, ':');
+        let controllers = parts.nth(1)?;
+        controllers.split(',').any(|name| name == "cpu").then(|| parts.next().map(str::to_owned))?
+    });
+    let cpu_mount = places.iter().find(|(_, options)| options.split(',').any(|option| option == "cpu"));
+    let budget = cpu_group.zip(cpu_mount).and_then(|(group, (place, _))| {
+        read(&format!("{place}{group}/cpu.rt_runtime_us")).ok().map(|runtime| (group, runtime))
+    });
+    let detail = format!("controllers: {}", names.join(", "));
+    match budget {
+        Some((group, runtime)) if runtime == "0" => Fact::new(
+            NAME,
+            FOR,
+            State::Limited,
+            format!("{detail}; group {group} of this process has cpu.rt_runtime_us 0"),
+        )
+        .remedy("SCHED_FIFO gives EPERM there: write a share into cpu.rt_runtime_us of the group"),
+        Some((_, runtime)) => Fact::new(
+            NAME,
+            FOR,
+            State::Yes,
+            format!("{detail}; cpu.rt_runtime_us {runtime} for this process's group"),
+        ),
+        None => Fact::new(NAME, FOR, State::Yes, format!("{detail}; no group limit on real-time tasks")),
+    }
+}
+
+fn left_over_journals() -> Fact {
+    const NAME: &str = "clean";
+    const FOR: &str = "a machine that is as it was before the last run";
+    match left_over() {
+        Ok(found) if found.is_empty() => Fact::new(NAME, FOR, State::Yes, "no run left changes behind"),
+        Ok(found) => {
+            let changes: usize = found.iter().map(|left| left.changes).sum();
+            let first = found[0].path.display();
+            let detail = format!(
+                "{} runs were killed together with their guardians and left {changes} changes ({first})",
+                found.len()
+            );
+            Fact::new(NAME, FOR, State::No, detail).remedy("`horolog doctor --restore` puts everything back")
+        }
+        Err(error) => Fact::new(NAME, FOR, State::Unknown, error.what()),
+    }
+}

@@ -1,0 +1,111 @@
+//! The kernel's own file systems, tracefs and debugfs, without changing what is mounted.
+
+use crate::Error;
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
+use std::fs;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::path::{Path, PathBuf};
+
+/// An open tracefs or debugfs.
+///
+/// A mounted one is used where there is one; otherwise a detached mount is made, which no other process sees and
+/// which ends with this value, so that nothing has to be put back.
+#[derive(Debug)]
+pub struct KernelFs {
+    kind: &'static str,
+    root: PathBuf,
+    detached: Option<OwnedFd>,
+}
+
+const REMEDY: &str = "run as root or with CAP_SYS_ADMIN, or have root mount it (`mount -t tracefs tracefs \
+                      /sys/kernel/tracing`) and give your group read access";
+
+impl KernelFs {
+    /// Opens tracefs.
+    ///
+    /// # Errors
+    /// Where none is mounted readably and none may be mounted.
+    pub fn tracefs() -> Result<KernelFs, Error> {
+        KernelFs::open("tracefs", &["/sys/kernel/tracing", "/sys/kernel/debug/tracing"], "events")
+    }
+
+    /// Opens debugfs.
+    ///
+    /// # Errors
+    /// Where none is mounted readably and none may be mounted.
+    pub fn debugfs() -> Result<KernelFs, Error> {
+        KernelFs::open("debugfs", &["/sys/kernel/debug"], "bdi")
+    }
+
+    /// Opens a file system of this `kind`, known by an entry `sign` in its root.
+    fn open(kind: &'static str, customary: &[&str], sign: &str) -> Result<KernelFs, Error> {
+        for root in mounted_roots(kind, customary) {
+            if fs::metadata(root.join(sign)).is_ok() {
+                return Ok(KernelFs { kind, root, detached: None });
+            }
+        }
+        let refused = |call: &str, errno: rustix::io::Errno| {
+            Error::os(format!("{call}({kind})"), errno.raw_os_error(), REMEDY)
+        };
+        let context = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC).map_err(|errno| refused("fsopen", errno))?;
+        fsconfig_create(&context).map_err(|errno| refused("fsconfig", errno))?;
+        let mount = fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty())
+            .map_err(|errno| refused("fsmount", errno))?;
+        let root = PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd()));
+        match fs::metadata(root.join(sign)) {
+            Ok(_) => Ok(KernelFs { kind, root, detached: Some(mount) }),
+            Err(error) => Err(Error::io(format!("open({kind}/{sign})"), &error, REMEDY)),
+        }
+    }
+
+    /// Where its files are, for this process.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Whether this is a private, detached mount.
+    #[must_use]
+    pub fn is_detached(&self) -> bool {
+        self.detached.is_some()
+    }
+
+    /// Reads one of its files, for example `events/sched/sched_switch/format`.
+    ///
+    /// # Errors
+    /// Where the file does not exist or may not be read.
+    pub fn read(&self, path: &str) -> Result<String, Error> {
+        fs::read_to_string(self.root.join(path))
+            .map_err(|error| Error::io(format!("read({}/{path})", self.kind), &error, REMEDY))
+    }
+
+    /// Writes one of its files.
+    ///
+    /// # Errors
+    /// Where the file does not exist or the kernel refuses the value.
+    pub fn write(&self, path: &str, value: &str) -> Result<(), Error> {
+        fs::write(self.root.join(path), value)
+            .map_err(|error| Error::io(format!("write({}/{path}, {value:?})", self.kind), &error, REMEDY))
+    }
+
+    /// Whether one of its files exists.
+    #[must_use]
+    pub fn exists(&self, path: &str) -> bool {
+        self.root.join(path).exists()
+    }
+}
+
+/// Mounted file systems of this kind, the customary places first.
+fn mounted_roots(kind: &str, customary: &[&str]) -> Vec<PathBuf> {
+    let mut roots: Vec<PathBuf> = customary.iter().map(PathBuf::from).collect();
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    for line in mounts.lines() {
+        let mut words = line.split(' ');
+        let (Some(place), Some(of_kind)) = (words.nth(1), words.next()) else { continue };
+        let place = PathBuf::from(place.replace("\\040", " "));
+        if of_kind == kind && !roots.contains(&place) {
+            roots.push(place);
+        }
+    }
+    roots
+}
