@@ -1,0 +1,226 @@
+//! The promises for later rooms, exercised: a tree of depth two with a budget, execution and wall timers with
+//! generations, a mode change.
+//!
+//! The root serves, by fixed priority, an EDF node with a budget of 4 every 10 (priority 9), then an FP node
+//! (priority 5), then a task of its own (priority 1).
+
+mod support;
+
+use horolog_model::{Priority, TaskId};
+use horolog_sched::{
+    EntityId, EventKind, MachineBuilder, ModeSpec, NodePolicy, NodeSpec, Rejected, Supply, TaskMode,
+};
+use horolog_time::{Instant, Span};
+use support::{CPU, Driver, system};
+
+/// A budget that comes back in full at every multiple of its period; what was overdrawn is owed.
+#[derive(Clone, Debug)]
+struct PeriodicBudget {
+    full: i64,
+    period: u64,
+    left: i64,
+    next: u64,
+}
+
+impl PeriodicBudget {
+    fn new(full: i64, period: u64) -> PeriodicBudget {
+        PeriodicBudget { full, period, left: full, next: period }
+    }
+}
+
+impl Supply for PeriodicBudget {
+    fn is_eligible(&self) -> bool {
+        self.left > 0
+    }
+
+    fn budget(&self) -> Option<Span> {
+        Some(Span::from_ns(u64::try_from(self.left).unwrap_or(0)))
+    }
+
+    fn timer(&self) -> Option<Instant> {
+        Some(Instant::from_ns(self.next))
+    }
+
+    fn executed(&mut self, _: Instant, amount: Span) {
+        self.left -= amount.as_ns() as i64;
+    }
+
+    fn timer_fired(&mut self, _: Instant) {
+        self.left = self.left.min(0) + self.full;
+        self.next += self.period;
+    }
+
+    fn boxed_clone(&self) -> Box<dyn Supply> {
+        Box::new(self.clone())
+    }
+}
+
+const TASK: &str = "period = \"100 ms\"; wcet = \"2 ms\"";
+const NON_PREEMPTIVE: &str = "period = \"100 ms\"; wcet = \"2 ms\"; preemption = \"non-preemptive\"";
+const E0: u32 = 0;
+const E1: u32 = 1;
+const F0: u32 = 2;
+const F1: u32 = 3;
+const BACK: u32 = 4;
+
+struct Tree {
+    driver: Driver,
+    server: EntityId,
+    /// The mode in which F0 and F1 change places and E1 is inactive.
+    second_mode: u32,
+}
+
+fn tree(e1: &str) -> Tree {
+    let lines = [
+        format!("name = \"e0\"; priority = 1; {TASK}"),
+        format!("name = \"e1\"; priority = 1; {e1}"),
+        format!("name = \"f0\"; priority = 3; {TASK}"),
+        format!("name = \"f1\"; priority = 2; {TASK}"),
+        format!("name = \"back\"; priority = 1; {TASK}"),
+    ];
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let system = system("", &lines);
+    let mut builder = MachineBuilder::new(&system);
+    let root = builder.root_of(CPU);
+    let server = builder.node(
+        root,
+        NodeSpec {
+            policy: NodePolicy::Edf,
+            priority: Some(Priority::new(9)),
+            supply: Some(Box::new(PeriodicBudget::new(4, 10))),
+        },
+    );
+    let inner = NodeSpec { priority: Some(Priority::new(5)), ..NodeSpec::default() };
+    let inner = builder.node(root, inner);
+    for (task, node) in [(E0, server), (E1, server), (F0, inner), (F1, inner)] {
+        builder.place(TaskId(task), node);
+    }
+    let same = TaskMode { active: true, priority: None };
+    let at = |number| TaskMode { active: true, priority: Some(Priority::new(number)) };
+    let tasks = vec![same, TaskMode { active: false, priority: None }, at(1), at(4), same];
+    let second_mode = builder.mode(ModeSpec { tasks });
+    Tree { driver: Driver::new(builder.build().expect("a valid tree")), server, second_mode }
+}
+
+#[test]
+fn a_budget_runs_out_and_comes_back() {
+    let Tree { mut driver, server, .. } = tree(TASK);
+    driver.release_until(E0, 50).release_until(E1, 40).release(F1).release(BACK);
+    let first = driver.decide();
+    assert_eq!(first.running, Some(TaskId(E1)), "the server is more important, and E1 more urgent");
+    let timer = first.execution_timer.expect("a budget is above E1");
+    assert_eq!((timer.entity, timer.after), (server, Span::from_ns(4)));
+    let wall = first.wall_timer.expect("the budget comes back");
+    assert_eq!((wall.entity, wall.at), (server, Instant::from_ns(10)));
+
+    // E1 ends after 3: the driver reports what the timer counted; E0 runs on the rest.
+    let used = |consumed| Span::from_ns(consumed);
+    let report =
+        |consumed, generation| EventKind::Executed { entity: server, generation, consumed: used(consumed) };
+    driver.at(3).complete(E1);
+    driver.on(report(3, timer.generation)).expect("the timer is armed");
+    let second = driver.decide();
+    assert_eq!(second.running, Some(TaskId(E0)));
+    let rest = second.execution_timer.expect("a budget is above E0");
+    assert_eq!(rest.after, Span::from_ns(1));
+    assert_ne!(rest.generation, timer.generation);
+    let exhausted =
+        |consumed, generation| EventKind::Exhausted { entity: server, generation, consumed: used(consumed) };
+    assert_eq!(driver.on(exhausted(9, timer.generation + 7)), Err(Rejected::Stale));
+
+    // Exhausted at 4: the node is out, although E0 is ready; the FP node takes over.
+    driver.at(4).on(exhausted(1, rest.generation)).expect("it is the armed one");
+    let without = driver.decide();
+    assert_eq!(without.running, Some(TaskId(F1)));
+    assert_eq!(without.execution_timer, None);
+    driver.at(5).release(F0);
+    assert_eq!(driver.running(), Some(F0), "fixed priorities inside the FP node");
+    assert_eq!(driver.at(6).complete(F0).running(), Some(F1));
+    assert_eq!(driver.at(7).complete(F1).running(), Some(BACK));
+
+    // The wall timer replenishes it; the same generation a second time is stale.
+    let fired = EventKind::Timer { entity: server, generation: wall.generation };
+    driver.at(10).on(fired).expect("it is the armed one");
+    assert_eq!(driver.on(fired), Err(Rejected::Stale));
+    let again = driver.decide();
+    assert_eq!(again.running, Some(TaskId(E0)));
+    assert_eq!(again.execution_timer.map(|timer| timer.after), Some(Span::from_ns(4)));
+    assert_eq!(again.wall_timer.map(|timer| timer.at), Some(Instant::from_ns(20)));
+    assert_ne!(again.wall_timer.map(|timer| timer.generation), Some(wall.generation));
+}
+
+#[test]
+fn a_committed_job_overdraws_its_budget() {
+    let Tree { mut driver, server, .. } = tree(NON_PREEMPTIVE);
+    driver.release_until(E1, 40).release(BACK);
+    let timer = driver.decide().execution_timer.expect("a budget is above E1");
+    let consumed = |ns| Span::from_ns(ns);
+    let kind = EventKind::Exhausted { entity: server, generation: timer.generation, consumed: consumed(4) };
+    driver.at(4).on(kind).expect("it is the armed one");
+    let overdrawn = driver.decide();
+    assert_eq!(overdrawn.running, Some(TaskId(E1)), "it is not preemptible");
+    assert!(overdrawn.should_yield, "its node is out of budget and BACK waits");
+    // It ends after 7 in all; the budget is at -3, so the next replenishment leaves 1.
+    let kind = EventKind::Executed { entity: server, generation: timer.generation, consumed: consumed(7) };
+    driver.at(7).complete(E1).on(kind).expect("reports come after the timer too");
+    assert_eq!(driver.running(), Some(BACK));
+    driver.at(8).release_until(E0, 50);
+    assert_eq!(driver.running(), Some(BACK));
+    let wall = driver.decide().wall_timer.expect("the budget comes back");
+    driver.at(10).on(EventKind::Timer { entity: server, generation: wall.generation }).expect("it is armed");
+    let replenished = driver.decide();
+    assert_eq!(replenished.running, Some(TaskId(E0)));
+    assert_eq!(replenished.execution_timer.map(|timer| timer.after), Some(Span::from_ns(1)));
+}
+
+#[test]
+fn a_mode_change_reorders_and_deactivates() {
+    let Tree { mut driver, second_mode, .. } = tree(TASK);
+    driver.release(F0).release(F1).release(F1).release_until(E1, 30);
+    assert_eq!(driver.running(), Some(E1));
+    driver.at(1).on(EventKind::ModeChange { mode: second_mode }).expect("there is such a mode");
+    assert_eq!(driver.machine.mode(), second_mode);
+    assert_eq!(driver.running(), Some(E1), "a job in progress finishes");
+    let release = EventKind::Release { task: TaskId(E1), deadline: Instant::NEVER };
+    assert_eq!(driver.on(release), Err(Rejected::Inactive));
+    assert_eq!(driver.at(2).complete(E1).running(), Some(F1), "F1 is now more important than F0");
+    assert_eq!(driver.at(3).complete(F1).running(), Some(F1));
+    driver.at(4).on(EventKind::ModeChange { mode: 0 }).expect("mode 0 is the system");
+    assert_eq!(driver.running(), Some(F0), "and now F0 again");
+    assert_eq!(driver.at(5).on(release), Ok(()));
+    assert_eq!(driver.running(), Some(E1));
+}
+
+#[test]
+fn a_clone_goes_its_own_way() {
+    let Tree { mut driver, server, .. } = tree(TASK);
+    driver.release_until(E0, 50).release(BACK);
+    let timer = driver.decide().execution_timer.expect("a budget is above E0");
+    let mut other = Driver::new(driver.machine.clone());
+    let kind =
+        EventKind::Exhausted { entity: server, generation: timer.generation, consumed: Span::from_ns(4) };
+    other.at(4).on(kind).expect("it is armed in the clone as well");
+    assert_eq!(other.running(), Some(BACK));
+    assert_eq!(driver.running(), Some(E0));
+}
+
+#[test]
+fn a_tree_must_be_whole() {
+    let system = system("policy = \"edf\"", &[&format!("name = \"a\"; {TASK}")]);
+    let mut builder = MachineBuilder::new(&system).root(CPU, NodeSpec::default());
+    assert!(
+        MachineBuilder::new(&system).root(CPU, NodeSpec::default()).build().is_err(),
+        "a has no priority"
+    );
+    let edf = || NodeSpec { policy: NodePolicy::Edf, ..NodeSpec::default() };
+    let node = builder.node(builder.root_of(CPU), edf());
+    builder.place(TaskId(0), node);
+    assert!(builder.build().is_err(), "the inner node has no priority");
+    let mut builder = MachineBuilder::new(&system);
+    let node = builder.node(builder.root_of(CPU), edf());
+    builder.place(TaskId(0), node);
+    assert!(builder.build().is_ok(), "below an EDF root it needs none");
+    let mut builder = MachineBuilder::new(&system);
+    builder.place(TaskId(0), EntityId(0));
+    assert!(builder.build().is_err(), "a task is no place");
+}
