@@ -13,7 +13,9 @@ interface Series {
   max: number;
 }
 
-const SIZE = { width: 560, height: 232, left: 52, right: 14, top: 30, bottom: 30 };
+/** In the chart's own units; narrow screens get a narrower chart rather than smaller letters. */
+const SIZE = { width: 560, height: 226, left: 52, right: 14, top: 30, bottom: 28 };
+const NARROW = matchMedia("(max-width: 46rem)");
 const CELLS = 64;
 
 export function chartsSection(report: Report): HTMLElement {
@@ -30,9 +32,15 @@ export function chartsSection(report: Report): HTMLElement {
     return section;
   }
   const grid = h("div", { class: "charts" });
-  const draw = (mode: Mode) => grid.replaceChildren(...tasks.map(({ task, series }) => figure(task, series, mode)));
+  let shown: Mode = "tail";
+  const draw = (mode: Mode) => {
+    shown = mode;
+    SIZE.width = NARROW.matches ? 350 : 560;
+    grid.replaceChildren(...tasks.map(({ task, series }) => figure(task, series, mode)));
+  };
+  NARROW.addEventListener("change", () => draw(shown));
   section.append(modes(draw), grid);
-  draw("tail");
+  draw(shown);
   return section;
 }
 
@@ -144,7 +152,7 @@ class Plot {
       group.append(s("line", { class: "grid", x1: SIZE.left, x2: right, y1: y, y2: y }));
       group.append(s("text", { x: SIZE.left - 7, y: y + 3.5, class: "end" }, percent(10 ** -decade)));
     }
-    const { at, step } = ticks(this.from, this.to, 6);
+    const { at, step } = ticks(this.from, this.to, this.width / 80);
     const unit = unitFor(this.to);
     for (const ns of at) {
       const x = this.x(ns);
@@ -192,9 +200,9 @@ class Plot {
       const beyond = ns > this.to;
       const x = beyond ? SIZE.width - SIZE.right : this.x(ns);
       if (!beyond) out.push(s("line", { class: `limit ${name}`, x1: x, x2: x, y1: y + 3, y2: SIZE.height - SIZE.bottom }));
-      const left = x > SIZE.width - 130;
+      const left = x > SIZE.left + 110;
       const text = `${name} ${time(ns)}${beyond ? " →" : ""}`;
-      out.push(s("text", { class: `limit ${name} ${left ? "end" : ""}`, x: left ? x - 1 : x + 1, y }, text));
+      out.push(s("text", { class: `limit ${name} ${left ? "end" : ""}`, x: left ? x + (beyond ? 0 : -4) : x + 4, y }, text));
     };
     limit("bound", task.bound_ns, SIZE.top - 4);
     limit("deadline", task.deadline_ns, SIZE.top - 17);

@@ -52,17 +52,21 @@ export class Intervals {
 
   /**
    * The share of each class in each of `count` cells of width `width` from `from` on, into
-   * `out[class][cell]`. `scratch`-free: one pass over the cells.
+   * `out[class][cell]`, in one pass over the cells.
    */
   shares(from: number, width: number, count: number, out: Float32Array[]): void {
-    let next = upperBound(this.starts, from);
-    const last = new Float64Array(this.classes);
-    for (let c = 0; c < this.classes; c++) last[c] = this.upTo(c, from, next);
+    const { starts, ends, classes } = this;
+    let next = upperBound(starts, from);
+    const last = new Float64Array(classes);
+    for (let c = 0; c < classes; c++) last[c] = this.upTo(c, from, next);
     for (let cell = 0; cell < count; cell++) {
       const time = from + (cell + 1) * width;
-      next = gallop(this.starts, time, Math.max(0, next - 1));
-      for (let c = 0; c < this.classes; c++) {
-        const sum = this.upTo(c, time, next);
+      next = gallop(starts, time, Math.max(0, next - 1));
+      const open = next - 1;
+      const cut = open >= 0 && ends[open] > time ? ends[open] - time : 0;
+      const cutClass = cut > 0 ? this.classOf(this.codes[open]) : -1;
+      for (let c = 0; c < classes; c++) {
+        const sum = this.before[c][next] - (c === cutClass ? cut : 0);
         out[c][cell] = (sum - last[c]) / width;
         last[c] = sum;
       }

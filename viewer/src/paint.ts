@@ -17,6 +17,38 @@ export interface Window {
 }
 
 const INSET = 5;
+/** Pixels a unit of height in rows of shares. */
+const FINE = 2;
+
+interface Sheet {
+  canvas: HTMLCanvasElement;
+  context: CanvasRenderingContext2D;
+  image: ImageData;
+  pixels: Uint32Array;
+}
+
+/** Images that rows of shares are built in, kept from one frame to the next. */
+export class Sheets {
+  private readonly known = new Map<number, Sheet>();
+
+  /** An empty image for the row at this place. */
+  take(key: number, width: number, height: number): Sheet {
+    const old = this.known.get(key);
+    if (old && old.image.width === width && old.image.height === height) {
+      old.pixels.fill(0);
+      return old;
+    }
+    const canvas = document.createElement("canvas");
+    canvas.width = width;
+    canvas.height = height;
+    // In main memory: it is written in full for every frame.
+    const context = canvas.getContext("2d", { willReadFrequently: true })!;
+    const image = new ImageData(width, height);
+    const sheet = { canvas, context, image, pixels: new Uint32Array(image.data.buffer) };
+    this.known.set(key, sheet);
+    return sheet;
+  }
+}
 
 export class Painter {
   /** Shapes drawn since the last reset. */
@@ -29,6 +61,7 @@ export class Painter {
     readonly colours: Palette,
     private readonly tasks: TaskRow[],
     private readonly width: number,
+    private readonly sheets = new Sheets(),
   ) {
     context.font = "11px system-ui, sans-serif";
     context.textBaseline = "middle";
@@ -121,7 +154,7 @@ export class Painter {
     }
     const strength = shade(code - 1);
     this.rect(x, y, width, height, mix(this.base(row), this.colours.surface, strength));
-    const ink = strength > 0.5 ? this.colours.surface : this.colours.ink;
+    const ink = strength > 0.8 ? this.colours.surface : this.colours.ink;
     this.label(this.tasks[code - 1]?.name ?? "", x, width, y + height / 2, ink);
   }
 
@@ -146,29 +179,28 @@ export class Painter {
     const count = Math.ceil(view.width);
     const cells = this.buffers(intervals.classes, count);
     intervals.shares(view.from, (view.to - view.from) / view.width, count, cells);
-    const fills = this.classFills(row);
-    const base = row.y + row.height - INSET;
-    const height = row.height - 2 * INSET;
-    const below = new Float32Array(count);
-    for (let c = 0; c < intervals.classes; c++) this.stack(cells[c], below, base, height, fills[c]);
-  }
-
-  /** One class over what lies below; neighbouring columns of the same height become one shape. */
-  private stack(shares: Float32Array, below: Float32Array, base: number, height: number, fill: string | CanvasPattern): void {
-    let start = 0;
-    const top = (i: number) => Math.round((below[i] + shares[i]) * height * 2) / 2;
-    const bottom = (i: number) => Math.round(below[i] * height * 2) / 2;
-    for (let i = 1; i <= shares.length; i++) {
-      if (i < shares.length && top(i) === top(start) && bottom(i) === bottom(start)) continue;
-      // A share too small for half a pixel still shows as one.
-      const size = shares[start] > 0 ? Math.max(0.5, top(start) - bottom(start)) : 0;
-      if (size > 0) this.rect(start, base - bottom(start) - size, i - start, size, fill);
-      start = i;
+    const fills = this.classFills(row).map(packed);
+    const [base, height] = [row.y + row.height - INSET, row.height - 2 * INSET];
+    const rise = height * FINE;
+    const sheet = this.sheets.take(row.y, count, rise);
+    const { pixels } = sheet;
+    for (let x = 0; x < count; x++) {
+      let y = rise;
+      for (let c = 0; c < intervals.classes && y > 0; c++) {
+        const share = cells[c][x];
+        if (share <= 0) continue;
+        // A share too small for one pixel still shows as one.
+        const top = Math.max(0, y - Math.max(1, Math.round(share * rise)));
+        while (y > top) pixels[--y * count + x] = fills[c];
+      }
     }
-    for (let i = 0; i < shares.length; i++) below[i] += shares[i];
+    sheet.context.putImageData(sheet.image, 0, 0);
+    this.context.imageSmoothingEnabled = false;
+    this.context.drawImage(sheet.canvas, 0, base - height, count, height);
+    this.primitives += count;
   }
 
-  private classFills(row: Row): (string | CanvasPattern)[] {
+  private classFills(row: Row): string[] {
     const own = this.base(row);
     if (row.packed.kind === "task") return [own, mix(own, this.colours.surface, 0.42), mix(this.colours.muted, this.colours.surface, 0.5)];
     if (row.packed.kind === "cpu") return [mix(own, this.colours.surface, 0.8), this.colours.foreign];
@@ -188,9 +220,12 @@ export class Painter {
     const deadline = row.task?.deadline_ns ?? null;
     const from = lowerBound(arrivals, view.from - (deadline ?? 0));
     const to = lowerBound(arrivals, view.to);
-    if (to - from > view.width / 14) return;
+    if (to - from > view.width / 26) return;
     const [top, base] = [row.y + 2, row.y + row.height - 2];
     for (let i = from; i < to; i++) {
+      const ready = x(arrivals[i] + lane.jobs.late[i]);
+      // Arrived and not noticed yet: dots, where they show.
+      for (let at = x(arrivals[i]) + 3; at < ready - 1 && ready - at < view.width; at += 4) this.rect(at, base - 4, 2, 2, this.colours.muted);
       if (deadline !== null) this.arrow(x(arrivals[i] + deadline), top, base, this.colours.bad, false);
       this.arrow(x(arrivals[i]), top, base, this.colours.ink, true);
     }
@@ -214,7 +249,7 @@ export class Painter {
     const { times, kinds } = lane.marks;
     const from = lowerBound(times, view.from);
     const to = lowerBound(times, view.to);
-    if (to - from > view.width / 8) return;
+    if (to - from > view.width / 16) return;
     for (let i = from; i < to; i++) {
       const at = x(times[i]);
       if (kinds[i] === Mark.PreemptionPoint) {
@@ -295,4 +330,10 @@ export function mix(colour: string, ground: string, strength: number): string {
   const part = (text: string, i: number) => parseInt(text.slice(1 + 2 * i, 3 + 2 * i), 16);
   const parts = [0, 1, 2].map((i) => Math.round(part(colour, i) * strength + part(ground, i) * (1 - strength)));
   return `#${parts.map((p) => p.toString(16).padStart(2, "0")).join("")}`;
+}
+
+/** A colour as a pixel of an image, on the little-endian machines that browsers run on. */
+function packed(colour: string): number {
+  const rgb = parseInt(colour.slice(1), 16);
+  return (0xff00_0000 | ((rgb & 0xff) << 16) | (rgb & 0xff00) | (rgb >> 16)) >>> 0;
 }

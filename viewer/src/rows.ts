@@ -30,7 +30,7 @@ export function allRows(report: Report): Row[] {
   report.runs.forEach((run, runIndex) => {
     for (const packed of run.timeline?.lanes ?? []) {
       const task = packed.kind === "task" ? (report.tasks[packed.index] ?? null) : null;
-      const name = task?.name ?? (packed.kind === "cpu" ? `CPU ${packed.index}` : `Kernel, others · CPU ${packed.index}`);
+      const name = task?.name ?? (packed.kind === "cpu" ? `CPU ${packed.index}` : `Kernel · CPU ${packed.index}`);
       rows.push({ packed, lane: null, run, runIndex, runKind: run.kind, task, name, first: false, y: 0, height: ROW });
     }
   });

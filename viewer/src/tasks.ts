@@ -55,8 +55,7 @@ function table(rows: Row[], jump: (task: number) => void): HTMLTableElement {
     head("Deadline", columns.deadline.unit.name, "Relative deadline"),
     head("Margin", columns.margin.unit.name, "Deadline less bound"),
     head("Response against deadline", null, "Bound, simulated and measured maximum on the scale of the deadline", "text bar-column"),
-    head("Jobs", null, "Finished jobs: simulated, measured", "number"),
-    head("Missed", null, "Missed deadlines: simulated, measured", "number"),
+    head("Jobs", null, "Finished jobs and missed deadlines: simulated, measured", "number"),
   );
   return h(
     "table",
@@ -72,8 +71,12 @@ type Columns = Record<"bound" | "simulated" | "p999" | "measured" | "deadline" |
 function body(row: Row, columns: Columns, jump: (task: number) => void): HTMLTableRowElement {
   const { task, simulated, measured } = row;
   const [kind, word] = VERDICT[task.verdict];
-  const facts = [`CPU ${task.cpu}`, task.priority === null ? "" : `priority ${task.priority}`, task.preemption];
-  const period = task.period_ns === null ? "" : `every ${time(task.period_ns)}`;
+  const facts = [
+    `CPU ${task.cpu}`,
+    task.priority === null ? "" : `priority ${task.priority}`,
+    task.period_ns === null ? "" : `every ${time(task.period_ns)}`,
+  ];
+  const mode = task.preemption === "preemptive" ? "" : task.preemption;
   const above = (value: number | null | undefined) =>
     value !== null && value !== undefined && task.bound_ns !== null && value > task.bound_ns;
   const late = (value: number | null | undefined) =>
@@ -91,14 +94,17 @@ function body(row: Row, columns: Columns, jump: (task: number) => void): HTMLTab
     );
     worstCell.replaceChildren(button);
   }
-  const both = (of: (t: RunTask) => number) =>
-    [simulated, measured].map((t) => (t ? count(of(t)) : "–")).join(" / ");
-  const missed = (simulated?.missed ?? 0) + (measured?.missed ?? 0);
   return h(
     "tr",
     {},
-    h("th", { scope: "row", class: "text" }, task.name, h("span", { class: "sub" }, [...facts, period].filter(Boolean).join(" · "))),
-    h("td", { class: "text" }, chip(kind, word), h("span", { class: "sub" }, testName(task))),
+    h(
+      "th",
+      { scope: "row", class: "text" },
+      task.name,
+      h("span", { class: "sub" }, facts.filter(Boolean).join(" · ")),
+      mode !== "" && h("span", { class: "sub" }, mode),
+    ),
+    h("td", { class: "text proof" }, chip(kind, word), h("span", { class: "sub", title: source(task) }, testName(task))),
     cell(task.bound_ns, columns.bound, "strong"),
     cell(simulated?.response_ns_max ?? null, columns.simulated, alarm(simulated?.response_ns_max)),
     cell(measured?.response_ns_p99_9 ?? null, columns.p999, alarm(measured?.response_ns_p99_9)),
@@ -106,14 +112,26 @@ function body(row: Row, columns: Columns, jump: (task: number) => void): HTMLTab
     cell(task.deadline_ns, columns.deadline),
     cell(row.margin, columns.margin, row.margin !== null && row.margin < 0 ? "late" : ""),
     h("td", { class: "bar-column" }, bar(row)),
-    h("td", { class: "number" }, both((t) => t.completed)),
-    h("td", { class: `number ${missed > 0 ? "late" : ""}` }, both((t) => t.missed)),
+    jobsCell([simulated, measured]),
   );
+}
+
+/** Finished jobs of both runs; missed deadlines below, loud where there are any. */
+function jobsCell(runs: (RunTask | null)[]): HTMLTableCellElement {
+  const both = (of: (t: RunTask) => number) => runs.map((t) => (t ? count(of(t)) : "–")).join(" / ");
+  const missed = runs.reduce((sum, t) => sum + (t?.missed ?? 0), 0);
+  const words = missed > 0 ? `✕ missed ${both((t) => t.missed)}` : "none missed";
+  const title = "finished jobs and missed deadlines: simulated / measured";
+  return h("td", { class: "number", title }, both((t) => t.completed), h("span", { class: `sub ${missed > 0 ? "alarm" : ""}` }, words));
 }
 
 function testName(task: TaskRow): string {
   const strength = task.bound_ns === null ? "" : task.exact ? "exact" : "sufficient";
-  return [task.test, strength, task.source && `[${task.source}]`].filter(Boolean).join(" · ");
+  return [task.test, strength].filter(Boolean).join(" · ");
+}
+
+function source(task: TaskRow): string | null {
+  return task.source ? `source: ${task.source} (docs/references.bib)` : null;
 }
 
 /** Bound as a bar, maxima as marks, on a scale that ends a little after the deadline. */

@@ -3,7 +3,7 @@ import { chip, freshId, h, place } from "./dom";
 import { addGestures } from "./gestures";
 import { jobOfMiss, nextMiss, worst } from "./jumps";
 import { Minimap } from "./minimap";
-import { Painter } from "./paint";
+import { Painter, Sheets } from "./paint";
 import { type Row, HEAD, allRows, arrange, decodeAll } from "./rows";
 import { upperBound } from "./search";
 import { onTheme, palette } from "./theme";
@@ -34,12 +34,14 @@ export class TimelineView {
   private arranged: { rows: Row[]; height: number };
   private selection: Selection | null = null;
   private finding: Placed | null = null;
+  private colours = palette();
+  private readonly sheets = new Sheets();
   private scheduled = false;
   private decoding: Promise<void> | null = null;
   private readonly canvas = h("canvas", { "aria-hidden": "true" });
-  private readonly cursor = h("div", { class: "cursor" });
-  private readonly brush = h("div", { class: "brush" });
-  private readonly tip = h("div", { class: "tip", role: "presentation" });
+  private readonly cursor = h("div", { class: "cursor", hidden: true });
+  private readonly brush = h("div", { class: "brush", hidden: true });
+  private readonly tip = h("div", { class: "tip", role: "presentation", hidden: true });
   private readonly labels = h("div", { class: "labels", role: "group", "aria-label": "Lanes" });
   private readonly plot: HTMLElement;
   private readonly range = h("output", { class: "range" });
@@ -170,6 +172,7 @@ export class TimelineView {
 
   private layout(): void {
     this.arranged = arrange(this.rows, this.visible);
+    this.colours = palette();
     place(this.plot, { height: `${this.arranged.height}px` });
     place(this.labels, { height: `${this.arranged.height}px` });
     this.labels.replaceChildren(...this.arranged.rows.map((row) => this.labelOf(row)));
@@ -215,7 +218,7 @@ export class TimelineView {
     if (!context) return;
     context.setTransform(scale, 0, 0, scale, 0, 0);
     context.clearRect(0, 0, width, height);
-    const painter = new Painter(context, palette(), this.report.tasks, width);
+    const painter = new Painter(context, this.colours, this.report.tasks, width, this.sheets);
     const window = { from: this.view.from, to: this.view.to, width };
     this.drawSelected(painter, width);
     this.drawAxis(painter, width, height);

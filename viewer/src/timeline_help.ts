@@ -17,10 +17,11 @@ export function legend(): HTMLElement {
     { class: "legend signs" },
     item("executing", (box) => rect(box, "fill-run", 2, 12)),
     item("preempted or gave way", (box) => {
-      rect(box, "fill-run pale", 7, 7);
-      rect(box, "fill-run", 13, 1.5);
+      rect(box, "fill-run pale", 6, 8);
+      path(box, "hatch", "M2 14l8-8M8 14l8-8M14 14l8-8M20 14l4-4M2 8l2-2");
     }),
     item("ready, waiting", (box) => rect(box, "fill-muted", 11, 3)),
+    item("arrived, not noticed yet", (box) => path(box, "dots", "M2 12.5H24")),
     item("release", (box) => path(box, "stroke-ink", "M13 15V2M9.5 6L13 2l3.5 4")),
     item("deadline", (box) => path(box, "stroke-bad", "M13 1V14M9.5 10L13 14l3.5-4")),
     item("preemption point", (box) => path(box, "stroke-ink", "M13 1V15")),

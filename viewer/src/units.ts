@@ -40,13 +40,14 @@ export interface ColumnFormat {
   format(ns: number | null): string;
 }
 
-/** The format of a column: the unit of its median, with three significant digits for its least value. */
+/** The format of a column: the unit of its median, with two or three significant digits for its least value. */
 export function columnFormat(column: (number | null)[]): ColumnFormat {
   const known = column.filter((v): v is number => v !== null && v !== 0).map(Math.abs).sort((a, b) => a - b);
   const unit = unitFor(known.length > 0 ? known[Math.floor(known.length / 2)] : 1e6);
   const least = (known[0] ?? unit.ns) / unit.ns;
   const most = unit.ns === 1 ? 0 : 3;
-  const decimals = Math.min(most, Math.max(0, 2 - Math.floor(Math.log10(least))));
+  const power = Math.floor(Math.log10(least));
+  const decimals = Math.min(most, Math.max(0, (power < 0 ? 1 : 2) - power));
   return { unit, format: (ns) => (ns === null ? "–" : (ns / unit.ns).toFixed(decimals)) };
 }
 

@@ -1,6 +1,6 @@
 //! Everything that the page shows, as plain data.
 
-use crate::{Finding, Run, Verdict};
+use crate::{Finding, Reached, Run, RunKind, Verdict};
 use horolog_time::Span;
 use serde::Serialize;
 
@@ -29,6 +29,29 @@ pub struct ReportData {
     pub system_file: String,
     /// What the reader must know to read the numbers right.
     pub notes: Vec<String>,
+}
+
+impl ReportData {
+    /// How far the measured responses went, by the tables.
+    #[must_use]
+    pub fn reached(&self) -> Reached {
+        let measured = self.runs.iter().filter(|run| run.kind == RunKind::Measured);
+        let rows = measured.flat_map(|run| self.tasks.iter().zip(&run.tasks));
+        rows.map(|(task, seen)| {
+            let above = |limit: Option<Span>| {
+                limit.is_some_and(|limit| seen.outcome.response_ns_max.is_some_and(|most| most > limit))
+            };
+            if above(task.deadline_ns) || seen.outcome.missed > 0 {
+                Reached::AboveADeadline
+            } else if above(task.bound_ns) {
+                Reached::AboveABound
+            } else {
+                Reached::WithinBounds
+            }
+        })
+        .max()
+        .unwrap_or_default()
+    }
 }
 
 /// What the analysis says about one task.

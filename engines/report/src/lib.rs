@@ -33,4 +33,4 @@ pub use finding::{Finding, FindingClass};
 pub use render::{render, write};
 pub use run::{HistogramBucket, Run, RunKind, RunTask};
 pub use timeline::{Timeline, TimelineBuilder, TimelineOptions, TimelineThread};
-pub use verdict::{Proof, RunVerdict, Verdict};
+pub use verdict::{Proof, Reached, RunVerdict, Verdict};

@@ -34,7 +34,7 @@ struct Document<'a> {
 /// Where the data does not serialise (a number that JSON cannot hold).
 pub fn render(data: &ReportData) -> Result<String, ReportError> {
     let sentence = match data.verdict.sentence.as_str() {
-        "" => data.verdict.plain_words(),
+        "" => data.verdict.plain_words(data.reached()),
         given => given.to_owned(),
     };
     let summary = summary(data, &sentence);

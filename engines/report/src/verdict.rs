@@ -46,32 +46,52 @@ pub struct Verdict {
     pub qualifiers: Vec<String>,
 }
 
+/// How far measured responses went.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum Reached {
+    /// None went above its bound.
+    #[default]
+    WithinBounds,
+    /// Some went above its bound, none above its deadline.
+    AboveABound,
+    /// Some went above its deadline.
+    AboveADeadline,
+}
+
 impl Verdict {
-    /// The verdict in one or two sentences.
+    /// The verdict in a sentence; `reached` is what the measured responses came to.
     #[must_use]
-    pub fn plain_words(&self) -> String {
-        let proof = match self.proof {
-            Proof::Proved => "Every deadline is proved to hold",
-            Proof::NotProved => "Not every deadline can hold",
-            Proof::Unknown => "No test decides whether every deadline holds",
+    pub fn plain_words(&self, reached: Reached) -> String {
+        let (proof, hopeful) = match self.proof {
+            Proof::Proved => ("Every deadline is proved to hold", true),
+            Proof::NotProved => ("Not every deadline can hold", false),
+            Proof::Unknown => ("No test decides whether every deadline holds", false),
         };
         let Some(run) = self.run else {
             return format!("{proof}. Nothing was run on this machine.");
         };
-        let joint = match (self.proof, run) {
-            (Proof::Proved, RunVerdict::Held | RunVerdict::Disturbed) => ", and",
-            _ => ", but",
-        };
-        let joint = if self.proof == Proof::Proved || run == RunVerdict::Held { joint } else { "; and" };
-        let run = match run {
-            RunVerdict::Held => "the run on this machine kept to the model and to every bound",
-            RunVerdict::ModelViolated => "the run on this machine broke an assumption of the model",
-            RunVerdict::BoundViolated => "the run on this machine exceeded a bound although the model held",
-            RunVerdict::Disturbed => {
+        let good = matches!(
+            (run, reached),
+            (RunVerdict::Held | RunVerdict::Disturbed, Reached::WithinBounds) | (RunVerdict::Held, _)
+        );
+        let run = match (run, reached) {
+            (RunVerdict::Held, _) => "the run on this machine kept to the model and to every bound",
+            (RunVerdict::ModelViolated, _) => "the run on this machine broke an assumption of the model",
+            (RunVerdict::BoundViolated, _) => {
+                "the run on this machine exceeded a bound although the model held: a fault of horolog"
+            }
+            (RunVerdict::Disturbed, Reached::WithinBounds) => {
                 "the run on this machine kept to every bound, although the machine was disturbed"
             }
-            RunVerdict::Undecided => "the record of the run on this machine cannot decide",
+            (RunVerdict::Disturbed, Reached::AboveABound) => {
+                "the machine was disturbed from outside the model, and responses went above their bounds"
+            }
+            (RunVerdict::Disturbed, Reached::AboveADeadline) => {
+                "the machine was disturbed from outside the model, and deadlines were missed"
+            }
+            (RunVerdict::Undecided, _) => "the record of the run on this machine cannot decide",
         };
+        let joint = if hopeful == good { ", and" } else { ", but" };
         format!("{proof}{joint} {run}.")
     }
 }
@@ -82,23 +102,34 @@ mod tests {
 
     #[test]
     fn says_both_halves() {
-        let say = |proof, run| Verdict { proof, run, ..Verdict::default() }.plain_words();
+        let say = |proof, run, reached| Verdict { proof, run, ..Verdict::default() }.plain_words(reached);
         assert_eq!(
-            say(Proof::Proved, Some(RunVerdict::Held)),
+            say(Proof::Proved, Some(RunVerdict::Held), Reached::WithinBounds),
             "Every deadline is proved to hold, and the run on this machine kept to the model and to every bound."
         );
         assert_eq!(
-            say(Proof::Proved, Some(RunVerdict::ModelViolated)),
+            say(Proof::Proved, Some(RunVerdict::ModelViolated), Reached::AboveABound),
             "Every deadline is proved to hold, but the run on this machine broke an assumption of the model."
         );
         assert_eq!(
-            say(Proof::NotProved, Some(RunVerdict::Held)),
+            say(Proof::NotProved, Some(RunVerdict::Held), Reached::WithinBounds),
             "Not every deadline can hold, but the run on this machine kept to the model and to every bound."
         );
         assert_eq!(
-            say(Proof::NotProved, Some(RunVerdict::BoundViolated)),
-            "Not every deadline can hold; and the run on this machine exceeded a bound although the model held."
+            say(Proof::Proved, Some(RunVerdict::Disturbed), Reached::AboveADeadline),
+            "Every deadline is proved to hold, but the machine was disturbed from outside the model, \
+             and deadlines were missed."
         );
-        assert!(say(Proof::Unknown, None).ends_with("Nothing was run on this machine."));
+        assert!(say(Proof::Unknown, None, Reached::default()).ends_with("Nothing was run on this machine."));
+    }
+
+    #[test]
+    fn claims_to_have_kept_every_bound_only_where_it_did() {
+        for proof in [Proof::Proved, Proof::NotProved, Proof::Unknown] {
+            for reached in [Reached::AboveABound, Reached::AboveADeadline] {
+                let verdict = Verdict { proof, run: Some(RunVerdict::Disturbed), ..Verdict::default() };
+                assert!(!verdict.plain_words(reached).contains("kept to every bound"));
+            }
+        }
     }
 }

@@ -45,7 +45,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn sample(events: u64) -> ReportData {
     let mut simulated = Machine::new(&TASKS, None);
     let (simulation, until) = run(&mut simulated, events / 3, u64::MAX, RunKind::Simulated);
-    let noise = Noise { burst: 1_500 * US, every: (until / 7).max(20 * MS) };
+    let noise = Noise { burst: 2_600 * US, every: (until / 7).max(20 * MS) };
     let mut measured = Machine::new(&TASKS, Some(noise));
     let (measurement, _) = run(&mut measured, events - events / 3, u64::MAX, RunKind::Measured);
     let findings = findings(&measured);
