@@ -23,7 +23,7 @@ pub use assignment::resolve_priorities;
 pub use certify::certify;
 pub use error::AnalysisError;
 pub use options::Options;
-pub use result::{Analysis, ProcessorVerdict, Schedulable, TaskVerdict, TestResult, Verdict};
+pub use result::{Analysis, MissWitness, ProcessorVerdict, Schedulable, TaskVerdict, TestResult, Verdict};
 
 use cpu_model::CpuModel;
 use horolog_model::{Policy, System};
@@ -47,7 +47,7 @@ pub fn analyze(system: &System, options: &Options) -> Result<Analysis, AnalysisE
             continue;
         }
         let (verdicts, tests) = match resolved.policy() {
-            Policy::FixedPriority => (fixed_priority::analyze_cpu(&model, options)?, Vec::new()),
+            Policy::FixedPriority => (fixed_priority::analyze_cpu(&resolved, &model, options)?, Vec::new()),
             Policy::Edf => edf::analyze_cpu(&model, options)?,
             _ => {
                 return Err(AnalysisError::outside(

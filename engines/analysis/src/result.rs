@@ -1,6 +1,7 @@
 //! What an analysis answers: `horolog.analysis/1`.
 
 use horolog_model::CpuId;
+use horolog_model::pattern::ReleasePattern;
 use horolog_time::Span;
 use serde::Serialize;
 
@@ -64,6 +65,21 @@ pub struct TestResult {
     pub note: Option<String>,
 }
 
+/// How a miss can be seen.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum MissWitness {
+    /// `simulate --replay` runs this into the miss.
+    Pattern {
+        /// The pattern.
+        pattern: ReleasePattern,
+    },
+    /// Runs come as close to the least upper bound as one likes, but in whole nanoseconds none exceeds the deadline.
+    SupremumOnly,
+    /// A miss takes more than 10^8 events, or a longer search than the options allow.
+    TooFarToReplay,
+}
+
 /// The answer for one task: that of its best applicable test, and all the others.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct TaskVerdict {
@@ -91,6 +107,9 @@ pub struct TaskVerdict {
     pub blocking: Span,
     /// Every test that applies, the deciding one first.
     pub tests: Vec<TestResult>,
+    /// Of a task that misses: how it can be seen, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub witness: Option<MissWitness>,
 }
 
 impl TaskVerdict {
@@ -120,6 +139,7 @@ impl TaskVerdict {
             source: best.source,
             blocking,
             tests,
+            witness: None,
         })
     }
 }

@@ -12,7 +12,7 @@ use num_rational::BigRational;
 use num_traits::One;
 
 /// Times beyond this are not searched: 2^63 ns.
-const HORIZON: u128 = 1 << 63;
+pub(crate) const HORIZON: u128 = 1 << 63;
 
 /// A task as it interferes with another: when its jobs become ready and how long each executes.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +42,8 @@ pub(crate) struct Level<'a> {
     /// Loads above all tasks, also above non-preemptive segments.
     pub(crate) interrupts: &'a [InterruptLoad],
     pub(crate) interferences: &'a [HyperbolicLoad],
+    /// Searches for a job's end stop here: [`HORIZON`], or earlier where a later end does not matter.
+    pub(crate) limit: u128,
 }
 
 /// Why there is no bound.
@@ -185,6 +187,53 @@ impl Level<'_> {
         if self.interferences.is_empty() { Ok(lcm) } else { Err(Stop::TooLong) }
     }
 
+    /// The first job in the level's busy period whose response exceeds `deadline`, with its worst ending, or `None`
+    /// where none does. Of an overloaded level, whose busy period never ends, jobs are looked at until one is late;
+    /// such a job's `finish` is only known to lie beyond its deadline.
+    pub(crate) fn first_late(&self, deadline: u64, effort: &mut u64) -> Result<Option<Worst>, Stop> {
+        let utilisation = self.utilisation();
+        let overloaded = utilisation > BigRational::one();
+        let end = if overloaded {
+            HORIZON
+        } else if utilisation.is_one() && self.never_idles() {
+            self.hyperperiod()?
+        } else {
+            self.busy_period(effort, &mut Trail(None))?
+        };
+        let mut ready = Some(0_u128);
+        while let Some(at) = ready.filter(|&at| at < end) {
+            let due = (at + u128::from(deadline)).saturating_sub(u128::from(self.own.arrival.jitter()));
+            let limit = if overloaded { due } else { HORIZON };
+            let mut late: Option<Worst> = None;
+            for &ending in self.endings {
+                let found = self.job_within(limit, at, ending, effort)?;
+                if found.response > deadline && late.is_none_or(|l| found.response > l.response) {
+                    late = Some(found);
+                }
+            }
+            if late.is_some() {
+                return Ok(late);
+            }
+            ready = self.next_candidate(at, effort)?;
+        }
+        Ok(None)
+    }
+
+    /// [`Level::job`], with a search that ends once the job is known to end after `limit`.
+    fn job_within(&self, limit: u128, ready: u128, ending: Ending, effort: &mut u64) -> Result<Worst, Stop> {
+        let limited = Level { limit, ..self.clone() };
+        match limited.job(ready, ending, effort, &mut Trail(None), &mut Trail(None)) {
+            Err(Stop::TooLong) if limit < HORIZON => {
+                let finish = narrow(limit + 1)?;
+                let nominal = i128::from(finish) - ready as i128 + i128::from(self.own.arrival.jitter());
+                let response = u64::try_from(nominal).map_err(|_| Stop::TooLong)?;
+                let (ready, own_jobs) = (narrow(ready)?, narrow(self.own.arrival.own_up_to(ready))?);
+                Ok(Worst { response, ready, own_jobs, start: finish, finish, ending })
+            }
+            other => other,
+        }
+    }
+
     /// The level's proof for a certificate: everything that [`Level::solve`] looks at, with all iterates.
     pub(crate) fn prove(&self, effort: &mut u64) -> Result<(Horizon, Vec<JobProof>), Stop> {
         let utilisation = self.utilisation();
@@ -293,7 +342,7 @@ impl Level<'_> {
             if next <= x {
                 return Ok(x);
             }
-            if next > HORIZON {
+            if next > self.limit {
                 return Err(Stop::TooLong);
             }
             trail.push(next);
@@ -310,7 +359,7 @@ impl Level<'_> {
             if next <= x {
                 return Ok(x);
             }
-            if next > HORIZON {
+            if next > self.limit {
                 return Err(Stop::TooLong);
             }
             trail.push(next);

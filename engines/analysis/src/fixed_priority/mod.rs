@@ -17,6 +17,7 @@
 
 pub(crate) mod level;
 mod solver;
+mod witness;
 
 pub use solver::{LARGEST_NS, PlainTask, Solver};
 
@@ -24,7 +25,7 @@ use crate::cpu_model::{CpuModel, CpuTask, Ending};
 use crate::error::AnalysisError;
 use crate::options::Options;
 use crate::result::{TaskVerdict, TestResult, Verdict};
-use horolog_model::Priority;
+use horolog_model::{Priority, System};
 use horolog_time::Span;
 use level::{Found, Level, Row, Stop};
 use num_traits::One;
@@ -41,10 +42,18 @@ enum Variant {
 }
 
 /// Every test of every task of one processor.
-pub(crate) fn analyze_cpu(cpu: &CpuModel, options: &Options) -> Result<Vec<TaskVerdict>, AnalysisError> {
+pub(crate) fn analyze_cpu(
+    system: &System,
+    cpu: &CpuModel,
+    options: &Options,
+) -> Result<Vec<TaskVerdict>, AnalysisError> {
     let mut verdicts = Vec::with_capacity(cpu.tasks.len());
     for index in 0..cpu.tasks.len() {
-        verdicts.push(analyze_task(cpu, index, options)?);
+        let mut verdict = analyze_task(cpu, index, options)?;
+        if verdict.verdict == Verdict::Misses {
+            verdict.witness = witness::witness(system, cpu, index, options)?;
+        }
+        verdicts.push(verdict);
     }
     Ok(verdicts)
 }
@@ -125,6 +134,7 @@ pub(crate) fn level_of(cpu: &CpuModel, index: usize) -> Result<Level<'_>, Analys
         closed_starts: false,
         interrupts: &cpu.interrupts,
         interferences: &cpu.interferences,
+        limit: level::HORIZON,
     })
 }
 

@@ -9,7 +9,7 @@
 
 use crate::arrival_curve::ArrivalCurve;
 use crate::cpu_model::Ending;
-use crate::fixed_priority::level::{Level, Row};
+use crate::fixed_priority::level::{HORIZON, Level, Row};
 
 /// Sets solved side by side.
 const LANES: usize = 4;
@@ -366,6 +366,7 @@ fn solve_generally(set: &[PlainTask], responses: &mut [Option<u64>]) {
             closed_starts: false,
             interrupts: &[],
             interferences: &[],
+            limit: HORIZON,
         };
         let mut effort = GENERAL_EFFORT;
         responses[index] = level.solve(&mut effort).ok().map(|found| found.worst.response);
