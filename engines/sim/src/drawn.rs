@@ -75,7 +75,7 @@ struct Graph {
     /// Which of the path's segments executes.
     place: usize,
     segment: u32,
-    /// Wcets of the segments executed, the present one included: where samples are cut.
+    /// What the wcets of the segments executed exceed their bcets by: where samples are cut.
     passed: u64,
     sample: u64,
 }
@@ -179,12 +179,13 @@ impl TaskDraw {
             Execution::Bcet => bcet,
             Execution::Uniform => bcet + self.executions.up_to(wcet - bcet),
             Execution::Samples(_) => {
-                // The sample is cut in proportion to the wcets passed, so that the cuts add up to it exactly.
-                let whole = u128::from(self.wcet);
-                let cut = |passed: u64| (u128::from(graph.sample) * u128::from(passed) / whole) as u64;
+                // Every segment stands where the sample stands between the task's bcet and wcet, so that none
+                // leaves its bounds; cuts of the running sum add up to the sample exactly in a sequence.
+                let (part, whole) = (graph.sample - self.bcet, (self.wcet - self.bcet).max(1));
+                let cut = |passed: u64| (u128::from(part) * u128::from(passed) / u128::from(whole)) as u64;
                 let before = cut(graph.passed);
-                graph.passed += wcet;
-                cut(graph.passed) - before
+                graph.passed += wcet - bcet;
+                bcet + cut(graph.passed) - before
             }
         }
     }

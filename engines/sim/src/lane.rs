@@ -1,6 +1,6 @@
 //! One processor of a simulation: what runs, what the kernel owes, what happens next.
 
-use horolog_model::{System, TaskId};
+use horolog_model::{CpuId, System, TaskId};
 use horolog_sched::ProcessorIndex;
 
 pub(crate) const NEVER: u64 = u64::MAX;
@@ -50,7 +50,7 @@ impl Lane {
         let platform = system.platform();
         let tick = platform.tick.map_or(0, |tick| tick.as_ns());
         let cost = platform.timer_interrupt_cost().as_ns();
-        let lane = |(index, cpu): (usize, horolog_model::CpuId)| {
+        let lane = |(index, cpu): (usize, CpuId)| {
             let tasks: Vec<u32> = system.tasks_on(cpu).map(|(TaskId(id), _)| id).collect();
             let mut interrupts = Vec::new();
             if tick > 0 && cost > 0 {
@@ -81,7 +81,11 @@ impl Lane {
                 interrupts,
             }
         };
-        platform.cpus.iter().enumerate().map(lane).filter(|lane| !lane.tasks.is_empty()).collect()
+        // Only processors that have tasks: there may be billions of others.
+        let mut used: Vec<CpuId> = system.tasks().iter().map(|task| task.cpu).collect();
+        used.sort_unstable();
+        used.dedup();
+        used.into_iter().filter_map(|cpu| Some((platform.cpus.index_of(cpu)?, cpu))).map(lane).collect()
     }
 
     /// When something happens next.

@@ -1,0 +1,45 @@
+//! Memory does not depend on the horizon.
+
+use horolog_sim::{Horizon, SimOptions, simulate};
+use horolog_time::Span;
+use horolog_trace::NullSink;
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+use std::alloc::System as Allocator;
+
+#[global_allocator]
+static GLOBAL: &StatsAlloc<Allocator> = &INSTRUMENTED_SYSTEM;
+
+const SYSTEM: &str = r#"
+[system]
+name = "memory"
+[[task]]
+name = "a"
+period = "3 us"
+wcet = "1 us"
+jitter = "1 us"
+priority = 2
+[[task]]
+name = "b"
+period = "10 us"
+wcet = "5 us"
+bcet = "1 us"
+execution = "uniform"
+priority = 1
+"#;
+
+// One test, since other threads' allocations would count.
+#[test]
+fn a_hundred_times_the_horizon_allocates_not_a_byte_more() {
+    let (system, _) = horolog_model::file::read(SYSTEM, "memory.toml", &[]).expect("a valid file");
+    let allocated = |horizon| {
+        let options = SimOptions { horizon: Horizon::Time(Span::from_ns(horizon)), ..SimOptions::default() };
+        let region = Region::new(GLOBAL);
+        let outcome = simulate(&system, &options, &mut NullSink).expect("it simulates");
+        let change = region.change();
+        (outcome.tasks[0].jobs, change.allocations + change.reallocations, change.bytes_allocated)
+    };
+    let (jobs, calls, bytes) = allocated(1_000_000);
+    let (more_jobs, more_calls, more_bytes) = allocated(100_000_000);
+    assert!(more_jobs > 99 * jobs);
+    assert_eq!((calls, bytes), (more_calls, more_bytes));
+}
