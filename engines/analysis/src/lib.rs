@@ -15,15 +15,19 @@ pub mod fixed_priority;
 pub mod hyperbolic_load;
 pub mod load_bound;
 mod options;
+pub mod quick_facts;
 mod result;
 pub mod segments;
+pub mod sensitivity;
 pub mod utilisation;
 
 pub use assignment::resolve_priorities;
 pub use certify::certify;
 pub use error::AnalysisError;
 pub use options::Options;
+pub use quick_facts::Utilisation;
 pub use result::{Analysis, MissWitness, ProcessorVerdict, Schedulable, TaskVerdict, TestResult, Verdict};
+pub use sensitivity::{Remedy, Sensitivity};
 
 use cpu_model::CpuModel;
 use horolog_model::{Policy, System};
@@ -46,8 +50,11 @@ pub fn analyze(system: &System, options: &Options) -> Result<Analysis, AnalysisE
         if model.tasks.is_empty() {
             continue;
         }
-        let (verdicts, tests) = match resolved.policy() {
-            Policy::FixedPriority => (fixed_priority::analyze_cpu(&resolved, &model, options)?, Vec::new()),
+        let (mut verdicts, tests) = match resolved.policy() {
+            Policy::FixedPriority => (
+                fixed_priority::analyze_cpu(&resolved, &model, options)?,
+                quick_facts::utilisation_bounds(&model),
+            ),
             Policy::Edf => edf::analyze_cpu(&model, options)?,
             _ => {
                 return Err(AnalysisError::outside(
@@ -63,10 +70,20 @@ pub fn analyze(system: &System, options: &Options) -> Result<Analysis, AnalysisE
                 cpu.0
             ));
         }
+        let sensitivity = match options.sensitivity {
+            true => Some(sensitivity::explore(&model, resolved.policy(), options, &mut verdicts)?),
+            false => None,
+        };
         for (task, verdict) in model.tasks.iter().zip(verdicts) {
             tasks[task.id.index()] = Some(verdict);
         }
-        processors.push(ProcessorVerdict { cpu, utilisation: model.utilisation(), tests });
+        processors.push(ProcessorVerdict {
+            cpu,
+            utilisation: model.utilisation(),
+            tests,
+            utilisation_exact: quick_facts::utilisation(&model),
+            sensitivity,
+        });
     }
     let tasks: Vec<TaskVerdict> = tasks.into_iter().flatten().collect();
     Ok(Analysis {

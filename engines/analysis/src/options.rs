@@ -11,10 +11,13 @@ pub struct Options {
     pub effort: u64,
     /// The resolution of the integer-time test: every time of the model must be a multiple of it.
     pub resolution: Span,
+    /// Whether to search the scaling factor, slack and remedies too ([`crate::sensitivity`]): some hundred times the
+    /// work of the verdicts alone.
+    pub sensitivity: bool,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { effort: 20_000_000, resolution: Span::from_ns(1) }
+        Options { effort: 20_000_000, resolution: Span::from_ns(1), sensitivity: false }
     }
 }

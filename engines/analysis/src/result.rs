@@ -1,5 +1,7 @@
 //! What an analysis answers: `horolog.analysis/1`.
 
+use crate::quick_facts::Utilisation;
+use crate::sensitivity::{Remedy, Sensitivity};
 use horolog_model::CpuId;
 use horolog_model::pattern::ReleasePattern;
 use horolog_time::Span;
@@ -110,6 +112,14 @@ pub struct TaskVerdict {
     /// Of a task that misses: how it can be seen, where that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub witness: Option<MissWitness>,
+    /// How much the wcet can grow with every task of the processor still meeting; `None` where they do not all meet,
+    /// or it was not asked for.
+    #[serde(rename = "slack_ns", skip_serializing_if = "Option::is_none")]
+    pub slack: Option<Span>,
+    /// For a task that is not proven to meet: single changes with which it would be. Empty where none was asked for
+    /// or none helps.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub remedies: Vec<Remedy>,
 }
 
 impl TaskVerdict {
@@ -140,6 +150,8 @@ impl TaskVerdict {
             blocking,
             tests,
             witness: None,
+            slack: None,
+            remedies: Vec::new(),
         })
     }
 }
@@ -174,6 +186,11 @@ pub struct ProcessorVerdict {
     pub utilisation: f64,
     /// Set tests, without bounds on single tasks.
     pub tests: Vec<TestResult>,
+    /// Utilisation, exact.
+    pub utilisation_exact: Utilisation,
+    /// How far from the edge of schedulability; `None` where it was not asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sensitivity: Option<Sensitivity>,
 }
 
 fn cpu_number<S: serde::Serializer>(cpu: &CpuId, serializer: S) -> Result<S::Ok, S::Error> {

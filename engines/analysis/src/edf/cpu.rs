@@ -227,3 +227,24 @@ fn response_test(
 fn alone(task: &CpuTask) -> u128 {
     u128::from(task.wcet) + u128::from(task.arrival.jitter())
 }
+
+/// Whether every task meets its deadline by the set test; takes what it costs off `effort`.
+pub(crate) fn all_meet(cpu: &CpuModel, effort: &mut u64) -> Result<bool, AnalysisError> {
+    let mut budget = Budget::terms(*effort);
+    let verdict = EdfSolver::new().check_within(&set_of(cpu)?, NpTime::Continuous, &mut budget);
+    *effort = budget.left();
+    Ok(verdict.is_schedulable())
+}
+
+/// Whether one task meets its deadline, by the set test or its own response time; takes what it costs off `effort`.
+pub(crate) fn task_meets(cpu: &CpuModel, index: usize, effort: &mut u64) -> Result<bool, AnalysisError> {
+    if all_meet(cpu, effort)? {
+        return Ok(true);
+    }
+    let mut budget = Budget::terms(*effort);
+    let found = ResponseAnalysis::new(&set_of(cpu)?, NpTime::Continuous, &mut budget)
+        .and_then(|analysis| analysis.response(index, &mut budget));
+    *effort = budget.left();
+    let deadline = cpu.tasks[index].deadline;
+    Ok(matches!(found, Ok(Some(worst)) if deadline.is_none_or(|d| worst.response <= d)))
+}

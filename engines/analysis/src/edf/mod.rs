@@ -14,7 +14,7 @@ mod qpa;
 mod response;
 mod set;
 
-pub(crate) use cpu::analyze_cpu;
+pub(crate) use cpu::{all_meet, analyze_cpu, task_meets};
 pub use demand::DemandFunction;
 pub use horizon::{Horizon, HorizonProof};
 pub use qpa::{EdfSolver, EdfVerdict, Failure};
@@ -58,6 +58,12 @@ impl Budget {
         Budget { left: terms }
     }
 
+    /// How many evaluations are left.
+    #[must_use]
+    pub const fn left(&self) -> u64 {
+        self.left
+    }
+
     /// Takes `terms` off.
     ///
     /// # Errors
@@ -69,7 +75,10 @@ impl Budget {
                 self.left = left;
                 Ok(())
             }
-            None => Err(Unresolved::Budget),
+            None => {
+                self.left = 0;
+                Err(Unresolved::Budget)
+            }
         }
     }
 }

@@ -237,7 +237,12 @@ pub(crate) fn bare_overload(cpu: &CpuModel, level: &Level<'_>, index: usize) -> 
 /// How far a task exceeds its deadline by the exact test: 0 where it meets, `u64::MAX` where there is no bound.
 pub(crate) fn excess(cpu: &CpuModel, index: usize, options: &Options) -> Result<u64, AnalysisError> {
     let mut effort = options.effort;
-    let found = level_of(cpu, index)?.solve(&mut effort);
+    excess_within(cpu, index, &mut effort)
+}
+
+/// [`excess`], taking what it costs off `effort`.
+pub(crate) fn excess_within(cpu: &CpuModel, index: usize, effort: &mut u64) -> Result<u64, AnalysisError> {
+    let found = level_of(cpu, index)?.solve(effort);
     Ok(match (found, cpu.tasks[index].deadline) {
         (Ok(found), Some(deadline)) => found.worst.response.saturating_sub(deadline),
         (Ok(_), None) => 0,

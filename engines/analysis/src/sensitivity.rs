@@ -1,0 +1,363 @@
+//! Sensitivity: how far a processor is from the edge of schedulability, and what would bring a failing task over it.
+//!
+//! - **Scaling factor**: the largest f such that all tasks of the processor meet their deadlines with every wcet
+//!   (and every segment) scaled to ⌈f · C⌉, by bisection over the exact test of the policy, to one part per billion.
+//! - **Slack** of a task: the largest increase of its wcet with which all tasks still meet, to the nanosecond; for a
+//!   segmented task the increase goes to its last segments.
+//! - **Remedies** for a task that is not proven: the largest wcet, smallest deadline, smallest period, or longest
+//!   blocking segment of others with which that task's own test passes. Each is found by the test itself, so each is
+//!   verified; changing one thing at a time.
+//!
+//! All of these tests are sustainable in the searched quantity (a larger wcet, longer blocking, shorter period or
+//! deadline never helps), which is what bisection needs. `unknown` counts as "does not pass", so an answer may be
+//! too careful, never too bold. The work is bounded by [`Options::effort`] for each processor.
+
+use crate::arrival_curve::ArrivalCurve;
+use crate::cpu_model::{CpuModel, CpuTask};
+use crate::edf;
+use crate::error::AnalysisError;
+use crate::fixed_priority;
+use crate::options::Options;
+use crate::result::{TaskVerdict, Verdict};
+use horolog_model::Policy;
+use horolog_time::Span;
+use serde::Serialize;
+
+/// The scaling factor 1.
+const ONE: u64 = 1_000_000_000;
+/// No searched time goes beyond this.
+const LARGEST: u64 = 1 << 58;
+/// Above so many tasks the slack of each is not searched.
+pub const MOST_TASKS_FOR_SLACK: usize = 20;
+
+/// What would make a task meet its deadline by its own test, all else unchanged.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(tag = "change", rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Remedy {
+    /// A wcet of at most this.
+    Wcet {
+        /// The largest that passes.
+        at_most_ns: Span,
+    },
+    /// A deadline of at least this.
+    Deadline {
+        /// The smallest that passes.
+        at_least_ns: Span,
+    },
+    /// A period (or separation) of at least this.
+    Period {
+        /// The smallest that passes.
+        at_least_ns: Span,
+    },
+    /// No non-preemptive stretch of other tasks longer than this.
+    Blocking {
+        /// The longest that passes.
+        at_most_ns: Span,
+        /// The tasks with a longer one: split their segments there, or make them preemptive.
+        tasks: Vec<String>,
+    },
+}
+
+impl std::fmt::Display for Remedy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Wcet { at_most_ns } => write!(f, "a wcet of at most {at_most_ns} passes"),
+            Self::Deadline { at_least_ns } => write!(f, "a deadline of at least {at_least_ns} passes"),
+            Self::Period { at_least_ns } => write!(f, "a period of at least {at_least_ns} passes"),
+            Self::Blocking { at_most_ns, tasks } if at_most_ns.is_zero() => {
+                write!(f, "it passes with {} preemptive", tasks.join(", "))
+            }
+            Self::Blocking { at_most_ns, tasks } => {
+                write!(f, "it passes with no segment of {} longer than {at_most_ns}", tasks.join(", "))
+            }
+        }
+    }
+}
+
+/// How far one processor is from the edge.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Sensitivity {
+    /// The largest scaling factor of all wcets with which every task meets, in parts per billion (1 000 000 000: as
+    /// they are); `None` where not even the least passes, no task has a deadline, or the work allowed ran out.
+    pub scaling_ppb: Option<u64>,
+    /// What is missing or careful here, and why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// The scaling factor of one processor; the slack and the remedies of its tasks go into their verdicts, which stand
+/// in the order of the model's tasks.
+pub(crate) fn explore(
+    model: &CpuModel,
+    policy: Policy,
+    options: &Options,
+    verdicts: &mut [TaskVerdict],
+) -> Result<Sensitivity, AnalysisError> {
+    let mut probe = Probe::new(model, policy, options);
+    let scaling_ppb = probe.scaling()?;
+    let all_meet = scaling_ppb.is_some_and(|factor| factor >= ONE);
+    let few = verdicts.len() <= MOST_TASKS_FOR_SLACK;
+    for (index, verdict) in verdicts.iter_mut().enumerate() {
+        if all_meet && few {
+            verdict.slack = probe.slack(index)?;
+        }
+        if verdict.verdict != Verdict::Meets && few {
+            verdict.remedies = probe.remedies(index)?;
+        }
+    }
+    let note = if !probe.has_effort() {
+        Some("the work allowed for sensitivity ran out: the values are safe, larger ones may pass".to_owned())
+    } else if !few {
+        Some(format!("slack and remedies are searched for up to {MOST_TASKS_FOR_SLACK} tasks a processor"))
+    } else {
+        None
+    };
+    Ok(Sensitivity { scaling_ppb, note })
+}
+
+/// One processor's tasks under one policy, to be changed and tested again.
+pub(crate) struct Probe<'a> {
+    model: &'a CpuModel,
+    policy: Policy,
+    effort: u64,
+}
+
+/// What a changed processor is tested for.
+#[derive(Clone, Copy)]
+enum Goal {
+    All,
+    Task(usize),
+}
+
+impl<'a> Probe<'a> {
+    pub(crate) fn new(model: &'a CpuModel, policy: Policy, options: &Options) -> Probe<'a> {
+        Probe { model, policy, effort: options.effort }
+    }
+
+    /// Whether work is left; after that every test counts as failed.
+    pub(crate) fn has_effort(&self) -> bool {
+        self.effort > 0
+    }
+
+    /// The largest scaling factor in parts per billion; `None` where no factor above zero passes, or no task has a
+    /// deadline.
+    pub(crate) fn scaling(&mut self) -> Result<Option<u64>, AnalysisError> {
+        // No wcet above its deadline passes.
+        let most = |t: &CpuTask| Some(u128::from(t.deadline?) * u128::from(ONE) / u128::from(t.bare_wcet));
+        let Some(most) = self.model.tasks.iter().filter_map(most).min() else { return Ok(None) };
+        let most = u64::try_from(most).unwrap_or(u64::MAX);
+        self.largest(1, most, Goal::All, &|model, factor| {
+            let scaled = |ns: u64| {
+                let product = (u128::from(ns) * u128::from(factor)).div_ceil(u128::from(ONE));
+                u64::try_from(product).ok().filter(|&ns| ns <= LARGEST)
+            };
+            model.tasks.iter_mut().all(|task| rescale(task, scaled).is_some())
+        })
+    }
+
+    /// How much the wcet of a task can grow with all tasks meeting; `None` where they do not all meet now.
+    pub(crate) fn slack(&mut self, index: usize) -> Result<Option<Span>, AnalysisError> {
+        let task = &self.model.tasks[index];
+        let most = task.deadline.unwrap_or(LARGEST).min(LARGEST).saturating_sub(task.bare_wcet);
+        let found =
+            self.largest(0, most, Goal::All, &|model, more| grow(&mut model.tasks[index], more).is_some())?;
+        Ok(found.map(Span::from_ns))
+    }
+
+    /// What would make the task pass its own test.
+    pub(crate) fn remedies(&mut self, index: usize) -> Result<Vec<Remedy>, AnalysisError> {
+        let mut remedies = Vec::new();
+        let task = &self.model.tasks[index];
+        let (bare, goal) = (task.bare_wcet, Goal::Task(index));
+        let wcet = self.largest(1, bare - 1, goal, &|model, wcet| {
+            let scaled =
+                |ns: u64| u64::try_from((u128::from(ns) * u128::from(wcet)).div_ceil(u128::from(bare))).ok();
+            rescale(&mut model.tasks[index], scaled).is_some()
+        })?;
+        remedies.extend(wcet.map(|ns| Remedy::Wcet { at_most_ns: Span::from_ns(ns) }));
+        if let Some(deadline) = task.deadline {
+            let found = self.smallest_above(deadline, goal, &|model, ns| {
+                model.tasks[index].deadline = Some(ns);
+                true
+            })?;
+            remedies.extend(found.map(|ns| Remedy::Deadline { at_least_ns: Span::from_ns(ns) }));
+        }
+        if let ArrivalCurve::Periodic { separation, .. } = task.arrival {
+            let found = self.smallest_above(separation, goal, &|model, ns| {
+                slow_down(model, index, ns);
+                true
+            })?;
+            remedies.extend(found.map(|ns| Remedy::Period { at_least_ns: Span::from_ns(ns) }));
+        }
+        remedies.extend(self.blocking_remedy(index)?);
+        Ok(remedies)
+    }
+
+    /// The longest stretch of others that the task can bear.
+    fn blocking_remedy(&mut self, index: usize) -> Result<Option<Remedy>, AnalysisError> {
+        let others = |model: &'a CpuModel| model.tasks.iter().enumerate().filter(move |(i, _)| *i != index);
+        let longest = others(self.model).map(|(_, t)| t.shape.longest_segment).max().unwrap_or(0);
+        if longest == 0 {
+            return Ok(None);
+        }
+        let found = self.largest(0, longest - 1, Goal::Task(index), &|model, most| {
+            for (other, task) in model.tasks.iter_mut().enumerate() {
+                if other != index {
+                    task.shape.longest_segment = task.shape.longest_segment.min(most);
+                }
+            }
+            true
+        })?;
+        let Some(most) = found else { return Ok(None) };
+        let longer = |(_, t): &(usize, &CpuTask)| t.shape.longest_segment > most && self.may_block(t, index);
+        let tasks: Vec<String> =
+            others(self.model).filter(longer).map(|(_, t)| format!("`{}`", t.name)).collect();
+        Ok((!tasks.is_empty()).then_some(Remedy::Blocking { at_most_ns: Span::from_ns(most), tasks }))
+    }
+
+    fn may_block(&self, other: &CpuTask, index: usize) -> bool {
+        let own = &self.model.tasks[index];
+        match (own.priority, other.priority) {
+            (Some(own), Some(other)) if self.policy == Policy::FixedPriority => {
+                own.is_more_important_than(other)
+            }
+            _ => other.deadline.is_none_or(|d| own.deadline.is_some_and(|own| d > own)),
+        }
+    }
+
+    /// The largest value from `least` to `most` with which the goal is met; `None` where `least` fails.
+    fn largest(
+        &mut self,
+        least: u64,
+        most: u64,
+        goal: Goal,
+        change: &dyn Fn(&mut CpuModel, u64) -> bool,
+    ) -> Result<Option<u64>, AnalysisError> {
+        if most < least || !self.passes(goal, change, least)? {
+            return Ok(None);
+        }
+        if self.passes(goal, change, most)? {
+            return Ok(Some(most));
+        }
+        let (mut good, mut bad) = (least, most);
+        while bad - good > 1 {
+            let middle = good + (bad - good) / 2;
+            if self.passes(goal, change, middle)? {
+                good = middle;
+            } else {
+                bad = middle;
+            }
+        }
+        Ok(Some(good))
+    }
+
+    /// The smallest value above `from` with which the goal is met, up to a million times `from`.
+    fn smallest_above(
+        &mut self,
+        from: u64,
+        goal: Goal,
+        change: &dyn Fn(&mut CpuModel, u64) -> bool,
+    ) -> Result<Option<u64>, AnalysisError> {
+        let (mut bad, mut good) = (from, None);
+        for doubling in 1..=20 {
+            let Some(value) = from.checked_shl(doubling).filter(|&v| v <= LARGEST && v >> doubling == from)
+            else {
+                break;
+            };
+            if self.passes(goal, change, value)? {
+                good = Some(value);
+                break;
+            }
+            bad = value;
+        }
+        let Some(mut good) = good else { return Ok(None) };
+        while good - bad > 1 {
+            let middle = bad + (good - bad) / 2;
+            if self.passes(goal, change, middle)? {
+                good = middle;
+            } else {
+                bad = middle;
+            }
+        }
+        Ok(Some(good))
+    }
+
+    /// Whether the changed processor meets the goal. A change that leaves the numbers does not.
+    fn passes(
+        &mut self,
+        goal: Goal,
+        change: &dyn Fn(&mut CpuModel, u64) -> bool,
+        value: u64,
+    ) -> Result<bool, AnalysisError> {
+        let mut model = self.model.clone();
+        if self.effort == 0 || !change(&mut model, value) {
+            return Ok(false);
+        }
+        match (self.policy, goal) {
+            (Policy::Edf, Goal::All) => edf::all_meet(&model, &mut self.effort),
+            (Policy::Edf, Goal::Task(index)) => edf::task_meets(&model, index, &mut self.effort),
+            (_, Goal::All) => {
+                for index in 0..model.tasks.len() {
+                    if fixed_priority::excess_within(&model, index, &mut self.effort)? > 0 {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            (_, Goal::Task(index)) => {
+                Ok(fixed_priority::excess_within(&model, index, &mut self.effort)? == 0)
+            }
+        }
+    }
+}
+
+/// Applies `scaled` to the task's own execution times, leaving the switch costs in them alone; `None` where it
+/// does.
+fn rescale(task: &mut CpuTask, scaled: impl Fn(u64) -> Option<u64>) -> Option<()> {
+    let costs = task.wcet - task.bare_wcet;
+    task.bare_wcet = scaled(task.bare_wcet)?;
+    task.wcet = task.bare_wcet + costs;
+    task.shape.longest_segment = scaled(task.shape.longest_segment)?;
+    for ending in &mut task.shape.endings {
+        // Both switches stand in the one part that there is, or one in each.
+        let (before, last) = match (ending.before, ending.last) {
+            (_, 0) => (costs, 0),
+            (0, _) => (0, costs),
+            _ => (costs / 2, costs / 2),
+        };
+        ending.before = scaled(ending.before - before)? + before;
+        ending.last = scaled(ending.last - last)? + last;
+    }
+    Some(())
+}
+
+/// Adds `more` to the wcet of a task, in its last segments.
+fn grow(task: &mut CpuTask, more: u64) -> Option<()> {
+    task.bare_wcet = task.bare_wcet.checked_add(more)?;
+    task.wcet = task.wcet.checked_add(more).filter(|&ns| ns <= LARGEST)?;
+    for ending in &mut task.shape.endings {
+        let part = if task.shape.preemptive { &mut ending.before } else { &mut ending.last };
+        *part = part.checked_add(more)?;
+        if !task.shape.preemptive {
+            // The last segment without costs is at most this long.
+            task.shape.longest_segment = task.shape.longest_segment.max(*part);
+        }
+    }
+    if task.shape.endings.len() == 1 && task.shape.endings[0].before == 0 && !task.shape.preemptive {
+        task.shape.longest_segment = task.bare_wcet;
+    }
+    Some(())
+}
+
+/// Gives the task another period, and its timer interrupts too.
+fn slow_down(model: &mut CpuModel, index: usize, period: u64) {
+    let old = model.tasks[index].arrival.clone();
+    let ArrivalCurve::Periodic { jitter, .. } = old else { return };
+    let new = ArrivalCurve::Periodic { separation: period, jitter };
+    let one_a_task = model.interrupts.len() == model.tasks.len();
+    if one_a_task && model.interrupts[index].arrival == old {
+        model.interrupts[index].arrival = new.clone();
+    }
+    model.tasks[index].arrival = new;
+}

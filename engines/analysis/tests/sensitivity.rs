@@ -1,0 +1,157 @@
+//! Scaling factor, slack and remedies: each is what the tests themselves say at the edge and one step beyond.
+#![allow(clippy::unwrap_used)] // Helpers of an integration test are tests too.
+
+use horolog_analysis::{Analysis, Options, Remedy, Schedulable, Verdict, analyze};
+use horolog_model::{Arrival, Draft, Policy, Preemption, PriorityAssignment, SegmentGraph, System, Task};
+use horolog_testkit::{DrawnTask, PreemptionRecipe, Random, TaskSetRecipe, system_of};
+use horolog_time::Span;
+
+fn ns(n: u64) -> Span {
+    Span::from_ns(n)
+}
+
+fn explored(system: &System) -> Analysis {
+    let mut options = Options::default();
+    options.sensitivity = true;
+    analyze(system, &options).unwrap()
+}
+
+fn verdict(draft: Draft) -> Schedulable {
+    match System::new(draft) {
+        Ok(system) => analyze(&system, &Options::default()).unwrap().schedulable,
+        Err(_) => Schedulable::No,
+    }
+}
+
+fn with_wcets(system: &System, wcet: impl Fn(usize, u64) -> u64) -> Draft {
+    let mut draft = system.to_draft();
+    for (index, task) in draft.tasks.iter_mut().enumerate() {
+        task.wcet = ns(wcet(index, task.wcet.as_ns()));
+        task.bcet = ns(1);
+    }
+    draft
+}
+
+fn systems() -> Vec<System> {
+    let mut random = Random::new(21);
+    let mut systems = Vec::new();
+    for index in 0..12_u64 {
+        let recipe = TaskSetRecipe { tasks: 4, ..TaskSetRecipe::bench(500_000_000 + index * 30_000_000) };
+        let set: Vec<DrawnTask> = recipe.draw_item(5, index);
+        let policy = if index % 2 == 0 { Policy::Edf } else { Policy::FixedPriority };
+        systems.push(system_of(&set, policy, PreemptionRecipe::Preemptive, &mut random));
+    }
+    systems
+}
+
+#[test]
+fn the_scaling_factor_is_the_edge() {
+    for system in systems() {
+        let factor = explored(&system).processors[0].sensitivity.clone().unwrap().scaling_ppb.unwrap();
+        let scaled = |factor: u64| {
+            let scale = |ns: u64| {
+                u64::try_from((u128::from(ns) * u128::from(factor)).div_ceil(1_000_000_000)).unwrap()
+            };
+            verdict(with_wcets(&system, |_, wcet| scale(wcet)))
+        };
+        assert_eq!(scaled(factor), Schedulable::Yes, "{factor}");
+        assert_ne!(scaled(factor + 1), Schedulable::Yes, "{factor}");
+        let as_it_is = analyze(&system, &Options::default()).unwrap().schedulable;
+        assert_eq!(as_it_is == Schedulable::Yes, factor >= 1_000_000_000);
+    }
+}
+
+#[test]
+fn slack_is_the_edge_of_each_task() {
+    let mut found = 0;
+    for system in systems() {
+        for (index, task) in explored(&system).tasks.iter().enumerate() {
+            let Some(slack) = task.slack else { continue };
+            let grown = |more: u64| {
+                verdict(with_wcets(&system, |i, wcet| if i == index { wcet + more } else { wcet }))
+            };
+            assert_eq!(grown(slack.as_ns()), Schedulable::Yes);
+            assert_ne!(grown(slack.as_ns() + 1), Schedulable::Yes);
+            found += 1;
+        }
+    }
+    assert!(found >= 16, "{found}");
+}
+
+#[test]
+fn every_remedy_passes_and_one_step_less_does_not() {
+    let mut found = 0;
+    for system in systems() {
+        for (index, task) in explored(&system).tasks.iter().enumerate() {
+            assert_eq!(task.verdict == Verdict::Meets, task.remedies.is_empty() || task.slack.is_some());
+            for remedy in &task.remedies {
+                let changed = |step: u64| {
+                    let mut draft = system.to_draft();
+                    let task: &mut Task = &mut draft.tasks[index];
+                    match remedy {
+                        Remedy::Wcet { at_most_ns } => {
+                            (task.wcet, task.bcet) = (ns(at_most_ns.as_ns() + step), ns(1));
+                        }
+                        Remedy::Deadline { at_least_ns } => {
+                            task.deadline = Some(ns(at_least_ns.as_ns() - step))
+                        }
+                        Remedy::Period { at_least_ns } => {
+                            task.arrival = Arrival::Periodic { period: ns(at_least_ns.as_ns() - step) };
+                        }
+                        other => panic!("no blocking here: {other}"),
+                    }
+                    analyze(&System::new(draft).unwrap(), &Options::default()).unwrap().tasks[index].verdict
+                };
+                assert_eq!(changed(0), Verdict::Meets, "{remedy}");
+                assert_ne!(changed(1), Verdict::Meets, "{remedy}");
+                found += 1;
+            }
+        }
+    }
+    assert!(found >= 5, "{found}");
+}
+
+#[test]
+fn a_blocking_segment_to_split_is_named() {
+    let set = [
+        DrawnTask { period: 10_000, deadline: 5_000, wcet: 2_000 },
+        DrawnTask { period: 100_000, deadline: 100_000, wcet: 9_000 },
+    ];
+    for policy in [Policy::FixedPriority, Policy::Edf] {
+        let base = system_of(&set, policy, PreemptionRecipe::Preemptive, &mut Random::new(1));
+        let mut draft = base.to_draft();
+        draft.tasks[1].preemption = match policy {
+            Policy::Edf => Preemption::NonPreemptive,
+            _ => Preemption::Deferred(SegmentGraph::sequence(&[ns(4_000), ns(5_000)])),
+        };
+        let system = System::new(draft).unwrap();
+        let analysis = explored(&system);
+        let blocking = Remedy::Blocking { at_most_ns: ns(3_000), tasks: vec!["`t2`".to_owned()] };
+        assert_eq!(analysis.tasks[0].verdict, Verdict::Misses);
+        assert!(analysis.tasks[0].remedies.contains(&blocking), "{:?}", analysis.tasks[0].remedies);
+    }
+}
+
+#[test]
+fn hostile_systems_end() {
+    // Forty tasks at a utilisation of exactly 1 with jitter and periods without a common measure.
+    let mut random = Random::new(3);
+    let set: Vec<DrawnTask> = (0..20)
+        .map(|_| {
+            let period = random.between(1 << 40, 1 << 41);
+            DrawnTask { period, deadline: period, wcet: period / 20 }
+        })
+        .collect();
+    for policy in [Policy::FixedPriority, Policy::Edf] {
+        let base = system_of(&set, policy, PreemptionRecipe::Preemptive, &mut random);
+        let mut draft = base.to_draft();
+        draft.priorities = PriorityAssignment::Explicit;
+        for task in &mut draft.tasks {
+            task.jitter = ns(1 << 30);
+        }
+        let mut options = Options::default();
+        (options.sensitivity, options.effort) = (true, 200_000);
+        let analysis = analyze(&System::new(draft).unwrap(), &options).unwrap();
+        assert!(analysis.processors[0].sensitivity.is_some());
+    }
+}
