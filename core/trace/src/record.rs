@@ -67,7 +67,8 @@ pub enum Kind {
     /// Less important threads ran for `value` ns until `time` though a real-time thread was runnable: the kernel's
     /// RT throttling or fair server. `extra`: the thread that had to wait.
     KernelStarve = 40,
-    /// Records were lost here. `value`: how many; `extra`: 0 horolog's buffers, 1 the kernel's.
+    /// Records were lost here. `value`: how many; `extra`: 0 horolog's buffers, 1 the kernel's,
+    /// 2 a switch that the kernel made without recording it (who leaves at the next one is not who came last).
     Lost = 48,
 }
 

@@ -110,6 +110,7 @@ impl KernelRecords {
             KernelEventKind::SoftirqExit(vec) => (Kind::SoftirqExit, u64::from(vec), 0),
             KernelEventKind::Steal { stolen_ns, window_ns } => (Kind::Steal, stolen_ns, window_ns),
             KernelEventKind::Lost(count) => (Kind::Lost, count, 1),
+            KernelEventKind::MissedSwitch => (Kind::Lost, 1, 2),
         };
         sink.record(Record { kind, value, extra, ..blank });
     }

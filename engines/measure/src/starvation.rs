@@ -83,7 +83,7 @@ impl StarvationWatch {
                 }
                 None
             }
-            KernelEventKind::Lost(_) => {
+            KernelEventKind::Lost(_) | KernelEventKind::MissedSwitch => {
                 // What happened in the gap is unknown: start afresh rather than guess.
                 self.cpus.remove(&event.cpu);
                 None

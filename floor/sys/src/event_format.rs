@@ -111,6 +111,12 @@ fn parse_flags(line: &str) -> Vec<(u64, u8)> {
 }
 
 impl Field {
+    /// Where it begins.
+    #[must_use]
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+
     /// The field as an integer, sign-extended where it is signed; `None` where the record is too short.
     #[must_use]
     pub fn integer(&self, record: &[u8]) -> Option<i64> {

@@ -3,6 +3,7 @@
 use crate::Error;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 use std::fs;
+use std::io::Read as _;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -75,7 +76,7 @@ impl KernelFs {
     /// # Errors
     /// Where the file does not exist or may not be read.
     pub fn read(&self, path: &str) -> Result<String, Error> {
-        fs::read_to_string(self.root.join(path))
+        read_at_once(&self.root.join(path))
             .map_err(|error| Error::io(format!("read({}/{path})", self.kind), &error, REMEDY))
     }
 
@@ -93,6 +94,27 @@ impl KernelFs {
     pub fn exists(&self, path: &str) -> bool {
         self.root.join(path).exists()
     }
+}
+
+/// Reads a file with large reads: some of the kernel's files (`events/header_page`) yield only what the first read has
+/// room for.
+fn read_at_once(path: &Path) -> std::io::Result<String> {
+    let mut file = fs::File::open(path)?;
+    let mut bytes = vec![0; 64 * 1024];
+    let mut filled = 0;
+    loop {
+        match file.read(&mut bytes[filled..]) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+        if bytes.len() - filled < 32 * 1024 {
+            bytes.resize(bytes.len() * 2, 0);
+        }
+    }
+    bytes.truncate(filled);
+    String::from_utf8(bytes).map_err(std::io::Error::other)
 }
 
 /// Mounted file systems of this kind, the customary places first.

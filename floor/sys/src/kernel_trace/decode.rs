@@ -121,6 +121,24 @@ impl Decoder {
         }
     }
 
+    /// Leaves out the interrupt or softirq tracepoints for which `refused` yields a reason, each with its partner, since
+    /// an entry without its exit would look like an endless handler.
+    pub(super) fn leave_out(&mut self, refused: impl Fn(&Tracepoint) -> Option<Error>) {
+        let mut out: Vec<(&str, String)> = Vec::new();
+        for tracepoint in self.tracepoints.iter().filter(|tracepoint| tracepoint.is_optional()) {
+            if let Some(error) = refused(tracepoint) {
+                out.push((
+                    tracepoint.pair(),
+                    format!("{}:{} ({})", tracepoint.system, tracepoint.name, error.what()),
+                ));
+            }
+        }
+        self.tracepoints.retain(|tracepoint| {
+            !tracepoint.is_optional() || out.iter().all(|(pair, _)| *pair != tracepoint.pair())
+        });
+        self.unseen.extend(out.into_iter().map(|(_, why)| why));
+    }
+
     /// Decodes one raw record; `None` where it is none of ours or too short.
     pub(super) fn decode(&self, time_ns: u64, cpu: u32, record: &[u8]) -> Option<KernelEvent> {
         let id = u32::try_from(self.common_type.integer(record)?).ok()?;
@@ -131,6 +149,16 @@ impl Decoder {
 }
 
 impl Tracepoint {
+    /// Whether a recording is of use without it.
+    fn is_optional(&self) -> bool {
+        matches!(self.layout, Layout::Irq { .. } | Layout::Softirq { .. } | Layout::Vector { .. })
+    }
+
+    /// What an entry and its exit have in common.
+    fn pair(&self) -> &'static str {
+        self.name.trim_end_matches("_entry").trim_end_matches("_exit")
+    }
+
     /// Whether it is executed on the waker's CPU, so that it must be recorded everywhere and filtered by target.
     pub(super) fn has_target_cpu(&self) -> bool {
         matches!(self.layout, Layout::Wakeup { .. })

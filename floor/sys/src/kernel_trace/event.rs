@@ -199,8 +199,11 @@ pub enum KernelEventKind {
         /// In which time.
         window_ns: u64,
     },
-    /// Here the kernel's ring or the reader's memory was full: this many records are missing.
+    /// Here the kernel's ring was full: this many records are missing.
     Lost(u64),
+    /// The kernel made a switch that it did not record, at an unknown time before the switch that follows: who leaves
+    /// there is not who came last. Some kernels hide threads from their tracepoints.
+    MissedSwitch,
 }
 
 /// One entry of the kernel's record.

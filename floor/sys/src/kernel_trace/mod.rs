@@ -5,12 +5,15 @@
 //! what this kernel does not let us see. A reader on a housekeeping CPU empties the rings by itself (the recorded
 //! CPUs are not interrupted for it) into bounded memory.
 
+mod chain;
 mod decode;
 mod event;
 mod perf;
 mod reader;
+mod ring_page;
 mod source;
 mod store;
+mod tracefs;
 
 pub use event::{
     Class, Comm, Interrupt, KernelEvent, KernelEventKind, State, Thread, VectorKind, softirq_name,
@@ -37,6 +40,8 @@ pub struct RecorderOptions {
     pub overflow: Overflow,
     /// Whether interrupts and softirqs are recorded too.
     pub interrupts: bool,
+    /// Which back end; `None`: the first one that this machine allows.
+    pub backend: Option<Backend>,
     /// Where the reader runs; empty: all online CPUs that are not recorded, or any where all are.
     pub housekeeping: Vec<u32>,
 }
@@ -51,6 +56,7 @@ impl RecorderOptions {
             memory_mib: 64,
             overflow: Overflow::DropNewest,
             interrupts: true,
+            backend: None,
             housekeeping: Vec::new(),
         }
     }
@@ -61,6 +67,8 @@ impl RecorderOptions {
 pub enum Backend {
     /// perf rings.
     Perf,
+    /// An instance of its own in tracefs.
+    Tracefs,
 }
 
 /// The back end, why it was chosen, and what it cannot see.
@@ -79,6 +87,8 @@ pub struct Choice {
 pub struct Losses {
     /// Lost in the kernel's rings.
     pub kernel: u64,
+    /// Switches that the kernel made without recording them.
+    pub missed_switches: u64,
     /// Dropped because the reader's memory was full.
     pub memory: u64,
     /// Overwritten in the reader's memory, as a flight recorder does on purpose.
@@ -89,7 +99,7 @@ impl Losses {
     /// Records that are missing against the will of the caller.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.kernel.saturating_add(self.memory)
+        self.kernel.saturating_add(self.missed_switches).saturating_add(self.memory)
     }
 }
 
@@ -176,12 +186,49 @@ impl Drop for Recorder {
     }
 }
 
-/// The first back end that this machine allows.
+/// The back end asked for, or the first one that this machine allows.
 fn choose(options: &RecorderOptions, online: &[u32]) -> Result<(Box<dyn Source>, Choice), Error> {
-    let bytes = (options.ring_mib.max(1) as usize) << 20;
+    let perf_error = match options.backend {
+        Some(Backend::Tracefs) => None,
+        _ => match open_perf(options, online) {
+            Ok(source) => {
+                let reason = "perf rings are allowed here and need nothing but memory".to_owned();
+                return Ok(chosen(Box::new(source), Backend::Perf, reason));
+            }
+            Err(error) if options.backend.is_some() || error.is_bad_input() => return Err(error),
+            Err(error) => Some(error),
+        },
+    };
+    let source = KernelFs::tracefs().and_then(|tracefs| {
+        tracefs::TracefsSource::open(tracefs, &options.cpus, online, ring_bytes(options), options.interrupts)
+    });
+    match (source, perf_error) {
+        (Ok(source), perf_error) => {
+            let reason = match perf_error {
+                Some(error) => format!("perf is closed here ({}), tracefs is open", error.what()),
+                None => "asked for".to_owned(),
+            };
+            Ok(chosen(Box::new(source), Backend::Tracefs, reason))
+        }
+        // perf is the better one, so its remedy is the one to tell.
+        (Err(tracefs_error), Some(perf_error)) => Err(Error::unsupported(
+            format!("the kernel's record ({}; {})", perf_error.what(), tracefs_error.what()),
+            perf_error.remedy(),
+        )),
+        (Err(error), None) => Err(error),
+    }
+}
+
+fn open_perf(options: &RecorderOptions, online: &[u32]) -> Result<perf::PerfSource, Error> {
     let tracefs = KernelFs::tracefs()?;
-    let source = perf::PerfSource::open(&tracefs, &options.cpus, online, bytes, options.interrupts)?;
+    perf::PerfSource::open(&tracefs, &options.cpus, online, ring_bytes(options), options.interrupts)
+}
+
+fn ring_bytes(options: &RecorderOptions) -> usize {
+    (options.ring_mib.max(1) as usize) << 20
+}
+
+fn chosen(source: Box<dyn Source>, backend: Backend, reason: String) -> (Box<dyn Source>, Choice) {
     let unseen = source.unseen().to_vec();
-    let reason = "perf rings are allowed here and cost the recorded CPU least".to_owned();
-    Ok((Box::new(source), Choice { backend: Backend::Perf, reason, unseen }))
+    (source, Choice { backend, reason, unseen })
 }

@@ -40,7 +40,12 @@ impl PerfSource {
         ring_bytes: usize,
         interrupts: bool,
     ) -> Result<PerfSource, Error> {
-        let decoder = Decoder::read(tracefs, interrupts)?;
+        let mut decoder = Decoder::read(tracefs, interrupts)?;
+        // The kernel does not let perf record what perf itself causes (irq_work_exit).
+        let try_on = recorded.first().copied().unwrap_or(0);
+        decoder.leave_out(|tracepoint| {
+            PerfEvent::record(tracepoint.name, tracepoint.id, Scope::Cpu(try_on), 4096).err()
+        });
         let targets: Vec<String> = recorded.iter().map(|cpu| format!("target_cpu == {cpu}")).collect();
         let filter = targets.join(" || ");
         let mut cpus = Vec::new();

@@ -1,5 +1,6 @@
 //! The thread that empties the rings.
 
+use super::chain::Chain;
 use super::event::{KernelEvent, KernelEventKind};
 use super::source::Source;
 use super::store::Store;
@@ -29,12 +30,13 @@ struct State {
     store: Store,
     complete_until_ns: u64,
     lost_in_kernel: u64,
+    missed_switches: u64,
 }
 
 impl Shared {
     pub(super) fn new(options: &RecorderOptions) -> Shared {
         let store = Store::new((options.memory_mib as usize) << 20, options.overflow);
-        let state = State { store, complete_until_ns: 0, lost_in_kernel: 0 };
+        let state = State { store, complete_until_ns: 0, lost_in_kernel: 0, missed_switches: 0 };
         Shared { state: Mutex::new(state), stop: AtomicBool::new(false) }
     }
 
@@ -57,6 +59,7 @@ impl Shared {
         let state = self.lock();
         Losses {
             kernel: state.lost_in_kernel,
+            missed_switches: state.missed_switches,
             memory: state.store.dropped,
             overwritten: state.store.overwritten,
         }
@@ -130,6 +133,7 @@ fn read_until_stopped(source: &mut dyn Source, shared: &Shared, mut steal: Steal
         .map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 })
         .collect();
     let mut batch = Vec::new();
+    let mut chain = Chain::default();
     loop {
         let stopping = shared.stop.load(Ordering::Acquire);
         if stopping {
@@ -137,7 +141,10 @@ fn read_until_stopped(source: &mut dyn Source, shared: &Shared, mut steal: Steal
         }
         let now = monotonic_ns();
         batch.clear();
-        source.drain(&mut |event| batch.push(event))?;
+        source.drain(&mut |event| {
+            batch.extend(chain.check(&event));
+            batch.push(event);
+        })?;
         steal.look(now, &mut batch);
         let lost = if stopping { source.lost_unreported()? } else { 0 };
         publish(shared, &batch, now, lost);
@@ -153,8 +160,10 @@ fn read_until_stopped(source: &mut dyn Source, shared: &Shared, mut steal: Steal
 fn publish(shared: &Shared, batch: &[KernelEvent], now: u64, lost_at_end: u64) {
     let mut state = shared.lock();
     for event in batch {
-        if let KernelEventKind::Lost(count) = event.kind {
-            state.lost_in_kernel = state.lost_in_kernel.saturating_add(count);
+        match event.kind {
+            KernelEventKind::Lost(count) => state.lost_in_kernel = state.lost_in_kernel.saturating_add(count),
+            KernelEventKind::MissedSwitch => state.missed_switches = state.missed_switches.saturating_add(1),
+            _ => {}
         }
         state.store.push(*event);
     }

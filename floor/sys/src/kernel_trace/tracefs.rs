@@ -1,0 +1,207 @@
+//! Recording through an instance of its own in tracefs: the fallback where perf is closed.
+
+use super::decode::Decoder;
+use super::event::{KernelEvent, KernelEventKind};
+use super::ring_page::{Entry, PageLayout};
+use super::source::Source;
+use crate::Error;
+use crate::guardian::Life;
+use crate::kernel_fs::KernelFs;
+use crate::machine::names_in;
+use std::fs::{self, File, OpenOptions};
+use std::io::Read as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// An instance with its own buffers, clock and filters: other users of tracefs notice nothing.
+#[derive(Debug)]
+pub(super) struct TracefsSource {
+    tracefs: KernelFs,
+    instance: String,
+    decoder: Decoder,
+    layout: PageLayout,
+    pipes: Vec<(u32, File)>,
+    page: Vec<u8>,
+    lost_reported: u64,
+}
+
+/// The largest page that a kernel is configured with (`buffer_subbuf_size_kb`), 64 KiB and more to spare.
+const LARGEST_PAGE: usize = 128 * 1024;
+
+impl TracefsSource {
+    /// Makes the instance, stopped.
+    pub(super) fn open(
+        tracefs: KernelFs,
+        recorded: &[u32],
+        online: &[u32],
+        ring_bytes: usize,
+        interrupts: bool,
+    ) -> Result<TracefsSource, Error> {
+        remove_stale(&tracefs);
+        let decoder = Decoder::read(&tracefs, interrupts)?;
+        let layout = PageLayout::read(&tracefs)?;
+        let instance = format!("instances/{}", own_name()?);
+        fs::create_dir(tracefs.root().join(&instance)).map_err(|error| {
+            Error::io(
+                format!("mkdir(tracefs/{instance})"),
+                &error,
+                "run as root; the kernel needs trace instances (3.10)",
+            )
+        })?;
+        let page = vec![0; LARGEST_PAGE];
+        // From here on dropping the source removes the instance.
+        let mut source =
+            TracefsSource { tracefs, instance, decoder, layout, pipes: Vec::new(), page, lost_reported: 0 };
+        source.configure(recorded, ring_bytes)?;
+        for cpu in online {
+            source.pipes.push((*cpu, source.pipe(*cpu)?));
+        }
+        Ok(source)
+    }
+
+    fn configure(&self, recorded: &[u32], ring_bytes: usize) -> Result<(), Error> {
+        self.write("tracing_on", "0")?;
+        self.write("trace_clock", "mono")?;
+        self.write("buffer_size_kb", &(ring_bytes / 1024).max(4).to_string())?;
+        let one_of = |field: &str| {
+            let terms: Vec<String> = recorded.iter().map(|cpu| format!("{field} == {cpu}")).collect();
+            terms.join(" || ")
+        };
+        for tracepoint in &self.decoder.tracepoints {
+            let event = format!("events/{}/{}", tracepoint.system, tracepoint.name);
+            let filter = if tracepoint.has_target_cpu() { one_of("target_cpu") } else { one_of("CPU") };
+            self.write(&format!("{event}/filter"), &filter)?;
+            self.write(&format!("{event}/enable"), "1")?;
+        }
+        Ok(())
+    }
+
+    fn write(&self, file: &str, value: &str) -> Result<(), Error> {
+        self.tracefs.write(&format!("{}/{file}", self.instance), value)
+    }
+
+    fn pipe(&self, cpu: u32) -> Result<File, Error> {
+        let path = format!("{}/per_cpu/cpu{cpu}/trace_pipe_raw", self.instance);
+        OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_NONBLOCK)
+            .open(self.tracefs.root().join(&path))
+            .map_err(|error| Error::io(format!("open(tracefs/{path})"), &error, "run as root"))
+    }
+}
+
+impl Source for TracefsSource {
+    fn start(&mut self) -> Result<(), Error> {
+        self.write("tracing_on", "1")
+    }
+
+    fn stop(&mut self) -> Result<(), Error> {
+        self.write("tracing_on", "0")
+    }
+
+    fn drain(&mut self, each: &mut dyn FnMut(KernelEvent)) -> Result<(), Error> {
+        let TracefsSource { decoder, layout, pipes, page, lost_reported, .. } = self;
+        for (cpu, pipe) in pipes {
+            loop {
+                let length = match pipe.read(page) {
+                    Ok(0) => break,
+                    Ok(length) => length,
+                    Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => break,
+                    Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                    Err(error) => {
+                        return Err(Error::io(format!("read(trace_pipe_raw of cpu {cpu})"), &error, ""));
+                    }
+                };
+                let whole = layout.entries(&page[..length], &mut |entry| match entry {
+                    Entry::Lost { time_ns, count } => {
+                        *lost_reported += count;
+                        each(KernelEvent { time_ns, cpu: *cpu, kind: KernelEventKind::Lost(count) });
+                    }
+                    Entry::Record { time_ns, data } => {
+                        if let Some(event) = decoder.decode(time_ns, *cpu, data) {
+                            each(event);
+                        }
+                    }
+                });
+                if whole.is_none() {
+                    return Err(Error::unexpected(
+                        format!("read(trace_pipe_raw of cpu {cpu})"),
+                        "a page that is not understood",
+                        "report this with the kernel's version",
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn lost_unreported(&mut self) -> Result<u64, Error> {
+        let mut lost = 0_u64;
+        for (cpu, _) in &self.pipes {
+            let stats = self.tracefs.read(&format!("{}/per_cpu/cpu{cpu}/stats", self.instance))?;
+            for line in stats.lines() {
+                if let Some(("overrun" | "dropped events", count)) = line.split_once(": ") {
+                    lost = lost.saturating_add(count.trim().parse().unwrap_or(0));
+                }
+            }
+        }
+        let unreported = lost.saturating_sub(self.lost_reported);
+        self.lost_reported += unreported;
+        Ok(unreported)
+    }
+
+    fn poll_descriptors(&self) -> Vec<i32> {
+        Vec::new()
+    }
+
+    fn unseen(&self) -> &[String] {
+        &self.decoder.unseen
+    }
+}
+
+impl Drop for TracefsSource {
+    fn drop(&mut self) {
+        self.pipes.clear();
+        // What remains is removed by the next recording.
+        let _ = fs::remove_dir(self.tracefs.root().join(&self.instance));
+    }
+}
+
+/// A name that tells whose instance it is: `horolog-PID-START-NUMBER`.
+fn own_name() -> Result<String, Error> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let life = Life::of(std::process::id())
+        .ok_or_else(|| Error::unexpected("read(/proc/self/stat)", "not understood", "mount procfs"))?;
+    Ok(format!("horolog-{}-{}-{}", life.id, life.started, NEXT.fetch_add(1, Ordering::Relaxed)))
+}
+
+/// Removes the instances of recorders that were killed.
+fn remove_stale(tracefs: &KernelFs) {
+    let instances = tracefs.root().join("instances");
+    let Some(place) = instances.to_str() else { return };
+    for name in names_in(place) {
+        if owner(&name).is_some_and(|life| !life.is_alive()) {
+            let _ = fs::remove_dir(instances.join(name));
+        }
+    }
+}
+
+/// Whose instance this is; `None` where it is not one of ours.
+fn owner(name: &str) -> Option<Life> {
+    let mut parts = name.strip_prefix("horolog-")?.split('-');
+    Some(Life { id: parts.next()?.parse().ok()?, started: parts.next()?.parse().ok()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instance_names_its_owner() {
+        let life = owner(&own_name().unwrap()).unwrap();
+        assert_eq!(life.id, std::process::id());
+        assert!(life.is_alive());
+        assert_eq!(owner("somebody"), None);
+        assert_eq!(owner("horolog-x-1-2"), None);
+    }
+}
