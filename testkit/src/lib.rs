@@ -1,5 +1,6 @@
 //! Generators and naive oracles; development only.
 
+pub mod conformance;
 pub mod exhaustive;
 pub mod exhaustive_edf;
 pub mod mixed_system;
