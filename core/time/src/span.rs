@@ -153,7 +153,9 @@ pub enum ParseSpanError {
 impl fmt::Display for ParseSpanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotANumber => f.write_str("not a duration: write a decimal number and a unit, as in \"1.5 ms\""),
+            Self::NotANumber => {
+                f.write_str("not a duration: write a decimal number and a unit, as in \"1.5 ms\"")
+            }
             Self::MissingUnit => f.write_str("the unit is missing: add ns, us, ms or s"),
             Self::UnknownUnit(unit) => write!(f, "unknown unit `{unit}`: use ns, us, ms or s"),
             Self::NotWhole => f.write_str("not a whole number of nanoseconds: round it"),

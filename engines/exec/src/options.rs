@@ -3,8 +3,8 @@
 use crate::Started;
 use horolog_time::Span;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 
 /// How long jobs are released.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

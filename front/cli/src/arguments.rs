@@ -53,11 +53,8 @@ pub(crate) enum Verb {
     /// Print the manual page (roff).
     Man,
     /// The guardian process of a run; started by `run` itself.
-    #[command(hide = true)]
-    Guardian {
-        /// What the starting process hands over.
-        words: Vec<String>,
-    },
+    #[command(name = horolog_sys::guardian::SUBCOMMAND, hide = true)]
+    Guardian,
 }
 
 /// A system file and the values that replace some of its own.

@@ -31,7 +31,9 @@ fn run(verb: &Verb) -> Done {
         Verb::Loop(words) => commands::close::run(words),
         Verb::Trace(verb) => commands::trace::run(verb),
         Verb::Measure(verb) => commands::measure::run(verb),
-        Verb::CheckCertificate(_) | Verb::Doctor(_) | Verb::Experiment(_) | Verb::Guardian { .. } => {
+        Verb::CheckCertificate(words) => commands::certificate::run(words),
+        Verb::Guardian => std::process::exit(horolog_sys::guardian::serve()),
+        Verb::Doctor(_) | Verb::Experiment(_) => {
             Err(failure::Failure::bad_input("error: this verb has not landed yet"))
         }
         Verb::Completions { shell } => commands::generate::completions(*shell),

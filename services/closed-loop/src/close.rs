@@ -2,7 +2,7 @@
 
 use crate::report::{Parts, write_report};
 use crate::{
-    CostSource, LoopError, MeasuredRun, Proof, machine_facts, measured_run, prove, simulated_run,
+    CostSource, Guard, LoopError, MeasuredRun, Proof, machine_facts, measured_run, prove, simulated_run,
     verify_trace, with_measured_costs,
 };
 use horolog_exec::{Limit, RunOptions};
@@ -33,6 +33,8 @@ pub struct LoopOptions {
     pub bound_override: Vec<(TaskId, Span)>,
     /// The command, as the page repeats it.
     pub command: String,
+    /// Who watches over the run.
+    pub guard: Guard,
     /// Ends the run early once it is set.
     pub stop: Option<Arc<AtomicBool>>,
 }
@@ -115,7 +117,13 @@ pub fn close(
     let mut verified = None;
     if real {
         stage(Stage::Run, "");
-        let run = measured_run(&proof.system, &run_options(options), machine_facts(), Some(&run_trace))?;
+        let run = measured_run(
+            &proof.system,
+            &run_options(options),
+            machine_facts(),
+            Some(&run_trace),
+            options.guard,
+        )?;
         save_json(&options.out.join("run.json"), &run.outcome)?;
         stage(Stage::Verify, "");
         let found = verify_trace(&proof, &run_trace, options.bound_override.clone())?;

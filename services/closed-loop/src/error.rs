@@ -40,7 +40,6 @@ impl LoopError {
         LoopError { kind: Kind::BadInput, message: message.to_string() }
     }
 
-
     pub(crate) fn writing(path: &Path, error: impl fmt::Display) -> LoopError {
         LoopError::bad_input(format_args!("cannot write {}: {error}", path.display()))
     }

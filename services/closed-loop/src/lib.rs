@@ -14,8 +14,8 @@ mod verified;
 
 pub use close::{LoopOptions, LoopResult, Stage, close};
 pub use error::LoopError;
-pub use measured::{MeasuredRun, measured_run};
+pub use measured::{Guard, MeasuredRun, measured_run};
 pub use proof::{CostSource, Proof, prove, with_measured_costs};
 pub use provenance::{created_now, machine_facts};
-pub use simulated::simulated_run;
+pub use simulated::{replayed_run, simulated_run};
 pub use verified::{bounds, override_bounds, verify_trace};

@@ -4,6 +4,7 @@ use crate::LoopError;
 use horolog_exec::{Limit, RunOptions, Started, ThreadInfo, run_into};
 use horolog_measure::kernel_records::KernelRecords;
 use horolog_model::System;
+use horolog_sys::guardian::{Guardian, GuardianOptions};
 use horolog_sys::kernel_trace::{KernelEvent, Recorder, RecorderOptions};
 use horolog_time::{Instant, Span};
 use horolog_trace::file::{Header, Writer};
@@ -30,6 +31,53 @@ pub struct MeasuredRun {
 /// # Errors
 /// Where the run is not permitted, the system cannot run, user code crashed, or the trace cannot be written.
 pub fn measured_run(
+    system: &System,
+    options: &RunOptions,
+    machine: BTreeMap<String, String>,
+    trace: Option<&Path>,
+    guard: Guard,
+) -> Result<MeasuredRun, LoopError> {
+    let guardian = guard.start(system, options)?;
+    let run = unguarded_run(system, options, machine, trace);
+    let restored = guardian.map(Guardian::finish).transpose();
+    let mut run = run?;
+    if let Some(restored) = restored? {
+        run.outcome.notes.extend(restored.failures.iter().map(|failure| format!("not put back: {failure}")));
+    }
+    Ok(run)
+}
+
+/// Whether a guardian process watches over a run: it ends one that does not end by itself, and puts back what the run
+/// has changed, however the run ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Guard {
+    /// The running program knows the guardian's subcommand ([`horolog_sys::guardian::SUBCOMMAND`]).
+    ThisProgram,
+    /// Nobody watches.
+    Nobody,
+}
+
+/// How much longer than its horizon a run may take: its start, the end of its last jobs, the end of user code.
+const PATIENCE: Span = Span::from_ns(60_000_000_000);
+
+impl Guard {
+    fn start(self, system: &System, options: &RunOptions) -> Result<Option<Guardian>, LoopError> {
+        if self == Guard::Nobody {
+            return Ok(None);
+        }
+        let deadline = match options.limit {
+            Limit::For(span) => span.checked_add(PATIENCE),
+            Limit::Forever => None,
+        };
+        let used: Vec<u32> = system.platform().cpus.iter().map(|cpu| cpu.0).collect();
+        let all = 0..std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
+        let housekeeping = all.filter(|cpu| !used.contains(cpu)).collect();
+        let options = GuardianOptions { deadline, housekeeping, ..GuardianOptions::default() };
+        Ok(Some(Guardian::start(&options)?))
+    }
+}
+
+fn unguarded_run(
     system: &System,
     options: &RunOptions,
     machine: BTreeMap<String, String>,

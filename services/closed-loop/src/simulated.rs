@@ -2,7 +2,8 @@
 
 use crate::LoopError;
 use horolog_model::System;
-use horolog_sim::{Horizon, SimOptions, default_horizon, simulate};
+use horolog_model::pattern::ReleasePattern;
+use horolog_sim::{Horizon, Replay, ReplayOptions, SimOptions, default_horizon, replay, simulate};
 use horolog_time::{Instant, Span};
 use horolog_trace::file::{Header, Writer};
 use horolog_trace::{NullSink, Outcome};
@@ -31,4 +32,26 @@ pub fn simulated_run(
     let outcome = simulate(system, options, &mut writer)?;
     writer.finish(Instant::ZERO.checked_add(outcome.horizon_ns).unwrap_or(Instant::NEVER))?;
     Ok(outcome)
+}
+
+/// Replays a release pattern; writes the trace where a path is given.
+///
+/// # Errors
+/// Where the pattern leaves the model or the trace cannot be written.
+pub fn replayed_run(
+    system: &System,
+    pattern: &ReleasePattern,
+    trace: Option<&Path>,
+) -> Result<Replay, LoopError> {
+    let options = ReplayOptions::default();
+    let Some(path) = trace else {
+        return Ok(replay(system, pattern, &options, &mut NullSink)?);
+    };
+    let names = system.tasks().iter().map(|task| task.name.clone()).collect();
+    let mut header = Header::simulated(horolog_model::file::print(system), names, 0, pattern.until_ns);
+    header.start = Instant::from_ns(pattern.start_ns.as_ns());
+    let mut writer = Writer::create(path, &header)?;
+    let run = replay(system, pattern, &options, &mut writer)?;
+    writer.finish(Instant::ZERO.checked_add(run.outcome.horizon_ns).unwrap_or(Instant::NEVER))?;
+    Ok(run)
 }

@@ -37,13 +37,13 @@ struct SwitchLayout {
     preempted: u64,
 }
 
-/// The processor's own interrupts that x86 kernels trace.
-const VECTORS: [(&str, &str, VectorKind); 9] = [
+/// The processor's own interrupts that x86 kernels trace. Without irq_work: recording its exit would raise the next one,
+/// so the kernel refuses that (EPERM, for root too).
+const VECTORS: [(&str, &str, VectorKind); 8] = [
     ("local_timer_entry", "local_timer_exit", VectorKind::LocalTimer),
     ("reschedule_entry", "reschedule_exit", VectorKind::Reschedule),
     ("call_function_entry", "call_function_exit", VectorKind::CallFunction),
     ("call_function_single_entry", "call_function_single_exit", VectorKind::CallFunctionSingle),
-    ("irq_work_entry", "irq_work_exit", VectorKind::IrqWork),
     ("error_apic_entry", "error_apic_exit", VectorKind::Other),
     ("spurious_apic_entry", "spurious_apic_exit", VectorKind::Other),
     ("thermal_apic_entry", "thermal_apic_exit", VectorKind::Other),

@@ -4,7 +4,7 @@ use crate::arguments::{Format, LoopArguments};
 use crate::commands::run::stop_on_interrupt;
 use crate::failure::{Done, Failure, Verdict};
 use crate::{input, output, progress};
-use horolog_closed_loop::{CostSource, LoopOptions, LoopResult, Stage, close, override_bounds};
+use horolog_closed_loop::{CostSource, Guard, LoopOptions, LoopResult, Stage, close, override_bounds};
 use horolog_time::Span;
 use serde_json::json;
 
@@ -21,6 +21,7 @@ pub(crate) fn run(words: &LoopArguments) -> Done {
         seed: input::seed(words.seed),
         bound_override: override_bounds(&system, &words.bound_overrides).map_err(Failure::from)?,
         command: std::env::args().collect::<Vec<_>>().join(" "),
+        guard: Guard::ThisProgram,
         stop: Some(stop_on_interrupt()?),
     };
     let activity = progress::Activity::start("closing the loop");

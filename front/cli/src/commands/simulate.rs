@@ -4,12 +4,18 @@ use crate::arguments::{Format, SimulateArguments};
 use crate::failure::{Done, Failure, Verdict};
 use crate::{input, output, progress};
 use horolog_analysis::resolve_priorities;
-use horolog_closed_loop::simulated_run;
+use horolog_closed_loop::{replayed_run, simulated_run};
+use horolog_model::System;
+use horolog_model::pattern::ReleasePattern;
 use horolog_sim::{Horizon, SimOptions};
+use std::path::Path;
 
 pub(crate) fn run(words: &SimulateArguments) -> Done {
     let (system, _) = input::system(&words.file)?;
     let system = resolve_priorities(&system).map_err(Failure::bad_input)?;
+    if let Some(pattern) = &words.replay {
+        return replay(&system, pattern, words);
+    }
     let horizon = match (words.horizon, words.jobs) {
         (Some(span), _) => Horizon::Time(span),
         (None, Some(jobs)) => Horizon::Jobs(jobs),
@@ -24,4 +30,26 @@ pub(crate) fn run(words: &SimulateArguments) -> Done {
         Format::Table => output::outcome(&outcome),
     }
     Ok(Verdict::of(outcome.tasks.iter().all(|task| task.missed == 0)))
+}
+
+/// Runs a release pattern; it holds where its witness does what the pattern promised.
+fn replay(system: &System, path: &Path, words: &SimulateArguments) -> Done {
+    let text = std::fs::read_to_string(path).map_err(|error| Failure::file("read", path, &error))?;
+    let pattern: ReleasePattern = serde_json::from_str(&text)
+        .map_err(|error| Failure::bad_input(format_args!("error: {}: {error}", path.display())))?;
+    let run = replayed_run(system, &pattern, words.trace.as_deref()).map_err(Failure::from)?;
+    match words.format {
+        Format::Json => output::json(&run.outcome)?,
+        Format::Table => output::outcome(&run.outcome),
+    }
+    let Some(witness) = run.witness else {
+        return Ok(Verdict::of(run.outcome.tasks.iter().all(|task| task.missed == 0)));
+    };
+    let word = if witness.missed { "misses its deadline" } else { "meets its deadline" };
+    let promise = if witness.as_promised { "as the pattern promised" } else { "NOT as the pattern promised" };
+    progress::say(format_args!(
+        "the witness {word}, response {}, {promise}",
+        output::optional(witness.response)
+    ));
+    Ok(Verdict::of(!witness.missed && witness.as_promised))
 }

@@ -1,0 +1,27 @@
+//! `horolog check-certificate`.
+
+use crate::arguments::CertificateArguments;
+use crate::failure::{Done, Failure, Verdict};
+use crate::input;
+use horolog_analysis::resolve_priorities;
+use horolog_certificate::{Certificate, check};
+
+pub(crate) fn run(words: &CertificateArguments) -> Done {
+    let (system, _) = input::system(&words.file)?;
+    let system = resolve_priorities(&system).map_err(Failure::bad_input)?;
+    let path = &words.certificate;
+    let text = std::fs::read_to_string(path).map_err(|error| Failure::file("read", path, &error))?;
+    let certificate: Certificate = serde_json::from_str(&text)
+        .map_err(|error| Failure::bad_input(format_args!("error: {}: {error}", path.display())))?;
+    match check(&system, &certificate) {
+        Ok(()) => {
+            let tasks = system.tasks().len();
+            println!("every claim holds: {} of {tasks} tasks have one", certificate.claims.len());
+            Ok(Verdict::Holds)
+        }
+        Err(flaw) => {
+            println!("flaw: {flaw}");
+            Ok(Verdict::SaysNo)
+        }
+    }
+}
