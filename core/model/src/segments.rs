@@ -67,6 +67,45 @@ impl SegmentGraph {
         self.fold_paths(|s| s.bcet, false)
     }
 
+    /// For each segment, the least execution time of what follows it, the segment itself excluded; 0 after a last
+    /// one. `None` on overflow.
+    ///
+    /// ```
+    /// use horolog_model::SegmentGraph;
+    /// use horolog_time::Span;
+    /// let ns = Span::from_ns;
+    /// let graph = SegmentGraph::sequence(&[ns(3), ns(4), ns(2)]);
+    /// assert_eq!(graph.best_remainders(), Some(vec![ns(6), ns(2), ns(0)]));
+    /// ```
+    #[must_use]
+    pub fn best_remainders(&self) -> Option<Vec<Span>> {
+        self.remainders(|s| s.bcet, false)
+    }
+
+    /// For each segment, the greatest execution time of what follows it, the segment itself excluded; 0 after a
+    /// last one. `None` on overflow.
+    #[must_use]
+    pub fn worst_remainders(&self) -> Option<Vec<Span>> {
+        self.remainders(|s| s.wcet, true)
+    }
+
+    fn remainders(&self, weight: impl Fn(&Segment) -> Span, longest: bool) -> Option<Vec<Span>> {
+        let mut after = vec![Span::ZERO; self.segments.len()];
+        for (index, segment) in self.segments.iter().enumerate().rev() {
+            let mut best: Option<Span> = None;
+            for &next in &segment.next {
+                let total = weight(&self.segments[next]).checked_add(after[next])?;
+                best = Some(match best {
+                    None => total,
+                    Some(so_far) if longest => so_far.max(total),
+                    Some(so_far) => so_far.min(total),
+                });
+            }
+            after[index] = best.unwrap_or(Span::ZERO);
+        }
+        Some(after)
+    }
+
     fn fold_paths(&self, weight: impl Fn(&Segment) -> Span, longest: bool) -> Option<Span> {
         let mut total = vec![Span::ZERO; self.segments.len()];
         for (index, segment) in self.segments.iter().enumerate().rev() {

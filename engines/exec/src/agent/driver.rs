@@ -1,0 +1,388 @@
+//! Drives the machine of one processor: tells it what happened and carries out what it wants.
+//!
+//! Every method runs inside the processor's monitor. All times are ns since the common start.
+
+use super::seat::Seat;
+use crate::arrivals::Job;
+use crate::bands;
+use crate::ring::Ring;
+use crate::shared::{OVERRAN, RunShared, SHOULD_YIELD};
+use horolog_model::{OverrunPolicy, TaskId};
+use horolog_sched::{ANY_SEGMENT, Desired, Event, EventKind, Machine, ProcessorIndex, Rejected};
+use horolog_sys::fixed_priority::{Class, set_class};
+use horolog_sys::futex;
+use horolog_time::Instant;
+use horolog_trace::Kind;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// What one pass through the monitor was made for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Cause {
+    /// The caller gives way if somebody more important waits.
+    Point,
+    /// Anything else: who loses the processor is preempted.
+    Other,
+}
+
+/// One processor's machine and seats.
+pub(crate) struct Driver {
+    machine: Machine,
+    processor: ProcessorIndex,
+    pub(crate) seats: Vec<Seat>,
+    /// The seat of each task of the system; `usize::MAX`: on another processor.
+    seat_of: Vec<usize>,
+    current: Option<usize>,
+    ring: Arc<Ring>,
+    run: Arc<RunShared>,
+    /// Whether classes can be set: not in best effort.
+    has_bands: bool,
+    next_due: u64,
+    /// Until when the agent sleeps.
+    pub(crate) armed: u64,
+    /// Events that the machine did not want.
+    pub(crate) rejected: u64,
+    /// Class changes that the kernel refused.
+    pub(crate) refused: u64,
+    pub(crate) vain_yields: u64,
+}
+
+impl Driver {
+    pub(crate) fn new(
+        machine: Machine,
+        processor: ProcessorIndex,
+        seats: Vec<Seat>,
+        tasks: usize,
+        ring: Arc<Ring>,
+        run: Arc<RunShared>,
+        has_bands: bool,
+    ) -> Driver {
+        let mut seat_of = vec![usize::MAX; tasks];
+        for (index, seat) in seats.iter().enumerate() {
+            seat_of[seat.shared.id.index()] = index;
+        }
+        let next_due = seats.iter().filter_map(|seat| seat.next.map(|job| job.ready)).min().unwrap_or(u64::MAX);
+        Driver {
+            machine,
+            processor,
+            seats,
+            seat_of,
+            current: None,
+            ring,
+            run,
+            has_bands,
+            next_due,
+            armed: u64::MAX,
+            rejected: 0,
+            refused: 0,
+            vain_yields: 0,
+        }
+    }
+
+    /// When the agent must look again.
+    pub(crate) fn next_wake(&self) -> u64 {
+        let look_at = self.current.map_or(u64::MAX, |current| self.seats[current].look_at);
+        self.next_due.min(look_at)
+    }
+
+    /// Promises the collector that no record of this processor will bear an earlier time than the next event can.
+    pub(crate) fn promise(&self, now: u64) {
+        self.ring.promise(if self.current.is_some() { now } else { self.next_due.max(now) });
+    }
+
+    fn tell(&mut self, time: u64, kind: EventKind) -> Result<(), Rejected> {
+        let told = self.machine.on(Event::at(Instant::from_ns(time), kind));
+        self.rejected += u64::from(told.is_err());
+        told
+    }
+
+    fn record(&self, seat: usize, kind: Kind, time: u64, job: u64, value: u64, extra: u64) {
+        self.seats[seat].shared.record_in(&self.ring, kind, time, job, value, extra);
+    }
+
+    /// Releases every job that became ready by `now`, in the order of their instants, then of their tasks.
+    pub(crate) fn release_due(&mut self, now: u64) {
+        while self.next_due <= now {
+            let due = self.next_due;
+            if let Some(seat) = self.seats.iter().position(|seat| seat.next.is_some_and(|job| job.ready == due)) {
+                self.release(seat);
+            }
+            self.next_due =
+                self.seats.iter().filter_map(|seat| seat.next.map(|job| job.ready)).min().unwrap_or(u64::MAX);
+        }
+    }
+
+    fn release(&mut self, seat: usize) {
+        let horizon = self.run.horizon();
+        let Some(job) = self.seats[seat].take_next(horizon) else { return };
+        let (stopped, skips) = (self.seats[seat].stopped, self.seats[seat].skips_next);
+        if stopped || skips {
+            self.seats[seat].skips_next = false;
+            self.seats[seat].shared.tally().counts.skipped += 1;
+            self.record(seat, Kind::Skip, job.ready, job.number, job.arrival, 0);
+            return;
+        }
+        self.record(seat, Kind::Release, job.ready, job.number, job.arrival, 0);
+        let task = self.seats[seat].shared.id;
+        let deadline = Instant::from_ns(job.deadline);
+        if self.tell(job.ready, EventKind::Release { task, deadline }).is_ok() {
+            self.seats[seat].backlog.push_back(job);
+        }
+    }
+
+    /// Tells the machine that the oldest job of `seat` completed; an error where its thread is not the one that
+    /// runs: it must wait for its turn and say so again.
+    pub(crate) fn complete(&mut self, seat: usize, now: u64, executed: u64, returned: i32) -> Result<(), Rejected> {
+        let task = self.seats[seat].shared.id;
+        if self.seats[seat].demoted {
+            // Back into the machine for the time of its completion.
+            self.tell(now, EventKind::Wake { task })?;
+            self.seats[seat].demoted = false;
+            let _ = self.machine.decide(self.processor);
+        }
+        self.tell(now, EventKind::Completion { task })?;
+        self.seats[seat].begun = false;
+        if let Some(job) = self.seats[seat].backlog.pop_front() {
+            self.account(seat, &job, now, executed, returned);
+        }
+        Ok(())
+    }
+
+    fn account(&mut self, seat: usize, job: &Job, now: u64, executed: u64, returned: i32) {
+        let shared = &self.seats[seat].shared;
+        let mut tally = shared.tally();
+        tally.returned(returned);
+        let missed = tally.finished(job, now, self.run.horizon());
+        let overran = executed > shared.wcet;
+        tally.counts.overruns += u64::from(overran);
+        let waits = !self.seats[seat].backlog.is_empty();
+        tally.counts.vain_waits += u64::from(waits);
+        drop(tally);
+        self.record(seat, Kind::Completion, now, job.number, executed, 0);
+        if missed {
+            self.record(seat, Kind::Miss, now, job.number, job.deadline, 0);
+        }
+        if overran {
+            self.record(seat, Kind::Overrun, now, job.number, executed, 0);
+            if self.seats[seat].shared.overrun == OverrunPolicy::Skip && !self.seats[seat].acted {
+                self.seats[seat].skips_next = true;
+            }
+        }
+        if waits {
+            self.record(seat, Kind::VainWait, now, job.number + 1, 0, 0);
+        }
+        self.seats[seat].acted = false;
+    }
+
+    /// The job of `seat` reached a preemption point. Whether it is one for the machine.
+    pub(crate) fn point(&mut self, seat: usize, now: u64) -> bool {
+        let task = self.seats[seat].shared.id;
+        let kind = EventKind::PreemptionPoint { task, willing: true, next: ANY_SEGMENT };
+        self.tell(now, kind).is_ok()
+    }
+
+    /// The job of `seat` switches its preemptibility.
+    pub(crate) fn set_preemptible(&mut self, seat: usize, now: u64, preemptible: bool) {
+        let task = self.seats[seat].shared.id;
+        let _ = self.tell(now, EventKind::SetPreemptible { task, preemptible });
+    }
+
+    /// Asks the machine and carries out what it wants. `caller` is the seat whose thread runs this; `None`: the agent.
+    pub(crate) fn settle(&mut self, now: u64, caller: Option<usize>, cause: Cause) {
+        let desired = self.machine.decide(self.processor);
+        let new = desired.running.map(|task: TaskId| self.seat_of[task.index()]);
+        let old = self.current.filter(|&old| self.seats[old].begun && !self.seats[old].demoted);
+        if let Some(old) = old.filter(|&old| Some(old) != new) {
+            self.take_away(old, now, caller, cause);
+        }
+        if let Some(caller) = caller.filter(|&caller| Some(caller) != new) {
+            self.park(caller);
+        }
+        if let Some(new) = new {
+            let goes_on = self.current == Some(new) && self.seats[new].begun;
+            if !goes_on || self.seats[new].parked || self.seats[new].lowered {
+                self.give(new, now, caller, goes_on);
+            } else if cause == Cause::Point && Some(new) == caller && self.seats[new].flagged != 0 {
+                self.vain_yields += 1;
+                let job = self.seats[new].backlog.front().map_or(0, |job| job.number);
+                self.record(new, Kind::VainYield, now, job, 0, 0);
+            }
+        }
+        self.current = new;
+        self.flag(&desired);
+    }
+
+    /// The caller's thread will sleep on its gate once it has left the monitor.
+    fn park(&mut self, seat: usize) {
+        let seat = &mut self.seats[seat];
+        // A demoted job goes on in its own band.
+        if !seat.demoted {
+            seat.parked = true;
+            seat.shared.ring.promise(u64::MAX);
+        }
+    }
+
+    /// The started job of `old` loses the processor.
+    fn take_away(&mut self, old: usize, now: u64, caller: Option<usize>, cause: Cause) {
+        let job = self.seats[old].backlog.front().map_or(0, |job| job.number);
+        let by_itself = caller == Some(old);
+        let yields = by_itself && cause == Cause::Point;
+        let mut tally = self.seats[old].shared.tally();
+        if yields {
+            tally.counts.yields += 1;
+        } else {
+            tally.counts.preemptions += 1;
+        }
+        drop(tally);
+        self.record(old, if yields { Kind::Yield } else { Kind::Preempt }, now, job, 0, 0);
+        self.seats[old].look_at = u64::MAX;
+        self.clear_flag(old);
+        // A thread that is inside a call of ours sleeps by itself; one in its own code is lowered.
+        if !by_itself && !self.seats[old].parked && !self.seats[old].lowered {
+            self.change_class(old, Class::Fifo(bands::WAIT));
+            self.seats[old].lowered = true;
+        }
+    }
+
+    /// `new` gets the processor.
+    fn give(&mut self, new: usize, now: u64, caller: Option<usize>, goes_on: bool) {
+        let starts = !self.seats[new].begun;
+        if starts {
+            self.start(new, now);
+        } else if !goes_on {
+            let job = self.seats[new].backlog.front().map_or(0, |job| job.number);
+            self.record(new, Kind::Resume, now, job, 0, 0);
+        }
+        self.seats[new].plan_look(now);
+        let seat = &mut self.seats[new];
+        seat.shared.ring.promise(now);
+        let follows_itself = caller == Some(new) && !seat.parked;
+        if !follows_itself && !goes_on {
+            seat.shared.tally().counts.switch_ins += 1;
+        }
+        if std::mem::take(&mut seat.lowered) {
+            self.change_class(new, Class::Fifo(bands::RUN));
+        }
+        if std::mem::take(&mut self.seats[new].parked) {
+            let gate = &self.seats[new].shared.control.gate;
+            gate.store(1, Ordering::Release);
+            if caller != Some(new) {
+                let _ = futex::wake(gate, 1);
+            }
+        }
+    }
+
+    fn start(&mut self, seat: usize, now: u64) {
+        self.seats[seat].begun = true;
+        let Some(job) = self.seats[seat].backlog.front().copied() else { return };
+        let shared = &self.seats[seat].shared;
+        shared.assign(job);
+        self.record(seat, Kind::Start, now, job.number, 0, 0);
+    }
+
+    /// Shows the running job whether somebody waits for its preemption point.
+    fn flag(&mut self, desired: &Desired) {
+        let Some(current) = self.current else { return };
+        if !desired.should_yield {
+            self.clear_flag(current);
+            return;
+        }
+        // The generation makes two flags in a row differ, so that a trace of the word tells them apart.
+        let flag = SHOULD_YIELD | desired.generation << 8;
+        let seat = &mut self.seats[current];
+        if seat.flagged != flag {
+            seat.flagged = flag;
+            seat.shared.control.raise_yield(flag);
+            seat.shared.show_status(true);
+        }
+    }
+
+    fn clear_flag(&mut self, seat: usize) {
+        let seat = &mut self.seats[seat];
+        if seat.flagged != 0 {
+            seat.flagged = 0;
+            seat.shared.control.clear_yield();
+            seat.shared.show_status(false);
+        }
+    }
+
+    fn change_class(&mut self, seat: usize, class: Class) {
+        if self.has_bands {
+            let tid = self.seats[seat].shared.tid.load(Ordering::Relaxed);
+            self.refused += u64::from(set_class(tid, class).is_err());
+        }
+    }
+
+    /// Looks at the running job's execution where it is time to, and lets the overrun policy act.
+    pub(crate) fn enforce(&mut self, now: u64) {
+        let Some(current) = self.current else { return };
+        if self.seats[current].look_at > now {
+            return;
+        }
+        let verdict =
+            self.seats[current].progress().map(|progress| self.seats[current].allowance.judge(progress));
+        if verdict.is_some_and(|verdict| verdict.demands_action()) {
+            self.act(current, now);
+        }
+        self.seats[current].plan_look(now);
+    }
+
+    /// The overrun policy acts on the running job of `seat`.
+    fn act(&mut self, seat: usize, now: u64) {
+        let shared = self.seats[seat].shared.clone();
+        self.seats[seat].acted = true;
+        let job = self.seats[seat].backlog.front().map_or(0, |job| job.number);
+        self.record(seat, Kind::Enforcement, now, job, 0, policy_number(shared.overrun));
+        shared.control.attention.fetch_or(OVERRAN, Ordering::AcqRel);
+        match shared.overrun {
+            OverrunPolicy::Count => {}
+            OverrunPolicy::Skip => {
+                shared.control.must_end.store(true, Ordering::Release);
+                self.seats[seat].skips_next = true;
+            }
+            OverrunPolicy::Demote => self.demote(seat, now, Class::Fifo(bands::DEMOTED)),
+            OverrunPolicy::Stop => {
+                shared.control.must_end.store(true, Ordering::Release);
+                self.seats[seat].stopped = true;
+                self.demote(seat, now, Class::Idle);
+            }
+        }
+    }
+
+    /// Takes the running job out of the machine; its thread goes on below every task.
+    fn demote(&mut self, seat: usize, now: u64, class: Class) {
+        let task = self.seats[seat].shared.id;
+        if self.tell(now, EventKind::Block { task }).is_ok() {
+            self.clear_flag(seat);
+            self.change_class(seat, class);
+            self.seats[seat].lowered = true;
+            self.seats[seat].demoted = true;
+        }
+    }
+
+    /// Counts what was released, or would have been, by the end of the run and has not completed.
+    pub(crate) fn count_unfinished(&mut self) {
+        let horizon = self.run.horizon();
+        for seat in 0..self.seats.len() {
+            while let Some(job) = self.seats[seat].backlog.pop_front() {
+                self.seats[seat].shared.tally().unfinished(&job, horizon);
+            }
+            while let Some(job) = self.seats[seat].take_next(horizon) {
+                if job.arrival < horizon && !self.seats[seat].stopped {
+                    self.record(seat, Kind::Release, job.ready, job.number, job.arrival, 0);
+                    self.seats[seat].shared.tally().unfinished(&job, horizon);
+                }
+            }
+        }
+    }
+}
+
+/// The policy's number in an `Enforcement` record.
+fn policy_number(policy: OverrunPolicy) -> u64 {
+    match policy {
+        OverrunPolicy::Count => 0,
+        OverrunPolicy::Skip => 1,
+        OverrunPolicy::Demote => 2,
+        OverrunPolicy::Stop => 3,
+    }
+}

@@ -1,0 +1,182 @@
+//! When a job has executed longer than the proof allows, and whom that harms.
+//!
+//! After Bergsma (2009), chapter 8. Symbols, in ns of the thread's own execution: `e` what the job executed in all,
+//! `p` what it had executed when its present segment k began, so `e - p` is the segment's own; `WC` the job's
+//! worst case (or the tighter one known since a branch), `WC_k` the segment's, `BCR_k` the best case of what
+//! follows segment k, `M` the longest segment of this task and of all less important ones on the processor.
+//!
+//! | notice | condition | harms | printed as |
+//! |---|---|---|---|
+//! | segment overrun | `e - p > WC_k` | nobody yet; the premise of the analysis fails | (8.1) |
+//! | certain job overrun | `e + BCR_k > WC` in a segment with `e - p > WC_k` | less important tasks, soon | (8.3) |
+//! | job overrun | `e > WC` | less important tasks | (8.2) |
+//! | longer blocking | `e - p > M` | more important tasks | (8.7) |
+//!
+//! # Differences
+//! The thesis's enforcement time (8.8) starts the job's allowance at the job's start on the wall clock, which counts
+//! the time that the job spent preempted between segments and so fires early: segment 0 takes 3, the job is preempted
+//! from 3 to 10, segment 1 begins at 10, WC = 9, M = 6: printed 13 (sic, min with the job's term first), corrected 16.
+//! Here everything is measured in execution: the timer fires at `s_k + min(WC - p, M)` with `s_k` the segment's
+//! start, and whoever it wakes reads the thread's CPU clock before judging.
+
+use horolog_model::{Preemption, System, TaskId};
+use horolog_time::Span;
+
+/// What is allowed to one task's jobs.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Allowance {
+    wcet: Span,
+    segments: Vec<SegmentAllowance>,
+    /// `M`; `None` for the most important task, and for preemptive ones.
+    longest_blocking: Option<Span>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct SegmentAllowance {
+    wcet: Span,
+    best_remainder: Span,
+    worst_remainder: Span,
+}
+
+/// Where a job is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Progress {
+    /// The segment that runs; 0 for a task without segments.
+    pub segment: usize,
+    /// What the job has executed in all: `e`.
+    pub executed: Span,
+    /// What it had executed when the segment began: `p`.
+    pub before_segment: Span,
+    /// The tightest bound on the whole job known so far; `None`: the task's.
+    pub tighter_wcet: Option<Span>,
+}
+
+/// What a job exceeds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Verdict {
+    /// (8.1): the segment is longer than its worst case.
+    pub segment_overrun: bool,
+    /// (8.3): the job cannot end within its worst case any more.
+    pub job_overrun_certain: bool,
+    /// (8.2): the job has exceeded its worst case: less important tasks suffer.
+    pub job_overrun: bool,
+    /// (8.7) broken: more important tasks are blocked for longer than analysed.
+    pub harms_more_important: bool,
+}
+
+impl Verdict {
+    /// Whether an overrun policy acts: somebody is harmed, or will be for certain.
+    #[must_use]
+    pub fn demands_action(self) -> bool {
+        self.job_overrun || self.job_overrun_certain || self.harms_more_important
+    }
+}
+
+impl Allowance {
+    /// What `system` allows to the jobs of task `id`.
+    #[must_use]
+    pub fn of(system: &System, id: TaskId) -> Allowance {
+        let task = system.task(id);
+        let segments = match task.segment_graph() {
+            Some(graph) => {
+                let best = graph.best_remainders().unwrap_or_default();
+                let worst = graph.worst_remainders().unwrap_or_default();
+                let each = graph.segments.iter().enumerate().map(|(index, segment)| SegmentAllowance {
+                    wcet: segment.wcet,
+                    best_remainder: best.get(index).copied().unwrap_or_default(),
+                    worst_remainder: worst.get(index).copied().unwrap_or_default(),
+                });
+                each.collect()
+            }
+            None => vec![SegmentAllowance {
+                wcet: task.wcet,
+                best_remainder: Span::ZERO,
+                worst_remainder: Span::ZERO,
+            }],
+        };
+        Allowance { wcet: task.wcet, segments, longest_blocking: longest_blocking(system, id) }
+    }
+
+    /// Judges where a job is.
+    #[must_use]
+    pub fn judge(&self, progress: Progress) -> Verdict {
+        let wcet = progress.tighter_wcet.unwrap_or(self.wcet);
+        let own = progress.executed.saturating_sub(progress.before_segment);
+        let segment = self.segment(progress.segment);
+        let segment_overrun = own > segment.wcet;
+        // An overflow is beyond every bound.
+        let least_total = progress.executed.checked_add(segment.best_remainder);
+        Verdict {
+            segment_overrun,
+            job_overrun_certain: segment_overrun && least_total.is_none_or(|total| total > wcet),
+            job_overrun: progress.executed > wcet,
+            harms_more_important: self.longest_blocking.is_some_and(|longest| own > longest),
+        }
+    }
+
+    /// How much more the job may execute before [`Allowance::judge`] can answer something new: the enforcement
+    /// timer is armed this far ahead. `None`: nothing new can come.
+    #[must_use]
+    pub fn until_next_judgement(&self, progress: Progress) -> Option<Span> {
+        let wcet = progress.tighter_wcet.unwrap_or(self.wcet);
+        let segment = self.segment(progress.segment);
+        // Each limit in execution of the whole job. (8.3) can begin to hold where both of its conditions do.
+        let segment_end = progress.before_segment.checked_add(segment.wcet);
+        let certain = segment_end.map(|end| end.max(wcet.saturating_sub(segment.best_remainder)));
+        let blocking = self.longest_blocking.and_then(|longest| progress.before_segment.checked_add(longest));
+        [segment_end, certain, Some(wcet), blocking]
+            .into_iter()
+            .flatten()
+            .filter(|&limit| limit >= progress.executed)
+            .min()
+            // Exceeding begins one nanosecond beyond the limit.
+            .and_then(|limit| limit.saturating_sub(progress.executed).checked_add(Span::from_ns(1)))
+    }
+
+    /// How much more the job may execute before a policy must act: `min(WC - e, p + M - e)` and no less than 0.
+    pub fn until_action(&self, progress: Progress) -> Span {
+        let wcet = progress.tighter_wcet.unwrap_or(self.wcet);
+        let blocking = self.longest_blocking.and_then(|longest| progress.before_segment.checked_add(longest));
+        blocking.map_or(wcet, |limit| limit.min(wcet)).saturating_sub(progress.executed)
+    }
+
+    /// The tighter bound on a job that has executed `executed` and enters `segment`: what it executed plus the worst
+    /// case of the segment and of everything after it. Never above the bound so far.
+    pub fn tighter_wcet(&self, executed: Span, segment: usize, so_far: Option<Span>) -> Span {
+        let bound = so_far.unwrap_or(self.wcet);
+        let segment = self.segment(segment);
+        let whole = executed
+            .checked_add(segment.wcet)
+            .and_then(|sum| sum.checked_add(segment.worst_remainder))
+            .unwrap_or(bound);
+        whole.min(bound)
+    }
+
+    fn segment(&self, index: usize) -> SegmentAllowance {
+        // A job with more points than segments stays in its last one.
+        self.segments[index.min(self.segments.len() - 1)]
+    }
+}
+
+/// `M = max over l at or below i of max over k of WC_{l,k}`: the longest stretch without preemption that the analysis
+/// of the tasks above `id` has allowed for.
+fn longest_blocking(system: &System, id: TaskId) -> Option<Span> {
+    let task = system.task(id);
+    if !task.is_non_preemptive_between_points() {
+        return None;
+    }
+    let own = task.priority?;
+    let others = || system.tasks_on(task.cpu).filter_map(|(_, other)| Some((other, other.priority?)));
+    if !others().any(|(_, priority)| priority.is_more_important_than(own)) {
+        return None;
+    }
+    others()
+        .filter(|(_, priority)| !priority.is_more_important_than(own))
+        .filter_map(|(other, _)| match &other.preemption {
+            Preemption::Deferred(graph) => graph.segments.iter().map(|segment| segment.wcet).max(),
+            Preemption::NonPreemptive => Some(other.wcet),
+            Preemption::Preemptive => None,
+            _ => None,
+        })
+        .max()
+}
