@@ -30,6 +30,10 @@ impl Event {
     }
 }
 
+/// Stands for the segment that follows where the driver does not know which: idle preemption points of a real
+/// run cost one load and a branch, so nobody counts the segments there.
+pub const ANY_SEGMENT: u32 = u32::MAX;
+
 /// What happened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -46,7 +50,7 @@ pub enum EventKind {
         /// Whether it gives way if somebody more important waits. Where not, it only asks (an optional
         /// preemption point): nothing changes, and the answer is [`crate::Desired::should_yield`].
         willing: bool,
-        /// The segment that follows; not looked at where it only asks.
+        /// The segment that follows, or [`ANY_SEGMENT`]; not looked at where it only asks.
         next: u32,
     },
     /// The running job of `task` suspends itself.

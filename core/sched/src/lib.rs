@@ -27,7 +27,7 @@ mod tree;
 pub use builder::{MachineBuilder, NodeSpec};
 pub use desired::{Desired, EntityId, ExecutionTimer, ProcessorIndex, Rejected, WallTimer};
 pub use dispatcher::NodePolicy;
-pub use event::{ClockDomain, Event, EventKind, Phase};
+pub use event::{ANY_SEGMENT, ClockDomain, Event, EventKind, Phase};
 pub use machine::Machine;
 pub use mode::{ModeSpec, TaskMode};
 pub use supply::Supply;

@@ -5,7 +5,7 @@ use crate::dispatcher::{Dispatcher, Key, NONE};
 use crate::leaf::{JobOrder, Leaf};
 use crate::mode::Mode;
 use crate::tree::SuppliedNode;
-use crate::{ClockDomain, Event, EventKind, MachineBuilder};
+use crate::{ANY_SEGMENT, ClockDomain, Event, EventKind, MachineBuilder};
 use horolog_model::{ModelError, System, TaskId};
 use horolog_time::Instant;
 
@@ -203,10 +203,12 @@ impl Machine {
         }
         let leaf = &mut self.leaves[task.index()];
         let successors = leaf.successors.get(leaf.segment as usize).ok_or(Rejected::IllegalSegment)?;
-        if !successors.contains(&next) {
-            return Err(Rejected::IllegalSegment);
+        if next != ANY_SEGMENT {
+            if !successors.contains(&next) {
+                return Err(Rejected::IllegalSegment);
+            }
+            leaf.segment = next;
         }
-        leaf.segment = next;
         self.processors[processor].committed = false;
         Ok(())
     }

@@ -6,6 +6,7 @@
 //! | FIFO priority | who |
 //! |---|---|
 //! | [`AGENT`] | the release and enforcement agent of each processor |
+//! | [`ABOVE_TASKS`] | a job that made itself non-preemptible where the kernel decides |
 //! | [`TASKS_LEAST`] to [`TASKS_MOST`] | tasks that the kernel schedules (shadow), one band a distinct priority |
 //! | [`RUN`] | the one task that the machine wants to run (authoritative) |
 //! | [`WAIT`] | tasks that the machine preempted |
@@ -21,6 +22,8 @@ pub(crate) const AGENT: u8 = 97;
 pub(crate) const RUN: u8 = 80;
 /// The band of preempted tasks.
 pub(crate) const WAIT: u8 = 40;
+/// A job that excludes all tasks of its processor by priority.
+pub(crate) const ABOVE_TASKS: u8 = 96;
 /// The band of demoted jobs.
 pub(crate) const DEMOTED: u8 = 1;
 /// The least important band of kernel-scheduled tasks.

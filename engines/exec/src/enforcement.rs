@@ -140,16 +140,18 @@ impl Allowance {
         blocking.map_or(wcet, |limit| limit.min(wcet)).saturating_sub(progress.executed)
     }
 
-    /// The tighter bound on a job that has executed `executed` and enters `segment`: what it executed plus the worst
-    /// case of the segment and of everything after it. Never above the bound so far.
-    pub fn tighter_wcet(&self, executed: Span, segment: usize, so_far: Option<Span>) -> Span {
-        let bound = so_far.unwrap_or(self.wcet);
+    /// The bound on a job that took a path of segments with worst cases `path` in all and enters `segment`: the
+    /// worst case of the way that is left open. After a branch off the longest way it lies below the task's wcet.
+    pub fn tighter_wcet(&self, path: Span, segment: usize) -> Span {
         let segment = self.segment(segment);
-        let whole = executed
-            .checked_add(segment.wcet)
+        path.checked_add(segment.wcet)
             .and_then(|sum| sum.checked_add(segment.worst_remainder))
-            .unwrap_or(bound);
-        whole.min(bound)
+            .map_or(self.wcet, |bound| bound.min(self.wcet))
+    }
+
+    /// The worst case of one segment.
+    pub fn segment_wcet(&self, segment: usize) -> Span {
+        self.segment(segment).wcet
     }
 
     fn segment(&self, index: usize) -> SegmentAllowance {
@@ -179,4 +181,121 @@ fn longest_blocking(system: &System, id: TaskId) -> Option<Span> {
             _ => None,
         })
         .max()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use horolog_model::{
+        Arrival, CpuId, Draft, ExecutionTimes, OverrunPolicy, Priority, Segment, SegmentGraph, Task,
+    };
+
+    fn ns(ns: u64) -> Span {
+        Span::from_ns(ns)
+    }
+
+    fn task(name: &str, priority: i64, period: u64, graph: SegmentGraph) -> Task {
+        Task {
+            name: name.into(),
+            arrival: Arrival::Periodic { period: ns(period) },
+            deadline: Some(ns(period)),
+            wcet: graph.wcet().expect("it fits"),
+            bcet: graph.bcet().expect("it fits"),
+            offset: None,
+            jitter: Span::ZERO,
+            priority: Some(Priority::new(priority)),
+            cpu: CpuId(0),
+            preemption: Preemption::Deferred(graph),
+            overrun: OverrunPolicy::Count,
+            execution: ExecutionTimes::Wcet,
+            body: None,
+        }
+    }
+
+    fn sequence(name: &str, priority: i64, period: u64, wcets: &[u64]) -> Task {
+        let wcets: Vec<Span> = wcets.iter().map(|&wcet| ns(wcet)).collect();
+        task(name, priority, period, SegmentGraph::sequence(&wcets))
+    }
+
+    fn system(tasks: Vec<Task>) -> System {
+        System::new(Draft { name: "test".into(), tasks, ..Draft::default() }).expect("a valid system")
+    }
+
+    fn at(segment: usize, before: u64, executed: u64) -> Progress {
+        Progress { segment, executed: ns(executed), before_segment: ns(before), tighter_wcet: None }
+    }
+
+    /// The branching example: 0 → {1, 2} → 3 with (best, worst) = (2,3), (4,6), (1,2), (3,4).
+    fn branching() -> Allowance {
+        let segment = |name: &str, bcet, wcet, next: &[usize]| Segment {
+            name: name.into(),
+            bcet: ns(bcet),
+            wcet: ns(wcet),
+            next: next.to_vec(),
+        };
+        let segments = vec![
+            segment("scan", 2, 3, &[1, 2]),
+            segment("full", 4, 6, &[3]),
+            segment("crop", 1, 2, &[3]),
+            segment("merge", 3, 4, &[]),
+        ];
+        let system = system(vec![task("tracker", 1, 100, SegmentGraph { segments })]);
+        Allowance::of(&system, TaskId(0))
+    }
+
+    #[test]
+    fn allowed_segment_lengths_of_the_three_task_example() {
+        let tasks = vec![
+            sequence("one", 3, 10, &[2]),
+            sequence("two", 2, 15, &[2, 2]),
+            sequence("three", 1, 40, &[3, 4, 2]),
+        ];
+        let system = system(tasks);
+        let longest = |index| Allowance::of(&system, TaskId(index)).longest_blocking;
+        assert_eq!([longest(0), longest(1), longest(2)], [None, Some(ns(4)), Some(ns(4))]);
+    }
+
+    #[test]
+    fn a_stuck_first_segment_is_certainly_late_beyond_nine() {
+        let allowance = branching();
+        assert!(!allowance.judge(at(0, 0, 3)).segment_overrun);
+        assert!(allowance.judge(at(0, 0, 4)).segment_overrun);
+        assert!(!allowance.judge(at(0, 0, 9)).job_overrun_certain);
+        assert!(allowance.judge(at(0, 0, 10)).job_overrun_certain);
+        assert!(!allowance.judge(at(0, 0, 13)).job_overrun);
+        assert!(allowance.judge(at(0, 0, 14)).job_overrun);
+    }
+
+    #[test]
+    fn each_look_comes_just_as_the_next_limit_is_passed() {
+        let allowance = branching();
+        assert_eq!(allowance.until_next_judgement(at(0, 0, 0)), Some(ns(4)));
+        assert_eq!(allowance.until_next_judgement(at(0, 0, 4)), Some(ns(6)));
+        assert_eq!(allowance.until_next_judgement(at(0, 0, 10)), Some(ns(4)));
+        assert_eq!(allowance.until_next_judgement(at(0, 0, 14)), None);
+    }
+
+    #[test]
+    fn the_short_branch_tightens_the_bound() {
+        let allowance = branching();
+        assert_eq!(allowance.tighter_wcet(ns(3), 1), ns(13));
+        assert_eq!(allowance.tighter_wcet(ns(3), 2), ns(9));
+        let tight = Progress { tighter_wcet: Some(ns(9)), ..at(2, 3, 10) };
+        assert!(allowance.judge(tight).job_overrun);
+        assert!(!allowance.judge(at(2, 3, 10)).job_overrun);
+    }
+
+    /// Subjob 0 takes 3, is preempted from 3 to 10, subjob 1 starts at 10, less important subjobs are at most 6: the
+    /// printed enforcement time is 13, which is too early; 16 is right.
+    #[test]
+    fn time_spent_preempted_is_no_execution() {
+        let system = system(vec![sequence("high", 2, 50, &[1]), sequence("job", 1, 100, &[3, 6, 4])]);
+        let allowance = Allowance::of(&system, TaskId(1));
+        let start_of_segment_one = 10;
+        let progress = at(1, 3, 3);
+        assert_eq!(start_of_segment_one + allowance.until_action(progress).as_ns(), 16);
+        assert!(!allowance.judge(at(1, 3, 3 + 3)).demands_action(), "13 on the wall clock");
+        assert!(!allowance.judge(at(1, 3, 3 + 6)).demands_action(), "16 on the wall clock");
+        assert!(allowance.judge(at(1, 3, 3 + 7)).harms_more_important);
+    }
 }

@@ -1,9 +1,12 @@
 //! The handle that user code gets for each job.
 
 use crate::arrivals;
-use crate::shared::{RunShared, SHOULD_YIELD, TaskShared};
+use crate::control::SHOULD_YIELD;
+use crate::shared::RunShared;
+use crate::task_shared::{Overrun, TaskShared};
 use horolog_sys::clock;
 use horolog_time::{Instant, Span};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// What a job's calls do in the run's mode of scheduling.
@@ -81,6 +84,12 @@ impl Job<'_> {
     /// Switches this task's own preemptibility, for this job and those after it.
     pub fn set_preemptible(&mut self, preemptible: bool) {
         self.runtime.set_preemptible(self.task, self.facts.number, preemptible);
+    }
+
+    /// Calls `callback` from now on whenever a job of this task overruns: on this thread, at the next preemption
+    /// point or at the end of the job, once a job. It must not block.
+    pub fn on_overrun(&mut self, callback: impl Fn(Overrun) + Send + Sync + 'static) {
+        self.task.on_overrun(Arc::new(callback));
     }
 
     /// What the job has executed so far.

@@ -7,13 +7,14 @@
 //!   an absolute timer; `SCHED_FIFO` decides.
 //! - **Authoritative**: everything else. A release agent above all tasks drives `sched`'s machine and the kernel
 //!   carries out what it decides.
-#![allow(dead_code)] // the authoritative half lands next
-
+mod agent;
 mod arrivals;
 mod bands;
 mod body;
 mod collect;
+mod control;
 mod direct;
+mod enforcement;
 mod error;
 mod job;
 mod options;
@@ -24,8 +25,12 @@ mod ring;
 mod run;
 mod shared;
 mod tally;
+mod task_shared;
+mod threads;
+mod watch;
 
 pub use body::TaskBody;
+pub use enforcement::{Allowance, Progress, Verdict};
 pub use error::ExecError;
 pub use job::Job;
 pub use options::{
@@ -34,3 +39,4 @@ pub use options::{
 pub use plan::load_warnings;
 pub use result::{RunResult, Started, ThreadInfo};
 pub use run::{run, run_into};
+pub use task_shared::{Overrun, OverrunCallback};

@@ -99,6 +99,9 @@ pub struct RunOptions {
     pub non_preemptive: NonPreemptiveVariant,
     /// How preemption points are built.
     pub points: PointVariant,
+    /// Look for overruns of every task of an agent's processor by timer, even where the policy only counts them;
+    /// else only for tasks whose policy acts.
+    pub watch_all: bool,
     /// Filled in once all threads are ready, before the first record: what a trace's head and the merging with
     /// the kernel's record need.
     pub started: Option<Arc<OnceLock<Started>>>,
@@ -127,6 +130,7 @@ impl Default for RunOptions {
             grace: Span::from_ns(2_000_000_000),
             non_preemptive: NonPreemptiveVariant::default(),
             points: PointVariant::default(),
+            watch_all: false,
             started: None,
         }
     }

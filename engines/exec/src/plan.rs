@@ -1,8 +1,9 @@
 //! What a run of a system needs from this machine, before anything is started.
 
-use crate::bands;
+use crate::bands::{self, OutOfBands};
+use crate::options::NonPreemptiveVariant;
 use crate::{ExecError, RunOptions};
-use horolog_model::{Cpus, Policy, Priority, System, TaskId};
+use horolog_model::{Body, CpuId, Cpus, OverrunPolicy, Policy, Preemption, Priority, System, Task, TaskId};
 use horolog_sys::affinity::{CpuSet, allowed_cpus};
 use horolog_sys::fixed_priority::Class;
 
@@ -20,6 +21,7 @@ pub(crate) enum Mode {
 pub(crate) struct CpuPlan {
     pub(crate) cpu: u32,
     pub(crate) mode: Mode,
+    /// The tasks that horolog's own threads run.
     pub(crate) tasks: Vec<TaskId>,
 }
 
@@ -27,7 +29,7 @@ pub(crate) struct CpuPlan {
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) cpus: Vec<CpuPlan>,
-    /// The class of each task's thread when its first job starts.
+    /// The class of each task's thread or process when its first job starts.
     pub(crate) classes: Vec<Class>,
     /// Where everything that is no task runs.
     pub(crate) housekeeping: CpuSet,
@@ -38,23 +40,12 @@ impl Plan {
     /// Plans the run of `system`.
     pub(crate) fn new(system: &System, options: &RunOptions) -> Result<Plan, ExecError> {
         let allowed = allowed_cpus()?;
-        let Cpus::Listed(listed) = &system.platform().cpus else {
-            return Err(ExecError::bad_input(
-                "platform.cpus: a count of processors cannot run; list the numbers of real ones, as in `cpus = [1]`",
-            ));
-        };
-        if let Some(missing) = listed.iter().find(|cpu| !allowed.contains(cpu.0)) {
-            return Err(ExecError::bad_input(format!(
-                "platform.cpus: this process may not run on cpu {}; it may on {:?}",
-                missing.0,
-                allowed.as_slice()
-            )));
-        }
+        let listed = listed_cpus(system, &allowed)?;
         let mut plan = Plan {
             cpus: Vec::new(),
             classes: vec![Class::Normal; system.tasks().len()],
             housekeeping: CpuSet::new(
-                allowed.as_slice().iter().copied().filter(|&cpu| !listed.iter().any(|l| l.0 == cpu)),
+                allowed.as_slice().iter().copied().filter(|&cpu| !listed.contains(&CpuId(cpu))),
             ),
             notes: Vec::new(),
         };
@@ -63,71 +54,177 @@ impl Plan {
                 .push("no processor is left for housekeeping: the collector shares one with tasks".into());
             plan.housekeeping = allowed;
         }
-        for cpu in listed {
-            let tasks: Vec<TaskId> = system.tasks_on(*cpu).map(|(id, _)| id).collect();
-            if tasks.is_empty() {
-                continue;
+        for &cpu in listed {
+            let (commands, tasks): (Vec<TaskId>, Vec<TaskId>) =
+                system.tasks_on(cpu).map(|(id, _)| id).partition(|&id| is_command(system.task(id)));
+            check_priorities(system, cpu)?;
+            let mode = mode_of(system, &tasks, options);
+            match mode {
+                Mode::Shadow => plan.shadow_classes(system, cpu, options)?,
+                Mode::Authoritative => plan.authoritative_classes(system, cpu, &tasks, &commands, options)?,
             }
-            let mode = mode_of(system, &tasks);
-            if mode == Mode::Authoritative {
-                return Err(ExecError::bad_input(format!(
-                    "cpu {}: only preemptive tasks with distinct fixed priorities run here so far",
-                    cpu.0
-                )));
+            if !tasks.is_empty() {
+                plan.cpus.push(CpuPlan { cpu: cpu.0, mode, tasks });
             }
-            plan.cpus.push(CpuPlan { cpu: cpu.0, mode, tasks });
-        }
-        for cpu in plan.cpus.clone() {
-            plan.assign_classes(system, &cpu, options)?;
         }
         plan.notes.extend(load_warnings(system));
+        plan.note_offsets(system);
         Ok(plan)
     }
 
-    fn assign_classes(
+    fn note_offsets(&mut self, system: &System) {
+        if system.tasks().iter().any(|task| task.offset.is_none()) {
+            self.notes.push("tasks without an offset start at the common start".into());
+        }
+    }
+
+    /// One band a distinct priority, for threads and processes alike.
+    fn shadow_classes(&mut self, system: &System, cpu: CpuId, options: &RunOptions) -> Result<(), ExecError> {
+        let ids: Vec<TaskId> = system.tasks_on(cpu).map(|(id, _)| id).collect();
+        self.assign(system, cpu, &ids, bands::TASKS_LEAST, bands::TASKS_MOST, options)
+    }
+
+    /// Driven tasks share the machine's bands; processes stand above or below all of them.
+    fn authoritative_classes(
         &mut self,
         system: &System,
-        cpu: &CpuPlan,
+        cpu: CpuId,
+        tasks: &[TaskId],
+        commands: &[TaskId],
+        options: &RunOptions,
+    ) -> Result<(), ExecError> {
+        if !options.best_effort {
+            for id in tasks {
+                self.classes[id.index()] = Class::Fifo(bands::RUN);
+            }
+        }
+        if commands.is_empty() {
+            return Ok(());
+        }
+        if system.policy() == Policy::Edf {
+            return Err(ExecError::bad_input(format!(
+                "task {}: a command cannot run beside EDF tasks on cpu {}, since the kernel releases it without a \
+                 deadline; give it a processor of its own, or make it a library",
+                system.task(commands[0]).name,
+                cpu.0
+            )));
+        }
+        let (mut above, mut below) = (Vec::new(), Vec::new());
+        for &command in commands {
+            if place_of_command(system, command, tasks)? { above.push(command) } else { below.push(command) }
+        }
+        self.assign(system, cpu, &above, bands::RUN + 1, bands::TASKS_MOST, options)?;
+        self.assign(system, cpu, &below, bands::TASKS_LEAST, bands::WAIT - 1, options)
+    }
+
+    fn assign(
+        &mut self,
+        system: &System,
+        cpu: CpuId,
+        ids: &[TaskId],
+        least: u8,
+        most: u8,
         options: &RunOptions,
     ) -> Result<(), ExecError> {
         if options.best_effort {
             return Ok(());
         }
-        let priorities = cpu
-            .tasks
-            .iter()
-            .map(|&id| {
-                system.task(id).priority.ok_or_else(|| {
-                    ExecError::bad_input(format!(
-                        "task {} has no priority: resolve them first",
-                        system.task(id).name
-                    ))
-                })
-            })
-            .collect::<Result<Vec<Priority>, ExecError>>()?;
-        let bands = bands::assign(&priorities, bands::TASKS_LEAST, bands::TASKS_MOST).map_err(|out| {
-            ExecError::bad_input(format!(
-                "cpu {}: {} distinct priorities do not fit into the {} bands of SCHED_FIFO that tasks may use; give \
-                 some tasks equal priorities or move some to another processor",
-                cpu.cpu, out.wanted, out.available
-            ))
-        })?;
-        for (&id, band) in cpu.tasks.iter().zip(bands) {
+        let priorities: Vec<Priority> = ids.iter().filter_map(|&id| system.task(id).priority).collect();
+        let assigned = bands::assign(&priorities, least, most).map_err(|out| out_of_bands(cpu, out))?;
+        for (id, band) in ids.iter().zip(assigned) {
             self.classes[id.index()] = Class::Fifo(band);
         }
         Ok(())
     }
 }
 
-fn mode_of(system: &System, tasks: &[TaskId]) -> Mode {
-    let plain = |id: &TaskId| !system.task(*id).is_non_preemptive_between_points();
-    let mut priorities: Vec<i64> =
-        tasks.iter().filter_map(|id| system.task(*id).priority).map(Priority::number).collect();
+fn out_of_bands(cpu: CpuId, out: OutOfBands) -> ExecError {
+    ExecError::bad_input(format!(
+        "cpu {}: {} distinct priorities do not fit into the {} bands of SCHED_FIFO that are left for them; give some \
+         tasks equal priorities or move some to another processor",
+        cpu.0, out.wanted, out.available
+    ))
+}
+
+fn listed_cpus<'a>(system: &'a System, allowed: &CpuSet) -> Result<&'a [CpuId], ExecError> {
+    let Cpus::Listed(listed) = &system.platform().cpus else {
+        return Err(ExecError::bad_input(
+            "platform.cpus: a count of processors cannot run; list the numbers of real ones, as in `cpus = [1]`",
+        ));
+    };
+    match listed.iter().find(|cpu| !allowed.contains(cpu.0)) {
+        Some(missing) => Err(ExecError::bad_input(format!(
+            "platform.cpus: this process may not run on cpu {}; it may on {:?}",
+            missing.0,
+            allowed.as_slice()
+        ))),
+        None => Ok(listed),
+    }
+}
+
+fn check_priorities(system: &System, cpu: CpuId) -> Result<(), ExecError> {
+    if system.policy() == Policy::Edf {
+        return Ok(());
+    }
+    match system.tasks_on(cpu).find(|(_, task)| task.priority.is_none()) {
+        Some((_, task)) => Err(ExecError::bad_input(format!(
+            "task {} has no priority: give it one, or resolve the assignment of the system first",
+            task.name
+        ))),
+        None => Ok(()),
+    }
+}
+
+pub(crate) fn is_command(task: &Task) -> bool {
+    matches!(task.body, Some(Body::Command(_)))
+}
+
+/// Whether the command stands above all driven tasks (else below all).
+fn place_of_command(system: &System, command: TaskId, tasks: &[TaskId]) -> Result<bool, ExecError> {
+    let name = &system.task(command).name;
+    let Some(own) = system.task(command).priority else { return Ok(false) };
+    let others = || tasks.iter().map(|&id| system.task(id));
+    let above = |task: &&Task| task.priority.is_some_and(|other| own.is_more_important_than(other));
+    let below = |task: &&Task| task.priority.is_some_and(|other| other.is_more_important_than(own));
+    if let Some(victim) = others().filter(above).find(|task| task.is_non_preemptive_between_points()) {
+        return Err(ExecError::bad_input(format!(
+            "task {name}: its command is more important than {} on the same processor, which is not preemptive; the \
+             kernel wakes a process without asking the release agent, so it would preempt {} between preemption \
+             points; lower its priority, move it to another processor, or make it a library",
+            victim.name, victim.name
+        )));
+    }
+    if others().all(|task| below(&task)) {
+        return Ok(false);
+    }
+    if others().all(|task| above(&task)) {
+        return Ok(true);
+    }
+    Err(ExecError::bad_input(format!(
+        "task {name}: its command stands between tasks that the release agent drives; the kernel can only place it \
+         above or below all of them: change its priority or move it to another processor"
+    )))
+}
+
+/// The kernel may decide where its rules are the model's: preemptive tasks of distinct fixed priorities, and overrun
+/// policies that need no timer.
+fn mode_of(system: &System, tasks: &[TaskId], options: &RunOptions) -> Mode {
+    let by_variant = options.non_preemptive != NonPreemptiveVariant::Flag;
+    let plain = |task: &Task| match task.preemption {
+        Preemption::Preemptive => true,
+        // The comparison's other variants shut more important tasks out without an agent.
+        Preemption::NonPreemptive => by_variant,
+        _ => false,
+    };
+    let late_action = |task: &Task| matches!(task.overrun, OverrunPolicy::Count | OverrunPolicy::Skip);
+    let tasks = || tasks.iter().map(|&id| system.task(id));
+    let mut priorities: Vec<i64> = tasks().filter_map(|task| task.priority).map(Priority::number).collect();
     let before = priorities.len();
     priorities.sort_unstable();
     priorities.dedup();
     let distinct = priorities.len() == before;
-    if system.policy() == Policy::FixedPriority && tasks.iter().all(plain) && distinct {
+    let kernel_can = tasks().all(|task| plain(task) && late_action(task));
+    if system.policy() == Policy::FixedPriority && distinct && kernel_can && !options.watch_all {
         Mode::Shadow
     } else {
         Mode::Authoritative

@@ -12,8 +12,16 @@ pub(crate) struct Tally {
     /// Jobs whose function returned something other than zero, and the first such value.
     pub(crate) failed: u64,
     pub(crate) first_failure: Option<i32>,
-    /// What the reader should know about this task.
-    pub(crate) notes: Vec<String>,
+    /// Preemption points that found their flag set and nobody waiting.
+    pub(crate) vain_yields: u64,
+    /// Segments that executed longer than their worst case.
+    pub(crate) segment_overruns: u64,
+    /// Segments that blocked more important tasks for longer than analysed.
+    pub(crate) blocked_too_long: u64,
+    /// Preemption points beyond the last segment.
+    pub(crate) extra_points: u64,
+    /// Preemption points at a branch where the job did not announce a legal way.
+    pub(crate) unannounced: u64,
 }
 
 impl Tally {
@@ -48,6 +56,25 @@ impl Tally {
             self.failed += 1;
             self.first_failure.get_or_insert(value);
         }
+    }
+
+    /// What the reader should know about this task.
+    pub(crate) fn notes(&self, task: &str) -> Vec<String> {
+        let mut notes = Vec::new();
+        let mut note = |count: u64, what: &str| {
+            if count > 0 {
+                notes.push(format!("task {task}: {count} {what}"));
+            }
+        };
+        note(self.vain_yields, "preemption points found their flag set and nobody waiting");
+        note(self.segment_overruns, "segments executed longer than their worst case");
+        note(self.blocked_too_long, "segments blocked more important tasks for longer than analysed");
+        note(self.extra_points, "preemption points lay beyond the last segment");
+        note(self.unannounced, "branches were taken without announcing a legal one; the first was assumed");
+        if let Some(value) = self.first_failure {
+            note(self.failed, &format!("jobs failed, the first with {value}"));
+        }
+        notes
     }
 
     /// The task's outcome.

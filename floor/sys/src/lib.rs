@@ -21,6 +21,7 @@ pub mod perf_event;
 pub mod perf_ring;
 pub mod probe;
 pub mod signal;
+pub mod status;
 pub mod steal;
 pub mod thread;
 pub mod usage;

@@ -37,11 +37,6 @@ impl CpuAgent {
         }
     }
 
-    /// Sets the common start; before any thread passes it.
-    pub(crate) fn set_origin(&self, origin: u64) {
-        self.origin.store(origin, Ordering::Release);
-    }
-
     /// Nanoseconds since the common start; zero before it.
     #[inline]
     pub(crate) fn now(&self) -> u64 {
@@ -71,7 +66,7 @@ impl CpuAgent {
         driver.release_due(now);
         let result = event(&mut driver, now);
         driver.settle(now, Some(seat), cause);
-        let mut parks = driver.seats[seat].parked || driver.seats[seat].shared.control.gate.load(Ordering::Relaxed) == 1;
+        let mut parks = driver.seats[seat].parked;
         let mut wakes_agent = driver.next_wake() < driver.armed;
         driver.promise(now);
         drop(driver);
@@ -80,7 +75,6 @@ impl CpuAgent {
             let mut driver = self.lock();
             let now = self.now();
             driver.release_due(now);
-            driver.enforce(now);
             driver.settle(now, Some(seat), Cause::Other);
             parks |= driver.seats[seat].parked;
             driver.promise(now);
@@ -107,9 +101,10 @@ impl CpuAgent {
         let _ = futex::wake(&self.kick, 1);
     }
 
-    /// The agent's thread, from the common start to the end of the run.
-    pub(crate) fn run_agent(&self) {
-        let origin = self.origin.load(Ordering::Acquire);
+    /// The agent's thread, from the common start (on `CLOCK_MONOTONIC`) to the end of the run. Tasks get their first
+    /// job from here, so they see the origin.
+    pub(crate) fn run_agent(&self, origin: u64) {
+        self.origin.store(origin, Ordering::Release);
         let _ = clock::sleep_until(origin);
         loop {
             let seen = self.kick.load(Ordering::Acquire);

@@ -5,8 +5,9 @@
 use super::seat::Seat;
 use crate::arrivals::Job;
 use crate::bands;
+use crate::control::{OVERRAN, SHOULD_YIELD};
 use crate::ring::Ring;
-use crate::shared::{OVERRAN, RunShared, SHOULD_YIELD};
+use crate::shared::RunShared;
 use horolog_model::{OverrunPolicy, TaskId};
 use horolog_sched::{ANY_SEGMENT, Desired, Event, EventKind, Machine, ProcessorIndex, Rejected};
 use horolog_sys::fixed_priority::{Class, set_class};
@@ -44,7 +45,6 @@ pub(crate) struct Driver {
     pub(crate) rejected: u64,
     /// Class changes that the kernel refused.
     pub(crate) refused: u64,
-    pub(crate) vain_yields: u64,
 }
 
 impl Driver {
@@ -61,7 +61,8 @@ impl Driver {
         for (index, seat) in seats.iter().enumerate() {
             seat_of[seat.shared.id.index()] = index;
         }
-        let next_due = seats.iter().filter_map(|seat| seat.next.map(|job| job.ready)).min().unwrap_or(u64::MAX);
+        let next_due =
+            seats.iter().filter_map(|seat| seat.next.map(|job| job.ready)).min().unwrap_or(u64::MAX);
         Driver {
             machine,
             processor,
@@ -75,7 +76,6 @@ impl Driver {
             armed: u64::MAX,
             rejected: 0,
             refused: 0,
-            vain_yields: 0,
         }
     }
 
@@ -104,7 +104,9 @@ impl Driver {
     pub(crate) fn release_due(&mut self, now: u64) {
         while self.next_due <= now {
             let due = self.next_due;
-            if let Some(seat) = self.seats.iter().position(|seat| seat.next.is_some_and(|job| job.ready == due)) {
+            if let Some(seat) =
+                self.seats.iter().position(|seat| seat.next.is_some_and(|job| job.ready == due))
+            {
                 self.release(seat);
             }
             self.next_due =
@@ -132,7 +134,13 @@ impl Driver {
 
     /// Tells the machine that the oldest job of `seat` completed; an error where its thread is not the one that
     /// runs: it must wait for its turn and say so again.
-    pub(crate) fn complete(&mut self, seat: usize, now: u64, executed: u64, returned: i32) -> Result<(), Rejected> {
+    pub(crate) fn complete(
+        &mut self,
+        seat: usize,
+        now: u64,
+        executed: u64,
+        returned: i32,
+    ) -> Result<(), Rejected> {
         let task = self.seats[seat].shared.id;
         if self.seats[seat].demoted {
             // Back into the machine for the time of its completion.
@@ -164,9 +172,12 @@ impl Driver {
         }
         if overran {
             self.record(seat, Kind::Overrun, now, job.number, executed, 0);
-            if self.seats[seat].shared.overrun == OverrunPolicy::Skip && !self.seats[seat].acted {
-                self.seats[seat].skips_next = true;
-            }
+        }
+        let shared = &self.seats[seat].shared;
+        let skips = overran || shared.control.must_end.load(Ordering::Relaxed);
+        if skips && shared.overrun == OverrunPolicy::Skip && !self.seats[seat].acted {
+            self.record(seat, Kind::Enforcement, now, job.number, 0, policy_number(OverrunPolicy::Skip));
+            self.seats[seat].skips_next = true;
         }
         if waits {
             self.record(seat, Kind::VainWait, now, job.number + 1, 0, 0);
@@ -202,8 +213,8 @@ impl Driver {
             let goes_on = self.current == Some(new) && self.seats[new].begun;
             if !goes_on || self.seats[new].parked || self.seats[new].lowered {
                 self.give(new, now, caller, goes_on);
-            } else if cause == Cause::Point && Some(new) == caller && self.seats[new].flagged != 0 {
-                self.vain_yields += 1;
+            } else if cause == Cause::Point && self.seats[new].flagged != 0 && !desired.should_yield {
+                self.seats[new].shared.tally().vain_yields += 1;
                 let job = self.seats[new].backlog.front().map_or(0, |job| job.number);
                 self.record(new, Kind::VainYield, now, job, 0, 0);
             }
@@ -319,8 +330,8 @@ impl Driver {
         if self.seats[current].look_at > now {
             return;
         }
-        let verdict =
-            self.seats[current].progress().map(|progress| self.seats[current].allowance.judge(progress));
+        let seat = &self.seats[current];
+        let verdict = seat.progress().map(|progress| seat.shared.allowance.judge(progress));
         if verdict.is_some_and(|verdict| verdict.demands_action()) {
             self.act(current, now);
         }
@@ -335,7 +346,6 @@ impl Driver {
         self.record(seat, Kind::Enforcement, now, job, 0, policy_number(shared.overrun));
         shared.control.attention.fetch_or(OVERRAN, Ordering::AcqRel);
         match shared.overrun {
-            OverrunPolicy::Count => {}
             OverrunPolicy::Skip => {
                 shared.control.must_end.store(true, Ordering::Release);
                 self.seats[seat].skips_next = true;
@@ -346,6 +356,7 @@ impl Driver {
                 self.seats[seat].stopped = true;
                 self.demote(seat, now, Class::Idle);
             }
+            _ => {}
         }
     }
 
@@ -380,9 +391,9 @@ impl Driver {
 /// The policy's number in an `Enforcement` record.
 fn policy_number(policy: OverrunPolicy) -> u64 {
     match policy {
-        OverrunPolicy::Count => 0,
         OverrunPolicy::Skip => 1,
         OverrunPolicy::Demote => 2,
         OverrunPolicy::Stop => 3,
+        _ => 0,
     }
 }

@@ -1,8 +1,8 @@
 //! One task as the driver of its processor keeps it.
 
 use crate::arrivals::{Arrivals, Job};
-use crate::enforcement::{Allowance, Progress};
-use crate::shared::TaskShared;
+use crate::enforcement::Progress;
+use crate::task_shared::TaskShared;
 use horolog_model::OverrunPolicy;
 use horolog_time::Span;
 use std::collections::VecDeque;
@@ -15,7 +15,6 @@ const BACKLOG: usize = 256;
 /// A task's place on its processor.
 pub(crate) struct Seat {
     pub(crate) shared: Arc<TaskShared>,
-    pub(crate) allowance: Allowance,
     arrivals: Arrivals,
     /// The next job to arrive.
     pub(crate) next: Option<Job>,
@@ -42,11 +41,10 @@ pub(crate) struct Seat {
 }
 
 impl Seat {
-    pub(crate) fn new(shared: Arc<TaskShared>, allowance: Allowance, mut arrivals: Arrivals, horizon: u64) -> Seat {
+    pub(crate) fn new(shared: Arc<TaskShared>, mut arrivals: Arrivals, horizon: u64) -> Seat {
         let next = arrivals.next_job().filter(|job| job.arrival < horizon);
         Seat {
             shared,
-            allowance,
             arrivals,
             next,
             backlog: VecDeque::with_capacity(BACKLOG),
@@ -98,14 +96,10 @@ impl Seat {
         if !self.is_enforced() || self.acted {
             return;
         }
-        let fresh = Progress {
-            segment: 0,
-            executed: Span::ZERO,
-            before_segment: Span::ZERO,
-            tighter_wcet: None,
-        };
+        let fresh =
+            Progress { segment: 0, executed: Span::ZERO, before_segment: Span::ZERO, tighter_wcet: None };
         let progress = self.progress().unwrap_or(fresh);
-        if let Some(left) = self.allowance.until_next_judgement(progress) {
+        if let Some(left) = self.shared.allowance.until_next_judgement(progress) {
             self.look_at = now.saturating_add(left.as_ns());
         }
     }

@@ -2,9 +2,12 @@
 
 use super::cpu::CpuAgent;
 use super::driver::Cause;
+use crate::RecordLevel;
 use crate::body::TaskBody;
+use crate::control::WATCHED;
 use crate::job::{Job, Runtime};
-use crate::shared::{OVERRAN, SHOULD_YIELD, TaskShared, WATCHED};
+use crate::task_shared::TaskShared;
+use crate::watch;
 use horolog_sys::{clock, futex};
 use horolog_trace::Kind;
 use std::sync::atomic::Ordering;
@@ -42,11 +45,11 @@ fn run_job(driven: &Driven<'_>, task: &TaskShared, body: &mut dyn TaskBody) -> O
     let Driven { agent, seat } = *driven;
     let facts = task.assigned();
     let begun = clock::thread_cpu_ns();
-    task.begin(facts.number, begun);
+    task.control.begin(facts.number, begun);
     let mut job = Job { facts, task, run: &agent.run, runtime: driven, next: None };
     let returned = body.job(&mut job);
-    job.report_overrun_at_end();
     let executed = clock::thread_cpu_ns().saturating_sub(begun);
+    watch::at_end(task, executed, agent.now(), facts.number);
     task.control.job.store(0, Ordering::Release);
     loop {
         if agent.run.is_stopping() {
@@ -69,13 +72,14 @@ impl Runtime for Driven<'_> {
         let attention = task.control.attention.load(Ordering::Acquire);
         let waiting = task.somebody_waits(attention);
         if attention & WATCHED != 0 {
-            let segment = task.enter_segment(next);
-            if let Some(progress) = segment {
-                task.note_point(progress, self.agent.now(), job);
+            let now = self.agent.now();
+            let crossing = task.cross(next);
+            if let Some(crossing) = crossing {
+                watch::at_crossing(task, crossing, now, job);
             }
-            if task.record == crate::RecordLevel::All {
-                let segment = segment.map_or(0, |progress| progress.entered);
-                task.record(Kind::PreemptionPoint, self.agent.now(), job, segment as u64, u64::from(waiting));
+            if task.record == RecordLevel::All {
+                let entered = crossing.map_or(0, |crossing| crossing.entered);
+                task.record(Kind::PreemptionPoint, now, job, entered as u64, u64::from(waiting));
             }
         }
         if waiting && willing {
@@ -85,15 +89,13 @@ impl Runtime for Driven<'_> {
                 let _ = wait_for_grant(self.agent, task);
             }
         }
-        debug_assert!(attention & (SHOULD_YIELD | WATCHED | OVERRAN) != 0);
         waiting
     }
 
     fn set_preemptible(&self, task: &TaskShared, _job: u64, preemptible: bool) {
         let seat = self.seat;
-        let (_, parks) = self
-            .agent
-            .pass(seat, Cause::Other, |driver, now| driver.set_preemptible(seat, now, preemptible));
+        let (_, parks) =
+            self.agent.pass(seat, Cause::Other, |driver, now| driver.set_preemptible(seat, now, preemptible));
         if parks {
             let _ = wait_for_grant(self.agent, task);
         }

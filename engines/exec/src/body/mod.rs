@@ -2,9 +2,10 @@
 
 mod spin;
 
-pub(crate) use spin::{Spin, Spinner};
-
-use crate::Job;
+use crate::{ExecError, Job, RunOptions};
+use horolog_model::{Body, System, TaskId};
+use spin::{Spin, Spinner};
+use std::collections::HashMap;
 
 /// User code of one task: [`TaskBody::job`] is called once a job, on the task's own thread.
 ///
@@ -29,5 +30,37 @@ impl<F: FnMut(&mut Job<'_>) + Send> TaskBody for F {
     fn job(&mut self, job: &mut Job<'_>) -> i32 {
         self(job);
         0
+    }
+}
+
+/// Where the bodies of a run come from.
+#[derive(Default)]
+pub(crate) struct Bodies {
+    /// Those that the caller brings, by the task's name.
+    pub(crate) given: HashMap<String, Box<dyn TaskBody>>,
+    spinner: Option<Spinner>,
+}
+
+impl Bodies {
+    /// The body of task `id`.
+    pub(crate) fn of(
+        &mut self,
+        system: &System,
+        id: TaskId,
+        _options: &RunOptions,
+    ) -> Result<Box<dyn TaskBody>, ExecError> {
+        let task = system.task(id);
+        if let Some(given) = self.given.remove(&task.name) {
+            return Ok(given);
+        }
+        match &task.body {
+            None | Some(Body::Spin(_)) => {
+                let spinner = *self.spinner.get_or_insert_with(Spinner::calibrate);
+                Ok(Box::new(Spin::of(task, spinner)?))
+            }
+            Some(_) => {
+                Err(ExecError::bad_input(format!("task {}: this build cannot run such a body", task.name)))
+            }
+        }
     }
 }

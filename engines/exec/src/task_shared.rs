@@ -1,0 +1,207 @@
+//! One task during a run.
+
+use crate::arrivals::Job;
+use crate::control::{Control, SHOULD_YIELD, WATCHED};
+use crate::enforcement::{Allowance, Progress, Verdict};
+use crate::options::{PointVariant, RecordLevel, RunOptions};
+use crate::ring::Ring;
+use crate::tally::Tally;
+use horolog_model::{OverrunPolicy, SegmentGraph, System, TaskId};
+use horolog_sys::clock::{self, ThreadClock};
+use horolog_sys::status::Status;
+use horolog_time::{Instant, Span};
+use horolog_trace::{Kind, Record};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// What an overrun callback is told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Overrun {
+    /// The job, counted from 0.
+    pub job: u64,
+    /// The segment that ran; 0 for a task without segments.
+    pub segment: usize,
+    /// What the job has executed in all.
+    pub executed: Span,
+    /// What it exceeds.
+    pub verdict: Verdict,
+}
+
+/// Called on the task's own thread, at the next preemption point or at the end of the job that overran.
+pub type OverrunCallback = Arc<dyn Fn(Overrun) + Send + Sync>;
+
+/// One task during a run.
+pub(crate) struct TaskShared {
+    pub(crate) id: TaskId,
+    pub(crate) name: String,
+    pub(crate) cpu: u32,
+    pub(crate) wcet: u64,
+    pub(crate) overrun: OverrunPolicy,
+    pub(crate) allowance: Allowance,
+    pub(crate) graph: Option<SegmentGraph>,
+    pub(crate) control: Control,
+    pub(crate) ring: Arc<Ring>,
+    pub(crate) tid: AtomicU32,
+    pub(crate) clock: OnceLock<ThreadClock>,
+    pub(crate) record: RecordLevel,
+    /// Overruns are looked for by timer, though the policy would only count them.
+    pub(crate) is_watched_closely: bool,
+    tally: Mutex<Tally>,
+    assignment: Mutex<Job>,
+    callback: Mutex<Option<OverrunCallback>>,
+    /// In the comparison's first version, the flag lives in the kernel.
+    status: Option<Status>,
+}
+
+/// A preemption point of a segmented job.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Crossing {
+    /// What ended here.
+    pub(crate) left: Progress,
+    /// What follows.
+    pub(crate) entered: usize,
+}
+
+impl TaskShared {
+    pub(crate) fn new(
+        system: &System,
+        options: &RunOptions,
+        id: TaskId,
+    ) -> Result<TaskShared, horolog_sys::Error> {
+        let task = system.task(id);
+        let asks = options.points == PointVariant::StatusCall && task.segment_graph().is_some();
+        let shared = TaskShared {
+            id,
+            name: task.name.clone(),
+            cpu: task.cpu.0,
+            wcet: task.wcet.as_ns(),
+            overrun: task.overrun,
+            allowance: Allowance::of(system, id),
+            graph: task.segment_graph().cloned(),
+            control: Control::default(),
+            ring: Arc::new(Ring::new(options.ring_capacity)),
+            tid: AtomicU32::new(0),
+            clock: OnceLock::new(),
+            record: options.record,
+            is_watched_closely: options.watch_all,
+            tally: Mutex::new(Tally::default()),
+            assignment: Mutex::new(Job { number: 0, arrival: 0, ready: 0, deadline: u64::MAX }),
+            callback: Mutex::new(None),
+            status: if asks { Some(Status::new()?) } else { None },
+        };
+        let watched = asks || options.record == RecordLevel::All || options.watch_all;
+        if watched && task.segment_graph().is_some() {
+            shared.control.attention.store(WATCHED, Ordering::Relaxed);
+        }
+        Ok(shared)
+    }
+
+    /// The task's counts.
+    pub(crate) fn tally(&self) -> MutexGuard<'_, Tally> {
+        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands a job to the task's thread.
+    pub(crate) fn assign(&self, job: Job) {
+        *self.assignment.lock().unwrap_or_else(PoisonError::into_inner) = job;
+    }
+
+    /// The job that was handed over last.
+    pub(crate) fn assigned(&self) -> Job {
+        *self.assignment.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes a record of this task into its own ring, at `time` ns since the start.
+    #[inline]
+    pub(crate) fn record(&self, kind: Kind, time: u64, job: u64, value: u64, extra: u64) {
+        self.record_in(&self.ring, kind, time, job, value, extra);
+    }
+
+    /// Writes a record of this task into the ring of its processor.
+    pub(crate) fn record_in(&self, ring: &Ring, kind: Kind, time: u64, job: u64, value: u64, extra: u64) {
+        if self.record == RecordLevel::Nothing {
+            return;
+        }
+        ring.push(Record {
+            time: Instant::from_ns(time),
+            kind,
+            cpu: self.cpu as u16,
+            task: self.id.0,
+            job,
+            value,
+            extra,
+        });
+    }
+
+    /// Whether somebody more important waits, by the flag or, in the comparison's first version, by asking.
+    pub(crate) fn somebody_waits(&self, attention: u32) -> bool {
+        match &self.status {
+            Some(status) => status.ask(),
+            None => attention & SHOULD_YIELD != 0,
+        }
+    }
+
+    /// In the comparison's first version, tells the kernel's status too.
+    pub(crate) fn show_status(&self, waits: bool) {
+        if let Some(status) = &self.status {
+            status.set(waits);
+        }
+    }
+
+    /// The job goes from one segment to the next, `announced` or the only one there is. `None` without segments.
+    pub(crate) fn cross(&self, announced: Option<u32>) -> Option<Crossing> {
+        let graph = self.graph.as_ref()?;
+        let control = &self.control;
+        let executed = clock::thread_cpu_ns().saturating_sub(control.cpu_at_start.load(Ordering::Relaxed));
+        let segment = control.segment.load(Ordering::Relaxed) as usize;
+        let tighter = control.tighter_wcet.load(Ordering::Relaxed);
+        let left = Progress {
+            segment,
+            executed: Span::from_ns(executed),
+            before_segment: Span::from_ns(control.executed_before_segment.load(Ordering::Relaxed)),
+            tighter_wcet: (tighter != 0).then_some(Span::from_ns(tighter)),
+        };
+        let entered = self.successor(graph, segment, announced);
+        if entered != segment {
+            let path = control.path_before_segment.load(Ordering::Relaxed);
+            let path = Span::from_ns(path).checked_add(self.allowance.segment_wcet(segment));
+            let path = path.unwrap_or(Span::MAX);
+            control.path_before_segment.store(path.as_ns(), Ordering::Relaxed);
+            control.tighter_wcet.store(self.allowance.tighter_wcet(path, entered).as_ns(), Ordering::Relaxed);
+            control.executed_before_segment.store(executed, Ordering::Relaxed);
+            control.segment.store(entered as u32, Ordering::Release);
+        }
+        Some(Crossing { left, entered })
+    }
+
+    /// What follows `segment`; the segment itself where it is a last one.
+    fn successor(&self, graph: &SegmentGraph, segment: usize, announced: Option<u32>) -> usize {
+        let next = graph.segments.get(segment).map_or(&[][..], |segment| &segment.next);
+        let fits = announced.map(|a| a as usize).filter(|announced| next.contains(announced));
+        match (fits, next) {
+            (Some(announced), _) => announced,
+            (None, [only]) if announced.is_none() => *only,
+            (None, []) => {
+                self.tally().extra_points += 1;
+                segment
+            }
+            (None, [first, ..]) => {
+                self.tally().unannounced += 1;
+                *first
+            }
+        }
+    }
+
+    /// Keeps the callback for overruns.
+    pub(crate) fn on_overrun(&self, callback: OverrunCallback) {
+        *self.callback.lock().unwrap_or_else(PoisonError::into_inner) = Some(callback);
+    }
+
+    /// Tells the callback, if there is one.
+    pub(crate) fn call_back(&self, overrun: Overrun) {
+        let callback = self.callback.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(callback) = callback {
+            callback(overrun);
+        }
+    }
+}

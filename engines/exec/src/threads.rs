@@ -1,0 +1,282 @@
+//! Starts and ends the threads of a run.
+
+use crate::agent::{self, CpuAgent, Driver, Seat};
+use crate::arrivals::Arrivals;
+use crate::body::{Bodies, TaskBody};
+use crate::direct::{self, Direct, Exclusion};
+use crate::options::NonPreemptiveVariant;
+use crate::plan::{CpuPlan, Mode, Plan, is_command};
+use crate::ring::Ring;
+use crate::shared::RunShared;
+use crate::task_shared::TaskShared;
+use crate::{ExecError, RunOptions, bands};
+use horolog_model::{Preemption, System, TaskId};
+use horolog_sched::{Machine, ProcessorIndex};
+use horolog_sys::affinity::{CpuSet, set_affinity};
+use horolog_sys::clock::{self, ThreadClock};
+use horolog_sys::fixed_priority::{Class, set_class};
+use horolog_sys::{futex, memory, thread, usage};
+use horolog_time::Span;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+
+/// The stack of a task's thread.
+const STACK: usize = 2 << 20;
+
+/// Everything that runs.
+pub(crate) struct Threads {
+    pub(crate) tasks: Vec<Arc<TaskShared>>,
+    pub(crate) agents: Vec<Arc<CpuAgent>>,
+    /// The rings of processors with an agent, which the collector reads first.
+    pub(crate) cpu_rings: Vec<Arc<Ring>>,
+    handles: Vec<(String, JoinHandle<()>)>,
+}
+
+/// What starting needs.
+pub(crate) struct Setup<'a> {
+    pub(crate) system: &'a System,
+    pub(crate) options: &'a RunOptions,
+    pub(crate) plan: &'a Plan,
+    pub(crate) run: &'a Arc<RunShared>,
+}
+
+impl Setup<'_> {
+    /// Starts a thread for each task that has one and for each agent; they wait at the start barrier.
+    pub(crate) fn start(&self, bodies: &mut Bodies) -> Result<Threads, ExecError> {
+        let ids = (0..self.system.tasks().len()).map(|index| TaskId(index as u32));
+        let tasks = ids
+            .map(|id| TaskShared::new(self.system, self.options, id).map(Arc::new))
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut threads = Threads { tasks, agents: Vec::new(), cpu_rings: Vec::new(), handles: Vec::new() };
+        for cpu in &self.plan.cpus {
+            // Bodies first: a bad library must stop the run before anything else is started.
+            let mut own = Vec::new();
+            for &id in &cpu.tasks {
+                own.push((id, bodies.of(self.system, id, self.options)?));
+            }
+            let started = match cpu.mode {
+                Mode::Shadow => self.start_shadow(&mut threads, own),
+                Mode::Authoritative => self.start_authoritative(&mut threads, cpu, own),
+            };
+            if let Err(error) = started {
+                self.run.stop(0);
+                threads.join(self.run, self.options);
+                return Err(error);
+            }
+        }
+        for task in &threads.tasks {
+            if is_command(self.system.task(task.id)) {
+                task.ring.promise(u64::MAX);
+            }
+        }
+        Ok(threads)
+    }
+
+    fn arrivals(&self, id: TaskId) -> Arrivals {
+        let tick = self.system.platform().tick.map(Span::as_ns);
+        let task = self.system.task(id);
+        Arrivals::new(task, id.index(), tick, self.options.arrivals, self.options.seed)
+    }
+
+    fn start_shadow(
+        &self,
+        threads: &mut Threads,
+        bodies: Vec<(TaskId, Box<dyn TaskBody>)>,
+    ) -> Result<(), ExecError> {
+        for (id, body) in bodies {
+            let class = self.plan.classes[id.index()];
+            let direct = Direct { class, exclusion: self.exclusion(threads, id) };
+            let mut arrivals = self.arrivals(id);
+            let (run, task) = (self.run.clone(), threads.tasks[id.index()].clone());
+            self.start_task(threads, id, body, move |start, body| {
+                direct::run_jobs(&direct, &task, &run, start, &mut arrivals, body);
+                let usage = usage::of_this_thread();
+                let mut tally = task.tally();
+                tally.counts.preemptions = usage.involuntary_switches;
+                tally.counts.switch_ins = usage.involuntary_switches + usage.voluntary_switches;
+            })?;
+        }
+        Ok(())
+    }
+
+    fn exclusion(&self, threads: &Threads, id: TaskId) -> Exclusion {
+        let task = self.system.task(id);
+        if task.preemption != Preemption::NonPreemptive {
+            return Exclusion::None;
+        }
+        if self.options.non_preemptive == NonPreemptiveVariant::RaisePriority {
+            return Exclusion::Raise;
+        }
+        let more_important =
+            self.system.tasks_on(task.cpu).filter(|(_, other)| match (other.priority, task.priority) {
+                (Some(other), Some(own)) => other.is_more_important_than(own),
+                _ => false,
+            });
+        let each =
+            more_important.map(|(id, _)| (threads.tasks[id.index()].clone(), self.plan.classes[id.index()]));
+        Exclusion::Suspend(each.collect())
+    }
+
+    fn start_authoritative(
+        &self,
+        threads: &mut Threads,
+        cpu: &CpuPlan,
+        bodies: Vec<(TaskId, Box<dyn TaskBody>)>,
+    ) -> Result<(), ExecError> {
+        let agent = Arc::new(self.make_agent(threads, cpu)?);
+        for (seat, (id, body)) in bodies.into_iter().enumerate() {
+            let (agent, task) = (agent.clone(), threads.tasks[id.index()].clone());
+            // Nothing comes from this task's own thread before it is granted a job.
+            task.ring.promise(u64::MAX);
+            self.start_task(threads, id, body, move |_, body| agent::run_jobs(&agent, &task, seat, body))?;
+        }
+        threads.agents.push(agent.clone());
+        let (run, options) = (self.run.clone(), self.options);
+        let class = if options.best_effort { Class::Normal } else { Class::Fifo(bands::AGENT) };
+        let name = format!("agent/{}", cpu.cpu);
+        run.alive.fetch_add(1, Ordering::AcqRel);
+        threads.spawn(name.clone(), move || {
+            agent.tid.store(thread::id(), Ordering::Release);
+            match prepare_thread(&name, agent.cpu, class) {
+                Ok(()) => {
+                    if let Some(start) = run.wait_for_start() {
+                        agent.run_agent(start);
+                    }
+                }
+                Err(error) => run.fail(error.in_task(&name)),
+            }
+            run.alive.fetch_sub(1, Ordering::AcqRel);
+        })
+    }
+
+    fn make_agent(&self, threads: &mut Threads, cpu: &CpuPlan) -> Result<CpuAgent, ExecError> {
+        let place = self.system.platform().cpus.index_of(horolog_model::CpuId(cpu.cpu)).unwrap_or(0);
+        let seats = cpu.tasks.iter().map(|&id| {
+            let shared = threads.tasks[id.index()].clone();
+            Seat::new(shared, self.arrivals(id), self.run.horizon())
+        });
+        let ring = Arc::new(Ring::new(self.options.ring_capacity.saturating_mul(4)));
+        threads.cpu_rings.push(ring.clone());
+        let driver = Driver::new(
+            Machine::new(self.system)?,
+            ProcessorIndex(place as u16),
+            seats.collect(),
+            self.system.tasks().len(),
+            ring,
+            self.run.clone(),
+            !self.options.best_effort,
+        );
+        Ok(CpuAgent::new(cpu.cpu, driver, self.run.clone()))
+    }
+
+    /// A task's thread: prepared, then waiting for the common start, then `jobs`, then the body's end.
+    fn start_task(
+        &self,
+        threads: &mut Threads,
+        id: TaskId,
+        mut body: Box<dyn TaskBody>,
+        mut jobs: impl FnMut(u64, &mut dyn TaskBody) + Send + 'static,
+    ) -> Result<(), ExecError> {
+        let task = threads.tasks[id.index()].clone();
+        let (run, class) = (self.run.clone(), self.plan.classes[id.index()]);
+        run.alive.fetch_add(1, Ordering::AcqRel);
+        threads.spawn(task.name.clone(), move || {
+            task.tid.store(thread::id(), Ordering::Release);
+            let _ = task.clock.set(ThreadClock::of_this_thread());
+            let whole = catch_unwind(AssertUnwindSafe(|| {
+                body.start().map_err(ExecError::bad_input)?;
+                prepare_thread(&task.name, task.cpu, class)?;
+                if let Some(start) = run.wait_for_start() {
+                    jobs(start, body.as_mut());
+                }
+                // The end of the user's code is none of the schedule's business.
+                let _ = set_class(0, Class::Normal);
+                body.finish();
+                Ok(())
+            }));
+            match whole {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => run.fail(ExecError::in_task(error, &task.name)),
+                Err(panic) => run.fail(panicked(&task, panic.as_ref())),
+            }
+            task.ring.promise(u64::MAX);
+            run.alive.fetch_sub(1, Ordering::AcqRel);
+        })
+    }
+}
+
+fn panicked(task: &TaskShared, panic: &(dyn std::any::Any + Send)) -> ExecError {
+    let text = panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "no message".to_owned());
+    let job = task.control.job.load(Ordering::Acquire);
+    let place = match job.checked_sub(1) {
+        Some(job) => format!("in job {job}"),
+        None => "outside its jobs".to_owned(),
+    };
+    ExecError::crashed(format!("task {}: its code panicked {place}: {text}", task.name))
+}
+
+/// Pins, names and raises the calling thread, and touches its stack.
+fn prepare_thread(name: &str, cpu: u32, class: Class) -> Result<(), ExecError> {
+    thread::set_name(name);
+    set_affinity(0, &CpuSet::new([cpu]))?;
+    memory::touch_stack::<{ 512 << 10 }>();
+    if class == Class::Normal {
+        clock::remove_timer_slack()?;
+    }
+    set_class(0, class)?;
+    Ok(())
+}
+
+impl Threads {
+    fn spawn(&mut self, name: String, body: impl FnOnce() + Send + 'static) -> Result<(), ExecError> {
+        let spawned = std::thread::Builder::new().stack_size(STACK).spawn(body);
+        let handle =
+            spawned.map_err(|error| ExecError::machine(format!("starting the thread of {name}: {error}")))?;
+        self.handles.push((name, handle));
+        Ok(())
+    }
+
+    /// How many threads wait at the start barrier once all are ready.
+    pub(crate) fn count(&self) -> u32 {
+        self.handles.len() as u32
+    }
+
+    /// Waits for the threads to end, waking those that sleep; those that do not end in time are named and left.
+    pub(crate) fn join(&mut self, run: &RunShared, options: &RunOptions) -> Vec<String> {
+        let limit = clock::monotonic_ns().saturating_add(options.grace.as_ns());
+        while self.handles.iter().any(|(_, handle)| !handle.is_finished()) && clock::monotonic_ns() < limit {
+            self.wake_all();
+            let _ = clock::sleep_until(clock::monotonic_ns() + 1_000_000);
+        }
+        let mut left_behind = Vec::new();
+        for (name, handle) in self.handles.drain(..) {
+            if !handle.is_finished() {
+                left_behind.push(format!("{name}: its last job did not end and was left behind"));
+            } else if handle.join().is_err() {
+                run.fail(ExecError::crashed(format!("{name}: its thread panicked")));
+            }
+        }
+        left_behind
+    }
+
+    fn wake_all(&self) {
+        for agent in &self.agents {
+            agent.kick();
+        }
+        for task in &self.tasks {
+            task.control.gate.store(1, Ordering::Release);
+            let _ = futex::wake(&task.control.gate, 1);
+            let tid = task.tid.load(Ordering::Acquire);
+            if tid != 0 {
+                // A thread that has ended meanwhile is what we wait for.
+                let _ = thread::interrupt(tid);
+            }
+        }
+    }
+}
