@@ -44,9 +44,6 @@ fn simulated(system: &System, span: Span) -> Vec<(Kind, u32, u64)> {
 fn run_for(system: &System, span: Span) -> Option<RunResult> {
     let result = run_or_skip(system, &RunOptions::for_span(span))?;
     println!("{:?}", result.outcome.notes);
-    for r in &result.records {
-        println!("{:>12} {:?} task {} job {} value {} extra {}", r.time.as_ns(), r.kind, r.task, r.job, r.value, r.extra);
-    }
     assert!(result.records.windows(2).all(|pair| pair[0].time <= pair[1].time));
     Some(result)
 }

@@ -12,6 +12,10 @@ use std::sync::atomic::Ordering;
 /// How many waiting jobs of one task fit before the queue has to grow, at the price of an allocation.
 const BACKLOG: usize = 256;
 
+/// How much later than the earliest possible overrun the agent looks. The switch to the job takes some of the time;
+/// without this the agent could come again before the job has executed at all, and for ever.
+const LOOK_SLACK: u64 = 30_000;
+
 /// A task's place on its processor.
 pub(crate) struct Seat {
     pub(crate) shared: Arc<TaskShared>,
@@ -100,7 +104,7 @@ impl Seat {
             Progress { segment: 0, executed: Span::ZERO, before_segment: Span::ZERO, tighter_wcet: None };
         let progress = self.progress().unwrap_or(fresh);
         if let Some(left) = self.shared.allowance.until_next_judgement(progress) {
-            self.look_at = now.saturating_add(left.as_ns());
+            self.look_at = now.saturating_add(left.as_ns()).saturating_add(LOOK_SLACK);
         }
     }
 }
