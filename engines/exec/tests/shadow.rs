@@ -45,6 +45,7 @@ fn aperiodic_arrivals_come_as_written_and_no_more() {
     let mut burst = task("burst", 10, ms(10), us(200));
     burst.arrival = Arrival::Aperiodic { arrivals: vec![ms(3), ms(3), ms(20)] };
     burst.deadline = None;
+    burst.offset = None;
     let Some(result) = run_or_skip(&system(vec![burst]), &RunOptions::for_span(ms(60))) else { return };
     let outcome = &result.outcome.tasks[0];
     assert_eq!((outcome.jobs, outcome.completed, outcome.missed), (3, 3, 0));
@@ -92,10 +93,19 @@ fn a_set_stop_flag_ends_a_run_without_limit() {
     let mut options = RunOptions::for_span(ms(1));
     options.limit = horolog_exec::Limit::Forever;
     options.stop = Some(stop.clone());
+    let started = std::sync::Arc::new(std::sync::OnceLock::new());
+    options.started = Some(started.clone());
     let system = system(vec![task("rare", 10, ms(3_600_000), us(200))]);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            std::thread::sleep(std::time::Duration::from_millis(80));
+            // Without the privilege the run never starts, and ends by itself.
+            for _ in 0..100 {
+                std::thread::sleep(std::time::Duration::from_millis(100));
+                if started.get().is_some() {
+                    break;
+                }
+            }
+            std::thread::sleep(std::time::Duration::from_millis(200));
             stop.store(true, std::sync::atomic::Ordering::Release);
         });
         let Some(result) = run_or_skip(&system, &options) else { return };
@@ -107,7 +117,7 @@ fn a_set_stop_flag_ends_a_run_without_limit() {
 #[test]
 fn what_cannot_run_is_bad_input_with_a_remedy() {
     let mut draft = system(vec![task("a", 1, ms(10), ms(1))]).to_draft();
-    draft.platform.cpus = Cpus::Count(1);
+    draft.platform.cpus = Cpus::Count(1 + common::last_cpu().0);
     let error = horolog_exec::run(&system_with(draft), &RunOptions::for_span(ms(1))).expect_err("a count");
     assert!(error.is_bad_input(), "{error}");
     assert!(error.to_string().contains("list the numbers"), "{error}");
