@@ -1,13 +1,13 @@
 //! Messages about a system file: where, what is wrong, what to do; with a caret under the place.
 
-use crate::source::{Place, Text, floor_char_boundary, line_and_column};
+use crate::source::{Lines, Place, Text, floor_char_boundary};
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
 /// At most so many messages are rendered; the rest is counted.
-const RENDERED: usize = 40;
+pub(crate) const RENDERED: usize = 40;
 
 /// One finding: what is wrong at a place, and what to do about it.
 #[derive(Clone, Debug)]
@@ -137,9 +137,11 @@ impl Diagnostics {
 
     /// The messages as programs read them.
     pub fn messages(&self) -> impl Iterator<Item = Message> + '_ {
-        self.list.iter().map(|Diagnostic(diagnostic)| {
+        let lines: Vec<Lines> = self.texts.iter().map(|text| Lines::of(&text.content)).collect();
+        self.list.iter().map(move |Diagnostic(diagnostic)| {
             let text = diagnostic.place.as_ref().map(|place| (&self.texts[place.text], place));
-            let position = text.map(|(text, place)| line_and_column(&text.content, place.range.start));
+            let position =
+                text.map(|(text, place)| lines[place.text].position(&text.content, place.range.start));
             Message {
                 file: text.map(|(text, _)| text.name.clone()),
                 line: position.map(|(line, _)| line),
@@ -155,12 +157,13 @@ impl Diagnostics {
     #[must_use]
     pub fn render(&self, colour: bool) -> String {
         let renderer = if colour { Renderer::styled() } else { Renderer::plain() };
+        let lines: Vec<Lines> = self.texts.iter().map(|text| Lines::of(&text.content)).collect();
         let mut out = String::new();
         for (index, Diagnostic(diagnostic)) in self.list.iter().take(RENDERED).enumerate() {
             if index > 0 {
                 out.push_str("\n\n");
             }
-            out.push_str(&renderer.render(&[self.group(diagnostic)]));
+            out.push_str(&renderer.render(&[self.group(diagnostic, &lines)]));
         }
         if self.list.len() > RENDERED {
             out.push_str(&format!("\n\nand {} more of them", self.list.len() - RENDERED));
@@ -168,7 +171,7 @@ impl Diagnostics {
         out
     }
 
-    fn group<'a>(&'a self, diagnostic: &'a Parts) -> Group<'a> {
+    fn group<'a>(&'a self, diagnostic: &'a Parts, lines: &[Lines]) -> Group<'a> {
         let mut group = Group::with_title(Level::ERROR.primary_title(&diagnostic.reason));
         let mut texts: Vec<usize> = diagnostic.place.iter().map(|place| place.text).collect();
         for (place, _) in &diagnostic.others {
@@ -177,7 +180,7 @@ impl Diagnostics {
             }
         }
         for index in texts {
-            group = group.element(self.snippet(diagnostic, index));
+            group = group.element(self.snippet(diagnostic, index, &lines[index]));
         }
         if diagnostic.place.is_none()
             && let Some(text) = self.texts.first()
@@ -191,22 +194,33 @@ impl Diagnostics {
         }
     }
 
-    /// The part of one text that a message shows.
+    /// The part of one text that a message shows: the lines from its first mark to its last, not the whole of a
+    /// large file for each of many messages.
     fn snippet<'a>(
         &'a self,
         diagnostic: &'a Parts,
         index: usize,
+        lines: &Lines,
     ) -> Snippet<'a, annotate_snippets::Annotation<'a>> {
         let text = &self.texts[index];
-        let mut snippet = Snippet::source(&text.content).path(&text.name);
-        if let Some(place) = diagnostic.place.as_ref().filter(|place| place.text == index) {
-            let mark = AnnotationKind::Primary.span(visible(&text.content, &place.range));
-            let label = Some(diagnostic.label.as_str()).filter(|label| !label.is_empty());
-            snippet = snippet.annotation(mark.label(label));
-        }
-        for (place, label) in diagnostic.others.iter().filter(|(place, _)| place.text == index) {
-            let mark = AnnotationKind::Context.span(visible(&text.content, &place.range));
-            snippet = snippet.annotation(mark.label(label.as_str()));
+        let content = text.content.as_str();
+        let primary =
+            diagnostic.place.iter().map(|place| (place, AnnotationKind::Primary, diagnostic.label.as_str()));
+        let others =
+            diagnostic.others.iter().map(|(place, label)| (place, AnnotationKind::Context, label.as_str()));
+        let marks: Vec<(Range<usize>, AnnotationKind, &str)> = primary
+            .chain(others)
+            .filter(|(place, ..)| place.text == index)
+            .map(|(place, kind, label)| (visible(content, &place.range), kind, label))
+            .collect();
+        let first = marks.iter().map(|(range, ..)| range.start).min().unwrap_or(0);
+        let last = marks.iter().map(|(range, ..)| range.end).max().unwrap_or(0);
+        let (first_line, start) = lines.line_of(first);
+        let end = content[last..].find('\n').map_or(content.len(), |at| last + at + 1);
+        let mut snippet = Snippet::source(&content[start..end]).path(&text.name).line_start(first_line);
+        for (range, kind, label) in marks {
+            let mark = kind.span(range.start - start..range.end - start);
+            snippet = snippet.annotation(mark.label(Some(label).filter(|label| !label.is_empty())));
         }
         snippet
     }

@@ -143,12 +143,17 @@ fn order(segments: &[Segment]) -> Result<Vec<SegmentId>, GraphError> {
 /// One circle among the segments that still wait for a predecessor, in the order in which they follow each other.
 fn cycle(segments: &[Segment], waiting: &[usize]) -> Vec<SegmentId> {
     // Every waiting segment has a waiting predecessor, so walking backwards must come round.
-    let predecessor =
-        |of: SegmentId| (0..segments.len()).find(|&p| waiting[p] > 0 && segments[p].next.contains(&of));
-    let mut path = Vec::new();
+    let mut predecessor = vec![None; segments.len()];
+    for (index, segment) in segments.iter().enumerate().filter(|(index, _)| waiting[*index] > 0) {
+        for &next in &segment.next {
+            predecessor[next].get_or_insert(index);
+        }
+    }
+    let mut steps = vec![None; segments.len()];
+    let mut path: Vec<SegmentId> = Vec::new();
     let mut at = waiting.iter().position(|&count| count > 0);
     while let Some(index) = at {
-        if let Some(start) = path.iter().position(|&seen| seen == index) {
+        if let Some(start) = steps[index] {
             let mut circle = path.split_off(start);
             circle.reverse();
             // Start the circle at the segment given first.
@@ -157,8 +162,9 @@ fn cycle(segments: &[Segment], waiting: &[usize]) -> Vec<SegmentId> {
             circle.rotate_left(first);
             return circle;
         }
+        steps[index] = Some(path.len());
         path.push(index);
-        at = predecessor(index);
+        at = predecessor[index];
     }
     path
 }

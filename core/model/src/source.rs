@@ -120,11 +120,32 @@ pub(crate) fn find(places: &BTreeMap<String, Place>, path: &str) -> Option<Place
 
 /// Line and column of a byte, both from 1; columns count characters.
 pub(crate) fn line_and_column(text: &str, byte: usize) -> (usize, usize) {
-    let byte = floor_char_boundary(text, byte);
-    let before = &text[..byte];
-    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-    let line = before.bytes().filter(|&b| b == b'\n').count() + 1;
-    (line, before[line_start..].chars().count() + 1)
+    Lines::of(text).position(text, byte)
+}
+
+/// Where the lines of a text start, for many positions in one text.
+pub(crate) struct Lines {
+    starts: Vec<usize>,
+}
+
+impl Lines {
+    pub(crate) fn of(text: &str) -> Lines {
+        let after_breaks = text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(at, _)| at + 1);
+        Lines { starts: std::iter::once(0).chain(after_breaks).collect() }
+    }
+
+    /// The number, from 1, and the start of the line that holds a byte.
+    pub(crate) fn line_of(&self, byte: usize) -> (usize, usize) {
+        let line = self.starts.partition_point(|&start| start <= byte);
+        (line, self.starts[line - 1])
+    }
+
+    /// Line and column of a byte, both from 1; columns count characters.
+    pub(crate) fn position(&self, text: &str, byte: usize) -> (usize, usize) {
+        let byte = floor_char_boundary(text, byte);
+        let (line, start) = self.line_of(byte);
+        (line, text[start..byte].chars().count() + 1)
+    }
 }
 
 /// The last character boundary at or before `byte`.

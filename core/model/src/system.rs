@@ -71,12 +71,11 @@ impl System {
     /// # Errors
     /// Every rule that the draft breaks, in the order of the draft; never an empty list.
     pub fn new(parts: Draft) -> Result<System, Vec<ModelError>> {
-        let findings = check::check(&parts, &Paths::of(&parts), true);
-        if findings.is_empty() {
-            Ok(System { parts })
-        } else {
-            Err(findings.into_iter().map(|finding| finding.error).collect())
+        if check::check(&parts, &Paths::none(&parts), true).is_empty() {
+            return Ok(System { parts });
         }
+        let findings = check::check(&parts, &Paths::of(&parts), true);
+        Err(findings.into_iter().map(|finding| finding.error).collect())
     }
 
     /// A draft that [`check::check`] found nothing wrong with.

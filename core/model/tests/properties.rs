@@ -159,3 +159,39 @@ proptest! {
         }
     }
 }
+
+/// Files that are wrong in a hundred thousand places are told about in a time that grows with their length.
+#[test]
+fn large_broken_files_end() {
+    let count = 30_000;
+    let list = |item: &dyn Fn(usize) -> String| (0..count).map(item).collect::<Vec<_>>().join(", ");
+    let head = "[system]\nname = \"s\"\n[[task]]\nname = \"t\"\nperiod = \"1 s\"\npriority = 1\npreemption = \"deferred\"\n";
+    let next =
+        |i: usize| format!("{{ name = \"s{i}\", wcet = \"1 ns\", next = [\"s{}\"] }}", (i + 1) % count);
+    let cases = [
+        format!("{head}segments = [{}]\n", list(&next)),
+        format!("{head}segments = [{}]\n", list(&|_| "{ name = \"same\", wcet = \"1 ns\" }".to_owned())),
+        format!("{head}segments = [{}]\n", list(&|_| "7".to_owned())),
+        format!("{head}{}", "priority = 1\n".repeat(count)),
+        format!("{head}{}", (0..count).map(|i| format!("unknown{i} = 1\n")).collect::<String>()),
+        format!("[system]\nname = \"s\"\n{}", "[[task]]\nname = \"same\"\n".repeat(count)),
+    ];
+    for text in cases {
+        let errors = file::read(&text, "large.toml", &[]).expect_err("broken");
+        assert_eq!(errors.messages().count(), errors.len());
+        assert!(errors.len() == 1 || errors.to_string().contains("more of them"));
+    }
+    let chain = (0..count).map(|i| format!("\"{} ns\"", i + 1)).collect::<Vec<_>>().join(", ");
+    assert!(file::read(&format!("{head}segments = [{chain}]\n"), "large.toml", &[]).is_ok());
+}
+
+#[test]
+fn line_ends_and_byte_order_marks_are_no_trouble() {
+    let text = "[system]\r\nname = \"s\"\r\n[[task]]\r\nname = \"t\"\r\nperiod = \"9\"\r\nwcet = \"1 ms\"\r\npriority = 1\r\n";
+    let errors = file::read(text, "crlf.toml", &[]).expect_err("no unit");
+    assert!(errors.to_string().contains("crlf.toml:5:10"), "{errors}");
+    let marked = format!("\u{feff}{}", text.replace("\"9\"", "\"9 ms\""));
+    assert!(file::read(&marked, "bom.toml", &[]).is_ok());
+    let errors = file::read(&marked.replace("\"9 ms\"", "9"), "bom.toml", &[]).expect_err("no duration");
+    assert!(errors.to_string().contains("bom.toml:5:10"), "{errors}");
+}

@@ -6,6 +6,7 @@ mod task;
 use crate::platform::MAX_CPUS;
 use crate::{CpuId, Cpus, Draft, Interference, ModelError, Platform, Policy, PriorityAssignment, path};
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// One broken rule, and the other values that have to do with it.
 #[derive(Clone, Debug)]
@@ -25,6 +26,14 @@ pub(crate) struct Paths {
 }
 
 impl Paths {
+    /// No paths at all, for finding out cheaply whether any rule is broken.
+    pub(crate) fn none(draft: &Draft) -> Paths {
+        Paths {
+            tasks: vec![String::new(); draft.tasks.len()],
+            interferences: vec![String::new(); draft.interferences.len()],
+        }
+    }
+
     /// By name where that tells which one is meant, else by place.
     pub(crate) fn of(draft: &Draft) -> Paths {
         let tasks: Vec<&str> = draft.tasks.iter().map(|task| task.name.as_str()).collect();
@@ -42,29 +51,53 @@ pub(crate) fn item_paths(base: &str, names: &[&str]) -> Vec<String> {
     names.iter().enumerate().map(|(index, name)| path::item(base, name, index, count[name] == 1)).collect()
 }
 
+/// A value below an item, written out only where a message needs it: drafts without errors cost no text.
+#[derive(Clone, Copy)]
+pub(crate) struct At<'p> {
+    base: &'p str,
+    keys: &'static str,
+}
+
+impl<'p> At<'p> {
+    pub(crate) fn new(base: &'p str, keys: &'static str) -> At<'p> {
+        At { base, keys }
+    }
+
+    /// One item of the list at this path.
+    pub(crate) fn item(self, index: usize) -> String {
+        path::by_place(&self.to_string(), index)
+    }
+}
+
+impl fmt::Display for At<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.base, self.keys)
+    }
+}
+
 /// The rules that a draft breaks.
 pub(crate) struct Checker {
     findings: Vec<Finding>,
 }
 
 impl Checker {
-    fn fail(&mut self, at: impl Into<String>, reason: impl Into<String>, remedy: impl Into<String>) {
+    fn fail(&mut self, at: impl fmt::Display, reason: impl Into<String>, remedy: impl Into<String>) {
         self.fail_beside(at, reason, remedy, Vec::new());
     }
 
     fn fail_beside(
         &mut self,
-        at: impl Into<String>,
+        at: impl fmt::Display,
         reason: impl Into<String>,
         remedy: impl Into<String>,
         others: Vec<(String, String)>,
     ) {
-        let error = ModelError { at: at.into(), reason: reason.into(), remedy: remedy.into() };
+        let error = ModelError { at: at.to_string(), reason: reason.into(), remedy: remedy.into() };
         self.findings.push(Finding { error, others });
     }
 
     /// A name that shows in tables, messages and thread names.
-    fn name(&mut self, name: &str, at: &str) {
+    fn name(&mut self, name: &str, at: At<'_>) {
         if name.is_empty() {
             self.fail(at, "the name is empty", "give it a name");
         } else if name.trim() != name {
@@ -141,9 +174,9 @@ impl Checker {
     }
 
     fn interference(&mut self, interference: &Interference, path: &str, platform: &Platform) {
-        self.name(&interference.name, &path::join(path, "name"));
+        self.name(&interference.name, At::new(path, "name"));
         self.cpu(interference.cpu, path, platform);
-        let at = path::join(path, "utilisation");
+        let at = At::new(path, "utilisation");
         if interference.utilisation_ppb == 0 {
             self.fail(
                 at,
@@ -154,7 +187,7 @@ impl Checker {
             self.fail(at, "nothing takes more than all of a CPU", "give a utilisation of at most 1");
         }
         if interference.period.is_zero() {
-            self.fail(path::join(path, "period"), "the period is zero", "give the period of the load bound");
+            self.fail(At::new(path, "period"), "the period is zero", "give the period of the load bound");
         }
     }
 
@@ -169,7 +202,7 @@ impl Checker {
                 Cpus::Count(n) => format!("use one from 0 to {}", n.saturating_sub(1)),
             };
             self.fail_beside(
-                path::join(path, "cpu"),
+                At::new(path, "cpu"),
                 format!("CPU {} is not among the platform's CPUs", cpu.0),
                 known,
                 vec![("platform.cpus".to_owned(), "the platform's CPUs".to_owned())],
@@ -182,7 +215,7 @@ impl Checker {
 /// could not be read.
 pub(crate) fn check(draft: &Draft, paths: &Paths, is_complete: bool) -> Vec<Finding> {
     let mut checker = Checker { findings: Vec::new() };
-    checker.name(&draft.name, "system.name");
+    checker.name(&draft.name, At::new("system", "name"));
     if draft.policy == Policy::Edf && draft.priorities != PriorityAssignment::Explicit {
         checker.fail_beside(
             "system.priorities",

@@ -1,15 +1,15 @@
 //! The rules of one task.
 
-use super::Checker;
+use super::{At, Checker};
 use crate::{
-    Arrival, Draft, ExecutionTimes, GraphError, Policy, Preemption, PriorityAssignment, SegmentGraph, Task,
-    path,
+    Arrival, Draft, ExecutionTimes, GraphError, Policy, Preemption, PriorityAssignment, Segment,
+    SegmentGraph, Task, path,
 };
 use horolog_time::Span;
 
 impl Checker {
     pub(super) fn task(&mut self, task: &Task, path: &str, draft: &Draft) {
-        self.name(&task.name, &path::join(path, "name"));
+        self.name(&task.name, At::new(path, "name"));
         self.arrival(task, path);
         self.execution_bounds(task, path);
         self.deadline(task, path);
@@ -20,7 +20,7 @@ impl Checker {
             self.graph(task, graph, path);
             if draft.policy == Policy::Edf {
                 self.fail_beside(
-                    path::join(path, "preemption"),
+                    At::new(path, "preemption"),
                     "no test for deferred preemption under EDF exists yet",
                     "use `preemption = \"non-preemptive\"`, or `policy = \"fixed-priority\"`",
                     vec![("system.policy".to_owned(), "EDF here".to_owned())],
@@ -33,10 +33,10 @@ impl Checker {
     fn arrival(&mut self, task: &Task, path: &str) {
         match &task.arrival {
             Arrival::Periodic { period } if period.is_zero() => {
-                self.fail(path::join(path, "period"), "the period is zero", "give the time between arrivals");
+                self.fail(At::new(path, "period"), "the period is zero", "give the time between arrivals");
             }
             Arrival::Sporadic { separation } if separation.is_zero() => self.fail(
-                path::join(path, "separation"),
+                At::new(path, "separation"),
                 "the separation is zero",
                 "give the least time between arrivals",
             ),
@@ -46,24 +46,24 @@ impl Checker {
     }
 
     fn arrivals(&mut self, task: &Task, arrivals: &[Span], path: &str) {
-        let at = path::join(path, "arrivals");
+        let at = At::new(path, "arrivals");
         if arrivals.is_empty() {
-            self.fail(&at, "there is no arrival", "give at least one, as in `[\"3 ms\"]`");
+            self.fail(at, "there is no arrival", "give at least one, as in `[\"3 ms\"]`");
         }
         if let Some((index, pair)) = arrivals.windows(2).enumerate().find(|(_, pair)| pair[0] > pair[1]) {
             let reason = format!("the arrivals are not ascending: {} comes after {}", pair[1], pair[0]);
-            self.fail(path::by_place(&at, index + 1), reason, "write them in the order of time");
+            self.fail(at.item(index + 1), reason, "write them in the order of time");
         }
         if task.offset.is_some() {
             self.fail(
-                path::join(path, "offset"),
+                At::new(path, "offset"),
                 "arrivals are instants after the start and take no offset",
                 "add it to the arrivals",
             );
         }
         if !task.jitter.is_zero() {
             self.fail(
-                path::join(path, "jitter"),
+                At::new(path, "jitter"),
                 "arrivals are given one by one and take no jitter",
                 "write the arrivals as they happen",
             );
@@ -71,16 +71,16 @@ impl Checker {
     }
 
     fn execution_bounds(&mut self, task: &Task, path: &str) {
-        let at = path::join(path, "wcet");
+        let at = At::new(path, "wcet");
         if task.wcet.is_zero() {
-            self.fail(&at, "the wcet is zero", "give the longest that a job executes");
+            self.fail(at, "the wcet is zero", "give the longest that a job executes");
         }
         if task.bcet > task.wcet {
             self.fail_beside(
-                path::join(path, "bcet"),
+                At::new(path, "bcet"),
                 format!("the bcet {} is above the wcet {}", task.bcet, task.wcet),
                 "lower the bcet, or raise the wcet",
-                vec![(at, "the wcet".to_owned())],
+                vec![(at.to_string(), "the wcet".to_owned())],
             );
         }
     }
@@ -88,13 +88,13 @@ impl Checker {
     fn deadline(&mut self, task: &Task, path: &str) {
         match task.deadline {
             Some(deadline) if deadline < task.wcet => self.fail_beside(
-                path::join(path, "deadline"),
+                At::new(path, "deadline"),
                 format!("the deadline {deadline} is below the wcet {}: every job would miss it", task.wcet),
                 "raise the deadline, or lower the wcet",
-                vec![(path::join(path, "wcet"), "the wcet".to_owned())],
+                vec![(At::new(path, "wcet").to_string(), "the wcet".to_owned())],
             ),
             None if task.separation().is_some() => self.fail(
-                path::join(path, "deadline"),
+                At::new(path, "deadline"),
                 "a periodic or sporadic task has a deadline",
                 "give one; the usual choice is the period",
             ),
@@ -104,30 +104,35 @@ impl Checker {
 
     fn samples(&mut self, task: &Task, path: &str) {
         let ExecutionTimes::Samples(samples) = &task.execution else { return };
-        let at = path::join(&path::join(path, "execution"), "samples");
+        let at = At::new(path, "execution.samples");
         if samples.is_empty() {
-            self.fail(&at, "there is no sample", "give at least one, or use `execution = \"wcet\"`");
+            self.fail(at, "there is no sample", "give at least one, or use `execution = \"wcet\"`");
         }
         if let Some((index, sample)) = samples.iter().enumerate().find(|(_, sample)| **sample > task.wcet) {
             self.fail_beside(
-                path::by_place(&at, index),
+                at.item(index),
                 format!("the sample {sample} is above the wcet {}", task.wcet),
                 "raise the wcet, or remove the sample",
-                vec![(path::join(path, "wcet"), "the wcet".to_owned())],
+                vec![(At::new(path, "wcet").to_string(), "the wcet".to_owned())],
             );
         }
         if let Some((index, sample)) = samples.iter().enumerate().find(|(_, sample)| **sample < task.bcet) {
             self.fail_beside(
-                path::by_place(&at, index),
+                at.item(index),
                 format!("the sample {sample} is below the bcet {}", task.bcet),
-                "lower the bcet, or remove the sample",
-                vec![(path::join(path, "bcet"), "the bcet".to_owned())],
+                match task.preemption {
+                    Preemption::Deferred(_) => {
+                        "give the segments their bcets, as in `{ wcet = \"3 ms\", bcet = \"1 ms\" }`, or remove the sample"
+                    }
+                    _ => "lower the bcet, or remove the sample",
+                },
+                vec![(At::new(path, "bcet").to_string(), "the bcet".to_owned())],
             );
         }
     }
 
     fn priority(&mut self, task: &Task, path: &str, draft: &Draft) {
-        let at = path::join(path, "priority");
+        let at = At::new(path, "priority");
         match (draft.policy, draft.priorities, task.priority) {
             (Policy::Edf, _, Some(_)) => self.fail_beside(
                 at,
@@ -160,7 +165,7 @@ impl Checker {
         if lacks {
             let word = assignment.word().unwrap_or_default();
             self.fail_beside(
-                path::join(path, key),
+                At::new(path, key),
                 format!("the assignment `{word}` needs a {key}, and this task has none"),
                 if key == "period" {
                     "use another assignment, or explicit priorities"
@@ -173,8 +178,9 @@ impl Checker {
     }
 
     fn graph(&mut self, task: &Task, graph: &SegmentGraph, path: &str) {
-        let at = path::join(path, "segments");
-        for error in graph.errors() {
+        let at = At::new(path, "segments");
+        let errors = graph.errors();
+        for error in &errors {
             let remedy = match error {
                 GraphError::Empty => "give at least one segment",
                 GraphError::DuplicateName { .. } => "give each segment its own name",
@@ -184,61 +190,62 @@ impl Checker {
                     "name each following segment once, and only segments of the task"
                 }
             };
-            self.fail(&at, error.to_string(), remedy);
+            self.fail(at, error.to_string(), remedy);
         }
-        if !graph.errors().is_empty() {
+        if !errors.is_empty() {
             return;
         }
         if !graph.is_in_order() {
             let remedy = "sort them with `SegmentGraph::sorted`";
-            self.fail(&at, "the segments are not in topological order", remedy);
+            self.fail(at, "the segments are not in topological order", remedy);
             return;
         }
         for segment in &graph.segments {
-            let at = path::join(&at, &segment.name);
-            if segment.name.is_empty() {
-                self.fail(&at, "the segment's name is empty", "give it a name");
-            }
-            if segment.wcet.is_zero() {
-                self.fail(
-                    path::join(&at, "wcet"),
-                    "the segment's wcet is zero",
-                    "give it a wcet, or remove the segment",
-                );
-            }
-            if segment.bcet > segment.wcet {
-                self.fail_beside(
-                    path::join(&at, "bcet"),
-                    format!("the bcet {} is above the wcet {}", segment.bcet, segment.wcet),
-                    "lower the bcet, or raise the wcet",
-                    vec![(path::join(&at, "wcet"), "the wcet".to_owned())],
-                );
-            }
+            self.segment(segment, at);
         }
         self.graph_sums(task, graph, path);
     }
 
+    fn segment(&mut self, segment: &Segment, segments: At<'_>) {
+        let at = || path::join(&segments.to_string(), &segment.name);
+        if segment.name.is_empty() {
+            self.fail(at(), "the segment's name is empty", "give it a name");
+        }
+        if segment.wcet.is_zero() {
+            let remedy = "give it a wcet, or remove the segment";
+            self.fail(At::new(&at(), "wcet"), "the segment's wcet is zero", remedy);
+        }
+        if segment.bcet > segment.wcet {
+            self.fail_beside(
+                At::new(&at(), "bcet"),
+                format!("the bcet {} is above the wcet {}", segment.bcet, segment.wcet),
+                "lower the bcet, or raise the wcet",
+                vec![(At::new(&at(), "wcet").to_string(), "the wcet".to_owned())],
+            );
+        }
+    }
+
     /// The task's wcet and bcet are those of the longest and the shortest path.
     fn graph_sums(&mut self, task: &Task, graph: &SegmentGraph, path: &str) {
-        let segments = path::join(path, "segments");
+        let segments = At::new(path, "segments");
         let Some((wcet, bcet)) = graph.wcet().zip(graph.bcet()) else {
-            self.fail(&segments, "the longest path is above 2^64 - 1 ns (584 years)", "use smaller values");
+            self.fail(segments, "the longest path is above 2^64 - 1 ns (584 years)", "use smaller values");
             return;
         };
         if task.wcet != wcet {
             self.fail_beside(
-                path::join(path, "wcet"),
+                At::new(path, "wcet"),
                 format!("the wcet {} is not that of the longest path, {wcet}", task.wcet),
                 "remove `wcet`: the segments give it",
-                vec![(segments.clone(), "the segments".to_owned())],
+                vec![(segments.to_string(), "the segments".to_owned())],
             );
         }
         if task.bcet != bcet {
             self.fail_beside(
-                path::join(path, "bcet"),
+                At::new(path, "bcet"),
                 format!("the bcet {} is not that of the shortest path, {bcet}", task.bcet),
                 "give each segment its own bcet: `{ wcet = \"3 ms\", bcet = \"2 ms\" }`",
-                vec![(segments, "the segments".to_owned())],
+                vec![(segments.to_string(), "the segments".to_owned())],
             );
         }
     }

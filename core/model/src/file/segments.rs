@@ -4,6 +4,7 @@ use super::keys::SEGMENT;
 use super::reader::Reader;
 use super::suggest::did_you_mean;
 use super::tree::{Node, Value};
+use crate::check;
 use crate::diagnostic::Diagnostic;
 use crate::path;
 use crate::{GraphError, Segment, SegmentGraph};
@@ -57,14 +58,8 @@ impl Reader {
     fn item_paths(&mut self, list: &[Node], base: &str) -> Vec<String> {
         let names: Vec<String> =
             list.iter().enumerate().map(|(index, node)| written_name(node, index)).collect();
-        let paths: Vec<String> = names
-            .iter()
-            .enumerate()
-            .map(|(index, name)| {
-                let is_unique = names.iter().filter(|other| *other == name).count() == 1;
-                path::item(base, name, index, is_unique)
-            })
-            .collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let paths = check::item_paths(base, &names);
         for (path, node) in paths.iter().zip(list) {
             self.places.insert(path.clone(), node.place.clone());
         }

@@ -1,7 +1,7 @@
 //! Messages about what is no TOML.
 
 use super::tree::{Node, Table, Value};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{self, Diagnostic};
 use crate::source::Place;
 use std::ops::Range;
 
@@ -22,7 +22,10 @@ pub(crate) fn diagnostics(
     for (range, message) in &errors {
         let place = Place { text, range: range.clone() };
         if *message == "duplicate key" {
-            found.push(duplicate(content, root, &place));
+            // Looking for the first place takes a walk; messages beyond those that are rendered go without.
+            let first =
+                (found.len() < diagnostic::RENDERED).then(|| first_of(content, root, &place)).flatten();
+            found.push(duplicate(content, &place, first));
         } else if is_bare_text(message, content, range) {
             let word = content.get(range.clone()).unwrap_or("…");
             let reason = format!("this is no TOML: `{word}` is text without quotes");
@@ -94,17 +97,22 @@ fn remedy(message: &str, content: &str, range: &Range<usize>) -> &'static str {
 }
 
 /// A key or table given twice, with carets at both places.
-fn duplicate(content: &str, root: &Table, place: &Place) -> Diagnostic {
+fn duplicate(content: &str, place: &Place, first: Option<Place>) -> Diagnostic {
     let key = content.get(place.range.clone()).unwrap_or("?");
     let found = Diagnostic::new(format!("`{key}` is given twice"), "remove one of the two")
         .place(place)
         .label("given again here");
-    let bare = key.trim_matches(['"', '\'']);
-    let first = first_place(root, content, bare, place).or_else(|| first_header(content, place));
     match first {
         Some(first) => found.other(first, "first given here"),
         None => found,
     }
+}
+
+/// The earlier place of what is given again at `place`.
+fn first_of(content: &str, root: &Table, place: &Place) -> Option<Place> {
+    let key = content.get(place.range.clone())?;
+    let bare = key.trim_matches(['"', '\'']);
+    first_place(root, content, bare, place).or_else(|| first_header(content, place))
 }
 
 /// The earlier place of a key given again at `place`: in the innermost table around it that has the key.
