@@ -135,6 +135,46 @@ impl CpuState {
     }
 }
 
+/// What the times of starvation of one CPU have in common: the fair server's budget and period where they repeat.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HeldBack {
+    /// How often.
+    pub count: u64,
+    /// How long in all.
+    pub total: Span,
+    /// Median length: the server's budget.
+    pub length: Span,
+    /// Longest.
+    pub longest: Span,
+    /// Median time from the beginning of one to that of the next: the server's period. `None` for fewer than two.
+    pub interval: Option<Span>,
+}
+
+impl HeldBack {
+    /// Sums up the times of starvation of `cpu`, which must be in time order; `None` where there is none.
+    #[must_use]
+    pub fn infer(cpu: u32, found: &[Starvation]) -> Option<HeldBack> {
+        let of_cpu: Vec<&Starvation> = found.iter().filter(|one| one.cpu == cpu).collect();
+        let lengths: Vec<u64> = of_cpu.iter().map(|one| one.length().as_ns()).collect();
+        let intervals: Vec<u64> =
+            of_cpu.windows(2).map(|pair| pair[1].from_ns.saturating_sub(pair[0].from_ns)).collect();
+        Some(HeldBack {
+            count: lengths.len() as u64,
+            total: Span::from_ns(lengths.iter().fold(0, |sum, length| sum.saturating_add(*length))),
+            length: median(&lengths)?,
+            longest: Span::from_ns(*lengths.iter().max()?),
+            interval: median(&intervals),
+        })
+    }
+}
+
+/// The nearest-rank median.
+fn median(values: &[u64]) -> Option<Span> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable();
+    sorted.get(sorted.len().checked_sub(1)? / 2).copied().map(Span::from_ns)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -209,6 +249,17 @@ mod tests {
             switch(40, (20, NICE_0), b'R', (7, FIFO_90)),
         ];
         assert_eq!(StarvationWatch::find([], &events), []);
+    }
+
+    #[test]
+    fn what_repeats_is_the_servers_budget_and_period() {
+        let one = |cpu, from_ns, length| Starvation { cpu, from_ns, until_ns: from_ns + length, tid: 7 };
+        let found = [one(1, 100, 50), one(0, 300, 9), one(1, 1_100, 54), one(1, 2_102, 51)];
+        let held = HeldBack::infer(1, &found).unwrap();
+        assert_eq!((held.count, held.total.as_ns(), held.longest.as_ns()), (3, 155, 54));
+        assert_eq!((held.length.as_ns(), held.interval.map(Span::as_ns)), (51, Some(1_000)));
+        assert_eq!(HeldBack::infer(0, &found).unwrap().interval, None);
+        assert_eq!(HeldBack::infer(2, &found), None);
     }
 
     #[test]

@@ -8,6 +8,7 @@ pub mod affinity;
 pub mod clock;
 pub mod cpu_list;
 pub mod deadline;
+pub mod dma_latency;
 mod error;
 pub mod event_format;
 pub mod fixed_priority;
@@ -23,6 +24,7 @@ pub mod probe;
 pub mod signal;
 pub mod status;
 pub mod steal;
+pub mod syscall_count;
 pub mod thread;
 pub mod usage;
 

@@ -51,7 +51,7 @@ pub struct GuardianOptions {
 }
 
 /// The hidden subcommand of the command that calls [`serve`].
-pub const SUBCOMMAND: &str = "__guardian";
+pub const SUBCOMMAND: &str = "guardian";
 
 impl Default for GuardianOptions {
     fn default() -> GuardianOptions {
