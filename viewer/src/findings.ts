@@ -35,26 +35,28 @@ export function findingsSection(report: Report, jump: (finding: number) => void)
 type Numbered = { finding: Finding; index: number };
 
 function group(report: Report, own: Numbered[], word: string, jump: (finding: number) => void): HTMLElement[] {
-  const body = h("tbody", {}, ...own.slice(0, FIRST).map((n) => row(report, n, jump)));
+  const lasted = own.some(({ finding }) => finding.length_ns !== null);
+  const line = (n: Numbered) => row(report, n, lasted, jump);
+  const body = h("tbody", {}, ...own.slice(0, FIRST).map(line));
   const head = (text: string, kind: string) => h("th", { scope: "col", class: kind }, text);
   const table = h(
     "table",
     { class: "findings" },
     h("caption", { class: "hidden" }, word),
-    h("thead", {}, h("tr", {}, head("When", "number"), head("What", "text"), head("Where", "text"), head("Lasted", "number"), head("Description", "text"))),
+    h("thead", {}, h("tr", {}, head("When", "number"), head("What", "text"), head("Where", "text"), lasted && head("Lasted", "number"), head("Description", "text"))),
     body,
   );
   const scroll = h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": word }, table);
   if (own.length <= FIRST) return [scroll];
   const more = h("button", {}, `Show all ${count(own.length)}`);
   more.addEventListener("click", () => {
-    body.append(...own.slice(FIRST).map((n) => row(report, n, jump)));
+    body.append(...own.slice(FIRST).map(line));
     more.remove();
   });
   return [scroll, more];
 }
 
-function row(report: Report, { finding, index }: Numbered, jump: (finding: number) => void): HTMLTableRowElement {
+function row(report: Report, { finding, index }: Numbered, lasted: boolean, jump: (finding: number) => void): HTMLTableRowElement {
   const run = finding.run === null ? null : report.runs[finding.run];
   const at = finding.time_ns === null ? null : finding.time_ns - (run?.start_ns ?? 0);
   const when = at === null ? "–" : time(at, 6);
@@ -72,8 +74,8 @@ function row(report: Report, { finding, index }: Numbered, jump: (finding: numbe
     {},
     h("td", { class: "number" }, place ? button() : when),
     h("th", { scope: "row", class: "text" }, finding.kind, finding.count > 1 && h("span", { class: "sub inline" }, `×${count(finding.count)}`)),
-    h("td", { class: "text" }, where.join(" · ") || "–"),
-    h("td", { class: "number" }, finding.length_ns === null ? "–" : time(finding.length_ns)),
+    h("td", { class: "text where" }, where.join(" · ") || "–"),
+    lasted && h("td", { class: "number" }, finding.length_ns === null ? "–" : time(finding.length_ns)),
     h("td", { class: "text wide" }, finding.text),
   );
 }

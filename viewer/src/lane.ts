@@ -9,6 +9,7 @@ export const enum State {
   Ready = 2,
   Preempted = 3,
   Yielded = 4,
+  Suspended = 5,
 }
 
 /** Classes of a kernel lane's intervals. */
@@ -30,6 +31,7 @@ export const enum Mark {
   VainYield = 13,
   Skip = 14,
   ModeChange = 15,
+  Starve = 40,
   Lost = 48,
 }
 
@@ -61,13 +63,15 @@ export interface Lane {
   marks: Marks;
   /** Instants of missed deadlines, ascending. */
   misses: Float64Array;
-  /** Overruns, enforcement, skipped releases, lost records, ascending. */
+  /** Overruns, enforcement, skipped releases, lost records, tasks held back by the kernel, ascending. */
   alarms: Float64Array;
 }
 
+const ALARMS = new Set<number>([Mark.Overrun, Mark.Enforcement, Mark.Skip, Mark.Lost, Mark.Starve]);
+
 const CLASSES: Record<LaneKind, number> = { task: 3, cpu: 2, kernel: 4 };
 
-/** Executing 0, lost or gave away the processor 1, ready 2; busy with a task 0, foreign 1; kernel classes. */
+/** Executing 0, without the processor 1, ready 2; busy with a task 0, foreign 1; kernel classes. */
 function classOf(kind: LaneKind, code: number): number {
   if (kind === "task") return code === State.Executing ? 0 : code === State.Ready ? 2 : 1;
   if (kind === "cpu") return code === 0 ? 1 : 0;
@@ -89,7 +93,7 @@ export async function decodeLane(packed: PackedLane, deadline: number | null): P
     jobs,
     marks,
     misses: missesOf(jobs, marks, deadline),
-    alarms: timesOf(marks, (kind) => kind === Mark.Overrun || kind === Mark.Enforcement || kind === Mark.Skip),
+    alarms: timesOf(marks, (kind) => ALARMS.has(kind)),
   };
 }
 

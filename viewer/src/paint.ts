@@ -138,6 +138,9 @@ export class Painter {
       this.label(`#${job}`, x, width, base - height / 2, this.colours.surface);
     } else if (code === State.Ready) {
       this.rect(x, base - 3, width, 3, this.colours.muted);
+    } else if (code === State.Suspended) {
+      this.rect(x, base - height * 0.55, width, 1.5, this.base(row));
+      this.rect(x, base - 1.5, width, 1.5, this.base(row));
     } else {
       this.rect(x, base - height * 0.55, width, height * 0.55, this.hatch(this.base(row), 0.75));
       this.rect(x, base - 1.5, width, 1.5, this.base(row));

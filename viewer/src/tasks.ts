@@ -42,7 +42,7 @@ function table(rows: Row[], jump: (task: number) => void): HTMLTableElement {
     margin: columnFormat(rows.map((r) => r.margin)),
   };
   const head = (text: string, unit: string | null, title: string, kind = "number") =>
-    h("th", { scope: "col", class: kind, title }, text, unit ? h("span", { class: "unit" }, ` ${unit}`) : null);
+    h("th", { scope: "col", class: kind, title }, text, unit ? h("span", { class: "sub" }, unit) : null);
   const header = h(
     "tr",
     {},

@@ -9,7 +9,7 @@ import { upperBound } from "./search";
 import { onTheme, palette } from "./theme";
 import { help, legend } from "./timeline_help";
 import type { Finding, Report } from "./types";
-import { exactTime, tickLabel, ticks, time, unitFor } from "./units";
+import { exactTime, tickBase, tickLabel, ticks, time, unitFor } from "./units";
 import { Viewport } from "./viewport";
 import { jobAt, jobWords, laneWords, placeWords } from "./words";
 
@@ -44,6 +44,7 @@ export class TimelineView {
   private readonly tip = h("div", { class: "tip", role: "presentation", hidden: true });
   private readonly labels = h("div", { class: "labels", role: "group", "aria-label": "Lanes" });
   private readonly plot: HTMLElement;
+  private readonly base = h("span", { class: "base", "aria-hidden": "true" });
   private readonly range = h("output", { class: "range" });
   private readonly readout = h("p", { class: "readout", role: "status", "aria-live": "polite" });
 
@@ -175,7 +176,7 @@ export class TimelineView {
     this.colours = palette();
     place(this.plot, { height: `${this.arranged.height}px` });
     place(this.labels, { height: `${this.arranged.height}px` });
-    this.labels.replaceChildren(...this.arranged.rows.map((row) => this.labelOf(row)));
+    this.labels.replaceChildren(this.base, ...this.arranged.rows.map((row) => this.labelOf(row)));
     this.minimap.draw(this.arranged.rows);
     this.schedule();
   }
@@ -246,10 +247,12 @@ export class TimelineView {
   private drawAxis(painter: Painter, width: number, height: number): void {
     const { at, step } = ticks(this.view.from, this.view.to, Math.max(2, width / 110));
     const unit = unitFor(Math.max(step * 5, 1));
+    const base = tickBase(this.view.from, this.view.to, unit);
+    this.base.textContent = base === 0 ? "" : `${exactTime(base)} +`;
     for (const t of at) {
       const x = this.x(t, width);
       painter.line(x, HEAD - 18, height, painter.colours.line);
-      const label = tickLabel(t, step, unit);
+      const label = tickLabel(t - base, step, unit);
       const align = x < 30 ? "left" : x > width - 30 ? "right" : "center";
       painter.text(label, Math.min(Math.max(x, 2), width - 2), 11, painter.colours.muted, align);
     }

@@ -20,6 +20,10 @@ export function legend(): HTMLElement {
       rect(box, "fill-run pale", 6, 8);
       path(box, "hatch", "M2 14l8-8M8 14l8-8M14 14l8-8M20 14l4-4M2 8l2-2");
     }),
+    item("suspended itself", (box) => {
+      rect(box, "fill-run", 6, 1.5);
+      rect(box, "fill-run", 12.5, 1.5);
+    }),
     item("ready, waiting", (box) => rect(box, "fill-muted", 11, 3)),
     item("arrived, not noticed yet", (box) => path(box, "dots", "M2 12.5H24")),
     item("release", (box) => path(box, "stroke-ink", "M13 15V2M9.5 6L13 2l3.5 4")),
@@ -27,7 +31,7 @@ export function legend(): HTMLElement {
     item("preemption point", (box) => path(box, "stroke-ink", "M13 1V15")),
     item("gave way there", (box) => path(box, "fill-ink", "M13 2l4 5-4 5-4-5z")),
     item("missed deadline", (box) => path(box, "stroke-bad thick", "M7 3l10 10M17 3L7 13")),
-    item("overrun, enforcement", (box) => path(box, "fill-warn", "M13 2l6 11H7z")),
+    item("overrun, enforcement, loss", (box) => path(box, "fill-warn", "M13 2l6 11H7z")),
     item("foreign thread, interrupt", (box) => rect(box, "fill-foreign", 3, 10)),
     item("finding", (box) => path(box, "fill-warn", "M13 2l5 6-5 6-5-6z")),
   );

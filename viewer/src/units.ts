@@ -67,6 +67,15 @@ export function ticks(from: number, to: number, most: number): { at: number[]; s
   return { at, step };
 }
 
+/**
+ * The instant that labels count from: zero, or where the window is narrow and far from zero, the last whole
+ * larger unit, so that labels stay short.
+ */
+export function tickBase(from: number, to: number, unit: Unit): number {
+  const larger = unit.ns * 1000;
+  return from >= larger && to - from < larger && unit.ns < 1e9 ? Math.floor(from / larger) * larger : 0;
+}
+
 /** The label of a tick: the axis's unit, decimals as the step needs them. */
 export function tickLabel(ns: number, step: number, unit: Unit): string {
   const decimals = Math.max(0, Math.ceil(-Math.log10(step / unit.ns) - 1e-9));

@@ -46,6 +46,7 @@ const STATES: Record<number, string> = {
   [State.Ready]: "ready, waiting",
   [State.Preempted]: "preempted",
   [State.Yielded]: "gave way at a preemption point",
+  [State.Suspended]: "suspended itself",
 };
 
 /** The job of a task lane that is pending at an instant (index), else the one that arrived last. */

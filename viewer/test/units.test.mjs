@@ -48,6 +48,13 @@ test("tick labels differ from each other", () => {
   assert.equal(new Set(labels).size, labels.length);
 });
 
+test("labels count from the last whole larger unit where the window is narrow", () => {
+  const unit = units.unitFor(5e6);
+  assert.equal(units.tickBase(100_882e6, 100_894e6, unit), 100e9);
+  assert.equal(units.tickBase(0, 12e6, unit), 0);
+  assert.equal(units.tickBase(5e9, 15e9, units.unitFor(1e9)), 0);
+});
+
 test("counts are grouped, percents show the first digit that matters", () => {
   assert.equal(units.count(1234567), "1\u202f234\u202f567");
   assert.equal(units.percent(0.001), "0.1 %");

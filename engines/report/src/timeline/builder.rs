@@ -1,6 +1,6 @@
 //! Builds a timeline from records in order, within a stated number of events.
 
-use super::kernel::{FOREIGN, Processor, softirq_name};
+use super::kernel::{FOREIGN, Processor, interrupt_name, softirq_name};
 use super::lane::{LaneBuilder, LaneKind, State};
 use super::{Lane, Timeline};
 use horolog_time::{Instant, Span};
@@ -175,6 +175,9 @@ impl TimelineBuilder {
     }
 
     fn job_event(&mut self, record: &Record, time: i64, drawn: bool) {
+        if drawn && matches!(record.kind, Kind::Start | Kind::Resume) {
+            self.displace(record, time);
+        }
         let arrival = self.on_axis(Instant::from_ns(record.value));
         let processor = processor(&mut self.processors, record.cpu);
         let Some(task) = self.tasks.get_mut(record.task as usize) else {
@@ -206,6 +209,9 @@ impl TimelineBuilder {
                     processor.task_leaves(time, record.task);
                 }
                 task.completes(record, time, drawn);
+                if drawn {
+                    self.give_back(record.cpu, time);
+                }
             }
             Kind::Preempt | Kind::Yield | Kind::Deadline => {}
             _ if drawn => task.lane.mark(time, record.kind, record.job, record.value),
@@ -213,11 +219,39 @@ impl TimelineBuilder {
         }
     }
 
+    /// Where nobody recorded a preemption (the kernel schedules, and it is not heard), a job that starts has taken
+    /// the processor from whoever had it.
+    fn displace(&mut self, record: &Record, time: i64) {
+        let processor = processor(&mut self.processors, record.cpu);
+        processor.displaced.retain(|&task| task != record.task);
+        if let Some(before) = processor.running
+            && before != record.task
+            && !processor.sees_switches
+        {
+            self.tasks[before as usize].lose(time);
+            processor.displaced.push(before);
+        }
+    }
+
+    /// The counterpart: the task that was displaced last goes on when nobody else has the processor.
+    fn give_back(&mut self, cpu: u16, time: i64) {
+        let processor = processor(&mut self.processors, cpu);
+        if processor.sees_switches || processor.running.is_some() {
+            return;
+        }
+        while let Some(task) = processor.displaced.pop() {
+            if let Some(job) = self.tasks[task as usize].goes_on(time) {
+                processor.task_runs(time, task, job);
+                return;
+            }
+        }
+    }
+
     fn kernel_event(&mut self, record: &Record, time: i64) {
         match record.kind {
             Kind::KernelSwitch => self.switch(record, time),
             Kind::InterruptEntry | Kind::InterruptExit => {
-                let label = self.label(format!("interrupt {}", record.value));
+                let label = self.label(interrupt_name(record.value, record.extra));
                 processor(&mut self.processors, record.cpu).handler(time, record.kind, record.value, label);
             }
             Kind::SoftirqEntry | Kind::SoftirqExit => {
@@ -226,10 +260,19 @@ impl TimelineBuilder {
             }
             Kind::Steal => {
                 let from = time.saturating_sub(i64::try_from(record.value).unwrap_or(i64::MAX));
-                let label = self.label("taken by the hypervisor".to_owned());
+                let label = self.label(match record.extra {
+                    0 => "taken by the hypervisor".to_owned(),
+                    window => format!("taken by the hypervisor in the last {}", Span::from_ns(window)),
+                });
                 processor(&mut self.processors, record.cpu).steal(from, time, label);
             }
-            Kind::Lost => {
+            Kind::KernelBlock => {
+                if let Some(task) = self.tasks.get_mut(record.task as usize) {
+                    task.suspend(time);
+                }
+            }
+            // What ran instead stands in the lane already: the mark says that it should not have.
+            Kind::Lost | Kind::KernelStarve => {
                 let processor = processor(&mut self.processors, record.cpu);
                 processor.taken.mark(time, record.kind, NO_JOB, record.value);
             }
@@ -367,6 +410,22 @@ impl TaskLane {
         {
             self.lane.lose(time, oldest.job);
         }
+    }
+
+    /// The task's thread sleeps; between jobs that is its way of waiting.
+    fn suspend(&mut self, time: i64) {
+        if let Some(oldest) = self.pending.front()
+            && oldest.started
+        {
+            self.lane.suspend(time, oldest.job);
+        }
+    }
+
+    /// The started job that executes again, if there is one.
+    fn goes_on(&mut self, time: i64) -> Option<u64> {
+        let oldest = self.pending.front().filter(|oldest| oldest.started)?;
+        self.lane.enter(time, State::Executing as u64, oldest.job);
+        Some(oldest.job)
     }
 
     /// The kernel gave the processor to the task's thread; the job that it goes on with.

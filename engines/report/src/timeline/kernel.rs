@@ -14,6 +14,8 @@ pub(super) struct Processor {
     pub(super) sees_switches: bool,
     /// The task that has the processor, as far as the records say.
     pub(super) running: Option<u32>,
+    /// Tasks that lost the processor without a record of it, the last one last.
+    pub(super) displaced: Vec<u32>,
     pub(super) who: LaneBuilder,
     pub(super) taken: LaneBuilder,
     foreign: Option<u64>,
@@ -30,6 +32,7 @@ impl Processor {
             number,
             sees_switches: false,
             running: None,
+            displaced: Vec::new(),
             who: LaneBuilder::new(LaneKind::Cpu, u32::from(number)),
             taken: LaneBuilder::new(LaneKind::Kernel, u32::from(number)),
             foreign: None,
@@ -84,5 +87,17 @@ pub(super) fn softirq_name(number: u64) -> String {
     match usize::try_from(number).ok().and_then(|n| NAMES.get(n)) {
         Some(name) => format!("softirq {name}"),
         None => format!("softirq {number}"),
+    }
+}
+
+/// The name of an interrupt: a device's by its number, the processor's own by what they are for.
+pub(super) fn interrupt_name(number: u64, own: u64) -> String {
+    match own {
+        0 => format!("interrupt {number}"),
+        1 => "local timer interrupt".to_owned(),
+        2 => "reschedule interrupt".to_owned(),
+        3 | 4 => "call-function interrupt".to_owned(),
+        5 => "irq-work interrupt".to_owned(),
+        _ => format!("interrupt vector {number}"),
     }
 }

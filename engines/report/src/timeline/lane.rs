@@ -28,6 +28,8 @@ pub(super) enum State {
     Preempted = 3,
     /// It gave the processor away at a preemption point.
     Yielded = 4,
+    /// It gave the processor away by sleeping in the middle of its work.
+    Suspended = 5,
 }
 
 /// The classes of a kernel lane's intervals.
@@ -127,6 +129,16 @@ impl LaneBuilder {
     pub(super) fn lose(&mut self, time: i64, job: u64) {
         if self.open.is_none_or(|open| open.code != State::Yielded as u64) {
             self.enter(time, State::Preempted as u64, job);
+        }
+    }
+
+    /// The job's thread sleeps, unless it gave way at a preemption point.
+    pub(super) fn suspend(&mut self, time: i64, job: u64) {
+        if self
+            .open
+            .is_some_and(|open| open.code == State::Preempted as u64 || open.code == State::Executing as u64)
+        {
+            self.enter(time, State::Suspended as u64, job);
         }
     }
 

@@ -62,6 +62,17 @@ fn a_preemption_in_every_lane() {
 }
 
 #[test]
+fn a_preemption_that_nobody_recorded_is_inferred() {
+    let unrecorded: Vec<Record> =
+        preemption().into_iter().filter(|r| !matches!(r.kind, Kind::Preempt | Kind::Resume)).collect();
+    let options = || TimelineOptions { start: Instant::from_ns(100), ..two_tasks() };
+    let (with, without) = (build(options(), &preemption()), build(options(), &unrecorded));
+    for (kind, index) in [(LaneKind::Task, 0), (LaneKind::Task, 1), (LaneKind::Cpu, 1)] {
+        assert_eq!(intervals(lane(&with, kind, index)), intervals(lane(&without, kind, index)));
+    }
+}
+
+#[test]
 fn responses_count_from_the_nominal_arrival() {
     let mut builder = TimelineBuilder::new(two_tasks());
     preemption().iter().for_each(|r| builder.push(r));
@@ -121,6 +132,30 @@ fn the_kernel_decides_who_runs_where_it_is_heard() {
     let who: Vec<(i64, u64, u64)> =
         intervals(lane(&timeline, LaneKind::Cpu, 1)).iter().map(|i| (i.0, i.1, i.2)).collect();
     assert_eq!(who, [(0, 2, 1), (2, 8, 1), (10, 4, 0), (14, 7, 1), (30, 1, 0)]);
+}
+
+#[test]
+fn a_job_that_sleeps_is_suspended_and_a_task_that_waits_is_not() {
+    let records = [
+        record(0, Kind::Release, 0, 0, 0),
+        switch(0, 0, 0, 100),
+        record(1, Kind::Start, 0, 0, 0),
+        switch(4, NO_TASK, NO_JOB, 0),
+        record(4, Kind::KernelBlock, 0, 0, 100),
+        switch(9, 0, 0, 100),
+        record(12, Kind::Completion, 0, 0, 6),
+        switch(13, NO_TASK, NO_JOB, 0),
+        record(13, Kind::KernelBlock, 0, 0, 100),
+        record(20, Kind::KernelStarve, NO_TASK, NO_JOB, 3),
+    ];
+    let options = TimelineOptions {
+        threads: vec![TimelineThread { id: 0, name: "swapper".into(), idle: true }],
+        ..two_tasks()
+    };
+    let timeline = build(options, &records);
+    let task = intervals(lane(&timeline, LaneKind::Task, 0));
+    assert_eq!(task, [(0, 1, 2, 0), (1, 3, 1, 0), (4, 5, 5, 0), (9, 3, 1, 0)]);
+    assert_eq!(lane(&timeline, LaneKind::Kernel, 1).marks.rows(), 1);
 }
 
 #[test]
