@@ -63,6 +63,9 @@ pub(crate) struct Core<'a, S, K> {
     pub(crate) tasks: Vec<TaskRun>,
     limits: Limits,
     pub(crate) events: u64,
+    /// Instants looked at, also those with nothing but interrupts, and jobs counted after the end: what bounds the
+    /// time that a run takes.
+    steps: u64,
     completed: u64,
     /// Response time of the watched job.
     pub(crate) watched_response: Option<u64>,
@@ -98,6 +101,7 @@ impl<'a, S: Source, K: Sink> Engine<'a, S, K> {
             tasks: system.tasks().iter().map(run).collect(),
             limits,
             events: 0,
+            steps: 0,
             completed: 0,
             watched_response: None,
             switch_cost: platform.context_switch_cost().as_ns(),
@@ -197,7 +201,7 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
             Some((End::Jobs, now))
         } else if self.watched_response.is_some() {
             Some((End::Watched, now))
-        } else if self.events >= self.limits.events {
+        } else if self.events.max(self.steps) >= self.limits.events {
             Some((End::Events, now))
         } else {
             None
@@ -206,6 +210,7 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
 
     #[inline(always)]
     fn step(&mut self, lane: &mut Lane, now: u64) -> Result<(), Reason> {
+        self.steps += 1;
         if lane.finish == now {
             self.segment_ends(lane, now);
         }
@@ -416,7 +421,8 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         if arrival != NEVER && arrival >= end {
             run.jobs -= 1;
         }
-        while arrival < end {
+        while arrival < end && self.steps < self.limits.events {
+            self.steps += 1;
             if let Some(deadline) = late(arrival) {
                 self.miss(lane, task, job, deadline, end);
             }

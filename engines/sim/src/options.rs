@@ -29,7 +29,7 @@ pub struct SimOptions {
     pub sporadic_extra: Span,
     /// Which way jobs take through their segment graphs.
     pub path: PathChoice,
-    /// The run stops after so many events and says so in its notes.
+    /// The run stops after so many events, or instants with nothing but interrupts, and says so in its notes.
     pub max_events: u64,
     /// The most jobs of one task that may wait; one more is an error, so that an overloaded system cannot eat
     /// the memory.
