@@ -33,9 +33,8 @@ fn run(verb: &Verb) -> Done {
         Verb::Measure(verb) => commands::measure::run(verb),
         Verb::CheckCertificate(words) => commands::certificate::run(words),
         Verb::Guardian => std::process::exit(horolog_sys::guardian::serve()),
-        Verb::Doctor(_) | Verb::Experiment(_) => {
-            Err(failure::Failure::bad_input("error: this verb has not landed yet"))
-        }
+        Verb::Doctor(words) => commands::doctor::run(words),
+        Verb::Experiment(_) => Err(failure::Failure::bad_input("error: this verb has not landed yet")),
         Verb::Completions { shell } => commands::generate::completions(*shell),
         Verb::Man => commands::generate::man(),
     }

@@ -2,8 +2,8 @@
 
 use crate::report::{Parts, write_report};
 use crate::{
-    CostSource, Guard, LoopError, MeasuredRun, Proof, machine_facts, measured_run, prove, simulated_run,
-    verify_trace, with_measured_costs,
+    CostSource, Guard, LoopError, MeasuredRun, Proof, measured_run, prove, simulated_run, verify_trace,
+    with_measured_costs,
 };
 use horolog_exec::{Limit, RunOptions};
 use horolog_model::{Cpus, System, TaskId};
@@ -117,13 +117,7 @@ pub fn close(
     let mut verified = None;
     if real {
         stage(Stage::Run, "");
-        let run = measured_run(
-            &proof.system,
-            &run_options(options),
-            machine_facts(),
-            Some(&run_trace),
-            options.guard,
-        )?;
+        let run = measured_run(&proof.system, &run_options(options), Some(&run_trace), options.guard)?;
         save_json(&options.out.join("run.json"), &run.outcome)?;
         stage(Stage::Verify, "");
         let found = verify_trace(&proof, &run_trace, options.bound_override.clone())?;

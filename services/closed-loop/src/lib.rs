@@ -4,10 +4,10 @@
 //! [`prove`], [`simulated_run`], [`measured_run`], [`verify_trace`], [`close`].
 
 mod close;
+mod date;
 mod error;
 mod measured;
 mod proof;
-mod provenance;
 mod report;
 mod simulated;
 mod verified;
@@ -16,6 +16,5 @@ pub use close::{LoopOptions, LoopResult, Stage, close};
 pub use error::LoopError;
 pub use measured::{Guard, MeasuredRun, measured_run};
 pub use proof::{CostSource, Proof, prove, with_measured_costs};
-pub use provenance::{created_now, machine_facts};
 pub use simulated::{replayed_run, simulated_run};
 pub use verified::{bounds, override_bounds, verify_trace};

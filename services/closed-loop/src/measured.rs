@@ -2,6 +2,7 @@
 
 use crate::LoopError;
 use horolog_exec::{Limit, RunOptions, Started, ThreadInfo, run_into};
+use horolog_measure::doctor::identity;
 use horolog_measure::kernel_records::KernelRecords;
 use horolog_model::System;
 use horolog_sys::guardian::{Guardian, GuardianOptions};
@@ -9,7 +10,7 @@ use horolog_sys::kernel_trace::{KernelEvent, Recorder, RecorderOptions};
 use horolog_time::{Instant, Span};
 use horolog_trace::file::{Header, Writer};
 use horolog_trace::{Outcome, Record, Sink};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::fs::File;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -33,12 +34,11 @@ pub struct MeasuredRun {
 pub fn measured_run(
     system: &System,
     options: &RunOptions,
-    machine: BTreeMap<String, String>,
     trace: Option<&Path>,
     guard: Guard,
 ) -> Result<MeasuredRun, LoopError> {
     let guardian = guard.start(system, options)?;
-    let run = unguarded_run(system, options, machine, trace);
+    let run = unguarded_run(system, options, trace);
     let restored = guardian.map(Guardian::finish).transpose();
     let mut run = run?;
     if let Some(restored) = restored? {
@@ -80,7 +80,6 @@ impl Guard {
 fn unguarded_run(
     system: &System,
     options: &RunOptions,
-    machine: BTreeMap<String, String>,
     trace: Option<&Path>,
 ) -> Result<MeasuredRun, LoopError> {
     let Some(path) = trace else {
@@ -102,16 +101,8 @@ fn unguarded_run(
     let started = Arc::new(OnceLock::new());
     let mut options = options.clone();
     options.started = Some(Arc::clone(&started));
-    let mut merge = Merge {
-        system,
-        options: &options,
-        machine,
-        file: Some(file),
-        started,
-        recorder,
-        open: None,
-        failed: None,
-    };
+    let mut merge =
+        Merge { system, options: &options, file: Some(file), started, recorder, open: None, failed: None };
     let result = run_into(system, &options, &mut |record| merge.take(record))?;
     let mut run = merge.finish(result.outcome)?;
     run.threads = result.threads;
@@ -123,7 +114,6 @@ fn unguarded_run(
 struct Merge<'a> {
     system: &'a System,
     options: &'a RunOptions,
-    machine: BTreeMap<String, String>,
     file: Option<File>,
     started: Arc<OnceLock<Started>>,
     recorder: Option<Recorder>,
@@ -177,7 +167,7 @@ impl Merge<'_> {
         if let Limit::For(span) = self.options.limit {
             header.horizon = span;
         }
-        header.machine = std::mem::take(&mut self.machine);
+        header.machine = identity();
         let tasks = started.threads.iter().filter_map(|thread| Some((thread.tid, thread.task?.0)));
         let conversion = KernelRecords::new(started.origin_ns, tasks);
         match Writer::new(file, &header) {

@@ -1,6 +1,7 @@
 //! The report page's data, out of what every step found.
 
-use crate::{CostSource, LoopError, MeasuredRun, Proof, created_now};
+use crate::date::now;
+use crate::{CostSource, LoopError, MeasuredRun, Proof};
 use horolog_analysis::{Schedulable, Verdict as TaskWord};
 use horolog_model::{Policy, Preemption, Task};
 use horolog_report as page;
@@ -41,7 +42,7 @@ pub(crate) fn report_data(parts: &Parts<'_>) -> Result<page::ReportData, LoopErr
         facts: facts(parts.proof),
         provenance: page::Provenance {
             command: parts.command.to_owned(),
-            created: created_now(),
+            created: now(),
             versions: vec![("horolog".to_owned(), env!("CARGO_PKG_VERSION").to_owned())],
             machine,
         },

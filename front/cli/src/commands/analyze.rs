@@ -3,11 +3,18 @@
 use crate::arguments::{AnalyzeArguments, Format};
 use crate::failure::{Done, Failure, Verdict};
 use crate::{input, output};
-use horolog_analysis::{Analysis, Options, Schedulable, analyze};
+use horolog_analysis::{Analysis, Options, Schedulable, analyze, certify, resolve_priorities};
 
 pub(crate) fn run(words: &AnalyzeArguments) -> Done {
     let (system, _) = input::system(&words.file)?;
-    let analysis = analyze(&system, &Options::default()).map_err(Failure::bad_input)?;
+    let options = Options::default();
+    let analysis = analyze(&system, &options).map_err(Failure::bad_input)?;
+    if let Some(path) = &words.certificate {
+        let resolved = resolve_priorities(&system).map_err(Failure::bad_input)?;
+        let certificate = certify(&resolved, &analysis, &options).map_err(Failure::bad_input)?;
+        let text = serde_json::to_string(&certificate).map_err(Failure::bad_input)?;
+        std::fs::write(path, text).map_err(|error| Failure::file("write", path, &error))?;
+    }
     match words.format {
         Format::Json => output::json(&analysis)?,
         Format::Table => table(&analysis),

@@ -4,6 +4,7 @@ pub(crate) mod analyze;
 pub(crate) mod certificate;
 pub(crate) mod check;
 pub(crate) mod close;
+pub(crate) mod doctor;
 pub(crate) mod generate;
 pub(crate) mod measure;
 pub(crate) mod run;

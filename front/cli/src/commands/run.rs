@@ -4,7 +4,7 @@ use crate::arguments::{Format, RunArguments, SchedulingClass};
 use crate::failure::{Done, Failure, Verdict};
 use crate::{input, output, progress};
 use horolog_analysis::resolve_priorities;
-use horolog_closed_loop::{Guard, machine_facts, measured_run};
+use horolog_closed_loop::{Guard, measured_run};
 use horolog_exec::{Backend, Limit, RunOptions};
 use horolog_time::Span;
 use std::sync::Arc;
@@ -27,8 +27,8 @@ pub(crate) fn run(words: &RunArguments) -> Done {
     options.folder = source.folder().map(std::path::Path::to_path_buf);
     options.stop = Some(stop_on_interrupt()?);
     let activity = progress::Activity::start("running");
-    let run = measured_run(&system, &options, machine_facts(), words.trace.as_deref(), Guard::ThisProgram)
-        .map_err(Failure::from)?;
+    let run =
+        measured_run(&system, &options, words.trace.as_deref(), Guard::ThisProgram).map_err(Failure::from)?;
     drop(activity);
     match words.format {
         Format::Json => output::json(&run.outcome)?,

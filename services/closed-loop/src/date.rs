@@ -1,33 +1,10 @@
-//! What a result was made with: the machine, in a few facts that never fail to be read.
+//! When a result was made.
 
-use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
-
-/// The machine's facts that a trace's head and the report carry.
-#[must_use]
-pub fn machine_facts() -> BTreeMap<String, String> {
-    let read = |path: &str| std::fs::read_to_string(path).ok();
-    let mut facts = BTreeMap::new();
-    let mut put = |name: &str, value: Option<String>| {
-        if let Some(value) = value.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()) {
-            facts.insert(name.to_owned(), value);
-        }
-    };
-    let info = read("/proc/cpuinfo");
-    let model = info.as_deref().and_then(|text| text.lines().find(|line| line.starts_with("model name")));
-    put("CPU", model.and_then(|line| line.split_once(':')).map(|(_, name)| name.to_owned()));
-    put("CPUs online", read("/sys/devices/system/cpu/online"));
-    put("kernel", read("/proc/sys/kernel/osrelease"));
-    put("kernel build", read("/proc/sys/kernel/version"));
-    put("clock source", read("/sys/devices/system/clocksource/clocksource0/current_clocksource"));
-    put("RT runtime (us a period)", read("/proc/sys/kernel/sched_rt_runtime_us"));
-    put("isolated CPUs", read("/sys/devices/system/cpu/isolated"));
-    facts
-}
 
 /// Now, as `2026-11-21 20:18:00 UTC`.
 #[must_use]
-pub fn created_now() -> String {
+pub(crate) fn now() -> String {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let (year, month, day) = civil_from_days(seconds / 86_400);
     let (hour, minute, second) = (seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60);

@@ -1,0 +1,81 @@
+//! `horolog experiment`.
+
+use crate::arguments::{ExperimentVerb, Format};
+use crate::failure::{Done, Failure, Verdict};
+use crate::{output, progress};
+use horolog_experiments::{Agreement, Experiment, ExperimentReport, Options, all, find};
+use std::path::PathBuf;
+
+pub(crate) fn run(verb: &ExperimentVerb) -> Done {
+    match verb {
+        ExperimentVerb::List => {
+            let mut rows = output::table(&["id", "source", "what it shows"], 9);
+            for experiment in all() {
+                rows.add_row([experiment.id, experiment.source, experiment.title]);
+            }
+            output::print(&rows);
+            Ok(Verdict::Holds)
+        }
+        ExperimentVerb::Run { id, out, full, format } => {
+            let experiment = find(id).ok_or_else(|| unknown(id))?;
+            run_one(experiment, &Options { full: *full, out: out.clone() }, *format)
+        }
+    }
+}
+
+fn unknown(id: &str) -> Failure {
+    let known: Vec<&str> = all().iter().map(|experiment| experiment.id).collect();
+    Failure::bad_input(format_args!("error: no experiment is called `{id}`; there are: {}", known.join(", ")))
+}
+
+fn run_one(experiment: &Experiment, options: &Options, format: Format) -> Done {
+    let activity = progress::Activity::start(experiment.title);
+    let report = (experiment.run)(options, &mut |done, of, what| activity.now(&format!("{what} ({done} of {of})")))
+        .map_err(|error| {
+            let message = format!("error: {error}");
+            if error.is_not_permitted() { Failure::not_permitted(message) } else { Failure::bad_input(message) }
+        })?;
+    drop(activity);
+    if let Some(folder) = &options.out {
+        save(folder.join(format!("{}.json", report.id)), &report)?;
+    }
+    match format {
+        Format::Json => output::json(&report)?,
+        Format::Table => print(&report),
+    }
+    Ok(Verdict::of(report.agrees()))
+}
+
+fn save(path: PathBuf, report: &ExperimentReport) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(report).map_err(Failure::bad_input)?;
+    let folder = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+    folder.and_then(|()| std::fs::write(&path, text)).map_err(|error| Failure::file("write", &path, &error))
+}
+
+fn print(report: &ExperimentReport) {
+    for fact in &report.facts {
+        let word = match &fact.agreement {
+            Agreement::Agrees => "agrees".to_owned(),
+            Agreement::Disagrees => "DISAGREES".to_owned(),
+            Agreement::NotMeasurable(reason) => format!("not measurable here: {reason}"),
+            _ => "?".to_owned(),
+        };
+        println!("fact {}: {}", fact.number, fact.statement);
+        println!("  published  {}", fact.published);
+        println!("  ours       {}", fact.ours);
+        println!("  {word}{}", if fact.exact { " (exact)" } else { "" });
+        if !fact.note.is_empty() {
+            println!("  {}", fact.note);
+        }
+    }
+    for series in &report.series {
+        println!("\n{}", series.name);
+        let columns: Vec<&str> = series.columns.iter().map(String::as_str).collect();
+        let mut rows = output::table(&columns, 0);
+        for row in &series.rows {
+            rows.add_row(row.iter().map(|value| format!("{value:.4}").trim_end_matches('0').trim_end_matches('.').to_owned()));
+        }
+        output::print(&rows);
+    }
+    output::notes(&report.notes);
+}
