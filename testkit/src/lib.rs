@@ -1,11 +1,13 @@
 //! Generators and naive oracles; development only.
 
+pub mod choices;
 pub mod conformance;
 pub mod exhaustive;
 pub mod exhaustive_edf;
 pub mod mixed_system;
 pub mod naive_simulator;
 pub mod random;
+pub mod shape;
 pub mod system;
 pub mod task_set;
 

@@ -11,6 +11,9 @@ use crate::{GraphError, Segment, SegmentGraph};
 use horolog_time::Span;
 use std::collections::BTreeMap;
 
+/// At most so many names stand in one message.
+const TOLD: usize = 12;
+
 /// A graph and, for each of its segments, the place in the list as written.
 pub(super) struct ReadGraph {
     pub(super) graph: SegmentGraph,
@@ -159,8 +162,13 @@ impl Reader {
         paths: &[String],
     ) {
         let name = |index: usize| format!("`{}`", segments[index].name);
-        let names =
-            |indices: &[usize], glue: &str| indices.iter().map(|&i| name(i)).collect::<Vec<_>>().join(glue);
+        let names = |indices: &[usize], glue: &str| {
+            let mut told: Vec<String> = indices.iter().take(TOLD).map(|&i| name(i)).collect();
+            if indices.len() > TOLD {
+                told.push("…".to_owned());
+            }
+            told.join(glue)
+        };
         match error {
             GraphError::Empty => {
                 self.fail(whole, path, "there are no segments", "give at least one, as in `[\"3 ms\"]`");
