@@ -3,12 +3,19 @@
 //! A [`Record`] says what happened to one task's job, or on one processor, at one instant. The simulator and
 //! the executive hand records to a [`Sink`]; `verify`, `trace show` and the report read them back.
 
+pub mod diff;
 mod error;
 pub mod file;
+pub mod foreign;
 mod outcome;
+#[cfg(feature = "parquet")]
+pub mod parquet;
+pub mod perfetto;
 mod record;
 mod recorder;
+pub mod show;
 mod sink;
+pub mod statistics;
 
 pub use error::TraceError;
 pub use outcome::{Outcome, ResponseStatistics, TaskOutcome};

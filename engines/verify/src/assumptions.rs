@@ -175,8 +175,13 @@ impl Verifier {
             return;
         }
         self.report.apply(Check::SegmentExecution);
-        let slack = self.model.execution.saturating_add(self.model.stamping);
         let excess = executed.saturating_sub(wcet);
+        if excess == 0 {
+            return;
+        }
+        // The time for which the job had the processor holds switches and interrupts, too.
+        let slack =
+            self.slack(cpu, self.now.saturating_sub(executed), self.now).saturating_add(self.model.execution);
         if excess <= slack {
             return;
         }

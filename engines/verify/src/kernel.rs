@@ -25,6 +25,7 @@ impl Verifier {
             Kind::SoftirqEntry => self.enter_interrupt(record, cpu, true),
             Kind::InterruptExit | Kind::SoftirqExit => self.leave_interrupt(record, cpu),
             Kind::Steal => self.steal(record, cpu),
+            Kind::KernelStarve => self.starve(record, cpu),
             _ => {}
         }
     }
@@ -109,7 +110,7 @@ impl Verifier {
         let processor = &mut self.cpus[cpu];
         if processor.interrupt_depth == 0 {
             processor.interrupt_from = self.now;
-            processor.interrupt_number = record.value;
+            processor.interrupt_number = (record.value, record.extra);
             processor.in_softirq = softirq;
         }
         processor.interrupt_depth += 1;
@@ -146,8 +147,7 @@ impl Verifier {
         }
         let Some(top) = self.most_important(cpu) else { return };
         let number = self.tasks[top].pending.front().map(|job| job.number);
-        let kind = if self.cpus[cpu].in_softirq { "softirq" } else { "interrupt" };
-        let subject = format!("{kind} {}", self.cpus[cpu].interrupt_number);
+        let subject = interrupt_name(self.cpus[cpu].interrupt_number, self.cpus[cpu].in_softirq);
         let name = self.model.tasks[top].name.clone();
         self.report.add(Found {
             class: Class::MachineDisturbed,
@@ -165,6 +165,29 @@ impl Verifier {
                 Span::from_ns(length)
             ),
             subject,
+        });
+    }
+
+    /// The kernel let less important threads run although a real-time thread was runnable.
+    fn starve(&mut self, record: &Record, cpu: usize) {
+        self.report.apply(Check::Starvation);
+        let thread = self.threads.get(usize::try_from(record.extra).unwrap_or(usize::MAX));
+        let name = thread.map_or_else(|| "?".to_owned(), |thread| thread.comm.clone());
+        self.report.add(Found {
+            class: Class::MachineDisturbed,
+            check: Check::Starvation,
+            time: self.now,
+            cpu: self.model.cpus[cpu],
+            task: None,
+            job: None,
+            observed: Some(record.value),
+            allowed: Some(0),
+            evidence: Vec::new(),
+            message: format!(
+                "the kernel held the real-time thread {name} back for {} (RT throttling or the fair server)",
+                Span::from_ns(record.value)
+            ),
+            subject: name,
         });
     }
 
@@ -192,5 +215,20 @@ impl Verifier {
                 Span::from_ns(window)
             ),
         });
+    }
+}
+
+/// What an interrupt is called: device interrupts by their Linux number, the processor's own by their purpose.
+fn interrupt_name((number, purpose): (u64, u64), softirq: bool) -> String {
+    if softirq {
+        return format!("softirq {number}");
+    }
+    match purpose {
+        0 => format!("interrupt {number}"),
+        1 => "the local timer".to_owned(),
+        2 => "the reschedule interrupt".to_owned(),
+        3 | 4 => "the function-call interrupt".to_owned(),
+        5 => "the deferred-work interrupt".to_owned(),
+        _ => format!("processor vector {number}"),
     }
 }

@@ -417,7 +417,10 @@ impl Verifier {
     fn check_blocking(&mut self, task: usize, cpu: usize, job: &Job, window: Option<Busy>) {
         let Some(allowed) = self.model.tasks[task].blocking else { return };
         self.report.apply(Check::Blocking);
-        let slack = self.model.stamping.saturating_add(self.model.execution);
+        if job.blocked <= allowed {
+            return;
+        }
+        let slack = self.slack(cpu, job.ready, self.now).saturating_add(self.model.execution);
         if job.blocked <= allowed.saturating_add(slack) {
             return;
         }

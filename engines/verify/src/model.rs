@@ -187,6 +187,28 @@ impl Model {
         noticed.saturating_add(self.release_latency)
     }
 
+    /// Whether the platform charges nothing, so that a simulated trace is exact to the nanosecond.
+    pub(crate) fn is_free_of_costs(&self, cpu: usize) -> bool {
+        self.context_switch == 0 && self.timer_interrupt == 0 && self.interferences[cpu].is_empty()
+    }
+
+    /// The costs that a processor may charge in a window of this length with so many releases: two switches, an
+    /// interrupt for each release or tick and one under way, declared loads.
+    pub(crate) fn costs_of(&self, cpu: usize, window: u64, releases: u64) -> u64 {
+        if self.is_free_of_costs(cpu) {
+            return 0;
+        }
+        let ticks = self.tick.map_or(releases, |tick| window / tick.max(1)).saturating_add(2);
+        let switches = self.context_switch.saturating_mul(2);
+        let interrupts = self.timer_interrupt.saturating_mul(ticks);
+        let bursts = self.interferences[cpu].iter().fold(0_u64, |sum, &(ppb, period)| {
+            let burst = u128::from(ppb) * u128::from(period) / 1_000_000_000;
+            let times = u128::from(window / period.max(1)) + 2;
+            sum.saturating_add(u64::try_from(burst * times).unwrap_or(u64::MAX))
+        });
+        switches.saturating_add(interrupts).saturating_add(bursts)
+    }
+
     /// The declared load of a processor in a window: the sum of min(w, u (w + p - u p)), u a share, p a period.
     pub(crate) fn declared_interference(&self, cpu: usize, window: u64) -> u64 {
         let load = |&(ppb, period): &(u64, u64)| {

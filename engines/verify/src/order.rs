@@ -33,7 +33,12 @@ impl Verifier {
                 _ => None,
             }
         });
-        if self.ongoing[cpu].map(|open| open.what) != found {
+        let goes_on = match (self.ongoing[cpu].map(|open| open.what), found) {
+            (Some(Ongoing::Idle { .. }), Some(Ongoing::Idle { .. })) => true,
+            (Some(Ongoing::Foreign { thread: a, .. }), Some(Ongoing::Foreign { thread: b, .. })) => a == b,
+            (before, now) => before == now,
+        };
+        if !goes_on {
             self.close_ongoing(cpu, from);
             self.ongoing[cpu] = found.map(|what| Open { since: from, what });
         }
@@ -104,6 +109,20 @@ impl Verifier {
         }
     }
 
+    /// How long the policy's choice may be delayed in a window: by the platform's costs, and in a measured trace
+    /// by what the time stamps leave open.
+    pub(crate) fn slack(&self, cpu: usize, since: u64, end: u64) -> u64 {
+        if self.model.is_free_of_costs(cpu) {
+            return self.model.stamping;
+        }
+        // Interrupts queue: those of releases shortly before may reach into the window.
+        let reach = self.model.costs_of(cpu, 0, self.cpus[cpu].tasks.len() as u64);
+        let begin = since.saturating_sub(reach);
+        let releases =
+            self.cpus[cpu].releases.iter().filter(|at| **at >= begin && **at <= end).count() as u64;
+        self.model.costs_of(cpu, end.saturating_sub(begin), releases).saturating_add(self.model.stamping)
+    }
+
     fn judge_disorder(
         &mut self,
         cpu: usize,
@@ -113,7 +132,7 @@ impl Verifier {
         (since, end): (u64, u64),
     ) {
         let length = end.saturating_sub(since);
-        let allowed = if self.model.simulated { 0 } else { self.model.stamping + self.model.context_switch };
+        let allowed = self.slack(cpu, since, end);
         if length <= allowed {
             return;
         }
@@ -154,9 +173,8 @@ impl Verifier {
     fn judge_idling(&mut self, cpu: usize, waiting: (usize, u64), (since, end): (u64, u64)) {
         let length = end.saturating_sub(since);
         // Costs may stand between a release and a start, also in a simulation that charges them.
-        let costs = self.model.context_switch.saturating_mul(2).saturating_add(self.model.timer_interrupt);
-        let allowed =
-            costs + self.model.stamping + if self.model.simulated { 0 } else { self.model.release_latency };
+        let latency = if self.model.simulated { 0 } else { self.model.release_latency };
+        let allowed = self.slack(cpu, since, end).saturating_add(latency);
         if length <= allowed {
             return;
         }

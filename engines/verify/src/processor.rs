@@ -82,7 +82,8 @@ pub(crate) struct Processor {
     pub(crate) last: u64,
     pub(crate) interrupt_depth: u32,
     pub(crate) interrupt_from: u64,
-    pub(crate) interrupt_number: u64,
+    /// Number and purpose.
+    pub(crate) interrupt_number: (u64, u64),
     pub(crate) in_softirq: bool,
     pub(crate) slices: VecDeque<Slice>,
     pub(crate) interrupts: VecDeque<(u64, u64)>,
@@ -103,7 +104,7 @@ impl Processor {
             last: 0,
             interrupt_depth: 0,
             interrupt_from: 0,
-            interrupt_number: 0,
+            interrupt_number: (0, 0),
             in_softirq: false,
             slices: VecDeque::new(),
             interrupts: VecDeque::new(),

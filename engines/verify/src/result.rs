@@ -68,6 +68,8 @@ pub enum Check {
     ForeignThread,
     /// No interrupt takes longer than the model's costs.
     Interrupt,
+    /// The kernel does not let less important threads run before a task's: RT throttling, the fair server.
+    Starvation,
     /// The hypervisor does not take the processor away.
     Steal,
     /// A job that has the processor by the kernel's account also executes.
@@ -76,7 +78,7 @@ pub enum Check {
 
 impl Check {
     /// Every check.
-    pub const ALL: [Check; 20] = [
+    pub const ALL: [Check; 21] = [
         Check::EventOrder,
         Check::Processor,
         Check::Arrival,
@@ -95,6 +97,7 @@ impl Check {
         Check::Deadline,
         Check::ForeignThread,
         Check::Interrupt,
+        Check::Starvation,
         Check::Steal,
         Check::Gap,
     ];
@@ -121,6 +124,7 @@ impl Check {
             Check::Deadline => "deadline",
             Check::ForeignThread => "foreign-thread",
             Check::Interrupt => "interrupt",
+            Check::Starvation => "starvation",
             Check::Steal => "steal",
             Check::Gap => "gap",
         }

@@ -36,7 +36,7 @@ fn draft(tasks: Vec<Task>) -> Draft {
 }
 
 fn system(tasks: Vec<Task>) -> System {
-    System::new(draft(tasks)).unwrap()
+    System::new(draft(tasks)).expect("a right system")
 }
 
 /// "high": 2 ms of every 10; "low": 5 ms of every 20.
@@ -74,7 +74,8 @@ fn header(system: &System, backend: &str) -> Header {
 }
 
 fn simulated(system: &System, bounds: &[Bound], records: &[Record]) -> Verification {
-    verify_records(system, bounds, &header(system, "sim"), records, &Options::default()).unwrap()
+    verify_records(system, bounds, &header(system, "sim"), records, &Options::default())
+        .expect("it can be verified")
 }
 
 fn classes(verification: &Verification) -> Vec<(Class, Check)> {
@@ -211,7 +212,7 @@ fn threads() -> Vec<Thread> {
 fn measured(system: &System, bounds: &[Bound], records: &[Record], options: &Options) -> Verification {
     let mut header = header(system, "linux");
     header.clock = "CLOCK_MONOTONIC".to_owned();
-    let mut verifier = Verifier::new(system, bounds, &header, options).unwrap();
+    let mut verifier = Verifier::new(system, bounds, &header, options).expect("it can be verified");
     verifier.set_threads(&threads());
     records.iter().for_each(|record| verifier.record(*record));
     verifier.finish(0, None, Vec::new())
@@ -344,7 +345,7 @@ fn waiting_for_more_important_jobs_is_no_lateness() {
     let records = [
         kernel(0, Kind::KernelSwitch, 0, 1),
         at(0, Kind::Release, 0, 0, 0),
-        at(1 * US, Kind::Start, 0, 0, 0),
+        at(US, Kind::Start, 0, 0, 0),
         at(1900 * US, Kind::Completion, 0, 0, 1890 * US),
         kernel(1905 * US, Kind::KernelSwitch, 1, 2),
         at(1906 * US, Kind::Release, 1, 0, 0),
@@ -405,6 +406,7 @@ fn deferred() -> Vec<Task> {
         segment("merge", MS, &[]),
     ];
     tasks[1].preemption = Preemption::Deferred(SegmentGraph { segments });
+    tasks[1].bcet = Span::from_ns(3);
     tasks
 }
 
@@ -577,18 +579,25 @@ fn impossible_orders_are_found() {
 #[test]
 fn a_miss_is_on_record_for_exactly_the_late_jobs() {
     let mut tasks = two();
-    tasks[0].deadline = Some(Span::from_ns(MS));
+    tasks[1].deadline = Some(Span::from_ns(5 * MS));
     let system = system(tasks);
     let late = |missed: bool| {
-        let mut records = run(0, 0, 0, 2 * MS).to_vec();
+        let mut records = good();
         if missed {
-            records.insert(2, at(MS, Kind::Miss, 0, 0, MS));
+            records.insert(5, at(5 * MS, Kind::Miss, 1, 0, 5 * MS));
         }
-        records.extend(run(10 * MS, 0, 1, MS));
+        records.extend([
+            at(20 * MS, Kind::Release, 0, 2, 20 * MS),
+            at(20 * MS, Kind::Release, 1, 1, 20 * MS),
+            at(20 * MS, Kind::Start, 0, 2, 0),
+            at(21 * MS, Kind::Completion, 0, 2, MS),
+            at(21 * MS, Kind::Start, 1, 1, 0),
+            at(22 * MS, Kind::Completion, 1, 1, MS),
+        ]);
         records
     };
     let result = simulated(&system, &[], &late(true));
-    assert_eq!((result.findings.len(), result.tasks[0].missed), (0, 1));
+    assert_eq!((result.findings.len(), result.tasks[1].missed), (0, 1));
     let result = simulated(&system, &[], &late(false));
     assert_eq!(classes(&result), [(Class::ModelViolated, Check::Deadline)]);
 }

@@ -177,8 +177,10 @@ impl<R: Read> Reader<R> {
     #[inline]
     pub fn next_record(&mut self) -> Option<Record> {
         loop {
-            if self.entries_left == 0 && !self.next_block() {
-                return None;
+            while self.entries_left == 0 {
+                if !self.next_block() {
+                    return None;
+                }
             }
             let Some((entry, next)) = codec::decode(&self.payload, self.at, self.end, &mut self.state) else {
                 return self.stop("an entry is damaged although the checksum holds: another writer's bug");

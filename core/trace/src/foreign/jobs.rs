@@ -1,0 +1,260 @@
+//! Jobs out of switches and wake-ups.
+
+use super::{Event, EventKind, Mapping};
+use crate::file::Thread;
+use crate::{Kind, NO_JOB, NO_TASK, Record};
+use horolog_time::Instant;
+use std::collections::HashMap;
+
+/// Where a mapped thread stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    /// Not known yet: whether it is in the middle of a job the trace does not tell.
+    Unknown,
+    /// Asleep between two jobs.
+    Asleep,
+    /// Woken, and has not run.
+    Released,
+    /// Has the processor since.
+    Running(u64),
+    /// Lost it.
+    Preempted,
+}
+
+/// A thread of the trace.
+#[derive(Clone, Debug)]
+struct Known {
+    id: u64,
+    task: Option<u32>,
+    state: State,
+    job: u64,
+    executed: u64,
+    switches: u64,
+}
+
+/// What was derived.
+pub(super) struct Derived {
+    pub(super) threads: Vec<Thread>,
+    pub(super) records: Vec<Record>,
+    pub(super) tasks_seen: usize,
+    /// Names of the threads with the most switches, for messages.
+    pub(super) busiest: Vec<String>,
+}
+
+struct Builder<'a> {
+    mapping: &'a Mapping,
+    origin: u64,
+    known: HashMap<u32, Known>,
+    threads: Vec<Thread>,
+    records: Vec<Record>,
+    /// Per task, its next job number; several threads may serve one task one after the other.
+    next_job: HashMap<u32, u64>,
+}
+
+/// Turns events in the order of time into records.
+pub(super) fn derive(events: &[Event], origin: u64, lost: u64, mapping: &Mapping) -> Derived {
+    let mut builder = Builder {
+        mapping,
+        origin,
+        known: HashMap::new(),
+        threads: Vec::new(),
+        records: Vec::new(),
+        next_job: HashMap::new(),
+    };
+    if lost > 0 {
+        // perf does not say when: the whole trace is in doubt.
+        builder.push(origin, 0, Kind::Lost, (NO_TASK, NO_JOB), lost, 1);
+    }
+    for event in events {
+        match &event.kind {
+            EventKind::Wakeup { thread, comm } => builder.wake(event, *thread, comm),
+            EventKind::Switch { prev, prev_comm, prev_state, next, next_comm } => {
+                builder.switch(event, (*prev, prev_comm, *prev_state), (*next, next_comm));
+            }
+        }
+    }
+    builder.finish()
+}
+
+impl Builder<'_> {
+    fn thread(&mut self, tid: u32, comm: &str) -> Known {
+        if let Some(known) = self.known.get(&tid) {
+            return known.clone();
+        }
+        let task = if tid == 0 { None } else { self.mapping.task_of(tid, comm) };
+        let id = self.threads.len() as u64;
+        self.threads.push(Thread { id, tid, comm: comm.to_owned(), task });
+        let known = Known { id, task, state: State::Unknown, job: 0, executed: 0, switches: 0 };
+        self.known.insert(tid, known.clone());
+        known
+    }
+
+    fn push(&mut self, time: u64, cpu: u32, kind: Kind, (task, job): (u32, u64), value: u64, extra: u64) {
+        let time = Instant::from_ns(time.saturating_sub(self.origin));
+        let cpu = u16::try_from(cpu).unwrap_or(u16::MAX);
+        self.records.push(Record { time, kind, cpu, task, job, value, extra });
+    }
+
+    fn wake(&mut self, event: &Event, tid: u32, comm: &str) {
+        let mut known = self.thread(tid, comm);
+        self.push(event.time, event.cpu, Kind::KernelWakeup, (NO_TASK, NO_JOB), known.id, 0);
+        if matches!(known.state, State::Asleep | State::Unknown) {
+            self.release(event, &mut known);
+            self.known.insert(tid, known);
+        }
+    }
+
+    fn release(&mut self, event: &Event, known: &mut Known) {
+        let Some(task) = known.task else { return };
+        let next = self.next_job.entry(task).or_default();
+        known.job = *next;
+        *next += 1;
+        known.state = State::Released;
+        known.executed = 0;
+        let arrival = event.time - self.origin;
+        self.push(event.time, event.cpu, Kind::Release, (task, known.job), arrival, 0);
+    }
+
+    fn switch(&mut self, event: &Event, prev: (u32, &str, u8), next: (u32, &str)) {
+        let (prev_tid, prev_comm, prev_state) = prev;
+        let mut out = self.thread(prev_tid, prev_comm);
+        let incoming = self.thread(next.0, next.1);
+        // What the outgoing job did comes before the switch, as a run of horolog's own records it.
+        self.leave(event, &mut out, prev_state == b'R');
+        let task = incoming.task.filter(|_| incoming.state != State::Unknown);
+        let whose = task.map_or((NO_TASK, NO_JOB), |task| (task, incoming.job));
+        self.push(event.time, event.cpu, Kind::KernelSwitch, whose, out.id, incoming.id);
+        if let Some(task) = out.task
+            && prev_state != b'R'
+        {
+            self.push(
+                event.time,
+                event.cpu,
+                Kind::KernelBlock,
+                (task, out.job),
+                out.id,
+                u64::from(prev_state),
+            );
+        }
+        self.known.insert(prev_tid, out);
+        let mut incoming = self.known.get(&next.0).cloned().unwrap_or(incoming);
+        incoming.switches += 1;
+        self.enter(event, &mut incoming);
+        self.known.insert(next.0, incoming);
+    }
+
+    fn leave(&mut self, event: &Event, out: &mut Known, runnable: bool) {
+        let Some(task) = out.task else { return };
+        if let State::Running(since) = out.state {
+            out.executed = out.executed.saturating_add(event.time.saturating_sub(since));
+            if runnable {
+                out.state = State::Preempted;
+                self.push(event.time, event.cpu, Kind::Preempt, (task, out.job), 0, 0);
+            } else {
+                self.push(event.time, event.cpu, Kind::Completion, (task, out.job), out.executed, 0);
+            }
+        }
+        if !runnable {
+            out.state = State::Asleep;
+        }
+    }
+
+    fn enter(&mut self, event: &Event, incoming: &mut Known) {
+        let Some(task) = incoming.task else { return };
+        // Without wake-ups in the trace the switch is the first that is seen of a job.
+        if incoming.state == State::Asleep {
+            self.release(event, incoming);
+        }
+        let kind = match incoming.state {
+            State::Released => Kind::Start,
+            State::Preempted => Kind::Resume,
+            _ => return,
+        };
+        incoming.state = State::Running(event.time);
+        self.push(event.time, event.cpu, kind, (task, incoming.job), 0, 0);
+    }
+
+    fn finish(self) -> Derived {
+        let mut busiest: Vec<(u64, String)> = self
+            .threads
+            .iter()
+            .filter(|thread| thread.tid != 0)
+            .filter_map(|thread| Some((self.known.get(&thread.tid)?.switches, thread.comm.clone())))
+            .collect();
+        busiest.sort_by_key(|(switches, _)| std::cmp::Reverse(*switches));
+        Derived {
+            tasks_seen: self.threads.iter().filter(|thread| thread.task.is_some()).count(),
+            busiest: busiest.into_iter().take(5).map(|(_, comm)| comm).collect(),
+            threads: self.threads,
+            records: self.records,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn switch(time: u64, prev: (u32, u8), next: u32) -> Event {
+        let name = |tid: u32| format!("t{tid}");
+        let kind = EventKind::Switch {
+            prev: prev.0,
+            prev_comm: name(prev.0),
+            prev_state: prev.1,
+            next,
+            next_comm: name(next),
+        };
+        Event { time, cpu: 1, kind }
+    }
+
+    fn wake(time: u64, thread: u32) -> Event {
+        Event { time, cpu: 1, kind: EventKind::Wakeup { thread, comm: format!("t{thread}") } }
+    }
+
+    #[test]
+    fn jobs_are_what_happens_between_two_sleeps() {
+        let mapping = Mapping::parse(["a=t7"], &["a".to_owned()]).expect("right");
+        let events = [
+            wake(100, 7),
+            switch(110, (0, b'R'), 7),
+            switch(150, (7, b'R'), 9),
+            switch(170, (9, b'S'), 7),
+            switch(200, (7, b'S'), 0),
+            // No wake-up on record.
+            switch(300, (0, b'R'), 7),
+            switch(310, (7, b'S'), 0),
+        ];
+        let derived = derive(&events, 100, 0, &mapping);
+        let jobs: Vec<(Kind, u64, u64, u64)> = derived
+            .records
+            .iter()
+            .filter(|record| (record.kind as u8) < Kind::KernelSwitch as u8)
+            .map(|record| (record.kind, record.time.as_ns(), record.job, record.value))
+            .collect();
+        assert_eq!(
+            jobs,
+            [
+                (Kind::Release, 0, 0, 0),
+                (Kind::Start, 10, 0, 0),
+                (Kind::Preempt, 50, 0, 0),
+                (Kind::Resume, 70, 0, 0),
+                (Kind::Completion, 100, 0, 70),
+                (Kind::Release, 200, 1, 200),
+                (Kind::Start, 200, 1, 0),
+                (Kind::Completion, 210, 1, 10),
+            ]
+        );
+        assert_eq!(derived.records.iter().filter(|record| record.kind == Kind::KernelSwitch).count(), 6);
+        assert_eq!(derived.busiest[0], "t7");
+    }
+
+    #[test]
+    fn a_job_under_way_at_the_beginning_is_left_out() {
+        let mapping = Mapping::parse(["a=t7"], &["a".to_owned()]).expect("right");
+        let derived =
+            derive(&[switch(10, (7, b'S'), 0), wake(20, 7), switch(21, (0, b'R'), 7)], 10, 3, &mapping);
+        assert_eq!(derived.records[0].kind, Kind::Lost);
+        assert!(!derived.records.iter().any(|record| record.kind == Kind::Completion));
+        assert!(derived.records.iter().any(|record| record.kind == Kind::Release && record.job == 0));
+    }
+}

@@ -1,0 +1,156 @@
+//! Traces of applications that horolog did not run: perf.data and trace.dat.
+//!
+//! The kernel's switches and wake-ups are read from the file (own parsers: no perf or trace-cmd is needed) and a
+//! [`Mapping`] says which thread is which task. From them jobs are derived: a wake-up releases one, the first
+//! switch to the thread starts it, a switch away while it could run on preempts it, and the switch with which it
+//! sleeps completes it. So a job is what a thread does between two sleeps; one that sleeps in the middle of its
+//! job looks like two.
+//!
+//! Arrivals are wake-ups as observed, machine delays included; `verify` knows that from the backend `foreign`.
+
+mod cursor;
+mod formats;
+mod jobs;
+mod mapping;
+mod perf_data;
+mod trace_dat;
+
+pub use mapping::{Mapping, Selector};
+
+use crate::file::{Footer, Header, Thread, Writer};
+use crate::{Record, Sink, TraceError};
+use horolog_time::{Instant, Span};
+use std::io::Write;
+use std::path::Path;
+
+/// What happened, as the kernel's tracepoints tell.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Event {
+    time: u64,
+    cpu: u32,
+    kind: EventKind,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum EventKind {
+    Switch { prev: u32, prev_comm: String, prev_state: u8, next: u32, next_comm: String },
+    Wakeup { thread: u32, comm: String },
+}
+
+/// What a foreign file holds.
+#[derive(Clone, Debug, Default)]
+struct Source {
+    clock: String,
+    events: Vec<Event>,
+    lost: u64,
+    notes: Vec<String>,
+}
+
+/// An imported trace.
+#[derive(Clone, Debug)]
+pub struct Foreign {
+    /// Its header; times count from the first event.
+    pub header: Header,
+    /// The threads that its records name.
+    pub threads: Vec<Thread>,
+    /// Its records in the order of time.
+    pub records: Vec<Record>,
+    /// What the reader must know.
+    pub notes: Vec<String>,
+}
+
+impl Foreign {
+    /// Writes it as a trace of horolog's own format.
+    ///
+    /// # Errors
+    /// Where the output fails.
+    pub fn write<W: Write>(&self, output: W) -> Result<Footer, TraceError> {
+        let mut writer = Writer::new(output, &self.header)?;
+        for thread in &self.threads {
+            writer.define_thread(thread.tid, &thread.comm, thread.task);
+        }
+        for record in &self.records {
+            writer.record(*record);
+        }
+        writer.finish(self.records.last().map_or(Instant::ZERO, |record| record.time))
+    }
+}
+
+/// Imports a perf.data or trace.dat file.
+///
+/// # Errors
+/// Where the file cannot be read, is neither, lacks `sched_switch`, or no thread in it is mapped to a task.
+pub fn import(
+    path: impl AsRef<Path>,
+    system: &str,
+    tasks: &[String],
+    mapping: &Mapping,
+) -> Result<Foreign, TraceError> {
+    let path = path.as_ref();
+    let bytes =
+        std::fs::read(path).map_err(|error| TraceError::io(format!("reading {}", path.display()), error))?;
+    import_bytes(&bytes, system, tasks, mapping)
+}
+
+/// Imports the bytes of a perf.data or trace.dat file.
+///
+/// # Errors
+/// As [`import`].
+pub fn import_bytes(
+    bytes: &[u8],
+    system: &str,
+    tasks: &[String],
+    mapping: &Mapping,
+) -> Result<Foreign, TraceError> {
+    let mut source = if bytes.starts_with(perf_data::MAGIC) {
+        perf_data::read(bytes)?
+    } else if bytes.starts_with(trace_dat::MAGIC) {
+        trace_dat::read(bytes)?
+    } else {
+        return Err(TraceError::not_a_trace("neither perf.data nor trace.dat: the first bytes are others"));
+    };
+    // Each processor has its own buffer; a stable sort merges them.
+    source.events.sort_by_key(|event| event.time);
+    let origin = source.events.first().map_or(0, |event| event.time);
+    let derived = jobs::derive(&source.events, origin, source.lost, mapping);
+    if derived.tasks_seen == 0 {
+        return Err(TraceError::unsupported(
+            format!(
+                "none of the {} threads in the trace is mapped to a task (busiest: {})",
+                derived.threads.len(),
+                derived.busiest.join(", ")
+            ),
+            "map threads with TASK=COMM or TASK=tid:NUMBER",
+        ));
+    }
+    let mut header = Header::simulated(system.to_owned(), tasks.to_vec(), 0, Span::ZERO);
+    "foreign".clone_into(&mut header.backend);
+    header.clock = source.clock;
+    header.origin_ns = origin;
+    let mut notes = source.notes;
+    notes
+        .push("arrivals are wake-ups as observed; a job is what a thread does between two sleeps".to_owned());
+    Ok(Foreign { header, threads: derived.threads, records: derived.records, notes })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..300), which in 0..2_usize) {
+            let mut file = if which == 0 { perf_data::MAGIC.to_vec() } else { trace_dat::MAGIC.to_vec() };
+            file.extend_from_slice(&bytes);
+            let tasks = ["a".to_owned()];
+            prop_assert!(import_bytes(&file, "", &tasks, &Mapping::by_name(&tasks)).is_err());
+        }
+    }
+
+    #[test]
+    fn other_files_are_refused() {
+        let error = import_bytes(b"hello", "", &[], &Mapping::default()).expect_err("no trace");
+        assert!(error.is_bad_input() && error.to_string().contains("neither"), "{error}");
+    }
+}

@@ -1,0 +1,141 @@
+//! trace.dat, version 6: `trace-cmd record --file-version 6 -C mono -e sched_switch -e sched_wakeup`.
+//!
+//! Version 7, which newer trace-cmd writes by default, compresses its sections; `trace-cmd convert` turns it into
+//! version 6. The layout is in trace-cmd's `trace-cmd.dat.v6(5)`, that of the pages in the kernel's
+//! `ring_buffer.h`.
+
+use super::Source;
+use super::cursor::{Cursor, section};
+use super::formats::Formats;
+use crate::TraceError;
+
+/// The first bytes.
+pub(super) const MAGIC: &[u8; 10] = b"\x17\x08\x44tracing";
+
+const CONVERT: &str =
+    "convert it: trace-cmd convert --file-version 6 --compression none -i trace.dat -o v6.dat";
+/// Where the buffers' table begins: one of these ten bytes stands before it.
+const FLYRECORD: &[u8; 10] = b"flyrecord\0";
+const OPTIONS: &[u8; 10] = b"options  \0";
+/// Options of which the trace clock is one.
+const OPTION_TRACE_CLOCK: u16 = 7;
+
+/// Reads a trace.dat file.
+pub(super) fn read(bytes: &[u8]) -> Result<Source, TraceError> {
+    let damaged = || TraceError::not_a_trace("the trace.dat file is damaged or cut off");
+    let mut cursor = Cursor::new(bytes);
+    cursor.skip(MAGIC.len() as u64).ok_or_else(damaged)?;
+    let version = cursor.text().ok_or_else(damaged)?;
+    if version != "6" {
+        return Err(TraceError::unsupported(
+            format!("trace.dat of version {version}; version 6 is read"),
+            CONVERT,
+        ));
+    }
+    let big_endian = cursor.u8().ok_or_else(damaged)? != 0;
+    let long = cursor.u8().ok_or_else(damaged)?;
+    if big_endian || long != 8 {
+        return Err(TraceError::unsupported(
+            "a trace.dat of a machine that is not 64-bit little-endian",
+            "record on x86-64 or arm64",
+        ));
+    }
+    let page = u64::from(cursor.u32().ok_or_else(damaged)?);
+    let formats = Formats::read(&mut cursor).ok_or_else(damaged)?;
+    if !formats.has_switches() {
+        return Err(TraceError::unsupported(
+            "the trace.dat file does not describe sched_switch",
+            "record with -e sched_switch -e sched_wakeup",
+        ));
+    }
+    // Kernel symbols and printk formats, names of processes.
+    for wide in [false, false, true] {
+        let size = if wide { cursor.u64() } else { cursor.u32().map(u64::from) };
+        size.and_then(|size| cursor.skip(size)).ok_or_else(damaged)?;
+    }
+    let cpus = cursor.u32().ok_or_else(damaged)?;
+    let mut source = Source { clock: "trace.dat".to_owned(), ..Source::default() };
+    let buffers = buffers(&mut cursor, cpus, &mut source).ok_or_else(damaged)?;
+    let data_at = formats.page_data.unwrap_or(16);
+    for (cpu, (offset, size)) in buffers.into_iter().enumerate() {
+        let data = section(bytes, offset, size).ok_or_else(damaged)?;
+        let page = usize::try_from(page).ok().filter(|page| *page > data_at).ok_or_else(damaged)?;
+        for page in data.chunks(page) {
+            read_page(page, data_at, cpu as u32, &formats, &mut source);
+        }
+    }
+    Ok(source)
+}
+
+/// Offset and size of each processor's pages; the options before them tell the clock.
+fn buffers(cursor: &mut Cursor<'_>, cpus: u32, source: &mut Source) -> Option<Vec<(u64, u64)>> {
+    let mut mark = cursor.take(10)?;
+    if mark == OPTIONS {
+        loop {
+            let id = cursor.u16()?;
+            if id == 0 {
+                break;
+            }
+            let size = cursor.u32()?;
+            let body = cursor.take(u64::from(size))?;
+            if id == OPTION_TRACE_CLOCK
+                && let Some(clock) = chosen_clock(&String::from_utf8_lossy(body))
+            {
+                source.clock = if clock == "mono" { "CLOCK_MONOTONIC".to_owned() } else { clock };
+            }
+        }
+        mark = cursor.take(10)?;
+    }
+    if mark != FLYRECORD {
+        return None;
+    }
+    (0..cpus).map(|_| Some((cursor.u64()?, cursor.u64()?))).collect()
+}
+
+/// The clock in brackets of a text like `local global [mono]`.
+fn chosen_clock(text: &str) -> Option<String> {
+    let (_, rest) = text.split_once('[')?;
+    Some(rest.split_once(']')?.0.to_owned())
+}
+
+/// One page of the kernel's ring buffer: a time, a length, and entries that count time from it.
+fn read_page(page: &[u8], data_at: usize, cpu: u32, formats: &Formats, source: &mut Source) {
+    let mut head = Cursor::new(page);
+    let (Some(mut time), Some(commit)) = (head.u64(), head.u64()) else { return };
+    // The upper bits say whether events were lost before this page.
+    if commit & (1 << 31) != 0 {
+        source.lost = source.lost.saturating_add(1);
+    }
+    let length = usize::try_from(commit & 0xf_ffff).unwrap_or(0);
+    let Some(data) = page.get(data_at..).map(|data| &data[..length.min(data.len())]) else { return };
+    let mut cursor = Cursor::new(data);
+    while let Some(word) = cursor.u32() {
+        let (kind, delta) = (word & 0x1f, u64::from(word >> 5));
+        let size = match kind {
+            // Padding to the page's end.
+            29 if delta == 0 => return,
+            29 | 0 => match cursor.u32() {
+                Some(size) if size >= 4 => {
+                    time = time.wrapping_add(delta);
+                    u64::from(size - 4)
+                }
+                _ => return,
+            },
+            // A long step, and an absolute time.
+            30 | 31 => {
+                let Some(high) = cursor.u32() else { return };
+                let whole = (u64::from(high) << 27) | delta;
+                time = if kind == 30 { time.wrapping_add(whole) } else { (time & (0x1f << 59)) | whole };
+                continue;
+            }
+            words => {
+                time = time.wrapping_add(delta);
+                u64::from(words) * 4
+            }
+        };
+        let Some(raw) = cursor.take(size) else { return };
+        if kind != 29 {
+            source.events.extend(formats.event(time, cpu, raw));
+        }
+    }
+}

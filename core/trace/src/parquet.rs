@@ -1,0 +1,224 @@
+//! Export to Apache Parquet: one row a record, for data frames and databases.
+//!
+//! | column | type | what |
+//! |---|---|---|
+//! | `time_ns` | int64 (unsigned) | since the trace's origin |
+//! | `kind` | string | [`Kind::name`](crate::Kind::name) |
+//! | `cpu` | int32 | processor |
+//! | `task` | string, null where none | the task's name |
+//! | `job` | int64 (unsigned), null where none | job number |
+//! | `value`, `extra` | int64 (unsigned) | as the kind says |
+//!
+//! The file's key-value metadata holds the trace's header as JSON under `horolog.trace`.
+
+use crate::file::Header;
+use crate::{NO_JOB, Record, TraceError};
+use parquet::basic::{Compression, ConvertedType, Repetition, Type as Physical};
+use parquet::column::writer::ColumnWriter;
+use parquet::data_type::ByteArray;
+use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::schema::types::Type;
+use std::io::Write;
+use std::sync::Arc;
+
+/// Rows a row group: what is held in memory at once.
+const ROWS: usize = 1 << 17;
+
+/// Writes a trace in Parquet; hand it every record, then [`Exporter::finish`].
+pub struct Exporter<W: Write + Send> {
+    writer: SerializedFileWriter<W>,
+    tasks: Vec<ByteArray>,
+    kinds: Vec<ByteArray>,
+    rows: Vec<Record>,
+}
+
+impl<W: Write + Send> std::fmt::Debug for Exporter<W> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Exporter").field("rows", &self.rows.len()).finish_non_exhaustive()
+    }
+}
+
+impl<W: Write + Send> Exporter<W> {
+    /// Writes the head.
+    ///
+    /// # Errors
+    /// Where the output fails.
+    pub fn new(output: W, header: &Header) -> Result<Exporter<W>, TraceError> {
+        let json = serde_json::to_string(header).map_err(|error| {
+            TraceError::unsupported(format!("no JSON for the header: {error}"), "report it")
+        })?;
+        let properties = WriterProperties::builder()
+            .set_compression(Compression::UNCOMPRESSED)
+            .set_key_value_metadata(Some(vec![KeyValue::new("horolog.trace".to_owned(), json)]))
+            .build();
+        let writer =
+            SerializedFileWriter::new(output, Arc::new(schema().map_err(failed)?), Arc::new(properties));
+        let kinds = (0..64)
+            .map(|number| crate::Kind::from_number(number).map_or("", crate::Kind::name))
+            .map(ByteArray::from)
+            .collect();
+        Ok(Exporter {
+            writer: writer.map_err(failed)?,
+            tasks: header.tasks.iter().map(|name| ByteArray::from(name.as_str())).collect(),
+            kinds,
+            rows: Vec::with_capacity(ROWS),
+        })
+    }
+
+    /// Takes the next record.
+    ///
+    /// # Errors
+    /// Where the output fails.
+    pub fn take(&mut self, record: &Record) -> Result<(), TraceError> {
+        self.rows.push(*record);
+        if self.rows.len() == ROWS { self.write_rows().map_err(failed) } else { Ok(()) }
+    }
+
+    /// Writes the foot.
+    ///
+    /// # Errors
+    /// Where the output fails.
+    pub fn finish(mut self) -> Result<W, TraceError> {
+        if !self.rows.is_empty() {
+            self.write_rows().map_err(failed)?;
+        }
+        self.writer.into_inner().map_err(failed)
+    }
+
+    fn write_rows(&mut self) -> Result<(), ParquetError> {
+        let rows = std::mem::take(&mut self.rows);
+        let mut group = self.writer.next_row_group()?;
+        let number =
+            |of: fn(&Record) -> u64| rows.iter().map(|row| of(row).cast_signed()).collect::<Vec<i64>>();
+        write_numbers(&mut group, &number(|row| row.time.as_ns()), None)?;
+        let kinds: Vec<ByteArray> =
+            rows.iter().map(|row| self.kinds[row.kind as usize & 63].clone()).collect();
+        write_texts(&mut group, &kinds, None)?;
+        let mut column = next_column(&mut group)?;
+        if let ColumnWriter::Int32ColumnWriter(writer) = column.untyped() {
+            let cpus: Vec<i32> = rows.iter().map(|row| i32::from(row.cpu)).collect();
+            writer.write_batch(&cpus, None, None)?;
+        }
+        column.close()?;
+        let task = |row: &Record| self.tasks.get(row.task as usize);
+        let present: Vec<i16> = rows.iter().map(|row| i16::from(task(row).is_some())).collect();
+        let tasks: Vec<ByteArray> = rows.iter().filter_map(|row| task(row).cloned()).collect();
+        write_texts(&mut group, &tasks, Some(&present))?;
+        let present: Vec<i16> = rows.iter().map(|row| i16::from(row.job != NO_JOB)).collect();
+        let jobs = rows.iter().map(|row| row.job).filter(|job| *job != NO_JOB);
+        write_numbers(&mut group, &jobs.map(u64::cast_signed).collect::<Vec<i64>>(), Some(&present))?;
+        write_numbers(&mut group, &number(|row| row.value), None)?;
+        write_numbers(&mut group, &number(|row| row.extra), None)?;
+        group.close()?;
+        self.rows = rows;
+        self.rows.clear();
+        Ok(())
+    }
+}
+
+fn schema() -> Result<Type, ParquetError> {
+    let column = |name: &str, physical: Physical, converted: ConvertedType, repetition: Repetition| {
+        let builder = Type::primitive_type_builder(name, physical);
+        builder.with_converted_type(converted).with_repetition(repetition).build().map(Arc::new)
+    };
+    let number = |name, repetition| column(name, Physical::INT64, ConvertedType::UINT_64, repetition);
+    let text = |name, repetition| column(name, Physical::BYTE_ARRAY, ConvertedType::UTF8, repetition);
+    let fields = vec![
+        number("time_ns", Repetition::REQUIRED)?,
+        text("kind", Repetition::REQUIRED)?,
+        column("cpu", Physical::INT32, ConvertedType::NONE, Repetition::REQUIRED)?,
+        text("task", Repetition::OPTIONAL)?,
+        number("job", Repetition::OPTIONAL)?,
+        number("value", Repetition::REQUIRED)?,
+        number("extra", Repetition::REQUIRED)?,
+    ];
+    Type::group_type_builder("records").with_fields(fields).build()
+}
+
+fn next_column<'a, W: Write + Send>(
+    group: &'a mut SerializedRowGroupWriter<'_, W>,
+) -> Result<SerializedColumnWriter<'a>, ParquetError> {
+    group.next_column()?.ok_or_else(|| ParquetError::General("the schema has no further column".to_owned()))
+}
+
+fn write_numbers<W: Write + Send>(
+    group: &mut SerializedRowGroupWriter<'_, W>,
+    values: &[i64],
+    present: Option<&[i16]>,
+) -> Result<(), ParquetError> {
+    let mut column = next_column(group)?;
+    if let ColumnWriter::Int64ColumnWriter(writer) = column.untyped() {
+        writer.write_batch(values, present, None)?;
+    }
+    column.close()
+}
+
+fn write_texts<W: Write + Send>(
+    group: &mut SerializedRowGroupWriter<'_, W>,
+    values: &[ByteArray],
+    present: Option<&[i16]>,
+) -> Result<(), ParquetError> {
+    let mut column = next_column(group)?;
+    if let ColumnWriter::ByteArrayColumnWriter(writer) = column.untyped() {
+        writer.write_batch(values, present, None)?;
+    }
+    column.close()
+}
+
+fn failed(error: ParquetError) -> TraceError {
+    match error {
+        ParquetError::External(error) => match error.downcast::<std::io::Error>() {
+            Ok(error) => TraceError::io("writing the Parquet file", *error),
+            Err(error) => TraceError::unsupported(format!("writing the Parquet file: {error}"), "report it"),
+        },
+        error => TraceError::io("writing the Parquet file", std::io::Error::other(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Kind, NO_TASK};
+    use horolog_time::{Instant, Span};
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::record::RowAccessor;
+
+    #[test]
+    fn rows_read_back() {
+        let header = Header::simulated(String::new(), vec!["control".to_owned()], 5, Span::ZERO);
+        let mut exporter = Exporter::new(Vec::new(), &header).expect("memory");
+        let base = Record {
+            time: Instant::from_ns(7),
+            kind: Kind::Completion,
+            cpu: 1,
+            task: 0,
+            job: 3,
+            value: 9,
+            extra: 0,
+        };
+        let count = ROWS as u64 + 10;
+        for job in 0..count {
+            exporter.take(&Record { job, ..base }).expect("memory");
+        }
+        let last = Record { task: NO_TASK, job: NO_JOB, kind: Kind::Lost, value: u64::MAX, extra: 1, ..base };
+        exporter.take(&last).expect("memory");
+        let file = exporter.finish().expect("memory");
+
+        let reader = SerializedFileReader::new(bytes::Bytes::from(file)).expect("what was written");
+        let metadata = reader.metadata().file_metadata();
+        assert_eq!(metadata.num_rows() as u64, count + 1);
+        let stored = metadata.key_value_metadata().and_then(|all| all[0].value.clone()).expect("the header");
+        assert_eq!(serde_json::from_str::<Header>(&stored).expect("a header"), header);
+        let rows: Vec<_> = reader.get_row_iter(None).expect("rows").map(|row| row.expect("a row")).collect();
+        assert_eq!(rows[4].get_ulong(0).ok(), Some(7));
+        assert_eq!(rows[4].get_string(1).map(String::as_str).ok(), Some("completion"));
+        assert_eq!(rows[4].get_string(3).map(String::as_str).ok(), Some("control"));
+        assert_eq!(rows[4].get_ulong(4).ok(), Some(4));
+        let lost = &rows[count as usize];
+        assert!(lost.get_string(3).is_err() && lost.get_ulong(4).is_err());
+        assert_eq!((lost.get_ulong(5).ok(), lost.get_ulong(6).ok()), (Some(u64::MAX), Some(1)));
+    }
+}

@@ -1,0 +1,193 @@
+//! One record as one line of text, and a filter over records.
+
+use crate::file::Thread;
+use crate::{Kind, NO_JOB, NO_TASK, Record};
+use horolog_time::{Instant, Span};
+use std::fmt::Write as _;
+
+/// The names that records refer to by number.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Names<'a> {
+    /// The tasks, in the order of the header.
+    pub tasks: &'a [String],
+    /// The threads, by their number in the trace.
+    pub threads: &'a [Thread],
+    /// Times are shown since this instant (the header's start).
+    pub start: Instant,
+}
+
+impl Names<'_> {
+    fn task(&self, task: u32) -> String {
+        self.tasks.get(task as usize).cloned().unwrap_or_else(|| format!("task {task}"))
+    }
+
+    fn thread(&self, id: u64) -> String {
+        let known = usize::try_from(id).ok().and_then(|id| self.threads.get(id));
+        known.map_or_else(|| format!("thread #{id}"), |thread| format!("{} ({})", thread.comm, thread.tid))
+    }
+}
+
+/// Which records are shown. An empty list of tasks, kinds or processors lets all pass.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Filter {
+    /// Only records of these tasks.
+    pub tasks: Vec<u32>,
+    /// Only these kinds.
+    pub kinds: Vec<Kind>,
+    /// Only these processors.
+    pub cpus: Vec<u16>,
+    /// Only from this instant on.
+    pub from: Instant,
+    /// Only before this instant.
+    pub until: Instant,
+}
+
+impl Default for Filter {
+    fn default() -> Filter {
+        Filter {
+            tasks: Vec::new(),
+            kinds: Vec::new(),
+            cpus: Vec::new(),
+            from: Instant::ZERO,
+            until: Instant::NEVER,
+        }
+    }
+}
+
+impl Filter {
+    /// Whether a record passes.
+    #[must_use]
+    pub fn passes(&self, record: &Record) -> bool {
+        (self.tasks.is_empty() || self.tasks.contains(&record.task))
+            && (self.kinds.is_empty() || self.kinds.contains(&record.kind))
+            && (self.cpus.is_empty() || self.cpus.contains(&record.cpu))
+            && record.time >= self.from
+            && (record.time < self.until || self.until == Instant::NEVER)
+    }
+}
+
+/// A record as one line: seconds since the start, processor, kind, task and job, and what the kind adds.
+///
+/// ```
+/// use horolog_time::Instant;
+/// use horolog_trace::{Kind, Record, show};
+/// let tasks = ["control".to_owned()];
+/// let names = show::Names { tasks: &tasks, ..show::Names::default() };
+/// let record =
+///     Record { time: Instant::from_ns(2_000_000), kind: Kind::Completion, cpu: 1, task: 0, job: 3, value: 1_500_000, extra: 0 };
+/// assert_eq!(
+///     show::line(&record, &names),
+///     "     0.002000000  cpu 1  completion        control #3  executed 1.5 ms"
+/// );
+/// ```
+#[must_use]
+pub fn line(record: &Record, names: &Names<'_>) -> String {
+    let mut line = String::with_capacity(96);
+    let (sign, since) = match record.time.since(names.start) {
+        Some(since) => ("", since),
+        None => ("-", names.start.saturating_since(record.time)),
+    };
+    let ns = since.as_ns();
+    let seconds = format!("{sign}{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000);
+    // Writing to a String cannot fail.
+    let _ = write!(line, "{seconds:>16}  cpu {}  {:<16}", record.cpu, record.kind.name());
+    if record.task != NO_TASK {
+        let _ = write!(line, "  {}", names.task(record.task));
+        if record.job != NO_JOB {
+            let _ = write!(line, " #{}", record.job);
+        }
+    }
+    let detail = detail(record, names);
+    if !detail.is_empty() {
+        let _ = write!(line, "  {detail}");
+    }
+    line.truncate(line.trim_end().len());
+    line
+}
+
+/// What the kind's `value` and `extra` say.
+fn detail(record: &Record, names: &Names<'_>) -> String {
+    let (value, extra) = (record.value, record.extra);
+    let span = Span::from_ns(value);
+    let before = |earlier: u64| Span::from_ns(record.time.as_ns().saturating_sub(earlier));
+    match record.kind {
+        Kind::Release if value < record.time.as_ns() => format!("arrived {} before", before(value)),
+        Kind::Skip => format!("arrived {} before", before(value)),
+        Kind::PreemptionPoint if extra == 0 => format!("next segment {value}"),
+        Kind::PreemptionPoint => format!("next segment {value}, somebody waits"),
+        Kind::Completion => format!("executed {span}"),
+        Kind::Deadline => String::new(),
+        Kind::Miss => format!("deadline {} before", before(value)),
+        Kind::Overrun if extra == 0 => format!("executed {span}"),
+        Kind::Overrun => format!("executed {span} in segment {}", extra - 1),
+        Kind::Enforcement => match extra {
+            0 => "counted".to_owned(),
+            1 => "skips the next release".to_owned(),
+            2 => "demoted".to_owned(),
+            3 => "stopped".to_owned(),
+            other => format!("action {other}"),
+        },
+        Kind::ModeChange => format!("mode {value}"),
+        Kind::KernelSwitch => format!("{} -> {}", names.thread(value), names.thread(extra)),
+        Kind::KernelWakeup => names.thread(value),
+        Kind::KernelBlock => {
+            let state = u8::try_from(extra).map_or('?', char::from);
+            format!("{} sleeps ({state})", names.thread(value))
+        }
+        Kind::KernelStarve => format!("{} waited {span}", names.thread(extra)),
+        Kind::InterruptEntry | Kind::InterruptExit if extra == 0 => format!("interrupt {value}"),
+        Kind::InterruptEntry | Kind::InterruptExit => format!("vector {value}"),
+        Kind::SoftirqEntry | Kind::SoftirqExit => format!("softirq {value}"),
+        Kind::Steal if extra == 0 => format!("{span} until now"),
+        Kind::Steal => format!("{span} within the last {}", Span::from_ns(extra)),
+        Kind::Lost => format!("{value} records, by {}", if extra == 0 { "horolog" } else { "the kernel" }),
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(kind: Kind, value: u64, extra: u64) -> Record {
+        Record { time: Instant::from_ns(1_500), kind, cpu: 0, task: NO_TASK, job: NO_JOB, value, extra }
+    }
+
+    #[test]
+    fn lines_name_threads_and_say_what_the_kind_adds() {
+        let threads = [
+            Thread { id: 0, tid: 0, comm: "swapper/0".to_owned(), task: None },
+            Thread { id: 1, tid: 77, comm: "worker".to_owned(), task: None },
+        ];
+        let names = Names { threads: &threads, start: Instant::from_ns(2_000), ..Names::default() };
+        assert_eq!(
+            line(&record(Kind::KernelSwitch, 0, 1), &names),
+            "    -0.000000500  cpu 0  kernel-switch     swapper/0 (0) -> worker (77)"
+        );
+        assert!(line(&record(Kind::KernelWakeup, 9, 0), &names).ends_with("thread #9"));
+        assert!(line(&record(Kind::Lost, 12, 1), &names).ends_with("12 records, by the kernel"));
+        assert!(
+            line(&record(Kind::Steal, 1_000_000, 50_000_000), &names).ends_with("1 ms within the last 50 ms")
+        );
+        for kind in Kind::ALL {
+            assert!(line(&record(kind, 3, 1), &names).contains(kind.name()));
+            assert!(!line(&record(kind, u64::MAX, u64::MAX), &names).is_empty());
+        }
+    }
+
+    #[test]
+    fn a_filter_lets_pass_what_meets_every_part() {
+        let one = Record { task: 2, cpu: 3, ..record(Kind::Start, 0, 0) };
+        assert!(Filter::default().passes(&one));
+        let until = |ns| Instant::from_ns(ns);
+        assert!(
+            Filter { tasks: vec![1, 2], kinds: vec![Kind::Start], cpus: vec![3], ..Filter::default() }
+                .passes(&one)
+        );
+        assert!(!Filter { tasks: vec![1], ..Filter::default() }.passes(&one));
+        assert!(!Filter { kinds: vec![Kind::Miss], ..Filter::default() }.passes(&one));
+        assert!(!Filter { cpus: vec![0], ..Filter::default() }.passes(&one));
+        assert!(!Filter { until: until(1_500), ..Filter::default() }.passes(&one));
+        assert!(!Filter { from: until(1_501), ..Filter::default() }.passes(&one));
+    }
+}

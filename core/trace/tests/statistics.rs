@@ -1,0 +1,117 @@
+//! A trace says the same as the run that wrote it: the outcome recomputed from the file equals the simulator's.
+
+use horolog_model::{Policy, System};
+use horolog_sim::{DelayChoice, ExecutionChoice, Horizon, SimOptions, simulate};
+use horolog_testkit::random::Random;
+use horolog_testkit::task_set::{Deadlines, PreemptionRecipe, TaskSetRecipe, system_of};
+use horolog_time::Span;
+use horolog_trace::file::{Header, Reader, Writer};
+use horolog_trace::statistics::{Intervals, Statistics};
+use horolog_trace::{Kind, Outcome, diff};
+
+fn system(index: u64, policy: Policy, preemption: PreemptionRecipe, costs: bool) -> System {
+    let mut random = Random::of_item(7, index);
+    let recipe = TaskSetRecipe {
+        tasks: 4,
+        // Overloaded ones too: misses, backlogs, unfinished jobs.
+        utilisation_ppb: random.between(400_000_000, 990_000_000),
+        shortest_period: Span::from_ns(1_000),
+        longest_period: Span::from_ns(50_000),
+        granularity: Span::from_ns(1),
+        deadlines: Deadlines::Constrained { least_ppm: 0 },
+    };
+    let set = recipe.draw(&mut random);
+    let mut draft = system_of(&set, policy, preemption, &mut random).to_draft();
+    draft.name = format!("drawn {index}");
+    // The segments of the others fix their bcet.
+    if preemption == PreemptionRecipe::Preemptive {
+        draft.tasks.iter_mut().for_each(|task| task.bcet = Span::from_ns(task.wcet.as_ns().div_ceil(2)));
+    }
+    if costs {
+        draft.platform.context_switch = Some(Span::from_ns(7));
+        draft.platform.timer_interrupt = Some(Span::from_ns(11));
+    }
+    System::new(draft).expect("a right system")
+}
+
+/// Simulates into a file, reads it back; the simulator's outcome and the file's statistics.
+fn recorded(system: &System, seed: u64) -> (Outcome, Statistics, Vec<u8>) {
+    let names = system.tasks().iter().map(|task| task.name.clone()).collect();
+    let horizon = Span::from_ns(300_000);
+    let text = format!("[system]\nname = \"{}\"\n", system.name());
+    let header = Header::simulated(text, names, seed, horizon);
+    let mut bytes = Vec::new();
+    let mut writer = Writer::new(&mut bytes, &header).expect("memory");
+    let options = SimOptions {
+        horizon: Horizon::Time(horizon),
+        seed,
+        execution: ExecutionChoice::Uniform,
+        jitter: DelayChoice::None,
+        latency: DelayChoice::None,
+        ..SimOptions::default()
+    };
+    let outcome = simulate(system, &options, &mut writer).expect("it can be simulated");
+    writer.finish(horolog_time::Instant::from_ns(horizon.as_ns())).expect("memory");
+    let mut reader = Reader::new(bytes.as_slice()).expect("a trace");
+    let mut statistics = Statistics::new(reader.header());
+    reader.by_ref().for_each(|record| statistics.take(&record));
+    assert!(reader.damage().is_none());
+    (outcome, statistics, bytes)
+}
+
+#[test]
+fn the_outcome_recomputed_from_a_trace_is_the_simulators() {
+    let kinds = [
+        PreemptionRecipe::Preemptive,
+        PreemptionRecipe::NonPreemptive,
+        PreemptionRecipe::Deferred { max_segments: 3 },
+    ];
+    let mut missed = 0;
+    for index in 0..45 {
+        let kind = kinds[index as usize % 3];
+        let deferred = matches!(kind, PreemptionRecipe::Deferred { .. });
+        let policy = if index % 2 == 1 && !deferred { Policy::Edf } else { Policy::FixedPriority };
+        let system = system(index, policy, kind, index % 5 == 0);
+        let (mut outcome, statistics, _) = recorded(&system, index);
+        outcome.notes.clear();
+        missed += outcome.tasks.iter().map(|task| task.missed).sum::<u64>();
+        assert_eq!(statistics.outcome(), outcome, "item {index}");
+    }
+    assert!(missed > 0);
+}
+
+#[test]
+fn intervals_add_up_to_what_was_executed() {
+    let system = system(3, Policy::FixedPriority, PreemptionRecipe::Preemptive, false);
+    let (_, _, bytes) = recorded(&system, 3);
+    let mut intervals = Intervals::default();
+    let mut had = std::collections::BTreeMap::<(u32, u64), u64>::new();
+    let mut finished = 0;
+    for record in Reader::new(bytes.as_slice()).expect("a trace") {
+        if let Some(interval) = intervals.take(&record) {
+            let length = interval.to.saturating_since(interval.from).as_ns();
+            *had.entry((interval.task, interval.job)).or_default() += length;
+        }
+        if record.kind == Kind::Completion {
+            assert_eq!(had.get(&(record.task, record.job)), Some(&record.value));
+            finished += 1;
+        }
+    }
+    assert!(finished > 50);
+}
+
+#[test]
+fn two_seeds_differ_and_one_does_not() {
+    let system = system(4, Policy::FixedPriority, PreemptionRecipe::Preemptive, false);
+    let run = |seed: u64| {
+        let (_, _, bytes) = recorded(&system, seed);
+        let mut reader = Reader::new(bytes.as_slice()).expect("a trace");
+        let mut run = diff::Run::new(reader.header());
+        reader.by_ref().for_each(|record| run.take(&record));
+        run
+    };
+    let same = diff::diff(&run(1), &run(1)).expect("the same tasks");
+    assert!(same.tasks.iter().all(|task| task.distance == Some(0.0)) && same.divergences.is_empty());
+    let other = diff::diff(&run(1), &run(2)).expect("the same tasks");
+    assert!(other.tasks.iter().any(|task| task.distance.is_some_and(|distance| distance > 0.0)));
+}
