@@ -212,6 +212,22 @@ fn kinds_of_a_newer_version_are_skipped_and_counted() {
 }
 
 #[test]
+fn a_block_without_entries_is_passed_over() {
+    let mut bytes = layout::head(&header(1)).unwrap();
+    let mut head = layout::BlockHeader { payload: 0, entries: 0, first: Instant::ZERO, losses: 0 };
+    bytes.extend_from_slice(&head.encode(&[]));
+    let (records, reader) = read(&bytes);
+    assert!(records.is_empty() && reader.damage().unwrap().reason.contains("cut off"));
+    // Bytes that no entry takes are damage.
+    head.payload = 3;
+    let at = bytes.len();
+    bytes.extend_from_slice(&head.encode(&[1, 2, 3]));
+    bytes.extend_from_slice(&[1, 2, 3]);
+    let (_, reader) = read(&bytes);
+    assert!(reader.damage().unwrap().offset > at as u64);
+}
+
+#[test]
 fn other_files_and_versions_are_refused_with_the_reason() {
     let error = Reader::new(&b"[system]\nname = 1 and more text"[..]).unwrap_err();
     assert!(error.is_bad_input() && error.to_string().contains("not a horolog trace"));
