@@ -54,7 +54,7 @@ fn check(system: &System, records: &[Record]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-fn simulated(system: &System, path: PathChoice) -> Result<(), TestCaseError> {
+fn simulated(system: &System, path: &PathChoice) -> Result<(), TestCaseError> {
     for horizon in [Horizon::Default, Horizon::Time(Span::from_ns(1 << 50)), Horizon::Jobs(300)] {
         let path = path.clone();
         let options =
@@ -84,14 +84,14 @@ proptest! {
     #[test]
     fn everything_that_a_file_may_say(system in systems(Shape::everything())) {
         if let Some(system) = resolved(&system) {
-            simulated(&system, PathChoice::Random)?;
+            simulated(&system, &PathChoice::Random)?;
         }
     }
 
     #[test]
     fn small_systems(system in systems(Shape::small())) {
         if let Some(system) = resolved(&system) {
-            simulated(&system, PathChoice::Longest)?;
+            simulated(&system, &PathChoice::Longest)?;
         }
     }
 }

@@ -1,0 +1,177 @@
+//! Any events in any order, senseless ones included: the machine never panics, a rejected event changes nothing, and
+//! its answers keep the rules. Without a task that is not preemptible it decides as a scheduler does that has never
+//! heard of deferral (fact 4 of the source: with the feature unused, the logs are the same).
+
+mod support;
+
+use horolog_model::{Priority, TaskId};
+use horolog_sched::{
+    ClockDomain, EntityId, Event, EventKind, Machine, MachineBuilder, ModeSpec, NodePolicy, NodeSpec, Supply,
+    TaskMode,
+};
+use horolog_time::{Instant, Span};
+use proptest::prelude::*;
+use std::collections::VecDeque;
+use support::{CPU, system};
+
+const TASKS: [&str; 5] = [
+    "name = \"a\"; priority = 3; period = \"100 ms\"; wcet = \"2 ms\"",
+    "name = \"b\"; priority = 2; period = \"100 ms\"; preemption = \"deferred\"; segments = [\"1 ms\", \"1 ms\", \"1 ms\"]",
+    "name = \"c\"; priority = 2; period = \"100 ms\"; wcet = \"2 ms\"",
+    "name = \"d\"; priority = 1; period = \"100 ms\"; wcet = \"2 ms\"; preemption = \"non-preemptive\"",
+    "name = \"e\"; priority = 1; period = \"100 ms\"; wcet = \"2 ms\"",
+];
+
+/// Five of execution, then nothing until the timer.
+#[derive(Clone, Debug)]
+struct Five {
+    left: u64,
+    timer: Option<Instant>,
+}
+
+impl Supply for Five {
+    fn is_eligible(&self) -> bool {
+        self.left > 0
+    }
+
+    fn budget(&self) -> Option<Span> {
+        Some(Span::from_ns(self.left))
+    }
+
+    fn timer(&self) -> Option<Instant> {
+        self.timer
+    }
+
+    fn executed(&mut self, now: Instant, amount: Span) {
+        self.left = self.left.saturating_sub(amount.as_ns());
+        if self.left == 0 {
+            self.timer = now.checked_add(Span::from_ns(5));
+        }
+    }
+
+    fn timer_fired(&mut self, _: Instant) {
+        *self = Five { left: 5, timer: None };
+    }
+
+    fn boxed_clone(&self) -> Box<dyn Supply> {
+        Box::new(self.clone())
+    }
+}
+
+fn tree() -> Machine {
+    let system = system("", &TASKS);
+    let mut builder = MachineBuilder::new(&system);
+    let root = builder.root_of(CPU);
+    let five = Five { left: 5, timer: None };
+    let spec =
+        NodeSpec { policy: NodePolicy::Edf, priority: Some(Priority::new(9)), supply: Some(Box::new(five)) };
+    let node = builder.node(root, spec);
+    builder.place(TaskId(0), node);
+    builder.place(TaskId(3), node);
+    let tasks = (0..5).map(|i| TaskMode { active: i != 2, priority: Some(Priority::new(i)) }).collect();
+    builder.mode(ModeSpec { tasks });
+    builder.build().expect("a valid tree")
+}
+
+fn flat() -> Machine {
+    Machine::new(&system("", &TASKS)).expect("priorities are given")
+}
+
+fn kind() -> impl Strategy<Value = EventKind> {
+    let task = || (0_u32..7).prop_map(TaskId);
+    let entity = || (0_u32..9).prop_map(EntityId);
+    let span = || (0_u64..8).prop_map(Span::from_ns);
+    prop_oneof![
+        4 => (task(), 0_u64..100).prop_map(|(task, d)| EventKind::Release { task, deadline: Instant::from_ns(d) }),
+        3 => task().prop_map(|task| EventKind::Completion { task }),
+        2 => (task(), any::<bool>(), 0_u32..4)
+            .prop_map(|(task, willing, next)| EventKind::PreemptionPoint { task, willing, next }),
+        1 => task().prop_map(|task| EventKind::Block { task }),
+        2 => task().prop_map(|task| EventKind::Wake { task }),
+        1 => (task(), any::<bool>()).prop_map(|(task, preemptible)| EventKind::SetPreemptible { task, preemptible }),
+        1 => (entity(), 0_u32..6, span())
+            .prop_map(|(entity, generation, consumed)| EventKind::Exhausted { entity, generation, consumed }),
+        1 => (entity(), 0_u32..6, span())
+            .prop_map(|(entity, generation, consumed)| EventKind::Executed { entity, generation, consumed }),
+        1 => (entity(), 0_u32..6).prop_map(|(entity, generation)| EventKind::Timer { entity, generation }),
+        1 => (0_u32..3).prop_map(|mode| EventKind::ModeChange { mode }),
+    ]
+}
+
+/// Feeds the events; after each the answer must stand when asked again.
+fn feed(mut machine: Machine, kinds: &[(EventKind, u16)]) -> Result<(), TestCaseError> {
+    for (now, &(kind, clock)) in kinds.iter().enumerate() {
+        let mut event = Event::at(Instant::from_ns(now as u64), kind);
+        event.clock = ClockDomain(clock / 15);
+        let before = format!("{machine:?}");
+        if machine.on(event).is_err() {
+            prop_assert_eq!(
+                &before,
+                &format!("{machine:?}"),
+                "a rejected event changes nothing: {:?}",
+                event
+            );
+        }
+        let desired = machine.decide(CPU);
+        prop_assert_eq!(desired, machine.decide(CPU));
+        if let Some(running) = desired.running {
+            prop_assert!(machine.jobs(running) > 0, "{:?} runs without a job", running);
+        }
+        if desired.should_yield {
+            prop_assert!(desired.running.is_some_and(|task| !machine.is_preemptible(task)));
+        }
+    }
+    Ok(())
+}
+
+/// A plain fixed-priority scheduler: one queue a priority, the head of the highest runs.
+#[derive(Default)]
+struct Plain {
+    queues: [VecDeque<u32>; 4],
+}
+
+impl Plain {
+    fn running(&self) -> Option<u32> {
+        self.queues.iter().rev().find_map(|queue| queue.front().copied())
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn senseless_events_do_no_harm(kinds in prop::collection::vec((kind(), 0_u16..16), 0..120)) {
+        feed(flat(), &kinds)?;
+        feed(tree(), &kinds)?;
+    }
+
+    #[test]
+    fn without_deferral_it_is_a_plain_scheduler(steps in prop::collection::vec((0_u32..6, any::<bool>()), 0..200)) {
+        let priorities = [3_usize, 1, 2, 2, 0, 1];
+        let lines: Vec<String> = priorities
+            .iter()
+            .enumerate()
+            .map(|(i, p)| format!("name = \"t{i}\"; priority = {p}; period = \"100 ms\"; wcet = \"2 ms\""))
+            .collect();
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        let mut machine = Machine::new(&system("", &lines)).expect("priorities are given");
+        let mut plain = Plain::default();
+        for (now, (task, completes)) in steps.into_iter().enumerate() {
+            let at = |kind| Event::at(Instant::from_ns(now as u64), kind);
+            match plain.running() {
+                Some(running) if completes => {
+                    plain.queues[priorities[running as usize]].pop_front();
+                    machine.on(at(EventKind::Completion { task: TaskId(running) })).expect("it runs");
+                }
+                _ => {
+                    plain.queues[priorities[task as usize]].push_back(task);
+                    let release = EventKind::Release { task: TaskId(task), deadline: Instant::NEVER };
+                    machine.on(at(release)).expect("it is active");
+                }
+            }
+            let desired = machine.decide(CPU);
+            prop_assert_eq!(desired.running.map(|task| task.0), plain.running());
+            prop_assert!(!desired.should_yield && desired.generation == 0);
+        }
+    }
+}
