@@ -1,6 +1,7 @@
 //! Writes the certificate of an analysis, for the independent checker.
 
 use crate::cpu_model::{CpuModel, CpuTask};
+use crate::edf;
 use crate::error::AnalysisError;
 use crate::fixed_priority::{self, level_of};
 use crate::options::Options;
@@ -23,6 +24,10 @@ pub fn certify(
     let mut claims = Vec::new();
     for cpu in system.platform().cpus.iter() {
         let model = CpuModel::new(system, cpu)?;
+        let edf = match system.policy() {
+            Policy::Edf => Some(edf::Prover::new(&model, options)?),
+            _ => None,
+        };
         for (index, task) in model.tasks.iter().enumerate() {
             let verdict = match analysis.tasks.get(task.id.index()).map(|t| t.verdict) {
                 Some(Verdict::Meets) => Proven::Meets,
@@ -31,7 +36,7 @@ pub fn certify(
             };
             let proof = match system.policy() {
                 Policy::FixedPriority => fixed_priority_proof(&model, index, verdict, options)?,
-                _ => None,
+                _ => edf.as_ref().and_then(|prover| prover.proof(index, verdict)),
             };
             claims.extend(proof.map(|proof| Claim { task: task.name.clone(), verdict, proof }));
         }

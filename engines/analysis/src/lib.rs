@@ -55,7 +55,7 @@ pub fn analyze(system: &System, options: &Options) -> Result<Analysis, AnalysisE
                 fixed_priority::analyze_cpu(&resolved, &model, options)?,
                 quick_facts::utilisation_bounds(&model),
             ),
-            Policy::Edf => edf::analyze_cpu(&model, options)?,
+            Policy::Edf => edf::analyze_cpu(&resolved, &model, options)?,
             _ => {
                 return Err(AnalysisError::outside(
                     "system.policy",

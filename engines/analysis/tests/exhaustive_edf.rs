@@ -155,7 +155,8 @@ fn the_chain_of_windows_ends_at_the_shortest_deadline() {
         let set = random_set(&mut random, true);
         let verdict = solver.check_with_evidence(&set, NpTime::Continuous, &mut Budget::default());
         if verdict.is_schedulable() {
-            assert!(solver.chain().is_sorted_by(|a, b| a > b), "{:?}", solver.chain());
+            assert!(solver.chain().is_sorted_by(|a, b| a.0 > b.0), "{:?}", solver.chain());
+            assert!(solver.chain().iter().all(|(window, needed)| needed <= window));
             assert!(solver.horizon().is_some_and(|h| h.last > 0));
         }
     }

@@ -62,14 +62,14 @@ fn horizon(view: &View<'_>, horizon: &Horizon) -> Result<u128, String> {
                 for load in &view.equal {
                     equal = equal.checked_add(load.before(x).checked_mul(load.wcet)?)?;
                 }
-                let others = view.higher_demand(x, false)?.checked_add(view.outside_demand(x, false)?)?;
+                let others = view.higher_demand(x, false)?.checked_add(view.outside.demand(x, false)?)?;
                 view.blocking.checked_add(own)?.checked_add(equal)?.checked_add(others)
             };
             chain("busy period", iterates, 1, demand)
         }
         Horizon::Repeats { hyperperiod_ns } => {
             let window = u128::from(*hyperperiod_ns);
-            if !view.interferences.is_empty() || window == 0 {
+            if !view.outside.interferences.is_empty() || window == 0 {
                 return Err("responses repeat only without interference".into());
             }
             repeats(view, window)?;
@@ -93,10 +93,10 @@ fn repeats(view: &View<'_>, window: u128) -> Result<(), String> {
     for load in view.higher.iter().chain(&view.equal).chain([&view.own]) {
         add(load.separation(), load.wcet)?;
     }
-    for load in &view.release_interrupts.0 {
-        add(load.separation(), view.release_interrupts.1)?;
+    for load in &view.outside.release_interrupts.0 {
+        add(load.separation(), view.outside.release_interrupts.1)?;
     }
-    if let Some((tick, length)) = view.tick_interrupt {
+    if let Some((tick, length)) = view.outside.tick_interrupt {
         add(Some(tick), length)?;
     }
     if demand == window {
@@ -149,9 +149,9 @@ fn response(view: &View<'_>, job: &JobProof) -> Result<u128, String> {
     // A start waits for whatever is ready at that very instant, unless blocking had to begin before all others.
     let closed = !view.is_preemptive() && view.blocking == 0;
     // Interference may hold the processor from the very start of an otherwise empty busy period.
-    let first = if base == 0 && !view.interferences.is_empty() { 1 } else { base };
+    let first = if base == 0 && !view.outside.interferences.is_empty() { 1 } else { base };
     let start = chain("start", &job.start_iterates, first, |x| {
-        first.checked_add(view.higher_demand(x, closed)?)?.checked_add(view.outside_demand(x, closed)?)
+        first.checked_add(view.higher_demand(x, closed)?)?.checked_add(view.outside.demand(x, closed)?)
     })?;
     let finish = if view.is_preemptive() {
         if !job.finish_iterates.is_empty() {
@@ -162,7 +162,7 @@ fn response(view: &View<'_>, job: &JobProof) -> Result<u128, String> {
         let higher = view.higher_demand(start, closed).ok_or(TOO_LARGE)?;
         let work = base.checked_add(higher).and_then(|w| w.checked_add(u128::from(job.last_ns)));
         let work = work.ok_or(TOO_LARGE)?;
-        chain("finish", &job.finish_iterates, work, |x| work.checked_add(view.outside_demand(x, false)?))?
+        chain("finish", &job.finish_iterates, work, |x| work.checked_add(view.outside.demand(x, false)?))?
     };
     (finish + view.own.jitter).checked_sub(ready).ok_or_else(|| "a job ends before it arrives".into())
 }

@@ -8,6 +8,7 @@
 //!
 //! What is proved and what is trusted is written in `docs/concepts/certificates.md`.
 
+mod edf;
 mod fixed_priority;
 mod flaw;
 mod load;
@@ -15,7 +16,10 @@ mod overload;
 mod proof;
 
 pub use flaw::Flaw;
-pub use proof::{Certificate, Claim, FixedPriorityProof, Horizon, JobProof, Proof, Proven};
+pub use proof::{
+    Certificate, Claim, EdfHorizonRule, EdfMissProof, EdfWindow, EdfWindowsProof, FixedPriorityProof,
+    Horizon, JobProof, Proof, Proven,
+};
 
 use horolog_model::System;
 
@@ -39,6 +43,8 @@ pub fn check(system: &System, certificate: &Certificate) -> Result<(), Flaw> {
             .ok_or_else(|| Flaw::new(&claim.task, "the system has no such task"))?;
         match &claim.proof {
             Proof::FixedPriority(proof) => fixed_priority::check(system, task, claim.verdict, proof)?,
+            Proof::EdfWindows(proof) => edf::check_windows(system, task, claim.verdict, proof)?,
+            Proof::EdfMiss(proof) => edf::check_miss(system, task, claim.verdict, proof)?,
             Proof::Overload { tasks } => overload::check(system, task, claim.verdict, tasks)?,
         }
     }

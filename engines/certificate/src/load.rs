@@ -14,6 +14,15 @@ pub(crate) struct Load<'a> {
     pub(crate) wcet: u128,
 }
 
+/// What is above all tasks of a processor.
+pub(crate) struct Outside<'a> {
+    /// All tasks of the processor whose releases cause an interrupt, with the interrupt's length.
+    pub(crate) release_interrupts: (Vec<Load<'a>>, u128),
+    /// Period and length of the tick's interrupt.
+    pub(crate) tick_interrupt: Option<(u128, u128)>,
+    pub(crate) interferences: Vec<&'a Interference>,
+}
+
 /// Everything that matters to one task.
 pub(crate) struct View<'a> {
     pub(crate) higher: Vec<Load<'a>>,
@@ -22,17 +31,26 @@ pub(crate) struct View<'a> {
     /// Work before the last segment and the last segment, one pair a last segment; a preemptive task has one.
     pub(crate) endings: Vec<(u128, u128)>,
     pub(crate) blocking: u128,
-    /// All tasks of the processor whose releases cause an interrupt, with the interrupt's length.
-    pub(crate) release_interrupts: (Vec<Load<'a>>, u128),
-    /// Period and length of the tick's interrupt.
-    pub(crate) tick_interrupt: Option<(u128, u128)>,
-    pub(crate) interferences: Vec<&'a Interference>,
+    pub(crate) outside: Outside<'a>,
     /// Whether the bound is the least one when all equations are solved: no costs, nothing from outside, nothing
     /// tied to the system's start.
     pub(crate) can_be_least: bool,
 }
 
 impl<'a> Load<'a> {
+    /// The task with the platform's costs.
+    pub(crate) fn of(system: &System, task: &'a Task) -> Load<'a> {
+        let platform = system.platform();
+        let late = u128::from(platform.release_latency_bound().as_ns())
+            + platform.tick.map_or(0, |t| u128::from(t.as_ns()));
+        let switch = u128::from(platform.context_switch_cost().as_ns());
+        Load {
+            task,
+            jitter: u128::from(task.jitter.as_ns()) + late,
+            wcet: u128::from(task.wcet.as_ns()) + 2 * switch,
+        }
+    }
+
     /// Most jobs ready in `[0, x)`.
     pub(crate) fn before(&self, x: u128) -> u128 {
         if x == 0 { 0 } else { self.up_to(x - 1) }
@@ -94,62 +112,40 @@ impl<'a> Load<'a> {
     }
 }
 
-impl<'a> View<'a> {
-    pub(crate) fn new(system: &'a System, own: &'a Task) -> Result<View<'a>, Flaw> {
+/// Whether a bound is the least one when all equations are solved: no costs, nothing from outside, nothing tied to the
+/// system's start.
+pub(crate) fn can_be_least(system: &System, own: &Task) -> bool {
+    let platform = system.platform();
+    let neighbours = || system.tasks().iter().filter(|t| t.cpu == own.cpu);
+    let tied = |t: &&Task| matches!(t.arrival, Arrival::Periodic { .. }) && t.offset.is_some();
+    platform.context_switch_cost().is_zero()
+        && platform.timer_interrupt_cost().is_zero()
+        && platform.release_latency_bound().is_zero()
+        && platform.tick.is_none()
+        && !system.interferences().iter().any(|i| i.cpu == own.cpu)
+        && !neighbours().any(|t| matches!(t.arrival, Arrival::Aperiodic { .. }))
+        && neighbours().filter(tied).count() <= 1
+}
+
+impl<'a> Outside<'a> {
+    pub(crate) fn new(system: &'a System, own: &'a Task) -> Outside<'a> {
         let platform = system.platform();
-        let switch = u128::from(platform.context_switch_cost().as_ns());
         let interrupt = u128::from(platform.timer_interrupt_cost().as_ns());
         let tick = platform.tick.map(|t| u128::from(t.as_ns()));
-        let latency = u128::from(platform.release_latency_bound().as_ns());
-        let late = latency + tick.unwrap_or(0);
-        let load = |task: &'a Task| Load {
-            task,
-            jitter: u128::from(task.jitter.as_ns()) + late,
-            wcet: u128::from(task.wcet.as_ns()) + 2 * switch,
-        };
-        let neighbours: Vec<&Task> = system.tasks().iter().filter(|t| t.cpu == own.cpu).collect();
-        let (mut higher, mut equal, mut longest_below) = (Vec::new(), Vec::new(), 0);
-        let mine = priority(own)?;
-        for &task in neighbours.iter().filter(|t| t.name != own.name) {
-            let theirs = priority(task)?;
-            if theirs > mine {
-                higher.push(load(task));
-            } else if theirs == mine {
-                equal.push(load(task));
-            } else {
-                longest_below = longest_below.max(longest_segment(task));
-            }
-        }
-        let interferences: Vec<&Interference> =
-            system.interferences().iter().filter(|i| i.cpu == own.cpu).collect();
-        let tied =
-            neighbours.iter().filter(|t| matches!(t.arrival, Arrival::Periodic { .. }) && t.offset.is_some());
-        let listed = neighbours.iter().any(|t| matches!(t.arrival, Arrival::Aperiodic { .. }));
-        let free = switch == 0 && interrupt == 0 && late == 0 && interferences.is_empty();
-        Ok(View {
-            can_be_least: free && !listed && tied.count() <= 1,
-            higher,
-            equal,
-            own: load(own),
-            endings: endings(own, switch),
-            blocking: longest_below + switch,
+        let neighbours = system.tasks().iter().filter(|t| t.cpu == own.cpu);
+        Outside {
             release_interrupts: if tick.is_none() && interrupt > 0 {
-                (neighbours.iter().map(|t| load(t)).collect(), interrupt)
+                (neighbours.map(|t| Load::of(system, t)).collect(), interrupt)
             } else {
                 (Vec::new(), 0)
             },
             tick_interrupt: tick.filter(|_| interrupt > 0).map(|t| (t, interrupt)),
-            interferences,
-        })
-    }
-
-    /// What more important tasks ask for in a window of length x, closed or half-open.
-    pub(crate) fn higher_demand(&self, x: u128, closed: bool) -> Option<u128> {
-        sum(self.higher.iter().map(|l| l.wcet.checked_mul(if closed { l.up_to(x) } else { l.before(x) })))
+            interferences: system.interferences().iter().filter(|i| i.cpu == own.cpu).collect(),
+        }
     }
 
     /// What interrupts and interference take of such a window, the latter rounded up to whole ns.
-    pub(crate) fn outside_demand(&self, x: u128, closed: bool) -> Option<u128> {
+    pub(crate) fn demand(&self, x: u128, closed: bool) -> Option<u128> {
         let (loads, length) = &self.release_interrupts;
         let releases =
             sum(loads.iter().map(|l| length.checked_mul(if closed { l.up_to(x) } else { l.before(x) })))?;
@@ -167,6 +163,40 @@ impl<'a> View<'a> {
         }))?;
         releases.checked_add(ticks)?.checked_add(scaled.div_ceil(PPB * PPB))
     }
+}
+
+impl<'a> View<'a> {
+    pub(crate) fn new(system: &'a System, own: &'a Task) -> Result<View<'a>, Flaw> {
+        let switch = u128::from(system.platform().context_switch_cost().as_ns());
+        let load = |task: &'a Task| Load::of(system, task);
+        let neighbours: Vec<&Task> = system.tasks().iter().filter(|t| t.cpu == own.cpu).collect();
+        let (mut higher, mut equal, mut longest_below) = (Vec::new(), Vec::new(), 0);
+        let mine = priority(own)?;
+        for &task in neighbours.iter().filter(|t| t.name != own.name) {
+            let theirs = priority(task)?;
+            if theirs > mine {
+                higher.push(load(task));
+            } else if theirs == mine {
+                equal.push(load(task));
+            } else {
+                longest_below = longest_below.max(longest_segment(task));
+            }
+        }
+        Ok(View {
+            can_be_least: can_be_least(system, own),
+            higher,
+            equal,
+            own: load(own),
+            endings: endings(own, switch),
+            blocking: longest_below + switch,
+            outside: Outside::new(system, own),
+        })
+    }
+
+    /// What more important tasks ask for in a window of length x, closed or half-open.
+    pub(crate) fn higher_demand(&self, x: u128, closed: bool) -> Option<u128> {
+        sum(self.higher.iter().map(|l| l.wcet.checked_mul(if closed { l.up_to(x) } else { l.before(x) })))
+    }
 
     pub(crate) fn is_preemptive(&self) -> bool {
         matches!(self.own.task.preemption, Preemption::Preemptive)
@@ -178,11 +208,11 @@ pub(crate) fn priority(task: &Task) -> Result<i64, Flaw> {
     number.ok_or_else(|| Flaw::new(&task.name, "the system's priorities are not resolved"))
 }
 
-fn sum(mut terms: impl Iterator<Item = Option<u128>>) -> Option<u128> {
+pub(crate) fn sum(mut terms: impl Iterator<Item = Option<u128>>) -> Option<u128> {
     terms.try_fold(0_u128, |sum, term| sum.checked_add(term?))
 }
 
-fn longest_segment(task: &Task) -> u128 {
+pub(crate) fn longest_segment(task: &Task) -> u128 {
     match &task.preemption {
         Preemption::Preemptive => 0,
         Preemption::Deferred(graph) => {

@@ -15,7 +15,11 @@ pub(crate) fn check(system: &System, task: &Task, verdict: Proven, names: &[Stri
     if task.separation().is_none() {
         return flaw("a finite list of jobs does not miss by overload".into());
     }
-    let own = priority(task)?;
+    let edf = system.policy() == horolog_model::Policy::Edf;
+    let delays = |other: &Task| -> Result<bool, Flaw> {
+        // Under EDF the backlog delays every task in the end.
+        Ok(other.cpu == task.cpu && (edf || priority(other)? >= priority(task)?))
+    };
     // The sum over a common denominator: demand / window, both exact.
     let (mut demand, mut window) = (BigUint::from(0_u32), BigUint::from(1_u32));
     for (index, name) in names.iter().enumerate() {
@@ -25,7 +29,7 @@ pub(crate) fn check(system: &System, task: &Task, verdict: Proven, names: &[Stri
         if names[..index].contains(name) {
             return flaw(format!("`{name}` is counted twice"));
         }
-        if other.cpu != task.cpu || priority(other)? < own {
+        if !delays(other)? || (edf && other.deadline.is_none()) {
             return flaw(format!("`{name}` cannot delay it"));
         }
         let Some(separation) = other.separation() else {

@@ -48,7 +48,11 @@ pub enum Proven {
 pub enum Proof {
     /// A response time under fixed priorities.
     FixedPriority(FixedPriorityProof),
-    /// Together these tasks, all at least as important as the claim's, ask for more than the whole processor.
+    /// Every window of the processor holds the work that is due in it, under EDF: every task of it meets.
+    EdfWindows(EdfWindowsProof),
+    /// One job's deadline is missed under EDF.
+    EdfMiss(EdfMissProof),
+    /// Together these tasks, all at least as important as the claim's (under EDF any of the processor), ask for more than the whole processor.
     Overload {
         /// Their names, in the order of the file.
         tasks: Vec<String>,
@@ -102,4 +106,53 @@ pub struct JobProof {
     /// The iterates from that start to its end, which only interrupts and interference delay; empty for a
     /// preemptive job.
     pub finish_iterates: Vec<u64>,
+}
+
+/// The processor demand criterion, window by window from the longest.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EdfWindowsProof {
+    /// Longer windows than this need no look, but for those that a non-preemptive job may block.
+    pub horizon_ns: u64,
+    /// Why.
+    pub rule: EdfHorizonRule,
+    /// Windows with what they need, from the longest on. Between one entry's need and the entry itself every window
+    /// is proved by it; below the last one's need no window holds a deadline.
+    pub windows: Vec<EdfWindow>,
+}
+
+/// Why windows beyond a horizon need no look.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EdfHorizonRule {
+    /// Utilisation is below 1, and from the horizon on the straight line above the demand is below the window.
+    LinearBound,
+    /// The horizon holds all the work that can be released in it: no busy period is longer.
+    BusyPeriod,
+    /// Utilisation is exactly 1, and the horizon spans a hyperperiod of the demand's pattern.
+    Hyperperiod,
+}
+
+/// One window.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EdfWindow {
+    /// Its length.
+    pub window_ns: u64,
+    /// A time that holds the work due in the window, what may block it, and what is above all tasks in that time; at
+    /// most the window.
+    pub needed_ns: u64,
+}
+
+/// A job that misses, in the busy period that is worst for it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EdfMissProof {
+    /// Its deadline, from the start of the busy period.
+    pub deadline_at_ns: u64,
+    /// The task whose non-preemptive job has just begun.
+    pub blocker: Option<String>,
+    /// The iterates towards its end (a non-preemptive job's start), from the work that is there whatever arrives
+    /// later; the last proves the miss. Empty where the job's own release jitter and wcet alone exceed the deadline.
+    pub iterates: Vec<u64>,
 }

@@ -9,10 +9,11 @@ use crate::cpu_model::{CpuModel, CpuTask};
 use crate::error::AnalysisError;
 use crate::options::Options;
 use crate::result::{TaskVerdict, TestResult, Verdict};
+use horolog_model::System;
 use horolog_time::Span;
 
 /// The processor as the EDF tests see it, tasks in the same order.
-pub(crate) fn set_of(cpu: &CpuModel) -> Result<EdfSet, AnalysisError> {
+pub(super) fn set_of(cpu: &CpuModel) -> Result<EdfSet, AnalysisError> {
     let mut tasks = Vec::with_capacity(cpu.tasks.len());
     for task in &cpu.tasks {
         tasks.push(EdfTask {
@@ -72,6 +73,7 @@ impl Flavour {
 
 /// Every test of every task of one processor, and the tests of the whole set.
 pub(crate) fn analyze_cpu(
+    system: &System,
     cpu: &CpuModel,
     options: &Options,
 ) -> Result<(Vec<TaskVerdict>, Vec<TestResult>), AnalysisError> {
@@ -102,7 +104,11 @@ pub(crate) fn analyze_cpu(
     }
     let mut verdicts = Vec::with_capacity(tests.len());
     for (index, tests) in tests.into_iter().enumerate() {
-        verdicts.push(verdict_of(cpu, index, tests)?);
+        let mut verdict = verdict_of(cpu, index, tests)?;
+        if verdict.verdict == Verdict::Misses {
+            verdict.witness = super::evidence::witness(system, cpu, &set, index, options);
+        }
+        verdicts.push(verdict);
     }
     Ok((verdicts, set_tests))
 }
@@ -142,7 +148,7 @@ fn refuse_deferred(cpu: &CpuModel) -> Result<(), AnalysisError> {
 }
 
 /// Whether the worst case that the tests assume can happen: then they are exact.
-fn keeps_exactness(cpu: &CpuModel) -> bool {
+pub(super) fn keeps_exactness(cpu: &CpuModel) -> bool {
     cpu.keeps_exactness() && cpu.tasks.iter().filter(|t| t.offset.is_some()).count() < 2
 }
 
@@ -182,7 +188,7 @@ const OVERLOAD_WITH_LOADS: &str =
     "utilisation with costs and measured loads is above 1; the tasks alone ask for no more than 1";
 
 /// Whether the tasks alone, without costs and interference, ask for more than the processor.
-fn bare_overload(cpu: &CpuModel) -> bool {
+pub(super) fn bare_overload(cpu: &CpuModel) -> bool {
     let shares = cpu.tasks.iter().filter(|t| t.deadline.is_some()).filter_map(|t| match t.arrival {
         ArrivalCurve::Periodic { separation, .. } => Some((t.bare_wcet, separation)),
         ArrivalCurve::Listed { .. } => None,
@@ -209,7 +215,7 @@ fn response_test(
             Verdict::Unknown,
             Some("the bound is above the deadline and not known to be the least".to_owned()),
         ),
-        (Err(Unresolved::Overload), _) if whole == Verdict::Misses => {
+        (Err(Unresolved::Overload), _) if whole == Verdict::Misses && !is_listed(task) => {
             (Verdict::Misses, Some(OVERLOAD.to_owned()))
         }
         (Err(Unresolved::LateRelease), Some(deadline)) if least && alone(task) > u128::from(deadline) => {
@@ -221,6 +227,11 @@ fn response_test(
     // In integer time a tie goes by the written order, so that counting it against the task may be one too many.
     let exact = least && response.is_some() && flavour.time == NpTime::Continuous;
     TestResult { test, verdict, response: response.map(Span::from_ns), exact, source, note }
+}
+
+/// Whether the task has a finite list of jobs: overload need not make any of them late.
+fn is_listed(task: &CpuTask) -> bool {
+    matches!(task.arrival, ArrivalCurve::Listed { .. })
 }
 
 /// The response time of a job that nothing delays but its own release jitter.

@@ -9,6 +9,7 @@
 
 mod cpu;
 mod demand;
+mod evidence;
 mod horizon;
 mod qpa;
 mod response;
@@ -16,6 +17,7 @@ mod set;
 
 pub(crate) use cpu::{all_meet, analyze_cpu, task_meets};
 pub use demand::DemandFunction;
+pub(crate) use evidence::Prover;
 pub use horizon::{Horizon, HorizonProof};
 pub use qpa::{EdfSolver, EdfVerdict, Failure};
 pub use response::{EdfResponse, NpTime, ResponseAnalysis};

@@ -74,7 +74,7 @@ struct Piece {
 pub struct EdfSolver {
     demand: DemandFunction,
     pieces: Vec<Piece>,
-    chain: Vec<u64>,
+    chain: Vec<(u64, u64)>,
     horizon: Option<Horizon>,
 }
 
@@ -101,9 +101,9 @@ impl EdfSolver {
         self.run::<true>(set, time, budget)
     }
 
-    /// The windows that the last check with evidence looked at, longest first.
+    /// The windows that the last check with evidence looked at, longest first, each with what it needs, f(t).
     #[must_use]
-    pub fn chain(&self) -> &[u64] {
+    pub fn chain(&self) -> &[(u64, u64)] {
         &self.chain
     }
 
@@ -216,17 +216,17 @@ fn walk<const KEEP: bool>(
     demand: &DemandFunction,
     piece: Piece,
     last: u64,
-    chain: &mut Vec<u64>,
+    chain: &mut Vec<(u64, u64)>,
     budget: &mut Budget,
 ) -> Result<Option<Failure>, Unresolved> {
     let weight = demand.weight();
     let mut window = last.max(piece.from);
     loop {
         budget.spend(weight)?;
-        if KEEP {
-            chain.push(window);
-        }
         let needed = demand.needed(window, piece.blocking, budget)?;
+        if KEEP {
+            chain.push((window, needed));
+        }
         if needed > window {
             let Piece { blocking, blocker, .. } = piece;
             let blocker = blocker.filter(|_| blocking > 0);

@@ -136,18 +136,35 @@ impl ResponseAnalysis {
         if matches!(horizon::horizon(&demand, budget)?, Reach::Overload) {
             return Err(Unresolved::Overload);
         }
-        let mut blockers = Vec::new();
-        for (index, task) in set.tasks().iter().enumerate().filter(|(_, t)| t.non_preemptive > 0) {
-            let until = task.shortest_window().map(|w| w.max(0) as u64);
-            blockers.push((until, time.blocking_of(task.non_preemptive), index));
-        }
         if demand.busy_period_is_endless() {
             return Err(Unresolved::EndlessBusyPeriod);
         }
         let busy = horizon::busy_period(&demand, demand.eternal_blocking, u64::MAX, budget)
             .ok_or(Unresolved::Budget)?;
+        Ok(ResponseAnalysis::within(set, time, demand, busy))
+    }
+
+    /// Prepares the search for a late job of a set whose busy period may never end.
+    ///
+    /// # Errors
+    /// [`Unresolved::LateRelease`] where a job may be released after its own deadline.
+    pub fn for_late_jobs(set: &EdfSet, time: NpTime) -> Result<ResponseAnalysis, Unresolved> {
+        let demand = DemandFunction::new(set);
+        if demand.late_release {
+            return Err(Unresolved::LateRelease);
+        }
+        let busy = horizon::busy_period(&demand, demand.eternal_blocking, 100_000, &mut Budget::default());
+        Ok(ResponseAnalysis::within(set, time, demand, busy.unwrap_or(horizon::WINDOW_LIMIT)))
+    }
+
+    fn within(set: &EdfSet, time: NpTime, demand: DemandFunction, busy: u64) -> ResponseAnalysis {
+        let mut blockers = Vec::new();
+        for (index, task) in set.tasks().iter().enumerate().filter(|(_, t)| t.non_preemptive > 0) {
+            let until = task.shortest_window().map(|w| w.max(0) as u64);
+            blockers.push((until, time.blocking_of(task.non_preemptive), index));
+        }
         let rows = set.tasks().iter().map(row).collect();
-        Ok(ResponseAnalysis { rows, demand, busy, time, extra_blocking: set.extra_blocking(), blockers })
+        ResponseAnalysis { rows, demand, busy, time, extra_blocking: set.extra_blocking(), blockers }
     }
 
     /// The worst-case response time of one task; `None` for a task without deadline.
@@ -155,34 +172,107 @@ impl ResponseAnalysis {
     /// # Errors
     /// [`Unresolved`] where the budget or 64 bits do not suffice.
     pub fn response(&self, task: usize, budget: &mut Budget) -> Result<Option<EdfResponse>, Unresolved> {
-        let Some(own) = self.rows[task].as_ref() else { return Ok(None) };
-        let last_blocked = self.blockers.iter().filter_map(|b| b.0).max().unwrap_or(0);
         let mut worst: Option<EdfResponse> = None;
+        self.scan(task, budget, |found| {
+            if worst.is_none_or(|w| found.response > w.response) {
+                worst = Some(found);
+            }
+            false
+        })?;
+        Ok(worst)
+    }
+
+    /// The job with the earliest deadline whose response, less what `allowance` gives for it, exceeds the task's
+    /// deadline; `None` where there is none.
+    ///
+    /// # Errors
+    /// [`Unresolved`] where the budget or 64 bits do not suffice.
+    pub fn first_late(
+        &self,
+        task: usize,
+        budget: &mut Budget,
+        allowance: impl Fn(&EdfResponse) -> u64,
+    ) -> Result<Option<EdfResponse>, Unresolved> {
+        let Some(deadline) = self.rows[task].as_ref().map(|own| own.deadline) else { return Ok(None) };
+        let mut late = None;
+        self.scan(task, budget, |found| {
+            if found.response > deadline + allowance(&found) {
+                late = Some(found);
+            }
+            late.is_some()
+        })?;
+        Ok(late)
+    }
+
+    /// The worst response of every job that could be the worst, by rising deadline, until `enough` says so.
+    fn scan(
+        &self,
+        task: usize,
+        budget: &mut Budget,
+        mut enough: impl FnMut(EdfResponse) -> bool,
+    ) -> Result<(), Unresolved> {
+        let Some(own) = self.rows[task].as_ref() else { return Ok(()) };
+        let last_blocked = self.blockers.iter().filter_map(|b| b.0).max().unwrap_or(0);
         let mut d = own.window;
         let (mut last_end, mut last_blocking) = (0, 0);
-        loop {
-            // Arrival d − D within the busy period; with blocking also while that lasts.
-            let in_reach = d < self.busy.saturating_add(own.deadline) || d < last_blocked;
-            if !in_reach {
-                break;
-            }
+        // Arrival d − D within the busy period; with blocking also while that lasts.
+        while d < self.busy.saturating_add(own.deadline) || d < last_blocked {
             let (blocking, blocker) = self.blocking_at(d, task);
             // The end never falls with d as long as the blocking stays: start from the last one.
             let start = if blocking >= last_blocking { last_end } else { 0 };
             let end = self.end_of(task, own, d, blocking, start, budget)?;
             (last_end, last_blocking) = (end.0, blocking);
             let response = (end.1 + own.deadline).saturating_sub(d).max(own.cost);
-            if worst.is_none_or(|w| response > w.response) {
-                worst = Some(EdfResponse { response, deadline_at: d, blocking, blocker });
+            if enough(EdfResponse { response, deadline_at: d, blocking, blocker }) {
+                break;
             }
             budget.spend(self.rows.len() as u64)?;
-            let next = self.rows.iter().flatten().filter_map(|row| row.next_due(d)).min();
-            match next {
+            match self.rows.iter().flatten().filter_map(|row| row.next_due(d)).min() {
                 Some(next) => d = next,
                 None => break,
             }
         }
-        Ok(worst)
+        Ok(())
+    }
+
+    /// How many jobs of a task are due by `d`.
+    pub(super) fn jobs_due(&self, task: usize, d: u64) -> u64 {
+        self.rows[task].as_ref().map_or(0, |row| row.due(d))
+    }
+
+    /// Whether a job of the task is due at `d` itself in its densest pattern.
+    pub(super) fn is_due_at(&self, task: usize, d: u64) -> bool {
+        let before = d.checked_sub(1).map_or(0, |before| self.jobs_due(task, before));
+        self.jobs_due(task, d) > before
+    }
+
+    /// The iterates from the fixed work towards the end (a non-preemptive job's start) of a job that is late, up to
+    /// the first that proves it.
+    pub(super) fn late_iterates(
+        &self,
+        task: usize,
+        late: &EdfResponse,
+        budget: &mut Budget,
+    ) -> Result<Vec<u64>, Unresolved> {
+        let Some(own) = self.rows[task].as_ref() else { return Ok(Vec::new()) };
+        let (d, own_jobs) = (late.deadline_at, own.due(late.deadline_at));
+        let (own_jobs, rest) =
+            if own.preemptive { (own_jobs, 0) } else { (own_jobs.saturating_sub(1), own.cost) };
+        let fixed = u128::from(late.blocking) + u128::from(own_jobs) * u128::from(own.cost);
+        let inclusive = !own.preemptive && late.blocking == 0;
+        let mut iterates = vec![u64::try_from(fixed).map_err(|_| Unresolved::TooLarge)?];
+        loop {
+            let last = iterates[iterates.len() - 1];
+            if last + rest > d {
+                return Ok(iterates);
+            }
+            budget.spend(self.demand.weight())?;
+            let next = add(self.others(task, d, fixed, last, inclusive), self.demand.loads(last, inclusive))?;
+            if next <= last {
+                return Ok(Vec::new());
+            }
+            iterates.push(next);
+        }
     }
 
     /// B(d) for the task under study.
@@ -232,6 +322,18 @@ impl ResponseAnalysis {
         Ok((begin, end))
     }
 
+    /// `fixed` and the work of the other tasks that is due by `d` and released in a window of `x`.
+    fn others(&self, task: usize, d: u64, fixed: u128, x: u64, inclusive: bool) -> u128 {
+        let mut others = fixed;
+        for (index, row) in self.rows.iter().enumerate() {
+            if let Some(row) = row.as_ref().filter(|_| index != task) {
+                let jobs = row.due(d).min(row.released(x, inclusive));
+                others += u128::from(jobs) * u128::from(row.cost);
+            }
+        }
+        others
+    }
+
     /// The least x ≥ `start` with x = fixed + others(x) + loads(x), and fixed + others at it.
     fn fixed_point(
         &self,
@@ -245,13 +347,7 @@ impl ResponseAnalysis {
         let mut x = start;
         loop {
             budget.spend(self.demand.weight())?;
-            let mut others = fixed;
-            for (index, row) in self.rows.iter().enumerate() {
-                if let Some(row) = row.as_ref().filter(|_| index != task) {
-                    let jobs = row.due(d).min(row.released(x, inclusive));
-                    others += u128::from(jobs) * u128::from(row.cost);
-                }
-            }
+            let others = self.others(task, d, fixed, x, inclusive);
             let next = add(others, self.demand.loads(x, inclusive))?;
             if next <= x && (x > 0 || next == 0) {
                 let others = u64::try_from(others).map_err(|_| Unresolved::TooLarge)?;

@@ -1,0 +1,282 @@
+//! Evidence for EDF verdicts: certificates are accepted, false ones refused, and witnesses run into their miss.
+#![allow(clippy::unwrap_used)] // Helpers of an integration test are tests too.
+
+use horolog_analysis::{MissWitness, Options, Schedulable, Verdict, analyze, certify};
+use horolog_certificate::{Certificate, Proof, check};
+use horolog_model::pattern::{PatternArrivals, ReleasePattern};
+use horolog_model::{
+    Arrival, CpuId, Draft, ExecutionTimes, Interference, OverrunPolicy, Platform, Policy, Preemption, System,
+    Task,
+};
+use horolog_testkit::Random;
+use horolog_testkit::naive_simulator::{NaiveCosts, NaiveJob, NaivePolicy, NaiveTask, simulate_naively};
+use horolog_time::Span;
+
+fn ns(n: u64) -> Span {
+    Span::from_ns(n)
+}
+
+fn task(random: &mut Random, index: usize, count: u64) -> Task {
+    let period = random.between(3, 30);
+    let wcet = random.between(1, (2 * period / (count + 1)).max(1));
+    let arrival = match random.below(2) {
+        0 => Arrival::Periodic { period: ns(period) },
+        _ => Arrival::Sporadic { separation: ns(period) },
+    };
+    Task {
+        name: format!("t{index}"),
+        arrival,
+        deadline: Some(ns(random.between(wcet, (2 * period).max(wcet)))),
+        wcet: ns(wcet),
+        bcet: ns(1),
+        offset: None,
+        jitter: ns(if random.below(2) == 0 { 0 } else { random.below(8) }),
+        priority: None,
+        cpu: CpuId(0),
+        preemption: if random.below(3) == 0 { Preemption::NonPreemptive } else { Preemption::Preemptive },
+        overrun: OverrunPolicy::default(),
+        execution: ExecutionTimes::default(),
+        body: None,
+    }
+}
+
+/// Two to four tasks; with `costs` everything that the platform can add.
+fn system(seed: u64, index: u64, costs: bool) -> System {
+    let mut random = Random::of_item(seed, index);
+    let count = random.between(2, 4);
+    let tasks = (0..count as usize).map(|index| task(&mut random, index, count)).collect();
+    let mut draft = Draft { name: "drawn".into(), policy: Policy::Edf, tasks, ..Draft::default() };
+    if costs {
+        let mut some = |most| if random.below(2) == 0 { None } else { Some(ns(random.between(1, most))) };
+        draft.platform = Platform {
+            tick: some(3),
+            context_switch: some(1),
+            timer_interrupt: some(1),
+            release_latency: some(2),
+            ..Platform::default()
+        };
+        if random.below(2) == 0 {
+            let utilisation_ppb = random.between(1, 200_000_000);
+            let period = ns(random.between(1, 9));
+            draft.interferences.push(Interference {
+                name: "card".into(),
+                cpu: CpuId(0),
+                utilisation_ppb,
+                period,
+            });
+        }
+        if random.below(4) == 0 {
+            let arrivals = (0..5).map(|k| ns(k * 7 + random.below(7))).collect();
+            draft.tasks[0].arrival = Arrival::Aperiodic { arrivals };
+            draft.tasks[0].jitter = Span::ZERO;
+        }
+    }
+    System::new(draft).unwrap()
+}
+
+fn certificate_of(system: &System) -> (Certificate, horolog_analysis::Analysis) {
+    let options = Options::default();
+    let analysis = analyze(system, &options).unwrap();
+    (certify(system, &analysis, &options).unwrap(), analysis)
+}
+
+#[test]
+fn proven_verdicts_have_accepted_certificates() {
+    let mut kinds = [0; 3];
+    for index in 0..3_000 {
+        let system = system(31, index, index % 2 == 0);
+        let (certificate, analysis) = certificate_of(&system);
+        check(&system, &certificate).unwrap_or_else(|flaw| panic!("system {index}: {flaw}\n{system:#?}"));
+        for claim in &certificate.claims {
+            kinds[match claim.proof {
+                Proof::EdfWindows(_) => 0,
+                Proof::EdfMiss(_) => 1,
+                _ => 2,
+            }] += 1;
+        }
+        let claimed = |name: &str| certificate.claims.iter().any(|c| c.task == name);
+        for task in &analysis.tasks {
+            let expected = match task.verdict {
+                Verdict::Unknown => false,
+                Verdict::Misses => true,
+                Verdict::Meets => analysis.schedulable == Schedulable::Yes,
+            };
+            assert!(claimed(&task.name) || !expected, "system {index}: {} {system:#?}", task.name);
+        }
+    }
+    assert!(kinds.iter().all(|&kind| kind > 300), "windows, misses, overloads: {kinds:?}");
+}
+
+/// The same certificate with one number changed.
+fn mutant(certificate: &Certificate, random: &mut Random) -> Certificate {
+    let mut mutant = certificate.clone();
+    let claim = random.below(mutant.claims.len() as u64) as usize;
+    let step = random.between(1, 5);
+    match &mut mutant.claims[claim].proof {
+        Proof::EdfWindows(proof) if proof.windows.is_empty() || random.below(4) == 0 => {
+            proof.horizon_ns = proof.horizon_ns.saturating_sub(step * step);
+        }
+        Proof::EdfWindows(proof) => {
+            let at = random.below(proof.windows.len() as u64) as usize;
+            match random.below(4) {
+                0 => proof.windows[at].needed_ns = proof.windows[at].needed_ns.saturating_sub(step),
+                1 => proof.windows[at].window_ns += step,
+                2 => proof.windows[at].window_ns = proof.windows[at].window_ns.saturating_sub(step),
+                _ => _ = proof.windows.remove(at),
+            }
+        }
+        Proof::EdfMiss(proof) if !proof.iterates.is_empty() => {
+            let at = random.below(proof.iterates.len() as u64) as usize;
+            match random.below(3) {
+                0 => proof.iterates[at] += step,
+                1 => proof.deadline_at_ns += step,
+                _ => proof.iterates.truncate(at),
+            }
+        }
+        Proof::Overload { tasks } => _ = tasks.pop(),
+        _ => {}
+    }
+    mutant
+}
+
+#[test]
+fn a_certificate_of_another_system_or_with_a_changed_number_never_proves_a_falsehood() {
+    let mut random = Random::new(32);
+    let (mut refused, mut accepted) = (0, 0);
+    for index in 0..1_500 {
+        let truth = system(33, index, index % 4 == 0);
+        let mut draft = truth.to_draft();
+        for task in &mut draft.tasks {
+            if random.below(2) == 0 && task.wcet.as_ns() > 1 {
+                task.wcet = ns(task.wcet.as_ns() - 1);
+            }
+        }
+        let lighter = System::new(draft).unwrap();
+        let (real, analysis) = certificate_of(&truth);
+        let (other, _) = certificate_of(&lighter);
+        let mut tried = vec![other];
+        for _ in 0..6 {
+            tried.extend((!real.claims.is_empty()).then(|| mutant(&real, &mut random)));
+        }
+        for certificate in tried {
+            if check(&truth, &certificate).is_err() {
+                refused += 1;
+                continue;
+            }
+            accepted += 1;
+            // What is accepted must be true, whoever wrote it.
+            for claim in &certificate.claims {
+                let known = analysis.tasks.iter().find(|t| t.name == claim.task).unwrap().verdict;
+                let said = match claim.verdict {
+                    horolog_certificate::Proven::Meets => Verdict::Meets,
+                    _ => Verdict::Misses,
+                };
+                let agrees = said == known || (known == Verdict::Unknown && said == Verdict::Misses);
+                assert!(agrees, "system {index}: {claim:?} {truth:#?}");
+            }
+        }
+    }
+    assert!(refused > 2_000 && refused > accepted, "{refused} refused, {accepted} accepted");
+}
+
+#[test]
+fn a_removed_window_or_a_lower_need_is_refused() {
+    let mut tried = 0;
+    for index in 0..400 {
+        let system = system(34, index, false);
+        let (certificate, _) = certificate_of(&system);
+        let Some(claim) = certificate.claims.iter().position(|c| matches!(c.proof, Proof::EdfWindows(_)))
+        else {
+            continue;
+        };
+        let Proof::EdfWindows(proof) = &certificate.claims[claim].proof else { unreachable!() };
+        for at in 0..proof.windows.len() {
+            for lower in [true, false] {
+                let mut mutant = certificate.clone();
+                let Proof::EdfWindows(changed) = &mut mutant.claims[claim].proof else { unreachable!() };
+                if lower {
+                    changed.windows[at].needed_ns -= 1;
+                } else {
+                    changed.windows.truncate(at);
+                }
+                if !lower && proof.horizon_ns < proof.windows[at].window_ns {
+                    continue; // No window needs to be shown at all.
+                }
+                assert!(check(&system, &mutant).is_err(), "system {index}, entry {at}, {lower}: {proof:?}");
+                tried += 1;
+            }
+        }
+    }
+    assert!(tried > 300, "{tried}");
+}
+
+/// The jobs of a pattern as the naive simulator wants them.
+fn naive_tasks(system: &System, pattern: &ReleasePattern) -> Vec<NaiveTask> {
+    let until = pattern.until_ns.as_ns();
+    system
+        .tasks()
+        .iter()
+        .map(|task| {
+            let found = pattern.tasks.iter().find(|t| t.task == task.name);
+            let jobs = found.map_or(Vec::new(), |found| {
+                let PatternArrivals::Periodic { first_ns, ready_from_ns, .. } = &found.arrivals else {
+                    panic!("EDF witnesses are periodic")
+                };
+                let separation = task.separation().unwrap().as_ns();
+                (0..)
+                    .map(|k| first_ns.as_ns() + k * separation)
+                    .take_while(|&arrival| arrival < until)
+                    .map(|arrival| {
+                        let ready = arrival.max(ready_from_ns.as_ns());
+                        assert!(ready - arrival <= task.jitter.as_ns(), "{task:?}");
+                        NaiveJob { arrival, ready, segments: vec![task.wcet.as_ns()] }
+                    })
+                    .collect()
+            });
+            NaiveTask {
+                priority: 0,
+                deadline: task.deadline.unwrap().as_ns(),
+                preemptible: matches!(task.preemption, Preemption::Preemptive),
+                jobs,
+            }
+        })
+        .collect()
+}
+
+#[test]
+fn witnesses_run_into_their_miss() {
+    let (mut replayed, mut supremum, mut promised) = (0, 0, 0);
+    for index in 0..3_000 {
+        let system = system(35, index, false);
+        let analysis = analyze(&system, &Options::default()).unwrap();
+        for task in analysis.tasks.iter().filter(|t| t.verdict == Verdict::Misses) {
+            let pattern = match task.witness.as_ref().unwrap() {
+                MissWitness::Pattern { pattern } => pattern,
+                MissWitness::SupremumOnly => {
+                    supremum += 1;
+                    continue;
+                }
+                MissWitness::TooFarToReplay => panic!("system {index}: {system:#?}"),
+            };
+            let witness = pattern.witness.as_ref().unwrap();
+            let place = system.tasks().iter().position(|t| t.name == witness.task).unwrap();
+            let tasks = naive_tasks(&system, pattern);
+            let until = pattern.until_ns.as_ns();
+            let found = simulate_naively(NaivePolicy::Edf, &tasks, NaiveCosts::default(), until + 500);
+            let arrival = tasks[place].jobs[witness.job as usize].arrival;
+            let end = found[place].completions[witness.job as usize];
+            let response = end.map(|end| end - arrival);
+            let late = response.is_none_or(|r| r > tasks[place].deadline);
+            assert!(late, "system {index}: {response:?} {pattern:#?} {system:#?}");
+            if let (Some(said), Some(response)) = (witness.response_ns, response) {
+                assert_eq!(said.as_ns(), response, "system {index}: {pattern:#?} {system:#?}");
+                promised += 1;
+            }
+            replayed += 1;
+        }
+    }
+    assert!(
+        replayed > 1_000 && promised > 300,
+        "{replayed} replayed, {promised} promised, {supremum} suprema"
+    );
+}
