@@ -1,5 +1,4 @@
 /** Places worth going to: the worst job, the next miss, the next finding, the next job. */
-import { worstJob } from "./lane";
 import type { Row } from "./rows";
 import { lowerBound, upperBound } from "./search";
 
@@ -8,7 +7,7 @@ export function worst(rows: Row[]): { row: Row; job: number } | null {
   let best: { row: Row; job: number; weight: number } | null = null;
   for (const row of rows) {
     if (!row.lane || row.lane.kind !== "task") continue;
-    const job = worstJob(row.lane.jobs);
+    const job = row.lane.worst;
     if (job < 0) continue;
     const scale = row.task?.deadline_ns ?? row.task?.bound_ns ?? 1;
     const weight = row.lane.jobs.responses[job] / scale;

@@ -61,6 +61,8 @@ export interface Lane {
   intervals: Intervals;
   jobs: Jobs;
   marks: Marks;
+  /** The job with the longest response, or -1. */
+  worst: number;
   /** Instants of missed deadlines, ascending. */
   misses: Float64Array;
   /** Overruns, enforcement, skipped releases, lost records, tasks held back by the kernel, ascending. */
@@ -92,6 +94,7 @@ export async function decodeLane(packed: PackedLane, deadline: number | null): P
     intervals,
     jobs,
     marks,
+    worst: worstJob(jobs),
     misses: missesOf(jobs, marks, deadline),
     alarms: timesOf(marks, (kind) => ALARMS.has(kind)),
   };
@@ -163,8 +166,7 @@ function missesOf(jobs: Jobs, marks: Marks, deadline: number | null): Float64Arr
   return Float64Array.from(byJob.values()).sort();
 }
 
-/** The index of the job with the longest response, or -1. */
-export function worstJob(jobs: Jobs): number {
+function worstJob(jobs: Jobs): number {
   let worst = -1;
   for (let i = 0; i < jobs.responses.length; i++) {
     if (jobs.responses[i] >= 0 && (worst < 0 || jobs.responses[i] > jobs.responses[worst])) worst = i;

@@ -135,7 +135,7 @@ export class Painter {
     const height = row.height - 2 * INSET;
     if (code === State.Executing) {
       this.rect(x, base - height, width, height, this.base(row));
-      this.label(`#${job}`, x, width, base - height / 2, this.colours.surface);
+      this.label(`#${job}`, x, width, base - height / 2, this.colours.surface, "left");
     } else if (code === State.Ready) {
       this.rect(x, base - 3, width, 3, this.colours.muted);
     } else if (code === State.Suspended) {
@@ -170,11 +170,11 @@ export class Painter {
     if (part === 1) this.label(row.run.timeline?.labels[value] ?? "", x, width, base - height / 2, this.colours.surface);
   }
 
-  private label(text: string, x: number, width: number, y: number, colour: string): void {
+  private label(text: string, x: number, width: number, y: number, colour: string, align: CanvasTextAlign = "center"): void {
     const [from, to] = [Math.max(x, 0), Math.min(x + width, this.width)];
     if (text === "" || to - from < 22) return;
     const size = this.context.measureText(text).width;
-    if (size < to - from - 6) this.text(text, (from + to) / 2, y + 0.5, colour, "center");
+    if (size < to - from - 8) this.text(text, align === "left" ? from + 5 : (from + to) / 2, y + 0.5, colour, align);
   }
 
   /** Pixel columns with the share of each class, stacked. */

@@ -28,7 +28,11 @@ export function tasksSection(report: Report, jump: (task: number) => void): HTML
   section.append(h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table of tasks" }, table(rows, jump)));
   section.append(legend());
   const explained = rows.filter(({ task }) => task.explain.trim() !== "");
-  if (explained.length > 0) section.append(h("h3", {}, "Where the time goes"), explanations(explained));
+  if (explained.length > 8) {
+    section.append(h("details", { class: "many" }, h("summary", {}, `Where the time goes: ${explained.length} tasks`), explanations(explained)));
+  } else if (explained.length > 0) {
+    section.append(h("h3", {}, "Where the time goes"), explanations(explained));
+  }
   return section;
 }
 

@@ -37,6 +37,7 @@ export class TimelineView {
   private colours = palette();
   private readonly sheets = new Sheets();
   private scheduled = false;
+  private printing = false;
   private decoding: Promise<void> | null = null;
   private readonly canvas = h("canvas", { "aria-hidden": "true" });
   private readonly cursor = h("div", { class: "cursor", hidden: true });
@@ -102,7 +103,12 @@ export class TimelineView {
     await this.decoded();
     const rows = this.rows.filter((row) => row.packed.kind === "task" && row.packed.index === task);
     const found = worst(rows.filter((row) => row.runKind === "measured")) ?? worst(rows);
-    if (found) this.showJob(found.row, found.job, true);
+    if (!found) return;
+    this.showJob(found.row, found.job, true);
+    const longest = found.row.run.tasks[task]?.response_ns_max ?? 0;
+    if (found.row.lane!.jobs.responses[found.job] >= longest) return;
+    const truth = `The longest response, ${exactTime(longest)}, lies behind the part of the run that is drawn. `;
+    this.readout.prepend(truth);
   }
 
   /** Shows a finding. */
@@ -161,6 +167,12 @@ export class TimelineView {
   private listen(): void {
     this.view.onChange(() => this.schedule());
     onTheme(() => this.layout());
+    addEventListener("beforeprint", () => this.print(true));
+    addEventListener("afterprint", () => this.print(false));
+    const scrolled = () => {
+      if (this.arranged.height > innerHeight / 2) this.schedule();
+    };
+    addEventListener("scroll", scrolled, { passive: true });
     new ResizeObserver(() => this.layout()).observe(this.plot);
     addGestures(this.plot, this.view, {
       timeAt: (x) => this.timeAt(x),
@@ -223,9 +235,24 @@ export class TimelineView {
     const window = { from: this.view.from, to: this.view.to, width };
     this.drawSelected(painter, width);
     this.drawAxis(painter, width, height);
-    for (const row of rows) painter.row(row, window);
+    for (const row of this.onScreen(rows)) painter.row(row, window);
     this.drawOver(painter, width, height);
     this.tell(painter);
+  }
+
+  /** The rows that can be seen, and some around: with many tasks the others cost nothing. Paper sees all. */
+  private onScreen(rows: Row[]): Row[] {
+    if (this.printing) return rows;
+    const top = this.plot.getBoundingClientRect().top;
+    const [from, to] = [-top - innerHeight / 4, -top + innerHeight * 1.25];
+    return rows.filter((row) => row.y + row.height >= from && row.y <= to);
+  }
+
+  /** Everything at once: paper does not wait for the next frame. */
+  private print(printing: boolean): void {
+    this.printing = printing;
+    this.layout();
+    this.draw();
   }
 
   /** The window in words, and as data for whoever drives the page from outside. */

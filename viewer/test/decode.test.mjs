@@ -125,7 +125,7 @@ test("the visible range holds exactly the intervals that overlap", () => {
 });
 
 function taskLane() {
-  const jobs = [4, packed(differences([0, 1, 2, 3]), differences([0, 100, 200, 300]), leb([0, 5, 0, 0]), leb([41, 91, 0, 31]), leb([40, 80, 0, 30]))];
+  const jobs = [5, packed(differences([0, 1, 2, 3, 4]), differences([0, 100, 200, 300, 400]), leb([0, 5, 0, 0, 0]), leb([41, 91, 0, 31, 71]), leb([40, 80, 0, 30, 70]))];
   const kinds = [9, 5, 9];
   const marks = [3, packed(differences([260, 130, 160]), leb(kinds), differences([2, 1, 1]), leb([0, 1, 0]))];
   const intervals = [1, packed(differences([0]), leb([40]), leb([1]), differences([0]))];
@@ -134,11 +134,12 @@ function taskLane() {
 
 test("a lane's jobs, marks and misses", async () => {
   const lane = await taskLane();
-  assert.deepEqual([...lane.jobs.responses], [40, 90, -1, 30]);
+  assert.deepEqual([...lane.jobs.responses], [40, 90, -1, 30, 70]);
   assert.deepEqual([...lane.marks.times], [130, 160, 260], "marks are in order");
-  // Job 1 missed by its own times and by its mark, job 2 by its mark alone: two misses, each once.
-  assert.deepEqual([...lane.misses], [160, 260]);
-  assert.equal(lanes.worstJob(lane.jobs), 1);
+  // Job 1 missed by its own times and by its mark, job 2 by its mark alone, job 4
+  // by its times alone: three misses, each once.
+  assert.deepEqual([...lane.misses], [160, 260, 460]);
+  assert.equal(lane.worst, 1);
 });
 
 test("jumps go to the next miss, round the end, and to the job that missed", async () => {
@@ -146,9 +147,9 @@ test("jumps go to the next miss, round the end, and to the job that missed", asy
   const row = { lane, task: { deadline_ns: 60 } };
   assert.equal(jumps.nextMiss([row], 0, true).at, 160);
   assert.equal(jumps.nextMiss([row], 160, true).at, 260);
-  assert.equal(jumps.nextMiss([row], 260, true).at, 160);
+  assert.equal(jumps.nextMiss([row], 460, true).at, 160);
   assert.equal(jumps.nextMiss([row], 200, false).at, 160);
-  assert.equal(jumps.nextMiss([row], 160, false).at, 260);
+  assert.equal(jumps.nextMiss([row], 160, false).at, 460);
   assert.equal(jumps.jobOfMiss(row, 160), 1);
   assert.equal(jumps.jobOfMiss(row, 260), 2);
   assert.equal(jumps.worst([row]).job, 1);

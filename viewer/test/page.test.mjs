@@ -277,6 +277,7 @@ test("what is left out or missing is said", { skip }, async () => {
   document.runs[1].timeline.events_dropped = 123_456;
   document.runs[1].events_lost = 7;
   document.findings_omitted = 41;
+  document.runs[1].tasks[0].response_ns_max += 5_000_000;
   document.verdict.best_effort = true;
   await using(pageWith("truncated", document), {}, async (page) => {
     const said = (await page.locator(".qualifiers").textContent()).replaceAll("\u202f", "");
@@ -284,12 +285,35 @@ test("what is left out or missing is said", { skip }, async () => {
     assert.match(said, /lost 7 events/);
     assert.match(await page.textContent("#verdict-chips"), /Best effort/);
     assert.match(await page.textContent("#findings"), /41 further findings/);
+    await page.locator("#tasks button.link").first().click();
+    await page.waitForFunction(() => /longest response, 9\.6\d+ ms, lies behind/.test(document.querySelector(".readout").textContent));
   });
   const empty = { ...documentOf(small), runs: [], tasks: [], findings: [], facts: [], notes: [] };
   const { page, troubles, context } = await open(browser, pageWith("empty", empty));
   assert.match(await page.textContent("#timeline"), /No timeline was recorded/);
   assert.deepEqual(troubles, []);
   await context.close();
+});
+
+test("rows out of sight cost nothing, and paper sees them all", { skip }, async () => {
+  const document = documentOf(small);
+  const [tasks, own] = [document.tasks.slice(), document.tasks.length];
+  for (let copy = 1; copy < 16; copy++) {
+    document.tasks.push(...tasks.map((task) => ({ ...task, name: `${task.name} ${copy}` })));
+    for (const run of document.runs) {
+      run.tasks.push(...run.tasks.slice(0, own));
+      const lanes = run.timeline.lanes.filter((lane) => lane.kind === "task" && lane.index < own);
+      run.timeline.lanes.push(...lanes.map((lane) => ({ ...lane, index: copy * own + lane.index })));
+    }
+  }
+  await using(pageWith("many", document), {}, async (page) => {
+    const rows = await page.locator(".lane").count();
+    const width = await page.evaluate(() => document.querySelector(".plot").clientWidth);
+    const { primitives } = await state(page);
+    assert.ok(primitives < 70 * width && rows > 120, `${primitives} shapes for ${rows} rows`);
+    await page.evaluate(() => dispatchEvent(new Event("beforeprint")));
+    assert.ok((await page.evaluate(() => Number(document.querySelector(".plot").dataset.primitives))) > primitives * 1.8);
+  });
 });
 
 test("without scripts there are still the verdict and the bounds", { skip }, async () => {
