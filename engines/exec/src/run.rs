@@ -213,7 +213,7 @@ fn thread_infos(plan: &Plan, threads: &Threads) -> Vec<ThreadInfo> {
     });
     let agents = threads.agents.iter().map(|agent| ThreadInfo {
         tid: agent.tid.load(Ordering::Acquire),
-        name: format!("agent/{}", agent.cpu),
+        name: format!("horolog/{}", agent.cpu),
         task: None,
         cpu: Some(agent.cpu),
         fifo_priority: agent_band.unwrap_or(0),

@@ -135,7 +135,7 @@ impl Setup<'_> {
         threads.agents.push(agent.clone());
         let (run, options) = (self.run.clone(), self.options);
         let class = if options.best_effort { Class::Normal } else { Class::Fifo(bands::AGENT) };
-        let name = format!("agent/{}", cpu.cpu);
+        let name = format!("horolog/{}", cpu.cpu);
         run.alive.fetch_add(1, Ordering::AcqRel);
         threads.spawn(name.clone(), move || {
             agent.tid.store(thread::id(), Ordering::Release);

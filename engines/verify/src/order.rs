@@ -123,6 +123,21 @@ impl Verifier {
         self.model.costs_of(cpu, end.saturating_sub(begin), releases).saturating_add(self.model.stamping)
     }
 
+    /// From when on a window of disorder counts against the policy. In a measured trace nobody can serve a release
+    /// before the machine notices it: the kernel's wake-up of the thread says when that was; without the kernel's
+    /// record, the platform's release latency says how late it may be. (How late releases are is a check of its own.)
+    fn noticed(&self, cpu: usize, waiting: (usize, u64), since: u64, end: u64) -> u64 {
+        let task = &self.tasks[waiting.0];
+        let unstarted = task.pending.iter().find(|job| job.number == waiting.1 && job.started.is_none());
+        let Some(job) = unstarted.filter(|_| !self.model.simulated) else { return since };
+        let noticed = if self.cpus[cpu].kernel {
+            task.woken.filter(|woken| *woken >= job.ready).unwrap_or(end)
+        } else {
+            job.ready.saturating_add(self.model.release_latency)
+        };
+        noticed.clamp(since, end.max(since))
+    }
+
     fn judge_disorder(
         &mut self,
         cpu: usize,
@@ -131,6 +146,7 @@ impl Verifier {
         running: (usize, u64),
         (since, end): (u64, u64),
     ) {
+        let since = self.noticed(cpu, waiting, since, end);
         let length = end.saturating_sub(since);
         let allowed = self.slack(cpu, since, end);
         if length <= allowed {
