@@ -16,6 +16,8 @@ mod control;
 mod direct;
 mod enforcement;
 mod error;
+mod executive;
+mod flight;
 mod job;
 mod options;
 mod plan;
@@ -32,6 +34,8 @@ mod watch;
 pub use body::TaskBody;
 pub use enforcement::{Allowance, Progress, Verdict};
 pub use error::ExecError;
+pub use executive::Executive;
+pub use flight::FlightRecorder;
 pub use job::Job;
 pub use options::{
     ArrivalPattern, Backend, Limit, NonPreemptiveVariant, PointVariant, RecordLevel, RunOptions,

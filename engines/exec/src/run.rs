@@ -11,7 +11,7 @@ use horolog_model::System;
 use horolog_sys::affinity::{allowed_cpus, set_affinity};
 use horolog_sys::clock;
 use horolog_sys::fixed_priority::{Class, may_use_fifo};
-use horolog_sys::{memory, thread};
+use horolog_sys::{crash, memory, thread};
 use horolog_time::Span;
 use horolog_trace::{Outcome, Record};
 use std::sync::Arc;
@@ -83,9 +83,11 @@ fn run_planned(
         Limit::Forever => u64::MAX,
     };
     let run = Arc::new(RunShared::new(horizon));
-    let mut threads = Setup { system, options, plan, run: &run }.start(bodies)?;
-    run.wait_until_ready(threads.count());
-    if let Some(failure) = run.take_failure() {
+    let _crashes = crash::Guard::new()?;
+    let setup = Setup { system, options, plan, run: &run };
+    let mut threads = setup.start(bodies)?;
+    run.wait_until_ready(threads.count(), || threads.crashed().is_some());
+    if let Err(failure) = check_start(&run, &threads).and_then(|()| setup.attach(&mut threads)) {
         run.stop(0);
         threads.join(&run, options);
         return Err(failure);
@@ -101,9 +103,10 @@ fn run_planned(
     // A processor's ring before those of its tasks: see `Collector::turn`.
     let rings = threads.cpu_rings.iter().cloned().chain(threads.tasks.iter().map(|task| task.ring.clone()));
     let mut collector = Collector::new(rings.collect());
-    collect(&run, options, origin_ns, &mut collector, out);
-    let left_behind = threads.join(&run, options);
-    let mut notes = left_behind;
+    let watch = || threads.crashed();
+    collect(&run, options, origin_ns, &mut collector, &watch, out);
+    let mut notes = threads.join(&run, options);
+    notes.extend(threads.detach());
     notes.extend(end_agents(&threads));
     let events = collector.finish(out);
     if let Some(failure) = run.take_failure() {
@@ -119,18 +122,30 @@ fn run_planned(
     Ok(RunResult { outcome, records: Vec::new(), origin_ns, threads: infos })
 }
 
+/// Whether every thread is ready.
+fn check_start(run: &RunShared, threads: &Threads) -> Result<(), ExecError> {
+    if let Some(crash) = threads.crashed() {
+        return Err(ExecError::crashed(crash));
+    }
+    run.take_failure().map_or(Ok(()), Err)
+}
+
 /// Drains the rings until the run is over, then says so.
 fn collect(
     run: &RunShared,
     options: &RunOptions,
     origin_ns: u64,
     collector: &mut Collector,
+    crashed: &dyn Fn() -> Option<String>,
     out: &mut dyn FnMut(Record),
 ) {
     const TURN_NS: u64 = 5_000_000;
     loop {
         let now = clock::monotonic_ns();
         let since_start = now.saturating_sub(origin_ns);
+        if let Some(crash) = crashed() {
+            run.fail(ExecError::crashed(crash));
+        }
         let stop = options.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Acquire));
         if stop || run.has_failed() || since_start >= run.horizon() {
             run.stop(since_start);

@@ -38,11 +38,11 @@ impl RunShared {
         (!self.is_stopping()).then(|| self.start_ns.load(Ordering::Acquire))
     }
 
-    /// Waits until `count` threads are ready, or one failed.
-    pub(crate) fn wait_until_ready(&self, count: u32) {
+    /// Waits until `count` threads are ready, or one failed or crashed.
+    pub(crate) fn wait_until_ready(&self, count: u32, crashed: impl Fn() -> bool) {
         loop {
             let ready = self.ready.load(Ordering::Acquire);
-            if ready >= count || self.has_failed() {
+            if ready >= count || self.has_failed() || crashed() {
                 return;
             }
             let _ = futex::wait(&self.ready, ready, clock::monotonic_ns() + 10_000_000);

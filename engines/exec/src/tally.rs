@@ -12,6 +12,8 @@ pub(crate) struct Tally {
     /// Jobs whose function returned something other than zero, and the first such value.
     pub(crate) failed: u64,
     pub(crate) first_failure: Option<i32>,
+    /// What the reader should know in any case.
+    pub(crate) note: Option<&'static str>,
     /// Preemption points that found their flag set and nobody waiting.
     pub(crate) vain_yields: u64,
     /// Segments that executed longer than their worst case.
@@ -60,7 +62,7 @@ impl Tally {
 
     /// What the reader should know about this task.
     pub(crate) fn notes(&self, task: &str) -> Vec<String> {
-        let mut notes = Vec::new();
+        let mut notes: Vec<String> = self.note.iter().map(|note| format!("task {task}: {note}")).collect();
         let mut note = |count: u64, what: &str| {
             if count > 0 {
                 notes.push(format!("task {task}: {count} {what}"));

@@ -8,6 +8,7 @@ use crate::ring::Ring;
 use crate::tally::Tally;
 use horolog_model::{OverrunPolicy, SegmentGraph, System, TaskId};
 use horolog_sys::clock::{self, ThreadClock};
+use horolog_sys::crash;
 use horolog_sys::status::Status;
 use horolog_time::{Instant, Span};
 use horolog_trace::{Kind, Record};
@@ -44,6 +45,8 @@ pub(crate) struct TaskShared {
     pub(crate) tid: AtomicU32,
     pub(crate) clock: OnceLock<ThreadClock>,
     pub(crate) record: RecordLevel,
+    /// Where a crash of the task's code is noted.
+    pub(crate) crash: Arc<crash::Cell>,
     /// Overruns are looked for by timer, though the policy would only count them.
     pub(crate) is_watched_closely: bool,
     tally: Mutex<Tally>,
@@ -83,6 +86,7 @@ impl TaskShared {
             tid: AtomicU32::new(0),
             clock: OnceLock::new(),
             record: options.record,
+            crash: Arc::default(),
             is_watched_closely: options.watch_all,
             tally: Mutex::new(Tally::default()),
             assignment: Mutex::new(Job { number: 0, arrival: 0, ready: 0, deadline: u64::MAX }),
@@ -190,6 +194,17 @@ impl TaskShared {
                 *first
             }
         }
+    }
+
+    /// Says how the task's code crashed, if it has.
+    pub(crate) fn crashed(&self) -> Option<String> {
+        let (signal, address) = self.crash.crash()?;
+        let place = match self.control.job.load(Ordering::Acquire).checked_sub(1) {
+            Some(job) => format!("in job {job}"),
+            None => "outside its jobs".to_owned(),
+        };
+        let name = crash::signal_name(signal);
+        Some(format!("task {}: its code crashed {place}: {name}, address {address:#x}", self.name))
     }
 
     /// Keeps the callback for overruns.

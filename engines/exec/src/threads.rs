@@ -2,7 +2,7 @@
 
 use crate::agent::{self, CpuAgent, Driver, Seat};
 use crate::arrivals::Arrivals;
-use crate::body::{Bodies, TaskBody};
+use crate::body::{Bodies, TaskBody, place};
 use crate::direct::{self, Direct, Exclusion};
 use crate::options::NonPreemptiveVariant;
 use crate::plan::{CpuPlan, Mode, Plan, is_command};
@@ -10,12 +10,13 @@ use crate::ring::Ring;
 use crate::shared::RunShared;
 use crate::task_shared::TaskShared;
 use crate::{ExecError, RunOptions, bands};
-use horolog_model::{Preemption, System, TaskId};
+use horolog_model::{Body, Preemption, System, TaskId};
 use horolog_sched::{Machine, ProcessorIndex};
 use horolog_sys::affinity::{CpuSet, set_affinity};
 use horolog_sys::clock::{self, ThreadClock};
 use horolog_sys::fixed_priority::{Class, set_class};
-use horolog_sys::{futex, memory, thread, usage};
+use horolog_sys::process::Attached;
+use horolog_sys::{crash, futex, memory, thread, usage};
 use horolog_time::Span;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -31,7 +32,17 @@ pub(crate) struct Threads {
     pub(crate) agents: Vec<Arc<CpuAgent>>,
     /// The rings of processors with an agent, which the collector reads first.
     pub(crate) cpu_rings: Vec<Arc<Ring>>,
-    handles: Vec<(String, JoinHandle<()>)>,
+    handles: Vec<Handle>,
+    /// Processes, started at the common start.
+    pub(crate) attached: Vec<(TaskId, Attached)>,
+}
+
+/// A thread to be joined.
+struct Handle {
+    name: String,
+    /// The task whose code it runs; `None`: an agent.
+    task: Option<TaskId>,
+    thread: JoinHandle<()>,
 }
 
 /// What starting needs.
@@ -49,7 +60,13 @@ impl Setup<'_> {
         let tasks = ids
             .map(|id| TaskShared::new(self.system, self.options, id).map(Arc::new))
             .collect::<Result<Vec<_>, _>>()?;
-        let mut threads = Threads { tasks, agents: Vec::new(), cpu_rings: Vec::new(), handles: Vec::new() };
+        let mut threads = Threads {
+            tasks,
+            agents: Vec::new(),
+            cpu_rings: Vec::new(),
+            handles: Vec::new(),
+            attached: Vec::new(),
+        };
         for cpu in &self.plan.cpus {
             // Bodies first: a bad library must stop the run before anything else is started.
             let mut own = Vec::new();
@@ -72,6 +89,26 @@ impl Setup<'_> {
             }
         }
         Ok(threads)
+    }
+
+    /// Starts the attached processes, once every thread is ready.
+    pub(crate) fn attach(&self, threads: &mut Threads) -> Result<(), ExecError> {
+        for task in &threads.tasks {
+            let Some(Body::Command(command)) = &self.system.task(task.id).body else { continue };
+            let mut command = command.clone();
+            if let Some(program) = command.first_mut() {
+                *program = place(program, self.options.folder.as_deref()).display().to_string();
+            }
+            let class = self.plan.classes[task.id.index()];
+            let folder = self.options.folder.as_deref();
+            let attached = Attached::start(&command, folder, &CpuSet::new([task.cpu]), class)
+                .map_err(|error| ExecError::from(error).in_task(&task.name))?;
+            task.tid.store(attached.id(), Ordering::Release);
+            let note = "an attached process: its waits end its jobs, which only the kernel's record shows";
+            task.tally().note = Some(note);
+            threads.attached.push((task.id, attached));
+        }
+        Ok(())
     }
 
     fn arrivals(&self, id: TaskId) -> Arrivals {
@@ -137,7 +174,7 @@ impl Setup<'_> {
         let class = if options.best_effort { Class::Normal } else { Class::Fifo(bands::AGENT) };
         let name = format!("horolog/{}", cpu.cpu);
         run.alive.fetch_add(1, Ordering::AcqRel);
-        threads.spawn(name.clone(), move || {
+        threads.spawn(name.clone(), None, move || {
             agent.tid.store(thread::id(), Ordering::Release);
             match prepare_thread(&name, agent.cpu, class) {
                 Ok(()) => {
@@ -182,7 +219,8 @@ impl Setup<'_> {
         let task = threads.tasks[id.index()].clone();
         let (run, class) = (self.run.clone(), self.plan.classes[id.index()]);
         run.alive.fetch_add(1, Ordering::AcqRel);
-        threads.spawn(task.name.clone(), move || {
+        threads.spawn(task.name.clone(), Some(id), move || {
+            let watch = crash::watch(task.crash.clone());
             task.tid.store(thread::id(), Ordering::Release);
             let _ = task.clock.set(ThreadClock::of_this_thread());
             let whole = catch_unwind(AssertUnwindSafe(|| {
@@ -196,6 +234,7 @@ impl Setup<'_> {
                 body.finish();
                 Ok(())
             }));
+            drop(watch);
             match whole {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => run.fail(ExecError::in_task(error, &task.name)),
@@ -234,11 +273,16 @@ fn prepare_thread(name: &str, cpu: u32, class: Class) -> Result<(), ExecError> {
 }
 
 impl Threads {
-    fn spawn(&mut self, name: String, body: impl FnOnce() + Send + 'static) -> Result<(), ExecError> {
+    fn spawn(
+        &mut self,
+        name: String,
+        task: Option<TaskId>,
+        body: impl FnOnce() + Send + 'static,
+    ) -> Result<(), ExecError> {
         let spawned = std::thread::Builder::new().stack_size(STACK).spawn(body);
-        let handle =
+        let thread =
             spawned.map_err(|error| ExecError::machine(format!("starting the thread of {name}: {error}")))?;
-        self.handles.push((name, handle));
+        self.handles.push(Handle { name, task, thread });
         Ok(())
     }
 
@@ -250,19 +294,44 @@ impl Threads {
     /// Waits for the threads to end, waking those that sleep; those that do not end in time are named and left.
     pub(crate) fn join(&mut self, run: &RunShared, options: &RunOptions) -> Vec<String> {
         let limit = clock::monotonic_ns().saturating_add(options.grace.as_ns());
-        while self.handles.iter().any(|(_, handle)| !handle.is_finished()) && clock::monotonic_ns() < limit {
+        while self.handles.iter().any(|handle| self.may_end(handle)) && clock::monotonic_ns() < limit {
             self.wake_all();
             let _ = clock::sleep_until(clock::monotonic_ns() + 1_000_000);
         }
         let mut left_behind = Vec::new();
-        for (name, handle) in self.handles.drain(..) {
-            if !handle.is_finished() {
+        for Handle { name, thread, .. } in self.handles.drain(..) {
+            if !thread.is_finished() {
                 left_behind.push(format!("{name}: its last job did not end and was left behind"));
-            } else if handle.join().is_err() {
+            } else if thread.join().is_err() {
                 run.fail(ExecError::crashed(format!("{name}: its thread panicked")));
             }
         }
         left_behind
+    }
+
+    /// Whether the thread still runs and has not crashed, after which it sleeps for ever.
+    fn may_end(&self, handle: &Handle) -> bool {
+        let crashed = handle.task.is_some_and(|task| self.tasks[task.index()].crash.crash().is_some());
+        !handle.thread.is_finished() && !crashed
+    }
+
+    /// The first crash of a task's code.
+    pub(crate) fn crashed(&self) -> Option<String> {
+        self.tasks.iter().find_map(|task| task.crashed())
+    }
+
+    /// Ends the attached processes; says which had ended before by themselves.
+    pub(crate) fn detach(&mut self) -> Vec<String> {
+        let mut notes = Vec::new();
+        for (id, attached) in &mut self.attached {
+            match attached.ended() {
+                Some(how) => {
+                    notes.push(format!("task {}: {how} before the run did", self.tasks[id.index()].name))
+                }
+                None => attached.end(500_000_000),
+            }
+        }
+        notes
     }
 
     fn wake_all(&self) {
@@ -273,7 +342,7 @@ impl Threads {
             task.control.gate.store(1, Ordering::Release);
             let _ = futex::wake(&task.control.gate, 1);
             let tid = task.tid.load(Ordering::Acquire);
-            if tid != 0 {
+            if task.clock.get().is_some() {
                 // A thread that has ended meanwhile is what we wait for.
                 let _ = thread::interrupt(tid);
             }

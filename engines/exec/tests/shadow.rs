@@ -122,8 +122,8 @@ fn what_cannot_run_is_bad_input_with_a_remedy() {
     assert!(error.is_bad_input(), "{error}");
     assert!(error.to_string().contains("list the numbers"), "{error}");
     let mut draft = system(vec![task("a", 1, ms(10), ms(1))]).to_draft();
-    draft.platform.cpus = Cpus::Listed(vec![horolog_model::CpuId(99_999)]);
-    draft.tasks[0].cpu = horolog_model::CpuId(99_999);
+    draft.platform.cpus = Cpus::Listed(vec![horolog_model::CpuId(8_191)]);
+    draft.tasks[0].cpu = horolog_model::CpuId(8_191);
     let error = horolog_exec::run(&system_with(draft), &RunOptions::for_span(ms(1))).expect_err("no cpu");
     assert!(error.is_bad_input(), "{error}");
 }

@@ -1,9 +1,12 @@
 //! What a task's jobs execute.
 
+mod library;
 mod spin;
 
 use crate::{ExecError, Job, RunOptions};
 use horolog_model::{Body, System, TaskId};
+use library::LibraryBody;
+pub(crate) use library::place;
 use spin::{Spin, Spinner};
 use std::collections::HashMap;
 
@@ -47,7 +50,7 @@ impl Bodies {
         &mut self,
         system: &System,
         id: TaskId,
-        _options: &RunOptions,
+        options: &RunOptions,
     ) -> Result<Box<dyn TaskBody>, ExecError> {
         let task = system.task(id);
         if let Some(given) = self.given.remove(&task.name) {
@@ -58,9 +61,12 @@ impl Bodies {
                 let spinner = *self.spinner.get_or_insert_with(Spinner::calibrate);
                 Ok(Box::new(Spin::of(task, spinner)?))
             }
-            Some(_) => {
-                Err(ExecError::bad_input(format!("task {}: this build cannot run such a body", task.name)))
-            }
+            Some(body) => match LibraryBody::open(body, options) {
+                Some(opened) => Ok(Box::new(opened.map_err(|error| error.in_task(&task.name))?)),
+                None => {
+                    Err(ExecError::bad_input(format!("task {}: no thread can run such a body", task.name)))
+                }
+            },
         }
     }
 }

@@ -1,0 +1,195 @@
+//! Bodies in shared libraries.
+
+use crate::Error;
+use crate::job_abi::{ABI_VERSION, JobHandle, JobTable, OverrunFn, OverrunInfo};
+use std::ffi::{CString, c_char, c_int, c_void};
+use std::path::Path;
+use std::sync::atomic::AtomicU32;
+
+/// What the functions in the job's table do.
+pub trait JobCalls {
+    /// A preemption point. Whether somebody more important waited.
+    fn preemption_point(&mut self, allow: bool) -> bool;
+    /// Announces the segment after the next point.
+    fn next_segment(&mut self, segment: u32);
+    /// Switches the task's preemptibility.
+    fn set_preemptible(&mut self, preemptible: bool);
+    /// What is left of the worst case, ns.
+    fn remaining_ns(&self) -> u64;
+    /// What the job has executed, ns.
+    fn executed_ns(&self) -> u64;
+    /// Whether the job should end.
+    fn must_end(&self) -> bool;
+    /// Registers a callback.
+    fn on_overrun(&mut self, hook: OverrunHook);
+}
+
+/// A callback of the library.
+#[derive(Clone, Copy, Debug)]
+pub struct OverrunHook {
+    function: OverrunFn,
+    context: *mut c_void,
+}
+
+// SAFETY: the hook only carries the pointer to the library's function; the header says that the function is called
+// on the task's own thread, the same that registered it.
+unsafe impl Send for OverrunHook {}
+// SAFETY: as above.
+unsafe impl Sync for OverrunHook {}
+
+impl OverrunHook {
+    /// Calls the library's function.
+    pub fn call(&self, info: &OverrunInfo) {
+        (self.function)(self.context, info);
+    }
+}
+
+/// The facts of one job.
+#[derive(Clone, Copy, Debug)]
+pub struct JobFacts<'a> {
+    /// The word that preemption points read.
+    pub attention: &'a AtomicU32,
+    /// Counted from 0.
+    pub number: u64,
+    /// Nominal arrival, ns since the common start.
+    pub release_ns: u64,
+    /// Absolute deadline, ns since the common start; `u64::MAX`: none.
+    pub deadline_ns: u64,
+}
+
+type JobFn = unsafe extern "C" fn(*mut JobHandle) -> c_int;
+type InitFn = unsafe extern "C" fn(c_int, *const *const c_char, *mut *mut c_void) -> c_int;
+type ExitFn = unsafe extern "C" fn(*mut c_void);
+
+/// A task's code in a shared library, with its state.
+#[derive(Debug)]
+pub struct Library {
+    job: JobFn,
+    init: Option<InitFn>,
+    exit: Option<ExitFn>,
+    state: *mut c_void,
+    /// Keeps the code mapped; last, so that it goes last.
+    _library: libloading::Library,
+}
+
+// SAFETY: the function pointers are plain code; the state belongs to the library, whose functions are only ever
+// called by the one thread that owns this value.
+unsafe impl Send for Library {}
+
+impl Library {
+    /// Loads the library and finds its functions.
+    ///
+    /// # Errors
+    /// Where the file is no library or lacks a function.
+    pub fn open(path: &Path, symbol: &str, init: Option<&str>, exit: Option<&str>) -> Result<Library, Error> {
+        let shown = path.display();
+        // SAFETY: loading runs the library's constructors; the user named the library to be run.
+        let library = unsafe { libloading::Library::new(path) }.map_err(|error| {
+            let remedy = "build it with `cc -shared -fPIC`, and give the path from the system file's folder";
+            Error::bad_input(format!("loading {shown}"), error.to_string(), remedy)
+        })?;
+        let missing = |name: &str| {
+            let remedy = "check its name, and that it is not static (in C++: extern \"C\")";
+            Error::bad_input(format!("{shown}: function `{name}`"), "not in the library", remedy)
+        };
+        // SAFETY: the header fixes the signatures of the functions that the user names: this one is the job.
+        let job = *unsafe { library.get::<JobFn>(symbol.as_bytes()) }.map_err(|_| missing(symbol))?;
+        // SAFETY: as above: this one is called before the start.
+        let find_init = |name: &str| unsafe { library.get::<InitFn>(name.as_bytes()) }.map(|found| *found);
+        // SAFETY: as above: this one is called after the end.
+        let find_exit = |name: &str| unsafe { library.get::<ExitFn>(name.as_bytes()) }.map(|found| *found);
+        let init = init.map(|name| find_init(name).map_err(|_| missing(name))).transpose()?;
+        let exit = exit.map(|name| find_exit(name).map_err(|_| missing(name))).transpose()?;
+        Ok(Library { job, init, exit, state: std::ptr::null_mut(), _library: library })
+    }
+
+    /// Calls `init(argc, argv, &state)`; what it returned, 0 without one.
+    ///
+    /// # Errors
+    /// Where an argument holds a zero byte.
+    pub fn init(&mut self, arguments: &[String]) -> Result<i32, Error> {
+        let Some(init) = self.init else { return Ok(0) };
+        let strings =
+            arguments.iter().map(|argument| CString::new(argument.as_str())).collect::<Result<Vec<_>, _>>();
+        let strings = strings.map_err(|_| {
+            Error::bad_input("arguments", "one holds a zero byte, which ends a C string", "remove it")
+        })?;
+        let mut pointers: Vec<*const c_char> = strings.iter().map(|string| string.as_ptr()).collect();
+        pointers.push(std::ptr::null());
+        // SAFETY: the array holds `argc` strings and a null, all alive during the call; the state is writable.
+        Ok(unsafe { init(strings.len() as c_int, pointers.as_ptr(), &mut self.state) })
+    }
+
+    /// Calls the job function; what it returned.
+    pub fn call(&mut self, facts: &JobFacts<'_>, calls: &mut dyn JobCalls) -> i32 {
+        let mut calls: &mut dyn JobCalls = calls;
+        let mut handle = JobHandle {
+            attention: facts.attention,
+            table: &TABLE,
+            context: (&raw mut calls).cast(),
+            state: self.state,
+            number: facts.number,
+            release_ns: facts.release_ns,
+            deadline_ns: facts.deadline_ns,
+        };
+        // SAFETY: the handle and what it points to live during the call; the header tells the library not to keep it.
+        let returned = unsafe { (self.job)(&mut handle) };
+        self.state = handle.state;
+        returned
+    }
+
+    /// Calls `exit(state)`.
+    pub fn exit(&mut self) {
+        if let Some(exit) = self.exit {
+            // SAFETY: the state is what the library's own functions left; called once, by the owning thread.
+            unsafe { exit(self.state) }
+        }
+    }
+}
+
+static TABLE: JobTable = JobTable {
+    version: ABI_VERSION,
+    reserved: 0,
+    preemption_point,
+    next_segment,
+    set_preemptible,
+    remaining_ns,
+    executed_ns,
+    must_end,
+    on_overrun,
+};
+
+/// The calls behind a handle.
+fn calls<'a>(job: *mut JobHandle) -> &'a mut dyn JobCalls {
+    // SAFETY: a library has only the handle that `Library::call` made, whose context points to a `&mut dyn JobCalls`
+    // that lives until the call returns; nobody else uses it meanwhile.
+    unsafe { &mut **(*job).context.cast::<&mut dyn JobCalls>() }
+}
+
+extern "C" fn preemption_point(job: *mut JobHandle, allow: i32) -> i32 {
+    i32::from(calls(job).preemption_point(allow != 0))
+}
+
+extern "C" fn next_segment(job: *mut JobHandle, segment: u32) {
+    calls(job).next_segment(segment);
+}
+
+extern "C" fn set_preemptible(job: *mut JobHandle, preemptible: i32) {
+    calls(job).set_preemptible(preemptible != 0);
+}
+
+extern "C" fn remaining_ns(job: *mut JobHandle) -> u64 {
+    calls(job).remaining_ns()
+}
+
+extern "C" fn executed_ns(job: *mut JobHandle) -> u64 {
+    calls(job).executed_ns()
+}
+
+extern "C" fn must_end(job: *mut JobHandle) -> i32 {
+    i32::from(calls(job).must_end())
+}
+
+extern "C" fn on_overrun(job: *mut JobHandle, function: OverrunFn, context: *mut c_void) {
+    calls(job).on_overrun(OverrunHook { function, context });
+}

@@ -1,0 +1,114 @@
+//! Attached processes.
+
+use crate::affinity::CpuSet;
+use crate::fixed_priority::{Class, set_class_inherited};
+use crate::{Error, affinity, clock};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command};
+
+/// A process that runs in a class of its own on chosen processors. Dropping it ends it.
+#[derive(Debug)]
+pub struct Attached {
+    child: Child,
+    name: String,
+}
+
+impl Attached {
+    /// Starts `command` (a program and its arguments) in `folder`. It, and what it starts, has the class and the
+    /// processors from its first instruction on, and is killed when the calling thread ends.
+    ///
+    /// # Errors
+    /// Where the program cannot be started or the class is not permitted.
+    pub fn start(
+        command: &[String],
+        folder: Option<&Path>,
+        cpus: &CpuSet,
+        class: Class,
+    ) -> Result<Attached, Error> {
+        let Some((program, arguments)) = command.split_first() else {
+            return Err(Error::bad_input("command", "it is empty", "give a program and its arguments"));
+        };
+        let mut prepared = Command::new(program);
+        prepared.args(arguments);
+        if let Some(folder) = folder {
+            prepared.current_dir(folder);
+        }
+        let cpus = cpus.clone();
+        let refused = |error: Error| std::io::Error::from_raw_os_error(error.errno().unwrap_or(libc::EINVAL));
+        // SAFETY: between fork and exec the closure makes system calls and, on success, allocates nothing; where a
+        // call fails it builds an error, which may allocate: the child has copied a consistent heap, since the
+        // parent forks from a thread that holds no allocator lock.
+        unsafe {
+            prepared.pre_exec(move || {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                affinity::set_affinity(0, &cpus).map_err(refused)?;
+                set_class_inherited(0, class).map_err(refused)
+            });
+        }
+        let child = prepared.spawn().map_err(|error| {
+            Error::io(
+                format!("starting `{program}`"),
+                &error,
+                "check the path, and the privilege for its class",
+            )
+        })?;
+        Ok(Attached { child, name: program.clone() })
+    }
+
+    /// The process's id, which is the thread id of its first thread.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// How it ended, if it has.
+    pub fn ended(&mut self) -> Option<String> {
+        self.child.try_wait().ok().flatten().map(|status| format!("`{}` ended: {status}", self.name))
+    }
+
+    /// Asks it to end, and kills it `patience_ns` later.
+    pub fn end(&mut self, patience_ns: u64) {
+        // SAFETY: the child has not been waited for, so its id is its own.
+        unsafe { libc::kill(self.child.id() as i32, libc::SIGTERM) };
+        let limit = clock::monotonic_ns().saturating_add(patience_ns);
+        while clock::monotonic_ns() < limit {
+            if !matches!(self.child.try_wait(), Ok(None)) {
+                return;
+            }
+            let _ = clock::sleep_until(clock::monotonic_ns() + 2_000_000);
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            self.end(100_000_000);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::affinity::allowed_cpus;
+
+    #[test]
+    fn a_process_runs_where_it_is_told_and_ends() {
+        let cpus = allowed_cpus().expect("affinity is readable");
+        let last = CpuSet::new(cpus.as_slice().last().copied());
+        let command = ["sleep".to_owned(), "3600".to_owned()];
+        let mut attached = Attached::start(&command, None, &last, Class::Normal).expect("sleep is a program");
+        let status = std::fs::read_to_string(format!("/proc/{}/status", attached.id())).expect("it runs");
+        let wanted = format!("Cpus_allowed_list:\t{}", last.as_slice()[0]);
+        assert!(status.contains(&wanted), "{status}");
+        assert_eq!(attached.ended(), None);
+        attached.end(1_000_000_000);
+        assert!(attached.ended().is_some());
+        let missing = ["/no/such/program".to_owned()];
+        assert!(Attached::start(&missing, None, &last, Class::Normal).is_err());
+    }
+}

@@ -1,0 +1,142 @@
+/* horolog.h: task code in C for horolog.
+ *
+ * A task with  body = { library = "libapp.so", symbol = "control_step" }  calls
+ *
+ *     int control_step(horolog_job *job);
+ *
+ * once a job, on the task's own real-time thread. The return value 0 means that all is well; jobs that return
+ * anything else are counted. With  init = "control_init", exit = "control_exit", arguments = ["..."]  it also calls
+ *
+ *     int  control_init(int argc, const char *const *argv, void **state);
+ *     void control_exit(void *state);
+ *
+ * once each, before the common start (anything but 0 calls the run off) and after the last job.
+ *
+ * A library links against nothing: everything here is inline, or goes through a table behind the handle. Build with
+ *
+ *     cc -O2 -shared -fPIC -I .../front/capi/include -o libapp.so app.c
+ *
+ * The handle is valid during the call only. All times are nanoseconds since the common start of all tasks.
+ * The code runs with locked memory under SCHED_FIFO: it should not allocate, lock, or sleep.
+ */
+#ifndef HOROLOG_H
+#define HOROLOG_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The version of this layout; `horolog_abi_version(job)` gives the executive's. */
+#define HOROLOG_ABI_VERSION 1u
+
+/* No deadline. */
+#define HOROLOG_NO_DEADLINE UINT64_MAX
+
+/* What an overrun exceeds, or-ed together. */
+#define HOROLOG_SEGMENT_OVERRUN 1u      /* this segment's worst case */
+#define HOROLOG_JOB_OVERRUN_CERTAIN 2u  /* the job cannot end within its worst case any more */
+#define HOROLOG_JOB_OVERRUN 4u          /* the job's worst case: less important tasks suffer */
+#define HOROLOG_HARMS_MORE_IMPORTANT 8u /* more important tasks are blocked for longer than analysed */
+
+typedef struct horolog_overrun {
+    uint64_t job;
+    uint64_t executed_ns;
+    uint32_t segment;
+    uint32_t flags;
+} horolog_overrun;
+
+/* Called on the task's own thread, at the next preemption point or at the job's end, once a job. Must not block. */
+typedef void (*horolog_overrun_fn)(void *context, const horolog_overrun *overrun);
+
+typedef struct horolog_job horolog_job;
+
+/* Private: use the functions below. */
+struct horolog_job_table {
+    uint32_t version;
+    uint32_t reserved;
+    int32_t (*preemption_point)(horolog_job *, int32_t);
+    void (*next_segment)(horolog_job *, uint32_t);
+    void (*set_preemptible)(horolog_job *, int32_t);
+    uint64_t (*remaining_ns)(horolog_job *);
+    uint64_t (*executed_ns)(horolog_job *);
+    int32_t (*must_end)(horolog_job *);
+    void (*on_overrun)(horolog_job *, horolog_overrun_fn, void *);
+};
+
+/* Private: use the functions below. */
+struct horolog_job {
+    const uint32_t *attention;
+    const struct horolog_job_table *table;
+    void *context;
+    void *state;
+    uint64_t number;
+    uint64_t release_ns;
+    uint64_t deadline_ns;
+};
+
+/* The version of the executive's layout. */
+static inline uint32_t horolog_abi_version(const horolog_job *job) { return job->table->version; }
+
+/* The job's number, counted from 0. */
+static inline uint64_t horolog_job_number(const horolog_job *job) { return job->number; }
+
+/* The job's nominal arrival. */
+static inline uint64_t horolog_release_ns(const horolog_job *job) { return job->release_ns; }
+
+/* The job's absolute deadline, or HOROLOG_NO_DEADLINE. */
+static inline uint64_t horolog_deadline_ns(const horolog_job *job) { return job->deadline_ns; }
+
+/* The task's own state: what `init` stored, or the last `horolog_set_state`. */
+static inline void *horolog_state(const horolog_job *job) { return job->state; }
+
+/* Replaces the task's state. */
+static inline void horolog_set_state(horolog_job *job, void *state) { job->state = state; }
+
+/* Whether somebody more important waits for this job's next preemption point: one load. */
+static inline int horolog_should_yield(const horolog_job *job)
+{
+    return (int)(__atomic_load_n(job->attention, __ATOMIC_RELAXED) & 1u);
+}
+
+/* A preemption point between two segments of a deferred task. Where `allow` is not 0 and somebody more important
+ * waits, they run now, and this returns once the job has the processor again. Returns whether somebody waited.
+ * Idle, it costs one load and a branch. */
+static inline int horolog_preemption_point(horolog_job *job, int allow)
+{
+    if (__builtin_expect(__atomic_load_n(job->attention, __ATOMIC_RELAXED) == 0, 1)) {
+        return 0;
+    }
+    return job->table->preemption_point(job, allow);
+}
+
+/* Announces which segment (its index in the system file) follows the next preemption point, at a branch. */
+static inline void horolog_next_segment(horolog_job *job, uint32_t segment) { job->table->next_segment(job, segment); }
+
+/* Switches this task's own preemptibility, for this job and those after it. */
+static inline void horolog_set_preemptible(horolog_job *job, int preemptible)
+{
+    job->table->set_preemptible(job, preemptible);
+}
+
+/* What is left of the job's worst-case execution time; 0 where it is used up. A system call. */
+static inline uint64_t horolog_remaining_ns(horolog_job *job) { return job->table->remaining_ns(job); }
+
+/* What the job has executed so far. A system call. */
+static inline uint64_t horolog_executed_ns(horolog_job *job) { return job->table->executed_ns(job); }
+
+/* Whether the job should end at the next opportunity: the overrun policy or the end of the run says so. */
+static inline int horolog_must_end(horolog_job *job) { return job->table->must_end(job); }
+
+/* Calls `function(context, ...)` from now on whenever a job of this task overruns. */
+static inline void horolog_on_overrun(horolog_job *job, horolog_overrun_fn function, void *context)
+{
+    job->table->on_overrun(job, function, context);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
