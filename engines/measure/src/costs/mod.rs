@@ -10,6 +10,7 @@ use horolog_sys::Error;
 use horolog_sys::affinity::{CpuSet, set_affinity};
 use horolog_sys::clock::monotonic_ns;
 use horolog_sys::fixed_priority::{Class, may_use_fifo, set_class};
+use horolog_sys::kernel_trace::{Overflow, Recorder, RecorderOptions};
 use horolog_sys::steal::stolen_ns;
 use horolog_time::Span;
 use horolog_trace::ResponseStatistics;
@@ -25,15 +26,18 @@ pub struct CostOptions {
     pub priority: u8,
     /// How long all of it may take.
     pub budget: Span,
+    /// Record the kernel meanwhile, as a run with a trace does, so that the record's own cost is inside.
+    pub recorded: bool,
     /// Without the privilege for SCHED_FIFO: measure under normal scheduling and say so, instead of refusing.
     pub best_effort: bool,
 }
 
 impl CostOptions {
-    /// Measures `cpu` at priority 90 within 2.5 seconds.
+    /// Measures `cpu` at priority 90 within 2.5 seconds, while the kernel is recorded.
     #[must_use]
     pub fn new(cpu: u32) -> CostOptions {
-        CostOptions { cpu, priority: 90, budget: Span::from_ns(2_500_000_000), best_effort: false }
+        let budget = Span::from_ns(2_500_000_000);
+        CostOptions { cpu, priority: 90, budget, recorded: true, best_effort: false }
     }
 }
 
@@ -157,6 +161,7 @@ impl Costs {
 pub fn measure(options: &CostOptions, progress: &mut dyn FnMut(Progress)) -> Result<Costs, Error> {
     let class = class_for(options)?;
     let setting = Setting { cpu: options.cpu, class };
+    let recorder = options.recorded.then(|| record(options.cpu));
     let started = monotonic_ns();
     let stolen_before = stolen_ns(options.cpu).ok();
     let stages = probes::STAGES;
@@ -184,7 +189,21 @@ pub fn measure(options: &CostOptions, progress: &mut dyn FnMut(Progress)) -> Res
         notes: Vec::new(),
     };
     result.notes = notes(&result, class);
+    result.notes.push(match recorder {
+        None => "the kernel was not recorded meanwhile: a run with a trace costs a little more".to_owned(),
+        Some(Ok(_)) => "the kernel was recorded meanwhile, as in a run with a trace".to_owned(),
+        Some(Err(error)) => format!("the kernel could not be recorded meanwhile ({})", error.what()),
+    });
     Ok(result)
+}
+
+/// A record that nobody reads: its newest 1 MiB is kept and thrown away.
+fn record(cpu: u32) -> Result<Recorder, Error> {
+    Recorder::start(&RecorderOptions {
+        memory_mib: 1,
+        overflow: Overflow::DropOldest,
+        ..RecorderOptions::new(vec![cpu])
+    })
 }
 
 /// On which CPU and in which class the probes run.

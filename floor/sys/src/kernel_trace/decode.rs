@@ -37,13 +37,14 @@ struct SwitchLayout {
     preempted: u64,
 }
 
-/// The processor's own interrupts that x86 kernels trace. Without irq_work: recording its exit would raise the next one,
-/// so the kernel refuses that (EPERM, for root too).
-const VECTORS: [(&str, &str, VectorKind); 8] = [
+/// The processor's own interrupts that x86 kernels trace. perf may not record irq_work_exit, since recording it would
+/// raise the next one; tracefs may.
+const VECTORS: [(&str, &str, VectorKind); 9] = [
     ("local_timer_entry", "local_timer_exit", VectorKind::LocalTimer),
     ("reschedule_entry", "reschedule_exit", VectorKind::Reschedule),
     ("call_function_entry", "call_function_exit", VectorKind::CallFunction),
     ("call_function_single_entry", "call_function_single_exit", VectorKind::CallFunctionSingle),
+    ("irq_work_entry", "irq_work_exit", VectorKind::IrqWork),
     ("error_apic_entry", "error_apic_exit", VectorKind::Other),
     ("spurious_apic_entry", "spurious_apic_exit", VectorKind::Other),
     ("thermal_apic_entry", "thermal_apic_exit", VectorKind::Other),
@@ -121,22 +122,11 @@ impl Decoder {
         }
     }
 
-    /// Leaves out the interrupt or softirq tracepoints for which `refused` yields a reason, each with its partner, since
-    /// an entry without its exit would look like an endless handler.
-    pub(super) fn leave_out(&mut self, refused: impl Fn(&Tracepoint) -> Option<Error>) {
-        let mut out: Vec<(&str, String)> = Vec::new();
-        for tracepoint in self.tracepoints.iter().filter(|tracepoint| tracepoint.is_optional()) {
-            if let Some(error) = refused(tracepoint) {
-                out.push((
-                    tracepoint.pair(),
-                    format!("{}:{} ({})", tracepoint.system, tracepoint.name, error.what()),
-                ));
-            }
-        }
-        self.tracepoints.retain(|tracepoint| {
-            !tracepoint.is_optional() || out.iter().all(|(pair, _)| *pair != tracepoint.pair())
-        });
-        self.unseen.extend(out.into_iter().map(|(_, why)| why));
+    /// Leaves out optional tracepoints that were refused, each with its partner, since an entry without its exit would
+    /// look like an endless handler.
+    pub(super) fn leave_out(&mut self, refused: &[(&'static str, String)]) {
+        self.tracepoints.retain(|tracepoint| !tracepoint.is_left_out(refused));
+        self.unseen.extend(refused.iter().map(|(_, why)| why.clone()));
     }
 
     /// Decodes one raw record; `None` where it is none of ours or too short.
@@ -150,13 +140,18 @@ impl Decoder {
 
 impl Tracepoint {
     /// Whether a recording is of use without it.
-    fn is_optional(&self) -> bool {
+    pub(super) fn is_optional(&self) -> bool {
         matches!(self.layout, Layout::Irq { .. } | Layout::Softirq { .. } | Layout::Vector { .. })
     }
 
     /// What an entry and its exit have in common.
-    fn pair(&self) -> &'static str {
+    pub(super) fn pair(&self) -> &'static str {
         self.name.trim_end_matches("_entry").trim_end_matches("_exit")
+    }
+
+    /// Whether it, or its partner, is among those refused (pair, reason).
+    pub(super) fn is_left_out(&self, refused: &[(&'static str, String)]) -> bool {
+        self.is_optional() && refused.iter().any(|(pair, _)| *pair == self.pair())
     }
 
     /// Whether it is executed on the waker's CPU, so that it must be recorded everywhere and filtered by target.

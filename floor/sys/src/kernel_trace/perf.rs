@@ -41,23 +41,24 @@ impl PerfSource {
         interrupts: bool,
     ) -> Result<PerfSource, Error> {
         let mut decoder = Decoder::read(tracefs, interrupts)?;
-        // The kernel does not let perf record what perf itself causes (irq_work_exit).
-        let try_on = recorded.first().copied().unwrap_or(0);
-        decoder.leave_out(|tracepoint| {
-            PerfEvent::record(tracepoint.name, tracepoint.id, Scope::Cpu(try_on), 4096).err()
-        });
         let targets: Vec<String> = recorded.iter().map(|cpu| format!("target_cpu == {cpu}")).collect();
         let filter = targets.join(" || ");
         let mut cpus = Vec::new();
         for cpu in recorded {
-            cpus.push(open_cpu(&decoder, *cpu, ring_bytes, &filter, true)?);
+            // The kernel does not let perf record what perf itself causes (irq_work_exit); the first CPU shows it.
+            let (ring, refused) = open_cpu(&decoder, *cpu, ring_bytes, &filter, true)?;
+            decoder.leave_out(&refused);
+            cpus.push(ring);
         }
         for cpu in online.iter().filter(|cpu| !recorded.contains(cpu)) {
-            cpus.push(open_cpu(&decoder, *cpu, WAKER_RING, &filter, false)?);
+            cpus.push(open_cpu(&decoder, *cpu, WAKER_RING, &filter, false)?.0);
         }
         Ok(PerfSource { decoder, cpus, scratch: Vec::with_capacity(1 << 16), lost_reported: 0 })
     }
 }
+
+/// Refused optional tracepoints: what the pair has in common, and why.
+type Refused = Vec<(&'static str, String)>;
 
 /// Opens the events of one CPU; of a CPU that is not `recorded` only those that concern other CPUs.
 fn open_cpu(
@@ -66,17 +67,26 @@ fn open_cpu(
     bytes: usize,
     filter: &str,
     recorded: bool,
-) -> Result<CpuRing, Error> {
+) -> Result<(CpuRing, Refused), Error> {
     // Never woken in the normal case, since waking costs the recorded CPU an interrupt: the reader looks by itself.
     let watermark = u32::try_from(bytes / 4 * 3).unwrap_or(u32::MAX);
-    let mut events: Vec<PerfEvent> = Vec::new();
+    let mut refused = Refused::new();
+    let mut opened = Vec::new();
+    for tracepoint in decoder.tracepoints.iter().filter(|tracepoint| recorded || tracepoint.has_target_cpu())
+    {
+        let name = format!("{}:{}", tracepoint.system, tracepoint.name);
+        match PerfEvent::record(&name, tracepoint.id, Scope::Cpu(cpu), watermark) {
+            Ok(event) => opened.push((tracepoint, event)),
+            Err(error) if tracepoint.is_optional() => refused.push((tracepoint.pair(), error.what())),
+            Err(error) => return Err(error),
+        }
+    }
     let mut ring = None;
-    for tracepoint in &decoder.tracepoints {
-        if !recorded && !tracepoint.has_target_cpu() {
+    let mut events: Vec<PerfEvent> = Vec::new();
+    for (tracepoint, event) in opened {
+        if tracepoint.is_left_out(&refused) {
             continue;
         }
-        let name = format!("{}:{}", tracepoint.system, tracepoint.name);
-        let event = PerfEvent::record(&name, tracepoint.id, Scope::Cpu(cpu), watermark)?;
         if tracepoint.has_target_cpu() {
             event.filter(filter)?;
         }
@@ -87,7 +97,7 @@ fn open_cpu(
         events.push(event);
     }
     match ring {
-        Some(ring) => Ok(CpuRing { cpu, ring, events }),
+        Some(ring) => Ok((CpuRing { cpu, ring, events }, refused)),
         None => Err(Error::unsupported("sched:sched_wakeup tracepoint", "this kernel is too old")),
     }
 }
@@ -129,6 +139,12 @@ impl Source for PerfSource {
 
     fn poll_descriptors(&self) -> Vec<i32> {
         self.cpus.iter().filter_map(|cpu| cpu.events.first()).map(PerfEvent::as_raw_fd).collect()
+    }
+
+    fn close(self: Box<Self>) {
+        // Closing waits some 10 ms an event for all CPUs to leave the tracepoint; they are stopped, and nobody needs to
+        // wait. A process that ends meanwhile closes them all the same.
+        let _ = std::thread::Builder::new().name("horolog-close".to_owned()).spawn(move || drop(self));
     }
 
     fn unseen(&self) -> &[String] {

@@ -89,7 +89,9 @@ impl Reader {
             .name("horolog-ktrace".to_owned())
             .spawn(move || {
                 pin(&places)?;
-                read_until_stopped(&mut *source, &mine, steal)
+                let outcome = read_until_stopped(&mut *source, &mine, steal);
+                source.close();
+                outcome
             })
             .map_err(|error| Error::io("clone(kernel trace reader)", &error, "raise `ulimit -u`"))?;
         Ok(Reader { shared, thread })

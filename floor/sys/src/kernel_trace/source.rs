@@ -15,6 +15,8 @@ pub(super) trait Source: Send {
     fn lost_unreported(&mut self) -> Result<u64, Error>;
     /// Descriptors that become readable before a ring overflows.
     fn poll_descriptors(&self) -> Vec<i32>;
+    /// Gives everything back, after [`Source::stop`].
+    fn close(self: Box<Self>);
     /// What this kernel does not let us see.
     fn unseen(&self) -> &[String];
 }

@@ -1,4 +1,4 @@
-//! Recording through an instance of its own in tracefs: the fallback where perf is closed.
+//! Recording through an instance of its own in tracefs.
 
 use super::decode::Decoder;
 use super::event::{KernelEvent, KernelEventKind};
@@ -25,6 +25,8 @@ pub(super) struct TracefsSource {
     lost_reported: u64,
 }
 
+/// Bytes of the buffer of a CPU that is not recorded itself.
+const WAKER_RING: usize = 256 * 1024;
 /// The largest page that a kernel is configured with (`buffer_subbuf_size_kb`), 64 KiB and more to spare.
 const LARGEST_PAGE: usize = 128 * 1024;
 
@@ -52,17 +54,21 @@ impl TracefsSource {
         // From here on dropping the source removes the instance.
         let mut source =
             TracefsSource { tracefs, instance, decoder, layout, pipes: Vec::new(), page, lost_reported: 0 };
-        source.configure(recorded, ring_bytes)?;
+        source.configure(recorded, online, ring_bytes)?;
         for cpu in online {
             source.pipes.push((*cpu, source.pipe(*cpu)?));
         }
         Ok(source)
     }
 
-    fn configure(&self, recorded: &[u32], ring_bytes: usize) -> Result<(), Error> {
+    fn configure(&self, recorded: &[u32], online: &[u32], ring_bytes: usize) -> Result<(), Error> {
         self.write("tracing_on", "0")?;
         self.write("trace_clock", "mono")?;
-        self.write("buffer_size_kb", &(ring_bytes / 1024).max(4).to_string())?;
+        for cpu in online {
+            // The other CPUs only hold the wake-ups that they carry out for recorded ones.
+            let bytes = if recorded.contains(cpu) { ring_bytes } else { ring_bytes.min(WAKER_RING) };
+            self.write(&format!("per_cpu/cpu{cpu}/buffer_size_kb"), &(bytes / 1024).max(4).to_string())?;
+        }
         let one_of = |field: &str| {
             let terms: Vec<String> = recorded.iter().map(|cpu| format!("{field} == {cpu}")).collect();
             terms.join(" || ")
@@ -152,6 +158,10 @@ impl Source for TracefsSource {
 
     fn poll_descriptors(&self) -> Vec<i32> {
         Vec::new()
+    }
+
+    fn close(self: Box<Self>) {
+        drop(self);
     }
 
     fn unseen(&self) -> &[String] {
