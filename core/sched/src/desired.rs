@@ -15,7 +15,8 @@ pub struct ProcessorIndex(pub u16);
 ///
 /// The driver counts execution from the moment when it first sees this generation, and lets the count stand
 /// while nothing below the entity runs. It reports the count with `Executed` whenever a decision replaces the
-/// timer, and before it hands in a wall timer of the same processor.
+/// timer, and before it hands in a wall timer of the same processor. Where a committed job overdraws its budget, no
+/// timer is wanted any more, but the count goes on under the old generation until the job gives the processor up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ExecutionTimer {
     /// Whose execution counts.

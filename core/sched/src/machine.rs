@@ -324,6 +324,15 @@ impl Machine {
         self.leaves[task.index()].preemptible
     }
 
+    /// Whether this processor is one dispatcher without supply, which never wants a timer.
+    ///
+    /// # Panics
+    /// Where there is no such processor.
+    #[must_use]
+    pub fn is_flat(&self, processor: ProcessorIndex) -> bool {
+        self.processors[usize::from(processor.0)].flat
+    }
+
     /// The present mode.
     #[must_use]
     pub fn mode(&self) -> u32 {

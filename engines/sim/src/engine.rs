@@ -57,7 +57,7 @@ pub(crate) struct Engine<'a, S, K> {
 
 /// Everything but the processors.
 pub(crate) struct Core<'a, S, K> {
-    machine: Machine,
+    pub(crate) machine: Machine,
     source: S,
     sink: &'a mut K,
     pub(crate) tasks: Vec<TaskRun>,
@@ -88,7 +88,12 @@ pub(crate) enum End {
 impl<'a, S: Source, K: Sink> Engine<'a, S, K> {
     pub(crate) fn new(system: &System, machine: Machine, source: S, sink: &'a mut K, limits: Limits) -> Self {
         let platform = system.platform();
-        let lanes = Lane::all(system);
+        let mut lanes = Lane::all(system);
+        for lane in &mut lanes {
+            lane.has_timers = !machine.is_flat(lane.processor);
+            // The first answer tells which timers are wanted before anything is released.
+            lane.choice_due = lane.has_timers;
+        }
         let run = |task: &horolog_model::Task| TaskRun {
             deadline: task.deadline.map_or(NEVER, Span::as_ns),
             next_arrival: NEVER,
@@ -211,21 +216,47 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
     #[inline(always)]
     fn step(&mut self, lane: &mut Lane, now: u64) -> Result<(), Reason> {
         self.steps += 1;
+        if lane.has_timers {
+            return self.step_with_timers(lane, now);
+        }
         if lane.finish == now {
             self.segment_ends(lane, now);
         }
         if lane.next_interrupt <= now {
             lane.serve_interrupts(now);
         }
+        self.release_due(lane, now)?;
+        if lane.choice_due && lane.kernel_until <= now {
+            self.choose(lane, now);
+        }
+        Ok(())
+    }
+
+    /// The same phases where the machine may want timers.
+    #[inline(never)]
+    fn step_with_timers(&mut self, lane: &mut Lane, now: u64) -> Result<(), Reason> {
+        self.report_execution(lane, now);
+        if lane.finish == now {
+            self.segment_ends(lane, now);
+        }
+        lane.serve_interrupts(now);
+        self.fire_wall_timer(lane, now);
+        self.release_due(lane, now)?;
+        if lane.choice_due && lane.kernel_until <= now {
+            self.choose(lane, now);
+        }
+        lane.watch_timers(now);
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn release_due(&mut self, lane: &mut Lane, now: u64) -> Result<(), Reason> {
         while lane.next_notice == now {
             // The first of several tasks in the order of their ids, and each of its jobs in turn.
             let local = lane.next_local as usize;
             self.release(lane, local, now)?;
             self.fetch(lane, local);
             lane.refresh_next_notice();
-        }
-        if lane.choice_due && lane.kernel_until <= now {
-            self.choose(lane, now);
         }
         Ok(())
     }
@@ -327,6 +358,9 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
     fn choose(&mut self, lane: &mut Lane, now: u64) {
         lane.choice_due = false;
         let desired = self.machine.decide(lane.processor);
+        if lane.has_timers {
+            lane.arm_timers(&desired);
+        }
         let next = desired.running.map_or(NONE, |task| task.0);
         let previous = lane.running;
         if next != previous || lane.at_point.is_some() {

@@ -1,5 +1,6 @@
 //! One processor of a simulation: what runs, what the kernel owes, what happens next.
 
+use crate::timers::Timers;
 use horolog_model::{CpuId, System, TaskId};
 use horolog_sched::ProcessorIndex;
 
@@ -41,7 +42,11 @@ pub(crate) struct Lane {
     /// Whether the running job stands at a preemption point until the next choice, and the segment it announced.
     pub(crate) at_point: Option<u32>,
     pub(crate) interrupts: Vec<Interrupt>,
+    /// The next interrupt, or the next of the machine's timers.
     pub(crate) next_interrupt: u64,
+    /// Whether the machine may want timers here.
+    pub(crate) has_timers: bool,
+    pub(crate) timers: Timers,
 }
 
 impl Lane {
@@ -79,6 +84,8 @@ impl Lane {
                 at_point: None,
                 next_interrupt: if interrupts.is_empty() { NEVER } else { 0 },
                 interrupts,
+                has_timers: false,
+                timers: Timers::default(),
             }
         };
         // Only processors that have tasks: there may be billions of others.

@@ -17,9 +17,10 @@ mod random;
 mod replay;
 mod simulate;
 mod source;
+mod timers;
 
 pub use error::SimError;
 pub use horizon::default_horizon;
 pub use options::{DelayChoice, ExecutionChoice, Horizon, PathChoice, SimOptions};
 pub use replay::{Replay, ReplayOptions, WitnessResult, replay};
-pub use simulate::simulate;
+pub use simulate::{simulate, simulate_machine};

@@ -24,9 +24,22 @@ const FAR: u64 = u64::MAX / 2;
 /// Where the machine refuses the system, an option does not fit it, times near 2^64 ns would wrap, or the backlog
 /// of an overloaded task exceeds [`SimOptions::max_backlog`].
 pub fn simulate<K: Sink>(system: &System, options: &SimOptions, sink: &mut K) -> Result<Outcome, SimError> {
+    simulate_machine(system, Machine::new(system)?, options, sink)
+}
+
+/// Like [`simulate`], with a machine of this system that need not be flat: a tree with servers, budgets and reserves,
+/// built with [`horolog_sched::MachineBuilder`]. Execution timers count what jobs execute, not what the kernel takes.
+///
+/// # Errors
+/// As for [`simulate`]. A machine of another system, with fewer tasks or processors, panics.
+pub fn simulate_machine<K: Sink>(
+    system: &System,
+    machine: Machine,
+    options: &SimOptions,
+    sink: &mut K,
+) -> Result<Outcome, SimError> {
     let mut notes = Vec::new();
     let limits = limits(system, options, &mut notes)?;
-    let machine = Machine::new(system)?;
     let source = Drawn::new(system, options)?;
     note_assumptions(system, options, &mut notes);
     let mut engine = Engine::new(system, machine, source, sink, limits);

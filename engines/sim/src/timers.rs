@@ -1,0 +1,92 @@
+//! Execution and wall timers of machines that are more than flat: what a processor's job has executed since a timer
+//! was armed, and when the timers go off.
+//!
+//! Execution is read off the end of the running segment: what is left of it at `now` is `finish - max(now,
+//! kernel_until)`, since the kernel's own time delays `finish` by as much.
+
+use crate::engine::Core;
+use crate::lane::{Lane, NEVER, NONE};
+use crate::source::Source;
+use horolog_sched::{Desired, Event, EventKind, ExecutionTimer, WallTimer};
+use horolog_time::{Instant, Span};
+use horolog_trace::Sink;
+
+/// The timers of one processor.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Timers {
+    execution: Option<ExecutionTimer>,
+    /// What has executed since the execution timer was armed, up to the last look.
+    consumed: u64,
+    /// What was left of the running segment at the last look.
+    left: u64,
+    wall: Option<WallTimer>,
+}
+
+/// What is left of the running segment.
+fn left(lane: &Lane, now: u64) -> u64 {
+    if lane.running == NONE { 0 } else { lane.finish.saturating_sub(now.max(lane.kernel_until)) }
+}
+
+impl<S: Source, K: Sink> Core<'_, S, K> {
+    /// First thing at an instant: reports what has executed, and that the budget is exhausted where it is.
+    pub(crate) fn report_execution(&mut self, lane: &mut Lane, now: u64) {
+        let left = left(lane, now);
+        let Some(timer) = lane.timers.execution else { return };
+        let amount = lane.timers.left.saturating_sub(left);
+        if amount == 0 {
+            return;
+        }
+        lane.timers.consumed += amount;
+        let (entity, generation) = (timer.entity, timer.generation);
+        let consumed = Span::from_ns(lane.timers.consumed);
+        let kind = if consumed >= timer.after {
+            lane.choice_due = true;
+            EventKind::Exhausted { entity, generation, consumed }
+        } else {
+            EventKind::Executed { entity, generation, consumed }
+        };
+        let taken = self.machine.on(Event::at(Instant::from_ns(now), kind));
+        debug_assert_eq!(taken, Ok(()));
+    }
+
+    /// In the release phase: the wall timer, if it is due.
+    pub(crate) fn fire_wall_timer(&mut self, lane: &mut Lane, now: u64) {
+        let Some(timer) = lane.timers.wall.take_if(|timer| timer.at.as_ns() <= now) else { return };
+        let kind = EventKind::Timer { entity: timer.entity, generation: timer.generation };
+        let taken = self.machine.on(Event::at(Instant::from_ns(now), kind));
+        debug_assert_eq!(taken, Ok(()));
+        lane.choice_due = true;
+    }
+}
+
+impl Lane {
+    /// After a choice: takes over the timers that the machine wants.
+    pub(crate) fn arm_timers(&mut self, desired: &Desired) {
+        let generation = |timer: Option<ExecutionTimer>| timer.map(|timer| timer.generation);
+        // A committed job that overdraws its budget has no timer any more; what it executes is reported all the same.
+        let goes_on = self.running != NONE && desired.running.is_some_and(|task| task.0 == self.running);
+        if desired.execution_timer.is_some() || !goes_on {
+            if generation(desired.execution_timer) != generation(self.timers.execution) {
+                self.timers.consumed = 0;
+            }
+            self.timers.execution = desired.execution_timer;
+        }
+        self.timers.wall = desired.wall_timer;
+    }
+
+    /// Last thing at an instant: from here on execution counts; the next look is due when a timer goes off.
+    pub(crate) fn watch_timers(&mut self, now: u64) {
+        self.timers.left = left(self, now);
+        let budget = self.timers.execution.map_or(NEVER, |timer| {
+            let rest = timer.after.as_ns().saturating_sub(self.timers.consumed);
+            if self.running == NONE || rest == 0 {
+                NEVER
+            } else {
+                now.max(self.kernel_until).saturating_add(rest)
+            }
+        });
+        let wall = self.timers.wall.map_or(NEVER, |timer| timer.at.as_ns().max(now));
+        let interrupt = self.interrupts.iter().map(|interrupt| interrupt.next).min().unwrap_or(NEVER);
+        self.next_interrupt = budget.min(wall).min(interrupt);
+    }
+}

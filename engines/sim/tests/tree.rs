@@ -1,0 +1,161 @@
+//! Trees in virtual time: budgets run out and come back where they should; nodes without supply change nothing.
+
+use horolog_model::{Policy, Priority, PriorityAssignment, System, TaskId};
+use horolog_sched::{Machine, MachineBuilder, NodePolicy, NodeSpec, ProcessorIndex, Supply};
+use horolog_sim::{Horizon, SimOptions, simulate, simulate_machine};
+use horolog_testkit::{Shape, systems};
+use horolog_time::{Instant, Span};
+use horolog_trace::{Kind, Record};
+use proptest::prelude::*;
+
+/// A budget that comes back in full at every multiple of its period; what was overdrawn is owed.
+#[derive(Clone, Debug)]
+struct PeriodicBudget {
+    full: i64,
+    period: u64,
+    left: i64,
+    next: u64,
+}
+
+impl Supply for PeriodicBudget {
+    fn is_eligible(&self) -> bool {
+        self.left > 0
+    }
+
+    fn budget(&self) -> Option<Span> {
+        Some(Span::from_ns(u64::try_from(self.left).unwrap_or(0)))
+    }
+
+    fn timer(&self) -> Option<Instant> {
+        Some(Instant::from_ns(self.next))
+    }
+
+    fn executed(&mut self, _: Instant, amount: Span) {
+        self.left -= amount.as_ns() as i64;
+    }
+
+    fn timer_fired(&mut self, _: Instant) {
+        self.left = self.left.min(0) + self.full;
+        self.next += self.period;
+    }
+
+    fn boxed_clone(&self) -> Box<dyn Supply> {
+        Box::new(self.clone())
+    }
+}
+
+/// `served` below a node with a budget of 4 every 10, more important than `other`.
+fn with_budget(served: &str, platform: &str) -> (System, Machine) {
+    let text = format!(
+        "[system]\nname = \"served\"\n[platform]\ncpus = 1\n{platform}\n[[task]]\nname = \"served\"\narrivals = \
+         [\"1 ns\", \"12 ns\"]\npriority = 1\n{served}\n[[task]]\nname = \"other\"\narrivals = [\"0 ns\"]\nwcet = \
+         \"100 ns\"\npriority = 1\n"
+    );
+    let (system, _) =
+        horolog_model::file::read(&text, "served.toml", &[]).unwrap_or_else(|errors| panic!("{errors}"));
+    let mut builder = MachineBuilder::new(&system);
+    let supply = PeriodicBudget { full: 4, period: 10, left: 4, next: 10 };
+    let spec = NodeSpec {
+        policy: NodePolicy::Edf,
+        priority: Some(Priority::new(9)),
+        supply: Some(Box::new(supply)),
+    };
+    let node = builder.node(builder.root_of(ProcessorIndex(0)), spec);
+    builder.place(TaskId(0), node);
+    let machine = builder.build().expect("a valid tree");
+    (system, machine)
+}
+
+/// When `served` gets and loses the processor.
+fn stretches(served: &str, platform: &str) -> Vec<(u64, u64)> {
+    let (system, machine) = with_budget(served, platform);
+    let options = SimOptions { horizon: Horizon::Time(Span::from_ns(60)), ..SimOptions::default() };
+    let mut records: Vec<Record> = Vec::new();
+    simulate_machine(&system, machine, &options, &mut records).expect("it simulates");
+    let mut stretches = Vec::new();
+    let mut since = 0;
+    for record in records.iter().filter(|r| r.task == 0) {
+        match record.kind {
+            Kind::Start | Kind::Resume => since = record.time.as_ns(),
+            Kind::Preempt | Kind::Yield | Kind::Completion => stretches.push((since, record.time.as_ns())),
+            _ => {}
+        }
+    }
+    stretches
+}
+
+#[test]
+fn a_budget_cuts_a_job_into_pieces() {
+    // 6 of work at 1: 4 now, 2 at the next replenishment; the next job, at 12, has the rest of that budget.
+    assert_eq!(stretches("wcet = \"6 ns\"", ""), [(1, 5), (10, 12), (12, 14), (20, 24)]);
+}
+
+#[test]
+fn a_non_preemptive_job_overdraws_and_pays_back() {
+    // 6 at a stretch: 2 owed, so the next budget is 2, enough to start the second job, which owes 4; 0 at 20.
+    let served = "wcet = \"6 ns\"\npreemption = \"non-preemptive\"";
+    assert_eq!(stretches(served, ""), [(1, 7), (12, 18)]);
+    let longer = "wcet = \"9 ns\"\npreemption = \"non-preemptive\"";
+    // Owes 5 at 10, and still 1 after it; 3 at 20.
+    assert_eq!(stretches(longer, ""), [(1, 10), (20, 29)]);
+}
+
+#[test]
+fn a_deferred_job_leaves_at_its_point_when_the_budget_is_gone() {
+    let served = "preemption = \"deferred\"\nsegments = [\"5 ns\", \"2 ns\"]";
+    // 5 executed of 4: at the point 1 is owed; 3 at 10, of which 1 is left at 12; then 4 are owed: 0 at 20, 4 at 30.
+    assert_eq!(stretches(served, ""), [(1, 6), (10, 12), (12, 17), (30, 32)]);
+}
+
+#[test]
+fn the_kernel_s_own_time_is_not_charged() {
+    // Each switch-in takes 1 before the job executes: 4 of execution last until 6, and so on.
+    let stretches = stretches("wcet = \"6 ns\"", "context_switch = \"1 ns\"");
+    assert_eq!(stretches[0], (1, 6));
+    assert_eq!(stretches[1], (10, 13));
+}
+
+/// Distinct priorities, so that nodes of neighbours order as the tasks alone do.
+fn distinct(system: &System) -> Option<System> {
+    let mut draft = system.to_draft();
+    draft.policy = Policy::FixedPriority;
+    draft.priorities = PriorityAssignment::Explicit;
+    for (index, task) in draft.tasks.iter_mut().enumerate() {
+        task.priority = Some(Priority::new(index as i64 * 7 % 31 * 10));
+    }
+    System::new(draft).ok()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nodes_without_supply_change_nothing(system in systems(Shape::small()), cut in 0_i64..300) {
+        let Some(system) = distinct(&system) else { return Ok(()) };
+        let mut builder = MachineBuilder::new(&system);
+        let nodes: Vec<_> = (0..system.platform().cpus.len().min(8))
+            .map(|index| {
+                let root = builder.root_of(ProcessorIndex(index as u16));
+                let above = NodeSpec { priority: Some(Priority::new(cut)), ..NodeSpec::default() };
+                let inner = builder.node(root, above.clone());
+                builder.node(inner, above)
+            })
+            .collect();
+        for (index, task) in system.tasks().iter().enumerate() {
+            let place = system.platform().cpus.index_of(task.cpu).and_then(|index| nodes.get(index));
+            if let Some(&node) = place
+                && task.priority.is_some_and(|p| p.number() <= cut)
+            {
+                builder.place(TaskId(index as u32), node);
+            }
+        }
+        let machine = builder.build().expect("a valid tree");
+        let options = SimOptions { max_events: 3_000, max_backlog: 1_000, ..SimOptions::default() };
+        let (mut flat, mut deep): (Vec<Record>, Vec<Record>) = Default::default();
+        let first = simulate(&system, &options, &mut flat);
+        let second = simulate_machine(&system, machine, &options, &mut deep);
+        prop_assert_eq!(first.is_ok(), second.is_ok());
+        let common = flat.len().min(deep.len());
+        prop_assert_eq!(&flat[..common], &deep[..common]);
+    }
+}
