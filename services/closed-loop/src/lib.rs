@@ -10,6 +10,7 @@ mod measured;
 mod proof;
 mod report;
 mod simulated;
+mod traces;
 mod verified;
 
 pub use close::{LoopOptions, LoopResult, Stage, close};
@@ -17,4 +18,5 @@ pub use error::LoopError;
 pub use measured::{Guard, MeasuredRun, measured_run};
 pub use proof::{CostSource, Proof, prove, with_measured_costs};
 pub use simulated::{replayed_run, simulated_run};
-pub use verified::{bounds, override_bounds, verify_trace};
+pub use traces::{TraceFormat, convert_trace, trace_diff, trace_statistics};
+pub use verified::{bounds, is_own_trace, override_bounds, verify_foreign, verify_trace};

@@ -4,7 +4,10 @@ use crate::{LoopError, Proof};
 use horolog_model::{System, TaskId};
 use horolog_time::Span;
 use horolog_trace::file::Reader;
+use horolog_trace::foreign::{Mapping, import};
 use horolog_verify::{Bound, Options, Verification, verify};
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 /// The bounds of a proof, as `verify` takes them.
@@ -60,4 +63,48 @@ pub fn verify_trace(
     let mut options = Options::default();
     options.bound_override = bound_override;
     Ok(verify(&proof.system, &bounds(proof), &mut reader, &options)?)
+}
+
+/// Whether the file at `path` is one of horolog's own traces.
+///
+/// # Errors
+/// Where it cannot be read.
+pub fn is_own_trace(path: &Path) -> Result<bool, LoopError> {
+    let mut magic = [0; 8];
+    let read = File::open(path).and_then(|mut file| {
+        let count = file.read(&mut magic)?;
+        Ok(count)
+    });
+    let count =
+        read.map_err(|error| LoopError::bad_input(format_args!("cannot read {}: {error}", path.display())))?;
+    Ok(!(magic[..count].starts_with(b"PERFILE2") || magic[..count].starts_with(b"\x17\x08\x44")))
+}
+
+/// Checks a trace of an application that horolog did not run (perf.data, trace.dat) against the proof. `rules` say
+/// which thread is which task; without any, threads named like tasks are taken.
+///
+/// # Errors
+/// Where the file cannot be read, a rule is wrong, or no thread is a task.
+pub fn verify_foreign(
+    proof: &Proof,
+    path: &Path,
+    rules: &[String],
+    bound_override: Vec<(TaskId, Span)>,
+) -> Result<Verification, LoopError> {
+    let names: Vec<String> = proof.system.tasks().iter().map(|task| task.name.clone()).collect();
+    let mapping = if rules.is_empty() {
+        Mapping::by_name(&names)
+    } else {
+        Mapping::parse(rules.iter().map(String::as_str), &names)?
+    };
+    let text = horolog_model::file::print(&proof.system);
+    let foreign = import(path, &text, &names, &mapping)?;
+    let mut bytes = Vec::new();
+    foreign.write(&mut bytes)?;
+    let mut reader = Reader::new(bytes.as_slice())?;
+    let mut options = Options::default();
+    options.bound_override = bound_override;
+    let mut found = verify(&proof.system, &bounds(proof), &mut reader, &options)?;
+    found.notes.extend(foreign.notes);
+    Ok(found)
 }

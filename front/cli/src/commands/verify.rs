@@ -3,14 +3,19 @@
 use crate::arguments::{Format, VerifyArguments};
 use crate::failure::{Done, Failure, Verdict};
 use crate::{input, output};
-use horolog_closed_loop::{CostSource, override_bounds, prove, verify_trace};
+use horolog_closed_loop::{CostSource, is_own_trace, override_bounds, prove, verify_foreign, verify_trace};
 use horolog_verify::Verification;
 
 pub(crate) fn run(words: &VerifyArguments) -> Done {
     let (system, _) = input::system(&words.file)?;
     let overrides = override_bounds(&system, &words.bound_overrides).map_err(Failure::from)?;
     let proof = prove(&system, CostSource::File).map_err(Failure::from)?;
-    let found = verify_trace(&proof, &words.trace, overrides).map_err(Failure::from)?;
+    let found = if is_own_trace(&words.trace).map_err(Failure::from)? {
+        verify_trace(&proof, &words.trace, overrides)
+    } else {
+        verify_foreign(&proof, &words.trace, &words.mapping, overrides)
+    };
+    let found = found.map_err(Failure::from)?;
     match words.format {
         Format::Json => output::json(&found)?,
         Format::Table => print(&found),
