@@ -11,8 +11,8 @@ pub enum ExecutionTimes {
     Wcet,
     /// Every job, or segment, draws uniformly from bcet to wcet (`execution = "uniform"`).
     Uniform,
-    /// Jobs draw from this list (`execution = { samples = ["1 ms", …] }`), at least one, none above the wcet;
-    /// a segmented job is scaled segment by segment.
+    /// Jobs draw from this list (`execution = { samples = ["1 ms", …] }`), at least one, each between
+    /// bcet and wcet; a segmented job's is shared among its segments in proportion to their wcets.
     Samples(Vec<Span>),
 }
 
@@ -23,7 +23,9 @@ pub enum SpinTarget {
     Total(Span),
     /// This long a segment, one value each (`{ spin = ["1 ms", "2 ms"] }`).
     PerSegment(Vec<Span>),
-    /// This fraction of the wcet, in parts per million, of the job or of each segment (`{ spin = 0.9 }`).
+    /// This fraction of the wcet, in parts per million, of the job or of each segment (`{ spin = 0.9 }`). Above
+    /// zero; above one is allowed, as is a longer time: a wrong wcet must be expressible, so that one can see
+    /// `verify` catch it.
     Fraction(u32),
 }
 

@@ -3,6 +3,24 @@
 //! [`System`] is what every other room reads: once one exists, every rule of the system file holds (names are
 //! unique, every task has a processor, no deadline lies below its wcet, segment graphs are acyclic). Make one
 //! by reading a file ([`file`]) or from a [`Draft`] in code ([`System::new`]); both go through the same checks.
+//!
+//! ```
+//! use horolog_model::file;
+//! let text = "[system]\nname = \"one\"\n[[task]]\nname = \"a\"\nperiod = \"10 ms\"\nwcet = \"12 ms\"\npriority = 1\n";
+//! let errors = file::read(text, "one.toml", &[]).unwrap_err();
+//! // Every broken rule comes with its place, the reason and the remedy.
+//! let first = errors.messages().next().unwrap();
+//! assert_eq!(first.reason, "the deadline 10 ms is below the wcet 12 ms: every job would miss it");
+//! ```
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`task`], [`segments`], [`execution`] | one task: arrivals, deadlines, execution times, preemption points, bodies |
+//! | [`platform`], [`interference`] | processors, costs, and loads above all tasks |
+//! | [`priority`] | priorities, of which larger is more important, and where they come from |
+//! | [`system`], [`draft`] | a checked system, and its unchecked parts |
+//! | [`file`] | the system file: reading, overrides, printing |
+//! | [`pattern`] | a release pattern that a simulation replays |
 
 mod check;
 mod diagnostic;

@@ -92,7 +92,7 @@ pub struct Task {
     pub offset: Option<Span>,
     /// Release jitter: how late after its arrival a job may become ready.
     pub jitter: Span,
-    /// `None` under EDF, or before [`crate::System::with_priorities`] resolved an assignment.
+    /// `None` under EDF, or before [`crate::System::with_explicit_priorities`] resolved an assignment.
     pub priority: Option<Priority>,
     /// The processor that it runs on.
     pub cpu: CpuId,
