@@ -2,7 +2,7 @@
 //!
 //! [`System`] is what every other room reads: once one exists, every rule of the system file holds (names are
 //! unique, every task has a processor, no deadline lies below its wcet, segment graphs are acyclic). Make one
-//! by reading a file ([`file`]) or from a [`Draft`] in code ([`System::new`]); both go through the same checks.
+//! by reading a file ([`mod@file`]) or from a [`Draft`] in code ([`System::new`]); both go through the same checks.
 //!
 //! ```
 //! use horolog_model::file;
@@ -19,7 +19,7 @@
 //! | [`platform`], [`interference`] | processors, costs, and loads above all tasks |
 //! | [`priority`] | priorities, of which larger is more important, and where they come from |
 //! | [`system`], [`draft`] | a checked system, and its unchecked parts |
-//! | [`file`] | the system file: reading, overrides, printing |
+//! | [`mod@file`] | the system file: reading, overrides, printing |
 //! | [`pattern`] | a release pattern that a simulation replays |
 
 mod check;

@@ -1,4 +1,4 @@
-//! The system file: [`read`] makes a checked [`System`] of it, [`print`] writes one that reads back to an equal
+//! The system file: [`read`] makes a checked [`System`] of it, [`print()`] writes one that reads back to an equal
 //! system. `docs/system-file.md` describes every key.
 
 mod body;
