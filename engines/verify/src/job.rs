@@ -24,6 +24,9 @@ pub(crate) struct Job {
     /// The earliest arrival that the model allows.
     pub(crate) legal_arrival: u64,
     pub(crate) ready: u64,
+    /// Whether the machine has noticed the release: nobody can serve it before. A measured release is recorded with
+    /// its nominal arrival, and the kernel's wake-up of the thread tells when it was noticed.
+    pub(crate) noticed: bool,
     pub(crate) started: Option<u64>,
     pub(crate) state: State,
     /// The segment that it is in, for deferred tasks.
@@ -57,6 +60,7 @@ impl Job {
             arrival,
             legal_arrival: arrival,
             ready,
+            noticed: true,
             started: None,
             state: State::Ready,
             segment: 0,

@@ -32,6 +32,7 @@ impl Verifier {
 
     fn switch(&mut self, record: &Record, cpu: usize) {
         self.cpus[cpu].kernel = true;
+        self.cpus[cpu].switched = self.now;
         // No switch happens inside an interrupt: an exit was lost.
         self.cpus[cpu].interrupt_depth = 0;
         let task = record.task as usize;
@@ -101,9 +102,26 @@ impl Verifier {
                 self.job_finding(Class::ModelViolated, Check::SelfSuspension, task, job, message, numbers);
                 self.breach(cpu, self.now, slept, true, "sleep within jobs");
             }
-            (None, _) => self.tasks[task].woken = Some(self.now),
+            (None, _) => self.notice(task),
             (Some(_), None) => {}
         }
+    }
+
+    /// The kernel woke the thread of a task that has no job under way: that is when the machine noticed a release,
+    /// which is on record already or follows.
+    fn notice(&mut self, task: usize) {
+        let (now, cpu) = (self.now, self.model.tasks[task].cpu);
+        let waiting = self.tasks[task].pending.front_mut().filter(|job| !job.noticed);
+        let Some(job) = waiting else {
+            self.tasks[task].woken = Some(now);
+            return;
+        };
+        job.noticed = true;
+        job.ready = now;
+        let (number, arrival) = (job.number, job.arrival);
+        let lateness = self.check_release(task, cpu, number, arrival, now);
+        let tally = &mut self.tasks[task].tally;
+        tally.lateness_max = tally.lateness_max.max(Some(lateness));
     }
 
     fn enter_interrupt(&mut self, record: &Record, cpu: usize, softirq: bool) {

@@ -22,12 +22,13 @@ impl Verifier {
         let ready = self.ready_time(record, task);
         let legal_arrival = self.check_arrival(task, record.job, arrival);
         let lateness = self.check_release(task, cpu, record.job, arrival, ready);
-        self.tasks[task].woken = None;
+        let woken = self.tasks[task].woken.take().is_some_and(|woken| woken >= arrival);
         let tally = &mut self.tasks[task].tally;
         tally.jobs += 1;
         tally.lateness_max = tally.lateness_max.max(Some(lateness));
         let mut job = Job::released(record.job, arrival, ready);
         job.legal_arrival = legal_arrival;
+        job.noticed = self.model.simulated || !self.cpus[cpu].kernel || woken || ready > arrival;
         self.tasks[task].pending.push_back(job);
         self.cpus[cpu].releases.push_back(self.now);
         self.open_windows(task, cpu, arrival);
@@ -167,8 +168,11 @@ impl Verifier {
         let Some(job) = self.head(record, task) else { return };
         let state = job.state;
         job.state = State::Running;
+        job.noticed = true;
         if job.started.is_none() {
             job.started = Some(now);
+            // What the thread did before belongs to the machine, not to the job.
+            (job.executed, job.interrupted) = (0, 0);
         }
         job.stretch_from = stretched.then_some(now);
         if state != State::Ready {

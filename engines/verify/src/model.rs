@@ -99,6 +99,7 @@ pub(crate) struct Model {
     pub(crate) interferences: Vec<Vec<(u64, u64)>>,
     pub(crate) stamping: u64,
     pub(crate) execution: u64,
+    pub(crate) dispatch: u64,
     pub(crate) interrupt: u64,
     pub(crate) evidence_delay: u64,
 }
@@ -128,6 +129,7 @@ impl Model {
             interferences: vec![Vec::new(); platform.cpus.len()],
             stamping: only_measured(tolerance.stamping),
             execution: only_measured(tolerance.execution),
+            dispatch: only_measured(tolerance.dispatch),
             interrupt: only_measured(tolerance.interrupt),
             evidence_delay: only_measured(tolerance.evidence_delay),
         };

@@ -44,6 +44,9 @@ pub struct Tolerance {
     pub stamping: Span,
     /// What reading a thread's clock at a job's begin and end adds to its execution time.
     pub execution: Span,
+    /// How long the kernel may take to switch to a ready job before a less important one that runs on counts as
+    /// service against the policy. What is beyond the platform's costs is a disturbance before that.
+    pub dispatch: Span,
     /// How long an interrupt may last without being a finding of its own, beyond the model's cost of one.
     pub interrupt: Span,
     /// How long after an event its evidence may still come: stolen time is accounted by sampling.
@@ -55,6 +58,7 @@ impl Default for Tolerance {
         Tolerance {
             stamping: Span::from_ns(20_000),
             execution: Span::from_ns(5_000),
+            dispatch: Span::from_ns(100_000),
             interrupt: Span::from_ns(50_000),
             evidence_delay: Span::from_ns(250_000_000),
         }

@@ -14,7 +14,12 @@ pub(crate) enum Ongoing {
     /// Nobody runs.
     Idle { waiting: (usize, u64) },
     /// A thread outside the model runs.
-    Foreign { thread: u64, waiting: (usize, u64) },
+    Foreign {
+        thread: u64,
+        waiting: (usize, u64),
+        /// Whether it took the processor from a ready job; else it had it before that was ready.
+        took_over: bool,
+    },
 }
 
 impl Verifier {
@@ -28,7 +33,7 @@ impl Verifier {
                 Occupant::Idle => self.idleness_counts(cpu, top).then_some(Ongoing::Idle { waiting }),
                 Occupant::Foreign(thread) => {
                     self.report.apply(Check::ForeignThread);
-                    Some(Ongoing::Foreign { thread, waiting })
+                    Some(Ongoing::Foreign { thread, waiting, took_over: self.cpus[cpu].switched >= from })
                 }
                 _ => None,
             }
@@ -52,7 +57,9 @@ impl Verifier {
                 self.judge_disorder(cpu, check, waiting, running, (since, end));
             }
             Ongoing::Idle { waiting } => self.judge_idling(cpu, waiting, (since, end)),
-            Ongoing::Foreign { thread, waiting } => self.judge_foreign(cpu, thread, waiting, (since, end)),
+            Ongoing::Foreign { thread, waiting, took_over } => {
+                self.judge_foreign(cpu, thread, (waiting, took_over), (since, end));
+            }
         }
     }
 
@@ -123,19 +130,17 @@ impl Verifier {
         self.model.costs_of(cpu, end.saturating_sub(begin), releases).saturating_add(self.model.stamping)
     }
 
-    /// From when on a window of disorder counts against the policy. In a measured trace nobody can serve a release
-    /// before the machine notices it: the kernel's wake-up of the thread says when that was; without the kernel's
-    /// record, the platform's release latency says how late it may be. (How late releases are is a check of its own.)
-    fn noticed(&self, cpu: usize, waiting: (usize, u64), since: u64, end: u64) -> u64 {
-        let task = &self.tasks[waiting.0];
-        let unstarted = task.pending.iter().find(|job| job.number == waiting.1 && job.started.is_none());
-        let Some(job) = unstarted.filter(|_| !self.model.simulated) else { return since };
-        let noticed = if self.cpus[cpu].kernel {
-            task.woken.filter(|woken| *woken >= job.ready).unwrap_or(end)
-        } else {
-            job.ready.saturating_add(self.model.release_latency)
-        };
-        noticed.clamp(since, end.max(since))
+    /// [`Verifier::slack`], and in a measured trace the release latency: the time stamps of a wake-up and of the
+    /// switch that follows it lie on either side of it.
+    fn dispatch_slack(&self, cpu: usize, since: u64, end: u64) -> u64 {
+        let latency = if self.model.simulated { 0 } else { self.model.release_latency };
+        self.slack(cpu, since, end).saturating_add(latency)
+    }
+
+    /// Whether the kernel took the processor from a job that is not done: then it was only late to do so.
+    fn was_preempted(&self, cpu: usize, (task, number): (usize, u64)) -> bool {
+        self.cpus[cpu].occupant != Occupant::Task(task)
+            && self.tasks[task].pending.front().is_some_and(|job| job.number == number)
     }
 
     fn judge_disorder(
@@ -146,15 +151,15 @@ impl Verifier {
         running: (usize, u64),
         (since, end): (u64, u64),
     ) {
-        let since = self.noticed(cpu, waiting, since, end);
         let length = end.saturating_sub(since);
-        let allowed = self.slack(cpu, since, end);
+        let allowed = self.dispatch_slack(cpu, since, end);
         if length <= allowed {
             return;
         }
         let processor = &self.cpus[cpu];
         let disturbed = processor.interrupted(since, end).saturating_add(processor.stolen(since, end));
-        let excused = !self.model.simulated && length - allowed <= disturbed;
+        let late_switch = self.was_preempted(cpu, running) || length - allowed <= self.model.dispatch;
+        let excused = !self.model.simulated && (late_switch || length - allowed <= disturbed);
         let class = if excused { Class::MachineDisturbed } else { Class::ModelViolated };
         let (waits, runs) =
             (self.model.tasks[waiting.0].name.clone(), self.model.tasks[running.0].name.clone());
@@ -189,8 +194,7 @@ impl Verifier {
     fn judge_idling(&mut self, cpu: usize, waiting: (usize, u64), (since, end): (u64, u64)) {
         let length = end.saturating_sub(since);
         // Costs may stand between a release and a start, also in a simulation that charges them.
-        let latency = if self.model.simulated { 0 } else { self.model.release_latency };
-        let allowed = self.slack(cpu, since, end).saturating_add(latency);
+        let allowed = self.dispatch_slack(cpu, since, end);
         if length <= allowed {
             return;
         }
@@ -217,9 +221,17 @@ impl Verifier {
         self.breach(cpu, since, length - allowed, self.model.simulated, "idle although ready");
     }
 
-    fn judge_foreign(&mut self, cpu: usize, thread: u64, waiting: (usize, u64), (since, end): (u64, u64)) {
+    fn judge_foreign(
+        &mut self,
+        cpu: usize,
+        thread: u64,
+        (waiting, took_over): ((usize, u64), bool),
+        (since, end): (u64, u64),
+    ) {
         let length = end.saturating_sub(since);
-        let allowed = self.model.declared_interference(cpu, length);
+        let declared = self.model.declared_interference(cpu, length);
+        // Until it is switched away, within the latency of a release.
+        let allowed = if took_over { declared } else { declared.max(self.dispatch_slack(cpu, since, end)) };
         if length <= allowed {
             return;
         }
@@ -238,7 +250,8 @@ impl Verifier {
             evidence: Vec::new(),
             subject: name.clone(),
             message: format!(
-                "{name} (thread {tid}) had CPU {} for {} while {} job {number} was not done",
+                "{name} (thread {tid}) {} CPU {} for {} while {} job {number} was not done",
+                if took_over { "had" } else { "still had" },
                 self.model.cpus[cpu],
                 Span::from_ns(length),
                 task.name

@@ -78,6 +78,8 @@ pub(crate) struct Processor {
     pub(crate) occupant: Occupant,
     /// Whether the trace holds the kernel's switches of it.
     pub(crate) kernel: bool,
+    /// When the kernel last switched.
+    pub(crate) switched: u64,
     /// Up to when time is accounted for.
     pub(crate) last: u64,
     pub(crate) interrupt_depth: u32,
@@ -101,6 +103,7 @@ impl Processor {
             tasks,
             occupant: if simulated { Occupant::Idle } else { Occupant::Unknown },
             kernel: false,
+            switched: 0,
             last: 0,
             interrupt_depth: 0,
             interrupt_from: 0,

@@ -339,6 +339,60 @@ fn a_late_release_is_a_disturbance_and_explains_the_response() {
 }
 
 #[test]
+fn a_late_switch_is_the_machines_and_running_on_is_not() {
+    let system = system(two());
+    // The low job runs; the high thread wakes at 10 ms.
+    let until = |switch: u64, completes: bool| {
+        let mut records = vec![
+            kernel(5 * MS, Kind::KernelSwitch, 0, 2),
+            at(5 * MS, Kind::Release, 1, 0, 5 * MS),
+            at(5 * MS, Kind::Start, 1, 0, 0),
+            kernel(8 * MS, Kind::KernelWakeup, 1, 0),
+            at(8 * MS, Kind::Release, 0, 0, 8 * MS),
+        ];
+        if completes {
+            records.push(at(switch, Kind::Completion, 1, 0, switch - 5 * MS));
+        }
+        records.extend([
+            kernel(switch, Kind::KernelSwitch, 2, 1),
+            at(switch, Kind::Start, 0, 0, 0),
+            at(switch + MS, Kind::Completion, 0, 0, MS),
+            kernel(switch + MS, Kind::KernelSwitch, 1, 2),
+        ]);
+        records
+    };
+    let found = |records: &[Record]| classes(&measured(&system, &[], records, &Options::default()));
+    assert_eq!(found(&until(8 * MS + 15 * US, false)), []);
+    assert_eq!(found(&until(8 * MS + 60 * US, false)), [(Class::MachineDisturbed, Check::PriorityInversion)]);
+    assert_eq!(found(&until(9 * MS, false)), [(Class::MachineDisturbed, Check::PriorityInversion)]);
+    assert_eq!(found(&until(9 * MS, true)), [(Class::ModelViolated, Check::PriorityInversion)]);
+}
+
+#[test]
+fn a_release_on_record_before_its_wakeup_is_noticed_with_it() {
+    let system = system(two());
+    // As the executive records it: the release with its nominal arrival, the wake-up when the timer went off.
+    let records = |late: u64| {
+        vec![
+            kernel(0, Kind::KernelSwitch, 0, 2),
+            at(0, Kind::Release, 1, 0, 0),
+            at(0, Kind::Start, 1, 0, 0),
+            at(MS, Kind::Release, 0, 0, MS),
+            kernel(MS + late, Kind::KernelWakeup, 1, 0),
+            kernel(MS + late + 5 * US, Kind::KernelSwitch, 2, 1),
+            at(MS + late + 6 * US, Kind::Start, 0, 0, 0),
+            at(2 * MS + late, Kind::Completion, 0, 0, 990 * US),
+            kernel(2 * MS + late, Kind::KernelSwitch, 1, 2),
+        ]
+    };
+    let run = |late: u64| measured(&system, &[], &records(late), &Options::default());
+    assert_eq!(run(10 * US).findings, []);
+    let late = run(300 * US);
+    assert_eq!(classes(&late), [(Class::MachineDisturbed, Check::Release)]);
+    assert_eq!(late.tasks[0].release_latency_ns_max, Some(Span::from_ns(300 * US)));
+}
+
+#[test]
 fn waiting_for_more_important_jobs_is_no_lateness() {
     let system = system(two());
     // Without wake-ups on record the low thread notes its release when it first runs.
