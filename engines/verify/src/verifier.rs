@@ -196,7 +196,9 @@ impl Verifier {
     pub(crate) fn most_important(&self, cpu: usize) -> Option<usize> {
         let mut best: Option<(usize, &Job)> = None;
         for &task in &self.cpus[cpu].tasks {
-            let Some(job) = self.tasks[task].pending.front().filter(|job| !job.demoted && job.noticed) else { continue };
+            let Some(job) = self.tasks[task].pending.front().filter(|job| !job.demoted && job.noticed) else {
+                continue;
+            };
             if best.is_none_or(|(other, other_job)| self.goes_before((task, job), (other, other_job))) {
                 best = Some((task, job));
             }
