@@ -1,6 +1,6 @@
 //! Checks of the model's assumptions: arrivals, readiness, execution.
 
-use crate::job::Job;
+use crate::job::{Excess, Job};
 use crate::judge::Question;
 use crate::result::{Check, Class};
 use crate::verifier::Verifier;
@@ -159,49 +159,61 @@ impl Verifier {
         }
     }
 
-    /// Checks one segment's execution; `executed` with the interrupts in it.
+    /// Checks one segment's execution, `executed` with the interrupts in it; what is too long is judged when the job
+    /// is done.
     pub(crate) fn check_segment(
         &mut self,
         task: usize,
-        number: u64,
         segment: usize,
         (executed, interrupted): (u64, u64),
         wcet: Option<u64>,
-    ) {
-        let Some(wcet) = wcet else { return };
+    ) -> Option<Excess> {
+        let wcet = wcet?;
         // Without the kernel's switches a measured segment's time is not known, only its ends are.
         let cpu = self.model.tasks[task].cpu;
         if !self.model.simulated && !self.cpus[cpu].kernel {
-            return;
+            return None;
         }
         self.report.apply(Check::SegmentExecution);
         let excess = executed.saturating_sub(wcet);
         if excess == 0 {
-            return;
+            return None;
         }
         // The time for which the job had the processor holds switches and interrupts, too.
         let slack =
             self.slack(cpu, self.now.saturating_sub(executed), self.now).saturating_add(self.model.execution);
         if excess <= slack {
-            return;
+            return None;
         }
-        let model = &self.model.tasks[task];
-        let disturbed =
-            interrupted.saturating_add(self.cpus[cpu].stolen(self.now.saturating_sub(executed), self.now));
-        let class = if excess <= disturbed.saturating_add(slack) && !self.model.simulated {
-            Class::MachineDisturbed
-        } else {
-            Class::ModelViolated
-        };
-        let message = format!(
-            "{} job {number} executed segment {segment} for {}, its wcet is {}",
-            model.name,
-            Span::from_ns(executed),
-            Span::from_ns(wcet)
-        );
-        self.job_finding(class, Check::SegmentExecution, task, number, message, Some((executed, wcet)));
-        if class == Class::ModelViolated {
-            self.breach(cpu, self.now, excess, true, "segments beyond their wcet");
+        Some(Excess { segment, executed, interrupted, wcet, time: self.now })
+    }
+
+    /// Judges the segments that took longer than their wcet, once their job is done: the time for which it had the
+    /// processor without executing, by its thread's own clock, may lie in any of them.
+    pub(crate) fn judge_segments(&mut self, task: usize, cpu: usize, job: &Job, executed: u64) {
+        let gap = job.executed.saturating_sub(job.interrupted).saturating_sub(executed);
+        for excess in &job.excesses {
+            let over = excess.executed - excess.wcet;
+            let begin = excess.time.saturating_sub(excess.executed);
+            let stolen = self.cpus[cpu].stolen(begin, excess.time);
+            let slack = self.slack(cpu, begin, excess.time).saturating_add(self.model.execution);
+            let explained =
+                excess.interrupted.saturating_add(stolen).saturating_add(gap).saturating_add(slack);
+            let disturbed = !self.model.simulated && over <= explained;
+            let class = if disturbed { Class::MachineDisturbed } else { Class::ModelViolated };
+            let message = format!(
+                "{} job {} had the processor for {} in segment {}, whose wcet is {}",
+                self.model.tasks[task].name,
+                job.number,
+                Span::from_ns(excess.executed),
+                excess.segment,
+                Span::from_ns(excess.wcet)
+            );
+            let numbers = Some((excess.executed, excess.wcet));
+            self.job_finding(class, Check::SegmentExecution, task, job.number, message, numbers);
+            if !disturbed {
+                self.breach(cpu, self.now, over, true, "segments beyond their wcet");
+            }
         }
     }
 }

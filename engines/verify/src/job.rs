@@ -16,6 +16,17 @@ pub(crate) enum State {
     Yielded,
 }
 
+/// A segment that took longer than its wcet, by the time for which its job had the processor.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Excess {
+    pub(crate) segment: usize,
+    pub(crate) executed: u64,
+    pub(crate) interrupted: u64,
+    pub(crate) wcet: u64,
+    /// When it ended.
+    pub(crate) time: u64,
+}
+
 /// A pending job.
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
@@ -49,6 +60,8 @@ pub(crate) struct Job {
     pub(crate) cut_short: bool,
     /// Finished stretches: begin, execution, wcet.
     pub(crate) stretches: Vec<(u64, u64, u64)>,
+    /// Segments that took too long, to be judged when the job is done.
+    pub(crate) excesses: Vec<Excess>,
     /// Whether its segments are not all on record (idle points are not recorded, or records were lost).
     pub(crate) points_missing: bool,
 }
@@ -74,6 +87,7 @@ impl Job {
             demoted: false,
             cut_short: false,
             stretches: Vec::new(),
+            excesses: Vec::new(),
             points_missing: false,
         }
     }

@@ -218,7 +218,6 @@ impl Verifier {
         let Some(job) = self.head(record, task) else { return };
         let (state, segment, executed) = (job.state, job.segment, job.executed - job.executed_before);
         let interrupted = job.interrupted - job.interrupted_before;
-        let number = job.number;
         let model = &self.model.tasks[task];
         let wcet = model.wcet_of(segment);
         let next = usize::try_from(record.value).unwrap_or(usize::MAX);
@@ -251,7 +250,10 @@ impl Verifier {
             self.job_finding(Class::ModelViolated, Check::Branch, task, record.job, message, None);
         }
         if !missing {
-            self.check_segment(task, number, segment, (executed, interrupted), wcet);
+            let excess = self.check_segment(task, segment, (executed, interrupted), wcet);
+            if let Some(job) = self.tasks[task].pending.front_mut() {
+                job.excesses.extend(excess);
+            }
         }
     }
 
@@ -342,6 +344,7 @@ impl Verifier {
         tally.blocking_max = tally.blocking_max.max(job.blocked);
         tally.points_missing += u64::from(job.points_missing);
         self.check_execution(task, cpu, &job, record.value);
+        self.judge_segments(task, cpu, &job, record.value);
         self.check_blocking(task, cpu, &job, window);
         self.cpus[cpu].finished.push_back(Finished {
             task,
@@ -377,7 +380,8 @@ impl Verifier {
         }
         if !job.points_missing {
             let interrupted = job.interrupted - job.interrupted_before;
-            self.check_segment(task, job.number, segment, (executed, interrupted), wcet);
+            let excess = self.check_segment(task, segment, (executed, interrupted), wcet);
+            job.excesses.extend(excess);
         }
     }
 
