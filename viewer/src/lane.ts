@@ -18,6 +18,7 @@ export const enum Taken {
   Interrupt = 2,
   Softirq = 3,
   Steal = 4,
+  Background = 5,
 }
 
 /** Kinds of marks: the numbers of the trace's record kinds. */
@@ -71,7 +72,7 @@ export interface Lane {
 
 const ALARMS = new Set<number>([Mark.Overrun, Mark.Enforcement, Mark.Skip, Mark.Lost, Mark.Starve]);
 
-const CLASSES: Record<LaneKind, number> = { task: 3, cpu: 2, kernel: 4 };
+const CLASSES: Record<LaneKind, number> = { task: 3, cpu: 2, kernel: 5 };
 
 /** Executing 0, without the processor 1, ready 2; busy with a task 0, foreign 1; kernel classes. */
 function classOf(kind: LaneKind, code: number): number {

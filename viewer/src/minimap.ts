@@ -62,7 +62,7 @@ export class Minimap {
     painter.rect(0, y + BAND, width, 1, colours.line);
     for (let i = 0; i < load.length; i++) {
       if (load[i] > 0) painter.rect(i, y + BAND * (1 - load[i]), 1, BAND * load[i], fill);
-      if (foreign[i] > 0) painter.rect(i, y + BAND * (1 - load[i] - foreign[i]), 1, BAND * foreign[i], colours.foreign);
+      if (foreign[i] > 0) painter.rect(i, y + BAND * (1 - load[i] - foreign[i]), 1, BAND * foreign[i], mix(colours.foreign, colours.surface, 0.3));
     }
     const window = { from: first, to: last, width };
     const x = (t: number) => ((t - first) / (last - first)) * width;

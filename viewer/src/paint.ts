@@ -151,8 +151,9 @@ export class Painter {
     const y = row.y + INSET;
     const height = row.height - 2 * INSET;
     if (code === 0) {
-      this.rect(x, y, width, height, this.colours.foreign);
-      this.label(row.run.timeline?.labels[value] ?? "", x, width, y + height / 2, this.colours.surface);
+      // Pale: whether it stands in a job's way is for the kernel's lane to say.
+      this.rect(x, y, width, height, mix(this.colours.foreign, this.colours.surface, 0.3));
+      this.label(row.run.timeline?.labels[value] ?? "", x, width, y + height / 2, this.colours.ink);
       return;
     }
     const strength = shade(code - 1);
@@ -162,6 +163,11 @@ export class Painter {
   }
 
   private taken(row: Row, code: number, value: number, x: number, width: number): void {
+    if (code === Taken.Background) {
+      const low = row.y + row.height - INSET;
+      this.rect(x, low - 5, width, 5, mix(this.colours.foreign, this.colours.surface, 0.3));
+      return;
+    }
     const part = code === Taken.Thread ? 1 : code === Taken.Steal ? 1 : code === Taken.Softirq ? 0.6 : 0.4;
     const base = row.y + row.height - INSET;
     const height = (row.height - 2 * INSET) * part;
@@ -206,9 +212,9 @@ export class Painter {
   private classFills(row: Row): string[] {
     const own = this.base(row);
     if (row.packed.kind === "task") return [own, mix(own, this.colours.surface, 0.42), mix(this.colours.muted, this.colours.surface, 0.5)];
-    if (row.packed.kind === "cpu") return [mix(own, this.colours.surface, 0.8), this.colours.foreign];
+    if (row.packed.kind === "cpu") return [mix(own, this.colours.surface, 0.8), mix(this.colours.foreign, this.colours.surface, 0.3)];
     const foreign = this.colours.foreign;
-    return [foreign, mix(foreign, this.colours.surface, 0.7), mix(foreign, this.colours.surface, 0.5), this.colours.bad];
+    return [foreign, mix(foreign, this.colours.surface, 0.7), mix(foreign, this.colours.surface, 0.5), this.colours.bad, mix(foreign, this.colours.surface, 0.22)];
   }
 
   private buffers(classes: number, count: number): Float32Array[] {

@@ -37,6 +37,7 @@ export function placeWords(report: Report, row: Row, at: number): string {
     const job = codes[index] !== 0 && values[index] < NO_JOB ? `, job ${count(values[index])}` : "";
     return `${name}${job} ${long}`;
   }
+  if (codes[index] === Taken.Background && lane.kind === "kernel") return `${label}, in nobody's way, ${long}`;
   if (lane.kind === "kernel") return `${codes[index] === Taken.Thread ? "foreign thread " : ""}${label} ${long}`;
   return `job ${count(values[index])} ${STATES[codes[index]] ?? "pending"} ${long}`;
 }

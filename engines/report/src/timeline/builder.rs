@@ -53,6 +53,8 @@ struct Pending {
 struct TaskLane {
     lane: LaneBuilder,
     pending: VecDeque<Pending>,
+    /// Where its jobs were seen last.
+    cpu: u16,
     statistics: ResponseStatistics,
 }
 
@@ -97,6 +99,7 @@ impl TimelineBuilder {
             .map(|index| TaskLane {
                 lane: LaneBuilder::new(LaneKind::Task, index as u32),
                 pending: VecDeque::new(),
+                cpu: 0,
                 statistics: ResponseStatistics::default(),
             })
             .collect();
@@ -135,6 +138,9 @@ impl TimelineBuilder {
         let is_kernel = record.kind as u8 >= Kind::KernelSwitch as u8;
         if !is_kernel {
             self.job_event(record, time, drawn);
+            if drawn && matches!(record.kind, Kind::Release | Kind::Completion) {
+                self.note_pending(record, time);
+            }
         } else if drawn {
             self.kernel_event(record, time);
         }
@@ -217,6 +223,15 @@ impl TimelineBuilder {
             _ if drawn => task.lane.mark(time, record.kind, record.job, record.value),
             _ => {}
         }
+    }
+
+    /// Tells the processor whether one of its tasks has a job pending.
+    fn note_pending(&mut self, record: &Record, time: i64) {
+        if let Some(task) = self.tasks.get_mut(record.task as usize) {
+            task.cpu = record.cpu;
+        }
+        let wanted = self.tasks.iter().any(|task| task.cpu == record.cpu && !task.pending.is_empty());
+        processor(&mut self.processors, record.cpu).want(time, wanted);
     }
 
     /// Where nobody recorded a preemption (the kernel schedules, and it is not heard), a job that starts has taken

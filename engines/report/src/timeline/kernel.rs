@@ -19,6 +19,8 @@ pub(super) struct Processor {
     pub(super) who: LaneBuilder,
     pub(super) taken: LaneBuilder,
     foreign: Option<u64>,
+    /// Whether a job is pending here: then a foreign thread stands in its way.
+    wanted: bool,
     /// Open handlers, the innermost last: class, number and label.
     handlers: Vec<(Taken, u64, u64)>,
 }
@@ -36,6 +38,7 @@ impl Processor {
             who: LaneBuilder::new(LaneKind::Cpu, u32::from(number)),
             taken: LaneBuilder::new(LaneKind::Kernel, u32::from(number)),
             foreign: None,
+            wanted: false,
             handlers: Vec::new(),
         }
     }
@@ -44,6 +47,14 @@ impl Processor {
     pub(super) fn foreign(&mut self, time: i64, label: Option<u64>) {
         self.foreign = label;
         self.show(time);
+    }
+
+    /// Whether a job is pending on this processor from now on.
+    pub(super) fn want(&mut self, time: i64, wanted: bool) {
+        if self.wanted != wanted {
+            self.wanted = wanted;
+            self.show(time);
+        }
     }
 
     /// A handler begins or ends.
@@ -74,7 +85,8 @@ impl Processor {
     fn show(&mut self, time: i64) {
         match (self.handlers.last(), self.foreign) {
             (Some(&(class, _, label)), _) => self.taken.enter(time, class as u64, label),
-            (None, Some(label)) => self.taken.enter(time, Taken::Thread as u64, label),
+            (None, Some(label)) if self.wanted => self.taken.enter(time, Taken::Thread as u64, label),
+            (None, Some(label)) => self.taken.enter(time, Taken::Background as u64, label),
             (None, None) => self.taken.leave(time),
         }
     }

@@ -44,6 +44,8 @@ pub(super) enum Taken {
     Softirq = 3,
     /// The hypervisor.
     Steal = 4,
+    /// A thread that is no task's, while no job is pending on the processor: it takes nothing from anybody.
+    Background = 5,
 }
 
 /// A finished lane.

@@ -127,7 +127,7 @@ fn the_kernel_decides_who_runs_where_it_is_heard() {
     assert_eq!(task, [(2, 8, 1, 0), (10, 4, 3, 0), (14, 6, 1, 0)]);
     let kernel = lane(&timeline, LaneKind::Kernel, 1);
     assert_eq!(timeline.labels, ["interrupt 24", "kworker", "thread 77"]);
-    assert_eq!(intervals(kernel), [(5, 1, 2, 0), (10, 4, 1, 1), (30, 1, 1, 2)]);
+    assert_eq!(intervals(kernel), [(5, 1, 2, 0), (10, 4, 1, 1), (30, 1, 5, 2)]);
     assert_eq!(kernel.marks.rows(), 1);
     let who: Vec<(i64, u64, u64)> =
         intervals(lane(&timeline, LaneKind::Cpu, 1)).iter().map(|i| (i.0, i.1, i.2)).collect();
