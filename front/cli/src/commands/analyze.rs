@@ -7,7 +7,8 @@ use horolog_analysis::{Analysis, Options, Schedulable, analyze, certify, resolve
 
 pub(crate) fn run(words: &AnalyzeArguments) -> Done {
     let (system, _) = input::system(&words.file)?;
-    let options = Options::default();
+    let mut options = Options::default();
+    options.sensitivity = true;
     let analysis = analyze(&system, &options).map_err(Failure::bad_input)?;
     if let Some(path) = &words.certificate {
         let resolved = resolve_priorities(&system).map_err(Failure::bad_input)?;
@@ -43,5 +44,35 @@ fn table(analysis: &Analysis) {
         ]);
     }
     output::print(&rows);
+    facts(analysis);
     output::notes(&analysis.notes);
+}
+
+/// Utilisation, the edge of schedulability, and what would help.
+fn facts(analysis: &Analysis) {
+    for processor in &analysis.processors {
+        let exact = processor.utilisation_exact.exact.as_deref().filter(|text| text.len() <= 24).unwrap_or("");
+        let exact = if exact.is_empty() { String::new() } else { format!(" = {exact}") };
+        println!("cpu {}: utilisation {:.3}{exact}", processor.cpu.0, processor.utilisation);
+        for test in &processor.tests {
+            let note = test.note.as_ref().map_or(String::new(), |note| format!(" ({note})"));
+            println!("  {}: {}{note}", test.test, format!("{:?}", test.verdict).to_lowercase());
+        }
+        if let Some(sensitivity) = &processor.sensitivity {
+            if let Some(ppb) = sensitivity.scaling_ppb {
+                println!("  every wcet can be scaled by {:.6}", ppb as f64 / 1e9);
+            }
+            if let Some(note) = &sensitivity.note {
+                println!("  {note}");
+            }
+        }
+    }
+    for task in &analysis.tasks {
+        if let Some(slack) = task.slack {
+            println!("  {}: its wcet can grow by {slack}", task.name);
+        }
+        for remedy in &task.remedies {
+            println!("  {}: {remedy}", task.name);
+        }
+    }
 }
