@@ -51,7 +51,8 @@ fn table(analysis: &Analysis) {
 /// Utilisation, the edge of schedulability, and what would help.
 fn facts(analysis: &Analysis) {
     for processor in &analysis.processors {
-        let exact = processor.utilisation_exact.exact.as_deref().filter(|text| text.len() <= 24).unwrap_or("");
+        let exact =
+            processor.utilisation_exact.exact.as_deref().filter(|text| text.len() <= 24).unwrap_or("");
         let exact = if exact.is_empty() { String::new() } else { format!(" = {exact}") };
         println!("cpu {}: utilisation {:.3}{exact}", processor.cpu.0, processor.utilisation);
         for test in &processor.tests {
