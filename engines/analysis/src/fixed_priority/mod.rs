@@ -174,6 +174,11 @@ fn response_test(
     Ok(TestResult { test, verdict, response, exact: least && response.is_some(), source, note })
 }
 
+/// The name and source of the test that decides about a task.
+pub(crate) fn name_of_exact(task: &CpuTask, level: &Level<'_>) -> (&'static str, &'static str) {
+    name_of(task, level, Variant::Exact)
+}
+
 /// The test's name and source.
 fn name_of(task: &CpuTask, level: &Level<'_>, variant: Variant) -> (&'static str, &'static str) {
     let deferred = !matches!(task.shape.endings.as_slice(), [Ending { before: 0, .. }]);

@@ -1,0 +1,249 @@
+//! Where a response time goes, in terms that add up to the bound exactly.
+
+use crate::cpu_model::CpuModel;
+use crate::error::AnalysisError;
+use crate::fixed_priority::{level_of, name_of_exact, priority_of};
+use crate::hyperbolic_load::HyperbolicLoad;
+use crate::options::Options;
+use crate::{assignment::resolve_priorities, fixed_priority::level::Worst};
+use horolog_model::{Policy, System, TaskId};
+use horolog_time::Span;
+use serde::Serialize;
+use std::fmt;
+
+/// What a part of a response time is spent on.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TermKind {
+    /// The job itself.
+    OwnWork,
+    /// Earlier jobs of the same task in the busy period.
+    EarlierJobs,
+    /// The longest non-preemptive segment of a less important task.
+    Blocking,
+    /// Jobs of a more important task.
+    Interference,
+    /// Jobs of equal priority that are ahead.
+    EqualPriority,
+    /// Context switches.
+    ContextSwitches,
+    /// Timer interrupts.
+    TimerInterrupts,
+    /// Loads from outside the model.
+    Outside,
+    /// Release jitter of the task itself.
+    Jitter,
+    /// Release latency and tick of the platform.
+    ReleaseDelay,
+    /// The part of the busy period that is over when the job becomes ready: it does not count.
+    BeforeReady,
+}
+
+/// One part of a response time.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Term {
+    /// What it is spent on.
+    pub kind: TermKind,
+    /// Whose, where it is some task's or load's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub who: Option<String>,
+    /// How many jobs, switches or interrupts, where it consists of such.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
+    /// How long. [`TermKind::BeforeReady`] is taken off, all else is added.
+    #[serde(rename = "time_ns")]
+    pub time: Span,
+}
+
+/// Where a task's worst response time goes.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Explanation {
+    /// The task's name.
+    pub task: String,
+    /// The test that gave the bound.
+    pub test: &'static str,
+    /// The bound; `None` where there is none, for the reason given.
+    #[serde(rename = "response_ns")]
+    pub response: Option<Span>,
+    /// Which job of the busy period is the worst, from 1.
+    pub worst_job: u64,
+    /// The length of the busy period.
+    #[serde(rename = "busy_period_ns")]
+    pub busy_period: Option<Span>,
+    /// The parts; those that are zero are left out.
+    pub terms: Vec<Term>,
+    /// Why there is no bound, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// Where the worst response time of a task goes: the terms of [`crate::analyze`]'s bound.
+///
+/// # Errors
+/// As for [`crate::analyze`]; also where the system is not under fixed priorities.
+pub fn explain(system: &System, id: TaskId, options: &Options) -> Result<Explanation, AnalysisError> {
+    let system = resolve_priorities(system)?;
+    if system.policy() != Policy::FixedPriority {
+        return Err(AnalysisError::outside(
+            "system.policy",
+            "only bounds under fixed priorities are explained term by term",
+            "read the list of tests of the analysis, or use policy = \"fixed-priority\"",
+        ));
+    }
+    let cpu = CpuModel::new(&system, system.task(id).cpu)?;
+    let index = cpu.tasks.iter().position(|t| t.id == id);
+    let index = index.ok_or_else(|| AnalysisError::overflow("task", "the task's number"))?;
+    let level = level_of(&cpu, index)?;
+    let (task, mut effort) = (&cpu.tasks[index], options.effort);
+    let test = name_of_exact(task, &level).0;
+    let mut explanation = Explanation {
+        task: task.name.clone(),
+        test,
+        response: None,
+        worst_job: 0,
+        busy_period: None,
+        terms: Vec::new(),
+        reason: None,
+    };
+    match level.solve(&mut effort) {
+        Err(stop) => explanation.reason = Some(stop.words().to_owned()),
+        Ok(found) => {
+            explanation.response = Some(Span::from_ns(found.worst.response));
+            explanation.worst_job = found.worst.own_jobs;
+            explanation.busy_period = Some(Span::from_ns(found.busy_period));
+            explanation.terms = terms(&system, &cpu, index, &found.worst)?;
+        }
+    }
+    Ok(explanation)
+}
+
+/// Collects terms; counts are those of the equations that gave the bound.
+struct Terms<'a> {
+    cpu: &'a CpuModel,
+    switches: u128,
+    list: Vec<Term>,
+}
+
+impl Terms<'_> {
+    fn add(&mut self, kind: TermKind, who: Option<&str>, count: Option<u64>, ns: u64) {
+        if ns > 0 {
+            self.list.push(Term { kind, who: who.map(str::to_owned), count, time: Span::from_ns(ns) });
+        }
+    }
+
+    /// Jobs of the task at `index`: their own work, and their switches for later.
+    fn jobs(&mut self, kind: TermKind, index: usize, count: u128) -> Result<(), AnalysisError> {
+        let task = &self.cpu.tasks[index];
+        let count = narrow(count)?;
+        let work = count.checked_mul(task.bare_wcet).ok_or_else(|| too_long("interference"))?;
+        self.switches += 2 * u128::from(count);
+        self.add(kind, Some(&task.name), Some(count), work);
+        Ok(())
+    }
+}
+
+fn terms(system: &System, cpu: &CpuModel, index: usize, worst: &Worst) -> Result<Vec<Term>, AnalysisError> {
+    let (task, own) = (&cpu.tasks[index], priority_of(&cpu.tasks[index])?);
+    let switch = cpu.context_switch;
+    let closed = !task.shape.preemptive && crate::fixed_priority::blocking(cpu, index)? == 0;
+    let mut terms = Terms { cpu, switches: 2, list: Vec::new() };
+    let work = worst.ending.before + worst.ending.last - 2 * switch;
+    terms.add(TermKind::OwnWork, None, Some(1), work);
+    terms.jobs(TermKind::EarlierJobs, index, u128::from(worst.own_jobs - 1))?;
+    let (mut blocker, mut longest): (Option<&str>, u64) = (None, 0);
+    for (other_index, other) in cpu.tasks.iter().enumerate().filter(|(i, _)| *i != index) {
+        let priority = priority_of(other)?;
+        if priority.is_more_important_than(own) {
+            let x = u128::from(worst.start);
+            let count = if closed { other.arrival.closed(x) } else { other.arrival.half_open(x) };
+            terms.jobs(TermKind::Interference, other_index, count)?;
+        } else if own.is_more_important_than(priority) {
+            if other.shape.longest_segment > longest {
+                (blocker, longest) = (Some(other.name.as_str()), other.shape.longest_segment);
+            }
+        } else {
+            let count = other.arrival.closed(u128::from(worst.ready));
+            terms.jobs(TermKind::EqualPriority, other_index, count)?;
+        }
+    }
+    terms.add(TermKind::Blocking, blocker, None, longest);
+    // The switch that has begun counts once; two for every job.
+    let switches = terms.switches + 1;
+    let time = narrow(switches * u128::from(switch))?;
+    terms.add(TermKind::ContextSwitches, None, Some(narrow(switches)?), time);
+    let finish = u128::from(worst.finish);
+    let interrupts = cpu.interrupts.iter().map(|i| (i.arrival.half_open(finish), u128::from(i.wcet)));
+    let (count, time) = interrupts.fold((0, 0), |(n, t), (count, wcet)| (n + count, t + count * wcet));
+    terms.add(TermKind::TimerInterrupts, None, Some(narrow(count)?), narrow(time)?);
+    let outside = HyperbolicLoad::demand(&cpu.interferences, finish).ok_or_else(|| too_long("interference"))?;
+    let names: Vec<&str> =
+        system.interferences().iter().filter(|i| i.cpu == cpu.cpu).map(|i| i.name.as_str()).collect();
+    terms.add(TermKind::Outside, Some(&names.join(", ")), None, narrow(outside)?);
+    let jitter = system.task(task.id).jitter.as_ns();
+    terms.add(TermKind::Jitter, None, None, jitter);
+    terms.add(TermKind::ReleaseDelay, None, None, task.arrival.jitter() - jitter);
+    terms.add(TermKind::BeforeReady, None, None, worst.ready);
+    Ok(terms.list)
+}
+
+fn too_long(what: &'static str) -> AnalysisError {
+    AnalysisError::overflow("task", what)
+}
+
+fn narrow(value: u128) -> Result<u64, AnalysisError> {
+    u64::try_from(value).map_err(|_| too_long("response time"))
+}
+
+impl Term {
+    /// Whether the term is added to the bound, not taken off.
+    #[must_use]
+    pub fn adds(&self) -> bool {
+        self.kind != TermKind::BeforeReady
+    }
+}
+
+impl fmt::Display for Term {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let who = self.who.as_deref().unwrap_or("no task");
+        let count = self.count.unwrap_or(1);
+        let plural = if count == 1 { "" } else { "s" };
+        match self.kind {
+            TermKind::OwnWork => write!(f, "its own work"),
+            TermKind::EarlierJobs => write!(f, "{count} earlier job{plural} of its own, not through yet"),
+            TermKind::Blocking => {
+                write!(f, "blocked by `{who}`, less important, that has just begun its longest segment")
+            }
+            TermKind::Interference => write!(f, "{count} job{plural} of `{who}`, more important"),
+            TermKind::EqualPriority => write!(f, "{count} job{plural} of `{who}`, as important and ahead"),
+            TermKind::ContextSwitches => write!(f, "{count} context switch{}", if count == 1 { "" } else { "es" }),
+            TermKind::TimerInterrupts => write!(f, "{count} timer interrupt{plural}"),
+            TermKind::Outside => write!(f, "interference from outside: {who}"),
+            TermKind::Jitter => write!(f, "its release jitter"),
+            TermKind::ReleaseDelay => write!(f, "until the platform notices the release"),
+            TermKind::BeforeReady => write!(f, "over before it became ready"),
+        }
+    }
+}
+
+impl fmt::Display for Explanation {
+    /// One line a term, with its sign.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(response) = self.response else {
+            let reason = self.reason.as_deref().unwrap_or("unknown");
+            return write!(f, "`{}` has no bound by {}: {reason}", self.task, self.test);
+        };
+        writeln!(f, "`{}` responds within {response} ({}):", self.task, self.test)?;
+        for term in &self.terms {
+            let sign = if term.adds() { '+' } else { '-' };
+            writeln!(f, "  {sign} {:>12}  {term}", term.time.to_string())?;
+        }
+        write!(f, "  = {:>12}", response.to_string())?;
+        match self.busy_period {
+            Some(busy) if self.worst_job > 1 => {
+                write!(f, "  for job {} of a busy period of {busy}", self.worst_job)
+            }
+            Some(busy) => write!(f, "  in a busy period of {busy}"),
+            None => Ok(()),
+        }
+    }
+}
