@@ -91,3 +91,47 @@ fn every_witness_runs_into_its_miss() {
     }
     assert!(patterns > 500 && promised > 200, "{patterns} patterns, {promised} promised, {suprema} suprema");
 }
+
+#[test]
+fn with_offsets_the_bound_is_what_the_simulation_reaches() {
+    let (mut compared, mut witnesses) = (0, 0);
+    for index in 0..300 {
+        let mut random = Random::of_item(25, index);
+        let mut draft = mixed_system(24, index, Ingredients::NONE).to_draft();
+        for task in &mut draft.tasks {
+            let period = [1_000, 1_500, 2_000, 3_000, 4_000, 6_000][random.below(6) as usize];
+            task.wcet = Span::from_ns(random.between(1, period / 3));
+            task.bcet = task.wcet;
+            task.arrival = Arrival::Periodic { period: Span::from_ns(period) };
+            task.deadline = Some(Span::from_ns(random.between(task.wcet.as_ns(), 2 * period)));
+            task.offset = Some(Span::from_ns(random.below(2 * period)));
+            task.jitter = Span::ZERO;
+            task.preemption = horolog_model::Preemption::Preemptive;
+        }
+        let system = System::new(draft).unwrap();
+        let analysis = analyze(&system, &Options::default()).unwrap();
+        let horizon = Horizon::Time(Span::from_ns(200_000));
+        let options = SimOptions { horizon, max_backlog: 10_000, ..SimOptions::default() };
+        if analysis.tasks.iter().all(|t| t.tests.iter().all(|t| t.test != "fp-offsets")) {
+            // More than the whole processor is asked for.
+            continue;
+        }
+        let outcome = simulate(&system, &options, &mut NullSink).unwrap();
+        for (place, task) in analysis.tasks.iter().enumerate() {
+            let Some(test) = task.tests.iter().find(|t| t.test == "fp-offsets") else { continue };
+            assert_eq!(outcome.tasks[place].response_ns_max, test.response, "system {index}, {}", task.name);
+            assert!(task.exact && task.test == "fp-offsets");
+            compared += 1;
+            if task.verdict == Verdict::Misses {
+                let Some(MissWitness::Pattern { pattern }) = &task.witness else {
+                    panic!("system {index}, {}: no pattern", task.name)
+                };
+                let run = replay(&system, pattern, &ReplayOptions::default(), &mut NullSink).unwrap();
+                let witness = run.witness.unwrap();
+                assert!(witness.missed && witness.as_promised, "system {index}, {}: {witness:?}", task.name);
+                witnesses += 1;
+            }
+        }
+    }
+    assert!(compared > 300 && witnesses > 30, "{compared} compared, {witnesses} witnesses");
+}

@@ -64,6 +64,11 @@ fn fixed_priority_proof(
     };
     let bound_ns = jobs.iter().map(response).max().unwrap_or(0);
     let least = model.keeps_exactness();
+    // A verdict that another test gave (by offsets) may not follow from this bound.
+    let meets = model.tasks[index].deadline.is_none_or(|d| bound_ns <= d);
+    if meets != (verdict == Proven::Meets) || (!meets && !least) {
+        return Ok(None);
+    }
     Ok(Some(Proof::FixedPriority(FixedPriorityProof { bound_ns, least, horizon, jobs })))
 }
 

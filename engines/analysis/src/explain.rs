@@ -175,7 +175,8 @@ fn terms(system: &System, cpu: &CpuModel, index: usize, worst: &Worst) -> Result
     let interrupts = cpu.interrupts.iter().map(|i| (i.arrival.half_open(finish), u128::from(i.wcet)));
     let (count, time) = interrupts.fold((0, 0), |(n, t), (count, wcet)| (n + count, t + count * wcet));
     terms.add(TermKind::TimerInterrupts, None, Some(narrow(count)?), narrow(time)?);
-    let outside = HyperbolicLoad::demand(&cpu.interferences, finish).ok_or_else(|| too_long("interference"))?;
+    let outside =
+        HyperbolicLoad::demand(&cpu.interferences, finish).ok_or_else(|| too_long("interference"))?;
     let names: Vec<&str> =
         system.interferences().iter().filter(|i| i.cpu == cpu.cpu).map(|i| i.name.as_str()).collect();
     terms.add(TermKind::Outside, Some(&names.join(", ")), None, narrow(outside)?);
@@ -215,7 +216,9 @@ impl fmt::Display for Term {
             }
             TermKind::Interference => write!(f, "{count} job{plural} of `{who}`, more important"),
             TermKind::EqualPriority => write!(f, "{count} job{plural} of `{who}`, as important and ahead"),
-            TermKind::ContextSwitches => write!(f, "{count} context switch{}", if count == 1 { "" } else { "es" }),
+            TermKind::ContextSwitches => {
+                write!(f, "{count} context switch{}", if count == 1 { "" } else { "es" })
+            }
             TermKind::TimerInterrupts => write!(f, "{count} timer interrupt{plural}"),
             TermKind::Outside => write!(f, "interference from outside: {who}"),
             TermKind::Jitter => write!(f, "its release jitter"),

@@ -18,6 +18,6 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { effort: 20_000_000, resolution: Span::from_ns(1), sensitivity: false }
+        Options { effort: 5_000_000, resolution: Span::from_ns(1), sensitivity: false }
     }
 }

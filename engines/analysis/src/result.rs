@@ -107,6 +107,10 @@ pub struct TaskVerdict {
     /// Longest time that a less important task may hold the processor against it.
     #[serde(rename = "blocking_ns")]
     pub blocking: Span,
+    /// The longest non-preemptive segment that it may have without more blocking to more important tasks than there
+    /// is already; `None` where no task is more important, and under EDF.
+    #[serde(rename = "allowed_segment_ns")]
+    pub allowed_segment: Option<Span>,
     /// Every test that applies, the deciding one first.
     pub tests: Vec<TestResult>,
     /// Of a task that misses: how it can be seen, where that is known.
@@ -148,6 +152,7 @@ impl TaskVerdict {
             exact: best.exact,
             source: best.source,
             blocking,
+            allowed_segment: None,
             tests,
             witness: None,
             slack: None,

@@ -10,7 +10,8 @@ use std::collections::HashSet;
 fn terms_add_up_to_the_bound() {
     let mut kinds = HashSet::new();
     for index in 0..600 {
-        let system = mixed_system(31, index, if index % 2 == 0 { Ingredients::ALL } else { Ingredients::NONE });
+        let system =
+            mixed_system(31, index, if index % 2 == 0 { Ingredients::ALL } else { Ingredients::NONE });
         let analysis = analyze(&system, &Options::default()).unwrap();
         for (task, verdict) in analysis.tasks.iter().enumerate() {
             let explanation = explain(&system, TaskId(task as u32), &Options::default()).unwrap();

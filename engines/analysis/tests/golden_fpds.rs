@@ -22,10 +22,8 @@ fn spans(value: &Value) -> Vec<Span> {
     value.as_array().unwrap().iter().map(span).collect()
 }
 
-/// An entry of no length in front, so that paths without a common start can be told apart: here 1 ns is too long,
-/// so the first segments of all branches are joined by the graph's entry, whose wcet is that of the first.
+/// Paths without a common start as one graph: an entry of 1 ns, which is taken from the first segment of each path.
 fn branches(paths: &[Vec<Span>]) -> SegmentGraph {
-    // Both paths start with a segment of at least 1 ns, which the entry takes from each.
     let mut segments = vec![segment("entry", Span::from_ns(1))];
     for (path_index, path) in paths.iter().enumerate() {
         for (index, &wcet) in path.iter().enumerate() {
@@ -117,9 +115,12 @@ fn response_times_are_the_published_ones() {
             if let (Some(expected), "deferred") = (case.get("blocking"), mode) {
                 let blocking: Vec<Span> = analysis.tasks.iter().map(|t| t.blocking).collect();
                 assert_eq!(blocking, spans(expected));
-                checked += 1;
+                let allowed: Vec<Option<Span>> = analysis.tasks.iter().map(|t| t.allowed_segment).collect();
+                let expected = case["allowed-segment"].as_array().unwrap().iter();
+                assert_eq!(allowed, expected.map(|v| v.as_str().unwrap().parse().ok()).collect::<Vec<_>>());
+                checked += 2;
             }
         }
     }
-    assert_eq!(checked, 12);
+    assert_eq!(checked, 13);
 }

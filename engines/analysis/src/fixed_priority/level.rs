@@ -187,26 +187,25 @@ impl Level<'_> {
         if self.interferences.is_empty() { Ok(lcm) } else { Err(Stop::TooLong) }
     }
 
-    /// The first job in the level's busy period whose response exceeds `deadline`, with its worst ending, or `None`
-    /// where none does. Of an overloaded level, whose busy period never ends, jobs are looked at until one is late;
-    /// such a job's `finish` is only known to lie beyond its deadline.
+    /// A job in the level's busy period whose response exceeds `deadline`, with its worst ending, or `None` where
+    /// there is none. It is the first one, except in an overloaded level, whose busy period never ends and whose
+    /// responses grow without bound: there own jobs ever further on are looked at until one is late, and its
+    /// `finish` is only known to lie beyond its deadline.
     pub(crate) fn first_late(&self, deadline: u64, effort: &mut u64) -> Result<Option<Worst>, Stop> {
         let utilisation = self.utilisation();
-        let overloaded = utilisation > BigRational::one();
-        let end = if overloaded {
-            HORIZON
-        } else if utilisation.is_one() && self.never_idles() {
+        if utilisation > BigRational::one() {
+            return self.late_in_overload(deadline, effort);
+        }
+        let end = if utilisation.is_one() && self.never_idles() {
             self.hyperperiod()?
         } else {
             self.busy_period(effort, &mut Trail(None))?
         };
         let mut ready = Some(0_u128);
         while let Some(at) = ready.filter(|&at| at < end) {
-            let due = (at + u128::from(deadline)).saturating_sub(u128::from(self.own.arrival.jitter()));
-            let limit = if overloaded { due } else { HORIZON };
             let mut late: Option<Worst> = None;
             for &ending in self.endings {
-                let found = self.job_within(limit, at, ending, effort)?;
+                let found = self.job(at, ending, effort, &mut Trail(None), &mut Trail(None))?;
                 if found.response > deadline && late.is_none_or(|l| found.response > l.response) {
                     late = Some(found);
                 }
@@ -219,18 +218,30 @@ impl Level<'_> {
         Ok(None)
     }
 
-    /// [`Level::job`], with a search that ends once the job is known to end after `limit`.
-    fn job_within(&self, limit: u128, ready: u128, ending: Ending, effort: &mut u64) -> Result<Worst, Stop> {
-        let limited = Level { limit, ..self.clone() };
-        match limited.job(ready, ending, effort, &mut Trail(None), &mut Trail(None)) {
-            Err(Stop::TooLong) if limit < HORIZON => {
-                let finish = narrow(limit + 1)?;
-                let nominal = i128::from(finish) - ready as i128 + i128::from(self.own.arrival.jitter());
-                let response = u64::try_from(nominal).map_err(|_| Stop::TooLong)?;
-                let (ready, own_jobs) = (narrow(ready)?, narrow(self.own.arrival.own_up_to(ready))?);
-                Ok(Worst { response, ready, own_jobs, start: finish, finish, ending })
+    fn late_in_overload(&self, deadline: u64, effort: &mut u64) -> Result<Option<Worst>, Stop> {
+        let ArrivalCurve::Periodic { separation, jitter } = *self.own.arrival else {
+            return Err(Stop::Overload);
+        };
+        let &ending = self.endings.first().ok_or(Stop::Overload)?;
+        let mut job = 0_u128;
+        loop {
+            let ready = job * u128::from(separation);
+            let due = (ready + u128::from(deadline)).saturating_sub(u128::from(jitter));
+            if due >= HORIZON {
+                return Err(Stop::TooLong);
             }
-            other => other,
+            let limited = Level { limit: due, ..self.clone() };
+            match limited.job(ready, ending, effort, &mut Trail(None), &mut Trail(None)) {
+                Ok(found) if found.response > deadline => return Ok(Some(found)),
+                Ok(_) => job = (2 * job).max(1),
+                Err(Stop::TooLong) => {
+                    let finish = narrow(due + 1)?;
+                    let own_jobs = narrow(job + 1)?;
+                    let (ready, response) = (narrow(ready)?, deadline + 1);
+                    return Ok(Some(Worst { response, ready, own_jobs, start: finish, finish, ending }));
+                }
+                Err(stop) => return Err(stop),
+            }
         }
     }
 
@@ -273,6 +284,7 @@ impl Level<'_> {
     fn busy_period(&self, effort: &mut u64, trail: &mut Trail<'_>) -> Result<u128, Stop> {
         let mut x = 1_u128;
         loop {
+            spend(effort, self.own.arrival.effort())?;
             let own = self.own.arrival.half_open(x) * u128::from(self.own.wcet);
             let equal = self.sum(&self.equal, x, ArrivalCurve::half_open, effort)?;
             let higher = self.sum(&self.higher, x, ArrivalCurve::half_open, effort)?;
@@ -299,6 +311,7 @@ impl Level<'_> {
         start_trail: &mut Trail<'_>,
         finish_trail: &mut Trail<'_>,
     ) -> Result<Worst, Stop> {
+        spend(effort, 2 * self.own.arrival.effort())?;
         let own_jobs = self.own.arrival.own_up_to(ready);
         let earlier = (own_jobs - 1) * u128::from(self.own.wcet);
         let ahead = self.sum(&self.equal, ready, ArrivalCurve::closed, effort)?;

@@ -16,6 +16,8 @@
 //! `docs/concepts/deferred-preemption.md`. Sources: `joseph86`, `lehoczky90`, `tindell94`, `george96`, `bril09`.
 
 pub(crate) mod level;
+mod offsets;
+mod plain;
 mod solver;
 mod witness;
 
@@ -24,10 +26,10 @@ pub use solver::{LARGEST_NS, PlainTask, Solver};
 use crate::cpu_model::{CpuModel, CpuTask, Ending};
 use crate::error::AnalysisError;
 use crate::options::Options;
-use crate::result::{TaskVerdict, TestResult, Verdict};
+use crate::result::{MissWitness, TaskVerdict, TestResult, Verdict};
 use horolog_model::{Priority, System};
 use horolog_time::Span;
-use level::{Found, Level, Row, Stop};
+use level::{Level, Row, Stop};
 use num_traits::One;
 
 /// The variants of the response-time test.
@@ -41,41 +43,94 @@ enum Variant {
     Integer,
 }
 
+/// What is found out once for a whole processor.
+struct Shared {
+    /// Bounds by the fast engine, where it covers the processor.
+    fast: Option<Vec<Option<u64>>>,
+    /// The one schedule of a processor with offsets.
+    followed: Option<offsets::Followed>,
+}
+
 /// Every test of every task of one processor.
 pub(crate) fn analyze_cpu(
     system: &System,
     cpu: &CpuModel,
     options: &Options,
 ) -> Result<Vec<TaskVerdict>, AnalysisError> {
+    let shared = Shared {
+        fast: plain::responses(cpu)?,
+        followed: if offsets::applies(cpu) { offsets::follow(cpu, options.effort)? } else { None },
+    };
     let mut verdicts = Vec::with_capacity(cpu.tasks.len());
     for index in 0..cpu.tasks.len() {
-        let mut verdict = analyze_task(cpu, index, options)?;
+        let mut verdict = analyze_task(cpu, index, &shared, options)?;
         if verdict.verdict == Verdict::Misses {
-            verdict.witness = witness::witness(system, cpu, index, options)?;
+            verdict.witness = match &shared.followed {
+                Some(followed) => followed.first_late[index]
+                    .and_then(|late| offsets::pattern(system.name(), cpu, index, late))
+                    .map(|pattern| MissWitness::Pattern { pattern }),
+                None => witness::witness(system, cpu, index, options)?,
+            };
         }
         verdicts.push(verdict);
     }
     Ok(verdicts)
 }
 
-fn analyze_task(cpu: &CpuModel, index: usize, options: &Options) -> Result<TaskVerdict, AnalysisError> {
+fn analyze_task(
+    cpu: &CpuModel,
+    index: usize,
+    shared: &Shared,
+    options: &Options,
+) -> Result<TaskVerdict, AnalysisError> {
     let task = &cpu.tasks[index];
     let blocking = blocking(cpu, index)?;
-    let mut tests = vec![response_test(cpu, index, Variant::Exact, options)?];
+    // These decide; the other variants answer another question, or are no tighter.
+    let mut decisive = vec![response_test(cpu, index, Variant::Exact, shared, options)?];
+    decisive.extend(shared.followed.as_ref().map(|followed| offset_test(task, followed.responses[index])));
+    let mut others = Vec::new();
     if !task.shape.preemptive {
-        tests.push(response_test(cpu, index, Variant::Uniform, options)?);
+        others.push(response_test(cpu, index, Variant::Uniform, shared, options)?);
     }
     if has_segments(cpu) && cpu.is_in_units_of(options.resolution.as_ns()) {
-        tests.push(response_test(cpu, index, Variant::Integer, options)?);
+        others.push(response_test(cpu, index, Variant::Integer, shared, options)?);
     }
-    // The first test decides: the integer-time variant answers another question, and no variant is tighter.
-    let decisive = tests.remove(0);
     let name = task.name.clone();
     let deadline = task.deadline.map(Span::from_ns);
-    let mut verdict = TaskVerdict::best_of(name, cpu.cpu, deadline, Span::from_ns(blocking), vec![decisive])
+    let mut verdict = TaskVerdict::best_of(name, cpu.cpu, deadline, Span::from_ns(blocking), decisive)
         .ok_or_else(|| AnalysisError::overflow(format!("task.{}", task.name), "response time"))?;
-    verdict.tests.extend(tests);
+    verdict.tests.extend(others);
+    verdict.allowed_segment = allowed_segment(cpu, index)?.map(Span::from_ns);
     Ok(verdict)
+}
+
+/// The test of the one schedule that a processor with offsets has.
+fn offset_test(task: &CpuTask, response: u64) -> TestResult {
+    let meets = task.deadline.is_none_or(|d| response <= d);
+    TestResult {
+        test: "fp-offsets",
+        verdict: if meets { Verdict::Meets } else { Verdict::Misses },
+        response: Some(Span::from_ns(response)),
+        exact: true,
+        source: "leung80",
+        note: Some("with the offsets of the file".into()),
+    }
+}
+
+/// The longest non-preemptive segment that a task may have without more blocking to anybody than there is already:
+/// the longest among its own and those of tasks that are not more important (`bergsma09`, equation 8.7). `None`
+/// where no task is more important: then nothing bounds it.
+pub(crate) fn allowed_segment(cpu: &CpuModel, index: usize) -> Result<Option<u64>, AnalysisError> {
+    let own = priority_of(&cpu.tasks[index])?;
+    let (mut longest, mut victims) = (0, false);
+    for other in &cpu.tasks {
+        if priority_of(other)?.is_more_important_than(own) {
+            victims = true;
+        } else {
+            longest = longest.max(other.shape.longest_segment);
+        }
+    }
+    Ok(victims.then_some(longest))
 }
 
 fn has_segments(cpu: &CpuModel) -> bool {
@@ -142,6 +197,7 @@ fn response_test(
     cpu: &CpuModel,
     index: usize,
     variant: Variant,
+    shared: &Shared,
     options: &Options,
 ) -> Result<TestResult, AnalysisError> {
     let task = &cpu.tasks[index];
@@ -154,8 +210,11 @@ fn response_test(
             level.blocking = level.blocking.saturating_sub(options.resolution.as_ns());
         }
     }
-    let mut effort = options.effort;
-    let found = level.solve(&mut effort);
+    let fast = shared.fast.as_ref().filter(|_| variant == Variant::Exact).and_then(|fast| fast[index]);
+    let found = match fast {
+        Some(response) => Ok(response),
+        None => level.solve(&mut { options.effort }).map(|found| found.worst.response),
+    };
     // Ties among equals go to whoever is ahead in the order of the file: counting them all against the task is a
     // supremum in continuous time, but one unit too many in integer time.
     let least = cpu.keeps_exactness()
@@ -166,7 +225,7 @@ fn response_test(
         };
     let (test, source) = name_of(task, &level, variant);
     let (verdict, note) = judge(cpu, index, &level, &found, least)?;
-    let response = found.ok().map(|f| Span::from_ns(f.worst.response));
+    let response = found.ok().map(Span::from_ns);
     let note = match variant {
         Variant::Integer => Some(format!("in integer time of resolution {}", options.resolution)),
         _ => note,
@@ -199,12 +258,12 @@ fn judge(
     cpu: &CpuModel,
     index: usize,
     level: &Level<'_>,
-    found: &Result<Found, Stop>,
+    found: &Result<u64, Stop>,
     least: bool,
 ) -> Result<(Verdict, Option<String>), AnalysisError> {
     let deadline = cpu.tasks[index].deadline;
     Ok(match found {
-        Ok(found) if deadline.is_none_or(|d| found.worst.response <= d) => (Verdict::Meets, None),
+        Ok(found) if deadline.is_none_or(|d| *found <= d) => (Verdict::Meets, None),
         Ok(_) if least => (Verdict::Misses, None),
         Ok(_) => {
             (Verdict::Unknown, Some("the bound is above the deadline and not known to be the least".into()))

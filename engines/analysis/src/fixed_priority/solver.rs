@@ -23,8 +23,8 @@ const ROUNDER: f64 = 6_755_399_441_055_744.0;
 /// Levels this full are left to the general engine.
 const FULL: f64 = 1.0 - 1e-6;
 
-/// Evaluations that the general engine may spend on one task.
-const GENERAL_EFFORT: u64 = 20_000_000;
+/// Evaluations that the general engine may spend on one task, unless the solver is told otherwise.
+const GENERAL_EFFORT: u64 = 5_000_000;
 
 /// Rounds of one fixed-point search before the general engine takes over.
 const ROUNDS: u32 = 10_000;
@@ -97,15 +97,28 @@ struct Column {
 /// Solver::default().solve(&set, 2, &mut responses);
 /// assert_eq!(responses, [Some(2_000), Some(8_600)]);
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Solver {
+    effort: u64,
     columns: Vec<Column>,
     responses: Vec<Lanes>,
     /// Lanes that the general engine must solve.
     general: [bool; LANES],
 }
 
+impl Default for Solver {
+    fn default() -> Solver {
+        Solver::with_effort(GENERAL_EFFORT)
+    }
+}
+
 impl Solver {
+    /// A solver that spends at most so many evaluations of one demand on a task outside the fast engine's range.
+    #[must_use]
+    pub fn with_effort(effort: u64) -> Solver {
+        Solver { effort, columns: Vec::new(), responses: Vec::new(), general: [false; LANES] }
+    }
+
     /// The least upper bounds on the response times, from the nominal arrival, of all tasks of `sets`, which holds
     /// one set of `tasks` tasks after the other. `None` where there is no bound: the level asks for more than the
     /// processor, or its busy period is longer than 2^63 ns or costs too much effort.
@@ -124,7 +137,7 @@ impl Solver {
             }
             for (lane, (set, responses)) in sets.chunks(tasks).zip(responses.chunks_mut(tasks)).enumerate() {
                 if self.general[lane] {
-                    solve_generally(set, responses);
+                    solve_generally(set, self.effort, responses);
                     continue;
                 }
                 for (response, lanes) in responses.iter_mut().zip(&self.responses) {
@@ -347,7 +360,7 @@ fn busy_period(above: &[Column], own: &Column, finish: &Lanes) -> Lanes {
 }
 
 /// One set by the general engine.
-fn solve_generally(set: &[PlainTask], responses: &mut [Option<u64>]) {
+fn solve_generally(set: &[PlainTask], effort: u64, responses: &mut [Option<u64>]) {
     let curves: Vec<ArrivalCurve> =
         set.iter().map(|t| ArrivalCurve::Periodic { separation: t.separation, jitter: t.jitter }).collect();
     let bounded = set.iter().take_while(|t| t.separation > 0).count();
@@ -368,7 +381,6 @@ fn solve_generally(set: &[PlainTask], responses: &mut [Option<u64>]) {
             interferences: &[],
             limit: HORIZON,
         };
-        let mut effort = GENERAL_EFFORT;
-        responses[index] = level.solve(&mut effort).ok().map(|found| found.worst.response);
+        responses[index] = level.solve(&mut { effort }).ok().map(|found| found.worst.response);
     }
 }
