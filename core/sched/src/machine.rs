@@ -333,6 +333,12 @@ impl Machine {
         self.processors[usize::from(processor.0)].flat
     }
 
+    /// How many modes there are, mode 0 included.
+    #[must_use]
+    pub fn modes(&self) -> u32 {
+        self.modes.len() as u32
+    }
+
     /// The present mode.
     #[must_use]
     pub fn mode(&self) -> u32 {

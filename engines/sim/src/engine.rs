@@ -12,7 +12,7 @@ use crate::source::Source;
 use horolog_model::{System, TaskId};
 use horolog_sched::{Event, EventKind, Machine};
 use horolog_time::{Instant, Span};
-use horolog_trace::{Kind, Record, ResponseRecorder, Sink};
+use horolog_trace::{Kind, NO_JOB, NO_TASK, Record, ResponseRecorder, Sink};
 
 /// One task's state and tally.
 #[derive(Clone, Debug, Default)]
@@ -35,6 +35,7 @@ pub(crate) struct TaskRun {
     pub(crate) yields: u64,
     pub(crate) switch_ins: u64,
     pub(crate) vain_waits: u64,
+    pub(crate) skipped: u64,
     pub(crate) responses: ResponseRecorder,
 }
 
@@ -62,6 +63,10 @@ pub(crate) struct Core<'a, S, K> {
     sink: &'a mut K,
     pub(crate) tasks: Vec<TaskRun>,
     limits: Limits,
+    /// Mode changes to come, the next one last.
+    pub(crate) mode_changes: Vec<(u64, u32)>,
+    /// The earlier of the horizon and the next mode change.
+    barrier: u64,
     pub(crate) events: u64,
     /// Instants looked at, also those with nothing but interrupts, and jobs counted after the end: what bounds the
     /// time that a run takes.
@@ -105,6 +110,8 @@ impl<'a, S: Source, K: Sink> Engine<'a, S, K> {
             sink,
             tasks: system.tasks().iter().map(run).collect(),
             limits,
+            mode_changes: Vec::new(),
+            barrier: limits.until,
             events: 0,
             steps: 0,
             completed: 0,
@@ -124,6 +131,7 @@ impl<'a, S: Source, K: Sink> Engine<'a, S, K> {
             }
             lane.refresh_next_notice();
         }
+        self.core.set_barrier();
         let end = match self.lanes.as_mut_slice() {
             [lane] => self.core.run_alone(lane)?,
             lanes => self.core.run_together(lanes)?,
@@ -159,8 +167,11 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         let mut now = 0;
         loop {
             let time = lane.next_time();
-            if let Some(end) = self.end_before(time, now) {
-                return Ok(end);
+            if time >= self.barrier {
+                match self.pass_barrier(std::slice::from_mut(lane), time, now) {
+                    Some(end) => return Ok(end),
+                    None => continue,
+                }
             }
             now = time;
             self.step(lane, now)?;
@@ -174,29 +185,54 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         let mut now = 0;
         loop {
             // The processor on which something happens next, the first of several.
-            let next = lanes.iter_mut().min_by_key(|lane| lane.next_time());
-            let time = next.as_ref().map_or(NEVER, |lane| lane.next_time());
-            if let Some(end) = self.end_before(time, now) {
-                return Ok(end);
+            let next = lanes.iter().enumerate().min_by_key(|(_, lane)| lane.next_time());
+            let (index, time) = next.map_or((0, NEVER), |(index, lane)| (index, lane.next_time()));
+            if time >= self.barrier {
+                match self.pass_barrier(lanes, time, now) {
+                    Some(end) => return Ok(end),
+                    None => continue,
+                }
             }
-            let Some(lane) = next else { return Ok((End::NothingLeft, now)) };
             now = time;
-            self.step(lane, now)?;
+            self.step(&mut lanes[index], now)?;
             if let Some(end) = self.end_after(now) {
                 return Ok(end);
             }
         }
     }
 
-    /// Whether the run ends before anything happens at `time`.
-    #[inline(always)]
-    fn end_before(&self, time: u64, now: u64) -> Option<(End, u64)> {
-        if time < self.limits.until {
-            None
-        } else if time == NEVER {
-            Some((End::NothingLeft, now))
-        } else {
-            Some((End::Horizon, self.limits.until))
+    /// Nothing more happens before the barrier: the run ends, or the mode changes.
+    #[cold]
+    fn pass_barrier(&mut self, lanes: &mut [Lane], time: u64, now: u64) -> Option<(End, u64)> {
+        if self.barrier < self.limits.until {
+            let (at, mode) = self.mode_changes.pop()?;
+            self.change_mode(lanes, at, mode);
+            self.set_barrier();
+            return None;
+        }
+        Some(if time == NEVER { (End::NothingLeft, now) } else { (End::Horizon, self.limits.until) })
+    }
+
+    fn set_barrier(&mut self) {
+        self.barrier = self.mode_changes.last().map_or(NEVER, |&(at, _)| at).min(self.limits.until);
+    }
+
+    /// Completions of the instant come first, its releases afterwards.
+    fn change_mode(&mut self, lanes: &mut [Lane], at: u64, mode: u32) {
+        for lane in lanes.iter_mut() {
+            if lane.has_timers {
+                self.report_execution(lane, at);
+            }
+            if lane.finish == at {
+                self.segment_ends(lane, at);
+            }
+            lane.kernel_until = lane.kernel_until.max(at);
+            lane.choice_due = true;
+        }
+        let taken = self.machine.on(Event::at(Instant::from_ns(at), EventKind::ModeChange { mode }));
+        debug_assert_eq!(taken, Ok(()));
+        if let Some(lane) = lanes.first() {
+            self.emit(lane, at, Kind::ModeChange, NO_TASK, NO_JOB, mode.into(), 0);
         }
     }
 
@@ -284,8 +320,10 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         // That deadlines stay below 2^64 was checked at the start.
         let deadline = Instant::from_ns(arrival.saturating_add(run.deadline));
         let event = Event::at(Instant::from_ns(now), EventKind::Release { task: TaskId(task), deadline });
-        let taken = self.machine.on(event);
-        debug_assert_eq!(taken, Ok(()));
+        if self.machine.on(event).is_err() {
+            self.skip(lane, task, arrival, now);
+            return Ok(());
+        }
         let job = run.completed + u64::from(run.backlog.len());
         run.backlog.push(arrival);
         if self.release_cost > 0 {
@@ -294,6 +332,15 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         lane.choice_due = true;
         self.emit(lane, now, Kind::Release, task, job, arrival, 0);
         Ok(())
+    }
+
+    /// A release that the mode does not want.
+    #[cold]
+    fn skip(&mut self, lane: &Lane, task: u32, arrival: u64, now: u64) {
+        let run = &mut self.tasks[task as usize];
+        run.jobs -= 1;
+        run.skipped += 1;
+        self.emit(lane, now, Kind::Skip, task, NO_JOB, arrival, 0);
     }
 
     #[cold]

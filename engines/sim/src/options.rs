@@ -29,6 +29,8 @@ pub struct SimOptions {
     pub sporadic_extra: Span,
     /// Which way jobs take through their segment graphs.
     pub path: PathChoice,
+    /// Mode changes: when, and to which mode of the machine; in order. For machines that were built with modes.
+    pub modes: Vec<(Span, u32)>,
     /// The run stops after so many events, or instants with nothing but interrupts, and says so in its notes.
     pub max_events: u64,
     /// The most jobs of one task that may wait; one more is an error, so that an overloaded system cannot eat
@@ -46,6 +48,7 @@ impl Default for SimOptions {
             latency: DelayChoice::Uniform,
             sporadic_extra: Span::ZERO,
             path: PathChoice::Longest,
+            modes: Vec::new(),
             max_events: u64::MAX,
             max_backlog: 1 << 24,
         }

@@ -42,7 +42,9 @@ pub fn simulate_machine<K: Sink>(
     let limits = limits(system, options, &mut notes)?;
     let source = Drawn::new(system, options)?;
     note_assumptions(system, options, &mut notes);
+    let changes = mode_changes(&machine, options)?;
     let mut engine = Engine::new(system, machine, source, sink, limits);
+    engine.core.mode_changes = changes;
     let (end, at) = engine.run()?;
     match end {
         End::Events => {
@@ -75,6 +77,18 @@ fn limits(system: &System, options: &SimOptions, notes: &mut Vec<String>) -> Res
     check_range(system, until)?;
     let events = options.max_events;
     Ok(Limits { until, jobs, events, backlog: options.max_backlog, watched: None })
+}
+
+/// The mode changes, the last one first.
+fn mode_changes(machine: &Machine, options: &SimOptions) -> Result<Vec<(u64, u32)>, Reason> {
+    let refuse = |reason: &str| Reason::Option { option: "modes", reason: reason.to_owned() };
+    if options.modes.windows(2).any(|pair| pair[1].0 < pair[0].0) {
+        return Err(refuse("mode changes come in the order of their times"));
+    }
+    if options.modes.iter().any(|&(_, mode)| mode >= machine.modes()) {
+        return Err(refuse("the machine has no such mode"));
+    }
+    Ok(options.modes.iter().rev().map(|&(at, mode)| (at.as_ns(), mode)).collect())
 }
 
 /// Refuses systems in which some sum of times could leave u64 before the horizon.
@@ -131,6 +145,7 @@ pub(crate) fn outcome<S: Source, K: Sink>(
             yields: run.yields,
             switch_ins: run.switch_ins,
             vain_waits: run.vain_waits,
+            skipped: run.skipped,
             ..TaskOutcome::default()
         };
         run.responses.statistics().fill(&mut outcome);

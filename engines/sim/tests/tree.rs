@@ -1,11 +1,13 @@
 //! Trees in virtual time: budgets run out and come back where they should; nodes without supply change nothing.
 
 use horolog_model::{Policy, Priority, PriorityAssignment, System, TaskId};
-use horolog_sched::{Machine, MachineBuilder, NodePolicy, NodeSpec, ProcessorIndex, Supply};
+use horolog_sched::{
+    Machine, MachineBuilder, ModeSpec, NodePolicy, NodeSpec, ProcessorIndex, Supply, TaskMode,
+};
 use horolog_sim::{Horizon, SimOptions, simulate, simulate_machine};
 use horolog_testkit::{Shape, systems};
 use horolog_time::{Instant, Span};
-use horolog_trace::{Kind, Record};
+use horolog_trace::{Kind, NullSink, Record};
 use proptest::prelude::*;
 
 /// A budget that comes back in full at every multiple of its period; what was overdrawn is owed.
@@ -113,6 +115,47 @@ fn the_kernel_s_own_time_is_not_charged() {
     let stretches = stretches("wcet = \"6 ns\"", "context_switch = \"1 ns\"");
     assert_eq!(stretches[0], (1, 6));
     assert_eq!(stretches[1], (10, 13));
+}
+
+#[test]
+fn a_mode_change_drops_releases_and_reorders() {
+    let text = "[system]\nname = \"modes\"\n[[task]]\nname = \"a\"\nperiod = \"10 ns\"\noffset = \"0 ns\"\nwcet = \
+        \"4 ns\"\npriority = 2\n[[task]]\nname = \"b\"\nperiod = \"10 ns\"\noffset = \"0 ns\"\nwcet = \"4 ns\"\n\
+        priority = 1\n";
+    let (system, _) =
+        horolog_model::file::read(text, "modes.toml", &[]).unwrap_or_else(|errors| panic!("{errors}"));
+    let mut builder = MachineBuilder::new(&system);
+    let task = |active, priority| TaskMode { active, priority: Some(Priority::new(priority)) };
+    let swapped = builder.mode(ModeSpec { tasks: vec![task(true, 1), task(true, 2)] });
+    let without_a = builder.mode(ModeSpec { tasks: vec![task(false, 2), task(true, 1)] });
+    let machine = builder.build().expect("valid modes");
+    let ns = Span::from_ns;
+    let modes = vec![(ns(12), swapped), (ns(30), without_a), (ns(34), 0)];
+    let options = SimOptions { horizon: Horizon::Time(ns(50)), modes, ..SimOptions::default() };
+    let mut records: Vec<Record> = Vec::new();
+    let outcome = simulate_machine(&system, machine.clone(), &options, &mut records).expect("it simulates");
+    let starts: Vec<(u64, u32)> = records
+        .iter()
+        .filter(|r| matches!(r.kind, Kind::Start | Kind::Resume))
+        .map(|r| (r.time.as_ns(), r.task))
+        .collect();
+    // At 12 b displaces a; at 30 a is not released, and at 34 that is so no more.
+    let expected = [(0, 0), (4, 1), (10, 0), (12, 1), (16, 0), (20, 1), (24, 0), (30, 1), (40, 0), (44, 1)];
+    assert_eq!(starts, expected);
+    let counts = |i: usize| (outcome.tasks[i].jobs, outcome.tasks[i].completed, outcome.tasks[i].skipped);
+    assert_eq!((counts(0), counts(1)), ((4, 4, 1), (5, 5, 0)));
+    let of = |kind| {
+        records.iter().filter(|r| r.kind == kind).map(|r| (r.time.as_ns(), r.value)).collect::<Vec<_>>()
+    };
+    assert_eq!(of(Kind::ModeChange), [(12, 1), (30, 2), (34, 0)]);
+    assert_eq!(of(Kind::Skip), [(30, 30)]);
+    assert_eq!(outcome.events, records.len() as u64);
+    for wrong in [vec![(ns(3), 9)], vec![(ns(3), 1), (ns(2), 0)]] {
+        let options = SimOptions { modes: wrong, ..options.clone() };
+        let error =
+            simulate_machine(&system, machine.clone(), &options, &mut NullSink).expect_err("no such change");
+        assert!(error.is_bad_input(), "{error}");
+    }
 }
 
 /// Distinct priorities, so that nodes of neighbours order as the tasks alone do.
