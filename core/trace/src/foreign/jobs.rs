@@ -78,7 +78,16 @@ pub(super) fn derive(events: &[Event], origin: u64, lost: u64, mapping: &Mapping
 
 impl Builder<'_> {
     fn thread(&mut self, tid: u32, comm: &str) -> Known {
-        if let Some(known) = self.known.get(&tid) {
+        if let Some(known) = self.known.get_mut(&tid) {
+            let thread = &mut self.threads[known.id as usize];
+            // Threads name themselves after they have begun: the last name counts, and may make one a task's.
+            if thread.comm != comm {
+                comm.clone_into(&mut thread.comm);
+                if known.task.is_none() && tid != 0 {
+                    known.task = self.mapping.task_of(tid, comm);
+                    thread.task = known.task;
+                }
+            }
             return known.clone();
         }
         let task = if tid == 0 { None } else { self.mapping.task_of(tid, comm) };
@@ -246,6 +255,19 @@ mod tests {
         );
         assert_eq!(derived.records.iter().filter(|record| record.kind == Kind::KernelSwitch).count(), 6);
         assert_eq!(derived.busiest[0], "t7");
+    }
+
+    #[test]
+    fn a_thread_may_name_itself_late() {
+        let mapping = Mapping::parse(["a=late"], &["a".to_owned()]).expect("right");
+        let mut events =
+            vec![switch(10, (7, b'S'), 0), wake(20, 7), switch(21, (0, b'R'), 7), switch(30, (7, b'S'), 0)];
+        if let EventKind::Wakeup { comm, .. } = &mut events[1].kind {
+            "late".clone_into(comm);
+        }
+        let derived = derive(&events, 10, 0, &mapping);
+        assert_eq!(derived.tasks_seen, 1);
+        assert!(derived.records.iter().any(|record| record.kind == Kind::Completion && record.value == 9));
     }
 
     #[test]

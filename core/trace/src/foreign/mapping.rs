@@ -40,7 +40,7 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    /// Reads rules `TASK=COMM`, `TASK=PREFIX*` or `TASK=tid:NUMBER`.
+    /// Reads rules `TASK=COMM`, `TASK=PREFIX*`, or `TASK=NUMBER` or `TASK=tid:NUMBER` for a thread's id.
     ///
     /// # Errors
     /// A rule without `=`, an unknown task, a tid that is no number.
@@ -64,7 +64,10 @@ impl Mapping {
                     Ok(tid) => Selector::Tid(tid),
                     Err(_) => return Err(refuse(format!("`{rule}`: `{tid}` is no thread id"))),
                 },
-                None => Selector::Comm(thread.trim().to_owned()),
+                None => match thread.trim().parse() {
+                    Ok(tid) => Selector::Tid(tid),
+                    Err(_) => Selector::Comm(thread.trim().to_owned()),
+                },
             };
             mapping.rules.push((index as u32, selector));
         }
