@@ -95,6 +95,8 @@ pub(crate) struct Model {
     pub(crate) context_switch: u64,
     pub(crate) timer_interrupt: u64,
     pub(crate) release_latency: u64,
+    /// Whether the file gives one: the proof took zero else.
+    pub(crate) declares_latency: bool,
     /// Per processor, declared loads: utilisation in parts per billion, period.
     pub(crate) interferences: Vec<Vec<(u64, u64)>>,
     pub(crate) stamping: u64,
@@ -126,6 +128,7 @@ impl Model {
             context_switch: platform.context_switch_cost().as_ns(),
             timer_interrupt: platform.timer_interrupt_cost().as_ns(),
             release_latency: platform.release_latency_bound().as_ns(),
+            declares_latency: platform.release_latency.is_some(),
             interferences: vec![Vec::new(); platform.cpus.len()],
             stamping: only_measured(tolerance.stamping),
             execution: only_measured(tolerance.execution),

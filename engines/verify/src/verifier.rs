@@ -328,6 +328,13 @@ impl Verifier {
                     .to_owned(),
             );
         }
+        if !self.model.simulated && !self.model.declares_latency {
+            notes.push(
+                "the file declares no release_latency, so the proof took none and every release later than the time \
+                 stamps' tolerance counts as a disturbance: `horolog loop` measures it"
+                    .to_owned(),
+            );
+        }
         if self.disordered_times > 0 && !self.model.simulated {
             notes.push(format!("{} records came after later ones", self.disordered_times));
         }
