@@ -41,12 +41,27 @@ impl Fact {
     pub fn exact(number: u32, statement: &str, published: impl ToString, ours: impl ToString) -> Fact {
         let (published, ours) = (published.to_string(), ours.to_string());
         let agreement = if published == ours { Agreement::Agrees } else { Agreement::Disagrees };
-        Fact { number, statement: statement.to_owned(), exact: true, published, ours, agreement, note: String::new() }
+        Fact {
+            number,
+            statement: statement.to_owned(),
+            exact: true,
+            published,
+            ours,
+            agreement,
+            note: String::new(),
+        }
     }
 
     /// A trend: agreement is what the experiment's own criterion says.
     #[must_use]
-    pub fn trend(number: u32, statement: &str, published: &str, ours: String, agrees: bool, note: &str) -> Fact {
+    pub fn trend(
+        number: u32,
+        statement: &str,
+        published: &str,
+        ours: String,
+        agrees: bool,
+        note: &str,
+    ) -> Fact {
         Fact {
             number,
             statement: statement.to_owned(),

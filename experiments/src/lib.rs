@@ -5,7 +5,8 @@
 //! says why.
 
 mod fact;
+mod fpds_rtai;
 mod registry;
 
-pub use fact::{Agreement, ExperimentError, ExperimentReport, Fact, Options};
+pub use fact::{Agreement, ExperimentError, ExperimentReport, Fact, Options, Series};
 pub use registry::{Experiment, all, find};

@@ -34,7 +34,7 @@ fn run(verb: &Verb) -> Done {
         Verb::CheckCertificate(words) => commands::certificate::run(words),
         Verb::Guardian => std::process::exit(horolog_sys::guardian::serve()),
         Verb::Doctor(words) => commands::doctor::run(words),
-        Verb::Experiment(_) => Err(failure::Failure::bad_input("error: this verb has not landed yet")),
+        Verb::Experiment(verb) => commands::experiment::run(verb),
         Verb::Completions { shell } => commands::generate::completions(*shell),
         Verb::Man => commands::generate::man(),
     }

@@ -71,7 +71,9 @@ impl Runtime for Driven<'_> {
     fn point(&self, task: &TaskShared, job: u64, next: Option<u32>, willing: bool) -> bool {
         let attention = task.control.attention.load(Ordering::Acquire);
         let waiting = task.somebody_waits(attention);
-        if attention & WATCHED != 0 {
+        // A point that only asks makes its one call and nothing else.
+        let monitors = task.record == RecordLevel::All || task.is_watched_closely;
+        if attention & WATCHED != 0 && monitors {
             let now = self.agent.now();
             let crossing = task.cross(next);
             if let Some(crossing) = crossing {

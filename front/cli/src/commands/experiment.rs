@@ -30,11 +30,16 @@ fn unknown(id: &str) -> Failure {
 
 fn run_one(experiment: &Experiment, options: &Options, format: Format) -> Done {
     let activity = progress::Activity::start(experiment.title);
-    let report = (experiment.run)(options, &mut |done, of, what| activity.now(&format!("{what} ({done} of {of})")))
-        .map_err(|error| {
-            let message = format!("error: {error}");
-            if error.is_not_permitted() { Failure::not_permitted(message) } else { Failure::bad_input(message) }
-        })?;
+    let report =
+        (experiment.run)(options, &mut |done, of, what| activity.now(&format!("{what} ({done} of {of})")))
+            .map_err(|error| {
+                let message = format!("error: {error}");
+                if error.is_not_permitted() {
+                    Failure::not_permitted(message)
+                } else {
+                    Failure::bad_input(message)
+                }
+            })?;
     drop(activity);
     if let Some(folder) = &options.out {
         save(folder.join(format!("{}.json", report.id)), &report)?;
@@ -73,7 +78,11 @@ fn print(report: &ExperimentReport) {
         let columns: Vec<&str> = series.columns.iter().map(String::as_str).collect();
         let mut rows = output::table(&columns, 0);
         for row in &series.rows {
-            rows.add_row(row.iter().map(|value| format!("{value:.4}").trim_end_matches('0').trim_end_matches('.').to_owned()));
+            rows.add_row(
+                row.iter().map(|value| {
+                    format!("{value:.4}").trim_end_matches('0').trim_end_matches('.').to_owned()
+                }),
+            );
         }
         output::print(&rows);
     }

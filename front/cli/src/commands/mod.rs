@@ -5,6 +5,7 @@ pub(crate) mod certificate;
 pub(crate) mod check;
 pub(crate) mod close;
 pub(crate) mod doctor;
+pub(crate) mod experiment;
 pub(crate) mod generate;
 pub(crate) mod measure;
 pub(crate) mod run;
