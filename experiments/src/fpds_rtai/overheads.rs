@@ -60,10 +60,10 @@ fn responses(records: &[Record], task: u32) -> Vec<f64> {
     found
 }
 
-/// The median response time of the less important task, ns.
+/// The median response time of task `task`, ns, and the misses of the first task.
 fn median_response(executive: Executive, task: u32) -> Result<(f64, u64), ExperimentError> {
     let result = executive.run()?;
-    let missed = result.outcome.tasks.iter().map(|task| task.missed).sum();
+    let missed = result.outcome.tasks[0].missed;
     Ok((median(responses(&result.records, task)), missed))
 }
 
@@ -274,7 +274,7 @@ pub(super) fn example_set(
         15,
         "the low task's response time under FPDS lies above FPPS by a few percent; no deadline is missed",
         "mean about 3 %, at most 17 %",
-        format!("mean {mean:.1} %, at most {worst:.1} %; {missed_high} deadlines missed"),
+        format!("mean {mean:.1} %, at most {worst:.1} %; {missed_high} high deadlines missed"),
         (-2.0..=17.0).contains(&mean) && worst <= 17.0 && missed_high == 0,
         "ours takes a fast flag (v2) where the thesis's bench took v1, so less is expected",
     ));
