@@ -33,7 +33,9 @@ pub struct Proof {
 /// Where the system lies outside every test's assumptions.
 pub fn prove(system: &System, costs: CostSource) -> Result<Proof, LoopError> {
     let system = resolve_priorities(system)?;
-    let analysis = analyze(&system, &Options::default())?;
+    let mut options = Options::default();
+    options.sensitivity = true;
+    let analysis = analyze(&system, &options)?;
     Ok(Proof { system, costs, analysis })
 }
 

@@ -2,7 +2,7 @@
 
 use crate::date::now;
 use crate::{CostSource, LoopError, MeasuredRun, Proof};
-use horolog_analysis::{Schedulable, Verdict as TaskWord};
+use horolog_analysis::{Options, Schedulable, TaskVerdict, Verdict as TaskWord, explain};
 use horolog_model::{Policy, Preemption, Task};
 use horolog_report as page;
 use horolog_trace::Outcome;
@@ -109,10 +109,23 @@ fn tasks(proof: &Proof) -> Vec<page::TaskRow> {
         exact: verdict.exact,
         test: verdict.test.to_owned(),
         source: verdict.source.to_owned(),
-        slack_ns: None,
-        explain: String::new(),
+        slack_ns: verdict.slack,
+        explain: explain_in_words(proof, task, verdict),
     })
     .collect()
+}
+
+/// Where a task's time goes, and what would help it.
+fn explain_in_words(proof: &Proof, task: &Task, verdict: &TaskVerdict) -> String {
+    let mut text = proof
+        .system
+        .find_task(&task.name)
+        .and_then(|id| explain(&proof.system, id, &Options::default()).ok())
+        .map_or_else(String::new, |explanation| explanation.to_string());
+    for remedy in &verdict.remedies {
+        text.push_str(&format!("\n{remedy}"));
+    }
+    text
 }
 
 fn preemption(task: &Task) -> String {
@@ -126,12 +139,20 @@ fn preemption(task: &Task) -> String {
 
 fn facts(proof: &Proof) -> Vec<page::Fact> {
     let percent = |share: f64| format!("{:.1} %", share * 100.0);
-    proof
-        .analysis
-        .processors
-        .iter()
-        .map(|cpu| page::Fact::new(format!("Utilisation of cpu {}", cpu.cpu.0), percent(cpu.utilisation), ""))
-        .collect()
+    let mut facts = Vec::new();
+    for cpu in &proof.analysis.processors {
+        let number = cpu.cpu.0;
+        let exact = cpu.utilisation_exact.exact.clone().filter(|text| text.len() <= 24).unwrap_or_default();
+        facts.push(page::Fact::new(format!("Utilisation of cpu {number}"), percent(cpu.utilisation), exact));
+        if let Some(ppb) = cpu.sensitivity.as_ref().and_then(|sensitivity| sensitivity.scaling_ppb) {
+            facts.push(page::Fact::new(
+                format!("Scaling factor of cpu {number}"),
+                format!("{:.3}", ppb as f64 / 1e9),
+                "every wcet times this is the edge of what can be proved",
+            ));
+        }
+    }
+    facts
 }
 
 /// One run: its outcome, the distributions and the timeline of its trace.

@@ -2,8 +2,12 @@
 
 use crate::arguments::{AnalyzeArguments, Format};
 use crate::failure::{Done, Failure, Verdict};
-use crate::{input, output};
-use horolog_analysis::{Analysis, Options, Schedulable, analyze, certify, resolve_priorities};
+use crate::{input, output, progress};
+use horolog_analysis::{
+    Analysis, MissWitness, Options, Schedulable, analyze, certify, explain, resolve_priorities,
+};
+use horolog_model::System;
+use std::path::Path;
 
 pub(crate) fn run(words: &AnalyzeArguments) -> Done {
     let (system, _) = input::system(&words.file)?;
@@ -16,11 +20,60 @@ pub(crate) fn run(words: &AnalyzeArguments) -> Done {
         let text = serde_json::to_string(&certificate).map_err(Failure::bad_input)?;
         std::fs::write(path, text).map_err(|error| Failure::file("write", path, &error))?;
     }
+    if let Some(path) = &words.counterexample {
+        write_counterexample(&analysis, path)?;
+    }
+    if let Some(name) = &words.explain {
+        return explain_task(&system, name, &options, words.format);
+    }
     match words.format {
         Format::Json => output::json(&analysis)?,
         Format::Table => table(&analysis),
     }
     Ok(Verdict::of(analysis.schedulable == Schedulable::Yes))
+}
+
+/// Writes the pattern of the first task that has one.
+fn write_counterexample(analysis: &Analysis, path: &Path) -> Result<(), Failure> {
+    let mut why = Vec::new();
+    for task in &analysis.tasks {
+        match &task.witness {
+            Some(MissWitness::Pattern { pattern }) => {
+                let text = serde_json::to_string_pretty(pattern).map_err(Failure::bad_input)?;
+                std::fs::write(path, text).map_err(|error| Failure::file("write", path, &error))?;
+                progress::say(format_args!(
+                    "{}: how {} misses; run it with `horolog simulate FILE --replay {}`",
+                    path.display(),
+                    task.name,
+                    path.display()
+                ));
+                return Ok(());
+            }
+            Some(MissWitness::SupremumOnly) => why.push(format!("{}: supremum only", task.name)),
+            Some(MissWitness::TooFarToReplay) => why.push(format!("{}: too far to replay", task.name)),
+            None => {}
+        }
+    }
+    let why = if why.is_empty() { "no task is proved to miss".to_owned() } else { why.join(", ") };
+    progress::say(format_args!("no counterexample was written: {why}"));
+    Ok(())
+}
+
+/// Says where one task's response time goes.
+fn explain_task(system: &System, name: &str, options: &Options, format: Format) -> Done {
+    let id = system.find_task(name).ok_or_else(|| {
+        let known: Vec<&str> = system.tasks().iter().map(|task| task.name.as_str()).collect();
+        Failure::bad_input(format_args!("error: no task is called `{name}`; there are: {}", known.join(", ")))
+    })?;
+    let explanation = explain(system, id, options).map_err(Failure::bad_input)?;
+    match format {
+        Format::Json => output::json(&explanation)?,
+        Format::Table => println!("{explanation}"),
+    }
+    let deadline = system.task(id).deadline;
+    Ok(Verdict::of(
+        explanation.response.is_some_and(|bound| deadline.is_none_or(|deadline| bound <= deadline)),
+    ))
 }
 
 fn table(analysis: &Analysis) {
