@@ -1,13 +1,13 @@
-//! Segment graphs: ways that a job can end, and what may still be left of it after each segment.
+//! Segment graphs: the ways that a job can end. What may still follow a segment says
+//! [`SegmentGraph::best_remainders`] and its opposite.
 
 use crate::cpu_model::Ending;
 use horolog_model::SegmentGraph;
-use horolog_time::Span;
 
 /// Every way that a job can end that no other dominates, by falling work before the last segment.
 ///
 /// For each last segment only the longest path to it counts; of two such pairs the one with less work before the
-/// last segment and a last segment no longer is never worse, so it is left out. `None` on overflow.
+/// last segment and a last segment no longer is never the worst, so it is left out. `None` on overflow.
 #[must_use]
 pub fn endings(graph: &SegmentGraph) -> Option<Vec<Ending>> {
     let mut before = vec![0_u64; graph.segments.len()];
@@ -33,42 +33,11 @@ pub fn endings(graph: &SegmentGraph) -> Option<Vec<Ending>> {
     Some(all)
 }
 
-/// Worst-case execution time left after each segment, that segment excluded: the longest path from its
-/// successors, 0 after a last segment. `None` on overflow.
-#[must_use]
-pub fn worst_remainders(graph: &SegmentGraph) -> Option<Vec<Span>> {
-    remainders(graph, true)
-}
-
-/// Best-case execution time left after each segment, that segment excluded (BCR): the shortest path from its
-/// successors, 0 after a last segment. `None` on overflow.
-#[must_use]
-pub fn best_remainders(graph: &SegmentGraph) -> Option<Vec<Span>> {
-    remainders(graph, false)
-}
-
-fn remainders(graph: &SegmentGraph, worst: bool) -> Option<Vec<Span>> {
-    let mut left = vec![Span::ZERO; graph.segments.len()];
-    for (index, segment) in graph.segments.iter().enumerate().rev() {
-        let mut paths = Vec::with_capacity(segment.next.len());
-        for &next in &segment.next {
-            let successor = &graph.segments[next];
-            paths.push(left[next].checked_add(if worst { successor.wcet } else { successor.bcet })?);
-        }
-        let path = if worst { paths.into_iter().max() } else { paths.into_iter().min() };
-        left[index] = path.unwrap_or(Span::ZERO);
-    }
-    Some(left)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use horolog_model::Segment;
-
-    fn ns(values: &[u64]) -> Vec<Span> {
-        values.iter().map(|&v| Span::from_ns(v)).collect()
-    }
+    use horolog_time::Span;
 
     fn segment(bcet: u64, wcet: u64, next: &[usize]) -> Segment {
         Segment {
@@ -80,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn remainders_of_a_diamond() {
+    fn a_diamond_has_one_ending() {
         let graph = SegmentGraph {
             segments: vec![
                 segment(2, 3, &[1, 2]),
@@ -91,8 +60,6 @@ mod tests {
         };
         assert_eq!(graph.wcet(), Some(Span::from_ns(13)));
         assert_eq!(graph.bcet(), Some(Span::from_ns(6)));
-        assert_eq!(best_remainders(&graph), Some(ns(&[4, 3, 3, 0])));
-        assert_eq!(worst_remainders(&graph), Some(ns(&[10, 4, 4, 0])));
         assert_eq!(endings(&graph), Some(vec![Ending { before: 9, last: 4 }]));
     }
 
