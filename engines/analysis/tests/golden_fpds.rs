@@ -9,8 +9,8 @@ use horolog_model::{
 use horolog_time::Span;
 use toml::{Table, Value};
 
-fn golden() -> Table {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../golden/fpds-wcrt.toml");
+fn golden(name: &str) -> Table {
+    let path = format!("{}/../../golden/{name}", env!("CARGO_MANIFEST_DIR"));
     std::fs::read_to_string(path).unwrap().parse().unwrap()
 }
 
@@ -87,7 +87,7 @@ fn responses(analysis: &Analysis, test: &str) -> Vec<Span> {
 
 #[test]
 fn response_times_are_the_published_ones() {
-    let golden = golden();
+    let golden = golden("fpds-wcrt.toml");
     let mut checked = 0;
     for case in golden["case"].as_array().unwrap() {
         let resolution = case.get("resolution").map_or(Span::from_ns(1), span);
@@ -123,4 +123,22 @@ fn response_times_are_the_published_ones() {
         }
     }
     assert_eq!(checked, 13);
+}
+
+#[test]
+fn remainders_of_a_branching_graph_are_the_published_ones() {
+    let golden = golden("fpds-graph.toml");
+    let segments = golden["segments"].as_array().unwrap().iter().enumerate().map(|(index, s)| Segment {
+        name: format!("s{index}"),
+        bcet: span(&s["bcet"]),
+        wcet: span(&s["wcet"]),
+        next: s["next"].as_array().unwrap().iter().map(|n| n.as_integer().unwrap() as usize).collect(),
+    });
+    let graph = SegmentGraph { segments: segments.collect() };
+    assert_eq!(graph.wcet(), Some(span(&golden["wcet"])));
+    assert_eq!(graph.bcet(), Some(span(&golden["bcet"])));
+    assert_eq!(graph.best_remainders(), Some(spans(&golden["best-remainders"])));
+    assert_eq!(graph.worst_remainders(), Some(spans(&golden["worst-remainders"])));
+    let threshold = graph.wcet().unwrap().checked_sub(graph.best_remainders().unwrap()[0]);
+    assert_eq!(threshold, Some(span(&golden["certain-overrun-above"])));
 }

@@ -384,3 +384,29 @@ fn solve_generally(set: &[PlainTask], effort: u64, responses: &mut [Option<u64>]
         responses[index] = level.solve(&mut { effort }).ok().map(|found| found.worst.response);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `ceil((x + J) / T)` by the lane arithmetic and by division, around every kind of boundary.
+    #[test]
+    fn counts_are_exact_up_to_the_largest_times() {
+        let mut state = 1_u64;
+        let mut random = |bound: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 11) % bound.max(1)
+        };
+        for round in 0..200_000 {
+            let separation = 1 + random(1 << (1 + round % 45));
+            let jitter = if round % 3 == 0 { random(1 << (round % 45)) } else { 0 };
+            let multiple = random(LARGEST_NS / 2 / separation) * separation;
+            for x in [multiple, multiple + 1, multiple + separation - 1, random(LARGEST_NS / 2)] {
+                let rate = 1.0 / separation as f64;
+                let shift = jitter as f64 * rate + (0.5 - 0.5 * rate);
+                let expected = (x + jitter).div_ceil(separation);
+                assert_eq!(count(x as f64, rate, shift) as u64, expected, "x {x} J {jitter} T {separation}");
+            }
+        }
+    }
+}
