@@ -178,12 +178,12 @@ impl<'a> MachineBuilder<'a> {
                 supplied.push(SuppliedNode { node, supply, backlogged: false, timer: None, generation: 0 });
             }
         }
-        let processors = self.clocks.iter().enumerate().map(|(index, &clock)| {
-            let deep = |node: &Node| {
-                usize::from(node.processor) == index && (node.parent.is_some() || node.spec.supply.is_some())
-            };
-            Processor::new(index as u32, !self.nodes.iter().any(deep), clock)
-        });
+        let mut flat = vec![true; self.clocks.len()];
+        for node in self.nodes.iter().filter(|node| node.parent.is_some() || node.spec.supply.is_some()) {
+            flat[usize::from(node.processor)] = false;
+        }
+        let processors = self.clocks.iter().zip(&flat).enumerate();
+        let processors = processors.map(|(index, (&clock, &flat))| Processor::new(index as u32, flat, clock));
         let mut machine = Machine {
             leaves: self.leaves(),
             nodes,
@@ -224,20 +224,29 @@ impl<'a> MachineBuilder<'a> {
         let spec = mode.checked_sub(1).map(|index| &self.modes[index]);
         let active =
             (0..self.places.len()).map(|task| spec.is_none_or(|spec| spec.tasks[task].active)).collect();
-        let layouts =
-            (0..self.nodes.len()).map(|node| self.layout(node, spec)).collect::<Result<Vec<_>, _>>()?;
-        Ok(Mode { active, layouts })
+        let children = self.children();
+        let layouts = children.iter().enumerate().map(|(node, children)| self.layout(node, children, spec));
+        Ok(Mode { active, layouts: layouts.collect::<Result<Vec<_>, _>>()? })
+    }
+
+    /// The entities below each node, tasks first. One pass: there may be 65,535 processors.
+    fn children(&self) -> Vec<Vec<usize>> {
+        let mut children = vec![Vec::new(); self.nodes.len()];
+        for (task, &place) in self.places.iter().enumerate() {
+            children[place].push(task);
+        }
+        for (index, node) in self.nodes.iter().enumerate() {
+            if let Some(parent) = node.parent {
+                children[parent].push(self.places.len() + index);
+            }
+        }
+        children
     }
 
     /// The children of a node in order of importance: by priority, then by entity.
-    fn layout(&self, node: usize, mode: Option<&ModeSpec>) -> Result<Layout, ModelError> {
-        let tasks = self.places.len();
-        let leaves =
-            self.places.iter().enumerate().filter(|&(_, &place)| place == node).map(|(task, _)| task);
-        let inner =
-            self.nodes.iter().enumerate().filter(|(_, n)| n.parent == Some(node)).map(|(i, _)| tasks + i);
+    fn layout(&self, node: usize, entities: &[usize], mode: Option<&ModeSpec>) -> Result<Layout, ModelError> {
         let mut children: Vec<(i64, usize)> = Vec::new();
-        for entity in leaves.chain(inner) {
+        for &entity in entities {
             let level = match self.nodes[node].spec.policy {
                 NodePolicy::Edf => 0,
                 NodePolicy::FixedPriority => self.priority(entity, mode)?.number(),

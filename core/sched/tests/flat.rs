@@ -3,7 +3,7 @@
 mod support;
 
 use horolog_model::TaskId;
-use horolog_sched::{ClockDomain, Event, EventKind, Machine, Rejected};
+use horolog_sched::{ClockDomain, Event, EventKind, Machine, ProcessorIndex, Rejected};
 use horolog_time::Instant;
 use support::{Driver, system};
 
@@ -224,4 +224,19 @@ fn more_than_a_word_of_tasks() {
         m.complete(task as u32);
     }
     assert_eq!(m.running(), None);
+}
+
+#[test]
+fn as_many_processors_and_tasks_as_a_file_may_have() {
+    let lines: Vec<String> = (0..4_000)
+        .map(|i| format!("name = \"t{i}\"; cpu = {}; priority = {}; {PREEMPTIVE}", i * 2, i % 7))
+        .collect();
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let system = system("[platform]\ncpus = 8192", &lines);
+    let mut machine = Machine::new(&system).expect("priorities are given");
+    let last = ProcessorIndex(3_999 * 2);
+    let release = EventKind::Release { task: TaskId(3_999), deadline: Instant::NEVER };
+    machine.on(Event::at(Instant::ZERO, release)).expect("it is active");
+    assert_eq!(machine.decide(last).running, Some(TaskId(3_999)));
+    assert_eq!(machine.decide(ProcessorIndex(8_191)).running, None);
 }
