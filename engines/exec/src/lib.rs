@@ -19,6 +19,7 @@ mod error;
 mod executive;
 mod flight;
 mod job;
+pub mod latency;
 mod options;
 mod plan;
 mod random;
