@@ -11,6 +11,7 @@ use horolog_model::System;
 use horolog_sys::affinity::{allowed_cpus, set_affinity};
 use horolog_sys::clock;
 use horolog_sys::fixed_priority::{Class, may_use_fifo};
+use horolog_sys::idle_latency::ShallowIdle;
 use horolog_sys::{crash, memory, thread};
 use horolog_time::Span;
 use horolog_trace::{Outcome, Record};
@@ -84,6 +85,7 @@ fn run_planned(
     };
     let run = Arc::new(RunShared::new(horizon));
     let _crashes = crash::Guard::new()?;
+    let _awake = ShallowIdle::ask();
     let setup = Setup { system, options, plan, run: &run };
     let mut threads = setup.start(bodies)?;
     run.wait_until_ready(threads.count(), || threads.crashed().is_some());

@@ -15,6 +15,7 @@ pub mod event_format;
 pub mod fixed_priority;
 pub mod futex;
 pub mod guardian;
+pub mod idle_latency;
 pub mod job_abi;
 pub mod kernel_fs;
 pub mod kernel_trace;
