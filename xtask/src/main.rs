@@ -1,6 +1,7 @@
 //! Set-up, tests, checks and generated files: `cargo xtask VERB`.
 
 mod arrows;
+mod dist;
 mod environment;
 mod step;
 mod style;
@@ -14,6 +15,7 @@ const USAGE: &str = "cargo xtask VERB
   arrows           checks that crates depend only downwards
   style            checks file lengths and leftovers
   setup            only the installing part of `test`
+  dist             the command as it is shipped: fat LTO, every format; with completions and manual page
 ";
 
 fn main() -> ExitCode {
@@ -25,6 +27,7 @@ fn main() -> ExitCode {
         ["test", "--quick"] => test::run(&root, true),
         ["arrows"] => report(&arrows::check(&root)),
         ["style"] => report(&style::check(&root)),
+        ["dist"] => dist::run(&root),
         ["setup"] => {
             let environment = environment::prepare(&root);
             for line in environment.missing() {

@@ -57,6 +57,6 @@ fn word(verdict: horolog_verify::Verdict) -> &'static str {
         horolog_verify::Verdict::Holds => "model and bounds hold",
         horolog_verify::Verdict::ModelViolated => "MODEL VIOLATED",
         horolog_verify::Verdict::BoundViolated => "BOUND VIOLATED",
-        horolog_verify::Verdict::MachineDisturbed => "model and bounds hold, the machine was disturbed",
+        horolog_verify::Verdict::MachineDisturbed => "machine disturbed; beyond that, model and bounds hold",
     }
 }
