@@ -5,7 +5,7 @@ use crate::step::{self, Outcome};
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-/// Runs everything; `quick` leaves out the loom models, the browser and the Python tests.
+/// Runs everything; `quick` leaves out the benches, the browser and the Python tests.
 fn run_steps(root: &Path, environment: &Environment, quick: bool) -> Vec<Outcome> {
     let cargo = |words: &[&str]| {
         let mut command = Command::new("cargo");
@@ -14,11 +14,23 @@ fn run_steps(root: &Path, environment: &Environment, quick: bool) -> Vec<Outcome
     };
     let mut outcomes = vec![
         step::run("formatting", &mut cargo(&["fmt", "--all", "--check"])),
-        step::run("lints", &mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])),
+        step::run(
+            "lints",
+            &mut cargo(&[
+                "clippy",
+                "--workspace",
+                "--all-targets",
+                "--features",
+                "horolog/parquet",
+                "--",
+                "-D",
+                "warnings",
+            ]),
+        ),
         step::run("the command (release build)", &mut cargo(&["build", "--release"])),
         step::run(
             "Rust tests, all formats switched on",
-            cargo(&[
+            &mut cargo(&[
                 "test",
                 "--workspace",
                 "--features",
@@ -26,18 +38,12 @@ fn run_steps(root: &Path, environment: &Environment, quick: bool) -> Vec<Outcome
                 "--no-fail-fast",
                 "--",
                 "--nocapture",
-            ])
-            .env("HOROLOG_TEST_THREADS", "1"),
+            ]),
         ),
     ];
     if quick {
         return outcomes;
     }
-    outcomes.push(step::run(
-        "loom models of the yield flag",
-        cargo(&["test", "--release", "-p", "horolog-exec", "--test", "loom", "--target-dir", "target/loom"])
-            .env("RUSTFLAGS", "--cfg loom"),
-    ));
     outcomes.push(step::run(
         "benches build",
         &mut cargo(&["check", "--manifest-path", "bench/Cargo.toml", "--benches"]),
@@ -52,12 +58,8 @@ fn run_steps(root: &Path, environment: &Environment, quick: bool) -> Vec<Outcome
     if let Some(python) = &environment.python {
         let mut pytest = Command::new(python);
         pytest.args(["-m", "pytest", "-q", "-rs", "tests/python"]).current_dir(root);
-        pytest.env("HOROLOG_BIN", root.join("target/parquet/debug/horolog"));
-        let build = step::run(
-            "the command with all formats",
-            &mut cargo(&["build", "--features", "parquet", "--target-dir", "target/parquet"]),
-        );
-        outcomes.push(build);
+        // The tests above have built it with all formats.
+        pytest.env("HOROLOG_BIN", root.join("target/debug/horolog"));
         outcomes.push(step::run("Python: published schemas read our files", &mut pytest));
     }
     outcomes
