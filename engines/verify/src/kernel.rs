@@ -17,6 +17,9 @@ impl Verifier {
         let Some(cpu) = self.model.cpus.iter().position(|number| *number == u32::from(record.cpu)) else {
             return;
         };
+        if self.cpus[cpu].tasks.is_empty() && record.kind != Kind::KernelWakeup {
+            return;
+        }
         self.advance(cpu, self.now);
         match record.kind {
             Kind::KernelSwitch => self.switch(record, cpu),

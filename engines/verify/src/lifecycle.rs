@@ -89,7 +89,7 @@ impl Verifier {
     }
 
     /// Drops the history that no open window and no open question needs.
-    fn forget(&mut self, cpu: usize) {
+    pub(crate) fn forget(&mut self, cpu: usize) {
         let tasks = self.cpus[cpu].tasks.iter();
         let windows = tasks.filter_map(|&task| self.tasks[task].busy.map(|busy| busy.since));
         let questions = self.candidates.iter().map(|candidate| candidate.from);
@@ -401,7 +401,8 @@ impl Verifier {
             let message = format!("{name} job {} has a miss on record, but was in time", job.number);
             self.job_finding(Class::ModelViolated, Check::Deadline, task, job.number, message, None);
         }
-        if late && !job.missed {
+        // A foreign application keeps no record of misses.
+        if late && !job.missed && !self.model.foreign {
             self.tasks[task].late_unnoted = Some(job.number);
         }
     }

@@ -68,7 +68,7 @@ pub(crate) struct Open<T> {
 }
 
 /// How much history is kept at the most, per kind.
-const MOST: usize = 1 << 16;
+pub(crate) const MOST: usize = 1 << 16;
 
 /// One processor.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@ use crate::job::{Job, State, TaskState};
 use crate::judge::Candidate;
 use crate::model::Model;
 use crate::order::Ongoing;
-use crate::processor::{Occupant, Open, Processor, Slice};
+use crate::processor::{MOST, Occupant, Open, Processor, Slice};
 use crate::report::{Found, Report};
 use crate::result::{Check, Class, TaskVerification, Verdict, Verification};
 use crate::{Bound, Options, VerifyError};
@@ -183,6 +183,9 @@ impl Verifier {
         self.check_order(cpu, from, to);
         if !self.model.simulated {
             self.cpus[cpu].note_slice(Slice { from, to, who });
+            if self.cpus[cpu].slices.len() > 2 * MOST {
+                self.forget(cpu);
+            }
         }
         self.cpus[cpu].last = to;
     }

@@ -154,6 +154,11 @@ impl Builder<'_> {
 
     fn leave(&mut self, event: &Event, out: &mut Known, runnable: bool) {
         let Some(task) = out.task else { return };
+        // It loses a processor that nothing gave it: the kernel hid the switch, or it was lost.
+        if matches!(out.state, State::Released | State::Preempted) {
+            self.push(event.time, event.cpu, Kind::Lost, (NO_TASK, NO_JOB), 1, 1);
+            self.enter(event, out);
+        }
         if let State::Running(since) = out.state {
             out.executed = out.executed.saturating_add(event.time.saturating_sub(since));
             if runnable {
@@ -255,6 +260,16 @@ mod tests {
         );
         assert_eq!(derived.records.iter().filter(|record| record.kind == Kind::KernelSwitch).count(), 6);
         assert_eq!(derived.busiest[0], "t7");
+    }
+
+    #[test]
+    fn a_hidden_switch_is_a_loss_and_the_job_goes_on() {
+        let mapping = Mapping::parse(["a=t7"], &["a".to_owned()]).expect("right");
+        let derived = derive(&[wake(20, 7), switch(30, (7, b'S'), 0), wake(40, 7)], 10, 0, &mapping);
+        let kinds: Vec<Kind> = derived.records.iter().map(|record| record.kind).collect();
+        let lost = kinds.iter().position(|kind| *kind == Kind::Lost).expect("a loss");
+        assert_eq!(kinds[lost..lost + 3], [Kind::Lost, Kind::Start, Kind::Completion]);
+        assert_eq!(derived.records.last().map(|record| (record.kind, record.job)), Some((Kind::Release, 1)));
     }
 
     #[test]
