@@ -6,7 +6,7 @@ use std::process::Command;
 /// Layers from the top; within a layer, crates from the top. `testkit` and `xtask` stand beside. `time` has no
 /// dependency at all, so that the floor may use it.
 const ORDER: [&[&str]; 5] = [
-    &["horolog", "horolog-capi", "horolog-python"],
+    &["horolog", "horolog-capi", "horolog-python", "horolog-example-rust-api"],
     &["horolog-closed-loop", "horolog-experiments"],
     &[
         "horolog-report",
