@@ -23,6 +23,7 @@ pub mod latency;
 mod options;
 mod plan;
 mod random;
+mod reservation;
 mod result;
 mod ring;
 mod run;

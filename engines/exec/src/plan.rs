@@ -1,10 +1,12 @@
 //! What a run of a system needs from this machine, before anything is started.
 
 use crate::bands::{self, OutOfBands};
-use crate::options::NonPreemptiveVariant;
+use crate::options::{Backend, NonPreemptiveVariant};
+use crate::reservation;
 use crate::{ExecError, RunOptions};
 use horolog_model::{Body, CpuId, Cpus, OverrunPolicy, Policy, Preemption, Priority, System, Task, TaskId};
 use horolog_sys::affinity::{CpuSet, allowed_cpus};
+use horolog_sys::deadline::Reservation;
 use horolog_sys::fixed_priority::Class;
 
 /// How one processor's tasks are scheduled.
@@ -31,6 +33,10 @@ pub(crate) struct Plan {
     pub(crate) cpus: Vec<CpuPlan>,
     /// The class of each task's thread or process when its first job starts.
     pub(crate) classes: Vec<Class>,
+    /// The `SCHED_DEADLINE` reservation of each task that has one.
+    pub(crate) reservations: Vec<Option<Reservation>>,
+    /// Every processor that this process may use: where threads with reservations run.
+    pub(crate) all: CpuSet,
     /// Where everything that is no task runs.
     pub(crate) housekeeping: CpuSet,
     pub(crate) notes: Vec<String>,
@@ -44,6 +50,8 @@ impl Plan {
         let mut plan = Plan {
             cpus: Vec::new(),
             classes: vec![Class::Normal; system.tasks().len()],
+            reservations: vec![None; system.tasks().len()],
+            all: allowed.clone(),
             housekeeping: CpuSet::new(
                 allowed.as_slice().iter().copied().filter(|&cpu| !listed.contains(&CpuId(cpu))),
             ),
@@ -58,10 +66,16 @@ impl Plan {
             let (commands, tasks): (Vec<TaskId>, Vec<TaskId>) =
                 system.tasks_on(cpu).map(|(id, _)| id).partition(|&id| is_command(system.task(id)));
             check_priorities(system, cpu)?;
-            let mode = mode_of(system, &tasks, options);
-            match mode {
-                Mode::Shadow => plan.shadow_classes(system, cpu, options)?,
-                Mode::Authoritative => plan.authoritative_classes(system, cpu, &tasks, &commands, options)?,
+            let mut mode = mode_of(system, &tasks, options);
+            if plan.reserve(system, cpu, &tasks, options) {
+                mode = Mode::Shadow;
+            } else {
+                match mode {
+                    Mode::Shadow => plan.shadow_classes(system, cpu, options)?,
+                    Mode::Authoritative => {
+                        plan.authoritative_classes(system, cpu, &tasks, &commands, options)?
+                    }
+                }
             }
             if !tasks.is_empty() {
                 plan.cpus.push(CpuPlan { cpu: cpu.0, mode, tasks });
@@ -70,6 +84,31 @@ impl Plan {
         plan.notes.extend(load_warnings(system));
         plan.note_offsets(system);
         Ok(plan)
+    }
+
+    /// Reserves processor time for the tasks by `SCHED_DEADLINE`, where that is asked for and possible.
+    fn reserve(&mut self, system: &System, cpu: CpuId, tasks: &[TaskId], options: &RunOptions) -> bool {
+        if options.backend != Backend::Deadline || options.best_effort || tasks.is_empty() {
+            return false;
+        }
+        match reservation::of_tasks(system, tasks, &self.all) {
+            Ok(reservations) => {
+                for (id, reservation) in tasks.iter().zip(reservations) {
+                    self.reservations[id.index()] = Some(reservation);
+                }
+                self.notes.push(format!(
+                    "cpu {}: scheduled by SCHED_DEADLINE, which may run its tasks on any of the cpus {:?}, since the \
+                     kernel pins such threads only in exclusive cpusets",
+                    cpu.0,
+                    self.all.as_slice()
+                ));
+                true
+            }
+            Err(reason) => {
+                self.notes.push(format!("cpu {}: SCHED_DEADLINE is not used: {reason}", cpu.0));
+                false
+            }
+        }
     }
 
     fn note_offsets(&mut self, system: &System) {

@@ -225,7 +225,7 @@ fn thread_infos(plan: &Plan, threads: &Threads) -> Vec<ThreadInfo> {
         tid: task.tid.load(Ordering::Acquire),
         name: shown_name(&task.name),
         task: Some(task.id),
-        cpu: Some(task.cpu),
+        cpu: plan.reservations[task.id.index()].is_none().then_some(task.cpu),
         fifo_priority: band(plan.classes[task.id.index()]),
     });
     let agents = threads.agents.iter().map(|agent| ThreadInfo {

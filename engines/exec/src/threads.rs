@@ -14,6 +14,7 @@ use horolog_model::{Body, Preemption, System, TaskId};
 use horolog_sched::{Machine, ProcessorIndex};
 use horolog_sys::affinity::{CpuSet, set_affinity};
 use horolog_sys::clock::{self, ThreadClock};
+use horolog_sys::deadline::set_deadline;
 use horolog_sys::fixed_priority::{Class, set_class};
 use horolog_sys::process::Attached;
 use horolog_sys::{crash, futex, memory, thread, usage};
@@ -218,6 +219,7 @@ impl Setup<'_> {
     ) -> Result<(), ExecError> {
         let task = threads.tasks[id.index()].clone();
         let (run, class) = (self.run.clone(), self.plan.classes[id.index()]);
+        let (reservation, all) = (self.plan.reservations[id.index()], self.plan.all.clone());
         run.alive.fetch_add(1, Ordering::AcqRel);
         threads.spawn(task.name.clone(), Some(id), move || {
             let watch = crash::watch(task.crash.clone());
@@ -226,6 +228,10 @@ impl Setup<'_> {
             let whole = catch_unwind(AssertUnwindSafe(|| {
                 body.start().map_err(ExecError::bad_input)?;
                 prepare_thread(&task.name, task.cpu, class)?;
+                if let Some(reservation) = &reservation {
+                    set_affinity(0, &all)?;
+                    set_deadline(0, reservation)?;
+                }
                 if let Some(start) = run.wait_for_start() {
                     jobs(start, body.as_mut());
                 }

@@ -68,3 +68,8 @@ pub fn run_or_skip(system: &System, options: &RunOptions) -> Option<RunResult> {
         Err(error) => panic!("{error}"),
     }
 }
+
+/// Holds the processor for tests that do not go through [`run_or_skip`].
+pub fn alone() -> std::sync::MutexGuard<'static, ()> {
+    ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
