@@ -109,6 +109,10 @@ fn run_planned(
     collect(&run, options, origin_ns, &mut collector, &watch, out);
     let mut notes = threads.join(&run, options);
     notes.extend(threads.detach());
+    if let Some(crash) = threads.crashed() {
+        // Also one after the last job, in the body's end.
+        run.fail(ExecError::crashed(crash));
+    }
     notes.extend(end_agents(&threads));
     let events = collector.finish(out);
     if let Some(failure) = run.take_failure() {

@@ -93,7 +93,9 @@ impl TaskShared {
             callback: Mutex::new(None),
             status: if asks { Some(Status::new()?) } else { None },
         };
-        let watched = asks || options.record == RecordLevel::All || options.watch_all;
+        // A policy that acts must know which segment runs.
+        let acts = task.overrun != OverrunPolicy::Count;
+        let watched = asks || acts || options.record == RecordLevel::All || options.watch_all;
         if watched && task.segment_graph().is_some() {
             shared.control.attention.store(WATCHED, Ordering::Relaxed);
         }

@@ -1,6 +1,6 @@
 //! Looks at a job's execution on its own thread: at preemption points and at its end.
 
-use crate::control::OVERRAN;
+use crate::control::{OVERRAN, WATCHED};
 use crate::enforcement::{Progress, Verdict};
 use crate::task_shared::{Crossing, Overrun, TaskShared};
 use horolog_model::OverrunPolicy;
@@ -23,14 +23,19 @@ pub(crate) fn at_crossing(task: &TaskShared, crossing: Crossing, now: u64, job: 
 pub(crate) fn at_end(task: &TaskShared, executed: u64, now: u64, job: u64) {
     let control = &task.control;
     let tighter = control.tighter_wcet.load(Ordering::Relaxed);
-    let progress = Progress {
+    let mut progress = Progress {
         segment: control.segment.load(Ordering::Relaxed) as usize,
         executed: Span::from_ns(executed),
         before_segment: Span::from_ns(control.executed_before_segment.load(Ordering::Relaxed)),
         tighter_wcet: (tighter != 0).then_some(Span::from_ns(tighter)),
     };
+    let watched = control.attention.load(Ordering::Relaxed) & WATCHED != 0;
+    if task.graph.is_some() && !watched {
+        // Idle points did not report, so nobody knows when the last segment began: only the whole job is judged.
+        progress.before_segment = progress.executed;
+    }
     let verdict = task.allowance.judge(progress);
-    if task.graph.is_some() && task.control.attention.load(Ordering::Relaxed) & crate::control::WATCHED != 0 {
+    if task.graph.is_some() && watched {
         note_segment(task, progress, verdict, now, job);
     }
     tell(task, progress, verdict, job);

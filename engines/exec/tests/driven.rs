@@ -183,3 +183,85 @@ fn best_effort_drives_the_same_machine() {
     assert_eq!((result.outcome.tasks[0].jobs, result.outcome.tasks[1].jobs), (8, 4));
     assert!(result.outcome.tasks.iter().all(|task| task.completed + task.unfinished == task.jobs));
 }
+
+#[test]
+fn each_processor_has_its_own_mode() {
+    let allowed = horolog_sys::affinity::allowed_cpus().expect("affinity is readable");
+    let [first, .., last] = allowed.as_slice() else {
+        println!("SKIPPED: only one processor");
+        return;
+    };
+    let (first, last) = (horolog_model::CpuId(*first), horolog_model::CpuId(*last));
+    let mut plain = task("plain", 5, ms(20), ms(1));
+    plain.cpu = first;
+    let mut cut = deferred("cut", 1, ms(100), &[ms(10), ms(10)]);
+    cut.cpu = last;
+    let mut urgent = task("urgent", 9, ms(100), ms(2));
+    urgent.offset = Some(ms(4));
+    urgent.cpu = last;
+    let mut draft = system(vec![task("x", 1, ms(100), ms(1))]).to_draft();
+    draft.platform.cpus = horolog_model::Cpus::Listed(vec![first, last]);
+    draft.tasks = vec![plain, cut, urgent];
+    let Some(result) = run_for(&system_with(draft), ms(290)) else { return };
+    let jobs: Vec<u64> = result.outcome.tasks.iter().map(|task| task.jobs).collect();
+    assert_eq!(jobs, [15, 3, 3]);
+    assert_eq!(result.outcome.tasks[1].yields, 3);
+    let agents: Vec<Option<u32>> =
+        result.threads.iter().filter(|thread| thread.task.is_none()).map(|thread| thread.cpu).collect();
+    assert_eq!(agents, [Some(last.0)]);
+    assert!(result.outcome.notes.iter().any(|note| note.contains("housekeeping")));
+}
+
+#[test]
+fn overruns_are_told_to_the_code_and_tell_whom_they_harm() {
+    let mut low = deferred("low", 1, ms(100), &[ms(5), ms(5), ms(5)]);
+    low.body = Some(Body::Spin(SpinTarget::PerSegment(vec![ms(4), ms(8), ms(1)])));
+    let high = task("high", 9, ms(100), ms(1));
+    let Some(result) = run_for(&system(vec![high, low]), ms(190)) else { return };
+    // The segment is too long, and blocks the high task for longer than analysed; the job is not too long.
+    let overruns: Vec<(u64, u64)> = result
+        .records
+        .iter()
+        .filter(|record| record.kind == Kind::Overrun)
+        .map(|record| (record.job, record.extra))
+        .collect();
+    assert_eq!(overruns, [(0, 2), (1, 2)]);
+    assert_eq!(result.outcome.tasks[1].overruns, 0);
+    let said = |text: &str| result.outcome.notes.iter().any(|note| note.contains(text));
+    assert!(
+        said("2 segments executed longer") && said("2 segments blocked more important"),
+        "{:?}",
+        result.outcome.notes
+    );
+}
+
+#[test]
+fn a_callback_hears_of_each_overrun_once() {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    let _alone = common::alone();
+    let heard = Arc::new(AtomicU64::new(0));
+    let hearing = heard.clone();
+    let run = horolog_exec::Executive::new(system(vec![deferred("low", 1, ms(50), &[ms(2), ms(2)])]))
+        .options(RunOptions::for_span(ms(145)))
+        .body("low", move |job| {
+            if job.number() == 0 {
+                let heard = hearing.clone();
+                job.on_overrun(move |overrun| {
+                    assert!(overrun.verdict.job_overrun || overrun.verdict.job_overrun_certain);
+                    heard.fetch_add(1, Ordering::Relaxed);
+                });
+            }
+            while job.executed() < ms(6) {}
+            job.preemption_point(true);
+            while job.executed() < ms(8) {}
+        })
+        .run();
+    match run {
+        Err(error) if error.is_not_permitted() => println!("SKIPPED: {error}"),
+        result => {
+            let jobs = result.expect("runs").outcome.tasks[0].completed;
+            assert_eq!((jobs, heard.load(Ordering::Relaxed)), (3, 3));
+        }
+    }
+}

@@ -92,7 +92,7 @@ impl Driver {
 
     fn tell(&mut self, time: u64, kind: EventKind) -> Result<(), Rejected> {
         let told = self.machine.on(Event::at(Instant::from_ns(time), kind));
-        self.rejected += u64::from(told.is_err());
+        self.rejected += u64::from(told == Err(Rejected::NotRunning));
         told
     }
 
