@@ -18,8 +18,8 @@ pub struct KernelFs {
     detached: Option<OwnedFd>,
 }
 
-const REMEDY: &str = "run as root or with CAP_SYS_ADMIN, or have root mount it (`mount -t tracefs tracefs \
-                      /sys/kernel/tracing`) and give your group read access";
+const REMEDY: &str = "run as root, or have root open it to your group (`mount -t tracefs -o gid=GROUP,mode=0750 tracefs \
+                      /sys/kernel/tracing`, or the same with -o remount,… where it is mounted)";
 
 impl KernelFs {
     /// Opens tracefs.

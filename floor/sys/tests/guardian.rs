@@ -4,11 +4,14 @@
 //! directory of its own, and as that run's guardian.
 #![allow(clippy::unwrap_used, unsafe_code)]
 
+use horolog_sys::affinity::{CpuSet, set_affinity};
+use horolog_sys::cpu_list::online_cpus;
+use horolog_sys::fixed_priority::{Class, may_use_fifo, set_class};
 use horolog_sys::guardian::{Guardian, GuardianOptions, Life, left_over_in, restore, serve};
 use horolog_time::Span;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
-use std::os::unix::process::CommandExt as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
@@ -54,6 +57,10 @@ fn die() -> ! {
     unreachable!("SIGKILL cannot be survived")
 }
 
+fn last_cpu() -> u32 {
+    *online_cpus().unwrap().last().unwrap()
+}
+
 /// How many steps [`take_steps`] has.
 const STEPS: u32 = 8;
 
@@ -91,17 +98,27 @@ fn take_steps(directory: &Path, last: u32) {
 fn run_scenario(directory: &Path, scenario: &str) {
     let short = Some(Span::from_ms(300).unwrap());
     let (deadline, heartbeat) = match scenario {
-        "overdue" | "deaf" => (short, None),
+        "overdue" | "deaf" | "spinner" => (short, None),
         "silent" => (None, short),
         _ => (None, None),
     };
+    // The spinner and its guardian share a CPU: only a higher priority helps there.
+    let housekeeping = if scenario == "spinner" { vec![last_cpu()] } else { Vec::new() };
     let mut guardian =
-        Guardian::start(&GuardianOptions { deadline, heartbeat, ..options(directory) }).unwrap();
+        Guardian::start(&GuardianOptions { deadline, heartbeat, housekeeping, ..options(directory) })
+            .unwrap();
     guardian.write_file(directory.join("a"), "new a").unwrap();
     println!("guardian {}", guardian.process_id());
     match scenario {
         "panic" => panic!("a run may crash"),
         "exit" => std::process::exit(3),
+        "spinner" => {
+            set_class(0, Class::Fifo(98)).unwrap();
+            set_affinity(0, &CpuSet::new([last_cpu()])).unwrap();
+            loop {
+                std::hint::spin_loop();
+            }
+        }
         "drop" => drop(guardian),
         "deaf" => {
             // SAFETY: ignoring a signal installs no handler.
@@ -230,6 +247,19 @@ fn the_watchdog_ends_runs_that_are_overdue_or_silent_or_deaf() {
         wait_for_guardian(scene.path());
         assert_as_before(scene.path(), scenario);
     }
+}
+
+#[test]
+fn the_watchdog_ends_a_real_time_thread_that_fills_the_guardians_own_cpu() {
+    if let Err(error) = may_use_fifo(99) {
+        println!("SKIPPED: {error}");
+        return;
+    }
+    let scene = scene();
+    let status = start(scene.path(), "spinner").wait().unwrap();
+    assert_eq!(status.signal(), Some(libc::SIGTERM), "{status}");
+    wait_for_guardian(scene.path());
+    assert_as_before(scene.path(), "after the spinner");
 }
 
 #[test]
