@@ -6,7 +6,7 @@
 
 use horolog_sys::affinity::{CpuSet, set_affinity};
 use horolog_sys::cpu_list::online_cpus;
-use horolog_sys::fixed_priority::{Class, may_use_fifo, set_class};
+use horolog_sys::fixed_priority::{Class, class_of, may_use_fifo, set_class};
 use horolog_sys::guardian::{Guardian, GuardianOptions, Life, left_over_in, restore, serve};
 use horolog_time::Span;
 use std::fs;
@@ -112,6 +112,14 @@ fn run_scenario(directory: &Path, scenario: &str) {
     match scenario {
         "panic" => panic!("a run may crash"),
         "exit" => std::process::exit(3),
+        "thread" => {
+            let pid = fs::read_to_string(directory.join("foreign")).unwrap().parse().unwrap();
+            guardian.remember_thread(pid).unwrap();
+            set_class(pid, Class::Idle).unwrap();
+            set_affinity(pid, &CpuSet::new([last_cpu()])).unwrap();
+            fs::write(directory.join("changed"), "").unwrap();
+            die();
+        }
         "spinner" => {
             set_class(0, Class::Fifo(98)).unwrap();
             set_affinity(0, &CpuSet::new([last_cpu()])).unwrap();
@@ -247,6 +255,26 @@ fn the_watchdog_ends_runs_that_are_overdue_or_silent_or_deaf() {
         wait_for_guardian(scene.path());
         assert_as_before(scene.path(), scenario);
     }
+}
+
+#[test]
+fn a_foreign_thread_gets_its_class_and_cpus_back() {
+    let scene = scene();
+    let mut foreign = Command::new("sleep").arg("1000").spawn().unwrap();
+    let pid = foreign.id();
+    let cpus = || {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        status.lines().find(|line| line.starts_with("Cpus_allowed_list:")).unwrap().to_owned()
+    };
+    let before = (class_of(pid).unwrap(), cpus());
+    fs::write(scene.path().join("foreign"), pid.to_string()).unwrap();
+    start(scene.path(), "thread").wait().unwrap();
+    wait_for_guardian(scene.path());
+    let after = (class_of(pid).unwrap(), cpus());
+    foreign.kill().unwrap();
+    foreign.wait().unwrap();
+    assert!(scene.path().join("changed").exists(), "the run changed it and was killed");
+    assert_eq!(after, before);
 }
 
 #[test]
