@@ -68,7 +68,8 @@ pub enum Kind {
     /// RT throttling or fair server. `extra`: the thread that had to wait.
     KernelStarve = 40,
     /// Records were lost here. `value`: how many; `extra`: 0 horolog's buffers, 1 the kernel's,
-    /// 2 a switch that the kernel made without recording it (who leaves at the next one is not who came last).
+    /// 2 a switch that the kernel made without recording it between here and this processor's next one (who leaves there
+    /// is not who came last).
     Lost = 48,
 }
 

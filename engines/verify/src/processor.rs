@@ -131,6 +131,14 @@ impl Processor {
         self.slices.push_back(slice);
     }
 
+    /// Takes back who had the processor since its last switch: another switch in between is not on record.
+    pub(crate) fn doubt_since_switch(&mut self) {
+        let switched = self.switched;
+        for slice in self.slices.iter_mut().rev().take_while(|slice| slice.from >= switched) {
+            slice.who = Occupant::Unknown;
+        }
+    }
+
     /// Forgets what ended before `time`, and the oldest where there is too much.
     pub(crate) fn forget_before(&mut self, time: u64) {
         let mut forgotten = time;

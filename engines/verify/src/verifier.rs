@@ -143,6 +143,12 @@ impl Verifier {
     /// After a loss nothing is known of pending jobs or of who has a processor.
     fn lost(&mut self, record: &Record) {
         self.losses.add(record.extra, record.value);
+        /// The source of a loss that is one switch, as [`Kind::Lost`] numbers it.
+        const MISSED_SWITCH: u64 = 2;
+        if record.extra == MISSED_SWITCH {
+            self.missed_switch(record);
+            return;
+        }
         for cpu in 0..self.cpus.len() {
             self.advance(cpu, self.now);
             self.ongoing[cpu] = None;
@@ -161,6 +167,19 @@ impl Verifier {
             task.off_since = None;
             task.late_unnoted = None;
         }
+    }
+
+    /// The kernel made a switch that it did not record: who has had this processor since its last switch is not known,
+    /// and nobody may be blamed for that time. Jobs and the other processors are not concerned.
+    fn missed_switch(&mut self, record: &Record) {
+        let Some(cpu) = self.model.cpus.iter().position(|number| *number == u32::from(record.cpu)) else {
+            return;
+        };
+        self.cpus[cpu].occupant = Occupant::Unknown;
+        self.advance(cpu, self.now);
+        self.cpus[cpu].doubt_since_switch();
+        self.ongoing[cpu] = None;
+        self.cpus[cpu].interrupt_depth = 0;
     }
 
     /// Whether something was lost so far, so that what is not on record may still have happened.

@@ -256,6 +256,26 @@ fn a_foreign_burst_is_a_disturbed_machine() {
 }
 
 #[test]
+fn nobody_is_blamed_for_the_time_before_a_switch_that_the_kernel_hid() {
+    let system = system(two());
+    // The way back from "burst" is not on record; the recorder places the doubt behind the last switch.
+    let records: Vec<Record> = with_burst(0)
+        .into_iter()
+        .map(|record| match record.kind {
+            Kind::KernelSwitch if record.value == 3 => {
+                Record { kind: Kind::Lost, value: 1, extra: 2, ..record }
+            }
+            _ => record,
+        })
+        .collect();
+    let result = measured(&system, &bounds(), &records, &Options::default());
+    assert_eq!(classes(&result), []);
+    assert_eq!(result.losses.total(), 1);
+    // The jobs are judged all the same.
+    assert_eq!(result.tasks.iter().map(|task| task.completed).sum::<u64>(), 2);
+}
+
+#[test]
 fn a_disturbance_does_not_excuse_a_bound_that_falls_without_it() {
     let system = system(two());
     let mut options = Options::default();

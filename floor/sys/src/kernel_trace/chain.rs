@@ -3,20 +3,21 @@
 use super::event::{KernelEvent, KernelEventKind};
 use std::collections::BTreeMap;
 
-/// Who runs on each CPU, from the switches seen.
+/// Who runs on each CPU and since when, from the switches seen.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Chain {
-    running: BTreeMap<u32, u32>,
+    running: BTreeMap<u32, (u32, u64)>,
 }
 
 impl Chain {
-    /// Takes the next event of its CPU; yields the gap before it where it does not follow from the last one.
+    /// Takes the next event of its CPU; where it does not follow from the last one, yields the gap, which begins with
+    /// the last switch.
     pub(super) fn check(&mut self, event: &KernelEvent) -> Option<KernelEvent> {
         match event.kind {
             KernelEventKind::Switch { prev, next, .. } => {
-                let running = self.running.insert(event.cpu, next.tid);
-                let breaks = running.is_some_and(|tid| tid != prev.tid);
-                breaks.then_some(KernelEvent { kind: KernelEventKind::MissedSwitch, ..*event })
+                let before = self.running.insert(event.cpu, (next.tid, event.time_ns));
+                let (_, since) = before.filter(|(tid, _)| *tid != prev.tid)?;
+                Some(KernelEvent { time_ns: since, kind: KernelEventKind::MissedSwitch, ..*event })
             }
             KernelEventKind::Lost(_) => {
                 // A loss that was reported needs no second report.
@@ -33,20 +34,27 @@ mod tests {
     use super::super::event::{Comm, State, Thread};
     use super::*;
 
-    fn switch(cpu: u32, from: u32, to: u32) -> KernelEvent {
+    fn switch(time_ns: u64, cpu: u32, from: u32, to: u32) -> KernelEvent {
         let thread = |tid| Thread { tid, comm: Comm::default(), prio: 120 };
         let prev_state = State { letter: b'S', preempted: false };
         let kind = KernelEventKind::Switch { prev: thread(from), prev_state, next: thread(to) };
-        KernelEvent { time_ns: 7, cpu, kind }
+        KernelEvent { time_ns, cpu, kind }
     }
 
     #[test]
     fn a_hidden_thread_shows_as_a_missed_switch() {
         let mut chain = Chain::default();
-        let lost = KernelEvent { kind: KernelEventKind::Lost(3), ..switch(1, 0, 0) };
-        let events =
-            [switch(1, 5, 6), switch(1, 6, 7), switch(2, 9, 8), switch(1, 5, 6), lost, switch(1, 1, 2)];
-        let breaks: Vec<bool> = events.iter().map(|event| chain.check(event).is_some()).collect();
-        assert_eq!(breaks, [false, false, false, true, false, false]);
+        let lost = KernelEvent { kind: KernelEventKind::Lost(3), ..switch(5, 1, 0, 0) };
+        let events = [
+            switch(1, 1, 5, 6),
+            switch(2, 1, 6, 7),
+            switch(3, 2, 9, 8),
+            switch(4, 1, 5, 6),
+            lost,
+            switch(6, 1, 1, 2),
+        ];
+        let breaks: Vec<Option<u64>> =
+            events.iter().map(|event| chain.check(event).map(|gap| gap.time_ns)).collect();
+        assert_eq!(breaks, [None, None, None, Some(2), None, None]);
     }
 }

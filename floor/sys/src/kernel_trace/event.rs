@@ -201,8 +201,8 @@ pub enum KernelEventKind {
     },
     /// Here the kernel's ring was full: this many records are missing.
     Lost(u64),
-    /// The kernel made a switch that it did not record, at an unknown time before the switch that follows: who leaves
-    /// there is not who came last. Some kernels hide threads from their tracepoints.
+    /// From here until the next switch of this CPU the kernel made a switch that it did not record: who leaves at the
+    /// next one is not who came at the last. Some kernels hide threads from their tracepoints.
     MissedSwitch,
 }
 

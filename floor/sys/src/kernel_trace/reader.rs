@@ -162,12 +162,17 @@ fn read_until_stopped(source: &mut dyn Source, shared: &Shared, mut steal: Steal
 fn publish(shared: &Shared, batch: &[KernelEvent], now: u64, lost_at_end: u64) {
     let mut state = shared.lock();
     for event in batch {
+        let mut event = *event;
         match event.kind {
             KernelEventKind::Lost(count) => state.lost_in_kernel = state.lost_in_kernel.saturating_add(count),
-            KernelEventKind::MissedSwitch => state.missed_switches = state.missed_switches.saturating_add(1),
+            KernelEventKind::MissedSwitch => {
+                state.missed_switches = state.missed_switches.saturating_add(1);
+                // It is known only now; what was handed over already stays in order.
+                event.time_ns = event.time_ns.max(state.complete_until_ns.saturating_add(1));
+            }
             _ => {}
         }
-        state.store.push(*event);
+        state.store.push(event);
     }
     if lost_at_end > 0 {
         state.lost_in_kernel = state.lost_in_kernel.saturating_add(lost_at_end);
