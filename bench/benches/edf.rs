@@ -6,7 +6,8 @@
 //! criterion taken deadline by deadline.
 
 use horolog_analysis::edf::{
-    Arrivals, Budget, DemandFunction, EdfSet, EdfSolver, EdfTask, EdfVerdict, NpTime, ResponseAnalysis, TopLoad,
+    Arrivals, Budget, DemandFunction, EdfSet, EdfSolver, EdfTask, EdfVerdict, NpTime, ResponseAnalysis,
+    TopLoad,
 };
 use horolog_bench::{repeat, report};
 use horolog_testkit::{DrawnTask, TaskSetRecipe};
@@ -62,7 +63,8 @@ fn sets(
     blocking: u64,
 ) -> Vec<EdfSet> {
     let set = |tasks: &Vec<DrawnTask>| {
-        let set = EdfSet::new(tasks.iter().map(&make).collect(), loads.to_vec()).expect("drawn sets are sound");
+        let set =
+            EdfSet::new(tasks.iter().map(&make).collect(), loads.to_vec()).expect("drawn sets are sound");
         set.with_extra_blocking(blocking).expect("2 us of blocking")
     };
     drawn.iter().map(set).collect()
@@ -96,7 +98,8 @@ fn naive(set: &EdfSet) -> bool {
     let horizon = ((spare / (0.999 - utilisation).max(0.001)) as u64).max(1_000_000_000);
     let mut budget = Budget::terms(u64::MAX);
     let mut check = |t: u64| {
-        let blocking = set.tasks().iter().filter(|x| window(x) > t).map(|x| x.non_preemptive).max().unwrap_or(0);
+        let blocking =
+            set.tasks().iter().filter(|x| window(x) > t).map(|x| x.non_preemptive).max().unwrap_or(0);
         demand.needed_in(t, blocking + set.extra_blocking(), &mut budget).is_ok_and(|needed| needed <= t)
     };
     set.tasks().iter().all(|task| {
