@@ -38,7 +38,7 @@ pub struct Fact {
 impl Fact {
     /// An exact fact: agreement is equality of the two texts.
     #[must_use]
-    pub fn exact(number: u32, statement: &str, published: impl ToString, ours: impl ToString) -> Fact {
+    pub fn exact(number: u32, statement: &str, published: u64, ours: u64) -> Fact {
         let (published, ours) = (published.to_string(), ours.to_string());
         let agreement = if published == ours { Agreement::Agrees } else { Agreement::Disagrees };
         Fact {
@@ -142,14 +142,14 @@ pub struct ExperimentError {
 impl ExperimentError {
     /// Something failed.
     #[must_use]
-    pub fn failed(message: impl ToString) -> ExperimentError {
-        ExperimentError { message: message.to_string(), not_permitted: false }
+    pub fn failed(message: impl Into<String>) -> ExperimentError {
+        ExperimentError { message: message.into(), not_permitted: false }
     }
 
     /// This machine does not allow it.
     #[must_use]
-    pub fn not_permitted(message: impl ToString) -> ExperimentError {
-        ExperimentError { message: message.to_string(), not_permitted: true }
+    pub fn not_permitted(message: impl Into<String>) -> ExperimentError {
+        ExperimentError { message: message.into(), not_permitted: true }
     }
 
     /// Whether this machine does not allow it.

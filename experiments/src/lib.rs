@@ -9,4 +9,4 @@ mod fpds_rtai;
 mod registry;
 
 pub use fact::{Agreement, ExperimentError, ExperimentReport, Fact, Options, Series};
-pub use registry::{Experiment, all, find};
+pub use registry::{Experiment, Run, all, find};

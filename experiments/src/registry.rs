@@ -2,6 +2,9 @@
 
 use crate::{ExperimentError, ExperimentReport, Options};
 
+/// Runs an experiment; the callback gets its progress as (done, of, what).
+pub type Run = fn(&Options, &mut dyn FnMut(u64, u64, &str)) -> Result<ExperimentReport, ExperimentError>;
+
 /// A published experiment.
 #[derive(Clone, Copy, Debug)]
 pub struct Experiment {
@@ -11,8 +14,8 @@ pub struct Experiment {
     pub title: &'static str,
     /// A key of docs/references.bib.
     pub source: &'static str,
-    /// Runs it; the callback gets progress as (done, of, what).
-    pub run: fn(&Options, &mut dyn FnMut(u64, u64, &str)) -> Result<ExperimentReport, ExperimentError>,
+    /// Runs it.
+    pub run: Run,
 }
 
 const ALL: [Experiment; 1] = [Experiment {

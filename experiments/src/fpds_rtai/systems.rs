@@ -79,9 +79,9 @@ pub(super) fn executive(system: System, for_ns: u64, change: impl FnOnce(&mut Ru
 impl From<ExecError> for ExperimentError {
     fn from(error: ExecError) -> ExperimentError {
         if error.is_not_permitted() {
-            ExperimentError::not_permitted(error)
+            ExperimentError::not_permitted(error.to_string())
         } else {
-            ExperimentError::failed(error)
+            ExperimentError::failed(error.to_string())
         }
     }
 }
@@ -89,9 +89,9 @@ impl From<ExecError> for ExperimentError {
 impl From<horolog_sys::Error> for ExperimentError {
     fn from(error: horolog_sys::Error) -> ExperimentError {
         if error.is_not_permitted() {
-            ExperimentError::not_permitted(error)
+            ExperimentError::not_permitted(error.to_string())
         } else {
-            ExperimentError::failed(error)
+            ExperimentError::failed(error.to_string())
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::arguments::{ExperimentVerb, Format};
 use crate::failure::{Done, Failure, Verdict};
 use crate::{output, progress};
 use horolog_experiments::{Agreement, Experiment, ExperimentReport, Options, all, find};
-use std::path::PathBuf;
+use std::path::Path;
 
 pub(crate) fn run(verb: &ExperimentVerb) -> Done {
     match verb {
@@ -42,7 +42,7 @@ fn run_one(experiment: &Experiment, options: &Options, format: Format) -> Done {
             })?;
     drop(activity);
     if let Some(folder) = &options.out {
-        save(folder.join(format!("{}.json", report.id)), &report)?;
+        save(&folder.join(format!("{}.json", report.id)), &report)?;
     }
     match format {
         Format::Json => output::json(&report)?,
@@ -51,10 +51,10 @@ fn run_one(experiment: &Experiment, options: &Options, format: Format) -> Done {
     Ok(Verdict::of(report.agrees()))
 }
 
-fn save(path: PathBuf, report: &ExperimentReport) -> Result<(), Failure> {
+fn save(path: &Path, report: &ExperimentReport) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(report).map_err(Failure::bad_input)?;
     let folder = path.parent().map_or(Ok(()), std::fs::create_dir_all);
-    folder.and_then(|()| std::fs::write(&path, text)).map_err(|error| Failure::file("write", &path, &error))
+    folder.and_then(|()| std::fs::write(path, text)).map_err(|error| Failure::file("write", path, &error))
 }
 
 fn print(report: &ExperimentReport) {
