@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::path::Path;
 
 /// Why a trace could not be written, read or converted.
 #[derive(Debug)]
@@ -36,6 +37,19 @@ impl TraceError {
     /// The input is well-formed and asks for what this version or machine cannot do.
     pub(crate) fn unsupported(what: impl Into<String>, remedy: impl Into<String>) -> TraceError {
         TraceError { reason: Reason::Unsupported { what: what.into(), remedy: remedy.into() } }
+    }
+
+    /// The same error, met in the file at `path`.
+    pub(crate) fn in_file(mut self, path: &Path) -> TraceError {
+        match &mut self.reason {
+            Reason::Io { doing: what, .. }
+            | Reason::NotATrace { what }
+            | Reason::Unsupported { what, .. } => {
+                *what = format!("{}: {what}", path.display());
+            }
+            Reason::WriteFailed { .. } => {}
+        }
+        self
     }
 
     /// Whether the input is at fault (exit status 2).

@@ -1,77 +1,89 @@
 //! The last records before something went wrong, for runs without end.
 
-use horolog_trace::{Kind, Record};
 use std::collections::VecDeque;
 
-/// Keeps the newest records in bounded memory, and hands them out when a deadline was missed.
+/// Keeps the newest entries in bounded memory, and hands them out when a deadline was missed.
 ///
 /// ```
 /// use horolog_exec::FlightRecorder;
-/// use horolog_time::Instant;
-/// use horolog_trace::{Kind, Record};
-/// let record = |time, kind| Record { time: Instant::from_ns(time), kind, cpu: 0, task: 0, job: 0, value: 0, extra: 0 };
-/// let mut dumps = Vec::new();
-/// let mut recorder = FlightRecorder::new(2, 1, |records: &[Record]| dumps.push(records.len()));
-/// for time in 0..9 {
-///     recorder.record(record(time, Kind::Release));
+/// let mut recorder = FlightRecorder::new(2, 1);
+/// for entry in 0..9 {
+///     assert!(recorder.record(entry, false).is_none());
 /// }
-/// recorder.record(record(9, Kind::Miss));
-/// recorder.record(record(10, Kind::Release));
-/// drop(recorder);
-/// assert_eq!(dumps, [3]); // the two newest, of which one is the miss, and one more
+/// assert!(recorder.record(9, true).is_none()); // a deadline was missed; what comes next belongs to it
+/// let dump = recorder.record(10, false).expect("a dump");
+/// assert_eq!((dump.entries, dump.dropped), (vec![8, 9, 10], 8));
 /// ```
-pub struct FlightRecorder<F: FnMut(&[Record])> {
-    records: VecDeque<Record>,
+#[derive(Clone, Debug)]
+pub struct FlightRecorder<T> {
+    entries: VecDeque<T>,
     capacity: usize,
-    /// How many records after the miss belong to its dump.
+    /// How many entries after the miss belong to its dump.
     after: usize,
-    /// Records still to come before the dump; `None`: no miss since the last one.
+    /// Entries still to come before the dump; `None`: no miss since the last one.
     due: Option<usize>,
-    dump: F,
+    /// How many were dropped since the last dump.
+    dropped: u64,
 }
 
-impl<F: FnMut(&[Record])> FlightRecorder<F> {
-    /// Keeps `capacity` records; `dump` gets them, and `after` more, each time a deadline was missed. Misses before
-    /// the dump is complete share it.
-    pub fn new(capacity: usize, after: usize, dump: F) -> FlightRecorder<F> {
+/// What was on record around a missed deadline.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Dump<T> {
+    /// The newest entries, oldest first.
+    pub entries: Vec<T>,
+    /// How many older ones were dropped since the dump before.
+    pub dropped: u64,
+}
+
+impl<T> FlightRecorder<T> {
+    /// Keeps `capacity` entries, and `after` more once a deadline was missed.
+    #[must_use]
+    pub fn new(capacity: usize, after: usize) -> FlightRecorder<T> {
         let capacity = capacity.max(1);
-        FlightRecorder {
-            records: VecDeque::with_capacity(capacity + after),
-            capacity,
-            after,
-            due: None,
-            dump,
-        }
+        let entries = VecDeque::with_capacity(capacity + after);
+        FlightRecorder { entries, capacity, after, due: None, dropped: 0 }
     }
 
-    /// Takes one record.
-    pub fn record(&mut self, record: Record) {
-        if self.due.is_none() && self.records.len() == self.capacity {
-            self.records.pop_front();
+    /// Takes one entry; `missed` where it says that a deadline was missed. Misses before a dump is complete share it.
+    #[must_use]
+    pub fn record(&mut self, entry: T, missed: bool) -> Option<Dump<T>> {
+        if self.due.is_none() && self.entries.len() == self.capacity {
+            self.entries.pop_front();
+            self.dropped += 1;
         }
-        self.records.push_back(record);
+        self.entries.push_back(entry);
         match &mut self.due {
-            None if record.kind == Kind::Miss => self.due = Some(self.after),
+            None if missed => self.due = Some(self.after),
             None => {}
             Some(left) => *left = left.saturating_sub(1),
         }
-        if self.due == Some(0) {
-            self.hand_out();
-        }
+        if self.due == Some(0) { self.take() } else { None }
     }
 
-    fn hand_out(&mut self) {
-        (self.dump)(self.records.make_contiguous());
-        self.records.clear();
-        self.due = None;
+    /// The dump of a miss that has not had all its later entries yet; for the end of a run.
+    #[must_use]
+    pub fn take(&mut self) -> Option<Dump<T>> {
+        self.due.take()?;
+        let entries = self.entries.drain(..).collect();
+        Some(Dump { entries, dropped: std::mem::take(&mut self.dropped) })
     }
 }
 
-impl<F: FnMut(&[Record])> Drop for FlightRecorder<F> {
-    /// A miss shortly before the end is handed out with what came after it.
-    fn drop(&mut self) {
-        if self.due.is_some() {
-            self.hand_out();
-        }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn misses_close_together_share_a_dump_and_the_end_takes_what_is_there() {
+        let mut recorder = FlightRecorder::new(4, 2);
+        assert!(recorder.take().is_none());
+        assert!(recorder.record(1, true).is_none());
+        assert!(recorder.record(2, true).is_none());
+        assert_eq!(recorder.record(3, false).map(|dump| dump.entries), Some(vec![1, 2, 3]));
+        assert!(recorder.record(4, false).is_none());
+        assert!(recorder.take().is_none(), "nothing was missed since");
+        assert!(recorder.record(5, true).is_none());
+        let dump = recorder.take().expect("a dump");
+        assert_eq!((dump.entries, dump.dropped), (vec![4, 5], 0));
     }
 }

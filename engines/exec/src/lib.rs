@@ -37,7 +37,7 @@ pub use body::TaskBody;
 pub use enforcement::{Allowance, Progress, Verdict};
 pub use error::ExecError;
 pub use executive::Executive;
-pub use flight::FlightRecorder;
+pub use flight::{Dump, FlightRecorder};
 pub use job::Job;
 pub use options::{
     ArrivalPattern, Backend, Limit, NonPreemptiveVariant, PointVariant, RecordLevel, RunOptions,

@@ -115,13 +115,13 @@ pub(crate) struct SimulateArguments {
     #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
     pub(crate) horizon: Option<Span>,
     /// Stop releasing after this many jobs.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", conflicts_with = "horizon")]
     pub(crate) jobs: Option<u64>,
     /// Write the trace here.
     #[arg(long, value_name = "OUT")]
     pub(crate) trace: Option<PathBuf>,
     /// Run the release pattern that `analyze --counterexample` wrote.
-    #[arg(long, value_name = "PATTERN")]
+    #[arg(long, value_name = "PATTERN", conflicts_with_all = ["horizon", "jobs", "seed"])]
     pub(crate) replay: Option<PathBuf>,
     /// Seed of everything drawn by chance; printed when drawn.
     #[arg(long, value_name = "N")]

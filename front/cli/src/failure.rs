@@ -1,6 +1,7 @@
 //! How a verb ends when it does not end well: the message and the exit status of the contract.
 
 use std::fmt::Display;
+use std::io::Write;
 use std::process::ExitCode;
 
 /// What a verb comes to.
@@ -42,6 +43,11 @@ impl Failure {
         Failure { message: message.to_string(), status: 2 }
     }
 
+    /// Bad input that an engine explains.
+    pub(crate) fn error(error: impl Display) -> Failure {
+        Failure::bad_input(format_args!("error: {error}"))
+    }
+
     /// This machine does not allow it: exit 3.
     pub(crate) fn not_permitted(message: impl Display) -> Failure {
         Failure { message: message.to_string(), status: 3 }
@@ -54,7 +60,8 @@ impl Failure {
 
     /// Prints the message and gives the status.
     pub(crate) fn report(&self) -> ExitCode {
-        eprintln!("{}", self.message.trim_end());
+        let word = if self.message.starts_with("error") { "" } else { "error: " };
+        let _ = writeln!(std::io::stderr(), "{word}{}", self.message.trim_end());
         ExitCode::from(self.status)
     }
 }

@@ -1,5 +1,8 @@
 //! The `horolog` command: parses words, calls an engine, prints. No logic lives here.
 
+// `println!` and `eprintln!` panic where nobody reads; see `output` and `progress`.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
 mod arguments;
 mod commands;
 mod failure;
@@ -15,7 +18,10 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     progress::set_quiet(arguments.quiet);
-    match run(&arguments.verb) {
+    let done = run(&arguments.verb);
+    // Also where the verb failed half-way: what it has printed belongs to its user.
+    let printed = output::finish();
+    match done.and_then(|verdict| printed.map(|()| verdict)) {
         Ok(verdict) => verdict.exit_code(),
         Err(failure) => failure.report(),
     }

@@ -6,11 +6,59 @@ use comfy_table::{CellAlignment, Table, presets};
 use horolog_time::Span;
 use horolog_trace::Outcome;
 use serde::Serialize;
+use std::fmt::Arguments;
+use std::io::{self, BufWriter, Stdout, Write};
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+/// Stdout with a buffer of its own, and the first error of writing to it; nothing more is written after that.
+struct Output {
+    buffer: BufWriter<Stdout>,
+    broken: Option<io::Error>,
+}
+
+static OUTPUT: LazyLock<Mutex<Output>> =
+    LazyLock::new(|| Mutex::new(Output { buffer: BufWriter::new(io::stdout()), broken: None }));
+
+/// Prints a line to stdout as `println!` does, but never panics: [`finish`] tells what went wrong.
+macro_rules! outln {
+    () => { $crate::output::write(format_args!("\n")) };
+    ($($words:tt)*) => { $crate::output::write(format_args!("{}\n", format_args!($($words)*))) };
+}
+pub(crate) use outln;
+
+/// Writes to stdout, unless that has failed before.
+pub(crate) fn write(text: Arguments<'_>) {
+    let mut output = OUTPUT.lock().unwrap_or_else(PoisonError::into_inner);
+    if output.broken.is_none() {
+        output.broken = output.buffer.write_fmt(text).err();
+    }
+}
+
+/// Whether stdout takes no more, so that nothing more need be made for it.
+pub(crate) fn is_broken() -> bool {
+    OUTPUT.lock().unwrap_or_else(PoisonError::into_inner).broken.is_some()
+}
+
+/// Sends on what is still in the buffer, and says whether stdout took everything. A reader that has seen enough
+/// (`| head`) closes the pipe, which is no failure; a full disk is one.
+pub(crate) fn finish() -> Result<(), Failure> {
+    let mut output = OUTPUT.lock().unwrap_or_else(PoisonError::into_inner);
+    let ended = match output.broken.take() {
+        Some(error) => Err(error),
+        None => output.buffer.flush(),
+    };
+    match ended {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::bad_input(format_args!("error: cannot write to the standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
 
 /// Prints a result as JSON.
 pub(crate) fn json(value: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(value).map_err(Failure::bad_input)?;
-    println!("{text}");
+    outln!("{text}");
     Ok(())
 }
 
@@ -31,7 +79,7 @@ pub(crate) fn table(head: &[&str], numbers_from: usize) -> Table {
 /// Prints a table without blanks at the ends of its lines.
 pub(crate) fn print(table: &Table) {
     for line in table.to_string().lines() {
-        println!("{}", line.trim_end());
+        outln!("{}", line.trim_end());
     }
 }
 
@@ -63,9 +111,13 @@ pub(crate) fn optional(value: Option<Span>) -> String {
 
 /// The table of an outcome.
 pub(crate) fn outcome(outcome: &Outcome) {
-    println!(
+    outln!(
         "{} on {}: jobs released for {}, {} events, {} lost",
-        outcome.system, outcome.backend, outcome.horizon_ns, outcome.events, outcome.events_lost
+        outcome.system,
+        outcome.backend,
+        outcome.horizon_ns,
+        outcome.events,
+        outcome.events_lost
     );
     let head = [
         "task",
@@ -105,7 +157,7 @@ pub(crate) fn outcome(outcome: &Outcome) {
 /// Notes under a result.
 pub(crate) fn notes(notes: &[String]) {
     for note in notes {
-        println!("note: {note}");
+        outln!("note: {note}");
     }
 }
 

@@ -2,6 +2,7 @@
 
 use indicatif::{ProgressBar, ProgressStyle};
 use std::fmt::Display;
+use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -15,7 +16,8 @@ pub(crate) fn set_quiet(quiet: bool) {
 /// A line for the person at the terminal.
 pub(crate) fn say(line: impl Display) {
     if !QUIET.load(Ordering::Relaxed) {
-        eprintln!("{line}");
+        // Nobody may read this any more; that is no reason to end.
+        let _ = writeln!(std::io::stderr(), "{line}");
     }
 }
 
@@ -33,7 +35,7 @@ impl Activity {
         let bar = ProgressBar::new_spinner();
         if bar.is_hidden() {
             // No terminal: one line says what goes on.
-            eprintln!("{what}");
+            say(what);
             return Activity { bar: None };
         }
         bar.set_style(

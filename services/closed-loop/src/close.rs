@@ -119,6 +119,11 @@ pub fn close(
         stage(Stage::Run, "");
         let run = measured_run(&proof.system, &run_options(options), Some(&run_trace), options.guard)?;
         save_json(&options.out.join("run.json"), &run.outcome)?;
+        if run.outcome.horizon_ns < options.duration {
+            let (after, of) = (run.outcome.horizon_ns, options.duration);
+            notes.push(format!("the run was stopped early: jobs were released for {after} of {of}"));
+        }
+        notes.extend(run.outcome.notes.iter().cloned());
         stage(Stage::Verify, "");
         let found = verify_trace(&proof, &run_trace, options.bound_override.clone())?;
         save_json(&options.out.join("verification.json"), &found)?;

@@ -6,16 +6,19 @@
 mod close;
 mod date;
 mod error;
+mod flight;
 mod measured;
+mod merge;
 mod proof;
 mod report;
 mod simulated;
 mod traces;
 mod verified;
+mod whole_trace;
 
 pub use close::{LoopOptions, LoopResult, Stage, close};
 pub use error::LoopError;
-pub use measured::{Guard, MeasuredRun, measured_run};
+pub use measured::{Guard, MeasuredRun, measured_run, recorded_run};
 pub use proof::{CostSource, Proof, prove, with_measured_costs};
 pub use simulated::{replayed_run, simulated_run};
 pub use traces::{TraceFormat, convert_trace, trace_diff, trace_statistics};

@@ -70,7 +70,7 @@ impl Reader<BufReader<File>> {
         let path = path.as_ref();
         let file =
             File::open(path).map_err(|error| TraceError::io(format!("opening {}", path.display()), error))?;
-        Reader::new(BufReader::with_capacity(1 << 17, file))
+        Reader::new(BufReader::with_capacity(1 << 17, file)).map_err(|error| error.in_file(path))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::arguments::{AnalyzeArguments, Format};
 use crate::failure::{Done, Failure, Verdict};
+use crate::output::outln;
 use crate::{input, output, progress};
 use horolog_analysis::{
     Analysis, MissWitness, Options, Schedulable, analyze, certify, explain, resolve_priorities,
@@ -13,11 +14,11 @@ pub(crate) fn run(words: &AnalyzeArguments) -> Done {
     let (system, _) = input::system(&words.file)?;
     let mut options = Options::default();
     options.sensitivity = true;
-    let analysis = analyze(&system, &options).map_err(Failure::bad_input)?;
+    let analysis = analyze(&system, &options).map_err(Failure::error)?;
     if let Some(path) = &words.certificate {
-        let resolved = resolve_priorities(&system).map_err(Failure::bad_input)?;
-        let certificate = certify(&resolved, &analysis, &options).map_err(Failure::bad_input)?;
-        let text = serde_json::to_string(&certificate).map_err(Failure::bad_input)?;
+        let resolved = resolve_priorities(&system).map_err(Failure::error)?;
+        let certificate = certify(&resolved, &analysis, &options).map_err(Failure::error)?;
+        let text = serde_json::to_string(&certificate).map_err(Failure::error)?;
         std::fs::write(path, text).map_err(|error| Failure::file("write", path, &error))?;
     }
     if let Some(path) = &words.counterexample {
@@ -39,7 +40,7 @@ fn write_counterexample(analysis: &Analysis, path: &Path) -> Result<(), Failure>
     for task in &analysis.tasks {
         match &task.witness {
             Some(MissWitness::Pattern { pattern }) => {
-                let text = serde_json::to_string_pretty(pattern).map_err(Failure::bad_input)?;
+                let text = serde_json::to_string_pretty(pattern).map_err(Failure::error)?;
                 std::fs::write(path, text).map_err(|error| Failure::file("write", path, &error))?;
                 progress::say(format_args!(
                     "{}: how {} misses; run it with `horolog simulate FILE --replay {}`",
@@ -65,10 +66,10 @@ fn explain_task(system: &System, name: &str, options: &Options, format: Format) 
         let known: Vec<&str> = system.tasks().iter().map(|task| task.name.as_str()).collect();
         Failure::bad_input(format_args!("error: no task is called `{name}`; there are: {}", known.join(", ")))
     })?;
-    let explanation = explain(system, id, options).map_err(Failure::bad_input)?;
+    let explanation = explain(system, id, options).map_err(Failure::error)?;
     match format {
         Format::Json => output::json(&explanation)?,
-        Format::Table => println!("{explanation}"),
+        Format::Table => outln!("{}", explanation.to_string().trim_end()),
     }
     let deadline = system.task(id).deadline;
     Ok(Verdict::of(
@@ -82,7 +83,7 @@ fn table(analysis: &Analysis) {
         Schedulable::No => "not every deadline can hold",
         Schedulable::Unknown => "no test decides whether every deadline holds",
     };
-    println!("{}: {word}; utilisation {:.3}", analysis.system, analysis.utilisation);
+    outln!("{}: {word}; utilisation {:.3}", analysis.system, analysis.utilisation);
     let mut rows = output::table(&["task", "cpu", "verdict", "test", "source", "", "bound", "deadline"], 6);
     for task in &analysis.tasks {
         rows.add_row([
@@ -107,26 +108,26 @@ fn facts(analysis: &Analysis) {
         let exact =
             processor.utilisation_exact.exact.as_deref().filter(|text| text.len() <= 24).unwrap_or("");
         let exact = if exact.is_empty() { String::new() } else { format!(" = {exact}") };
-        println!("cpu {}: utilisation {:.3}{exact}", processor.cpu.0, processor.utilisation);
+        outln!("cpu {}: utilisation {:.3}{exact}", processor.cpu.0, processor.utilisation);
         for test in &processor.tests {
             let note = test.note.as_ref().map_or(String::new(), |note| format!(" ({note})"));
-            println!("  {}: {}{note}", test.test, format!("{:?}", test.verdict).to_lowercase());
+            outln!("  {}: {}{note}", test.test, format!("{:?}", test.verdict).to_lowercase());
         }
         if let Some(sensitivity) = &processor.sensitivity {
             if let Some(ppb) = sensitivity.scaling_ppb {
-                println!("  every wcet can be scaled by {:.6}", ppb as f64 / 1e9);
+                outln!("  every wcet can be scaled by {:.6}", ppb as f64 / 1e9);
             }
             if let Some(note) = &sensitivity.note {
-                println!("  {note}");
+                outln!("  {note}");
             }
         }
     }
     for task in &analysis.tasks {
         if let Some(slack) = task.slack {
-            println!("  {}: its wcet can grow by {slack}", task.name);
+            outln!("  {}: its wcet can grow by {slack}", task.name);
         }
         for remedy in &task.remedies {
-            println!("  {}: {remedy}", task.name);
+            outln!("  {}: {remedy}", task.name);
         }
     }
 }

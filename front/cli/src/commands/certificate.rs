@@ -3,12 +3,13 @@
 use crate::arguments::CertificateArguments;
 use crate::failure::{Done, Failure, Verdict};
 use crate::input;
+use crate::output::outln;
 use horolog_analysis::resolve_priorities;
 use horolog_certificate::{Certificate, check};
 
 pub(crate) fn run(words: &CertificateArguments) -> Done {
     let (system, _) = input::system(&words.file)?;
-    let system = resolve_priorities(&system).map_err(Failure::bad_input)?;
+    let system = resolve_priorities(&system).map_err(Failure::error)?;
     let path = &words.certificate;
     let text = std::fs::read_to_string(path).map_err(|error| Failure::file("read", path, &error))?;
     let certificate: Certificate = serde_json::from_str(&text)
@@ -16,11 +17,11 @@ pub(crate) fn run(words: &CertificateArguments) -> Done {
     match check(&system, &certificate) {
         Ok(()) => {
             let tasks = system.tasks().len();
-            println!("every claim holds: {} of {tasks} tasks have one", certificate.claims.len());
+            outln!("every claim holds: {} of {tasks} tasks have one", certificate.claims.len());
             Ok(Verdict::Holds)
         }
         Err(flaw) => {
-            println!("flaw: {flaw}");
+            outln!("flaw: {flaw}");
             Ok(Verdict::SaysNo)
         }
     }

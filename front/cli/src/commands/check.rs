@@ -2,10 +2,10 @@
 
 use crate::arguments::CheckArguments;
 use crate::failure::{Done, Verdict};
-use crate::input;
+use crate::{input, output};
 
 pub(crate) fn run(words: &CheckArguments) -> Done {
     let (system, _) = input::system(&words.file)?;
-    print!("{}", horolog_model::file::print(&system));
+    output::write(format_args!("{}", horolog_model::file::print(&system)));
     Ok(Verdict::Holds)
 }

@@ -3,6 +3,7 @@
 use crate::arguments::{Format, LoopArguments};
 use crate::commands::run::stop_on_interrupt;
 use crate::failure::{Done, Failure, Verdict};
+use crate::output::outln;
 use crate::{input, output, progress};
 use horolog_closed_loop::{CostSource, Guard, LoopOptions, LoopResult, Stage, close, override_bounds};
 use horolog_time::Span;
@@ -57,14 +58,14 @@ fn describe(stage: Stage, detail: &str, duration: Span) -> String {
 
 fn print(result: &LoopResult) {
     match &result.proof.costs {
-        CostSource::Measured(costs) => println!(
+        CostSource::Measured(costs) => outln!(
             "costs measured on cpu {}: context switch {}, timer interrupt {}, release latency {}",
             costs.cpu,
             output::span(costs.platform.context_switch_ns),
             output::span(costs.platform.timer_interrupt_ns),
             output::span(costs.platform.release_latency_ns)
         ),
-        CostSource::None(reason) => println!("the machine's costs count as zero: {reason}"),
+        CostSource::None(reason) => outln!("the machine's costs count as zero: {reason}"),
         CostSource::File => {}
     }
     let head =
@@ -88,5 +89,5 @@ fn print(result: &LoopResult) {
         crate::commands::verify::print(found);
     }
     output::notes(&result.notes);
-    println!("report: {}", result.report.display());
+    outln!("report: {}", result.report.display());
 }

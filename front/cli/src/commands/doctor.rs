@@ -3,6 +3,7 @@
 use crate::arguments::{DoctorArguments, Format};
 use crate::failure::{Done, Failure, Verdict};
 use crate::output;
+use crate::output::outln;
 use horolog_measure::doctor::{Doctor, State, examine};
 use horolog_sys::guardian::{left_over, restore};
 
@@ -16,7 +17,7 @@ pub(crate) fn run(words: &DoctorArguments) -> Done {
         Format::Table => print(&doctor),
     }
     for journal in left_over().map_err(Failure::not_permitted)? {
-        println!(
+        outln!(
             "a killed run has left {} changes on this machine: `horolog doctor --restore` puts them back ({})",
             journal.changes,
             journal.path.display()
@@ -33,26 +34,26 @@ fn print(doctor: &Doctor) {
             State::Limited => "limited",
             State::Unknown => "unknown",
         };
-        println!("{word:<8} {:<22} {}", fact.name, fact.detail);
+        outln!("{word:<8} {:<22} {}", fact.name, fact.detail);
         if let Some(remedy) = &fact.remedy {
-            println!("{:31} needed for: {}", "", fact.needed_for);
-            println!("{:31} remedy: {remedy}", "");
+            outln!("{:31} needed for: {}", "", fact.needed_for);
+            outln!("{:31} remedy: {remedy}", "");
         }
     }
     let word = if doctor.allows_run() { "can" } else { "cannot" };
-    println!("\n`horolog run` {word} run real-time threads here");
+    outln!("\n`horolog run` {word} run real-time threads here");
 }
 
 /// Undoes what killed runs have left behind.
 fn put_back() -> Done {
     let journals = left_over().map_err(Failure::not_permitted)?;
     if journals.is_empty() {
-        println!("nothing is left over");
+        outln!("nothing is left over");
     }
     let mut good = true;
     for journal in journals {
         let restored = restore(&journal.path).map_err(Failure::not_permitted)?;
-        println!("{}: {restored}", journal.path.display());
+        outln!("{}: {restored}", journal.path.display());
         good &= restored.failures.is_empty();
     }
     Ok(Verdict::of(good))

@@ -2,6 +2,7 @@
 
 use crate::arguments::{ExperimentVerb, Format};
 use crate::failure::{Done, Failure, Verdict};
+use crate::output::outln;
 use crate::{output, progress};
 use horolog_experiments::{Agreement, Experiment, ExperimentReport, Options, all, find};
 use std::path::Path;
@@ -65,16 +66,16 @@ fn print(report: &ExperimentReport) {
             Agreement::NotMeasurable(reason) => format!("not measurable here: {reason}"),
             _ => "?".to_owned(),
         };
-        println!("fact {}: {}", fact.number, fact.statement);
-        println!("  published  {}", fact.published);
-        println!("  ours       {}", fact.ours);
-        println!("  {word}{}", if fact.exact { " (exact)" } else { "" });
+        outln!("fact {}: {}", fact.number, fact.statement);
+        outln!("  published  {}", fact.published);
+        outln!("  ours       {}", fact.ours);
+        outln!("  {word}{}", if fact.exact { " (exact)" } else { "" });
         if !fact.note.is_empty() {
-            println!("  {}", fact.note);
+            outln!("  {}", fact.note);
         }
     }
     for series in &report.series {
-        println!("\n{}", series.name);
+        outln!("\n{}", series.name);
         let columns: Vec<&str> = series.columns.iter().map(String::as_str).collect();
         let mut rows = output::table(&columns, 0);
         for row in &series.rows {

@@ -18,7 +18,9 @@ pub(crate) fn run(verb: &MeasureVerb) -> Done {
     drop(activity);
     match format {
         Format::Json => output::json(&costs)?,
-        Format::Table => print!("{}", costs.to_toml()),
+        Format::Table => {
+            output::write(format_args!("{}", costs.to_toml()));
+        }
     }
     Ok(Verdict::Holds)
 }

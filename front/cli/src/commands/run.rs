@@ -4,7 +4,7 @@ use crate::arguments::{Format, RunArguments, SchedulingClass};
 use crate::failure::{Done, Failure, Verdict};
 use crate::{input, output, progress};
 use horolog_analysis::resolve_priorities;
-use horolog_closed_loop::{Guard, measured_run};
+use horolog_closed_loop::{Guard, measured_run, recorded_run};
 use horolog_exec::{Backend, Limit, RunOptions};
 use horolog_time::Span;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ const DEFAULT_DURATION: Span = Span::from_ns(10_000_000_000);
 
 pub(crate) fn run(words: &RunArguments) -> Done {
     let (system, source) = input::system(&words.file)?;
-    let system = resolve_priorities(&system).map_err(Failure::bad_input)?;
+    let system = resolve_priorities(&system).map_err(Failure::error)?;
     let mut options = RunOptions::default();
     options.limit =
         if words.forever { Limit::Forever } else { Limit::For(words.duration.unwrap_or(DEFAULT_DURATION)) };
@@ -27,8 +27,16 @@ pub(crate) fn run(words: &RunArguments) -> Done {
     options.folder = source.folder().map(std::path::Path::to_path_buf);
     options.stop = Some(stop_on_interrupt()?);
     let activity = progress::Activity::start("running");
-    let run =
-        measured_run(&system, &options, words.trace.as_deref(), Guard::ThisProgram).map_err(Failure::from)?;
+    let run = match &words.trace {
+        Some(folder) if words.forever => {
+            let mut told = |path: &std::path::Path| {
+                progress::say(format_args!("a deadline was missed: {}", path.display()));
+            };
+            recorded_run(&system, &options, folder, Guard::ThisProgram, &mut told)
+        }
+        trace => measured_run(&system, &options, trace.as_deref(), Guard::ThisProgram),
+    }
+    .map_err(Failure::from)?;
     drop(activity);
     match words.format {
         Format::Json => output::json(&run.outcome)?,

@@ -12,7 +12,7 @@ use std::path::Path;
 
 pub(crate) fn run(words: &SimulateArguments) -> Done {
     let (system, _) = input::system(&words.file)?;
-    let system = resolve_priorities(&system).map_err(Failure::bad_input)?;
+    let system = resolve_priorities(&system).map_err(Failure::error)?;
     if let Some(pattern) = &words.replay {
         return replay(&system, pattern, words);
     }

@@ -2,6 +2,7 @@
 
 use crate::arguments::{ConvertTarget, Format, TraceVerb};
 use crate::failure::{Done, Failure, Verdict};
+use crate::output::outln;
 use crate::{output, progress};
 use horolog_closed_loop::{TraceFormat, convert_trace, trace_diff, trace_statistics};
 use horolog_time::{Instant, Span};
@@ -9,7 +10,6 @@ use horolog_trace::diff::Diff;
 use horolog_trace::file::Reader;
 use horolog_trace::show::{Filter, Names, line};
 use horolog_trace::{Kind, TraceError};
-use std::io::Write;
 use std::path::Path;
 
 pub(crate) fn run(verb: &TraceVerb) -> Done {
@@ -37,7 +37,6 @@ fn show(verb: &TraceVerb) -> Done {
     let mut reader = Reader::open(trace).map_err(|error| bad(&error))?;
     let header = reader.header().clone();
     let filter = filter(verb, &header.tasks, header.start)?;
-    let mut out = std::io::stdout().lock();
     let mut shown = 0;
     while let Some(record) = reader.next_record() {
         if !filter.passes(&record) {
@@ -49,7 +48,8 @@ fn show(verb: &TraceVerb) -> Done {
         shown += 1;
         let names = Names { tasks: &header.tasks, threads: reader.threads(), start: header.start };
         // A reader that has seen enough (`| head`) closes the pipe; that is no failure.
-        if writeln!(out, "{}", line(&record, &names)).is_err() {
+        outln!("{}", line(&record, &names));
+        if output::is_broken() {
             return Ok(Verdict::Holds);
         }
     }
@@ -106,7 +106,7 @@ fn statistics(path: &Path, format: Format) -> Done {
             for (kind, count) in statistics.counts() {
                 rows.add_row([(*kind).to_owned(), count.to_string()]);
             }
-            println!();
+            outln!();
             output::print(&rows);
         }
     }
@@ -128,10 +128,12 @@ fn convert(path: &Path, out: &Path, to: Option<ConvertTarget>) -> Done {
             ))
         })?,
     };
+    // A file that is no trace is found before the output is made and anything is said.
+    Reader::open(path).map_err(|error| bad(&error))?;
     let activity = progress::Activity::start("converting");
     let records = convert_trace(path, out, format).map_err(Failure::from)?;
     drop(activity);
-    println!("{}: {records} records", out.display());
+    outln!("{}: {records} records", out.display());
     Ok(Verdict::Holds)
 }
 
@@ -151,12 +153,13 @@ fn print_diff(diff: &Diff) {
             task.distance.map_or_else(|| "-".to_owned(), |distance| format!("{distance:.3}")),
         ]);
     }
-    println!("{} against {}: second less first", diff.second.backend, diff.first.backend);
+    outln!("{} against {}: second less first", diff.second.backend, diff.first.backend);
     output::print(&rows);
     for divergence in &diff.divergences {
-        println!(
+        outln!(
             "cpu {}: the order first differs after {} starts and completions",
-            divergence.cpu, divergence.after
+            divergence.cpu,
+            divergence.after
         );
     }
     output::notes(&diff.notes);

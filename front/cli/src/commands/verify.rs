@@ -2,6 +2,7 @@
 
 use crate::arguments::{Format, VerifyArguments};
 use crate::failure::{Done, Failure, Verdict};
+use crate::output::outln;
 use crate::{input, output};
 use horolog_closed_loop::{CostSource, is_own_trace, override_bounds, prove, verify_foreign, verify_trace};
 use horolog_verify::Verification;
@@ -25,7 +26,7 @@ pub(crate) fn run(words: &VerifyArguments) -> Done {
 
 /// The verdict, the groups of findings, and the tasks.
 pub(crate) fn print(found: &Verification) {
-    println!(
+    outln!(
         "{} ({}): {}; {} records, {} lost",
         found.system,
         found.backend,
@@ -47,7 +48,7 @@ pub(crate) fn print(found: &Verification) {
         output::print(&rows);
     }
     for finding in found.findings.iter().take(10) {
-        println!("  {}", finding.message);
+        outln!("  {}", finding.message);
     }
     output::notes(&found.notes);
 }

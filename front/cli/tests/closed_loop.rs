@@ -1,0 +1,235 @@
+//! `horolog loop` and `horolog verify` on real runs: what holds is told from a violated model, a violated bound and a
+//! disturbed machine. Nothing here judges how fast the machine was.
+
+mod common;
+
+use common::{Done, SYSTEM, done, folder, horolog, inside, real_time};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// A thread above every task: it takes CPU 1 for 150 ms at a time.
+const BURST: &str = "
+import os, time
+os.sched_setaffinity(0, {1})
+os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(99))
+open('/proc/self/comm', 'w').write('e2e-burst')
+print('ready', flush=True)
+while True:
+    end = time.monotonic() + 0.15
+    while time.monotonic() < end: pass
+    time.sleep(0.25)
+";
+
+/// Runs the loop into a folder; without costs to measure, since the file gives them.
+fn close(file: &str, out: &str, more: &[&str]) -> Done {
+    let words = ["loop", file, "--for", "1500 ms", "--out", out, "--seed", "1", "--format", "json"];
+    let done = done(words.into_iter().chain(more.iter().copied()));
+    done.no_panic();
+    done
+}
+
+/// The findings of one class.
+fn found<'a>(verification: &'a Value, class: &str) -> Vec<&'a Value> {
+    let groups = verification["groups"].as_array().expect("groups");
+    groups.iter().filter(|group| group["class"] == class).collect()
+}
+
+#[test]
+fn the_quick_start_closes_and_leaves_everything_behind() {
+    let Some(_alone) = real_time() else { return };
+    let (place, _) = folder("");
+    let out = inside(&place, "out");
+    let words = ["loop", "examples/quick-start/system.toml", "--for", "2s", "--out", &out];
+    let ended = done(words);
+    ended.no_panic();
+    let verification: Value =
+        serde_json::from_slice(&fs::read(Path::new(&out).join("verification.json")).expect("written"))
+            .expect("JSON");
+    // Whatever the machine did in these two seconds, the model and the bounds held.
+    assert!(found(&verification, "model-violated").is_empty(), "{verification:#}");
+    assert!(found(&verification, "bound-violated").is_empty(), "{verification:#}");
+    let analysis: Value =
+        serde_json::from_slice(&fs::read(Path::new(&out).join("analysis.json")).expect("written"))
+            .expect("JSON");
+    // On a machine so busy that its measured costs make a deadline unprovable, the loop must say no.
+    assert_eq!(ended.status == Some(0), analysis["schedulable"] == "yes", "{ended:?}");
+    assert!(ended.out.contains("report.html"), "{ended:?}");
+    for name in ["report.html", "system.toml", "simulated.json", "run.json", "simulated.trace", "run.trace"] {
+        assert!(fs::metadata(Path::new(&out).join(name)).is_ok_and(|file| file.len() > 100), "{name}");
+    }
+    let trace = inside(&place, "out/run.trace");
+    let counts = done(["trace", "stats", &trace, "--format", "json"]).json()["counts"].to_string();
+    if verification["notes"].to_string().contains("no records of the kernel") {
+        println!("SKIPPED: this machine does not let the kernel be recorded");
+    } else {
+        assert!(counts.contains("kernel-switch"), "{counts}");
+    }
+    opens_in_a_browser(&Path::new(&out).join("report.html"));
+}
+
+/// The page opens in a real browser without a complaint.
+fn opens_in_a_browser(report: &Path) {
+    let viewer = common::root().join("viewer");
+    if !viewer.join("node_modules/playwright-core").exists() {
+        println!("SKIPPED: viewer/node_modules is missing (`cargo xtask test` installs it)");
+        return;
+    }
+    let script = format!(
+        "import {{ CHROMIUM, launch, open, decoded }} from '{}/test/browser.mjs';
+         if (!CHROMIUM) {{ console.log('no browser'); process.exit(0); }}
+         const browser = await launch();
+         const {{ page, troubles }} = await open(browser, '{}');
+         await decoded(page);
+         const text = await page.locator('body').innerText();
+         await browser.close();
+         if (troubles.length) {{ console.log(troubles.join('\\n')); process.exit(1); }}
+         console.log(text);",
+        viewer.display(),
+        report.canonicalize().expect("the report").display()
+    );
+    let node =
+        Command::new("node").args(["--input-type=module", "-e", &script]).current_dir(&viewer).output();
+    match node {
+        Err(error) => println!("SKIPPED: no node: {error}"),
+        Ok(output) => {
+            let ended = Done::from(output);
+            if ended.out.contains("no browser") {
+                println!("SKIPPED: no Chromium");
+                return;
+            }
+            assert_eq!(ended.status, Some(0), "{ended:?}");
+            assert!(ended.out.contains("camera") && ended.out.contains("navigation"), "{}", ended.out);
+        }
+    }
+}
+
+#[test]
+fn a_wrong_wcet_is_a_violated_model() {
+    let Some(_alone) = real_time() else { return };
+    let (place, file) = folder(SYSTEM);
+    let set = ["--set", "task.e2e-fast.body={ spin = \"3 ms\" }"];
+    let ended = close(&file, &inside(&place, "out"), &set);
+    assert_eq!(ended.status, Some(1), "{ended:?}");
+    let verification = ended.json()["verification"].clone();
+    assert_eq!(verification["verdict"], "model-violated", "{verification:#}");
+    let execution = found(&verification, "model-violated");
+    assert!(
+        execution.iter().any(|group| group["check"] == "execution" && group["subject"] == "e2e-fast"),
+        "{verification:#}"
+    );
+    // The same by hand, as the user would ask again.
+    let again = done(["verify", &file, &inside(&place, "out/run.trace")]);
+    assert_eq!(again.status, Some(1), "{again:?}");
+    assert!(again.out.contains("MODEL VIOLATED") && again.out.contains("e2e-fast job"), "{again:?}");
+}
+
+#[test]
+fn a_wrong_bound_is_a_violated_bound() {
+    let Some(_alone) = real_time() else { return };
+    let (place, file) = folder(SYSTEM);
+    let ended = close(&file, &inside(&place, "out"), &["--bound-override", "e2e-slow=1ms"]);
+    assert_eq!(ended.status, Some(1), "{ended:?}");
+    let verification = ended.json()["verification"].clone();
+    let violated = found(&verification, "bound-violated");
+    assert!(violated.iter().any(|group| group["subject"] == "e2e-slow"), "{verification:#}");
+    assert!(found(&verification, "model-violated").is_empty(), "{verification:#}");
+}
+
+#[test]
+fn a_foreign_burst_is_a_disturbed_machine() {
+    let Some(_alone) = real_time() else { return };
+    let burst = Command::new("python3").args(["-c", BURST]).stdout(Stdio::piped()).spawn();
+    let Ok(mut burst) = burst else {
+        println!("SKIPPED: no python3");
+        return;
+    };
+    let mut ready = String::new();
+    let pipe = burst.stdout.take().expect("a pipe");
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(pipe), &mut ready).expect("it speaks");
+    let (place, file) = folder(SYSTEM);
+    let ended = close(&file, &inside(&place, "out"), &[]);
+    burst.kill().expect("it was there");
+    burst.wait().expect("it ends");
+    let verification = ended.json()["verification"].clone();
+    if verification["notes"].to_string().contains("no records of the kernel") {
+        println!("SKIPPED: this machine does not let the kernel be recorded");
+        return;
+    }
+    assert_eq!(verification["verdict"], "machine-disturbed", "{verification:#}");
+    assert_eq!(ended.status, Some(0), "{ended:?}");
+    let foreign = found(&verification, "machine-disturbed");
+    assert!(
+        foreign.iter().any(|group| group["check"] == "foreign-thread" && group["subject"] == "e2e-burst"),
+        "{verification:#}"
+    );
+    let strict = done(["verify", &file, &inside(&place, "out/run.trace"), "--strict"]);
+    assert_eq!(strict.status, Some(1), "{strict:?}");
+    assert!(strict.out.contains("e2e-burst"), "{strict:?}");
+}
+
+#[test]
+fn a_foreign_trace_gets_a_verdict() {
+    let application = "
+import os, time
+os.sched_setaffinity(0, {1})
+open('/proc/self/comm', 'w').write('e2e-foreign')
+while True:
+    end = time.monotonic() + 0.001
+    while time.monotonic() < end: pass
+    time.sleep(0.02)
+";
+    let system = "[system]\nname = \"foreign\"\npolicy = \"fixed-priority\"\n[platform]\ncpus = [1]\n[[task]]\n\
+                  name = \"control\"\nseparation = \"10 ms\"\nwcet = \"5 ms\"\nbcet = \"100 us\"\npriority = 1\n";
+    let Some(_alone) = real_time() else { return };
+    let (place, file) = folder(system);
+    let Ok(mut child) = Command::new("python3").args(["-c", application]).spawn() else {
+        println!("SKIPPED: no python3");
+        return;
+    };
+    let perf = inside(&place, "perf.data");
+    let events = "sched:sched_switch,sched:sched_wakeup";
+    let words = ["record", "-a", "-e", events, "-k", "CLOCK_MONOTONIC", "-o", &perf, "--", "sleep", "1"];
+    let perf_done = Command::new("perf").args(words).output();
+    let dat = inside(&place, "trace.dat");
+    let words = [
+        "record",
+        "-e",
+        "sched:sched_switch",
+        "-e",
+        "sched:sched_wakeup",
+        "-C",
+        "mono",
+        "-o",
+        &dat,
+        "sleep",
+        "1",
+    ];
+    let trace_cmd = Command::new("trace-cmd").args(words).output();
+    child.kill().expect("it was there");
+    child.wait().expect("it ends");
+    for (tool, recorded, trace) in [("perf", perf_done, perf), ("trace-cmd", trace_cmd, dat)] {
+        match recorded {
+            Err(error) => println!("SKIPPED: {tool}: {error}"),
+            Ok(output) if !output.status.success() => {
+                println!("SKIPPED: {tool}: {}", String::from_utf8_lossy(&output.stderr).trim());
+            }
+            Ok(_) => {
+                let words = ["verify", &file, &trace, "--map", "control=e2e-foreign", "--format", "json"];
+                let ended = Done::of(&mut horolog(words));
+                ended.no_panic();
+                let verification = ended.json();
+                assert_eq!(verification["backend"], "foreign", "{tool}: {verification:#}");
+                let violated = verification["verdict"] == "model-violated"
+                    || verification["verdict"] == "bound-violated";
+                assert_eq!(ended.status, Some(i32::from(violated)), "{tool}: {ended:?}");
+                // The jobs were there: their executions were judged.
+                let executions = verification["checks"].to_string();
+                assert!(executions.contains("execution"), "{tool}: {verification:#}");
+                let nobody = done(["verify", &file, &trace, "--map", "control=e2e-nobody"]);
+                assert_eq!(nobody.status, Some(2), "{tool}: {nobody:?}");
+            }
+        }
+    }
+}

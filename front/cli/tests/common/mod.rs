@@ -1,0 +1,163 @@
+//! What the end-to-end tests share.
+#![allow(dead_code)]
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// The command.
+pub const HOROLOG: &str = env!("CARGO_BIN_EXE_horolog");
+
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
+}
+
+/// The command with these words, in the repository's root, where nobody waits for input.
+pub fn horolog<'a>(words: impl IntoIterator<Item = &'a str>) -> Command {
+    let mut command = Command::new(HOROLOG);
+    command.args(words).current_dir(root()).stdin(Stdio::null());
+    command
+}
+
+/// Runs the command to its end.
+pub fn done<'a>(words: impl IntoIterator<Item = &'a str>) -> Done {
+    Done::of(&mut horolog(words))
+}
+
+/// How a command ended.
+#[derive(Debug)]
+pub struct Done {
+    pub status: Option<i32>,
+    pub out: String,
+    pub err: String,
+}
+
+impl Done {
+    pub fn of(command: &mut Command) -> Done {
+        command.output().expect("the command starts").into()
+    }
+
+    /// The result as JSON; what stands on stdout is nothing but that.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}\n{self:?}"))
+    }
+
+    pub fn no_panic(&self) -> &Done {
+        assert!(!self.err.contains("panicked") && self.status.is_some_and(|status| status < 4), "{self:?}");
+        self
+    }
+}
+
+impl From<Output> for Done {
+    fn from(output: Output) -> Done {
+        Done {
+            status: output.status.code(),
+            out: String::from_utf8_lossy(&output.stdout).into_owned(),
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// One real run at a time; `None`, said aloud, where SCHED_FIFO is not allowed or there is no CPU 1.
+pub fn real_time() -> Option<MutexGuard<'static, ()>> {
+    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let doctor = done(["doctor", "--format", "json"]).json();
+    let facts = doctor["facts"].as_array().expect("facts");
+    let fact = facts.iter().find(|fact| fact["name"] == "sched-fifo").expect("the fact sched-fifo");
+    if fact["state"] != "yes" {
+        println!("SKIPPED: SCHED_FIFO is not allowed: {}", fact["detail"]);
+        return None;
+    }
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        println!("SKIPPED: one CPU only");
+        return None;
+    }
+    Some(alone)
+}
+
+/// Three tasks on CPU 1 whose costs are given, so that no run measures them first. Names are this test's own.
+pub const SYSTEM: &str = r#"
+[system]
+name = "end to end"
+policy = "fixed-priority"
+[platform]
+cpus = [1]
+context_switch = "20 us"
+timer_interrupt = "50 us"
+release_latency = "2 ms"
+[[task]]
+name = "e2e-fast"
+period = "20 ms"
+wcet = "2 ms"
+bcet = "10 us"
+priority = 90
+body = { spin = "1 ms" }
+[[task]]
+name = "e2e-slow"
+period = "50 ms"
+wcet = "6 ms"
+bcet = "10 us"
+priority = 50
+body = { spin = "4 ms" }
+"#;
+
+/// A folder with [`SYSTEM`], or another text, as `system.toml`.
+pub fn folder(text: &str) -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("system.toml");
+    std::fs::write(&file, text).expect("writable");
+    let file = file.to_str().expect("a name in UTF-8").to_owned();
+    (folder, file)
+}
+
+pub fn inside(folder: &tempfile::TempDir, name: &str) -> String {
+    folder.path().join(name).to_str().expect("a name in UTF-8").to_owned()
+}
+
+/// Waits until a condition holds; a test that waits for what never comes fails after a minute.
+pub fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
+    for _ in 0..3_000 {
+        if condition() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("waited in vain for {what}");
+}
+
+/// Waits until a thread of the process bears this name, which the tasks of a run do.
+pub fn wait_for_thread(process: u32, name: &str) {
+    let tasks = PathBuf::from(format!("/proc/{process}/task"));
+    wait_for(&format!("the thread {name}"), || {
+        let threads = std::fs::read_dir(&tasks).into_iter().flatten().flatten();
+        threads
+            .filter_map(|thread| std::fs::read_to_string(thread.path().join("comm")).ok())
+            .any(|comm| comm.trim() == name)
+    });
+}
+
+/// Sends a signal.
+pub fn signal(process: u32, name: &str) {
+    let sent = Command::new("kill").args(["-s", name, &process.to_string()]).status().expect("kill starts");
+    assert!(sent.success());
+}
+
+/// Starts the command with its output in pipes.
+pub fn start(command: &mut Command) -> Child {
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the command starts")
+}
+
+/// Waits for a started command.
+pub fn end(child: Child) -> Done {
+    child.wait_with_output().expect("the command ends").into()
+}
+
+/// Whether a process is there and no zombie.
+pub fn is_alive(process: &str) -> bool {
+    std::fs::read_to_string(format!("/proc/{process}/stat"))
+        .is_ok_and(|stat| !stat.rsplit(')').next().unwrap_or_default().trim_start().starts_with('Z'))
+}

@@ -1,0 +1,246 @@
+//! Closed pipes, full disks, damaged traces, hostile systems: an answer, an exit status, never a panic or a hang.
+
+mod common;
+
+use common::{Done, HOROLOG, done, folder, horolog, inside};
+use std::fs::{self, OpenOptions};
+use std::process::{Command, Stdio};
+
+const QUICK_START: &str = "examples/quick-start/system.toml";
+
+/// A simulated trace of the quick start.
+fn trace(folder: &tempfile::TempDir) -> String {
+    let trace = inside(folder, "simulated.trace");
+    let made = done(["simulate", QUICK_START, "--for", "60s", "--seed", "1", "--trace", &trace]);
+    assert_eq!(made.status, Some(0), "{made:?}");
+    trace
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_failure() {
+    let (place, _) = folder("");
+    let trace = trace(&place);
+    let calls: [&[&str]; 8] = [
+        &["trace", "show", &trace],
+        &["trace", "stats", &trace],
+        &["check", QUICK_START],
+        &["analyze", QUICK_START],
+        &["simulate", QUICK_START, "--format", "json"],
+        &["completions", "bash"],
+        &["man"],
+        &["help"],
+    ];
+    for words in calls {
+        let mut child = common::start(&mut horolog(words.iter().copied()));
+        drop(child.stdout.take());
+        let ended = common::end(child);
+        ended.no_panic();
+        assert_eq!(ended.status, Some(0), "{words:?}: {ended:?}");
+    }
+}
+
+#[test]
+fn nobody_reads_the_progress_either() {
+    let mut child = common::start(&mut horolog(["simulate", QUICK_START]));
+    drop(child.stderr.take());
+    assert_eq!(common::end(child).no_panic().status, Some(0));
+}
+
+#[test]
+fn a_full_disk_is_told() {
+    let full = || OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
+    for words in [&["analyze", QUICK_START][..], &["check", QUICK_START], &["man"]] {
+        let ended = Done::of(horolog(words.iter().copied()).stdout(full()));
+        ended.no_panic();
+        assert_eq!(ended.status, Some(2), "{ended:?}");
+        assert!(ended.err.contains("No space left on device"), "{ended:?}");
+    }
+    let ended = done(["simulate", QUICK_START, "--for", "60s", "--trace", "/dev/full"]);
+    ended.no_panic();
+    assert!(ended.status != Some(0) && ended.err.contains("No space left on device"), "{ended:?}");
+    let ended = done(["analyze", QUICK_START, "--certificate", "/dev/full"]);
+    assert!(ended.status == Some(2) && ended.err.contains("/dev/full"), "{ended:?}");
+}
+
+#[test]
+fn a_cut_trace_is_read_up_to_the_damage() {
+    let (place, _) = folder("");
+    let trace = trace(&place);
+    let whole = fs::read(&trace).expect("readable");
+    let all = done(["trace", "show", &trace]).out.lines().count();
+    let cut = inside(&place, "cut.trace");
+    fs::write(&cut, &whole[..whole.len() * 2 / 3]).expect("writable");
+    let shown = done(["trace", "show", &cut]);
+    assert_eq!(shown.no_panic().status, Some(1), "{}", shown.err);
+    let kept = shown.out.lines().count();
+    assert!(kept > 0 && kept < all, "{kept} of {all}");
+    assert!(shown.err.contains("damaged") && shown.err.contains("byte"), "{}", shown.err);
+    let counted = done(["trace", "stats", &cut, "--format", "json"]);
+    assert!(counted.json()["damage"].is_string(), "{counted:?}");
+    let verified = done(["verify", QUICK_START, &cut, "--format", "json"]);
+    assert!(!verified.no_panic().json()["damage"].is_null(), "{verified:?}");
+}
+
+#[test]
+fn flipped_bytes_neither_panic_nor_pass_unseen() {
+    let (place, _) = folder("");
+    let trace = trace(&place);
+    let whole = fs::read(&trace).expect("readable");
+    let hurt = inside(&place, "hurt.trace");
+    for part in 1..8 {
+        let mut bytes = whole.clone();
+        let at = bytes.len() * part / 8;
+        bytes[at] ^= 0x55;
+        fs::write(&hurt, &bytes).expect("writable");
+        let shown = done(["trace", "stats", &hurt]);
+        shown.no_panic();
+        assert_ne!(shown.status, Some(0), "byte {at}");
+    }
+}
+
+/// One task a line: period, wcet, deadline.
+fn tasks(policy: &str, lines: &[(&str, &str, &str)]) -> String {
+    let mut text = format!("[system]\nname = \"hostile\"\npolicy = \"{policy}\"\n[platform]\ncpus = 1\n");
+    for (index, (period, wcet, deadline)) in lines.iter().enumerate() {
+        text += &format!(
+            "[[task]]\nname = \"t{index}\"\nperiod = \"{period}\"\nwcet = \"{wcet}\"\ndeadline = \"{deadline}\"\n"
+        );
+        if policy == "fixed-priority" {
+            text += &format!("priority = {}\n", 90 - index);
+        }
+    }
+    text
+}
+
+#[test]
+fn hostile_systems_get_an_answer() {
+    let prime = ("999999999989 ns", "333333333333 ns", "999999999989 ns");
+    let cases: [(&str, &[(&str, &str, &str)]); 5] = [
+        // Utilisation of exactly 1.
+        ("exactly one", &[("10 ms", "5 ms", "10 ms"), ("20 ms", "10 ms", "20 ms")]),
+        // A hyperperiod far beyond 64 bits.
+        (
+            "hyperperiod",
+            &[
+                prime,
+                ("999999999961 ns", "333333333333 ns", "999999999961 ns"),
+                ("999999999937 ns", "1 ns", "999999999937 ns"),
+            ],
+        ),
+        ("overload", &[("1 ns", "1 ns", "1 ns"), ("2 ns", "2 ns", "2 ns"), ("3 ns", "3 ns", "3 ns")]),
+        (
+            "just below one",
+            &[
+                ("2 ns", "1 ns", "4 ns"),
+                ("18446744073709551 us", "9223372036854775 us", "18446744073709551 us"),
+            ],
+        ),
+        ("long deadlines", &[("10 ms", "9999999 ns", "10000 s"), ("1000 s", "9 ns", "18000 s")]),
+    ];
+    for (name, lines) in cases {
+        for policy in ["fixed-priority", "edf"] {
+            let (_place, file) = folder(&tasks(policy, lines));
+            let analysis = done(["analyze", &file, "--format", "json"]);
+            analysis.no_panic();
+            if analysis.status == Some(2) {
+                assert!(analysis.err.starts_with("error"), "{name}, {policy}: {analysis:?}");
+                continue;
+            }
+            let answer = analysis.json()["schedulable"].clone();
+            assert_eq!(analysis.status == Some(0), answer == "yes", "{name}, {policy}: {analysis:?}");
+            if name == "overload" {
+                assert_eq!(answer, "no", "{policy}");
+            }
+            if name == "exactly one" {
+                assert_eq!(answer, "yes", "{policy}");
+            }
+            done(["simulate", &file, "--jobs", "1000"]).no_panic();
+        }
+    }
+}
+
+#[test]
+fn a_miss_comes_with_a_pattern_that_runs_into_it() {
+    let (place, file) =
+        folder(&tasks("fixed-priority", &[("10 ms", "6 ms", "10 ms"), ("25 ms", "9 ms", "20 ms")]));
+    let pattern = inside(&place, "pattern.json");
+    let analysis = done(["analyze", &file, "--counterexample", &pattern]);
+    assert_eq!(analysis.status, Some(1), "{analysis:?}");
+    let replay = done(["simulate", &file, "--replay", &pattern]);
+    assert_eq!(replay.status, Some(1), "{replay:?}");
+    assert!(
+        replay.err.contains("misses its deadline") && replay.err.contains(" as the pattern promised"),
+        "{replay:?}"
+    );
+    assert!(!replay.err.contains("NOT"), "{replay:?}");
+}
+
+#[test]
+fn a_certificate_passes_the_checker_and_a_forged_one_does_not() {
+    let (place, _) = folder("");
+    let certificate = inside(&place, "certificate.json");
+    assert_eq!(done(["analyze", QUICK_START, "--certificate", &certificate]).status, Some(0));
+    let checked = done(["check-certificate", QUICK_START, &certificate]);
+    assert!(checked.status == Some(0) && checked.out.contains("every claim holds"), "{checked:?}");
+    // The same claims about a system that needs longer.
+    let set = "task.control.wcet=\"2.5 ms\"";
+    let forged = done(["check-certificate", QUICK_START, &certificate, "--set", set]);
+    assert!(forged.status == Some(1) && forged.out.contains("flaw"), "{forged:?}");
+}
+
+#[test]
+fn quiet_leaves_only_results_and_the_same_seed_gives_the_same_run() {
+    let words = ["simulate", "examples/edf/system.toml", "--seed", "5", "--for", "2s", "--format", "json"];
+    let (one, two) = (done(words), done(words));
+    assert_eq!(one.json(), two.json());
+    assert_eq!(one.json()["seed"], 5);
+    let quiet = done(["-q", "simulate", "examples/edf/system.toml"]);
+    assert!(quiet.err.is_empty(), "{quiet:?}");
+    let drawn = done(["simulate", "examples/edf/system.toml", "--format", "json"]);
+    let seed = drawn.json()["seed"].to_string();
+    assert!(drawn.err.contains(&format!("--seed {seed}")), "{drawn:?}");
+}
+
+#[test]
+fn a_perfetto_file_and_a_diff_come_from_traces() {
+    let (place, _) = folder("");
+    let trace = trace(&place);
+    let out = inside(&place, "t.pftrace");
+    let converted = done(["trace", "convert", &trace, &out]);
+    assert_eq!(converted.status, Some(0), "{converted:?}");
+    assert!(fs::metadata(&out).expect("written").len() > 1000);
+    let parquet = done(["trace", "convert", &trace, &inside(&place, "t.parquet")]);
+    if parquet.status == Some(2) {
+        assert!(parquet.err.contains("--features parquet"), "{parquet:?}");
+    }
+    let diff = done(["trace", "diff", &trace, &trace, "--format", "json"]);
+    assert_eq!(diff.status, Some(0));
+    assert_eq!(diff.json()["tasks"].as_array().map(Vec::len), Some(3));
+    let shown = done(["trace", "show", &trace, "--task", "control", "--kind", "completion", "--limit", "2"]);
+    assert_eq!(shown.out.lines().count(), 2, "{shown:?}");
+    let verified = done(["verify", QUICK_START, &trace, "--strict"]);
+    assert_eq!(verified.status, Some(0), "{verified:?}");
+    let wrong = done(["verify", QUICK_START, &trace, "--bound-override", "camera=9ms", "--format", "json"]);
+    assert_eq!((wrong.status, &wrong.json()["verdict"]), (Some(1), &"bound-violated".into()));
+    let set = "task.control.wcet=\"1.5 ms\"";
+    let wrong = done(["verify", QUICK_START, &trace, "--set", set, "--format", "json"]);
+    assert_eq!((wrong.status, &wrong.json()["verdict"]), (Some(1), &"model-violated".into()));
+}
+
+#[test]
+fn every_shell_gets_completions_and_the_manual_formats() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let text = done(["completions", shell]);
+        assert!(text.status == Some(0) && text.out.contains("check-certificate"), "{shell}");
+    }
+    let manual = done(["man"]);
+    assert!(manual.out.contains(".TH horolog 1"), "{manual:?}");
+    let bash = Command::new("bash").arg("-n").stdin(Stdio::piped()).spawn();
+    let Ok(mut bash) = bash else {
+        println!("SKIPPED: no bash");
+        return;
+    };
+    let text = Command::new(HOROLOG).args(["completions", "bash"]).output().expect("runs").stdout;
+    std::io::Write::write_all(&mut bash.stdin.take().expect("a pipe"), &text).expect("bash reads");
+    assert!(bash.wait().expect("bash ends").success());
+}

@@ -1,0 +1,123 @@
+//! A run without end whose newest records are written out when a deadline was missed.
+
+use crate::LoopError;
+use crate::merge::Target;
+use crate::whole_trace::TraceFile;
+use horolog_exec::{Dump, FlightRecorder};
+use horolog_sys::kernel_trace::KernelEvent;
+use horolog_time::{Instant, Span};
+use horolog_trace::file::Header;
+use horolog_trace::{Kind, Outcome, Record, Sink};
+use std::fs::File;
+use std::path::Path;
+
+/// How many entries are kept: some 8 MiB, and seconds of most systems.
+const CAPACITY: usize = 1 << 16;
+/// How many entries after a miss belong to its dump.
+const AFTER: usize = 1 << 10;
+/// How many dumps a run writes at most; a system that misses every deadline must not fill the disk.
+const MAX_DUMPS: u64 = 64;
+
+/// What is kept. Kernel events become records only when they are written, so that the table of threads is bounded too.
+enum Entry {
+    Own(Record),
+    Kernel(KernelEvent),
+}
+
+/// Keeps the newest entries, and writes them into a folder when a deadline was missed.
+pub(crate) struct Flight<'a> {
+    folder: &'a Path,
+    told: &'a mut dyn FnMut(&Path),
+    recorder: FlightRecorder<Entry>,
+    head: Option<(Header, Vec<(u32, u32)>)>,
+    dumps: u64,
+    failed: Option<LoopError>,
+}
+
+impl<'a> Flight<'a> {
+    /// Makes the folder before the run; `told` hears of every file that is written.
+    pub(crate) fn new(folder: &'a Path, told: &'a mut dyn FnMut(&Path)) -> Result<Flight<'a>, LoopError> {
+        std::fs::create_dir_all(folder).map_err(|error| LoopError::writing(folder, error))?;
+        let recorder = FlightRecorder::new(CAPACITY, AFTER);
+        Ok(Flight { folder, told, recorder, head: None, dumps: 0, failed: None })
+    }
+
+    fn keep(&mut self, entry: Entry, missed: bool) {
+        if let Some(dump) = self.recorder.record(entry, missed) {
+            self.write(&dump);
+        }
+    }
+
+    fn write(&mut self, dump: &Dump<Entry>) {
+        self.dumps += 1;
+        if self.dumps > MAX_DUMPS || self.failed.is_some() {
+            return;
+        }
+        let path = self.folder.join(format!("miss-{:04}.trace", self.dumps));
+        match self.write_file(dump, &path) {
+            Ok(()) => (self.told)(&path),
+            Err(error) => self.failed = Some(error),
+        }
+    }
+
+    fn write_file(&self, dump: &Dump<Entry>, path: &Path) -> Result<(), LoopError> {
+        let Some((header, tasks)) = &self.head else { return Ok(()) };
+        let time = |entry: &Entry| match entry {
+            Entry::Own(record) => record.time,
+            Entry::Kernel(event) => Instant::from_ns(event.time_ns.saturating_sub(header.origin_ns)),
+        };
+        let first = dump.entries.first().map_or(Instant::ZERO, time);
+        let end = dump.entries.last().map_or(Instant::ZERO, time);
+        let mut header = header.clone();
+        header.horizon = Span::from_ns(end.as_ns());
+        let file = File::create(path).map_err(|error| LoopError::writing(path, error))?;
+        let mut file = TraceFile::new(file, &header, tasks.clone())?;
+        if dump.dropped > 0 {
+            // Readers then know that they see the middle of jobs.
+            file.writer.lost(first, 0, 0, dump.dropped);
+        }
+        for entry in &dump.entries {
+            match entry {
+                Entry::Own(record) => file.writer.record(*record),
+                Entry::Kernel(event) => file.kernel(*event),
+            }
+        }
+        file.finish(end)?;
+        Ok(())
+    }
+}
+
+impl Target for Flight<'_> {
+    fn begin(&mut self, header: Header, tasks: Vec<(u32, u32)>) {
+        self.head = Some((header, tasks));
+    }
+
+    fn own(&mut self, record: Record) {
+        self.keep(Entry::Own(record), record.kind == Kind::Miss);
+    }
+
+    fn kernel(&mut self, event: KernelEvent) {
+        self.keep(Entry::Kernel(event), false);
+    }
+
+    fn lost(&mut self, _: Instant, _: u64) {
+        // The outcome counts them; no dump follows that could tell.
+    }
+
+    fn finish(mut self, _: Instant, outcome: &mut Outcome) -> Result<(), LoopError> {
+        if let Some(dump) = self.recorder.take() {
+            self.write(&dump);
+        }
+        let written = self.dumps.min(MAX_DUMPS);
+        if self.dumps > 0 {
+            outcome
+                .notes
+                .push(format!("{written} dumps of missed deadlines are in {}", self.folder.display()));
+        }
+        if self.dumps > written {
+            let left = self.dumps - written;
+            outcome.notes.push(format!("{left} more were not written: {MAX_DUMPS} are the most of one run"));
+        }
+        self.failed.map_or(Ok(()), Err)
+    }
+}

@@ -1,0 +1,186 @@
+//! The executive's records and the kernel's, merged by time while the run goes on.
+
+use crate::LoopError;
+use horolog_exec::{Limit, RunOptions, Started};
+use horolog_measure::doctor::identity;
+use horolog_model::System;
+use horolog_sys::kernel_trace::{Choice, KernelEvent, Recorder, RecorderOptions};
+use horolog_time::{Instant, Span};
+use horolog_trace::file::Header;
+use horolog_trace::{Outcome, Record};
+use std::collections::VecDeque;
+use std::sync::{Arc, OnceLock};
+
+/// Where the merged records go.
+pub(crate) trait Target {
+    /// The run has started: the head of its trace, and which thread serves which task.
+    fn begin(&mut self, header: Header, tasks: Vec<(u32, u32)>);
+    /// The executive's next record.
+    fn own(&mut self, record: Record);
+    /// The kernel's next event.
+    fn kernel(&mut self, event: KernelEvent);
+    /// The kernel's buffers lost `count` events in the end.
+    fn lost(&mut self, time: Instant, count: u64);
+    /// Nothing follows; the counts of what was kept go into the outcome.
+    ///
+    /// # Errors
+    /// Where something could not be written.
+    fn finish(self, end: Instant, outcome: &mut Outcome) -> Result<(), LoopError>;
+}
+
+/// Merges both streams, each in time order, into a target.
+pub(crate) struct Merge<'a, T> {
+    system: &'a System,
+    options: RunOptions,
+    target: T,
+    started: Arc<OnceLock<Started>>,
+    recorder: Option<Recorder>,
+    unrecorded: Option<String>,
+    begun: bool,
+    origin_ns: u64,
+    /// The executive's records that may still have kernel records before them.
+    waiting: VecDeque<Record>,
+    events: VecDeque<KernelEvent>,
+    last_drain: Instant,
+    latest: Instant,
+}
+
+/// How often the kernel's record is asked for.
+const DRAIN_EVERY: Span = Span::from_ns(20_000_000);
+
+impl<'a, T: Target> Merge<'a, T> {
+    /// Starts recording the kernel, where the machine allows it.
+    pub(crate) fn new(system: &'a System, options: &RunOptions, target: T) -> Merge<'a, T> {
+        let cpus = system.platform().cpus.iter().map(|cpu| cpu.0).collect();
+        let (recorder, unrecorded) = match Recorder::start(&RecorderOptions::new(cpus)) {
+            Ok(recorder) => (Some(recorder), None),
+            Err(error) => (None, Some(format!("the kernel was not recorded: {error}"))),
+        };
+        let started = Arc::new(OnceLock::new());
+        let mut options = options.clone();
+        options.started = Some(Arc::clone(&started));
+        Merge {
+            system,
+            options,
+            target,
+            started,
+            recorder,
+            unrecorded,
+            begun: false,
+            origin_ns: 0,
+            waiting: VecDeque::new(),
+            events: VecDeque::new(),
+            last_drain: Instant::ZERO,
+            latest: Instant::ZERO,
+        }
+    }
+
+    /// What the run must be started with.
+    pub(crate) fn options(&self) -> RunOptions {
+        self.options.clone()
+    }
+
+    /// Takes the executive's next record.
+    pub(crate) fn take(&mut self, record: Record) {
+        self.begin();
+        if !self.begun {
+            return;
+        }
+        self.waiting.push_back(record);
+        self.latest = record.time;
+        if record.time.saturating_since(self.last_drain) >= DRAIN_EVERY {
+            self.last_drain = record.time;
+            if let Some(recorder) = &self.recorder {
+                self.events.extend(recorder.drain());
+            }
+            self.pass_complete();
+        }
+    }
+
+    /// Hands the head on, once the start is known.
+    fn begin(&mut self) {
+        if self.begun {
+            return;
+        }
+        let Some(started) = self.started.get() else { return };
+        let names = self.system.tasks().iter().map(|task| task.name.clone()).collect();
+        let text = horolog_model::file::print(self.system);
+        let mut header = Header::measured(text, names, self.options.seed, started.origin_ns);
+        if self.options.best_effort {
+            header.backend = "linux-best-effort".to_owned();
+        }
+        if let Limit::For(span) = self.options.limit {
+            header.horizon = span;
+        }
+        header.machine = identity();
+        let tasks = started.threads.iter().filter_map(|thread| Some((thread.tid, thread.task?.0)));
+        self.target.begin(header, tasks.collect());
+        self.origin_ns = started.origin_ns;
+        self.begun = true;
+    }
+
+    /// Hands on what is left; who recorded the kernel, and what it cannot see (empty where nothing could).
+    pub(crate) fn finish(mut self, outcome: &mut Outcome) -> Result<String, LoopError> {
+        // Not a single record: the trace still gets its head.
+        self.begin();
+        if !self.begun {
+            return Err(LoopError::bad_input("the run ended before it started; no trace was written"));
+        }
+        let mut kernel_record = String::new();
+        if let Some(recorder) = self.recorder.take() {
+            let recording = recorder.stop()?;
+            kernel_record = describe(&recording.choice);
+            self.events.extend(recording.events);
+            outcome.events_lost = outcome.events_lost.saturating_add(recording.losses.total());
+            if recording.losses.memory > 0 {
+                self.target.lost(self.latest, recording.losses.memory);
+            }
+        }
+        self.pass_until(Instant::NEVER);
+        let end = Instant::ZERO.checked_add(outcome.horizon_ns).unwrap_or(Instant::NEVER).max(self.latest);
+        self.target.finish(end, outcome)?;
+        outcome.notes.extend(self.unrecorded);
+        Ok(kernel_record)
+    }
+
+    /// Hands on everything that nothing earlier can precede any more.
+    fn pass_complete(&mut self) {
+        let until = match (&self.recorder, self.events.back()) {
+            (None, _) => Instant::NEVER,
+            (Some(_), None) => return,
+            (Some(_), Some(event)) => self.time(event),
+        };
+        self.pass_until(until.min(self.latest));
+    }
+
+    fn time(&self, event: &KernelEvent) -> Instant {
+        Instant::from_ns(event.time_ns.saturating_sub(self.origin_ns))
+    }
+
+    fn pass_until(&mut self, until: Instant) {
+        loop {
+            let own = self.waiting.front().map(|record| record.time);
+            let kernel = self.events.front().map(|event| self.time(event));
+            match (own, kernel) {
+                (Some(own), kernel) if own <= until && kernel.is_none_or(|kernel| own < kernel) => {
+                    if let Some(record) = self.waiting.pop_front() {
+                        self.target.own(record);
+                    }
+                }
+                (_, Some(kernel)) if kernel <= until => {
+                    if let Some(event) = self.events.pop_front() {
+                        self.target.kernel(event);
+                    }
+                }
+                _ => return,
+            }
+        }
+    }
+}
+
+fn describe(choice: &Choice) -> String {
+    if choice.unseen.is_empty() {
+        return choice.reason.clone();
+    }
+    format!("{}; not seen: {}", choice.reason, choice.unseen.join(", "))
+}
