@@ -56,16 +56,17 @@ fn the_flight_recorder_hands_out_what_led_to_a_miss() {
     late.body = Some(Body::Spin(horolog_model::SpinTarget::Total(ms(25))));
     let mut dumps: Vec<Vec<Record>> = Vec::new();
     let system = system(vec![late]);
-    let mut flight = FlightRecorder::new(4, 0, |records: &[Record]| dumps.push(records.to_vec()));
-    match horolog_exec::run_into(&system, &RunOptions::for_span(ms(70)), &mut |record| flight.record(record))
-    {
+    let mut flight = FlightRecorder::new(4, 0);
+    let mut take = |record: Record| {
+        dumps.extend(flight.record(record, record.kind == Kind::Miss).map(|dump| dump.entries));
+    };
+    match horolog_exec::run_into(&system, &RunOptions::for_span(ms(70)), &mut take) {
         Err(error) if error.is_not_permitted() => {
             println!("SKIPPED: {error}");
             return;
         }
         result => assert!(result.expect("runs").outcome.tasks[0].missed >= 1),
     }
-    drop(flight);
     assert!(!dumps.is_empty());
     for dump in dumps {
         assert!(dump.len() <= 4);

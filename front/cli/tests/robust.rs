@@ -98,8 +98,11 @@ fn flipped_bytes_neither_panic_nor_pass_unseen() {
     }
 }
 
-/// One task a line: period, wcet, deadline.
-fn tasks(policy: &str, lines: &[(&str, &str, &str)]) -> String {
+/// Period, wcet, deadline.
+type Line = (&'static str, &'static str, &'static str);
+
+/// One task a line.
+fn tasks(policy: &str, lines: &[Line]) -> String {
     let mut text = format!("[system]\nname = \"hostile\"\npolicy = \"{policy}\"\n[platform]\ncpus = 1\n");
     for (index, (period, wcet, deadline)) in lines.iter().enumerate() {
         text += &format!(
@@ -115,7 +118,7 @@ fn tasks(policy: &str, lines: &[(&str, &str, &str)]) -> String {
 #[test]
 fn hostile_systems_get_an_answer() {
     let prime = ("999999999989 ns", "333333333333 ns", "999999999989 ns");
-    let cases: [(&str, &[(&str, &str, &str)]); 5] = [
+    let cases: [(&str, &[Line]); 5] = [
         // Utilisation of exactly 1.
         ("exactly one", &[("10 ms", "5 ms", "10 ms"), ("20 ms", "10 ms", "20 ms")]),
         // A hyperperiod far beyond 64 bits.

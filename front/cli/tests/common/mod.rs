@@ -1,5 +1,5 @@
 //! What the end-to-end tests share.
-#![allow(dead_code)]
+#![allow(dead_code, unreachable_pub)]
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
