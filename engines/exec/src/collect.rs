@@ -26,19 +26,39 @@ impl PartialOrd for Held {
     }
 }
 
-/// Merges rings by time. A record leaves once every ring has promised that nothing earlier will come.
+/// How many records wait at most: a thread that never gets the processor promises nothing, and a run without end must
+/// not fill the memory with the records of the others.
+const MOST_HELD: usize = 1 << 17;
+
+/// Merges rings by time. A record leaves once every ring has promised that nothing earlier will come, or once too many
+/// wait; what then comes too late for its place is counted as lost.
 pub(crate) struct Collector {
+    most_held: usize,
     rings: Vec<Arc<Ring>>,
     heap: BinaryHeap<Reverse<Held>>,
     came: u64,
     written: u64,
     last: u64,
     late: u64,
+    /// Records before this time have been handed on without every ring's promise.
+    forced: u64,
+    /// Records that came too late for their place because of that.
+    displaced: u64,
 }
 
 impl Collector {
     pub(crate) fn new(rings: Vec<Arc<Ring>>) -> Collector {
-        Collector { rings, heap: BinaryHeap::new(), came: 0, written: 0, last: 0, late: 0 }
+        Collector {
+            most_held: MOST_HELD,
+            rings,
+            heap: BinaryHeap::new(),
+            came: 0,
+            written: 0,
+            last: 0,
+            late: 0,
+            displaced: 0,
+            forced: 0,
+        }
     }
 
     /// Takes what the rings hold and hands on what is final.
@@ -47,6 +67,11 @@ impl Collector {
         let limit = self.rings.iter().map(|ring| ring.floor()).min().unwrap_or(u64::MAX);
         self.take();
         self.hand_on(limit, out);
+        while self.heap.len() > self.most_held {
+            let Some(Reverse(oldest)) = self.heap.peek() else { return };
+            self.forced = oldest.key.0.saturating_add(1);
+            self.hand_on(self.forced, out);
+        }
     }
 
     /// Hands on everything, at the end of the run; returns how many records there were.
@@ -68,9 +93,9 @@ impl Collector {
         self.written
     }
 
-    /// Records that found their ring full.
+    /// Records that found their ring full, or their place in the order passed.
     pub(crate) fn lost(&self) -> u64 {
-        self.rings.iter().map(|ring| ring.lost()).sum()
+        self.rings.iter().map(|ring| ring.lost()).sum::<u64>() + self.displaced
     }
 
     /// Records that came after a later one had been handed on: a broken promise, so zero unless there is a bug.
@@ -90,6 +115,10 @@ impl Collector {
     fn hand_on(&mut self, limit: u64, out: &mut dyn FnMut(Record)) {
         while self.heap.peek().is_some_and(|Reverse(held)| held.key.0 < limit || limit == u64::MAX) {
             let Some(Reverse(held)) = self.heap.pop() else { return };
+            if held.key.0 < self.last && held.key.0 < self.forced {
+                self.displaced += 1;
+                continue;
+            }
             self.late += u64::from(held.key.0 < self.last);
             self.last = self.last.max(held.key.0);
             self.written += 1;
@@ -123,5 +152,23 @@ mod tests {
         assert_eq!(collector.finish(&mut |r| out.push(r.time.as_ns())), 3);
         assert_eq!(out, [10, 20, 30]);
         assert_eq!(collector.late(), 0);
+    }
+
+    #[test]
+    fn a_ring_that_never_promises_holds_up_no_more_than_so_many() {
+        let (busy, starved) = (Arc::new(Ring::new(8)), Arc::new(Ring::new(8)));
+        let mut collector = Collector::new(vec![busy.clone(), starved.clone()]);
+        collector.most_held = 3;
+        let mut out = Vec::new();
+        for time in 1..=5 {
+            busy.push(record(10 * time, 0));
+            collector.turn(&mut |r| out.push(r.time.as_ns()));
+        }
+        assert_eq!(out, [10, 20]);
+        starved.push(record(5, 1)); // its place has passed
+        starved.push(record(25, 1)); // in time
+        assert_eq!(collector.finish(&mut |r| out.push(r.time.as_ns())), 5 + 1);
+        assert_eq!(out, [10, 20, 25, 30, 40, 50, 50]); // the last is the loss itself
+        assert_eq!((collector.late(), collector.lost()), (0, 1));
     }
 }

@@ -32,7 +32,7 @@ fn a_reader_that_has_seen_enough_is_no_failure() {
     ];
     for words in calls {
         let mut child = common::start(&mut horolog(words.iter().copied()));
-        drop(child.stdout.take());
+        child.close_stdout();
         let ended = common::end(child);
         ended.no_panic();
         assert_eq!(ended.status, Some(0), "{words:?}: {ended:?}");
@@ -42,7 +42,7 @@ fn a_reader_that_has_seen_enough_is_no_failure() {
 #[test]
 fn nobody_reads_the_progress_either() {
     let mut child = common::start(&mut horolog(["simulate", QUICK_START]));
-    drop(child.stderr.take());
+    child.close_stderr();
     assert_eq!(common::end(child).no_panic().status, Some(0));
 }
 

@@ -146,14 +146,42 @@ pub fn signal(process: u32, name: &str) {
     assert!(sent.success());
 }
 
+/// A started command; a test that fails does not leave it running.
+pub struct Running(Option<Child>);
+
+impl Running {
+    pub fn id(&self) -> u32 {
+        self.0.as_ref().expect("it runs").id()
+    }
+
+    /// Nobody reads its results.
+    pub fn close_stdout(&mut self) {
+        drop(self.0.as_mut().expect("it runs").stdout.take());
+    }
+
+    /// Nobody reads its messages.
+    pub fn close_stderr(&mut self) {
+        drop(self.0.as_mut().expect("it runs").stderr.take());
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.0.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
 /// Starts the command with its output in pipes.
-pub fn start(command: &mut Command) -> Child {
-    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the command starts")
+pub fn start(command: &mut Command) -> Running {
+    Running(Some(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the command starts")))
 }
 
 /// Waits for a started command.
-pub fn end(child: Child) -> Done {
-    child.wait_with_output().expect("the command ends").into()
+pub fn end(mut running: Running) -> Done {
+    running.0.take().expect("it runs").wait_with_output().expect("the command ends").into()
 }
 
 /// Whether a process is there and no zombie.
