@@ -1,7 +1,7 @@
 //! `horolog loop`.
 
 use crate::arguments::{Format, LoopArguments};
-use crate::commands::run::stop_on_interrupt;
+use crate::commands::run::{stop_on_interrupt, warn_of_load};
 use crate::failure::{Done, Failure, Verdict};
 use crate::output::outln;
 use crate::{input, output, progress};
@@ -25,6 +25,7 @@ pub(crate) fn run(words: &LoopArguments) -> Done {
         guard: Guard::ThisProgram,
         stop: Some(stop_on_interrupt()?),
     };
+    warn_of_load(&system);
     let activity = progress::Activity::start("closing the loop");
     let result =
         close(&system, &options, &mut |stage, detail| activity.now(&describe(stage, detail, duration)))

@@ -5,7 +5,8 @@ use crate::failure::{Done, Failure, Verdict};
 use crate::{input, output, progress};
 use horolog_analysis::resolve_priorities;
 use horolog_closed_loop::{Guard, measured_run, recorded_run};
-use horolog_exec::{Backend, Limit, RunOptions};
+use horolog_exec::{Backend, Limit, RunOptions, load_warnings};
+use horolog_model::System;
 use horolog_time::Span;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -26,6 +27,7 @@ pub(crate) fn run(words: &RunArguments) -> Done {
     };
     options.folder = source.folder().map(std::path::Path::to_path_buf);
     options.stop = Some(stop_on_interrupt()?);
+    warn_of_load(&system);
     let activity = progress::Activity::start("running");
     let run = match &words.trace {
         Some(folder) if words.forever => {
@@ -43,6 +45,13 @@ pub(crate) fn run(words: &RunArguments) -> Done {
         Format::Table => output::outcome(&run.outcome),
     }
     Ok(Verdict::of(run.outcome.tasks.iter().all(|task| task.missed == 0)))
+}
+
+/// Says before a run which processors real-time threads may fill.
+pub(crate) fn warn_of_load(system: &System) {
+    for warning in load_warnings(system) {
+        progress::say(format_args!("warning: {warning}"));
+    }
 }
 
 /// A flag that Ctrl-C sets, so that a run ends in order.
