@@ -23,7 +23,10 @@ impl Verifier {
         self.advance(cpu, self.now);
         match record.kind {
             Kind::KernelSwitch => self.switch(record, cpu),
-            Kind::KernelWakeup => self.wakeup(record),
+            Kind::KernelWakeup => {
+                self.presume(record, cpu);
+                self.wakeup(record);
+            }
             Kind::InterruptEntry => self.enter_interrupt(record, cpu, false),
             Kind::SoftirqEntry => self.enter_interrupt(record, cpu, true),
             Kind::InterruptExit | Kind::SoftirqExit => self.leave_interrupt(record, cpu),
@@ -36,6 +39,7 @@ impl Verifier {
     fn switch(&mut self, record: &Record, cpu: usize) {
         self.cpus[cpu].kernel = true;
         self.cpus[cpu].switched = self.now;
+        self.cpus[cpu].presumed = false;
         // No switch happens inside an interrupt: an exit was lost.
         self.cpus[cpu].interrupt_depth = 0;
         let task = record.task as usize;
@@ -51,6 +55,16 @@ impl Verifier {
             self.tasks[task].off_since = None;
         }
         self.occupy(cpu, next);
+    }
+
+    /// An idle processor runs whom the kernel wakes on it. Some virtual machines hide the switch out of the idle task,
+    /// and a foreign thread would go unnamed.
+    fn presume(&mut self, record: &Record, cpu: usize) {
+        let who = self.occupant_of(record.value);
+        if self.cpus[cpu].occupant == Occupant::Idle && matches!(who, Occupant::Foreign(_)) {
+            self.cpus[cpu].presumed = true;
+            self.occupy(cpu, who);
+        }
     }
 
     /// The thread of a running job lost the processor: preempted, or asleep, which a wake-up will tell.

@@ -80,6 +80,8 @@ pub(crate) struct Processor {
     pub(crate) kernel: bool,
     /// When the kernel last switched.
     pub(crate) switched: u64,
+    /// Whether the occupant is known from its wake-up alone: the switch to it is not on record.
+    pub(crate) presumed: bool,
     /// Up to when time is accounted for.
     pub(crate) last: u64,
     pub(crate) interrupt_depth: u32,
@@ -104,6 +106,7 @@ impl Processor {
             occupant: if simulated { Occupant::Idle } else { Occupant::Unknown },
             kernel: false,
             switched: 0,
+            presumed: false,
             last: 0,
             interrupt_depth: 0,
             interrupt_from: 0,

@@ -175,6 +175,10 @@ impl Verifier {
         let Some(cpu) = self.model.cpus.iter().position(|number| *number == u32::from(record.cpu)) else {
             return;
         };
+        if std::mem::take(&mut self.cpus[cpu].presumed) {
+            // The switch out of the idle task to the thread that was woken then: that one is accounted for.
+            return;
+        }
         self.cpus[cpu].occupant = Occupant::Unknown;
         self.advance(cpu, self.now);
         self.cpus[cpu].doubt_since_switch();

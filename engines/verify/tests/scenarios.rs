@@ -276,6 +276,30 @@ fn nobody_is_blamed_for_the_time_before_a_switch_that_the_kernel_hid() {
 }
 
 #[test]
+fn a_foreign_thread_is_named_where_the_kernel_hid_the_switch_out_of_the_idle_task() {
+    let system = system(two());
+    let mut records = with_burst(0);
+    records.retain(|record| record.time < at(4000 * US, Kind::Release, 0, 0, 0).time);
+    records.extend([
+        at(6700 * US, Kind::Completion, 1, 0, 4790 * US),
+        kernel(6705 * US, Kind::KernelSwitch, 2, 0),
+        // "burst" wakes on the idle processor; that it got it is not on record.
+        kernel(9 * MS, Kind::KernelWakeup, 3, 0),
+        at(10 * MS, Kind::Release, 0, 1, 10 * MS),
+        kernel(10 * MS, Kind::KernelWakeup, 1, 0),
+        Record { kind: Kind::Lost, value: 1, extra: 2, ..kernel(13 * MS, Kind::KernelSwitch, 3, 1) },
+        kernel(13 * MS, Kind::KernelSwitch, 3, 1),
+        at(13 * MS, Kind::Start, 0, 1, 0),
+        at(14 * MS, Kind::Completion, 0, 1, MS),
+        kernel(14 * MS, Kind::KernelSwitch, 1, 0),
+    ]);
+    let result = measured(&system, &bounds(), &records, &Options::default());
+    let foreign = result.findings.iter().find(|finding| finding.check == Check::ForeignThread).unwrap();
+    assert!(foreign.message.contains("burst (thread 13)"), "{}", foreign.message);
+    assert_eq!(result.verdict, Verdict::MachineDisturbed);
+}
+
+#[test]
 fn a_disturbance_does_not_excuse_a_bound_that_falls_without_it() {
     let system = system(two());
     let mut options = Options::default();

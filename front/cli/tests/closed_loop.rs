@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Done, SYSTEM, done, folder, horolog, inside, real_time};
+use common::{Done, PATIENT, SYSTEM, done, folder, horolog, inside, real_time};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -47,14 +47,17 @@ fn the_quick_start_closes_and_leaves_everything_behind() {
     let verification: Value =
         serde_json::from_slice(&fs::read(Path::new(&out).join("verification.json")).expect("written"))
             .expect("JSON");
-    // Whatever the machine did in these two seconds, the model and the bounds held.
-    assert!(found(&verification, "model-violated").is_empty(), "{verification:#}");
-    assert!(found(&verification, "bound-violated").is_empty(), "{verification:#}");
     let analysis: Value =
         serde_json::from_slice(&fs::read(Path::new(&out).join("analysis.json")).expect("written"))
             .expect("JSON");
-    // On a machine so busy that its measured costs make a deadline unprovable, the loop must say no.
-    assert_eq!(ended.status == Some(0), analysis["schedulable"] == "yes", "{ended:?}");
+    // The machine may be busy: its measured costs may make a deadline unprovable, and a host may take time that the
+    // task's own clock counts. The exit status is the answer's.
+    let violated =
+        ["model-violated", "bound-violated"].iter().any(|class| !found(&verification, class).is_empty());
+    let holds = analysis["schedulable"] == "yes" && !violated;
+    println!("schedulable: {}, verified: {}", analysis["schedulable"], verification["verdict"]);
+    assert_eq!(ended.status, Some(i32::from(!holds)), "{ended:?}");
+    assert!(found(&verification, "bound-violated").is_empty(), "{verification:#}");
     assert!(ended.out.contains("report.html"), "{ended:?}");
     for name in ["report.html", "system.toml", "simulated.json", "run.json", "simulated.trace", "run.trace"] {
         assert!(fs::metadata(Path::new(&out).join(name)).is_ok_and(|file| file.len() > 100), "{name}");
@@ -128,12 +131,12 @@ fn a_wrong_wcet_is_a_violated_model() {
 #[test]
 fn a_wrong_bound_is_a_violated_bound() {
     let Some(_alone) = real_time() else { return };
-    let (place, file) = folder(SYSTEM);
-    let ended = close(&file, &inside(&place, "out"), &["--bound-override", "e2e-slow=1ms"]);
+    let (place, file) = folder(PATIENT);
+    let ended = close(&file, &inside(&place, "out"), &["--bound-override", "e2e-patient=1ms"]);
     assert_eq!(ended.status, Some(1), "{ended:?}");
     let verification = ended.json()["verification"].clone();
     let violated = found(&verification, "bound-violated");
-    assert!(violated.iter().any(|group| group["subject"] == "e2e-slow"), "{verification:#}");
+    assert!(violated.iter().any(|group| group["subject"] == "e2e-patient"), "{verification:#}");
     assert!(found(&verification, "model-violated").is_empty(), "{verification:#}");
 }
 
@@ -148,7 +151,7 @@ fn a_foreign_burst_is_a_disturbed_machine() {
     let mut ready = String::new();
     let pipe = burst.stdout.take().expect("a pipe");
     std::io::BufRead::read_line(&mut std::io::BufReader::new(pipe), &mut ready).expect("it speaks");
-    let (place, file) = folder(SYSTEM);
+    let (place, file) = folder(PATIENT);
     let ended = close(&file, &inside(&place, "out"), &[]);
     burst.kill().expect("it was there");
     burst.wait().expect("it ends");
