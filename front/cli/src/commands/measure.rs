@@ -13,8 +13,10 @@ pub(crate) fn run(verb: &MeasureVerb) -> Done {
         options.budget = *duration;
     }
     let activity = progress::Activity::start("measuring costs");
-    let costs =
-        measure(&options, &mut |progress| activity.now(progress.stage)).map_err(Failure::not_permitted)?;
+    let costs = measure(&options, &mut |progress| activity.now(progress.stage)).map_err(|error| {
+        // A processor that is not there is the user's mistake, not the machine's refusal.
+        if error.is_bad_input() { Failure::error(error) } else { Failure::not_permitted(error) }
+    })?;
     drop(activity);
     match format {
         Format::Json => output::json(&costs)?,
