@@ -79,12 +79,6 @@ fn verdict(parts: &Parts<'_>) -> page::Verdict {
     if matches!(parts.proof.costs, CostSource::Measured(_)) {
         qualifiers.push("The machine's costs were measured just before the proof.".to_owned());
     }
-    if let Some(found) = parts.verified.filter(|found| !found.complete) {
-        let lost = found.losses.total();
-        qualifiers.push(format!(
-            "The trace is not whole ({lost} records lost): the verdict speaks only of what it shows."
-        ));
-    }
     let best_effort = parts.measured.is_some_and(|(run, _)| run.outcome.backend == "linux-best-effort");
     page::Verdict { proof, run, best_effort, sentence: String::new(), qualifiers }
 }
