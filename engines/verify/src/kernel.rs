@@ -10,6 +10,8 @@ use horolog_trace::{Kind, Record};
 
 /// Threads of these names serve horolog itself: their time is the machine's cost, not a disturbance.
 const OWN_PREFIX: &str = "horolog";
+/// The purpose of an interrupt that is the processor's own timer's.
+const LOCAL_TIMER: u64 = 1;
 
 impl Verifier {
     pub(crate) fn kernel_record(&mut self, record: &Record) {
@@ -141,7 +143,28 @@ impl Verifier {
         tally.lateness_max = tally.lateness_max.max(Some(lateness));
     }
 
+    /// The kernel's tick comes in a fixed rhythm while a task has the processor. Where a timer interrupt comes later,
+    /// nothing of this machine ran in between: the hypervisor had stopped it, and often accounts nothing for that.
+    fn tick(&mut self, cpu: usize) {
+        let Some(from) = self.cpus[cpu].unticked_from.replace(self.now) else { return };
+        let Some(period) = self.model.tick_period else { return };
+        let late = self.now.saturating_sub(from).saturating_sub(period);
+        // A tick may come late by the length of another interrupt; that is found as such.
+        if late <= period / 4 {
+            return;
+        }
+        let begin = from.saturating_add(period);
+        let accounted = self.cpus[cpu].stolen_as(begin, self.now, false);
+        let amount = late.saturating_sub(accounted);
+        if amount > 0 {
+            self.take_away(cpu, Stolen { from: begin, to: self.now, amount, inferred: true });
+        }
+    }
+
     fn enter_interrupt(&mut self, record: &Record, cpu: usize, softirq: bool) {
+        if !softirq && record.extra == LOCAL_TIMER {
+            self.tick(cpu);
+        }
         let processor = &mut self.cpus[cpu];
         if processor.interrupt_depth == 0 {
             processor.interrupt_from = self.now;
@@ -228,27 +251,39 @@ impl Verifier {
 
     /// Stolen time: somewhere in the `extra` nanoseconds before now, right before now where that is less.
     fn steal(&mut self, record: &Record, cpu: usize) {
-        self.report.apply(Check::Steal);
         let window = record.extra.max(record.value);
-        let stolen = Stolen { from: self.now.saturating_sub(window), to: self.now, amount: record.value };
+        let from = self.now.saturating_sub(window);
+        // What a late tick has shown already is not taken away twice.
+        let amount = record.value.saturating_sub(self.cpus[cpu].stolen_as(from, self.now, true));
+        if amount > 0 {
+            self.take_away(cpu, Stolen { from, to: self.now, amount, inferred: false });
+        }
+    }
+
+    fn take_away(&mut self, cpu: usize, stolen: Stolen) {
+        self.report.apply(Check::Steal);
         self.cpus[cpu].stolen.push_back(stolen);
+        let number = self.model.cpus[cpu];
+        let (amount, window) = (Span::from_ns(stolen.amount), Span::from_ns(stolen.to - stolen.from));
+        let message = if stolen.inferred {
+            format!(
+                "CPU {number} stood still for {amount}: its timer interrupt came that late and nothing else did"
+            )
+        } else {
+            format!("the hypervisor took CPU {number} away for {amount} within {window}")
+        };
         self.report.add(Found {
             class: Class::MachineDisturbed,
             check: Check::Steal,
             time: self.now,
-            cpu: self.model.cpus[cpu],
+            cpu: number,
             task: None,
             job: None,
-            observed: Some(record.value),
+            observed: Some(stolen.amount),
             allowed: Some(0),
             evidence: Vec::new(),
-            subject: format!("CPU {}", self.model.cpus[cpu]),
-            message: format!(
-                "the hypervisor took CPU {} away for {} within {}",
-                self.model.cpus[cpu],
-                Span::from_ns(record.value),
-                Span::from_ns(window)
-            ),
+            subject: format!("CPU {number}"),
+            message,
         });
     }
 }

@@ -95,6 +95,8 @@ pub(crate) struct Model {
     pub(crate) context_switch: u64,
     pub(crate) timer_interrupt: u64,
     pub(crate) release_latency: u64,
+    /// The period of the kernel's tick, where the trace's head tells it.
+    pub(crate) tick_period: Option<u64>,
     /// Whether the file gives one: the proof took zero else.
     pub(crate) declares_latency: bool,
     /// Per processor, declared loads: utilisation in parts per billion, period.
@@ -128,6 +130,11 @@ impl Model {
             context_switch: platform.context_switch_cost().as_ns(),
             timer_interrupt: platform.timer_interrupt_cost().as_ns(),
             release_latency: platform.release_latency_bound().as_ns(),
+            tick_period: header
+                .machine
+                .get("tick_hz")
+                .and_then(|text| text.parse::<u64>().ok())
+                .and_then(|hz| 1_000_000_000_u64.checked_div(hz)),
             declares_latency: platform.release_latency.is_some(),
             interferences: vec![Vec::new(); platform.cpus.len()],
             stamping: only_measured(tolerance.stamping),

@@ -31,6 +31,8 @@ pub(crate) struct Stolen {
     pub(crate) from: u64,
     pub(crate) to: u64,
     pub(crate) amount: u64,
+    /// Concluded from a late tick; the kernel did not account it.
+    pub(crate) inferred: bool,
 }
 
 /// Something that was already found and may explain what follows.
@@ -89,6 +91,8 @@ pub(crate) struct Processor {
     /// Number and purpose.
     pub(crate) interrupt_number: (u64, u64),
     pub(crate) in_softirq: bool,
+    /// Since when a task has had the processor without a break and without a timer interrupt.
+    pub(crate) unticked_from: Option<u64>,
     pub(crate) slices: VecDeque<Slice>,
     pub(crate) interrupts: VecDeque<(u64, u64)>,
     pub(crate) stolen: VecDeque<Stolen>,
@@ -112,6 +116,7 @@ impl Processor {
             interrupt_from: 0,
             interrupt_number: (0, 0),
             in_softirq: false,
+            unticked_from: None,
             slices: VecDeque::new(),
             interrupts: VecDeque::new(),
             stolen: VecDeque::new(),
@@ -171,6 +176,14 @@ impl Processor {
         let slices =
             self.slices.iter().filter(|slice| wanted(slice.who) && slice.to > from && slice.from < to);
         slices.map(|slice| self.interrupted(slice.from.max(from), slice.to.min(to))).sum()
+    }
+
+    /// Stolen time that may lie in `from..to`, concluded or accounted as `inferred` says.
+    pub(crate) fn stolen_as(&self, from: u64, to: u64, inferred: bool) -> u64 {
+        let touching = self.stolen.iter().filter(|stolen| stolen.to > from && stolen.from < to);
+        touching
+            .filter(|stolen| stolen.inferred == inferred)
+            .fold(0, |sum, stolen| sum.saturating_add(stolen.amount))
     }
 
     /// Stolen time that may lie in `from..to`.

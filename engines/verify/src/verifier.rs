@@ -215,6 +215,11 @@ impl Verifier {
 
     /// Changes who has a processor, from now on.
     pub(crate) fn occupy(&mut self, cpu: usize, who: Occupant) {
+        let had_task = matches!(self.cpus[cpu].occupant, Occupant::Task(_));
+        let has_task = matches!(who, Occupant::Task(_));
+        if had_task != has_task {
+            self.cpus[cpu].unticked_from = has_task.then_some(self.now);
+        }
         self.cpus[cpu].occupant = who;
     }
 

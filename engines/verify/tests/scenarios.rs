@@ -740,3 +740,33 @@ fn a_trace_of_other_tasks_is_refused() {
         .unwrap_err();
     assert!(error.is_bad_input() && error.to_string().contains("other tasks"), "{error}");
 }
+
+/// A job of "low" that executes 8.9 ms instead of 5 by the thread's clock, with timer interrupts as given.
+fn with_ticks(ticks: &[u64]) -> Verification {
+    let system = system(two());
+    let mut header = header(&system, "linux");
+    header.machine.insert("tick_hz".to_owned(), "250".to_owned());
+    let mut records = vec![
+        at(0, Kind::Release, 1, 0, 0),
+        at(0, Kind::Start, 1, 0, 0),
+        at(9 * MS, Kind::Completion, 1, 0, 9 * MS - 100 * US),
+    ];
+    for tick in ticks {
+        records.push(kernel(*tick, Kind::InterruptEntry, 236, 1));
+        records.push(kernel(*tick + 2 * US, Kind::InterruptExit, 236, 1));
+    }
+    records.sort_by_key(|record| record.time);
+    verify_records(&system, &[bound(0, 2 * MS), bound(1, 20 * MS)], &header, &records, &Options::default())
+        .expect("it can be verified")
+}
+
+#[test]
+fn a_late_tick_shows_that_the_machine_stood_still() {
+    // The tick of 4 ms comes, that of 8 ms comes at 8: the job itself executed too long.
+    let in_time = with_ticks(&[MS, 5 * MS, 9 * MS - 10 * US]);
+    assert!(classes(&in_time).contains(&(Class::ModelViolated, Check::Execution)), "{in_time:?}");
+    // No tick between 1 ms and 9 ms: 4 ms of the 8 the processor did not run.
+    let late = with_ticks(&[MS, 9 * MS - 10 * US]);
+    assert_eq!(late.model_violated, 0, "{late:?}");
+    assert!(classes(&late).contains(&(Class::MachineDisturbed, Check::Steal)), "{late:?}");
+}
