@@ -97,6 +97,8 @@ pub(crate) struct Model {
     pub(crate) release_latency: u64,
     /// The period of the kernel's tick, where the trace's head tells it.
     pub(crate) tick_period: Option<u64>,
+    /// The longest pause of a virtual machine that leaves no trace; `None` on real hardware.
+    pub(crate) unseen_pause: Option<u64>,
     /// Whether the file gives one: the proof took zero else.
     pub(crate) declares_latency: bool,
     /// Per processor, declared loads: utilisation in parts per billion, period.
@@ -117,6 +119,9 @@ impl Model {
     ) -> Result<Model, VerifyError> {
         let platform = system.platform();
         let simulated = header.is_simulated();
+        let hz = header.machine.get("tick_hz").and_then(|text| text.parse::<u64>().ok());
+        let tick_period = hz.and_then(|hz| 1_000_000_000_u64.checked_div(hz));
+        let is_virtual = header.machine.get("virtual").is_some_and(|word| word == "yes");
         let tolerance = options.tolerance;
         let only_measured = |span: horolog_time::Span| if simulated { 0 } else { span.as_ns() };
         let mut model = Model {
@@ -130,11 +135,8 @@ impl Model {
             context_switch: platform.context_switch_cost().as_ns(),
             timer_interrupt: platform.timer_interrupt_cost().as_ns(),
             release_latency: platform.release_latency_bound().as_ns(),
-            tick_period: header
-                .machine
-                .get("tick_hz")
-                .and_then(|text| text.parse::<u64>().ok())
-                .and_then(|hz| 1_000_000_000_u64.checked_div(hz)),
+            tick_period,
+            unseen_pause: tick_period.filter(|_| is_virtual).map(|period| period / 4),
             declares_latency: platform.release_latency.is_some(),
             interferences: vec![Vec::new(); platform.cpus.len()],
             stamping: only_measured(tolerance.stamping),

@@ -81,6 +81,58 @@ impl Report {
         });
     }
 
+    /// Takes execution beyond the wcet of `subject` for a pause of the machine, where it is as small and as rare as
+    /// said. Whether anything was taken so.
+    pub(crate) fn excuse_execution(&mut self, subject: &str, worst: u64, often: u64) -> bool {
+        let mut excused = false;
+        for check in [Check::Execution, Check::SegmentExecution] {
+            let key = (Class::ModelViolated, check, subject.to_owned());
+            let small = |group: &FindingGroup| group.worst_excess_ns.as_ns() <= worst && group.count <= often;
+            if self.groups.get(&key).is_some_and(small) {
+                self.excuse(&key);
+                excused = true;
+            }
+        }
+        excused
+    }
+
+    /// Late answers that were laid to broken wcets follow them where none is left.
+    pub(crate) fn excuse_responses(&mut self) {
+        let broken = |(class, check, _): &(Class, Check, String)| {
+            *class == Class::ModelViolated && *check != Check::Response
+        };
+        if self.groups.keys().any(broken) {
+            return;
+        }
+        let late: Vec<_> =
+            self.groups.keys().filter(|(class, ..)| *class == Class::ModelViolated).cloned().collect();
+        late.iter().for_each(|key| self.excuse(key));
+    }
+
+    /// Moves a group, with its findings, to the disturbances of the machine.
+    fn excuse(&mut self, key: &(Class, Check, String)) {
+        let Some(mut group) = self.groups.remove(key) else { return };
+        let (class, check, subject) = key;
+        for finding in &mut self.findings {
+            let same = finding.class == *class && finding.check == *check;
+            if same && finding.task.as_deref() == Some(subject.as_str()) {
+                finding.class = Class::MachineDisturbed;
+            }
+        }
+        group.class = Class::MachineDisturbed;
+        match self.groups.get_mut(&(Class::MachineDisturbed, *check, subject.clone())) {
+            Some(other) => {
+                other.count += group.count;
+                other.worst_excess_ns = other.worst_excess_ns.max(group.worst_excess_ns);
+                let total = other.total_excess_ns.as_ns().saturating_add(group.total_excess_ns.as_ns());
+                other.total_excess_ns = Span::from_ns(total);
+            }
+            None => {
+                self.groups.insert((Class::MachineDisturbed, *check, subject.clone()), group);
+            }
+        }
+    }
+
     pub(crate) fn count(&self, class: Class) -> u64 {
         self.groups.values().filter(|group| group.class == class).map(|group| group.count).sum()
     }

@@ -770,3 +770,25 @@ fn a_late_tick_shows_that_the_machine_stood_still() {
     assert_eq!(late.model_violated, 0, "{late:?}");
     assert!(classes(&late).contains(&(Class::MachineDisturbed, Check::Steal)), "{late:?}");
 }
+
+/// 200 jobs of a lone task of 2 ms; the first `over` of them execute `excess` longer.
+fn with_excess(over: u64, excess: u64, machine: &str) -> Verification {
+    let system = system(vec![task("lone", 10 * MS, 2 * MS, 1)]);
+    let mut header = header(&system, "linux");
+    header.machine.insert("tick_hz".to_owned(), "250".to_owned());
+    header.machine.insert("virtual".to_owned(), machine.to_owned());
+    let length = |job| 2 * MS + if job < over { excess } else { 0 };
+    let records: Vec<Record> = (0..200).flat_map(|job| run(job * 10 * MS, 0, job, length(job))).collect();
+    verify_records(&system, &[bound(0, 9 * MS)], &header, &records, &Options::default())
+        .expect("it can be verified")
+}
+
+#[test]
+fn a_pause_that_leaves_no_trace_is_rare_and_short_and_of_a_virtual_machine() {
+    let verdict = |over, excess, machine: &str| with_excess(over, excess, machine).verdict;
+    assert_eq!(verdict(2, 900 * US, "yes"), Verdict::MachineDisturbed);
+    assert_eq!(verdict(3, 900 * US, "yes"), Verdict::ModelViolated, "too often");
+    assert_eq!(verdict(2, 1_100 * US, "yes"), Verdict::ModelViolated, "too long");
+    assert_eq!(verdict(2, 900 * US, "no sign of it"), Verdict::ModelViolated, "real hardware");
+    assert_eq!(with_excess(2, 900 * US, "yes").machine_disturbed, 2);
+}

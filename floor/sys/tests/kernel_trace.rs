@@ -43,6 +43,16 @@ fn sleeper(cpu: u32, rounds: u32) -> u32 {
     .unwrap()
 }
 
+/// Some kernels make switches out of certain threads that no tracepoint shows, the idle one's among them; counts of
+/// what happened on the CPU then say nothing. The recorder tells (`MissedSwitch`), and so does the test.
+fn kernel_hides(recording: &Recording, who: Backend) -> bool {
+    let missed = recording.events.iter().filter(|event| event.kind == KernelEventKind::MissedSwitch).count();
+    if missed > 0 {
+        println!("SKIPPED: {who:?}: this kernel made {missed} switches that it did not record");
+    }
+    missed > 0
+}
+
 fn assert_in_time_order(recording: &Recording) {
     assert!(recording.events.is_sorted_by_key(|event| event.time_ns), "events are out of order");
 }
@@ -76,6 +86,9 @@ fn every_sleep_shows(backend: Backend) {
         "a quiet second overflows nothing"
     );
 
+    if kernel_hides(&recording, backend) {
+        return;
+    }
     let (mut slept, mut ran, mut woken) = (0, 0, 0);
     for event in &recording.events {
         match event.kind {
@@ -125,7 +138,10 @@ fn switches_chain(backend: Backend) {
             _ => {}
         }
     }
-    assert!(switches >= 100, "50 sleeps switch at least 100 times, saw {switches}");
+    assert!(
+        switches >= 100 || kernel_hides(&recording, backend),
+        "50 sleeps switch at least 100 times, saw {switches}"
+    );
 }
 
 #[test]
@@ -219,6 +235,9 @@ fn both_back_ends_see_the_same() {
         let switches: Vec<_> = recording.events.iter().filter(|event| is_of(&event.kind)).copied().collect();
         switches
     };
+    if kernel_hides(&perf, Backend::Perf) || kernel_hides(&tracefs, Backend::Tracefs) {
+        return;
+    }
     let (perf, tracefs) = (switches_of(&perf), switches_of(&tracefs));
     assert!(perf.len() >= 100, "{}", perf.len());
     assert_eq!(perf.len(), tracefs.len());
