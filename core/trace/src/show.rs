@@ -140,7 +140,11 @@ fn detail(record: &Record, names: &Names<'_>) -> String {
         Kind::SoftirqEntry | Kind::SoftirqExit => format!("softirq {value}"),
         Kind::Steal if extra == 0 => format!("{span} until now"),
         Kind::Steal => format!("{span} within the last {}", Span::from_ns(extra)),
-        Kind::Lost => format!("{value} records, by {}", if extra == 0 { "horolog" } else { "the kernel" }),
+        Kind::Lost => match extra {
+            0 => format!("{value} records, by horolog"),
+            2 => "a switch that the kernel made without recording it".to_owned(),
+            _ => format!("{value} records, by the kernel"),
+        },
         _ => String::new(),
     }
 }
@@ -166,6 +170,7 @@ mod tests {
         );
         assert!(line(&record(Kind::KernelWakeup, 9, 0), &names).ends_with("thread #9"));
         assert!(line(&record(Kind::Lost, 12, 1), &names).ends_with("12 records, by the kernel"));
+        assert!(line(&record(Kind::Lost, 1, 2), &names).ends_with("without recording it"));
         assert!(
             line(&record(Kind::Steal, 1_000_000, 50_000_000), &names).ends_with("1 ms within the last 50 ms")
         );
