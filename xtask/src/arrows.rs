@@ -6,8 +6,15 @@ use std::process::Command;
 /// Layers from the top; within a layer, crates from the top. `testkit` and `xtask` stand beside. `time` has no
 /// dependency at all, so that the floor may use it.
 const ORDER: [&[&str]; 5] = [
-    &["horolog", "horolog-capi", "horolog-python", "horolog-example-rust-api"],
-    &["horolog-closed-loop", "horolog-experiments"],
+    &[
+        "horolog",
+        "horolog-capi",
+        "horolog-tracer",
+        "horolog-locks",
+        "horolog-python",
+        "horolog-example-rust-api",
+    ],
+    &["horolog-closed-loop", "horolog-experiments", "horolog-recording"],
     &[
         "horolog-report",
         "horolog-verify",
@@ -17,7 +24,7 @@ const ORDER: [&[&str]; 5] = [
         "horolog-analysis",
         "horolog-certificate",
     ],
-    &["horolog-sched", "horolog-trace", "horolog-model"],
+    &["horolog-sched", "horolog-trace", "horolog-model", "horolog-probe"],
     &["horolog-sys", "horolog-time"],
 ];
 
@@ -32,9 +39,13 @@ const NEVER: [(&str, &str); 6] = [
 ];
 
 /// Only these engines may talk to the operating system.
-const MAY_USE_SYS: [&str; 6] = [
+const MAY_USE_SYS: [&str; 10] = [
     "horolog",
     "horolog-capi",
+    "horolog-tracer",
+    "horolog-locks",
+    "horolog-recording",
+    "horolog-probe",
     "horolog-closed-loop",
     "horolog-experiments",
     "horolog-exec",
@@ -42,7 +53,8 @@ const MAY_USE_SYS: [&str; 6] = [
 ];
 
 /// Crates whose code may contain `unsafe`.
-const MAY_BE_UNSAFE: [&str; 4] = ["floor/sys", "core/trace", "front/capi", "front/python"];
+const MAY_BE_UNSAFE: [&str; 7] =
+    ["floor/sys", "core/trace", "core/probe", "front/capi", "front/tracer", "front/locks", "front/python"];
 
 /// One dependency of a workspace crate on another.
 struct Arrow {
