@@ -25,7 +25,8 @@ pub enum Kind {
     PreemptionPoint = 5,
     /// A job gave the processor to somebody more important at a preemption point.
     Yield = 6,
-    /// A job finished. `value`: what it executed (ns).
+    /// A job finished. `value`: what it executed (ns); of an imported job that ran where a switch is missing, the part
+    /// of it that was seen.
     Completion = 7,
     /// A job's absolute deadline. `value`: the deadline (ns); stands only in traces that ask for it.
     Deadline = 8,

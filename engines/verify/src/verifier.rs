@@ -155,8 +155,9 @@ impl Verifier {
             self.cpus[cpu].occupant = Occupant::Unknown;
             self.cpus[cpu].interrupt_depth = 0;
         }
-        // Kernel records tell nothing about jobs, so their loss does not concern these.
-        if record.extra == 1 {
+        // Kernel records tell nothing about jobs, so their loss does not concern these, unless the jobs were derived
+        // from them.
+        if record.extra == 1 && !self.model.foreign {
             return;
         }
         for task in &mut self.tasks {

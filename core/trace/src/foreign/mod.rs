@@ -6,6 +6,10 @@
 //! sleeps completes it. So a job is what a thread does between two sleeps; one that sleeps in the middle of its
 //! job looks like two.
 //!
+//! Some kernels hide single switches from every recorder, which shows where the thread that leaves a processor is not
+//! the one that came last. Such a gap is a [`Kind::Lost`](crate::Kind::Lost) of source 2, and time in it counts as
+//! nobody's execution; a job whose end lies in it has lost its completion (source 1).
+//!
 //! Arrivals are wake-ups as observed, machine delays included; `verify` knows that from the backend `foreign`.
 
 mod cursor;
