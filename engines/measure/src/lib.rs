@@ -1,6 +1,7 @@
 //! Machine facts, measured costs, kernel records of a run.
 
 pub mod costs;
+pub mod critical_sections;
 pub mod doctor;
 pub mod kernel_records;
 pub mod starvation;
