@@ -5,8 +5,11 @@
 
 pub mod diff;
 mod error;
+pub mod event;
 pub mod file;
+mod filter;
 pub mod foreign;
+mod glob;
 mod outcome;
 #[cfg(feature = "parquet")]
 pub mod parquet;
@@ -18,7 +21,9 @@ mod sink;
 pub mod statistics;
 
 pub use error::TraceError;
+pub use event::{EventDefinition, UserEvent, Value};
+pub use glob::Glob;
 pub use outcome::{Outcome, ResponseStatistics, TaskOutcome};
-pub use record::{Kind, NO_JOB, NO_TASK, Record};
+pub use record::{Kind, LossCause, NO_JOB, NO_TASK, Record};
 pub use recorder::ResponseRecorder;
 pub use sink::{NullSink, Sink};

@@ -68,15 +68,17 @@ pub enum Kind {
     /// Less important threads ran for `value` ns until `time` though a real-time thread was runnable: the kernel's
     /// RT throttling or fair server. `extra`: the thread that had to wait.
     KernelStarve = 40,
-    /// Records were lost here. `value`: how many; `extra`: 0 horolog's buffers, 1 the kernel's,
-    /// 2 a switch that the kernel made without recording it between here and this processor's next one (who leaves there
-    /// is not who came last).
+    /// Records were lost here. `value`: how many; `extra`: who lost them, see [`LossCause`].
     Lost = 48,
+    /// An event of a user program. `value`: its number in the trace's table of events; `extra`: the thread that met it
+    /// (number in the trace's thread table); its arguments stand beside the record
+    /// ([`Reader::user_event`](crate::file::Reader::user_event)).
+    User = 49,
 }
 
 impl Kind {
     /// Every kind, in the order of its number.
-    pub const ALL: [Kind; 25] = [
+    pub const ALL: [Kind; 26] = [
         Kind::Release,
         Kind::Start,
         Kind::Preempt,
@@ -102,6 +104,7 @@ impl Kind {
         Kind::KernelBlock,
         Kind::KernelStarve,
         Kind::Lost,
+        Kind::User,
     ];
 
     /// The kind with this number.
@@ -140,6 +143,7 @@ impl Kind {
             Kind::KernelBlock => "kernel-block",
             Kind::KernelStarve => "kernel-starve",
             Kind::Lost => "lost",
+            Kind::User => "user",
         }
     }
 
@@ -160,6 +164,80 @@ const KIND_BY_NUMBER: [Option<Kind>; 64] = {
     }
     table
 };
+
+/// Who lost records: the `extra` of [`Kind::Lost`]. The numbers are part of the file format.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u64)]
+#[non_exhaustive]
+pub enum LossCause {
+    /// A buffer of horolog's own was full.
+    Horolog = 0,
+    /// The kernel's ring was full.
+    Kernel = 1,
+    /// The kernel made a switch without recording it, between here and this processor's next one: who leaves there is not
+    /// who came last.
+    HiddenSwitch = 2,
+    /// A thread's own ring was full.
+    ThreadRing = 3,
+    /// The buffer that threads share was full.
+    SharedBuffer = 4,
+    /// A writer died inside an emission: its slot was skipped.
+    DeadWriter = 5,
+    /// The memory of a traced process held what no writer writes: skipped.
+    Damaged = 6,
+    /// The recorder came too late, or its output could not take more.
+    Recorder = 7,
+}
+
+impl LossCause {
+    /// Every cause, in the order of its number.
+    pub const ALL: [LossCause; 8] = [
+        LossCause::Horolog,
+        LossCause::Kernel,
+        LossCause::HiddenSwitch,
+        LossCause::ThreadRing,
+        LossCause::SharedBuffer,
+        LossCause::DeadWriter,
+        LossCause::Damaged,
+        LossCause::Recorder,
+    ];
+
+    /// The cause with this number.
+    #[must_use]
+    pub fn from_number(number: u64) -> Option<LossCause> {
+        LossCause::ALL.into_iter().find(|cause| *cause as u64 == number)
+    }
+
+    /// Its name, as feet and results write it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            LossCause::Horolog => "horolog-buffer",
+            LossCause::Kernel => "kernel-ring",
+            LossCause::HiddenSwitch => "hidden-switch",
+            LossCause::ThreadRing => "thread-ring",
+            LossCause::SharedBuffer => "shared-buffer",
+            LossCause::DeadWriter => "dead-writer",
+            LossCause::Damaged => "damaged-memory",
+            LossCause::Recorder => "recorder",
+        }
+    }
+
+    /// In words, behind a number of records.
+    #[must_use]
+    pub const fn describe(self) -> &'static str {
+        match self {
+            LossCause::Horolog => "by horolog",
+            LossCause::Kernel => "by the kernel",
+            LossCause::HiddenSwitch => "switches that the kernel made without recording them",
+            LossCause::ThreadRing => "since the ring of a thread was full",
+            LossCause::SharedBuffer => "since the shared buffer was full",
+            LossCause::DeadWriter => "since their writer died inside an emission",
+            LossCause::Damaged => "in damaged memory of the traced process",
+            LossCause::Recorder => "by the recorder",
+        }
+    }
+}
 
 /// One thing that happened, as it stands in memory; the file holds a compact form.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,7 +1,9 @@
-//! One record as one line of text, and a filter over records.
+//! One record as one line of text.
+
+pub use crate::filter::{Filter, ThreadChoice};
 
 use crate::file::Thread;
-use crate::{Kind, NO_JOB, NO_TASK, Record};
+use crate::{EventDefinition, Kind, LossCause, NO_JOB, NO_TASK, Record, UserEvent};
 use horolog_time::{Instant, Span};
 use std::fmt::Write as _;
 
@@ -12,6 +14,8 @@ pub struct Names<'a> {
     pub tasks: &'a [String],
     /// The threads, by their number in the trace.
     pub threads: &'a [Thread],
+    /// The events of user programs, by their number in the trace.
+    pub events: &'a [EventDefinition],
     /// Times are shown since this instant (the header's start).
     pub start: Instant,
 }
@@ -24,45 +28,6 @@ impl Names<'_> {
     fn thread(&self, id: u64) -> String {
         let known = usize::try_from(id).ok().and_then(|id| self.threads.get(id));
         known.map_or_else(|| format!("thread #{id}"), |thread| format!("{} ({})", thread.comm, thread.tid))
-    }
-}
-
-/// Which records are shown. An empty list of tasks, kinds or processors lets all pass.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Filter {
-    /// Only records of these tasks.
-    pub tasks: Vec<u32>,
-    /// Only these kinds.
-    pub kinds: Vec<Kind>,
-    /// Only these processors.
-    pub cpus: Vec<u16>,
-    /// Only from this instant on.
-    pub from: Instant,
-    /// Only before this instant.
-    pub until: Instant,
-}
-
-impl Default for Filter {
-    fn default() -> Filter {
-        Filter {
-            tasks: Vec::new(),
-            kinds: Vec::new(),
-            cpus: Vec::new(),
-            from: Instant::ZERO,
-            until: Instant::NEVER,
-        }
-    }
-}
-
-impl Filter {
-    /// Whether a record passes.
-    #[must_use]
-    pub fn passes(&self, record: &Record) -> bool {
-        (self.tasks.is_empty() || self.tasks.contains(&record.task))
-            && (self.kinds.is_empty() || self.kinds.contains(&record.kind))
-            && (self.cpus.is_empty() || self.cpus.contains(&record.cpu))
-            && record.time >= self.from
-            && (record.time < self.until || self.until == Instant::NEVER)
     }
 }
 
@@ -82,6 +47,23 @@ impl Filter {
 /// ```
 #[must_use]
 pub fn line(record: &Record, names: &Names<'_>) -> String {
+    line_with(record, &[], names)
+}
+
+/// As [`line()`], with the arguments of a user event: one word each.
+///
+/// ```
+/// use horolog_time::Instant;
+/// use horolog_trace::{EventDefinition, Kind, NO_JOB, NO_TASK, Record, show};
+/// let events = [EventDefinition::new("net/packet", "u", &["length"])?];
+/// let names = show::Names { events: &events, ..show::Names::default() };
+/// let record =
+///     Record { time: Instant::from_ns(7), kind: Kind::User, cpu: 1, task: NO_TASK, job: NO_JOB, value: 0, extra: 4 };
+/// assert!(show::line_with(&record, &[1500], &names).ends_with("user              thread #4  net/packet(length=1500)"));
+/// # Ok::<(), horolog_trace::TraceError>(())
+/// ```
+#[must_use]
+pub fn line_with(record: &Record, words: &[u64], names: &Names<'_>) -> String {
     let mut line = String::with_capacity(96);
     let (sign, since) = match record.time.since(names.start) {
         Some(since) => ("", since),
@@ -97,7 +79,7 @@ pub fn line(record: &Record, names: &Names<'_>) -> String {
             let _ = write!(line, " #{}", record.job);
         }
     }
-    let detail = detail(record, names);
+    let detail = detail(record, words, names);
     if !detail.is_empty() {
         let _ = write!(line, "  {detail}");
     }
@@ -106,7 +88,7 @@ pub fn line(record: &Record, names: &Names<'_>) -> String {
 }
 
 /// What the kind's `value` and `extra` say.
-fn detail(record: &Record, names: &Names<'_>) -> String {
+fn detail(record: &Record, words: &[u64], names: &Names<'_>) -> String {
     let (value, extra) = (record.value, record.extra);
     let span = Span::from_ns(value);
     let before = |earlier: u64| Span::from_ns(record.time.as_ns().saturating_sub(earlier));
@@ -140,11 +122,19 @@ fn detail(record: &Record, names: &Names<'_>) -> String {
         Kind::SoftirqEntry | Kind::SoftirqExit => format!("softirq {value}"),
         Kind::Steal if extra == 0 => format!("{span} until now"),
         Kind::Steal => format!("{span} within the last {}", Span::from_ns(extra)),
-        Kind::Lost => match extra {
-            0 => format!("{value} records, by horolog"),
-            2 => "a switch that the kernel made without recording it".to_owned(),
-            _ => format!("{value} records, by the kernel"),
+        Kind::Lost => match LossCause::from_number(extra) {
+            Some(LossCause::HiddenSwitch) => "a switch that the kernel made without recording it".to_owned(),
+            Some(cause) => format!("{value} records, {}", cause.describe()),
+            None => format!("{value} records, for a reason of a newer version"),
         },
+        Kind::User => {
+            let known = usize::try_from(value).ok().and_then(|event| names.events.get(event));
+            let event = known.map_or_else(
+                || format!("event #{value}"),
+                |definition| UserEvent { record: *record, definition, thread: None, words }.to_string(),
+            );
+            format!("{}  {event}", names.thread(extra))
+        }
         _ => String::new(),
     }
 }
@@ -160,8 +150,8 @@ mod tests {
     #[test]
     fn lines_name_threads_and_say_what_the_kind_adds() {
         let threads = [
-            Thread { id: 0, tid: 0, comm: "swapper/0".to_owned(), task: None },
-            Thread { id: 1, tid: 77, comm: "worker".to_owned(), task: None },
+            Thread { id: 0, tid: 0, comm: "swapper/0".to_owned(), task: None, process: None },
+            Thread { id: 1, tid: 77, comm: "worker".to_owned(), task: None, process: None },
         ];
         let names = Names { threads: &threads, start: Instant::from_ns(2_000), ..Names::default() };
         assert_eq!(
@@ -178,21 +168,5 @@ mod tests {
             assert!(line(&record(kind, 3, 1), &names).contains(kind.name()));
             assert!(!line(&record(kind, u64::MAX, u64::MAX), &names).is_empty());
         }
-    }
-
-    #[test]
-    fn a_filter_lets_pass_what_meets_every_part() {
-        let one = Record { task: 2, cpu: 3, ..record(Kind::Start, 0, 0) };
-        assert!(Filter::default().passes(&one));
-        let until = |ns| Instant::from_ns(ns);
-        assert!(
-            Filter { tasks: vec![1, 2], kinds: vec![Kind::Start], cpus: vec![3], ..Filter::default() }
-                .passes(&one)
-        );
-        assert!(!Filter { tasks: vec![1], ..Filter::default() }.passes(&one));
-        assert!(!Filter { kinds: vec![Kind::Miss], ..Filter::default() }.passes(&one));
-        assert!(!Filter { cpus: vec![0], ..Filter::default() }.passes(&one));
-        assert!(!Filter { until: until(1_500), ..Filter::default() }.passes(&one));
-        assert!(!Filter { from: until(1_501), ..Filter::default() }.passes(&one));
     }
 }

@@ -9,6 +9,14 @@ pub trait Sink {
 
     /// Takes one record. A sink that cannot keep it counts the loss.
     fn record(&mut self, record: Record);
+
+    /// Takes an event of a user program with its arguments, one word each. A sink that keeps no arguments takes the record
+    /// alone.
+    #[inline]
+    fn user(&mut self, record: Record, words: &[u64]) {
+        let _ = words;
+        self.record(record);
+    }
 }
 
 /// Drops everything at no cost.

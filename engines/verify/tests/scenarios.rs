@@ -199,7 +199,7 @@ fn a_small_overrun_does_not_excuse_a_wrong_bound() {
 
 /// Threads: idle, the two tasks', a foreign one, horolog's agent.
 fn threads() -> Vec<Thread> {
-    let thread = |id, tid, comm: &str, task| Thread { id, tid, comm: comm.to_owned(), task };
+    let thread = |id, tid, comm: &str, task| Thread { id, tid, comm: comm.to_owned(), task, process: None };
     vec![
         thread(0, 0, "swapper/0", None),
         thread(1, 11, "high", Some(0)),

@@ -1,5 +1,6 @@
 //! Records to bytes and back: the entries of one block.
 
+use super::user::{EVENT_ENTRY, PROCESS_ENTRY, UserState};
 use super::varint::{self, add_difference, difference};
 use crate::{Kind, NO_JOB, NO_TASK, Record};
 use horolog_time::Instant;
@@ -11,6 +12,7 @@ pub(super) const PADDING: usize = MAX_RECORD;
 
 /// The entry number of a thread's name; entries from here on carry their length.
 pub(super) const THREAD_ENTRY: u8 = 63;
+const USER_ENTRY: u8 = Kind::User as u8;
 
 const CPU_FOLLOWS: u8 = 1 << 6;
 const FLAGS_FOLLOW: u8 = 1 << 7;
@@ -38,33 +40,36 @@ const fn shapes() -> [u8; 64] {
     let mut index = 0;
     while index < Kind::ALL.len() {
         let kind = Kind::ALL[index];
-        shapes[kind as usize] = KNOWN
-            | match kind {
-                Kind::Release | Kind::Deadline | Kind::Miss | Kind::Skip => TASK | VALUE_FROM_TIME,
-                Kind::Start
-                | Kind::Preempt
-                | Kind::Resume
-                | Kind::Yield
-                | Kind::VainWait
-                | Kind::VainYield => TASK,
-                Kind::PreemptionPoint => TASK | VALUE | EXTRA,
-                Kind::Completion => TASK | VALUE_FROM_LAST,
-                Kind::Overrun => TASK | VALUE_FROM_LAST | EXTRA,
-                Kind::Enforcement => TASK | EXTRA,
-                Kind::KernelSwitch => TASK | VALUE | EXTRA,
-                Kind::ModeChange
-                | Kind::KernelWakeup
-                | Kind::InterruptEntry
-                | Kind::InterruptExit
-                | Kind::SoftirqEntry
-                | Kind::SoftirqExit
-                | Kind::Steal => VALUE,
-                Kind::KernelBlock => TASK | VALUE | EXTRA,
-                Kind::KernelStarve | Kind::Lost => VALUE | EXTRA,
-            };
+        shapes[kind as usize] = match kind {
+            // Behind its length, by its own rules.
+            Kind::User => 0,
+            _ => KNOWN | shape(kind),
+        };
         index += 1;
     }
     shapes
+}
+
+const fn shape(kind: Kind) -> u8 {
+    match kind {
+        Kind::Release | Kind::Deadline | Kind::Miss | Kind::Skip => TASK | VALUE_FROM_TIME,
+        Kind::Start | Kind::Preempt | Kind::Resume | Kind::Yield | Kind::VainWait | Kind::VainYield => TASK,
+        Kind::PreemptionPoint => TASK | VALUE | EXTRA,
+        Kind::Completion => TASK | VALUE_FROM_LAST,
+        Kind::Overrun => TASK | VALUE_FROM_LAST | EXTRA,
+        Kind::Enforcement => TASK | EXTRA,
+        Kind::KernelSwitch => TASK | VALUE | EXTRA,
+        Kind::ModeChange
+        | Kind::KernelWakeup
+        | Kind::InterruptEntry
+        | Kind::InterruptExit
+        | Kind::SoftirqEntry
+        | Kind::SoftirqExit
+        | Kind::Steal => VALUE,
+        Kind::KernelBlock => TASK | VALUE | EXTRA,
+        Kind::KernelStarve | Kind::Lost => VALUE | EXTRA,
+        Kind::User => 0,
+    }
 }
 
 /// What the entries of one task are counted from.
@@ -81,11 +86,13 @@ pub(super) struct State {
     cpu: u64,
     /// One a task of the header, and a last one that all other task numbers share.
     slots: Vec<Slot>,
+    /// What user events count from.
+    pub(super) user: UserState,
 }
 
 impl State {
     pub(super) fn new(tasks: usize) -> State {
-        State { time: 0, cpu: 0, slots: vec![Slot::default(); tasks + 1] }
+        State { time: 0, cpu: 0, slots: vec![Slot::default(); tasks + 1], user: UserState::default() }
     }
 
     /// Starts a block whose first entry is at `first`.
@@ -93,6 +100,7 @@ impl State {
         self.time = first;
         self.cpu = 0;
         self.slots.fill(Slot::default());
+        self.user.start_block(first);
     }
 
     #[inline(always)]
@@ -164,8 +172,14 @@ fn exceptional_flags(record: &Record, shape: u8, last: u64) -> u8 {
 pub(super) enum Entry<'a> {
     /// A record.
     Record(Record),
+    /// A user event: where its body lies.
+    User(usize, usize),
     /// A thread's name: the entry's body.
     Thread(&'a [u8]),
+    /// A thread's process: the entry's body.
+    Process(&'a [u8]),
+    /// An event's definition: the entry's body.
+    Event(&'a [u8]),
     /// A kind of a newer version: skipped.
     Unknown,
 }
@@ -185,7 +199,13 @@ pub(super) fn decode<'a>(
         let (length, start) = varint::get(bytes, at + 1)?;
         let stop = start.checked_add(usize::try_from(length).ok()?)?;
         let body = if stop <= end { bytes.get(start..stop)? } else { return None };
-        let entry = if tag & KIND_MASK == THREAD_ENTRY { Entry::Thread(body) } else { Entry::Unknown };
+        let entry = match tag & KIND_MASK {
+            USER_ENTRY => Entry::User(start, stop),
+            THREAD_ENTRY => Entry::Thread(body),
+            PROCESS_ENTRY => Entry::Process(body),
+            EVENT_ENTRY => Entry::Event(body),
+            _ => Entry::Unknown,
+        };
         return Some((entry, stop));
     }
     let (record, stop) = decode_record(bytes, at, tag, shape, state)?;

@@ -1,6 +1,6 @@
 //! The head and the foot of a trace file.
 
-use crate::Kind;
+use crate::{EventDefinition, Kind, LossCause};
 use horolog_time::{Instant, Span};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ pub struct Header {
     pub schema: String,
     /// The normalised system file, as `horolog check` prints it; empty for a foreign trace.
     pub system: String,
-    /// `sim`, `linux`, `linux-best-effort`, or `foreign`.
+    /// `sim`, `linux`, `linux-best-effort`, `session` (a recording of programs, without a system), or `foreign`.
     pub backend: String,
     /// The seed of everything drawn by chance.
     pub seed: u64,
@@ -30,6 +30,15 @@ pub struct Header {
     pub machine: BTreeMap<String, String>,
     /// The tasks' names in the order of [`horolog_model::TaskId`].
     pub tasks: Vec<String>,
+    /// Who contributed records, in words ("user events of processes under `./server`", …); empty before format 1.1.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<String>,
+    /// How far a time may be from `clock` at most, as known at the beginning; the foot has the last word.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_error_ns: Option<u64>,
+    /// `CLOCK_REALTIME` at the origin, where known: for comparison with other logs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub realtime_ns: Option<u64>,
 }
 
 impl Header {
@@ -50,6 +59,9 @@ impl Header {
             horizon,
             machine: BTreeMap::new(),
             tasks,
+            sources: Vec::new(),
+            clock_error_ns: None,
+            realtime_ns: None,
         }
     }
 
@@ -62,6 +74,12 @@ impl Header {
             origin_ns,
             ..Header::simulated(system, tasks, seed, Span::ZERO)
         }
+    }
+
+    /// The header of a recording of programs without a system file: `CLOCK_MONOTONIC` from `origin_ns`.
+    #[must_use]
+    pub fn session(origin_ns: u64) -> Header {
+        Header { backend: "session".to_owned(), ..Header::measured(String::new(), Vec::new(), 0, origin_ns) }
     }
 
     /// Whether the run was simulated, so that its records are exact.
@@ -82,6 +100,9 @@ pub struct Thread {
     pub comm: String,
     /// The task that it serves.
     pub task: Option<u32>,
+    /// The process that it belongs to, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<u32>,
 }
 
 /// Records lost, by who lost them.
@@ -98,10 +119,10 @@ pub struct Losses {
 impl Losses {
     /// Counts `count` records lost by `source`, as [`Kind::Lost`] numbers it.
     pub fn add(&mut self, source: u64, count: u64) {
-        let place = match source {
-            0 => &mut self.horolog,
-            1 => &mut self.kernel,
-            _ => &mut self.other,
+        let place = match LossCause::from_number(source) {
+            Some(LossCause::Kernel) => &mut self.kernel,
+            None | Some(LossCause::HiddenSwitch) => &mut self.other,
+            Some(_) => &mut self.horolog,
         };
         *place = place.saturating_add(count);
     }
@@ -137,6 +158,15 @@ pub struct Footer {
     pub counts: BTreeMap<String, u64>,
     /// Records lost.
     pub losses: Losses,
+    /// The same by cause ([`LossCause::name`], `other` for causes of a newer version).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub causes: BTreeMap<String, u64>,
+    /// How far a time may be from the header's clock at most, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock_error_ns: Option<u64>,
+    /// Every event of user programs that was defined, by its number.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<EventDefinition>,
     /// Every thread that was named.
     pub threads: Vec<Thread>,
     /// Places to seek to, in the order of the file; not every block has one.

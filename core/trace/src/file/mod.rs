@@ -10,6 +10,9 @@ mod layout;
 mod reader;
 #[cfg(test)]
 mod tests;
+mod user;
+#[cfg(test)]
+mod user_tests;
 mod varint;
 mod writer;
 

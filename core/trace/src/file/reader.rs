@@ -6,10 +6,12 @@ use super::layout::{
     self, BLOCK_HEADER, BLOCK_MAGIC, BlockHeader, END, END_MAGIC, FOOT, FOOT_MAGIC, HEAD, MAGIC, MAJOR,
     MAX_JSON, MAX_PAYLOAD,
 };
+use super::user::{self, User};
 use super::varint;
-use crate::{Kind, Record, TraceError};
+use crate::{EventDefinition, Kind, LossCause, NO_TASK, Record, TraceError, UserEvent};
 use horolog_time::Instant;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -50,7 +52,11 @@ pub struct Reader<R> {
     entries_left: u32,
     state: State,
     threads: Vec<Thread>,
+    events: Vec<EventDefinition>,
+    /// The arguments of the last record.
+    words: Vec<u64>,
     losses: Losses,
+    causes: BTreeMap<&'static str, u64>,
     lost_before: u64,
     unknown: u64,
     footer: Option<Footer>,
@@ -112,7 +118,10 @@ impl<R: Read> Reader<R> {
             state: State::new(header.tasks.len()),
             header,
             threads: Vec::new(),
+            events: Vec::new(),
+            words: Vec::new(),
             losses: Losses::default(),
+            causes: BTreeMap::new(),
             lost_before: 0,
             unknown: 0,
             footer: None,
@@ -154,6 +163,38 @@ impl<R: Read> Reader<R> {
         &self.threads
     }
 
+    /// The events of user programs defined so far (all of them once the foot is there), by their number.
+    #[must_use]
+    pub fn events(&self) -> &[EventDefinition] {
+        &self.events
+    }
+
+    /// The arguments of the last record, one word each: of a user event; of every other record none.
+    #[must_use]
+    pub fn arguments(&self) -> &[u64] {
+        &self.words
+    }
+
+    /// The last record as the user event that it is; `None` where `record` is something else.
+    #[must_use]
+    pub fn user_event(&self, record: &Record) -> Option<UserEvent<'_>> {
+        if record.kind != Kind::User {
+            return None;
+        }
+        Some(UserEvent {
+            record: *record,
+            definition: usize::try_from(record.value).ok().and_then(|event| self.events.get(event))?,
+            thread: usize::try_from(record.extra).ok().and_then(|thread| self.threads.get(thread)),
+            words: &self.words,
+        })
+    }
+
+    /// Records lost up to here by cause ([`LossCause::name`]), as far as `Lost` records told.
+    #[must_use]
+    pub fn loss_causes(&self) -> &BTreeMap<&'static str, u64> {
+        &self.causes
+    }
+
     /// Records lost up to here, as far as `Lost` records told.
     #[must_use]
     pub fn losses(&self) -> Losses {
@@ -188,7 +229,32 @@ impl<R: Read> Reader<R> {
             self.at = next;
             self.entries_left -= 1;
             let record = match entry {
-                Entry::Record(record) => record,
+                Entry::Record(record) => {
+                    self.words.clear();
+                    record
+                }
+                Entry::User(from, to) => match self.take_user(from, to) {
+                    User::Event(record) => record,
+                    User::Undefined => {
+                        self.unknown += 1;
+                        continue;
+                    }
+                    User::Damaged => {
+                        return self.stop(
+                            "a user event is damaged although the checksum holds: another writer's bug",
+                        );
+                    }
+                },
+                Entry::Event(body) => {
+                    let defined = user::decode_definition(body);
+                    self.define_event(defined);
+                    continue;
+                }
+                Entry::Process(body) => {
+                    let process = user::decode_process(body);
+                    self.set_process(process);
+                    continue;
+                }
                 Entry::Unknown => {
                     self.unknown += 1;
                     continue;
@@ -201,6 +267,9 @@ impl<R: Read> Reader<R> {
             };
             if record.kind == Kind::Lost {
                 self.losses.add(record.extra, record.value);
+                let cause = LossCause::from_number(record.extra).map_or("other", LossCause::name);
+                let count = self.causes.entry(cause).or_default();
+                *count = count.saturating_add(record.value);
             }
             if record.time >= self.not_before {
                 return Some(record);
@@ -295,6 +364,9 @@ impl<R: Read> Reader<R> {
         if footer.threads.len() > self.threads.len() {
             self.threads.clone_from(&footer.threads);
         }
+        if footer.events.len() > self.events.len() {
+            self.events.clone_from(&footer.events);
+        }
         self.footer = Some(footer);
     }
 
@@ -306,6 +378,35 @@ impl<R: Read> Reader<R> {
         // Numbers count up from 0: a repeat (after a seek) is known, a gap is another writer's business.
         if thread.id == self.threads.len() as u64 {
             self.threads.push(thread);
+        }
+    }
+
+    fn take_user(&mut self, from: usize, to: usize) -> User {
+        let state = &mut self.state.user;
+        let mut taken = user::decode(&self.payload, from, to, state, &self.events, &mut self.words);
+        if let User::Event(record) = &mut taken {
+            let thread = usize::try_from(record.extra).ok().and_then(|thread| self.threads.get(thread));
+            record.task = thread.and_then(|thread| thread.task).unwrap_or(NO_TASK);
+        }
+        taken
+    }
+
+    fn define_event(&mut self, defined: Option<(u64, EventDefinition)>) {
+        match defined {
+            // As with threads: a repeat is known, a gap is another writer's business.
+            Some((number, event)) if number == self.events.len() as u64 => self.events.push(event),
+            Some(_) => {}
+            None => self.unknown += 1,
+        }
+    }
+
+    fn set_process(&mut self, process: Option<(u64, u32)>) {
+        let Some((thread, process)) = process else {
+            self.unknown += 1;
+            return;
+        };
+        if let Some(thread) = usize::try_from(thread).ok().and_then(|thread| self.threads.get_mut(thread)) {
+            thread.process = Some(process);
         }
     }
 
@@ -385,6 +486,8 @@ impl<R: Read + Seek> Reader<R> {
         self.done = false;
         self.damage = None;
         self.losses = Losses::default();
+        self.causes = BTreeMap::new();
+        self.words.clear();
         self.not_before = time;
         Ok(())
     }
@@ -445,5 +548,6 @@ fn thread_of(body: &[u8]) -> Option<Thread> {
             0 => None,
             task => Some(u32::try_from(task - 1).ok()?),
         },
+        process: None,
     })
 }

@@ -3,8 +3,9 @@
 use super::codec::{self, MAX_RECORD, State, THREAD_ENTRY};
 use super::header::{BlockPlace, Footer, Header, Losses, Thread};
 use super::layout::{self, BLOCK_HEADER, BlockHeader};
+use super::user::{self, MAX_DEFINITION};
 use super::varint;
-use crate::{Kind, Record, Sink, TraceError};
+use crate::{EventDefinition, Kind, LossCause, Record, Sink, TraceError};
 use horolog_time::Instant;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -59,6 +60,10 @@ pub struct Writer<W: Write> {
     written: u64,
     dropped: u64,
     threads: Vec<Thread>,
+    events: Vec<EventDefinition>,
+    /// Records lost by cause; the last place is for causes of a newer version.
+    causes: [u64; LossCause::ALL.len() + 1],
+    clock_error_ns: Option<u64>,
     index: Vec<BlockPlace>,
     stride: u64,
     failed: Option<io::Error>,
@@ -88,7 +93,8 @@ impl<W: Write> Writer<W> {
         Ok(Writer {
             output,
             offset: head.len() as u64,
-            block: vec![0; BLOCK_HEADER + BLOCK_PAYLOAD + MAX_RECORD + MAX_COMM + 64].into_boxed_slice(),
+            block: vec![0; BLOCK_HEADER + BLOCK_PAYLOAD + MAX_RECORD + MAX_COMM + MAX_DEFINITION]
+                .into_boxed_slice(),
             fill: BLOCK_HEADER,
             entries: 0,
             records_in_block: 0,
@@ -102,6 +108,9 @@ impl<W: Write> Writer<W> {
             written: 0,
             dropped: 0,
             threads: Vec::new(),
+            events: Vec::new(),
+            causes: [0; LossCause::ALL.len() + 1],
+            clock_error_ns: header.clock_error_ns,
             index: Vec::with_capacity(MAX_INDEX),
             stride: 1,
             failed: None,
@@ -128,8 +137,38 @@ impl<W: Write> Writer<W> {
         let start = varint::put(&mut self.block, at + 1, end as u64);
         self.block[start..start + end].copy_from_slice(&body[..end]);
         self.fill = start + end;
-        self.threads.push(Thread { id, tid, comm: comm.to_owned(), task });
+        self.threads.push(Thread { id, tid, comm: comm.to_owned(), task, process: None });
         id
+    }
+
+    /// Names a thread of process `process`, as [`Writer::define_thread`] does.
+    pub fn define_thread_of(&mut self, process: u32, tid: u32, comm: &str, task: Option<u32>) -> u64 {
+        let id = self.define_thread(tid, comm, task);
+        self.put_entry(&user::encode_process(id, process));
+        if let Some(thread) = self.threads.last_mut() {
+            thread.process = Some(process);
+        }
+        id
+    }
+
+    /// Defines an event and returns the number by which records refer to it.
+    pub fn define_event(&mut self, definition: &EventDefinition) -> u64 {
+        let number = self.events.len() as u64;
+        self.put_entry(&user::encode_definition(number, definition));
+        self.events.push(definition.clone());
+        number
+    }
+
+    /// How far a time may be from the header's clock at most: the foot will say it.
+    pub fn set_clock_error(&mut self, ns: u64) {
+        self.clock_error_ns = Some(ns);
+    }
+
+    /// Writes an entry that is no record; it takes at most [`MAX_DEFINITION`] bytes.
+    fn put_entry(&mut self, entry: &[u8]) {
+        let at = self.open_entry(self.latest);
+        self.block[at..at + entry.len()].copy_from_slice(entry);
+        self.fill = at + entry.len();
     }
 
     /// Records that `count` records were lost at `time` by `source` ([`Kind::Lost`]).
@@ -188,6 +227,9 @@ impl<W: Write> Writer<W> {
             records: self.written,
             counts,
             losses: self.losses,
+            causes: self.causes(),
+            clock_error_ns: self.clock_error_ns,
+            events: std::mem::take(&mut self.events),
             threads: std::mem::take(&mut self.threads),
             index: std::mem::take(&mut self.index),
         };
@@ -212,6 +254,26 @@ impl<W: Write> Writer<W> {
         }
         self.entries += 1;
         self.fill
+    }
+
+    #[inline(always)]
+    fn count(&mut self, record: &Record) {
+        self.records_in_block += 1;
+        self.latest = record.time;
+        self.counts[record.kind as usize & 63] += 1;
+    }
+
+    fn lose(&mut self, source: u64, count: u64) {
+        self.losses.add(source, count);
+        let place = usize::try_from(source).unwrap_or(usize::MAX).min(LossCause::ALL.len());
+        self.causes[place] = self.causes[place].saturating_add(count);
+    }
+
+    /// Losses by cause, those that there are.
+    fn causes(&self) -> BTreeMap<String, u64> {
+        let names = LossCause::ALL.into_iter().map(LossCause::name).chain(["other"]);
+        let lost = names.zip(self.causes).filter(|(_, count)| *count > 0);
+        lost.map(|(name, count)| (name.to_owned(), count)).collect()
     }
 
     fn open_block(&mut self, time: Instant) {
@@ -273,14 +335,28 @@ impl<W: Write> Sink for Writer<W> {
 
     #[inline]
     fn record(&mut self, record: Record) {
+        if record.kind == Kind::User {
+            return self.user(record, &[]);
+        }
         let at = self.open_entry(record.time);
         self.fill = codec::encode(&record, &mut self.state, &mut self.block, at);
-        self.records_in_block += 1;
-        self.latest = record.time;
-        self.counts[record.kind as usize & 63] += 1;
+        self.count(&record);
         if record.kind == Kind::Lost {
-            self.losses.add(record.extra, record.value);
+            self.lose(record.extra, record.value);
         }
+    }
+
+    /// Takes an event of a user program. One that was not defined, or that has not as many arguments as its definition,
+    /// cannot be written: a [`LossCause::Recorder`] stands in its place.
+    fn user(&mut self, record: Record, words: &[u64]) {
+        let event = usize::try_from(record.value).ok().filter(|event| *event < self.events.len());
+        let Some(event) = event.filter(|event| self.events[*event].arguments() == words.len()) else {
+            return self.lost(record.time, record.cpu, LossCause::Recorder as u64, 1);
+        };
+        let at = self.open_entry(record.time);
+        let types = self.events[event].types.as_bytes();
+        self.fill = user::encode(&record, types, words, &mut self.state.user, &mut self.block, at);
+        self.count(&record);
     }
 }
 

@@ -106,7 +106,7 @@ impl Builder<'_> {
         }
         let task = if tid == 0 { None } else { self.mapping.task_of(tid, comm) };
         let id = self.threads.len() as u64;
-        self.threads.push(Thread { id, tid, comm: comm.to_owned(), task });
+        self.threads.push(Thread { id, tid, comm: comm.to_owned(), task, process: None });
         let known = Known { id, task, state: State::Unknown, job: 0, executed: 0, switches: 0 };
         self.known.insert(tid, known.clone());
         known

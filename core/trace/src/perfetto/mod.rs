@@ -349,7 +349,13 @@ mod tests {
             Header::simulated(String::new(), vec!["a".to_owned(), "b".to_owned()], 0, Span::ZERO);
         header.origin_ns = 1_000;
         let mut exporter = Exporter::new(Vec::new(), &header).expect("memory");
-        exporter.set_threads(&[Thread { id: 0, tid: 0, comm: "swapper/1".to_owned(), task: None }]);
+        exporter.set_threads(&[Thread {
+            id: 0,
+            tid: 0,
+            comm: "swapper/1".to_owned(),
+            task: None,
+            process: None,
+        }]);
         for record in records {
             exporter.take(record).expect("memory");
         }

@@ -8,7 +8,7 @@ use horolog_closed_loop::{TraceFormat, convert_trace, trace_diff, trace_statisti
 use horolog_time::{Instant, Span};
 use horolog_trace::diff::Diff;
 use horolog_trace::file::Reader;
-use horolog_trace::show::{Filter, Names, line};
+use horolog_trace::show::{Filter, Names, line_with};
 use horolog_trace::{Kind, TraceError};
 use std::path::Path;
 
@@ -39,16 +39,21 @@ fn show(verb: &TraceVerb) -> Done {
     let filter = filter(verb, &header.tasks, header.start)?;
     let mut shown = 0;
     while let Some(record) = reader.next_record() {
-        if !filter.passes(&record) {
+        let names = Names {
+            tasks: &header.tasks,
+            threads: reader.threads(),
+            events: reader.events(),
+            start: header.start,
+        };
+        if !filter.passes(&record, &names) {
             continue;
         }
         if limit.is_some_and(|limit| shown >= limit) {
             break;
         }
         shown += 1;
-        let names = Names { tasks: &header.tasks, threads: reader.threads(), start: header.start };
         // A reader that has seen enough (`| head`) closes the pipe; that is no failure.
-        outln!("{}", line(&record, &names));
+        outln!("{}", line_with(&record, reader.arguments(), &names));
         if output::is_broken() {
             return Ok(Verdict::Holds);
         }
@@ -82,6 +87,7 @@ fn filter(verb: &TraceVerb, names: &[String], start: Instant) -> Result<Filter, 
         cpus: cpu.iter().copied().collect(),
         from: from.map_or(Instant::ZERO, since_start),
         until: to.map_or(Instant::NEVER, since_start),
+        ..Filter::default()
     })
 }
 

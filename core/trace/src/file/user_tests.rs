@@ -1,0 +1,289 @@
+//! User events in the file, from outside.
+
+use super::varint;
+use super::*;
+use crate::event::{EventDefinition, Value};
+use crate::{Kind, LossCause, NO_JOB, NO_TASK, Record, Sink};
+use horolog_time::{Instant, Span};
+use proptest::prelude::*;
+use std::io::Cursor;
+
+fn user(time: u64, cpu: u16, event: u64, thread: u64) -> Record {
+    Record {
+        time: Instant::from_ns(time),
+        kind: Kind::User,
+        cpu,
+        task: NO_TASK,
+        job: NO_JOB,
+        value: event,
+        extra: thread,
+    }
+}
+
+fn start(time: u64) -> Record {
+    Record { time: Instant::from_ns(time), kind: Kind::Start, cpu: 1, task: 0, job: 3, value: 0, extra: 0 }
+}
+
+/// One step of a trace: a user event with its words, or a record of another kind.
+#[derive(Clone, Debug)]
+enum Step {
+    User(Record, Vec<u64>),
+    Other(Record),
+}
+
+fn any_word() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        Just(0),
+        Just(u64::MAX),
+        0..300_u64,
+        any::<u64>(),
+        any::<f64>().prop_map(f64::to_bits),
+        (-9..9_i64).prop_map(i64::cast_unsigned)
+    ]
+}
+
+/// Events by their letters, then steps that keep to them.
+fn any_trace() -> impl Strategy<Value = (Vec<String>, Vec<Step>)> {
+    prop::collection::vec("[buifp]{0,10}", 1..6).prop_flat_map(|types| {
+        let step = (
+            0..types.len(),
+            any::<u64>(),
+            any::<u16>(),
+            0..5_u64,
+            any::<bool>(),
+            prop::collection::vec(any_word(), 10),
+        );
+        let known = types.clone();
+        let steps = step.prop_map(move |(event, time, cpu, thread, is_user, mut words)| {
+            words.truncate(known[event].len());
+            if is_user {
+                Step::User(user(time, cpu, event as u64, thread), words)
+            } else {
+                Step::Other(start(time))
+            }
+        });
+        (Just(types), prop::collection::vec(steps, 0..200))
+    })
+}
+
+fn write(types: &[String], steps: &[Step]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut writer = Writer::new(&mut bytes, &Header::session(5)).unwrap();
+    for (number, types) in types.iter().enumerate() {
+        let event = EventDefinition::new(&format!("event/{number}"), types, &[]).unwrap();
+        assert_eq!(writer.define_event(&event), number as u64);
+    }
+    for step in steps {
+        match step {
+            Step::User(record, words) => writer.user(*record, words),
+            Step::Other(record) => writer.record(*record),
+        }
+    }
+    writer.finish(Instant::from_ns(9)).unwrap();
+    bytes
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn user_events_read_back_among_others((types, steps) in any_trace()) {
+        let bytes = write(&types, &steps);
+        let mut reader = Reader::new(bytes.as_slice()).unwrap();
+        for step in &steps {
+            let record = reader.next_record().unwrap();
+            match step {
+                Step::User(written, words) => {
+                    prop_assert_eq!(&record, written);
+                    prop_assert_eq!(reader.arguments(), &words[..]);
+                    let event = reader.user_event(&record).unwrap();
+                    prop_assert_eq!(event.name(), format!("event/{}", record.value));
+                }
+                Step::Other(written) => {
+                    prop_assert_eq!(&record, written);
+                    prop_assert!(reader.arguments().is_empty() && reader.user_event(&record).is_none());
+                }
+            }
+        }
+        prop_assert!(reader.next_record().is_none() && reader.damage().is_none());
+        let footer = reader.footer().unwrap();
+        prop_assert_eq!(footer.events.len(), types.len());
+        prop_assert_eq!(footer.losses.total(), 0);
+    }
+
+    /// What a reader of version 1.0 does: whatever has a kind that it does not know has its length behind the tag.
+    #[test]
+    fn an_old_reader_that_skips_user_entries_reads_all_others((types, steps) in any_trace()) {
+        let whole = write(&types, &steps);
+        let head = layout::head(&Header::session(5)).unwrap().len();
+        let payload = layout::u32_at(&whole, head + 4) as usize;
+        let body = &whole[head + layout::BLOCK_HEADER..][..payload];
+        let (kept, entries) = without_user_entries(body, &whole);
+        let block = layout::BlockHeader {
+            payload: kept.len() as u32,
+            entries,
+            first: Instant::from_ns(layout::u64_at(&whole, head + 12)),
+            losses: 0,
+        };
+        let mut old = whole[..head].to_vec();
+        old.extend_from_slice(&block.encode(&kept));
+        old.extend_from_slice(&kept);
+        let back: Vec<Record> = Reader::new(old.as_slice()).unwrap().collect();
+        let others = steps.iter().filter_map(|step| match step {
+            Step::Other(record) => Some(*record),
+            Step::User(..) => None,
+        });
+        prop_assert_eq!(back, others.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn hostile_user_entries_are_survived(
+        entries in prop::collection::vec((60..64_u8, prop::collection::vec(any::<u8>(), 0..60)), 0..30),
+        users in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..60), 0..30),
+    ) {
+        let mut payload = Vec::new();
+        let mut count = 0;
+        let mut push = |kind: u8, body: &[u8]| {
+            payload.extend_from_slice(&[kind, ((body.len() as u8) << 1) | 1]);
+            payload.extend_from_slice(body);
+            count += 1;
+        };
+        // Two real definitions, so that bodies get as far as their arguments.
+        for (number, types) in ["bu", "ifp"].into_iter().enumerate() {
+            let entry = user::encode_definition(number as u64, &EventDefinition::new("e", types, &[]).unwrap());
+            push(entry[0], &entry[2..]);
+        }
+        entries.iter().for_each(|(kind, body)| push(*kind, body));
+        users.iter().for_each(|body| push(Kind::User as u8, body));
+        let head = layout::BlockHeader {
+            payload: payload.len() as u32, entries: count, first: Instant::from_ns(7), losses: 0,
+        };
+        let mut bytes = layout::head(&Header::session(5)).unwrap();
+        bytes.extend_from_slice(&head.encode(&payload));
+        bytes.extend_from_slice(&payload);
+        let mut reader = Reader::new(bytes.as_slice()).unwrap();
+        let mut read = 0;
+        while let Some(record) = reader.next_record() {
+            read += 1;
+            prop_assert!(reader.user_event(&record).is_some());
+        }
+        prop_assert!(read <= users.len() && reader.damage().is_some());
+    }
+}
+
+/// The payload without what a reader of version 1.0 does not know, and how many entries are left. Known ones are
+/// stepped over by comparing with what this version reads.
+fn without_user_entries(body: &[u8], whole: &[u8]) -> (Vec<u8>, u32) {
+    let mut padded = body.to_vec();
+    padded.resize(body.len() + codec::PADDING, 0);
+    let header = Reader::new(whole).unwrap();
+    let mut state = codec::State::new(header.header().tasks.len());
+    state.start_block(0);
+    let (mut kept, mut entries, mut at) = (Vec::new(), 0, 0);
+    while at < body.len() {
+        let kind = body[at] & 63;
+        let next = if [49, 61, 62, 63].contains(&kind) {
+            let (length, start) = varint::get(&padded, at + 1).unwrap();
+            start + length as usize
+        } else {
+            let (_, next) = codec::decode(&padded, at, body.len(), &mut state).unwrap();
+            kept.extend_from_slice(&body[at..next]);
+            entries += 1;
+            next
+        };
+        at = next;
+    }
+    (kept, entries)
+}
+
+#[test]
+fn an_event_takes_few_bytes() {
+    let mut bytes = Vec::new();
+    let mut writer = Writer::new(&mut bytes, &Header::session(0)).unwrap();
+    let event = EventDefinition::new("lock/acquired", "pu", &["lock", "depth"]).unwrap();
+    let number = writer.define_event(&event);
+    for step in 0..100_000_u64 {
+        let word = 0x7f12_3456_0000 + step % 5 * 64;
+        writer.user(user(step * 900, 0, number, 0), &[word, step % 3]);
+    }
+    writer.finish(Instant::from_ns(9)).unwrap();
+    let each = bytes.len() as f64 / 100_000.0;
+    assert!(each < 9.0, "{each}");
+}
+
+#[test]
+fn processes_definitions_and_the_clock_error_stand_in_band_and_in_the_foot() {
+    let mut bytes = Vec::new();
+    let mut header = Header::session(5);
+    header.sources = vec!["user events".to_owned()];
+    header.clock_error_ns = Some(900);
+    let mut writer = Writer::new(&mut bytes, &header).unwrap();
+    let thread = writer.define_thread_of(70, 77, "worker", None);
+    let packet = EventDefinition::new("net/packet", "up", &["length", "socket"]).unwrap();
+    let number = writer.define_event(&packet);
+    writer.user(user(10, 1, number, thread), &[1500, 0x7f00]);
+    writer.lost(Instant::from_ns(11), 0, LossCause::ThreadRing as u64, 4);
+    writer.lost(Instant::from_ns(11), 0, LossCause::HiddenSwitch as u64, 1);
+    writer.lost(Instant::from_ns(11), 0, 77, 2);
+    writer.set_clock_error(250);
+    let footer = writer.finish(Instant::from_ns(12)).unwrap();
+    assert_eq!(footer.losses, Losses { horolog: 4, kernel: 0, other: 3 });
+    assert_eq!(footer.clock_error_ns, Some(250));
+
+    // Without the foot, and so from what stands in band.
+    let mut reader = Reader::new(&bytes[..bytes.len() - 20]).unwrap();
+    assert_eq!(reader.header(), &header);
+    let record = reader.next_record().unwrap();
+    let event = reader.user_event(&record).unwrap();
+    assert_eq!(event.to_string(), "net/packet(length=1500, socket=0x7f00)");
+    assert_eq!(event.value(0), Some(Value::Unsigned(1500)));
+    let thread = event.thread.unwrap();
+    assert_eq!((thread.tid, thread.process), (77, Some(70)));
+    reader.by_ref().for_each(drop);
+    let causes: Vec<_> = reader.loss_causes().iter().map(|(cause, count)| (*cause, *count)).collect();
+    assert_eq!(causes, [("hidden-switch", 1), ("other", 2), ("thread-ring", 4)]);
+    let stated: Vec<_> = footer.causes.iter().map(|(cause, count)| (cause.as_str(), *count)).collect();
+    assert_eq!(stated, causes);
+}
+
+#[test]
+fn an_event_that_cannot_be_written_is_a_loss_and_not_nothing() {
+    let mut bytes = Vec::new();
+    let mut writer = Writer::new(&mut bytes, &Header::session(5)).unwrap();
+    let number = writer.define_event(&EventDefinition::new("x", "u", &[]).unwrap());
+    writer.user(user(1, 0, number, 0), &[]);
+    writer.record(user(1, 0, number, 0));
+    writer.user(user(1, 0, number + 1, 0), &[1]);
+    writer.user(user(1, 0, number, 0), &[1]);
+    let footer = writer.finish(Instant::from_ns(2)).unwrap();
+    assert_eq!((footer.count(Kind::Lost), footer.count(Kind::User), footer.losses.horolog), (3, 1, 3));
+}
+
+#[test]
+fn seeking_keeps_the_definitions() {
+    let mut bytes = Vec::new();
+    let mut writer = Writer::new(&mut bytes, &Header::session(5)).unwrap();
+    let number = writer.define_event(&EventDefinition::new("x", "u", &["n"]).unwrap());
+    for step in 0..50_000_u64 {
+        writer.user(user(step * 10, 0, number, 0), &[step]);
+    }
+    writer.finish(Instant::from_ns(2)).unwrap();
+    let mut reader = Reader::new(Cursor::new(&bytes)).unwrap();
+    reader.seek(Instant::from_ns(400_005)).unwrap();
+    let record = reader.next_record().unwrap();
+    assert_eq!(reader.user_event(&record).unwrap().to_string(), "x(n=40001)");
+}
+
+#[test]
+fn letters_of_a_newer_version_are_plain_words() {
+    let definition = EventDefinition { name: "new".to_owned(), types: "qu".to_owned(), names: Vec::new() };
+    let mut bytes = Vec::new();
+    let mut writer =
+        Writer::new(&mut bytes, &Header::simulated(String::new(), Vec::new(), 0, Span::ZERO)).unwrap();
+    let number = writer.define_event(&definition);
+    writer.user(user(1, 0, number, 0), &[3, 4]);
+    writer.finish(Instant::from_ns(2)).unwrap();
+    let mut reader = Reader::new(bytes.as_slice()).unwrap();
+    let record = reader.next_record().unwrap();
+    assert_eq!(reader.user_event(&record).unwrap().to_string(), "new(3, 4)");
+}
