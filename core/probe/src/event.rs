@@ -1,6 +1,8 @@
 //! The descriptor of an event: what all sites of one name in one module share.
 
-use core::ffi::{CStr, c_char};
+use crate::argument::Type;
+use core::ffi::{CStr, c_char, c_void};
+use core::ops::Deref;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 /// The most arguments that an event may have.
@@ -13,43 +15,87 @@ pub const NO_EVENT: u32 = 0;
 /// context of the site, which may be a signal handler. `arguments` points at one 8-byte word an argument.
 pub type Callback = unsafe extern "C" fn(event: *const Event, arguments: *const u64, count: u32);
 
+/// What the cold block of an enabled site calls: [`emit`](crate::emit) of the runtime that knows the site.
+pub type Emit = unsafe extern "C" fn(event: *const Event, arguments: *const u64);
+
 /// What all sites of one name in one module share. C programs define it as `struct horolog_event`; its layout is part of
-/// the ABI and of what a tracer outside reads from the executable.
+/// the ABI and of what a tracer outside reads from the process.
+///
+/// | offset | type | what |
+/// |---|---|---|
+/// | 0 | pointer | name, NUL-terminated |
+/// | 8 | pointer | what an enabled site calls |
+/// | 16 | pointer | a user's callback in place of recording, or null |
+/// | 24 | u32 | number in this process's session |
+/// | 28 | u32 | arguments |
+/// | 32 | u64 | emissions that no session took |
+/// | 40 | 12 bytes | one letter an argument, then NUL: written from the table before the first site is enabled |
+/// | 52 | u32 | portable sites: 1 when enabled |
+/// | 56 | u64 | 0 |
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct Event {
-    /// Its name, NUL-terminated.
     name: *const c_char,
-    /// One letter an argument, NUL-terminated: `b` bool, `u` unsigned, `i` signed integer, `f` double, `p` address.
-    types: *const c_char,
-    /// A user's own function, or null: record.
-    callback: AtomicPtr<core::ffi::c_void>,
-    /// Its number in this process's session; [`NO_EVENT`] before it has one.
+    call: AtomicPtr<c_void>,
+    callback: AtomicPtr<c_void>,
     id: AtomicU32,
-    /// How many arguments it has.
     arguments: u32,
-    /// How often it was emitted without any session to take it.
     unheard: AtomicU64,
-    reserved: [u64; 3],
+    first_letters: AtomicU64,
+    last_letters: AtomicU32,
+    enabled: AtomicU32,
+    reserved: u64,
 }
 
 // SAFETY: the pointers refer to constant text of the module that holds the descriptor; everything else is atomic.
 unsafe impl Sync for Event {}
 
 impl Event {
+    /// Offset of the pointer to what an enabled site calls; read by the assembly of tests and by C.
+    pub const CALL_OFFSET: usize = core::mem::offset_of!(Event, call);
+    /// Offset of the letters, which a tracer outside writes before it enables a site.
+    pub const TYPES_OFFSET: usize = core::mem::offset_of!(Event, first_letters);
+    /// Offset of the flag of portable sites.
+    pub const ENABLED_OFFSET: usize = core::mem::offset_of!(Event, enabled);
+    /// Offset of the count of emissions that no session took.
+    pub const UNHEARD_OFFSET: usize = core::mem::offset_of!(Event, unheard);
+    /// Offset of the number of arguments.
+    pub const ARGUMENTS_OFFSET: usize = core::mem::offset_of!(Event, arguments);
+
     /// An event named `name` whose arguments have the types `types`.
     #[must_use]
     pub const fn new(name: &'static CStr, types: &'static CStr) -> Event {
-        let arguments = types.count_bytes();
+        let letters = types.to_bytes();
+        assert!(letters.len() <= MAX_ARGUMENTS, "an event has at most ten arguments");
+        let mut all = [0_u8; 12];
+        let mut index = 0;
+        while index < letters.len() {
+            all[index] = letters[index];
+            index += 1;
+        }
+        Event::with(name, letters.len() as u32, all)
+    }
+
+    /// An event whose types stand in the entries of its sites; they are copied here before the first is enabled.
+    #[must_use]
+    pub const fn of_sites(name: &'static CStr, arguments: usize) -> Event {
         assert!(arguments <= MAX_ARGUMENTS, "an event has at most ten arguments");
+        Event::with(name, arguments as u32, [0; 12])
+    }
+
+    const fn with(name: &'static CStr, arguments: u32, letters: [u8; 12]) -> Event {
+        let [a, b, c, d, e, f, g, h, i, j, k, l] = letters;
         Event {
             name: name.as_ptr(),
-            types: types.as_ptr(),
+            call: AtomicPtr::new(crate::emit as Emit as *mut c_void),
             callback: AtomicPtr::new(core::ptr::null_mut()),
             id: AtomicU32::new(NO_EVENT),
-            arguments: arguments as u32,
+            arguments,
             unheard: AtomicU64::new(0),
-            reserved: [0; 3],
+            first_letters: AtomicU64::new(u64::from_ne_bytes([a, b, c, d, e, f, g, h])),
+            last_letters: AtomicU32::new(u32::from_ne_bytes([i, j, k, l])),
+            enabled: AtomicU32::new(0),
+            reserved: 0,
         }
     }
 
@@ -60,11 +106,22 @@ impl Event {
         unsafe { CStr::from_ptr(self.name) }
     }
 
-    /// One letter an argument.
+    /// One letter an argument: `b` bool, `u` unsigned, `i` signed integer, `f` double, `p` address. Empty in an event
+    /// with arguments none of whose sites has ever been enabled or listed.
     #[must_use]
-    pub fn types(&self) -> &CStr {
-        // SAFETY: as in `name`.
-        unsafe { CStr::from_ptr(self.types) }
+    pub fn types(&self) -> Types {
+        let mut letters = [0; 12];
+        letters[..8].copy_from_slice(&self.first_letters.load(Ordering::Acquire).to_ne_bytes());
+        letters[8..].copy_from_slice(&self.last_letters.load(Ordering::Acquire).to_ne_bytes());
+        letters[MAX_ARGUMENTS..].fill(0);
+        Types(letters)
+    }
+
+    /// Sets its types from a site's entry.
+    pub(crate) fn set_types(&self, types: Types) {
+        let [a, b, c, d, e, f, g, h, i, j, k, l] = types.0;
+        self.last_letters.store(u32::from_ne_bytes([i, j, k, l]), Ordering::Release);
+        self.first_letters.store(u64::from_ne_bytes([a, b, c, d, e, f, g, h]), Ordering::Release);
     }
 
     /// How many arguments it has.
@@ -84,17 +141,46 @@ impl Event {
         self.id.store(id, Ordering::Release);
     }
 
+    /// What an enabled site calls.
+    ///
+    /// # Safety
+    /// Only for the cold block of a site: the pointer is a function of the runtime's own module.
+    #[inline(always)]
+    pub unsafe fn call(&self, arguments: *const u64) {
+        let call = self.call.load(Ordering::Relaxed);
+        // SAFETY: `call` is never null: `with` and the C macro set it, `set_call` stores a function.
+        let call = unsafe { core::mem::transmute::<*mut c_void, Emit>(call) };
+        // SAFETY: the caller passes one word an argument.
+        unsafe { call(self, arguments) };
+    }
+
+    /// Makes enabled sites call `emit`: how a runtime takes over the sites of a module that knows none.
+    pub(crate) fn set_call(&self, emit: Emit) {
+        self.call.store(emit as *mut c_void, Ordering::Release);
+    }
+
+    /// The flag of portable sites.
+    #[inline(always)]
+    pub fn is_enabled(&self) -> bool {
+        self.enabled.load(Ordering::Relaxed) != 0
+    }
+
+    /// Switches the portable sites.
+    pub(crate) fn set_enabled(&self, on: bool) {
+        self.enabled.store(u32::from(on), Ordering::Relaxed);
+    }
+
     /// The user's own function, where there is one.
     #[must_use]
     pub fn callback(&self) -> Option<Callback> {
         let callback = self.callback.load(Ordering::Acquire);
         // SAFETY: only `set_callback` stores here, and it stores a `Callback` or null; both have the size of a pointer.
-        unsafe { core::mem::transmute::<*mut core::ffi::c_void, Option<Callback>>(callback) }
+        unsafe { core::mem::transmute::<*mut c_void, Option<Callback>>(callback) }
     }
 
     /// Calls `callback` from now on instead of recording; `None` records again.
     pub fn set_callback(&self, callback: Option<Callback>) {
-        let pointer = callback.map_or(core::ptr::null_mut(), |function| function as *mut core::ffi::c_void);
+        let pointer = callback.map_or(core::ptr::null_mut(), |function| function as *mut c_void);
         self.callback.store(pointer, Ordering::Release);
     }
 
@@ -110,6 +196,57 @@ impl Event {
     }
 }
 
+/// One letter an argument; reads as a [`CStr`].
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Types([u8; 12]);
+
+impl Types {
+    /// The letters of three bits an argument, the first in the lowest; `None` where the bits are no such list or say
+    /// another count.
+    #[must_use]
+    pub fn of_bits(bits: u32, arguments: usize) -> Option<Types> {
+        let mut letters = [0; 12];
+        if arguments > MAX_ARGUMENTS || u64::from(bits) >> (3 * arguments) != 0 {
+            return None;
+        }
+        for (index, letter) in letters.iter_mut().take(arguments).enumerate() {
+            *letter = Type::of_bits(bits >> (3 * index))?.letter();
+        }
+        Some(Types(letters))
+    }
+
+    /// The letters with the NULs that follow, as they stand in the descriptor.
+    #[must_use]
+    pub const fn bytes(&self) -> &[u8; 12] {
+        &self.0
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0[0] == 0
+    }
+
+    /// The letters.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        self.to_str().unwrap_or_default()
+    }
+}
+
+impl Deref for Types {
+    type Target = CStr;
+    fn deref(&self) -> &CStr {
+        CStr::from_bytes_until_nul(&self.0).unwrap_or_default()
+    }
+}
+
+impl core::fmt::Debug for Types {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        self.deref().fmt(f)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -118,11 +255,14 @@ mod tests {
     fn layout_is_that_of_the_c_header() {
         assert_eq!(core::mem::size_of::<Event>(), 64);
         assert_eq!(core::mem::offset_of!(Event, name), 0);
-        assert_eq!(core::mem::offset_of!(Event, types), 8);
+        assert_eq!(core::mem::offset_of!(Event, call), 8);
         assert_eq!(core::mem::offset_of!(Event, callback), 16);
         assert_eq!(core::mem::offset_of!(Event, id), 24);
         assert_eq!(core::mem::offset_of!(Event, arguments), 28);
         assert_eq!(core::mem::offset_of!(Event, unheard), 32);
+        assert_eq!(core::mem::offset_of!(Event, first_letters), 40);
+        assert_eq!(core::mem::offset_of!(Event, last_letters), 48);
+        assert_eq!(core::mem::offset_of!(Event, enabled), 52);
     }
 
     #[test]
@@ -130,11 +270,26 @@ mod tests {
         static EVENT: Event = Event::new(c"net/packet", c"up");
         unsafe extern "C" fn check(_: *const Event, _: *const u64, _: u32) {}
         assert_eq!(EVENT.name(), c"net/packet");
-        assert_eq!((EVENT.types(), EVENT.arguments(), EVENT.id()), (c"up", 2, NO_EVENT));
+        assert_eq!((EVENT.types().as_str(), EVENT.arguments(), EVENT.id()), ("up", 2, NO_EVENT));
         assert!(EVENT.callback().is_none());
         EVENT.set_callback(Some(check));
         assert!(EVENT.callback().is_some());
         EVENT.set_callback(None);
         assert!(EVENT.callback().is_none());
+    }
+
+    #[test]
+    fn types_come_from_the_entry() {
+        static EVENT: Event = Event::of_sites(c"net/packet", 3);
+        assert!(EVENT.types().is_empty());
+        let types = Types::of_bits(0b100_011_001, 3).expect("three types");
+        EVENT.set_types(types);
+        assert_eq!(EVENT.types().as_str(), "bif");
+        assert_eq!(Types::of_bits(0b100_011_001, 2), None, "more types than arguments");
+        assert_eq!(Types::of_bits(0b001, 2), None, "fewer types than arguments");
+        assert_eq!(Types::of_bits(0b111, 1), None, "no such type");
+        let ten = Types::of_bits(0b101_010_010_010_010_010_010_010_010_001, 10).expect("ten types");
+        EVENT.set_types(ten);
+        assert_eq!(EVENT.types().as_str(), "buuuuuuuup");
     }
 }

@@ -2,8 +2,22 @@
 //! the session. `docs/decisions/0003-tracing.md` shows how an event travels.
 #![allow(unsafe_code)]
 
+mod argument;
 mod emit;
 mod event;
+mod pattern;
+pub mod switching;
+mod table;
+mod trigger;
 
+pub use argument::{Argument, Arguments, Type};
 pub use emit::emit;
-pub use event::{Callback, Event, MAX_ARGUMENTS, NO_EVENT};
+pub use event::{Callback, Emit, Event, MAX_ARGUMENTS, NO_EVENT, Types};
+pub use pattern::matches;
+pub use table::TableError;
+
+/// For the macros alone.
+#[doc(hidden)]
+pub mod __private {
+    pub use crate::trigger::cold;
+}

@@ -20,7 +20,9 @@ pub mod job_abi;
 pub mod kernel_fs;
 pub mod kernel_trace;
 pub mod library;
+pub mod loaded;
 pub mod machine;
+pub mod membarrier;
 pub mod memory;
 pub mod perf_event;
 pub mod perf_ring;
@@ -30,6 +32,7 @@ pub mod signal;
 pub mod status;
 pub mod steal;
 pub mod syscall_count;
+pub mod text;
 pub mod thread;
 pub mod usage;
 

@@ -1,0 +1,178 @@
+//! What a trigger may hand on: the types of its arguments and their 8-byte words.
+
+/// The type of one argument, as three bits of a site's table entry; the first argument in the lowest bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Type {
+    /// `true` or `false`.
+    Bool = 1,
+    /// An unsigned integer of at most 64 bits.
+    Unsigned = 2,
+    /// A signed integer of at most 64 bits.
+    Signed = 3,
+    /// A floating-point number, kept as a double.
+    Float = 4,
+    /// An address.
+    Pointer = 5,
+}
+
+impl Type {
+    /// Its letter in an event's descriptor and in a trace.
+    #[must_use]
+    pub const fn letter(self) -> u8 {
+        match self {
+            Type::Bool => b'b',
+            Type::Unsigned => b'u',
+            Type::Signed => b'i',
+            Type::Float => b'f',
+            Type::Pointer => b'p',
+        }
+    }
+
+    /// The type of these three bits; `None` for the end of the list and for bits that mean nothing.
+    #[must_use]
+    pub const fn of_bits(bits: u32) -> Option<Type> {
+        match bits & 7 {
+            1 => Some(Type::Bool),
+            2 => Some(Type::Unsigned),
+            3 => Some(Type::Signed),
+            4 => Some(Type::Float),
+            5 => Some(Type::Pointer),
+            _ => None,
+        }
+    }
+}
+
+/// A value that a trigger accepts as an argument: `bool`, integers of at most 64 bits, floats, addresses.
+///
+/// The trait is closed: what a word means has to be known to every reader of a trace.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be an argument of a trigger",
+    label = "a trigger takes bool, integers of at most 64 bits, f32, f64 and raw pointers",
+    note = "pass an address as `&raw const value`, a longer value as several arguments"
+)]
+pub trait Argument: sealed::Sealed + Copy {
+    /// Its type.
+    const TYPE: Type;
+    /// Its word: integers extended to 64 bits by their sign, floats as the bits of a double.
+    fn word(self) -> u64;
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+macro_rules! argument {
+    ($($name:ty => $kind:ident, |$value:ident| $word:expr;)*) => {$(
+        impl sealed::Sealed for $name {}
+        impl Argument for $name {
+            const TYPE: Type = Type::$kind;
+            #[inline(always)]
+            fn word(self) -> u64 {
+                let $value = self;
+                $word
+            }
+        }
+    )*};
+}
+
+argument! {
+    bool => Bool, |value| u64::from(value);
+    u8 => Unsigned, |value| u64::from(value);
+    u16 => Unsigned, |value| u64::from(value);
+    u32 => Unsigned, |value| u64::from(value);
+    u64 => Unsigned, |value| value;
+    usize => Unsigned, |value| value as u64;
+    i8 => Signed, |value| i64::from(value) as u64;
+    i16 => Signed, |value| i64::from(value) as u64;
+    i32 => Signed, |value| i64::from(value) as u64;
+    i64 => Signed, |value| value as u64;
+    isize => Signed, |value| value as i64 as u64;
+    f32 => Float, |value| f64::from(value).to_bits();
+    f64 => Float, |value| value.to_bits();
+}
+
+impl<T> sealed::Sealed for *const T {}
+impl<T> Argument for *const T {
+    const TYPE: Type = Type::Pointer;
+    #[inline(always)]
+    fn word(self) -> u64 {
+        self.expose_provenance() as u64
+    }
+}
+
+impl<T> sealed::Sealed for *mut T {}
+impl<T> Argument for *mut T {
+    const TYPE: Type = Type::Pointer;
+    #[inline(always)]
+    fn word(self) -> u64 {
+        self.expose_provenance() as u64
+    }
+}
+
+/// None to ten arguments: a tuple, made by [`trigger!`](crate::trigger).
+pub trait Arguments: sealed::Sealed {
+    /// An array of one word an argument.
+    type Words: AsRef<[u64]>;
+    /// Three bits an argument, the first in the lowest.
+    const TYPES: u32;
+    /// The words.
+    fn words(self) -> Self::Words;
+}
+
+macro_rules! arguments {
+    ($count:literal: $($name:ident $shift:literal),*) => {
+        impl<$($name: Argument),*> sealed::Sealed for ($($name,)*) {}
+        impl<$($name: Argument),*> Arguments for ($($name,)*) {
+            type Words = [u64; $count];
+            const TYPES: u32 = 0 $(| ($name::TYPE as u32) << $shift)*;
+            #[inline(always)]
+            #[allow(non_snake_case)]
+            fn words(self) -> [u64; $count] {
+                let ($($name,)*) = self;
+                [$($name.word()),*]
+            }
+        }
+    };
+}
+
+arguments!(0:);
+arguments!(1: A 0);
+arguments!(2: A 0, B 3);
+arguments!(3: A 0, B 3, C 6);
+arguments!(4: A 0, B 3, C 6, D 9);
+arguments!(5: A 0, B 3, C 6, D 9, E 12);
+arguments!(6: A 0, B 3, C 6, D 9, E 12, F 15);
+arguments!(7: A 0, B 3, C 6, D 9, E 12, F 15, G 18);
+arguments!(8: A 0, B 3, C 6, D 9, E 12, F 15, G 18, H 21);
+arguments!(9: A 0, B 3, C 6, D 9, E 12, F 15, G 18, H 21, I 24);
+arguments!(10: A 0, B 3, C 6, D 9, E 12, F 15, G 18, H 21, I 24, J 27);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_keep_sign_and_value() {
+        assert_eq!((-1_i8).word(), u64::MAX);
+        assert_eq!(200_u8.word(), 200);
+        assert_eq!(f64::from_bits(1.5_f32.word()), 1.5);
+        assert_eq!(true.word(), 1);
+        let value = 7;
+        let address = &raw const value;
+        assert_eq!(address.word(), address.addr() as u64);
+    }
+
+    #[test]
+    fn types_stand_three_bits_apart() {
+        fn types<A: Arguments>(_: &A) -> u32 {
+            A::TYPES
+        }
+        assert_eq!(types(&()), 0);
+        assert_eq!(types(&(true, 2_u32, -3_i64)), 0b011_010_001);
+        let nothing = ();
+        let ten = (1_u8, 2_u8, 3_u8, 4_u8, 5_u8, 6_u8, 7_u8, 8_u8, 9_u8, &raw const nothing);
+        assert_eq!(types(&ten), 0b101_010_010_010_010_010_010_010_010_010);
+        assert_eq!(ten.words().as_ref()[..9], [1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    }
+}

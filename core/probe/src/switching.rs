@@ -1,0 +1,238 @@
+//! Switching the sites of this process by name, while other threads run through them.
+
+mod change;
+mod error;
+mod lock;
+
+pub use error::SwitchError;
+
+use crate::table::{self, Kind, Layout, Memory, Site};
+use crate::{Event, matches};
+use change::Change;
+use horolog_sys::loaded::{self, Module};
+use lock::Lock;
+use std::collections::BTreeSet;
+
+/// What a switch came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Count {
+    /// Names that matched.
+    pub events: usize,
+    /// Sites that bear them.
+    pub sites: usize,
+    /// Sites that were in the other position before.
+    pub changed: usize,
+    /// Whether every thread has since passed a serialising instruction, so that each sees the new position. False only
+    /// where the kernel refuses `membarrier`; threads then see it within the time of a cache miss.
+    pub synchronised: bool,
+}
+
+/// An event that this process can emit, over all modules and sites of its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// Its name.
+    pub name: String,
+    /// One letter an argument; sites of one name may differ.
+    pub types: String,
+    /// Sites that bear it.
+    pub sites: usize,
+    /// Those of them that are enabled.
+    pub enabled: usize,
+    /// Emissions that no session took.
+    pub unheard: u64,
+    /// The module's file; empty for the executable.
+    pub module: String,
+}
+
+/// How code is changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Method {
+    /// Through the kernel, and where that is refused by remapping.
+    #[default]
+    Auto,
+    /// Through `/proc/self/mem` alone.
+    Kernel,
+    /// By mapping sealed copies of the pages over the code.
+    Remap,
+}
+
+impl Method {
+    /// What `HOROLOG_TRACE_SWITCH` says: `auto`, `kernel` or `remap`.
+    fn of_environment() -> Method {
+        match std::env::var("HOROLOG_TRACE_SWITCH").as_deref() {
+            Ok("kernel") => Method::Kernel,
+            Ok("remap") => Method::Remap,
+            _ => Method::Auto,
+        }
+    }
+}
+
+/// Names that were switched on or off, the latest last: what a module that is loaded later starts with.
+static RULES: Lock<Vec<(String, bool)>> = Lock::new();
+
+/// Enables (`on`) or disables every site whose event's name matches `pattern`, in every loaded module; modules that are
+/// loaded later follow ([`refresh`]). When it returns, a thread that enters a site behaves as asked; one that is already
+/// inside an emission finishes it. Takes a lock and allocates: not for signal handlers.
+///
+/// # Errors
+/// Where a site's bytes are neither its enabled nor its disabled form: then nothing was switched. Where the kernel
+/// refuses every way to change code.
+pub fn apply(pattern: &str, on: bool) -> Result<Count, SwitchError> {
+    apply_by(pattern, on, Method::of_environment())
+}
+
+/// [`apply`] by a chosen method.
+///
+/// # Errors
+/// As [`apply`].
+pub fn apply_by(pattern: &str, on: bool, method: Method) -> Result<Count, SwitchError> {
+    if pattern.is_empty() {
+        return Err(SwitchError::empty_pattern());
+    }
+    let mut rules = RULES.lock();
+    let wanted = |name: &str| matches(pattern, name).then_some(on);
+    let count = switch(&wanted, method)?;
+    let mut next: Vec<_> = rules.get().iter().filter(|(known, _)| known != pattern).cloned().collect();
+    next.push((pattern.to_owned(), on));
+    rules.set(next);
+    Ok(count)
+}
+
+/// Gives modules loaded since the last call the positions that were asked for before. The C and C++ constructor of a
+/// module calls it; after loading a Rust module, call it yourself.
+///
+/// # Errors
+/// As [`apply`].
+pub fn refresh() -> Result<Count, SwitchError> {
+    let guard = RULES.lock();
+    let rules = guard.get();
+    if rules.is_empty() {
+        return Ok(Count::default());
+    }
+    let wanted = |name: &str| {
+        rules.iter().rev().find(|(pattern, _)| matches(pattern, name)).map(|&(_, position)| position)
+    };
+    switch(&wanted, Method::of_environment())
+}
+
+/// Every event of every loaded module, by name, then module.
+#[must_use]
+pub fn events() -> Vec<Listed> {
+    let _rules = RULES.lock();
+    let mut listed: Vec<Listed> = Vec::new();
+    let mut seen = BTreeSet::new();
+    each_table(&mut |module, sites| {
+        let module = module.name.to_string_lossy().into_owned();
+        for site in sites {
+            // SAFETY: the table says that a descriptor stands there, and its module is loaded.
+            let event = unsafe { &*(site.event as *const Event) };
+            prepare(event, site);
+            let name = event.name().to_string_lossy();
+            let types = event.types();
+            let at = listed
+                .iter()
+                .position(|one| one.name == name && one.module == module && one.types == types.as_str());
+            let at = at.unwrap_or_else(|| {
+                listed.push(Listed {
+                    name: name.clone().into_owned(),
+                    types: types.as_str().to_owned(),
+                    sites: 0,
+                    enabled: 0,
+                    unheard: 0,
+                    module: module.clone(),
+                });
+                listed.len() - 1
+            });
+            listed[at].sites += 1;
+            listed[at].enabled += usize::from(is_enabled(site, event));
+            if seen.insert(site.event) {
+                listed[at].unheard += event.unheard();
+            }
+        }
+    });
+    listed.sort_by(|a, b| (&a.name, &a.module, &a.types).cmp(&(&b.name, &b.module, &b.types)));
+    listed
+}
+
+/// Switches every site for whose name `wanted` says a position.
+fn switch(wanted: &dyn Fn(&str) -> Option<bool>, method: Method) -> Result<Count, SwitchError> {
+    let mut change = Change::new(method);
+    // Everything is checked before anything is written. A module loaded or closed in between is not missed: the second
+    // pass reads the tables anew, and checks again.
+    each_matching(wanted, &mut |module, site, _, _| change.check(module, site));
+    change.verdict()?;
+    let mut count = Count::default();
+    let mut names = BTreeSet::new();
+    each_matching(wanted, &mut |module, site, event, on| {
+        names.insert(event.name().to_owned());
+        count.sites += 1;
+        if is_enabled(site, event) != on {
+            prepare(event, site);
+            change.write(module, site, event, on);
+            count.changed += usize::from(is_enabled(site, event) == on);
+        }
+    });
+    count.events = names.len();
+    count.synchronised = change.finish()?;
+    Ok(count)
+}
+
+fn each_matching(
+    wanted: &dyn Fn(&str) -> Option<bool>,
+    visit: &mut dyn FnMut(&Module<'_>, &Site, &Event, bool),
+) {
+    each_table(&mut |module, sites| {
+        for site in sites {
+            // SAFETY: the table says that a descriptor stands there, and its module is loaded.
+            let event = unsafe { &*(site.event as *const Event) };
+            if let Some(on) = wanted(&event.name().to_string_lossy()) {
+                visit(module, site, event, on);
+            }
+        }
+    });
+}
+
+/// The sites of each module that has any, while no module can be unloaded. A damaged table counts as none.
+fn each_table(visit: &mut dyn FnMut(&Module<'_>, &[Site])) {
+    loaded::for_each(&mut |module| {
+        let layout = Layout::of(module.base, module.headers);
+        let memory = Loaded { layout: &layout };
+        if let Ok(Some(table)) = table::read(&memory, &layout) {
+            visit(module, &table.sites);
+        }
+    });
+}
+
+/// What every event needs before its first emission: its types, and this runtime as its receiver.
+fn prepare(event: &Event, site: &Site) {
+    if event.types().is_empty()
+        && let Some(types) = crate::Types::of_bits(site.types, event.arguments())
+    {
+        event.set_types(types);
+    }
+    event.set_call(crate::emit);
+}
+
+fn is_enabled(site: &Site, event: &Event) -> bool {
+    match site.kind {
+        Kind::Flag => event.is_enabled(),
+        Kind::Code(_) => change::code(site.address)[1] == 0,
+    }
+}
+
+/// The memory of a loaded module of this process.
+struct Loaded<'a> {
+    layout: &'a Layout,
+}
+
+impl Memory for Loaded<'_> {
+    fn read(&self, address: u64, into: &mut [u8]) -> bool {
+        let readable = self.layout.flags(address, into.len() as u64);
+        if readable.is_none_or(|flags| flags & libc::PF_R == 0) {
+            return false;
+        }
+        // SAFETY: the range lies in a readable segment of a module that is loaded for the time of this call.
+        unsafe { std::ptr::copy_nonoverlapping(address as *const u8, into.as_mut_ptr(), into.len()) };
+        true
+    }
+}
