@@ -3,6 +3,7 @@
 mod arrows;
 mod dist;
 mod environment;
+mod retry;
 mod step;
 mod style;
 mod test;

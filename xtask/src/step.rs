@@ -29,13 +29,33 @@ pub(crate) struct Outcome {
     pub(crate) failed: u64,
     /// Lines `SKIPPED: …` that the tests printed.
     pub(crate) skipped: Vec<String>,
+    /// Tests that failed beside others and passed alone.
+    pub(crate) flaky: Vec<String>,
+}
+
+impl Outcome {
+    /// Of a step that has not done anything yet.
+    pub(crate) fn new(name: &str) -> Outcome {
+        Outcome {
+            name: name.to_owned(),
+            succeeded: false,
+            passed: 0,
+            failed: 0,
+            skipped: Vec::new(),
+            flaky: Vec::new(),
+        }
+    }
 }
 
 /// Runs a step, passing its output on while counting tests and skips in it.
 pub(crate) fn run(name: &str, command: &mut Command) -> Outcome {
+    run_read(name, command, |_| ())
+}
+
+/// As [`run`], handing each line on.
+pub(crate) fn run_read(name: &str, command: &mut Command, mut take: impl FnMut(&str)) -> Outcome {
     println!("\n== {name}");
-    let mut outcome =
-        Outcome { name: name.to_owned(), succeeded: false, passed: 0, failed: 0, skipped: Vec::new() };
+    let mut outcome = Outcome::new(name);
     // One pipe for both streams keeps their order.
     let (reader, writer) = match std::io::pipe() {
         Ok(pair) => pair,
@@ -59,6 +79,7 @@ pub(crate) fn run(name: &str, command: &mut Command) -> Outcome {
     for line in BufReader::new(reader).lines().map_while(Result::ok) {
         println!("{line}");
         count(&line, &mut outcome);
+        take(&line);
     }
     outcome.succeeded = child.wait().is_ok_and(|status| status.success());
     outcome
@@ -94,8 +115,7 @@ mod tests {
 
     #[test]
     fn counts_what_the_runners_print() {
-        let mut outcome =
-            Outcome { name: String::new(), succeeded: true, passed: 0, failed: 0, skipped: Vec::new() };
+        let mut outcome = Outcome::new("");
         count("test result: ok. 3 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out", &mut outcome);
         count("=========== 4 passed, 2 failed in 0.12s ===========", &mut outcome);
         count("# pass 5", &mut outcome);

@@ -1,9 +1,44 @@
 //! `cargo xtask test`: every test there is, one after the other, and one closing line that counts them.
 
 use crate::environment::{Environment, prepare};
+use crate::retry::{Failures, settle};
 use crate::step::{self, Outcome};
 use std::path::Path;
 use std::process::{Command, ExitCode};
+
+/// What the Rust tests are built with.
+const FEATURES: [&str; 2] = ["--features", "horolog/parquet"];
+
+/// Every Rust test; the failed ones once more, alone.
+fn rust_tests(root: &Path) -> Outcome {
+    let cargo = |words: &[String]| {
+        let mut command = Command::new("cargo");
+        // Colours would stand between the words that are read.
+        command.args(words).current_dir(root).env("CARGO_TERM_COLOR", "never");
+        command
+    };
+    let mut words = vec!["test", "--workspace"];
+    words.extend(FEATURES);
+    words.extend(["--no-fail-fast", "--", "--nocapture"]);
+    let words: Vec<String> = words.into_iter().map(str::to_owned).collect();
+    let mut failures = Failures::default();
+    let mut outcome = step::run_read("Rust tests, all formats switched on", &mut cargo(&words), |line| {
+        failures.take(line);
+    });
+    if outcome.succeeded {
+        return outcome;
+    }
+    let Some(targets) = failures.targets() else { return outcome };
+    let again = targets.iter().map(|target| {
+        let mut failures = Failures::default();
+        let name = format!("once more, alone: {}", target.names().join(", "));
+        let outcome = step::run_read(&name, &mut cargo(&target.words(&FEATURES)), |line| failures.take(line));
+        (target.clone(), outcome, failures)
+    });
+    let again: Vec<_> = again.collect();
+    settle(&mut outcome, &again);
+    outcome
+}
 
 /// Runs everything; `quick` leaves out the benches, the browser and the Python tests.
 fn run_steps(root: &Path, environment: &Environment, quick: bool) -> Vec<Outcome> {
@@ -28,18 +63,7 @@ fn run_steps(root: &Path, environment: &Environment, quick: bool) -> Vec<Outcome
             ]),
         ),
         step::run("the command (release build)", &mut cargo(&["build", "--release"])),
-        step::run(
-            "Rust tests, all formats switched on",
-            &mut cargo(&[
-                "test",
-                "--workspace",
-                "--features",
-                "horolog/parquet",
-                "--no-fail-fast",
-                "--",
-                "--nocapture",
-            ]),
-        ),
+        rust_tests(root),
     ];
     if quick {
         return outcomes;
@@ -79,9 +103,13 @@ pub(crate) fn run(root: &Path, quick: bool) -> ExitCode {
     for reason in &skipped {
         println!("SKIPPED: {reason}");
     }
+    let flaky: Vec<&String> = outcomes.iter().flat_map(|outcome| &outcome.flaky).collect();
+    for name in &flaky {
+        println!("FLAKY: {name} (failed beside other tests, passed alone)");
+    }
     let passed: u64 = outcomes.iter().map(|o| o.passed).sum();
     let broken = outcomes.iter().filter(|o| !o.succeeded).count() as u64;
     let failed: u64 = outcomes.iter().map(|o| o.failed).sum::<u64>().max(broken);
-    println!("{passed} passed, {failed} failed, {} skipped", skipped.len());
+    println!("{passed} passed, {failed} failed, {} skipped, {} flaky", skipped.len(), flaky.len());
     if failed == 0 && passed > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
