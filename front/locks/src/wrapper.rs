@@ -1,0 +1,76 @@
+//! What all wrappers have in common.
+
+/// Exports naked functions that append their return address to the arguments and go on in a body. The frame of the
+/// caller is not touched, so that the body returns, and a cancellation unwinds, straight into it. Their signatures stay
+/// empty: a naked function reads no arguments, it leaves them where they are.
+macro_rules! entries {
+    ($body:ident, $x86:literal, $arm:literal: $($export:ident)+) => {$(
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        unsafe extern "C-unwind" fn $export() -> core::ffi::c_int {
+            #[cfg(target_arch = "x86_64")]
+            core::arch::naked_asm!(concat!("mov ", $x86, ", [rsp]"), "jmp {body}", body = sym $body);
+            #[cfg(target_arch = "aarch64")]
+            core::arch::naked_asm!(concat!("mov ", $arm, ", x30"), "b {body}", body = sym $body);
+        }
+    )+};
+}
+
+/// The entries of a body by its number of arguments.
+macro_rules! export {
+    ($body:ident (1): $($export:ident)+) => { $crate::wrapper::entries!($body, "rsi", "x1": $($export)+); };
+    ($body:ident (2): $($export:ident)+) => { $crate::wrapper::entries!($body, "rdx", "x2": $($export)+); };
+    ($body:ident (3): $($export:ident)+) => { $crate::wrapper::entries!($body, "rcx", "x3": $($export)+); };
+    ($body:ident (4): $($export:ident)+) => { $crate::wrapper::entries!($body, "r8", "x4": $($export)+); };
+}
+
+/// Calls the real function with these words, or returns [`crate::real::ABSENT`].
+macro_rules! call {
+    ($real:expr, $($argument:expr),+) => {{
+        let address = $real.address();
+        if address.is_null() {
+            $crate::real::ABSENT
+        } else {
+            type Function = unsafe extern "C-unwind" fn($($crate::wrapper::word!($argument)),+) -> core::ffi::c_int;
+            // SAFETY: the C library's function of this name takes so many words of integer class and yields an int; the
+            // words are those that our caller meant for it.
+            unsafe { core::mem::transmute::<*mut core::ffi::c_void, Function>(address)($($argument),+) }
+        }
+    }};
+}
+
+macro_rules! word {
+    ($argument:expr) => {
+        usize
+    };
+}
+
+/// A body that takes a lock: request, call, outcome. `$class` makes the class word of a lock.
+macro_rules! taking {
+    ($body:ident ($lock:ident $(, $more:ident)*), $real:ident, $class:expr) => {
+        unsafe extern "C-unwind" fn $body($lock: usize, $($more: usize,)* site: usize) -> core::ffi::c_int {
+            horolog_probe::trigger!("lock/acquire", $lock as *const u8, $class($lock), site as *const u8);
+            let outcome = $crate::wrapper::call!($crate::real::$real, $lock $(, $more)*);
+            if outcome == 0 || outcome == libc::EOWNERDEAD {
+                horolog_probe::trigger!("lock/acquired", $lock as *const u8, $class($lock), site as *const u8);
+            } else {
+                horolog_probe::trigger!(
+                    "lock/refused", $lock as *const u8, $class($lock), site as *const u8, outcome
+                );
+            }
+            outcome
+        }
+    };
+}
+
+/// A body that gives a lock up.
+macro_rules! giving {
+    ($body:ident, $real:ident, $class:expr) => {
+        unsafe extern "C-unwind" fn $body(lock: usize, site: usize) -> core::ffi::c_int {
+            horolog_probe::trigger!("lock/release", lock as *const u8, $class(lock), site as *const u8);
+            $crate::wrapper::call!($crate::real::$real, lock)
+        }
+    };
+}
+
+pub(crate) use {call, entries, export, giving, taking, word};
