@@ -7,6 +7,7 @@ pub mod exhaustive_edf;
 pub mod mixed_system;
 pub mod naive_simulator;
 pub mod random;
+mod servers;
 pub mod shape;
 pub mod system;
 pub mod task_set;

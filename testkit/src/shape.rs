@@ -41,6 +41,8 @@ pub struct Shape {
     pub assignments: bool,
     /// At most so many interferences.
     pub max_interferences: u64,
+    /// Whether servers may serve some of the tasks.
+    pub servers: bool,
     /// Whether the platform may have a tick, costs and a release latency.
     pub costs: bool,
     /// Whether tasks may have bodies, overrun policies and execution times of every kind.
@@ -50,7 +52,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Everything that the model allows.
+    /// Everything that the model allows, servers apart.
     #[must_use]
     pub fn everything() -> Shape {
         Shape {
@@ -71,10 +73,17 @@ impl Shape {
             equal_priorities: true,
             assignments: true,
             max_interferences: 3,
+            servers: false,
             costs: true,
             bodies: true,
             extremes: true,
         }
+    }
+
+    /// Everything that the model allows, and servers on half of the processors.
+    #[must_use]
+    pub fn with_servers() -> Shape {
+        Shape { servers: true, ..Shape::everything() }
     }
 
     /// Small integers on one processor, for exhaustive oracles: at most three periodic tasks with periods up to
@@ -99,6 +108,7 @@ impl Shape {
             equal_priorities: false,
             assignments: false,
             max_interferences: 0,
+            servers: false,
             costs: false,
             bodies: false,
             extremes: false,

@@ -41,9 +41,9 @@ pub fn draw_system(shape: &Shape, choices: &mut impl Choices) -> System {
 }
 
 /// A drawing under way.
-struct Drawing<'s, C> {
-    shape: &'s Shape,
-    choices: &'s mut C,
+pub(crate) struct Drawing<'s, C> {
+    pub(crate) shape: &'s Shape,
+    pub(crate) choices: &'s mut C,
 }
 
 impl<C: Choices> Drawing<'_, C> {
@@ -65,7 +65,13 @@ impl<C: Choices> Drawing<'_, C> {
             (0..count).map(|index| self.task(index, count, policy, priorities, &platform.cpus)).collect();
         let loads = self.choices.between(0, self.shape.max_interferences);
         let interferences = (0..loads).map(|index| self.interference(index, &platform.cpus)).collect();
-        Draft { name: self.name("system", 0), policy, priorities, platform, tasks, interferences }
+        let name = self.name("system", 0);
+        let servers = Vec::new();
+        let mut draft = Draft { name, policy, priorities, platform, tasks, servers, interferences };
+        if self.shape.servers {
+            self.add_servers(&mut draft);
+        }
+        draft
     }
 
     fn platform(&mut self) -> Platform {
@@ -100,7 +106,7 @@ impl<C: Choices> Drawing<'_, C> {
         *self.choices.pick(&all)
     }
 
-    fn name(&mut self, stem: &str, index: u64) -> String {
+    pub(crate) fn name(&mut self, stem: &str, index: u64) -> String {
         const ODD: [&str; 6] = ["a.b", "\"quoted\" \\ back", "zwei Wörter", "#1", "=", "'single'"];
         if self.shape.extremes && self.choices.once_in(4) {
             format!("{} {}", self.choices.pick(&ODD), index + 1)
@@ -110,7 +116,7 @@ impl<C: Choices> Drawing<'_, C> {
     }
 
     /// A length of 1 ns or more: as often of each order of magnitude as of any other.
-    fn length(&mut self, longest: u64) -> u64 {
+    pub(crate) fn length(&mut self, longest: u64) -> u64 {
         let longest = if self.shape.extremes && self.choices.once_in(20) { u64::MAX } else { longest };
         let magnitude = self.choices.between(1, u64::from(64 - longest.max(1).leading_zeros()));
         let high = longest.min(u64::MAX >> (64 - magnitude));

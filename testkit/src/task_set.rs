@@ -216,6 +216,7 @@ pub fn system_of(
         priorities: PriorityAssignment::Explicit,
         platform: Platform { cpus: Cpus::Count(1), ..Platform::default() },
         tasks,
+        servers: Vec::new(),
         interferences: Vec::new(),
     };
     match System::new(draft) {

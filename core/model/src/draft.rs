@@ -1,6 +1,6 @@
 //! The unchecked parts of a system, for building one in code.
 
-use crate::{Interference, Platform, Policy, PriorityAssignment, Task};
+use crate::{Interference, Platform, Policy, PriorityAssignment, Server, Task};
 
 /// The parts of a system before [`crate::System::new`] has checked them.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -15,6 +15,8 @@ pub struct Draft {
     pub platform: Platform,
     /// The tasks.
     pub tasks: Vec<Task>,
+    /// The servers of soft tasks.
+    pub servers: Vec<Server>,
     /// Loads above all tasks.
     pub interferences: Vec<Interference>,
 }

@@ -17,6 +17,7 @@
 //! |---|---|
 //! | [`task`], [`segments`], [`execution`] | one task: arrivals, deadlines, execution times, preemption points, bodies |
 //! | [`platform`], [`interference`] | processors, costs, and loads above all tasks |
+//! | [`server`] | servers and slack policies, which serve soft tasks |
 //! | [`priority`] | priorities, of which larger is more important, and where they come from |
 //! | [`system`], [`draft`] | a checked system, and its unchecked parts |
 //! | [`mod@file`] | the system file: reading, overrides, printing |
@@ -34,6 +35,7 @@ pub mod pattern;
 pub mod platform;
 pub mod priority;
 pub mod segments;
+pub mod server;
 mod source;
 pub mod system;
 pub mod task;
@@ -46,6 +48,7 @@ pub use interference::Interference;
 pub use platform::{CpuId, Cpus, Platform, PlatformCosts};
 pub use priority::{Priority, PriorityAssignment};
 pub use segments::{Segment, SegmentGraph, SegmentId};
+pub use server::{Capacity, Gain, LowPriority, Server, ServerId, ServerKind, SporadicRules};
 pub use source::Source;
 pub use system::{ModelError, Policy, System, TaskId};
 pub use task::{Arrival, OverrunPolicy, Preemption, Task};

@@ -1,7 +1,9 @@
 //! A checked system.
 
 use crate::check::{self, Paths};
-use crate::{CpuId, Draft, Interference, Platform, PlatformCosts, Priority, PriorityAssignment, Task};
+use crate::{
+    CpuId, Draft, Interference, Platform, PlatformCosts, Priority, PriorityAssignment, Server, ServerId, Task,
+};
 use horolog_time::Span;
 
 /// The scheduling policy of a system.
@@ -63,6 +65,8 @@ pub struct ModelError {
 #[derive(Clone, PartialEq, Debug)]
 pub struct System {
     parts: Draft,
+    /// Who serves each task; empty where there is no server.
+    served_by: Vec<Option<ServerId>>,
 }
 
 impl System {
@@ -72,7 +76,7 @@ impl System {
     /// Every rule that the draft breaks, in the order of the draft; never an empty list.
     pub fn new(parts: Draft) -> Result<System, Vec<ModelError>> {
         if check::check(&parts, &Paths::none(&parts), true).is_empty() {
-            return Ok(System { parts });
+            return Ok(System::of_checked(parts));
         }
         let findings = check::check(&parts, &Paths::of(&parts), true);
         Err(findings.into_iter().map(|finding| finding.error).collect())
@@ -80,7 +84,8 @@ impl System {
 
     /// A draft that [`check::check`] found nothing wrong with.
     pub(crate) fn of_checked(parts: Draft) -> System {
-        System { parts }
+        let served_by = if parts.servers.is_empty() { Vec::new() } else { served_by(&parts) };
+        System { parts, served_by }
     }
 
     /// The system's name.
@@ -119,6 +124,57 @@ impl System {
         &self.parts.tasks[id.index()]
     }
 
+    /// The servers of soft tasks; a [`ServerId`] is an index into them.
+    #[must_use]
+    pub fn servers(&self) -> &[Server] {
+        &self.parts.servers
+    }
+
+    /// The server with this id.
+    #[must_use]
+    pub fn server(&self, id: ServerId) -> &Server {
+        &self.parts.servers[id.index()]
+    }
+
+    /// The ids of all servers, in the order of the file.
+    pub fn server_ids(&self) -> impl ExactSizeIterator<Item = ServerId> + use<> {
+        (0..self.parts.servers.len() as u32).map(ServerId)
+    }
+
+    /// The server with this name.
+    #[must_use]
+    pub fn find_server(&self, name: &str) -> Option<ServerId> {
+        self.parts.servers.iter().position(|server| server.name == name).map(|index| ServerId(index as u32))
+    }
+
+    /// The servers of one processor, in the order of the file.
+    pub fn servers_on(&self, cpu: CpuId) -> impl Iterator<Item = (ServerId, &Server)> {
+        self.server_ids().map(|id| (id, self.server(id))).filter(move |(_, server)| server.cpu == cpu)
+    }
+
+    /// Who serves a task; `None`: nobody, it is a hard task (or, under EDF and without a deadline, a background one).
+    #[must_use]
+    pub fn server_of(&self, task: TaskId) -> Option<ServerId> {
+        self.served_by.get(task.index()).copied().flatten()
+    }
+
+    /// Whether a server serves the task: it is soft, and no verdict is about it.
+    #[must_use]
+    pub fn is_served(&self, task: TaskId) -> bool {
+        self.server_of(task).is_some()
+    }
+
+    /// The tasks that a server serves, in the order of the tasks.
+    pub fn served_tasks(&self, server: ServerId) -> impl Iterator<Item = (TaskId, &Task)> {
+        let is_served = move |id: &TaskId| self.server_of(*id) == Some(server);
+        self.task_ids().filter(is_served).map(|id| (id, self.task(id)))
+    }
+
+    /// The tasks of one processor that nobody serves, in the order of the file.
+    pub fn hard_tasks_on(&self, cpu: CpuId) -> impl Iterator<Item = (TaskId, &Task)> {
+        self.tasks_on(cpu).filter(|(id, _)| !self.is_served(*id))
+    }
+
     /// Loads above all tasks.
     #[must_use]
     pub fn interferences(&self) -> &[Interference] {
@@ -154,7 +210,7 @@ impl System {
     }
 
     /// The same system with these priorities, one a task in the order of [`System::tasks`], as if its file gave
-    /// them: what a priority assignment hands on.
+    /// them: what a priority assignment hands on. Those at the places of served tasks are not looked at.
     ///
     /// # Errors
     /// Under EDF, and where there are not as many priorities as tasks.
@@ -168,8 +224,8 @@ impl System {
         }
         let mut parts = self.to_draft();
         parts.priorities = PriorityAssignment::Explicit;
-        for (task, &priority) in parts.tasks.iter_mut().zip(priorities) {
-            task.priority = Some(priority);
+        for (id, &priority) in self.task_ids().zip(priorities) {
+            parts.tasks[id.index()].priority = if self.is_served(id) { None } else { Some(priority) };
         }
         System::new(parts)
     }
@@ -200,6 +256,15 @@ impl System {
     pub fn to_draft(&self) -> Draft {
         self.parts.clone()
     }
+}
+
+/// Who serves each task of a checked draft.
+fn served_by(parts: &Draft) -> Vec<Option<ServerId>> {
+    let mut by_name = std::collections::BTreeMap::new();
+    for (index, server) in parts.servers.iter().enumerate() {
+        by_name.extend(server.tasks.iter().map(|name| (name.as_str(), ServerId(index as u32))));
+    }
+    parts.tasks.iter().map(|task| by_name.get(task.name.as_str()).copied()).collect()
 }
 
 /// The least common multiple of two numbers above zero; `None` on overflow.

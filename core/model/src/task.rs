@@ -81,8 +81,8 @@ pub struct Task {
     pub name: String,
     /// When its jobs arrive.
     pub arrival: Arrival,
-    /// Relative deadline; given for every periodic and sporadic task (the default is the period),
-    /// `None` only for aperiodic tasks without one.
+    /// Relative deadline; given for every periodic and sporadic task (the default is the period), `None` only for
+    /// aperiodic and for served tasks without one. That of a served task is soft.
     pub deadline: Option<Span>,
     /// Worst-case execution time of a job, above zero; for deferred tasks the longest path.
     pub wcet: Span,
@@ -92,7 +92,7 @@ pub struct Task {
     pub offset: Option<Span>,
     /// Release jitter: how late after its arrival a job may become ready.
     pub jitter: Span,
-    /// `None` under EDF, or before [`crate::System::with_explicit_priorities`] resolved an assignment.
+    /// `None` under EDF, for a served task, or before [`crate::System::with_explicit_priorities`] resolved an assignment.
     pub priority: Option<Priority>,
     /// The processor that it runs on.
     pub cpu: CpuId,

@@ -99,7 +99,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn every_system_reads_back_from_its_print(system in systems(Shape::everything())) {
+    fn every_system_reads_back_from_its_print(system in systems(Shape::with_servers())) {
         let printed = file::print(&system);
         match file::read(&printed, "printed.toml", &[]) {
             Ok((again, _)) => prop_assert_eq!(again, system),
@@ -108,18 +108,22 @@ proptest! {
     }
 
     #[test]
-    fn every_system_passes_its_own_checks_again(system in systems(Shape::everything())) {
+    fn every_system_passes_its_own_checks_again(system in systems(Shape::with_servers())) {
         prop_assert_eq!(System::new(system.to_draft()), Ok(system));
     }
 
     #[test]
-    fn every_value_has_its_place(system in systems(Shape { extremes: false, ..Shape::everything() })) {
+    fn every_value_has_its_place(system in systems(Shape { extremes: false, ..Shape::with_servers() })) {
         let printed = file::print(&system);
         let (_, source) = file::read(&printed, "printed.toml", &[]).expect("it reads back");
         for task in system.tasks() {
             let path = format!("task.{}.wcet", task.name);
             let range = source.range(&path).expect("the wcet is printed");
             prop_assert_eq!(&printed[range], format!("\"{}\"", task.wcet));
+        }
+        for server in system.servers() {
+            let range = source.range(&format!("server.{}.kind", server.name)).expect("the kind is printed");
+            prop_assert_eq!(&printed[range], format!("\"{}\"", server.kind.word()));
         }
     }
 
@@ -151,7 +155,7 @@ proptest! {
 
     #[test]
     fn no_override_panics(
-        path in "(task|system|platform|interference|[a-z]{0,5})(\\.(control|video|\"[^\"]{0,3}\"|#[0-9]|segments|wcet|body|\\PC{0,3})){0,4}",
+        path in "(task|system|platform|interference|server|[a-z]{0,5})(\\.(control|video|\"[^\"]{0,3}\"|#[0-9]|segments|wcet|body|\\PC{0,3})){0,4}",
         value in "= ?(3ms|\"3 ms\"|\\[.{0,8}|\\{.{0,8}|[0-9.e-]{1,25}|\\PC{0,12})|\\PC{0,6}",
     ) {
         for seed in seeds().iter().take(3) {

@@ -40,6 +40,7 @@ fn value(kind: Kind) -> Value {
         Kind::Execution => json!({
             "oneOf": [{ "enum": keys::EXECUTION_WORDS }, { "$ref": "#/definitions/execution" }],
         }),
+        Kind::IntegerOrWord(words) => json!({ "oneOf": [{ "type": "integer" }, { "enum": words }] }),
         other => panic!("a kind without a schema: {other:?}"),
     }
 }
@@ -103,6 +104,7 @@ fn schema() -> Value {
             "system": section(&keys::SYSTEM),
             "platform": section(&keys::PLATFORM),
             "task": { "type": "array", "minItems": 1, "items": task },
+            "server": { "type": "array", "items": section(&keys::SERVER) },
             "interference": { "type": "array", "items": section(&keys::INTERFERENCE) },
         },
         "definitions": {
@@ -133,13 +135,14 @@ fn the_schema_is_fresh() {
 }
 
 /// The sections in which a key may stand in the reference.
-const SECTIONS: [&Section; 7] = [
+const SECTIONS: [&Section; 8] = [
     &keys::SYSTEM,
     &keys::PLATFORM,
     &keys::TASK,
     &keys::SEGMENT,
     &keys::BODY,
     &keys::EXECUTION,
+    &keys::SERVER,
     &keys::INTERFERENCE,
 ];
 
@@ -159,7 +162,7 @@ fn the_reference_describes_every_key() {
                 section.header,
                 key.name
             );
-            if let Kind::Word(words) = key.kind {
+            if let Kind::Word(words) | Kind::IntegerOrWord(words) = key.kind {
                 for word in words {
                     assert!(part.contains(&format!("`\"{word}\"`")), "`{}` may be `\"{word}\"`", key.name);
                 }

@@ -71,6 +71,14 @@ impl<'a> MachineBuilder<'a> {
                 "use fixed-priority or edf",
             ));
         }
+        if let Some(server) = system.servers().first() {
+            let at = format!("server.{}.kind", server.name);
+            builder.fail(error(
+                at,
+                "there is no dispatcher for servers yet",
+                "remove the server and its tasks",
+            ));
+        }
         for processor in 0..cpus.len() {
             let spec = NodeSpec { policy: policy.unwrap_or_default(), ..NodeSpec::default() };
             builder.nodes.push(Node { parent: None, processor: processor as u16, spec });

@@ -18,7 +18,7 @@ use horolog_model::{CpuId, Policy, Priority, PriorityAssignment, System, TaskId}
 ///   *which* tasks are below, for non-preemptive and deferred tasks too. Where no task fits a level, the task that
 ///   exceeds its deadline by least takes it, so that a failing system still gets a complete order to look at.
 ///
-/// Ties go to the task that stands first in the file.
+/// Ties go to the task that stands first in the file. Tasks that a server serves get no priority.
 ///
 /// # Errors
 /// Where a task under explicit priorities has none, or the result breaks a rule of the model.
@@ -46,7 +46,7 @@ pub fn resolve_priorities(system: &System) -> Result<System, AnalysisError> {
 
 /// The tasks of one processor by rising key, tasks without one last.
 fn by_key<K: Ord>(system: &System, cpu: CpuId, key: impl Fn(TaskId) -> Option<K>) -> Vec<TaskId> {
-    let mut order: Vec<TaskId> = system.tasks_on(cpu).map(|(id, _)| id).collect();
+    let mut order: Vec<TaskId> = system.hard_tasks_on(cpu).map(|(id, _)| id).collect();
     order.sort_by_key(|&id| {
         let key = key(id);
         (key.is_none(), key)

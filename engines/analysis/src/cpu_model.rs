@@ -94,8 +94,15 @@ impl CpuModel {
     /// The model of one processor of `system`.
     ///
     /// # Errors
-    /// Where a time with its costs is longer than 2^62 ns.
+    /// Where a time with its costs is longer than 2^62 ns, or a server is on the processor.
     pub fn new(system: &System, cpu: CpuId) -> Result<CpuModel, AnalysisError> {
+        if let Some((_, server)) = system.servers_on(cpu).next() {
+            return Err(AnalysisError::outside(
+                format!("server.{}", server.name),
+                "no test yet for a system with servers",
+                "simulate it, or remove the server and its tasks to analyse the others",
+            ));
+        }
         let platform = system.platform();
         let context_switch = platform.context_switch_cost().as_ns();
         let interrupt = platform.timer_interrupt_cost().as_ns();

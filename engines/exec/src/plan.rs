@@ -45,6 +45,13 @@ pub(crate) struct Plan {
 impl Plan {
     /// Plans the run of `system`.
     pub(crate) fn new(system: &System, options: &RunOptions) -> Result<Plan, ExecError> {
+        if let Some(server) = system.servers().first() {
+            return Err(ExecError::bad_input(format!(
+                "server {}: a run does not serve soft tasks yet; simulate the system, or remove the server and its \
+                 tasks",
+                server.name
+            )));
+        }
         let allowed = allowed_cpus()?;
         let listed = listed_cpus(system, &allowed)?;
         let mut plan = Plan {

@@ -45,6 +45,12 @@ impl Verifier {
         header: &Header,
         options: &Options,
     ) -> Result<Verifier, VerifyError> {
+        if let Some(server) = system.servers().first() {
+            return Err(VerifyError::input(format!(
+                "server {}: a trace of a system with servers cannot be verified yet",
+                server.name
+            )));
+        }
         let model = Model::new(system, bounds, header, options)?;
         let cpus: Vec<Processor> = (0..model.cpus.len())
             .map(|cpu| {

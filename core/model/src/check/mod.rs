@@ -1,11 +1,12 @@
 //! Every rule that a system obeys, in one place; [`crate::System::new`] and the file reader both come here.
 
 mod body;
+mod server;
 mod task;
 
 use crate::platform::MAX_CPUS;
 use crate::{CpuId, Cpus, Draft, Interference, ModelError, Platform, Policy, PriorityAssignment, path};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// One broken rule, and the other values that have to do with it.
@@ -21,8 +22,13 @@ pub(crate) struct Finding {
 pub(crate) struct Paths {
     /// One path a task.
     pub(crate) tasks: Vec<String>,
+    /// One path a server.
+    pub(crate) servers: Vec<String>,
     /// One path an interference.
     pub(crate) interferences: Vec<String>,
+    /// Names of tasks that some server names, among them servers that could not be read: such a task lacks nothing
+    /// for being soft.
+    pub(crate) served: BTreeSet<String>,
 }
 
 impl Paths {
@@ -30,7 +36,9 @@ impl Paths {
     pub(crate) fn none(draft: &Draft) -> Paths {
         Paths {
             tasks: vec![String::new(); draft.tasks.len()],
+            servers: vec![String::new(); draft.servers.len()],
             interferences: vec![String::new(); draft.interferences.len()],
+            served: BTreeSet::new(),
         }
     }
 
@@ -38,7 +46,13 @@ impl Paths {
     pub(crate) fn of(draft: &Draft) -> Paths {
         let tasks: Vec<&str> = draft.tasks.iter().map(|task| task.name.as_str()).collect();
         let interferences: Vec<&str> = draft.interferences.iter().map(|i| i.name.as_str()).collect();
-        Paths { tasks: item_paths("task", &tasks), interferences: item_paths("interference", &interferences) }
+        let servers: Vec<&str> = draft.servers.iter().map(|server| server.name.as_str()).collect();
+        Paths {
+            tasks: item_paths("task", &tasks),
+            servers: item_paths("server", &servers),
+            interferences: item_paths("interference", &interferences),
+            served: BTreeSet::new(),
+        }
     }
 }
 
@@ -232,9 +246,13 @@ pub(crate) fn check(draft: &Draft, paths: &Paths, is_complete: bool) -> Vec<Find
         checker.fail("task", "there are more than 2^32 - 1 tasks", "remove some");
     }
     checker.unique(draft.tasks.iter().map(|task| task.name.as_str()), &paths.tasks, "task");
+    let served = server::served_names(draft);
     for (task, path) in draft.tasks.iter().zip(&paths.tasks) {
-        checker.task(task, path, draft);
+        let is_served = served.contains(task.name.as_str()) || paths.served.contains(&task.name);
+        checker.task(task, path, draft, is_served);
     }
+    checker.unique(draft.servers.iter().map(|server| server.name.as_str()), &paths.servers, "server");
+    checker.servers(draft, paths, is_complete);
     checker.unique(draft.interferences.iter().map(|i| i.name.as_str()), &paths.interferences, "interference");
     for (interference, path) in draft.interferences.iter().zip(&paths.interferences) {
         checker.interference(interference, path, &draft.platform);

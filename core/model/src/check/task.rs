@@ -8,14 +8,14 @@ use crate::{
 use horolog_time::Span;
 
 impl Checker {
-    pub(super) fn task(&mut self, task: &Task, path: &str, draft: &Draft) {
+    pub(super) fn task(&mut self, task: &Task, path: &str, draft: &Draft, is_served: bool) {
         self.name(&task.name, At::new(path, "name"));
         self.arrival(task, path);
         self.execution_bounds(task, path);
-        self.deadline(task, path);
+        self.deadline(task, path, is_served);
         self.samples(task, path);
         self.cpu(task.cpu, path, &draft.platform);
-        self.priority(task, path, draft);
+        self.priority(task, path, draft, is_served);
         if let Preemption::Deferred(graph) = &task.preemption {
             self.graph(task, graph, path);
             if draft.policy == Policy::Edf {
@@ -85,7 +85,7 @@ impl Checker {
         }
     }
 
-    fn deadline(&mut self, task: &Task, path: &str) {
+    fn deadline(&mut self, task: &Task, path: &str, is_served: bool) {
         match task.deadline {
             Some(deadline) if deadline < task.wcet => self.fail_beside(
                 At::new(path, "deadline"),
@@ -93,7 +93,7 @@ impl Checker {
                 "raise the deadline, or lower the wcet",
                 vec![(At::new(path, "wcet").to_string(), "the wcet".to_owned())],
             ),
-            None if task.separation().is_some() => self.fail(
+            None if task.separation().is_some() && !is_served => self.fail(
                 At::new(path, "deadline"),
                 "a periodic or sporadic task has a deadline",
                 "give one; the usual choice is the period",
@@ -131,7 +131,7 @@ impl Checker {
         }
     }
 
-    fn priority(&mut self, task: &Task, path: &str, draft: &Draft) {
+    fn priority(&mut self, task: &Task, path: &str, draft: &Draft, is_served: bool) {
         let at = At::new(path, "priority");
         match (draft.policy, draft.priorities, task.priority) {
             (Policy::Edf, _, Some(_)) => self.fail_beside(
@@ -140,6 +140,8 @@ impl Checker {
                 "remove `priority`, or use `policy = \"fixed-priority\"`",
                 vec![("system.policy".to_owned(), "EDF here".to_owned())],
             ),
+            // That it gives none is told with its server.
+            (Policy::FixedPriority, _, _) if is_served => {}
             (Policy::FixedPriority, PriorityAssignment::Explicit, None) => self.fail(
                 at,
                 "under fixed priorities a task needs a `priority`",

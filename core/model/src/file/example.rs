@@ -22,5 +22,6 @@ fn value(kind: Kind) -> String {
         Kind::Body => "{ spin = 0.9 }".to_owned(),
         Kind::Spin => "0.9".to_owned(),
         Kind::Execution => "\"uniform\"".to_owned(),
+        Kind::IntegerOrWord(words) => format!("\"{}\"", words.first().unwrap_or(&"…")),
     }
 }

@@ -1,7 +1,9 @@
 //! Every key of the system file in one table: the reader's list of known keys, the JSON schema for editors and
 //! the check that `docs/system-file.md` describes them all come from here.
 
-use crate::{OverrunPolicy, Policy, Preemption, PriorityAssignment};
+use crate::{
+    Gain, LowPriority, OverrunPolicy, Policy, Preemption, PriorityAssignment, ServerKind, SporadicRules,
+};
 
 /// What a key's value looks like.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,6 +33,8 @@ pub enum Kind {
     Spin,
     /// One of the words, or a table of the section [`EXECUTION`].
     Execution,
+    /// An integer, or one of these words.
+    IntegerOrWord(&'static [&'static str]),
 }
 
 /// One key.
@@ -212,6 +216,51 @@ pub const EXECUTION: Section = Section {
     keys: &[required("samples", Kind::Durations, "Execution times, each between bcet and wcet.")],
 };
 
+/// `[[server]]`
+pub const SERVER: Section = Section {
+    header: "[[server]]",
+    noun: "a server",
+    meaning: "How soft tasks are served beside hard ones.",
+    keys: &[
+        required("name", Kind::Text, "The server's name, unique among servers."),
+        required("kind", Kind::Word(&ServerKind::WORDS), "Whose rules it follows."),
+        required("tasks", Kind::Texts, "The names of the tasks that it serves, first in, first out."),
+        key("cpu", Kind::Integer, "the only CPU there is", "The CPU of the server and its tasks."),
+        key("budget", Kind::Duration, "", "Execution time in every period, for the kinds with a budget."),
+        key("period", Kind::Duration, "", "The replenishment period, for the kinds with a budget."),
+        key(
+            "priority",
+            Kind::Integer,
+            "",
+            "Where it serves while it has budget, under fixed priorities; larger is more important.",
+        ),
+        key(
+            "low_priority",
+            Kind::IntegerOrWord(&LowPriority::WORDS),
+            "\"background\"",
+            "Where a polling, deferrable or sporadic server goes on without budget.",
+        ),
+        key(
+            "max_replenishments",
+            Kind::Integer,
+            "32",
+            "How many replenishments of a sporadic server wait at most.",
+        ),
+        key(
+            "rules",
+            Kind::Word(&SporadicRules::WORDS),
+            "\"corrected\"",
+            "Whose rules a sporadic server follows.",
+        ),
+        key(
+            "gain",
+            Kind::Word(&Gain::WORDS),
+            "\"none\"",
+            "Which unused time dual priority or slack stealing hands on.",
+        ),
+    ],
+};
+
 /// `[[interference]]`
 pub const INTERFERENCE: Section = Section {
     header: "[[interference]]",
@@ -230,8 +279,13 @@ pub const INTERFERENCE: Section = Section {
 };
 
 /// The whole file: its sections by the key that holds them.
-pub const FILE: [(&str, &Section); 4] =
-    [("system", &SYSTEM), ("platform", &PLATFORM), ("task", &TASK), ("interference", &INTERFERENCE)];
+pub const FILE: [(&str, &Section); 5] = [
+    ("system", &SYSTEM),
+    ("platform", &PLATFORM),
+    ("task", &TASK),
+    ("server", &SERVER),
+    ("interference", &INTERFERENCE),
+];
 
 /// The words of `execution` where it is no table.
 pub const EXECUTION_WORDS: [&str; 2] = ["wcet", "uniform"];

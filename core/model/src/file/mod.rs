@@ -10,6 +10,7 @@ mod print;
 mod reader;
 mod sections;
 mod segments;
+mod server;
 mod suggest;
 mod syntax;
 mod task;
@@ -20,11 +21,11 @@ pub use print::print;
 use crate::check::{self, Finding, Paths};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::source::{self, Place, Source, Text};
-use crate::{Draft, Interference, Platform, System, Task};
+use crate::{Draft, Interference, Platform, Server, System, Task};
 use reader::Reader;
 use std::path::Path;
 use std::sync::Arc;
-use suggest::did_you_mean;
+pub(crate) use suggest::did_you_mean;
 use tree::{Node, Table, Value};
 
 /// Reads a system file from its text; `name` is what messages call it. Each override is a path, `=` and a value,
@@ -122,8 +123,19 @@ impl Reader {
         };
         let nodes = self.items(root, "task");
         let paths = paths_of("task", nodes);
-        let tasks: Vec<Option<Task>> =
-            nodes.iter().zip(&paths).map(|(node, path)| self.task(node, path, platform.as_ref())).collect();
+        let server_nodes = self.items(root, "server");
+        let server_paths = paths_of("server", server_nodes);
+        let served = server::names_of_served(server_nodes);
+        let tasks: Vec<Option<Task>> = nodes
+            .iter()
+            .zip(&paths)
+            .map(|(node, path)| self.task(node, path, platform.as_ref(), served.contains(name_of(node))))
+            .collect();
+        let servers: Vec<Option<Server>> = server_nodes
+            .iter()
+            .zip(&server_paths)
+            .map(|(node, path)| self.server(node, path, platform.as_ref()))
+            .collect();
         let loads = self.items(root, "interference");
         let load_paths = paths_of("interference", loads);
         let interferences: Vec<Option<Interference>> = loads
@@ -137,6 +149,7 @@ impl Reader {
         let is_complete =
             tasks.iter().all(Option::is_some) && !(root.get("task").is_some() && nodes.is_empty());
         let (tasks, task_paths) = keep(tasks, paths);
+        let (servers, server_paths) = keep(servers, server_paths);
         let (interferences, interference_paths) = keep(interferences, load_paths);
         let draft = Draft {
             name: system.name,
@@ -144,9 +157,15 @@ impl Reader {
             priorities: system.priorities,
             platform,
             tasks,
+            servers,
             interferences,
         };
-        let paths = Paths { tasks: task_paths, interferences: interference_paths };
+        let paths = Paths {
+            tasks: task_paths,
+            servers: server_paths,
+            interferences: interference_paths,
+            served: served.into_iter().map(str::to_owned).collect(),
+        };
         for finding in check::check(&draft, &paths, is_complete) {
             self.finding(finding);
         }

@@ -4,8 +4,8 @@ use super::body::FRACTION_PLACES;
 use super::decimal;
 use super::sections::UTILISATION_PLACES;
 use crate::{
-    Arrival, Body, Cpus, ExecutionTimes, Interference, Platform, Preemption, Segment, SegmentGraph,
-    SpinTarget, System, Task,
+    Arrival, Body, Cpus, ExecutionTimes, Interference, LowPriority, Platform, Preemption, Segment,
+    SegmentGraph, Server, ServerKind, SpinTarget, System, Task,
 };
 use horolog_time::Span;
 use std::fmt::Write as _;
@@ -33,6 +33,9 @@ pub fn print(system: &System) -> String {
     out.platform(system.platform());
     for task in system.tasks() {
         out.task(task);
+    }
+    for server in system.servers() {
+        out.server(server);
     }
     for interference in system.interferences() {
         out.interference(interference);
@@ -120,6 +123,34 @@ impl Printer {
         }
         if let Some(body) = &task.body {
             self.line("body", &body_table(body));
+        }
+    }
+
+    fn server(&mut self, server: &Server) {
+        self.header("[[server]]");
+        self.line("name", &quoted(&server.name));
+        self.line("kind", &quoted(server.kind.word()));
+        self.line("tasks", &texts(&server.tasks));
+        self.line("cpu", &server.cpu.0.to_string());
+        if let Some(capacity) = server.kind.capacity() {
+            self.span("budget", capacity.budget);
+            self.span("period", capacity.period);
+        }
+        if let Some(priority) = server.kind.priority() {
+            self.line("priority", &priority.number().to_string());
+        }
+        match server.kind.low_priority() {
+            Some(LowPriority::Background) => self.line("low_priority", &quoted("background")),
+            Some(LowPriority::None) => self.line("low_priority", &quoted("none")),
+            Some(LowPriority::At(priority)) => self.line("low_priority", &priority.number().to_string()),
+            None => {}
+        }
+        if let ServerKind::Sporadic { max_replenishments, rules, .. } = server.kind {
+            self.line("max_replenishments", &max_replenishments.to_string());
+            self.line("rules", &quoted(rules.word()));
+        }
+        if let Some(gain) = server.kind.gain() {
+            self.line("gain", &quoted(gain.word()));
         }
     }
 

@@ -13,7 +13,14 @@ use horolog_time::Span;
 
 impl Reader {
     /// The task at `path`; `None` where something in it cannot be read (the messages say what).
-    pub(super) fn task(&mut self, node: &Node, path: &str, platform: Option<&Platform>) -> Option<Task> {
+    /// A served task has no deadline but the one that it gives.
+    pub(super) fn task(
+        &mut self,
+        node: &Node,
+        path: &str,
+        platform: Option<&Platform>,
+        is_served: bool,
+    ) -> Option<Task> {
         let before = self.found.len();
         let table = self.table(node, path, &TASK)?;
         if let Some(name) = table.get("name") {
@@ -24,7 +31,8 @@ impl Reader {
         let name = name.and_then(|node| self.text(node, &path::join(path, "name")));
         let arrival = self.arrival(table, path);
         let deadline = self.optional(table, path, "deadline", Reader::span);
-        let deadline = deadline.or_else(|| arrival.as_ref().and_then(separation));
+        let by_default = arrival.as_ref().filter(|_| !is_served).and_then(separation);
+        let deadline = deadline.or(by_default);
         let (preemption, graph) = self.preemption(table, path);
         let execution = self.optional(table, path, "execution", Reader::execution).unwrap_or_default();
         let (wcet, bcet) = self.execution_bounds(table, path, graph.as_ref(), &execution);
@@ -60,7 +68,7 @@ impl Reader {
     }
 
     /// The value of a key that need not be there.
-    fn optional<T>(
+    pub(super) fn optional<T>(
         &mut self,
         table: &Table,
         path: &str,

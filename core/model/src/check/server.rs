@@ -1,0 +1,258 @@
+//! The rules of servers and of the tasks that they serve.
+
+use super::{At, Checker, Paths};
+use crate::file::did_you_mean;
+use crate::server::MAX_REPLENISHMENTS;
+use crate::{
+    Arrival, Draft, Gain, LowPriority, Policy, Preemption, PriorityAssignment, Server, ServerKind, Task,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The names of all tasks that some server names.
+pub(super) fn served_names(draft: &Draft) -> BTreeSet<&str> {
+    draft.servers.iter().flat_map(|server| &server.tasks).map(String::as_str).collect()
+}
+
+impl Checker {
+    pub(super) fn servers(&mut self, draft: &Draft, paths: &Paths, is_complete: bool) {
+        if draft.servers.is_empty() {
+            return;
+        }
+        let tasks: BTreeMap<&str, usize> =
+            draft.tasks.iter().enumerate().map(|(index, task)| (task.name.as_str(), index)).collect();
+        let mut server_of: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+        for (index, server) in draft.servers.iter().enumerate() {
+            let path = &paths.servers[index];
+            self.name(&server.name, At::new(path, "name"));
+            self.cpu(server.cpu, path, &draft.platform);
+            self.server_policy(server, path, draft);
+            self.server_capacity(server, path);
+            self.server_places(server, path);
+            self.server_details(server, path);
+            if server.tasks.is_empty() {
+                let remedy = "name the tasks that it serves, as in `tasks = [\"logger\"]`";
+                self.fail(At::new(path, "tasks"), "the server serves nobody", remedy);
+            }
+            for (place, name) in server.tasks.iter().enumerate() {
+                let at = At::new(path, "tasks").item(place);
+                match (tasks.get(name.as_str()), server_of.get(name.as_str())) {
+                    (_, Some(&(other, other_place))) => self.fail_beside(
+                        at,
+                        format!("the task `{name}` is served twice"),
+                        "name it once, below one server",
+                        vec![(
+                            At::new(&paths.servers[other], "tasks").item(other_place),
+                            "already here".to_owned(),
+                        )],
+                    ),
+                    (Some(&task), None) => {
+                        server_of.insert(name, (index, place));
+                        self.served(&draft.tasks[task], &paths.tasks[task], server, &at, draft);
+                    }
+                    // It may be one of those that could not be read.
+                    (None, None) if is_complete => {
+                        let known: Vec<&str> = tasks.keys().copied().collect();
+                        let remedy = did_you_mean(name, &known);
+                        self.fail(at, format!("there is no task `{name}` to serve"), remedy);
+                    }
+                    (None, None) => {}
+                }
+            }
+            if server.kind.is_slack_policy() {
+                self.slack_policy(draft, paths, index);
+            }
+        }
+    }
+
+    fn server_policy(&mut self, server: &Server, path: &str, draft: &Draft) {
+        let word = server.kind.word();
+        let policy = |label: &str| vec![("system.policy".to_owned(), label.to_owned())];
+        match (&server.kind, draft.policy) {
+            (ServerKind::Background, _) => {}
+            (ServerKind::ConstantBandwidth { .. }, Policy::FixedPriority) => self.fail_beside(
+                At::new(path, "kind"),
+                "a constant-bandwidth server has a deadline, which fixed priorities do not look at",
+                "use `policy = \"edf\"` in [system], or a sporadic server",
+                policy("fixed priorities here"),
+            ),
+            (ServerKind::ConstantBandwidth { .. }, _) => {}
+            (_, Policy::Edf) => self.fail_beside(
+                At::new(path, "kind"),
+                format!("a {word} server needs fixed priorities"),
+                "use a constant-bandwidth server, or `policy = \"fixed-priority\"` in [system]",
+                policy("EDF here"),
+            ),
+            _ => {}
+        }
+        if server.kind.priority().is_some() && draft.priorities != PriorityAssignment::Explicit {
+            self.fail_beside(
+                At::new(path, "priority"),
+                format!("the assignment `{}` places no servers", draft.priorities.word().unwrap_or_default()),
+                "remove `priorities` from [system] and give every hard task its priority",
+                vec![("system.priorities".to_owned(), "the assignment".to_owned())],
+            );
+        }
+    }
+
+    fn server_capacity(&mut self, server: &Server, path: &str) {
+        let Some(capacity) = server.kind.capacity() else { return };
+        if capacity.budget.is_zero() {
+            let remedy = "give the execution time that it may take in every period";
+            self.fail(At::new(path, "budget"), "the budget is zero", remedy);
+        }
+        if capacity.period.is_zero() {
+            let remedy = "give the time after which the budget comes back";
+            self.fail(At::new(path, "period"), "the period is zero", remedy);
+        } else if capacity.budget > capacity.period {
+            self.fail_beside(
+                At::new(path, "budget"),
+                format!("the budget {} is above the period {}", capacity.budget, capacity.period),
+                "lower the budget, or raise the period: nothing takes more than all of a CPU",
+                vec![(At::new(path, "period").to_string(), "the period".to_owned())],
+            );
+        }
+    }
+
+    fn server_places(&mut self, server: &Server, path: &str) {
+        if let (Some(priority), Some(LowPriority::At(low))) =
+            (server.kind.priority(), server.kind.low_priority())
+            && !priority.is_more_important_than(low)
+        {
+            self.fail_beside(
+                At::new(path, "low_priority"),
+                format!("the low priority {} is not below the priority {}", low.number(), priority.number()),
+                "lower it, or use `\"background\"` or `\"none\"`",
+                vec![(At::new(path, "priority").to_string(), "the priority".to_owned())],
+            );
+        }
+    }
+
+    fn server_details(&mut self, server: &Server, path: &str) {
+        match server.kind {
+            ServerKind::Sporadic { max_replenishments: 0, .. } => self.fail(
+                At::new(path, "max_replenishments"),
+                "without a replenishment the budget never comes back",
+                "give at least 1; 32 is the default",
+            ),
+            ServerKind::Sporadic { max_replenishments, .. } if max_replenishments > MAX_REPLENISHMENTS => {
+                self.fail(
+                    At::new(path, "max_replenishments"),
+                    format!("{max_replenishments} replenishments are more than a server can keep"),
+                    format!("give at most {MAX_REPLENISHMENTS}"),
+                );
+            }
+            ServerKind::SlackStealing { gain: Gain::SelfGain | Gain::Both } => self.fail(
+                At::new(path, "gain"),
+                "slack stealing has no self gain: hard jobs have one place only while there is no slack",
+                "use `\"none\"` or `\"propagated\"`",
+            ),
+            _ => {}
+        }
+    }
+
+    /// A task and the server that serves it.
+    fn served(&mut self, task: &Task, path: &str, server: &Server, at: &str, draft: &Draft) {
+        let here = || vec![(at.to_owned(), "served here".to_owned())];
+        if task.cpu != server.cpu {
+            self.fail_beside(
+                at,
+                format!(
+                    "the server is on CPU {} and its task `{}` on CPU {}",
+                    server.cpu.0, task.name, task.cpu.0
+                ),
+                "put both on the same CPU",
+                vec![(At::new(path, "cpu").to_string(), "the task's CPU".to_owned())],
+            );
+        }
+        if task.priority.is_some() && draft.policy == Policy::FixedPriority {
+            self.fail_beside(
+                At::new(path, "priority"),
+                format!("the server `{}` serves this task at its own priority", server.name),
+                "remove `priority`, or take the task out of the server's `tasks`",
+                here(),
+            );
+        }
+        if task.preemption != Preemption::Preemptive {
+            self.fail_beside(
+                At::new(path, "preemption"),
+                format!(
+                    "the server `{}` serves this task, and takes the processor away when its budget ends",
+                    server.name
+                ),
+                "use `preemption = \"preemptive\"`, or take the task out of the server's `tasks`",
+                here(),
+            );
+        }
+    }
+
+    /// Dual priority and slack stealing look at every task of their processor and have to know them all.
+    fn slack_policy(&mut self, draft: &Draft, paths: &Paths, index: usize) {
+        let server = &draft.servers[index];
+        let word = server.kind.word();
+        let kind = (At::new(&paths.servers[index], "kind").to_string(), format!("{word} here"));
+        for (other, path) in draft.servers.iter().zip(&paths.servers) {
+            if other.cpu == server.cpu && !std::ptr::eq(other, server) {
+                self.fail_beside(
+                    At::new(path, "kind"),
+                    format!("{word} serves all soft tasks of its CPU, beside no other server"),
+                    format!("name the tasks below `{}`, or use another CPU", server.name),
+                    vec![kind.clone()],
+                );
+            }
+        }
+        for (load, path) in draft.interferences.iter().zip(&paths.interferences) {
+            if load.cpu == server.cpu {
+                self.fail_beside(
+                    At::new(path, "cpu"),
+                    format!("{word} knows nothing of interferences"),
+                    "use another CPU, or a sporadic server",
+                    vec![kind.clone()],
+                );
+            }
+        }
+        let served = served_names(draft);
+        for (task, path) in draft.tasks.iter().zip(&paths.tasks) {
+            if task.cpu == server.cpu && !served.contains(task.name.as_str()) {
+                self.beside_slack_policy(task, path, server.kind, &kind);
+            }
+        }
+    }
+
+    /// A hard task beside a slack policy.
+    fn beside_slack_policy(&mut self, task: &Task, path: &str, kind: ServerKind, other: &(String, String)) {
+        let word = kind.word();
+        let others = || vec![other.clone()];
+        let sporadic = "use a sporadic server instead";
+        match &task.arrival {
+            Arrival::Aperiodic { .. } => self.fail_beside(
+                At::new(path, "arrivals"),
+                format!("{word} has to know when a hard task arrives next"),
+                "give the task a period or separation, or let the server serve it",
+                others(),
+            ),
+            Arrival::Sporadic { .. } if !task.jitter.is_zero() => self.fail_beside(
+                At::new(path, "jitter"),
+                format!("{word} cannot tell a sporadic job that is late from one that has not arrived"),
+                format!("make the task periodic, remove the jitter, or {sporadic}"),
+                others(),
+            ),
+            _ => {}
+        }
+        if task.deadline > task.separation() && task.separation().is_some() {
+            self.fail_beside(
+                At::new(path, "deadline"),
+                format!("{word} is known for deadlines up to the period alone"),
+                format!("shorten the deadline, or {sporadic}"),
+                others(),
+            );
+        }
+        if task.preemption != Preemption::Preemptive {
+            self.fail_beside(
+                At::new(path, "preemption"),
+                format!("{word} is known for preemptive tasks alone"),
+                format!("use `preemption = \"preemptive\"`, or {sporadic}"),
+                others(),
+            );
+        }
+    }
+}

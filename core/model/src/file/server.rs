@@ -1,0 +1,165 @@
+//! Reads one `[[server]]`.
+
+use super::keys::SERVER;
+use super::reader::Reader;
+use super::tree::{Node, Table, Value};
+use crate::path;
+use crate::server::DEFAULT_REPLENISHMENTS;
+use crate::{Capacity, Gain, LowPriority, Platform, Priority, Server, ServerKind, SporadicRules};
+use std::collections::BTreeSet;
+
+/// What keys beyond `name`, `kind`, `tasks` and `cpu` a kind has.
+fn keys_of(kind: &str) -> &'static [&'static str] {
+    match kind {
+        "polling" | "deferrable" => &["budget", "period", "priority", "low_priority"],
+        "sporadic" => &["budget", "period", "priority", "low_priority", "max_replenishments", "rules"],
+        "priority-exchange" => &["budget", "period", "priority"],
+        "constant-bandwidth" => &["budget", "period"],
+        "dual-priority" | "slack-stealing" => &["gain"],
+        _ => &[],
+    }
+}
+
+/// The names in the `tasks` of all servers, as far as they can be read.
+pub(super) fn names_of_served(servers: &[Node]) -> BTreeSet<&str> {
+    let mut names = BTreeSet::new();
+    for node in servers {
+        if let Value::Table(table) = &node.value
+            && let Some(Node { value: Value::List(list), .. }) = table.get("tasks")
+        {
+            names.extend(list.iter().filter_map(|node| match &node.value {
+                Value::Text(name) => Some(name.as_str()),
+                _ => None,
+            }));
+        }
+    }
+    names
+}
+
+impl Reader {
+    /// The server at `path`; `None` where something in it cannot be read (the messages say what).
+    pub(super) fn server(&mut self, node: &Node, path: &str, platform: Option<&Platform>) -> Option<Server> {
+        let before = self.found.len();
+        let table = self.table(node, path, &SERVER)?;
+        if let Some(name) = table.get("name") {
+            // Messages about a whole server point at its name.
+            self.places.insert(path.to_owned(), name.place.clone());
+        }
+        let name = self.required(table, path, "name", &SERVER);
+        let name = name.and_then(|node| self.text(node, &path::join(path, "name")));
+        let tasks = self.required(table, path, "tasks", &SERVER);
+        let tasks = tasks.and_then(|node| self.texts(node, &path::join(path, "tasks")));
+        let cpu = self.cpu(table, path, "server", platform);
+        let word = self.required(table, path, "kind", &SERVER).and_then(|node| {
+            self.word(node, &path::join(path, "kind"), &ServerKind::WORDS, |word| {
+                ServerKind::WORDS.iter().copied().find(|&known| known == word)
+            })
+        });
+        let kind = word.and_then(|word| self.server_kind(table, path, word));
+        if self.found.len() > before {
+            return None;
+        }
+        Some(Server { name: name?, tasks: tasks?, cpu: cpu?, kind: kind? })
+    }
+
+    fn server_kind(&mut self, table: &Table, path: &str, word: &str) -> Option<ServerKind> {
+        self.foreign_keys(table, path, word);
+        let needs = |key: &str| keys_of(word).contains(&key);
+        let capacity = if needs("budget") { self.capacity(table, path, word) } else { None };
+        let priority = if needs("priority") {
+            self.needed(table, path, word, "priority").and_then(|node| {
+                self.integer(node, &path::join(path, "priority"), "an integer of 64 bits").map(Priority::new)
+            })
+        } else {
+            None
+        };
+        let low_priority = self.optional(table, path, "low_priority", Reader::low_priority);
+        let low_priority = low_priority.unwrap_or_default();
+        let gain = self.optional(table, path, "gain", |reader, node, path| {
+            reader.word(node, path, &Gain::WORDS, Gain::from_word)
+        });
+        let gain = gain.unwrap_or_default();
+        Some(match word {
+            "background" => ServerKind::Background,
+            "polling" => ServerKind::Polling { capacity: capacity?, priority: priority?, low_priority },
+            "deferrable" => ServerKind::Deferrable { capacity: capacity?, priority: priority?, low_priority },
+            "sporadic" => {
+                let max_replenishments =
+                    self.optional(table, path, "max_replenishments", |reader, node, path| {
+                        reader.integer(node, path, "a number from 1 to 1024")
+                    });
+                let rules = self.optional(table, path, "rules", |reader, node, path| {
+                    reader.word(node, path, &SporadicRules::WORDS, SporadicRules::from_word)
+                });
+                ServerKind::Sporadic {
+                    capacity: capacity?,
+                    priority: priority?,
+                    low_priority,
+                    max_replenishments: max_replenishments.unwrap_or(DEFAULT_REPLENISHMENTS),
+                    rules: rules.unwrap_or_default(),
+                }
+            }
+            "priority-exchange" => ServerKind::PriorityExchange { capacity: capacity?, priority: priority? },
+            "constant-bandwidth" => ServerKind::ConstantBandwidth { capacity: capacity? },
+            "dual-priority" => ServerKind::DualPriority { gain },
+            _ => ServerKind::SlackStealing { gain },
+        })
+    }
+
+    /// Keys that a server may have, but not one of this kind.
+    fn foreign_keys(&mut self, table: &Table, path: &str, word: &str) {
+        const COMMON: [&str; 4] = ["name", "kind", "tasks", "cpu"];
+        for entry in &table.entries {
+            let key = entry.key.as_str();
+            let is_key = SERVER.keys.iter().any(|known| known.name == key);
+            if !is_key || COMMON.contains(&key) || keys_of(word).contains(&key) {
+                continue;
+            }
+            let homes: Vec<&str> =
+                ServerKind::WORDS.into_iter().filter(|kind| keys_of(kind).contains(&key)).collect();
+            let reason = format!("a {word} server has no `{key}`");
+            let remedy = format!("remove it; `{key}` is for {}", homes.join(", "));
+            self.fail(&entry.node, &path::join(path, key), reason, remedy);
+        }
+    }
+
+    fn capacity(&mut self, table: &Table, path: &str, word: &str) -> Option<Capacity> {
+        let budget = self.needed(table, path, word, "budget");
+        let budget = budget.and_then(|node| self.span(node, &path::join(path, "budget")));
+        let period = self.needed(table, path, word, "period");
+        let period = period.and_then(|node| self.span(node, &path::join(path, "period")));
+        Some(Capacity { budget: budget?, period: period? })
+    }
+
+    /// The value of a key that a server of this kind must have.
+    fn needed<'t>(&mut self, table: &'t Table, path: &str, word: &str, key: &str) -> Option<&'t Node> {
+        let node = table.get(key);
+        if node.is_none() {
+            let remedy = match key {
+                "budget" => "add `budget = \"2 ms\"`, the execution time that it may take in every period",
+                "period" => "add `period = \"10 ms\"`, after which the budget comes back",
+                _ => "add `priority = 90` (larger is more important)",
+            };
+            self.fail_at(&path::join(path, key), format!("a {word} server needs a `{key}`"), remedy);
+        }
+        node
+    }
+
+    fn low_priority(&mut self, node: &Node, path: &str) -> Option<LowPriority> {
+        match &node.value {
+            Value::Integer(_) => self
+                .integer(node, path, "an integer of 64 bits")
+                .map(|number| LowPriority::At(Priority::new(number))),
+            Value::Text(_) => self.word(node, path, &LowPriority::WORDS, |word| match word {
+                "background" => Some(LowPriority::Background),
+                "none" => Some(LowPriority::None),
+                _ => None,
+            }),
+            other => {
+                let reason = format!("this is {} where a low priority belongs", other.noun());
+                self.fail(node, path, reason, "use an integer, `\"background\"` or `\"none\"`");
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! Every rule of servers, broken one at a time in a draft built in code; and what a checked system tells about them.
+
+use horolog_model::{
+    Arrival, Capacity, CpuId, Cpus, Draft, ExecutionTimes, Gain, Interference, LowPriority, OverrunPolicy,
+    Policy, Preemption, Priority, PriorityAssignment, Server, ServerId, ServerKind, SporadicRules, System,
+    Task, TaskId, file,
+};
+use horolog_time::Span;
+
+fn ms(ms: u64) -> Span {
+    Span::from_ns(ms * 1_000_000)
+}
+
+fn task(name: &str, priority: Option<i64>) -> Task {
+    Task {
+        name: name.to_owned(),
+        arrival: Arrival::Periodic { period: ms(10) },
+        deadline: priority.map(|_| ms(10)),
+        wcet: ms(2),
+        bcet: ms(2),
+        offset: None,
+        jitter: Span::ZERO,
+        priority: priority.map(Priority::new),
+        cpu: CpuId(0),
+        preemption: Preemption::Preemptive,
+        overrun: OverrunPolicy::Count,
+        execution: ExecutionTimes::Wcet,
+        body: None,
+    }
+}
+
+fn capacity(budget: u64, period: u64) -> Capacity {
+    Capacity { budget: ms(budget), period: ms(period) }
+}
+
+fn sporadic() -> ServerKind {
+    ServerKind::Sporadic {
+        capacity: capacity(2, 10),
+        priority: Priority::new(9),
+        low_priority: LowPriority::Background,
+        max_replenishments: 4,
+        rules: SporadicRules::Corrected,
+    }
+}
+
+/// Two hard tasks and two soft ones below a sporadic server.
+fn draft() -> Draft {
+    let server = Server {
+        name: "s".to_owned(),
+        tasks: vec!["x".to_owned(), "y".to_owned()],
+        cpu: CpuId(0),
+        kind: sporadic(),
+    };
+    Draft {
+        name: "system".to_owned(),
+        tasks: vec![task("a", Some(2)), task("x", None), task("b", Some(1)), task("y", None)],
+        servers: vec![server],
+        ..Draft::default()
+    }
+}
+
+/// Asserts that exactly these rules are broken, as `path: reason`.
+#[track_caller]
+fn breaks(expected: &[&str], change: impl FnOnce(&mut Draft)) {
+    let mut draft = draft();
+    change(&mut draft);
+    match System::new(draft) {
+        Ok(system) => panic!("no rule is broken in {system:?}"),
+        Err(errors) => {
+            assert!(errors.iter().all(|error| !error.remedy.is_empty()), "{errors:?}");
+            let found: Vec<String> =
+                errors.into_iter().map(|error| format!("{}: {}", error.at, error.reason)).collect();
+            assert_eq!(found, expected);
+        }
+    }
+}
+
+fn kind(kind: ServerKind) -> impl FnOnce(&mut Draft) {
+    move |d| d.servers[0].kind = kind
+}
+
+#[test]
+fn a_checked_system_knows_who_serves_whom() {
+    let system = System::new(draft()).expect("valid");
+    let server = system.find_server("s").expect("there");
+    assert_eq!(server, ServerId(0));
+    assert_eq!(system.server_of(TaskId(0)), None);
+    assert_eq!(system.server_of(TaskId(3)), Some(server));
+    assert!(system.is_served(TaskId(1)) && !system.is_served(TaskId(2)));
+    let served: Vec<TaskId> = system.served_tasks(server).map(|(id, _)| id).collect();
+    assert_eq!(served, [TaskId(1), TaskId(3)]);
+    assert_eq!(system.hard_tasks_on(CpuId(0)).count(), 2);
+    assert_eq!(system.servers_on(CpuId(0)).count(), 1);
+    assert_eq!(system.server(server).kind.word(), "sporadic");
+    let resolved = system.with_explicit_priorities(&[Priority::new(5); 4]).expect("one a task");
+    assert_eq!(resolved.tasks()[0].priority, Some(Priority::new(5)));
+    assert_eq!(resolved.tasks()[1].priority, None, "a served task has none");
+}
+
+#[test]
+fn who_is_served() {
+    breaks(&["server.s.tasks: the server serves nobody"], |d| {
+        d.servers[0].tasks.clear();
+        d.tasks.truncate(1);
+    });
+    breaks(&["server.s.tasks.#3: there is no task `z` to serve"], |d| d.servers[0].tasks.push("z".into()));
+    breaks(&["server.s.tasks.#3: the task `x` is served twice"], |d| d.servers[0].tasks.push("x".into()));
+    breaks(&["server.t.tasks.#1: the task `y` is served twice"], |d| {
+        let tasks = vec!["y".to_owned()];
+        d.servers.push(Server { name: "t".into(), tasks, ..d.servers[0].clone() });
+    });
+    breaks(&["task.a.priority: the server `s` serves this task at its own priority"], |d| {
+        d.servers[0].tasks.push("a".into())
+    });
+    breaks(
+        &[
+            "task.x.preemption: the server `s` serves this task, and takes the processor away when its budget ends",
+        ],
+        |d| d.tasks[1].preemption = Preemption::NonPreemptive,
+    );
+    breaks(&["server.s.tasks.#2: the server is on CPU 0 and its task `y` on CPU 1"], |d| {
+        d.platform.cpus = Cpus::Count(2);
+        d.tasks[3].cpu = CpuId(1);
+    });
+    breaks(&["task.x.priority: under fixed priorities a task needs a `priority`"], |d| {
+        d.servers[0].tasks.remove(0);
+        d.tasks[1].deadline = Some(ms(10));
+    });
+    breaks(&["task.x.deadline: a periodic or sporadic task has a deadline"], |d| {
+        d.servers[0].tasks.remove(0);
+        d.tasks[1].priority = Some(Priority::new(1));
+    });
+}
+
+#[test]
+fn names_and_processors() {
+    breaks(&["server.#1.name: the name is empty"], |d| d.servers[0].name.clear());
+    breaks(&["server.#2.name: two servers are called `s`"], |d| {
+        let tasks = vec![d.servers[0].tasks.remove(0)];
+        d.servers.push(Server { tasks, ..d.servers[0].clone() });
+    });
+    breaks(
+        &[
+            "server.s.cpu: CPU 3 is not among the platform's CPUs",
+            "server.s.tasks.#1: the server is on CPU 3 and its task `x` on CPU 0",
+            "server.s.tasks.#2: the server is on CPU 3 and its task `y` on CPU 0",
+        ],
+        |d| d.servers[0].cpu = CpuId(3),
+    );
+}
+
+#[test]
+fn budgets_and_places() {
+    breaks(&["server.s.budget: the budget is zero"], kind(sporadic().with_capacity(capacity(0, 10))));
+    breaks(
+        &["server.s.budget: the budget 11 ms is above the period 10 ms"],
+        kind(sporadic().with_capacity(capacity(11, 10))),
+    );
+    breaks(
+        &["server.s.budget: the budget is zero", "server.s.period: the period is zero"],
+        kind(sporadic().with_capacity(capacity(0, 0))),
+    );
+    let low = |number| ServerKind::Deferrable {
+        capacity: capacity(2, 10),
+        priority: Priority::new(9),
+        low_priority: LowPriority::At(Priority::new(number)),
+    };
+    breaks(&["server.s.low_priority: the low priority 9 is not below the priority 9"], kind(low(9)));
+    let mut draft = draft();
+    draft.servers[0].kind = low(8);
+    assert!(System::new(draft).is_ok());
+    let replenishments = |max_replenishments| ServerKind::Sporadic {
+        capacity: capacity(2, 10),
+        priority: Priority::new(9),
+        low_priority: LowPriority::None,
+        max_replenishments,
+        rules: SporadicRules::Posix,
+    };
+    breaks(
+        &["server.s.max_replenishments: without a replenishment the budget never comes back"],
+        kind(replenishments(0)),
+    );
+    breaks(
+        &["server.s.max_replenishments: 1025 replenishments are more than a server can keep"],
+        kind(replenishments(1025)),
+    );
+}
+
+#[test]
+fn kinds_and_policies() {
+    breaks(
+        &["server.s.kind: a constant-bandwidth server has a deadline, which fixed priorities do not look at"],
+        kind(ServerKind::ConstantBandwidth { capacity: capacity(2, 10) }),
+    );
+    breaks(&["server.s.kind: a sporadic server needs fixed priorities"], |d| {
+        d.policy = Policy::Edf;
+        d.tasks.iter_mut().for_each(|task| task.priority = None);
+    });
+    breaks(&["server.s.priority: the assignment `deadline-monotonic` places no servers"], |d| {
+        d.priorities = PriorityAssignment::DeadlineMonotonic;
+        d.tasks.iter_mut().for_each(|task| task.priority = None);
+    });
+    breaks(
+        &[
+            "server.s.gain: slack stealing has no self gain: hard jobs have one place only while there is no slack",
+        ],
+        kind(ServerKind::SlackStealing { gain: Gain::Both }),
+    );
+    let mut edf = draft();
+    edf.policy = Policy::Edf;
+    edf.tasks.iter_mut().for_each(|task| task.priority = None);
+    edf.servers[0].kind = ServerKind::ConstantBandwidth { capacity: capacity(2, 10) };
+    assert!(System::new(edf.clone()).is_ok());
+    edf.servers[0].kind = ServerKind::Background;
+    assert!(System::new(edf).is_ok());
+}
+
+#[test]
+fn a_slack_policy_stands_alone_beside_tasks_that_it_knows() {
+    let dual = || ServerKind::DualPriority { gain: Gain::SelfGain };
+    breaks(&["server.t.kind: dual-priority serves all soft tasks of its CPU, beside no other server"], |d| {
+        let tasks = vec![d.servers[0].tasks.remove(0)];
+        d.servers[0].kind = dual();
+        d.servers.push(Server { name: "t".into(), tasks, cpu: CpuId(0), kind: ServerKind::Background });
+    });
+    breaks(&["interference.card.cpu: dual-priority knows nothing of interferences"], |d| {
+        d.servers[0].kind = dual();
+        d.interferences =
+            vec![Interference { name: "card".into(), cpu: CpuId(0), utilisation_ppb: 1, period: ms(1) }];
+    });
+    let beside = |expected: &str, change: fn(&mut Task)| {
+        breaks(&[expected], |d| {
+            d.servers[0].kind = ServerKind::SlackStealing { gain: Gain::None };
+            change(&mut d.tasks[0]);
+        });
+    };
+    beside("task.a.arrivals: slack-stealing has to know when a hard task arrives next", |task| {
+        task.arrival = Arrival::Aperiodic { arrivals: vec![ms(1)] };
+    });
+    beside(
+        "task.a.jitter: slack-stealing cannot tell a sporadic job that is late from one that has not arrived",
+        |task| {
+            task.arrival = Arrival::Sporadic { separation: ms(10) };
+            task.jitter = ms(1);
+        },
+    );
+    beside("task.a.deadline: slack-stealing is known for deadlines up to the period alone", |task| {
+        task.deadline = Some(ms(11));
+    });
+    beside("task.a.preemption: slack-stealing is known for preemptive tasks alone", |task| {
+        task.preemption = Preemption::NonPreemptive;
+    });
+    let mut assigned = draft();
+    assigned.priorities = PriorityAssignment::DeadlineMonotonic;
+    assigned.tasks.iter_mut().for_each(|task| task.priority = None);
+    assigned.servers[0].kind = dual();
+    assert!(System::new(assigned).is_ok(), "a slack policy takes the priorities of an assignment");
+}
+
+const FILE: &str = r#"
+[system]
+name = "served"
+[platform]
+cpus = 1
+[[task]]
+name = "control"
+period = "10 ms"
+wcet = "2 ms"
+priority = 5
+[[task]]
+name = "request"
+period = "100 ms"
+wcet = "3 ms"
+[[task]]
+name = "logger"
+arrivals = ["3 ms"]
+wcet = "1 ms"
+[[server]]
+name = "events"
+kind = "sporadic"
+tasks = ["request", "logger"]
+budget = "4 ms"
+period = "20 ms"
+priority = 9
+"#;
+
+fn read(sets: &[&str]) -> Result<System, String> {
+    let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+    file::read(FILE, "served.toml", &sets).map(|(system, _)| system).map_err(|errors| errors.to_string())
+}
+
+#[test]
+fn a_server_is_read_with_its_defaults() {
+    let system = read(&[]).expect("valid");
+    assert_eq!(
+        system.servers()[0].kind,
+        ServerKind::Sporadic {
+            capacity: capacity(4, 20),
+            priority: Priority::new(9),
+            low_priority: LowPriority::Background,
+            max_replenishments: 32,
+            rules: SporadicRules::Corrected,
+        }
+    );
+    assert_eq!(system.tasks()[1].deadline, None, "a served task's deadline is its own, or none");
+    let system = read(&["task.request.deadline=50ms"]).expect("valid");
+    assert_eq!(system.tasks()[1].deadline, Some(ms(50)));
+}
+
+#[test]
+fn overrides_reach_servers() {
+    let system = read(&["server.events.budget=3ms", "server.events.kind=deferrable"]).expect("valid");
+    let kind = system.servers()[0].kind;
+    assert_eq!((kind.word(), kind.capacity()), ("deferrable", Some(capacity(3, 20))));
+    let low = read(&["server.events.low_priority=1"]).expect("valid").servers()[0].kind.low_priority();
+    assert_eq!(low, Some(LowPriority::At(Priority::new(1))));
+    let none = read(&["server.events.low_priority=none"]).expect("valid").servers()[0].kind.low_priority();
+    assert_eq!(none, Some(LowPriority::None));
+    let said = read(&["server.event.budget=3ms"]).expect_err("no such server");
+    assert!(
+        said.contains("no server is called `event`") && said.contains("did you mean `events`?"),
+        "{said}"
+    );
+    let said = read(&["server.events=3ms"]).expect_err("a whole server");
+    assert!(said.contains("the path names a whole server"), "{said}");
+}
