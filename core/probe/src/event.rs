@@ -154,9 +154,14 @@ impl Event {
         unsafe { call(self, arguments) };
     }
 
-    /// Makes enabled sites call `emit`: how a runtime takes over the sites of a module that knows none.
+    /// Makes enabled sites call `emit`: how a runtime takes over the sites of a module that knows none, or another. A
+    /// number that the other gave means nothing to this one.
     pub(crate) fn set_call(&self, emit: Emit) {
-        self.call.store(emit as *mut c_void, Ordering::Release);
+        let emit = emit as *mut c_void;
+        if self.call.load(Ordering::Acquire) != emit {
+            self.set_id(NO_EVENT);
+            self.call.store(emit, Ordering::Release);
+        }
     }
 
     /// The flag of portable sites.

@@ -3,10 +3,12 @@
 mod change;
 mod error;
 mod lock;
+mod runtime;
 
 pub use error::SwitchError;
+pub use runtime::{refresh_for_c, start};
 
-use crate::table::{self, Kind, Layout, Memory, Site};
+use crate::table::{self, Kind, Layout, Memory, Site, Table};
 use crate::{Event, matches};
 use change::Change;
 use horolog_sys::loaded::{self, Module};
@@ -104,6 +106,7 @@ pub fn apply_by(pattern: &str, on: bool, method: Method) -> Result<Count, Switch
 /// # Errors
 /// As [`apply`].
 pub fn refresh() -> Result<Count, SwitchError> {
+    runtime::introduce();
     let guard = RULES.lock();
     let rules = guard.get();
     if rules.is_empty() {
@@ -121,7 +124,8 @@ pub fn events() -> Vec<Listed> {
     let _rules = RULES.lock();
     let mut listed: Vec<Listed> = Vec::new();
     let mut seen = BTreeSet::new();
-    each_table(&mut |module, sites| {
+    each_table(&mut |module, table| {
+        let sites = &table.sites;
         let module = module.name.to_string_lossy().into_owned();
         for site in sites {
             // SAFETY: the table says that a descriptor stands there, and its module is loaded.
@@ -181,8 +185,8 @@ fn each_matching(
     wanted: &dyn Fn(&str) -> Option<bool>,
     visit: &mut dyn FnMut(&Module<'_>, &Site, &Event, bool),
 ) {
-    each_table(&mut |module, sites| {
-        for site in sites {
+    each_table(&mut |module, table| {
+        for site in &table.sites {
             // SAFETY: the table says that a descriptor stands there, and its module is loaded.
             let event = unsafe { &*(site.event as *const Event) };
             if let Some(on) = wanted(&event.name().to_string_lossy()) {
@@ -193,12 +197,12 @@ fn each_matching(
 }
 
 /// The sites of each module that has any, while no module can be unloaded. A damaged table counts as none.
-fn each_table(visit: &mut dyn FnMut(&Module<'_>, &[Site])) {
+fn each_table(visit: &mut dyn FnMut(&Module<'_>, &Table)) {
     loaded::for_each(&mut |module| {
         let layout = Layout::of(module.base, module.headers);
         let memory = Loaded { layout: &layout };
         if let Ok(Some(table)) = table::read(&memory, &layout) {
-            visit(module, &table.sites);
+            visit(module, &table);
         }
     });
 }

@@ -113,43 +113,61 @@ fn damaged<T>(what: &'static str, address: u64) -> Result<T, TableError> {
 
 /// The table of the module at `layout`; `None` where it has no sites.
 pub(crate) fn read(memory: &impl Memory, layout: &Layout) -> Result<Option<Table>, TableError> {
-    let Some(note) = layout.notes.iter().find_map(|&(start, end)| find_note(memory, layout, start, end))
-    else {
+    let mut notes = Vec::new();
+    for &segment in &layout.notes {
+        each_note(memory, layout, segment, &mut |owner, kind, description, bytes| {
+            if owner == b"horolog\0" && kind == 1 && bytes >= 16 {
+                notes.push(description);
+            }
+        });
+    }
+    if notes.is_empty() {
         return Ok(None);
-    };
-    let mut words = [0_u8; 16];
-    if !memory.read(note, &mut words) {
-        return damaged("its note is unreadable", note);
     }
-    if word(&words, 12) != VERSION {
-        return damaged("a version that this horolog does not know", note + 12);
-    }
-    let start = relative(note, &words, 0);
-    let end = relative(note + 4, &words, 4);
-    let length = end.wrapping_sub(start);
-    if !length.is_multiple_of(ENTRY_BYTES) || layout.flags(start, length).is_none() {
-        return damaged("a table outside the module", note);
-    }
-    let runtime = match word(&words, 8) {
-        0 => None,
-        _ => {
+    // A module of C and Rust has two notes of one table, of which the one from C knows the pointer to the runtime.
+    let mut whole = Table::default();
+    let mut known = None;
+    for note in notes {
+        let mut words = [0_u8; 16];
+        if !memory.read(note, &mut words) {
+            return damaged("its note is unreadable", note);
+        }
+        if word(&words, 12) != VERSION {
+            return damaged("a version that this horolog does not know", note + 12);
+        }
+        let start = relative(note, &words, 0);
+        if known != Some(start) {
+            known = Some(start);
+            whole.sites.extend(entries(memory, layout, note, start, relative(note + 4, &words, 4))?);
+        }
+        if word(&words, 8) != 0 {
             let pointer = relative(note + 8, &words, 8);
             if layout.flags(pointer, 8).is_none_or(|flags| flags & libc::PF_W == 0) {
                 return damaged("a pointer to the runtime outside the module's data", note + 8);
             }
-            Some(pointer)
+            whole.runtime = Some(pointer);
         }
-    };
+    }
+    Ok(Some(whole))
+}
+
+fn entries(
+    memory: &impl Memory,
+    layout: &Layout,
+    note: u64,
+    start: u64,
+    end: u64,
+) -> Result<Vec<Site>, TableError> {
+    let length = end.wrapping_sub(start);
+    if !length.is_multiple_of(ENTRY_BYTES) || layout.flags(start, length).is_none() {
+        return damaged("a table outside the module", note);
+    }
     let mut bytes = vec![0; length as usize];
     if !memory.read(start, &mut bytes) {
         return damaged("the table is unreadable", start);
     }
-    let sites = bytes
-        .chunks_exact(ENTRY_BYTES as usize)
-        .enumerate()
-        .map(|(index, entry)| site(layout, start + index as u64 * ENTRY_BYTES, entry))
-        .collect::<Result<_, _>>()?;
-    Ok(Some(Table { sites, runtime }))
+    let chunks = bytes.chunks_exact(ENTRY_BYTES as usize);
+    chunks.zip(0..).map(|(entry, index)| site(layout, start + index * ENTRY_BYTES, entry)).collect()
 }
 
 fn site(layout: &Layout, at: u64, entry: &[u8]) -> Result<Site, TableError> {
@@ -184,44 +202,39 @@ fn relative(field: u64, bytes: &[u8], at: usize) -> u64 {
     field.wrapping_add_signed(i64::from(word(bytes, at) as i32))
 }
 
-/// The address of the description of horolog's note in the segment of notes from `start` to `end`.
-fn find_note(memory: &impl Memory, layout: &Layout, start: u64, end: u64) -> Option<u64> {
-    note(memory, layout, (start, end), b"horolog\0", 1, 16)
-}
+/// Takes owner, type, address and size of the description of a note.
+type EachNote<'a> = dyn FnMut(&[u8], u32, u64, u64) + 'a;
 
-/// The address of the description of the note of this owner and type, of at least `bytes`.
-pub(crate) fn note(
+/// Calls `visit` with owner, type, address and size of the description of each note between `start` and `end`.
+pub(crate) fn each_note(
     memory: &impl Memory,
     layout: &Layout,
     (start, end): (u64, u64),
-    owner: &[u8],
-    kind: u32,
-    bytes: u64,
-) -> Option<u64> {
-    layout.flags(start, end.checked_sub(start)?)?;
+    visit: &mut EachNote<'_>,
+) {
+    if end.checked_sub(start).and_then(|length| layout.flags(start, length)).is_none() {
+        return;
+    }
+    let padded = |size: u32| (u64::from(size) + 3) & !3;
     let mut at = start;
-    while at.checked_add(12)? <= end {
+    while at.checked_add(12).is_some_and(|head| head <= end) {
         let mut head = [0_u8; 12];
         if !memory.read(at, &mut head) {
-            return None;
+            return;
         }
-        let padded = |size: u32| (u64::from(size) + 3) & !3;
-        let name = at + 12;
-        let description = name.checked_add(padded(word(&head, 0)))?;
-        let next = description.checked_add(padded(word(&head, 4)))?;
+        let (owner_bytes, bytes) = (word(&head, 0), word(&head, 4));
+        let description = at + 12 + padded(owner_bytes);
+        let next = description.saturating_add(padded(bytes));
         if next > end {
-            return None;
+            return;
         }
-        let mut found = vec![0; owner.len()];
-        if word(&head, 8) == kind
-            && word(&head, 0) as usize == owner.len()
-            && u64::from(word(&head, 4)) >= bytes
-            && memory.read(name, &mut found)
-            && found == owner
+        // Owners are a few letters; a longer one is not ours, whatever it says.
+        let mut owner = [0_u8; 16];
+        if let Some(owner) = owner.get_mut(..owner_bytes as usize)
+            && memory.read(at + 12, owner)
         {
-            return Some(description);
+            visit(owner, word(&head, 8), description, u64::from(bytes));
         }
         at = next;
     }
-    None
 }

@@ -1,0 +1,26 @@
+//! `libhorolog_trace`: the runtime for programs with triggers, in any language; preloaded, linked, or as an archive.
+//!
+//! C and C++ programs include `horolog/trace.h`, which says how. Preloaded, the library makes any program that has sites
+//! traceable. `HOROLOG_TRACE_ENABLE` names the events that are enabled before the program's first instruction of its own.
+#![allow(unsafe_code)]
+
+use horolog_probe::switching;
+use std::io::Write;
+
+/// Runs when this library is initialised: all modules of the start are mapped and relocated, none has run yet.
+extern "C" fn start() {
+    if let Err(error) = switching::start() {
+        let _ = writeln!(std::io::stderr(), "horolog: HOROLOG_TRACE_ENABLE: {error}");
+    }
+}
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static START: extern "C" fn() = start;
+
+/// Called by the constructor of every C or C++ module with sites: one that is loaded late gets the positions that were asked
+/// for before. 0, or a negative error number.
+#[unsafe(no_mangle)]
+pub extern "C" fn horolog_trace_refresh() -> i32 {
+    switching::refresh_for_c()
+}
