@@ -1,6 +1,22 @@
 //! From an enabled site to a buffer.
+//!
+//! The fast way, for a thread with a ring in a session with the time-stamp counter: no call, no locked instruction, no
+//! loop. Everything else is behind one comparison, of the thread's key with the live session's generation: the first
+//! emission of a thread, a signal handler inside an emission, a child of `fork`, the end of a session, a machine without
+//! a usable counter.
 
-use crate::Event;
+use core::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
+use core::sync::atomic::{AtomicU64, compiler_fence};
+
+use crate::event::NO_EVENT;
+use crate::ring::layout::WriterEntry;
+use crate::ring::per_thread::{fits, overwrite};
+use crate::ring::record::{HEAD_WORDS, Head, NESTED, SHARED, pack};
+use crate::session::attach::{attach, bump, settle};
+use crate::session::directory;
+use crate::session::shared::{Cause, Shared, live_generation};
+use crate::thread::{ThreadState, UNATTACHED, marked_stack_pointer, this_thread, was_left};
+use crate::{Event, MAX_ARGUMENTS, clock, cpu};
 
 /// What the cold block of an enabled site calls: hands the event to its callback or to the session; without either it is
 /// counted as unheard. `arguments` points at one 8-byte word for each of the event's arguments.
@@ -10,9 +26,255 @@ use crate::Event;
 pub unsafe extern "C" fn emit(event: *const Event, arguments: *const u64) {
     // SAFETY: the caller's promise.
     let described = unsafe { &*event };
-    match described.callback() {
-        // SAFETY: `set_callback`'s caller gave a function of this signature; the words are the caller's promise.
-        Some(callback) => unsafe { callback(event, arguments, described.arguments() as u32) },
-        None => described.count_unheard(),
+    let count = described.arguments().min(MAX_ARGUMENTS);
+    // SAFETY: the caller's promise; `count` is at most the number of arguments.
+    unsafe { emit_counted(described, arguments, count) };
+}
+
+/// Emits `event` with its `words`, in line: what [`emit`] does, for callers in Rust that know the number of arguments.
+/// Fewer or more words than the descriptor says are recorded as they are given.
+#[inline(always)]
+pub fn emit_words<const COUNT: usize>(event: &Event, words: [u64; COUNT]) {
+    const { assert!(COUNT <= MAX_ARGUMENTS, "an event has at most ten arguments") };
+    // SAFETY: `words` has `COUNT` words.
+    unsafe { emit_counted(event, words.as_ptr(), COUNT) };
+}
+
+/// # Safety
+/// `arguments` points to `count` words, at most ten.
+#[inline(always)]
+unsafe fn emit_counted(event: &Event, arguments: *const u64, count: usize) {
+    // SAFETY: the thread's own state, which exists until the thread is gone.
+    let state = unsafe { &*this_thread() };
+    let generation = live_generation(Relaxed);
+    let id = event.id();
+    if state.key.get() != generation || id == NO_EVENT || event.callback().is_some() {
+        // SAFETY: the caller's promise.
+        return unsafe { emit_otherwise(event, arguments, count) };
     }
+    state.key.set(marked_stack_pointer());
+    compiler_fence(SeqCst);
+    let head = state.head.get();
+    let after = head + 8 * (HEAD_WORDS + count) as u64;
+    if after <= state.limit.get() {
+        // SAFETY: the key says that the C library keeps this thread's processor number there.
+        let cpu = unsafe { state.cpu.get().read_volatile() };
+        // SAFETY: there is room up to `limit`; the ring is mapped twice, so that a record runs over its end unbroken;
+        // the caller's promise for the arguments.
+        unsafe { store(state, head, clock::tsc(), pack(id, cpu as u16, count, 0), arguments, count) };
+        publish(state, after);
+    } else {
+        // SAFETY: the caller's promise.
+        unsafe { emit_without_room(state, id, arguments, count) };
+    }
+    compiler_fence(SeqCst);
+    state.key.set(generation);
+}
+
+/// Writes a record at `head`.
+///
+/// # Safety
+/// The thread has a ring with room for it; `arguments` points to `count` words.
+#[inline(always)]
+unsafe fn store(
+    state: &ThreadState,
+    head: u64,
+    ticks: u64,
+    packed: u64,
+    arguments: *const u64,
+    count: usize,
+) {
+    let at = state.base.get().wrapping_add((head & state.mask.get()) as usize).cast::<AtomicU64>();
+    // SAFETY: the caller's promise: the record's words lie in the ring's two mappings, aligned, as records are made of
+    // whole words; the ring's reader uses atomic words too.
+    unsafe {
+        (*at).store(ticks, Relaxed);
+        (*at.add(1)).store(packed, Relaxed);
+        for place in 0..count {
+            (*at.add(HEAD_WORDS + place)).store(arguments.add(place).read(), Relaxed);
+        }
+    }
+}
+
+#[inline(always)]
+fn publish(state: &ThreadState, head: u64) {
+    state.head.set(head);
+    // SAFETY: set together with the ring; the thread's reference keeps its memory mapped.
+    unsafe { (*state.control.get()).head.store(head, Release) };
+}
+
+/// The ring has no room as far as the thread knows, or the thread has none.
+///
+/// # Safety
+/// The thread is attached and inside an emission; `arguments` points to `count` words.
+#[cold]
+#[inline(never)]
+unsafe fn emit_without_room(state: &ThreadState, id: u32, arguments: *const u64, count: usize) {
+    // SAFETY: sessions are never freed.
+    let Some(session) = (unsafe { state.session.get().as_ref() }) else { return };
+    let (ticks, cpu) = (session.clock.ticks(), processor(state));
+    if state.ring.get() == 0 {
+        // SAFETY: the caller's promise.
+        return unsafe { emit_shared(session, state, ticks, pack(id, cpu, count, SHARED), arguments, count) };
+    }
+    // SAFETY: a thread with a ring has its control; its reference keeps the memory mapped.
+    let control = unsafe { &*state.control.get() };
+    let (head, size) = (state.head.get(), state.mask.get() + 1);
+    let bytes = 8 * (HEAD_WORDS + count) as u64;
+    let first = if session.overwrites {
+        overwrite(&control.oldest, head, bytes, size, |at| length_at(state, at))
+    } else {
+        control.tail.load(core::sync::atomic::Ordering::Acquire)
+    };
+    // A reader's count that makes no sense would let the producer run over the end.
+    let sane = head.wrapping_sub(first) <= size;
+    if !sane || !fits(head, bytes, first, size) {
+        control.lost.store(control.lost.load(Relaxed) + 1, Relaxed);
+        return;
+    }
+    state.limit.set(first + size);
+    // SAFETY: there is room; the caller's promise for the arguments.
+    unsafe { store(state, head, ticks, pack(id, cpu, count, 0), arguments, count) };
+    publish(state, head + bytes);
+}
+
+/// Bytes of the record that starts at count `at` of this thread's overwriting ring.
+fn length_at(state: &ThreadState, at: u64) -> u64 {
+    let word = state.base.get().wrapping_add((at & state.mask.get()) as usize).cast::<AtomicU64>();
+    // SAFETY: the head of a record that this thread wrote, in its ring.
+    let packed = unsafe { (*word.add(1)).load(Relaxed) };
+    let arguments = usize::from(Head::unpack(0, packed).arguments).min(MAX_ARGUMENTS);
+    8 * (HEAD_WORDS + arguments) as u64
+}
+
+fn processor(state: &ThreadState) -> u16 {
+    let cpu = state.cpu.get();
+    if cpu.is_null() {
+        return cpu::by_vdso();
+    }
+    // SAFETY: where the C library keeps this thread's processor number.
+    unsafe { cpu.read_volatile() as u16 }
+}
+
+/// Writes to the multi-writer buffer of the record's size, or counts a loss there.
+///
+/// # Safety
+/// The thread holds a reference to `session` and an entry in it; `arguments` points to `count` words.
+unsafe fn emit_shared(
+    session: &Shared,
+    state: &ThreadState,
+    ticks: u64,
+    packed: u64,
+    arguments: *const u64,
+    count: usize,
+) {
+    // SAFETY: the caller's promise.
+    let entry = unsafe { &*state.writer.get() };
+    let class = usize::from(count > 2);
+    let queue = session.queue(class);
+    let outermost = begin(state, entry);
+    if let Some(place) = queue.start_write(state.number.get()) {
+        let slot = session.slot(class, place);
+        // SAFETY: the slot is this thread's until `finish_write`, and has room for the arguments of its class.
+        unsafe {
+            (*slot).store(ticks, Relaxed);
+            (*slot.add(1)).store(packed, Relaxed);
+            for place in 0..count {
+                (*slot.add(HEAD_WORDS + place)).store(arguments.add(place).read(), Relaxed);
+            }
+        }
+        queue.finish_write(place, state.number.get());
+    }
+    compiler_fence(SeqCst);
+    if outermost {
+        bump(&entry.sequence);
+    }
+}
+
+/// Says that the thread is inside an operation on a multi-writer buffer. `false`: it was already, below this handler.
+fn begin(state: &ThreadState, entry: &WriterEntry) -> bool {
+    let here = marked_stack_pointer();
+    if entry.sequence.load(Relaxed) & 1 == 1 {
+        if !was_left(state.queue_stack.get(), here) {
+            return false;
+        }
+        settle(entry);
+    }
+    state.queue_stack.set(here);
+    bump(&entry.sequence);
+    compiler_fence(SeqCst);
+    true
+}
+
+/// Everything but the fast way.
+///
+/// # Safety
+/// `arguments` points to `count` words.
+#[cold]
+#[inline(never)]
+unsafe fn emit_otherwise(event: &Event, arguments: *const u64, count: usize) {
+    if let Some(callback) = event.callback() {
+        // SAFETY: `set_callback`'s caller gave a function of this signature; the words are the caller's promise.
+        return unsafe { callback(event, arguments, count as u32) };
+    }
+    // SAFETY: the thread's own state, which exists until the thread is gone.
+    let state = unsafe { &*this_thread() };
+    let key = state.key.get();
+    if key & 1 == 1 && key != UNATTACHED {
+        if !was_left(key, marked_stack_pointer()) {
+            // SAFETY: the caller's promise.
+            return unsafe { emit_nested(state, event, arguments, count) };
+        }
+        recover(state);
+    }
+    if live_generation(SeqCst) == 0 {
+        event.count_unheard();
+        return;
+    }
+    if !attach(state) {
+        return;
+    }
+    let id = directory::number(event);
+    // SAFETY: `attach` succeeded.
+    let session = unsafe { &*state.session.get() };
+    if id == NO_EVENT {
+        return session.count(Cause::NoEventNumber);
+    }
+    let idle = state.key.get();
+    state.key.set(marked_stack_pointer());
+    compiler_fence(SeqCst);
+    // SAFETY: the caller's promise; this way finds the room itself.
+    unsafe { emit_without_room(state, id, arguments, count) };
+    compiler_fence(SeqCst);
+    state.key.set(idle);
+}
+
+/// An emission was left by `longjmp`: nothing of it was published in the ring; a slot of a multi-writer buffer is given up.
+fn recover(state: &ThreadState) {
+    // SAFETY: where the thread holds a session, it holds a reference to it.
+    if let (false, Some(entry)) = (state.session.get().is_null(), unsafe { state.writer.get().as_ref() }) {
+        entry.abandoned.fetch_add(1, Relaxed);
+        settle(entry);
+    }
+    state.key.set(UNATTACHED);
+}
+
+/// A signal handler on top of an emission of the same thread.
+///
+/// # Safety
+/// `arguments` points to `count` words.
+unsafe fn emit_nested(state: &ThreadState, event: &Event, arguments: *const u64, count: usize) {
+    // SAFETY: sessions are never freed.
+    let session = unsafe { state.session.get().as_ref() };
+    let Some(session) = session.filter(|session| session.generation == live_generation(SeqCst)) else {
+        event.count_unheard();
+        return;
+    };
+    let id = directory::number(event);
+    if id == NO_EVENT {
+        return session.count(Cause::NoEventNumber);
+    }
+    let packed = pack(id, processor(state), count, NESTED | SHARED);
+    // SAFETY: the thread has a session, hence an entry and a reference; the caller's promise for the arguments.
+    unsafe { emit_shared(session, state, session.clock.ticks(), packed, arguments, count) };
 }

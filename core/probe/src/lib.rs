@@ -3,15 +3,20 @@
 #![allow(unsafe_code)]
 
 mod argument;
+pub mod clock;
+pub mod cpu;
 mod emit;
 mod event;
 mod pattern;
+pub mod ring;
+pub mod session;
 pub mod switching;
 mod table;
+mod thread;
 mod trigger;
 
 pub use argument::{Argument, Arguments, Type};
-pub use emit::emit;
+pub use emit::{emit, emit_words};
 pub use event::{Callback, Emit, Event, MAX_ARGUMENTS, NO_EVENT, Types};
 pub use pattern::matches;
 pub use table::TableError;

@@ -1,0 +1,10 @@
+//! The two buffers and the memory that holds them.
+
+pub mod layout;
+pub mod memory;
+pub mod multi_writer;
+pub mod per_thread;
+pub mod record;
+mod word;
+
+pub use word::{Wide, Word};

@@ -1,0 +1,101 @@
+//! Whether a thread of a traced process still exists.
+
+use super::shared::start_time;
+
+/// When process `pid` began, in clock ticks since boot; `None` where it does not exist.
+#[must_use]
+pub fn process_start(pid: u32) -> Option<u64> {
+    start_time(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// A process that is being traced, as its reader sees it.
+#[derive(Clone, Debug)]
+pub struct Process {
+    /// Its number in the reader's own namespace.
+    pid: u32,
+    /// Its number in its own namespace.
+    own_pid: u32,
+    start: u64,
+}
+
+impl Process {
+    /// The process `pid`, which calls itself `own_pid`; it began at `start`.
+    #[must_use]
+    pub fn new(pid: u32, own_pid: u32, start: u64) -> Process {
+        Process { pid, own_pid, start }
+    }
+
+    /// Its number in the reader's own namespace.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Whether it has ended: gone, a zombie without threads, or its number taken by a later process.
+    #[must_use]
+    pub fn is_dead(&self) -> bool {
+        let Ok(stat) = std::fs::read(format!("/proc/{}/stat", self.pid)) else { return true };
+        if start_time(&stat).is_some_and(|start| self.start != 0 && start != self.start) {
+            return true;
+        }
+        // The first thread may have ended while others run: then the process is a zombie and lives.
+        is_over(&stat) && self.threads().all(|tid| self.thread_is_over(tid, 0))
+    }
+
+    /// Whether the thread that calls itself `tid`, begun at `start` (0: not known), can never run again.
+    #[must_use]
+    pub fn thread_is_dead(&self, tid: u32, start: u64) -> bool {
+        if self.pid == self.own_pid {
+            return self.thread_is_over(tid, start);
+        }
+        // Numbers differ between namespaces: ask each thread what it calls itself.
+        let known = self.threads().find(|outer| self.inner_number(*outer) == Some(tid));
+        known.is_none_or(|outer| self.thread_is_over(outer, start))
+    }
+
+    fn threads(&self) -> impl Iterator<Item = u32> {
+        let folder = std::fs::read_dir(format!("/proc/{}/task", self.pid)).into_iter().flatten();
+        folder.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+    }
+
+    fn inner_number(&self, tid: u32) -> Option<u32> {
+        let status = std::fs::read_to_string(format!("/proc/{}/task/{tid}/status", self.pid)).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+        line.split_whitespace().last()?.parse().ok()
+    }
+
+    fn thread_is_over(&self, tid: u32, start: u64) -> bool {
+        let Ok(stat) = std::fs::read(format!("/proc/{}/task/{tid}/stat", self.pid)) else { return true };
+        is_over(&stat) || start_time(&stat).is_some_and(|found| start != 0 && found != start)
+    }
+}
+
+/// Whether a `stat` file speaks of a thread that has ended: zombie or dead.
+fn is_over(stat: &[u8]) -> bool {
+    let close = stat.iter().rposition(|byte| *byte == b')');
+    let state = close.and_then(|close| stat.get(close + 2));
+    matches!(state, Some(b'Z' | b'X' | b'x'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_live_until_they_end() {
+        let pid = std::process::id();
+        let me = Process::new(pid, pid, process_start(pid).expect("we exist"));
+        assert!(!me.is_dead());
+        let start = super::super::shared::start_time_of_this_thread();
+        let tid = horolog_sys::thread::id();
+        assert!(!me.thread_is_dead(tid, start));
+        assert!(!me.thread_is_dead(tid, 0));
+        assert!(me.thread_is_dead(tid, start + 1), "a later thread with the same number");
+        let ended = std::thread::spawn(horolog_sys::thread::id).join().expect("ends");
+        while !me.thread_is_dead(ended, 0) {
+            std::thread::yield_now(); // join returns a little before the kernel has forgotten the thread
+        }
+        assert!(Process::new(pid, pid, 1).is_dead(), "a later process with the same number");
+        assert!(!Process::new(pid, pid + 1, 0).thread_is_dead(tid, start), "numbers of its own namespace");
+    }
+}

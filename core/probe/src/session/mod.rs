@@ -1,0 +1,137 @@
+//! A session: the shared memory of one traced process, from its creation to its reader.
+
+pub(crate) mod attach;
+pub mod directory;
+pub mod handover;
+pub mod liveness;
+pub mod options;
+pub mod reader;
+pub mod service;
+pub(crate) mod shared;
+
+pub use handover::{Connection, Listener};
+pub use options::{Mode, Options};
+pub use reader::{Losses, RawRecord, Reader, WriterInfo};
+pub use service::start_from_environment;
+
+use crate::clock::ClockKind;
+use crate::ring::layout::{Header, Layout, MAGIC, VERSION};
+use core::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
+use horolog_sys::Error;
+use horolog_sys::shared_memory::SharedMemory;
+use shared::{Cause, Shared};
+
+/// The session of this process. While it lives, enabled triggers record into its memory; dropping it ends it.
+///
+/// ```
+/// use horolog_probe::session::{Options, Session};
+/// use horolog_probe::{Event, emit_words};
+/// static PACKET: Event = Event::new(c"net/packet", c"uu");
+/// let session = Session::create(&Options::default())?;
+/// let mut reader = session.reader()?;
+/// emit_words(&PACKET, [1500, 7]);
+/// let mut seen = Vec::new();
+/// reader.drain(|record| seen.push((record.event, record.args.to_vec())));
+/// assert_eq!(seen, [(PACKET.id(), vec![1500, 7])]);
+/// assert_eq!(reader.losses().total(), 0);
+/// # Ok::<(), horolog_sys::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Session {
+    shared: &'static Shared,
+}
+
+impl Session {
+    /// Makes the memory and lets this process's triggers record into it.
+    ///
+    /// # Errors
+    /// Bad input for impossible sizes, or where the process has a session already; otherwise what the kernel says.
+    pub fn create(options: &Options) -> Result<Session, Error> {
+        shared::sweep();
+        let layout = Layout::of(&options.sizes())?;
+        let clock = ClockKind::of_this_machine();
+        let memory = SharedMemory::create("horolog-trace", layout.total)?;
+        let shared = Shared::new(memory, layout, clock, options.mode == Mode::Overwrite)?;
+        prepare(shared);
+        attach::make_key();
+        stay_loaded();
+        shared::make_live(shared)?;
+        directory::declare_all(shared);
+        Ok(Session { shared })
+    }
+
+    /// The reader of this session; there must be only one at a time, here or in another process.
+    ///
+    /// # Errors
+    /// Where the memory cannot be mapped once more.
+    pub fn reader(&self) -> Result<Reader, Error> {
+        Reader::new(self.shared.memory.duplicate()?, std::process::id())
+    }
+
+    /// Asks the reader for a snapshot of what the overwriting rings hold. Safe in a signal handler.
+    pub fn request_snapshot(&self) {
+        self.shared.header().snapshot.fetch_add(1, Release);
+    }
+
+    /// The clock that stamps its records.
+    #[must_use]
+    pub fn clock(&self) -> ClockKind {
+        self.shared.clock
+    }
+
+    pub(crate) fn memory(&self) -> &SharedMemory {
+        &self.shared.memory
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.shared.retire();
+        shared::sweep();
+    }
+}
+
+/// Events that were emitted while there was no session to take them, by all descriptors that the process emitted.
+#[must_use]
+pub fn unheard() -> u64 {
+    UNHEARD.load(Relaxed)
+}
+
+pub(crate) static UNHEARD: core::sync::atomic::AtomicU64 = core::sync::atomic::AtomicU64::new(0);
+
+fn prepare(shared: &Shared) {
+    let header: &Header = shared.header();
+    let sizes = shared.layout.sizes;
+    header.version.store(VERSION, Relaxed);
+    header.header_bytes.store(size_of::<Header>() as u32, Relaxed);
+    header.total_bytes.store(shared.layout.total as u64, Relaxed);
+    header.rings.store(sizes.rings, Relaxed);
+    header.ring_bytes.store(sizes.ring_bytes, Relaxed);
+    header.slots[0].store(sizes.slots[0], Relaxed);
+    header.slots[1].store(sizes.slots[1], Relaxed);
+    header.writers.store(sizes.writers, Relaxed);
+    header.events.store(sizes.events, Relaxed);
+    header.overwrites.store(u32::from(shared.overwrites), Relaxed);
+    header.clock.store(shared.clock.number(), Relaxed);
+    header.pid.store(shared.pid, Relaxed);
+    let start = liveness::process_start(shared.pid).unwrap_or(0);
+    header.process_start.store(start, Relaxed);
+    header.lost[Cause::NoSession as usize].store(unheard(), Relaxed);
+    for class in 0..2 {
+        shared.queue(class).reset(0);
+    }
+    header.magic.store(MAGIC, SeqCst);
+}
+
+/// Keeps the module that holds this code loaded for ever: threads end through its functions.
+fn stay_loaded() {
+    // SAFETY: dladdr fills `found` for an address of this module; dlopen with RTLD_NOLOAD only changes the flags of a
+    // module that is loaded already, and its handle is left open on purpose.
+    unsafe {
+        let mut found: libc::Dl_info = core::mem::zeroed();
+        let here: *const core::ffi::c_void = (stay_loaded as *const fn()).cast();
+        if libc::dladdr(here, &mut found) != 0 && !found.dli_fname.is_null() {
+            libc::dlopen(found.dli_fname, libc::RTLD_NOLOAD | libc::RTLD_NODELETE | libc::RTLD_NOW);
+        }
+    }
+}

@@ -1,0 +1,547 @@
+//! The reader of a session, in the same or another process.
+//!
+//! Everything in the memory may have been written by a hostile process: sizes are checked once and kept here, counters
+//! are checked at every use, and nothing read from the memory is used as an address. Work in one pass is bounded by the
+//! sizes.
+
+mod proof;
+
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicU32, AtomicU64};
+use std::os::fd::OwnedFd;
+
+use crate::MAX_ARGUMENTS;
+use crate::clock::ClockKind;
+use crate::ring::layout::{
+    EventEntry, Header, Layout, MAGIC, MOST_BYTES, QueueControl, SLOT_BYTES, Sizes, VERSION, WriterEntry,
+};
+use crate::ring::memory::Memory;
+use crate::ring::multi_writer::{Found, MultiWriter};
+use crate::ring::per_thread::{RingControl, Span, copy_overwriting, published};
+use crate::ring::record::{HEAD_WORDS, Head, MAX_WORDS};
+use crate::session::liveness::Process;
+use crate::session::shared::Cause;
+use horolog_sys::Error;
+use horolog_sys::shared_memory::{Mapping, SharedMemory};
+use proof::Suspicion;
+
+/// One event as it stands in a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RawRecord<'a> {
+    /// Ticks of the session's clock.
+    pub ticks: u64,
+    /// The event's number.
+    pub event: u32,
+    /// The processor.
+    pub cpu: u16,
+    /// [`crate::ring::record::NESTED`], [`crate::ring::record::SHARED`].
+    pub flags: u8,
+    /// The writer's entry; the same entry belongs to different threads at different times.
+    pub writer: u32,
+    /// The thread, as it calls itself; 0 where its entry is empty.
+    pub tid: u32,
+    /// The arguments, at most ten.
+    pub args: &'a [u64],
+}
+
+/// Events lost, by cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Losses {
+    /// A thread's own ring was full.
+    pub ring_full: u64,
+    /// A multi-writer buffer was full.
+    pub shared_full: u64,
+    /// No entry for one more writer was left.
+    pub no_writer: u64,
+    /// A writer died, or left by `longjmp`, in the middle of a record.
+    pub dead_writer: u64,
+    /// No number for one more event was left.
+    pub no_event: u64,
+    /// Emitted before the session began.
+    pub no_session: u64,
+    /// Records, or places for them, that made no sense.
+    pub damaged: u64,
+}
+
+impl Losses {
+    /// All of them.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        [
+            self.ring_full,
+            self.shared_full,
+            self.no_writer,
+            self.dead_writer,
+            self.no_event,
+            self.no_session,
+            self.damaged,
+        ]
+        .into_iter()
+        .fold(0, u64::saturating_add)
+    }
+}
+
+/// A thread that writes into the session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriterInfo {
+    /// Its entry.
+    pub number: u32,
+    /// The thread, as it calls itself.
+    pub tid: u32,
+    /// When it began, in clock ticks since boot; 0: not known.
+    pub start_time: u64,
+    /// Whether it has ended, or left its entry behind.
+    pub gone: bool,
+    /// Whether it has a ring of its own.
+    pub has_ring: bool,
+}
+
+/// An event of the session's directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventInfo {
+    /// Its number, as records bear it.
+    pub id: u32,
+    /// Its name; what is not UTF-8 is replaced.
+    pub name: String,
+    /// One letter an argument.
+    pub types: String,
+}
+
+/// Reads a session.
+#[derive(Debug)]
+pub struct Reader {
+    // Field order: the mapping is dropped last.
+    process: Process,
+    clock: ClockKind,
+    overwrites: bool,
+    layout: Layout,
+    /// Bytes taken from each ring.
+    taken: Vec<u64>,
+    /// `r` of each multi-writer buffer.
+    read: [u32; 2],
+    suspicions: [Option<Suspicion>; 2],
+    /// Operations left in the middle, seen so far: `f` may be too small.
+    repairs_due: [bool; 2],
+    abandoned_seen: u64,
+    damaged: u64,
+    dead_slots: u64,
+    copied: Vec<u64>,
+    /// Overwriting sessions: what came through the multi-writer buffers since the last snapshot, newest last.
+    held: std::collections::VecDeque<HeldRecord>,
+    mapping: Mapping,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct HeldRecord {
+    words: [u64; MAX_WORDS],
+    writer: u32,
+    tid: u32,
+}
+
+impl HeldRecord {
+    /// The words of the record, or all of them where it claims more than there are.
+    fn record(&self) -> &[u64] {
+        let arguments = usize::from(Head::unpack(0, self.words[1]).arguments);
+        self.words.get(..HEAD_WORDS + arguments).unwrap_or(&self.words)
+    }
+}
+
+impl Reader {
+    /// A reader of the session in `file`, which came from process `pid` (as the caller's own namespace numbers it).
+    ///
+    /// # Errors
+    /// Bad input where the file is not sealed or does not hold a session of this version.
+    pub fn new(file: OwnedFd, pid: u32) -> Result<Reader, Error> {
+        let memory = SharedMemory::from_file(file)?;
+        let length = memory.length();
+        if !(size_of::<Header>()..=MOST_BYTES).contains(&length) {
+            return Err(refused("its size"));
+        }
+        let mapping = memory.map()?;
+        // SAFETY: the mapping is readable, writable, aligned to pages, and lives as long as the reader; its size is
+        // sealed; this process reaches it through atomic words alone.
+        let words = unsafe { Memory::new(mapping.base(), mapping.length()) };
+        let header: &Header = words.one(0).ok_or_else(|| refused("its size"))?;
+        let layout = check(header, length)?;
+        let clock = ClockKind::from_number(header.clock.load(Relaxed)).ok_or_else(|| refused("its clock"))?;
+        let own_pid = header.pid.load(Relaxed);
+        let start = header.process_start.load(Relaxed);
+        Ok(Reader {
+            process: Process::new(pid, own_pid, start),
+            clock,
+            overwrites: header.overwrites.load(Relaxed) != 0,
+            taken: vec![0; layout.sizes.rings as usize],
+            read: [0; 2],
+            suspicions: [None, None],
+            repairs_due: [false; 2],
+            abandoned_seen: 0,
+            damaged: 0,
+            dead_slots: 0,
+            copied: Vec::new(),
+            held: std::collections::VecDeque::new(),
+            layout,
+            mapping,
+        }
+        .at_present())
+    }
+
+    /// Continues where an earlier reader stopped.
+    fn at_present(mut self) -> Reader {
+        let mut taken = std::mem::take(&mut self.taken);
+        for (control, taken) in self.ring_controls().iter().zip(&mut taken) {
+            *taken = control.tail.load(Relaxed);
+        }
+        self.taken = taken;
+        let header = self.header();
+        self.read = [0, 1].map(|class| header.read[class].load(Relaxed));
+        self
+    }
+
+    fn memory(&self) -> Memory<'_> {
+        // SAFETY: as in `new`.
+        unsafe { Memory::new(self.mapping.base(), self.mapping.length()) }
+    }
+
+    fn header(&self) -> &Header {
+        self.memory().one(0).expect("checked when the reader was made")
+    }
+
+    fn ring_controls(&self) -> &[RingControl] {
+        let count = self.layout.sizes.rings as usize;
+        self.memory().slice(self.layout.ring_controls, count).expect("checked when the reader was made")
+    }
+
+    fn writer_entries(&self) -> &[WriterEntry] {
+        let count = self.layout.sizes.writers as usize;
+        self.memory().slice(self.layout.writers, count).expect("checked when the reader was made")
+    }
+
+    fn queue(&self, class: usize) -> MultiWriter<'_, AtomicU32, AtomicU64> {
+        let at = self.layout.queues[class];
+        let memory = self.memory();
+        let control: &QueueControl = memory.one(at.control).expect("checked when the reader was made");
+        let markers = memory.slice(at.markers, self.layout.sizes.slots[class] as usize);
+        MultiWriter {
+            free: &control.free,
+            written: &control.written,
+            failed: &control.failed,
+            markers: markers.expect("checked when the reader was made"),
+        }
+    }
+
+    /// The process that writes.
+    #[must_use]
+    pub fn process(&self) -> &Process {
+        &self.process
+    }
+
+    /// What the ticks of its records count.
+    #[must_use]
+    pub fn clock(&self) -> ClockKind {
+        self.clock
+    }
+
+    /// Whether its rings overwrite: then [`Reader::snapshot`] gives their records, and [`Reader::drain`] none.
+    #[must_use]
+    pub fn overwrites(&self) -> bool {
+        self.overwrites
+    }
+
+    /// The sizes of its buffers.
+    #[must_use]
+    pub fn sizes(&self) -> Sizes {
+        self.layout.sizes
+    }
+
+    /// How often a snapshot was asked for.
+    #[must_use]
+    pub fn snapshots_requested(&self) -> u64 {
+        self.header().snapshot.load(Acquire)
+    }
+
+    /// Hands every finished record to `sink`: those of one ring in the order of their thread, the rings one after the
+    /// other, then the multi-writer buffers. Returns how many there were. Also returns rings and entries of threads that
+    /// have ended, and gives up the slots of writers that are proven dead.
+    pub fn drain(&mut self, mut sink: impl FnMut(RawRecord<'_>)) -> u64 {
+        let gone = self.find_gone();
+        let mut count = 0;
+        if !self.overwrites {
+            for ring in 0..self.taken.len() {
+                count += self.drain_ring(ring, &mut sink);
+            }
+        }
+        let mut emptied = true;
+        for class in 0..2 {
+            let (records, empty) = self.drain_queue(class, &mut sink);
+            count += records;
+            emptied &= empty;
+        }
+        self.repair();
+        self.free(&gone, emptied);
+        count
+    }
+
+    fn drain_ring(&mut self, ring: usize, sink: &mut impl FnMut(RawRecord<'_>)) -> u64 {
+        let size = u64::from(self.layout.sizes.ring_bytes);
+        let taken = self.taken[ring];
+        let mut copied = std::mem::take(&mut self.copied);
+        copied.clear();
+        let control = &self.ring_controls()[ring];
+        let owner = control.owner.load(Acquire);
+        let (to, damaged) = match published(&control.head, taken, size) {
+            Some(span) => {
+                self.copy(ring, span, &mut copied);
+                (span.to, 0)
+            }
+            None => (control.head.load(Acquire), 1),
+        };
+        control.tail.store(to, Release);
+        let (writer, tid) = self.owner(owner);
+        let (count, torn) = parse(&copied, writer, tid, sink);
+        self.copied = copied;
+        self.taken[ring] = to;
+        self.damaged += damaged + torn;
+        count
+    }
+
+    /// Copies the words of a ring between two counts.
+    fn copy(&self, ring: usize, span: Span, copied: &mut Vec<u64>) {
+        let size = self.layout.sizes.ring_bytes as usize;
+        let words: &[AtomicU64] =
+            self.memory().slice(self.layout.ring(ring), size / 8).expect("checked when the reader was made");
+        let length = ((span.to - span.from) / 8) as usize;
+        let first = (span.from / 8) as usize & (words.len() - 1);
+        let before_end = length.min(words.len() - first);
+        copied.extend(words[first..first + before_end].iter().map(|word| word.load(Relaxed)));
+        copied.extend(words[..length - before_end].iter().map(|word| word.load(Relaxed)));
+    }
+
+    /// The writer's number and thread that a ring's owner word names.
+    fn owner(&self, owner: u32) -> (u32, u32) {
+        let number = owner >> 8;
+        let tid = self.writer_entries().get(number as usize).map_or(0, |entry| entry.tid.load(Relaxed));
+        (number, tid)
+    }
+
+    fn drain_queue(&mut self, class: usize, mut sink: &mut impl FnMut(RawRecord<'_>)) -> (u64, bool) {
+        let (mut count, slots) = (0, self.layout.sizes.slots[class]);
+        for _ in 0..slots {
+            let queue = self.queue(class);
+            match queue.look(self.read[class]) {
+                Found::Nothing => return (count, true),
+                Found::Item { place, writer } => {
+                    let held = self.read_slot(class, place, writer);
+                    self.release(class);
+                    if self.overwrites {
+                        self.hold(held, class);
+                    } else {
+                        let (good, torn) = parse(held.record(), held.writer, held.tid, &mut sink);
+                        count += good;
+                        self.damaged += torn;
+                    }
+                }
+                Found::Unfinished { .. } => {
+                    if !self.is_left_behind(class) {
+                        return (count, false);
+                    }
+                    self.dead_slots += 1;
+                    self.repairs_due[class] = true;
+                    self.header().lost[Cause::DeadWriter as usize].store(self.dead_slots, Relaxed);
+                    self.release(class);
+                }
+            }
+        }
+        (count, false)
+    }
+
+    /// Gives the slot at the reader's place back.
+    fn release(&mut self, class: usize) {
+        let next = self.queue(class).release(self.read[class]);
+        self.read[class] = next;
+        self.suspicions[class] = None;
+        self.header().read[class].store(next, Relaxed);
+    }
+
+    fn read_slot(&self, class: usize, place: usize, writer: u32) -> HeldRecord {
+        let bytes = SLOT_BYTES[class];
+        let at = self.layout.queues[class].slots + place * bytes;
+        let slot: &[AtomicU64] =
+            self.memory().slice(at, bytes / 8).expect("checked when the reader was made");
+        let mut words = [0; MAX_WORDS];
+        for (word, from) in words.iter_mut().zip(slot) {
+            *word = from.load(Relaxed);
+        }
+        // A claim of more arguments than the slot holds is damage, which `parse` finds by the count.
+        if usize::from(Head::unpack(0, words[1]).arguments) > bytes / 8 - HEAD_WORDS {
+            words[1] |= 0xff << 48;
+        }
+        let (_, tid) = self.owner(writer << 8);
+        HeldRecord { words, writer, tid }
+    }
+
+    fn hold(&mut self, record: HeldRecord, class: usize) {
+        if self.held.len() >= self.layout.sizes.slots[class] as usize {
+            self.held.pop_front();
+        }
+        self.held.push_back(record);
+    }
+
+    /// Hands what the overwriting rings hold to `sink`, oldest first in each, without taking it; then what came through
+    /// the multi-writer buffers since the last snapshot, which is taken. Returns how many records there were.
+    pub fn snapshot(&mut self, mut sink: impl FnMut(RawRecord<'_>)) -> u64 {
+        self.drain(|_| {});
+        let mut count = 0;
+        for ring in 0..self.taken.len() {
+            count += self.snapshot_ring(ring, &mut sink);
+        }
+        for record in std::mem::take(&mut self.held) {
+            let (good, torn) = parse(record.record(), record.writer, record.tid, &mut sink);
+            count += good;
+            self.damaged += torn;
+        }
+        count
+    }
+
+    fn snapshot_ring(&mut self, ring: usize, sink: &mut impl FnMut(RawRecord<'_>)) -> u64 {
+        let size = u64::from(self.layout.sizes.ring_bytes);
+        let mut copied = std::mem::take(&mut self.copied);
+        copied.clear();
+        let control = &self.ring_controls()[ring];
+        let seen = copy_overwriting(&control.head, &control.oldest, size, |span| {
+            self.copy(ring, span, &mut copied);
+        });
+        let (writer, tid) = self.owner(control.owner.load(Acquire));
+        let (count, torn) = match seen {
+            Some((span, good)) => {
+                let skipped = ((good - span.from) / 8) as usize;
+                parse(copied.get(skipped..).unwrap_or(&[]), writer, tid, sink)
+            }
+            None => (0, 1),
+        };
+        self.copied = copied;
+        self.damaged += torn;
+        count
+    }
+
+    /// Events lost so far.
+    #[must_use]
+    pub fn losses(&self) -> Losses {
+        let lost = |cause: Cause| self.header().lost[cause as usize].load(Relaxed);
+        let sum = |counts: &mut dyn Iterator<Item = u64>| counts.fold(0, u64::saturating_add);
+        Losses {
+            ring_full: sum(&mut self.ring_controls().iter().map(|control| control.lost.load(Relaxed))),
+            shared_full: sum(&mut (0..2).map(|class| self.queue(class).failed.load(Relaxed))),
+            no_writer: lost(Cause::NoWriter),
+            dead_writer: self.dead_slots,
+            no_event: lost(Cause::NoEventNumber),
+            no_session: lost(Cause::NoSession),
+            damaged: self.damaged,
+        }
+    }
+
+    /// How many times a thread found no ring left and took to the multi-writer buffers; no loss.
+    #[must_use]
+    pub fn threads_without_ring(&self) -> u64 {
+        self.header().lost[Cause::WithoutRing as usize].load(Relaxed)
+    }
+
+    /// The events that have a number in this session.
+    #[must_use]
+    pub fn events(&self) -> Vec<EventInfo> {
+        (0..self.layout.sizes.events).filter_map(|place| self.event(place + 1)).collect()
+    }
+
+    /// The event with number `id`, once it has been declared.
+    #[must_use]
+    pub fn event(&self, id: u32) -> Option<EventInfo> {
+        let entries: &[EventEntry] =
+            self.memory().slice(self.layout.events, self.layout.sizes.events as usize)?;
+        let entry = entries.get(id.checked_sub(1)? as usize)?;
+        (entry.state.load(Acquire) == 2).then(|| EventInfo {
+            id,
+            name: text(&entry.name),
+            types: text(&entry.types),
+        })
+    }
+
+    /// The threads that have an entry.
+    #[must_use]
+    pub fn writers(&self) -> Vec<WriterInfo> {
+        let entries = self.writer_entries().iter().enumerate();
+        entries.filter_map(|(number, entry)| WriterInfo::of(number as u32, entry)).collect()
+    }
+
+    /// Whether the thread that has entry `number` can never write again.
+    #[must_use]
+    pub fn is_writer_dead(&self, number: u32) -> bool {
+        let info = self.writer_entries().get(number as usize).and_then(|e| WriterInfo::of(number, e));
+        info.is_none_or(|info| info.gone || self.process.thread_is_dead(info.tid, info.start_time))
+    }
+}
+
+impl WriterInfo {
+    fn of(number: u32, entry: &WriterEntry) -> Option<WriterInfo> {
+        let tid = entry.tid.load(Acquire);
+        (tid != 0).then(|| WriterInfo {
+            number,
+            tid,
+            start_time: entry.start_time.load(Relaxed),
+            gone: entry.gone.load(Acquire) != 0,
+            has_ring: entry.ring.load(Relaxed) != 0,
+        })
+    }
+}
+
+/// Hands the records in `words` on; how many there were, and 1 where something made no sense.
+fn parse(words: &[u64], writer: u32, tid: u32, sink: &mut impl FnMut(RawRecord<'_>)) -> (u64, u64) {
+    let (mut at, mut count) = (0, 0);
+    while let Some(&[ticks, packed]) = words.get(at..at + HEAD_WORDS) {
+        let head = Head::unpack(ticks, packed);
+        let arguments = usize::from(head.arguments);
+        let Some(args) = words.get(at + HEAD_WORDS..at + HEAD_WORDS + arguments) else { return (count, 1) };
+        if arguments > MAX_ARGUMENTS || head.event == 0 {
+            return (count, 1);
+        }
+        sink(RawRecord { ticks, event: head.event, cpu: head.cpu, flags: head.flags, writer, tid, args });
+        count += 1;
+        at += HEAD_WORDS + arguments;
+    }
+    (count, u64::from(at != words.len()))
+}
+
+/// A text of a directory entry, up to its first zero.
+fn text(words: &[AtomicU64]) -> String {
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.load(Relaxed).to_ne_bytes()).collect();
+    let length = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..length]).into_owned()
+}
+
+fn refused(what: &str) -> Error {
+    Error::bad_input(
+        "the memory of a session",
+        format!("{what} is wrong"),
+        "the sender is no horolog of this version",
+    )
+}
+
+fn check(header: &Header, length: usize) -> Result<Layout, Error> {
+    if header.magic.load(Acquire) != MAGIC {
+        return Err(refused("its first word"));
+    }
+    if header.version.load(Relaxed) != VERSION
+        || header.header_bytes.load(Relaxed) as usize != size_of::<Header>()
+    {
+        return Err(refused("its version"));
+    }
+    let layout = Layout::of(&Sizes {
+        rings: header.rings.load(Relaxed),
+        ring_bytes: header.ring_bytes.load(Relaxed),
+        slots: [header.slots[0].load(Relaxed), header.slots[1].load(Relaxed)],
+        writers: header.writers.load(Relaxed),
+        events: header.events.load(Relaxed),
+    })?;
+    if layout.total != length || header.total_bytes.load(Relaxed) != length as u64 {
+        return Err(refused("its size"));
+    }
+    Ok(layout)
+}

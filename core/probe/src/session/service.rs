@@ -1,0 +1,87 @@
+//! The runtime's own thread in a traced process: hands the session over and carries out commands.
+
+use std::path::Path;
+use std::sync::Mutex;
+
+use super::handover::{Lines, hand_over};
+use super::{Options, Session};
+use horolog_sys::{Error, thread};
+
+/// The environment variable that names the reader's socket.
+pub const SOCKET: &str = "HOROLOG_TRACE";
+/// The environment variable that changes the session's sizes, as [`Options::apply`] reads it.
+pub const OPTIONS: &str = "HOROLOG_TRACE_OPTIONS";
+
+/// What answers commands: takes a line, returns the answer.
+pub type Answer = fn(&str) -> String;
+
+/// The session that the environment asked for.
+static SESSION: Mutex<Option<Session>> = Mutex::new(None);
+
+/// Starts the session that the environment variable [`SOCKET`] asks for, hands it to the reader there, and starts the
+/// thread `horolog-trace`, which gives each command that comes to `answer`; the command `snapshot` it carries out itself.
+/// `Ok(false)`: the environment asks for none. Meant for the constructor of a runtime library.
+///
+/// # Errors
+/// Where the session cannot be made or nobody listens; the program then runs on untraced.
+pub fn start_from_environment(answer: Answer) -> Result<bool, Error> {
+    let Some(path) = std::env::var_os(SOCKET).filter(|path| !path.is_empty()) else { return Ok(false) };
+    let mut options = Options::default();
+    if let Ok(text) = std::env::var(OPTIONS) {
+        options.apply(&text)?;
+    }
+    start(&options, Path::new(&path), answer)?;
+    Ok(true)
+}
+
+/// Starts a session with these options, hands it to the reader at `path`, and serves it.
+///
+/// # Errors
+/// As for [`start_from_environment`].
+pub fn start(options: &Options, path: &Path, answer: Answer) -> Result<(), Error> {
+    let session = Session::create(options)?;
+    let lines = hand_over(&session, path)?;
+    let mut held = SESSION.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    *held = Some(session);
+    drop(held);
+    with_signals_blocked(|| {
+        let built = std::thread::Builder::new().name("horolog-trace".to_owned());
+        built.stack_size(256 << 10).spawn(move || serve(lines, answer))
+    })
+    .map_err(|error| Error::io("starting the thread horolog-trace", &error, ""))?;
+    Ok(())
+}
+
+/// Answers commands until the reader has gone; then the session ends, so that nobody fills buffers that nobody reads.
+fn serve(mut lines: Lines, answer: Answer) {
+    thread::set_name("horolog-trace");
+    while let Ok(command) = lines.read() {
+        let reply = if command == "snapshot" {
+            let held = SESSION.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            if let Some(session) = held.as_ref() {
+                session.request_snapshot();
+            }
+            "ok".to_owned()
+        } else {
+            answer(&command)
+        };
+        if lines.write(&reply).is_err() {
+            break;
+        }
+    }
+    lines.close();
+    drop(SESSION.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take());
+}
+
+/// Runs `work` with every signal blocked, so that a thread it starts takes none of the program's.
+fn with_signals_blocked<T>(work: impl FnOnce() -> T) -> T {
+    // SAFETY: both sets are valid and writable; the mask of the calling thread is put back.
+    unsafe {
+        let (mut all, mut before): (libc::sigset_t, libc::sigset_t) = core::mem::zeroed();
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+        let result = work();
+        libc::pthread_sigmask(libc::SIG_SETMASK, &before, core::ptr::null_mut());
+        result
+    }
+}

@@ -1,0 +1,350 @@
+//! A session as the process that it belongs to sees it, and the process's live one.
+
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use core::{ptr, slice};
+use std::sync::OnceLock;
+
+use crate::clock::ClockKind;
+use crate::ring::layout::{EventEntry, Header, Layout, QueueControl, WriterEntry};
+use crate::ring::multi_writer::MultiWriter;
+use crate::ring::per_thread::RingControl;
+use horolog_sys::shared_memory::{Area, Mapping, SharedMemory, WipedOnFork};
+use horolog_sys::{Error, thread};
+
+/// Why an event was lost, where no buffer counts it itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub(crate) enum Cause {
+    /// All entries for writers were taken, or the thread was still taking one.
+    NoWriter = 0,
+    /// The reader skipped the slot of a writer that died in the middle.
+    DeadWriter = 1,
+    /// All numbers for events were taken.
+    NoEventNumber = 2,
+    /// Emitted before there was a session.
+    NoSession = 3,
+    /// Not a loss: threads that found no ring left and used the multi-writer buffers.
+    WithoutRing = 4,
+}
+
+/// A session in its own process. Never freed, so that a thread may look at it at any time; only its memory is unmapped,
+/// once no thread uses it.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) generation: u64,
+    pub(crate) layout: Layout,
+    pub(crate) clock: ClockKind,
+    pub(crate) overwrites: bool,
+    pub(crate) pid: u32,
+    pub(crate) memory: SharedMemory,
+    /// The whole memory, then each ring twice; emptied once unmapped.
+    mapping: AtomicPtr<Mapping>,
+    base: *mut u8,
+    /// Threads that hold a reference, plus one for the session itself.
+    users: AtomicU64,
+    /// Every session of the process, newest first.
+    next: AtomicPtr<Shared>,
+}
+
+// SAFETY: `base` is an address; everything reached through it is made of atomic words.
+unsafe impl Send for Shared {}
+// SAFETY: as above.
+unsafe impl Sync for Shared {}
+
+impl Shared {
+    /// Maps the memory and prepares the buffers in it.
+    pub(crate) fn new(
+        memory: SharedMemory,
+        layout: Layout,
+        clock: ClockKind,
+        overwrites: bool,
+    ) -> Result<&'static Shared, Error> {
+        let mut areas = vec![Area { offset: 0, length: layout.total }];
+        for ring in 0..layout.sizes.rings as usize {
+            let area = Area { offset: layout.ring(ring), length: layout.sizes.ring_bytes as usize };
+            areas.extend([area, area]);
+        }
+        let mapping = memory.map_areas(&areas)?;
+        static GENERATIONS: AtomicU64 = AtomicU64::new(4);
+        let shared = Box::leak(Box::new(Shared {
+            generation: GENERATIONS.fetch_add(4, Relaxed),
+            layout,
+            clock,
+            overwrites,
+            pid: std::process::id(),
+            memory,
+            base: mapping.base(),
+            mapping: AtomicPtr::new(Box::into_raw(Box::new(mapping))),
+            users: AtomicU64::new(1),
+            next: AtomicPtr::new(ptr::null_mut()),
+        }));
+        Ok(shared)
+    }
+
+    /// Puts the session among those of the process.
+    pub(crate) fn enlist(&'static self) {
+        let mut first = SESSIONS.load(Acquire);
+        loop {
+            self.next.store(first, Relaxed);
+            match SESSIONS.compare_exchange(first, ptr::from_ref(self).cast_mut(), AcqRel, Acquire) {
+                Ok(_) => return,
+                Err(other) => first = other,
+            }
+        }
+    }
+
+    fn part<T>(&self, offset: usize) -> &T {
+        // SAFETY: only called below, with offsets that `Layout::of` computed for a part of this type.
+        unsafe { &*self.base.add(offset).cast::<T>() }
+    }
+
+    fn parts<T>(&self, offset: usize, count: u32) -> &[T] {
+        // SAFETY: as in `part`, for `count` of them.
+        unsafe { slice::from_raw_parts(self.base.add(offset).cast::<T>(), count as usize) }
+    }
+
+    pub(crate) fn header(&self) -> &Header {
+        self.part(0)
+    }
+
+    pub(crate) fn events(&self) -> &[EventEntry] {
+        self.parts(self.layout.events, self.layout.sizes.events)
+    }
+
+    pub(crate) fn writers(&self) -> &[WriterEntry] {
+        self.parts(self.layout.writers, self.layout.sizes.writers)
+    }
+
+    pub(crate) fn ring_controls(&self) -> &[RingControl] {
+        self.parts(self.layout.ring_controls, self.layout.sizes.rings)
+    }
+
+    /// The data of ring `ring`, mapped twice in a row.
+    pub(crate) fn ring_data(&self, ring: usize) -> *mut u8 {
+        let size = self.layout.sizes.ring_bytes as usize;
+        // SAFETY: the mapping goes on after the memory with two copies of each ring.
+        unsafe { self.base.add(self.layout.total + 2 * ring * size) }
+    }
+
+    /// The multi-writer buffer of size class `class`.
+    #[inline(always)]
+    pub(crate) fn queue(&self, class: usize) -> MultiWriter<'_, AtomicU32, AtomicU64> {
+        let at = self.layout.queues[class];
+        let control: &QueueControl = self.part(at.control);
+        MultiWriter {
+            free: &control.free,
+            written: &control.written,
+            failed: &control.failed,
+            markers: self.parts(at.markers, self.layout.sizes.slots[class]),
+        }
+    }
+
+    /// The words of slot `place` of class `class`.
+    #[inline(always)]
+    pub(crate) fn slot(&self, class: usize, place: usize) -> *const AtomicU64 {
+        let at = self.layout.queues[class].slots + place * crate::ring::layout::SLOT_BYTES[class];
+        self.part::<AtomicU64>(at)
+    }
+
+    /// Counts a loss.
+    #[cold]
+    pub(crate) fn count(&self, cause: Cause) {
+        self.header().lost[cause as usize].fetch_add(1, Relaxed);
+    }
+
+    /// Takes a reference, unless the session is over.
+    pub(crate) fn take(&self) -> bool {
+        // SeqCst here and in `retire`: either this thread sees that the session is over, or the session sees its user.
+        self.users.fetch_add(1, SeqCst);
+        if live_generation(SeqCst) == self.generation {
+            return true;
+        }
+        self.give_back();
+        false
+    }
+
+    /// Gives a reference back.
+    pub(crate) fn give_back(&self) {
+        self.users.fetch_sub(1, SeqCst);
+    }
+
+    /// Ends the session: no thread takes a reference any more.
+    pub(crate) fn retire(&self) {
+        if let Some(page) = LIVE_PAGE.get() {
+            let _ = page_of(page).generation.compare_exchange(self.generation, 0, SeqCst, SeqCst);
+        }
+        self.give_back();
+    }
+}
+
+/// Every session that this process ever had, newest first.
+static SESSIONS: AtomicPtr<Shared> = AtomicPtr::new(ptr::null_mut());
+
+fn sessions() -> impl Iterator<Item = &'static Shared> {
+    let mut at = SESSIONS.load(Acquire);
+    core::iter::from_fn(move || {
+        // SAFETY: sessions are leaked, and their `next` is set before they are enlisted.
+        let session = unsafe { at.as_ref() }?;
+        at = session.next.load(Relaxed);
+        Some(session)
+    })
+}
+
+/// Unmaps the memory of sessions that are over and that no thread uses any more.
+pub(crate) fn sweep() {
+    for session in sessions() {
+        if session.pid == std::process::id() && session.users.load(SeqCst) == 0 {
+            let mapping = session.mapping.swap(ptr::null_mut(), AcqRel);
+            if !mapping.is_null() {
+                // SAFETY: `new` made it of a box, the swap gave it to this thread alone, and no thread can take a
+                // reference to a session whose generation is not the live one.
+                drop(unsafe { Box::from_raw(mapping) });
+            }
+        }
+    }
+}
+
+/// In a child of `fork`: the parent's memory is none of its business, whatever a thread was in the middle of.
+extern "C" fn disconnect_in_child() {
+    for session in sessions() {
+        // SAFETY: `new` made it of a box; a child has no other thread that could drop it.
+        if let Some(mapping) = unsafe { session.mapping.load(Acquire).as_ref() } {
+            mapping.disconnect();
+        }
+    }
+}
+
+/// What every emission looks at first; a child of `fork` finds zeros.
+#[repr(C)]
+pub(crate) struct LivePage {
+    /// The live session's; 0: none.
+    pub(crate) generation: AtomicU64,
+    pub(crate) session: AtomicPtr<Shared>,
+}
+
+static NO_PAGE: LivePage =
+    LivePage { generation: AtomicU64::new(0), session: AtomicPtr::new(ptr::null_mut()) };
+
+/// The page, once there has been a session.
+pub(crate) static LIVE: AtomicPtr<LivePage> = AtomicPtr::new(ptr::from_ref(&NO_PAGE).cast_mut());
+
+static LIVE_PAGE: OnceLock<WipedOnFork> = OnceLock::new();
+
+fn page_of(page: &WipedOnFork) -> &LivePage {
+    // SAFETY: a page, mapped for ever and aligned, is large enough; every bit pattern is valid.
+    unsafe { &*page.base().cast::<LivePage>() }
+}
+
+/// The page that every emission looks at.
+#[inline(always)]
+pub(crate) fn live_page() -> &'static LivePage {
+    // SAFETY: points to `NO_PAGE` or to the page in `LIVE_PAGE`, both of which live for ever.
+    unsafe { &*LIVE.load(Relaxed) }
+}
+
+#[inline(always)]
+pub(crate) fn live_generation(order: Ordering) -> u64 {
+    live_page().generation.load(order)
+}
+
+/// The live session of this process, with a reference taken.
+pub(crate) fn take_live() -> Option<&'static Shared> {
+    let page = live_page();
+    if page.generation.load(Acquire) == 0 {
+        return None;
+    }
+    // SAFETY: sessions are leaked; null in a child of `fork`.
+    let session = unsafe { page.session.load(Acquire).as_ref() }?;
+    session.take().then_some(session)
+}
+
+/// Makes `session` the live one. Fails where there is one already.
+pub(crate) fn make_live(session: &'static Shared) -> Result<(), Error> {
+    static BUSY: AtomicBool = AtomicBool::new(false);
+    let taken =
+        || Error::bad_input("a session", "this process has one already", "end that one first (drop it)");
+    if BUSY.swap(true, Acquire) {
+        return Err(taken());
+    }
+    let result = install(session, taken);
+    BUSY.store(false, Release);
+    result
+}
+
+fn install(session: &'static Shared, taken: impl Fn() -> Error) -> Result<(), Error> {
+    if LIVE_PAGE.get().is_none() {
+        let _ = LIVE_PAGE.set(WipedOnFork::new()?);
+        // SAFETY: registers a function that makes system calls alone; it stays loaded, see `stay_loaded`.
+        unsafe { libc::pthread_atfork(None, None, Some(disconnect_in_child)) };
+    }
+    let Some(page) = LIVE_PAGE.get().map(page_of) else { return Err(taken()) };
+    if page.generation.load(SeqCst) != 0 {
+        return Err(taken());
+    }
+    session.enlist();
+    page.session.store(ptr::from_ref(session).cast_mut(), Release);
+    page.generation.store(session.generation, SeqCst);
+    LIVE.store(ptr::from_ref(page).cast_mut(), Release);
+    Ok(())
+}
+
+/// When the calling thread began, in clock ticks since boot; 0 where `/proc` is not there. Safe in a signal handler.
+pub(crate) fn start_time_of_this_thread() -> u64 {
+    let mut path = [0_u8; 40];
+    let mut at = 0;
+    for part in [&b"/proc/self/task/"[..], &digits(thread::id()), b"/stat\0"] {
+        for byte in part.iter().filter(|byte| **byte != b' ') {
+            path[at] = *byte;
+            at += 1;
+        }
+    }
+    let mut text = [0_u8; 512];
+    // SAFETY: the path ends with zero; the buffer is writable for its length; both calls are safe in a handler.
+    let length = unsafe {
+        let file = libc::open(path.as_ptr().cast(), libc::O_RDONLY | libc::O_CLOEXEC);
+        if file < 0 {
+            return 0;
+        }
+        let length = libc::read(file, text.as_mut_ptr().cast(), text.len());
+        libc::close(file);
+        length
+    };
+    usize::try_from(length).ok().and_then(|length| text.get(..length)).and_then(start_time).unwrap_or(0)
+}
+
+/// Decimal digits of a number, right-aligned among spaces.
+fn digits(mut number: u32) -> [u8; 10] {
+    let mut text = [b' '; 10];
+    for place in text.iter_mut().rev() {
+        *place = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    text
+}
+
+/// Field 22 of a `stat` file: the fields after the last closing bracket begin with the third.
+pub(crate) fn start_time(stat: &[u8]) -> Option<u64> {
+    let close = stat.iter().rposition(|byte| *byte == b')')?;
+    let mut fields =
+        stat.get(close + 1..)?.split(|byte| byte.is_ascii_whitespace()).filter(|f| !f.is_empty());
+    let digits = fields.nth(22 - 3)?;
+    core::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn start_times_are_read_past_odd_names() {
+        let stat = b"7 (a) b) S 1 7 7 0 -1 4194560 100 0 0 0 1 2 0 0 20 0 1 0 98765 1000 2 3\n";
+        assert_eq!(start_time(stat), Some(98_765));
+        assert_eq!(start_time(b"7 (a"), None);
+        assert!(start_time_of_this_thread() > 0);
+        assert_eq!(&digits(40_960), b"     40960");
+    }
+}

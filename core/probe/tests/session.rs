@@ -1,0 +1,181 @@
+//! Events on their way from a thread to the reader of its session.
+#![allow(unsafe_code)]
+
+use horolog_probe::ring::record::{NESTED, SHARED};
+use horolog_probe::session::{Mode, Options, Reader, Session};
+use horolog_probe::{Event, emit, emit_words};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+static NONE: Event = Event::new(c"session/none", c"");
+static PAIR: Event = Event::new(c"session/pair", c"uu");
+static TEN: Event = Event::new(c"session/ten", c"uuuuuuuuuu");
+
+/// A process has one session at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn small() -> Options {
+    Options {
+        rings: 4,
+        ring_bytes: 4096,
+        small_slots: 8,
+        large_slots: 4,
+        writers: 8,
+        events: 256,
+        mode: Mode::Refuse,
+    }
+}
+
+/// What a reader found: event, first argument (or 0), flags.
+fn drain(reader: &mut Reader) -> Vec<(u32, u64, u8)> {
+    let mut seen = Vec::new();
+    reader.drain(|record| seen.push((record.event, record.args.first().copied().unwrap_or(0), record.flags)));
+    seen
+}
+
+#[test]
+fn events_of_every_length_arrive_in_order_with_thread_and_time() {
+    let _alone = alone();
+    let session = Session::create(&small()).expect("a session");
+    let mut reader = session.reader().expect("a reader");
+    let before = session.clock().ticks();
+    for turn in 0..3_u64 {
+        emit_words(&NONE, []);
+        emit_words(&PAIR, [turn, 7]);
+        let words = [turn, 1, 2, 3, 4, 5, 6, 7, 8, 9];
+        // SAFETY: ten words for an event of ten arguments.
+        unsafe { emit(&TEN, words.as_ptr()) };
+    }
+    let after = session.clock().ticks();
+    let mut seen = Vec::new();
+    let (mut last, me) = (before, horolog_sys::thread::id());
+    reader.drain(|record| {
+        assert!(record.ticks >= last && record.ticks <= after);
+        assert_eq!(record.tid, me);
+        last = record.ticks;
+        seen.push((record.event, record.args.to_vec()));
+    });
+    let expected: Vec<(u32, Vec<u64>)> = (0..3)
+        .flat_map(|turn| {
+            let ten = vec![turn, 1, 2, 3, 4, 5, 6, 7, 8, 9];
+            [(NONE.id(), vec![]), (PAIR.id(), vec![turn, 7]), (TEN.id(), ten)]
+        })
+        .collect();
+    assert_eq!(seen, expected);
+    let names: Vec<String> = [&NONE, &PAIR, &TEN]
+        .map(|event| reader.event(event.id()).map(|info| format!("{} {}", info.name, info.types)))
+        .into_iter()
+        .flatten()
+        .collect();
+    assert_eq!(names, ["session/none ", "session/pair uu", "session/ten uuuuuuuuuu"]);
+    assert_eq!(reader.losses().total(), 0);
+}
+
+#[test]
+fn a_full_ring_refuses_and_counts_and_records_run_over_its_end_unbroken() {
+    let _alone = alone();
+    let session = Session::create(&small()).expect("a session");
+    let mut reader = session.reader().expect("a reader");
+    let mut lost = 0;
+    for turn in 0..60 {
+        let count = turn * 3; // 128 records of 32 bytes fit into 4,096
+        (0..count).for_each(|value| emit_words(&PAIR, [value, 0]));
+        let expected: Vec<_> = (0..count.min(128)).map(|value| (PAIR.id(), value, 0)).collect();
+        assert_eq!(drain(&mut reader), expected);
+        lost += count.saturating_sub(128);
+        assert_eq!((reader.losses().ring_full, reader.losses().total()), (lost, lost));
+    }
+    assert!(lost > 0);
+}
+
+#[test]
+fn threads_beyond_the_rings_use_the_shared_buffers() {
+    let _alone = alone();
+    let session = Session::create(&Options { rings: 0, ..small() }).expect("a session");
+    let mut reader = session.reader().expect("a reader");
+    for value in 0..10 {
+        emit_words(&PAIR, [value, 0]);
+    }
+    for value in 0..5 {
+        emit_words(&TEN, [value; 10]);
+    }
+    let seen = drain(&mut reader);
+    let expected: Vec<_> = (0..8)
+        .map(|value| (PAIR.id(), value, SHARED))
+        .chain((0..4).map(|value| (TEN.id(), value, SHARED)))
+        .collect();
+    assert_eq!(seen, expected);
+    assert_eq!((reader.losses().shared_full, reader.losses().total()), (3, 3));
+    assert_eq!(reader.threads_without_ring(), 1);
+    emit_words(&PAIR, [77, 0]);
+    assert_eq!(drain(&mut reader), [(PAIR.id(), 77, SHARED)]);
+    assert_eq!(SHARED & NESTED, 0);
+}
+
+#[test]
+fn rings_and_entries_of_ended_threads_come_back() {
+    let _alone = alone();
+    let session = Session::create(&small()).expect("a session");
+    let mut reader = session.reader().expect("a reader");
+    for turn in 0..100_u64 {
+        std::thread::spawn(move || emit_words(&PAIR, [turn, 0])).join().expect("ends");
+        assert_eq!(drain(&mut reader), [(PAIR.id(), turn, 0)]);
+    }
+    assert_eq!(reader.losses().total(), 0);
+    assert_eq!(reader.threads_without_ring(), 0);
+}
+
+#[test]
+fn without_an_entry_events_are_counted() {
+    let _alone = alone();
+    let session = Session::create(&Options { writers: 1, ..small() }).expect("a session");
+    let mut reader = session.reader().expect("a reader");
+    emit_words(&PAIR, [1, 0]);
+    std::thread::scope(|scope| {
+        scope.spawn(|| (0..3).for_each(|value| emit_words(&PAIR, [value, 0])));
+    });
+    assert_eq!(drain(&mut reader), [(PAIR.id(), 1, 0)]);
+    assert_eq!((reader.losses().no_writer, reader.losses().total()), (3, 3));
+}
+
+#[test]
+fn a_second_session_is_refused_and_a_later_one_takes_over() {
+    let _alone = alone();
+    let first = Session::create(&small()).expect("a session");
+    assert!(Session::create(&small()).expect_err("one at a time").is_bad_input());
+    let mut reader = first.reader().expect("a reader");
+    emit_words(&PAIR, [1, 0]);
+    drop(first);
+    let unheard = PAIR.unheard();
+    emit_words(&PAIR, [2, 0]);
+    assert_eq!(PAIR.unheard(), unheard + 1);
+    let second = Session::create(&small()).expect("a session");
+    let mut later = second.reader().expect("a reader");
+    emit_words(&PAIR, [3, 0]);
+    assert_eq!(drain(&mut reader), [(PAIR.id(), 1, 0)], "the memory outlives the session");
+    assert_eq!(drain(&mut later), [(PAIR.id(), 3, 0)]);
+}
+
+#[test]
+fn a_flight_recorder_holds_the_newest() {
+    let _alone = alone();
+    let session = Session::create(&Options { mode: Mode::Overwrite, ..small() }).expect("a session");
+    let mut reader = session.reader().expect("a reader");
+    for value in 0..1000 {
+        if value % 3 == 0 {
+            emit_words(&NONE, []);
+        }
+        emit_words(&PAIR, [value, 0]);
+    }
+    assert_eq!(drain(&mut reader), []);
+    for _ in 0..2 {
+        let mut seen = Vec::new();
+        reader.snapshot(|record| seen.extend(record.args.first().copied()));
+        let first = *seen.first().expect("records");
+        assert_eq!(seen, (first..1000).collect::<Vec<u64>>());
+        assert!(seen.len() >= 100, "{} of at least 4096 / (32 + 16/3) records", seen.len());
+    }
+    assert_eq!(reader.losses().total(), 0);
+}
