@@ -20,6 +20,7 @@ pub mod quick_facts;
 mod result;
 pub mod segments;
 pub mod sensitivity;
+pub mod server;
 pub mod utilisation;
 
 pub use assignment::resolve_priorities;

@@ -1,0 +1,77 @@
+//! Servers of aperiodic work: what they may take from the tasks below them, how large they may be, and what they
+//! promise to the jobs that they serve.
+//!
+//! A server holds a *capacity* C_s that it gets back every *period* T_s. To a task below it, it is:
+//!
+//! | server | most time in a window w that starts at a critical instant | |
+//! |---|---|---|
+//! | background | 0 | it stands below all tasks |
+//! | polling, sporadic, priority exchange | ⌈w/T_s⌉ C_s | a periodic task ([`Retention::AsPeriodic`]) |
+//! | deferrable | ⌈(w + T_s − C_s)/T_s⌉ C_s | it keeps its capacity and may execute twice in a row ([`Retention::Deferrable`]) |
+//! | constant bandwidth | ⌊w/T_s⌋ C_s of demand | a task of an earliest-deadline-first set with deadline T_s |
+//!
+//! Dual priority and slack stealing are no servers of this kind: they take what the deadlines of the hard tasks leave
+//! ([`promotion`], [`slack`]).
+//!
+//! - [`above`]: the time by which an amount of work is done below a set of loads;
+//! - [`victim`]: the exact response time of a task below a server of a rational capacity;
+//! - [`capacity`]: the largest safe capacity, as an exact ratio;
+//! - [`sizing`]: the best capacity and period among candidates;
+//! - [`supply`]: when a server has served an amount of work for certain;
+//! - [`queue`]: response bounds of the jobs of a first-in-first-out queue.
+//!
+//! See `docs/concepts/server-analysis.md`. Sources: `lehoczky87`, `sprunt89`, `strosnider95`, `bernat99`, `davis05`,
+//! `abeni98`, `davis95`, `burdalo07`.
+
+pub mod above;
+pub mod capacity;
+pub mod promotion;
+pub mod queue;
+pub mod sizing;
+pub mod slack;
+pub mod supply;
+pub mod victim;
+
+pub use above::Above;
+pub use capacity::{Capacity, largest_capacity};
+pub use supply::{Serve, Service, Supply};
+pub use victim::{HardTask, Retention, Victim, victims};
+
+use crate::fixed_priority::level::Stop;
+
+/// Why a question about a server has no answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, thiserror::Error)]
+#[non_exhaustive]
+pub enum NoAnswer {
+    /// More work than the processor, or the server, can do in the long run.
+    #[error("more is asked for than the processor, or the server, gives in the long run")]
+    Overload,
+    /// The effort ran out.
+    #[error("the effort allowed by the options ran out")]
+    Effort,
+    /// The numbers leave the arithmetic.
+    #[error("the numbers leave 63 bits of nanoseconds")]
+    TooLarge,
+    /// A load that does not come in whole pieces at least a separation apart.
+    #[error("a list of arrivals or a measured load stands above: there is no exact ratio")]
+    NotPiecewise,
+    /// The server's capacity is not certain to be served within its period.
+    #[error("work above the server may keep it from its whole capacity in a period")]
+    NotGuaranteed,
+}
+
+impl From<Stop> for NoAnswer {
+    fn from(stop: Stop) -> NoAnswer {
+        match stop {
+            Stop::Overload => NoAnswer::Overload,
+            Stop::Effort => NoAnswer::Effort,
+            Stop::TooLong => NoAnswer::TooLarge,
+        }
+    }
+}
+
+/// Takes `units` off the effort.
+pub(crate) fn spend(effort: &mut u64, units: u64) -> Result<(), NoAnswer> {
+    *effort = effort.checked_sub(units.max(1)).ok_or(NoAnswer::Effort)?;
+    Ok(())
+}

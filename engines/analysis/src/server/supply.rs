@@ -1,0 +1,183 @@
+//! When a server has served an amount of work for certain.
+
+use super::{Above, NoAnswer};
+use num_bigint::BigInt;
+use num_rational::BigRational;
+
+/// The rules by which a server gives its capacity to the jobs in its queue.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Service {
+    /// Looks at its queue once a period and loses what it does not need then.
+    Polling,
+    /// Keeps its capacity to the end of the period.
+    Deferrable,
+    /// Gets back what it executed, a period after it began to.
+    Sporadic {
+        /// Whether pending replenishments may be merged, because their number is bounded: an earlier one then waits
+        /// for a later one.
+        merges: bool,
+    },
+    /// Exchanges its capacity with tasks below it, at most as fast as time passes.
+    PriorityExchange,
+    /// Under earliest deadline first: every C_s of work gets a deadline T_s later than the last.
+    ConstantBandwidth,
+}
+
+impl Service {
+    /// The longest time for which a job that finds the queue empty may find no capacity either.
+    #[must_use]
+    pub fn longest_wait(self, capacity: u64, period: u64) -> u64 {
+        match self {
+            // It comes just after the server looked, or when the last replenishments wait for the last of them.
+            Self::Polling | Self::Sporadic { merges: true } => period,
+            // Capacity goes no faster than time, so at the earliest C_s after it came.
+            Self::Deferrable | Self::PriorityExchange | Self::Sporadic { merges: false } => {
+                period.saturating_sub(capacity)
+            }
+            Self::ConstantBandwidth => 0,
+        }
+    }
+}
+
+/// What serves a queue: when an amount of work is done that was there from the start of a backlog.
+pub trait Serve {
+    /// The latest time, counted from when the queue stopped being empty, at which the first `work` ns are done.
+    ///
+    /// # Errors
+    /// Where there is no such time.
+    fn finish(&self, work: u128, effort: &mut u64) -> Result<u128, NoAnswer>;
+
+    /// The latest time at which the server owes nothing more for `work` ns that came since then: jobs that come later
+    /// start anew.
+    ///
+    /// # Errors
+    /// As [`Serve::finish`].
+    fn settled(&self, work: u128, effort: &mut u64) -> Result<u128, NoAnswer> {
+        self.finish(work, effort)
+    }
+
+    /// The share of the processor that it gives in the long run.
+    fn rate(&self) -> BigRational;
+}
+
+/// A server with its place: all that may keep it from executing.
+#[derive(Clone, Debug)]
+pub struct Supply<'a> {
+    service: Service,
+    capacity: u64,
+    period: u64,
+    above: &'a Above,
+}
+
+impl<'a> Supply<'a> {
+    /// A server whose whole capacity is certain to be served within each period.
+    ///
+    /// Under fixed priorities that is checked here: `above.finish(C_s) ≤ T_s`. A constant bandwidth server is taken
+    /// to belong to a set of tasks and servers that passed a test of earliest deadline first.
+    ///
+    /// # Errors
+    /// [`NoAnswer::NotGuaranteed`] otherwise; [`NoAnswer::Effort`].
+    pub fn new(
+        service: Service,
+        capacity: u64,
+        period: u64,
+        above: &'a Above,
+        effort: &mut u64,
+    ) -> Result<Supply<'a>, NoAnswer> {
+        let supply = Supply { service, capacity, period, above };
+        if capacity == 0 || capacity > period {
+            return Err(NoAnswer::NotGuaranteed);
+        }
+        if service != Service::ConstantBandwidth {
+            match above.finish(u128::from(capacity), effort) {
+                Ok(done) if done <= u128::from(period) => {}
+                Ok(_) | Err(NoAnswer::TooLarge) => return Err(NoAnswer::NotGuaranteed),
+                Err(other) => return Err(other),
+            }
+        }
+        Ok(supply)
+    }
+}
+
+impl Serve for Supply<'_> {
+    /// With n = ⌈work/C_s⌉ and R the response time at the server's place:
+    /// `wait + (n − 1)·T_s + R(work − (n − 1)·C_s)`, the wait being [`Service::longest_wait`]; for the constant
+    /// bandwidth server `n·T_s`, the deadline of the last piece.
+    ///
+    /// Least upper bound for a server on top; else sufficient, since the last piece and the wait need not both have
+    /// their worst case. Source: `bernat99`, `abeni98`; see `docs/concepts/server-analysis.md` for the reasons.
+    fn finish(&self, work: u128, effort: &mut u64) -> Result<u128, NoAnswer> {
+        if work == 0 {
+            return Ok(0);
+        }
+        let (capacity, period) = (u128::from(self.capacity), u128::from(self.period));
+        let pieces = work.div_ceil(capacity);
+        let full = (pieces - 1).checked_mul(period).ok_or(NoAnswer::TooLarge)?;
+        if self.service == Service::ConstantBandwidth {
+            return full.checked_add(period).ok_or(NoAnswer::TooLarge);
+        }
+        let wait = u128::from(self.service.longest_wait(self.capacity, self.period));
+        let rest = self.above.finish(work - (pieces - 1) * capacity, effort)?;
+        full.checked_add(wait + rest).ok_or(NoAnswer::TooLarge)
+    }
+
+    fn settled(&self, work: u128, effort: &mut u64) -> Result<u128, NoAnswer> {
+        if self.service != Service::ConstantBandwidth {
+            return self.finish(work, effort);
+        }
+        // A job that comes when the deadline d and the capacity c left satisfy c/C_s ≥ (d − t)/T_s gets a new deadline.
+        let scaled = work.checked_mul(u128::from(self.period)).ok_or(NoAnswer::TooLarge)?;
+        Ok(scaled.div_ceil(u128::from(self.capacity)))
+    }
+
+    fn rate(&self) -> BigRational {
+        BigRational::new(BigInt::from(self.capacity), BigInt::from(self.period))
+    }
+}
+
+impl Serve for Above {
+    /// Background service: the work gets what the loads above leave.
+    fn finish(&self, work: u128, effort: &mut u64) -> Result<u128, NoAnswer> {
+        Above::finish(self, work, effort)
+    }
+
+    fn rate(&self) -> BigRational {
+        BigRational::from_integer(BigInt::from(1)) - self.utilisation()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::Retention;
+
+    fn finish(service: Service, work: u128) -> u128 {
+        let above = Above::default();
+        let effort = &mut 1_000_000;
+        Supply::new(service, 2, 10, &above, effort).unwrap().finish(work, effort).unwrap()
+    }
+
+    #[test]
+    fn on_top_a_job_waits_and_then_gets_its_capacity_every_period() {
+        // C_s = 2, T_s = 10; work of 1, 2, 3 and 4.
+        let of = |service| [1, 2, 3, 4].map(|work| finish(service, work));
+        assert_eq!(of(Service::Polling), [11, 12, 21, 22]);
+        assert_eq!(of(Service::Deferrable), [9, 10, 19, 20]);
+        assert_eq!(of(Service::Sporadic { merges: false }), [9, 10, 19, 20]);
+        assert_eq!(of(Service::Sporadic { merges: true }), [11, 12, 21, 22]);
+        assert_eq!(of(Service::PriorityExchange), [9, 10, 19, 20]);
+        assert_eq!(of(Service::ConstantBandwidth), [10, 10, 20, 20]);
+    }
+
+    #[test]
+    fn work_above_delays_the_last_piece_and_may_take_the_guarantee_away() {
+        let effort = &mut 1_000_000;
+        let above = Above { loads: vec![Retention::AsPeriodic.load(4, 8)], ..Above::default() };
+        let supply = Supply::new(Service::Deferrable, 2, 10, &above, effort).unwrap();
+        assert_eq!(supply.finish(3, effort), Ok(8 + 10 + 5));
+        assert_eq!(
+            Supply::new(Service::Deferrable, 5, 10, &above, effort).unwrap_err(),
+            NoAnswer::NotGuaranteed
+        );
+    }
+}
