@@ -21,8 +21,12 @@ pub enum TermKind {
     EarlierJobs,
     /// The longest non-preemptive segment of a less important task.
     Blocking,
+    /// A task with a later deadline that has just begun and cannot be preempted (EDF).
+    BlockingDueLater,
     /// Jobs of a more important task.
     Interference,
+    /// Jobs of another task that are due no later (EDF).
+    DueNoLater,
     /// Jobs of equal priority that are ahead.
     EqualPriority,
     /// Context switches.
@@ -37,6 +41,8 @@ pub enum TermKind {
     ReleaseDelay,
     /// The part of the busy period that is over when the job becomes ready: it does not count.
     BeforeReady,
+    /// The part of the busy period that is over when the job arrives: it does not count (EDF).
+    BeforeArrival,
 }
 
 /// One part of a response time.
@@ -50,7 +56,7 @@ pub struct Term {
     /// How many jobs, switches or interrupts, where it consists of such.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
-    /// How long. [`TermKind::BeforeReady`] is taken off, all else is added.
+    /// How long. [`TermKind::BeforeReady`] and [`TermKind::BeforeArrival`] are taken off, all else is added.
     #[serde(rename = "time_ns")]
     pub time: Span,
 }
@@ -80,31 +86,19 @@ pub struct Explanation {
 /// Where the worst response time of a task goes: the terms of [`crate::analyze`]'s bound.
 ///
 /// # Errors
-/// As for [`crate::analyze`]; also where the system is not under fixed priorities.
+/// As for [`crate::analyze`].
 pub fn explain(system: &System, id: TaskId, options: &Options) -> Result<Explanation, AnalysisError> {
     let system = resolve_priorities(system)?;
-    if system.policy() != Policy::FixedPriority {
-        return Err(AnalysisError::outside(
-            "system.policy",
-            "only bounds under fixed priorities are explained term by term",
-            "read the list of tests of the analysis, or use policy = \"fixed-priority\"",
-        ));
-    }
     let cpu = CpuModel::new(&system, system.task(id).cpu)?;
     let index = cpu.tasks.iter().position(|t| t.id == id);
     let index = index.ok_or_else(|| AnalysisError::overflow("task", "the task's number"))?;
+    if system.policy() == Policy::Edf {
+        return crate::edf::explain_edf(&system, &cpu, index, options);
+    }
     let level = level_of(&cpu, index)?;
     let (task, mut effort) = (&cpu.tasks[index], options.effort);
     let test = name_of_exact(task, &level).0;
-    let mut explanation = Explanation {
-        task: task.name.clone(),
-        test,
-        response: None,
-        worst_job: 0,
-        busy_period: None,
-        terms: Vec::new(),
-        reason: None,
-    };
+    let mut explanation = Explanation::unresolved(&task.name, test);
     match level.solve(&mut effort) {
         Err(stop) => explanation.reason = Some(stop.words().to_owned()),
         Ok(found) => {
@@ -118,27 +112,47 @@ pub fn explain(system: &System, id: TaskId, options: &Options) -> Result<Explana
 }
 
 /// Collects terms; counts are those of the equations that gave the bound.
-struct Terms<'a> {
+pub(crate) struct Terms<'a> {
     cpu: &'a CpuModel,
     switches: u128,
-    list: Vec<Term>,
+    pub(crate) list: Vec<Term>,
 }
 
-impl Terms<'_> {
-    fn add(&mut self, kind: TermKind, who: Option<&str>, count: Option<u64>, ns: u64) {
+impl<'a> Terms<'a> {
+    /// None yet; the switch that has begun when the window opens counts already.
+    pub(crate) fn new(cpu: &'a CpuModel) -> Terms<'a> {
+        Terms { cpu, switches: 1, list: Vec::new() }
+    }
+
+    pub(crate) fn add(&mut self, kind: TermKind, who: Option<&str>, count: Option<u64>, ns: u64) {
         if ns > 0 {
             self.list.push(Term { kind, who: who.map(str::to_owned), count, time: Span::from_ns(ns) });
         }
     }
 
     /// Jobs of the task at `index`: their own work, and their switches for later.
-    fn jobs(&mut self, kind: TermKind, index: usize, count: u128) -> Result<(), AnalysisError> {
+    pub(crate) fn jobs(&mut self, kind: TermKind, index: usize, count: u128) -> Result<(), AnalysisError> {
         let task = &self.cpu.tasks[index];
         let count = narrow(count)?;
         let work = count.checked_mul(task.bare_wcet).ok_or_else(|| too_long("interference"))?;
         self.switches += 2 * u128::from(count);
-        self.add(kind, Some(&task.name), Some(count), work);
+        let who = (kind != TermKind::OwnWork).then_some(task.name.as_str());
+        self.add(kind, who, Some(count), work);
         Ok(())
+    }
+
+    /// The context switches: two for every job so far, and the one that has begun.
+    pub(crate) fn switches(&mut self) -> Result<(), AnalysisError> {
+        let time = narrow(self.switches * u128::from(self.cpu.context_switch))?;
+        self.add(TermKind::ContextSwitches, None, Some(narrow(self.switches)?), time);
+        Ok(())
+    }
+
+    /// The measured loads of this processor.
+    pub(crate) fn outside(&mut self, system: &System, ns: u64) {
+        let here = system.interferences().iter().filter(|load| load.cpu == self.cpu.cpu);
+        let names: Vec<&str> = here.map(|load| load.name.as_str()).collect();
+        self.add(TermKind::Outside, Some(&names.join(", ")), None, ns);
     }
 }
 
@@ -146,7 +160,8 @@ fn terms(system: &System, cpu: &CpuModel, index: usize, worst: &Worst) -> Result
     let (task, own) = (&cpu.tasks[index], priority_of(&cpu.tasks[index])?);
     let switch = cpu.context_switch;
     let closed = !task.shape.preemptive && crate::fixed_priority::blocking(cpu, index)? == 0;
-    let mut terms = Terms { cpu, switches: 2, list: Vec::new() };
+    let mut terms = Terms::new(cpu);
+    terms.switches += 2;
     let work = worst.ending.before + worst.ending.last - 2 * switch;
     terms.add(TermKind::OwnWork, None, Some(1), work);
     terms.jobs(TermKind::EarlierJobs, index, u128::from(worst.own_jobs - 1))?;
@@ -167,19 +182,14 @@ fn terms(system: &System, cpu: &CpuModel, index: usize, worst: &Worst) -> Result
         }
     }
     terms.add(TermKind::Blocking, blocker, None, longest);
-    // The switch that has begun counts once; two for every job.
-    let switches = terms.switches + 1;
-    let time = narrow(switches * u128::from(switch))?;
-    terms.add(TermKind::ContextSwitches, None, Some(narrow(switches)?), time);
+    terms.switches()?;
     let finish = u128::from(worst.finish);
     let interrupts = cpu.interrupts.iter().map(|i| (i.arrival.half_open(finish), u128::from(i.wcet)));
     let (count, time) = interrupts.fold((0, 0), |(n, t), (count, wcet)| (n + count, t + count * wcet));
     terms.add(TermKind::TimerInterrupts, None, Some(narrow(count)?), narrow(time)?);
     let outside =
         HyperbolicLoad::demand(&cpu.interferences, finish).ok_or_else(|| too_long("interference"))?;
-    let names: Vec<&str> =
-        system.interferences().iter().filter(|i| i.cpu == cpu.cpu).map(|i| i.name.as_str()).collect();
-    terms.add(TermKind::Outside, Some(&names.join(", ")), None, narrow(outside)?);
+    terms.outside(system, narrow(outside)?);
     let jitter = system.task(task.id).jitter.as_ns();
     terms.add(TermKind::Jitter, None, None, jitter);
     terms.add(TermKind::ReleaseDelay, None, None, task.arrival.jitter() - jitter);
@@ -191,15 +201,30 @@ fn too_long(what: &'static str) -> AnalysisError {
     AnalysisError::overflow("task", what)
 }
 
-fn narrow(value: u128) -> Result<u64, AnalysisError> {
+pub(crate) fn narrow(value: u128) -> Result<u64, AnalysisError> {
     u64::try_from(value).map_err(|_| too_long("response time"))
+}
+
+impl Explanation {
+    /// Of a task without a bound, so far.
+    pub(crate) fn unresolved(task: &str, test: &'static str) -> Explanation {
+        Explanation {
+            task: task.to_owned(),
+            test,
+            response: None,
+            worst_job: 0,
+            busy_period: None,
+            terms: Vec::new(),
+            reason: None,
+        }
+    }
 }
 
 impl Term {
     /// Whether the term is added to the bound, not taken off.
     #[must_use]
     pub fn adds(&self) -> bool {
-        self.kind != TermKind::BeforeReady
+        !matches!(self.kind, TermKind::BeforeReady | TermKind::BeforeArrival)
     }
 }
 
@@ -214,6 +239,10 @@ impl fmt::Display for Term {
             TermKind::Blocking => {
                 write!(f, "blocked by `{who}`, less important, that has just begun its longest segment")
             }
+            TermKind::BlockingDueLater => {
+                write!(f, "blocked by `{who}`, due later, that has just begun and cannot be preempted")
+            }
+            TermKind::DueNoLater => write!(f, "{count} job{plural} of `{who}`, due no later"),
             TermKind::Interference => write!(f, "{count} job{plural} of `{who}`, more important"),
             TermKind::EqualPriority => write!(f, "{count} job{plural} of `{who}`, as important and ahead"),
             TermKind::ContextSwitches => {
@@ -224,6 +253,7 @@ impl fmt::Display for Term {
             TermKind::Jitter => write!(f, "its release jitter"),
             TermKind::ReleaseDelay => write!(f, "until the platform notices the release"),
             TermKind::BeforeReady => write!(f, "over before it became ready"),
+            TermKind::BeforeArrival => write!(f, "over before it arrived"),
         }
     }
 }

@@ -2,9 +2,70 @@
 #![allow(clippy::unwrap_used)] // Helpers of an integration test are tests too.
 
 use horolog_analysis::{Options, TermKind, analyze, explain};
-use horolog_model::TaskId;
+use horolog_model::{Draft, Policy, Preemption, System, TaskId};
 use horolog_testkit::{Ingredients, mixed_system};
 use std::collections::HashSet;
+
+/// The same system under EDF; what is deferred becomes non-preemptive.
+fn under_edf(system: &System) -> System {
+    let mut tasks = system.tasks().to_vec();
+    for task in &mut tasks {
+        task.priority = None;
+        if matches!(task.preemption, Preemption::Deferred(_)) {
+            task.preemption = Preemption::NonPreemptive;
+        }
+    }
+    let draft = Draft {
+        name: system.name().to_owned(),
+        policy: Policy::Edf,
+        platform: system.platform().clone(),
+        tasks,
+        interferences: system.interferences().to_vec(),
+        ..Draft::default()
+    };
+    System::new(draft).unwrap()
+}
+
+#[test]
+fn terms_under_edf_add_up_to_the_bound() {
+    let mut kinds = HashSet::new();
+    let mut bounds = 0;
+    for index in 0..600 {
+        let ingredients = if index % 2 == 0 { Ingredients::ALL } else { Ingredients::NONE };
+        let system = under_edf(&mixed_system(32, index, ingredients));
+        let analysis = analyze(&system, &Options::default()).unwrap();
+        for (task, verdict) in analysis.tasks.iter().enumerate() {
+            let explanation = explain(&system, TaskId(task as u32), &Options::default()).unwrap();
+            assert_eq!(explanation.response, verdict.response, "system {index}: {explanation}");
+            let Some(response) = explanation.response else {
+                assert!(explanation.reason.is_some() && explanation.terms.is_empty());
+                continue;
+            };
+            bounds += 1;
+            assert_eq!(explanation.test, verdict.test, "system {index}: {explanation}");
+            let signed =
+                |t: &horolog_analysis::Term| i128::from(t.time.as_ns()) * if t.adds() { 1 } else { -1 };
+            let sum: i128 = explanation.terms.iter().map(signed).sum();
+            assert_eq!(sum, i128::from(response.as_ns()), "system {index}: {explanation}");
+            assert_eq!(explanation.terms[0].kind, TermKind::OwnWork);
+            kinds.extend(explanation.terms.iter().map(|t| t.kind));
+        }
+    }
+    assert!(bounds > 1_000, "{bounds}");
+    let all = [
+        TermKind::OwnWork,
+        TermKind::EarlierJobs,
+        TermKind::BlockingDueLater,
+        TermKind::DueNoLater,
+        TermKind::ContextSwitches,
+        TermKind::TimerInterrupts,
+        TermKind::Outside,
+        TermKind::Jitter,
+        TermKind::ReleaseDelay,
+        TermKind::BeforeArrival,
+    ];
+    assert_eq!(kinds, HashSet::from(all), "every kind of term turns up");
+}
 
 #[test]
 fn terms_add_up_to_the_bound() {

@@ -71,6 +71,12 @@ impl Flavour {
     }
 }
 
+/// The name of the test that gives a task its bound.
+pub(super) fn continuous_test(cpu: &CpuModel, index: usize) -> &'static str {
+    let blocks = cpu.tasks.iter().any(|task| !task.shape.preemptive);
+    Flavour { time: NpTime::Continuous, blocks }.response_test(cpu.tasks[index].shape.preemptive).0
+}
+
 /// Every test of every task of one processor, and the tests of the whole set.
 pub(crate) fn analyze_cpu(
     system: &System,
@@ -136,7 +142,7 @@ fn longest_blocking(cpu: &CpuModel, index: usize) -> u64 {
     blockers.map(|i| cpu.tasks[i].shape.longest_segment).max().unwrap_or(0) + cpu.context_switch
 }
 
-fn refuse_deferred(cpu: &CpuModel) -> Result<(), AnalysisError> {
+pub(super) fn refuse_deferred(cpu: &CpuModel) -> Result<(), AnalysisError> {
     match cpu.tasks.iter().find(|t| !t.shape.preemptive && t.shape.longest_segment != t.bare_wcet) {
         None => Ok(()),
         Some(task) => Err(AnalysisError::outside(

@@ -7,6 +7,7 @@
 //! the tests sufficient but not exact for it). Loads above all tasks (interrupts, measured interference) take
 //! their bound's share of every window.
 
+mod breakdown;
 mod cpu;
 mod demand;
 mod evidence;
@@ -15,6 +16,7 @@ mod qpa;
 mod response;
 mod set;
 
+pub(crate) use breakdown::explain_edf;
 pub(crate) use cpu::{all_meet, analyze_cpu, task_meets};
 pub use demand::DemandFunction;
 pub(crate) use evidence::Prover;

@@ -19,6 +19,7 @@
 //!
 //! Sources: `spuri96` (preemptive, jitter), `george96` (non-preemptive).
 
+use super::breakdown::Breakdown;
 use super::demand::{ListedTerm, Term};
 use super::horizon::{self, Reach};
 use super::{Arrivals, Budget, DemandFunction, EdfSet, Unresolved};
@@ -235,6 +236,41 @@ impl ResponseAnalysis {
         Ok(())
     }
 
+    /// The longest synchronous busy period.
+    pub(super) fn busy_period(&self) -> u64 {
+        self.busy
+    }
+
+    /// What the end of a task's worst job consists of.
+    pub(super) fn breakdown(
+        &self,
+        task: usize,
+        worst: &EdfResponse,
+        budget: &mut Budget,
+    ) -> Result<Breakdown, Unresolved> {
+        let (d, blocking) = (worst.deadline_at, worst.blocking);
+        let mut parts =
+            Breakdown { own_jobs: 0, jobs: vec![0; self.rows.len()], interrupts: 0, outside: 0, end: 0 };
+        let Some(own) = self.rows[task].as_ref() else { return Ok(parts) };
+        let (window, end) = self.end_of(task, own, d, blocking, 0, budget)?;
+        let inclusive = self.counts_inclusive(own, blocking);
+        for (jobs, (index, row)) in parts.jobs.iter_mut().zip(self.rows.iter().enumerate()) {
+            if let Some(row) = row.as_ref().filter(|_| index != task) {
+                *jobs = row.due(d).min(row.released(window, inclusive));
+            }
+        }
+        let loads = u64::try_from(self.demand.loads(end, false)).map_err(|_| Unresolved::TooLarge)?;
+        parts.outside = self.demand.linear_at(end);
+        parts.interrupts = loads.saturating_sub(parts.outside);
+        (parts.own_jobs, parts.end) = (own.due(d), end);
+        Ok(parts)
+    }
+
+    /// Whether a job released at the very end of the window still goes first.
+    fn counts_inclusive(&self, own: &Row, blocking: u64) -> bool {
+        !own.preemptive && (blocking == 0 || matches!(self.time, NpTime::Units(_)))
+    }
+
     /// How many jobs of a task are due by `d`.
     pub(super) fn jobs_due(&self, task: usize, d: u64) -> u64 {
         self.rows[task].as_ref().map_or(0, |row| row.due(d))
@@ -304,7 +340,7 @@ impl ResponseAnalysis {
             return Ok((end, end));
         }
         let fixed = u128::from(blocking) + u128::from(own_jobs.saturating_sub(1)) * u128::from(own.cost);
-        let inclusive = blocking == 0 || matches!(self.time, NpTime::Units(_));
+        let inclusive = self.counts_inclusive(own, blocking);
         let (begin, others) = self.fixed_point(task, d, fixed, start, inclusive, budget)?;
         // Once started only the loads above all tasks interrupt it.
         let work = u128::from(others) + u128::from(own.cost);

@@ -1,0 +1,85 @@
+//! What the worst response time under EDF consists of.
+
+use super::cpu::{continuous_test, refuse_deferred, set_of};
+use super::{Budget, NpTime, ResponseAnalysis};
+use crate::cpu_model::CpuModel;
+use crate::error::AnalysisError;
+use crate::explain::{Explanation, TermKind, Terms, narrow};
+use crate::options::Options;
+use horolog_model::System;
+use horolog_time::Span;
+
+/// The counts behind the end of the worst job.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Breakdown {
+    /// Own jobs due by its deadline, itself included.
+    pub(super) own_jobs: u64,
+    /// Per task of the set, how many of its jobs go before; 0 for the task itself.
+    pub(super) jobs: Vec<u64>,
+    /// What interrupts take, ns.
+    pub(super) interrupts: u64,
+    /// What linear loads take, ns.
+    pub(super) outside: u64,
+    /// When it ends, from the start of the busy period, ns.
+    pub(super) end: u64,
+}
+
+/// The terms of the bound of one task by the continuous-time test.
+///
+/// With d the deadline of the worst job in its busy period, `R = end(d) − (d − D)`: all that is done up to its end,
+/// less the part of the busy period before its arrival, or plus the time from its arrival to the start of the busy
+/// period where release jitter puts that later.
+pub(crate) fn explain_edf(
+    system: &System,
+    cpu: &CpuModel,
+    index: usize,
+    options: &Options,
+) -> Result<Explanation, AnalysisError> {
+    refuse_deferred(cpu)?;
+    let task = &cpu.tasks[index];
+    let mut explanation = Explanation::unresolved(&task.name, continuous_test(cpu, index));
+    let Some(deadline) = task.deadline else {
+        explanation.reason = Some("it has no deadline and is served after every job that has one".to_owned());
+        return Ok(explanation);
+    };
+    let mut budget = Budget::terms(options.effort);
+    let set = set_of(cpu)?;
+    let found = ResponseAnalysis::new(&set, NpTime::Continuous, &mut budget).and_then(|analysis| {
+        let mut budget = Budget::terms(options.effort);
+        let worst = analysis.response(index, &mut budget)?;
+        let parts = worst.map(|worst| Ok((worst, analysis.breakdown(index, &worst, &mut budget)?)));
+        Ok((parts.transpose()?, analysis.busy_period()))
+    });
+    let (worst, parts, busy) = match found {
+        Err(reason) => {
+            explanation.reason = Some(reason.to_string());
+            return Ok(explanation);
+        }
+        Ok((None, _)) => return Ok(explanation),
+        Ok((Some((worst, parts)), busy)) => (worst, parts, busy),
+    };
+    explanation.response = Some(Span::from_ns(worst.response));
+    explanation.worst_job = parts.own_jobs;
+    explanation.busy_period = Some(Span::from_ns(busy));
+
+    let mut terms = Terms::new(cpu);
+    terms.jobs(TermKind::OwnWork, index, 1)?;
+    terms.jobs(TermKind::EarlierJobs, index, u128::from(parts.own_jobs.saturating_sub(1)))?;
+    for (other, count) in parts.jobs.iter().enumerate().filter(|(other, _)| *other != index) {
+        terms.jobs(TermKind::DueNoLater, other, u128::from(*count))?;
+    }
+    let blocker = worst.blocker.map(|blocker| cpu.tasks[blocker].name.as_str());
+    terms.add(TermKind::BlockingDueLater, blocker, None, worst.blocking - set.extra_blocking());
+    terms.switches()?;
+    let count = cpu.interrupts.iter().map(|load| load.arrival.half_open(u128::from(parts.end))).sum();
+    terms.add(TermKind::TimerInterrupts, None, Some(narrow(count)?), parts.interrupts);
+    terms.outside(system, parts.outside);
+    // Its arrival is d − D after the start of the busy period.
+    let early = deadline.saturating_sub(worst.deadline_at);
+    let jitter = early.min(system.task(task.id).jitter.as_ns());
+    terms.add(TermKind::Jitter, None, None, jitter);
+    terms.add(TermKind::ReleaseDelay, None, None, early - jitter);
+    terms.add(TermKind::BeforeArrival, None, None, worst.deadline_at.saturating_sub(deadline));
+    explanation.terms = terms.list;
+    Ok(explanation)
+}
