@@ -8,6 +8,7 @@
 //! | `lock/release` | lock, class, call site | just before it is given up |
 //! | `lock/wait` | mutex, class, call site, condition | before a wait on a condition variable gives the mutex up |
 //! | `lock/woken` | mutex, class, call site, condition, error | after the wait, however it ended; `ECANCELED` when the thread was cancelled |
+//! | `lock/module` | bias, start, end, part, 48 bytes of its path | at the start and the end: what call sites lie in |
 //!
 //! The class is one of [`class`]'s numbers with flags; the call site is the address to which the call returns. Whatever
 //! the real function returns is returned unchanged. With the triggers off, a call costs three short jumps, a load and an
@@ -18,6 +19,7 @@
 #![allow(unsafe_code)]
 
 mod condition;
+mod modules;
 mod mutex;
 mod real;
 mod rwlock;

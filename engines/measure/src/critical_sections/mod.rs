@@ -11,13 +11,17 @@
 //! [`Nesting::Processor`] gives the paper's definition.
 
 mod event;
+mod from_trace;
 mod histogram;
+mod modules;
 mod sections;
 mod statistics;
 mod study;
 
 pub use event::{LockAction, LockClass, LockEvent, cycles_to_span};
+pub use from_trace::{TraceStudy, from_trace};
 pub use histogram::{BIN_NS, Histogram};
+pub use modules::{Module, Modules, Naming};
 pub use sections::{CriticalSections, Nesting, SectionOptions};
 pub use statistics::{DEEPEST, Holder, Statistics, WorstSection, WorstWait};
 pub use study::{Group, LockKey, SectionCounts, SiteKey, StillHeld, Study, ThreadKey};
