@@ -47,11 +47,18 @@ fn churn(machine: &mut Machine, steps: u64, modes: u32) -> u64 {
 fn measured(mut machine: Machine, modes: u32) {
     // The first pass sets the record of every backlog.
     churn(&mut machine, 20_000, modes);
-    let region = Region::new(GLOBAL);
-    let events = churn(&mut machine, 20_000, modes);
-    let change = region.change();
-    assert!(events > 20_000, "{events} events were taken");
-    assert_eq!((change.allocations, change.reallocations), (0, 0), "{change:?}");
+    // The same events again: what they allocate they allocate in every pass, the thread of the test harness only in
+    // some.
+    let mut passes = Vec::new();
+    for _ in 0..5 {
+        let region = Region::new(GLOBAL);
+        let events = churn(&mut machine, 20_000, modes);
+        let change = region.change();
+        assert!(events > 20_000, "{events} events were taken");
+        passes.push(change);
+    }
+    let calls = passes.iter().map(|change| change.allocations + change.reallocations);
+    assert_eq!(calls.min(), Some(0), "{passes:?}");
 }
 
 const TASKS: [&str; 5] = [
@@ -62,7 +69,7 @@ const TASKS: [&str; 5] = [
     "name = \"e\"; priority = 1; period = \"100 ms\"; wcet = \"2 ms\"",
 ];
 
-// One test, since other threads' allocations would count.
+// One test, since the allocations of other tests' threads would count.
 #[test]
 fn events_do_not_allocate() {
     let system = system("", &TASKS);

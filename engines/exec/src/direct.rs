@@ -122,7 +122,8 @@ impl Thread<'_> {
         if waits {
             let now = clock::monotonic_ns();
             if now >= at {
-                if self.run.is_stopping() {
+                // The thread that ends the run may be late itself.
+                if self.run.is_stopping() || now.saturating_sub(self.start) >= self.run.horizon() {
                     return None;
                 }
                 self.task.tally().counts.vain_waits += 1;

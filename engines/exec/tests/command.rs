@@ -43,11 +43,14 @@ fn a_process_above_a_task_that_is_not_preemptive_is_refused() {
 
 #[test]
 fn a_run_that_records_nothing_still_counts() {
-    let mut options = RunOptions::for_span(ms(90));
+    let mut options = RunOptions::for_span(ms(300));
     options.record = RecordLevel::Nothing;
     let Some(result) = run_or_skip(&system(vec![task("a", 1, ms(10), ms(1))]), &options) else { return };
     assert!(result.records.is_empty());
-    assert_eq!(result.outcome.tasks[0].completed, 9);
+    let outcome = &result.outcome.tasks[0];
+    assert_eq!((outcome.jobs, outcome.completed + outcome.unfinished), (30, 30));
+    // The tests beside this one take the same processor for 70 ms.
+    assert!(outcome.completed > 0, "{outcome:?}");
 }
 
 #[test]

@@ -27,16 +27,22 @@ execution = "uniform"
 priority = 1
 "#;
 
-// One test, since other threads' allocations would count.
+// One test, since the allocations of other tests' threads would count. The thread of the test harness may add some, so
+// the least of several equal passes counts.
 #[test]
 fn a_hundred_times_the_horizon_allocates_not_a_byte_more() {
     let (system, _) = horolog_model::file::read(SYSTEM, "memory.toml", &[]).expect("a valid file");
-    let allocated = |horizon| {
+    let pass = |horizon| {
         let options = SimOptions { horizon: Horizon::Time(Span::from_ns(horizon)), ..SimOptions::default() };
         let region = Region::new(GLOBAL);
         let outcome = simulate(&system, &options, &mut NullSink).expect("it simulates");
         let change = region.change();
         (outcome.tasks[0].jobs, change.allocations + change.reallocations, change.bytes_allocated)
+    };
+    let allocated = |horizon| {
+        let passes: Vec<_> = (0..5).map(|_| pass(horizon)).collect();
+        let least = passes.iter().map(|(_, calls, bytes)| (*calls, *bytes)).min().unwrap_or_default();
+        (passes[0].0, least.0, least.1)
     };
     let (jobs, calls, bytes) = allocated(1_000_000);
     let (more_jobs, more_calls, more_bytes) = allocated(100_000_000);
