@@ -114,15 +114,14 @@ impl Value {
         }
     }
 
-    /// The nearest floating-point number, for statistics and plots; an address has none.
+    /// The nearest floating-point number, for statistics and plots.
     #[must_use]
-    pub fn as_f64(self) -> Option<f64> {
+    pub fn as_number(self) -> f64 {
         match self {
-            Value::Bool(value) => Some(f64::from(u8::from(value))),
-            Value::Unsigned(value) => Some(value as f64),
-            Value::Signed(value) => Some(value as f64),
-            Value::Float(value) => Some(value),
-            Value::Address(_) => None,
+            Value::Bool(value) => f64::from(u8::from(value)),
+            Value::Unsigned(value) | Value::Address(value) => value as f64,
+            Value::Signed(value) => value as f64,
+            Value::Float(value) => value,
         }
     }
 }

@@ -3,7 +3,9 @@
 //! A [`Record`] says what happened to one task's job, or on one processor, at one instant. The simulator and
 //! the executive hand records to a [`Sink`]; `verify`, `trace show` and the report read them back.
 
+pub mod ctf;
 pub mod diff;
+mod distribution;
 mod error;
 pub mod event;
 pub mod file;
@@ -19,7 +21,9 @@ mod recorder;
 pub mod show;
 mod sink;
 pub mod statistics;
+pub mod user_statistics;
 
+pub use distribution::{Bin, Distribution};
 pub use error::TraceError;
 pub use event::{EventDefinition, UserEvent, Value};
 pub use glob::Glob;

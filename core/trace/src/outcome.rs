@@ -92,7 +92,10 @@ impl ResponseStatistics {
     #[inline]
     pub fn record(&mut self, response: Span) {
         let ns = response.as_ns();
-        self.histogram.saturating_record(ns);
+        // The histogram grows by itself; where memory for that cannot even be addressed, the last bucket takes it.
+        if self.histogram.record(ns).is_err() {
+            self.histogram.saturating_record(ns);
+        }
         self.count += 1;
         self.sum += u128::from(ns);
         self.min = self.min.min(ns);
@@ -110,7 +113,9 @@ impl ResponseStatistics {
         let mut statistics =
             ResponseStatistics { sum, min: min.as_ns(), max: max.as_ns(), ..Default::default() };
         for (value, count) in buckets {
-            statistics.histogram.saturating_record_n(value.as_ns(), count);
+            if statistics.histogram.record_n(value.as_ns(), count).is_err() {
+                statistics.histogram.saturating_record_n(value.as_ns(), count);
+            }
             statistics.count += count;
         }
         statistics

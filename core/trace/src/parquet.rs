@@ -8,11 +8,16 @@
 //! | `task` | string, null where none | the task's name |
 //! | `job` | int64 (unsigned), null where none | job number |
 //! | `value`, `extra` | int64 (unsigned) | as the kind says |
+//! | `event` | string, null where no user event | its name |
+//! | `thread`, `process` | int64 (unsigned), null where unknown | the kernel's numbers of who met it |
+//! | `words` | list of int64, null where no user event | its arguments as they are: bools, integers, addresses, the bits of doubles |
+//! | `values` | list of double, likewise | the same arguments as numbers (exact up to 2^53) |
 //!
-//! The file's key-value metadata holds the trace's header as JSON under `horolog.trace`.
+//! The file's key-value metadata holds the trace's header as JSON under `horolog.trace`, and the definitions of its user
+//! events under `horolog.events`.
 
 use crate::file::Header;
-use crate::{NO_JOB, Record, TraceError};
+use crate::{EventDefinition, NO_JOB, Record, TraceError, UserEvent};
 use parquet::basic::{Compression, ConvertedType, Repetition, Type as Physical};
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::ByteArray;
@@ -21,6 +26,7 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::Type;
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Arc;
 
@@ -33,6 +39,21 @@ pub struct Exporter<W: Write + Send> {
     tasks: Vec<ByteArray>,
     kinds: Vec<ByteArray>,
     rows: Vec<Record>,
+    /// Per row, where it is a user event.
+    users: Vec<Option<User>>,
+    /// The arguments of all rows, one behind the other: as words and as numbers.
+    words: Vec<i64>,
+    values: Vec<f64>,
+    /// The events met so far, by their number.
+    events: BTreeMap<u64, (EventDefinition, ByteArray)>,
+}
+
+/// What a row holds beside its record.
+#[derive(Clone, Copy, Debug)]
+struct User {
+    thread: Option<u32>,
+    process: Option<u32>,
+    arguments: usize,
 }
 
 impl<W: Write + Send> std::fmt::Debug for Exporter<W> {
@@ -65,6 +86,10 @@ impl<W: Write + Send> Exporter<W> {
             tasks: header.tasks.iter().map(|name| ByteArray::from(name.as_str())).collect(),
             kinds,
             rows: Vec::with_capacity(ROWS),
+            users: Vec::with_capacity(ROWS),
+            words: Vec::new(),
+            values: Vec::new(),
+            events: BTreeMap::new(),
         })
     }
 
@@ -73,7 +98,32 @@ impl<W: Write + Send> Exporter<W> {
     /// # Errors
     /// Where the output fails.
     pub fn take(&mut self, record: &Record) -> Result<(), TraceError> {
+        self.push(record, None)
+    }
+
+    /// Takes the next record, which is a user event.
+    ///
+    /// # Errors
+    /// Where the output fails.
+    pub fn take_user(&mut self, event: &UserEvent<'_>) -> Result<(), TraceError> {
+        self.events
+            .entry(event.record.value)
+            .or_insert_with(|| (event.definition.clone(), ByteArray::from(event.definition.name.as_str())));
+        for (_, value) in event.arguments() {
+            self.values.push(value.as_number());
+        }
+        self.words.extend(event.words.iter().map(|word| word.cast_signed()));
+        let user = User {
+            thread: event.thread.map(|thread| thread.tid),
+            process: event.thread.and_then(|thread| thread.process),
+            arguments: event.words.len(),
+        };
+        self.push(&event.record, Some(user))
+    }
+
+    fn push(&mut self, record: &Record, user: Option<User>) -> Result<(), TraceError> {
         self.rows.push(*record);
+        self.users.push(user);
         if self.rows.len() == ROWS { self.write_rows().map_err(failed) } else { Ok(()) }
     }
 
@@ -85,6 +135,11 @@ impl<W: Write + Send> Exporter<W> {
         if !self.rows.is_empty() {
             self.write_rows().map_err(failed)?;
         }
+        let events: Vec<&EventDefinition> = self.events.values().map(|(definition, _)| definition).collect();
+        let json = serde_json::to_string(&events).map_err(|error| {
+            TraceError::unsupported(format!("no JSON for the events: {error}"), "report it")
+        })?;
+        self.writer.append_key_value_metadata(KeyValue::new("horolog.events".to_owned(), json));
         self.writer.into_inner().map_err(failed)
     }
 
@@ -112,11 +167,66 @@ impl<W: Write + Send> Exporter<W> {
         write_numbers(&mut group, &jobs.map(u64::cast_signed).collect::<Vec<i64>>(), Some(&present))?;
         write_numbers(&mut group, &number(|row| row.value), None)?;
         write_numbers(&mut group, &number(|row| row.extra), None)?;
+        let name = |row: &Record| self.events.get(&row.value).map(|(_, name)| name.clone());
+        let users = || rows.iter().zip(&self.users);
+        let present: Vec<i16> = self.users.iter().map(|user| i16::from(user.is_some())).collect();
+        let names: Vec<ByteArray> =
+            users().filter(|(_, user)| user.is_some()).filter_map(|(row, _)| name(row)).collect();
+        write_texts(&mut group, &names, Some(&present))?;
+        for number in [|user: &User| user.thread, |user: &User| user.process] {
+            let column: Vec<Option<u32>> =
+                self.users.iter().map(|user| user.as_ref().and_then(number)).collect();
+            let present: Vec<i16> = column.iter().map(|number| i16::from(number.is_some())).collect();
+            let numbers: Vec<i64> = column.into_iter().flatten().map(i64::from).collect();
+            write_numbers(&mut group, &numbers, Some(&present))?;
+        }
+        let (definitions, repetitions) = list_levels(&self.users);
+        let mut column = next_column(&mut group)?;
+        if let ColumnWriter::Int64ColumnWriter(writer) = column.untyped() {
+            writer.write_batch(&self.words, Some(&definitions), Some(&repetitions))?;
+        }
+        column.close()?;
+        let mut column = next_column(&mut group)?;
+        if let ColumnWriter::DoubleColumnWriter(writer) = column.untyped() {
+            writer.write_batch(&self.values, Some(&definitions), Some(&repetitions))?;
+        }
+        column.close()?;
         group.close()?;
         self.rows = rows;
         self.rows.clear();
+        self.users.clear();
+        self.words.clear();
+        self.values.clear();
         Ok(())
     }
+}
+
+/// The levels of a list column: 0 no list, 1 an empty one, 2 an element; repetition 0 begins a row's list, 1 goes on.
+fn list_levels(users: &[Option<User>]) -> (Vec<i16>, Vec<i16>) {
+    let (mut definitions, mut repetitions) = (Vec::new(), Vec::new());
+    for user in users {
+        let arguments = user.map_or(0, |user| user.arguments);
+        definitions.push(i16::from(user.is_some()) + i16::from(arguments > 0));
+        repetitions.push(0);
+        for _ in 1..arguments {
+            definitions.push(2);
+            repetitions.push(1);
+        }
+    }
+    (definitions, repetitions)
+}
+
+/// An optional list of required elements, in the form that the format's description asks for.
+fn list(name: &str, physical: Physical) -> Result<Arc<Type>, ParquetError> {
+    let element = Type::primitive_type_builder("element", physical).with_repetition(Repetition::REQUIRED);
+    let repeated = Type::group_type_builder("list")
+        .with_repetition(Repetition::REPEATED)
+        .with_fields(vec![Arc::new(element.build()?)]);
+    let list = Type::group_type_builder(name)
+        .with_converted_type(ConvertedType::LIST)
+        .with_repetition(Repetition::OPTIONAL)
+        .with_fields(vec![Arc::new(repeated.build()?)]);
+    Ok(Arc::new(list.build()?))
 }
 
 fn schema() -> Result<Type, ParquetError> {
@@ -134,6 +244,11 @@ fn schema() -> Result<Type, ParquetError> {
         number("job", Repetition::OPTIONAL)?,
         number("value", Repetition::REQUIRED)?,
         number("extra", Repetition::REQUIRED)?,
+        text("event", Repetition::OPTIONAL)?,
+        number("thread", Repetition::OPTIONAL)?,
+        number("process", Repetition::OPTIONAL)?,
+        list("words", Physical::INT64)?,
+        list("values", Physical::DOUBLE)?,
     ];
     Type::group_type_builder("records").with_fields(fields).build()
 }
@@ -220,5 +335,49 @@ mod tests {
         let lost = &rows[count as usize];
         assert!(lost.get_string(3).is_err() && lost.get_ulong(4).is_err());
         assert_eq!((lost.get_ulong(5).ok(), lost.get_ulong(6).ok()), (Some(u64::MAX), Some(1)));
+    }
+
+    #[test]
+    fn user_events_have_their_arguments_in_lists() {
+        let definition = EventDefinition::new("net/packet", "uif", &["length", "delta", "load"]).unwrap();
+        let empty = EventDefinition::new("tick", "", &[]).unwrap();
+        let thread =
+            crate::file::Thread { id: 4, tid: 77, comm: "w".to_owned(), task: None, process: Some(70) };
+        let record = Record {
+            time: Instant::from_ns(7),
+            kind: Kind::User,
+            cpu: 1,
+            task: NO_TASK,
+            job: NO_JOB,
+            value: 0,
+            extra: 4,
+        };
+        let mut exporter = Exporter::new(Vec::new(), &Header::session(0)).expect("memory");
+        let words = [1500, (-2_i64).cast_unsigned(), 0.5_f64.to_bits()];
+        let event = UserEvent { record, definition: &definition, thread: Some(&thread), words: &words };
+        let tick =
+            UserEvent { record: Record { value: 1, ..record }, definition: &empty, thread: None, words: &[] };
+        exporter.take_user(&event).expect("memory");
+        exporter.take(&Record { kind: Kind::Start, ..record }).expect("memory");
+        exporter.take_user(&tick).expect("memory");
+        exporter.take_user(&event).expect("memory");
+        let file = exporter.finish().expect("memory");
+
+        let reader = SerializedFileReader::new(bytes::Bytes::from(file)).expect("what was written");
+        let stored = reader.metadata().file_metadata().key_value_metadata().expect("metadata");
+        assert!(stored.iter().any(|pair| pair.key == "horolog.events"
+            && pair.value.as_ref().is_some_and(|json| json.contains("net/packet"))));
+        let rows: Vec<_> = reader.get_row_iter(None).expect("rows").map(|row| row.expect("a row")).collect();
+        for place in [0, 3] {
+            assert_eq!(rows[place].get_string(7).map(String::as_str).ok(), Some("net/packet"));
+            assert_eq!((rows[place].get_ulong(8).ok(), rows[place].get_ulong(9).ok()), (Some(77), Some(70)));
+            let shown =
+                |column: usize| rows[place].get_list(column).map(|list| format!("{:?}", list.elements()));
+            assert_eq!(shown(10).ok().as_deref(), Some("[Long(1500), Long(-2), Long(4602678819172646912)]"));
+            assert_eq!(shown(11).ok().as_deref(), Some("[Double(1500.0), Double(-2.0), Double(0.5)]"));
+        }
+        assert!(rows[1].get_string(7).is_err() && rows[1].get_list(10).is_err());
+        assert_eq!(rows[2].get_string(7).map(String::as_str).ok(), Some("tick"));
+        assert!(rows[2].get_list(10).is_ok_and(|list| list.elements().is_empty()));
     }
 }

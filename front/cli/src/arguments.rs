@@ -4,6 +4,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use horolog_time::Span;
 use std::path::PathBuf;
 
+pub(crate) use crate::trace_arguments::TraceVerb;
+
 /// The timing platform for real-time Linux: one system file, proved, simulated, run, traced and verified.
 #[derive(Parser, Debug)]
 #[command(name = "horolog", version, propagate_version = true, max_term_width = 110, after_help = EXIT_STATUS)]
@@ -34,7 +36,7 @@ pub(crate) enum Verb {
     Verify(VerifyArguments),
     /// The main job: check, analyze, simulate, run, verify, and one report page.
     Loop(LoopArguments),
-    /// Read, compare and convert traces.
+    /// Record, read, compare and convert traces.
     #[command(subcommand)]
     Trace(TraceVerb),
     /// Say what this machine allows, what each thing is needed for, and the remedy.
@@ -210,66 +212,6 @@ pub(crate) struct LoopArguments {
     pub(crate) format: Format,
 }
 
-#[derive(Subcommand, Debug)]
-pub(crate) enum TraceVerb {
-    /// Print a trace's records.
-    Show {
-        /// The trace.
-        trace: PathBuf,
-        /// Only this task; may be given again.
-        #[arg(long)]
-        task: Vec<String>,
-        /// Only this kind of record (`release`, `miss`, …); may be given again.
-        #[arg(long)]
-        kind: Vec<String>,
-        /// Only this processor.
-        #[arg(long)]
-        cpu: Option<u16>,
-        /// Only from this time after the start on.
-        #[arg(long, value_parser = duration)]
-        from: Option<Span>,
-        /// Only up to this time after the start.
-        #[arg(long, value_parser = duration)]
-        to: Option<Span>,
-        /// At most this many records.
-        #[arg(long, value_name = "N")]
-        limit: Option<usize>,
-    },
-    /// Count a trace's records and say what each task came to.
-    Stats {
-        /// The trace.
-        trace: PathBuf,
-        #[arg(long, value_enum, default_value_t)]
-        format: Format,
-    },
-    /// Convert a trace to Perfetto's protobuf or to Parquet, by the name's ending or `--to`.
-    Convert {
-        /// The trace.
-        trace: PathBuf,
-        /// The file to write (`.pftrace`, `.perfetto-trace` or `.parquet`).
-        out: PathBuf,
-        #[arg(long, value_enum)]
-        to: Option<ConvertTarget>,
-    },
-    /// Compare two runs.
-    Diff {
-        /// One trace.
-        left: PathBuf,
-        /// The other.
-        right: PathBuf,
-        #[arg(long, value_enum, default_value_t)]
-        format: Format,
-    },
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
-pub(crate) enum ConvertTarget {
-    /// Perfetto's protobuf, for ui.perfetto.dev.
-    Perfetto,
-    /// Apache Parquet.
-    Parquet,
-}
-
 #[derive(Args, Debug)]
 pub(crate) struct DoctorArguments {
     /// Put back what a killed run has left changed.
@@ -313,6 +255,6 @@ pub(crate) enum ExperimentVerb {
     },
 }
 
-fn duration(text: &str) -> Result<Span, horolog_time::ParseSpanError> {
+pub(crate) fn duration(text: &str) -> Result<Span, horolog_time::ParseSpanError> {
     text.parse()
 }

@@ -9,6 +9,7 @@ mod failure;
 mod input;
 mod output;
 mod progress;
+mod trace_arguments;
 
 use arguments::{Arguments, Verb};
 use clap::Parser;

@@ -72,6 +72,7 @@ fn a_cut_trace_is_read_up_to_the_damage() {
     fs::write(&cut, &whole[..whole.len() * 2 / 3]).expect("writable");
     let shown = done(["trace", "show", &cut]);
     assert_eq!(shown.no_panic().status, Some(1), "{}", shown.err);
+    assert!(shown.out.lines().last().is_some_and(|line| line == "# events lost: 0"), "{shown:?}");
     let kept = shown.out.lines().count();
     assert!(kept > 0 && kept < all, "{kept} of {all}");
     assert!(shown.err.contains("damaged") && shown.err.contains("byte"), "{}", shown.err);
@@ -220,7 +221,8 @@ fn a_perfetto_file_and_a_diff_come_from_traces() {
     assert_eq!(diff.status, Some(0));
     assert_eq!(diff.json()["tasks"].as_array().map(Vec::len), Some(3));
     let shown = done(["trace", "show", &trace, "--task", "control", "--kind", "completion", "--limit", "2"]);
-    assert_eq!(shown.out.lines().count(), 2, "{shown:?}");
+    assert_eq!(shown.out.lines().filter(|line| !line.starts_with('#')).count(), 2, "{shown:?}");
+    assert!(shown.out.lines().next().is_some_and(|head| head.ends_with("events lost: 0")), "{shown:?}");
     let verified = done(["verify", QUICK_START, &trace, "--strict"]);
     assert_eq!(verified.status, Some(0), "{verified:?}");
     let wrong = done(["verify", QUICK_START, &trace, "--bound-override", "camera=9ms", "--format", "json"]);

@@ -21,5 +21,5 @@ pub use error::LoopError;
 pub use measured::{Guard, MeasuredRun, measured_run, recorded_run};
 pub use proof::{CostSource, Proof, prove, with_measured_costs};
 pub use simulated::{replayed_run, simulated_run};
-pub use traces::{TraceFormat, convert_trace, trace_diff, trace_statistics};
+pub use traces::{Converted, TraceCounts, TraceFormat, convert_trace, trace_diff, trace_statistics};
 pub use verified::{bounds, is_own_trace, override_bounds, verify_foreign, verify_trace};

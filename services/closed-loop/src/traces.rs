@@ -1,10 +1,14 @@
 //! Whole traces: counted, compared, converted.
 
 use crate::LoopError;
+use horolog_time::{Instant, Span};
 use horolog_trace::diff::{Diff, Run, diff};
-use horolog_trace::file::Reader;
+use horolog_trace::file::{Header, Reader, Thread};
+use horolog_trace::show::{Filter, Names};
 use horolog_trace::statistics::Statistics;
-use horolog_trace::{Record, perfetto};
+use horolog_trace::user_statistics::UserStatistics;
+use horolog_trace::{Record, ctf, perfetto};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Write};
 use std::path::Path;
@@ -16,6 +20,8 @@ pub enum TraceFormat {
     Perfetto,
     /// Apache Parquet; a build without the feature `parquet` refuses it.
     Parquet,
+    /// The Common Trace Format 1.8: a folder.
+    Ctf,
 }
 
 impl TraceFormat {
@@ -25,16 +31,19 @@ impl TraceFormat {
         match path.extension()?.to_str()? {
             "pftrace" | "perfetto-trace" => Some(TraceFormat::Perfetto),
             "parquet" => Some(TraceFormat::Parquet),
+            "ctf" => Some(TraceFormat::Ctf),
             _ => None,
         }
     }
 }
 
+type FileReader = Reader<BufReader<File>>;
+
 /// Hands every record of a trace to `each`; the reader afterwards, for its losses and its damage.
 fn each_record(
     path: &Path,
-    mut each: impl FnMut(&Reader<BufReader<File>>, &Record) -> Result<(), LoopError>,
-) -> Result<Reader<BufReader<File>>, LoopError> {
+    mut each: impl FnMut(&FileReader, &Record) -> Result<(), LoopError>,
+) -> Result<FileReader, LoopError> {
     let mut reader = Reader::open(path)?;
     while let Some(record) = reader.next_record() {
         each(&reader, &record)?;
@@ -42,17 +51,76 @@ fn each_record(
     Ok(reader)
 }
 
-/// Counts a trace; the second value says where it stopped being readable, if it did.
+/// The same for those records that pass `filter`.
+fn each_chosen(
+    path: &Path,
+    filter: &Filter,
+    mut each: impl FnMut(&FileReader, &Record) -> Result<(), LoopError>,
+) -> Result<FileReader, LoopError> {
+    each_record(
+        path,
+        |reader, record| {
+            if filter.passes(record, &names(reader)) { each(reader, record) } else { Ok(()) }
+        },
+    )
+}
+
+fn names(reader: &FileReader) -> Names<'_> {
+    let header = reader.header();
+    Names { tasks: &header.tasks, threads: reader.threads(), events: reader.events(), start: header.start }
+}
+
+/// What a trace came to.
+#[derive(Clone, Debug)]
+pub struct TraceCounts {
+    /// Its head.
+    pub header: Header,
+    /// From its origin to its end.
+    pub length: Span,
+    /// Records by kind, and what each task came to.
+    pub records: Statistics,
+    /// The events of user programs.
+    pub users: UserStatistics,
+    /// Every thread that it names.
+    pub threads: Vec<Thread>,
+    /// Events lost, whoever lost them; of the whole trace, whatever was filtered.
+    pub lost: u64,
+    /// The same by cause ([`horolog_trace::LossCause::name`]), as far as the trace says it.
+    pub causes: BTreeMap<String, u64>,
+    /// How far its times may be from its clock, where known.
+    pub clock_error_ns: Option<u64>,
+    /// Where it stopped being readable, if it did.
+    pub damage: Option<String>,
+}
+
+/// Counts the records of a trace that pass `filter`.
 ///
 /// # Errors
 /// Where the file is no trace.
-pub fn trace_statistics(path: &Path) -> Result<(Statistics, Option<String>), LoopError> {
-    let mut statistics = Statistics::new(Reader::open(path)?.header());
-    let reader = each_record(path, |_, record| {
-        statistics.take(record);
+pub fn trace_statistics(path: &Path, filter: &Filter) -> Result<TraceCounts, LoopError> {
+    let mut records = Statistics::new(Reader::open(path)?.header());
+    let mut users = UserStatistics::default();
+    let reader = each_chosen(path, filter, |reader, record| {
+        records.take(record);
+        if let Some(event) = reader.user_event(record) {
+            users.take(&event);
+        }
         Ok(())
     })?;
-    Ok((statistics, reader.damage().map(ToString::to_string)))
+    let header = reader.header().clone();
+    let end = reader.footer().map_or(records.end(), |footer| footer.end);
+    let clock_error_ns = reader.footer().and_then(|footer| footer.clock_error_ns).or(header.clock_error_ns);
+    Ok(TraceCounts {
+        length: end.saturating_since(Instant::ZERO),
+        records,
+        users,
+        threads: reader.threads().to_vec(),
+        lost: reader.lost(),
+        causes: reader.loss_causes().iter().map(|(cause, count)| ((*cause).to_owned(), *count)).collect(),
+        clock_error_ns,
+        damage: reader.damage().map(ToString::to_string),
+        header,
+    })
 }
 
 /// Compares two traces.
@@ -71,42 +139,86 @@ pub fn trace_diff(left: &Path, right: &Path) -> Result<Diff, LoopError> {
     Ok(diff(&run(left)?, &run(right)?)?)
 }
 
-/// Converts a trace; how many records it had.
+/// What a conversion came to.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Converted {
+    /// Records converted.
+    pub records: u64,
+    /// Events that the trace says were lost.
+    pub lost: u64,
+    /// Records too far out of order for the format; it counts them as discarded.
+    pub out_of_order: u64,
+    /// Where the trace stopped being readable, if it did.
+    pub damage: Option<String>,
+}
+
+/// Converts those records of a trace that pass `filter`.
 ///
 /// # Errors
 /// Where the file is no trace, the output cannot be written, or this build lacks the format.
-pub fn convert_trace(path: &Path, out: &Path, format: TraceFormat) -> Result<u64, LoopError> {
-    let header = Reader::open(path)?.header().clone();
-    let create = || File::create(out).map(BufWriter::new).map_err(|error| LoopError::writing(out, error));
-    let mut records = 0;
-    match format {
-        TraceFormat::Perfetto => {
-            let mut exporter = perfetto::Exporter::new(create()?, &header)?;
-            let reader = each_record(path, |reader, record| {
-                if reader.threads().len() != exporter.threads_known() {
-                    exporter.set_threads(reader.threads());
-                }
-                records += 1;
-                Ok(exporter.take(record)?)
+pub fn convert_trace(
+    path: &Path,
+    out: &Path,
+    format: TraceFormat,
+    filter: &Filter,
+) -> Result<Converted, LoopError> {
+    let mut converted = Converted::default();
+    let reader = match format {
+        TraceFormat::Perfetto => to_perfetto(path, out, filter, &mut converted.records)?,
+        TraceFormat::Parquet => to_parquet(path, out, filter, &mut converted.records)?,
+        TraceFormat::Ctf => {
+            let mut exporter = ctf::Exporter::create(out, Reader::open(path)?.header())?;
+            let reader = each_chosen(path, filter, |reader, record| {
+                Ok(exporter.take(record, reader.arguments(), &names(reader))?)
             })?;
-            let end = reader.footer().map_or(horolog_time::Instant::ZERO, |footer| footer.end);
-            exporter.finish(end)?.flush().map_err(|error| LoopError::writing(out, error))?;
+            let summary = exporter.finish()?;
+            (converted.records, converted.out_of_order) = (summary.events, summary.out_of_order);
+            reader
         }
-        #[cfg(feature = "parquet")]
-        TraceFormat::Parquet => {
-            let mut exporter = horolog_trace::parquet::Exporter::new(create()?, &header)?;
-            each_record(path, |_, record| {
-                records += 1;
-                Ok(exporter.take(record)?)
-            })?;
-            exporter.finish()?.flush().map_err(|error| LoopError::writing(out, error))?;
+    };
+    converted.lost = reader.lost();
+    converted.damage = reader.damage().map(ToString::to_string);
+    Ok(converted)
+}
+
+fn create(out: &Path) -> Result<BufWriter<File>, LoopError> {
+    File::create(out).map(BufWriter::new).map_err(|error| LoopError::writing(out, error))
+}
+
+fn to_perfetto(path: &Path, out: &Path, filter: &Filter, records: &mut u64) -> Result<FileReader, LoopError> {
+    let mut exporter = perfetto::Exporter::new(create(out)?, Reader::open(path)?.header())?;
+    let reader = each_chosen(path, filter, |reader, record| {
+        if reader.threads().len() != exporter.threads_known() {
+            exporter.set_threads(reader.threads());
         }
-        #[cfg(not(feature = "parquet"))]
-        TraceFormat::Parquet => {
-            return Err(LoopError::bad_input(
-                "this build has no Parquet: build with `cargo build --release --features parquet`",
-            ));
-        }
-    }
-    Ok(records)
+        *records += 1;
+        Ok(match reader.user_event(record) {
+            Some(event) => exporter.take_user(&event)?,
+            None => exporter.take(record)?,
+        })
+    })?;
+    let end = reader.footer().map_or(Instant::ZERO, |footer| footer.end);
+    exporter.finish(end)?.flush().map_err(|error| LoopError::writing(out, error))?;
+    Ok(reader)
+}
+
+#[cfg(feature = "parquet")]
+fn to_parquet(path: &Path, out: &Path, filter: &Filter, records: &mut u64) -> Result<FileReader, LoopError> {
+    let mut exporter = horolog_trace::parquet::Exporter::new(create(out)?, Reader::open(path)?.header())?;
+    let reader = each_chosen(path, filter, |reader, record| {
+        *records += 1;
+        Ok(match reader.user_event(record) {
+            Some(event) => exporter.take_user(&event)?,
+            None => exporter.take(record)?,
+        })
+    })?;
+    exporter.finish()?.flush().map_err(|error| LoopError::writing(out, error))?;
+    Ok(reader)
+}
+
+#[cfg(not(feature = "parquet"))]
+fn to_parquet(_: &Path, _: &Path, _: &Filter, _: &mut u64) -> Result<FileReader, LoopError> {
+    Err(LoopError::bad_input(
+        "this build has no Parquet: build with `cargo build --release --features parquet`",
+    ))
 }

@@ -41,6 +41,12 @@ pub struct TrackDescriptor {
     /// Whose child it is.
     #[prost(uint64, optional, tag = "5")]
     pub parent_uuid: Option<u64>,
+    /// Present where it stands for a process.
+    #[prost(message, optional, tag = "3")]
+    pub process: Option<ProcessDescriptor>,
+    /// Present where it stands for a thread.
+    #[prost(message, optional, tag = "4")]
+    pub thread: Option<ThreadDescriptor>,
     /// Present where it is a counter.
     #[prost(message, optional, tag = "8")]
     pub counter: Option<CounterDescriptor>,
@@ -50,6 +56,31 @@ pub struct TrackDescriptor {
     /// Its rank among siblings.
     #[prost(int32, optional, tag = "12")]
     pub sibling_order_rank: Option<i32>,
+}
+
+/// `perfetto.protos.ProcessDescriptor`.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ProcessDescriptor {
+    /// The kernel's number of it.
+    #[prost(int32, optional, tag = "1")]
+    pub pid: Option<i32>,
+    /// Its name.
+    #[prost(string, optional, tag = "6")]
+    pub process_name: Option<String>,
+}
+
+/// `perfetto.protos.ThreadDescriptor`.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ThreadDescriptor {
+    /// Its process.
+    #[prost(int32, optional, tag = "1")]
+    pub pid: Option<i32>,
+    /// The kernel's number of it.
+    #[prost(int32, optional, tag = "2")]
+    pub tid: Option<i32>,
+    /// Its name.
+    #[prost(string, optional, tag = "5")]
+    pub thread_name: Option<String>,
 }
 
 /// `perfetto.protos.CounterDescriptor`.
@@ -89,9 +120,21 @@ pub struct DebugAnnotation {
     /// Its name.
     #[prost(string, optional, tag = "10")]
     pub name: Option<String>,
-    /// Its value.
+    /// Its value, of a bool.
+    #[prost(bool, optional, tag = "2")]
+    pub bool_value: Option<bool>,
+    /// Its value, of an unsigned number.
     #[prost(uint64, optional, tag = "3")]
     pub uint_value: Option<u64>,
+    /// Its value, of a signed number.
+    #[prost(int64, optional, tag = "4")]
+    pub int_value: Option<i64>,
+    /// Its value, of a double.
+    #[prost(double, optional, tag = "5")]
+    pub double_value: Option<f64>,
+    /// Its value, of an address.
+    #[prost(uint64, optional, tag = "7")]
+    pub pointer_value: Option<u64>,
 }
 
 /// `TrackEvent.Type.TYPE_SLICE_BEGIN`.

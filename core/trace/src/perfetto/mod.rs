@@ -2,10 +2,12 @@
 //!
 //! One track a task (slices while a job has the processor; instants for releases, misses, deadlines, preemption
 //! points), one a processor (slices named after the task), in measured traces one more a processor for the kernel's
-//! switches and one for interrupts, and a counter of lost records. Packets are written one by one, so that memory
+//! switches and one for interrupts, and a counter of lost records. Events of user programs stand on their threads'
+//! tracks, grouped by process, with their arguments: `x/begin` and `x/end` as a slice, all others as instants. Packets are written one by one, so that memory
 //! does not grow with the trace.
 
 pub mod messages;
+mod user;
 
 use crate::file::{Header, Thread};
 use crate::{Kind, NO_JOB, NO_TASK, Record, TraceError};
@@ -47,6 +49,7 @@ pub struct Exporter<W: Write> {
     /// Per task, whether a slice is open on its track.
     running: Vec<bool>,
     cpus: BTreeMap<u16, Open>,
+    users: user::Tracks,
     lost: u64,
     latest: Instant,
     buffer: Vec<u8>,
@@ -65,6 +68,7 @@ impl<W: Write> Exporter<W> {
             threads: Vec::new(),
             running: vec![false; header.tasks.len()],
             cpus: BTreeMap::new(),
+            users: user::Tracks::default(),
             lost: 0,
             latest: Instant::ZERO,
             buffer: Vec::new(),
@@ -143,6 +147,9 @@ impl<W: Write> Exporter<W> {
             if self.running[task] {
                 self.slice_end(end, TASKS + task as u64)?;
             }
+        }
+        for track in self.users.still_open() {
+            self.slice_end(end, track)?;
         }
         for (cpu, open) in std::mem::take(&mut self.cpus) {
             let [runs, threads, interrupts] = tracks_of(cpu);
@@ -270,9 +277,13 @@ impl<W: Write> Exporter<W> {
             name: Some(name),
             parent_uuid: Some(ROOT),
             counter,
-            child_ordering: None,
             sibling_order_rank: Some(rank),
+            ..TrackDescriptor::default()
         };
+        self.descriptor(track)
+    }
+
+    fn descriptor(&mut self, track: TrackDescriptor) -> Result<(), TraceError> {
         self.packet(&TracePacket {
             trusted_packet_sequence_id: Some(SEQUENCE),
             track_descriptor: Some(track),
@@ -308,8 +319,11 @@ fn tracks_of(cpu: u16) -> [u64; 3] {
 
 /// An event with a record's numbers.
 fn named(record: &Record, track: u64, name: String) -> TrackEvent {
-    let number =
-        |name: &str, value: u64| DebugAnnotation { name: Some(name.to_owned()), uint_value: Some(value) };
+    let number = |name: &str, value: u64| DebugAnnotation {
+        name: Some(name.to_owned()),
+        uint_value: Some(value),
+        ..DebugAnnotation::default()
+    };
     let mut annotations = Vec::new();
     if record.task != NO_TASK && record.job != NO_JOB {
         annotations.push(number("job", record.job));
@@ -338,6 +352,7 @@ pub fn decode(bytes: &[u8]) -> Result<messages::Trace, TraceError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::UserEvent;
     use horolog_time::Span;
 
     fn record(time: u64, kind: Kind, task: u32, job: u64, value: u64) -> Record {
@@ -360,6 +375,67 @@ mod tests {
             exporter.take(record).expect("memory");
         }
         decode(&exporter.finish(Instant::from_ns(100)).expect("memory")).expect("what was written")
+    }
+
+    #[test]
+    fn user_events_stand_on_their_threads_tracks() {
+        let thread = |tid, process| Thread { id: 0, tid, comm: format!("thread {tid}"), task: None, process };
+        let (worker, lone) = (thread(77, Some(70)), thread(88, None));
+        let events = ["job/begin", "job/end", "net/packet"]
+            .map(|name| crate::EventDefinition::new(name, "pi", &["at", "n"]).expect("a definition"));
+        let mut exporter = Exporter::new(Vec::new(), &Header::session(1_000)).expect("memory");
+        let words = [0x40, (-3_i64).cast_unsigned()];
+        for (time, event, of) in [
+            (5, 0, &worker),
+            (6, 2, &lone),
+            (7, 0, &worker),
+            (8, 1, &worker),
+            (9, 1, &lone),
+            (10, 2, &worker),
+        ] {
+            let number = u64::from(of.tid) - 77;
+            let record = Record { extra: number, ..record(time, Kind::User, NO_TASK, NO_JOB, event as u64) };
+            let event = UserEvent { record, definition: &events[event], thread: Some(of), words: &words };
+            exporter.take_user(&event).expect("memory");
+        }
+        let trace =
+            decode(&exporter.finish(Instant::from_ns(50)).expect("memory")).expect("what was written");
+        let descriptors: Vec<_> = trace.packet.iter().filter_map(|p| p.track_descriptor.as_ref()).collect();
+        let worker = descriptors.iter().find(|d| d.thread.is_some()).expect("a thread's track");
+        let described = worker.thread.as_ref().expect("a thread");
+        assert_eq!(
+            (described.pid, described.tid, described.thread_name.as_deref()),
+            (Some(70), Some(77), Some("thread 77"))
+        );
+        assert!(
+            descriptors.iter().any(|d| d.process.as_ref().is_some_and(|process| process.pid == Some(70)))
+        );
+        let on_worker: Vec<_> = trace
+            .packet
+            .iter()
+            .filter_map(|p| Some((p.timestamp?, p.track_event.as_ref()?)))
+            .filter(|(_, event)| event.track_uuid == worker.uuid)
+            .map(|(time, event)| (time, event.r#type.unwrap_or(0), event.name.as_deref().unwrap_or("")))
+            .collect();
+        let expected = [
+            (1_005, SLICE_BEGIN, "job"),
+            (1_007, SLICE_BEGIN, "job"),
+            (1_008, SLICE_END, ""),
+            (1_010, INSTANT, "net/packet"),
+            (1_050, SLICE_END, ""),
+        ];
+        assert_eq!(on_worker, expected);
+        // An end without a beginning is shown as what it is.
+        let lone = trace.packet.iter().filter_map(|p| p.track_event.as_ref());
+        assert!(lone.into_iter().any(|event| event.name.as_deref() == Some("job/end")));
+        let packet = trace
+            .packet
+            .iter()
+            .filter_map(|p| p.track_event.as_ref())
+            .find(|e| e.name.as_deref() == Some("net/packet"));
+        let annotations = &packet.expect("an instant").debug_annotations;
+        assert_eq!((annotations[0].name.as_deref(), annotations[0].pointer_value), (Some("at"), Some(0x40)));
+        assert_eq!((annotations[1].name.as_deref(), annotations[1].int_value), (Some("n"), Some(-3)));
     }
 
     #[test]

@@ -1,0 +1,24 @@
+//! `horolog trace`.
+
+mod convert;
+mod diff;
+mod filter;
+mod show;
+mod stats;
+
+use crate::arguments::TraceVerb;
+use crate::failure::{Done, Failure};
+use horolog_trace::TraceError;
+
+pub(crate) fn run(verb: &TraceVerb) -> Done {
+    match verb {
+        TraceVerb::Show(words) => show::run(words),
+        TraceVerb::Stats(words) => stats::run(words),
+        TraceVerb::Convert(words) => convert::run(words),
+        TraceVerb::Diff(words) => diff::run(words),
+    }
+}
+
+fn bad(error: &TraceError) -> Failure {
+    Failure::bad_input(format_args!("error: {error}"))
+}
