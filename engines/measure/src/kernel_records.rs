@@ -111,6 +111,8 @@ impl KernelRecords {
             KernelEventKind::Steal { stolen_ns, window_ns } => (Kind::Steal, stolen_ns, window_ns),
             KernelEventKind::Lost(count) => (Kind::Lost, count, 1),
             KernelEventKind::MissedSwitch => (Kind::Lost, 1, 2),
+            // What threads wait for is for model extraction, which reads the events themselves.
+            _ => return,
         };
         sink.record(Record { kind, value, extra, ..blank });
     }

@@ -3,5 +3,6 @@
 pub mod costs;
 pub mod critical_sections;
 pub mod doctor;
+pub mod extraction;
 pub mod kernel_records;
 pub mod starvation;

@@ -9,6 +9,13 @@ pub fn monotonic_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
+/// `CLOCK_REALTIME` now, in nanoseconds since 1970.
+#[inline]
+#[must_use]
+pub fn realtime_ns() -> u64 {
+    read(libc::CLOCK_REALTIME)
+}
+
 /// Processor time that the calling thread has used, in nanoseconds: one system call.
 #[inline]
 #[must_use]

@@ -117,6 +117,12 @@ impl Field {
         self.offset
     }
 
+    /// Its first `size` bytes, as of the first element of an array.
+    #[must_use]
+    pub fn first(&self, size: usize) -> Field {
+        Field { size: size.min(self.size), ..*self }
+    }
+
     /// The field as an integer, sign-extended where it is signed; `None` where the record is too short.
     #[must_use]
     pub fn integer(&self, record: &[u8]) -> Option<i64> {

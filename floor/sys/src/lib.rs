@@ -36,6 +36,8 @@ pub mod steal;
 pub mod syscall_count;
 pub mod text;
 pub mod thread;
+pub mod thread_facts;
 pub mod usage;
+pub mod waiting_call;
 
 pub use error::{Error, errno_name};

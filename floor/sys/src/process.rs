@@ -91,6 +91,12 @@ impl Drop for Attached {
     }
 }
 
+/// Asks a child process that has not been waited for to end (SIGTERM).
+pub fn terminate(child: u32) {
+    // SAFETY: kill takes integers; the worst that a wrong one does is a refusal or a signal.
+    unsafe { libc::kill(child as i32, libc::SIGTERM) };
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

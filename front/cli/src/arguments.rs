@@ -41,7 +41,7 @@ pub(crate) enum Verb {
     Trace(TraceVerb),
     /// Say what this machine allows, what each thing is needed for, and the remedy.
     Doctor(DoctorArguments),
-    /// Probe this machine.
+    /// Probe this machine, or extract the model of a running program.
     #[command(subcommand)]
     Measure(MeasureVerb),
     /// Reproduce published experiments.
@@ -234,6 +234,94 @@ pub(crate) enum MeasureVerb {
         #[arg(long, value_enum, default_value_t)]
         format: Format,
     },
+    /// Propose a system file for a running, unmodified program, with the evidence for each value.
+    Extract(ExtractArguments),
+}
+
+/// What to observe, and how to make values of it.
+#[derive(Args, Debug)]
+pub(crate) struct ExtractArguments {
+    #[command(flatten)]
+    pub(crate) target: ExtractTarget,
+    /// How long to observe; default 10 s, or until the command ends.
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
+    pub(crate) duration: Option<Span>,
+    /// Write the system file here instead of to the standard output.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Only this thread, of whatever class; may be given again.
+    #[arg(long = "thread", value_name = "TID")]
+    pub(crate) threads: Vec<u32>,
+    /// Model threads of ordinary classes too.
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Raise every wcet by this share of the greatest execution seen: `20%`.
+    #[arg(long, value_name = "PERCENT", value_parser = permille, default_value = "0%")]
+    pub(crate) margin: u64,
+    /// What a sleep in the middle of a job counts as.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) suspension: Suspension,
+    /// What the few longest jobs are: at most 1 %, longer than twice the 99th percentile and 100 us.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) outliers: Outliers,
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: ExtractFormat,
+}
+
+#[derive(Args, Debug)]
+#[group(required = true, multiple = false)]
+pub(crate) struct ExtractTarget {
+    /// This process, its threads, and what it has started and starts.
+    #[arg(long, value_name = "N")]
+    pub(crate) pid: Option<u32>,
+    /// All processes of this process group.
+    #[arg(long, value_name = "PGID")]
+    pub(crate) group: Option<u32>,
+    /// A command to start, observed from its first instruction on; its output goes to stderr.
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug, Default)]
+pub(crate) enum Suspension {
+    /// Execution: safe for every analysis (suspension-oblivious).
+    #[default]
+    Oblivious,
+    /// Nothing.
+    Ignore,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug, Default)]
+pub(crate) enum Outliers {
+    /// The program's: they count.
+    #[default]
+    Keep,
+    /// The machine's, as of a virtual one that its host stops: they are set aside and counted.
+    Drop,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug, Default)]
+pub(crate) enum ExtractFormat {
+    /// A system file with the evidence as comments.
+    #[default]
+    Toml,
+    /// All evidence, for scripts: schema horolog.extraction/1.
+    Json,
+}
+
+/// A percentage as thousandths: `20%`, `2.5`.
+fn permille(text: &str) -> Result<u64, String> {
+    let refuse = || format!("`{text}` is no percentage from 0 to 1000, with at most one decimal, as `20%`");
+    let number = text.trim().trim_end_matches('%').trim_end();
+    let (whole, tenth) = number.split_once('.').unwrap_or((number, "0"));
+    let digits = |part: &str| part.parse::<u64>().ok().filter(|_| part.bytes().all(|b| b.is_ascii_digit()));
+    match (digits(whole), digits(tenth)) {
+        (Some(whole), Some(tenth)) if whole <= 1_000 && tenth <= 9 && !whole.eq(&1_000) => {
+            Ok(whole * 10 + tenth)
+        }
+        (Some(1_000), Some(0)) => Ok(10_000),
+        _ => Err(refuse()),
+    }
 }
 
 #[derive(Subcommand, Debug)]

@@ -4,6 +4,7 @@ use super::event::{Comm, Interrupt, KernelEvent, KernelEventKind, State, Thread,
 use crate::Error;
 use crate::event_format::{EventFormat, Field};
 use crate::kernel_fs::KernelFs;
+use crate::waiting_call::{self, WaitingCall};
 
 /// One tracepoint that the recorder listens to.
 #[derive(Clone, Debug)]
@@ -11,6 +12,8 @@ pub(super) struct Tracepoint {
     pub(super) system: &'static str,
     pub(super) name: &'static str,
     pub(super) id: u32,
+    /// What the kernel lets through; `None`: everything.
+    pub(super) filter: Option<String>,
     layout: Layout,
 }
 
@@ -22,7 +25,16 @@ enum Layout {
     Irq { irq: Field, entry: bool },
     Softirq { vec: Field, entry: bool },
     Vector { vector: Field, kind: VectorKind, entry: bool },
+    Call { pid: Field, id: Field, argument: Field },
+    Timer { pid: Field, flags: Field, timer: Field, expires: Field, mode: Field },
+    Fork { parent: Field, child: Field },
+    Exit { pid: Field },
 }
+
+/// Bits of `common_flags`: recorded by an interrupt or a softirq, not by the thread that it interrupted.
+const IN_INTERRUPT: i64 = 0x08 | 0x10 | 0x40;
+/// Bit of an hrtimer's mode: its expiry was given as a length.
+const RELATIVE: i64 = 0x01;
 
 #[derive(Clone, Debug)]
 struct SwitchLayout {
@@ -61,7 +73,7 @@ pub(super) struct Decoder {
 
 impl Decoder {
     /// Reads the layouts from tracefs. Switches are indispensable; what else the kernel lacks stands in `unseen`.
-    pub(super) fn read(tracefs: &KernelFs, interrupts: bool) -> Result<Decoder, Error> {
+    pub(super) fn read(tracefs: &KernelFs, interrupts: bool, activity: bool) -> Result<Decoder, Error> {
         let switch = EventFormat::read(tracefs, "sched", "sched_switch")?;
         let common_type = switch.field("common_type")?;
         let mut decoder =
@@ -69,20 +81,59 @@ impl Decoder {
         for name in ["sched_wakeup", "sched_wakeup_new"] {
             decoder.add(tracefs, "sched", name, wakeup_layout);
         }
-        if !interrupts {
-            decoder.unseen.push("interrupts and softirqs (not asked for)".to_owned());
-            return Ok(decoder);
+        if activity {
+            decoder.add_activity(tracefs);
         }
-        decoder.add(tracefs, "irq", "irq_handler_entry", |f| {
+        if interrupts {
+            decoder.add_interrupts(tracefs);
+        } else {
+            decoder.unseen.push("interrupts and softirqs (not asked for)".to_owned());
+        }
+        Ok(decoder)
+    }
+
+    /// What threads wait for, and which threads come and go.
+    fn add_activity(&mut self, tracefs: &KernelFs) {
+        self.add(tracefs, "raw_syscalls", "sys_enter", |f| {
+            let argument = f.field("args")?.first(8);
+            Ok(Layout::Call { pid: f.field("common_pid")?, id: f.field("id")?, argument })
+        });
+        let numbers: Vec<String> = waiting_call::numbers().map(|number| format!("id == {number}")).collect();
+        self.filter_last("sys_enter", &numbers.join(" || "));
+        self.add(tracefs, "timer", "hrtimer_start", |f| {
+            Ok(Layout::Timer {
+                pid: f.field("common_pid")?,
+                flags: f.field("common_flags")?,
+                timer: f.field("hrtimer")?,
+                expires: f.field("softexpires")?,
+                mode: f.field("mode")?,
+            })
+        });
+        // The idle thread starts nothing but its own tick.
+        self.filter_last("hrtimer_start", "common_pid != 0");
+        self.add(tracefs, "sched", "sched_process_fork", |f| {
+            Ok(Layout::Fork { parent: f.field("parent_pid")?, child: f.field("child_pid")? })
+        });
+        self.add(tracefs, "sched", "sched_process_exit", |f| Ok(Layout::Exit { pid: f.field("pid")? }));
+    }
+
+    fn filter_last(&mut self, name: &str, filter: &str) {
+        if let Some(last) = self.tracepoints.last_mut().filter(|last| last.name == name) {
+            last.filter = Some(filter.to_owned());
+        }
+    }
+
+    fn add_interrupts(&mut self, tracefs: &KernelFs) {
+        self.add(tracefs, "irq", "irq_handler_entry", |f| {
             Ok(Layout::Irq { irq: f.field("irq")?, entry: true })
         });
-        decoder.add(tracefs, "irq", "irq_handler_exit", |f| {
+        self.add(tracefs, "irq", "irq_handler_exit", |f| {
             Ok(Layout::Irq { irq: f.field("irq")?, entry: false })
         });
-        decoder.add(tracefs, "irq", "softirq_entry", |f| {
+        self.add(tracefs, "irq", "softirq_entry", |f| {
             Ok(Layout::Softirq { vec: f.field("vec")?, entry: true })
         });
-        decoder.add(tracefs, "irq", "softirq_exit", |f| {
+        self.add(tracefs, "irq", "softirq_exit", |f| {
             Ok(Layout::Softirq { vec: f.field("vec")?, entry: false })
         });
         if tracefs.exists("events/irq_vectors") {
@@ -91,20 +142,19 @@ impl Decoder {
                     continue; // thermal and platform vectors are a matter of the kernel's configuration
                 }
                 for (name, entry) in [(entry_name, true), (exit_name, false)] {
-                    decoder.add(tracefs, "irq_vectors", name, move |f| {
+                    self.add(tracefs, "irq_vectors", name, move |f| {
                         Ok(Layout::Vector { vector: f.field("vector")?, kind, entry })
                     });
                 }
             }
         } else {
-            decoder.unseen.push(
+            self.unseen.push(
                 "the processor's own interrupts (local timer, reschedule, call function): this kernel has no \
                  irq_vectors tracepoints; timer interrupts show only through the timer softirq and the switches \
                  they cause"
                     .to_owned(),
             );
         }
-        Ok(decoder)
     }
 
     fn add(
@@ -114,8 +164,9 @@ impl Decoder {
         name: &'static str,
         layout: impl FnOnce(&EventFormat) -> Result<Layout, Error>,
     ) {
-        let tracepoint = EventFormat::read(tracefs, system, name)
-            .and_then(|format| Ok(Tracepoint { system, name, id: format.id, layout: layout(&format)? }));
+        let tracepoint = EventFormat::read(tracefs, system, name).and_then(|format| {
+            Ok(Tracepoint { system, name, id: format.id, filter: None, layout: layout(&format)? })
+        });
         match tracepoint {
             Ok(tracepoint) => self.tracepoints.push(tracepoint),
             Err(error) => self.unseen.push(format!("{system}:{name} ({error})")),
@@ -141,7 +192,7 @@ impl Decoder {
 impl Tracepoint {
     /// Whether a recording is of use without it.
     pub(super) fn is_optional(&self) -> bool {
-        matches!(self.layout, Layout::Irq { .. } | Layout::Softirq { .. } | Layout::Vector { .. })
+        !matches!(self.layout, Layout::Switch(_) | Layout::Wakeup { .. })
     }
 
     /// What an entry and its exit have in common.
@@ -174,6 +225,26 @@ impl Layout {
             Self::Vector { vector, kind, entry } => {
                 irq_kind(Interrupt::Vector(number(vector)?, *kind), *entry)
             }
+            Self::Call { pid, id, argument } => KernelEventKind::CallEntry {
+                tid: number(pid)?,
+                call: WaitingCall::from_number(id.integer(record)?)?,
+                argument: argument.integer(record)? as u64,
+            },
+            Self::Timer { pid, flags, timer, expires, mode } => {
+                if flags.integer(record)? & IN_INTERRUPT != 0 {
+                    return None;
+                }
+                KernelEventKind::TimerStart {
+                    tid: number(pid)?,
+                    timer: timer.integer(record)? as u64,
+                    expires_ns: u64::try_from(expires.integer(record)?).ok()?,
+                    absolute: mode.integer(record)? & RELATIVE == 0,
+                }
+            }
+            Self::Fork { parent, child } => {
+                KernelEventKind::Fork { parent: number(parent)?, child: number(child)? }
+            }
+            Self::Exit { pid } => KernelEventKind::Exit { tid: number(pid)? },
             Self::Softirq { vec, entry: true } => KernelEventKind::SoftirqEntry(number(vec)?),
             Self::Softirq { vec, entry: false } => KernelEventKind::SoftirqExit(number(vec)?),
         };
@@ -214,7 +285,8 @@ fn switch_tracepoint(format: &EventFormat) -> Result<Tracepoint, Error> {
         preempted: if all == 0 { 0 } else { all.wrapping_add(1).next_power_of_two() },
     };
     let id = format.id;
-    Ok(Tracepoint { system: "sched", name: "sched_switch", id, layout: Layout::Switch(Box::new(layout)) })
+    let layout = Layout::Switch(Box::new(layout));
+    Ok(Tracepoint { system: "sched", name: "sched_switch", id, filter: None, layout })
 }
 
 fn wakeup_layout(format: &EventFormat) -> Result<Layout, Error> {

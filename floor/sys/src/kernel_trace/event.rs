@@ -1,5 +1,6 @@
 //! What the kernel's own record of a CPU holds.
 
+use crate::waiting_call::WaitingCall;
 use std::fmt;
 
 /// A thread's short name as the kernel keeps it: at most 15 bytes.
@@ -166,6 +167,7 @@ impl VectorKind {
 
 /// What happened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
 pub enum KernelEventKind {
     /// The CPU switched from `prev` (leaving it in `prev_state`) to `next`.
     Switch {
@@ -204,6 +206,39 @@ pub enum KernelEventKind {
     /// From here until the next switch of this CPU the kernel made a switch that it did not record: who leaves at the
     /// next one is not who came at the last. Some kernels hide threads from their tracepoints.
     MissedSwitch,
+    /// A thread enters a system call that may wait; only with [`super::RecorderOptions::activity`].
+    CallEntry {
+        /// Which thread.
+        tid: u32,
+        /// Which call.
+        call: WaitingCall,
+        /// Its first argument: a file descriptor for many calls.
+        argument: u64,
+    },
+    /// A thread, not an interrupt, starts a high-resolution timer: its own sleep, time-out, timerfd or POSIX timer, or one
+    /// of the kernel's; only with [`super::RecorderOptions::activity`].
+    TimerStart {
+        /// Which thread.
+        tid: u32,
+        /// Which timer: its address in the kernel, the same as long as the timer lives.
+        timer: u64,
+        /// The earliest expiry on the timer's own clock: `CLOCK_MONOTONIC` or, some 50 years later, `CLOCK_REALTIME`.
+        expires_ns: u64,
+        /// Whether it was asked for as an instant, not as a length.
+        absolute: bool,
+    },
+    /// A thread made another thread or process; only with [`super::RecorderOptions::activity`].
+    Fork {
+        /// Who made it.
+        parent: u32,
+        /// Its first thread.
+        child: u32,
+    },
+    /// A thread ended; only with [`super::RecorderOptions::activity`].
+    Exit {
+        /// Which.
+        tid: u32,
+    },
 }
 
 /// One entry of the kernel's record.

@@ -42,6 +42,12 @@ pub struct RecorderOptions {
     pub overflow: Overflow,
     /// Whether interrupts and softirqs are recorded too.
     pub interrupts: bool,
+    /// Whether it is recorded what threads wait for (system calls that may wait, timers that they start) and which
+    /// threads come and go.
+    pub activity: bool,
+    /// Only these threads and what they start, where the back end can leave the rest out (tracefs); empty: everything.
+    /// Switches between other threads are then missing, so that who leaves a processor need not be who came.
+    pub follow: Vec<u32>,
     /// Which back end; `None`: the first one that this machine allows.
     pub backend: Option<Backend>,
     /// Where the reader runs; empty: all online CPUs that are not recorded, or any where all are.
@@ -58,6 +64,8 @@ impl RecorderOptions {
             memory_mib: 64,
             overflow: Overflow::DropNewest,
             interrupts: true,
+            activity: false,
+            follow: Vec::new(),
             backend: None,
             housekeeping: Vec::new(),
         }
@@ -221,12 +229,12 @@ fn choose(options: &RecorderOptions, online: &[u32]) -> Result<(Box<dyn Source>,
 
 fn open_tracefs(options: &RecorderOptions, online: &[u32]) -> Result<tracefs::TracefsSource, Error> {
     let tracefs = KernelFs::tracefs()?;
-    tracefs::TracefsSource::open(tracefs, &options.cpus, online, ring_bytes(options), options.interrupts)
+    tracefs::TracefsSource::open(tracefs, &options.cpus, online, ring_bytes(options), options)
 }
 
 fn open_perf(options: &RecorderOptions, online: &[u32]) -> Result<perf::PerfSource, Error> {
     let tracefs = KernelFs::tracefs()?;
-    perf::PerfSource::open(&tracefs, &options.cpus, online, ring_bytes(options), options.interrupts)
+    perf::PerfSource::open(&tracefs, &options.cpus, online, ring_bytes(options), options)
 }
 
 fn ring_bytes(options: &RecorderOptions) -> usize {

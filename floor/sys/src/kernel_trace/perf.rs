@@ -1,5 +1,6 @@
 //! Recording through perf rings: one ring a CPU, one event a tracepoint and CPU.
 
+use super::RecorderOptions;
 use super::decode::Decoder;
 use super::event::{KernelEvent, KernelEventKind};
 use super::source::Source;
@@ -38,9 +39,9 @@ impl PerfSource {
         recorded: &[u32],
         online: &[u32],
         ring_bytes: usize,
-        interrupts: bool,
+        options: &RecorderOptions,
     ) -> Result<PerfSource, Error> {
-        let mut decoder = Decoder::read(tracefs, interrupts)?;
+        let mut decoder = Decoder::read(tracefs, options.interrupts, options.activity)?;
         let targets: Vec<String> = recorded.iter().map(|cpu| format!("target_cpu == {cpu}")).collect();
         let filter = targets.join(" || ");
         let mut cpus = Vec::new();
@@ -88,6 +89,8 @@ fn open_cpu(
             continue;
         }
         if tracepoint.has_target_cpu() {
+            event.filter(filter)?;
+        } else if let Some(filter) = &tracepoint.filter {
             event.filter(filter)?;
         }
         match events.first() {

@@ -83,13 +83,14 @@ impl Reader {
     ) -> Result<Reader, Error> {
         let places = reader_places(options, online);
         let steal = StealWatch::new(&options.cpus);
+        let chained = options.follow.is_empty();
         source.start()?;
         let mine = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
             .name("horolog-ktrace".to_owned())
             .spawn(move || {
                 pin(&places)?;
-                let outcome = read_until_stopped(&mut *source, &mine, steal);
+                let outcome = read_until_stopped(&mut *source, &mine, steal, chained);
                 source.close();
                 outcome
             })
@@ -128,7 +129,13 @@ fn pin(places: &[u32]) -> Result<(), Error> {
     })
 }
 
-fn read_until_stopped(source: &mut dyn Source, shared: &Shared, mut steal: StealWatch) -> Result<(), Error> {
+/// `chained`: every switch is on record, so that a break of the chain shows a hidden one.
+fn read_until_stopped(
+    source: &mut dyn Source,
+    shared: &Shared,
+    mut steal: StealWatch,
+    chained: bool,
+) -> Result<(), Error> {
     let mut fds: Vec<libc::pollfd> = source
         .poll_descriptors()
         .into_iter()
@@ -144,7 +151,9 @@ fn read_until_stopped(source: &mut dyn Source, shared: &Shared, mut steal: Steal
         let now = monotonic_ns();
         batch.clear();
         source.drain(&mut |event| {
-            batch.extend(chain.check(&event));
+            if chained {
+                batch.extend(chain.check(&event));
+            }
             batch.push(event);
         })?;
         steal.look(now, &mut batch);

@@ -1,5 +1,6 @@
 //! Recording through an instance of its own in tracefs.
 
+use super::RecorderOptions;
 use super::decode::Decoder;
 use super::event::{KernelEvent, KernelEventKind};
 use super::ring_page::{Entry, PageLayout};
@@ -37,10 +38,10 @@ impl TracefsSource {
         recorded: &[u32],
         online: &[u32],
         ring_bytes: usize,
-        interrupts: bool,
+        options: &RecorderOptions,
     ) -> Result<TracefsSource, Error> {
         remove_stale(&tracefs);
-        let decoder = Decoder::read(&tracefs, interrupts)?;
+        let decoder = Decoder::read(&tracefs, options.interrupts, options.activity)?;
         let layout = PageLayout::read(&tracefs)?;
         let instance = format!("instances/{}", own_name()?);
         fs::create_dir(tracefs.root().join(&instance)).map_err(|error| {
@@ -55,6 +56,12 @@ impl TracefsSource {
         let mut source =
             TracefsSource { tracefs, instance, decoder, layout, pipes: Vec::new(), page, lost_reported: 0 };
         source.configure(recorded, online, ring_bytes)?;
+        if !options.follow.is_empty() {
+            // The kernel adds what they start, before its first instruction.
+            source.write("options/event-fork", "1")?;
+            let followed: Vec<String> = options.follow.iter().map(u32::to_string).collect();
+            source.write("set_event_pid", &followed.join(" "))?;
+        }
         for cpu in online {
             source.pipes.push((*cpu, source.pipe(*cpu)?));
         }
@@ -75,7 +82,11 @@ impl TracefsSource {
         };
         for tracepoint in &self.decoder.tracepoints {
             let event = format!("events/{}/{}", tracepoint.system, tracepoint.name);
-            let filter = if tracepoint.has_target_cpu() { one_of("target_cpu") } else { one_of("CPU") };
+            let cpus = if tracepoint.has_target_cpu() { one_of("target_cpu") } else { one_of("CPU") };
+            let filter = match &tracepoint.filter {
+                Some(filter) => format!("({cpus}) && ({filter})"),
+                None => cpus,
+            };
             self.write(&format!("{event}/filter"), &filter)?;
             self.write(&format!("{event}/enable"), "1")?;
         }

@@ -4,13 +4,20 @@ use crate::arguments::{Format, MeasureVerb};
 use crate::failure::{Done, Failure, Verdict};
 use crate::{output, progress};
 use horolog_measure::costs::{CostOptions, measure};
+use horolog_time::Span;
 
 pub(crate) fn run(verb: &MeasureVerb) -> Done {
-    let MeasureVerb::Costs { cpu, duration, format } = verb;
+    match verb {
+        MeasureVerb::Costs { cpu, duration, format } => costs(*cpu, *duration, *format),
+        MeasureVerb::Extract(words) => super::extract::run(words),
+    }
+}
+
+fn costs(cpu: Option<u32>, duration: Option<Span>, format: Format) -> Done {
     let cpu = cpu.unwrap_or_else(last_cpu);
     let mut options = CostOptions::new(cpu);
     if let Some(duration) = duration {
-        options.budget = *duration;
+        options.budget = duration;
     }
     let activity = progress::Activity::start("measuring costs");
     let costs = measure(&options, &mut |progress| activity.now(progress.stage)).map_err(|error| {

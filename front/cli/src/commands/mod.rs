@@ -6,6 +6,7 @@ pub(crate) mod check;
 pub(crate) mod close;
 pub(crate) mod doctor;
 pub(crate) mod experiment;
+pub(crate) mod extract;
 pub(crate) mod generate;
 pub(crate) mod measure;
 pub(crate) mod run;

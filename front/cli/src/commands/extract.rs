@@ -1,0 +1,89 @@
+//! `horolog measure extract`.
+
+use crate::arguments::{ExtractArguments, ExtractFormat, Outliers, Suspension};
+use crate::failure::{Done, Failure, Verdict};
+use crate::{output, progress};
+use horolog_measure::extraction::live::{LiveOptions, Target, extract};
+use horolog_measure::extraction::{Options, Proposal};
+use horolog_time::Span;
+
+const DEFAULT_DURATION: Span = Span::from_ns(10_000_000_000);
+
+pub(crate) fn run(words: &ExtractArguments) -> Done {
+    let values = Options {
+        margin_permille: words.margin,
+        all: words.all,
+        threads: words.threads.iter().copied().collect(),
+        count_suspensions: words.suspension == Suspension::Oblivious,
+        drop_outliers: words.outliers == Outliers::Drop,
+        ..Options::default()
+    };
+    let proposal = observed(words, values)?;
+    write(words, &proposal)
+}
+
+fn observed(words: &ExtractArguments, values: Options) -> Result<Proposal, Failure> {
+    let target = match (words.target.pid, words.target.group) {
+        (Some(process), _) => Target::Process(process),
+        (None, Some(group)) => Target::Group(group),
+        (None, None) => Target::Command(words.target.command.clone()),
+    };
+    let until_end = matches!(target, Target::Command(_)) && words.duration.is_none();
+    let options = LiveOptions {
+        target,
+        duration: (!until_end).then(|| words.duration.unwrap_or(DEFAULT_DURATION)),
+        command: as_typed(),
+        values,
+    };
+    let stop = super::run::stop_on_interrupt()?;
+    let activity = progress::Activity::start("observing");
+    extract(&options, &stop, &mut |passed| {
+        activity.now(&match options.duration {
+            Some(all) => format!("observing, {} of {}", seconds(passed), seconds(all)),
+            None => format!("observing, {}", seconds(passed)),
+        });
+    })
+    .map_err(|error| {
+        // A process or a program that is not there is the user's mistake, not the machine's refusal.
+        let missing = error.call().starts_with("read(/proc/");
+        if error.is_bad_input() || missing { Failure::error(error) } else { Failure::not_permitted(error) }
+    })
+}
+
+fn seconds(span: Span) -> String {
+    format!("{:.0} s", span.as_secs_f64())
+}
+
+fn as_typed() -> String {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    format!("horolog {}", words.join(" "))
+}
+
+fn write(words: &ExtractArguments, proposal: &Proposal) -> Done {
+    if words.format == ExtractFormat::Json {
+        output::json(&proposal.to_json())?;
+    }
+    if proposal.tasks.is_empty() {
+        progress::say("no thread became a task:");
+        for thread in &proposal.background {
+            progress::say(format_args!(
+                "  {} `{}`, {}: {}",
+                thread.tid, thread.comm, thread.class, thread.why
+            ));
+        }
+        return Ok(Verdict::SaysNo);
+    }
+    let text = proposal.to_toml().map_err(Failure::error)?;
+    match &words.out {
+        Some(path) => {
+            std::fs::write(path, &text).map_err(|error| Failure::file("write", path, &error))?;
+            for (task, _) in &proposal.tasks {
+                progress::say(format_args!("{}: confidence {}", task.name, task.confidence.word()));
+            }
+            progress::say(format_args!("written: {}; `horolog analyze` proves it", path.display()));
+        }
+        None if words.format == ExtractFormat::Toml => output::write(format_args!("{text}")),
+        None => {}
+    }
+    Ok(Verdict::Holds)
+}
