@@ -7,6 +7,7 @@ pub mod clock;
 pub mod cpu;
 mod emit;
 mod event;
+pub mod outside;
 mod pattern;
 pub mod ring;
 pub mod session;

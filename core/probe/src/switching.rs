@@ -11,6 +11,7 @@ pub use runtime::{refresh_for_c, start};
 use crate::table::{self, Kind, Layout, Memory, Site, Table};
 use crate::{Event, matches};
 use change::Change;
+pub(crate) use change::is_site as code_is_site;
 use horolog_sys::loaded::{self, Module};
 use lock::Lock;
 use std::collections::BTreeSet;
@@ -207,7 +208,8 @@ fn each_table(visit: &mut dyn FnMut(&Module<'_>, &Table)) {
     });
 }
 
-/// What every event needs before its first emission: its types, and this runtime as its receiver.
+/// What every event needs before its first emission: its types, and this runtime as its receiver. Also done for every event
+/// that this runtime finds when it starts, since sites may be enabled from outside.
 fn prepare(event: &Event, site: &Site) {
     if event.types().is_empty()
         && let Some(types) = crate::Types::of_bits(site.types, event.arguments())

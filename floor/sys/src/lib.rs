@@ -29,6 +29,8 @@ pub mod perf_event;
 pub mod perf_ring;
 pub mod probe;
 pub mod process;
+pub mod process_memory;
+pub mod ptrace;
 pub mod shared_memory;
 pub mod signal;
 pub mod status;

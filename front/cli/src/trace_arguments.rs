@@ -13,6 +13,17 @@ pub(crate) enum TraceVerb {
     Stats(StatsArguments),
     /// Convert a trace to Perfetto's protobuf, to Parquet or to CTF, by the name's ending or `--to`.
     Convert(ConvertArguments),
+    /// Enable triggers of a running program, by name or pattern.
+    Enable(SwitchArguments),
+    /// Disable triggers of a running program, by name or pattern.
+    Disable(SwitchArguments),
+    /// List the events of a running program: names, types of arguments, sites.
+    Events {
+        /// The program's process id.
+        pid: i32,
+        #[arg(long, value_enum, default_value_t)]
+        format: Format,
+    },
     /// Compare two runs.
     Diff(DiffArguments),
 }
@@ -101,6 +112,17 @@ pub(crate) struct DiffArguments {
     pub(crate) left: PathBuf,
     /// The other.
     pub(crate) right: PathBuf,
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct SwitchArguments {
+    /// The program's process id.
+    pub(crate) pid: i32,
+    /// Names of events; `*` stands for any run of characters, `?` for one (`'lock/*'`).
+    #[arg(required = true, value_name = "NAME")]
+    pub(crate) names: Vec<String>,
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
 }

@@ -1,6 +1,7 @@
 //! What a runtime offers to the C and C++ modules of its process, and how they find it.
 
-use super::{SwitchError, apply, each_table, events, refresh};
+use super::{SwitchError, apply, each_table, events, prepare, refresh};
+use crate::Event;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering};
 use std::ffi::CString;
@@ -36,9 +37,13 @@ pub fn start() -> Result<(), SwitchError> {
     Ok(())
 }
 
-/// Writes the address of this runtime where each module looks for it.
+/// Makes every event known so far report to this runtime, and writes its address where each module looks for it.
 pub(super) fn introduce() {
     each_table(&mut |_, table| {
+        for site in &table.sites {
+            // SAFETY: the table says that a descriptor stands there, and its module is loaded.
+            prepare(unsafe { &*(site.event as *const Event) }, site);
+        }
         if let Some(pointer) = table.runtime {
             // SAFETY: the table says that the module keeps there its pointer to the runtime: checked to lie in its data;
             // C reads it as a plain pointer, before or after this one store.

@@ -5,6 +5,7 @@ mod diff;
 mod filter;
 mod show;
 mod stats;
+mod switch;
 
 use crate::arguments::TraceVerb;
 use crate::failure::{Done, Failure};
@@ -15,6 +16,9 @@ pub(crate) fn run(verb: &TraceVerb) -> Done {
         TraceVerb::Show(words) => show::run(words),
         TraceVerb::Stats(words) => stats::run(words),
         TraceVerb::Convert(words) => convert::run(words),
+        TraceVerb::Enable(words) => switch::switch(words, true),
+        TraceVerb::Disable(words) => switch::switch(words, false),
+        TraceVerb::Events { pid, format } => switch::events(*pid, *format),
         TraceVerb::Diff(words) => diff::run(words),
     }
 }

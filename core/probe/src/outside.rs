@@ -1,0 +1,260 @@
+//! The triggers of another process: listing and switching them from outside, with nothing of horolog running in it.
+//!
+//! The tables are read from the process's memory; before a byte is changed, every thread stands still, the module's build
+//! id and the code at the site have been compared with the file that is mapped, and the site's bytes have been checked.
+
+mod error;
+mod image;
+
+pub use error::{OutsideError, nearest};
+
+use crate::switching::{Listed, code_is_site};
+use crate::table::{self, Kind, Site};
+use crate::{Event, Types, matches};
+use horolog_sys::process_memory::{ProcessMemory, mappings};
+use horolog_sys::ptrace::{PidFd, Stopped};
+use image::Image;
+use std::collections::BTreeSet;
+
+/// How long threads may take to stop.
+const PATIENCE_NS: u64 = 2_000_000_000;
+
+/// What a switch from outside came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Switched {
+    /// Names that matched.
+    pub events: usize,
+    /// Sites that bear them.
+    pub sites: usize,
+    /// Sites that were in the other position before.
+    pub changed: usize,
+    /// Threads that were stopped for it; none where nothing had to change.
+    pub threads: usize,
+    /// How long the process stood still.
+    pub stood_still_ns: u64,
+}
+
+/// Another process and its triggers.
+#[derive(Debug)]
+pub struct Target {
+    pid: PidFd,
+    memory: ProcessMemory,
+}
+
+/// A site with what was read of its event.
+struct Found {
+    module: usize,
+    site: Site,
+    name: String,
+    types: Option<Types>,
+    typed: bool,
+    enabled: bool,
+    unheard: u64,
+}
+
+/// All sites of a process at one moment.
+struct Survey {
+    maps: String,
+    modules: Vec<Image>,
+    sites: Vec<Found>,
+}
+
+impl Target {
+    /// The process `pid`; guarded against another that gets its number.
+    ///
+    /// # Errors
+    /// Where there is none, or looking into it is not permitted.
+    pub fn open(pid: i32) -> Result<Target, OutsideError> {
+        let pid = PidFd::open(pid)?;
+        let memory = ProcessMemory::open(&pid)?;
+        Ok(Target { pid, memory })
+    }
+
+    /// Every event of the process, by name, then module. The process is not stopped.
+    ///
+    /// # Errors
+    /// Where its memory cannot be read, or it has no sites.
+    pub fn events(&self) -> Result<Vec<Listed>, OutsideError> {
+        let survey = self.survey()?;
+        let mut listed: Vec<Listed> = Vec::new();
+        let mut seen = BTreeSet::new();
+        for found in &survey.sites {
+            let module = &survey.modules[found.module].path;
+            let types = found.types.as_ref().map_or("?", Types::as_str);
+            let same = |one: &Listed| one.name == found.name && one.module == *module && one.types == types;
+            let at = listed.iter().position(same).unwrap_or_else(|| {
+                listed.push(Listed {
+                    name: found.name.clone(),
+                    types: types.to_owned(),
+                    sites: 0,
+                    enabled: 0,
+                    unheard: 0,
+                    module: module.clone(),
+                });
+                listed.len() - 1
+            });
+            listed[at].sites += 1;
+            listed[at].enabled += usize::from(found.enabled);
+            if seen.insert(found.site.event) {
+                listed[at].unheard += found.unheard;
+            }
+        }
+        listed.sort_by(|a, b| (&a.name, &a.module, &a.types).cmp(&(&b.name, &b.module, &b.types)));
+        Ok(listed)
+    }
+
+    /// Enables (`on`) or disables every site whose event's name matches one of the patterns.
+    ///
+    /// Every thread stands still while bytes are written, and resumes through a return from the kernel, which serialises
+    /// instruction fetch.
+    ///
+    /// # Errors
+    /// Where a pattern matches nothing (with the nearest names), attaching is not permitted, a module differs from its
+    /// file, or code is no trigger: then nothing was changed.
+    pub fn switch(&self, patterns: &[&str], on: bool) -> Result<Switched, OutsideError> {
+        let mut survey = self.survey()?;
+        for pattern in patterns {
+            if !survey.sites.iter().any(|found| matches(pattern, &found.name)) {
+                return Err(OutsideError::unknown(
+                    pattern,
+                    survey.sites.iter().map(|found| found.name.as_str()),
+                ));
+            }
+        }
+        let wanted = |found: &Found| patterns.iter().any(|pattern| matches(pattern, &found.name));
+        self.verify(&survey, &wanted)?;
+        let mut switched = Switched {
+            events: survey.sites.iter().filter(|f| wanted(f)).map(|f| &f.name).collect::<BTreeSet<_>>().len(),
+            sites: survey.sites.iter().filter(|f| wanted(f)).count(),
+            changed: 0,
+            threads: 0,
+            stood_still_ns: 0,
+        };
+        if survey.sites.iter().filter(|found| wanted(found)).all(|found| found.enabled == on) {
+            return Ok(switched);
+        }
+        let stopped = Stopped::all_threads(&self.pid, PATIENCE_NS)?;
+        switched.threads = stopped.threads();
+        // From here on nothing in the process changes. What changed since the survey, and a module that was loaded or
+        // closed meanwhile shows in the mappings, is looked at again.
+        if self.memory.maps()? != survey.maps {
+            survey = self.survey()?;
+            self.verify(&survey, &wanted)?;
+        } else {
+            self.verify_bytes(&survey, &wanted)?;
+        }
+        for found in survey.sites.iter().filter(|found| wanted(found) && found.enabled != on) {
+            self.write(found, on)?;
+            switched.changed += 1;
+        }
+        switched.stood_still_ns = stopped.release();
+        Ok(switched)
+    }
+
+    fn survey(&self) -> Result<Survey, OutsideError> {
+        let maps = self.memory.maps()?;
+        let modules = image::all(&self.memory, &mappings(&maps));
+        let mut sites = Vec::new();
+        for (module, image) in modules.iter().enumerate() {
+            let table = table::read(&self.memory, &image.layout)
+                .map_err(|error| OutsideError::damaged(&image.path, error))?;
+            for site in table.map(|table| table.sites).unwrap_or_default() {
+                sites.extend(self.found(module, site));
+            }
+        }
+        if sites.is_empty() {
+            return Err(OutsideError::no_sites(self.pid.pid()));
+        }
+        Ok(Survey { maps, modules, sites })
+    }
+
+    /// What stands in the descriptor of a site; nothing where its name is unreadable, as before relocation.
+    fn found(&self, module: usize, site: Site) -> Option<Found> {
+        let mut event = [0_u8; size_of::<Event>()];
+        table::Memory::read(&self.memory, site.event, &mut event).then_some(())?;
+        let word = |at: usize| u64::from_le_bytes(event[at..at + 8].try_into().unwrap_or_default());
+        let half = |at: usize| u32::from_le_bytes(event[at..at + 4].try_into().unwrap_or_default());
+        let name = self.text(word(0))?;
+        let enabled = match site.kind {
+            Kind::Flag => half(Event::ENABLED_OFFSET) != 0,
+            Kind::Code(_) => self.code(site.address)?[1] == 0,
+        };
+        Some(Found {
+            module,
+            site,
+            name,
+            types: Types::of_bits(site.types, half(Event::ARGUMENTS_OFFSET) as usize),
+            typed: event[Event::TYPES_OFFSET] != 0,
+            enabled,
+            unheard: word(Event::UNHEARD_OFFSET),
+        })
+    }
+
+    /// A text of at most 255 bytes.
+    fn text(&self, address: u64) -> Option<String> {
+        let mut text = Vec::new();
+        while text.len() < 255 {
+            let mut byte = [0];
+            self.memory.read(address.checked_add(text.len() as u64)?, &mut byte).then_some(())?;
+            if byte[0] == 0 {
+                return (!text.is_empty()).then(|| String::from_utf8_lossy(&text).into_owned());
+            }
+            text.push(byte[0]);
+        }
+        None
+    }
+
+    fn code(&self, address: u64) -> Option<[u8; 3]> {
+        let mut bytes = [0; 3];
+        self.memory.read(address, &mut bytes).then_some(bytes)
+    }
+
+    /// Compares the modules of the wanted sites with their files, and checks the sites.
+    fn verify(&self, survey: &Survey, wanted: &dyn Fn(&Found) -> bool) -> Result<(), OutsideError> {
+        for (index, module) in survey.modules.iter().enumerate() {
+            let sites: Vec<&Site> =
+                survey.sites.iter().filter(|f| f.module == index && wanted(f)).map(|f| &f.site).collect();
+            if !sites.is_empty() {
+                module.compare_with_file(&self.memory, &sites)?;
+            }
+        }
+        self.verify_bytes(survey, wanted)
+    }
+
+    fn verify_bytes(&self, survey: &Survey, wanted: &dyn Fn(&Found) -> bool) -> Result<(), OutsideError> {
+        for found in survey.sites.iter().filter(|found| wanted(found)) {
+            let Kind::Code(displacement) = found.site.kind else { continue };
+            let bytes = self.code(found.site.address).unwrap_or_default();
+            if !code_is_site(bytes, displacement) {
+                let module = &survey.modules[found.module].path;
+                return Err(OutsideError::foreign(module, found.site.address, bytes));
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&self, found: &Found, on: bool) -> Result<(), OutsideError> {
+        if on
+            && !found.typed
+            && let Some(types) = &found.types
+        {
+            self.memory.write(found.site.event + Event::TYPES_OFFSET as u64, types.bytes())?;
+        }
+        match found.site.kind {
+            Kind::Flag => {
+                let flag = u32::from(on).to_le_bytes();
+                self.memory.write(found.site.event + Event::ENABLED_OFFSET as u64, &flag)?;
+            }
+            Kind::Code(displacement) => {
+                self.memory.write(found.site.address + 1, &[if on { 0 } else { displacement }])?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl table::Memory for ProcessMemory {
+    fn read(&self, address: u64, into: &mut [u8]) -> bool {
+        ProcessMemory::read(self, address, into)
+    }
+}
