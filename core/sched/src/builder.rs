@@ -6,8 +6,10 @@ use crate::leaf::Leaf;
 use crate::machine::Processor;
 use crate::mode::{Mode, ModeSpec};
 use crate::tree::SuppliedNode;
-use crate::{ClockDomain, Machine, Supply};
-use horolog_model::{CpuId, ModelError, Policy, Preemption, Priority, System, TaskId};
+use crate::watch::Watch;
+use crate::{ClockDomain, Level, Machine, Supply, from_system};
+use horolog_model::{CpuId, ModelError, Policy, Preemption, Priority, ServerKind, System, TaskId};
+use horolog_time::Instant;
 use std::collections::VecDeque;
 
 /// An inner node to be.
@@ -15,10 +17,19 @@ use std::collections::VecDeque;
 pub struct NodeSpec {
     /// How it orders its children.
     pub policy: NodePolicy,
-    /// Its priority below a fixed-priority dispatcher.
+    /// Its priority below a fixed-priority dispatcher: [`crate::Place::High`].
     pub priority: Option<Priority>,
-    /// When it may run; `None`: always.
+    /// Further places below a fixed-priority dispatcher: [`crate::Place::Low`]. Without a priority the first of them is
+    /// [`crate::Place::High`].
+    pub lower_places: Vec<Level>,
+    /// Where it stands and when it may run; `None`: at its first place, always.
     pub supply: Option<Box<dyn Supply>>,
+}
+
+impl NodeSpec {
+    fn places(&self) -> impl Iterator<Item = Level> + '_ {
+        self.priority.map(Level::at).into_iter().chain(self.lower_places.iter().copied())
+    }
 }
 
 #[derive(Debug)]
@@ -30,7 +41,8 @@ struct Node {
 
 /// Builds a [`Machine`] of a checked system whose priorities are resolved.
 ///
-/// Without further calls every processor is one dispatcher over its tasks, by the system's policy.
+/// Without further calls every processor is one dispatcher over its tasks, by the system's policy, and each server of the
+/// system is a node below it with one first-in-first-out queue.
 #[derive(Debug)]
 pub struct MachineBuilder<'a> {
     system: &'a System,
@@ -39,6 +51,9 @@ pub struct MachineBuilder<'a> {
     places: Vec<usize>,
     modes: Vec<ModeSpec>,
     clocks: Vec<ClockDomain>,
+    origin: Instant,
+    /// The node of each server.
+    servers: Vec<usize>,
     error: Option<ModelError>,
 }
 
@@ -47,7 +62,7 @@ fn error(at: impl Into<String>, reason: &str, remedy: &str) -> ModelError {
 }
 
 impl<'a> MachineBuilder<'a> {
-    /// Starts from the flat machine.
+    /// Starts from the machine that the system describes: flat, with a node a server.
     #[must_use]
     pub fn new(system: &'a System) -> MachineBuilder<'a> {
         let policy = match system.policy() {
@@ -62,6 +77,8 @@ impl<'a> MachineBuilder<'a> {
             places: Vec::new(),
             modes: Vec::new(),
             clocks: vec![ClockDomain::default(); cpus.len()],
+            origin: Instant::from_ns(0),
+            servers: Vec::new(),
             error: None,
         };
         if policy.is_none() {
@@ -69,14 +86,6 @@ impl<'a> MachineBuilder<'a> {
                 "system.policy",
                 "no dispatcher for this policy",
                 "use fixed-priority or edf",
-            ));
-        }
-        if let Some(server) = system.servers().first() {
-            let at = format!("server.{}.kind", server.name);
-            builder.fail(error(
-                at,
-                "there is no dispatcher for servers yet",
-                "remove the server and its tasks",
             ));
         }
         for processor in 0..cpus.len() {
@@ -93,7 +102,24 @@ impl<'a> MachineBuilder<'a> {
                 }
             }
         }
+        builder.add_servers();
         builder
+    }
+
+    /// One node a server below the root of its processor, its tasks below it.
+    fn add_servers(&mut self) {
+        for (id, server) in self.system.server_ids().zip(self.system.servers()) {
+            // A processor that is not there was told with the server's tasks.
+            let root = self.system.served_tasks(id).next().map_or(0, |(task, _)| self.places[task.index()]);
+            let hard = self.system.hard_tasks_on(server.cpu).filter_map(|(_, task)| task.priority);
+            let spec = from_system::node(server, hard);
+            let processor = self.nodes.get(root).map_or(0, |node| node.processor);
+            self.servers.push(self.nodes.len());
+            for (task, _) in self.system.served_tasks(id) {
+                self.places[task.index()] = self.nodes.len();
+            }
+            self.nodes.push(Node { parent: Some(root), processor, spec });
+        }
     }
 
     fn fail(&mut self, error: ModelError) {
@@ -161,43 +187,39 @@ impl<'a> MachineBuilder<'a> {
         self
     }
 
+    /// Says from which instant on the periods of servers count; 0 where not said.
+    #[must_use]
+    pub fn origin(mut self, origin: Instant) -> MachineBuilder<'a> {
+        self.origin = origin;
+        self
+    }
+
     /// Builds the machine.
     ///
     /// # Errors
     /// The first thing that was wrong in the calls before, or an entity below a fixed-priority dispatcher that
     /// has no priority.
-    pub fn build(self) -> Result<Machine, ModelError> {
+    pub fn build(mut self) -> Result<Machine, ModelError> {
         if let Some(error) = self.error {
             return Err(error);
         }
+        let watches = self.watches()?;
         let modes =
             (0..=self.modes.len()).map(|mode| self.build_mode(mode)).collect::<Result<Vec<_>, _>>()?;
-        let mut nodes: Vec<Dispatcher> = Vec::with_capacity(self.nodes.len());
-        let mut supplied = Vec::new();
+        let nodes = self.dispatchers(&modes[0]);
+        let supplied = self.supplies()?;
         let mut supply_of = vec![NONE; self.nodes.len()];
-        for (index, node) in self.nodes.iter().enumerate() {
-            let parent = node.parent.map_or(NONE, |parent| parent as u32);
-            let mut dispatcher = Dispatcher::new(node.spec.policy, parent, node.processor);
-            dispatcher.prepare(&modes[0].layouts[index]);
-            nodes.push(dispatcher);
-            if let Some(supply) = node.spec.supply.clone() {
-                supply_of[index] = supplied.len() as u32;
-                let node = index as u32;
-                supplied.push(SuppliedNode { node, supply, backlogged: false, timer: None, generation: 0 });
-            }
+        for (index, supplied) in supplied.iter().enumerate() {
+            supply_of[supplied.node as usize] = index as u32;
         }
-        let mut flat = vec![true; self.clocks.len()];
-        for node in self.nodes.iter().filter(|node| node.parent.is_some() || node.spec.supply.is_some()) {
-            flat[usize::from(node.processor)] = false;
-        }
-        let processors = self.clocks.iter().zip(&flat).enumerate();
-        let processors = processors.map(|(index, (&clock, &flat))| Processor::new(index as u32, flat, clock));
         let mut machine = Machine {
-            leaves: self.leaves(),
+            leaves: self.leaves(&watches),
             nodes,
+            processors: self.processors(&supplied, &watches),
             supplied,
             supply_of,
-            processors: processors.collect(),
+            watches,
+            servers: self.servers.iter().map(|&node| node as u32).collect(),
             modes,
             mode: 0,
         };
@@ -205,7 +227,85 @@ impl<'a> MachineBuilder<'a> {
         Ok(machine)
     }
 
-    fn leaves(&self) -> Vec<Leaf> {
+    fn dispatchers(&self, mode: &Mode) -> Vec<Dispatcher> {
+        let dispatcher = |(index, node): (usize, &Node)| {
+            let parent = node.parent.map_or(NONE, |parent| parent as u32);
+            let places = node.spec.places().count().max(1);
+            let mut dispatcher = Dispatcher::new(node.spec.policy, parent, node.processor, places);
+            dispatcher.prepare(&mode.layouts[index]);
+            dispatcher
+        };
+        self.nodes.iter().enumerate().map(dispatcher).collect()
+    }
+
+    /// The supplies of all nodes that have one, by processor.
+    fn supplies(&mut self) -> Result<Vec<SuppliedNode>, ModelError> {
+        for (server, &node) in self.system.servers().iter().zip(&self.servers) {
+            let supply = &mut self.nodes[node].spec.supply;
+            if supply.is_none() {
+                *supply = from_system::supply(server, self.origin)?;
+            }
+        }
+        let mut supplied = Vec::new();
+        for (index, node) in self.nodes.iter().enumerate() {
+            if let Some(supply) = node.spec.supply.clone() {
+                let node = index as u32;
+                supplied.push(SuppliedNode { node, supply, backlogged: false, timer: None, generation: 0 });
+            }
+        }
+        supplied.sort_by_key(|supplied| self.nodes[supplied.node as usize].processor);
+        Ok(supplied)
+    }
+
+    fn processors(&self, supplied: &[SuppliedNode], watches: &[Watch]) -> Vec<Processor> {
+        let mut flat = vec![true; self.clocks.len()];
+        for node in self.nodes.iter().filter(|node| node.parent.is_some() || node.spec.supply.is_some()) {
+            flat[usize::from(node.processor)] = false;
+        }
+        let mut processors: Vec<Processor> = Vec::with_capacity(flat.len());
+        for (index, (&clock, &flat)) in self.clocks.iter().zip(&flat).enumerate() {
+            let mut processor = Processor::new(index as u32, flat, clock);
+            let of = |supplied: &SuppliedNode| usize::from(self.nodes[supplied.node as usize].processor);
+            let first = supplied.partition_point(|supplied| of(supplied) < index);
+            processor.supplies = first..supplied.partition_point(|supplied| of(supplied) <= index);
+            processors.push(processor);
+        }
+        for (index, watch) in watches.iter().enumerate() {
+            processors[usize::from(watch.processor)].watch = index as u32;
+        }
+        processors
+    }
+
+    /// The services of the processors whose server watches all their tasks.
+    fn watches(&self) -> Result<Vec<Watch>, ModelError> {
+        let mut watches = Vec::new();
+        for (server, &node) in self.system.servers().iter().zip(&self.servers) {
+            let hard = from_system::hard_tasks(self.system, server.cpu);
+            let Some(service) = from_system::service(self.system, server, &hard, self.origin)? else {
+                continue;
+            };
+            if !self.modes.is_empty() {
+                let reason = "a server that watches all tasks of its processor knows of no modes";
+                return Err(error(format!("server.{}.kind", server.name), reason, "use another kind"));
+            }
+            watches.push(Watch {
+                service,
+                processor: self.nodes[node].processor,
+                soft_node: node as u32,
+                tasks: hard.iter().map(|hard| (hard.task.0, hard.deadline)).collect(),
+                backlogged: false,
+                timer: None,
+                generation: 0,
+            });
+        }
+        Ok(watches)
+    }
+
+    fn leaves(&self, watches: &[Watch]) -> Vec<Leaf> {
+        let rank = |index: usize| {
+            let rank = |watch: &Watch| watch.tasks.iter().position(|&(task, _)| task as usize == index);
+            watches.iter().find_map(rank).map_or(NONE, |rank| rank as u32)
+        };
         let leaf = |(index, task): (usize, &horolog_model::Task)| {
             let successors = task.segment_graph().map_or_else(Box::default, |graph| {
                 let next =
@@ -215,6 +315,9 @@ impl<'a> MachineBuilder<'a> {
             Leaf {
                 node: self.places[index] as u32,
                 position: 0,
+                positions: [0; 2],
+                is_low: false,
+                rank: rank(index),
                 processor: self.nodes[self.places[index]].processor,
                 preemptible: matches!(task.preemption, Preemption::Preemptive),
                 active: true,
@@ -251,39 +354,52 @@ impl<'a> MachineBuilder<'a> {
         children
     }
 
-    /// The children of a node in order of importance: by priority, then by entity.
+    /// The children of a node in order of importance: by level, then by entity.
     fn layout(&self, node: usize, entities: &[usize], mode: Option<&ModeSpec>) -> Result<Layout, ModelError> {
-        let mut children: Vec<(i64, usize)> = Vec::new();
+        let mut children: Vec<(Level, usize, u16)> = Vec::new();
         for &entity in entities {
-            let level = match self.nodes[node].spec.policy {
-                NodePolicy::Edf => 0,
-                NodePolicy::FixedPriority => self.priority(entity, mode)?.number(),
-            };
-            children.push((level, entity));
+            match self.nodes[node].spec.policy {
+                NodePolicy::Edf | NodePolicy::Fifo => children.push((Level::BACKGROUND, entity, 0)),
+                NodePolicy::FixedPriority => {
+                    let levels = self.levels(entity, mode)?;
+                    children.extend(levels.into_iter().zip(0..).map(|(level, place)| (level, entity, place)));
+                }
+            }
         }
-        children.sort_by_key(|&(level, entity)| (std::cmp::Reverse(level), entity));
-        let end_of =
-            |level: i64| children.iter().rposition(|&(other, _)| other == level).map_or(0, |last| last + 1);
+        children.sort_by_key(|&(level, entity, place)| (std::cmp::Reverse(level), entity, place));
+        let end_of = |level: Level| {
+            children.iter().rposition(|&(other, ..)| other == level).map_or(0, |last| last + 1)
+        };
         Ok(Layout {
-            level_end: children.iter().map(|&(level, _)| end_of(level) as u32).collect(),
-            children: children.iter().map(|&(_, entity)| entity as u32).collect(),
+            level_end: children.iter().map(|&(level, ..)| end_of(level) as u32).collect(),
+            children: children.iter().map(|&(_, entity, _)| entity as u32).collect(),
+            places: children.iter().map(|&(.., place)| place).collect(),
         })
     }
 
-    fn priority(&self, entity: usize, mode: Option<&ModeSpec>) -> Result<Priority, ModelError> {
-        if let Some(task) = self.system.tasks().get(entity) {
-            let priority = mode.and_then(|mode| mode.tasks[entity].priority).or(task.priority);
-            return priority.ok_or_else(|| {
-                let at = format!("task.{}.priority", task.name);
-                error(
-                    at,
-                    "no priority under a fixed-priority dispatcher",
-                    "give one, or resolve the assignment",
-                )
-            });
-        }
-        self.nodes[entity - self.places.len()].spec.priority.ok_or_else(|| {
-            error("tree", "an inner node below a fixed-priority dispatcher has no priority", "give one")
+    /// The places of an entity below a fixed-priority dispatcher.
+    fn levels(&self, entity: usize, mode: Option<&ModeSpec>) -> Result<Vec<Level>, ModelError> {
+        let Some(task) = self.system.tasks().get(entity) else {
+            let levels: Vec<Level> = self.nodes[entity - self.places.len()].spec.places().collect();
+            if levels.is_empty() {
+                let reason = "an inner node below a fixed-priority dispatcher has no priority";
+                return Err(error("tree", reason, "give one"));
+            }
+            return Ok(levels);
+        };
+        let priority = mode.and_then(|mode| mode.tasks[entity].priority).or(task.priority);
+        let priority = priority.ok_or_else(|| {
+            let at = format!("task.{}.priority", task.name);
+            error(at, "no priority under a fixed-priority dispatcher", "give one, or resolve the assignment")
+        })?;
+        let is_promoted = self
+            .system
+            .servers_on(task.cpu)
+            .any(|(_, server)| matches!(server.kind, ServerKind::DualPriority { .. }));
+        Ok(if is_promoted {
+            vec![Level::promoted(priority), Level::at(priority)]
+        } else {
+            vec![Level::at(priority)]
         })
     }
 }

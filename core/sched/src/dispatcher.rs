@@ -29,13 +29,17 @@ pub enum NodePolicy {
     FixedPriority,
     /// By absolute deadline; ties by release time, then by entity.
     Edf,
+    /// First in, first out over all children.
+    Fifo,
 }
 
 /// Where the children stand. One a mode, prepared when the machine is built.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Layout {
-    /// The entity at each position.
+    /// The entity at each position; one that has several places stands here as often.
     pub(crate) children: Vec<u32>,
+    /// Which of its entity's places each position is.
+    pub(crate) places: Vec<u16>,
     /// For each position, one past the last position of its level.
     pub(crate) level_end: Vec<u32>,
 }
@@ -44,7 +48,12 @@ pub(crate) struct Layout {
 pub(crate) struct Dispatcher {
     pub(crate) policy: NodePolicy,
     pub(crate) parent: u32,
+    /// Where it stands in its parent now.
     pub(crate) position: u32,
+    /// Which of `positions` that is.
+    pub(crate) place: u16,
+    /// Where it may stand in its parent.
+    pub(crate) positions: Box<[u32]>,
     pub(crate) processor: u16,
     pub(crate) ready: ReadySet,
     pub(crate) keys: Vec<Key>,
@@ -55,11 +64,13 @@ pub(crate) struct Dispatcher {
 }
 
 impl Dispatcher {
-    pub(crate) fn new(policy: NodePolicy, parent: u32, processor: u16) -> Dispatcher {
+    pub(crate) fn new(policy: NodePolicy, parent: u32, processor: u16, places: usize) -> Dispatcher {
         Dispatcher {
             policy,
             parent,
             position: 0,
+            place: 0,
+            positions: vec![0; places].into_boxed_slice(),
             processor,
             ready: ReadySet::default(),
             keys: Vec::new(),
@@ -73,7 +84,7 @@ impl Dispatcher {
     #[inline(always)]
     pub(crate) fn key(&self, deadline: u64, time: u64, sequence: u64) -> Key {
         match self.policy {
-            NodePolicy::FixedPriority => Key { urgency: 0, tie: sequence },
+            NodePolicy::FixedPriority | NodePolicy::Fifo => Key { urgency: 0, tie: sequence },
             NodePolicy::Edf => Key { urgency: deadline, tie: time },
         }
     }

@@ -9,6 +9,12 @@ pub(crate) struct Leaf {
     pub(crate) node: u32,
     /// Where it stands in that dispatcher's order.
     pub(crate) position: u32,
+    /// Where it stands at its high and at its low place; the same where it has one only.
+    pub(crate) positions: [u32; 2],
+    /// Whether it stands at its low place.
+    pub(crate) is_low: bool,
+    /// Its rank among the hard tasks of its processor's service; [`crate::dispatcher::NONE`]: it is none of them.
+    pub(crate) rank: u32,
     pub(crate) processor: u16,
     /// Whether its running job may be displaced anywhere.
     pub(crate) preemptible: bool,

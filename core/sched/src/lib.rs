@@ -14,20 +14,33 @@
 //!   of an instant in that order, then asks [`Machine::decide`] once a processor.
 
 mod builder;
+mod constant_bandwidth_server;
+mod deferrable_server;
 mod desired;
 mod dispatcher;
 mod event;
+mod from_system;
 mod leaf;
+mod level;
 mod machine;
 mod mode;
+mod period;
+mod polling_server;
+mod posix_sporadic_server;
 mod ready_set;
+mod service;
+mod sporadic_server;
 mod supply;
+mod timers;
 mod tree;
+mod watch;
 
 pub use builder::{MachineBuilder, NodeSpec};
 pub use desired::{Desired, EntityId, ExecutionTimer, ProcessorIndex, Rejected, WallTimer};
 pub use dispatcher::NodePolicy;
 pub use event::{ANY_SEGMENT, ClockDomain, Event, EventKind, Phase};
+pub use level::Level;
 pub use machine::Machine;
 pub use mode::{ModeSpec, TaskMode};
-pub use supply::Supply;
+pub use service::{HardTask, Service};
+pub use supply::{Place, Supply, Tally};

@@ -5,9 +5,10 @@ use crate::dispatcher::{Dispatcher, Key, NONE};
 use crate::leaf::{JobOrder, Leaf};
 use crate::mode::Mode;
 use crate::tree::SuppliedNode;
-use crate::{ANY_SEGMENT, ClockDomain, Event, EventKind, MachineBuilder};
-use horolog_model::{ModelError, System, TaskId};
-use horolog_time::Instant;
+use crate::watch::Watch;
+use crate::{ANY_SEGMENT, ClockDomain, Event, EventKind, MachineBuilder, Tally};
+use horolog_model::{ModelError, ServerId, System, TaskId};
+use horolog_time::{Instant, Span};
 
 /// One processor's state.
 #[derive(Clone, Debug)]
@@ -28,8 +29,15 @@ pub(crate) struct Processor {
     pub(crate) flat: bool,
     pub(crate) clock: ClockDomain,
     /// The execution timer that is armed, and the one before, whose report may still come.
-    pub(crate) armed: [Option<crate::tree::Armed>; 2],
+    pub(crate) armed: [Option<crate::timers::Armed>; 2],
     pub(crate) timer_generation: u32,
+    /// Which supplies are on this processor: a stretch of the machine's.
+    pub(crate) supplies: std::ops::Range<usize>,
+    /// Which of the machine's watches is on this processor, or [`NONE`].
+    pub(crate) watch: u32,
+    /// The earliest wall timer, unless a supply or service has changed since.
+    pub(crate) wall: Option<crate::WallTimer>,
+    pub(crate) wall_is_stale: bool,
 }
 
 /// The scheduling machine of one system.
@@ -70,8 +78,12 @@ pub(crate) struct Processor {
 pub struct Machine {
     pub(crate) leaves: Vec<Leaf>,
     pub(crate) nodes: Vec<Dispatcher>,
-    /// The supplies of the nodes that have one; empty in a flat machine.
+    /// The supplies of the nodes that have one, by processor; empty in a flat machine.
     pub(crate) supplied: Vec<SuppliedNode>,
+    /// The services of the processors that have one.
+    pub(crate) watches: Vec<Watch>,
+    /// The node of each server of the system.
+    pub(crate) servers: Vec<u32>,
     /// Which entry of `supplied` belongs to each node, or [`NONE`].
     pub(crate) supply_of: Vec<u32>,
     pub(crate) processors: Vec<Processor>,
@@ -80,8 +92,8 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// The flat machine of a checked system whose priorities are resolved: one dispatcher a processor, by the
-    /// system's policy. For trees and modes see [`MachineBuilder`].
+    /// The machine of a checked system whose priorities are resolved: one dispatcher a processor, by the system's
+    /// policy, and a node a server. For other trees and modes see [`MachineBuilder`].
     ///
     /// # Errors
     /// Where a fixed-priority task has no priority, or there are more processors than 65,535.
@@ -152,15 +164,18 @@ impl Machine {
         leaf.jobs += 1;
         if leaf.jobs > 1 {
             leaf.backlog.push_back(order);
+            if !processor.flat {
+                self.watch_release(task, deadline, now);
+            }
+            return Ok(());
+        }
+        if !processor.flat {
+            self.enter_tree(task, order, now);
             return Ok(());
         }
         let node = &mut self.nodes[leaf.node as usize];
         node.keys[leaf.position as usize] = node.key(order.deadline, order.released, order.sequence);
         node.ready.insert(leaf.position);
-        if !processor.flat {
-            let from = leaf.node;
-            self.propagate(from, now);
-        }
         Ok(())
     }
 
@@ -185,6 +200,7 @@ impl Machine {
         }
         if !processor.flat {
             let from = leaf.node;
+            self.watch_completion(task, now);
             self.propagate(from, now);
         }
         Ok(())
@@ -333,6 +349,42 @@ impl Machine {
         self.processors[usize::from(processor.0)].flat
     }
 
+    /// The node of a server.
+    ///
+    /// # Panics
+    /// Where there is no such server.
+    #[must_use]
+    pub fn server(&self, server: ServerId) -> EntityId {
+        EntityId(self.leaves.len() as u32 + self.servers[server.index()])
+    }
+
+    /// What a server has done so far; all zero for one without a budget.
+    ///
+    /// # Panics
+    /// Where there is no such server.
+    #[must_use]
+    pub fn tally(&self, server: ServerId) -> Tally {
+        let node = self.servers[server.index()];
+        if let Some(supplied) = self.supplied.get(self.supply_of[node as usize] as usize) {
+            return supplied.supply.tally();
+        }
+        self.watch_of_soft(node).map_or_else(Tally::default, |watch| self.watches[watch].service.tally())
+    }
+
+    /// What a server may still execute at its priority before somebody must be told; `None`: there is no limit, or it
+    /// stands at a low place.
+    ///
+    /// # Panics
+    /// Where there is no such server.
+    #[must_use]
+    pub fn budget(&self, server: ServerId) -> Option<Span> {
+        let node = self.servers[server.index()];
+        if let Some(supplied) = self.supplied.get(self.supply_of[node as usize] as usize) {
+            return supplied.supply.budget();
+        }
+        self.watch_of_soft(node).and_then(|watch| self.watches[watch].service.soft_budget())
+    }
+
     /// How many modes there are, mode 0 included.
     #[must_use]
     pub fn modes(&self) -> u32 {
@@ -369,6 +421,10 @@ impl Processor {
             clock,
             armed: [None; 2],
             timer_generation: 0,
+            supplies: 0..0,
+            watch: NONE,
+            wall: None,
+            wall_is_stale: true,
         }
     }
 

@@ -1,21 +1,51 @@
-//! What an inner node gets from above: when its children may run, and for how long.
+//! What an inner node gets from above: where its children stand, and for how long they may run.
 //!
 //! A server, a reserve or a partition is one file that implements [`Supply`]; the machine arms its timers,
-//! charges its budget and keeps its node out of the tree while it is not eligible.
+//! charges its budget and keeps its node where its supply says: at its priority, at a lower place, or out.
 
 use horolog_time::{Instant, Span};
 use std::fmt;
 
+/// Where a node stands among the places that it was built with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// At its own priority; the only place below an EDF dispatcher.
+    High,
+    /// At one of its lower places, counted from 0 in the order in which it was built with them.
+    Low(u16),
+    /// Nowhere: its children are not chosen.
+    Out,
+}
+
+/// What a server has done so far.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Tally {
+    /// Execution that was charged to its budget.
+    pub consumed: Span,
+    /// How often a budget ran out while work waited.
+    pub exhaustions: u64,
+    /// How often budget came back.
+    pub replenishments: u64,
+}
+
+impl Tally {
+    /// Adds execution; what one processor executes since time 0 is never more than an instant can say.
+    #[inline]
+    pub(crate) fn consume(&mut self, amount: Span) {
+        self.consumed = self.consumed.checked_add(amount).unwrap_or(Span::MAX);
+    }
+}
+
 /// The supply of one inner node. Methods run inside an event and must not allocate.
 ///
-/// The machine asks [`Supply::is_eligible`], [`Supply::budget`], [`Supply::deadline`] and [`Supply::timer`] again
-/// after each call that changes the state.
+/// The machine asks [`Supply::place`], [`Supply::budget`], [`Supply::deadline`] and [`Supply::timer`] again after each
+/// call that may change the state.
 pub trait Supply: fmt::Debug + Send + Sync {
-    /// Whether the node's children may be chosen now. A non-preemptible job that already runs keeps the
-    /// processor all the same until it gives it up; what it overdraws is charged, so a budget may be negative.
-    fn is_eligible(&self) -> bool;
+    /// Where the node stands now. A non-preemptible job that already runs keeps the processor all the same until
+    /// it gives it up; what it overdraws is charged, so a budget may be negative.
+    fn place(&self) -> Place;
 
-    /// How much the node may still execute before somebody must be told; `None`: no limit.
+    /// How much the node may still execute before somebody must be told; `None`: no limit, and nothing is charged.
     fn budget(&self) -> Option<Span>;
 
     /// The next instant at which [`Supply::timer_fired`] wants to be called.
@@ -36,6 +66,11 @@ pub trait Supply: fmt::Debug + Send + Sync {
     /// The node got its first ready child (`true`) or lost its last (`false`).
     fn demand_changed(&mut self, now: Instant, backlogged: bool) {
         let _ = (now, backlogged);
+    }
+
+    /// What it has done so far.
+    fn tally(&self) -> Tally {
+        Tally::default()
     }
 
     /// A copy of this supply in its present state.

@@ -1,10 +1,11 @@
-//! What only deeper trees need: readiness that travels upwards, budgets, timers, the choice along a path.
+//! What only deeper trees need: readiness that travels upwards, places, the choice along a path, modes.
 
-use crate::desired::{Desired, EntityId, ExecutionTimer, Rejected, WallTimer};
+use crate::desired::{Desired, Rejected};
 use crate::dispatcher::{Key, NONE, NodePolicy};
-use crate::{ClockDomain, Machine, Supply};
+use crate::leaf::JobOrder;
+use crate::{Machine, Place, Supply};
 use horolog_model::TaskId;
-use horolog_time::{Instant, Span};
+use horolog_time::Instant;
 
 /// A node with a supply.
 #[derive(Clone, Debug)]
@@ -18,56 +19,83 @@ pub(crate) struct SuppliedNode {
     pub(crate) generation: u32,
 }
 
-/// An execution timer that is armed.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Armed {
-    pub(crate) entity: EntityId,
-    pub(crate) generation: u32,
-    pub(crate) after: Span,
-    /// What of it has been reported and charged.
-    pub(crate) reported: Span,
-    /// The task that runs on it.
-    pub(crate) leaf: u32,
-}
-
 impl Machine {
+    /// A first job becomes ready on a processor that is not flat.
+    pub(crate) fn enter_tree(&mut self, task: TaskId, order: JobOrder, now: Instant) {
+        self.watch_release(task, Instant::from_ns(order.deadline), now);
+        let leaf = &self.leaves[task.index()];
+        let (node, position) = (leaf.node, leaf.position);
+        let dispatcher = &mut self.nodes[node as usize];
+        dispatcher.keys[position as usize] = dispatcher.key(order.deadline, order.released, order.sequence);
+        dispatcher.ready.insert(position);
+        self.propagate(node, now);
+    }
+
     /// Tells the dispatchers above `node` whether it has something to run.
-    pub(crate) fn propagate(&mut self, mut node: u32, now: Instant) {
+    #[inline]
+    pub(crate) fn propagate(&mut self, node: u32, now: Instant) {
+        // Most often the root of the processor, which nobody stands above.
+        if self.nodes[node as usize].parent != NONE || self.supply_of[node as usize] != NONE {
+            self.propagate_up(node, now);
+        }
+    }
+
+    fn propagate_up(&mut self, mut node: u32, now: Instant) {
         loop {
-            let some_ready = self.nodes[node as usize].ready.lowest().is_some();
-            let mut eligible = true;
+            let dispatcher = &self.nodes[node as usize];
+            let (parent, processor) = (dispatcher.parent, usize::from(dispatcher.processor));
+            let some_ready = dispatcher.ready.lowest().is_some();
+            let mut place = Place::High;
             let mut deadline = None;
             if let Some(supplied) = self.supplied.get_mut(self.supply_of[node as usize] as usize) {
                 if supplied.backlogged != some_ready {
                     supplied.backlogged = some_ready;
                     supplied.supply.demand_changed(now, some_ready);
+                    self.processors[processor].wall_is_stale = true;
                 }
-                eligible = supplied.supply.is_eligible();
+                place = supplied.supply.place();
                 deadline = supplied.supply.deadline();
+            } else if let Some(watch) = self.watch_of_soft(node) {
+                place = self.watch_soft_demand(watch, some_ready, now);
             }
-            let parent = self.nodes[node as usize].parent;
             if parent == NONE {
                 return;
             }
-            self.set_ready(node, parent, some_ready && eligible, deadline, now);
+            self.set_ready(node, parent, if some_ready { place } else { Place::Out }, deadline, now);
             node = parent;
         }
     }
 
-    /// Enters `node` into its parent's order, or takes it out.
-    fn set_ready(&mut self, node: u32, parent: u32, ready: bool, deadline: Option<Instant>, now: Instant) {
+    /// Enters `node` into its parent's order at its place, or takes it out. A node that changes its place goes to the end
+    /// of its new level.
+    pub(crate) fn set_ready(
+        &mut self,
+        node: u32,
+        parent: u32,
+        place: Place,
+        deadline: Option<Instant>,
+        now: Instant,
+    ) {
         let child = &self.nodes[node as usize];
-        let position = child.position;
+        let old = child.position;
+        let place = match place {
+            Place::High => 0,
+            Place::Low(index) => index + 1,
+            Place::Out => {
+                self.nodes[parent as usize].ready.remove(old);
+                return;
+            }
+        };
+        let position = child.positions[usize::from(place)];
         let urgency = match (deadline, child.policy, child.best()) {
             (Some(deadline), _, _) => deadline.as_ns(),
             (None, NodePolicy::Edf, Some(best)) => child.keys[best as usize].urgency,
             _ => Instant::NEVER.as_ns(),
         };
-        let processor = &mut self.processors[child.processor as usize];
+        let processor = &mut self.processors[usize::from(child.processor)];
         let above = &mut self.nodes[parent as usize];
-        if !ready {
-            above.ready.remove(position);
-            return;
+        if position != old {
+            above.ready.remove(old);
         }
         if !above.ready.contains(position) {
             above.keys[position as usize] = above.key(urgency, now.as_ns(), processor.sequence);
@@ -75,6 +103,25 @@ impl Machine {
             above.ready.insert(position);
         } else if above.policy == NodePolicy::Edf {
             above.keys[position as usize].urgency = urgency;
+        }
+        let child = &mut self.nodes[node as usize];
+        (child.position, child.place) = (position, place);
+    }
+
+    /// Puts a task at its high or its low place; its key and its readiness travel with it.
+    pub(crate) fn move_leaf(&mut self, task: u32, low: bool) {
+        let leaf = &mut self.leaves[task as usize];
+        leaf.is_low = low;
+        let (old, new) = (leaf.position, leaf.positions[usize::from(low)]);
+        if old == new {
+            return;
+        }
+        leaf.position = new;
+        let node = &mut self.nodes[leaf.node as usize];
+        node.keys[new as usize] = node.keys[old as usize];
+        if node.ready.contains(old) {
+            node.ready.remove(old);
+            node.ready.insert(new);
         }
     }
 
@@ -142,138 +189,8 @@ impl Machine {
     }
 
     fn is_supplied(&self, node: u32) -> bool {
-        self.supplied.get(self.supply_of[node as usize] as usize).is_none_or(|s| s.supply.is_eligible())
-    }
-
-    /// The tightest budget above the running task, armed anew where it is another than the armed timer counts.
-    fn arm_execution_timer(&mut self, index: usize) -> Option<ExecutionTimer> {
-        let running = self.processors[index].running;
-        let tightest = if running == NONE { None } else { self.tightest_budget(running) };
-        let processor = &mut self.processors[index];
-        let Some((entity, budget)) = tightest else {
-            if processor.armed[0].is_some() {
-                processor.armed = [None, processor.armed[0]];
-            }
-            return None;
-        };
-        let stands = processor.armed[0].is_some_and(|armed| {
-            armed.entity == entity
-                && armed.leaf == running
-                && armed.after.checked_sub(armed.reported) == Some(budget)
-        });
-        if !stands {
-            processor.timer_generation = processor.timer_generation.wrapping_add(1);
-            let generation = processor.timer_generation;
-            let armed = Armed { entity, generation, after: budget, reported: Span::ZERO, leaf: running };
-            processor.armed = [Some(armed), processor.armed[0].or(processor.armed[1])];
-        }
-        processor.armed[0].map(|armed| ExecutionTimer {
-            entity: armed.entity,
-            after: armed.after,
-            generation: armed.generation,
-        })
-    }
-
-    /// The entity above `task` with the least budget left, the innermost of several; an empty budget that a
-    /// committed job overdraws has no timer any more.
-    fn tightest_budget(&self, task: u32) -> Option<(EntityId, Span)> {
-        let tasks = self.leaves.len() as u32;
-        let mut node = self.leaves[task as usize].node;
-        let mut tightest: Option<(EntityId, Span)> = None;
-        while node != NONE {
-            if let Some(supplied) = self.supplied.get(self.supply_of[node as usize] as usize)
-                && let Some(budget) = supplied.supply.budget()
-                && !budget.is_zero()
-                && tightest.is_none_or(|(_, least)| budget < least)
-            {
-                tightest = Some((EntityId(tasks + node), budget));
-            }
-            node = self.nodes[node as usize].parent;
-        }
-        tightest
-    }
-
-    /// The earliest wall timer of the processor's nodes.
-    fn arm_wall_timer(&mut self, index: usize) -> Option<WallTimer> {
-        let tasks = self.leaves.len() as u32;
-        let mut earliest: Option<WallTimer> = None;
-        for supplied in &mut self.supplied {
-            if usize::from(self.nodes[supplied.node as usize].processor) != index {
-                continue;
-            }
-            let at = supplied.supply.timer();
-            if at != supplied.timer {
-                supplied.timer = at;
-                supplied.generation = supplied.generation.wrapping_add(1);
-            }
-            if let Some(at) = at
-                && earliest.is_none_or(|timer| at < timer.at)
-            {
-                let entity = EntityId(tasks + supplied.node);
-                earliest = Some(WallTimer { entity, at, generation: supplied.generation });
-            }
-        }
-        earliest
-    }
-
-    /// Charges reported execution to every supply above the task that ran.
-    pub(crate) fn charge(
-        &mut self,
-        entity: EntityId,
-        generation: u32,
-        consumed: Span,
-        now: Instant,
-        clock: ClockDomain,
-    ) -> Result<(), Rejected> {
-        let index = self.processor_of_node(entity, clock)?;
-        let processor = &mut self.processors[index];
-        let armed = processor
-            .armed
-            .iter_mut()
-            .flatten()
-            .find(|armed| armed.entity == entity && armed.generation == generation)
-            .ok_or(Rejected::Stale)?;
-        let amount = consumed.checked_sub(armed.reported).ok_or(Rejected::Stale)?;
-        armed.reported = consumed;
-        let first = self.leaves[armed.leaf as usize].node;
-        let mut node = first;
-        while node != NONE {
-            if let Some(supplied) = self.supplied.get_mut(self.supply_of[node as usize] as usize) {
-                supplied.supply.executed(now, amount);
-            }
-            node = self.nodes[node as usize].parent;
-        }
-        self.propagate(first, now);
-        Ok(())
-    }
-
-    pub(crate) fn wall_timer_fired(
-        &mut self,
-        entity: EntityId,
-        generation: u32,
-        now: Instant,
-        clock: ClockDomain,
-    ) -> Result<(), Rejected> {
-        self.processor_of_node(entity, clock)?;
-        let node = entity.0 - self.leaves.len() as u32;
-        let supplied =
-            self.supplied.get_mut(self.supply_of[node as usize] as usize).ok_or(Rejected::Unknown)?;
-        if supplied.generation != generation || supplied.timer.is_none() {
-            return Err(Rejected::Stale);
-        }
-        supplied.timer = None;
-        supplied.supply.timer_fired(now);
-        self.propagate(node, now);
-        Ok(())
-    }
-
-    fn processor_of_node(&self, entity: EntityId, clock: ClockDomain) -> Result<usize, Rejected> {
-        let node = entity.0.checked_sub(self.leaves.len() as u32).ok_or(Rejected::Unknown)?;
-        let index = usize::from(self.nodes.get(node as usize).ok_or(Rejected::Unknown)?.processor);
-        if self.processors[index].clock != clock {
-            return Err(Rejected::BadTime);
-        }
-        Ok(index)
+        let supplied = self.supplied.get(self.supply_of[node as usize] as usize);
+        supplied.is_none_or(|supplied| supplied.supply.place() != Place::Out)
     }
 
     /// Puts every child where the new mode wants it; its readiness and its key travel with it.
@@ -286,12 +203,12 @@ impl Machine {
         }
         for (index, layout) in spec.layouts.iter().enumerate() {
             self.nodes[index].spare_ready.clear();
-            for (position, &entity) in layout.children.iter().enumerate() {
-                let entity = entity as usize;
+            for (position, (&entity, &place)) in layout.children.iter().zip(&layout.places).enumerate() {
+                let (entity, place) = (entity as usize, usize::from(place));
                 let old = if entity < tasks {
-                    self.leaves[entity].position
+                    self.leaves[entity].positions[place]
                 } else {
-                    self.nodes[entity - tasks].position
+                    self.nodes[entity - tasks].positions[place]
                 };
                 let node = &mut self.nodes[index];
                 node.spare_keys[position] = node.keys[old as usize];
@@ -310,13 +227,23 @@ impl Machine {
         let tasks = self.leaves.len();
         for index in 0..self.nodes.len() {
             for position in 0..self.nodes[index].layout.children.len() {
-                let entity = self.nodes[index].layout.children[position] as usize;
-                if entity < tasks {
-                    self.leaves[entity].position = position as u32;
+                let layout = &self.nodes[index].layout;
+                let entity = layout.children[position] as usize;
+                let place = usize::from(layout.places[position]);
+                if entity >= tasks {
+                    self.nodes[entity - tasks].positions[place] = position as u32;
+                } else if place == 0 {
+                    self.leaves[entity].positions = [position as u32; 2];
                 } else {
-                    self.nodes[entity - tasks].position = position as u32;
+                    self.leaves[entity].positions[1] = position as u32;
                 }
             }
+        }
+        for leaf in &mut self.leaves {
+            leaf.position = leaf.positions[usize::from(leaf.is_low)];
+        }
+        for node in &mut self.nodes {
+            node.position = node.positions.get(usize::from(node.place)).copied().unwrap_or(0);
         }
         for processor in &mut self.processors {
             if let Some(leaf) = self.leaves.get(processor.running as usize) {
@@ -332,6 +259,7 @@ impl crate::dispatcher::Dispatcher {
         std::mem::swap(&mut self.keys, &mut self.spare_keys);
         std::mem::swap(&mut self.ready, &mut self.spare_ready);
         self.layout.children.clone_from(&layout.children);
+        self.layout.places.clone_from(&layout.places);
         self.layout.level_end.clone_from(&layout.level_end);
     }
 

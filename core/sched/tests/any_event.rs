@@ -6,8 +6,8 @@ mod support;
 
 use horolog_model::{Priority, TaskId};
 use horolog_sched::{
-    ClockDomain, EntityId, Event, EventKind, Machine, MachineBuilder, ModeSpec, NodePolicy, NodeSpec, Supply,
-    TaskMode,
+    ClockDomain, EntityId, Event, EventKind, Machine, MachineBuilder, ModeSpec, NodePolicy, NodeSpec, Place,
+    Supply, TaskMode,
 };
 use horolog_time::{Instant, Span};
 use proptest::prelude::*;
@@ -30,8 +30,8 @@ struct Five {
 }
 
 impl Supply for Five {
-    fn is_eligible(&self) -> bool {
-        self.left > 0
+    fn place(&self) -> Place {
+        if self.left > 0 { Place::High } else { Place::Out }
     }
 
     fn budget(&self) -> Option<Span> {
@@ -63,8 +63,12 @@ fn tree() -> Machine {
     let mut builder = MachineBuilder::new(&system);
     let root = builder.root_of(CPU);
     let five = Five { left: 5, timer: None };
-    let spec =
-        NodeSpec { policy: NodePolicy::Edf, priority: Some(Priority::new(9)), supply: Some(Box::new(five)) };
+    let spec = NodeSpec {
+        policy: NodePolicy::Edf,
+        priority: Some(Priority::new(9)),
+        supply: Some(Box::new(five)),
+        ..NodeSpec::default()
+    };
     let node = builder.node(root, spec);
     builder.place(TaskId(0), node);
     builder.place(TaskId(3), node);

@@ -77,7 +77,11 @@ fn events_do_not_allocate() {
 
     let mut builder = MachineBuilder::new(&system);
     let root = builder.root_of(CPU);
-    let spec = |policy, priority| NodeSpec { policy, priority: Some(Priority::new(priority)), supply: None };
+    let spec = |policy, priority| NodeSpec {
+        policy,
+        priority: Some(Priority::new(priority)),
+        ..NodeSpec::default()
+    };
     let first = builder.node(root, spec(NodePolicy::Edf, 9));
     let second = builder.node(root, spec(NodePolicy::FixedPriority, 5));
     for (task, node) in [(0, first), (1, first), (2, second), (3, second)] {

@@ -8,7 +8,7 @@ mod support;
 
 use horolog_model::{Priority, TaskId};
 use horolog_sched::{
-    EntityId, EventKind, MachineBuilder, ModeSpec, NodePolicy, NodeSpec, Rejected, Supply, TaskMode,
+    EntityId, EventKind, MachineBuilder, ModeSpec, NodePolicy, NodeSpec, Place, Rejected, Supply, TaskMode,
 };
 use horolog_time::{Instant, Span};
 use support::{CPU, Driver, system};
@@ -29,8 +29,8 @@ impl PeriodicBudget {
 }
 
 impl Supply for PeriodicBudget {
-    fn is_eligible(&self) -> bool {
-        self.left > 0
+    fn place(&self) -> Place {
+        if self.left > 0 { Place::High } else { Place::Out }
     }
 
     fn budget(&self) -> Option<Span> {
@@ -88,6 +88,7 @@ fn tree(e1: &str) -> Tree {
             policy: NodePolicy::Edf,
             priority: Some(Priority::new(9)),
             supply: Some(Box::new(PeriodicBudget::new(4, 10))),
+            ..NodeSpec::default()
         },
     );
     let inner = NodeSpec { priority: Some(Priority::new(5)), ..NodeSpec::default() };

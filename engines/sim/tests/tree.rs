@@ -2,7 +2,7 @@
 
 use horolog_model::{Policy, Priority, PriorityAssignment, System, TaskId};
 use horolog_sched::{
-    Machine, MachineBuilder, ModeSpec, NodePolicy, NodeSpec, ProcessorIndex, Supply, TaskMode,
+    Machine, MachineBuilder, ModeSpec, NodePolicy, NodeSpec, Place, ProcessorIndex, Supply, TaskMode,
 };
 use horolog_sim::{Horizon, SimOptions, simulate, simulate_machine};
 use horolog_testkit::{Shape, systems};
@@ -20,8 +20,8 @@ struct PeriodicBudget {
 }
 
 impl Supply for PeriodicBudget {
-    fn is_eligible(&self) -> bool {
-        self.left > 0
+    fn place(&self) -> Place {
+        if self.left > 0 { Place::High } else { Place::Out }
     }
 
     fn budget(&self) -> Option<Span> {
@@ -61,6 +61,7 @@ fn with_budget(served: &str, platform: &str) -> (System, Machine) {
         policy: NodePolicy::Edf,
         priority: Some(Priority::new(9)),
         supply: Some(Box::new(supply)),
+        ..NodeSpec::default()
     };
     let node = builder.node(builder.root_of(ProcessorIndex(0)), spec);
     builder.place(TaskId(0), node);

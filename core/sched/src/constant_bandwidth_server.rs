@@ -1,0 +1,91 @@
+//! The constant bandwidth server: under EDF, a deadline that is put off by one period whenever the budget is used up.
+//!
+//! Budget Q, period T, current budget c, deadline d. When work arrives at r after the queue was empty: if `c ≥ (d −
+//! r)·Q/T`, then `d = r + T` and `c = Q`; else both stay. When c is used up: `c = Q` and `d = d + T`, at once, so the
+//! server never waits. Whatever its tasks demand, it takes at most `Q/T` of the processor as far as EDF's demand
+//! goes, so a set of tasks and servers is schedulable if their shares sum to at most 1.
+//!
+//! Source: `abeni98`.
+
+use crate::{Place, Supply, Tally};
+use horolog_model::Capacity;
+use horolog_time::{Instant, Span};
+
+/// A constant bandwidth server; see the module.
+#[derive(Clone, Debug)]
+pub(crate) struct ConstantBandwidthServer {
+    full: i64,
+    period: u64,
+    left: i64,
+    deadline: u64,
+    tally: Tally,
+}
+
+impl ConstantBandwidthServer {
+    pub(crate) fn new(capacity: Capacity) -> ConstantBandwidthServer {
+        let full = capacity.budget.as_ns() as i64;
+        ConstantBandwidthServer {
+            full,
+            period: capacity.period.as_ns(),
+            left: full,
+            deadline: 0,
+            tally: Tally::default(),
+        }
+    }
+
+    /// Whether what is left until the deadline is more than the server's share of that time.
+    fn is_too_much(&self, now: u64) -> bool {
+        let until = u128::from(self.deadline.saturating_sub(now));
+        u128::from(self.left.unsigned_abs()) * u128::from(self.period)
+            >= until * u128::from(self.full.unsigned_abs())
+    }
+}
+
+impl Supply for ConstantBandwidthServer {
+    fn place(&self) -> Place {
+        Place::High
+    }
+
+    fn budget(&self) -> Option<Span> {
+        Some(Span::from_ns(self.left.unsigned_abs()))
+    }
+
+    fn timer(&self) -> Option<Instant> {
+        None
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        Some(Instant::from_ns(self.deadline))
+    }
+
+    fn executed(&mut self, _: Instant, amount: Span) {
+        self.tally.consume(amount);
+        self.left = self.left.saturating_sub_unsigned(amount.as_ns());
+        if self.left <= 0 {
+            // A late executive may have used more than one budget.
+            let periods = self.left.unsigned_abs() / self.full.unsigned_abs() + 1;
+            self.left = self.left.saturating_add(self.full.saturating_mul(periods as i64));
+            self.deadline = self.deadline.saturating_add(self.period.saturating_mul(periods));
+            self.tally.exhaustions += periods;
+            self.tally.replenishments += periods;
+        }
+    }
+
+    fn timer_fired(&mut self, _: Instant) {}
+
+    fn demand_changed(&mut self, now: Instant, backlogged: bool) {
+        if backlogged && self.is_too_much(now.as_ns()) {
+            self.deadline = now.as_ns().saturating_add(self.period);
+            self.tally.replenishments += u64::from(self.left < self.full);
+            self.left = self.full;
+        }
+    }
+
+    fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    fn boxed_clone(&self) -> Box<dyn Supply> {
+        Box::new(self.clone())
+    }
+}

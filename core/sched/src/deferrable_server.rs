@@ -1,0 +1,86 @@
+//! The deferrable server: its budget waits for work until the period ends, and is full again at the start of the next.
+//!
+//! At every multiple of the period the budget becomes full, whatever was left (what was overdrawn is owed); between,
+//! it is kept while the server idles. A server that uses its budget at the end of one period and again at the start
+//! of the next takes it twice back to back: in a window w at most `⌈(w + T − C)/T⌉·C` (budget C, period T).
+//!
+//! Sources: `lehoczky87`, `strosnider95`.
+
+use crate::period::Period;
+use crate::{Place, Supply, Tally};
+use horolog_model::Capacity;
+use horolog_time::{Instant, Span};
+
+/// A deferrable server; see the module.
+#[derive(Clone, Debug)]
+pub(crate) struct DeferrableServer {
+    full: i64,
+    left: i64,
+    period: Period,
+    /// Where it stands without budget.
+    without: Place,
+    backlogged: bool,
+    tally: Tally,
+}
+
+impl DeferrableServer {
+    pub(crate) fn new(capacity: Capacity, origin: Instant, without: Place) -> DeferrableServer {
+        let full = capacity.budget.as_ns() as i64;
+        DeferrableServer {
+            full,
+            left: full,
+            period: Period::new(capacity.period, origin),
+            without,
+            backlogged: false,
+            tally: Tally::default(),
+        }
+    }
+
+    fn refill(&mut self, now: Instant) {
+        if self.period.reach(now) && self.left < self.full {
+            self.left = self.left.min(0) + self.full;
+            self.tally.replenishments += 1;
+        }
+    }
+}
+
+impl Supply for DeferrableServer {
+    #[inline]
+    fn place(&self) -> Place {
+        if self.left > 0 { Place::High } else { self.without }
+    }
+
+    fn budget(&self) -> Option<Span> {
+        (self.left > 0).then(|| Span::from_ns(self.left.unsigned_abs()))
+    }
+
+    fn timer(&self) -> Option<Instant> {
+        // Without work the next arrival finds out how many periods have passed.
+        self.backlogged.then(|| self.period.next())
+    }
+
+    fn executed(&mut self, _: Instant, amount: Span) {
+        if self.left > 0 {
+            self.tally.consume(amount);
+            self.left = self.left.saturating_sub_unsigned(amount.as_ns());
+            self.tally.exhaustions += u64::from(self.left <= 0);
+        }
+    }
+
+    fn timer_fired(&mut self, now: Instant) {
+        self.refill(now);
+    }
+
+    fn demand_changed(&mut self, now: Instant, backlogged: bool) {
+        self.backlogged = backlogged;
+        self.refill(now);
+    }
+
+    fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    fn boxed_clone(&self) -> Box<dyn Supply> {
+        Box::new(self.clone())
+    }
+}

@@ -1,0 +1,117 @@
+//! What the servers of a system file are in the tree: their nodes, supplies and services.
+
+use crate::constant_bandwidth_server::ConstantBandwidthServer;
+use crate::deferrable_server::DeferrableServer;
+use crate::polling_server::PollingServer;
+use crate::posix_sporadic_server::PosixSporadicServer;
+use crate::sporadic_server::SporadicServer;
+use crate::{HardTask, Level, NodePolicy, NodeSpec, Place, Service, Supply};
+use horolog_model::{
+    Capacity, CpuId, LowPriority, ModelError, Priority, Server, ServerKind, SporadicRules, System,
+};
+use horolog_time::{Instant, Span};
+
+/// Beyond this (146 years) sums of budgets and times could leave the range of the arithmetic.
+const LONGEST: Span = Span::from_ns(1 << 62);
+
+/// The node of a server, without its supply; `hard` are the priorities of the hard tasks beside it.
+pub(crate) fn node(server: &Server, hard: impl Iterator<Item = Priority>) -> NodeSpec {
+    let mut spec =
+        NodeSpec { policy: NodePolicy::Fifo, priority: server.kind.priority(), ..NodeSpec::default() };
+    spec.lower_places = match server.kind {
+        ServerKind::Polling { low_priority, .. }
+        | ServerKind::Deferrable { low_priority, .. }
+        | ServerKind::Sporadic { low_priority, .. } => match low_priority {
+            LowPriority::At(priority) => vec![Level::at(priority)],
+            LowPriority::None => Vec::new(),
+            _ => vec![Level::BACKGROUND],
+        },
+        ServerKind::PriorityExchange { priority, .. } => lent_to(hard, priority),
+        ServerKind::DualPriority { .. } => vec![Level::ABOVE_ALL],
+        ServerKind::SlackStealing { .. } => vec![Level::ABOVE_ALL, Level::BACKGROUND],
+        ServerKind::ConstantBandwidth { .. } => Vec::new(),
+        _ => vec![Level::BACKGROUND],
+    };
+    spec
+}
+
+/// Just above each less important priority, from the top down, and below all of them.
+fn lent_to(hard: impl Iterator<Item = Priority>, own: Priority) -> Vec<Level> {
+    let mut numbers: Vec<i64> =
+        hard.filter(|&other| own.is_more_important_than(other)).map(Priority::number).collect();
+    numbers.sort_unstable_by(|a, b| b.cmp(a));
+    numbers.dedup();
+    let levels = numbers.into_iter().map(|number| Level::just_above(Priority::new(number)));
+    levels.chain([Level::BACKGROUND]).collect()
+}
+
+/// The supply of a server that has one.
+pub(crate) fn supply(server: &Server, origin: Instant) -> Result<Option<Box<dyn Supply>>, ModelError> {
+    let without = match server.kind.low_priority() {
+        Some(LowPriority::None) | None => Place::Out,
+        Some(_) => Place::Low(0),
+    };
+    if let Some(Capacity { period, .. }) = server.kind.capacity()
+        && period > LONGEST
+    {
+        return Err(ModelError {
+            at: format!("server.{}.period", server.name),
+            reason: format!("the period {period} is above 2^62 ns (146 years)"),
+            remedy: "use a smaller value".to_owned(),
+        });
+    }
+    Ok(match server.kind {
+        ServerKind::Polling { capacity, .. } => Some(Box::new(PollingServer::new(capacity, origin, without))),
+        ServerKind::Deferrable { capacity, .. } => {
+            Some(Box::new(DeferrableServer::new(capacity, origin, without)))
+        }
+        ServerKind::Sporadic { capacity, max_replenishments, rules: SporadicRules::Posix, .. } => {
+            Some(Box::new(PosixSporadicServer::new(capacity, max_replenishments, without)))
+        }
+        ServerKind::Sporadic { capacity, max_replenishments, .. } => {
+            Some(Box::new(SporadicServer::new(capacity, max_replenishments, without)))
+        }
+        ServerKind::ConstantBandwidth { capacity } => Some(Box::new(ConstantBandwidthServer::new(capacity))),
+        _ => None,
+    })
+}
+
+/// The hard tasks of a processor, most important first.
+pub(crate) fn hard_tasks(system: &System, cpu: CpuId) -> Vec<HardTask> {
+    let costs = system.platform();
+    let switches = costs.context_switch_cost().as_ns().saturating_mul(2);
+    let mut hard: Vec<HardTask> = system
+        .hard_tasks_on(cpu)
+        .map(|(id, task)| HardTask {
+            task: id,
+            priority: task.priority.unwrap_or(Priority::new(0)),
+            execution: Span::from_ns(task.wcet.as_ns().saturating_add(switches)),
+            separation: task.separation().unwrap_or(Span::MAX),
+            deadline: task.deadline.unwrap_or(Span::MAX),
+            jitter: task.jitter,
+            is_periodic: matches!(task.arrival, horolog_model::Arrival::Periodic { .. }),
+        })
+        .collect();
+    hard.sort_by_key(|hard| (std::cmp::Reverse(hard.priority.number()), hard.task));
+    hard
+}
+
+/// The service of a server that watches all tasks of its processor.
+pub(crate) fn service(
+    system: &System,
+    server: &Server,
+    hard: &[HardTask],
+    origin: Instant,
+) -> Result<Option<Box<dyn Service>>, ModelError> {
+    let _ = (system, hard, origin);
+    match server.kind {
+        ServerKind::PriorityExchange { .. }
+        | ServerKind::DualPriority { .. }
+        | ServerKind::SlackStealing { .. } => Err(ModelError {
+            at: format!("server.{}.kind", server.name),
+            reason: format!("there is no dispatcher for {} yet", server.kind.word()),
+            remedy: "use a sporadic server".to_owned(),
+        }),
+        _ => Ok(None),
+    }
+}

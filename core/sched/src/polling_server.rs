@@ -1,0 +1,91 @@
+//! The polling server: its budget is for what waits when a period starts; what it does not use at once is gone.
+//!
+//! At every multiple of the period the budget becomes full if work waits, else empty; it becomes empty, too, when
+//! the queue runs out. An arrival at the instant of a poll is seen by it. Interference on less important tasks: at
+//! most that of a periodic task (budget, period).
+//!
+//! Source: `lehoczky87`.
+
+use crate::period::Period;
+use crate::{Place, Supply, Tally};
+use horolog_model::Capacity;
+use horolog_time::{Instant, Span};
+
+/// A polling server; see the module.
+#[derive(Clone, Debug)]
+pub(crate) struct PollingServer {
+    full: i64,
+    left: i64,
+    period: Period,
+    /// Where it stands without budget.
+    without: Place,
+    backlogged: bool,
+    tally: Tally,
+}
+
+impl PollingServer {
+    pub(crate) fn new(capacity: Capacity, origin: Instant, without: Place) -> PollingServer {
+        PollingServer {
+            full: capacity.budget.as_ns() as i64,
+            left: 0,
+            period: Period::new(capacity.period, origin),
+            without,
+            backlogged: false,
+            tally: Tally::default(),
+        }
+    }
+
+    fn poll(&mut self) {
+        // What was overdrawn is owed.
+        self.left = self.left.min(0) + self.full;
+        self.tally.replenishments += 1;
+    }
+}
+
+impl Supply for PollingServer {
+    fn place(&self) -> Place {
+        if self.left > 0 { Place::High } else { self.without }
+    }
+
+    fn budget(&self) -> Option<Span> {
+        (self.left > 0).then(|| Span::from_ns(self.left.unsigned_abs()))
+    }
+
+    fn timer(&self) -> Option<Instant> {
+        self.backlogged.then(|| self.period.next())
+    }
+
+    fn executed(&mut self, _: Instant, amount: Span) {
+        if self.left > 0 {
+            self.tally.consume(amount);
+            self.left = self.left.saturating_sub_unsigned(amount.as_ns());
+            self.tally.exhaustions += u64::from(self.left <= 0);
+        }
+    }
+
+    fn timer_fired(&mut self, now: Instant) {
+        if self.period.reach(now) {
+            self.poll();
+        }
+    }
+
+    fn demand_changed(&mut self, now: Instant, backlogged: bool) {
+        self.backlogged = backlogged;
+        if !backlogged {
+            self.left = self.left.min(0);
+            return;
+        }
+        self.period.reach(now);
+        if self.period.starts_at(now) {
+            self.poll();
+        }
+    }
+
+    fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    fn boxed_clone(&self) -> Box<dyn Supply> {
+        Box::new(self.clone())
+    }
+}

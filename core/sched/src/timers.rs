@@ -1,0 +1,173 @@
+//! Budgets and timers of a tree: which are armed, what is charged when they report.
+
+use crate::desired::{EntityId, ExecutionTimer, Rejected, WallTimer};
+use crate::dispatcher::NONE;
+use crate::{ClockDomain, Machine};
+use horolog_time::{Instant, Span};
+
+/// An execution timer that is armed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Armed {
+    pub(crate) entity: EntityId,
+    pub(crate) generation: u32,
+    pub(crate) after: Span,
+    /// What of it has been reported and charged.
+    pub(crate) reported: Span,
+    /// The task that runs on it.
+    pub(crate) leaf: u32,
+}
+
+impl Machine {
+    /// The tightest budget above the running task, armed anew where it is another than the armed timer counts.
+    #[inline]
+    pub(crate) fn arm_execution_timer(&mut self, index: usize) -> Option<ExecutionTimer> {
+        let running = self.processors[index].running;
+        let tightest = if running == NONE { None } else { self.tightest_budget(index, running) };
+        let processor = &mut self.processors[index];
+        let Some((entity, budget)) = tightest else {
+            if processor.armed[0].is_some() {
+                processor.armed = [None, processor.armed[0]];
+            }
+            return None;
+        };
+        let stands = processor.armed[0].is_some_and(|armed| {
+            armed.entity == entity
+                && armed.leaf == running
+                && (armed.after.checked_sub(armed.reported) == Some(budget)
+                    || (armed.after == Span::MAX && budget == Span::MAX))
+        });
+        if !stands {
+            processor.timer_generation = processor.timer_generation.wrapping_add(1);
+            let generation = processor.timer_generation;
+            let armed = Armed { entity, generation, after: budget, reported: Span::ZERO, leaf: running };
+            processor.armed = [Some(armed), processor.armed[0].or(processor.armed[1])];
+        }
+        processor.armed[0].map(|armed| ExecutionTimer {
+            entity: armed.entity,
+            after: armed.after,
+            generation: armed.generation,
+        })
+    }
+
+    /// The entity above `task` with the least budget left, the innermost of several; an empty budget that a
+    /// committed job overdraws has no timer any more. Where a service watches, the task itself.
+    #[inline]
+    fn tightest_budget(&self, index: usize, task: u32) -> Option<(EntityId, Span)> {
+        let tasks = self.leaves.len() as u32;
+        if let Some(budget) = self.watched_budget(index, task) {
+            return Some((EntityId(task), budget));
+        }
+        let mut node = self.leaves[task as usize].node;
+        let mut tightest: Option<(EntityId, Span)> = None;
+        while node != NONE {
+            if let Some(supplied) = self.supplied.get(self.supply_of[node as usize] as usize)
+                && let Some(budget) = supplied.supply.budget()
+                && !budget.is_zero()
+                && tightest.is_none_or(|(_, least)| budget < least)
+            {
+                tightest = Some((EntityId(tasks + node), budget));
+            }
+            node = self.nodes[node as usize].parent;
+        }
+        tightest
+    }
+
+    /// The earliest wall timer of the processor's nodes and its service.
+    #[inline]
+    pub(crate) fn arm_wall_timer(&mut self, index: usize) -> Option<WallTimer> {
+        if self.processors[index].wall_is_stale {
+            self.processors[index].wall = self.earliest_wall_timer(index);
+            self.processors[index].wall_is_stale = false;
+        }
+        self.processors[index].wall
+    }
+
+    fn earliest_wall_timer(&mut self, index: usize) -> Option<WallTimer> {
+        let tasks = self.leaves.len() as u32;
+        let mut earliest: Option<WallTimer> = self.watch_timer(index);
+        for supplied in &mut self.supplied[self.processors[index].supplies.clone()] {
+            let at = supplied.supply.timer();
+            if at != supplied.timer {
+                supplied.timer = at;
+                supplied.generation = supplied.generation.wrapping_add(1);
+            }
+            if let Some(at) = at
+                && earliest.is_none_or(|timer| at < timer.at)
+            {
+                let entity = EntityId(tasks + supplied.node);
+                earliest = Some(WallTimer { entity, at, generation: supplied.generation });
+            }
+        }
+        earliest
+    }
+
+    /// Charges reported execution to every supply above the task that ran.
+    pub(crate) fn charge(
+        &mut self,
+        entity: EntityId,
+        generation: u32,
+        consumed: Span,
+        now: Instant,
+        clock: ClockDomain,
+    ) -> Result<(), Rejected> {
+        let index = self.processor_of(entity, clock)?;
+        let processor = &mut self.processors[index];
+        let armed = processor
+            .armed
+            .iter_mut()
+            .flatten()
+            .find(|armed| armed.entity == entity && armed.generation == generation)
+            .ok_or(Rejected::Stale)?;
+        let amount = consumed.checked_sub(armed.reported).ok_or(Rejected::Stale)?;
+        armed.reported = consumed;
+        let leaf = armed.leaf;
+        processor.wall_is_stale = true;
+        let first = self.leaves[leaf as usize].node;
+        let mut node = first;
+        while node != NONE {
+            if let Some(supplied) = self.supplied.get_mut(self.supply_of[node as usize] as usize) {
+                supplied.supply.executed(now, amount);
+            }
+            node = self.nodes[node as usize].parent;
+        }
+        self.watch_execution(index, leaf, amount, now);
+        self.propagate(first, now);
+        Ok(())
+    }
+
+    pub(crate) fn wall_timer_fired(
+        &mut self,
+        entity: EntityId,
+        generation: u32,
+        now: Instant,
+        clock: ClockDomain,
+    ) -> Result<(), Rejected> {
+        let index = self.processor_of(entity, clock)?;
+        let node = entity.0.checked_sub(self.leaves.len() as u32).ok_or(Rejected::Unknown)?;
+        if self.processors[index].root == node && self.processors[index].watch != NONE {
+            return self.watch_timer_fired(index, generation, now);
+        }
+        let supplied =
+            self.supplied.get_mut(self.supply_of[node as usize] as usize).ok_or(Rejected::Unknown)?;
+        if supplied.generation != generation || supplied.timer.is_none() {
+            return Err(Rejected::Stale);
+        }
+        supplied.timer = None;
+        supplied.supply.timer_fired(now);
+        self.processors[index].wall_is_stale = true;
+        self.propagate(node, now);
+        Ok(())
+    }
+
+    /// The processor of a task or node.
+    fn processor_of(&self, entity: EntityId, clock: ClockDomain) -> Result<usize, Rejected> {
+        let index = match entity.0.checked_sub(self.leaves.len() as u32) {
+            None => self.leaves[entity.0 as usize].processor,
+            Some(node) => self.nodes.get(node as usize).ok_or(Rejected::Unknown)?.processor,
+        };
+        if self.processors[usize::from(index)].clock != clock {
+            return Err(Rejected::BadTime);
+        }
+        Ok(usize::from(index))
+    }
+}
