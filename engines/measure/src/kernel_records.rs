@@ -1,10 +1,10 @@
 //! From the kernel's own record to records of a trace.
 
-use crate::starvation::StarvationWatch;
+use crate::starvation::{HeldBack, Starvation, StarvationWatch};
 use horolog_sys::kernel_trace::{Comm, Interrupt, KernelEvent, KernelEventKind, Thread, VectorKind};
 use horolog_time::Instant;
 use horolog_trace::{Kind, NO_JOB, NO_TASK, Record, Sink};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Converts kernel events, given in time order, into records of one trace.
 ///
@@ -29,8 +29,12 @@ pub struct KernelRecords {
     tasks: BTreeMap<u32, u32>,
     ids: BTreeMap<(u32, [u8; 16]), u64>,
     starvation: StarvationWatch,
+    starved: Vec<Starvation>,
     before_origin: u64,
 }
+
+/// So many times of starvation are kept for [`KernelRecords::held_back`]: enough for medians, and bounded memory.
+const MOST_STARVED: usize = 10_000;
 
 /// Names a thread (id, short name, task) to the trace and yields its number there.
 pub trait NameThread: FnMut(u32, &str, Option<u32>) -> u64 {}
@@ -43,13 +47,27 @@ impl KernelRecords {
     pub fn new(origin_ns: u64, tasks: impl IntoIterator<Item = (u32, u32)>) -> KernelRecords {
         let tasks: BTreeMap<u32, u32> = tasks.into_iter().collect();
         let starvation = StarvationWatch::new(tasks.keys().copied());
-        KernelRecords { origin_ns, tasks, ids: BTreeMap::new(), starvation, before_origin: 0 }
+        KernelRecords {
+            origin_ns,
+            tasks,
+            ids: BTreeMap::new(),
+            starvation,
+            starved: Vec::new(),
+            before_origin: 0,
+        }
     }
 
     /// Events from before the trace's origin; they have no place in it.
     #[must_use]
     pub fn before_origin(&self) -> u64 {
         self.before_origin
+    }
+
+    /// What the kernel held tasks' threads back by, for each processor where it did: its first 10,000 times.
+    #[must_use]
+    pub fn held_back(&self) -> BTreeMap<u32, HeldBack> {
+        let cpus: BTreeSet<u32> = self.starved.iter().map(|one| one.cpu).collect();
+        cpus.into_iter().filter_map(|cpu| Some((cpu, HeldBack::infer(cpu, &self.starved)?))).collect()
     }
 
     /// Converts the next events.
@@ -71,6 +89,9 @@ impl KernelRecords {
             };
             self.convert_one(event, blank, name, sink);
             if let Some(starved) = starved {
+                if self.starved.len() < MOST_STARVED {
+                    self.starved.push(starved);
+                }
                 let extra = self.known_id(starved.tid, name);
                 sink.record(Record {
                     kind: Kind::KernelStarve,
@@ -198,6 +219,24 @@ mod tests {
             (50, Kind::KernelBlock, 3, 1, u64::from(b'S')),
         ];
         assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn what_the_kernel_held_back_is_summed_up_by_processor() {
+        let (task, other) = (thread(70, "control", 9), thread(20, "shell", 120));
+        let mut events = Vec::new();
+        for period in 0..4 {
+            let begin = 1_000_000_000 * (1 + period);
+            events.push(switch(begin, task, b'R', other));
+            events.push(switch(begin + 50_000_000, other, b'R', task));
+        }
+        let mut conversion = KernelRecords::new(0, [(70, 3)]);
+        conversion.convert(&events, &mut |_, _, _| 0, &mut Vec::new());
+        let held = conversion.held_back();
+        assert_eq!(held.keys().copied().collect::<Vec<_>>(), [1]);
+        let held = held[&1];
+        assert_eq!((held.count, held.length.as_ns()), (4, 50_000_000));
+        assert_eq!(held.interval.map(horolog_time::Span::as_ns), Some(1_000_000_000));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use horolog_sys::kernel_trace::{Class, KernelEvent, KernelEventKind, Thread};
 use horolog_time::Span;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 /// One time during which ordinary threads, or nobody, had a CPU though a real-time thread wanted it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -148,6 +149,9 @@ pub struct HeldBack {
     pub longest: Span,
     /// Median time from the beginning of one to that of the next: the server's period. `None` for fewer than two.
     pub interval: Option<Span>,
+    /// Whether it repeats like a server: three times at least, and most lengths and most intervals within a fifth of
+    /// their medians.
+    pub is_regular: bool,
 }
 
 impl HeldBack {
@@ -158,7 +162,9 @@ impl HeldBack {
         let lengths: Vec<u64> = of_cpu.iter().map(|one| one.length().as_ns()).collect();
         let intervals: Vec<u64> =
             of_cpu.windows(2).map(|pair| pair[1].from_ns.saturating_sub(pair[0].from_ns)).collect();
+        let is_regular = lengths.len() > 2 && cluster(&lengths) && cluster(&intervals);
         Some(HeldBack {
+            is_regular,
             count: lengths.len() as u64,
             total: Span::from_ns(lengths.iter().fold(0, |sum, length| sum.saturating_add(*length))),
             length: median(&lengths)?,
@@ -166,6 +172,39 @@ impl HeldBack {
             interval: median(&intervals),
         })
     }
+}
+
+impl fmt::Display for HeldBack {
+    /// What it looks like: a budget in every period where it repeats.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let HeldBack { count, length, longest, interval, .. } = *self;
+        let times = if count == 1 { "once".to_owned() } else { format!("{count} times") };
+        let total = rounded(self.total);
+        write!(f, "real-time threads were held back for less important ones {times}, {total} in all, ")?;
+        let (length, longest) = (rounded(length), rounded(longest));
+        match interval.filter(|_| self.is_regular).map(rounded) {
+            Some(interval) => write!(
+                f,
+                "by {length} every {interval} in the median (longest {longest}): the budget and the period of the \
+                 kernel's fair server or of RT throttling"
+            ),
+            None => write!(f, "{longest} at the longest, by the kernel's fair server or RT throttling"),
+        }
+    }
+}
+
+/// Four digits, which is more than such a measurement has.
+fn rounded(span: Span) -> Span {
+    let ns = span.as_ns();
+    let unit = 10_u64.pow(ns.checked_ilog10().unwrap_or(0).saturating_sub(3));
+    Span::from_ns(ns.saturating_add(unit / 2) / unit * unit)
+}
+
+/// Whether more than half of the values lie within a fifth of their median.
+fn cluster(values: &[u64]) -> bool {
+    let Some(middle) = median(values).map(Span::as_ns) else { return false };
+    let near = values.iter().filter(|value| value.abs_diff(middle) <= middle / 5).count();
+    2 * near > values.len()
 }
 
 /// The nearest-rank median.
@@ -260,6 +299,28 @@ mod tests {
         assert_eq!((held.length.as_ns(), held.interval.map(Span::as_ns)), (51, Some(1_000)));
         assert_eq!(HeldBack::infer(0, &found).unwrap().interval, None);
         assert_eq!(HeldBack::infer(2, &found), None);
+    }
+
+    #[test]
+    fn a_server_is_named_only_where_it_repeats() {
+        let one = |from_ns, length| Starvation { cpu: 1, from_ns, until_ns: from_ns + length, tid: 7 };
+        let ms = 1_000_000;
+        let found = [one(0, 51 * ms), one(1_000 * ms, 50 * ms), one(2_000 * ms, 49 * ms)];
+        assert_eq!(
+            HeldBack::infer(1, &found).unwrap().to_string(),
+            "real-time threads were held back for less important ones 3 times, 150 ms in all, by 50 ms every 1 s in \
+             the median (longest 51 ms): the budget and the period of the kernel's fair server or of RT throttling"
+        );
+        // Pieces of all lengths are no server's.
+        let pieces: Vec<Starvation> =
+            (0..8).map(|n| one((n * n * n + 1) * ms, (n * n + 1) * 10_000)).collect();
+        assert!(!HeldBack::infer(1, &pieces).unwrap().is_regular);
+        assert_eq!(rounded(Span::from_ns(53_709_146)).as_ns(), 53_710_000);
+        assert_eq!(
+            HeldBack::infer(1, &found[..1]).unwrap().to_string(),
+            "real-time threads were held back for less important ones once, 51 ms in all, 51 ms at the longest, by \
+             the kernel's fair server or RT throttling"
+        );
     }
 
     #[test]

@@ -110,7 +110,11 @@ fn a_real_time_thread_that_fills_its_cpu_is_held_back_and_the_record_shows_it() 
         next += 1;
         next - 1
     };
-    KernelRecords::new(started, [(tid, 0)]).convert(&recording.events, &mut name, &mut records);
+    let mut conversion = KernelRecords::new(started, [(tid, 0)]);
+    conversion.convert(&recording.events, &mut name, &mut records);
+    let summed = conversion.held_back();
+    println!("{}", summed[&cpu]);
+    assert!(summed[&cpu].count >= 1 && summed[&cpu].total.as_ns() <= held);
     let starved: Vec<u64> =
         records.iter().filter(|r| r.kind == Kind::KernelStarve).map(|r| r.value).collect();
     assert_eq!(starved, found.iter().map(|one| one.length().as_ns()).collect::<Vec<_>>());

@@ -57,6 +57,8 @@ impl Target for WholeTrace {
             return Err(error);
         }
         let Some(open) = self.open else { return Ok(()) };
+        let held = open.conversion.held_back();
+        outcome.notes.extend(held.iter().map(|(cpu, held)| format!("cpu {cpu}: {held}")));
         let footer = open.finish(end)?;
         outcome.events = footer.records;
         outcome.events_lost = outcome.events_lost.max(footer.losses.total());
