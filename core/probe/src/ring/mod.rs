@@ -7,4 +7,9 @@ pub mod per_thread;
 pub mod record;
 mod word;
 
+#[cfg(test)]
+mod facts;
+#[cfg(test)]
+mod model;
+
 pub use word::{Wide, Word};

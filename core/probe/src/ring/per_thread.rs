@@ -6,7 +6,7 @@
 
 use super::word::Wide;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use core::sync::atomic::{AtomicU32, AtomicU64, fence};
+use core::sync::atomic::{AtomicU32, AtomicU64};
 
 /// What a ring's producer and reader share; two cache lines, one for each.
 #[repr(C, align(128))]
@@ -56,7 +56,7 @@ pub fn overwrite<W: Wide>(
     }
     oldest.store(first, Relaxed);
     // The reader that sees a word of the new record must also see that the old one is gone.
-    fence(Release);
+    W::fence(Release);
     first
 }
 
@@ -89,7 +89,7 @@ pub fn copy_overwriting<W: Wide>(
     let from = oldest.load(Acquire);
     let span = published(head, from, size)?;
     copy(span);
-    fence(Acquire);
+    W::fence(Acquire);
     let good = oldest.load(Relaxed);
     Some((span, good.max(from).min(span.to)))
 }

@@ -20,10 +20,12 @@ pub trait Wide {
     fn store(&self, value: u64, order: Ordering);
     /// Adds; returns the value before.
     fn add(&self, value: u64, order: Ordering) -> u64;
+    /// A fence among words of this kind.
+    fn fence(order: Ordering);
 }
 
 macro_rules! words {
-    ($($kind:ident $value:ty => $word:ty),*) => {$(
+    ($($kind:ident $value:ty => $word:ty $(, $fence:path)?;)*) => {$(
         impl $kind for $word {
             #[inline(always)]
             fn load(&self, order: Ordering) -> $value {
@@ -37,11 +39,23 @@ macro_rules! words {
             fn add(&self, value: $value, order: Ordering) -> $value {
                 self.fetch_add(value, order)
             }
+            $(
+                #[inline(always)]
+                fn fence(order: Ordering) {
+                    $fence(order);
+                }
+            )?
         }
     )*};
 }
 
-words!(Word u32 => AtomicU32, Wide u64 => AtomicU64);
+words! {
+    Word u32 => AtomicU32;
+    Wide u64 => AtomicU64, core::sync::atomic::fence;
+}
 
 #[cfg(test)]
-words!(Word u32 => loom::sync::atomic::AtomicU32, Wide u64 => loom::sync::atomic::AtomicU64);
+words! {
+    Word u32 => loom::sync::atomic::AtomicU32;
+    Wide u64 => loom::sync::atomic::AtomicU64, loom::sync::atomic::fence;
+}
