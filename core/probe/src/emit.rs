@@ -14,7 +14,7 @@ use crate::ring::per_thread::{fits, overwrite};
 use crate::ring::record::{HEAD_WORDS, Head, NESTED, SHARED, pack};
 use crate::session::attach::{attach, bump, settle};
 use crate::session::directory;
-use crate::session::shared::{Cause, Shared, live_generation};
+use crate::session::shared::{Cause, Shared, live_generation, take_live};
 use crate::thread::{ThreadState, UNATTACHED, marked_stack_pointer, this_thread, was_left};
 use crate::{Event, MAX_ARGUMENTS, clock, cpu};
 
@@ -55,7 +55,7 @@ unsafe fn emit_counted(event: &Event, arguments: *const u64, count: usize) {
     state.key.set(marked_stack_pointer());
     compiler_fence(SeqCst);
     let head = state.head.get();
-    let after = head + 8 * (HEAD_WORDS + count) as u64;
+    let after = head.wrapping_add(8 * (HEAD_WORDS + count) as u64);
     if after <= state.limit.get() {
         // SAFETY: the key says that the C library keeps this thread's processor number there.
         let cpu = unsafe { state.cpu.get().read_volatile() };
@@ -132,10 +132,10 @@ unsafe fn emit_without_room(state: &ThreadState, id: u32, arguments: *const u64,
         control.lost.store(control.lost.load(Relaxed) + 1, Relaxed);
         return;
     }
-    state.limit.set(first + size);
+    state.limit.set(first.wrapping_add(size));
     // SAFETY: there is room; the caller's promise for the arguments.
     unsafe { store(state, head, ticks, pack(id, cpu, count, 0), arguments, count) };
-    publish(state, head + bytes);
+    publish(state, head.wrapping_add(bytes));
 }
 
 /// Bytes of the record that starts at count `at` of this thread's overwriting ring.
@@ -172,7 +172,7 @@ unsafe fn emit_shared(
     let entry = unsafe { &*state.writer.get() };
     let class = usize::from(count > 2);
     let queue = session.queue(class);
-    let outermost = begin(state, entry);
+    let operation = begin(state, entry);
     if let Some(place) = queue.start_write(state.number.get()) {
         let slot = session.slot(class, place);
         prefetch(session.slot(class, (place + 8) & (queue.markers.len() - 1)));
@@ -186,10 +186,7 @@ unsafe fn emit_shared(
         }
         queue.finish_write(place, state.number.get());
     }
-    compiler_fence(SeqCst);
-    if outermost {
-        bump(&entry.sequence);
-    }
+    end(state, entry, operation);
 }
 
 /// Asks for a slot that will be written soon: a locked instruction waits for all stores before it, and a store for its
@@ -205,19 +202,49 @@ fn prefetch(slot: *const AtomicU64) {
     let _ = slot;
 }
 
-/// Says that the thread is inside an operation on a multi-writer buffer. `false`: it was already, below this handler.
-fn begin(state: &ThreadState, entry: &WriterEntry) -> bool {
+/// What an operation on a multi-writer buffer has to take back at its end.
+#[derive(Clone, Copy)]
+struct Operation {
+    /// It is the thread's first: no handler on top of another operation.
+    outermost: bool,
+    /// It made the sequence odd.
+    told: bool,
+}
+
+/// Says that the thread is inside an operation on a multi-writer buffer: to handlers on top of it by `queue_stack`, which
+/// stands before and after the sequence is odd, and to the reader by the sequence. A handler between the two finds the
+/// first said and says the second itself.
+#[inline(always)]
+fn begin(state: &ThreadState, entry: &WriterEntry) -> Operation {
     let here = marked_stack_pointer();
-    if entry.sequence.load(Relaxed) & 1 == 1 {
-        if !was_left(state.queue_stack.get(), here) {
-            return false;
-        }
+    let below = state.queue_stack.get();
+    if below != 0 && was_left(below, here) {
         settle(entry);
+        state.queue_stack.set(0);
     }
-    state.queue_stack.set(here);
-    bump(&entry.sequence);
+    let outermost = state.queue_stack.get() == 0;
+    if outermost {
+        state.queue_stack.set(here);
+    }
     compiler_fence(SeqCst);
-    true
+    let told = entry.sequence.load(Relaxed) & 1 == 0;
+    if told {
+        bump(&entry.sequence);
+    }
+    compiler_fence(SeqCst);
+    Operation { outermost, told }
+}
+
+#[inline(always)]
+fn end(state: &ThreadState, entry: &WriterEntry, operation: Operation) {
+    compiler_fence(SeqCst);
+    if operation.told {
+        bump(&entry.sequence);
+    }
+    compiler_fence(SeqCst);
+    if operation.outermost {
+        state.queue_stack.set(0);
+    }
 }
 
 /// Everything but the fast way.
@@ -267,9 +294,9 @@ unsafe fn emit_otherwise(event: &Event, arguments: *const u64, count: usize) {
 fn recover(state: &ThreadState) {
     // SAFETY: where the thread holds a session, it holds a reference to it.
     if let (false, Some(entry)) = (state.session.get().is_null(), unsafe { state.writer.get().as_ref() }) {
-        entry.abandoned.fetch_add(1, Relaxed);
         settle(entry);
     }
+    state.queue_stack.set(0);
     state.key.set(UNATTACHED);
 }
 
@@ -281,7 +308,14 @@ unsafe fn emit_nested(state: &ThreadState, event: &Event, arguments: *const u64,
     // SAFETY: sessions are never freed.
     let session = unsafe { state.session.get().as_ref() };
     let Some(session) = session.filter(|session| session.generation == live_generation(SeqCst)) else {
-        event.count_unheard();
+        // The thread is on its way into the session, or the session is over.
+        match take_live() {
+            Some(live) => {
+                live.count(Cause::NoWriter);
+                live.give_back();
+            }
+            None => event.count_unheard(),
+        }
         return;
     };
     let id = directory::number(event);

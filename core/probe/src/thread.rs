@@ -32,7 +32,7 @@ pub(crate) struct ThreadState {
     pub(crate) control: Cell<*const RingControl>,
     /// Where the kernel writes this thread's processor number.
     pub(crate) cpu: Cell<*const u32>,
-    /// The stack pointer of the operation on a multi-writer buffer that made the sequence odd.
+    /// The stack pointer, marked, of the operation on a multi-writer buffer that the thread is inside; 0: none.
     pub(crate) queue_stack: Cell<u64>,
     /// The session whose entry, ring and reference this thread holds; null: none.
     pub(crate) session: Cell<*const Shared>,
@@ -77,6 +77,7 @@ impl ThreadState {
         self.head.set(0);
         self.limit.set(0);
         self.ring.set(0);
+        self.queue_stack.set(0);
     }
 }
 

@@ -246,9 +246,9 @@ fn a_snapshot_keeps_nothing_that_was_overwritten() {
                 copied.push((at, ring.2[(at / 8) as usize & 1].load(Relaxed)));
             }
         });
-        if let Some((_, good)) = seen {
+        if let Some((span, bad)) = seen {
             for (at, value) in copied {
-                assert!(at < good || value == at, "record {at} holds {value}");
+                assert!(at - span.from < bad || value == at, "record {at} holds {value}");
             }
         }
         producer.join().expect("ends");

@@ -69,6 +69,14 @@ pub struct Span {
     pub to: u64,
 }
 
+impl Span {
+    /// How many bytes there are.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.to.wrapping_sub(self.from)
+    }
+}
+
 /// What stands in a ring of `size` bytes whose reader has taken everything before `taken`: `None` where the producer's
 /// count makes no sense.
 #[must_use]
@@ -78,8 +86,8 @@ pub fn published<W: Wide>(head: &W, taken: u64, size: u64) -> Option<Span> {
     (waiting <= size && waiting.is_multiple_of(8)).then_some(Span { from: taken, to })
 }
 
-/// Copies what an overwriting ring holds, and says from which count on the copy is good: everything before was
-/// overwritten while it was copied.
+/// Copies what an overwriting ring holds, and says how many bytes at the beginning of the copy are not good: they were
+/// overwritten while they were copied.
 pub fn copy_overwriting<W: Wide>(
     head: &W,
     oldest: &W,
@@ -91,5 +99,5 @@ pub fn copy_overwriting<W: Wide>(
     copy(span);
     W::fence(Acquire);
     let good = oldest.load(Relaxed);
-    Some((span, good.max(from).min(span.to)))
+    Some((span, good.wrapping_sub(from).min(span.bytes())))
 }

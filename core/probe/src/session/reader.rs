@@ -5,6 +5,8 @@
 //! sizes.
 
 mod proof;
+#[cfg(test)]
+mod tests;
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU32, AtomicU64};
@@ -123,6 +125,11 @@ pub struct Reader {
     /// Operations left in the middle, seen so far: `f` may be too small.
     repairs_due: [bool; 2],
     abandoned_seen: u64,
+    /// Threads that may still be looked up in this pass: a hostile process names as many as it likes.
+    lookups: core::cell::Cell<u32>,
+    first_lookup: usize,
+    /// Passes in a row at which `f` was smaller than `r` and `w` say.
+    short: [u32; 2],
     damaged: u64,
     dead_slots: u64,
     copied: Vec<u64>,
@@ -130,6 +137,9 @@ pub struct Reader {
     held: std::collections::VecDeque<HeldRecord>,
     mapping: Mapping,
 }
+
+/// How many threads one pass looks up at most.
+const LOOKUPS: u32 = 256;
 
 #[derive(Clone, Copy, Debug)]
 struct HeldRecord {
@@ -175,6 +185,9 @@ impl Reader {
             suspicions: [None, None],
             repairs_due: [false; 2],
             abandoned_seen: 0,
+            lookups: core::cell::Cell::new(LOOKUPS),
+            first_lookup: 0,
+            short: [0; 2],
             damaged: 0,
             dead_slots: 0,
             copied: Vec::new(),
@@ -263,6 +276,7 @@ impl Reader {
     /// other, then the multi-writer buffers. Returns how many there were. Also returns rings and entries of threads that
     /// have ended, and gives up the slots of writers that are proven dead.
     pub fn drain(&mut self, mut sink: impl FnMut(RawRecord<'_>)) -> u64 {
+        self.lookups.set(LOOKUPS);
         let gone = self.find_gone();
         let mut count = 0;
         if !self.overwrites {
@@ -309,7 +323,7 @@ impl Reader {
         let size = self.layout.sizes.ring_bytes as usize;
         let words: &[AtomicU64] =
             self.memory().slice(self.layout.ring(ring), size / 8).expect("checked when the reader was made");
-        let length = ((span.to - span.from) / 8) as usize;
+        let length = (span.bytes() / 8) as usize;
         let first = (span.from / 8) as usize & (words.len() - 1);
         let before_end = length.min(words.len() - first);
         copied.extend(words[first..first + before_end].iter().map(|word| word.load(Relaxed)));
@@ -325,10 +339,10 @@ impl Reader {
 
     fn drain_queue(&mut self, class: usize, mut sink: &mut impl FnMut(RawRecord<'_>)) -> (u64, bool) {
         let (mut count, slots) = (0, self.layout.sizes.slots[class]);
+        let written = self.queue(class).written.load(Acquire);
         for _ in 0..slots {
-            let queue = self.queue(class);
-            match queue.look(self.read[class]) {
-                Found::Nothing => return (count, true),
+            match self.queue(class).look(self.read[class]) {
+                Found::Nothing => break,
                 Found::Item { place, writer } => {
                     let held = self.read_slot(class, place, writer);
                     self.release(class);
@@ -351,7 +365,8 @@ impl Reader {
                 }
             }
         }
-        (count, false)
+        // Whatever was written before this pass has been read, unless an unfinished slot stands in between.
+        (count, self.read[class].wrapping_sub(written) as i32 >= 0)
     }
 
     /// Gives the slot at the reader's place back.
@@ -412,8 +427,8 @@ impl Reader {
         });
         let (writer, tid) = self.owner(control.owner.load(Acquire));
         let (count, torn) = match seen {
-            Some((span, good)) => {
-                let skipped = ((good - span.from) / 8) as usize;
+            Some((_, bad)) => {
+                let skipped = (bad / 8) as usize;
                 parse(copied.get(skipped..).unwrap_or(&[]), writer, tid, sink)
             }
             None => (0, 1),
@@ -443,6 +458,12 @@ impl Reader {
     #[must_use]
     pub fn threads_without_ring(&self) -> u64 {
         self.header().lost[Cause::WithoutRing as usize].load(Relaxed)
+    }
+
+    /// How many slots of the two multi-writer buffers are free at this moment; below zero while writers fail.
+    #[must_use]
+    pub fn free_slots(&self) -> [i32; 2] {
+        [0, 1].map(|class| self.queue(class).free.load(Relaxed) as i32)
     }
 
     /// The events that have a number in this session.

@@ -8,9 +8,9 @@
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-use super::Reader;
+use super::{LOOKUPS, Reader};
 use crate::ring::multi_writer::Found;
-use crate::ring::per_thread::{ENDED, UNUSED};
+use crate::ring::per_thread::UNUSED;
 
 /// A slot that a writer took and did not finish, with those who may own it.
 #[derive(Clone, Debug)]
@@ -20,7 +20,10 @@ pub(super) struct Suspicion {
 }
 
 /// How often in one pass the reader looks for a moment at which no writer is in an operation.
-const LOOKS_FOR_QUIET: u32 = 64;
+const LOOKS_FOR_QUIET: u32 = 16;
+
+/// After so many passes with too small an `f` the reader looks for writers that died.
+const SUSPICIOUS_PASSES: u32 = 3;
 
 impl Reader {
     fn in_flight(&self) -> Vec<(usize, u64)> {
@@ -34,24 +37,31 @@ impl Reader {
             Some(suspicion) => suspicion,
             None => Suspicion { in_flight: self.in_flight() },
         };
-        suspicion.in_flight.retain(|(number, sequence)| {
-            let moved = self.writer_entries()[*number].sequence.load(Acquire) != *sequence;
-            !moved && !self.is_over(*number)
-        });
+        while let Some((number, sequence)) = suspicion.in_flight.last().copied() {
+            let moved = self.writer_entries()[number].sequence.load(Acquire) != sequence;
+            if !moved && !self.is_over(number) {
+                break;
+            }
+            suspicion.in_flight.pop();
+        }
         let left = suspicion.in_flight.is_empty()
             && matches!(self.queue(class).look(self.read[class]), Found::Unfinished { .. });
         self.suspicions[class] = Some(suspicion);
         left
     }
 
-    /// Whether no thread will ever run in entry `number` again: its thread is dead, or nobody has it.
+    /// Whether no thread will ever run in entry `number` again: its thread is dead, or nobody has it. `false` also where
+    /// too many threads were looked up in this pass; a later one asks again.
     fn is_over(&self, number: usize) -> bool {
         let entry = &self.writer_entries()[number];
         let tid = entry.tid.load(Acquire);
         // A thread that ends by itself makes its sequence even first; `gone` with an odd one was left by a dead thread.
-        tid == 0
-            || entry.gone.load(Acquire) != 0
-            || self.process.thread_is_dead(tid, entry.start_time.load(Relaxed))
+        if tid == 0 || entry.gone.load(Acquire) != 0 {
+            return true;
+        }
+        let Some(left) = self.lookups.get().checked_sub(1) else { return false };
+        self.lookups.set(left);
+        self.process.thread_is_dead(tid, entry.start_time.load(Relaxed))
     }
 
     /// Restores `f` after a writer died, or left, between taking `f` and taking `w`: only at a moment at which no living
@@ -68,6 +78,11 @@ impl Reader {
             self.repairs_due = [true; 2];
         }
         for class in 0..2 {
+            // Writers in the middle make `f` look too small for a moment; one that died there, for ever.
+            let queue = self.queue(class);
+            let seen = queue.deficit(queue.free.load(Acquire), queue.written.load(Acquire), self.read[class]);
+            self.short[class] = if seen == 0 { 0 } else { self.short[class].saturating_add(1) };
+            self.repairs_due[class] |= self.short[class] >= SUSPICIOUS_PASSES;
             if self.repairs_due[class] && (0..LOOKS_FOR_QUIET).any(|_| self.repair_once(class)) {
                 self.repairs_due[class] = false;
             }
@@ -96,7 +111,12 @@ impl Reader {
     /// Entries whose threads can never write again. Threads that never said so are looked up only while the buffers
     /// need their entries: when an operation of theirs is in the way, or when few entries are left.
     pub(super) fn find_gone(&mut self) -> Vec<usize> {
-        let taken: Vec<usize> = self.taken_entries().collect();
+        let mut taken: Vec<usize> = self.taken_entries().collect();
+        if !taken.is_empty() {
+            // Not always from the first: a pass looks up only so many.
+            self.first_lookup = (self.first_lookup + LOOKUPS as usize / 2) % taken.len();
+            taken.rotate_left(self.first_lookup);
+        }
         let scarce = taken.len() * 4 >= self.writer_entries().len() * 3;
         let rings = self.ring_controls().iter().filter(|ring| ring.owner.load(Relaxed) != UNUSED).count();
         let scarce = scarce || rings * 4 >= self.ring_controls().len() * 3;
@@ -148,7 +168,6 @@ impl Reader {
         if owner & 0xff == UNUSED || (owner >> 8) as usize != number {
             return true;
         }
-        debug_assert!(owner & 0xff <= ENDED || self.damaged > 0);
         if !self.overwrites && control.head.load(Acquire) != self.taken[ring] {
             return false;
         }

@@ -1,0 +1,217 @@
+//! The reader against writers that died at each step of their operation, and against nonsense in the memory.
+
+use super::*;
+use crate::session::shared::Shared;
+use crate::session::{Options, liveness, prepare};
+use core::sync::atomic::Ordering::{AcqRel, SeqCst};
+
+/// A session that no thread writes to by itself, and its reader.
+fn session(options: &Options) -> (&'static Shared, Reader) {
+    let layout = Layout::of(&options.sizes()).expect("sizes");
+    let memory = SharedMemory::create("test", layout.total).expect("memory");
+    let clock = ClockKind::of_this_machine();
+    let overwrites = options.mode == crate::session::Mode::Overwrite;
+    let shared = Shared::new(memory, layout, clock, overwrites).expect("maps");
+    prepare(shared);
+    let file = shared.memory.duplicate().expect("a descriptor");
+    (shared, Reader::new(file, std::process::id()).expect("a reader"))
+}
+
+fn small() -> Options {
+    Options {
+        rings: 2,
+        ring_bytes: 4096,
+        small_slots: 4,
+        large_slots: 4,
+        writers: 4,
+        events: 8,
+        ..Options::default()
+    }
+}
+
+/// The number of a thread that has ended.
+fn dead_thread() -> u32 {
+    let tid = std::thread::spawn(horolog_sys::thread::id).join().expect("ends");
+    let pid = std::process::id();
+    let me = liveness::Process::new(pid, pid, 0);
+    while !me.thread_is_dead(tid, 0) {
+        std::thread::yield_now();
+    }
+    tid
+}
+
+/// Writes one item as entry `writer` would, up to step `steps` of six.
+fn write(shared: &Shared, writer: u32, value: u64, steps: u32) {
+    let entry = &shared.writers()[writer as usize];
+    let queue = shared.queue(0);
+    let mut left = steps;
+    let mut step = || {
+        left = left.saturating_sub(1);
+        left > 0
+    };
+    entry.sequence.fetch_add(1, Release);
+    if !step() || queue.free.fetch_add(u32::MAX, AcqRel) as i32 <= 0 || !step() {
+        return;
+    }
+    let place = queue.written.fetch_add(1, AcqRel) as usize & 3;
+    if !step() {
+        return;
+    }
+    queue.markers[place].store(1 | writer << 8, SeqCst);
+    if !step() {
+        return;
+    }
+    for (word, content) in [value, crate::ring::record::pack(5, 0, 0, 0)].into_iter().enumerate() {
+        // SAFETY: the slot has four words.
+        unsafe { (*shared.slot(0, place).add(word)).store(content, Relaxed) };
+    }
+    queue.finish_write(place, writer);
+    if step() {
+        entry.sequence.fetch_add(1, Release);
+    }
+}
+
+fn read(reader: &mut Reader) -> Vec<u64> {
+    let mut seen = Vec::new();
+    reader.drain(|record| seen.push(record.ticks));
+    seen
+}
+
+#[test]
+fn a_writer_that_died_at_any_step_is_skipped_and_the_count_restored() {
+    for died_after in 1..=5 {
+        let (shared, mut reader) = session(&small());
+        shared.writers()[0].tid.store(horolog_sys::thread::id(), SeqCst);
+        shared.writers()[1].tid.store(dead_thread(), SeqCst);
+        let (mut expected, mut seen) = (Vec::new(), Vec::new());
+        for turn in 0..10_u64 {
+            write(shared, 0, 10 * turn, 6);
+            expected.push(10 * turn);
+            if turn == 3 {
+                write(shared, 1, 33, died_after);
+                expected.extend((died_after == 5).then_some(33));
+            }
+            write(shared, 0, 10 * turn + 1, 6);
+            expected.push(10 * turn + 1);
+            seen.extend(read(&mut reader));
+        }
+        assert_eq!(seen, expected, "died after step {died_after}");
+        let dead = u64::from(died_after == 3 || died_after == 4);
+        assert_eq!(reader.losses(), Losses { dead_writer: dead, ..Losses::default() });
+        assert_eq!(reader.free_slots()[0], 4, "died after step {died_after}");
+    }
+}
+
+#[test]
+fn a_living_writer_holds_the_reader_up_and_nothing_is_given_up() {
+    let (shared, mut reader) = session(&small());
+    let me = horolog_sys::thread::id();
+    shared.writers()[0].tid.store(me, SeqCst);
+    shared.writers()[1].tid.store(me, SeqCst);
+    write(shared, 0, 1, 4);
+    write(shared, 1, 2, 6);
+    for _ in 0..3 {
+        assert_eq!(read(&mut reader), []);
+    }
+    assert_eq!(reader.losses().total(), 0);
+    shared.slot_is_finished_by(0, 1);
+    assert_eq!(read(&mut reader), [1, 2]);
+    assert_eq!(reader.free_slots()[0], 4);
+}
+
+impl Shared {
+    /// What the living writer 0 does once it runs again.
+    fn slot_is_finished_by(&self, writer: u32, value: u64) {
+        // SAFETY: the slot has four words.
+        unsafe {
+            (*self.slot(0, 0)).store(value, Relaxed);
+            (*self.slot(0, 0).add(1)).store(crate::ring::record::pack(5, 0, 0, 0), Relaxed);
+        }
+        self.queue(0).finish_write(0, writer);
+        self.writers()[writer as usize].sequence.fetch_add(1, Release);
+    }
+}
+
+#[test]
+fn writers_left_behind_by_longjmp_are_skipped_once_they_move_on() {
+    let (shared, mut reader) = session(&small());
+    let me = horolog_sys::thread::id();
+    shared.writers()[0].tid.store(me, SeqCst);
+    write(shared, 0, 1, 3); // took `f` and `w`, then jumped away
+    assert_eq!(read(&mut reader), []);
+    shared.writers()[0].abandoned.fetch_add(1, Release);
+    shared.writers()[0].sequence.fetch_add(1, Release);
+    write(shared, 0, 2, 6);
+    assert_eq!(read(&mut reader), [2]);
+    assert_eq!((reader.losses().dead_writer, reader.free_slots()[0]), (1, 4));
+    write(shared, 0, 1, 2); // took `f` alone, then jumped away
+    shared.writers()[0].abandoned.fetch_add(1, Release);
+    shared.writers()[0].sequence.fetch_add(1, Release);
+    assert_eq!(reader.free_slots()[0], 3);
+    assert_eq!(read(&mut reader), []);
+    assert_eq!(reader.free_slots()[0], 4);
+}
+
+/// A small generator with the period 2^64.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 ^ self.0 >> 29
+    }
+}
+
+#[test]
+fn nonsense_in_the_memory_is_counted_and_never_more() {
+    for mode in [crate::session::Mode::Refuse, crate::session::Mode::Overwrite] {
+        let (shared, mut reader) = session(&Options { mode, ..small() });
+        let words = shared.layout.total / 8;
+        let mut random = Random(42);
+        let mut records = 0_u64;
+        for round in 0..400 {
+            for _ in 0..200 {
+                // The header's sizes have been read by now; the rest is hit at random, the controls more often.
+                let near = random.next() % 3 != 0;
+                let most = if near { shared.layout.rings / 8 } else { words };
+                let place = random.next() as usize % most;
+                let value = match random.next() % 4 {
+                    0 => random.next(),
+                    1 => random.next() % 16,
+                    2 => u64::MAX - random.next() % 16,
+                    _ => crate::ring::record::pack(1, 2, (random.next() % 12) as usize, 3),
+                };
+                // SAFETY: inside the memory; every word of it is used as an atomic word.
+                let word = unsafe { &*core::ptr::from_ref(shared.header()).cast::<AtomicU64>().add(place) };
+                word.store(value, Relaxed);
+            }
+            records += reader.drain(|record| assert!(record.args.len() <= MAX_ARGUMENTS));
+            records += reader.snapshot(|record| assert!(record.args.len() <= MAX_ARGUMENTS));
+            if round % 40 == 0 {
+                let _ =
+                    (reader.losses().total(), reader.events(), reader.writers(), reader.is_writer_dead(3));
+            }
+        }
+        assert!(reader.losses().damaged > 0 && records > 0, "{mode:?}: {records} records");
+    }
+}
+
+#[test]
+fn a_memory_that_is_no_session_is_refused() {
+    let (shared, _reader) = session(&small());
+    let header = shared.header();
+    let opens = || Reader::new(shared.memory.duplicate().expect("a descriptor"), 1).is_ok();
+    assert!(opens());
+    for word in [&header.version, &header.header_bytes, &header.rings, &header.ring_bytes, &header.slots[0]] {
+        let good = word.load(SeqCst);
+        for bad in [0, 3, good + 1, good << 8, u32::MAX] {
+            word.store(bad, SeqCst);
+            assert!(!opens(), "{bad} instead of {good}");
+        }
+        word.store(good, SeqCst);
+    }
+    header.magic.fetch_add(1, SeqCst);
+    assert!(!opens());
+    let empty = SharedMemory::create("test", 4096).expect("memory");
+    assert!(Reader::new(empty.duplicate().expect("a descriptor"), 1).is_err());
+}
