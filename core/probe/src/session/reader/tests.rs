@@ -172,7 +172,7 @@ fn nonsense_in_the_memory_is_counted_and_never_more() {
         for round in 0..400 {
             for _ in 0..200 {
                 // The header's sizes have been read by now; the rest is hit at random, the controls more often.
-                let near = random.next() % 3 != 0;
+                let near = !random.next().is_multiple_of(3);
                 let most = if near { shared.layout.rings / 8 } else { words };
                 let place = random.next() as usize % most;
                 let value = match random.next() % 4 {
