@@ -159,6 +159,17 @@ pub fn events() -> Vec<Listed> {
     listed
 }
 
+/// The addresses of the code of every site whose event's name matches `pattern`: for tests and debuggers. Valid as long as
+/// its module is loaded; portable sites have none.
+#[must_use]
+pub fn addresses(pattern: &str) -> Vec<u64> {
+    let mut addresses = Vec::new();
+    each_matching(&|name| matches(pattern, name).then_some(true), &mut |_, site, _, _| {
+        addresses.extend(matches!(site.kind, Kind::Code(_)).then_some(site.address));
+    });
+    addresses
+}
+
 /// Switches every site for whose name `wanted` says a position.
 fn switch(wanted: &dyn Fn(&str) -> Option<bool>, method: Method) -> Result<Count, SwitchError> {
     let mut change = Change::new(method);

@@ -136,15 +136,27 @@ static inline uint64_t horolog_word_double_(double value)
 	__builtin_memcpy(&bits, &value, sizeof bits);
 	return bits;
 }
+#ifdef __SIZEOF_INT128__
+__extension__ typedef __int128 horolog_int128_;
+__extension__ typedef unsigned __int128 horolog_uint128_;
+struct horolog_at_most_64_bits {
+	char no;
+};
+/* Chosen for an integer of 128 bits, which is no such structure: an error that says why. */
+static inline uint64_t horolog_word_wide_(struct horolog_at_most_64_bits value) { return (uint64_t)value.no; }
+#define HOROLOG_WIDE_(w) , horolog_int128_ : w, horolog_uint128_ : w
+#else
+#define HOROLOG_WIDE_(w)
+#endif
 /* What is no number goes through the parameter `const volatile void *`, and compiles only if it is an address. */
-#define HOROLOG_BY_TYPE_(argument, b, u, i, f, p)                                                                      \
+#define HOROLOG_BY_TYPE_(argument, b, u, i, f, p, w)                                                                      \
 	_Generic((argument), _Bool: b, unsigned char: u, unsigned short: u, unsigned int: u, unsigned long: u,         \
 		 unsigned long long: u, char: i, signed char: i, short: i, int: i, long: i, long long: i, float: f,    \
-		 double: f, default: p)
-#define HOROLOG_TYPE_(argument) HOROLOG_BY_TYPE_(argument, 1, 2, 3, 4, 5)
+		 double: f, default: p HOROLOG_WIDE_(w))
+#define HOROLOG_TYPE_(argument) HOROLOG_BY_TYPE_(argument, 1, 2, 3, 4, 5, 0)
 #define HOROLOG_WORD_(argument)                                                                                        \
 	(HOROLOG_BY_TYPE_(argument, horolog_word_unsigned_, horolog_word_unsigned_, horolog_word_signed_,              \
-			  horolog_word_double_, horolog_word_pointer_)(argument))
+			  horolog_word_double_, horolog_word_pointer_, horolog_word_wide_)(argument))
 #endif
 
 /* ---- what an enabled site calls --------------------------------------------------------------------------------- */

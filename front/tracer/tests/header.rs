@@ -1,0 +1,122 @@
+//! The header in C and C++, with every compiler, linker and way of linking that is there; without a runtime, preloaded and
+//! as archive.
+
+mod common;
+
+use common::{Built, build, library, lines};
+use std::process::Command;
+
+/// What `every.c` prints while all its triggers are enabled, in C.
+const ENABLED: &str = "\
+every/0 
+every/1 b 1
+every/2 ui 200 -5
+every/3 ffp 1.5 2.5 text
+every/4 iuiu 1 2 3 4
+every/10 iiiiiiiiii 1 2 3 4 5 6 7 8 9 -10
+every/evaluated i 1
+every/inline i 0
+every/inline i 1
+every/inline i 7
+";
+
+const CPP_ENABLED: &str = "\
+every/template ii -4 -4
+every/template ff 0.25 0.25
+every/enum up 3 null
+";
+
+/// What it prints disabled, after the lines of enabled triggers.
+fn end(evaluated: u32, state: &str) -> String {
+    format!("evaluated {evaluated}\n{state}\nevaluated {evaluated}\n")
+}
+
+fn expected(language: &str) -> String {
+    let cpp = if language == "c++" { CPP_ENABLED } else { "" };
+    format!("{ENABLED}{cpp}{}", end(1, "all enabled"))
+}
+
+/// Ways to build: the flags, and whether a preloaded library reaches the program (not a static one).
+const WAYS: [(&[&str], bool); 9] = [
+    (&["-O0"], true),
+    (&["-O2", "-Wl,--gc-sections", "-ffunction-sections", "-fdata-sections", "-fcf-protection=full"], true),
+    (&["-O2", "-fno-pie", "-no-pie"], true),
+    (&["-O3", "-flto"], true),
+    (&["-O2", "-fuse-ld=lld", "-Wl,--gc-sections", "-ffunction-sections"], true),
+    (&["-O2", "-fuse-ld=gold", "-Wl,--gc-sections", "-ffunction-sections"], true),
+    (&["-O2", "-fuse-ld=mold", "-Wl,--gc-sections", "-ffunction-sections"], true),
+    (&["-Os", "-static-pie"], false),
+    (&["-O2", "-DHOROLOG_TRIGGER_PORTABLE"], true),
+];
+
+fn in_language(language: &str, compilers: &[&str], standard: &str) {
+    let folder = tempfile::tempdir().expect("a folder");
+    for compiler in compilers {
+        for (flags, preloadable) in WAYS {
+            let mut words = vec![standard, "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-x", language];
+            words.extend(flags);
+            let Built::Program(program) = build(folder.path(), compiler, &words, "every.c") else { continue };
+            // Nobody needs symbols or sections.
+            let _ = Command::new("strip").arg(&program).status();
+            let what = format!("{compiler} {flags:?}");
+            assert_eq!(lines(&mut Command::new(&program)), end(0, "no runtime"), "{what}");
+            if preloadable {
+                let mut traced = Command::new(&program);
+                traced.env("LD_PRELOAD", library()).env("HOROLOG_TRACE_ENABLE", "every/*");
+                assert_eq!(lines(&mut traced), expected(language), "{what}, preloaded");
+                let mut off = Command::new(&program);
+                off.env("LD_PRELOAD", library());
+                assert_eq!(lines(&mut off), end(0, "none enabled"), "{what}, preloaded, disabled");
+            }
+        }
+    }
+}
+
+#[test]
+fn in_c() {
+    in_language("c", &["gcc", "clang"], "-std=c11");
+}
+
+#[test]
+fn in_cpp() {
+    in_language("c++", &["g++", "clang++"], "-std=c++17");
+}
+
+#[test]
+fn what_cannot_be_an_argument_does_not_compile() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let bad = [
+        ("eleven", "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11"),
+        ("structure", "value"),
+        ("long-double", "1.0L"),
+        ("wide", "(__int128)1"),
+    ];
+    for (compiler, language, standard) in [("gcc", "c", "-std=c11"), ("clang++", "c++", "-std=c++17")] {
+        for (name, arguments) in bad {
+            let source = folder.path().join(format!("{name}.c"));
+            let text = format!(
+                "#include <horolog/trace.h>\nstruct pair {{ int a, b; }};\nint use(struct pair value);\n\
+                 int use(struct pair value) {{ (void)value; HOROLOG_TRIGGER(\"bad\", {arguments}); return 0; }}\n"
+            );
+            std::fs::write(&source, text).expect("writable");
+            let words = [standard, "-x", language, "-c"];
+            match build(folder.path(), compiler, &words, source.to_str().expect("a name")) {
+                Built::Refused(_) | Built::Absent => {}
+                Built::Program(_) => panic!("{compiler} took {name}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn the_header_compiles_for_aarch64() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (compiler, language, standard) in
+        [("aarch64-linux-gnu-gcc", "c", "-std=c11"), ("aarch64-linux-gnu-g++", "c++", "-std=c++17")]
+    {
+        let words = [standard, "-O2", "-fPIC", "-Wall", "-Wextra", "-Werror", "-x", language, "-c"];
+        if let Built::Refused(reason) = build(folder.path(), compiler, &words, "every.c") {
+            panic!("{compiler}: {reason}");
+        }
+    }
+}

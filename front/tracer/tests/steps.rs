@@ -1,0 +1,208 @@
+//! Golden fact 2: instructions counted by single-stepping. A disabled trigger is one instruction; an enabled one costs at
+//! most three more than the same call without a site. What the compiler spills in the traced function is printed.
+#![cfg(target_arch = "x86_64")]
+#![allow(unsafe_code)]
+
+mod common;
+
+use common::{Built, build};
+use horolog_probe::{Event, switching, trigger_callback};
+use std::ffi::{CString, c_int};
+use std::path::Path;
+
+type Function = extern "C" fn(c_int) -> c_int;
+
+/// What a run of a function came to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Run {
+    /// Instructions from its first to its return, those that it calls included.
+    instructions: i64,
+    /// The deepest its stack went, in bytes.
+    stack: i64,
+}
+
+/// Runs `function` in a child process, one instruction at a time.
+fn step(function: Function, argument: c_int) -> Option<Run> {
+    let entry = function as *const () as u64;
+    // SAFETY: the child makes only system calls and runs `function`, which allocates and locks nothing.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        // SAFETY: as above; `_exit` runs no handlers.
+        unsafe {
+            if libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) != 0 {
+                libc::_exit(1);
+            }
+            libc::raise(libc::SIGSTOP);
+            function(argument);
+            libc::_exit(0);
+        }
+    }
+    let run = count(child, entry);
+    // SAFETY: the child is ours.
+    unsafe {
+        libc::kill(child, libc::SIGKILL);
+        libc::waitpid(child, std::ptr::null_mut(), 0);
+    }
+    run
+}
+
+fn count(child: libc::pid_t, entry: u64) -> Option<Run> {
+    let mut status = 0;
+    let mut back = None;
+    let mut run = Run { instructions: 0, stack: 0 };
+    let mut first = true;
+    loop {
+        // SAFETY: the child is ours and traced.
+        unsafe {
+            if libc::waitpid(child, &raw mut status, 0) != child || !libc::WIFSTOPPED(status) {
+                return None;
+            }
+            let mut registers: libc::user_regs_struct = std::mem::zeroed();
+            if libc::ptrace(libc::PTRACE_GETREGS, child, 0, &raw mut registers) != 0 {
+                return None;
+            }
+            if !first {
+                match back {
+                    None if registers.rip == entry => {
+                        let address = libc::ptrace(libc::PTRACE_PEEKTEXT, child, registers.rsp, 0);
+                        back = Some((address as u64, registers.rsp));
+                    }
+                    Some((address, stack)) => {
+                        run.instructions += 1;
+                        if registers.rip == address && registers.rsp > stack {
+                            return Some(run);
+                        }
+                        run.stack = run.stack.max(stack as i64 - registers.rsp as i64);
+                    }
+                    None => {}
+                }
+            }
+            first = false;
+            if libc::ptrace(libc::PTRACE_SINGLESTEP, child, 0, 0) != 0 {
+                return None;
+            }
+        }
+    }
+}
+
+/// The functions of a built library.
+struct Library(*mut libc::c_void);
+
+impl Library {
+    fn open(path: &Path) -> Library {
+        let path = CString::new(path.to_str().expect("a name")).expect("no NUL");
+        // SAFETY: a library of this test, whose constructor only looks for a runtime.
+        let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW) };
+        assert!(!handle.is_null());
+        Library(handle)
+    }
+
+    fn function(&self, name: &str) -> Function {
+        let text = CString::new(name).expect("no NUL");
+        // SAFETY: the handle is open.
+        let symbol = unsafe { libc::dlsym(self.0, text.as_ptr()) };
+        assert!(!symbol.is_null(), "{name}");
+        // SAFETY: every function of the library has this signature.
+        unsafe { std::mem::transmute::<*mut libc::c_void, Function>(symbol) }
+    }
+}
+
+/// Counts every pair of one library, prints a line for each, and judges those whose frame the compiler needs anyway.
+fn judge(compiler: &str, library: &Library) -> Option<()> {
+    for place in ["among", "start", "middle"] {
+        let run = |suffix: &str| step(library.function(&format!("{place}_{suffix}")), 5);
+        let (without, off) = (run("without")?, run("trigger")?);
+        let (plain, plain_callback) = (run("plain")?, run("plain_callback")?);
+        let off_callback = run("callback")?;
+        switching::apply("steps/*", true).expect("switchable");
+        let (on, on_callback) = (run("trigger")?, run("callback")?);
+        switching::apply("steps/*", false).expect("switchable");
+        println!(
+            "{compiler:8} {place:6}: without {}, disabled +{} ({} spilled, {} bytes of stack), enabled +{}; \
+             plain call +{}; callback: disabled +{}, enabled +{}, plain +{}",
+            without.instructions,
+            off.instructions - without.instructions,
+            off.instructions - without.instructions - 1,
+            off.stack - without.stack,
+            on.instructions - without.instructions,
+            plain.instructions - without.instructions,
+            off_callback.instructions - without.instructions,
+            on_callback.instructions - without.instructions,
+            plain_callback.instructions - without.instructions,
+        );
+        assert!(off.instructions > without.instructions);
+        if place == "among" {
+            assert_eq!(off.instructions, without.instructions + 1, "{compiler}: disabled is one instruction");
+            assert!(on.instructions <= plain.instructions + 3, "{compiler}: {on:?} {plain:?}");
+            assert!(on_callback.instructions <= plain_callback.instructions + 3, "{compiler}");
+        }
+    }
+    Some(())
+}
+
+#[test]
+fn instructions_of_triggers_in_c() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for compiler in ["gcc", "clang"] {
+        let words = ["-std=c11", "-O2", "-fPIC", "-shared", "-Wno-attributes", "-Wno-unknown-attributes"];
+        match build(folder.path(), compiler, &words, "steps.c") {
+            Built::Program(path) => {
+                if judge(compiler, &Library::open(&path)).is_none() {
+                    println!("SKIPPED: {compiler}: single-stepping a child is not permitted here");
+                }
+            }
+            Built::Refused(reason) => panic!("{compiler}: {reason}"),
+            Built::Absent => {}
+        }
+    }
+}
+
+fn nothing(event: &Event, words: &[u64]) {
+    std::hint::black_box((event, words));
+}
+
+#[inline(never)]
+extern "C" fn other(x: c_int) -> c_int {
+    std::hint::black_box(x) + 1
+}
+
+extern "C" fn without(x: c_int) -> c_int {
+    let y = other(x);
+    other(y) * 2 + other(x) + y
+}
+
+extern "C" fn trigger(x: c_int) -> c_int {
+    let y = other(x);
+    trigger_callback!("steps/rust", nothing, y);
+    other(y) * 2 + other(x) + y
+}
+
+extern "C" fn plain(x: c_int) -> c_int {
+    static EVENT: Event = Event::of_sites(c"steps/plain", 1);
+    let y = other(x);
+    nothing(&EVENT, &[i64::from(y) as u64]);
+    other(y) * 2 + other(x) + y
+}
+
+/// Its optimiser may lay the two functions out differently around the site; so the bounds hold for the site itself: the
+/// instructions between the one before it and the one behind it.
+#[test]
+fn instructions_of_triggers_in_rust() {
+    let (Some(without), Some(off), Some(plain)) = (step(without, 5), step(trigger, 5), step(plain, 5)) else {
+        println!("SKIPPED: single-stepping a child is not permitted here");
+        return;
+    };
+    switching::apply("steps/rust", true).expect("switchable");
+    let on = step(trigger, 5).expect("stepped before");
+    switching::apply("steps/rust", false).expect("switchable");
+    println!(
+        "rustc    among : without {}, disabled +{} ({} bytes of stack), enabled +{}; plain call +{}",
+        without.instructions,
+        off.instructions - without.instructions,
+        off.stack - without.stack,
+        on.instructions - without.instructions,
+        plain.instructions - without.instructions,
+    );
+    assert!(off.instructions > without.instructions);
+    assert!(on.instructions <= plain.instructions + 3, "{on:?} {plain:?}");
+}
