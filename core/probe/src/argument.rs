@@ -1,5 +1,7 @@
 //! What a trigger may hand on: the types of its arguments and their 8-byte words.
 
+use crate::Event;
+
 /// The type of one argument, as three bits of a site's table entry; the first argument in the lowest bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -118,9 +120,22 @@ pub trait Arguments: sealed::Sealed {
     const TYPES: u32;
     /// The words.
     fn words(self) -> Self::Words;
+    /// Hands them to what an enabled site of `event` calls. Out of line, with the words in registers, so that their array
+    /// costs the traced function no stack.
+    ///
+    /// # Safety
+    /// `event` has as many arguments.
+    unsafe fn emit(self, event: &Event);
+    /// Hands them to `callback`, likewise.
+    fn call(self, event: &Event, callback: fn(&Event, &[u64]));
 }
 
-macro_rules! arguments {
+#[allow(clippy::too_many_arguments)]
+mod counts {
+    use super::{Argument, Arguments, sealed};
+    use crate::Event;
+
+    macro_rules! arguments {
     ($count:literal: $($name:ident $shift:literal),*) => {
         impl<$($name: Argument),*> sealed::Sealed for ($($name,)*) {}
         impl<$($name: Argument),*> Arguments for ($($name,)*) {
@@ -132,21 +147,48 @@ macro_rules! arguments {
                 let ($($name,)*) = self;
                 [$($name.word()),*]
             }
+            #[inline(always)]
+            #[allow(non_snake_case)]
+            unsafe fn emit(self, event: &Event) {
+                #[cold]
+                #[inline(never)]
+                unsafe fn emit_words(event: &Event, $($name: u64),*) {
+                    let words: [u64; $count] = [$($name),*];
+                    // SAFETY: the caller's promise.
+                    unsafe { event.call(words.as_ptr()) }
+                }
+                let ($($name,)*) = self;
+                // SAFETY: the caller's promise.
+                unsafe { emit_words(event, $($name.word()),*) }
+            }
+            #[inline(always)]
+            #[allow(non_snake_case)]
+            fn call(self, event: &Event, callback: fn(&Event, &[u64])) {
+                #[cold]
+                #[inline(never)]
+                fn call_words(event: &Event, callback: fn(&Event, &[u64]), $($name: u64),*) {
+                    let words: [u64; $count] = [$($name),*];
+                    callback(event, &words);
+                }
+                let ($($name,)*) = self;
+                call_words(event, callback, $($name.word()),*);
+            }
         }
     };
 }
 
-arguments!(0:);
-arguments!(1: A 0);
-arguments!(2: A 0, B 3);
-arguments!(3: A 0, B 3, C 6);
-arguments!(4: A 0, B 3, C 6, D 9);
-arguments!(5: A 0, B 3, C 6, D 9, E 12);
-arguments!(6: A 0, B 3, C 6, D 9, E 12, F 15);
-arguments!(7: A 0, B 3, C 6, D 9, E 12, F 15, G 18);
-arguments!(8: A 0, B 3, C 6, D 9, E 12, F 15, G 18, H 21);
-arguments!(9: A 0, B 3, C 6, D 9, E 12, F 15, G 18, H 21, I 24);
-arguments!(10: A 0, B 3, C 6, D 9, E 12, F 15, G 18, H 21, I 24, J 27);
+    arguments!(0:);
+    arguments!(1: A 0);
+    arguments!(2: A 0, B 3);
+    arguments!(3: A 0, B 3, C 6);
+    arguments!(4: A 0, B 3, C 6, D 9);
+    arguments!(5: A 0, B 3, C 6, D 9, E 12);
+    arguments!(6: A 0, B 3, C 6, D 9, E 12, F 15);
+    arguments!(7: A 0, B 3, C 6, D 9, E 12, F 15, G 18);
+    arguments!(8: A 0, B 3, C 6, D 9, E 12, F 15, G 18, H 21);
+    arguments!(9: A 0, B 3, C 6, D 9, E 12, F 15, G 18, H 21, I 24);
+    arguments!(10: A 0, B 3, C 6, D 9, E 12, F 15, G 18, H 21, I 24, J 27);
+}
 
 #[cfg(test)]
 mod tests {

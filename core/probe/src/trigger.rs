@@ -44,11 +44,9 @@ macro_rules! trigger {
         #[inline(always)]
         fn horolog_site<A: $crate::Arguments>(arguments: impl FnOnce() -> A) {
             $crate::__site!(HOROLOG_EVENT, A, {
-                let words = $crate::Arguments::words(arguments());
-                let words: &[u64] = ::core::convert::AsRef::as_ref(&words);
-                // SAFETY: the words are as many as the event has arguments, since both were counted from them.
+                // SAFETY: the event has as many arguments, since both were counted from them.
                 #[allow(unsafe_code, unused_unsafe)]
-                unsafe { HOROLOG_EVENT.call(words.as_ptr()) }
+                unsafe { $crate::Arguments::emit(arguments(), &HOROLOG_EVENT) }
             });
         }
         horolog_site(|| ($($argument,)*));
@@ -82,8 +80,7 @@ macro_rules! trigger_callback {
         #[inline(always)]
         fn horolog_site<A: $crate::Arguments>(arguments: impl FnOnce() -> A) {
             $crate::__site!(HOROLOG_EVENT, A, {
-                let words = $crate::Arguments::words(arguments());
-                HOROLOG_CALLBACK(&HOROLOG_EVENT, ::core::convert::AsRef::as_ref(&words));
+                $crate::Arguments::call(arguments(), &HOROLOG_EVENT, HOROLOG_CALLBACK);
             });
         }
         horolog_site(|| ($($argument,)*));

@@ -31,8 +31,16 @@ fn enabled_triggers_disturb_nothing() {
 fn compare(what: &str, off: &str, on: &str) {
     let (off, on): (Vec<&str>, Vec<&str>) = (off.lines().collect(), on.lines().collect());
     assert_eq!(off[..2], on[..2], "{what}: red zone and vector registers");
-    assert_eq!((off[2], on[2]), ("unwound 42", "unwound 42"), "{what}: an exception across frames with sites");
-    assert_eq!((off[3], on[3]), ("invariant 9", "invariant broken 7"), "{what}: an exception out of a callback");
+    assert_eq!(
+        (off[2], on[2]),
+        ("unwound 42", "unwound 42"),
+        "{what}: an exception across frames with sites"
+    );
+    assert_eq!(
+        (off[3], on[3]),
+        ("invariant 9", "invariant broken 7"),
+        "{what}: an exception out of a callback"
+    );
     assert_eq!((off[4], on[4]), ("left 10", "left 4"), "{what}: frames left by unwinding");
     assert_eq!((off[5], on[5]), ("backtrace none", "backtrace whole"), "{what}: a backtrace from a callback");
     // Leaf 1, vectors 8, unwinding 6, the handler 1.

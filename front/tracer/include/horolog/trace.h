@@ -175,8 +175,14 @@ static void __attribute__((unused, cold)) horolog_unheard_(struct horolog_event 
 	{                                                                                                              \
 		const uint64_t words[] = { __VA_ARGS__ };                                                              \
 		e->call(e, words);                                                                                     \
+	}                                                                                                              \
+	static void __attribute__((unused, cold, noinline)) horolog_call_##n##_ parameters                             \
+	{                                                                                                              \
+		const uint64_t words[] = { __VA_ARGS__ };                                                              \
+		e->callback(e, words, n);                                                                              \
 	}
 static void __attribute__((unused, cold, noinline)) horolog_emit_0_(struct horolog_event *e) { e->call(e, NULL); }
+static void __attribute__((unused, cold, noinline)) horolog_call_0_(struct horolog_event *e) { e->callback(e, NULL, 0); }
 HOROLOG_EMIT_(1, (struct horolog_event *e, uint64_t a), a)
 HOROLOG_EMIT_(2, (struct horolog_event *e, uint64_t a, uint64_t b), a, b)
 HOROLOG_EMIT_(3, (struct horolog_event *e, uint64_t a, uint64_t b, uint64_t c), a, b, c)
@@ -368,10 +374,9 @@ HOROLOG_EMIT_(10,
 
 #define HOROLOG_CALL_(name, user, n, ...)                                                                              \
 	HOROLOG_BLOCK_(HOROLOG_LABEL_, name, n, user, HOROLOG_TYPES_##n##_(__VA_ARGS__),                               \
-		       const uint64_t horolog_words[] = { HOROLOG_WORDS_##n##_(__VA_ARGS__) };                         \
-		       user(&HOROLOG_THE_EVENT_, horolog_words, n))
+		       horolog_call_##n##_(&HOROLOG_THE_EVENT_, HOROLOG_WORDS_##n##_(__VA_ARGS__)))
 #define HOROLOG_CALLBACK_0(name, user)                                                                                 \
-	HOROLOG_BLOCK_(HOROLOG_LABEL_, name, 0, user, 0, user(&HOROLOG_THE_EVENT_, NULL, 0))
+	HOROLOG_BLOCK_(HOROLOG_LABEL_, name, 0, user, 0, horolog_call_0_(&HOROLOG_THE_EVENT_))
 #define HOROLOG_CALLBACK_1(name, user, ...) HOROLOG_CALL_(name, user, 1, __VA_ARGS__)
 #define HOROLOG_CALLBACK_2(name, user, ...) HOROLOG_CALL_(name, user, 2, __VA_ARGS__)
 #define HOROLOG_CALLBACK_3(name, user, ...) HOROLOG_CALL_(name, user, 3, __VA_ARGS__)

@@ -51,7 +51,9 @@ pub(crate) fn build(folder: &Path, compiler: &str, words: &[&str], source: &str)
         return Built::Program(program);
     }
     let linker = words.iter().find(|word| word.starts_with("-fuse-ld="));
-    if let Some(linker) = linker && (said.contains("cannot find 'ld'") || said.contains("invalid linker name")) {
+    if let Some(linker) = linker
+        && (said.contains("cannot find 'ld'") || said.contains("invalid linker name"))
+    {
         println!("SKIPPED: {compiler} {linker}: no such linker");
         return Built::Absent;
     }
