@@ -140,11 +140,11 @@ fn events_are_listed_and_switched() {
 
     let off = target.switch(&["outside/counted"], false).expect("switchable");
     assert_eq!((off.events, off.changed), (1, 1));
-    // A thread may have been inside its call when it stopped; after it has gone on, none begins another.
-    let settled =
-        (0..).map(|_| (traced.calls(), traced.calls())).find(|(a, b)| a == b).expect("it settles").0;
+    // Each of the two threads may have been inside a call when it stopped, and finishes it; none begins another.
+    let after = traced.calls();
     std::thread::sleep(std::time::Duration::from_millis(50));
-    assert_eq!(traced.calls(), settled);
+    let later = traced.calls();
+    assert!(later - after <= 2, "{after} calls, then {later}");
 }
 
 #[test]
