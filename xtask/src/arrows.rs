@@ -13,6 +13,7 @@ const ORDER: [&[&str]; 5] = [
         "horolog-locks",
         "horolog-python",
         "horolog-example-rust-api",
+        "horolog-example-tracing",
     ],
     &["horolog-closed-loop", "horolog-experiments", "horolog-recording"],
     &[

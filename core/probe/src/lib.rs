@@ -11,6 +11,7 @@ pub mod outside;
 mod pattern;
 pub mod ring;
 pub mod session;
+mod start;
 pub mod switching;
 mod table;
 mod thread;
@@ -20,6 +21,7 @@ pub use argument::{Argument, Arguments, Type};
 pub use emit::{emit, emit_words};
 pub use event::{Callback, Emit, Event, MAX_ARGUMENTS, NO_EVENT, Types};
 pub use pattern::matches;
+pub use start::{start, start_as_runtime};
 pub use table::TableError;
 
 /// For the macros alone.

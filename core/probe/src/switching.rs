@@ -6,7 +6,7 @@ mod lock;
 mod runtime;
 
 pub use error::SwitchError;
-pub use runtime::{refresh_for_c, start};
+pub use runtime::{answer, refresh_for_c, start};
 
 use crate::table::{self, Kind, Layout, Memory, Site, Table};
 use crate::{Event, matches};

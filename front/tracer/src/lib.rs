@@ -1,16 +1,18 @@
 //! `libhorolog_trace`: the runtime for programs with triggers, in any language; preloaded, linked, or as an archive.
 //!
 //! C and C++ programs include `horolog/trace.h`, which says how. Preloaded, the library makes any program that has sites
-//! traceable. `HOROLOG_TRACE_ENABLE` names the events that are enabled before the program's first instruction of its own.
+//! traceable. `HOROLOG_TRACE` names the socket to which its session is handed, `HOROLOG_TRACE_ENABLE` the events that are
+//! enabled before the program's first instruction of its own.
 #![allow(unsafe_code)]
 
-use horolog_probe::switching;
+use horolog_probe::{start_as_runtime, switching};
 use std::io::Write;
 
 /// Runs when this library is initialised: all modules of the start are mapped and relocated, none has run yet.
 extern "C" fn start() {
-    if let Err(error) = switching::start() {
-        let _ = writeln!(std::io::stderr(), "horolog: HOROLOG_TRACE_ENABLE: {error}");
+    // A program whose tracing cannot start runs all the same.
+    if let Err(error) = start_as_runtime() {
+        let _ = writeln!(std::io::stderr(), "horolog: not traced: {error}");
     }
 }
 

@@ -14,6 +14,7 @@ enum Cause {
     EmptyPattern,
     Foreign { module: String, address: u64, bytes: [u8; 3] },
     System(Error),
+    Session(Error),
 }
 
 impl SwitchError {
@@ -23,6 +24,10 @@ impl SwitchError {
 
     pub(super) fn foreign(module: String, address: u64, bytes: [u8; 3]) -> SwitchError {
         SwitchError { cause: Cause::Foreign { module, address, bytes } }
+    }
+
+    pub(crate) fn session(error: Error) -> SwitchError {
+        SwitchError { cause: Cause::Session(error) }
     }
 
     /// The bytes at a site are not a trigger's: a debugger's breakpoint, say. Nothing was changed.
@@ -54,6 +59,7 @@ impl fmt::Display for SwitchError {
                  a debugger's breakpoint there has to go first",
                 if module.is_empty() { "the executable" } else { module }
             ),
+            Cause::Session(error) => write!(f, "{error}"),
             Cause::System(error) => {
                 write!(f, "{error}; programs built with HOROLOG_TRIGGER_PORTABLE need no change of code")
             }

@@ -37,6 +37,25 @@ pub fn start() -> Result<(), SwitchError> {
     Ok(())
 }
 
+/// Carries out a command of whoever reads the session: `enable PATTERN`, `disable PATTERN`. The answer starts with `ok` or
+/// `error`.
+#[must_use]
+pub fn answer(command: &str) -> String {
+    let (on, pattern) = match command.split_once(' ') {
+        Some(("enable", pattern)) => (true, pattern),
+        Some(("disable", pattern)) => (false, pattern),
+        _ => {
+            return format!(
+                "error: no command is called `{command}`; there are: enable PATTERN, disable PATTERN"
+            );
+        }
+    };
+    match apply(pattern, on) {
+        Ok(count) => format!("ok {} events, {} sites", count.events, count.sites),
+        Err(error) => format!("error: {error}"),
+    }
+}
+
 /// Makes every event known so far report to this runtime, and writes its address where each module looks for it.
 pub(super) fn introduce() {
     each_table(&mut |_, table| {

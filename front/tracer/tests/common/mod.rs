@@ -20,11 +20,10 @@ pub(crate) fn package() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The runtime library that was built for this test.
+/// The runtime library that was built for this test: beside the test, where the compiler puts it.
 pub(crate) fn library() -> PathBuf {
     let test = std::env::current_exe().expect("this test's own path");
-    let folder = test.parent().and_then(Path::parent).expect("target/PROFILE/deps/TEST");
-    let library = folder.join("libhorolog_trace.so");
+    let library = test.parent().expect("target/PROFILE/deps").join("libhorolog_trace.so");
     assert!(library.exists(), "{} is built with this package", library.display());
     library
 }

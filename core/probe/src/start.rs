@@ -1,0 +1,35 @@
+//! The start of the runtime in a Rust program.
+
+use crate::session;
+use crate::switching::{self, SwitchError};
+
+/// Starts what the environment asks for: the session whose socket stands in `HOROLOG_TRACE`, the events that
+/// `HOROLOG_TRACE_ENABLE` names. Called at the start of `main` of a Rust program with triggers; without either variable it
+/// only looks through the loaded modules once.
+///
+/// Where `libhorolog_trace.so` is in the process already (preloaded, as `horolog trace record` does), that is the runtime
+/// of every module, and this leaves all to it.
+///
+/// ```
+/// horolog_probe::start().unwrap();
+/// ```
+///
+/// # Errors
+/// Where the session cannot be handed over, or a trigger cannot be switched. The program can go on without.
+pub fn start() -> Result<(), SwitchError> {
+    // SAFETY: a look-up by a constant name in the modules of the process.
+    let runtime = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"horolog_trace_refresh".as_ptr()) };
+    if !runtime.is_null() {
+        return Ok(());
+    }
+    start_as_runtime()
+}
+
+/// [`start`], for the runtime library itself.
+///
+/// # Errors
+/// As [`start`].
+pub fn start_as_runtime() -> Result<(), SwitchError> {
+    session::start_from_environment(switching::answer).map_err(SwitchError::session)?;
+    switching::start()
+}
