@@ -20,10 +20,11 @@ fn threads() -> Vec<Thread> {
 
 fn events() -> Vec<EventDefinition> {
     vec![
-        EventDefinition::new("net/packet", "buifp", &["good", "length", "delta", "load", "event"]).unwrap(),
-        EventDefinition::new("odd \"name\" \\", "uu", &["a b", "a-b"]).unwrap(),
-        EventDefinition::new("tick", "", &[]).unwrap(),
-        EventDefinition::new("plain", "u", &[]).unwrap(),
+        EventDefinition::new("net/packet", "buifp", &["good", "length", "delta", "load", "event"])
+            .expect("no failure"),
+        EventDefinition::new("odd \"name\" \\", "uu", &["a b", "a-b"]).expect("no failure"),
+        EventDefinition::new("tick", "", &[]).expect("no failure"),
+        EventDefinition::new("plain", "u", &[]).expect("no failure"),
     ]
 }
 
@@ -32,13 +33,13 @@ fn export(parent: &Path, records: &[(Record, Vec<u64>)]) -> Summary {
     let mut header = Header::session(1_000_000_000);
     header.machine.insert("cpu model".to_owned(), "a \"quoted\" one".to_owned());
     header.clock_error_ns = Some(300);
-    let mut exporter = Exporter::create(&parent.join("ctf"), &header).unwrap();
+    let mut exporter = Exporter::create(&parent.join("ctf"), &header).expect("no failure");
     let (threads, events) = (threads(), events());
     let names = Names { threads: &threads, events: &events, ..Names::default() };
     for (record, words) in records {
-        exporter.take(record, words, &names).unwrap();
+        exporter.take(record, words, &names).expect("no failure");
     }
-    exporter.finish().unwrap()
+    exporter.finish().expect("no failure")
 }
 
 /// Lines and messages of babeltrace2; `None` (and a line that says so) where it is not installed.
@@ -52,14 +53,17 @@ fn babeltrace(parent: &Path) -> Option<(Vec<String>, String)> {
             return None;
         }
     };
-    let messages = String::from_utf8(output.stderr).unwrap();
+    let messages = String::from_utf8(output.stderr).expect("no failure");
     assert!(output.status.success(), "{messages}");
-    Some((String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect(), messages))
+    Some((
+        String::from_utf8(output.stdout).expect("no failure").lines().map(str::to_owned).collect(),
+        messages,
+    ))
 }
 
 #[test]
 fn names_times_contexts_and_values_are_what_was_written() {
-    let parent = tempfile::tempdir().unwrap();
+    let parent = tempfile::tempdir().expect("no failure");
     let words = [1, 1500, (-7_i64).cast_unsigned(), 2.5_f64.to_bits(), 0x7f00_1234];
     let summary = export(
         parent.path(),
@@ -94,7 +98,7 @@ fn names_times_contexts_and_values_are_what_was_written() {
 
 #[test]
 fn many_packets_out_of_order_come_out_in_order_and_complete() {
-    let parent = tempfile::tempdir().unwrap();
+    let parent = tempfile::tempdir().expect("no failure");
     // Neighbours are swapped; both streams get several packets.
     let count = 50_000_u64;
     let records: Vec<_> = (0..count)
@@ -111,7 +115,7 @@ fn many_packets_out_of_order_come_out_in_order_and_complete() {
 
 #[test]
 fn losses_are_told_as_discarded_events() {
-    let parent = tempfile::tempdir().unwrap();
+    let parent = tempfile::tempdir().expect("no failure");
     let mut records: Vec<_> =
         (0..20_000).map(|step| (record(step, Kind::User, 0, 2, 0), Vec::new())).collect();
     records.insert(10_000, (record(10_000, Kind::Lost, 0, 250, LossCause::ThreadRing as u64), Vec::new()));
@@ -126,11 +130,11 @@ fn losses_are_told_as_discarded_events() {
 
 #[test]
 fn a_folder_with_other_files_is_left_alone() {
-    let parent = tempfile::tempdir().unwrap();
-    std::fs::create_dir(parent.path().join("ctf")).unwrap();
+    let parent = tempfile::tempdir().expect("no failure");
+    std::fs::create_dir(parent.path().join("ctf")).expect("no failure");
     let other = parent.path().join("ctf/thesis.tex");
-    std::fs::write(&other, "years of work").unwrap();
+    std::fs::write(&other, "years of work").expect("no failure");
     let error = Exporter::create(&parent.path().join("ctf"), &Header::session(0)).unwrap_err();
     assert!(error.is_bad_input() && error.to_string().contains("thesis.tex"), "{error}");
-    assert_eq!(std::fs::read_to_string(&other).unwrap(), "years of work");
+    assert_eq!(std::fs::read_to_string(&other).expect("no failure"), "years of work");
 }

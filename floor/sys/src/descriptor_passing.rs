@@ -88,6 +88,22 @@ pub fn receive(socket: &UnixStream, bytes: &mut [u8]) -> Result<(usize, Vec<Owne
     }
 }
 
+/// Whether the other end of a connected socket has closed it, in all its processes.
+#[must_use]
+pub fn is_closed(socket: BorrowedFd<'_>) -> bool {
+    let mut asked = libc::pollfd { fd: socket.as_raw_fd(), events: libc::POLLRDHUP, revents: 0 };
+    // SAFETY: one valid entry; the call does not wait.
+    let answered = unsafe { libc::poll(&mut asked, 1, 0) };
+    answered > 0 && asked.revents & (libc::POLLRDHUP | libc::POLLHUP | libc::POLLERR) != 0
+}
+
+/// Waits until somebody connects to a listening socket, for at most `milliseconds`. A signal ends the waiting.
+pub fn wait_for_connection(listener: BorrowedFd<'_>, milliseconds: i32) {
+    let mut asked = libc::pollfd { fd: listener.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: one valid entry. Whatever it answers, the caller looks at the socket next.
+    let _ = unsafe { libc::poll(&mut asked, 1, milliseconds) };
+}
+
 /// The process at the other end of a connected socket, as the kernel saw it when it connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer {
@@ -138,5 +154,8 @@ mod tests {
         assert_eq!(taken.length(), 8192);
         assert_eq!(peer(&there).expect("known").pid, std::process::id());
         assert!(send(&here, b"", &[]).is_err());
+        assert!(!is_closed(here.as_fd()));
+        drop(there);
+        assert!(is_closed(here.as_fd()));
     }
 }

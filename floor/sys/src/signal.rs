@@ -1,7 +1,7 @@
 //! Ctrl-C and `kill` as a flag, so that a run ends in order.
 
 use crate::Error;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1, SIGXFSZ};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -20,4 +20,25 @@ pub fn set_on_interrupt(stop: &Arc<AtomicBool>) -> Result<(), Error> {
             })?;
     }
     Ok(())
+}
+
+/// Sets `asked` at every SIGUSR1.
+///
+/// # Errors
+/// Where the kernel refuses the handler.
+pub fn set_on_user_signal(asked: &Arc<AtomicBool>) -> Result<(), Error> {
+    signal_hook::flag::register(SIGUSR1, Arc::clone(asked))
+        .map(drop)
+        .map_err(|error| Error::io("sigaction(SIGUSR1)", &error, "run without a sandbox that forbids it"))
+}
+
+/// From now on a file that has reached its size limit (`ulimit -f`) is a failed write and not the end of the process.
+/// Programs that are started keep the kernel's own answer, since a handler does not outlive `exec`.
+///
+/// # Errors
+/// Where the kernel refuses the handler.
+pub fn survive_file_size_limit() -> Result<(), Error> {
+    signal_hook::flag::register(SIGXFSZ, Arc::default())
+        .map(drop)
+        .map_err(|error| Error::io("sigaction(SIGXFSZ)", &error, "run without a sandbox that forbids it"))
 }

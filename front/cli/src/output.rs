@@ -34,6 +34,14 @@ pub(crate) fn write(text: Arguments<'_>) {
     }
 }
 
+/// Sends on what was written so far, for whoever watches.
+pub(crate) fn flush() {
+    let mut output = OUTPUT.lock().unwrap_or_else(PoisonError::into_inner);
+    if output.broken.is_none() {
+        output.broken = output.buffer.flush().err();
+    }
+}
+
 /// Whether stdout takes no more, so that nothing more need be made for it.
 pub(crate) fn is_broken() -> bool {
     OUTPUT.lock().unwrap_or_else(PoisonError::into_inner).broken.is_some()

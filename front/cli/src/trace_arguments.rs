@@ -7,6 +7,10 @@ use std::path::PathBuf;
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum TraceVerb {
+    /// Record the events of a command and of whatever it starts, or of a running process.
+    Record(RecordArguments),
+    /// Count the events of a command or of a running process, live.
+    Top(TopArguments),
     /// Print a trace's records.
     Show(ShowArguments),
     /// Count a trace's records; say what each task, each user event and each pair of events came to.
@@ -26,6 +30,71 @@ pub(crate) enum TraceVerb {
     },
     /// Compare two runs.
     Diff(DiffArguments),
+}
+
+/// What is traced, and how.
+#[derive(Args, Debug)]
+pub(crate) struct TracingArguments {
+    /// Enable these events only (`net/*`); may be given again. Default: all that the programs have.
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) event: Vec<String>,
+    /// Trace locks too, of any dynamically linked program.
+    #[arg(long)]
+    pub(crate) locks: bool,
+    /// Memory of each thread's own ring (`64K`, `1M`); a power of two. Default: 256K.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) buffer: Option<u64>,
+    /// How many threads of a process may have a ring of their own; all others share a buffer. Default: 32.
+    #[arg(long, value_name = "N")]
+    pub(crate) rings: Option<u32>,
+    /// How long; default: until the command ends or Ctrl-C.
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
+    pub(crate) duration: Option<Span>,
+    /// The runtime's library; default: beside this command.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) library: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+#[command(group = clap::ArgGroup::new("target").required(true).args(["pid", "command"]))]
+pub(crate) struct RecordArguments {
+    /// The file to write.
+    #[arg(long, short, value_name = "FILE", default_value = "trace.hrt")]
+    pub(crate) out: PathBuf,
+    #[command(flatten)]
+    pub(crate) tracing: TracingArguments,
+    /// Record the kernel's scheduling of these processes too, where it is permitted.
+    #[arg(long)]
+    pub(crate) kernel: bool,
+    /// Overwrite the oldest events in memory; write a file whenever the program or SIGUSR1 asks, and at the end.
+    #[arg(long)]
+    pub(crate) flight_recorder: bool,
+    /// Record this running process, which was started with HOROLOG_TRACE=listen.
+    #[arg(long, value_name = "PID")]
+    pub(crate) pid: Option<u32>,
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+    /// The command to start.
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+#[command(group = clap::ArgGroup::new("target").required(true).args(["pid", "command"]))]
+pub(crate) struct TopArguments {
+    /// Watch this running process, which was started with HOROLOG_TRACE=listen.
+    pub(crate) pid: Option<u32>,
+    #[command(flatten)]
+    pub(crate) tracing: TracingArguments,
+    /// How often the counts are shown.
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "1 s")]
+    pub(crate) interval: Span,
+    /// `json`: one line an interval.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+    /// The command to start.
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
 }
 
 /// Which records are wanted; every option may be given again, and a record must meet each.
@@ -125,4 +194,33 @@ pub(crate) struct SwitchArguments {
     pub(crate) names: Vec<String>,
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
+}
+
+/// A number of bytes: `65536`, `64K`, `1M`, `1G`.
+fn size(text: &str) -> Result<u64, String> {
+    let number_end = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(number_end);
+    let shift = match unit.trim() {
+        "" | "B" => 0,
+        "K" | "KiB" => 10,
+        "M" | "MiB" => 20,
+        "G" | "GiB" => 30,
+        _ => return Err("write a number of bytes, KiB, MiB or GiB: `65536`, `64K`, `1M`, `1G`".to_owned()),
+    };
+    let number: u64 = number.parse().map_err(|_| format!("`{text}` is no size"))?;
+    number.checked_mul(1 << shift).ok_or_else(|| format!("`{text}` is too large"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(size("65536"), Ok(65_536));
+        assert_eq!((size("64K"), size("1 MiB"), size("1G")), (Ok(65_536), Ok(1 << 20), Ok(1 << 30)));
+        for bad in ["", "K", "-1", "64 apples", "99999999999999G"] {
+            assert!(size(bad).is_err(), "{bad}");
+        }
+    }
 }

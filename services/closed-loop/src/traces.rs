@@ -192,10 +192,11 @@ fn to_perfetto(path: &Path, out: &Path, filter: &Filter, records: &mut u64) -> R
             exporter.set_threads(reader.threads());
         }
         *records += 1;
-        Ok(match reader.user_event(record) {
-            Some(event) => exporter.take_user(&event)?,
-            None => exporter.take(record)?,
-        })
+        let taken = match reader.user_event(record) {
+            Some(event) => exporter.take_user(&event),
+            None => exporter.take(record),
+        };
+        Ok(taken?)
     })?;
     let end = reader.footer().map_or(Instant::ZERO, |footer| footer.end);
     exporter.finish(end)?.flush().map_err(|error| LoopError::writing(out, error))?;
@@ -207,10 +208,11 @@ fn to_parquet(path: &Path, out: &Path, filter: &Filter, records: &mut u64) -> Re
     let mut exporter = horolog_trace::parquet::Exporter::new(create(out)?, Reader::open(path)?.header())?;
     let reader = each_chosen(path, filter, |reader, record| {
         *records += 1;
-        Ok(match reader.user_event(record) {
-            Some(event) => exporter.take_user(&event)?,
-            None => exporter.take(record)?,
-        })
+        let taken = match reader.user_event(record) {
+            Some(event) => exporter.take_user(&event),
+            None => exporter.take(record),
+        };
+        Ok(taken?)
     })?;
     exporter.finish()?.flush().map_err(|error| LoopError::writing(out, error))?;
     Ok(reader)

@@ -4,7 +4,7 @@
 //! on the reader sends lines (commands) and the process answers each with one line.
 
 use std::io::{ErrorKind, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -131,8 +131,13 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    fn new(stream: UnixStream) -> Lines {
+    pub(crate) fn new(stream: UnixStream) -> Lines {
         Lines { stream, waiting: Vec::new() }
+    }
+
+    /// The socket's descriptor.
+    pub(crate) fn descriptor(&self) -> i32 {
+        self.stream.as_raw_fd()
     }
 
     /// What came after the first line.

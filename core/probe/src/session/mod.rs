@@ -2,7 +2,9 @@
 
 pub(crate) mod attach;
 pub mod directory;
+mod fork;
 pub mod handover;
+pub mod listen;
 pub mod liveness;
 pub mod options;
 pub mod reader;

@@ -5,9 +5,10 @@ use std::sync::Mutex;
 
 use super::handover::{Lines, hand_over};
 use super::{Options, Session};
+use super::{fork, listen};
 use horolog_sys::{Error, thread};
 
-/// The environment variable that names the reader's socket.
+/// The environment variable that names the reader's socket; `listen`: wait for a recorder to ask.
 pub const SOCKET: &str = "HOROLOG_TRACE";
 /// The environment variable that changes the session's sizes, as [`Options::apply`] reads it.
 pub const OPTIONS: &str = "HOROLOG_TRACE_OPTIONS";
@@ -16,16 +17,21 @@ pub const OPTIONS: &str = "HOROLOG_TRACE_OPTIONS";
 pub type Answer = fn(&str) -> String;
 
 /// The session that the environment asked for.
-static SESSION: Mutex<Option<Session>> = Mutex::new(None);
+pub(super) static SESSION: Mutex<Option<Session>> = Mutex::new(None);
 
 /// Starts the session that the environment variable [`SOCKET`] asks for, hands it to the reader there, and starts the
 /// thread `horolog-trace`, which gives each command that comes to `answer`; the command `snapshot` it carries out itself.
-/// `Ok(false)`: the environment asks for none. Meant for the constructor of a runtime library.
+/// A child of `fork` hands a session of its own to the same reader. Where the variable says `listen`, nothing is made
+/// until a recorder asks ([`listen::request`]). `Ok(false)`: the environment asks for nothing. Meant for the constructor of a runtime library.
 ///
 /// # Errors
 /// Where the session cannot be made or nobody listens; the program then runs on untraced.
 pub fn start_from_environment(answer: Answer) -> Result<bool, Error> {
     let Some(path) = std::env::var_os(SOCKET).filter(|path| !path.is_empty()) else { return Ok(false) };
+    if path == listen::LISTEN {
+        listen::start(answer)?;
+        return Ok(true);
+    }
     let mut options = Options::default();
     if let Ok(text) = std::env::var(OPTIONS) {
         options.apply(&text)?;
@@ -39,11 +45,7 @@ pub fn start_from_environment(answer: Answer) -> Result<bool, Error> {
 /// # Errors
 /// As for [`start_from_environment`].
 pub fn start(options: &Options, path: &Path, answer: Answer) -> Result<(), Error> {
-    let session = Session::create(options)?;
-    let lines = hand_over(&session, path)?;
-    let mut held = SESSION.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    *held = Some(session);
-    drop(held);
+    let lines = begin(options, path)?;
     with_signals_blocked(|| {
         let built = std::thread::Builder::new().name("horolog-trace".to_owned());
         built.stack_size(256 << 10).spawn(move || serve(lines, answer))
@@ -52,8 +54,17 @@ pub fn start(options: &Options, path: &Path, answer: Answer) -> Result<(), Error
     Ok(())
 }
 
+/// Makes a session, this process's only one, and hands it to the reader at `path`.
+pub(super) fn begin(options: &Options, path: &Path) -> Result<Lines, Error> {
+    let session = Session::create(options)?;
+    let lines = hand_over(&session, path)?;
+    fork::follow(options, path, lines.descriptor());
+    *SESSION.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(session);
+    Ok(lines)
+}
+
 /// Answers commands until the reader has gone; then the session ends, so that nobody fills buffers that nobody reads.
-fn serve(mut lines: Lines, answer: Answer) {
+pub(super) fn serve(mut lines: Lines, answer: Answer) {
     thread::set_name("horolog-trace");
     while let Ok(command) = lines.read() {
         let reply = if command == "snapshot" {
@@ -69,12 +80,13 @@ fn serve(mut lines: Lines, answer: Answer) {
             break;
         }
     }
+    fork::forget();
     lines.close();
     drop(SESSION.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take());
 }
 
 /// Runs `work` with every signal blocked, so that a thread it starts takes none of the program's.
-fn with_signals_blocked<T>(work: impl FnOnce() -> T) -> T {
+pub(super) fn with_signals_blocked<T>(work: impl FnOnce() -> T) -> T {
     // SAFETY: both sets are valid and writable; the mask of the calling thread is put back.
     unsafe {
         let (mut all, mut before): (libc::sigset_t, libc::sigset_t) = core::mem::zeroed();

@@ -3,9 +3,11 @@
 mod convert;
 mod diff;
 mod filter;
+mod record;
 mod show;
 mod stats;
 mod switch;
+mod top;
 
 use crate::arguments::TraceVerb;
 use crate::failure::{Done, Failure};
@@ -13,6 +15,8 @@ use horolog_trace::TraceError;
 
 pub(crate) fn run(verb: &TraceVerb) -> Done {
     match verb {
+        TraceVerb::Record(words) => record::run(words),
+        TraceVerb::Top(words) => top::run(words),
         TraceVerb::Show(words) => show::run(words),
         TraceVerb::Stats(words) => stats::run(words),
         TraceVerb::Convert(words) => convert::run(words),

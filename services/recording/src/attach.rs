@@ -1,0 +1,29 @@
+//! A process that runs already: its runtime is asked to hand its session over.
+
+use crate::RecordingError;
+use crate::target::Started;
+use horolog_probe::session::listen;
+use std::path::Path;
+
+/// Asks the runtime in process `pid` for its session.
+pub(crate) fn attach(
+    pid: u32,
+    socket: &Path,
+    options: &str,
+    patterns: &str,
+) -> Result<Started, RecordingError> {
+    if !Path::new(&format!("/proc/{pid}")).exists() {
+        return Err(RecordingError::bad_input(format_args!("there is no process {pid}")));
+    }
+    listen::request(pid, socket, options, patterns).map_err(|error| {
+        RecordingError::not_permitted(format_args!(
+            "process {pid} does not wait to be recorded ({error}). Start it under the recorder (`horolog trace record -- \
+             COMMAND`), or with the runtime waiting in it: HOROLOG_TRACE=listen LD_PRELOAD={} COMMAND (without LD_PRELOAD \
+             where it is linked with -lhorolog_trace). To switch events of any program with triggers from outside, see \
+             `horolog trace enable`",
+            crate::library::find(crate::library::TRACE, None)
+                .map_or(crate::library::TRACE.to_owned(), |path| path.display().to_string())
+        ))
+    })?;
+    Ok(Started { child: None, ended: None, pid, notes: Vec::new() })
+}

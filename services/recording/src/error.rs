@@ -1,0 +1,66 @@
+//! Why a recording could not be made.
+
+use std::fmt;
+
+/// Why a recording could not be made; opaque, with predicates.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RecordingError {
+    kind: Kind,
+    message: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    BadInput,
+    NotPermitted,
+}
+
+impl RecordingError {
+    pub(crate) fn bad_input(message: impl fmt::Display) -> RecordingError {
+        RecordingError { kind: Kind::BadInput, message: message.to_string() }
+    }
+
+    pub(crate) fn not_permitted(message: impl fmt::Display) -> RecordingError {
+        RecordingError { kind: Kind::NotPermitted, message: message.to_string() }
+    }
+
+    /// Bad input: exit status 2.
+    #[must_use]
+    pub fn is_bad_input(&self) -> bool {
+        self.kind == Kind::BadInput
+    }
+
+    /// This machine, or the program that is to be traced, does not allow it: exit status 3; the message has the remedy.
+    #[must_use]
+    pub fn is_not_permitted(&self) -> bool {
+        self.kind == Kind::NotPermitted
+    }
+}
+
+impl fmt::Display for RecordingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for RecordingError {}
+
+impl From<horolog_sys::Error> for RecordingError {
+    fn from(error: horolog_sys::Error) -> RecordingError {
+        if error.is_bad_input() {
+            RecordingError::bad_input(error)
+        } else {
+            RecordingError::not_permitted(error)
+        }
+    }
+}
+
+impl From<horolog_trace::TraceError> for RecordingError {
+    fn from(error: horolog_trace::TraceError) -> RecordingError {
+        if error.is_not_permitted() {
+            RecordingError::not_permitted(error)
+        } else {
+            RecordingError::bad_input(error)
+        }
+    }
+}

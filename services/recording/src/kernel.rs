@@ -1,0 +1,170 @@
+//! The kernel's scheduling of the traced processes, merged in.
+
+use crate::output::Output;
+use horolog_measure::kernel_records::KernelRecords;
+use horolog_sys::cpu_list::online_cpus;
+use horolog_sys::kernel_trace::{KernelEvent, KernelEventKind, Recorder, RecorderOptions};
+use horolog_trace::Record;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+
+/// Records the kernel and keeps what concerns threads of traced processes.
+pub(crate) struct Kernel {
+    recorder: Option<Recorder>,
+    records: KernelRecords,
+    tracked: Tracked,
+    what: String,
+}
+
+/// Which threads belong to traced processes.
+#[derive(Debug, Default)]
+pub(crate) struct Tracked {
+    processes: BTreeSet<u32>,
+    /// The process of a thread; none where it is not traced.
+    threads: BTreeMap<u32, Option<u32>>,
+}
+
+impl Tracked {
+    /// The process of thread `tid`, where it is traced.
+    fn process(&mut self, tid: u32) -> Option<u32> {
+        if tid == 0 {
+            return None;
+        }
+        let processes = &self.processes;
+        *self.threads.entry(tid).or_insert_with(|| belongs(tid, processes))
+    }
+
+    /// Process `pid` is traced from now on.
+    fn add(&mut self, pid: u32) {
+        if self.processes.insert(pid) {
+            // Whoever was met before may belong to it.
+            self.threads.retain(|_, process| process.is_some());
+        }
+    }
+
+    /// Forgets who is not traced: a number may come again.
+    fn forget_strangers(&mut self) {
+        self.threads.retain(|_, process| process.is_some());
+    }
+}
+
+/// The traced process that a thread belongs to: its own, or an ancestor's child.
+fn belongs(tid: u32, processes: &BTreeSet<u32>) -> Option<u32> {
+    let (own, mut parent) = process_and_parent(tid)?;
+    if processes.contains(&own) {
+        return Some(own);
+    }
+    // A child that has no session (a static program): one of its ancestors has. Bounded, since parents may change.
+    for _ in 0..32 {
+        if processes.contains(&parent) {
+            return Some(own);
+        }
+        parent = process_and_parent(parent)?.1;
+    }
+    None
+}
+
+fn process_and_parent(tid: u32) -> Option<(u32, u32)> {
+    let status = std::fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    let field = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim_start_matches(':').trim().parse::<u32>().ok()
+    };
+    Some((field("Tgid")?, field("PPid")?))
+}
+
+impl Kernel {
+    /// Starts recording the kernel, where the machine allows it; else says why not.
+    pub(crate) fn start(origin_ns: u64) -> Result<Kernel, String> {
+        let cpus = online_cpus().map_err(|error| error.to_string())?;
+        let options = RecorderOptions { interrupts: false, ..RecorderOptions::new(cpus) };
+        let recorder = Recorder::start(&options).map_err(|error| error.to_string())?;
+        let what = format!("kernel scheduling ({:?})", recorder.choice().backend).to_lowercase();
+        Ok(Kernel {
+            recorder: Some(recorder),
+            records: KernelRecords::new(origin_ns, []),
+            tracked: Tracked::default(),
+            what,
+        })
+    }
+
+    /// Who records it, for the head.
+    pub(crate) fn source(&self) -> &str {
+        &self.what
+    }
+
+    /// Process `pid` is traced from now on.
+    pub(crate) fn track(&mut self, pid: u32) {
+        self.tracked.add(pid);
+    }
+
+    /// Thread `tid` belongs to process `pid`: known from its session, also where it has ended by now.
+    pub(crate) fn track_thread(&mut self, pid: u32, tid: u32) {
+        self.tracked.threads.insert(tid, Some(pid));
+    }
+
+    /// Hands on what the kernel has recorded since.
+    pub(crate) fn pass<W: Write>(&mut self, output: &mut Output<W>) {
+        let Some(recorder) = &self.recorder else { return };
+        let events = recorder.drain();
+        self.convert(&events, output);
+        self.tracked.forget_strangers();
+    }
+
+    /// Stops, and hands on the rest; an error in words.
+    pub(crate) fn stop<W: Write>(&mut self, output: &mut Output<W>) -> Option<String> {
+        match self.recorder.take()?.stop() {
+            Ok(recording) => {
+                self.convert(&recording.events, output);
+                None
+            }
+            Err(error) => Some(format!("the kernel's record ended early: {error}")),
+        }
+    }
+
+    fn convert<W: Write>(&mut self, events: &[KernelEvent], output: &mut Output<W>) {
+        let Kernel { records, tracked, .. } = self;
+        let wanted: Vec<KernelEvent> =
+            events.iter().filter(|event| concerns(event, tracked)).copied().collect();
+        let mut converted: Vec<Record> = Vec::new();
+        let mut name =
+            |tid: u32, comm: &str, _: Option<u32>| output.kernel_thread(tracked.process(tid), tid, comm);
+        records.convert(&wanted, &mut name, &mut converted);
+        converted.into_iter().for_each(|record| output.kernel(record));
+    }
+}
+
+/// Whether an event concerns a traced thread; losses always do.
+fn concerns(event: &KernelEvent, tracked: &mut Tracked) -> bool {
+    match &event.kind {
+        KernelEventKind::Switch { prev, next, .. } => {
+            // Both are asked, so that both are known.
+            let (prev, next) = (tracked.process(prev.tid), tracked.process(next.tid));
+            prev.is_some() || next.is_some()
+        }
+        KernelEventKind::Wakeup { thread, .. } => tracked.process(thread.tid).is_some(),
+        KernelEventKind::Lost(_) | KernelEventKind::MissedSwitch => true,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_belong_to_traced_processes_and_their_children() {
+        let own = std::process::id();
+        let mut tracked = Tracked::default();
+        let tid = std::thread::spawn(horolog_sys::thread::id);
+        let tid = tid.join().expect("ends");
+        assert_eq!(tracked.process(own), None);
+        tracked.add(own);
+        assert_eq!((tracked.process(own), tracked.process(0)), (Some(own), None));
+        assert_eq!(tracked.process(tid), None, "it has ended");
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("starts");
+        assert_eq!(tracked.process(child.id()), Some(child.id()), "a child without a session");
+        child.kill().expect("ends");
+        child.wait().expect("ended");
+    }
+}

@@ -1,0 +1,435 @@
+//! Recording into a file.
+
+use crate::RecordingError;
+use crate::kernel::Kernel;
+use crate::output::Output;
+use crate::sessions::{Emitted, Sessions, Tap};
+use crate::target::{self, Started, Target, Tracing};
+use horolog_measure::doctor::identity;
+use horolog_sys::clock::monotonic_ns;
+use horolog_time::Span;
+use horolog_trace::LossCause;
+use horolog_trace::file::{Footer, Header, Writer};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// How long the recorder sleeps between two passes.
+const PASS_MS: i32 = 4;
+/// How long a record waits to be put in order: several passes, and longer than the kernel's record takes to arrive.
+const WINDOW_NS: u64 = 60_000_000;
+const WINDOW_WITH_KERNEL_NS: u64 = 200_000_000;
+/// How often what was recorded is made to survive the recorder.
+const FLUSH_EVERY_NS: u64 = 1_000_000_000;
+/// How often the caller hears.
+const TELL_EVERY_NS: u64 = 250_000_000;
+/// How long a command that was asked to end may take.
+const PATIENCE_NS: u64 = 5_000_000_000;
+
+/// What and how to record.
+#[derive(Clone, Debug)]
+pub struct RecordOptions {
+    /// What is traced.
+    pub target: Target,
+    /// How its processes are traced.
+    pub tracing: Tracing,
+    /// The file; with a flight recorder, the beginning of the files' names.
+    pub out: PathBuf,
+    /// Whether the kernel's scheduling of these processes is recorded too.
+    pub kernel: bool,
+    /// How long; `None`: until the command ends.
+    pub duration: Option<Span>,
+    /// Ends the recording when set.
+    pub stop: Arc<AtomicBool>,
+    /// Flight recorder: a snapshot is written when set.
+    pub snapshot: Arc<AtomicBool>,
+}
+
+/// What has happened so far.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Progress {
+    /// Since the beginning.
+    pub elapsed: Span,
+    /// Events of programs.
+    pub events: u64,
+    /// Of these, how many came in a second, of late.
+    pub rate_hz: f64,
+    /// Records of the kernel.
+    pub kernel: u64,
+    /// Events and records lost.
+    pub lost: u64,
+    /// Sessions of processes that are read.
+    pub sessions: usize,
+}
+
+/// What was recorded: the JSON result `horolog.recording/1`.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Recording {
+    /// Always [`Recording::SCHEMA`].
+    pub schema: &'static str,
+    /// The files that were written: one, or one a snapshot.
+    pub files: Vec<PathBuf>,
+    /// How long was recorded.
+    #[serde(rename = "length_ns")]
+    pub length: Span,
+    /// Events of programs.
+    pub events: u64,
+    /// Records of the kernel.
+    pub kernel_records: u64,
+    /// Events and records lost, whoever lost them.
+    pub events_lost: u64,
+    /// The same by cause ([`LossCause::name`]).
+    pub losses: BTreeMap<String, u64>,
+    /// Records that came too late to be put in order; they are in the file, with their true time.
+    pub out_of_order: u64,
+    /// Sessions: programs that ran under the runtime, each `exec` counted.
+    pub sessions: u64,
+    /// How far times may be from `CLOCK_MONOTONIC`.
+    pub clock_error_ns: u64,
+    /// How the command ended; null where it had not, or none was started.
+    pub command: Option<CommandEnd>,
+    /// Why the file is incomplete, where it is: the disk was full, and so on. What is there is readable.
+    pub incomplete: Option<String>,
+    /// What the reader must know.
+    pub notes: Vec<String>,
+}
+
+impl Recording {
+    /// The schema's name.
+    pub const SCHEMA: &'static str = "horolog.recording/1";
+}
+
+/// How a command ended.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct CommandEnd {
+    /// Its exit status; null where a signal ended it.
+    pub status: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+}
+
+impl CommandEnd {
+    /// Whether its exit status was 0.
+    #[must_use]
+    pub fn is_success(&self) -> bool {
+        self.status == Some(0)
+    }
+}
+
+/// Records until the command ends, the time is over, or `stop` is set. `tell` hears of progress four times a second.
+///
+/// The traced programs never wait for the recorder, and do not notice its end. A program that dies is read to its last
+/// finished record.
+///
+/// # Errors
+/// Where the file cannot be made, the program cannot be started or its runtime not found, or the process not reached. An
+/// output that fails later is no error: [`Recording::incomplete`] says so.
+pub fn record(options: &RecordOptions, tell: &mut dyn FnMut(&Progress)) -> Result<Recording, RecordingError> {
+    horolog_sys::signal::survive_file_size_limit()?;
+    let origin_ns = monotonic_ns();
+    let sessions = Sessions::new()?;
+    let mut notes = Vec::new();
+    let kernel = if options.kernel { start_kernel(origin_ns, &mut notes) } else { None };
+    if options.tracing.overwrite {
+        if kernel.is_some() {
+            notes.push(
+                "a flight recorder keeps the events of programs alone; the kernel is not recorded".to_owned(),
+            );
+        }
+        return crate::flight::fly(options, sessions, origin_ns, notes, tell);
+    }
+    let header = header(options, origin_ns, kernel.as_ref(), sessions.clock_error_ns(), &notes);
+    let writer = Writer::create(&options.out, &header)?;
+    let window_ns = if kernel.is_some() { WINDOW_WITH_KERNEL_NS } else { WINDOW_NS };
+    let output = Output::new(writer, origin_ns, window_ns);
+    let started = match target::start(&options.target, &options.tracing, &sessions) {
+        Ok(started) => started,
+        Err(error) => {
+            // Nothing was recorded: nothing is left behind.
+            let _ = std::fs::remove_file(&options.out);
+            return Err(error);
+        }
+    };
+    let last_thread = (0, 0);
+    let mut run =
+        Run { options, sessions, kernel, output, started, origin_ns, notes, last_thread, broken: None };
+    run.notes.append(&mut run.started.notes);
+    if let Some(kernel) = &mut run.kernel {
+        // Also where the program has no runtime in it.
+        kernel.track(run.started.pid);
+    }
+    run.follow(tell);
+    Ok(run.finish())
+}
+
+fn start_kernel(origin_ns: u64, notes: &mut Vec<String>) -> Option<Kernel> {
+    match Kernel::start(origin_ns) {
+        Ok(kernel) => Some(kernel),
+        Err(reason) => {
+            notes.push(format!("the kernel was not recorded: {reason}"));
+            None
+        }
+    }
+}
+
+pub(crate) fn header(
+    options: &RecordOptions,
+    origin_ns: u64,
+    kernel: Option<&Kernel>,
+    clock_error_ns: u64,
+    notes: &[String],
+) -> Header {
+    let mut header = Header::session(origin_ns);
+    header.machine = identity();
+    header.sources = vec![match &options.target {
+        Target::Command(words) => format!("events of processes under `{}`", words.join(" ")),
+        Target::Process(pid) => format!("events of process {pid}"),
+    }];
+    header.sources.extend(kernel.map(|kernel| kernel.source().to_owned()));
+    header.sources.extend(notes.iter().cloned());
+    header.clock_error_ns = Some(clock_error_ns);
+    // The time between both readings is far below what calendars need.
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).ok();
+    header.realtime_ns = since_epoch
+        .and_then(|since| u64::try_from(since.as_nanos()).ok())
+        .and_then(|now| now.checked_sub(monotonic_ns().saturating_sub(origin_ns)));
+    header
+}
+
+/// A recording that goes on.
+struct Run<'a> {
+    options: &'a RecordOptions,
+    sessions: Sessions,
+    kernel: Option<Kernel>,
+    output: Output<File>,
+    started: Started,
+    origin_ns: u64,
+    notes: Vec<String>,
+    last_thread: (u32, u32),
+    /// Why nothing more can be written.
+    broken: Option<String>,
+}
+
+/// When to stop, and whether the command was asked to.
+pub(crate) struct Ending {
+    deadline: Option<u64>,
+    asked_at: Option<u64>,
+}
+
+impl Ending {
+    pub(crate) fn new(options: &RecordOptions, origin_ns: u64) -> Ending {
+        let deadline = options.duration.map(|span| origin_ns.saturating_add(span.as_ns()));
+        Ending { deadline, asked_at: None }
+    }
+
+    /// Whether it is over at `now`. A command is asked to end first and given some time.
+    pub(crate) fn is_over(&mut self, now: u64, stop: &AtomicBool, started: &mut Started) -> bool {
+        if started.has_ended() {
+            return true;
+        }
+        let asked = stop.load(Ordering::Relaxed) || self.deadline.is_some_and(|deadline| now >= deadline);
+        if !asked {
+            return false;
+        }
+        if started.child.is_none() {
+            return true;
+        }
+        match self.asked_at {
+            None => {
+                started.ask_to_end();
+                self.asked_at = Some(now);
+                false
+            }
+            Some(at) => now.saturating_sub(at) > PATIENCE_NS,
+        }
+    }
+}
+
+impl Run<'_> {
+    fn follow(&mut self, tell: &mut dyn FnMut(&Progress)) {
+        let mut ending = Ending::new(self.options, self.origin_ns);
+        let mut pace = Pace::new(self.origin_ns);
+        let mut flushed = self.origin_ns;
+        loop {
+            let over = ending.is_over(monotonic_ns(), &self.options.stop, &mut self.started);
+            self.pass();
+            let now = monotonic_ns();
+            if self.broken.is_none() {
+                self.output.advance(now);
+                if now.saturating_sub(flushed) >= FLUSH_EVERY_NS {
+                    flushed = now;
+                    self.broken = self.output.flush().err().map(|error| error.to_string());
+                    if let Some(reason) = &self.broken {
+                        self.notes.push(format!("recording stopped: {reason}"));
+                    }
+                }
+            }
+            if let Some(progress) = pace.progress(now, self.output.counts.user) {
+                let counts = self.output.counts;
+                tell(&Progress {
+                    kernel: counts.kernel,
+                    lost: counts.lost,
+                    sessions: self.sessions.live(),
+                    ..progress
+                });
+            }
+            if over {
+                return;
+            }
+            self.sessions.wait(PASS_MS);
+        }
+    }
+
+    fn pass(&mut self) {
+        let Run { sessions, output, kernel, last_thread, broken, .. } = self;
+        if broken.is_some() {
+            // Nothing can be written any more: what comes is counted, not kept.
+            sessions.pass(&mut Drain { output });
+        } else {
+            sessions.pass(&mut Watch { output, kernel, last_thread });
+            if let Some(kernel) = kernel {
+                kernel.pass(output);
+            }
+        }
+        self.notes
+            .extend(self.sessions.refused().into_iter().map(|why| format!("a session was refused: {why}")));
+    }
+
+    /// What came up to the end, the foot, and what it all came to.
+    fn finish(mut self) -> Recording {
+        // Whoever ended a moment ago: what it had published is there, and its last slots are proven dead.
+        let until = monotonic_ns() + 120_000_000;
+        while monotonic_ns() < until {
+            self.pass();
+            if self.sessions.live() == 0 || !self.sessions.all_closed() {
+                break;
+            }
+            self.sessions.wait(PASS_MS);
+        }
+        let Run {
+            sessions, mut kernel, mut output, mut started, origin_ns, mut notes, broken, options, ..
+        } = self;
+        if let Some(kernel) = &mut kernel {
+            notes.extend(kernel.stop(&mut output));
+        }
+        let end = monotonic_ns();
+        let counts = output.counts;
+        let clock_error_ns = sessions.clock_error_ns();
+        let (footer, incomplete) = match output.finish(end, clock_error_ns) {
+            Ok(footer) => (Some(footer), None),
+            Err(error) => (None, Some(error.to_string())),
+        };
+        if sessions.joined() == 0 {
+            notes.push(
+                "no program handed a session over: it was not reached by the runtime (static, or it clears its environment)"
+                    .to_owned(),
+            );
+        }
+        if !started.has_ended() && started.child.is_some() {
+            notes.push(format!("the command still runs, as process {}", started.pid));
+        }
+        Recording {
+            schema: Recording::SCHEMA,
+            files: vec![options.out.clone()],
+            length: Span::from_ns(end.saturating_sub(origin_ns)),
+            events: counts.user,
+            kernel_records: counts.kernel,
+            events_lost: counts.lost,
+            losses: footer.map(|footer: Footer| footer.causes).unwrap_or_default(),
+            out_of_order: counts.late,
+            sessions: sessions.joined(),
+            clock_error_ns,
+            command: command_end(&started),
+            incomplete: incomplete.or(broken),
+            notes,
+        }
+    }
+}
+
+pub(crate) fn command_end(started: &Started) -> Option<CommandEnd> {
+    use std::os::unix::process::ExitStatusExt;
+    started.ended.map(|status| CommandEnd { status: status.code(), signal: status.signal() })
+}
+
+/// Hands on to the output, and tells the kernel's half who is traced.
+struct Watch<'a> {
+    output: &'a mut Output<File>,
+    kernel: &'a mut Option<Kernel>,
+    /// Process and thread of the last event.
+    last_thread: &'a mut (u32, u32),
+}
+
+impl Tap for Watch<'_> {
+    fn joined(&mut self, pid: u32) {
+        if let Some(kernel) = self.kernel {
+            kernel.track(pid);
+        }
+        self.output.joined(pid);
+    }
+
+    fn event(&mut self, event: &Emitted<'_>) {
+        if let Some(kernel) = self.kernel
+            && *self.last_thread != (event.pid, event.tid)
+        {
+            *self.last_thread = (event.pid, event.tid);
+            kernel.track_thread(event.pid, event.tid);
+        }
+        self.output.event(event);
+    }
+
+    fn lost(&mut self, pid: u32, cause: LossCause, count: u64) {
+        self.output.lost(pid, cause, count);
+    }
+}
+
+/// Counts what can no longer be written.
+struct Drain<'a> {
+    output: &'a mut Output<File>,
+}
+
+impl Tap for Drain<'_> {
+    fn joined(&mut self, _: u32) {}
+
+    fn event(&mut self, _: &Emitted<'_>) {
+        self.output.counts.lost = self.output.counts.lost.saturating_add(1);
+    }
+
+    fn lost(&mut self, _: u32, _: LossCause, count: u64) {
+        self.output.counts.lost = self.output.counts.lost.saturating_add(count);
+    }
+}
+
+/// When to tell, and the rate since the last time.
+pub(crate) struct Pace {
+    begun: u64,
+    told: u64,
+    events: u64,
+}
+
+impl Pace {
+    pub(crate) fn new(now: u64) -> Pace {
+        Pace { begun: now, told: now, events: 0 }
+    }
+
+    pub(crate) fn progress(&mut self, now: u64, events: u64) -> Option<Progress> {
+        let since = now.saturating_sub(self.told);
+        if since < TELL_EVERY_NS {
+            return None;
+        }
+        let rate_hz = events.saturating_sub(self.events) as f64 / (since as f64 / 1e9);
+        (self.told, self.events) = (now, events);
+        let elapsed = Span::from_ns(now.saturating_sub(self.begun));
+        Some(Progress { elapsed, events, rate_hz, ..Progress::default() })
+    }
+}
+
+/// The name of the `number`th file of a flight recorder.
+pub(crate) fn numbered(path: &Path, number: u64) -> PathBuf {
+    let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    let ending = path.extension().map(|ending| format!(".{}", ending.to_string_lossy())).unwrap_or_default();
+    path.with_file_name(format!("{stem}-{number:04}{ending}"))
+}

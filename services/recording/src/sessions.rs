@@ -1,0 +1,296 @@
+//! The sessions of all traced processes: received, drained, and given up once their process has gone.
+
+use crate::RecordingError;
+use crate::clock::Clock;
+use horolog_probe::MAX_ARGUMENTS;
+use horolog_probe::clock::ClockKind;
+use horolog_probe::session::reader::EventInfo;
+use horolog_probe::session::{Connection, Listener, Losses, RawRecord};
+use horolog_sys::clock::monotonic_ns;
+use horolog_sys::descriptor_passing::{is_closed, wait_for_connection};
+use horolog_trace::LossCause;
+use std::collections::BTreeMap;
+use std::fs::DirBuilder;
+use std::os::fd::AsFd;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
+
+/// A session whose process has gone is read this much longer, so that whoever died inside an emission is proven dead.
+const LINGER_NS: u64 = 100_000_000;
+
+/// What the records of sessions go to.
+pub(crate) trait Tap {
+    /// Process `pid` has handed a session over.
+    fn joined(&mut self, pid: u32);
+    /// An event.
+    fn event(&mut self, event: &Emitted<'_>);
+    /// `count` more events of a process were lost.
+    fn lost(&mut self, pid: u32, cause: LossCause, count: u64);
+}
+
+/// One event of a traced process.
+#[derive(Debug)]
+pub(crate) struct Emitted<'a> {
+    /// Which session, counted from 1.
+    pub(crate) session: u64,
+    /// Its process.
+    pub(crate) pid: u32,
+    /// When, on `CLOCK_MONOTONIC`.
+    pub(crate) ns: u64,
+    /// The thread, as it calls itself.
+    pub(crate) tid: u32,
+    /// The processor.
+    pub(crate) cpu: u16,
+    /// What it is called in its session.
+    pub(crate) event: &'a EventInfo,
+    /// One word an argument.
+    pub(crate) words: &'a [u64],
+}
+
+/// One record as it was read, before its event and its time are looked up.
+#[derive(Clone, Copy, Debug)]
+struct Raw {
+    ticks: u64,
+    event: u32,
+    tid: u32,
+    cpu: u16,
+    passes: u16,
+    words: [u64; MAX_ARGUMENTS],
+    count: usize,
+}
+
+/// A record whose event is not in the session's directory waits for so many passes: its number is given a moment before.
+const PATIENCE: u16 = 50;
+
+/// One session.
+struct Traced {
+    number: u64,
+    pid: u32,
+    connection: Connection,
+    losses: Losses,
+    /// Since when its other end is closed.
+    closed_at: Option<u64>,
+    snapshots: u64,
+    /// What the numbers of events mean; the session's directory is asked once an event.
+    events: BTreeMap<u32, EventInfo>,
+    /// Records that were read and not yet handed on.
+    batch: Vec<Raw>,
+}
+
+/// Receives and drains sessions. Dropping it closes the socket and its folder.
+pub(crate) struct Sessions {
+    // Field order: the socket goes before its folder.
+    listener: Listener,
+    folder: PrivateFolder,
+    live: Vec<Traced>,
+    clock: Clock,
+    joined: u64,
+    refused: Vec<String>,
+}
+
+/// A folder that only this user can enter; removed when dropped.
+struct PrivateFolder(PathBuf);
+
+impl PrivateFolder {
+    fn create() -> Result<PrivateFolder, RecordingError> {
+        let parent = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_dir());
+        let parent = parent.unwrap_or_else(std::env::temp_dir);
+        // `create` fails where it exists already: nobody can have prepared it for us.
+        let path = parent.join(format!("horolog-{}-{:x}", std::process::id(), monotonic_ns()));
+        DirBuilder::new().mode(0o700).create(&path).map_err(|error| {
+            RecordingError::not_permitted(format_args!(
+                "cannot make the folder {}: {error}; set XDG_RUNTIME_DIR to a folder that you may write",
+                path.display()
+            ))
+        })?;
+        Ok(PrivateFolder(path))
+    }
+}
+
+impl Drop for PrivateFolder {
+    fn drop(&mut self) {
+        // What cannot be removed is an empty folder.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+impl Sessions {
+    pub(crate) fn new() -> Result<Sessions, RecordingError> {
+        let folder = PrivateFolder::create()?;
+        let listener = Listener::bind(&folder.0.join("socket"))?;
+        let clock = Clock::new(ClockKind::of_this_machine());
+        Ok(Sessions { listener, folder, live: Vec::new(), clock, joined: 0, refused: Vec::new() })
+    }
+
+    /// Where processes hand their sessions over.
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.folder.0.join("socket")
+    }
+
+    /// How far converted times may be from the kernel's clock, so far.
+    pub(crate) fn clock_error_ns(&self) -> u64 {
+        self.clock.error_ns()
+    }
+
+    /// How many sessions were handed over.
+    pub(crate) fn joined(&self) -> u64 {
+        self.joined
+    }
+
+    /// How many are being read.
+    pub(crate) fn live(&self) -> usize {
+        self.live.len()
+    }
+
+    /// Why sessions were refused, since the last call.
+    pub(crate) fn refused(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.refused)
+    }
+
+    /// Waits a few milliseconds for new sessions.
+    pub(crate) fn wait(&self, milliseconds: i32) {
+        wait_for_connection(self.listener.as_fd(), milliseconds);
+    }
+
+    /// Takes new sessions and drains all.
+    pub(crate) fn pass(&mut self, tap: &mut impl Tap) {
+        self.accept(tap);
+        self.clock.anchor();
+        let now = monotonic_ns();
+        for traced in &mut self.live {
+            let Traced { connection, batch, .. } = traced;
+            connection.reader.drain(|raw| batch.push(Raw::of(&raw)));
+            traced.hand_on(&self.clock, tap);
+            traced.tell_losses(tap);
+            if traced.closed_at.is_none() && is_closed(traced.connection.as_fd()) {
+                traced.closed_at = Some(now);
+            }
+        }
+        self.live.retain(|traced| {
+            traced.connection.reader.overwrites()
+                || traced.closed_at.is_none_or(|closed| now.saturating_sub(closed) < LINGER_NS)
+        });
+    }
+
+    /// Hands on what the overwriting rings of all sessions hold.
+    pub(crate) fn snapshot(&mut self, tap: &mut impl Tap) {
+        self.clock.anchor();
+        for traced in &mut self.live {
+            let Traced { connection, batch, .. } = traced;
+            connection.reader.snapshot(|raw| batch.push(Raw::of(&raw)));
+            traced.hand_on(&self.clock, tap);
+            traced.tell_losses(tap);
+        }
+        // Whoever has gone was told now for the last time.
+        self.live.retain(|traced| traced.closed_at.is_none());
+    }
+
+    /// Whether a process has asked for a snapshot since the last call.
+    pub(crate) fn snapshot_asked(&mut self) -> bool {
+        let mut asked = false;
+        for traced in &mut self.live {
+            let count = traced.connection.reader.snapshots_requested();
+            asked |= count != traced.snapshots;
+            traced.snapshots = count;
+        }
+        asked
+    }
+
+    /// Whether every session's process has gone.
+    pub(crate) fn all_closed(&self) -> bool {
+        self.live.iter().all(|traced| traced.closed_at.is_some())
+    }
+
+    fn accept(&mut self, tap: &mut impl Tap) {
+        loop {
+            match self.listener.accept() {
+                Ok(Some(connection)) => {
+                    let pid = connection.reader.process().pid();
+                    self.joined += 1;
+                    tap.joined(pid);
+                    self.live.push(Traced {
+                        number: self.joined,
+                        pid,
+                        connection,
+                        losses: Losses::default(),
+                        closed_at: None,
+                        snapshots: 0,
+                        events: BTreeMap::new(),
+                        batch: Vec::new(),
+                    });
+                }
+                Ok(None) => return,
+                Err(error) => {
+                    // Nobody can make the recorder spin or grow by connecting and sending nonsense.
+                    if self.refused.len() < 16 {
+                        self.refused.push(error.to_string());
+                    }
+                    return;
+                }
+            }
+        }
+    }
+}
+
+impl Traced {
+    fn tell_losses(&mut self, tap: &mut impl Tap) {
+        let (now, before) = (self.connection.reader.losses(), self.losses);
+        let causes = [
+            (LossCause::ThreadRing, now.ring_full, before.ring_full),
+            (LossCause::SharedBuffer, now.shared_full, before.shared_full),
+            (LossCause::Horolog, now.no_writer, before.no_writer),
+            (LossCause::Horolog, now.no_event, before.no_event),
+            (LossCause::Horolog, now.no_session, before.no_session),
+            (LossCause::DeadWriter, now.dead_writer, before.dead_writer),
+            (LossCause::Damaged, now.damaged, before.damaged),
+        ];
+        for (cause, now, before) in causes {
+            // A counter that went backwards is a hostile or damaged one: nothing is added for it.
+            if let Some(count) = now.checked_sub(before).filter(|count| *count > 0) {
+                tap.lost(self.pid, cause, count);
+            }
+        }
+        self.losses = now;
+    }
+}
+
+impl Raw {
+    fn of(raw: &RawRecord<'_>) -> Raw {
+        let mut words = [0; MAX_ARGUMENTS];
+        let count = raw.args.len().min(MAX_ARGUMENTS);
+        words[..count].copy_from_slice(&raw.args[..count]);
+        Raw { ticks: raw.ticks, event: raw.event, tid: raw.tid, cpu: raw.cpu, passes: 0, words, count }
+    }
+}
+
+impl Traced {
+    /// Hands on every record whose event is known; the others wait for the next pass.
+    fn hand_on(&mut self, clock: &Clock, tap: &mut impl Tap) {
+        let mut batch = std::mem::take(&mut self.batch);
+        batch.retain_mut(|raw| {
+            if !self.events.contains_key(&raw.event)
+                && let Some(event) = self.connection.reader.event(raw.event)
+            {
+                self.events.insert(raw.event, event);
+            }
+            match (self.events.get(&raw.event), clock.to_ns(raw.ticks)) {
+                (Some(event), Some(ns)) => tap.event(&Emitted {
+                    session: self.number,
+                    pid: self.pid,
+                    ns,
+                    tid: raw.tid,
+                    cpu: raw.cpu,
+                    event,
+                    words: &raw.words[..raw.count],
+                }),
+                _ if raw.passes < PATIENCE => {
+                    raw.passes += 1;
+                    return true;
+                }
+                _ => tap.lost(self.pid, LossCause::Damaged, 1),
+            }
+            false
+        });
+        self.batch = batch;
+    }
+}

@@ -1,0 +1,194 @@
+//! What is traced: a command that is started, or a process that runs already.
+
+use crate::sessions::Sessions;
+use crate::{RecordingError, library, program};
+use horolog_sys::process::terminate;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+
+/// What is traced.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Target {
+    /// This command, and whatever it starts.
+    Command(Vec<String>),
+    /// This process.
+    Process(u32),
+}
+
+/// How its processes are traced.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Tracing {
+    /// The events that are enabled, by name or glob; none: all that the programs have.
+    pub events: Vec<String>,
+    /// Bytes of a thread's own ring; `None`: the runtime's default.
+    pub buffer: Option<u64>,
+    /// Threads that may have a ring of their own; `None`: the runtime's default.
+    pub rings: Option<u32>,
+    /// Whether full rings overwrite their oldest records.
+    pub overwrite: bool,
+    /// Whether locks are traced too.
+    pub locks: bool,
+    /// The runtime's file; `None`: beside this executable.
+    pub library: Option<PathBuf>,
+}
+
+/// A command that was started, or a process that was found.
+#[derive(Debug)]
+pub(crate) struct Started {
+    pub(crate) child: Option<Child>,
+    pub(crate) ended: Option<ExitStatus>,
+    pub(crate) pid: u32,
+    /// What the user must know.
+    pub(crate) notes: Vec<String>,
+}
+
+impl Tracing {
+    /// The words of `HOROLOG_TRACE_OPTIONS`.
+    fn options(&self) -> Result<String, RecordingError> {
+        let mut words = Vec::new();
+        if let Some(bytes) = self.buffer {
+            let fits = bytes.is_power_of_two() && (4 << 10..=1 << 30).contains(&bytes);
+            if !fits {
+                return Err(RecordingError::bad_input(format_args!(
+                    "a buffer of {bytes} bytes: it must be a power of two from 4 KiB to 1 GiB"
+                )));
+            }
+            words.push(format!("ring-bytes={bytes}"));
+        }
+        if let Some(rings) = self.rings {
+            words.push(format!("rings={rings}"));
+        }
+        if self.overwrite {
+            words.push("overwrite".to_owned());
+        }
+        Ok(words.join(","))
+    }
+
+    fn patterns(&self) -> Result<String, RecordingError> {
+        if let Some(bad) = self.events.iter().find(|glob| glob.is_empty() || glob.contains(',')) {
+            return Err(RecordingError::bad_input(format_args!(
+                "`{bad}` is no pattern of events: give one a word, without commas"
+            )));
+        }
+        Ok(if self.events.is_empty() { "*".to_owned() } else { self.events.join(",") })
+    }
+}
+
+/// Starts the command, or finds the process.
+pub(crate) fn start(
+    target: &Target,
+    tracing: &Tracing,
+    sessions: &Sessions,
+) -> Result<Started, RecordingError> {
+    match target {
+        Target::Command(words) => start_command(words, tracing, &sessions.socket()),
+        Target::Process(pid) => {
+            crate::attach::attach(*pid, &sessions.socket(), &tracing.options()?, &tracing.patterns()?)
+        }
+    }
+}
+
+fn start_command(words: &[String], tracing: &Tracing, socket: &Path) -> Result<Started, RecordingError> {
+    let Some((first, arguments)) = words.split_first() else {
+        return Err(RecordingError::bad_input("no command: write it behind `--`"));
+    };
+    let Some(file) = program::find(first) else {
+        return Err(RecordingError::bad_input(format_args!("{first}: there is no such program")));
+    };
+    let mut notes = Vec::new();
+    if let Some(reason) = program::unreachable(&file) {
+        notes.push(format!("{} {}", file.display(), reason.explain()));
+    }
+    let mut preloaded = vec![library::find(library::TRACE, tracing.library.as_deref())?];
+    if tracing.locks {
+        preloaded.push(library::find(library::LOCKS, None)?);
+    }
+    let preload = preload(&preloaded)?;
+    let mut command = Command::new(&file);
+    command.args(arguments).env("HOROLOG_TRACE", socket).env("LD_PRELOAD", preload);
+    command.env("HOROLOG_TRACE_ENABLE", tracing.patterns()?);
+    let options = tracing.options()?;
+    if options.is_empty() {
+        command.env_remove("HOROLOG_TRACE_OPTIONS");
+    } else {
+        command.env("HOROLOG_TRACE_OPTIONS", options);
+    }
+    let child = command.spawn().map_err(|error| {
+        RecordingError::bad_input(format_args!("{}: cannot be started: {error}", file.display()))
+    })?;
+    let pid = child.id();
+    Ok(Started { child: Some(child), ended: None, pid, notes })
+}
+
+/// What `LD_PRELOAD` must say: our libraries before those that are there already.
+fn preload(libraries: &[PathBuf]) -> Result<String, RecordingError> {
+    let mut words = Vec::new();
+    for library in libraries {
+        let text = library.to_str().filter(|text| !text.contains([' ', ':']));
+        let text = text.ok_or_else(|| {
+            RecordingError::bad_input(format_args!(
+                "{}: the dynamic linker cannot preload from a path with spaces or colons; copy the library elsewhere and \
+                 name its folder in HOROLOG_LIBRARY_PATH",
+                library.display()
+            ))
+        })?;
+        words.push(text.to_owned());
+    }
+    if let Ok(given) = std::env::var("LD_PRELOAD")
+        && !given.is_empty()
+    {
+        words.push(given);
+    }
+    Ok(words.join(":"))
+}
+
+impl Started {
+    /// Whether the command, or the process, has ended.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        match &mut self.child {
+            None => !Path::new(&format!("/proc/{}", self.pid)).exists(),
+            Some(child) => {
+                if let Ok(Some(status)) = child.try_wait() {
+                    self.ended = Some(status);
+                }
+                self.ended.is_some()
+            }
+        }
+    }
+
+    /// Asks a command to end; a process that ran before us goes on.
+    pub(crate) fn ask_to_end(&mut self) {
+        // Not yet waited for: its number is its own.
+        if !self.has_ended()
+            && let Some(child) = &self.child
+        {
+            terminate(child.id());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_and_patterns_that_no_session_takes_are_refused() {
+        let with = |buffer| Tracing { buffer: Some(buffer), ..Tracing::default() }.options();
+        assert_eq!(with(65_536).as_deref(), Ok("ring-bytes=65536"));
+        assert!(with(65_537).is_err_and(|error| error.is_bad_input()));
+        assert!(with(2048).is_err() && with(2 << 30).is_err());
+        let patterns = |events: &[&str]| {
+            let events = events.iter().map(|&event| event.to_owned()).collect();
+            Tracing { events, ..Tracing::default() }.patterns()
+        };
+        assert_eq!(patterns(&[]).as_deref(), Ok("*"));
+        assert_eq!(patterns(&["a/*", "b"]).as_deref(), Ok("a/*,b"));
+        assert!(patterns(&["a,b"]).is_err() && patterns(&[""]).is_err());
+    }
+
+    #[test]
+    fn paths_that_the_linker_would_split_are_refused() {
+        assert!(preload(&[PathBuf::from("/a b/lib.so")]).is_err());
+        assert!(preload(&[PathBuf::from("/a/lib.so")]).is_ok_and(|text| text.starts_with("/a/lib.so")));
+    }
+}
