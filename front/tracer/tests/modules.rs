@@ -31,7 +31,7 @@ fn dlopen_and_dlclose_race_with_switching() {
         switching::apply("module/*", false).expect("switchable");
         found
     });
-    for _ in 0..400 {
+    for _ in 0..200 {
         // SAFETY: the library's functions are called only while it is open.
         unsafe {
             let handle = libc::dlopen(name.as_ptr(), libc::RTLD_NOW);
@@ -46,6 +46,45 @@ fn dlopen_and_dlclose_race_with_switching() {
     let found = switcher.join().expect("no panic");
     assert_eq!(switching::apply("module/*", true).expect("switchable").sites, 0, "it is gone");
     println!("the switcher met the module {found} times");
+}
+
+/// The two bytes of the jump lie in two cache lines, and the second changes while threads run it.
+#[test]
+fn a_site_across_two_cache_lines_is_toggled() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let words = ["-std=c11", "-O2", "-fPIC", "-shared"];
+    let Built::Program(path) = build(folder.path(), "gcc", &words, "across.c") else {
+        println!("SKIPPED: no gcc");
+        return;
+    };
+    let name = CString::new(path.to_str().expect("a name")).expect("no NUL");
+    // SAFETY: the library stays open until the process ends; its function has this signature.
+    let run = unsafe {
+        let handle = libc::dlopen(name.as_ptr(), libc::RTLD_NOW);
+        assert!(!handle.is_null());
+        let symbol = libc::dlsym(handle, c"run_across".as_ptr());
+        std::mem::transmute::<*mut libc::c_void, extern "C" fn(i32) -> i32>(symbol)
+    };
+    let sites = switching::addresses("across/run");
+    assert!(sites.iter().any(|site| site % 64 == 63), "{sites:x?}");
+    static STOP: AtomicBool = AtomicBool::new(false);
+    let threads: Vec<_> = (0..2)
+        .map(|_| {
+            std::thread::spawn(move || {
+                while !STOP.load(Ordering::Relaxed) {
+                    assert_eq!(run(1_000), 1_000);
+                }
+            })
+        })
+        .collect();
+    for round in 0..600 {
+        let count = switching::apply("across/run", round % 2 == 0).expect("switchable");
+        assert_eq!(count.changed, sites.len());
+    }
+    STOP.store(true, Ordering::Relaxed);
+    for thread in threads {
+        thread.join().expect("no crash");
+    }
 }
 
 /// A module that is loaded after a name was enabled starts enabled, by its constructor.
