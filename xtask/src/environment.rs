@@ -6,11 +6,16 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Debian packages by the program that shows their presence.
-const PROGRAMS: [(&str, &str, &str); 4] = [
+const PROGRAMS: [(&str, &str, &str); 9] = [
     ("chromium", "chromium", "the report page is tested in a real browser"),
     ("cyclictest", "rt-tests", "release latency is compared with cyclictest"),
     ("trace-cmd", "trace-cmd", "foreign traces are imported from trace.dat"),
     ("perf", "linux-perf", "foreign traces are imported from perf.data"),
+    ("clang", "clang", "triggers are built with clang too"),
+    ("ld.lld", "lld", "tables of triggers are linked with LLD too"),
+    ("mold", "mold", "tables of triggers are linked with mold too"),
+    ("aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu", "the header of triggers compiles for aarch64"),
+    ("aarch64-linux-gnu-g++", "g++-aarch64-linux-gnu", "the header of triggers compiles for aarch64, in C++"),
 ];
 
 /// What was found or installed.
