@@ -16,7 +16,7 @@ use crate::session::attach::{attach, bump, settle};
 use crate::session::directory;
 use crate::session::shared::{Cause, Shared, live_generation, take_live};
 use crate::thread::{ThreadState, UNATTACHED, marked_stack_pointer, this_thread, was_left};
-use crate::{Event, MAX_ARGUMENTS, clock, cpu};
+use crate::{Event, MAX_ARGUMENTS, clock, cpu, session};
 
 /// What the cold block of an enabled site calls: hands the event to its callback or to the session; without either it is
 /// counted as unheard. `arguments` points at one 8-byte word for each of the event's arguments.
@@ -269,8 +269,7 @@ unsafe fn emit_otherwise(event: &Event, arguments: *const u64, count: usize) {
         recover(state);
     }
     if live_generation(SeqCst) == 0 {
-        event.count_unheard();
-        return;
+        return unheard(event);
     }
     if !attach(state) {
         return;
@@ -288,6 +287,12 @@ unsafe fn emit_otherwise(event: &Event, arguments: *const u64, count: usize) {
     unsafe { emit_without_room(state, id, arguments, count) };
     compiler_fence(SeqCst);
     state.key.set(idle);
+}
+
+/// There is no session: counted in the descriptor, and for the next session to state.
+fn unheard(event: &Event) {
+    event.count_unheard();
+    session::UNHEARD.fetch_add(1, Relaxed);
 }
 
 /// An emission was left by `longjmp`: nothing of it was published in the ring; a slot of a multi-writer buffer is given up.
@@ -314,7 +319,7 @@ unsafe fn emit_nested(state: &ThreadState, event: &Event, arguments: *const u64,
                 live.count(Cause::NoWriter);
                 live.give_back();
             }
-            None => event.count_unheard(),
+            None => unheard(event),
         }
         return;
     };

@@ -153,6 +153,7 @@ fn a_second_session_is_refused_and_a_later_one_takes_over() {
     assert_eq!(PAIR.unheard(), unheard + 1);
     let second = Session::create(&small()).expect("a session");
     let mut later = second.reader().expect("a reader");
+    assert!(later.losses().no_session >= 1 && later.losses().total() == 0);
     emit_words(&PAIR, [3, 0]);
     assert_eq!(drain(&mut reader), [(PAIR.id(), 1, 0)], "the memory outlives the session");
     assert_eq!(drain(&mut later), [(PAIR.id(), 3, 0)]);
@@ -178,4 +179,36 @@ fn a_flight_recorder_holds_the_newest() {
         assert!(seen.len() >= 100, "{} of at least 4096 / (32 + 16/3) records", seen.len());
     }
     assert_eq!(reader.losses().total(), 0);
+}
+
+#[test]
+fn a_signal_asks_for_a_snapshot() {
+    use horolog_probe::session::snapshot;
+    let _alone = alone();
+    assert!(!snapshot::request(), "no session");
+    let session = Session::create(&Options { mode: Mode::Overwrite, ..small() }).expect("a session");
+    let reader = session.reader().expect("a reader");
+    snapshot::on_signal(libc::SIGURG).expect("nobody has it");
+    assert!(snapshot::on_signal(libc::SIGURG).expect_err("we have it").is_bad_input());
+    assert!(snapshot::on_signal(libc::SIGKILL).is_err());
+    // SAFETY: raise takes an integer; the handler is installed.
+    unsafe { libc::raise(libc::SIGURG) };
+    assert_eq!(reader.snapshots_requested(), 1);
+    session.request_snapshot();
+    assert_eq!(reader.snapshots_requested(), 2);
+}
+
+#[test]
+fn an_event_without_a_place_in_the_directory_is_counted() {
+    static LATE: Event = Event::new(c"session/late", c"");
+    let _alone = alone();
+    let session = Session::create(&Options { events: 1, ..small() }).expect("a session");
+    let mut reader = session.reader().expect("a reader");
+    // The other events of this file may have the only number already; of two new ones at least one has none.
+    static LATER: Event = Event::new(c"session/later", c"");
+    (0..3).for_each(|_| emit_words(&LATE, []));
+    (0..3).for_each(|_| emit_words(&LATER, []));
+    let read = drain(&mut reader).len() as u64;
+    assert_eq!(read + reader.losses().no_event, 6);
+    assert!(reader.losses().no_event >= 3);
 }

@@ -17,7 +17,8 @@ static GIVEN: AtomicU32 = AtomicU32::new(0);
 
 const COMPLETE: u32 = 2;
 
-/// The number of `event`, given now if it has none; [`NO_EVENT`] where none is left. Safe in a signal handler; bounded
+/// The number of `event`, given now if it has none; [`NO_EVENT`] where none is left, in the process or in the live
+/// session's directory. Safe in a signal handler; bounded
 /// by the number of known events.
 #[must_use]
 pub fn number(event: &Event) -> u32 {
@@ -29,11 +30,17 @@ pub fn number(event: &Event) -> u32 {
     let found = find(&name, &types).or_else(|| append(&name, &types));
     let Some(place) = found else { return NO_EVENT };
     let id = place as u32 + 1;
-    event.set_id(id);
     if let Some(session) = take_live() {
-        declare(session, place);
+        let named = place < session.events().len();
+        if named {
+            declare(session, place);
+        }
         session.give_back();
+        if !named {
+            return NO_EVENT;
+        }
     }
+    event.set_id(id);
     id
 }
 

@@ -14,6 +14,12 @@ use super::reader::Reader;
 use horolog_sys::descriptor_passing::{peer, receive, send};
 use horolog_sys::{Error, clock};
 
+/// How long a process that has connected may take to send its session.
+const HELLO: Duration = Duration::from_secs(5);
+
+/// How long an answer to a command may take; the runtime's thread is an ordinary one and may have to wait for a processor.
+const ANSWER: Duration = Duration::from_secs(10);
+
 /// The longest line, either way.
 pub const LONGEST_LINE: usize = 64 << 10;
 
@@ -42,7 +48,7 @@ impl Listener {
     }
 
     /// The next process that hands a session over; `None` where none waits. Waits for the first line of a process that
-    /// has connected for at most a second.
+    /// has connected for at most five seconds.
     ///
     /// # Errors
     /// Where what it sent is no session; the listener goes on.
@@ -80,7 +86,7 @@ impl Connection {
         let who = peer(&stream)?;
         let io = |error: std::io::Error| Error::io("session from another process", &error, "");
         stream.set_nonblocking(false).map_err(io)?;
-        stream.set_read_timeout(Some(Duration::from_secs(1))).map_err(io)?;
+        stream.set_read_timeout(Some(HELLO)).map_err(io)?;
         let mut first = [0; 256];
         let (length, mut files) = receive(&stream, &mut first)?;
         let hello = first.get(..length).unwrap_or_default();
@@ -92,12 +98,13 @@ impl Connection {
             ));
         }
         let reader = Reader::new(files.remove(0), who.pid)?;
+        stream.set_read_timeout(Some(ANSWER)).map_err(io)?;
         let mut lines = Lines::new(stream);
         lines.begin_with_rest_of(hello);
         Ok(Connection { reader, lines })
     }
 
-    /// Sends a command, and waits for its answer for at most a second.
+    /// Sends a command, and waits for its answer for at most ten seconds.
     ///
     /// # Errors
     /// Where the process has ended or does not answer.
@@ -163,7 +170,7 @@ impl Lines {
                 let line: Vec<u8> = self.waiting.drain(..=end).collect();
                 return Ok(String::from_utf8_lossy(&line[..end]).into_owned());
             }
-            let late = clock::monotonic_ns() - started > 1_000_000_000
+            let late = u128::from(clock::monotonic_ns() - started) > ANSWER.as_nanos()
                 && self.stream.read_timeout().ok().flatten().is_some();
             if self.waiting.len() > LONGEST_LINE || late {
                 return Err(Error::unexpected("a line from a traced process", "too long or too slow", ""));

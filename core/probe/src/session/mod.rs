@@ -10,6 +10,7 @@ pub mod options;
 pub mod reader;
 pub mod service;
 pub(crate) mod shared;
+pub mod snapshot;
 
 pub use handover::{Connection, Listener};
 pub use options::{Mode, Options};

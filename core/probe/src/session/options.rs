@@ -33,7 +33,7 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// 32 rings of 256 KiB, 4,096 and 1,024 slots, 256 writers, 2,048 events: 9 MiB.
+    /// 32 rings of 256 KiB, 4,096 and 1,024 slots, 256 writers, 4,096 events: 9 MiB.
     fn default() -> Options {
         Options {
             rings: 32,
@@ -41,7 +41,7 @@ impl Default for Options {
             small_slots: 4096,
             large_slots: 1024,
             writers: 256,
-            events: 2048,
+            events: 4096,
             mode: Mode::Refuse,
         }
     }

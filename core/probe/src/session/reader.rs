@@ -59,27 +59,20 @@ pub struct Losses {
     pub dead_writer: u64,
     /// No number for one more event was left.
     pub no_event: u64,
-    /// Emitted before the session began.
+    /// Emitted by this process while it had no session, before this one began: no part of this trace, hence not in
+    /// [`Losses::total`].
     pub no_session: u64,
     /// Records, or places for them, that made no sense.
     pub damaged: u64,
 }
 
 impl Losses {
-    /// All of them.
+    /// All that this session should have held and does not.
     #[must_use]
     pub fn total(&self) -> u64 {
-        [
-            self.ring_full,
-            self.shared_full,
-            self.no_writer,
-            self.dead_writer,
-            self.no_event,
-            self.no_session,
-            self.damaged,
-        ]
-        .into_iter()
-        .fold(0, u64::saturating_add)
+        [self.ring_full, self.shared_full, self.no_writer, self.dead_writer, self.no_event, self.damaged]
+            .into_iter()
+            .fold(0, u64::saturating_add)
     }
 }
 

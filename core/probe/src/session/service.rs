@@ -13,6 +13,9 @@ pub const SOCKET: &str = "HOROLOG_TRACE";
 /// The environment variable that changes the session's sizes, as [`Options::apply`] reads it.
 pub const OPTIONS: &str = "HOROLOG_TRACE_OPTIONS";
 
+/// The environment variable that names a signal, by number: when it comes, a snapshot is asked for.
+pub const SNAPSHOT_SIGNAL: &str = "HOROLOG_TRACE_SNAPSHOT_SIGNAL";
+
 /// What answers commands: takes a line, returns the answer.
 pub type Answer = fn(&str) -> String;
 
@@ -37,6 +40,16 @@ pub fn start_from_environment(answer: Answer) -> Result<bool, Error> {
         options.apply(&text)?;
     }
     start(&options, Path::new(&path), answer)?;
+    if let Ok(number) = std::env::var(SNAPSHOT_SIGNAL) {
+        let signal = number.trim().parse().map_err(|_| {
+            Error::bad_input(
+                format!("{SNAPSHOT_SIGNAL}=`{number}`"),
+                "no number of a signal",
+                "give, say, 12",
+            )
+        })?;
+        super::snapshot::on_signal(signal)?;
+    }
     Ok(true)
 }
 
@@ -68,10 +81,7 @@ pub(super) fn serve(mut lines: Lines, answer: Answer) {
     thread::set_name("horolog-trace");
     while let Ok(command) = lines.read() {
         let reply = if command == "snapshot" {
-            let held = SESSION.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            if let Some(session) = held.as_ref() {
-                session.request_snapshot();
-            }
+            super::snapshot::request();
             "ok".to_owned()
         } else {
             answer(&command)
