@@ -7,6 +7,7 @@ pub mod exhaustive_edf;
 pub mod mixed_system;
 pub mod naive_simulator;
 pub mod random;
+pub mod served_system;
 mod servers;
 pub mod shape;
 pub mod system;
@@ -14,5 +15,6 @@ pub mod task_set;
 
 pub use mixed_system::{Ingredients, mixed_system};
 pub use random::{Random, SplitMix64};
+pub use served_system::{Serving, served_system};
 pub use system::{Choices, Shape, Words, draw_system, systems};
 pub use task_set::{Deadlines, DrawnTask, PreemptionRecipe, TaskSetRecipe, system_of};

@@ -15,12 +15,19 @@ use horolog_model::{Policy, System};
 /// `options` allows.
 ///
 /// # Errors
-/// Where the system cannot be analysed.
+/// Where the system cannot be analysed, and where it has servers: the checker does not know their terms.
 pub fn certify(
     system: &System,
     analysis: &Analysis,
     options: &Options,
 ) -> Result<Certificate, AnalysisError> {
+    if let Some(server) = system.servers().first() {
+        return Err(AnalysisError::outside(
+            format!("server.{}", server.name),
+            "a certificate does not cover servers",
+            "leave the certificate out; the analysis itself covers them",
+        ));
+    }
     let mut claims = Vec::new();
     for cpu in system.platform().cpus.iter() {
         let model = CpuModel::new(system, cpu)?;

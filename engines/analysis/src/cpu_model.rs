@@ -13,6 +13,7 @@
 use crate::arrival_curve::ArrivalCurve;
 use crate::error::AnalysisError;
 use crate::hyperbolic_load::HyperbolicLoad;
+use crate::server::CpuServer;
 use horolog_model::{CpuId, Preemption, Priority, SegmentGraph, System, Task, TaskId};
 
 /// The longest time that the model may hold, so that sums of two never wrap a `u64`.
@@ -23,8 +24,10 @@ pub const LONGEST_NS: u64 = 1 << 62;
 pub struct CpuModel {
     /// Which processor.
     pub cpu: CpuId,
-    /// Its tasks, in the order of the file.
+    /// Its tasks that no server serves, in the order of the file.
     pub tasks: Vec<CpuTask>,
+    /// Its servers with the tasks that they serve, in the order of the file.
+    pub servers: Vec<CpuServer>,
     /// Interrupts above all tasks.
     pub interrupts: Vec<InterruptLoad>,
     /// Measured loads above all tasks.
@@ -61,6 +64,8 @@ pub struct CpuTask {
     pub wcet: u64,
     /// Worst-case execution time as the file has it.
     pub bare_wcet: u64,
+    /// Best-case execution time as the file has it.
+    pub bcet: u64,
     /// Arrival of the first job, where the file gives one.
     pub offset: Option<u64>,
     /// `None` under EDF.
@@ -94,15 +99,8 @@ impl CpuModel {
     /// The model of one processor of `system`.
     ///
     /// # Errors
-    /// Where a time with its costs is longer than 2^62 ns, or a server is on the processor.
+    /// Where a time with its costs is longer than 2^62 ns.
     pub fn new(system: &System, cpu: CpuId) -> Result<CpuModel, AnalysisError> {
-        if let Some((_, server)) = system.servers_on(cpu).next() {
-            return Err(AnalysisError::outside(
-                format!("server.{}", server.name),
-                "no test yet for a system with servers",
-                "simulate it, or remove the server and its tasks to analyse the others",
-            ));
-        }
         let platform = system.platform();
         let context_switch = platform.context_switch_cost().as_ns();
         let interrupt = platform.timer_interrupt_cost().as_ns();
@@ -111,11 +109,20 @@ impl CpuModel {
         let late = latency
             .checked_add(tick.unwrap_or(0))
             .ok_or_else(|| AnalysisError::overflow("platform", "release latency and tick"))?;
+        let costs = Costs { late, context_switch, interrupt };
         let mut tasks = Vec::new();
-        for (id, task) in system.tasks_on(cpu) {
-            tasks.push(CpuTask::new(id, task, late, context_switch)?);
+        for (id, task) in system.hard_tasks_on(cpu) {
+            tasks.push(CpuTask::new(id, task, costs)?);
         }
-        let interrupts = match tick {
+        let mut servers = Vec::new();
+        for (id, server) in system.servers_on(cpu) {
+            let mut queue = Vec::new();
+            for (id, task) in system.served_tasks(id) {
+                queue.push(CpuTask::new(id, task, costs)?);
+            }
+            servers.push(CpuServer::new(id, server, queue, costs)?);
+        }
+        let mut interrupts = match tick {
             _ if interrupt == 0 => Vec::new(),
             Some(separation) => {
                 vec![InterruptLoad {
@@ -125,19 +132,43 @@ impl CpuModel {
             }
             None => tasks
                 .iter()
+                .chain(servers.iter().flat_map(|server| &server.queue))
                 .map(|task| InterruptLoad { arrival: task.arrival.clone(), wcet: interrupt })
                 .collect(),
         };
+        interrupts.extend(servers.iter().filter_map(|server: &CpuServer| server.timers.clone()));
         let interferences =
             system.interferences().iter().filter(|i| i.cpu == cpu).map(HyperbolicLoad::of).collect();
         let has_costs = context_switch > 0 || interrupt > 0 || late > 0;
-        Ok(CpuModel { cpu, tasks, interrupts, interferences, context_switch, has_costs })
+        Ok(CpuModel { cpu, tasks, servers, interrupts, interferences, context_switch, has_costs })
+    }
+
+    /// The processor with another capacity and period of one server; `None` where they leave the numbers.
+    pub(crate) fn with_capacity(&self, server: usize, budget: u64, period: u64) -> Option<CpuModel> {
+        let mut model = self.clone();
+        let timers = model.servers.iter().filter(|server| server.timers.is_some()).count();
+        model.servers.get_mut(server)?.set_capacity(budget, period)?;
+        model.interrupts.truncate(model.interrupts.len() - timers);
+        model.interrupts.extend(model.servers.iter().filter_map(|server| server.timers.clone()));
+        Some(model)
+    }
+
+    /// The processor without its servers and what they serve.
+    pub(crate) fn without_servers(&self) -> CpuModel {
+        CpuModel { servers: Vec::new(), ..self.clone() }
     }
 
     /// Whether a test that is exact for tasks of any phase is exact for this processor: there are no costs, no
-    /// interference, no listed arrivals, and at most one periodic task whose offset fixes its phase.
+    /// interference, no listed arrivals, at most one periodic task whose offset fixes its phase, and no server but in
+    /// the background.
     #[must_use]
     pub fn keeps_exactness(&self) -> bool {
+        self.is_exact_without_servers() && self.servers.iter().all(CpuServer::is_harmless)
+    }
+
+    /// [`CpuModel::keeps_exactness`], were there no servers.
+    #[must_use]
+    pub fn is_exact_without_servers(&self) -> bool {
         let unlisted = |task: &CpuTask| matches!(task.arrival, ArrivalCurve::Periodic { .. });
         let tied = self.tasks.iter().filter(|task| task.is_periodic && task.offset.is_some());
         let free = !self.has_costs && self.interferences.is_empty();
@@ -158,7 +189,12 @@ impl CpuModel {
             let endings = task.shape.endings.iter().all(|e| fits(e.before) && fits(e.last));
             arrival && fits(task.wcet) && fits(task.shape.longest_segment) && endings
         };
+        let server_fits = |server: &CpuServer| {
+            let load_fits = |load: &InterruptLoad| fits(load.wcet) && fits(load.arrival.jitter());
+            server.load.iter().all(load_fits) && server.queue.iter().all(task_fits)
+        };
         self.tasks.iter().all(task_fits)
+            && self.servers.iter().all(server_fits)
             && self.interrupts.iter().all(|load| fits(load.wcet))
             && fits(self.context_switch)
     }
@@ -170,15 +206,27 @@ impl CpuModel {
             ArrivalCurve::Periodic { separation, .. } => wcet as f64 / *separation as f64,
             ArrivalCurve::Listed { .. } => 0.0,
         };
-        let tasks: f64 = self.tasks.iter().map(|t| share(&t.arrival, t.wcet)).sum();
+        let served = self.servers.iter().flat_map(|server| &server.queue);
+        let tasks: f64 = self.tasks.iter().chain(served).map(|t| share(&t.arrival, t.wcet)).sum();
         let interrupts: f64 = self.interrupts.iter().map(|i| share(&i.arrival, i.wcet)).sum();
         let outside: f64 = self.interferences.iter().map(|i| i.utilisation_ppb as f64 / 1e9).sum();
         tasks + interrupts + outside
     }
 }
 
+/// The platform's costs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Costs {
+    /// Release latency and tick.
+    pub(crate) late: u64,
+    pub(crate) context_switch: u64,
+    /// One timer interrupt.
+    pub(crate) interrupt: u64,
+}
+
 impl CpuTask {
-    fn new(id: TaskId, task: &Task, late: u64, context_switch: u64) -> Result<CpuTask, AnalysisError> {
+    fn new(id: TaskId, task: &Task, costs: Costs) -> Result<CpuTask, AnalysisError> {
+        let Costs { late, context_switch, .. } = costs;
         let too_long = |what| AnalysisError::overflow(format!("task.{}", task.name), what);
         let within = |ns: u64, what| if ns <= LONGEST_NS { Ok(ns) } else { Err(too_long(what)) };
         let arrival = ArrivalCurve::of(task, late).ok_or_else(|| too_long("jitter"))?;
@@ -209,6 +257,7 @@ impl CpuTask {
             deadline: task.deadline.map(|d| d.as_ns()),
             wcet,
             bare_wcet,
+            bcet: task.bcet.as_ns(),
             offset: task.offset.map(|o| o.as_ns()),
             priority: task.priority,
             shape,

@@ -1,10 +1,12 @@
 //! Where a response time goes, in terms that add up to the bound exactly.
 
-use crate::cpu_model::CpuModel;
+use crate::arrival_curve::ArrivalCurve;
+use crate::cpu_model::{CpuModel, CpuTask};
 use crate::error::AnalysisError;
 use crate::fixed_priority::{level_of, name_of_exact, priority_of};
 use crate::hyperbolic_load::HyperbolicLoad;
 use crate::options::Options;
+use crate::server::{CpuServer, Seen};
 use crate::{assignment::resolve_priorities, fixed_priority::level::Worst};
 use horolog_model::{Policy, System, TaskId};
 use horolog_time::Span;
@@ -29,6 +31,18 @@ pub enum TermKind {
     DueNoLater,
     /// Jobs of equal priority that are ahead.
     EqualPriority,
+    /// Executions of a server that is more important or due no later.
+    Server,
+    /// Until dual priority promotes the job, or slack stealing has no slack left: soft work may take it all.
+    UntilPromotion,
+    /// Jobs of other tasks that are ahead in the queue of a server.
+    QueuedAhead,
+    /// Until the server has capacity again.
+    ServerWait,
+    /// Periods of the server, each for one capacity of work.
+    ServerPeriods,
+    /// The rest of the work, within one capacity.
+    LastPiece,
     /// Context switches.
     ContextSwitches,
     /// Timer interrupts.
@@ -89,6 +103,11 @@ pub struct Explanation {
 /// As for [`crate::analyze`].
 pub fn explain(system: &System, id: TaskId, options: &Options) -> Result<Explanation, AnalysisError> {
     let system = resolve_priorities(system)?;
+    if system.is_served(id) {
+        let cpu = CpuModel::new(&system, system.task(id).cpu)?;
+        let explained = crate::server::explain::explain(&system, &cpu, id, options);
+        return explained.ok_or_else(|| too_long("the task's number"));
+    }
     let cpu = CpuModel::new(&system, system.task(id).cpu)?;
     let index = cpu.tasks.iter().position(|t| t.id == id);
     let index = index.ok_or_else(|| AnalysisError::overflow("task", "the task's number"))?;
@@ -97,7 +116,7 @@ pub fn explain(system: &System, id: TaskId, options: &Options) -> Result<Explana
     }
     let level = level_of(&cpu, index)?;
     let (task, mut effort) = (&cpu.tasks[index], options.effort);
-    let test = name_of_exact(task, &level).0;
+    let test = name_of_exact(&cpu, index, &level).0;
     let mut explanation = Explanation::unresolved(&task.name, test);
     match level.solve(&mut effort) {
         Err(stop) => explanation.reason = Some(stop.words().to_owned()),
@@ -106,22 +125,47 @@ pub fn explain(system: &System, id: TaskId, options: &Options) -> Result<Explana
             explanation.worst_job = found.worst.own_jobs;
             explanation.busy_period = Some(Span::from_ns(found.busy_period));
             explanation.terms = terms(&system, &cpu, index, &found.worst)?;
+            until_promotion(&cpu, index, &mut explanation);
         }
     }
     Ok(explanation)
+}
+
+/// Beside dual priority or slack stealing the bound is the deadline, where there is one.
+fn until_promotion(cpu: &CpuModel, index: usize, explanation: &mut Explanation) {
+    let Some(server) = cpu.servers.iter().find(|server| server.kind.is_slack_policy()) else { return };
+    let dual = matches!(server.kind, horolog_model::ServerKind::DualPriority { .. });
+    explanation.test = if dual { "fp-dual-priority" } else { "fp-slack-stealing" };
+    let deadline = cpu.tasks[index].deadline.map(Span::from_ns);
+    match (explanation.response, deadline) {
+        (Some(response), Some(deadline)) if response <= deadline && !cpu.has_costs => {
+            let (who, time) = (Some(server.name.clone()), deadline.saturating_sub(response));
+            explanation.response = Some(deadline);
+            if !time.is_zero() {
+                explanation.terms.insert(0, Term { kind: TermKind::UntilPromotion, who, count: None, time });
+            }
+        }
+        (response, _) => {
+            (explanation.response, explanation.terms) = (None, Vec::new());
+            let alone = response.map_or_else(|| "no bound".to_owned(), |response| response.to_string());
+            explanation.reason = Some(format!("{alone} under plain fixed priorities; see the analysis"));
+        }
+    }
 }
 
 /// Collects terms; counts are those of the equations that gave the bound.
 pub(crate) struct Terms<'a> {
     cpu: &'a CpuModel,
     switches: u128,
+    /// Switching of servers, ns.
+    pub(crate) server_switching: u128,
     pub(crate) list: Vec<Term>,
 }
 
 impl<'a> Terms<'a> {
     /// None yet; the switch that has begun when the window opens counts already.
     pub(crate) fn new(cpu: &'a CpuModel) -> Terms<'a> {
-        Terms { cpu, switches: 1, list: Vec::new() }
+        Terms { cpu, switches: 1, server_switching: 0, list: Vec::new() }
     }
 
     pub(crate) fn add(&mut self, kind: TermKind, who: Option<&str>, count: Option<u64>, ns: u64) {
@@ -132,7 +176,10 @@ impl<'a> Terms<'a> {
 
     /// Jobs of the task at `index`: their own work, and their switches for later.
     pub(crate) fn jobs(&mut self, kind: TermKind, index: usize, count: u128) -> Result<(), AnalysisError> {
-        let task = &self.cpu.tasks[index];
+        self.work_of(kind, &self.cpu.tasks[index], count)
+    }
+
+    fn work_of(&mut self, kind: TermKind, task: &CpuTask, count: u128) -> Result<(), AnalysisError> {
         let count = narrow(count)?;
         let work = count.checked_mul(task.bare_wcet).ok_or_else(|| too_long("interference"))?;
         self.switches += 2 * u128::from(count);
@@ -143,8 +190,19 @@ impl<'a> Terms<'a> {
 
     /// The context switches: two for every job so far, and the one that has begun.
     pub(crate) fn switches(&mut self) -> Result<(), AnalysisError> {
-        let time = narrow(self.switches * u128::from(self.cpu.context_switch))?;
-        self.add(TermKind::ContextSwitches, None, Some(narrow(self.switches)?), time);
+        let switch = u128::from(self.cpu.context_switch);
+        let time = narrow(self.switches * switch + self.server_switching)?;
+        let switches = self.switches + self.server_switching.checked_div(switch).unwrap_or(0);
+        self.add(TermKind::ContextSwitches, None, Some(narrow(switches)?), time);
+        Ok(())
+    }
+
+    /// Executions of a server, each of its whole capacity: their work, and their switches for later.
+    pub(crate) fn server(&mut self, server: &CpuServer, count: u128) -> Result<(), AnalysisError> {
+        let Some(load) = &server.load else { return Ok(()) };
+        let time = count * u128::from(load.wcet - server.overhead);
+        self.server_switching += count * u128::from(server.overhead);
+        self.add(TermKind::Server, Some(&server.name), Some(narrow(count)?), narrow(time)?);
         Ok(())
     }
 
@@ -179,6 +237,20 @@ fn terms(system: &System, cpu: &CpuModel, index: usize, worst: &Worst) -> Result
         } else {
             let count = other.arrival.closed(u128::from(worst.ready));
             terms.jobs(TermKind::EqualPriority, other_index, count)?;
+        }
+    }
+    for server in &cpu.servers {
+        let x = u128::from(worst.start);
+        let count = |arrival: &ArrivalCurve| if closed { arrival.closed(x) } else { arrival.half_open(x) };
+        match server.seen_from(Some(own)) {
+            Seen::Load(load) => terms.server(server, count(&load.arrival))?,
+            Seen::Tasks(tasks) => {
+                for task in tasks {
+                    let count = count(&task.arrival);
+                    terms.work_of(TermKind::Interference, task, count)?;
+                }
+            }
+            Seen::Nothing | Seen::Unbounded => {}
         }
     }
     terms.add(TermKind::Blocking, blocker, None, longest);
@@ -245,6 +317,17 @@ impl fmt::Display for Term {
             TermKind::DueNoLater => write!(f, "{count} job{plural} of `{who}`, due no later"),
             TermKind::Interference => write!(f, "{count} job{plural} of `{who}`, more important"),
             TermKind::EqualPriority => write!(f, "{count} job{plural} of `{who}`, as important and ahead"),
+            TermKind::Server => {
+                write!(f, "{count} execution{plural} of the server `{who}`")
+            }
+            TermKind::UntilPromotion => write!(f, "soft work that `{who}` may let go first"),
+            TermKind::QueuedAhead => write!(f, "{count} job{plural} of `{who}`, ahead in the queue"),
+            TermKind::ServerWait => write!(f, "until the server `{who}` has capacity"),
+            TermKind::ServerPeriods => {
+                write!(f, "{count} period{plural} of the server `{who}`, a capacity of work each")
+            }
+            TermKind::LastPiece => write!(f, "the rest of the work, within one capacity"),
+            TermKind::ContextSwitches if self.count.is_none() => write!(f, "context switches"),
             TermKind::ContextSwitches => {
                 write!(f, "{count} context switch{}", if count == 1 { "" } else { "es" })
             }

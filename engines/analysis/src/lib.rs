@@ -29,8 +29,12 @@ pub use error::AnalysisError;
 pub use explain::{Explanation, Term, TermKind, explain};
 pub use options::Options;
 pub use quick_facts::Utilisation;
-pub use result::{Analysis, MissWitness, ProcessorVerdict, Schedulable, TaskVerdict, TestResult, Verdict};
+pub use result::{
+    Analysis, LargestBudget, MissWitness, ProcessorVerdict, PromotionTime, Schedulable, ServerVerdict,
+    TaskVerdict, TestResult, Verdict,
+};
 pub use sensitivity::{Remedy, Sensitivity};
+pub use server::size::{PeriodSize, ServerSize, size_server};
 
 use cpu_model::CpuModel;
 use horolog_model::{Policy, System};
@@ -46,27 +50,15 @@ use horolog_model::{Policy, System};
 pub fn analyze(system: &System, options: &Options) -> Result<Analysis, AnalysisError> {
     let resolved = resolve_priorities(system)?;
     let mut tasks: Vec<Option<TaskVerdict>> = vec![None; resolved.tasks().len()];
+    let mut servers: Vec<Option<ServerVerdict>> = vec![None; resolved.servers().len()];
     let mut processors = Vec::new();
     let mut notes = Vec::new();
     for cpu in resolved.platform().cpus.iter() {
         let model = CpuModel::new(&resolved, cpu)?;
-        if model.tasks.is_empty() {
+        if model.tasks.is_empty() && model.servers.is_empty() {
             continue;
         }
-        let (mut verdicts, tests) = match resolved.policy() {
-            Policy::FixedPriority => (
-                fixed_priority::analyze_cpu(&resolved, &model, options)?,
-                quick_facts::utilisation_bounds(&model),
-            ),
-            Policy::Edf => edf::analyze_cpu(&resolved, &model, options)?,
-            _ => {
-                return Err(AnalysisError::outside(
-                    "system.policy",
-                    "no test is known for this policy",
-                    "use policy = \"fixed-priority\" or \"edf\"",
-                ));
-            }
-        };
+        let (mut verdicts, tests) = hard_verdicts(&resolved, &model, options)?;
         if model.has_costs {
             notes.push(format!(
                 "cpu {}: the platform's costs are added, which makes every test sufficient",
@@ -80,6 +72,13 @@ pub fn analyze(system: &System, options: &Options) -> Result<Analysis, AnalysisE
         for (task, verdict) in model.tasks.iter().zip(verdicts) {
             tasks[task.id.index()] = Some(verdict);
         }
+        for (index, server) in model.servers.iter().enumerate() {
+            for (id, verdict) in server::soft_verdicts(&model, index, resolved.policy(), options)? {
+                tasks[id.index()] = Some(verdict);
+            }
+            servers[server.id.index()] =
+                Some(server::server_verdict(&model, index, resolved.policy(), options)?);
+        }
         processors.push(ProcessorVerdict {
             cpu,
             utilisation: model.utilisation(),
@@ -89,13 +88,46 @@ pub fn analyze(system: &System, options: &Options) -> Result<Analysis, AnalysisE
         });
     }
     let tasks: Vec<TaskVerdict> = tasks.into_iter().flatten().collect();
+    let hard = tasks.iter().filter(|task| task.served_by.is_none());
     Ok(Analysis {
         schema: "horolog.analysis/1",
         system: resolved.name().to_owned(),
         utilisation: processors.iter().map(|p| p.utilisation).fold(0.0, f64::max),
-        schedulable: Schedulable::of(tasks.iter().map(|t| t.verdict)),
+        schedulable: Schedulable::of(hard.map(|task| task.verdict)),
         tasks,
+        servers: servers.into_iter().flatten().collect(),
         processors,
         notes,
     })
+}
+
+/// The verdicts of the tasks that no server serves, in the model's order, and the tests of the whole processor.
+fn hard_verdicts(
+    system: &System,
+    model: &CpuModel,
+    options: &Options,
+) -> Result<(Vec<TaskVerdict>, Vec<TestResult>), AnalysisError> {
+    let with = |model: &CpuModel| match system.policy() {
+        Policy::FixedPriority => {
+            Ok((fixed_priority::analyze_cpu(system, model, options)?, quick_facts::utilisation_bounds(model)))
+        }
+        Policy::Edf => edf::analyze_cpu(system, model, options),
+        _ => Err(AnalysisError::outside(
+            "system.policy",
+            "no test is known for this policy",
+            "use policy = \"fixed-priority\" or \"edf\"",
+        )),
+    };
+    let (mut verdicts, tests) = with(model)?;
+    let open = verdicts.iter().any(|verdict| verdict.verdict == Verdict::Unknown);
+    if open && server::misses_without_are_misses(model, system.policy()) {
+        // Servers never help: what misses without them misses with them.
+        let (without, _) = with(&model.without_servers())?;
+        for (verdict, without) in verdicts.iter_mut().zip(without) {
+            if verdict.verdict == Verdict::Unknown && without.verdict == Verdict::Misses {
+                verdict.take_over(&without, "without any server already");
+            }
+        }
+    }
+    Ok((verdicts, tests))
 }

@@ -38,7 +38,8 @@ pub(crate) fn shares(cpu: &CpuModel) -> Vec<(u64, u64)> {
         ArrivalCurve::Periodic { separation, .. } => Some((wcet, *separation)),
         ArrivalCurve::Listed { .. } => None,
     };
-    let tasks = cpu.tasks.iter().filter_map(|t| share(&t.arrival, t.wcet));
+    let served = cpu.servers.iter().flat_map(|server| &server.queue);
+    let tasks = cpu.tasks.iter().chain(served).filter_map(|t| share(&t.arrival, t.wcet));
     let interrupts = cpu.interrupts.iter().filter_map(|i| share(&i.arrival, i.wcet));
     let measured = cpu.interferences.iter().map(|i| (i.utilisation_ppb, 1_000_000_000));
     tasks.chain(interrupts).chain(measured).collect()
@@ -96,6 +97,9 @@ fn task_share(task: &CpuTask) -> Option<(u64, u64)> {
 fn obstacle(cpu: &CpuModel) -> Option<&'static str> {
     if !cpu.interrupts.is_empty() || !cpu.interferences.is_empty() || cpu.context_switch > 0 {
         return Some("the platform has costs or interference");
+    }
+    if !cpu.servers.iter().all(crate::server::CpuServer::is_harmless) {
+        return Some("a server takes part");
     }
     if cpu.tasks.iter().any(|t| !t.shape.preemptive) {
         return Some("a task is not preemptive");

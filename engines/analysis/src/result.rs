@@ -90,6 +90,10 @@ pub struct TaskVerdict {
     /// Its processor.
     #[serde(serialize_with = "cpu_number")]
     pub cpu: CpuId,
+    /// The server that serves it: then its deadline is soft, and its verdict is `meets` or `unknown` and does not
+    /// count in [`Analysis::schedulable`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub served_by: Option<String>,
     /// Whether it meets its deadline.
     pub verdict: Verdict,
     /// The best bound on its response time from the nominal arrival, `None` where no test gives one.
@@ -145,6 +149,7 @@ impl TaskVerdict {
         Some(TaskVerdict {
             name,
             cpu,
+            served_by: None,
             verdict: best.verdict,
             response: best.response,
             deadline,
@@ -161,6 +166,18 @@ impl TaskVerdict {
     }
 }
 
+impl TaskVerdict {
+    /// Takes over the proof of a miss from another verdict about the same task, without its bound.
+    pub(crate) fn take_over(&mut self, other: &TaskVerdict, why: &str) {
+        (self.verdict, self.test, self.source) = (other.verdict, other.test, other.source);
+        (self.response, self.exact) = (None, false);
+        if let Some(test) = other.tests.first() {
+            let note = Some(why.to_owned());
+            self.tests.insert(0, TestResult { response: None, exact: false, note, ..test.clone() });
+        }
+    }
+}
+
 /// The answer for a whole system.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Analysis {
@@ -171,10 +188,13 @@ pub struct Analysis {
     /// Long-run share of the busiest processor that tasks and interference ask for, for display; decisions are
     /// taken on exact numbers.
     pub utilisation: f64,
-    /// Whether every task meets.
+    /// Whether every task meets that no server serves.
     pub schedulable: Schedulable,
     /// One answer a task, in the order of the file.
     pub tasks: Vec<TaskVerdict>,
+    /// One answer a server, in the order of the file.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<ServerVerdict>,
     /// Tests that answer for a whole processor at once.
     pub processors: Vec<ProcessorVerdict>,
     /// What a reader should know about the results, in words.
@@ -196,6 +216,71 @@ pub struct ProcessorVerdict {
     /// How far from the edge of schedulability; `None` where it was not asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sensitivity: Option<Sensitivity>,
+}
+
+/// What a server may be and what it promises.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct ServerVerdict {
+    /// The server's name.
+    pub name: String,
+    /// Its processor.
+    #[serde(serialize_with = "cpu_number")]
+    pub cpu: CpuId,
+    /// The word of the system file.
+    pub kind: &'static str,
+    /// Its capacity, where it has one.
+    #[serde(rename = "budget_ns", skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Span>,
+    /// Its replenishment period, where it has one.
+    #[serde(rename = "period_ns", skip_serializing_if = "Option::is_none")]
+    pub period: Option<Span>,
+    /// Whether its whole capacity is certain to be served in each period, where it has one: what the response bounds of
+    /// its tasks rest on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub guaranteed: Option<bool>,
+    /// The largest capacity for its period with which every task below it meets its deadline; `None` where it has
+    /// none, or none is safe, or none was found (the note says which).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub largest_budget: Option<LargestBudget>,
+    /// What dual priority and slack stealing rest on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub promotions: Vec<PromotionTime>,
+    /// What a reader should know, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// The largest safe capacity of a server for a period.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct LargestBudget {
+    /// In whole nanoseconds, rounded down: what a file can say.
+    #[serde(rename = "budget_ns")]
+    pub budget: Span,
+    /// The exact ratio in nanoseconds as text, `"16000000/5"`; `None` where only whole nanoseconds were searched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exact_ns: Option<String>,
+    /// The task that binds it, where one does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub binding: Option<String>,
+    /// How much the given budget can grow, or has to shrink (below zero).
+    #[serde(rename = "headroom_ns")]
+    pub headroom: i64,
+}
+
+/// What dual priority and slack stealing rest on, for one hard task.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct PromotionTime {
+    /// The task's name.
+    pub task: String,
+    /// Its response time under plain fixed priorities.
+    #[serde(rename = "response_ns")]
+    pub response: Span,
+    /// D − R, after its arrival: when dual priority promotes its job at the latest. `None` where R is above D.
+    #[serde(rename = "promotion_ns")]
+    pub promotion: Option<Span>,
+    /// How long soft work can execute at once when all tasks are released together, by slack stealing's estimate.
+    #[serde(rename = "slack_ns", skip_serializing_if = "Option::is_none")]
+    pub slack: Option<Span>,
 }
 
 fn cpu_number<S: serde::Serializer>(cpu: &CpuId, serializer: S) -> Result<S::Ok, S::Error> {

@@ -355,7 +355,8 @@ fn slow_down(model: &mut CpuModel, index: usize, period: u64) {
     let old = model.tasks[index].arrival.clone();
     let ArrivalCurve::Periodic { jitter, .. } = old else { return };
     let new = ArrivalCurve::Periodic { separation: period, jitter };
-    let one_a_task = model.interrupts.len() == model.tasks.len();
+    // With one-shot timers the first interrupts are those of the tasks, in their order.
+    let one_a_task = model.interrupts.len() >= model.tasks.len();
     if one_a_task && model.interrupts[index].arrival == old {
         model.interrupts[index].arrival = new.clone();
     }

@@ -49,6 +49,13 @@ pub fn sum(shares: impl Iterator<Item = (u64, u64)>) -> Ratio<BigUint> {
     total
 }
 
+/// What Σ c/t leaves of 1, exactly; `None` where it is more than 1. Every `t` is above zero.
+#[must_use]
+pub fn left(shares: impl Iterator<Item = (u64, u64)>) -> Option<Ratio<BigUint>> {
+    let (total, one) = (sum(shares), Ratio::from_integer(BigUint::from(1_u32)));
+    (total <= one).then(|| one - total)
+}
+
 /// Σ c/t in parts per billion, rounded up; `None` where it leaves 64 bits.
 #[must_use]
 pub fn ppb_up(shares: impl Iterator<Item = (u64, u64)>) -> Option<u64> {

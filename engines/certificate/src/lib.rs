@@ -41,6 +41,10 @@ pub fn check(system: &System, certificate: &Certificate) -> Result<(), Flaw> {
             .iter()
             .find(|t| t.name == claim.task)
             .ok_or_else(|| Flaw::new(&claim.task, "the system has no such task"))?;
+        if let Some((_, server)) = system.servers_on(task.cpu).next() {
+            let words = format!("the server `{}` is on its processor; this checker knows no servers", server.name);
+            return Err(Flaw::new(&claim.task, words));
+        }
         match &claim.proof {
             Proof::FixedPriority(proof) => fixed_priority::check(system, task, claim.verdict, proof)?,
             Proof::EdfWindows(proof) => edf::check_windows(system, task, claim.verdict, proof)?,

@@ -99,6 +99,12 @@ pub(crate) struct AnalyzeArguments {
     /// Say in words and terms where this task's response time goes.
     #[arg(long, value_name = "TASK")]
     pub(crate) explain: Option<String>,
+    /// Say how large this server may be: for its period, and the best budget and period.
+    #[arg(long, value_name = "SERVER", conflicts_with = "explain")]
+    pub(crate) size_server: Option<String>,
+    /// The shortest period that `--size-server` looks at; default: an eighth of the shortest period of a task.
+    #[arg(long, value_name = "DURATION", value_parser = duration, requires = "size_server")]
+    pub(crate) least_period: Option<Span>,
 }
 
 #[derive(Args, Debug)]

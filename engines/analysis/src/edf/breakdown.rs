@@ -1,7 +1,7 @@
 //! What the worst response time under EDF consists of.
 
 use super::cpu::{continuous_test, refuse_deferred, set_of};
-use super::{Budget, NpTime, ResponseAnalysis};
+use super::{Budget, NpTime, ResponseAnalysis, constant_bandwidth};
 use crate::cpu_model::CpuModel;
 use crate::error::AnalysisError;
 use crate::explain::{Explanation, TermKind, Terms, narrow};
@@ -42,6 +42,14 @@ pub(crate) fn explain_edf(
         explanation.reason = Some("it has no deadline and is served after every job that has one".to_owned());
         return Ok(explanation);
     };
+    if constant_bandwidth::applies(cpu) {
+        explanation.test = "edf-servers";
+        explanation.reason = Some(
+            "beside constant bandwidth servers the set is tested as a whole, without terms of a task"
+                .to_owned(),
+        );
+        return Ok(explanation);
+    }
     let mut budget = Budget::terms(options.effort);
     let set = set_of(cpu)?;
     let found = ResponseAnalysis::new(&set, NpTime::Continuous, &mut budget).and_then(|analysis| {

@@ -2,7 +2,7 @@
 
 use super::{
     Arrivals, Budget, EdfResponse, EdfSet, EdfSolver, EdfTask, EdfVerdict, NpTime, ResponseAnalysis, TopLoad,
-    Unresolved,
+    Unresolved, constant_bandwidth,
 };
 use crate::arrival_curve::ArrivalCurve;
 use crate::cpu_model::{CpuModel, CpuTask};
@@ -12,7 +12,7 @@ use crate::result::{TaskVerdict, TestResult, Verdict};
 use horolog_model::System;
 use horolog_time::Span;
 
-/// The processor as the EDF tests see it, tasks in the same order.
+/// The processor as the EDF tests see it, tasks in the same order. Constant bandwidth servers are not part of it.
 pub(super) fn set_of(cpu: &CpuModel) -> Result<EdfSet, AnalysisError> {
     let mut tasks = Vec::with_capacity(cpu.tasks.len());
     for task in &cpu.tasks {
@@ -84,6 +84,9 @@ pub(crate) fn analyze_cpu(
     options: &Options,
 ) -> Result<(Vec<TaskVerdict>, Vec<TestResult>), AnalysisError> {
     refuse_deferred(cpu)?;
+    if constant_bandwidth::applies(cpu) {
+        return Ok(constant_bandwidth::verdicts(cpu, options));
+    }
     let set = set_of(cpu)?;
     let blocks = cpu.tasks.iter().any(|t| !t.shape.preemptive);
     let mut flavours = vec![Flavour { time: NpTime::Continuous, blocks }];
@@ -111,7 +114,7 @@ pub(crate) fn analyze_cpu(
     let mut verdicts = Vec::with_capacity(tests.len());
     for (index, tests) in tests.into_iter().enumerate() {
         let mut verdict = verdict_of(cpu, index, tests)?;
-        if verdict.verdict == Verdict::Misses {
+        if verdict.verdict == Verdict::Misses && cpu.servers.is_empty() {
             verdict.witness = super::evidence::witness(system, cpu, &set, index, options);
         }
         verdicts.push(verdict);
@@ -248,15 +251,23 @@ fn alone(task: &CpuTask) -> u128 {
 /// Whether every task meets its deadline by the set test; takes what it costs off `effort`.
 pub(crate) fn all_meet(cpu: &CpuModel, effort: &mut u64) -> Result<bool, AnalysisError> {
     let mut budget = Budget::terms(*effort);
-    let verdict = EdfSolver::new().check_within(&set_of(cpu)?, NpTime::Continuous, &mut budget);
+    let meet = if constant_bandwidth::applies(cpu) {
+        constant_bandwidth::check(cpu, &mut budget).is_ok_and(|verdict| verdict.is_schedulable())
+    } else {
+        let set = set_of(cpu)?;
+        EdfSolver::new().check_within(&set, NpTime::Continuous, &mut budget).is_schedulable()
+    };
     *effort = budget.left();
-    Ok(verdict.is_schedulable())
+    Ok(meet)
 }
 
 /// Whether one task meets its deadline, by the set test or its own response time; takes what it costs off `effort`.
 pub(crate) fn task_meets(cpu: &CpuModel, index: usize, effort: &mut u64) -> Result<bool, AnalysisError> {
     if all_meet(cpu, effort)? {
         return Ok(true);
+    }
+    if constant_bandwidth::applies(cpu) {
+        return Ok(false);
     }
     let mut budget = Budget::terms(*effort);
     let found = ResponseAnalysis::new(&set_of(cpu)?, NpTime::Continuous, &mut budget)

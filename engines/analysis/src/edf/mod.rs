@@ -8,6 +8,7 @@
 //! their bound's share of every window.
 
 mod breakdown;
+pub(crate) mod constant_bandwidth;
 mod cpu;
 mod demand;
 mod evidence;

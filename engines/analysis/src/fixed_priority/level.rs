@@ -42,6 +42,8 @@ pub(crate) struct Level<'a> {
     /// Loads above all tasks, also above non-preemptive segments.
     pub(crate) interrupts: &'a [InterruptLoad],
     pub(crate) interferences: &'a [HyperbolicLoad],
+    /// Why there is no bound whatever the numbers, where something above the task has none.
+    pub(crate) unbounded: Option<Stop>,
     /// Searches for a job's end stop here: [`HORIZON`], or earlier where a later end does not matter.
     pub(crate) limit: u128,
 }
@@ -55,6 +57,8 @@ pub(crate) enum Stop {
     Effort,
     /// The busy period is longer than 2^63 ns.
     TooLong,
+    /// A server by POSIX's letter is above: nothing bounds what it takes.
+    PosixServer,
 }
 
 impl Stop {
@@ -63,6 +67,10 @@ impl Stop {
             Self::Overload => "tasks of this importance and above ask for more than the whole processor",
             Self::Effort => "the effort allowed by the options ran out before the busy period was searched",
             Self::TooLong => "the busy period is longer than 2^63 ns",
+            Self::PosixServer => {
+                "a sporadic server with rules = \"posix\" is above, which can take more than its budget in a period; \
+                 use rules = \"corrected\""
+            }
         }
     }
 }
@@ -132,6 +140,9 @@ impl Level<'_> {
 
     /// The worst response time of the level's task.
     pub(crate) fn solve(&self, effort: &mut u64) -> Result<Found, Stop> {
+        if let Some(stop) = self.unbounded {
+            return Err(stop);
+        }
         let utilisation = self.utilisation();
         if utilisation > BigRational::one() {
             return Err(Stop::Overload);
@@ -247,6 +258,9 @@ impl Level<'_> {
 
     /// The level's proof for a certificate: everything that [`Level::solve`] looks at, with all iterates.
     pub(crate) fn prove(&self, effort: &mut u64) -> Result<(Horizon, Vec<JobProof>), Stop> {
+        if let Some(stop) = self.unbounded {
+            return Err(stop);
+        }
         let utilisation = self.utilisation();
         let (horizon, end) = if utilisation > BigRational::one() {
             return Err(Stop::Overload);

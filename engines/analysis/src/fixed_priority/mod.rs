@@ -18,6 +18,7 @@
 pub(crate) mod level;
 mod offsets;
 mod plain;
+mod slack_policy;
 mod solver;
 mod witness;
 
@@ -27,6 +28,7 @@ use crate::cpu_model::{CpuModel, CpuTask, Ending};
 use crate::error::AnalysisError;
 use crate::options::Options;
 use crate::result::{MissWitness, TaskVerdict, TestResult, Verdict};
+use crate::server::{Seen, attained};
 use horolog_model::{Priority, System};
 use horolog_time::Span;
 use level::{Level, Row, Stop};
@@ -64,7 +66,7 @@ pub(crate) fn analyze_cpu(
     let mut verdicts = Vec::with_capacity(cpu.tasks.len());
     for index in 0..cpu.tasks.len() {
         let mut verdict = analyze_task(cpu, index, &shared, options)?;
-        if verdict.verdict == Verdict::Misses {
+        if verdict.verdict == Verdict::Misses && cpu.servers.is_empty() {
             verdict.witness = match &shared.followed {
                 Some(followed) => followed.first_late[index]
                     .and_then(|late| offsets::pattern(system.name(), cpu, index, late))
@@ -86,7 +88,8 @@ fn analyze_task(
     let task = &cpu.tasks[index];
     let blocking = blocking(cpu, index)?;
     // These decide; the other variants answer another question, or are no tighter.
-    let mut decisive = vec![response_test(cpu, index, Variant::Exact, shared, options)?];
+    let plain = response_test(cpu, index, Variant::Exact, shared, options)?;
+    let mut decisive = vec![slack_policy::test(cpu, index, &plain).unwrap_or(plain)];
     decisive.extend(shared.followed.as_ref().map(|followed| offset_test(task, followed.responses[index])));
     let mut others = Vec::new();
     if !task.shape.preemptive {
@@ -179,6 +182,17 @@ pub(crate) fn level_of(cpu: &CpuModel, index: usize) -> Result<Level<'_>, Analys
             equal.push(row);
         }
     }
+    let mut unbounded = None;
+    for server in &cpu.servers {
+        match server.seen_from(Some(own)) {
+            Seen::Nothing => {}
+            Seen::Load(load) => higher.push(Row { arrival: &load.arrival, wcet: load.wcet }),
+            Seen::Tasks(tasks) => {
+                higher.extend(tasks.iter().map(|task| Row { arrival: &task.arrival, wcet: task.wcet }));
+            }
+            Seen::Unbounded => unbounded = Some(Stop::PosixServer),
+        }
+    }
     Ok(Level {
         higher,
         equal,
@@ -189,6 +203,7 @@ pub(crate) fn level_of(cpu: &CpuModel, index: usize) -> Result<Level<'_>, Analys
         closed_starts: false,
         interrupts: &cpu.interrupts,
         interferences: &cpu.interferences,
+        unbounded,
         limit: level::HORIZON,
     })
 }
@@ -200,7 +215,6 @@ fn response_test(
     shared: &Shared,
     options: &Options,
 ) -> Result<TestResult, AnalysisError> {
-    let task = &cpu.tasks[index];
     let mut level = level_of(cpu, index)?;
     match variant {
         Variant::Exact => {}
@@ -211,19 +225,23 @@ fn response_test(
         }
     }
     let fast = shared.fast.as_ref().filter(|_| variant == Variant::Exact).and_then(|fast| fast[index]);
+    let mut window = None;
     let found = match fast {
         Some(response) => Ok(response),
-        None => level.solve(&mut { options.effort }).map(|found| found.worst.response),
+        None => level.solve(&mut { options.effort }).map(|found| {
+            window = Some(found.worst.start);
+            found.worst.response
+        }),
     };
     // Ties among equals go to whoever is ahead in the order of the file: counting them all against the task is a
     // supremum in continuous time, but one unit too many in integer time.
-    let least = cpu.keeps_exactness()
+    let least = (cpu.keeps_exactness() || window.is_some_and(|window| attained(cpu, index, window)))
         && match variant {
             Variant::Exact => true,
             Variant::Uniform => level.blocking == 0,
             Variant::Integer => level.equal.is_empty(),
         };
-    let (test, source) = name_of(task, &level, variant);
+    let (test, source) = name_of(cpu, index, &level, variant);
     let (verdict, note) = judge(cpu, index, &level, &found, least)?;
     let response = found.ok().map(Span::from_ns);
     let note = match variant {
@@ -234,12 +252,26 @@ fn response_test(
 }
 
 /// The name and source of the test that decides about a task.
-pub(crate) fn name_of_exact(task: &CpuTask, level: &Level<'_>) -> (&'static str, &'static str) {
-    name_of(task, level, Variant::Exact)
+pub(crate) fn name_of_exact(cpu: &CpuModel, index: usize, level: &Level<'_>) -> (&'static str, &'static str) {
+    name_of(cpu, index, level, Variant::Exact)
 }
 
 /// The test's name and source.
-fn name_of(task: &CpuTask, level: &Level<'_>, variant: Variant) -> (&'static str, &'static str) {
+fn name_of(
+    cpu: &CpuModel,
+    index: usize,
+    level: &Level<'_>,
+    variant: Variant,
+) -> (&'static str, &'static str) {
+    let task = &cpu.tasks[index];
+    if let Some(source) = crate::server::source_of_terms(cpu, index) {
+        return match variant {
+            Variant::Uniform => ("fp-servers-uniform", source),
+            Variant::Integer => ("fp-servers-integer", source),
+            Variant::Exact if task.shape.preemptive => ("fp-servers", source),
+            Variant::Exact => ("fp-servers-deferred", source),
+        };
+    }
     let deferred = !matches!(task.shape.endings.as_slice(), [Ending { before: 0, .. }]);
     match variant {
         Variant::Uniform => ("fp-deferred-uniform", "burns94"),

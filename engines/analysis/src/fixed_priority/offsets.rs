@@ -43,7 +43,8 @@ pub(crate) fn applies(cpu: &CpuModel) -> bool {
     let fixed = |task: &crate::cpu_model::CpuTask| {
         task.is_periodic && task.offset.is_some() && task.shape.preemptive && task.arrival.jitter() == 0
     };
-    !cpu.has_costs && cpu.interferences.is_empty() && cpu.tasks.iter().all(fixed)
+    let harmless = cpu.servers.iter().all(crate::server::CpuServer::is_harmless);
+    harmless && !cpu.has_costs && cpu.interferences.is_empty() && cpu.tasks.iter().all(fixed)
 }
 
 /// Follows the schedule; `None` where it takes more than `effort` steps to repeat, or never does because the tasks ask

@@ -8,9 +8,10 @@ use std::cmp::Reverse;
 
 /// The least upper bounds of all tasks by the fast engine, `None` for a task that is left to the general one; no
 /// result where the processor has something that the fast engine does not know: equal priorities, listed arrivals,
-/// interrupts, interference, context switches, or several ways that a job can end.
+/// servers above tasks, interrupts, interference, context switches, or several ways that a job can end.
 pub(crate) fn responses(cpu: &CpuModel) -> Result<Option<Vec<Option<u64>>>, AnalysisError> {
-    if !cpu.interrupts.is_empty() || !cpu.interferences.is_empty() || cpu.context_switch > 0 {
+    let servers = cpu.servers.iter().any(|server| server.kind.priority().is_some());
+    if servers || !cpu.interrupts.is_empty() || !cpu.interferences.is_empty() || cpu.context_switch > 0 {
         return Ok(None);
     }
     let mut order = Vec::with_capacity(cpu.tasks.len());

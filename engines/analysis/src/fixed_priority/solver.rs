@@ -379,6 +379,7 @@ fn solve_generally(set: &[PlainTask], effort: u64, responses: &mut [Option<u64>]
             closed_starts: false,
             interrupts: &[],
             interferences: &[],
+            unbounded: None,
             limit: HORIZON,
         };
         responses[index] = level.solve(&mut { effort }).ok().map(|found| found.worst.response);

@@ -24,17 +24,28 @@
 //! `abeni98`, `davis95`, `burdalo07`.
 
 pub mod above;
+mod attained;
 pub mod capacity;
+mod cpu_server;
+pub(crate) mod explain;
+pub(crate) mod largest;
+pub(crate) mod place;
 pub mod promotion;
 pub mod queue;
+pub mod size;
 pub mod sizing;
 pub mod slack;
 pub mod supply;
+pub(crate) mod verdict;
 pub mod victim;
 
 pub use above::Above;
+pub(crate) use attained::{attained, source_of_terms};
 pub use capacity::{Capacity, largest_capacity};
+pub use cpu_server::CpuServer;
+pub(crate) use cpu_server::Seen;
 pub use supply::{Serve, Service, Supply};
+pub(crate) use verdict::{misses_without_are_misses, server_verdict, soft_verdicts};
 pub use victim::{HardTask, Retention, Victim, victims};
 
 use crate::fixed_priority::level::Stop;
@@ -55,6 +66,12 @@ pub enum NoAnswer {
     /// A load that does not come in whole pieces at least a separation apart.
     #[error("a list of arrivals or a measured load stands above: there is no exact ratio")]
     NotPiecewise,
+    /// A server by POSIX's letter: it can take more than its capacity in a period, and is owed no less.
+    #[error("no bound is known for a sporadic server with rules = \"posix\"")]
+    PosixServer,
+    /// The tasks and servers together do not pass the test that the server's promise rests on.
+    #[error("the tasks and servers of the processor are not schedulable together")]
+    NotSchedulable,
     /// The server's capacity is not certain to be served within its period.
     #[error("work above the server may keep it from its whole capacity in a period")]
     NotGuaranteed,
@@ -66,6 +83,7 @@ impl From<Stop> for NoAnswer {
             Stop::Overload => NoAnswer::Overload,
             Stop::Effort => NoAnswer::Effort,
             Stop::TooLong => NoAnswer::TooLarge,
+            Stop::PosixServer => NoAnswer::PosixServer,
         }
     }
 }

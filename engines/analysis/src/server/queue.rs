@@ -16,41 +16,74 @@ pub struct QueuedTask {
     pub wcet: u64,
 }
 
-/// A bound on the response time of the task at `index`, from the nominal arrival, in ns.
-///
-/// A *backlog* starts when a job finds the queue empty. In it, the job that comes at time a after its start is done at
-/// `finish(A(a))`, A(a) being all work that came in `[0, a]`, its own included, at its densest; ties count against it.
-/// The bound is the largest `finish(A(a)) − a` over all instants of the longest backlog at which a job can come.
-///
-/// Sufficient; the least bound where `service` is and the arrivals can be as dense at the start of a backlog.
+/// The job that waits longest, of one task of a queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WorstJob {
+    /// Its response time from the nominal arrival, ns.
+    pub response: u64,
+    /// When it comes, ns after the start of the backlog.
+    pub ready: u128,
+    /// How many jobs of its own task came up to then, itself included.
+    pub own_jobs: u128,
+    /// All work that came up to then, its own included, ns.
+    pub work: u128,
+    /// When that is done, ns after the start of the backlog.
+    pub done: u128,
+}
+
+/// A bound on the response time of the task at `index`, from the nominal arrival, in ns: that of [`worst_job`].
 ///
 /// # Errors
-/// [`NoAnswer::Overload`] where the tasks ask for more than the service gives in the long run.
+/// As [`worst_job`].
 pub fn response(
     tasks: &[QueuedTask],
     index: usize,
     service: &dyn Serve,
     effort: &mut u64,
 ) -> Result<u64, NoAnswer> {
+    worst_job(tasks, index, service, effort).map(|worst| worst.response)
+}
+
+/// The job of the task at `index` that waits longest.
+///
+/// A *backlog* starts when a job finds the queue empty. In it, the job that comes at time a after its start is done at
+/// `finish(A(a))`, A(a) being all work that came in `[0, a]`, its own included, at its densest; ties count against it.
+/// The worst has the largest `finish(A(a)) − a` over all instants of the longest backlog at which a job can come.
+///
+/// Sufficient; the least bound where `service` is and the arrivals can be as dense at the start of a backlog.
+///
+/// # Errors
+/// [`NoAnswer::Overload`] where the tasks ask for more than the service gives in the long run.
+pub fn worst_job(
+    tasks: &[QueuedTask],
+    index: usize,
+    service: &dyn Serve,
+    effort: &mut u64,
+) -> Result<WorstJob, NoAnswer> {
     let asked = tasks.iter().fold(BigRational::zero(), |sum, task| sum + share(&task.arrival, task.wcet));
     if asked > service.rate() {
         return Err(NoAnswer::Overload);
     }
     let end = backlog(tasks, service, effort)?;
     let own = tasks.get(index).ok_or(NoAnswer::TooLarge)?;
-    let (mut worst, mut ready) = (0_u128, 0_u128);
+    let (mut worst, mut ready): (Option<WorstJob>, u128) = (None, 0);
     while ready < end {
-        let mut work = own.arrival.own_up_to(ready) * u128::from(own.wcet);
+        let own_jobs = own.arrival.own_up_to(ready);
+        let mut work = own_jobs * u128::from(own.wcet);
         for (_, other) in tasks.iter().enumerate().filter(|(other, _)| *other != index) {
             spend(effort, other.arrival.effort())?;
             work += other.arrival.closed(ready) * u128::from(other.wcet);
         }
         let done = service.finish(work, effort)?;
-        worst = worst.max((done + u128::from(own.arrival.jitter())).saturating_sub(ready));
+        let response = (done + u128::from(own.arrival.jitter())).saturating_sub(ready);
+        let response = u64::try_from(response).ok().filter(|&ns| ns < 1 << 63).ok_or(NoAnswer::TooLarge)?;
+        if worst.is_none_or(|worst| response > worst.response) {
+            worst = Some(WorstJob { response, ready, own_jobs, work, done });
+        }
         let Some(next) = next_candidate(tasks, index, ready, effort)? else { break };
         ready = next;
     }
-    u64::try_from(worst).ok().filter(|&ns| ns < 1 << 63).ok_or(NoAnswer::TooLarge)
+    worst.ok_or(NoAnswer::TooLarge)
 }
 
 /// The next instant at which a job of the queue can come in the densest pattern.

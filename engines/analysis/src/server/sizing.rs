@@ -37,7 +37,11 @@ const PARTS: u64 = 8;
 /// the share against the cost of switching.
 #[must_use]
 pub fn candidate_periods(victims: &[Victim], least: u64) -> Vec<u64> {
-    let times = victims.iter().flat_map(|v| [v.separation, v.deadline]);
+    candidates(victims.iter().flat_map(|v| [v.separation, v.deadline]), least)
+}
+
+/// The times and their whole parts down to an eighth, no shorter than `least`; ascending.
+pub(crate) fn candidates(times: impl Iterator<Item = u64>, least: u64) -> Vec<u64> {
     let parts =
         times.flat_map(|ns| (1..=PARTS).filter(move |part| ns % part == 0).map(move |part| ns / part));
     let mut periods: Vec<u64> = parts.filter(|&ns| ns >= least.max(1)).collect();

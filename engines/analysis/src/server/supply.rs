@@ -67,6 +67,7 @@ pub struct Supply<'a> {
     capacity: u64,
     period: u64,
     above: &'a Above,
+    lateness: u64,
 }
 
 impl<'a> Supply<'a> {
@@ -84,7 +85,7 @@ impl<'a> Supply<'a> {
         above: &'a Above,
         effort: &mut u64,
     ) -> Result<Supply<'a>, NoAnswer> {
-        let supply = Supply { service, capacity, period, above };
+        let supply = Supply { service, capacity, period, above, lateness: 0 };
         if capacity == 0 || capacity > period {
             return Err(NoAnswer::NotGuaranteed);
         }
@@ -96,6 +97,13 @@ impl<'a> Supply<'a> {
             }
         }
         Ok(supply)
+    }
+
+    /// The same server where a piece can be this late after its deadline, ns: a constant bandwidth server beside jobs
+    /// that are not preemptive, or below loads.
+    #[must_use]
+    pub fn with_lateness(self, lateness: u64) -> Supply<'a> {
+        Supply { lateness, ..self }
     }
 }
 
@@ -114,7 +122,7 @@ impl Serve for Supply<'_> {
         let pieces = work.div_ceil(capacity);
         let full = (pieces - 1).checked_mul(period).ok_or(NoAnswer::TooLarge)?;
         if self.service == Service::ConstantBandwidth {
-            return full.checked_add(period).ok_or(NoAnswer::TooLarge);
+            return full.checked_add(period + u128::from(self.lateness)).ok_or(NoAnswer::TooLarge);
         }
         let wait = u128::from(self.service.longest_wait(self.capacity, self.period));
         let rest = self.above.finish(work - (pieces - 1) * capacity, effort)?;

@@ -124,6 +124,7 @@ impl Victim {
             closed_starts: false,
             interrupts: &above.loads,
             interferences: &above.measured,
+            unbounded: None,
             limit: HORIZON,
         };
         let found = level.solve(effort)?;

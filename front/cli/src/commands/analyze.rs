@@ -5,7 +5,8 @@ use crate::failure::{Done, Failure, Verdict};
 use crate::output::outln;
 use crate::{input, output, progress};
 use horolog_analysis::{
-    Analysis, MissWitness, Options, Schedulable, analyze, certify, explain, resolve_priorities,
+    Analysis, MissWitness, Options, PeriodSize, Schedulable, ServerSize, ServerVerdict, analyze, certify,
+    explain, resolve_priorities, size_server,
 };
 use horolog_model::System;
 use std::path::Path;
@@ -14,6 +15,9 @@ pub(crate) fn run(words: &AnalyzeArguments) -> Done {
     let (system, _) = input::system(&words.file)?;
     let mut options = Options::default();
     options.sensitivity = true;
+    if let Some(name) = &words.size_server {
+        return size(&system, name, words, &options);
+    }
     let analysis = analyze(&system, &options).map_err(Failure::error)?;
     if let Some(path) = &words.certificate {
         let resolved = resolve_priorities(&system).map_err(Failure::error)?;
@@ -77,6 +81,48 @@ fn explain_task(system: &System, name: &str, options: &Options, format: Format) 
     ))
 }
 
+/// Says how large one server may be.
+fn size(system: &System, name: &str, words: &AnalyzeArguments, options: &Options) -> Done {
+    let id = system.find_server(name).ok_or_else(|| {
+        let known: Vec<&str> = system.servers().iter().map(|server| server.name.as_str()).collect();
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        Failure::bad_input(format_args!("error: no server is called `{name}`; there are: {known}"))
+    })?;
+    let size = size_server(system, id, words.least_period, options).map_err(Failure::error)?;
+    match words.format {
+        Format::Json => output::json(&size)?,
+        Format::Table => size_in_words(&size),
+    }
+    Ok(Verdict::of(size.largest_budget.is_some_and(|largest| largest.headroom >= 0)))
+}
+
+fn size_in_words(size: &ServerSize) {
+    outln!("`{}` ({}): {} every {}", size.server, size.kind, size.budget, size.period);
+    if let Some(largest) = &size.largest_budget {
+        let exact = largest.exact_ns.as_ref().filter(|exact| exact.contains('/'));
+        let exact = exact.map_or_else(String::new, |exact| format!(" (exactly {exact} ns)"));
+        let binding =
+            largest.binding.as_ref().map_or_else(String::new, |task| format!("; `{task}` binds it"));
+        outln!("  largest safe budget for this period: {}{exact}{binding}", largest.budget);
+    }
+    let share = |best: &PeriodSize| {
+        format!("{} every {}, {:.4} of the processor", best.budget, best.period, best.share_ppb as f64 / 1e9)
+    };
+    if let Some(best) = &size.best_share {
+        outln!("  largest share: {}", share(best));
+    }
+    if let Some(best) = &size.best_response {
+        outln!(
+            "  best response: {}; a job of {} that finds the queue empty is done within {}",
+            share(best),
+            output::optional(best.work),
+            output::optional(best.response)
+        );
+    }
+    outln!("  of {} periods from {} on", size.candidates, size.least_period);
+    output::notes(&size.notes);
+}
+
 fn table(analysis: &Analysis) {
     let word = match analysis.schedulable {
         Schedulable::Yes => "every deadline is proved to hold",
@@ -87,7 +133,10 @@ fn table(analysis: &Analysis) {
     let mut rows = output::table(&["task", "cpu", "verdict", "test", "source", "", "bound", "deadline"], 6);
     for task in &analysis.tasks {
         rows.add_row([
-            task.name.clone(),
+            match &task.served_by {
+                Some(server) => format!("{} (soft, by {server})", task.name),
+                None => task.name.clone(),
+            },
             task.cpu.0.to_string(),
             format!("{:?}", task.verdict).to_lowercase(),
             task.test.to_owned(),
@@ -98,8 +147,39 @@ fn table(analysis: &Analysis) {
         ]);
     }
     output::print(&rows);
+    for server in &analysis.servers {
+        server_in_words(server);
+    }
     facts(analysis);
     output::notes(&analysis.notes);
+}
+
+/// What a server promises and how far it is from the edge.
+fn server_in_words(server: &ServerVerdict) {
+    let capacity = match (server.budget, server.period) {
+        (Some(budget), Some(period)) => format!(", {budget} every {period}"),
+        _ => String::new(),
+    };
+    outln!("server {} ({}{capacity})", server.name, server.kind);
+    if let Some(largest) = &server.largest_budget {
+        let edge = match largest.headroom {
+            0 => "as given".to_owned(),
+            more @ 1.. => format!("{} more than given", horolog_time::Span::from_ns(more.unsigned_abs())),
+            less => format!("{} less than given", horolog_time::Span::from_ns(less.unsigned_abs())),
+        };
+        outln!("  largest safe budget for this period: {}, {edge}", largest.budget);
+    }
+    for promotion in &server.promotions {
+        outln!(
+            "  {}: promoted {} after its arrival; slack {} at a common release",
+            promotion.task,
+            output::optional(promotion.promotion),
+            output::optional(promotion.slack)
+        );
+    }
+    if let Some(note) = &server.note {
+        outln!("  {note}");
+    }
 }
 
 /// Utilisation, the edge of schedulability, and what would help.

@@ -1,0 +1,140 @@
+//! A server of a system, with its costs, as the tests of its processor see it.
+
+use super::Retention;
+use crate::arrival_curve::ArrivalCurve;
+use crate::cpu_model::{Costs, CpuTask, InterruptLoad, LONGEST_NS};
+use crate::error::AnalysisError;
+use horolog_model::{Capacity, LowPriority, Priority, Server, ServerId, ServerKind, SporadicRules};
+use horolog_time::Span;
+
+/// One server and the tasks that it serves. All times in ns.
+#[derive(Clone, Debug)]
+pub struct CpuServer {
+    /// Its id within the system.
+    pub id: ServerId,
+    /// Its name.
+    pub name: String,
+    /// Its rules.
+    pub kind: ServerKind,
+    /// The tasks that it serves.
+    pub queue: Vec<CpuTask>,
+    /// What it takes at its own priority (under EDF: at its deadlines), costs included; `None` for servers without a
+    /// capacity, and by POSIX's letter.
+    pub load: Option<InterruptLoad>,
+    /// The interrupts of its own timers.
+    pub timers: Option<InterruptLoad>,
+    /// Switching in each period, beyond the capacity.
+    pub overhead: u64,
+    costs: Costs,
+}
+
+/// What a server is to work of some priority.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Seen<'a> {
+    /// It is below.
+    Nothing,
+    /// Its capacity is above.
+    Load(&'a InterruptLoad),
+    /// All its work is above, with capacity or without.
+    Tasks(&'a [CpuTask]),
+    /// It is above, and nothing bounds what it takes.
+    Unbounded,
+}
+
+impl CpuServer {
+    pub(crate) fn new(
+        id: ServerId,
+        server: &Server,
+        queue: Vec<CpuTask>,
+        costs: Costs,
+    ) -> Result<CpuServer, AnalysisError> {
+        let mut built = CpuServer {
+            id,
+            name: server.name.clone(),
+            kind: server.kind,
+            queue,
+            load: None,
+            timers: None,
+            overhead: 0,
+            costs,
+        };
+        if let Some(capacity) = server.kind.capacity() {
+            let set = built.set_capacity(capacity.budget.as_ns(), capacity.period.as_ns());
+            set.ok_or_else(|| {
+                AnalysisError::overflow(format!("server.{}", server.name), "a period with costs")
+            })?;
+        }
+        Ok(built)
+    }
+
+    /// Gives it another capacity and period; `None` where they leave the numbers.
+    ///
+    /// Each stretch of execution switches to the server and away from it, and may need a timer at its end. A period
+    /// holds at most as many as jobs of the least length fit into the capacity, and one cut off at each end.
+    pub(crate) fn set_capacity(&mut self, budget: u64, period: u64) -> Option<()> {
+        let shortest = self.queue.iter().map(|task| task.bcet.max(1)).min().unwrap_or(1);
+        let stretches = budget / shortest + 2;
+        let within = |ns: Option<u64>| ns.filter(|&ns| ns <= LONGEST_NS);
+        within(Some(period))?;
+        self.overhead = within(self.costs.context_switch.checked_mul(2)?.checked_mul(stretches))?;
+        let capacity = Capacity { budget: Span::from_ns(budget), period: Span::from_ns(period) };
+        self.kind = self.kind.with_capacity(capacity);
+        self.load = self.retention().map(|retention| {
+            let mut load = retention.load(budget, period);
+            load.wcet += self.overhead;
+            load
+        });
+        if self.costs.interrupt > 0 {
+            let wcet = within(self.costs.interrupt.checked_mul(stretches + 1))?;
+            let arrival = ArrivalCurve::Periodic { separation: period, jitter: period };
+            self.timers = Some(InterruptLoad { arrival, wcet });
+        }
+        Some(())
+    }
+
+    /// What becomes of its unused capacity; `None` for servers without one, and by POSIX's letter.
+    #[must_use]
+    pub fn retention(&self) -> Option<Retention> {
+        match self.kind {
+            ServerKind::Deferrable { .. } => Some(Retention::Deferrable),
+            ServerKind::Sporadic { rules: SporadicRules::Posix, .. } => None,
+            kind => kind.capacity().map(|_| Retention::AsPeriodic),
+        }
+    }
+
+    /// Whether it takes nothing from any task that it does not serve.
+    #[must_use]
+    pub fn is_harmless(&self) -> bool {
+        matches!(self.kind, ServerKind::Background)
+    }
+
+    /// Whether it goes on without capacity: at this priority, or below all tasks (`Some(None)`).
+    pub(crate) fn low_place(&self) -> Option<Option<Priority>> {
+        match self.kind.low_priority() {
+            Some(LowPriority::At(priority)) => Some(Some(priority)),
+            Some(LowPriority::Background) => Some(None),
+            Some(_) => None,
+            // It lends its capacity to others, but never goes on without.
+            None if matches!(self.kind, ServerKind::PriorityExchange { .. }) => None,
+            None => Some(None),
+        }
+    }
+
+    /// What it is to work of the given priority; `None`: to work below all tasks. Equals count as above.
+    pub(crate) fn seen_from(&self, priority: Option<Priority>) -> Seen<'_> {
+        let above = |own: Option<Priority>| match (priority, own) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            (Some(priority), Some(own)) => !priority.is_more_important_than(own),
+        };
+        if self.low_place().is_some_and(above) {
+            return Seen::Tasks(&self.queue);
+        }
+        // A constant bandwidth server has no place among fixed priorities; it is above what has no deadline.
+        let high = self.kind.priority();
+        if high.is_none() || !above(high) {
+            return Seen::Nothing;
+        }
+        self.load.as_ref().map_or(Seen::Unbounded, Seen::Load)
+    }
+}

@@ -1,0 +1,86 @@
+//! Where work of a server stands: all that can delay it there, by name.
+
+use super::{Above, NoAnswer, Seen};
+use crate::arrival_curve::ArrivalCurve;
+use crate::cpu_model::{CpuModel, CpuTask, InterruptLoad};
+use crate::explain::TermKind;
+use horolog_model::Priority;
+
+/// A place and who is above it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Place {
+    pub(crate) above: Above,
+    /// Who each of the loads above is, in their order.
+    pub(crate) who: Vec<Source>,
+    /// Who may block, where that is a task.
+    pub(crate) blocker: Option<String>,
+}
+
+/// Where a load comes from.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    pub(crate) kind: TermKind,
+    pub(crate) name: Option<String>,
+    /// The part of each piece that is context switches, ns.
+    pub(crate) switching: u64,
+}
+
+impl Place {
+    fn push(&mut self, kind: TermKind, name: Option<&str>, load: InterruptLoad, switching: u64) {
+        self.above.loads.push(load);
+        self.who.push(Source { kind, name: name.map(str::to_owned), switching });
+    }
+
+    fn push_task(&mut self, task: &CpuTask) {
+        let load = InterruptLoad { arrival: task.arrival.clone(), wcet: task.wcet };
+        self.push(TermKind::Interference, Some(&task.name), load, task.wcet - task.bare_wcet);
+    }
+}
+
+/// All that can delay work of a server at a place; `None`: below all tasks. Of the server itself, at `own_index`, only
+/// the switching counts.
+pub(crate) fn place_of(
+    cpu: &CpuModel,
+    own_index: usize,
+    priority: Option<Priority>,
+) -> Result<Place, NoAnswer> {
+    let mut place = Place::default();
+    place.above.measured = cpu.interferences.clone();
+    for load in &cpu.interrupts {
+        place.push(TermKind::TimerInterrupts, None, load.clone(), 0);
+    }
+    let mut longest = 0;
+    for task in &cpu.tasks {
+        let is_below = match (priority, task.priority) {
+            (Some(place), Some(priority)) => place.is_more_important_than(priority),
+            _ => false,
+        };
+        if !is_below {
+            place.push_task(task);
+        } else if task.shape.longest_segment > longest {
+            longest = task.shape.longest_segment;
+            place.blocker = Some(task.name.clone());
+        }
+    }
+    place.above.blocking = longest + cpu.context_switch;
+    for (index, server) in cpu.servers.iter().enumerate() {
+        if index == own_index {
+            if let (Some(capacity), 1..) = (server.kind.capacity(), server.overhead) {
+                let period = capacity.period.as_ns();
+                let arrival = ArrivalCurve::Periodic { separation: period, jitter: period };
+                let load = InterruptLoad { arrival, wcet: server.overhead };
+                place.push(TermKind::ContextSwitches, None, load, 0);
+            }
+            continue;
+        }
+        match server.seen_from(priority) {
+            Seen::Nothing => {}
+            Seen::Load(load) => {
+                place.push(TermKind::Server, Some(&server.name), load.clone(), server.overhead);
+            }
+            Seen::Tasks(tasks) => tasks.iter().for_each(|task| place.push_task(task)),
+            Seen::Unbounded => return Err(NoAnswer::PosixServer),
+        }
+    }
+    Ok(place)
+}

@@ -1,0 +1,304 @@
+//! Systems with servers: verdicts, exactness, soft deadlines, sizes, explanations.
+#![allow(clippy::unwrap_used)] // Helpers of an integration test are tests too.
+
+use horolog_analysis::server::Retention;
+use horolog_analysis::{Analysis, Options, Schedulable, Verdict, analyze, certify, explain, size_server};
+use horolog_model::{Draft, ServerKind, System};
+use horolog_testkit::{Ingredients, Random, Serving, Shape, draw_system, served_system};
+use horolog_time::Span;
+use toml::Table;
+
+const SET_B: &str = r#"
+[system]
+name = "set B"
+[[task]]
+name = "one"
+separation = "10 ms"
+wcet = "2 ms"
+priority = 30
+[[task]]
+name = "two"
+separation = "20 ms"
+wcet = "4 ms"
+priority = 20
+[[task]]
+name = "three"
+separation = "40 ms"
+wcet = "8 ms"
+priority = 10
+"#;
+
+fn read(text: &str) -> System {
+    horolog_model::file::read(text, "test", &[]).unwrap().0
+}
+
+fn with(rest: &str) -> Analysis {
+    analyze(&read(&format!("{SET_B}{rest}")), &Options::default()).unwrap()
+}
+
+fn ms(ms: u64) -> Option<Span> {
+    Span::from_ms(ms)
+}
+
+fn server(kind: &str, budget: &str, soft: &str) -> String {
+    format!(
+        "[[task]]\nname = \"soft\"\n{soft}\n[[server]]\nname = \"s\"\nkind = \"{kind}\"\ntasks = [\"soft\"]\n\
+         budget = \"{budget}\"\nperiod = \"10 ms\"\npriority = 40\n"
+    )
+}
+
+const BUSY: &str = "separation = \"100 ms\"\nwcet = \"50 ms\"";
+
+#[test]
+fn facts_of_the_driver_framework() {
+    let path = format!("{}/../../golden/driver-terms.toml", env!("CARGO_MANIFEST_DIR"));
+    let facts: Table = std::fs::read_to_string(path).unwrap().parse().unwrap();
+    let window = &facts["window"];
+    let number = |key: &str| u64::try_from(window[key].as_integer().unwrap()).unwrap();
+    let load = |retention: Retention| retention.load(number("execution"), number("period"));
+    let taken = |retention| {
+        let load = load(retention);
+        load.arrival.half_open(number("length").into()) * u128::from(load.wcet)
+    };
+    assert_eq!(taken(Retention::AsPeriodic), number("periodic").into());
+    assert_eq!(taken(Retention::Deferrable), number("deferrable").into());
+    for case in facts["below"].as_array().unwrap() {
+        let task = "[system]\nname = \"x\"\n[[task]]\nname = \"t\"\nseparation = \"100 ms\"\nwcet = \"10 ms\"\npriority = 1\n";
+        let text = format!("{task}{}", server(case["kind"].as_str().unwrap(), "1 ms", BUSY));
+        let found = analyze(&read(&text), &Options::default()).unwrap();
+        let response: Span = case["response"].as_str().unwrap().parse().unwrap();
+        assert_eq!(found.tasks[0].response, Some(response), "{case}");
+        assert!(found.tasks[0].exact, "the queue can keep the server busy");
+    }
+}
+
+#[test]
+fn a_bound_is_exact_where_soft_work_can_use_up_the_server() {
+    let busy = with(&server("deferrable", "3 ms", BUSY));
+    assert_eq!(busy.tasks[2].response, ms(39));
+    assert!(
+        busy.tasks.iter().take(3).all(|t| t.exact && t.verdict == Verdict::Meets && t.test == "fp-servers")
+    );
+    let seldom = with(&server("deferrable", "3 ms", "separation = \"100 ms\"\nwcet = \"1 ms\""));
+    assert!(seldom.tasks.iter().take(3).all(|t| !t.exact && t.verdict == Verdict::Meets));
+    // 3.2 ms is the edge; beyond it the third task misses, if soft work can use it.
+    let beyond = with(&server("deferrable", "3300 us", BUSY));
+    assert_eq!((beyond.tasks[2].verdict, beyond.schedulable), (Verdict::Misses, Schedulable::No));
+    let unclear = with(&server("deferrable", "3300 us", "separation = \"100 ms\"\nwcet = \"1 ms\""));
+    assert_eq!((unclear.tasks[2].verdict, unclear.schedulable), (Verdict::Unknown, Schedulable::Unknown));
+    let largest = beyond.servers[0].largest_budget.as_ref().unwrap();
+    assert_eq!((largest.budget, largest.headroom), (Span::from_us(3_200).unwrap(), -100_000));
+    assert_eq!(largest.binding.as_deref(), Some("three"));
+    assert_eq!(largest.exact_ns.as_deref(), Some("3200000"));
+}
+
+#[test]
+fn a_soft_deadline_never_makes_a_system_unschedulable() {
+    let late =
+        with(&server("polling", "1 ms", "separation = \"100 ms\"\nwcet = \"5 ms\"\ndeadline = \"6 ms\""));
+    let soft = &late.tasks[3];
+    assert_eq!((soft.verdict, late.schedulable), (Verdict::Unknown, Schedulable::Yes));
+    // Served in the background too: 5 + 2·2 + 4 + 8 + 2·2 + 4 + … is the lower bound here.
+    assert_eq!((soft.test, soft.served_by.as_deref()), ("background", Some("s")));
+    let overloaded = with(&server("polling", "1 ms", "separation = \"10 ms\"\nwcet = \"5 ms\""));
+    assert_eq!((overloaded.tasks[3].response, overloaded.schedulable), (None, Schedulable::Yes));
+}
+
+#[test]
+fn below_its_low_priority_all_soft_work_counts() {
+    let text = server("sporadic", "1 ms", "separation = \"40 ms\"\nwcet = \"2 ms\"");
+    let high = with(&text);
+    let low = with(&format!("{text}low_priority = 15\n"));
+    // Between the places the capacity counts, below them the job as a whole.
+    assert_eq!(high.tasks[1].response, low.tasks[1].response);
+    assert_eq!(low.tasks[2].response, ms(18), "8 + 2·2 + 4 + 2 of soft work");
+    assert_eq!(high.tasks[2].response, ms(18), "8 + 2·2 + 4 + 2 executions of the server");
+    assert!(low.tasks[2].exact && high.tasks[2].exact);
+}
+
+#[test]
+fn posix_rules_have_no_bound() {
+    let found = with(&format!("{}rules = \"posix\"\n", server("sporadic", "1 ms", BUSY)));
+    assert!(found.tasks.iter().take(3).all(|t| t.verdict == Verdict::Unknown && t.response.is_none()));
+    assert!(found.servers[0].largest_budget.is_none() && found.servers[0].note.is_some());
+}
+
+#[test]
+fn slack_policies_promise_the_deadline() {
+    for (kind, test) in [("dual-priority", "fp-dual-priority"), ("slack-stealing", "fp-slack-stealing")] {
+        let soft = format!("[[task]]\nname = \"soft\"\n{BUSY}\n");
+        let found = with(&format!("{soft}[[server]]\nname = \"s\"\nkind = \"{kind}\"\ntasks = [\"soft\"]\n"));
+        for task in found.tasks.iter().take(3) {
+            assert_eq!((task.verdict, task.test, task.response), (Verdict::Meets, test, task.deadline));
+        }
+        let promotions = &found.servers[0].promotions;
+        let times: Vec<Option<Span>> = promotions.iter().map(|p| p.promotion).collect();
+        assert_eq!(times, [ms(8), ms(14), ms(24)]);
+        let slacks: Vec<Option<Span>> = promotions.iter().map(|p| p.slack).collect();
+        assert_eq!(slacks, [ms(8), ms(12), ms(16)]);
+    }
+}
+
+#[test]
+fn constant_bandwidth_servers_take_their_share_of_every_window() {
+    let text = r#"
+[system]
+name = "edf"
+policy = "edf"
+[[task]]
+name = "hard"
+separation = "10 ms"
+deadline = "5 ms"
+wcet = "2 ms"
+[[task]]
+name = "soft"
+separation = "100 ms"
+wcet = "5 ms"
+[[server]]
+name = "s"
+kind = "constant-bandwidth"
+tasks = ["soft"]
+budget = "3 ms"
+period = "10 ms"
+"#;
+    let found = analyze(&read(text), &Options::default()).unwrap();
+    assert_eq!((found.tasks[0].verdict, found.tasks[0].test), (Verdict::Meets, "edf-servers"));
+    // 2 + 5·Q/10 ≤ 5 binds before 0.2 + Q/10 ≤ 1.
+    let largest = found.servers[0].largest_budget.as_ref().unwrap();
+    assert_eq!((largest.budget, largest.exact_ns.as_deref()), (ms(6).unwrap(), Some("6000000")));
+    assert_eq!(found.tasks[1].response, ms(20), "two pieces, a period each");
+}
+
+#[test]
+fn certificates_refuse_servers() {
+    let text = format!("{SET_B}{}", server("polling", "1 ms", BUSY));
+    let system = read(&text);
+    let analysis = analyze(&system, &Options::default()).unwrap();
+    assert!(certify(&system, &analysis, &Options::default()).unwrap_err().is_outside_assumptions());
+}
+
+/// The system with another budget of its server number `index`.
+fn resized(system: &System, index: usize, budget: Span) -> Option<System> {
+    let mut draft: Draft = system.to_draft();
+    let mut capacity = draft.servers[index].kind.capacity()?;
+    capacity.budget = budget;
+    draft.servers[index].kind = draft.servers[index].kind.with_capacity(capacity);
+    System::new(draft).ok()
+}
+
+#[test]
+fn the_largest_budget_passes_and_a_nanosecond_more_does_not() {
+    let (mut checked, mut closed) = (0, 0);
+    for index in 0..400 {
+        let serving = if index % 4 == 0 { Serving::Edf } else { Serving::Placed };
+        let ingredients = if index % 3 == 0 { Ingredients::ALL } else { Ingredients::NONE };
+        let system = served_system(43, index, serving, ingredients);
+        let analysis = analyze(&system, &Options::default()).unwrap();
+        for (place, server) in analysis.servers.iter().enumerate() {
+            let Some(largest) = &server.largest_budget else { continue };
+            closed += u32::from(largest.exact_ns.is_some());
+            let kind = system.servers()[place].kind;
+            // Of the tasks that its capacity delays: a task below its low place, or above it, does not count.
+            let counts = |task: &horolog_model::Task| match (kind.priority(), task.priority) {
+                (Some(high), Some(own)) => {
+                    let low = match kind.low_priority() {
+                        Some(horolog_model::LowPriority::At(low)) => own.is_more_important_than(low),
+                        _ => true,
+                    };
+                    !own.is_more_important_than(high) && low
+                }
+                _ => true,
+            };
+            let all_meet = |budget: Span| {
+                let system = resized(&system, place, budget)?;
+                let analysis = analyze(&system, &Options::default()).unwrap();
+                let tasks = system.tasks().iter().zip(&analysis.tasks);
+                let mut hard = tasks.filter(|(task, verdict)| {
+                    verdict.served_by.is_none() && task.deadline.is_some() && counts(task)
+                });
+                Some(hard.all(|(_, verdict)| verdict.verdict == Verdict::Meets))
+            };
+            let context =
+                || format!("{index}, {}: {largest:?}\n{}", server.name, horolog_model::file::print(&system));
+            if !largest.budget.is_zero() {
+                assert_eq!(all_meet(largest.budget), Some(true), "{}", context());
+            }
+            let more = largest.budget.checked_add(Span::from_ns(1)).unwrap();
+            assert_ne!(all_meet(more), Some(true), "{}", context());
+            checked += 1;
+        }
+    }
+    assert!(checked > 120 && closed > 40, "{checked} {closed}");
+}
+
+#[test]
+fn terms_add_up_and_belong_to_the_bound() {
+    let (mut hard, mut soft) = (0, 0);
+    for index in 0..300 {
+        let serving = [Serving::Placed, Serving::SlackPolicy, Serving::Edf][index as usize % 3];
+        let ingredients = if index % 2 == 0 { Ingredients::ALL } else { Ingredients::NONE };
+        let system = served_system(44, index, serving, ingredients);
+        let analysis = analyze(&system, &Options::default()).unwrap();
+        for (id, verdict) in system.task_ids().zip(&analysis.tasks) {
+            let explanation = explain(&system, id, &Options::default()).unwrap();
+            let Some(response) = explanation.response else { continue };
+            let sum = |adds: bool| -> u64 {
+                explanation.terms.iter().filter(|t| t.adds() == adds).map(|t| t.time.as_ns()).sum()
+            };
+            assert_eq!(sum(true) - sum(false), response.as_ns(), "{index}: {explanation}");
+            // By offsets, or by the deadline of another test, a verdict can be tighter.
+            if verdict.served_by.is_some() {
+                assert_eq!(Some(response), verdict.response, "{index}: {explanation}");
+                soft += 1;
+            } else if verdict.test == explanation.test {
+                assert_eq!(Some(response), verdict.response, "{index}: {explanation}");
+                hard += 1;
+            }
+        }
+    }
+    assert!(hard > 300 && soft > 150, "{hard} {soft}");
+}
+
+fn effort(effort: u64) -> Options {
+    let mut options = Options::default();
+    options.effort = effort;
+    options
+}
+
+#[test]
+fn hostile_numbers_give_a_result_or_an_error() {
+    for index in 0..300 {
+        let system = draw_system(&Shape::with_servers(), &mut Random::new(index));
+        let options = effort(20_000);
+        let Ok(analysis) = analyze(&system, &options) else { continue };
+        assert_eq!(analysis.tasks.len(), system.tasks().len());
+        for id in system.task_ids() {
+            let _ = explain(&system, id, &options);
+        }
+        for id in system.server_ids() {
+            let _ = size_server(&system, id, None, &effort(2_000));
+        }
+    }
+}
+
+#[test]
+fn a_size_is_no_worse_than_the_file() {
+    let mut random = Random::of_item(45, 0);
+    let mut sized = 0;
+    for index in 0..60 {
+        let system = served_system(46, random.next_u64() % 1_000 + index, Serving::Placed, Ingredients::NONE);
+        for id in system.server_ids() {
+            let kind = system.server(id).kind;
+            let Ok(size) = size_server(&system, id, None, &Options::default()) else {
+                assert!(kind.capacity().is_none() || matches!(kind, ServerKind::Sporadic { .. }));
+                continue;
+            };
+            let (Some(largest), Some(best)) = (&size.largest_budget, &size.best_share) else { continue };
+            let own = u128::from(largest.budget.as_ns()) * 1_000_000_000 / u128::from(size.period.as_ns());
+            // The best is compared exactly, shares are shown rounded down from whole nanoseconds.
+            assert!(u128::from(best.share_ppb) + 1_000_000 >= own, "{index}: {size:?}");
+            sized += 1;
+        }
+    }
+    assert!(sized > 20, "{sized}");
+}

@@ -1,0 +1,155 @@
+//! Small systems with servers: a mixed system, or one under EDF, with soft tasks and one or two servers for them.
+
+use crate::{Ingredients, Random, mixed_system};
+use horolog_model::{
+    Arrival, Capacity, CpuId, Draft, ExecutionTimes, Gain, LowPriority, OverrunPolicy, Policy, Preemption,
+    Priority, Server, ServerKind, SporadicRules, System, Task,
+};
+use horolog_time::Span;
+
+/// Which servers a served system has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Serving {
+    /// One or two servers with a place under fixed priorities.
+    Placed,
+    /// Dual priority or slack stealing beside preemptive tasks.
+    SlackPolicy,
+    /// Constant bandwidth and background servers under EDF.
+    Edf,
+}
+
+/// The served system number `index` of the series `seed`.
+///
+/// # Panics
+/// Never: what it draws is a system.
+#[must_use]
+pub fn served_system(seed: u64, index: u64, serving: Serving, ingredients: Ingredients) -> System {
+    let mut draft = mixed_system(seed, index, ingredients).to_draft();
+    let mut random = Random::of_item(seed ^ 0x5e_7e_d5, index);
+    if serving != Serving::Placed {
+        draft.tasks.iter_mut().for_each(make_preemptive);
+    }
+    if serving == Serving::Edf {
+        draft.policy = Policy::Edf;
+        draft.tasks.iter_mut().for_each(|task| task.priority = None);
+    }
+    if serving == Serving::SlackPolicy {
+        draft.interferences.clear();
+        draft.tasks.iter_mut().for_each(constrain);
+    }
+    let servers = if serving == Serving::SlackPolicy { 1 } else { random.between(1, 2) };
+    for place in 0..servers {
+        let tasks: Vec<String> =
+            (0..random.between(1, 2)).map(|task| soft_task(&mut random, &mut draft, place, task)).collect();
+        let kind = kind(&mut random, serving);
+        draft.servers.push(Server { name: format!("server {place}"), tasks, cpu: CpuId(0), kind });
+    }
+    match System::new(draft) {
+        Ok(system) => system,
+        Err(errors) => panic!("a served system is a system: {errors:?}"),
+    }
+}
+
+fn make_preemptive(task: &mut Task) {
+    task.preemption = Preemption::Preemptive;
+}
+
+/// What a slack policy asks of a hard task.
+fn constrain(task: &mut Task) {
+    if let Arrival::Aperiodic { .. } = task.arrival {
+        let period = Span::from_ns(2 * task.wcet.as_ns() + 5_000);
+        (task.arrival, task.deadline) = (Arrival::Periodic { period }, Some(period));
+    }
+    task.jitter = Span::ZERO;
+    let separation = task.separation();
+    task.deadline = task.deadline.min(separation).or(separation);
+    task.wcet = task.deadline.map_or(task.wcet, |deadline| task.wcet.min(deadline));
+    task.bcet = task.bcet.min(task.wcet);
+}
+
+/// Adds a soft task; its name.
+fn soft_task(random: &mut Random, draft: &mut Draft, server: u64, place: u64) -> String {
+    let name = format!("soft {server}.{place}");
+    let separation = Span::from_ns(random.log_uniform(2_000, 40_000));
+    let wcet = random.log_uniform(20, 2_000).min(separation.as_ns() / 4);
+    let arrival = match random.below(4) {
+        0 => {
+            let mut arrivals: Vec<Span> =
+                (0..random.between(1, 8)).map(|_| Span::from_ns(random.below(60_000))).collect();
+            arrivals.sort_unstable();
+            Arrival::Aperiodic { arrivals }
+        }
+        1 => Arrival::Periodic { period: separation },
+        _ => Arrival::Sporadic { separation },
+    };
+    let jitter = if matches!(arrival, Arrival::Aperiodic { .. }) { 0 } else { random.below(500) };
+    draft.tasks.push(Task {
+        name: name.clone(),
+        arrival,
+        deadline: (random.below(2) == 0).then(|| Span::from_ns(random.between(wcet, 60_000))),
+        wcet: Span::from_ns(wcet),
+        bcet: Span::from_ns(random.between(wcet / 2, wcet)),
+        offset: None,
+        jitter: Span::from_ns(if random.below(2) == 0 { jitter } else { 0 }),
+        priority: None,
+        cpu: CpuId(0),
+        preemption: Preemption::Preemptive,
+        overrun: OverrunPolicy::Count,
+        execution: ExecutionTimes::Wcet,
+        body: None,
+    });
+    name
+}
+
+fn kind(random: &mut Random, serving: Serving) -> ServerKind {
+    let period = random.log_uniform(1_500, 12_000);
+    let budget = random.between(1, period / 3);
+    let capacity = Capacity { budget: Span::from_ns(budget), period: Span::from_ns(period) };
+    let number = random.between(1, 8) as i64;
+    let priority = Priority::new(number);
+    let low_priority = match random.below(4) {
+        0 => LowPriority::None,
+        1 => LowPriority::At(Priority::new(number - random.between(1, 6) as i64)),
+        _ => LowPriority::Background,
+    };
+    match (serving, random.below(6)) {
+        (Serving::Edf, 0) | (Serving::Placed, 0) => ServerKind::Background,
+        (Serving::Edf, _) => ServerKind::ConstantBandwidth { capacity },
+        (Serving::SlackPolicy, choice) => match choice {
+            0 => ServerKind::DualPriority { gain: Gain::None },
+            1 => ServerKind::DualPriority { gain: Gain::SelfGain },
+            2 => ServerKind::DualPriority { gain: Gain::Propagated },
+            3 => ServerKind::DualPriority { gain: Gain::Both },
+            4 => ServerKind::SlackStealing { gain: Gain::None },
+            _ => ServerKind::SlackStealing { gain: Gain::Propagated },
+        },
+        (_, 1) => ServerKind::Polling { capacity, priority, low_priority },
+        (_, 2) => ServerKind::Deferrable { capacity, priority, low_priority },
+        (_, 3) => ServerKind::PriorityExchange { capacity, priority },
+        (_, _) => ServerKind::Sporadic {
+            capacity,
+            priority,
+            low_priority,
+            max_replenishments: [1, 2, 3, 32][random.below(4) as usize],
+            rules: if random.below(6) == 0 { SporadicRules::Posix } else { SporadicRules::Corrected },
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_kind_turns_up() {
+        let mut words = BTreeSet::new();
+        for serving in [Serving::Placed, Serving::SlackPolicy, Serving::Edf] {
+            for index in 0..60 {
+                let system = served_system(1, index, serving, Ingredients::ALL);
+                words.extend(system.servers().iter().map(|server| server.kind.word()));
+            }
+        }
+        assert_eq!(words.len(), ServerKind::WORDS.len(), "{words:?}");
+    }
+}
