@@ -283,6 +283,9 @@ pub(crate) struct ExtractTarget {
     /// All processes of this process group.
     #[arg(long, value_name = "PGID")]
     pub(crate) group: Option<u32>,
+    /// A recorded file: a trace of horolog, perf.data or trace.dat.
+    #[arg(long, value_name = "TRACE", conflicts_with = "duration")]
+    pub(crate) from: Option<PathBuf>,
     /// A command to start, observed from its first instruction on; its output goes to stderr.
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,

@@ -30,9 +30,11 @@ impl Field {
 struct Switch {
     prev_comm: Field,
     prev_pid: Field,
+    prev_prio: Option<Field>,
     prev_state: Field,
     next_comm: Field,
     next_pid: Field,
+    next_prio: Option<Field>,
 }
 
 /// `sched_wakeup` and `sched_wakeup_new`.
@@ -43,11 +45,34 @@ struct Wakeup {
     target_cpu: Option<Field>,
 }
 
+/// `raw_syscalls:sys_enter`.
+#[derive(Clone, Copy, Debug)]
+struct Call {
+    thread: Field,
+    number: Field,
+    argument: Field,
+}
+
+/// `timer:hrtimer_start`.
+#[derive(Clone, Copy, Debug)]
+struct Timer {
+    thread: Field,
+    flags: Field,
+    timer: Field,
+    expires: Field,
+    mode: Field,
+}
+
+/// Bits of `common_flags`: an interrupt or a softirq, not the thread that it interrupted.
+const IN_INTERRUPT: u64 = 0x08 | 0x10 | 0x40;
+
 /// The tracepoints that are understood, by their numbers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Formats {
     switch: Option<(u64, Switch)>,
     wakeups: Vec<(u64, Wakeup)>,
+    call: Option<(u64, Call)>,
+    timer: Option<(u64, Timer)>,
     /// Page header: where the timestamp, the length and the data lie (trace.dat only).
     pub(super) page_data: Option<usize>,
 }
@@ -93,6 +118,8 @@ impl Formats {
         };
         match name.as_str() {
             "sched_switch" => self.switch = switch(text).map(|switch| (id, switch)),
+            "sys_enter" => self.call = call(text).map(|call| (id, call)),
+            "hrtimer_start" => self.timer = timer(text).map(|timer| (id, timer)),
             "sched_wakeup" | "sched_wakeup_new" => {
                 if let (Some(comm), Some(pid)) = (field(text, "comm"), field(text, "pid")) {
                     self.wakeups.push((id, Wakeup { comm, pid, target_cpu: field(text, "target_cpu") }));
@@ -115,9 +142,35 @@ impl Formats {
             let kind = EventKind::Switch {
                 prev: switch.prev_pid.number(raw)? as u32,
                 prev_comm: switch.prev_comm.text(raw)?,
+                prev_prio: priority(switch.prev_prio, raw),
                 prev_state: state_letter(switch.prev_state.number(raw)?),
                 next: switch.next_pid.number(raw)? as u32,
                 next_comm: switch.next_comm.text(raw)?,
+                next_prio: priority(switch.next_prio, raw),
+            };
+            return Some(Event { time, cpu, kind });
+        }
+        if let Some((call_id, call)) = &self.call
+            && *call_id == id
+        {
+            let kind = EventKind::Call {
+                thread: call.thread.number(raw)? as u32,
+                number: call.number.number(raw)?.cast_signed(),
+                argument: call.argument.number(raw)?,
+            };
+            return Some(Event { time, cpu, kind });
+        }
+        if let Some((timer_id, timer)) = &self.timer
+            && *timer_id == id
+        {
+            if timer.flags.number(raw)? & IN_INTERRUPT != 0 {
+                return None;
+            }
+            let kind = EventKind::Timer {
+                thread: timer.thread.number(raw)? as u32,
+                timer: timer.timer.number(raw)?,
+                expires: timer.expires.number(raw)?,
+                absolute: timer.mode.number(raw)? & 1 == 0,
             };
             return Some(Event { time, cpu, kind });
         }
@@ -132,10 +185,36 @@ fn switch(text: &str) -> Option<Switch> {
     Some(Switch {
         prev_comm: field(text, "prev_comm")?,
         prev_pid: field(text, "prev_pid")?,
+        prev_prio: field(text, "prev_prio"),
         prev_state: field(text, "prev_state")?,
         next_comm: field(text, "next_comm")?,
         next_pid: field(text, "next_pid")?,
+        next_prio: field(text, "next_prio"),
     })
+}
+
+fn call(text: &str) -> Option<Call> {
+    let arguments = field(text, "args")?;
+    Some(Call {
+        thread: field(text, "common_pid")?,
+        number: field(text, "id")?,
+        argument: Field { size: arguments.size.min(8), ..arguments },
+    })
+}
+
+fn timer(text: &str) -> Option<Timer> {
+    Some(Timer {
+        thread: field(text, "common_pid")?,
+        flags: field(text, "common_flags")?,
+        timer: field(text, "hrtimer")?,
+        expires: field(text, "softexpires")?,
+        mode: field(text, "mode")?,
+    })
+}
+
+/// A kernel priority number, which is signed.
+fn priority(field: Option<Field>, raw: &[u8]) -> Option<i32> {
+    Some((field?.number(raw)? as u32).cast_signed())
 }
 
 /// A line like `field:char prev_comm[16]; offset:8; size:16; signed:0;`.

@@ -82,9 +82,11 @@ pub(super) fn derive(events: &[Event], origin: u64, lost: u64, mapping: &Mapping
     for event in events {
         match &event.kind {
             EventKind::Wakeup { thread, comm } => builder.wake(event, *thread, comm),
-            EventKind::Switch { prev, prev_comm, prev_state, next, next_comm } => {
+            EventKind::Switch { prev, prev_comm, prev_state, next, next_comm, .. } => {
                 builder.switch(event, (*prev, prev_comm, *prev_state), (*next, next_comm));
             }
+            // What a thread waits for is for model extraction.
+            EventKind::Call { .. } | EventKind::Timer { .. } => {}
         }
     }
     builder.finish()
@@ -294,9 +296,11 @@ mod tests {
         let kind = EventKind::Switch {
             prev: prev.0,
             prev_comm: name(prev.0),
+            prev_prio: None,
             prev_state: prev.1,
             next,
             next_comm: name(next),
+            next_prio: None,
         };
         Event { time, cpu: 1, kind }
     }

@@ -29,16 +29,107 @@ use std::path::Path;
 
 /// What happened, as the kernel's tracepoints tell.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Event {
-    time: u64,
-    cpu: u32,
-    kind: EventKind,
+pub struct Event {
+    /// When, ns on the file's clock.
+    pub time: u64,
+    /// On which processor; for a wake-up the one that the thread will run on.
+    pub cpu: u32,
+    /// What.
+    pub kind: EventKind,
 }
 
+/// What a foreign file tells.
 #[derive(Clone, PartialEq, Eq, Debug)]
-enum EventKind {
-    Switch { prev: u32, prev_comm: String, prev_state: u8, next: u32, next_comm: String },
-    Wakeup { thread: u32, comm: String },
+pub enum EventKind {
+    /// A processor went from one thread to another.
+    Switch {
+        /// Who had it.
+        prev: u32,
+        /// Its short name.
+        prev_comm: String,
+        /// The kernel's priority number: below 0 SCHED_DEADLINE, 0 to 98 real-time (99 - priority), above ordinary.
+        prev_prio: Option<i32>,
+        /// The kernel's letter of its state; `R` where it could have run on.
+        prev_state: u8,
+        /// Who has it now.
+        next: u32,
+        /// Its short name.
+        next_comm: String,
+        /// Its kernel priority number.
+        next_prio: Option<i32>,
+    },
+    /// A thread became ready.
+    Wakeup {
+        /// Which.
+        thread: u32,
+        /// Its short name.
+        comm: String,
+    },
+    /// A thread enters a system call (`raw_syscalls:sys_enter`).
+    Call {
+        /// Which thread.
+        thread: u32,
+        /// Which call, by the recording machine's number.
+        number: i64,
+        /// Its first argument.
+        argument: u64,
+    },
+    /// A thread, not an interrupt, starts a high-resolution timer (`timer:hrtimer_start`).
+    Timer {
+        /// Which thread.
+        thread: u32,
+        /// Which timer.
+        timer: u64,
+        /// Its earliest expiry, ns on the timer's own clock.
+        expires: u64,
+        /// Whether it was asked for as an instant.
+        absolute: bool,
+    },
+}
+
+/// What a foreign file tells of the whole machine, in the order of time.
+#[derive(Clone, Debug)]
+pub struct Activity {
+    /// The clock of its times: `CLOCK_MONOTONIC`, or the recorder's own.
+    pub clock: String,
+    /// What happened.
+    pub events: Vec<Event>,
+    /// Records that the recorder lost.
+    pub lost: u64,
+    /// What the reader must know.
+    pub notes: Vec<String>,
+}
+
+/// Whether a file begins like a perf.data or trace.dat file.
+#[must_use]
+pub fn is_foreign(first_bytes: &[u8]) -> bool {
+    first_bytes.starts_with(perf_data::MAGIC) || first_bytes.starts_with(trace_dat::MAGIC)
+}
+
+/// Reads what a perf.data or trace.dat file tells of all threads, without making jobs of it.
+///
+/// # Errors
+/// Where the file cannot be read, is neither, or lacks `sched_switch`.
+pub fn activity(path: impl AsRef<Path>) -> Result<Activity, TraceError> {
+    let path = path.as_ref();
+    let bytes =
+        std::fs::read(path).map_err(|error| TraceError::io(format!("reading {}", path.display()), error))?;
+    let source = source(&bytes).map_err(|error| error.in_file(path))?;
+    Ok(Activity { clock: source.clock, events: source.events, lost: source.lost, notes: source.notes })
+}
+
+/// The events of a file, in the order of time.
+fn source(bytes: &[u8]) -> Result<Source, TraceError> {
+    let mut source = if bytes.starts_with(perf_data::MAGIC) {
+        perf_data::read(bytes)?
+    } else if bytes.starts_with(trace_dat::MAGIC) {
+        trace_dat::read(bytes)?
+    } else {
+        return Err(TraceError::not_a_trace("neither perf.data nor trace.dat: the first bytes are others"));
+    };
+    // Each processor has its own buffer; a stable sort merges them.
+    source.events.sort_by_key(|event| event.time);
+    Ok(source)
 }
 
 /// What a foreign file holds.
@@ -106,15 +197,7 @@ pub fn import_bytes(
     tasks: &[String],
     mapping: &Mapping,
 ) -> Result<Foreign, TraceError> {
-    let mut source = if bytes.starts_with(perf_data::MAGIC) {
-        perf_data::read(bytes)?
-    } else if bytes.starts_with(trace_dat::MAGIC) {
-        trace_dat::read(bytes)?
-    } else {
-        return Err(TraceError::not_a_trace("neither perf.data nor trace.dat: the first bytes are others"));
-    };
-    // Each processor has its own buffer; a stable sort merges them.
-    source.events.sort_by_key(|event| event.time);
+    let source = source(bytes)?;
     let origin = source.events.first().map_or(0, |event| event.time);
     let derived = jobs::derive(&source.events, origin, source.lost, mapping);
     if derived.tasks_seen == 0 {

@@ -33,17 +33,24 @@ impl PeriodFit {
         percentile(&self.residuals_ns, percent)
     }
 
-    /// Whether the arrivals keep to a grid: the middle 90 % lie within 40 % of a period (10 % with fewer than ten
-    /// arrivals), at most 2 % share a grid point, fewer than half of the points are empty, and they do not drift.
+    /// How wide the middle 90 % of the arrivals lie, in periods.
+    #[must_use]
+    pub fn spread(&self) -> f64 {
+        (self.residual(95.0) - self.residual(5.0)) as f64 / self.fitted_ns
+    }
+
+    /// Whether the arrivals keep to a grid: the middle 90 % lie within 40 % of a period (20 % with fewer than thirty
+    /// arrivals, 10 % with fewer than ten), at most 2 % share a grid point, at most half of the points are empty, and
+    /// they do not drift.
     #[must_use]
     pub fn is_periodic(&self) -> bool {
         let count = self.residuals_ns.len() as u64;
-        let spread = (self.residual(95.0) - self.residual(5.0)) as f64;
-        let allowed = if count < 10 { 0.1 } else { 0.4 };
-        spread <= allowed * self.fitted_ns
-            && self.doubled * 50 <= count
-            && self.missing <= count
-            && !self.drifts
+        let allowed = match count {
+            ..10 => 0.1,
+            10..30 => 0.2,
+            _ => 0.4,
+        };
+        self.spread() <= allowed && self.doubled * 50 <= count && self.missing <= count && !self.drifts
     }
 }
 
@@ -79,8 +86,7 @@ pub fn fit(arrivals: &[u64]) -> Option<PeriodFit> {
 /// Spread in periods, and empty grid points: a grid that is too fine fits everything and is mostly empty.
 fn badness(fit: &PeriodFit) -> f64 {
     let count = fit.residuals_ns.len() as f64;
-    let spread = (fit.residual(95.0) - fit.residual(5.0)) as f64 / fit.fitted_ns;
-    spread + fit.missing as f64 / count + fit.doubled as f64 / count
+    fit.spread() + fit.missing as f64 / count + fit.doubled as f64 / count
 }
 
 fn fit_from(arrivals: &[u64], guess: u64) -> Option<PeriodFit> {

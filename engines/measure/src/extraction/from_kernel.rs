@@ -138,32 +138,38 @@ impl FromKernel {
     }
 
     fn wait(&mut self, tid: u32, call: WaitingCall, argument: u64, file_of: &impl FileOf) -> WaitKind {
-        let mut file = || *self.files.entry((tid, argument)).or_insert_with(|| file_of(tid, argument));
-        match call {
-            // Whether an instant or a length was asked for, its timer tells.
-            WaitingCall::ClockNanosleep => WaitKind::SleepUntil,
-            WaitingCall::Nanosleep => WaitKind::SleepFor,
-            WaitingCall::SchedYield => WaitKind::Yield,
-            WaitingCall::Read | WaitingCall::Write | WaitingCall::Ioctl => match file() {
-                Some(FileKind::Timer) => WaitKind::Timer,
-                Some(FileKind::Event) => WaitKind::Eventfd,
-                Some(FileKind::Signal) => WaitKind::Signal,
-                Some(FileKind::Pipe) => WaitKind::Pipe,
-                Some(FileKind::Socket) => WaitKind::Socket,
-                Some(FileKind::Device) => WaitKind::Device,
-                Some(FileKind::Epoll) => WaitKind::Epoll,
-                Some(FileKind::Other) | None => WaitKind::File,
-            },
-            WaitingCall::Poll => WaitKind::Poll,
-            WaitingCall::Epoll => WaitKind::Epoll,
-            WaitingCall::Receive | WaitingCall::Send | WaitingCall::Connection => WaitKind::Socket,
-            WaitingCall::Futex => WaitKind::Futex,
-            WaitingCall::Signal => WaitKind::Signal,
-            WaitingCall::MessageQueue => WaitKind::MessageQueue,
-            WaitingCall::Semaphore => WaitKind::Semaphore,
-            WaitingCall::Child => WaitKind::Child,
-            WaitingCall::AsyncIo => WaitKind::AsyncIo,
-            WaitingCall::Restart => WaitKind::SleepFor,
-        }
+        let file = call
+            .names_a_file()
+            .then(|| *self.files.entry((tid, argument)).or_insert_with(|| file_of(tid, argument)));
+        waits_for(call, file.flatten())
+    }
+}
+
+/// For what a thread waits in a call, on this file where it is known.
+pub(super) fn waits_for(call: WaitingCall, file: Option<FileKind>) -> WaitKind {
+    match call {
+        // Whether an instant or a length was asked for, its timer tells.
+        WaitingCall::ClockNanosleep => WaitKind::SleepUntil,
+        WaitingCall::Nanosleep | WaitingCall::Restart => WaitKind::SleepFor,
+        WaitingCall::SchedYield => WaitKind::Yield,
+        WaitingCall::Read | WaitingCall::Write | WaitingCall::Ioctl => match file {
+            Some(FileKind::Timer) => WaitKind::Timer,
+            Some(FileKind::Event) => WaitKind::Eventfd,
+            Some(FileKind::Signal) => WaitKind::Signal,
+            Some(FileKind::Pipe) => WaitKind::Pipe,
+            Some(FileKind::Socket) => WaitKind::Socket,
+            Some(FileKind::Device) => WaitKind::Device,
+            Some(FileKind::Epoll) => WaitKind::Epoll,
+            Some(FileKind::Other) | None => WaitKind::File,
+        },
+        WaitingCall::Poll => WaitKind::Poll,
+        WaitingCall::Epoll => WaitKind::Epoll,
+        WaitingCall::Receive | WaitingCall::Send | WaitingCall::Connection => WaitKind::Socket,
+        WaitingCall::Futex => WaitKind::Futex,
+        WaitingCall::Signal => WaitKind::Signal,
+        WaitingCall::MessageQueue => WaitKind::MessageQueue,
+        WaitingCall::Semaphore => WaitKind::Semaphore,
+        WaitingCall::Child => WaitKind::Child,
+        WaitingCall::AsyncIo => WaitKind::AsyncIo,
     }
 }

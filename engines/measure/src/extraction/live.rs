@@ -203,6 +203,8 @@ impl Watch {
     fn begin(&mut self, target: &Target) -> Result<Option<Starter>, Error> {
         match target {
             Target::Process(process) => {
+                // Asked first, since its refusal says that there is no such process.
+                thread_facts::of_process(*process)?;
                 let comm = thread_facts::of_thread(*process)?.comm;
                 self.what = format!("process {process} `{}` and what it starts", comm.escape_debug());
                 self.name = comm;

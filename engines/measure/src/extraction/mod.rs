@@ -2,14 +2,15 @@
 //!
 //! [`Observer`] follows threads through events ([`Event`]) and keeps what each did between two sleeps ([`Stretch`]);
 //! [`pattern::read`] decides which sleeps separate jobs and fits their arrivals; [`propose`] makes tasks of that, each
-//! value with its evidence; [`Proposal::to_toml`] and [`Proposal::to_json`] write them. [`live`] records this machine.
-//! `docs/concepts/model-extraction.md` explains each rule.
+//! value with its evidence; [`Proposal::to_toml`] and [`Proposal::to_json`] write them. [`live`] records this machine,
+//! [`from_trace`] reads a recorded file. `docs/concepts/model-extraction.md` explains each rule.
 //!
 //! The anchor is LiME (Brandenburg, Courtaud, Marković, Ye 2025; key brandenburg25).
 
 pub mod arrivals;
 mod event;
 pub mod from_kernel;
+pub mod from_trace;
 pub mod jobs;
 mod json;
 pub mod live;

@@ -222,8 +222,8 @@ fn assemble(
     observation: Observation,
     options: &Options,
 ) -> Proposal {
-    let edf =
-        !tasks.is_empty() && tasks.iter().all(|task| matches!(task.thread.class, Class::Deadline { .. }));
+    let edf = !tasks.is_empty()
+        && tasks.iter().all(|task| matches!(task.thread.class, Class::Deadline { .. } | Class::Edf { .. }));
     let priorities_known = tasks.iter().any(|task| task.thread.class != Class::Unknown);
     let mut ordered: Vec<TaskProposal> = tasks;
     // The most important first; among equals by id, so that numbered names follow the threads' order.
@@ -273,7 +273,8 @@ fn priority(task: &TaskProposal, deadlines: &[u64]) -> i64 {
 fn importance(task: &TaskProposal) -> i64 {
     match task.thread.class {
         Class::Fifo { priority } | Class::RoundRobin { priority } => i64::from(priority),
-        Class::Deadline { .. } => 100,
+        Class::Deadline { .. } | Class::Edf { .. } => 100,
+        Class::Modelled { priority, .. } => priority,
         Class::Normal { .. } | Class::Unknown => 0,
     }
 }
@@ -325,6 +326,11 @@ fn values(task: &TaskProposal, priority: Option<i64>, options: &Options) -> Valu
     };
     let reserved = match task.thread.class {
         Class::Deadline { deadline_ns, period_ns, .. } if deadline_ns > 0 && deadline_ns != period_ns => {
+            Some(deadline_ns)
+        }
+        Class::Edf { deadline_ns } | Class::Modelled { deadline_ns, .. }
+            if deadline_ns > 0 && Some(deadline_ns) != implicit =>
+        {
             Some(deadline_ns)
         }
         _ => None,

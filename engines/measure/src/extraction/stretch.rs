@@ -172,6 +172,11 @@ impl Observer {
         self.threads.contains_key(&tid)
     }
 
+    /// Forgets the threads that are not wanted.
+    pub fn retain(&mut self, wanted: impl Fn(u32) -> bool) {
+        self.threads.retain(|tid, _| wanted(*tid));
+    }
+
     /// The followed threads, by id.
     pub fn threads(&self) -> impl Iterator<Item = &Thread> {
         self.threads.values()

@@ -33,6 +33,18 @@ pub enum Class {
         /// Period.
         period_ns: u64,
     },
+    /// Earliest deadline first, as the trace's own system file says.
+    Edf {
+        /// Relative deadline.
+        deadline_ns: u64,
+    },
+    /// A priority, as the trace's own system file says.
+    Modelled {
+        /// Larger is more important.
+        priority: i64,
+        /// Relative deadline; 0: none.
+        deadline_ns: u64,
+    },
     /// An ordinary class.
     Normal {
         /// The nice value.
@@ -59,6 +71,8 @@ impl Class {
             Class::Deadline { runtime_ns, deadline_ns, period_ns } => {
                 format!("SCHED_DEADLINE {} in {} by {}", span(runtime_ns), span(period_ns), span(deadline_ns))
             }
+            Class::Edf { .. } => "EDF by the trace's system file".to_owned(),
+            Class::Modelled { priority, .. } => format!("priority {priority} by the trace's system file"),
             Class::Normal { nice } => format!("an ordinary class, nice {nice}"),
             Class::Unknown => "a class that the record does not tell".to_owned(),
         }

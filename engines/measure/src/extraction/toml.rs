@@ -110,7 +110,7 @@ impl Printer {
         self.execution(proposal, task, values);
         if let Some(priority) = values.priority {
             match thread.class {
-                Class::Fifo { .. } => {}
+                Class::Fifo { .. } | Class::Modelled { .. } | Class::Edf { .. } => {}
                 Class::RoundRobin { .. } => {
                     self.comment("SCHED_RR: equals share the processor by time slices, which the analysis does not model.");
                 }
@@ -183,6 +183,9 @@ impl Printer {
         if let Some(deadline) = values.deadline {
             match task.thread.class {
                 Class::Deadline { .. } => self.comment("The reservation's deadline."),
+                Class::Edf { .. } | Class::Modelled { .. } => {
+                    self.comment("The deadline of the trace's system file.")
+                }
                 _ if matches!(values.arrival, Arrival::Envelope { .. }) => {
                     self.comment("Separation and jitter; the program's own deadline is not observable.");
                 }
@@ -227,7 +230,7 @@ impl Printer {
             fit.missing,
             fit.doubled
         ));
-        if let Some(late) = &task.lateness {
+        if let Some(late) = task.lateness.as_ref().filter(|late| late.max_ns > 0) {
             self.comment(&format!(
                 "Woken after its timer's expiry (the machine's release latency): p50 {}, p99 {}, max {}.",
                 text(late.p50_ns),
@@ -353,7 +356,13 @@ impl Printer {
         }
         self.line("");
         self.comment("Threads that are no tasks here:");
-        for thread in &proposal.background {
+        const MOST: usize = 40;
+        if proposal.background.len() > MOST {
+            self.comment(&format!("The {MOST} with the most execution of {}.", proposal.background.len()));
+        }
+        let mut background: Vec<_> = proposal.background.iter().collect();
+        background.sort_by_key(|thread| (std::cmp::Reverse(thread.executed_ns), thread.tid));
+        for thread in background.into_iter().take(MOST) {
             let place = thread.cpu.map_or_else(String::new, |cpu| format!(" mostly on cpu {cpu}"));
             self.comment(&format!(
                 "- {} `{}`, {}: {} activations, executed {}{place}; {}.",

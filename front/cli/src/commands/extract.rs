@@ -3,9 +3,11 @@
 use crate::arguments::{ExtractArguments, ExtractFormat, Outliers, Suspension};
 use crate::failure::{Done, Failure, Verdict};
 use crate::{output, progress};
+use horolog_measure::extraction::from_trace::from_trace;
 use horolog_measure::extraction::live::{LiveOptions, Target, extract};
 use horolog_measure::extraction::{Options, Proposal};
 use horolog_time::Span;
+use std::path::Path;
 
 const DEFAULT_DURATION: Span = Span::from_ns(10_000_000_000);
 
@@ -18,8 +20,19 @@ pub(crate) fn run(words: &ExtractArguments) -> Done {
         drop_outliers: words.outliers == Outliers::Drop,
         ..Options::default()
     };
-    let proposal = observed(words, values)?;
+    let proposal = match &words.target.from {
+        Some(trace) => recorded(trace, &values)?,
+        None => observed(words, values)?,
+    };
     write(words, &proposal)
+}
+
+fn recorded(trace: &Path, values: &Options) -> Result<Proposal, Failure> {
+    let activity = progress::Activity::start("reading");
+    let mut progress = |records: u64| activity.now(&format!("reading, {records} records"));
+    from_trace(trace, &as_typed(), values, &mut progress).map_err(|error| {
+        if error.is_not_permitted() { Failure::not_permitted(error) } else { Failure::error(error) }
+    })
 }
 
 fn observed(words: &ExtractArguments, values: Options) -> Result<Proposal, Failure> {

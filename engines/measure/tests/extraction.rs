@@ -1,0 +1,423 @@
+//! Extraction from synthetic records: threads under fixed priorities on one processor, drawn at random, whose truth is
+//! known.
+#![allow(clippy::unwrap_used)]
+
+use horolog_measure::extraction::{
+    Arrival, Class, Description, Event, EventKind, Left, Observation, Observer, Options, Proposal, WaitKind,
+    propose,
+};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+const MS: u64 = 1_000_000;
+
+/// A thread: its jobs in time order. Lower ids are more important.
+#[derive(Clone, Debug)]
+struct Thread {
+    tid: u32,
+    jobs: Vec<Job>,
+}
+
+/// A job: when its timer expires, when it is woken, and its steps.
+#[derive(Clone, Debug)]
+struct Job {
+    expiry: Option<u64>,
+    ready: u64,
+    steps: Vec<Step>,
+}
+
+/// Execution, and then a sleep of this kind; the last step's ends the job.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    executes: u64,
+    waits: WaitKind,
+    /// How long, unless the job ends.
+    sleeps: u64,
+}
+
+fn job(expiry: Option<u64>, late: u64, at: u64, executes: u64, waits: WaitKind) -> Job {
+    Job { expiry, ready: at + late, steps: vec![Step { executes, waits, sleeps: 0 }] }
+}
+
+/// Runs the threads on one processor and yields what a kernel would record.
+fn record(threads: &[Thread]) -> Vec<Event> {
+    let mut events = Vec::new();
+    // Per thread: current job, step, what is left of it, when it is ready again.
+    let mut at: Vec<(usize, usize, u64, u64)> =
+        threads.iter().map(|thread| (0, 0, thread.jobs[0].steps[0].executes, thread.jobs[0].ready)).collect();
+    let mut woken = vec![false; threads.len()];
+    let (mut now, mut running): (u64, Option<usize>) = (0, None);
+    let tid = |who: Option<usize>| who.map_or(0, |who| threads[who].tid);
+    loop {
+        let live = |i: usize, at: &[(usize, usize, u64, u64)]| at[i].0 < threads[i].jobs.len();
+        for i in 0..threads.len() {
+            if live(i, &at) && !woken[i] && at[i].3 <= now {
+                woken[i] = true;
+                events.push(Event { time_ns: at[i].3, kind: EventKind::Wakeup { tid: threads[i].tid } });
+            }
+        }
+        let wanted = (0..threads.len()).find(|i| woken[*i]);
+        if wanted != running {
+            let kind = EventKind::Switch {
+                cpu: 3,
+                prev: tid(running),
+                left: Left::Runnable,
+                next: tid(wanted),
+                prev_is_deadline: false,
+            };
+            events.push(Event { time_ns: now, kind });
+            running = wanted;
+        }
+        let next_wake = (0..threads.len()).filter(|i| live(*i, &at) && !woken[*i]).map(|i| at[i].3).min();
+        let Some(who) = running else {
+            let Some(next) = next_wake else { return events };
+            now = next;
+            continue;
+        };
+        let done = now + at[who].2;
+        if let Some(wake) = next_wake.filter(|wake| *wake < done) {
+            at[who].2 -= wake - now;
+            now = wake;
+            continue;
+        }
+        now = done;
+        sleep(threads, who, &mut at, now, &mut events);
+        woken[who] = false;
+        let next = (0..threads.len()).find(|i| woken[*i]);
+        let kind = EventKind::Switch {
+            cpu: 3,
+            prev: threads[who].tid,
+            left: Left::Asleep(b'S'),
+            next: tid(next),
+            prev_is_deadline: false,
+        };
+        events.push(Event { time_ns: now, kind });
+        running = next;
+    }
+}
+
+/// The thread's step is over: it enters its wait.
+fn sleep(
+    threads: &[Thread],
+    who: usize,
+    at: &mut [(usize, usize, u64, u64)],
+    now: u64,
+    events: &mut Vec<Event>,
+) {
+    let thread = &threads[who];
+    let (job, step, ..) = at[who];
+    let Step { waits, sleeps, .. } = thread.jobs[job].steps[step];
+    events.push(Event { time_ns: now, kind: EventKind::Call { tid: thread.tid, wait: waits } });
+    if let Some(next) = thread.jobs[job].steps.get(step + 1) {
+        at[who] = (job, step + 1, next.executes, now + sleeps);
+        return;
+    }
+    let Some(next) = thread.jobs.get(job + 1) else {
+        at[who] = (job + 1, 0, 0, u64::MAX);
+        return;
+    };
+    if let Some(expires_ns) = next.expiry {
+        let timer = 0xffff_0000 + u64::from(thread.tid);
+        let kind = EventKind::Timer { tid: thread.tid, timer, expires_ns, absolute: true };
+        events.push(Event { time_ns: now, kind });
+    }
+    at[who] = (job + 1, 0, next.steps[0].executes, next.ready.max(now));
+}
+
+fn extract(threads: &[Thread], events: &[Event]) -> Proposal {
+    let mut observer = Observer::default();
+    threads.iter().for_each(|thread| observer.watch(thread.tid));
+    events.iter().for_each(|event| observer.take(*event));
+    let describe = |tid: u32| Description {
+        tid,
+        comm: "work\ner".to_owned(),
+        class: Class::Fifo { priority: 99 - tid as u8 },
+        class_changed: false,
+        allowed: None,
+    };
+    let options = Options { resolution_ns: 1, ..Options::default() };
+    let lock_name = |lock: u64| format!("lock {lock}");
+    let proposal = propose("synthetic", &observer, &describe, &lock_name, Observation::default(), &options);
+    let text = proposal.to_toml().unwrap_or_else(|error| panic!("{error}"));
+    let (system, _) = horolog_model::file::read(&text, "proposal", &[]).unwrap();
+    assert_eq!(system.tasks().len(), proposal.tasks.len());
+    proposal
+}
+
+/// The first job is not seen whole, since nothing tells when the sleep before it began.
+fn executions(thread: &Thread) -> Vec<u64> {
+    thread.jobs.iter().skip(1).map(|job| job.steps.iter().map(|step| step.executes).sum()).collect()
+}
+
+/// Two periodic threads; draws: execution of each job, lateness of each wake-up.
+fn periodic(periods: [u64; 2], draws: &[(u64, u64, u64, u64)], timed: bool, late: u64) -> Vec<Thread> {
+    let of = |index: usize| {
+        let period = periods[index];
+        let jobs = draws.iter().enumerate().map(|(k, draw)| {
+            let at = MS + k as u64 * period;
+            let (executes, lateness) = if index == 0 { (draw.0, draw.1) } else { (draw.2, draw.3) };
+            let executes = 1_000 + executes * (period / 3) / 1_000;
+            job(timed.then_some(at), lateness * late / 1_000, at, executes, WaitKind::SleepUntil)
+        });
+        Thread { tid: 10 + index as u32, jobs: jobs.collect() }
+    };
+    vec![of(0), of(1)]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn timers_give_the_exact_period_and_executions(
+        periods in [900_000_u64..3_000_000, 3_000_000_u64..9_000_000],
+        draws in prop::collection::vec((0_u64..900, 0_u64..1_000, 0_u64..900, 0_u64..1_000), 40..120),
+    ) {
+        let threads = periodic(periods, &draws, true, 20_000);
+        let proposal = extract(&threads, &record(&threads));
+        prop_assert_eq!(proposal.tasks.len(), 2);
+        for (index, (task, values)) in proposal.tasks.iter().enumerate() {
+            let drawn = executions(&threads[index]);
+            prop_assert_eq!(&values.arrival, &Arrival::Period(periods[index]));
+            prop_assert_eq!(values.jitter, 0);
+            prop_assert_eq!(task.execution.max_ns, *drawn.iter().max().unwrap());
+            prop_assert_eq!(task.execution.min_ns, *drawn.iter().min().unwrap());
+            prop_assert_eq!(task.execution.count, drawn.len() as u64);
+            prop_assert!(values.wcet >= *drawn.iter().max().unwrap() && values.bcet <= *drawn.iter().min().unwrap());
+            prop_assert_eq!(values.priority, Some(89 - index as i64));
+            prop_assert_eq!(values.cpu, 3);
+        }
+    }
+
+    #[test]
+    fn wake_ups_alone_give_the_period_and_no_more_jitter_than_drawn(
+        periods in [900_u64..3_000, 3_000_u64..9_000],
+        draws in prop::collection::vec((0_u64..900, 0_u64..1_000, 0_u64..900, 0_u64..1_000), 150..250),
+    ) {
+        let periods = periods.map(|us| us * 1_000);
+        let late = 30_000;
+        let threads = periodic(periods, &draws, false, late);
+        let proposal = extract(&threads, &record(&threads));
+        for (index, (task, values)) in proposal.tasks.iter().enumerate() {
+            prop_assert_eq!(&values.arrival, &Arrival::Period(periods[index]), "{:?}", task.reading.pattern);
+            // Where a job still ran at its successor's arrival, that one is woken later: only in the second thread.
+            if index == 0 {
+                prop_assert!(values.jitter <= late, "{}", values.jitter);
+            }
+            prop_assert!(values.wcet >= *executions(&threads[index]).iter().max().unwrap());
+        }
+    }
+
+    /// Any single switch may be missing: what is concluded from the rest is never too long.
+    #[test]
+    fn missing_switches_lengthen_no_execution(
+        periods in [900_000_u64..3_000_000, 3_000_000_u64..9_000_000],
+        draws in prop::collection::vec((0_u64..900, 0_u64..1_000, 0_u64..900, 0_u64..1_000), 60..120),
+        missing in prop::collection::vec(prop::bool::weighted(0.03), 60),
+    ) {
+        let threads = periodic(periods, &draws, true, 20_000);
+        let events = record(&threads);
+        let mut switches = 0;
+        let mut dropped = false;
+        let kept: Vec<Event> = events.into_iter().filter(|event| {
+            if !matches!(event.kind, EventKind::Switch { .. }) {
+                return true;
+            }
+            switches += 1;
+            // Never two in a row: then nothing would tell.
+            dropped = !dropped && missing[switches % missing.len()];
+            !dropped
+        }).collect();
+        let proposal = extract(&threads, &kept);
+        for (task, values) in &proposal.tasks {
+            let index = task.thread.tid as usize - 10;
+            let drawn = executions(&threads[index]);
+            prop_assert!(task.execution.max_ns <= *drawn.iter().max().unwrap(), "{:?}", task.execution);
+            prop_assert_eq!(&values.arrival, &Arrival::Period(periods[index]));
+        }
+    }
+
+    #[test]
+    fn sporadic_threads_get_the_least_separation(
+        distances in prop::collection::vec(2_000_000_u64..20_000_000, 60..150),
+        executes in 1_000_u64..1_500_000,
+    ) {
+        let mut at = 0;
+        let jobs = distances.iter().map(|distance| {
+            at += distance;
+            job(None, 0, at, executes, WaitKind::Socket)
+        });
+        let threads = [Thread { tid: 10, jobs: jobs.collect() }];
+        let proposal = extract(&threads, &record(&threads));
+        let values = &proposal.tasks[0].1;
+        let least = *distances[2..].iter().min().unwrap();
+        prop_assert_eq!(&values.arrival, &Arrival::Separation(least));
+        prop_assert_eq!(values.wcet, executes);
+    }
+}
+
+#[test]
+fn a_lock_in_the_middle_suspends_a_job_and_ends_none() {
+    let jobs = (0..150_u64).map(|k| {
+        let at = 5 * MS + k * 10 * MS;
+        let first = Step { executes: 300_000, waits: WaitKind::Futex, sleeps: 200_000 + k * 1_000 };
+        let second = Step { executes: 500_000 + k, waits: WaitKind::SleepUntil, sleeps: 0 };
+        Job { expiry: Some(at), ready: at + 7_000, steps: vec![first, second] }
+    });
+    let threads = [Thread { tid: 10, jobs: jobs.collect() }];
+    let proposal = extract(&threads, &record(&threads));
+    let (task, values) = &proposal.tasks[0];
+    assert_eq!(values.arrival, Arrival::Period(10 * MS));
+    assert_eq!((task.execution.min_ns, task.execution.max_ns), (800_001, 800_149));
+    assert_eq!((task.suspensions.count, task.suspensions.most_a_job, task.suspensions.jobs), (149, 1, 149));
+    assert_eq!(task.suspensions.longest_ns, 349_000);
+    // Sleeping counts as executing: no test here models a suspension.
+    assert_eq!(values.wcet, 800_149 + 349_000);
+    assert_eq!(task.lateness.as_ref().map(|late| (late.min_ns, late.max_ns)), Some((7_000, 7_000)));
+}
+
+#[test]
+fn a_timed_sleep_in_the_middle_is_told_from_the_period() {
+    // Every other sleep is the period's; the other one waits 1 ms for a device, by the clock too.
+    let jobs = (0..200_u64).map(|k| {
+        let at = 5 * MS + (k / 2) * 20 * MS + (k % 2) * 3 * MS;
+        job(Some(at), 0, at, 400_000, WaitKind::SleepUntil)
+    });
+    let threads = [Thread { tid: 10, jobs: jobs.collect() }];
+    let proposal = extract(&threads, &record(&threads));
+    let (task, values) = &proposal.tasks[0];
+    assert_eq!(values.arrival, Arrival::Period(20 * MS));
+    assert_eq!(task.reading.separator.every, 2);
+    assert_eq!(task.execution.max_ns, 800_000);
+    assert_eq!(task.suspensions.longest_ns, 2_600_000);
+}
+
+#[test]
+fn an_overrun_does_not_merge_two_jobs() {
+    let mut events = Vec::new();
+    let mut push = |time_ns, kind| events.push(Event { time_ns, kind });
+    let switch = |prev, left, next| EventKind::Switch { cpu: 0, prev, left, next, prev_is_deadline: false };
+    let sleep = |time, k: u64, sleeps: bool, push: &mut dyn FnMut(u64, EventKind)| {
+        push(time, EventKind::Call { tid: 10, wait: WaitKind::SleepUntil });
+        push(time, EventKind::Timer { tid: 10, timer: 1, expires_ns: k * 10 * MS, absolute: true });
+        if sleeps {
+            push(time, switch(10, Left::Asleep(b'S'), 0));
+        } else {
+            // The timer had expired already: it wakes a thread that has the processor.
+            push(time + 1_000, EventKind::Wakeup { tid: 10 });
+        }
+    };
+    push(MS, switch(0, Left::Runnable, 10));
+    sleep(2 * MS, 1, true, &mut push);
+    for k in 1..40_u64 {
+        let at = k * 10 * MS;
+        let overran = k > 1 && (k - 1) % 10 == 0;
+        let begin = if overran { at + 2 * MS } else { at };
+        if !overran {
+            push(at, EventKind::Wakeup { tid: 10 });
+            push(at, switch(0, Left::Runnable, 10));
+        }
+        let overruns = k % 10 == 0;
+        let end = if overruns { at + 12 * MS } else { begin + 3 * MS };
+        sleep(end, k + 1, !overruns, &mut push);
+    }
+    let threads = [Thread { tid: 10, jobs: Vec::new() }];
+    let proposal = extract(&threads, &events);
+    let (task, values) = &proposal.tasks[0];
+    assert_eq!(values.arrival, Arrival::Period(10 * MS));
+    assert_eq!(task.execution.max_ns, 12 * MS);
+    assert_eq!((task.execution.p50_ns, task.execution.count), (3 * MS, 39));
+    // A file must be one, although such a task is an overload.
+    assert_eq!(values.deadline, Some(12 * MS));
+}
+
+#[test]
+fn bursts_get_an_envelope_and_few_arrivals_are_listed() {
+    let bursts = (0..120_u64).map(|k| {
+        let at = MS + (k / 3) * (7 * MS + (k / 3) % 5 * MS) + (k % 3) * 100_000;
+        job(None, 0, at, 400_000, WaitKind::Epoll)
+    });
+    let few = (0..4_u64).map(|k| job(None, 0, MS + k * k * 60 * MS, 10_000, WaitKind::Pipe));
+    let threads = [Thread { tid: 10, jobs: few.collect() }, Thread { tid: 11, jobs: bursts.collect() }];
+    let proposal = extract(&threads, &record(&threads));
+    let by_tid: BTreeMap<u32, _> =
+        proposal.tasks.iter().map(|(task, values)| (task.thread.tid, values)).collect();
+    assert!(matches!(&by_tid[&10].arrival, Arrival::Instants(instants) if instants.len() == 3));
+    let Arrival::Envelope { separation, jitter } = by_tid[&11].arrival else { panic!("{:?}", by_tid[&11]) };
+    assert_eq!((by_tid[&11].deadline, by_tid[&11].jitter), (Some(separation + jitter), jitter));
+    // Both are called alike: their names are told apart, and no control character is left in them.
+    let names: Vec<&str> = proposal.tasks.iter().map(|(task, _)| task.name.as_str()).collect();
+    assert_eq!(names, ["work_er-1", "work_er-2"]);
+}
+
+#[test]
+fn pauses_steal_and_losses_set_jobs_aside() {
+    let jobs = (0..100_u64).map(|k| {
+        let at = MS + k * 10 * MS;
+        job(Some(at), 0, at, if k == 50 { 8 * MS } else { MS }, WaitKind::SleepUntil)
+    });
+    let threads = [Thread { tid: 10, jobs: jobs.collect() }];
+    let mut events = record(&threads);
+    let inside = |k: u64| MS + k * 10 * MS + 500_000;
+    for (time_ns, kind) in [
+        (inside(20), EventKind::Paused { cpu: 3 }),
+        (inside(30), EventKind::Lost { cpu: Some(3) }),
+        (inside(40), EventKind::Lost { cpu: None }),
+        (inside(51), EventKind::Stolen { cpu: 3, since_ns: inside(48), stolen_ns: 6 * MS }),
+    ] {
+        let place = events.partition_point(|event| event.time_ns <= time_ns);
+        events.insert(place, Event { time_ns, kind });
+    }
+    let proposal = extract(&threads, &events);
+    let (task, values) = &proposal.tasks[0];
+    assert_eq!((task.set_aside.chain, task.set_aside.pause), (2, 2));
+    assert_eq!((task.execution.count, values.wcet, task.set_aside.longest_ns), (95, MS, 8 * MS));
+    assert_eq!(values.arrival, Arrival::Period(10 * MS));
+}
+
+#[test]
+fn ordinary_threads_and_idle_ones_are_no_tasks() {
+    let mut observer = Observer::default();
+    observer.watch(10);
+    observer.watch(0);
+    let describe = |tid: u32| Description {
+        tid,
+        comm: String::new(),
+        class: Class::Normal { nice: 0 },
+        class_changed: false,
+        allowed: None,
+    };
+    let with = |all: bool| {
+        let options = Options { all, ..Options::default() };
+        propose("none", &observer, &describe, &|_| String::new(), Observation::default(), &options)
+    };
+    for (all, why) in [(false, "ordinary class"), (true, "no activation")] {
+        let proposal = with(all);
+        assert!(proposal.tasks.is_empty() && proposal.to_toml().is_err());
+        assert_eq!(proposal.background.len(), 1);
+        assert!(proposal.background[0].why.contains(why), "{:?}", proposal.background);
+    }
+}
+
+#[test]
+fn locks_give_critical_sections() {
+    let jobs =
+        (0..30_u64).map(|k| job(Some(MS + k * 10 * MS), 0, MS + k * 10 * MS, MS, WaitKind::SleepUntil));
+    let threads = [Thread { tid: 10, jobs: jobs.collect() }];
+    let mut events = record(&threads);
+    for k in 0..30_u64 {
+        let at = MS + k * 10 * MS;
+        for (after, lock, held) in [(100, 7, true), (200, 8, true), (300 + k, 8, false), (600, 7, false)] {
+            let time_ns = at + after * 1_000;
+            let place = events.partition_point(|event| event.time_ns <= time_ns);
+            events.insert(place, Event { time_ns, kind: EventKind::Lock { tid: 10, lock, held } });
+        }
+    }
+    let proposal = extract(&threads, &events);
+    let locks = &proposal.tasks[0].0.locks;
+    let found: Vec<_> = locks
+        .iter()
+        .map(|lock| (lock.lock.as_str(), lock.held.count, lock.held.max_ns, lock.depth_max))
+        .collect();
+    assert_eq!(found, [("lock 7", 30, 500_000, 0), ("lock 8", 30, 129_000, 1)]);
+    assert!(proposal.to_toml().unwrap().contains("Critical sections under lock 7"));
+}

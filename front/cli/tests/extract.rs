@@ -1,0 +1,208 @@
+//! `horolog measure extract`, held against programs whose truth is known.
+
+mod common;
+
+use common::{Done, HOROLOG, done, end, folder, horolog, inside, real_time, start, wait_for_thread};
+use serde_json::Value;
+use std::process::{Command, Stdio};
+
+/// The task of this name.
+fn task<'a>(proposal: &'a Value, name: &str) -> Option<&'a Value> {
+    proposal["tasks"].as_array().expect("tasks").iter().find(|task| task["name"] == name)
+}
+
+/// Threads that are no tasks since this kernel hides their switches; said aloud.
+fn hidden(proposal: &Value) -> bool {
+    let background = proposal["background"].as_array().expect("background");
+    let hidden = background.iter().find(|thread| thread["why"].as_str().is_some_and(|why| why.contains("missing")));
+    if let Some(thread) = hidden {
+        println!("SKIPPED: {} of `{}`", thread["why"], thread["comm"]);
+    }
+    hidden.is_some()
+}
+
+/// The proposal, unless the machine does not let the kernel be recorded.
+fn permitted(done: &Done) -> Option<Value> {
+    done.no_panic();
+    if done.status == Some(3) {
+        println!("SKIPPED: {}", done.err);
+        return None;
+    }
+    Some(done.json())
+}
+
+/// A proposal is a system file that every verb takes.
+fn is_accepted(proposal: &Value) {
+    let (_folder, file) = folder(proposal["toml"].as_str().expect("a system file"));
+    let checked = done(["check", &file]);
+    assert_eq!(checked.status, Some(0), "{checked:?}");
+    let analysed = done(["analyze", "--format", "json", &file]);
+    assert!(matches!(analysed.status, Some(0 | 1)), "{analysed:?}");
+    assert_eq!(
+        analysed.json()["tasks"].as_array().map(Vec::len),
+        proposal["tasks"].as_array().map(Vec::len)
+    );
+}
+
+#[test]
+fn a_simulated_system_is_extracted_exactly() {
+    for (file, seed) in [("examples/quick-start/system.toml", "1"), ("examples/edf/system.toml", "7")] {
+        let (folder, _) = folder("");
+        let trace = inside(&folder, "simulated.hrt");
+        let simulated = done(["simulate", file, "--for", "4s", "--seed", seed, "--trace", &trace]);
+        assert_eq!(simulated.status, Some(0), "{simulated:?}");
+        let proposal = done(["measure", "extract", "--from", &trace, "--format", "json"]);
+        assert_eq!(proposal.status, Some(0), "{proposal:?}");
+        let proposal = proposal.json();
+        is_accepted(&proposal);
+        let truth = done(["analyze", "--format", "json", file]).json();
+        let stats = done(["trace", "stats", "--format", "json", &trace]).json();
+        let jobs = stats["outcome"]["tasks"].as_array().expect("tasks");
+        assert_eq!(proposal["tasks"].as_array().map(Vec::len), Some(jobs.len()));
+        for (known, counted) in truth["tasks"].as_array().expect("tasks").iter().zip(jobs) {
+            let name = known["name"].as_str().expect("a name");
+            let found = task(&proposal, name).unwrap_or_else(|| panic!("{name} of {file}"));
+            let deadline = match &found["values"]["deadline"] {
+                Value::Null => &found["values"]["arrival"]["period"],
+                given => given,
+            };
+            assert_eq!(deadline, &known["deadline_ns"], "{found}");
+            assert_eq!(found["values"]["cpu"], known["cpu"], "{found}");
+            assert_eq!(found["values"]["jitter"], 0, "{found}");
+            assert_eq!(found["activations"], counted["completed"], "{found}");
+            assert_eq!(found["response"]["max_ns"], counted["response_ns_max"], "{found}");
+            assert_eq!(found["pattern"]["exact"], true, "{found}");
+        }
+        let control = task(&proposal, "control").or_else(|| task(&proposal, "mixer")).expect("one of them");
+        let ms = |ns: u64| ns * 1_000_000;
+        let expected = if file.contains("edf") { (5, ms(1)) } else { (10, ms(2)) };
+        assert_eq!(control["values"]["arrival"]["period"], ms(expected.0));
+        assert_eq!(control["values"]["wcet"], expected.1);
+    }
+}
+
+/// Two tasks far longer than what the host takes at times.
+const RUNNING: &str = r#"
+[system]
+name = "extracted"
+[platform]
+cpus = [1]
+context_switch = "20 us"
+timer_interrupt = "50 us"
+release_latency = "2 ms"
+[[task]]
+name = "ext-fast"
+period = "25 ms"
+wcet = "5 ms"
+priority = 90
+body = { spin = "2 ms" }
+[[task]]
+name = "ext-slow"
+period = "60 ms"
+wcet = "20 ms"
+priority = 40
+body = { spin = "6 ms" }
+"#;
+
+#[test]
+fn a_run_of_horolog_is_extracted_while_it_runs() {
+    let Some(_alone) = real_time() else { return };
+    let (_folder, file) = folder(RUNNING);
+    let run = start(&mut horolog(["run", &file, "--for", "4s", "--seed", "1"]));
+    wait_for_thread(run.id(), "ext-slow");
+    let process = run.id().to_string();
+    let words = ["measure", "extract", "--pid", &process, "--for", "2s", "--format", "json", "--margin", "20%"];
+    let extracted = done(words);
+    let run = end(run);
+    if !matches!(run.status, Some(0 | 1)) {
+        println!("SKIPPED: the run itself was refused: {run:?}");
+        return;
+    }
+    let Some(proposal) = permitted(&extracted) else { return };
+    for (name, period, spin, priority) in [("ext-fast", 25, 2, 90), ("ext-slow", 60, 6, 40)] {
+        let Some(found) = task(&proposal, name) else {
+            assert!(hidden(&proposal), "{proposal}");
+            return;
+        };
+        assert_eq!(found["values"]["arrival"]["period"], period * 1_000_000, "{found}");
+        assert_eq!(found["values"]["priority"], priority, "{found}");
+        assert_eq!(found["allowed_cpus"], serde_json::json!([1]), "{found}");
+        assert_eq!(found["values"]["jitter"], 0, "{found}");
+        let number = |value: &Value| value.as_u64().expect("a number");
+        // What the thread's own clock and the switches show differs by microseconds.
+        let spun = u64::try_from(spin).expect("positive") * 1_000_000;
+        let (least, wcet) = (number(&found["execution"]["min_ns"]), number(&found["values"]["wcet"]));
+        assert!(least + 100_000 >= spun && wcet * 10 >= least * 12, "{found}");
+        assert!(number(&found["activations"]) >= 10, "{found}");
+    }
+    is_accepted(&proposal);
+}
+
+#[test]
+fn cyclictest_is_extracted_from_its_first_instruction_on() {
+    let Some(_alone) = real_time() else { return };
+    if Command::new("cyclictest").arg("--help").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err() {
+        println!("SKIPPED: cyclictest is not installed (package rt-tests)");
+        return;
+    }
+    let command = ["cyclictest", "-q", "-t", "2", "-p", "70", "-i", "15000", "-d", "10000", "-D", "2"];
+    let words = ["measure", "extract", "--format", "json", "--"].into_iter().chain(command);
+    let Some(proposal) = permitted(&done(words)) else { return };
+    let tasks = proposal["tasks"].as_array().expect("tasks");
+    if tasks.len() != 2 {
+        assert!(hidden(&proposal), "{proposal}");
+        return;
+    }
+    let mut periods: Vec<u64> =
+        tasks.iter().filter_map(|task| task["values"]["arrival"]["period"].as_u64()).collect();
+    periods.sort_unstable();
+    assert_eq!(periods, [15_000_000, 25_000_000], "{proposal}");
+    for task in tasks {
+        assert_eq!(task["values"]["priority"], 70, "{task}");
+        assert_eq!(task["separator"][0]["wait"], "sleep until an instant", "{task}");
+        assert_eq!(task["pattern"]["exact"], true, "{task}");
+    }
+    is_accepted(&proposal);
+}
+
+#[test]
+fn what_cannot_be_extracted_says_why() {
+    let gone = done(["measure", "extract", "--pid", "4194303"]);
+    assert!(gone.status == Some(2) && gone.err.contains("no process 4194303"), "{gone:?}");
+    let missing = done(["measure", "extract", "--", "/no/such/program"]);
+    assert!(matches!(missing.status, Some(2 | 3)), "{missing:?}");
+    let nothing = done(["measure", "extract"]);
+    assert!(nothing.status == Some(2) && nothing.err.contains("--pid"), "{nothing:?}");
+    let margin = done(["measure", "extract", "--pid", "1", "--margin", "a lot"]);
+    assert!(margin.status == Some(2) && margin.err.contains("20%"), "{margin:?}");
+    let no_trace = done(["measure", "extract", "--from", "README.md"]);
+    assert!(no_trace.status == Some(2) && no_trace.err.contains("not a horolog trace"), "{no_trace:?}");
+    let ordinary = done(["measure", "extract", "--for", "300ms", "--", "sleep", "60"]);
+    assert!(matches!(ordinary.status, Some(1 | 3)), "{ordinary:?}");
+    if ordinary.status == Some(1) {
+        assert!(ordinary.err.contains("no thread became a task") && ordinary.err.contains("--all"), "{ordinary:?}");
+    }
+}
+
+#[test]
+fn without_privilege_the_remedy_is_told() {
+    let (folder, _) = folder("");
+    // Nobody may not enter the build folder.
+    let copy = inside(&folder, "horolog");
+    std::fs::copy(HOROLOG, &copy).expect("copied");
+    let opened = Command::new("chmod").args(["-R", "a+rX", folder.path().to_str().expect("UTF-8")]).status();
+    assert!(opened.expect("chmod starts").success());
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all", "--inh-caps=-all"]);
+    command.args([&copy, "measure", "extract", "--for", "300ms", "--pid", &std::process::id().to_string()]);
+    let Ok(output) = command.current_dir("/").output() else {
+        println!("SKIPPED: setpriv is not installed (package util-linux)");
+        return;
+    };
+    let refused = Done::from(output);
+    if refused.err.contains("setpriv:") {
+        println!("SKIPPED: {}", refused.err);
+        return;
+    }
+    assert!(refused.status == Some(3) && refused.err.contains("run as root"), "{refused:?}");
+}
