@@ -14,7 +14,8 @@ fn task<'a>(proposal: &'a Value, name: &str) -> Option<&'a Value> {
 /// Threads that are no tasks since this kernel hides their switches; said aloud.
 fn hidden(proposal: &Value) -> bool {
     let background = proposal["background"].as_array().expect("background");
-    let hidden = background.iter().find(|thread| thread["why"].as_str().is_some_and(|why| why.contains("missing")));
+    let hidden =
+        background.iter().find(|thread| thread["why"].as_str().is_some_and(|why| why.contains("missing")));
     if let Some(thread) = hidden {
         println!("SKIPPED: {} of `{}`", thread["why"], thread["comm"]);
     }
@@ -38,10 +39,7 @@ fn is_accepted(proposal: &Value) {
     assert_eq!(checked.status, Some(0), "{checked:?}");
     let analysed = done(["analyze", "--format", "json", &file]);
     assert!(matches!(analysed.status, Some(0 | 1)), "{analysed:?}");
-    assert_eq!(
-        analysed.json()["tasks"].as_array().map(Vec::len),
-        proposal["tasks"].as_array().map(Vec::len)
-    );
+    assert_eq!(analysed.json()["tasks"].as_array().map(Vec::len), proposal["tasks"].as_array().map(Vec::len));
 }
 
 #[test]
@@ -111,7 +109,8 @@ fn a_run_of_horolog_is_extracted_while_it_runs() {
     let run = start(&mut horolog(["run", &file, "--for", "4s", "--seed", "1"]));
     wait_for_thread(run.id(), "ext-slow");
     let process = run.id().to_string();
-    let words = ["measure", "extract", "--pid", &process, "--for", "2s", "--format", "json", "--margin", "20%"];
+    let words =
+        ["measure", "extract", "--pid", &process, "--for", "2s", "--format", "json", "--margin", "20%"];
     let extracted = done(words);
     let run = end(run);
     if !matches!(run.status, Some(0 | 1)) {
@@ -141,7 +140,8 @@ fn a_run_of_horolog_is_extracted_while_it_runs() {
 #[test]
 fn cyclictest_is_extracted_from_its_first_instruction_on() {
     let Some(_alone) = real_time() else { return };
-    if Command::new("cyclictest").arg("--help").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err() {
+    if Command::new("cyclictest").arg("--help").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err()
+    {
         println!("SKIPPED: cyclictest is not installed (package rt-tests)");
         return;
     }
@@ -180,7 +180,10 @@ fn what_cannot_be_extracted_says_why() {
     let ordinary = done(["measure", "extract", "--for", "300ms", "--", "sleep", "60"]);
     assert!(matches!(ordinary.status, Some(1 | 3)), "{ordinary:?}");
     if ordinary.status == Some(1) {
-        assert!(ordinary.err.contains("no thread became a task") && ordinary.err.contains("--all"), "{ordinary:?}");
+        assert!(
+            ordinary.err.contains("no thread became a task") && ordinary.err.contains("--all"),
+            "{ordinary:?}"
+        );
     }
 }
 
@@ -193,7 +196,13 @@ fn without_privilege_the_remedy_is_told() {
     let opened = Command::new("chmod").args(["-R", "a+rX", folder.path().to_str().expect("UTF-8")]).status();
     assert!(opened.expect("chmod starts").success());
     let mut command = Command::new("setpriv");
-    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all", "--inh-caps=-all"]);
+    command.args([
+        "--reuid=65534",
+        "--regid=65534",
+        "--clear-groups",
+        "--bounding-set=-all",
+        "--inh-caps=-all",
+    ]);
     command.args([&copy, "measure", "extract", "--for", "300ms", "--pid", &std::process::id().to_string()]);
     let Ok(output) = command.current_dir("/").output() else {
         println!("SKIPPED: setpriv is not installed (package util-linux)");

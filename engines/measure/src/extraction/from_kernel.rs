@@ -25,12 +25,27 @@ pub struct FromKernel {
 }
 
 /// What the switches tell of a thread.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Seen {
     /// The thread as it was seen last.
     pub thread: Thread,
-    /// Whether its priority was another one before.
-    pub priority_changed: bool,
+    /// How often it was seen with each kernel priority.
+    pub priorities: BTreeMap<i32, u64>,
+}
+
+impl Seen {
+    /// The thread with the priority that it had most often: many programs begin, and some end, in an ordinary class.
+    #[must_use]
+    pub fn usual(&self) -> Thread {
+        let usual = self.priorities.iter().max_by_key(|(prio, count)| (**count, std::cmp::Reverse(**prio)));
+        Thread { prio: usual.map_or(self.thread.prio, |(prio, _)| *prio), ..self.thread }
+    }
+
+    /// Whether it had several real-time priorities.
+    #[must_use]
+    pub fn is_changing(&self) -> bool {
+        self.priorities.keys().filter(|prio| **prio < 100).count() > 1
+    }
 }
 
 impl FromKernel {
@@ -53,8 +68,8 @@ impl FromKernel {
 
     /// What the switches have told of a thread.
     #[must_use]
-    pub fn seen(&self, tid: u32) -> Option<Seen> {
-        self.seen.get(&tid).copied()
+    pub fn seen(&self, tid: u32) -> Option<&Seen> {
+        self.seen.get(&tid)
     }
 
     /// Converts the next event and hands what it comes to to `sink`.
@@ -100,10 +115,8 @@ impl FromKernel {
     }
 
     fn note(&mut self, thread: Thread) {
-        let seen = self.seen.entry(thread.tid).or_insert(Seen { thread, priority_changed: false });
-        // A thread starts with its parent's priority and name, so only changes of a real-time one tell something.
-        let was_real_time = seen.thread.prio < 100;
-        seen.priority_changed |= was_real_time && seen.thread.prio != thread.prio;
+        let seen = self.seen.entry(thread.tid).or_insert(Seen { thread, priorities: BTreeMap::new() });
+        *seen.priorities.entry(thread.prio).or_default() += 1;
         seen.thread = thread;
     }
 

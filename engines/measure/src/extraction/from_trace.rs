@@ -57,7 +57,7 @@ pub fn from_activity(
     options: &Options,
 ) -> Proposal {
     let mut observer = Observer::default();
-    let mut threads: BTreeMap<u32, Description> = BTreeMap::new();
+    let mut threads = Names::default();
     if activity.lost > 0 {
         observation
             .notes
@@ -75,7 +75,7 @@ pub fn from_activity(
     observation.events = activity.events.len() as u64;
     observation.lost = activity.lost;
     observation.notes.extend(activity.notes.iter().cloned());
-    finish(name, &observer, &threads, observation, options)
+    finish(name, &observer, &threads.described(), observation, options)
 }
 
 fn finish(
@@ -96,11 +96,11 @@ fn unknown(tid: u32, comm: &str) -> Description {
     Description { tid, comm: comm.to_owned(), class: Class::Unknown, class_changed: false, allowed: None }
 }
 
-fn of_foreign(event: &foreign::Event, threads: &mut BTreeMap<u32, Description>) -> Option<EventKind> {
+fn of_foreign(event: &foreign::Event, threads: &mut Names) -> Option<EventKind> {
     Some(match &event.kind {
         foreign::EventKind::Switch { prev, prev_comm, prev_prio, prev_state, next, next_comm, next_prio } => {
-            note(threads, *prev, prev_comm, *prev_prio);
-            note(threads, *next, next_comm, *next_prio);
+            threads.note(*prev, prev_comm, *prev_prio);
+            threads.note(*next, next_comm, *next_prio);
             let left = match prev_state {
                 b'R' => Left::Runnable,
                 b'X' | b'Z' => Left::Dead,
@@ -121,20 +121,38 @@ fn of_foreign(event: &foreign::Event, threads: &mut BTreeMap<u32, Description>) 
     })
 }
 
-fn note(threads: &mut BTreeMap<u32, Description>, tid: u32, comm: &str, prio: Option<i32>) {
-    let known = threads.entry(tid).or_insert_with(|| unknown(tid, comm));
-    if known.comm != comm {
-        comm.clone_into(&mut known.comm);
+/// What a foreign file tells of threads: their last names, and how often they had which kernel priority.
+#[derive(Clone, Debug, Default)]
+struct Names {
+    threads: BTreeMap<u32, (String, BTreeMap<i32, u64>)>,
+}
+
+impl Names {
+    fn note(&mut self, tid: u32, comm: &str, prio: Option<i32>) {
+        let (name, priorities) = self.threads.entry(tid).or_default();
+        if name != comm {
+            comm.clone_into(name);
+        }
+        if let Some(prio) = prio {
+            *priorities.entry(prio).or_default() += 1;
+        }
     }
-    let class = match prio {
-        None => return,
-        Some(..0) => Class::Deadline { runtime_ns: 0, deadline_ns: 0, period_ns: 0 },
-        Some(prio @ 0..=98) => Class::Fifo { priority: (99 - prio) as u8 },
-        Some(prio) => Class::Normal { nice: prio - 120 },
-    };
-    let was_real_time = known.class != Class::Unknown && known.class.is_real_time();
-    known.class_changed |= was_real_time && known.class != class;
-    known.class = class;
+
+    /// Each thread with the priority that it had most often.
+    fn described(&self) -> BTreeMap<u32, Description> {
+        let describe = |(tid, (comm, priorities)): (&u32, &(String, BTreeMap<i32, u64>))| {
+            let usual = priorities.iter().max_by_key(|(prio, count)| (**count, std::cmp::Reverse(**prio)));
+            let class = match usual.map(|(prio, _)| *prio) {
+                None => Class::Unknown,
+                Some(..0) => Class::Deadline { runtime_ns: 0, deadline_ns: 0, period_ns: 0 },
+                Some(prio @ 0..=98) => Class::Fifo { priority: (99 - prio) as u8 },
+                Some(prio) => Class::Normal { nice: prio - 120 },
+            };
+            let class_changed = priorities.keys().filter(|prio| **prio < 100).count() > 1;
+            (*tid, Description { class, class_changed, ..unknown(*tid, comm) })
+        };
+        self.threads.iter().map(describe).collect()
+    }
 }
 
 /// Proposes a system from a trace of horolog.
@@ -361,7 +379,7 @@ mod tests {
 
     #[test]
     fn calls_and_priorities_of_a_foreign_file_are_understood() {
-        let mut threads = BTreeMap::new();
+        let mut threads = Names::default();
         let call = |number| foreign::Event {
             time: 5,
             cpu: 0,
@@ -372,14 +390,14 @@ mod tests {
         let kind = of_foreign(&call(number.expect("every architecture sleeps")), &mut threads);
         assert_eq!(kind, Some(EventKind::Call { tid: 7, wait: super::super::WaitKind::SleepUntil }));
         assert_eq!(of_foreign(&call(-1), &mut threads), None);
-        for (prio, class) in [
-            (-1, Class::Deadline { runtime_ns: 0, deadline_ns: 0, period_ns: 0 }),
-            (9, Class::Fifo { priority: 90 }),
-            (120, Class::Normal { nice: 0 }),
-        ] {
-            note(&mut threads, 9, "worm", Some(prio));
-            assert_eq!(threads[&9].class, class);
+        for prio in [120, 9, 9, 9, 120] {
+            threads.note(9, "worm", Some(prio));
         }
-        assert!(threads[&9].class_changed);
+        threads.note(8, "one", Some(-1));
+        threads.note(7, "none", None);
+        let described = threads.described();
+        assert_eq!(described[&9].class, Class::Fifo { priority: 90 });
+        assert!(matches!(described[&8].class, Class::Deadline { .. }));
+        assert_eq!((described[&7].class, described[&7].class_changed), (Class::Unknown, false));
     }
 }

@@ -1,7 +1,7 @@
 //! Recording a running program.
 
 use super::event::{Event, EventKind};
-use super::from_kernel::FromKernel;
+use super::from_kernel::{FromKernel, Seen};
 use super::proposal::{Observation, Options, Proposal, propose};
 use super::stretch::Observer;
 use super::task::{Class, Description};
@@ -177,7 +177,8 @@ impl Drop for Started {
 struct Watch {
     observer: Observer,
     conversion: FromKernel,
-    facts: BTreeMap<u32, (ThreadFacts, bool)>,
+    /// The facts of each thread, one a scheduling that it had.
+    facts: BTreeMap<u32, Vec<ThreadFacts>>,
     what: String,
     name: String,
     events: u64,
@@ -266,22 +267,16 @@ impl Watch {
 
     /// Asks the kernel for each thread's class and processors; those that have ended keep what was known.
     fn look(&mut self) {
-        let processes: BTreeSet<u32> = self.facts.values().map(|(facts, _)| facts.process).collect();
+        let processes: BTreeSet<u32> = self.facts.values().flatten().map(|facts| facts.process).collect();
         processes.into_iter().for_each(|process| self.watch_process(process));
         let tids: Vec<u32> =
             self.observer.threads().filter(|thread| !thread.ended).map(|thread| thread.tid).collect();
         for tid in tids {
             let Ok(facts) = thread_facts::of_thread(tid) else { continue };
-            match self.facts.get_mut(&tid) {
-                Some((known, changed)) => {
-                    // Threads begin as ordinary ones and make themselves real-time; that is no change.
-                    *changed |= known.scheduling != facts.scheduling
-                        && !matches!(known.scheduling, Scheduling::Normal(_));
-                    *known = facts;
-                }
-                None => {
-                    self.facts.insert(tid, (facts, false));
-                }
+            let known = self.facts.entry(tid).or_default();
+            match known.iter_mut().find(|known| known.scheduling == facts.scheduling) {
+                Some(known) => *known = facts,
+                None => known.push(facts),
             }
         }
     }
@@ -292,26 +287,30 @@ impl Watch {
 
     fn describe(&self, tid: u32) -> Description {
         let seen = self.conversion.seen(tid);
-        let comm = seen.map(|seen| seen.thread.comm.to_text());
-        if let Some((facts, changed)) = self.facts.get(&tid) {
-            return Description {
-                tid,
-                comm: comm.unwrap_or_else(|| facts.comm.clone()),
-                class: class_of(facts.scheduling),
-                class_changed: *changed,
-                allowed: Some(facts.allowed.clone()),
-            };
-        }
-        // It ended before it could be asked: the switches tell its kernel priority.
-        let class = seen.map_or(Class::Unknown, |seen| match seen.thread.class() {
-            kernel_trace::Class::Deadline => Class::Deadline { runtime_ns: 0, deadline_ns: 0, period_ns: 0 },
-            kernel_trace::Class::RealTime(priority) => Class::Fifo { priority },
-            kernel_trace::Class::Ordinary | kernel_trace::Class::Idle => {
-                Class::Normal { nice: seen.thread.prio - 120 }
+        let known = self.facts.get(&tid).map_or(&[][..], Vec::as_slice);
+        let usual = seen.map(Seen::usual);
+        // The scheduling that the switches show most often; where none was asked for in time, what they tell alone.
+        let facts = known
+            .iter()
+            .find(|facts| usual.is_some_and(|usual| kernel_priority(facts.scheduling) == Some(usual.prio)))
+            .or(if usual.is_none() { known.last() } else { None });
+        let class = match (facts, usual.map(|usual| (usual.class(), usual.prio))) {
+            (Some(facts), _) => class_of(facts.scheduling),
+            (None, None) => Class::Unknown,
+            (None, Some((kernel_trace::Class::Deadline, _))) => {
+                Class::Deadline { runtime_ns: 0, deadline_ns: 0, period_ns: 0 }
             }
-        });
-        let class_changed = seen.is_some_and(|seen| seen.priority_changed);
-        Description { tid, comm: comm.unwrap_or_default(), class, class_changed, allowed: None }
+            (None, Some((kernel_trace::Class::RealTime(priority), _))) => Class::Fifo { priority },
+            (None, Some((_, prio))) => Class::Normal { nice: prio - 120 },
+        };
+        let comm = seen.map(|seen| seen.thread.comm.to_text());
+        Description {
+            tid,
+            comm: comm.or_else(|| known.last().map(|facts| facts.comm.clone())).unwrap_or_default(),
+            class,
+            class_changed: seen.is_some_and(Seen::is_changing),
+            allowed: facts.or(known.last()).map(|facts| facts.allowed.clone()),
+        }
     }
 
     fn notes(&self, choice: &kernel_trace::Choice) -> Vec<String> {
@@ -322,6 +321,17 @@ impl Watch {
             }
         }
         notes
+    }
+}
+
+/// The kernel's number for the priority of a scheduling, where it has one.
+fn kernel_priority(scheduling: Scheduling) -> Option<i32> {
+    match scheduling {
+        Scheduling::Fifo(priority) | Scheduling::RoundRobin(priority) => Some(99 - i32::from(priority)),
+        Scheduling::Deadline(_) => Some(-1),
+        Scheduling::Normal(nice) => Some(120 + nice),
+        Scheduling::Idle => Some(120),
+        Scheduling::Other(_) => None,
     }
 }
 
