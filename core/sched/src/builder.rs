@@ -5,6 +5,7 @@ use crate::dispatcher::{Dispatcher, Layout, NONE, NodePolicy};
 use crate::leaf::Leaf;
 use crate::machine::Processor;
 use crate::mode::{Mode, ModeSpec};
+use crate::overheads::Overheads;
 use crate::tree::SuppliedNode;
 use crate::watch::Watch;
 use crate::{ClockDomain, Level, Machine, Supply, from_system};
@@ -280,7 +281,7 @@ impl<'a> MachineBuilder<'a> {
     fn watches(&self) -> Result<Vec<Watch>, ModelError> {
         let mut watches = Vec::new();
         for (server, &node) in self.system.servers().iter().zip(&self.servers) {
-            let hard = from_system::hard_tasks(self.system, server.cpu);
+            let hard = Overheads::hard_tasks(self.system, server.cpu);
             let Some(service) = from_system::service(self.system, server, &hard, self.origin)? else {
                 continue;
             };

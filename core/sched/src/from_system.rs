@@ -2,13 +2,15 @@
 
 use crate::constant_bandwidth_server::ConstantBandwidthServer;
 use crate::deferrable_server::DeferrableServer;
+use crate::dual_priority::DualPriority;
+use crate::overheads::Overheads;
 use crate::polling_server::PollingServer;
 use crate::posix_sporadic_server::PosixSporadicServer;
+use crate::priority_exchange::PriorityExchange;
+use crate::slack_stealing::SlackStealing;
 use crate::sporadic_server::SporadicServer;
 use crate::{HardTask, Level, NodePolicy, NodeSpec, Place, Service, Supply};
-use horolog_model::{
-    Capacity, CpuId, LowPriority, ModelError, Priority, Server, ServerKind, SporadicRules, System,
-};
+use horolog_model::{Capacity, LowPriority, ModelError, Priority, Server, ServerKind, SporadicRules, System};
 use horolog_time::{Instant, Span};
 
 /// Beyond this (146 years) sums of budgets and times could leave the range of the arithmetic.
@@ -51,15 +53,7 @@ pub(crate) fn supply(server: &Server, origin: Instant) -> Result<Option<Box<dyn 
         Some(LowPriority::None) | None => Place::Out,
         Some(_) => Place::Low(0),
     };
-    if let Some(Capacity { period, .. }) = server.kind.capacity()
-        && period > LONGEST
-    {
-        return Err(ModelError {
-            at: format!("server.{}.period", server.name),
-            reason: format!("the period {period} is above 2^62 ns (146 years)"),
-            remedy: "use a smaller value".to_owned(),
-        });
-    }
+    check_period(server)?;
     Ok(match server.kind {
         ServerKind::Polling { capacity, .. } => Some(Box::new(PollingServer::new(capacity, origin, without))),
         ServerKind::Deferrable { capacity, .. } => {
@@ -76,26 +70,6 @@ pub(crate) fn supply(server: &Server, origin: Instant) -> Result<Option<Box<dyn 
     })
 }
 
-/// The hard tasks of a processor, most important first.
-pub(crate) fn hard_tasks(system: &System, cpu: CpuId) -> Vec<HardTask> {
-    let costs = system.platform();
-    let switches = costs.context_switch_cost().as_ns().saturating_mul(2);
-    let mut hard: Vec<HardTask> = system
-        .hard_tasks_on(cpu)
-        .map(|(id, task)| HardTask {
-            task: id,
-            priority: task.priority.unwrap_or(Priority::new(0)),
-            execution: Span::from_ns(task.wcet.as_ns().saturating_add(switches)),
-            separation: task.separation().unwrap_or(Span::MAX),
-            deadline: task.deadline.unwrap_or(Span::MAX),
-            jitter: task.jitter,
-            is_periodic: matches!(task.arrival, horolog_model::Arrival::Periodic { .. }),
-        })
-        .collect();
-    hard.sort_by_key(|hard| (std::cmp::Reverse(hard.priority.number()), hard.task));
-    hard
-}
-
 /// The service of a server that watches all tasks of its processor.
 pub(crate) fn service(
     system: &System,
@@ -103,15 +77,27 @@ pub(crate) fn service(
     hard: &[HardTask],
     origin: Instant,
 ) -> Result<Option<Box<dyn Service>>, ModelError> {
-    let _ = (system, hard, origin);
-    match server.kind {
-        ServerKind::PriorityExchange { .. }
-        | ServerKind::DualPriority { .. }
-        | ServerKind::SlackStealing { .. } => Err(ModelError {
-            at: format!("server.{}.kind", server.name),
-            reason: format!("there is no dispatcher for {} yet", server.kind.word()),
-            remedy: "use a sporadic server".to_owned(),
+    check_period(server)?;
+    let overheads = || Overheads::new(system, server.cpu);
+    Ok(match server.kind {
+        ServerKind::PriorityExchange { capacity, priority } => {
+            Some(Box::new(PriorityExchange::new(hard, capacity, priority, origin)))
+        }
+        ServerKind::DualPriority { gain } => {
+            Some(Box::new(DualPriority::new(system, hard, &overheads(), gain)?))
+        }
+        ServerKind::SlackStealing { gain } => Some(Box::new(SlackStealing::new(hard, overheads(), gain))),
+        _ => None,
+    })
+}
+
+fn check_period(server: &Server) -> Result<(), ModelError> {
+    match server.kind.capacity() {
+        Some(Capacity { period, .. }) if period > LONGEST => Err(ModelError {
+            at: format!("server.{}.period", server.name),
+            reason: format!("the period {period} is above 2^62 ns (146 years)"),
+            remedy: "use a smaller value".to_owned(),
         }),
-        _ => Ok(None),
+        _ => Ok(()),
     }
 }

@@ -1,0 +1,291 @@
+//! Dual priority: hard jobs stand below the soft ones until each is promoted at its latest safe time.
+//!
+//! Three bands. A hard job released at r stands in the lower band and is promoted to the upper one at `r + U_i`, `U_i =
+//! D_i − R_i` with its worst response time R_i among the hard tasks; soft jobs stand between, first in, first out. Both
+//! hard bands have the order of the priorities. After its promotion a job is as in a system without soft jobs that was
+//! released U_i later, so it ends by `r + U_i + R_i = r + D_i`.
+//!
+//! *Self gain*: what a job executes in the lower band moves its promotion as much later, for with so much less to do it
+//! needs so much less time. *Propagated gain*: when a job ends g before its wcet, the promotions of waiting less
+//! important jobs may move g later. That is not always safe: their next promotions do not move, so they come closer
+//! together than a period. So each move is tried on the worst schedule of the upper band from now on (every job takes its
+//! wcet, nothing runs in the lower band), up to its first idle instant after all moved jobs: from there on all promotions
+//! are a period apart again and the response times hold. The move is made if no deadline is missed there. The worst
+//! schedule is known only where all hard tasks are periodic, without jitter and of distinct priorities.
+//!
+//! Source: `davis95`. # Differences: the literature gives no rule for when a gain may be propagated; ours is the one
+//! above.
+
+use crate::overheads::{Overheads, response};
+use crate::{HardTask, Place, Service, Tally};
+use horolog_model::{Gain, ModelError, System};
+use horolog_time::{Instant, Span};
+
+const NEVER: u64 = u64::MAX;
+
+/// The longest look ahead, in changes of the upper band's schedule.
+const MOST_STEPS: u32 = 1 << 12;
+
+/// The oldest job of a hard task, and when its next one comes.
+#[derive(Clone, Copy, Debug)]
+struct Job {
+    /// Jobs released and not done.
+    pending: u32,
+    /// When it is promoted; [`NEVER`] once it is, or where there is none.
+    promotion: u64,
+    is_low: bool,
+    /// Whether a propagated gain has moved its promotion.
+    is_moved: bool,
+    remaining: u64,
+    deadline: u64,
+    /// Nominal arrival of the task's next job; [`NEVER`] before its first one.
+    next: u64,
+}
+
+/// What does not change.
+#[derive(Clone, Copy, Debug)]
+struct Task {
+    execution: u64,
+    separation: u64,
+    deadline: u64,
+    /// The promotion's time after the arrival.
+    offset: u64,
+    /// What interrupts may take until the deadline.
+    margin: u64,
+}
+
+/// The dual-priority policy of one processor; see the module.
+#[derive(Clone, Debug)]
+pub(crate) struct DualPriority {
+    gain: Gain,
+    tasks: Box<[Task]>,
+    jobs: Box<[Job]>,
+    /// Room to look ahead in.
+    ahead: Box<[Job]>,
+    /// Who was promoted and has not been told; room for all.
+    moved: Vec<usize>,
+    tally: Tally,
+}
+
+impl DualPriority {
+    /// # Errors
+    /// Where a hard task cannot meet its deadline even alone, or the gain does not know what it must.
+    pub(crate) fn new(
+        system: &System,
+        hard: &[HardTask],
+        overheads: &Overheads,
+        gain: Gain,
+    ) -> Result<DualPriority, ModelError> {
+        let mut tasks = Vec::with_capacity(hard.len());
+        for (rank, task) in hard.iter().enumerate() {
+            let name = &system.task(task.task).name;
+            let Some(response) = response(hard, rank, overheads) else {
+                return Err(ModelError {
+                    at: format!("task.{name}.deadline"),
+                    reason: "dual priority has no time to promote this task: it may miss its deadline even without \
+                             soft tasks"
+                        .to_owned(),
+                    remedy: "make the hard tasks schedulable first (`horolog analyze` without the server)".to_owned(),
+                });
+            };
+            tasks.push(Task {
+                execution: task.execution.as_ns(),
+                separation: task.separation.as_ns(),
+                deadline: task.deadline.as_ns(),
+                offset: task.deadline.as_ns() - response,
+                margin: overheads.in_window(task.deadline.as_ns()).saturating_add(overheads.late),
+            });
+        }
+        let job = Job {
+            pending: 0,
+            promotion: NEVER,
+            is_low: true,
+            is_moved: false,
+            remaining: 0,
+            deadline: NEVER,
+            next: NEVER,
+        };
+        let jobs = vec![job; tasks.len()].into_boxed_slice();
+        Ok(DualPriority {
+            gain,
+            ahead: jobs.clone(),
+            jobs,
+            moved: Vec::with_capacity(tasks.len()),
+            tasks: tasks.into(),
+            tally: Tally::default(),
+        })
+    }
+
+    /// Tries to move the promotions of waiting jobs behind `rank` by what it left over.
+    fn propagate(&mut self, now: u64, rank: usize, unused: u64) {
+        for waiting in rank + 1..self.jobs.len() {
+            let job = self.jobs[waiting];
+            if job.promotion == NEVER {
+                continue;
+            }
+            let latest = job.deadline.saturating_sub(job.remaining);
+            let promotion = job.promotion.saturating_add(unused).min(latest);
+            if promotion <= job.promotion {
+                continue;
+            }
+            self.jobs[waiting] = Job { promotion, is_moved: true, ..job };
+            if !self.is_safe(now) {
+                self.jobs[waiting] = job;
+            }
+        }
+    }
+
+    /// Whether the worst schedule of the upper band from now on meets every deadline, up to its first idle instant after
+    /// all moved jobs.
+    fn is_safe(&mut self, now: u64) -> bool {
+        self.ahead.copy_from_slice(&self.jobs);
+        for job in &mut self.ahead {
+            if job.pending > 1 || job.next == NEVER {
+                return false;
+            }
+            if job.pending == 1 && job.promotion == NEVER {
+                job.promotion = now;
+            }
+        }
+        let mut time = now;
+        for _ in 0..MOST_STEPS {
+            if !self.release_ahead(time) {
+                return false;
+            }
+            let running = self.ahead.iter().position(|job| job.pending > 0 && job.promotion <= time);
+            let next = self.next_change(time);
+            let Some(rank) = running else {
+                if self.ahead.iter().all(|job| job.pending == 0 || !job.is_moved) {
+                    return true;
+                }
+                time = next;
+                continue;
+            };
+            let job = &mut self.ahead[rank];
+            let end = time.saturating_add(job.remaining);
+            if end > next {
+                job.remaining = end - next;
+                time = next;
+                continue;
+            }
+            if end.saturating_add(self.tasks[rank].margin) > job.deadline {
+                return false;
+            }
+            (job.pending, job.promotion, job.is_moved) = (0, NEVER, false);
+            time = end;
+        }
+        false
+    }
+
+    /// Releases what arrives by `time`; whether every job before is done.
+    fn release_ahead(&mut self, time: u64) -> bool {
+        for (job, task) in self.ahead.iter_mut().zip(&self.tasks) {
+            while job.next <= time {
+                if job.pending > 0 {
+                    return false;
+                }
+                *job = Job {
+                    pending: 1,
+                    promotion: job.next.saturating_add(task.offset),
+                    is_moved: false,
+                    remaining: task.execution,
+                    deadline: job.next.saturating_add(task.deadline),
+                    next: job.next.saturating_add(task.separation),
+                    ..*job
+                };
+                if job.next == NEVER {
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// The next arrival or promotion after `time`.
+    fn next_change(&self, time: u64) -> u64 {
+        let of = |job: &Job| if job.promotion > time { job.next.min(job.promotion) } else { job.next };
+        self.ahead.iter().map(of).min().unwrap_or(NEVER)
+    }
+}
+
+impl Service for DualPriority {
+    fn released(&mut self, now: Instant, rank: usize, arrival: Instant) {
+        let (job, task) = (&mut self.jobs[rank], &self.tasks[rank]);
+        let arrival = arrival.as_ns();
+        job.pending += 1;
+        job.next = arrival.saturating_add(task.separation);
+        if job.pending == 1 {
+            let promotion = arrival.saturating_add(task.offset);
+            job.is_low = promotion > now.as_ns();
+            job.promotion = if job.is_low { promotion } else { NEVER };
+            job.deadline = arrival.saturating_add(task.deadline);
+            job.remaining = task.execution;
+            job.is_moved = false;
+        }
+    }
+
+    fn completed(&mut self, now: Instant, rank: usize) {
+        let job = &mut self.jobs[rank];
+        let unused = job.remaining;
+        job.pending = job.pending.saturating_sub(1);
+        // A job that waited behind a late one is late itself.
+        job.is_low = job.pending == 0;
+        job.promotion = NEVER;
+        job.is_moved = false;
+        job.remaining = self.tasks[rank].execution;
+        if self.gain.is_propagated() && unused > 0 {
+            self.propagate(now.as_ns(), rank, unused);
+        }
+    }
+
+    fn executed(&mut self, _: Instant, rank: Option<usize>, amount: Span) {
+        let Some(rank) = rank else {
+            self.tally.consume(amount);
+            return;
+        };
+        let job = &mut self.jobs[rank];
+        // Beyond its wcet a job gains nothing.
+        let amount = amount.as_ns().min(job.remaining);
+        job.remaining -= amount;
+        if job.is_low && job.promotion != NEVER && self.gain.is_self() {
+            job.promotion = job.promotion.saturating_add(amount);
+        }
+    }
+
+    fn soft_demand(&mut self, _: Instant, _: bool) {}
+
+    fn timer(&self) -> Option<Instant> {
+        let first = self.jobs.iter().map(|job| job.promotion).min();
+        first.filter(|&at| at != NEVER).map(Instant::from_ns)
+    }
+
+    fn timer_fired(&mut self, now: Instant) {
+        for (rank, job) in self.jobs.iter_mut().enumerate() {
+            if job.promotion <= now.as_ns() {
+                job.promotion = NEVER;
+                job.is_low = false;
+                self.moved.push(rank);
+            }
+        }
+    }
+
+    fn soft_place(&self) -> Place {
+        Place::High
+    }
+
+    fn is_low(&self, rank: usize) -> bool {
+        self.jobs[rank].is_low
+    }
+
+    fn moved(&mut self) -> Option<usize> {
+        self.moved.pop()
+    }
+
+    fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    fn boxed_clone(&self) -> Box<dyn Service> {
+        Box::new(self.clone())
+    }
+}

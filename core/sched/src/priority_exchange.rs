@@ -1,0 +1,158 @@
+//! Priority exchange: budget that finds no work is lent to the hard task that runs instead, and may be used at that
+//! task's priority later.
+//!
+//! There is a budget a level: the server's own and one for each less important hard priority. At every multiple of the
+//! period the server's own becomes full, whatever was left. Soft jobs run at the most important level that has budget,
+//! before the hard tasks of that level, and use it. While they have nothing to do, time goes as follows: a hard task of
+//! level k that runs takes as much over, from the most important budgets above k to that of k; when nobody runs, the
+//! most important budget is lost as time passes. Without any budget soft jobs run in the background.
+//!
+//! Exchanged budget is used at a less important place than it was given for, so less important tasks see at most a
+//! periodic task (budget, period).
+//!
+//! Source: `lehoczky87`.
+
+use crate::period::Period;
+use crate::{HardTask, Place, Service, Tally};
+use horolog_model::{Capacity, Priority};
+use horolog_time::{Instant, Span};
+
+/// A priority exchange server; see the module.
+#[derive(Clone, Debug)]
+pub(crate) struct PriorityExchange {
+    full: u64,
+    period: Period,
+    /// Budgets, the server's own first.
+    levels: Box<[u64]>,
+    /// The level of each hard task; 0 for those that are not less important than the server.
+    level_of: Box<[usize]>,
+    /// Up to when time has been accounted for; `None` before the first event.
+    last: Option<u64>,
+    /// What was executed since.
+    accounted: u64,
+    tally: Tally,
+}
+
+impl PriorityExchange {
+    pub(crate) fn new(
+        hard: &[HardTask],
+        capacity: Capacity,
+        priority: Priority,
+        origin: Instant,
+    ) -> PriorityExchange {
+        let mut level = 0;
+        let mut before = None;
+        let mut level_of = Vec::with_capacity(hard.len());
+        for task in hard {
+            let is_less = priority.is_more_important_than(task.priority);
+            if is_less && before != Some(task.priority) {
+                level += 1;
+                before = Some(task.priority);
+            }
+            level_of.push(if is_less { level } else { 0 });
+        }
+        let mut levels = vec![0; level + 1];
+        levels[0] = capacity.budget.as_ns();
+        PriorityExchange {
+            full: capacity.budget.as_ns(),
+            period: Period::new(capacity.period, origin),
+            levels: levels.into(),
+            level_of: level_of.into(),
+            last: None,
+            accounted: 0,
+            tally: Tally::default(),
+        }
+    }
+
+    /// The most important level with budget.
+    fn best(&self) -> Option<usize> {
+        self.levels.iter().position(|&left| left > 0)
+    }
+
+    /// Takes up to `amount` from the budgets above `end`, the most important first; what was taken.
+    fn take(&mut self, end: usize, amount: u64) -> u64 {
+        let mut rest = amount;
+        for level in &mut self.levels[..end] {
+            let taken = rest.min(*level);
+            *level -= taken;
+            rest -= taken;
+        }
+        amount - rest
+    }
+
+    /// Time has passed up to `now`: what was not executed was idle.
+    fn pass(&mut self, now: u64) {
+        if let Some(last) = self.last {
+            let idle = (now - last.min(now)).saturating_sub(self.accounted);
+            self.take(self.levels.len(), idle);
+        }
+        self.last = Some(now);
+        self.accounted = 0;
+    }
+}
+
+impl Service for PriorityExchange {
+    fn released(&mut self, now: Instant, _: usize, _: Instant) {
+        self.pass(now.as_ns());
+    }
+
+    fn completed(&mut self, now: Instant, _: usize) {
+        self.pass(now.as_ns());
+    }
+
+    fn executed(&mut self, _: Instant, rank: Option<usize>, amount: Span) {
+        let time = amount.as_ns();
+        self.accounted = self.accounted.saturating_add(time);
+        match rank.map(|rank| self.level_of[rank]) {
+            // More important than the server: nothing is exchanged.
+            Some(0) => {}
+            Some(level) => {
+                let taken = self.take(level, time);
+                self.levels[level] = self.levels[level].saturating_add(taken);
+            }
+            None => {
+                // At the most important level; beyond it where the executive was late, in the background without any.
+                let had_budget = self.best().is_some();
+                let taken = self.take(self.levels.len(), time);
+                self.tally.consume(Span::from_ns(taken));
+                self.tally.exhaustions += u64::from(had_budget && self.best().is_none());
+            }
+        }
+    }
+
+    fn soft_demand(&mut self, now: Instant, _: bool) {
+        self.pass(now.as_ns());
+    }
+
+    fn timer(&self) -> Option<Instant> {
+        Some(self.period.next())
+    }
+
+    fn timer_fired(&mut self, now: Instant) {
+        self.pass(now.as_ns());
+        if self.period.reach(now) {
+            self.tally.replenishments += u64::from(self.levels[0] < self.full);
+            self.levels[0] = self.full;
+        }
+    }
+
+    fn soft_place(&self) -> Place {
+        // The node's places are those of the levels, and last the background.
+        match self.best().unwrap_or(self.levels.len()) {
+            0 => Place::High,
+            level => Place::Low((level - 1) as u16),
+        }
+    }
+
+    fn soft_budget(&self) -> Option<Span> {
+        self.best().map(|level| Span::from_ns(self.levels[level]))
+    }
+
+    fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    fn boxed_clone(&self) -> Box<dyn Service> {
+        Box::new(self.clone())
+    }
+}

@@ -1,0 +1,261 @@
+//! Dynamic approximate slack stealing: soft jobs run above the hard tasks while every one of these has slack.
+//!
+//! The slack of hard task i at t is what can be taken from the processor without making its pending job, or else its next
+//! one, late. With d the time to that job's deadline, x_j the time to the next release of j, c_j what its pending job may
+//! still execute:
+//!
+//! ```text
+//! S_i = max(0, d − Σ_{j ≤ i} [c_j + f_j·C_j + min(C_j, max(0, d − x_j − f_j·T_j))]),   f_j = max(0, ⌊(d − x_j)/T_j⌋)
+//! ```
+//!
+//! Soft jobs run at the top while `min S_i > 0`, else below the hard tasks. While soft jobs run, or nobody, every S_i
+//! falls; while hard task k runs, the S_j of more important tasks do. At each completion of a hard job all are computed
+//! anew. A slack is kept as the instant at which it would be gone if only soft jobs ran, so that time passing costs
+//! nothing and one wall timer ends the soft jobs' turn.
+//!
+//! *Gain*: what a job leaves of its wcet is slack at once (`propagated`). Without, it stays charged until its time has
+//! passed: until somebody less important, or nobody, has run for so long. Computing anew with c_j = 0 alone would hand it
+//! out silently.
+//!
+//! Source: `davis93`, in the form of `burdalo07`. # Differences: with switches that cost something, soft jobs start only
+//! if there is slack for one to them and one back, and leave early by one.
+
+use crate::overheads::Overheads;
+use crate::{HardTask, Place, Service, Tally};
+use horolog_model::Gain;
+use horolog_time::{Instant, Span};
+
+/// What does not change.
+#[derive(Clone, Copy, Debug)]
+struct Task {
+    execution: u64,
+    separation: u64,
+    deadline: u64,
+    is_periodic: bool,
+    /// The rank of the first task of its priority, and one past that of the last.
+    first_equal: usize,
+    end_equal: usize,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct State {
+    /// Jobs released and not done.
+    pending: u32,
+    /// What the oldest may still execute.
+    remaining: u64,
+    /// Left over by the last job and not given away yet.
+    charged: u64,
+    /// Of the oldest job.
+    deadline: u64,
+    /// Earliest arrival of the next job; `None` before the first.
+    next: Option<u64>,
+    /// When its slack would be gone if only soft jobs ran.
+    slack_ends: u64,
+}
+
+/// The slack stealer of one processor; see the module.
+#[derive(Clone, Debug)]
+pub(crate) struct SlackStealing {
+    gain: Gain,
+    overheads: Overheads,
+    tasks: Box<[Task]>,
+    states: Box<[State]>,
+    /// The least of all `slack_ends`.
+    ends: u64,
+    backlogged: bool,
+    is_high: bool,
+    /// Up to when time has been accounted for; `None` before the first event.
+    last: Option<u64>,
+    /// What was executed since.
+    accounted: u64,
+    tally: Tally,
+}
+
+impl SlackStealing {
+    pub(crate) fn new(hard: &[HardTask], overheads: Overheads, gain: Gain) -> SlackStealing {
+        let equal = |a: &HardTask, b: &HardTask| a.priority == b.priority;
+        let task = |task: &HardTask| Task {
+            execution: task.execution.as_ns(),
+            separation: task.separation.as_ns(),
+            deadline: task.deadline.as_ns(),
+            is_periodic: task.is_periodic,
+            first_equal: hard.iter().position(|other| equal(other, task)).unwrap_or(0),
+            end_equal: hard.iter().rposition(|other| equal(other, task)).map_or(0, |last| last + 1),
+        };
+        SlackStealing {
+            gain,
+            overheads,
+            tasks: hard.iter().map(task).collect(),
+            states: vec![State::default(); hard.len()].into(),
+            ends: u64::MAX,
+            backlogged: false,
+            is_high: false,
+            last: None,
+            accounted: 0,
+            tally: Tally::default(),
+        }
+    }
+
+    /// Time to the next release of a task: negative where a periodic one is late.
+    fn until_next(&self, rank: usize, now: u64) -> i128 {
+        let next = self.states[rank].next.map_or(0, |next| i128::from(next) - i128::from(now));
+        if self.tasks[rank].is_periodic && self.states[rank].next.is_some() { next } else { next.max(0) }
+    }
+
+    fn slack(&self, rank: usize, now: u64) -> u64 {
+        let (task, state) = (&self.tasks[rank], &self.states[rank]);
+        if state.pending > 1 {
+            return 0;
+        }
+        let until = if state.pending == 1 {
+            i128::from(state.deadline) - i128::from(now)
+        } else {
+            self.until_next(rank, now) + i128::from(task.deadline)
+        };
+        let window = u64::try_from(until.max(0)).unwrap_or(u64::MAX);
+        let mut demand = i128::from(self.overheads.in_window(window));
+        for other in 0..task.end_equal {
+            let (other_task, other_state) = (&self.tasks[other], &self.states[other]);
+            let (execution, separation) =
+                (i128::from(other_task.execution), i128::from(other_task.separation));
+            let behind = until - self.until_next(other, now);
+            let whole = if behind > 0 { behind / separation } else { 0 };
+            let part = (behind - whole * separation).clamp(0, execution);
+            demand += i128::from(other_state.remaining)
+                + i128::from(other_state.charged)
+                + whole * execution
+                + part;
+        }
+        u64::try_from((until - demand).max(0)).unwrap_or(u64::MAX)
+    }
+
+    /// Computes every slack anew.
+    fn recompute(&mut self, now: u64) {
+        self.ends = u64::MAX;
+        for rank in 0..self.tasks.len() {
+            let ends = now.saturating_add(self.slack(rank, now));
+            self.states[rank].slack_ends = ends;
+            self.ends = self.ends.min(ends);
+        }
+    }
+
+    /// Time has passed up to `now`: what was not executed was idle.
+    fn pass(&mut self, now: u64) {
+        match self.last {
+            None => self.recompute(now),
+            Some(last) => {
+                let idle = (now - last.min(now)).saturating_sub(self.accounted);
+                self.give_away(self.tasks.len(), idle);
+            }
+        }
+        self.last = Some(now);
+        self.accounted = 0;
+    }
+
+    /// What less important tasks, soft ones in the background or nobody ran is taken from what was left over.
+    fn give_away(&mut self, ranks: usize, mut amount: u64) {
+        if self.gain.is_propagated() {
+            return;
+        }
+        for state in &mut self.states[..ranks] {
+            let taken = state.charged.min(amount);
+            state.charged -= taken;
+            amount -= taken;
+            if amount == 0 {
+                return;
+            }
+        }
+    }
+
+    fn place(&mut self, now: u64) {
+        // Enough for a switch to the soft job and one back.
+        let needed = self.overheads.switch.saturating_mul(2);
+        let was_high = self.is_high;
+        self.is_high = self.ends > now.saturating_add(needed);
+        self.tally.replenishments += u64::from(self.is_high && !was_high && self.backlogged);
+    }
+}
+
+impl Service for SlackStealing {
+    fn released(&mut self, now: Instant, rank: usize, arrival: Instant) {
+        self.pass(now.as_ns());
+        let (state, task) = (&mut self.states[rank], &self.tasks[rank]);
+        let arrival = arrival.as_ns();
+        state.pending += 1;
+        state.next = Some(arrival.saturating_add(task.separation));
+        state.charged = 0;
+        if state.pending == 1 {
+            state.remaining = task.execution;
+            state.deadline = arrival.saturating_add(task.deadline);
+        }
+    }
+
+    fn completed(&mut self, now: Instant, rank: usize) {
+        self.pass(now.as_ns());
+        let (state, task) = (&mut self.states[rank], &self.tasks[rank]);
+        let unused = std::mem::take(&mut state.remaining);
+        state.pending = state.pending.saturating_sub(1);
+        if state.pending > 0 {
+            state.remaining = task.execution;
+            state.deadline = state.deadline.saturating_add(task.separation);
+        } else if !self.gain.is_propagated() {
+            state.charged = unused.saturating_sub(self.overheads.switch.saturating_mul(2));
+        }
+        self.recompute(now.as_ns());
+        self.place(now.as_ns());
+    }
+
+    fn executed(&mut self, _: Instant, rank: Option<usize>, amount: Span) {
+        let amount = amount.as_ns();
+        self.accounted = self.accounted.saturating_add(amount);
+        let Some(rank) = rank else {
+            if self.is_high {
+                self.tally.consume(Span::from_ns(amount));
+            } else {
+                self.give_away(self.tasks.len(), amount);
+            }
+            return;
+        };
+        let first = self.tasks[rank].first_equal;
+        self.give_away(first, amount);
+        let state = &mut self.states[rank];
+        state.remaining = state.remaining.saturating_sub(amount);
+        for state in &mut self.states[first..] {
+            state.slack_ends = state.slack_ends.saturating_add(amount);
+        }
+        self.ends = self.states.iter().map(|state| state.slack_ends).min().unwrap_or(u64::MAX);
+    }
+
+    fn soft_demand(&mut self, now: Instant, backlogged: bool) {
+        self.pass(now.as_ns());
+        self.backlogged = backlogged;
+        if backlogged {
+            self.place(now.as_ns());
+        }
+    }
+
+    fn timer(&self) -> Option<Instant> {
+        let ends = self.ends.saturating_sub(self.overheads.switch);
+        (self.backlogged && self.is_high && ends != u64::MAX).then(|| Instant::from_ns(ends))
+    }
+
+    fn timer_fired(&mut self, now: Instant) {
+        self.pass(now.as_ns());
+        if now.as_ns() >= self.ends.saturating_sub(self.overheads.switch) {
+            self.is_high = false;
+            self.tally.exhaustions += 1;
+        }
+    }
+
+    fn soft_place(&self) -> Place {
+        if self.is_high { Place::High } else { Place::Low(0) }
+    }
+
+    fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    fn boxed_clone(&self) -> Box<dyn Service> {
+        Box::new(self.clone())
+    }
+}
