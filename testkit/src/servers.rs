@@ -18,7 +18,7 @@ impl<C: Choices> Drawing<'_, C> {
             if here.is_empty() || self.choices.once_in(2) {
                 continue;
             }
-            let kind = self.server_kind(draft);
+            let mut kind = self.server_kind(draft);
             if kind.is_slack_policy() {
                 draft.interferences.retain(|load| load.cpu != cpu);
             }
@@ -28,6 +28,13 @@ impl<C: Choices> Drawing<'_, C> {
                 if kind.is_slack_policy() && !fits_slack_policy(&mut draft.tasks[index]) {
                     here.push(index);
                 }
+            }
+            let hard: Vec<&Task> = (0..draft.tasks.len())
+                .filter(|i| draft.tasks[*i].cpu == cpu && !here.contains(i))
+                .map(|i| &draft.tasks[i])
+                .collect();
+            if matches!(kind, ServerKind::DualPriority { .. }) && !knows_worst_schedule(&hard) {
+                kind = ServerKind::DualPriority { gain: Gain::SelfGain };
             }
             for &index in &here {
                 let task = &mut draft.tasks[index];
@@ -93,6 +100,15 @@ fn fits_slack_policy(task: &mut Task) -> bool {
     task.deadline = task.deadline.map(|deadline| deadline.min(separation));
     make_preemptive(task);
     true
+}
+
+/// Whether a gain may be propagated among these tasks.
+fn knows_worst_schedule(hard: &[&Task]) -> bool {
+    let is_distinct = |(place, task): (usize, &&Task)| {
+        task.priority.is_none() || hard[..place].iter().all(|other| other.priority != task.priority)
+    };
+    hard.iter().all(|task| matches!(task.arrival, Arrival::Periodic { .. }) && task.jitter.is_zero())
+        && hard.iter().enumerate().all(is_distinct)
 }
 
 fn make_preemptive(task: &mut Task) {

@@ -208,7 +208,14 @@ impl ServerKind {
         }
     }
 
-    /// Whether it looks at every task of its processor, and so stands there alone: dual priority and slack stealing.
+    /// Whether it looks at every task of its processor, and so stands there alone: the slack policies and priority
+    /// exchange.
+    #[must_use]
+    pub const fn watches_processor(&self) -> bool {
+        self.is_slack_policy() || matches!(self, Self::PriorityExchange { .. })
+    }
+
+    /// Whether it goes by what hard tasks may still need, and so has to know them: dual priority and slack stealing.
     #[must_use]
     pub const fn is_slack_policy(&self) -> bool {
         matches!(self, Self::DualPriority { .. } | Self::SlackStealing { .. })

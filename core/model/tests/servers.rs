@@ -228,6 +228,33 @@ fn a_slack_policy_stands_alone_beside_tasks_that_it_knows() {
         d.interferences =
             vec![Interference { name: "card".into(), cpu: CpuId(0), utilisation_ppb: 1, period: ms(1) }];
     });
+    breaks(
+        &["server.t.kind: priority-exchange serves all soft tasks of its CPU, beside no other server"],
+        |d| {
+            let tasks = vec![d.servers[0].tasks.remove(0)];
+            d.servers[0].kind =
+                ServerKind::PriorityExchange { capacity: capacity(2, 10), priority: Priority::new(9) };
+            d.servers.push(Server { name: "t".into(), tasks, cpu: CpuId(0), kind: ServerKind::Background });
+        },
+    );
+    let propagated = |expected: &str, change: fn(&mut Task)| {
+        breaks(&[expected], |d| {
+            d.servers[0].kind = ServerKind::DualPriority { gain: Gain::Both };
+            change(&mut d.tasks[2]);
+        });
+    };
+    propagated("task.b: a gain is propagated among periodic hard tasks alone", |task| {
+        task.arrival = Arrival::Sporadic { separation: ms(10) };
+    });
+    propagated("task.b.jitter: a gain is propagated among hard tasks without jitter alone", |task| {
+        task.jitter = ms(1)
+    });
+    propagated(
+        "task.b.priority: a gain is propagated among hard tasks of distinct priorities alone",
+        |task| {
+            task.priority = Some(Priority::new(2));
+        },
+    );
     let beside = |expected: &str, change: fn(&mut Task)| {
         breaks(&[expected], |d| {
             d.servers[0].kind = ServerKind::SlackStealing { gain: Gain::None };

@@ -73,7 +73,9 @@ impl Supply for DeferrableServer {
 
     fn demand_changed(&mut self, now: Instant, backlogged: bool) {
         self.backlogged = backlogged;
-        self.refill(now);
+        if backlogged {
+            self.refill(now);
+        }
     }
 
     fn tally(&self) -> Tally {

@@ -371,6 +371,22 @@ impl Machine {
         self.watch_of_soft(node).map_or_else(Tally::default, |watch| self.watches[watch].service.tally())
     }
 
+    /// Whether a task stands at the lower of its two places: below the soft tasks, under dual priority.
+    #[must_use]
+    pub fn stands_low(&self, task: TaskId) -> bool {
+        self.leaves[task.index()].is_low
+    }
+
+    /// Whether a budget or a service of this processor may have changed since the last decision: without, tallies,
+    /// budgets and places are what they were.
+    ///
+    /// # Panics
+    /// Where there is no such processor.
+    #[must_use]
+    pub fn has_changed(&self, processor: ProcessorIndex) -> bool {
+        self.processors[usize::from(processor.0)].wall_is_stale
+    }
+
     /// What a server may still execute at its priority before somebody must be told; `None`: there is no limit, or it
     /// stands at a low place.
     ///

@@ -26,8 +26,8 @@ pub(crate) struct PriorityExchange {
     levels: Box<[u64]>,
     /// The level of each hard task; 0 for those that are not less important than the server.
     level_of: Box<[usize]>,
-    /// Up to when time has been accounted for; `None` before the first event.
-    last: Option<u64>,
+    /// Up to when time has been accounted for.
+    last: u64,
     /// What was executed since.
     accounted: u64,
     tally: Tally,
@@ -58,7 +58,7 @@ impl PriorityExchange {
             period: Period::new(capacity.period, origin),
             levels: levels.into(),
             level_of: level_of.into(),
-            last: None,
+            last: origin.as_ns(),
             accounted: 0,
             tally: Tally::default(),
         }
@@ -82,11 +82,9 @@ impl PriorityExchange {
 
     /// Time has passed up to `now`: what was not executed was idle.
     fn pass(&mut self, now: u64) {
-        if let Some(last) = self.last {
-            let idle = (now - last.min(now)).saturating_sub(self.accounted);
-            self.take(self.levels.len(), idle);
-        }
-        self.last = Some(now);
+        let idle = now.saturating_sub(self.last).saturating_sub(self.accounted);
+        self.take(self.levels.len(), idle);
+        self.last = self.last.max(now);
         self.accounted = 0;
     }
 }

@@ -23,6 +23,9 @@ pub struct Outcome {
     pub events_lost: u64,
     /// Per task, in the order of the file.
     pub tasks: Vec<TaskOutcome>,
+    /// Per server, in the order of the file; left out where there is none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<ServerOutcome>,
     /// What the reader must know to read the numbers right ("offsets taken as 0", …).
     pub notes: Vec<String>,
 }
@@ -32,11 +35,29 @@ impl Outcome {
     pub const SCHEMA: &'static str = "horolog.outcome/1";
 }
 
+/// What one server came to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ServerOutcome {
+    /// The server's name.
+    pub name: String,
+    /// Its kind, as in the system file.
+    pub kind: &'static str,
+    /// What its tasks executed on its budget; of a slack policy, above hard tasks.
+    pub consumed_ns: Span,
+    /// How often its budget ran out while work waited; of slack stealing, the slack.
+    pub exhaustions: u64,
+    /// How often budget came back; of slack stealing, slack.
+    pub replenishments: u64,
+}
+
 /// What one task's jobs came to.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct TaskOutcome {
     /// The task's name.
     pub name: String,
+    /// Whether a server serves it: its deadline, if it has one, is soft.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_soft: bool,
     /// Jobs released before the horizon.
     pub jobs: u64,
     /// Jobs that finished.

@@ -68,6 +68,17 @@ pub enum Kind {
     /// Less important threads ran for `value` ns until `time` though a real-time thread was runnable: the kernel's
     /// RT throttling or fair server. `extra`: the thread that had to wait.
     KernelStarve = 40,
+    /// A server has no budget left while its tasks have work. `value`: which server of the system; `extra`: what it
+    /// has used in all (ns).
+    BudgetExhausted = 41,
+    /// A server got budget while its tasks have work. `value`: which server of the system; `extra`: what it may use at its
+    /// priority from now on (ns).
+    BudgetReplenished = 42,
+    /// A hard job was promoted above the soft ones (dual priority).
+    Promotion = 43,
+    /// Soft tasks got or lost the place above the hard ones (slack stealing). `value`: which server of the system; `extra`:
+    /// 1 got, 0 lost.
+    SlackChange = 44,
     /// Records were lost here. `value`: how many; `extra`: who lost them, see [`LossCause`].
     Lost = 48,
     /// An event of a user program. `value`: its number in the trace's table of events; `extra`: the thread that met it
@@ -78,7 +89,7 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind, in the order of its number.
-    pub const ALL: [Kind; 26] = [
+    pub const ALL: [Kind; 30] = [
         Kind::Release,
         Kind::Start,
         Kind::Preempt,
@@ -103,6 +114,10 @@ impl Kind {
         Kind::Steal,
         Kind::KernelBlock,
         Kind::KernelStarve,
+        Kind::BudgetExhausted,
+        Kind::BudgetReplenished,
+        Kind::Promotion,
+        Kind::SlackChange,
         Kind::Lost,
         Kind::User,
     ];
@@ -142,6 +157,10 @@ impl Kind {
             Kind::Steal => "steal",
             Kind::KernelBlock => "kernel-block",
             Kind::KernelStarve => "kernel-starve",
+            Kind::BudgetExhausted => "budget-exhausted",
+            Kind::BudgetReplenished => "budget-replenished",
+            Kind::Promotion => "promotion",
+            Kind::SlackChange => "slack-change",
             Kind::Lost => "lost",
             Kind::User => "user",
         }

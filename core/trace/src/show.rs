@@ -117,6 +117,10 @@ fn detail(record: &Record, words: &[u64], names: &Names<'_>) -> String {
             format!("{} sleeps ({state})", names.thread(value))
         }
         Kind::KernelStarve => format!("{} waited {span}", names.thread(extra)),
+        Kind::BudgetExhausted => format!("server {value}, used {}", Span::from_ns(extra)),
+        Kind::BudgetReplenished => format!("server {value}, has {}", Span::from_ns(extra)),
+        Kind::SlackChange if extra == 0 => format!("server {value} below the hard tasks"),
+        Kind::SlackChange => format!("server {value} above the hard tasks"),
         Kind::InterruptEntry | Kind::InterruptExit if extra == 0 => format!("interrupt {value}"),
         Kind::InterruptEntry | Kind::InterruptExit => format!("vector {value}"),
         Kind::SoftirqEntry | Kind::SoftirqExit => format!("softirq {value}"),

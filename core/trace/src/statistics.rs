@@ -195,6 +195,7 @@ impl Statistics {
             events: self.events,
             events_lost: self.lost,
             tasks: tasks.collect(),
+            servers: Vec::new(),
             notes: Vec::new(),
         }
     }

@@ -218,6 +218,7 @@ fn outcome_of(
                 outcome
             })
             .collect(),
+        servers: Vec::new(),
         notes,
     }
 }

@@ -136,6 +136,9 @@ impl<'a, S: Source, K: Sink> Engine<'a, S, K> {
             [lane] => self.core.run_alone(lane)?,
             lanes => self.core.run_together(lanes)?,
         };
+        for lane in self.lanes.iter_mut().filter(|lane| lane.has_timers) {
+            self.core.report_execution(lane, end.1);
+        }
         if end.0 == End::Horizon {
             self.last_completions()?;
         }
@@ -278,6 +281,9 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         lane.serve_interrupts(now);
         self.fire_wall_timer(lane, now);
         self.release_due(lane, now)?;
+        if self.machine.has_changed(lane.processor) {
+            self.note_servers(lane, now);
+        }
         if lane.choice_due && lane.kernel_until <= now {
             self.choose(lane, now);
         }
@@ -469,7 +475,16 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
 
     #[inline(always)]
     #[allow(clippy::too_many_arguments)]
-    fn emit(&mut self, lane: &Lane, now: u64, kind: Kind, task: u32, job: u64, value: u64, extra: u64) {
+    pub(crate) fn emit(
+        &mut self,
+        lane: &Lane,
+        now: u64,
+        kind: Kind,
+        task: u32,
+        job: u64,
+        value: u64,
+        extra: u64,
+    ) {
         self.events += 1;
         if K::ACTIVE {
             let cpu = lane.cpu;

@@ -1,5 +1,6 @@
 //! One processor of a simulation: what runs, what the kernel owes, what happens next.
 
+use crate::servers::Watched;
 use crate::timers::Timers;
 use horolog_model::{CpuId, System, TaskId};
 use horolog_sched::ProcessorIndex;
@@ -47,6 +48,8 @@ pub(crate) struct Lane {
     /// Whether the machine may want timers here.
     pub(crate) has_timers: bool,
     pub(crate) timers: Timers,
+    /// Its servers, and its hard tasks with two places.
+    pub(crate) watched: Watched,
 }
 
 impl Lane {
@@ -86,6 +89,7 @@ impl Lane {
                 interrupts,
                 has_timers: false,
                 timers: Timers::default(),
+                watched: Watched::new(system, cpu),
             }
         };
         // Only processors that have tasks: there may be billions of others.

@@ -15,6 +15,7 @@ mod path;
 mod patterned;
 mod random;
 mod replay;
+mod servers;
 mod simulate;
 mod source;
 mod timers;

@@ -9,7 +9,7 @@ use crate::source::Source;
 use horolog_model::System;
 use horolog_sched::Machine;
 use horolog_time::Span;
-use horolog_trace::{Outcome, Sink, TaskOutcome};
+use horolog_trace::{Outcome, ServerOutcome, Sink, TaskOutcome};
 
 /// The horizon of a run that ends by jobs: 292 years, so that no sum of times wraps.
 const FAR: u64 = u64::MAX / 2;
@@ -134,9 +134,10 @@ pub(crate) fn outcome<S: Source, K: Sink>(
     notes: Vec<String>,
 ) -> Outcome {
     engine.book_unfinished(horizon);
-    let tasks = system.tasks().iter().zip(&engine.core.tasks).map(|(task, run)| {
+    let tasks = system.task_ids().zip(&engine.core.tasks).map(|(id, run)| {
         let mut outcome = TaskOutcome {
-            name: task.name.clone(),
+            name: system.task(id).name.clone(),
+            is_soft: system.is_served(id),
             jobs: run.jobs,
             completed: run.completed,
             missed: run.missed,
@@ -160,6 +161,22 @@ pub(crate) fn outcome<S: Source, K: Sink>(
         events: engine.core.events,
         events_lost: 0,
         tasks: tasks.collect(),
+        servers: server_outcomes(system, &engine.core.machine),
         notes,
     }
+}
+
+/// What each server did, as its machine counted.
+fn server_outcomes(system: &System, machine: &Machine) -> Vec<ServerOutcome> {
+    let outcome = |(id, server): (horolog_model::ServerId, &horolog_model::Server)| {
+        let tally = machine.tally(id);
+        ServerOutcome {
+            name: server.name.clone(),
+            kind: server.kind.word(),
+            consumed_ns: tally.consumed,
+            exhaustions: tally.exhaustions,
+            replenishments: tally.replenishments,
+        }
+    };
+    system.server_ids().zip(system.servers()).map(outcome).collect()
 }

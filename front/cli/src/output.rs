@@ -4,7 +4,7 @@ use crate::failure::Failure;
 
 use comfy_table::{CellAlignment, Table, presets};
 use horolog_time::Span;
-use horolog_trace::Outcome;
+use horolog_trace::{Outcome, ServerOutcome};
 use serde::Serialize;
 use std::fmt::Arguments;
 use std::io::{self, BufWriter, Stdout, Write};
@@ -159,7 +159,25 @@ pub(crate) fn outcome(outcome: &Outcome) {
         ]);
     }
     print(&rows);
+    servers(&outcome.servers);
     notes(&outcome.notes);
+}
+
+fn servers(servers: &[ServerOutcome]) {
+    if servers.is_empty() {
+        return;
+    }
+    let mut rows = table(&["server", "kind", "consumed", "exhausted", "replenished"], 2);
+    for server in servers {
+        rows.add_row([
+            server.name.clone(),
+            server.kind.to_owned(),
+            span(server.consumed_ns),
+            server.exhaustions.to_string(),
+            server.replenishments.to_string(),
+        ]);
+    }
+    print(&rows);
 }
 
 /// Notes under a result.

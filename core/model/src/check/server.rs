@@ -58,6 +58,9 @@ impl Checker {
                     (None, None) => {}
                 }
             }
+            if server.kind.watches_processor() {
+                self.stands_alone(draft, paths, index);
+            }
             if server.kind.is_slack_policy() {
                 self.slack_policy(draft, paths, index);
             }
@@ -185,8 +188,8 @@ impl Checker {
         }
     }
 
-    /// Dual priority and slack stealing look at every task of their processor and have to know them all.
-    fn slack_policy(&mut self, draft: &Draft, paths: &Paths, index: usize) {
+    /// Who looks at every task of a processor stands there alone.
+    fn stands_alone(&mut self, draft: &Draft, paths: &Paths, index: usize) {
         let server = &draft.servers[index];
         let word = server.kind.word();
         let kind = (At::new(&paths.servers[index], "kind").to_string(), format!("{word} here"));
@@ -200,6 +203,13 @@ impl Checker {
                 );
             }
         }
+    }
+
+    /// Dual priority and slack stealing have to know all hard tasks of their processor.
+    fn slack_policy(&mut self, draft: &Draft, paths: &Paths, index: usize) {
+        let server = &draft.servers[index];
+        let word = server.kind.word();
+        let kind = (At::new(&paths.servers[index], "kind").to_string(), format!("{word} here"));
         for (load, path) in draft.interferences.iter().zip(&paths.interferences) {
             if load.cpu == server.cpu {
                 self.fail_beside(
@@ -211,9 +221,35 @@ impl Checker {
             }
         }
         let served = served_names(draft);
-        for (task, path) in draft.tasks.iter().zip(&paths.tasks) {
-            if task.cpu == server.cpu && !served.contains(task.name.as_str()) {
-                self.beside_slack_policy(task, path, server.kind, &kind);
+        let is_hard = |task: &Task| task.cpu == server.cpu && !served.contains(task.name.as_str());
+        let hard: Vec<(&Task, &String)> =
+            draft.tasks.iter().zip(&paths.tasks).filter(|(task, _)| is_hard(task)).collect();
+        for &(task, path) in &hard {
+            self.beside_slack_policy(task, path, server.kind, &kind);
+        }
+        if let ServerKind::DualPriority { gain } = server.kind
+            && gain.is_propagated()
+        {
+            self.beside_propagated_gain(&hard, &At::new(&paths.servers[index], "gain").to_string());
+        }
+    }
+
+    /// Hard tasks whose promotions may move by what others leave over: the worst schedule ahead has to be known.
+    fn beside_propagated_gain(&mut self, hard: &[(&Task, &String)], gain: &str) {
+        let others = || vec![(gain.to_owned(), "the gain".to_owned())];
+        let remedy = "use `gain = \"self\"`";
+        for (place, &(task, path)) in hard.iter().enumerate() {
+            if !matches!(task.arrival, Arrival::Periodic { .. }) {
+                let reason = "a gain is propagated among periodic hard tasks alone";
+                self.fail_beside(path, reason, remedy, others());
+            } else if !task.jitter.is_zero() {
+                let reason = "a gain is propagated among hard tasks without jitter alone";
+                self.fail_beside(At::new(path, "jitter"), reason, remedy, others());
+            } else if task.priority.is_some()
+                && hard[..place].iter().any(|(other, _)| other.priority == task.priority)
+            {
+                let reason = "a gain is propagated among hard tasks of distinct priorities alone";
+                self.fail_beside(At::new(path, "priority"), reason, remedy, others());
             }
         }
     }

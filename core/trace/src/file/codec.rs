@@ -43,6 +43,7 @@ const fn shapes() -> [u8; 64] {
         shapes[kind as usize] = match kind {
             // Behind its length, by its own rules.
             Kind::User => 0,
+            _ if is_late(kind) => 0,
             _ => KNOWN | shape(kind),
         };
         index += 1;
@@ -68,8 +69,18 @@ const fn shape(kind: Kind) -> u8 {
         | Kind::Steal => VALUE,
         Kind::KernelBlock => TASK | VALUE | EXTRA,
         Kind::KernelStarve | Kind::Lost => VALUE | EXTRA,
-        Kind::User => 0,
+        Kind::User
+        | Kind::BudgetExhausted
+        | Kind::BudgetReplenished
+        | Kind::Promotion
+        | Kind::SlackChange => 0,
     }
+}
+
+/// Kinds that came after the first version: written with their length in front, counted from the time of the entry
+/// before them, and moving nothing that other entries count from, so that a reader may skip them.
+const fn is_late(kind: Kind) -> bool {
+    matches!(kind, Kind::BudgetExhausted | Kind::BudgetReplenished | Kind::Promotion | Kind::SlackChange)
 }
 
 /// What the entries of one task are counted from.
@@ -113,6 +124,9 @@ impl State {
 /// Writes one record at `at`; `out` must have [`MAX_RECORD`] bytes left. Returns the position behind it.
 #[inline]
 pub(super) fn encode(record: &Record, state: &mut State, out: &mut [u8], at: usize) -> usize {
+    if is_late(record.kind) {
+        return encode_late(record, state.time, out, at);
+    }
     let shape = SHAPES[record.kind as usize & usize::from(KIND_MASK)];
     let flags = exceptional_flags(record, shape, state.time);
     let mut tag = record.kind as u8;
@@ -153,6 +167,38 @@ pub(super) fn encode(record: &Record, state: &mut State, out: &mut [u8], at: usi
         end = varint::put(out, end, record.extra);
     }
     end
+}
+
+/// Writes a record of a late kind.
+fn encode_late(record: &Record, before: u64, out: &mut [u8], at: usize) -> usize {
+    out[at] = record.kind as u8;
+    let mut end = varint::put(out, at + 2, difference(record.time.as_ns(), before));
+    end = varint::put(out, end, record.cpu.into());
+    end = varint::put(out, end, record.value);
+    end = varint::put(out, end, record.extra);
+    if record.task != NO_TASK || record.job != NO_JOB {
+        end = varint::put(out, end, u64::from(record.task.wrapping_add(1)));
+        end = varint::put(out, end, record.job.wrapping_add(1));
+    }
+    // Six numbers at most: the length is below 128 and takes one byte, which `put` would write eight of.
+    out[at + 1] = ((end - at - 2) * 2 + 1) as u8;
+    end
+}
+
+/// Reads the body of a late kind; `None`: it is damaged.
+fn decode_late(kind: Kind, bytes: &[u8], start: usize, stop: usize, before: u64) -> Option<Record> {
+    let mut at = start;
+    let mut number = || -> Option<u64> {
+        let (value, next) = varint::get(bytes, at)?;
+        at = next;
+        (next <= stop).then_some(value)
+    };
+    let time = Instant::from_ns(add_difference(before, number()?));
+    let cpu = u16::try_from(number()?).ok()?;
+    let (value, extra) = (number()?, number()?);
+    let task = number().map_or(Some(NO_TASK), |task| Some(u32::try_from(task).ok()?.wrapping_sub(1)))?;
+    let job = number().map_or(NO_JOB, |job| job.wrapping_sub(1));
+    Some(Record { time, kind, cpu, task, job, value, extra })
 }
 
 /// The flags for whatever the record holds beyond its kind's usual fields.
@@ -204,7 +250,10 @@ pub(super) fn decode<'a>(
             THREAD_ENTRY => Entry::Thread(body),
             PROCESS_ENTRY => Entry::Process(body),
             EVENT_ENTRY => Entry::Event(body),
-            _ => Entry::Unknown,
+            number => match Kind::from_number(number).filter(|&kind| is_late(kind)) {
+                Some(kind) => Entry::Record(decode_late(kind, bytes, start, stop, state.time)?),
+                None => Entry::Unknown,
+            },
         };
         return Some((entry, stop));
     }

@@ -44,7 +44,7 @@ pub(crate) fn run(words: &RunArguments) -> Done {
         Format::Json => output::json(&run.outcome)?,
         Format::Table => output::outcome(&run.outcome),
     }
-    Ok(Verdict::of(run.outcome.tasks.iter().all(|task| task.missed == 0)))
+    Ok(Verdict::of(run.outcome.tasks.iter().all(|task| task.is_soft || task.missed == 0)))
 }
 
 /// Says before a run which processors real-time threads may fill.

@@ -1,0 +1,79 @@
+//! What servers do becomes records: budgets that run out and come back, promotions, slack.
+
+use crate::engine::Core;
+use crate::lane::Lane;
+use crate::source::Source;
+use horolog_model::{CpuId, ServerId, ServerKind, System, TaskId};
+use horolog_sched::Tally;
+use horolog_time::Span;
+use horolog_trace::{Kind, NO_JOB, NO_TASK, Sink};
+
+/// The servers of one processor as they were seen last.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Watched {
+    servers: Vec<Seen>,
+    /// The hard tasks that are promoted, and whether each stood low.
+    promoted: Vec<(u32, bool)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    id: ServerId,
+    /// The kinds of its records: without budget, and with budget again.
+    kinds: [Kind; 2],
+    tally: Tally,
+}
+
+impl Watched {
+    pub(crate) fn new(system: &System, cpu: CpuId) -> Watched {
+        let kinds = |kind: &ServerKind| match kind {
+            ServerKind::SlackStealing { .. } => [Kind::SlackChange; 2],
+            _ => [Kind::BudgetExhausted, Kind::BudgetReplenished],
+        };
+        let servers = system.servers_on(cpu);
+        let servers: Vec<Seen> = servers
+            .map(|(id, server)| Seen { id, kinds: kinds(&server.kind), tally: Tally::default() })
+            .collect();
+        let is_dual =
+            |(_, server): (_, &horolog_model::Server)| matches!(server.kind, ServerKind::DualPriority { .. });
+        let promoted = if system.servers_on(cpu).any(is_dual) {
+            system.hard_tasks_on(cpu).map(|(id, _)| (id.0, false)).collect()
+        } else {
+            Vec::new()
+        };
+        Watched { servers, promoted }
+    }
+}
+
+impl<S: Source, K: Sink> Core<'_, S, K> {
+    /// Before a choice: records what has changed since the last look.
+    pub(crate) fn note_servers(&mut self, lane: &mut Lane, now: u64) {
+        for index in 0..lane.watched.servers.len() {
+            let Seen { id, kinds, tally: before } = lane.watched.servers[index];
+            let tally = self.machine.tally(id);
+            if tally == before {
+                continue;
+            }
+            lane.watched.servers[index].tally = tally;
+            let is_slack = kinds[0] == kinds[1];
+            for _ in before.exhaustions..tally.exhaustions {
+                let extra = if is_slack { 0 } else { tally.consumed.as_ns() };
+                self.emit(lane, now, kinds[0], NO_TASK, NO_JOB, id.0.into(), extra);
+            }
+            for _ in before.replenishments..tally.replenishments {
+                let budget = self.machine.budget(id).map_or(0, Span::as_ns);
+                let extra = if is_slack { 1 } else { budget };
+                self.emit(lane, now, kinds[1], NO_TASK, NO_JOB, id.0.into(), extra);
+            }
+        }
+        for index in 0..lane.watched.promoted.len() {
+            let (task, was_low) = lane.watched.promoted[index];
+            let is_low = self.machine.stands_low(TaskId(task));
+            if was_low && !is_low {
+                let job = self.tasks[task as usize].completed;
+                self.emit(lane, now, Kind::Promotion, task, job, 0, 0);
+            }
+            lane.watched.promoted[index].1 = is_low;
+        }
+    }
+}
