@@ -42,7 +42,8 @@ pub fn check(system: &System, certificate: &Certificate) -> Result<(), Flaw> {
             .find(|t| t.name == claim.task)
             .ok_or_else(|| Flaw::new(&claim.task, "the system has no such task"))?;
         if let Some((_, server)) = system.servers_on(task.cpu).next() {
-            let words = format!("the server `{}` is on its processor; this checker knows no servers", server.name);
+            let words =
+                format!("the server `{}` is on its processor; this checker knows no servers", server.name);
             return Err(Flaw::new(&claim.task, words));
         }
         match &claim.proof {

@@ -375,6 +375,31 @@ fn pauses_steal_and_losses_set_jobs_aside() {
 }
 
 #[test]
+fn the_first_job_of_a_thread_that_starts_meanwhile_is_start_up() {
+    let jobs = (0..40_u64).map(|k| {
+        let at = MS + k * 10 * MS;
+        job(Some(at), 0, at, if k == 1 { 7 * MS } else { MS }, WaitKind::SleepUntil)
+    });
+    let threads = [Thread { tid: 10, jobs: jobs.collect() }];
+    let events = record(&threads);
+    let mut observer = Observer::default();
+    observer.watch_born(10);
+    events.iter().for_each(|event| observer.take(*event));
+    let describe = |tid: u32| Description {
+        tid,
+        comm: "born".to_owned(),
+        class: Class::Fifo { priority: 5 },
+        class_changed: false,
+        allowed: Some(vec![3]),
+    };
+    let (lock_name, seen) = (|_: u64| String::new(), Observation::default());
+    let proposal = propose("born", &observer, &describe, &lock_name, seen, &Options::default());
+    let (task, values) = &proposal.tasks[0];
+    assert_eq!((task.set_aside.start, task.set_aside.longest_ns, values.wcet), (1, 7 * MS, MS));
+    assert_eq!(values.arrival, Arrival::Period(10 * MS));
+}
+
+#[test]
 fn ordinary_threads_and_idle_ones_are_no_tasks() {
     let mut observer = Observer::default();
     observer.watch(10);

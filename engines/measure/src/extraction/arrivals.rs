@@ -14,7 +14,7 @@ pub struct PeriodFit {
     pub unit_ns: u64,
     /// Whether at least 95 % of the distances are exact multiples of the period.
     pub exact: bool,
-    /// How far the fitted period may be off, ns: the middle half of the residuals over the length of the record.
+    /// How far the fitted period may be off, ns: the middle 90 % of the residuals over the length of the record.
     pub uncertainty_ns: f64,
     /// How much later than the earliest (relative to the grid) arrivals came, ns, ascending.
     pub residuals_ns: Vec<u64>,
@@ -140,9 +140,9 @@ fn assess(arrivals: &[u64], times: &[f64], points: &[i64], fitted: f64) -> Perio
         rests
     };
     let rests = spread_of(fitted);
-    let quarter = rests.len() / 4;
+    let edge = rests.len() / 20;
     let length = (points[points.len() - 1] - points[0]).max(1) as f64;
-    let uncertainty = (rests[rests.len() - 1 - quarter] - rests[quarter]) / length;
+    let uncertainty = (rests[rests.len() - 1 - edge] - rests[edge]) / length;
     let (period, unit) = rounded(fitted, uncertainty);
     let multiples = arrivals.windows(2).zip(points.windows(2)).filter(|(time, point)| {
         let steps = u64::try_from(point[1] - point[0]).unwrap_or(0);

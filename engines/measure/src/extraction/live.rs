@@ -148,7 +148,7 @@ impl Starter {
             .thread
             .join()
             .map_err(|_| Error::unexpected("starter of the command", "it panicked", ""))??;
-        watch.observer.watch(child.id());
+        watch.observer.watch_born(child.id());
         Ok(Started(child))
     }
 }
@@ -252,7 +252,7 @@ impl Watch {
             if let KernelEventKind::Fork { parent, child } = event.kind
                 && self.observer.watches(parent)
             {
-                self.observer.watch(child);
+                self.observer.watch_born(child);
             }
             let observer = &mut self.observer;
             let watched =

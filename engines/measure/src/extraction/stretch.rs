@@ -52,6 +52,8 @@ pub enum Doubt {
     Pause,
     /// It is much longer than nearly all others.
     Outlier,
+    /// It is the first of a thread that started while it was watched: start-up.
+    Start,
 }
 
 /// A section between taking and releasing a lock.
@@ -133,6 +135,8 @@ pub struct Thread {
     pub on_cpu_ns: BTreeMap<u32, u64>,
     /// Whether the record has seen it end.
     pub ended: bool,
+    /// Whether it was started while the record ran, so that its first job is start-up.
+    pub born: bool,
     state: State,
     current: Option<Stretch>,
     call: Option<InCall>,
@@ -163,6 +167,14 @@ impl Observer {
     pub fn watch(&mut self, tid: u32) {
         if tid != 0 {
             self.threads.entry(tid).or_insert_with(|| Thread::new(tid));
+        }
+    }
+
+    /// Follows this thread, which starts now.
+    pub fn watch_born(&mut self, tid: u32) {
+        self.watch(tid);
+        if let Some(thread) = self.threads.get_mut(&tid) {
+            thread.born = true;
         }
     }
 
@@ -265,6 +277,7 @@ impl Thread {
             sections: Vec::new(),
             on_cpu_ns: BTreeMap::new(),
             ended: false,
+            born: false,
             state: State::Unknown,
             current: None,
             call: None,

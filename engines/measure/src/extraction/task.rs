@@ -128,6 +128,8 @@ pub struct SetAside {
     pub pause: u64,
     /// Much longer than nearly all others, and left out as asked.
     pub outlier: u64,
+    /// The first of a thread that started meanwhile.
+    pub start: u64,
     /// The longest apparent execution among those.
     pub longest_ns: u64,
 }
@@ -136,7 +138,7 @@ impl SetAside {
     /// All of them.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.chain + self.pause + self.outlier
+        self.chain + self.pause + self.outlier + self.start
     }
 }
 
@@ -241,7 +243,13 @@ pub(super) fn propose(
     lock_name: &dyn Fn(u64) -> String,
     drop_outliers: bool,
 ) -> Result<TaskProposal, String> {
-    let reading = pattern::read(&thread.stretches, thread.last_wait());
+    let mut reading = pattern::read(&thread.stretches, thread.last_wait());
+    if thread.born
+        && reading.jobs.len() > 1
+        && let Some(first) = reading.jobs.first_mut()
+    {
+        first.doubt = Some(Doubt::Start);
+    }
     let cpus = shares(&thread.on_cpu_ns);
     let locks = locks(&thread.sections, lock_name);
     let counts = sleeps(&thread.stretches);
@@ -329,6 +337,7 @@ fn set_aside(jobs: &[Job]) -> SetAside {
             Some(Doubt::Chain) => found.chain += 1,
             Some(Doubt::Pause) => found.pause += 1,
             Some(Doubt::Outlier) => found.outlier += 1,
+            Some(Doubt::Start) => found.start += 1,
         }
         found.longest_ns = found.longest_ns.max(job.executed_ns);
     }

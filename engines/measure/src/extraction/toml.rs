@@ -284,11 +284,12 @@ impl Printer {
         let aside = task.set_aside;
         if aside.total() > 0 {
             self.comment(&format!(
-                "Set aside: {} jobs with switches missing, {} that the host stopped or robbed, {} outliers; the longest of them \
-                 shows {}.",
+                "Set aside: {} jobs with switches missing, {} that the host stopped or robbed, {} outliers, {} of start-up; \
+                 the longest of them shows {}.",
                 aside.chain,
                 aside.pause,
                 aside.outlier,
+                aside.start,
                 text(aside.longest_ns)
             ));
         }
