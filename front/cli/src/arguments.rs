@@ -82,6 +82,9 @@ pub(crate) enum Format {
 pub(crate) struct CheckArguments {
     #[command(flatten)]
     pub(crate) file: FileArguments,
+    /// `table`: the normalised model; `json`: the same in an object, with the messages of a file that is refused.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
 }
 
 #[derive(Args, Debug)]
