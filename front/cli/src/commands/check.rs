@@ -3,8 +3,18 @@
 use crate::arguments::{CheckArguments, Format};
 use crate::failure::{Done, Failure, Verdict};
 use crate::{input, output};
+use horolog_model::Message;
 use horolog_model::file;
-use serde_json::json;
+use serde::Serialize;
+
+/// What the JSON form holds.
+#[derive(Serialize)]
+struct Checked {
+    schema: &'static str,
+    valid: bool,
+    model: Option<String>,
+    messages: Vec<Message>,
+}
 
 pub(crate) fn run(words: &CheckArguments) -> Done {
     match words.format {
@@ -24,9 +34,7 @@ fn in_json(words: &CheckArguments) -> Done {
         Ok((system, _)) => (Some(file::print(system)), Vec::new()),
         Err(found) => (None, found.messages().collect()),
     };
-    output::json(&json!({
-        "schema": "horolog.check/1", "valid": read.is_ok(), "model": model, "messages": messages,
-    }))?;
+    output::json(&Checked { schema: "horolog.check/1", valid: read.is_ok(), model, messages })?;
     match read {
         Ok(_) => Ok(Verdict::Holds),
         Err(_) => Err(Failure::bad_input(format_args!("error: {} is refused", words.file.file.display()))),
