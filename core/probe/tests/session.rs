@@ -212,3 +212,26 @@ fn an_event_without_a_place_in_the_directory_is_counted() {
     assert_eq!(read + reader.losses().no_event, 6);
     assert!(reader.losses().no_event >= 3);
 }
+
+#[test]
+fn a_flight_recorder_names_the_threads_of_its_records() {
+    let _alone = alone();
+    let session =
+        Session::create(&Options { mode: Mode::Overwrite, rings: 2, ..small() }).expect("a session");
+    let mut reader = session.reader().expect("a reader");
+    let mut tids = Vec::new();
+    for turn in 0..5_u64 {
+        let thread = std::thread::spawn(move || {
+            emit_words(&PAIR, [turn, 0]);
+            horolog_sys::thread::id()
+        });
+        tids.push((turn, thread.join().expect("ends")));
+        let mut seen = Vec::new();
+        reader.snapshot(|record| seen.push((record.args[0], record.tid)));
+        seen.sort_unstable();
+        // Two rings, taken in turn: the last two threads are still there.
+        let turn = turn as usize;
+        assert_eq!(seen, tids[turn.saturating_sub(1)..=turn]);
+    }
+    assert_eq!(reader.losses().total(), 0);
+}

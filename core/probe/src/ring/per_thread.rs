@@ -20,7 +20,9 @@ pub struct RingControl {
     pub lost: AtomicU64,
     /// [`UNUSED`], [`OWNED`] or [`ENDED`]; above the lowest byte the number of the writer.
     pub owner: AtomicU32,
-    reserved: [u32; 9],
+    /// The thread that has, or last had, the ring; stored before its first record.
+    pub tid: AtomicU32,
+    reserved: [u32; 8],
     /// Bytes taken; stored by the reader.
     pub tail: AtomicU64,
     reserved_for_reader: [u64; 7],

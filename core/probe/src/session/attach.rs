@@ -95,15 +95,25 @@ fn enter(state: &ThreadState, session: &'static Shared) -> bool {
 
 fn take_ring(state: &ThreadState, session: &Shared, number: u32, entry: &WriterEntry) {
     let owned = OWNED | number << 8;
-    for (place, control) in session.ring_controls().iter().enumerate() {
-        if control.owner.load(Relaxed) != UNUSED
-            || control.owner.compare_exchange(UNUSED, owned, AcqRel, Relaxed).is_err()
+    let controls = session.ring_controls();
+    // In turn, so that what an ended thread left in a flight recorder stands as long as possible.
+    let first = session.turn.fetch_add(1, Relaxed) as usize;
+    for place in 0..controls.len() {
+        let place = (first + place) % controls.len();
+        let control = &controls[place];
+        let before = control.owner.load(Relaxed);
+        if before & 0xff != UNUSED || control.owner.compare_exchange(before, owned, AcqRel, Relaxed).is_err()
         {
             continue;
         }
         let size = u64::from(session.layout.sizes.ring_bytes);
         let start = if session.overwrites { &control.oldest } else { &control.tail };
         let head = control.head.load(Relaxed);
+        if session.overwrites {
+            // What an ended thread left here must not be taken for ours.
+            control.oldest.store(head, Relaxed);
+        }
+        control.tid.store(entry.tid.load(Relaxed), Release);
         state.base.set(session.ring_data(place));
         state.mask.set(size - 1);
         state.control.set(control);

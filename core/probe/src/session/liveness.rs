@@ -31,6 +31,12 @@ impl Process {
         self.pid
     }
 
+    /// Whether it numbers its threads in a namespace of its own.
+    #[must_use]
+    pub fn is_foreign(&self) -> bool {
+        self.pid != self.own_pid
+    }
+
     /// Whether it has ended: gone, a zombie without threads, or its number taken by a later process.
     #[must_use]
     pub fn is_dead(&self) -> bool {
@@ -45,7 +51,7 @@ impl Process {
     /// Whether the thread that calls itself `tid`, begun at `start` (0: not known), can never run again.
     #[must_use]
     pub fn thread_is_dead(&self, tid: u32, start: u64) -> bool {
-        if self.pid == self.own_pid {
+        if !self.is_foreign() {
             return self.thread_is_over(tid, start);
         }
         // Numbers differ between namespaces: ask each thread what it calls itself.

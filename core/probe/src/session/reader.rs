@@ -134,6 +134,9 @@ pub struct Reader {
 /// How many threads one pass looks up at most.
 const LOOKUPS: u32 = 256;
 
+/// The same where each look-up reads a file of every thread of the process.
+const FOREIGN_LOOKUPS: u32 = 4;
+
 #[derive(Clone, Copy, Debug)]
 struct HeldRecord {
     words: [u64; MAX_WORDS],
@@ -269,7 +272,7 @@ impl Reader {
     /// other, then the multi-writer buffers. Returns how many there were. Also returns rings and entries of threads that
     /// have ended, and gives up the slots of writers that are proven dead.
     pub fn drain(&mut self, mut sink: impl FnMut(RawRecord<'_>)) -> u64 {
-        self.lookups.set(LOOKUPS);
+        self.lookups.set(if self.process.is_foreign() { FOREIGN_LOOKUPS } else { LOOKUPS });
         let gone = self.find_gone();
         let mut count = 0;
         if !self.overwrites {
@@ -294,7 +297,6 @@ impl Reader {
         let mut copied = std::mem::take(&mut self.copied);
         copied.clear();
         let control = &self.ring_controls()[ring];
-        let owner = control.owner.load(Acquire);
         let (to, damaged) = match published(&control.head, taken, size) {
             Some(span) => {
                 self.copy(ring, span, &mut copied);
@@ -303,7 +305,8 @@ impl Reader {
             None => (control.head.load(Acquire), 1),
         };
         control.tail.store(to, Release);
-        let (writer, tid) = self.owner(owner);
+        // The ring changes hands only when it is empty, and only by us: this is the thread of every record copied.
+        let (writer, tid) = (control.owner.load(Relaxed) >> 8, control.tid.load(Relaxed));
         let (count, torn) = parse(&copied, writer, tid, sink);
         self.copied = copied;
         self.taken[ring] = to;
@@ -323,11 +326,9 @@ impl Reader {
         copied.extend(words[..length - before_end].iter().map(|word| word.load(Relaxed)));
     }
 
-    /// The writer's number and thread that a ring's owner word names.
-    fn owner(&self, owner: u32) -> (u32, u32) {
-        let number = owner >> 8;
-        let tid = self.writer_entries().get(number as usize).map_or(0, |entry| entry.tid.load(Relaxed));
-        (number, tid)
+    /// The thread that has entry `number`; 0: none.
+    fn thread_of(&self, number: u32) -> u32 {
+        self.writer_entries().get(number as usize).map_or(0, |entry| entry.tid.load(Relaxed))
     }
 
     fn drain_queue(&mut self, class: usize, mut sink: &mut impl FnMut(RawRecord<'_>)) -> (u64, bool) {
@@ -383,8 +384,7 @@ impl Reader {
         if usize::from(Head::unpack(0, words[1]).arguments) > bytes / 8 - HEAD_WORDS {
             words[1] |= 0xff << 48;
         }
-        let (_, tid) = self.owner(writer << 8);
-        HeldRecord { words, writer, tid }
+        HeldRecord { words, writer, tid: self.thread_of(writer) }
     }
 
     fn hold(&mut self, record: HeldRecord, class: usize) {
@@ -415,10 +415,13 @@ impl Reader {
         let mut copied = std::mem::take(&mut self.copied);
         copied.clear();
         let control = &self.ring_controls()[ring];
+        let (writer, tid) = (control.owner.load(Relaxed) >> 8, control.tid.load(Acquire));
         let seen = copy_overwriting(&control.head, &control.oldest, size, |span| {
             self.copy(ring, span, &mut copied);
         });
-        let (writer, tid) = self.owner(control.owner.load(Acquire));
+        if control.tid.load(Acquire) != tid {
+            copied.clear(); // another thread has just taken the ring; the next snapshot shows what it writes
+        }
         let (count, torn) = match seen {
             Some((_, bad)) => {
                 let skipped = (bad / 8) as usize;

@@ -43,6 +43,8 @@ pub(crate) struct Shared {
     base: *mut u8,
     /// Threads that hold a reference, plus one for the session itself.
     users: AtomicU64,
+    /// At which ring the next thread begins to look for a free one.
+    pub(crate) turn: AtomicU32,
     /// Every session of the process, newest first.
     next: AtomicPtr<Shared>,
 }
@@ -77,6 +79,7 @@ impl Shared {
             base: mapping.base(),
             mapping: AtomicPtr::new(Box::into_raw(Box::new(mapping))),
             users: AtomicU64::new(1),
+            turn: AtomicU32::new(0),
             next: AtomicPtr::new(ptr::null_mut()),
         }));
         Ok(shared)

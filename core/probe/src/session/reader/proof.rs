@@ -118,7 +118,8 @@ impl Reader {
             taken.rotate_left(self.first_lookup);
         }
         let scarce = taken.len() * 4 >= self.writer_entries().len() * 3;
-        let rings = self.ring_controls().iter().filter(|ring| ring.owner.load(Relaxed) != UNUSED).count();
+        let rings =
+            self.ring_controls().iter().filter(|ring| ring.owner.load(Relaxed) & 0xff != UNUSED).count();
         let scarce = scarce || rings * 4 >= self.ring_controls().len() * 3;
         let gone = |number: &usize| {
             let entry = &self.writer_entries()[*number];
@@ -171,7 +172,8 @@ impl Reader {
         if !self.overwrites && control.head.load(Acquire) != self.taken[ring] {
             return false;
         }
-        control.owner.store(UNUSED, Release);
+        // The number stays, so that a snapshot still names the writer of what stands in the ring.
+        control.owner.store(UNUSED | owner & !0xff, Release);
         true
     }
 }
