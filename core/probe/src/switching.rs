@@ -73,6 +73,23 @@ impl Method {
 /// Names that were switched on or off, the latest last: what a module that is loaded later starts with.
 static RULES: Lock<Vec<(String, bool)>> = Lock::new();
 
+/// Locks the rules. From the first time on, a fork waits for a switch in another thread: the child would otherwise find the
+/// loader's list locked for ever, by a thread that it does not have, as soon as it switches or lists anything itself.
+fn rules() -> lock::Guard<'static, Vec<(String, bool)>> {
+    extern "C" fn before() {
+        RULES.acquire();
+    }
+    extern "C" fn after() {
+        RULES.release();
+    }
+    static REGISTER: std::sync::Once = std::sync::Once::new();
+    // SAFETY: the three functions take and give back a lock; the C library forgets them when this module is unloaded.
+    REGISTER.call_once(|| unsafe {
+        libc::pthread_atfork(Some(before), Some(after), Some(after));
+    });
+    RULES.lock()
+}
+
 /// Enables (`on`) or disables every site whose event's name matches `pattern`, in every loaded module; modules that are
 /// loaded later follow ([`refresh`]). When it returns, a thread that enters a site behaves as asked; one that is already
 /// inside an emission finishes it. Takes a lock and allocates: not for signal handlers.
@@ -92,7 +109,7 @@ pub fn apply_by(pattern: &str, on: bool, method: Method) -> Result<Count, Switch
     if pattern.is_empty() {
         return Err(SwitchError::empty_pattern());
     }
-    let mut rules = RULES.lock();
+    let mut rules = self::rules();
     let wanted = |name: &str| matches(pattern, name).then_some(on);
     let count = switch(&wanted, method)?;
     let mut next: Vec<_> = rules.get().iter().filter(|(known, _)| known != pattern).cloned().collect();
@@ -108,7 +125,7 @@ pub fn apply_by(pattern: &str, on: bool, method: Method) -> Result<Count, Switch
 /// As [`apply`].
 pub fn refresh() -> Result<Count, SwitchError> {
     runtime::introduce();
-    let guard = RULES.lock();
+    let guard = rules();
     let rules = guard.get();
     if rules.is_empty() {
         return Ok(Count::default());
@@ -122,7 +139,7 @@ pub fn refresh() -> Result<Count, SwitchError> {
 /// Every event of every loaded module, by name, then module.
 #[must_use]
 pub fn events() -> Vec<Listed> {
-    let _rules = RULES.lock();
+    let _rules = rules();
     let mut listed: Vec<Listed> = Vec::new();
     let mut seen = BTreeSet::new();
     each_table(&mut |module, table| {

@@ -14,9 +14,10 @@
 /// A trigger that records: `trigger!("name", arguments…)` with none to ten arguments.
 ///
 /// Disabled (as every site is at first) it costs one jump; the arguments are evaluated only while it is enabled, each
-/// time anew. An argument is a `bool`, an integer of at most 64 bits, a float or a raw pointer; anything else, or an
+/// time anew, inside a closure: they may not `return`, `?` or `.await`. An argument is a `bool`, an integer of at most 64 bits, a float or a raw pointer; anything else, or an
 /// eleventh, does not compile. Names are shared: `name` switches every site that bears it
-/// ([`switching::apply`](crate::switching::apply)). May be used anywhere, signal handlers included.
+/// ([`switching::apply`](crate::switching::apply)). May be used anywhere, signal handlers included; in a crate that denies
+/// `unsafe_code` too, but not in one that forbids it, since the site is inline assembly.
 ///
 /// ```
 /// use horolog_probe::{switching, trigger};

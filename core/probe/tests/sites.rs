@@ -184,6 +184,38 @@ fn a_panic_unwinds_through_an_enabled_site() {
 }
 
 #[test]
+fn a_child_keeps_the_positions_and_switches_for_itself() {
+    static CALLED: AtomicU64 = AtomicU64::new(0);
+    fn call(_: &Event, _: &[u64]) {
+        CALLED.fetch_add(1, Ordering::Relaxed);
+    }
+    #[inline(never)]
+    fn site() {
+        trigger_callback!("sites/forked", call);
+    }
+    switching::apply("sites/forked", true).expect("switchable");
+    site();
+    // SAFETY: the child allocates, which glibc allows after a fork, and leaves without running handlers.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        site();
+        let kept = CALLED.load(Ordering::Relaxed) == 2;
+        let switched = switching::apply("sites/forked", false).is_ok_and(|count| count.changed == 1);
+        site();
+        let stopped = CALLED.load(Ordering::Relaxed) == 2;
+        // SAFETY: ends the child at once.
+        unsafe { libc::_exit(i32::from(!(kept && switched && stopped))) };
+    }
+    let mut status = 0;
+    // SAFETY: the child is ours.
+    unsafe { libc::waitpid(child, &raw mut status, 0) };
+    assert_eq!(status, 0, "the child saw what it should");
+    site();
+    assert_eq!(CALLED.load(Ordering::Relaxed), 2, "the parent's site is still enabled");
+    switching::apply("sites/forked", false).expect("switchable");
+}
+
+#[test]
 fn an_empty_pattern_is_refused_and_a_strange_one_matches_nothing() {
     assert!(switching::apply("", true).is_err());
     let count = switching::apply("no/such/event", true).expect("nothing to do");

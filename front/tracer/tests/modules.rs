@@ -116,12 +116,17 @@ fn a_hardened_system_gets_its_pages_replaced() {
         println!("SKIPPED: no gcc");
         return;
     };
-    let said = lines(Command::new(&program).env("LD_LIBRARY_PATH", library.parent().expect("a folder")));
-    if said.starts_with("SKIPPED") {
-        println!("{said}");
-        return;
-    }
-    assert_eq!(said, "enabled 1\ncalls 1\nreplaced yes\nkernel refused -1\ncalls 1\n");
+    let run = |words: &[&str], expected: &str| {
+        let mut command = Command::new(&program);
+        let said = lines(command.args(words).env("LD_LIBRARY_PATH", library.parent().expect("a folder")));
+        if said.starts_with("SKIPPED") {
+            println!("{said}");
+        } else {
+            assert_eq!(said, expected);
+        }
+    };
+    run(&[], "enabled 1\ncalls 1\nreplaced yes\nkernel refused -1\ncalls 1\n");
+    run(&["mdwe"], "kernel enabled 1\ncalls 1\nremap enabled 1\ncalls 2\n");
 }
 
 /// Fat LTO and both linkers on a Rust program with the sites' own sources, in one crate.

@@ -19,6 +19,17 @@ impl<T: Default> Lock<T> {
 
     /// Waits in steps of 50 us: switching is rare, and never on a traced path.
     pub(super) fn lock(&self) -> Guard<'_, T> {
+        self.acquire();
+        Guard { lock: self }
+    }
+
+    /// Gives up what [`Lock::acquire`] took, in the child of a fork too.
+    pub(super) fn release(&self) {
+        self.holder.store(0, Ordering::Release);
+    }
+
+    /// Locks without a guard, for the time of a fork.
+    pub(super) fn acquire(&self) {
         let me = std::process::id();
         loop {
             let holder = self.holder.load(Ordering::Relaxed);
@@ -28,7 +39,7 @@ impl<T: Default> Lock<T> {
                 if self.value.load(Ordering::Relaxed).is_null() {
                     self.value.store(Box::into_raw(Box::default()), Ordering::Relaxed);
                 }
-                return Guard { lock: self };
+                return;
             }
             std::thread::sleep(std::time::Duration::from_micros(50));
         }
@@ -54,6 +65,42 @@ impl<T: Default> Guard<'_, T> {
 
 impl<T: Default> Drop for Guard<'_, T> {
     fn drop(&mut self) {
-        self.lock.holder.store(0, Ordering::Release);
+        self.lock.release();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_thread_at_a_time_and_the_latest_value() {
+        static LOCK: Lock<Vec<u32>> = Lock::new();
+        let threads: Vec<_> = (0..4)
+            .map(|number| {
+                std::thread::spawn(move || {
+                    for _ in 0..50 {
+                        let mut guard = LOCK.lock();
+                        let mut next = guard.get().clone();
+                        next.push(number);
+                        guard.set(next);
+                    }
+                })
+            })
+            .collect();
+        for thread in threads {
+            thread.join().expect("no panic");
+        }
+        assert_eq!(LOCK.lock().get().len(), 200);
+    }
+
+    #[test]
+    fn a_lock_held_by_a_thread_that_a_fork_left_behind_is_taken_over() {
+        let lock: Lock<u32> = Lock::new();
+        lock.lock().set(7);
+        // What a child finds when another thread of its parent held the lock: the parent's number.
+        lock.holder.store(std::process::id() ^ 1, Ordering::Relaxed);
+        assert_eq!(*lock.lock().get(), 7);
+        assert_eq!(lock.holder.load(Ordering::Relaxed), 0);
     }
 }

@@ -58,6 +58,7 @@ pub fn answer(command: &str) -> String {
 
 /// Makes every event known so far report to this runtime, and writes its address where each module looks for it.
 pub(super) fn introduce() {
+    let _rules = super::rules();
     each_table(&mut |_, table| {
         for site in &table.sites {
             // SAFETY: the table says that a descriptor stands there, and its module is loaded.

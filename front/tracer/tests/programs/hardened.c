@@ -38,8 +38,30 @@ static int harden(void)
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }
 
-int main(void)
+/* A process that denies itself memory that is or becomes both writable and executable (PR_SET_MDWE). */
+static int without_writable_code(void)
 {
+	if (prctl(65, 1, 0, 0, 0)) {
+		printf("SKIPPED: no PR_SET_MDWE here\n");
+		return 0;
+	}
+	const char *methods[] = { "kernel", "remap" };
+	for (int i = 0; i < 2; i++) {
+		setenv("HOROLOG_TRACE_SWITCH", methods[i], 1);
+		printf("%s enabled %d\n", methods[i], horolog_trace_enable("hardened/*"));
+		site();
+		horolog_trace_disable("hardened/*");
+		site();
+		printf("calls %d\n", calls);
+	}
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	(void)argv;
+	if (argc > 1)
+		return without_writable_code();
 	if (harden()) {
 		printf("SKIPPED: no seccomp here\n");
 		return 0;
