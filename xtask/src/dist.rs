@@ -21,6 +21,10 @@ pub(crate) fn run(root: &Path) -> ExitCode {
         return ExitCode::FAILURE;
     }
     let folder = root.join("target/dist");
+    if let Err(error) = libraries(root, &folder) {
+        eprintln!("{error}");
+        return ExitCode::FAILURE;
+    }
     for (name, words) in FILES {
         let written = File::create(folder.join(name))
             .is_ok_and(|file| succeeds(Command::new(folder.join("horolog")).args(words).stdout(file)));
@@ -29,6 +33,24 @@ pub(crate) fn run(root: &Path) -> ExitCode {
             return ExitCode::FAILURE;
         }
     }
-    println!("{}: horolog, its manual page and its completions", folder.display());
+    println!(
+        "{}: horolog, its libraries, include/horolog, its manual page and its completions",
+        folder.display()
+    );
     ExitCode::SUCCESS
+}
+
+/// Puts what traced programs load, link and include beside the program, where `horolog` looks for it.
+fn libraries(root: &Path, folder: &Path) -> Result<(), String> {
+    // The build of all default members leaves them there; a library that is missing was not built.
+    for name in ["libhorolog_trace.so", "libhorolog_trace.a", "libhorolog_locks.so"] {
+        if !folder.join(name).is_file() {
+            return Err(format!("{} was not built", folder.join(name).display()));
+        }
+    }
+    let include = folder.join("include/horolog");
+    std::fs::create_dir_all(&include).map_err(|error| format!("{}: {error}", include.display()))?;
+    std::fs::copy(root.join("front/tracer/include/horolog/trace.h"), include.join("trace.h"))
+        .map(drop)
+        .map_err(|error| format!("{}/trace.h: {error}", include.display()))
 }

@@ -24,6 +24,7 @@ impl SharedMemory {
         let named = CString::new(name)
             .map_err(|_| Error::bad_input("name of a shared memory", "it holds a zero byte", ""))?;
         let refused = |call: &str| Error::last_os(format!("{call} of {length} bytes"), "free some memory");
+        within_file_size_limit(length)?;
         // SAFETY: the name is a string that ends with zero; the flags ask for a descriptor that may be sealed.
         let file = unsafe { libc::memfd_create(named.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) };
         if file < 0 {
@@ -261,6 +262,21 @@ impl WipedOnFork {
     pub fn base(&self) -> *mut u8 {
         self.page.base()
     }
+}
+
+/// Memory files are files: beyond the limit of their size the kernel would end the process with SIGXFSZ.
+fn within_file_size_limit(length: usize) -> Result<(), Error> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the kernel writes a limit into it.
+    let known = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) } == 0;
+    if known && limit.rlim_cur != libc::RLIM_INFINITY && limit.rlim_cur < length as u64 {
+        return Err(Error::os(
+            format!("memory of {length} bytes"),
+            libc::EFBIG,
+            format!("files may have {} bytes here; raise the limit (ulimit -f)", limit.rlim_cur),
+        ));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

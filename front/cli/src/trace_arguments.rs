@@ -44,7 +44,8 @@ pub(crate) struct TracingArguments {
     /// Memory of each thread's own ring (`64K`, `1M`); a power of two. Default: 256K.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) buffer: Option<u64>,
-    /// How many threads of a process may have a ring of their own; all others share a buffer. Default: 32.
+    /// How many threads of a process may have a ring of their own; all others share a buffer. Default: 32, fewer
+    /// where the rings would take more than 64 MiB together.
     #[arg(long, value_name = "N")]
     pub(crate) rings: Option<u32>,
     /// How long; default: until the command ends or Ctrl-C.

@@ -32,6 +32,9 @@ pub struct Tracing {
     pub library: Option<PathBuf>,
 }
 
+/// How much memory the rings of one process take by default, where their size is given.
+const MEMORY: u64 = 64 << 20;
+
 /// A command that was started, or a process that was found.
 #[derive(Debug)]
 pub(crate) struct Started {
@@ -55,7 +58,9 @@ impl Tracing {
             }
             words.push(format!("ring-bytes={bytes}"));
         }
-        if let Some(rings) = self.rings {
+        // The memory is reserved when a process starts: large rings are fewer by default.
+        let fitting = self.buffer.map(|bytes| (MEMORY / bytes.max(1)).clamp(2, 32));
+        if let Some(rings) = self.rings.map(u64::from).or(fitting) {
             words.push(format!("rings={rings}"));
         }
         if self.overwrite {
@@ -174,8 +179,9 @@ mod tests {
     #[test]
     fn sizes_and_patterns_that_no_session_takes_are_refused() {
         let with = |buffer| Tracing { buffer: Some(buffer), ..Tracing::default() }.options();
-        assert_eq!(with(65_536).as_deref(), Ok("ring-bytes=65536"));
+        assert_eq!(with(65_536).as_deref(), Ok("ring-bytes=65536,rings=32"));
         assert!(with(65_537).is_err_and(|error| error.is_bad_input()));
+        assert_eq!(with(16 << 20).as_deref(), Ok("ring-bytes=16777216,rings=4"));
         assert!(with(2048).is_err() && with(2 << 30).is_err());
         let patterns = |events: &[&str]| {
             let events = events.iter().map(|&event| event.to_owned()).collect();

@@ -3,12 +3,12 @@
 use super::show::losses;
 use crate::arguments::Format;
 use crate::failure::{Done, Failure, Verdict};
-use crate::output::outln;
 use crate::trace_arguments::{RecordArguments, TracingArguments};
 use crate::{output, progress};
 use horolog_recording::{
     CommandEnd, Progress, RecordOptions, Recording, RecordingError, Target, Tracing, record,
 };
+use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -35,6 +35,10 @@ pub(super) fn run(words: &RecordArguments) -> Done {
     match words.format {
         Format::Json => output::json(&recording)?,
         Format::Table => print(&recording),
+    }
+    if let Some(reason) = &recording.incomplete {
+        // Also where nothing but errors is wanted.
+        let _ = writeln!(std::io::stderr(), "error: the recording is incomplete: {reason}");
     }
     let good =
         recording.incomplete.is_none() && recording.command.as_ref().is_none_or(CommandEnd::is_success);
@@ -71,29 +75,29 @@ fn said(progress: &Progress) -> String {
     )
 }
 
+/// The summary goes to stderr: stdout is the command's own.
 fn print(recording: &Recording) {
     let files: Vec<String> = recording.files.iter().map(|path| path.display().to_string()).collect();
     let files = if files.is_empty() { "no file".to_owned() } else { files.join(", ") };
-    outln!(
+    progress::say(format_args!(
         "{files}: {} events, {} records of the kernel, in {}",
         recording.events,
         recording.kernel_records,
         output::span(recording.length)
-    );
-    outln!("events lost: {}", losses(recording.events_lost, &recording.losses));
-    outln!("times within {} ns of CLOCK_MONOTONIC", recording.clock_error_ns);
+    ));
+    progress::say(format_args!("events lost: {}", losses(recording.events_lost, &recording.losses)));
+    progress::say(format_args!("times within {} ns of CLOCK_MONOTONIC", recording.clock_error_ns));
     if recording.out_of_order > 0 {
-        outln!("{} records came too late to be put in order", recording.out_of_order);
+        progress::say(format_args!("{} records came too late to be put in order", recording.out_of_order));
     }
     if let Some(end) = &recording.command {
         match (end.status, end.signal) {
-            (Some(status), _) => outln!("command: exit status {status}"),
-            (None, Some(signal)) => outln!("command: ended by signal {signal}"),
+            (Some(status), _) => progress::say(format_args!("command: exit status {status}")),
+            (None, Some(signal)) => progress::say(format_args!("command: ended by signal {signal}")),
             (None, None) => {}
         }
     }
-    output::notes(&recording.notes);
-    if let Some(reason) = &recording.incomplete {
-        progress::say(format_args!("error: the recording is incomplete: {reason}"));
+    for note in &recording.notes {
+        progress::say(format_args!("note: {note}"));
     }
 }

@@ -1,0 +1,393 @@
+//! `horolog trace record` and `top` on real programs: C with triggers, several threads and processes, deaths on both
+//! sides, a full disk.
+
+mod common;
+
+use common::{Done, HOROLOG, done, end, horolog, inside, is_alive, root, signal, start, wait_for};
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use tempfile::TempDir;
+
+/// `work COUNT MODE PAUSE_US`: two threads emit three events a turn, COUNT turns each.
+const WORK: &str = r#"
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include "horolog/trace.h"
+static int count, pause_us;
+static void *work(void *name)
+{
+	for (int i = 0; i < count; i++) {
+		HOROLOG_TRIGGER("work/begin", i);
+		HOROLOG_TRIGGER("net/packet", (unsigned)i, name, (double)i / 2, (_Bool)(i % 2), -(long)i);
+		HOROLOG_TRIGGER("work/end");
+		struct timespec pause = { 0, pause_us * 1000L };
+		if (pause_us)
+			nanosleep(&pause, NULL);
+	}
+	return NULL;
+}
+int main(int argc, char **argv)
+{
+	const char *mode = argc > 2 ? argv[2] : "";
+	pid_t child = 0;
+	count = atoi(argv[1]);
+	pause_us = argc > 3 ? atoi(argv[3]) : 0;
+	if (!strcmp(mode, "fork"))
+		child = fork();
+	if (!strcmp(mode, "exec") && !(child = fork())) {
+		execl(argv[0], argv[0], argv[1], (char *)NULL);
+		_exit(9);
+	}
+	pthread_t one, two;
+	pthread_create(&one, NULL, work, (void *)16);
+	pthread_create(&two, NULL, work, (void *)32);
+	pthread_join(one, NULL);
+	pthread_join(two, NULL);
+	if (child > 0)
+		waitpid(child, NULL, 0);
+	if (!strcmp(mode, "die"))
+		kill(getpid(), SIGKILL);
+	if (!strcmp(mode, "say"))
+		puts("the work is done");
+	return !strcmp(mode, "fail") ? 7 : 0;
+}
+"#;
+
+/// The program in a folder of its own; `None`, said aloud, where it cannot be compiled.
+fn program(options: &[&str]) -> Option<(TempDir, String)> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (source, program) = (inside(&folder, "work.c"), inside(&folder, "work"));
+    fs::write(&source, WORK).expect("writes");
+    let include = root().join("front/tracer/include");
+    let mut compiler = Command::new("gcc");
+    compiler.args(["-O2", "-pthread", "-o", &program, &source, "-I"]).arg(include).args(options);
+    match compiler.output() {
+        Ok(output) if output.status.success() => Some((folder, program)),
+        Ok(output) => {
+            println!("SKIPPED: gcc {options:?}: {}", String::from_utf8_lossy(&output.stderr));
+            None
+        }
+        Err(error) => {
+            println!("SKIPPED: no gcc: {error}");
+            None
+        }
+    }
+}
+
+/// Records a command; what the recording came to, and the trace's path.
+fn record(folder: &TempDir, words: &[&str]) -> (Value, String) {
+    let (ended, out) = recorded(folder, words);
+    (ended.no_panic().json(), out)
+}
+
+fn recorded(folder: &TempDir, words: &[&str]) -> (Done, String) {
+    let out = inside(folder, "t.hrt");
+    let mut all = vec!["trace", "record", "--format", "json", "--out", &out];
+    all.extend_from_slice(words);
+    (done(all), out)
+}
+
+/// The lines of `trace show` without those around the records.
+fn shown(words: &[&str]) -> Vec<String> {
+    let mut all = vec!["trace", "show"];
+    all.extend_from_slice(words);
+    let ended = done(all);
+    assert!(ended.status == Some(0), "{ended:?}");
+    ended.out.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect()
+}
+
+#[test]
+fn every_event_of_a_c_program_comes_in_order_with_its_arguments() {
+    let Some((folder, program)) = program(&[]) else { return };
+    let (recording, out) = record(&folder, &["--", &program, "100", "", "100"]);
+    assert_eq!(recording["events"], 600, "{recording}");
+    assert_eq!((&recording["events_lost"], &recording["sessions"]), (&0.into(), &1.into()));
+    assert_eq!(recording["command"]["status"], 0);
+    let packets = shown(&[&out, "--event", "net/*"]);
+    assert_eq!(packets.len(), 200);
+    for (address, thread) in [("0x10", 0), ("0x20", 1)] {
+        let of_thread = packets.iter().filter(|line| line.contains(&format!(", {address}, ")));
+        for (turn, line) in of_thread.clone().enumerate() {
+            let wanted =
+                format!("net/packet({turn}, {address}, {:?}, {}, -{turn})", turn as f64 / 2.0, turn % 2 == 1);
+            assert!(line.ends_with(&wanted.replace("-0)", "0)")), "{line} is not {wanted}");
+        }
+        assert_eq!(of_thread.count(), 100, "thread {thread}");
+    }
+    let counted = done(["trace", "stats", &out, "--format", "json"]).json();
+    let work = &counted["user"]["pairs"][0];
+    assert_eq!((&work["name"], &work["duration"]["count"]), (&"work".into(), &200.into()), "{counted}");
+    assert_eq!(work["unmatched_begins"], 0);
+    let threads = counted["user"]["events"][0]["threads"].as_array().expect("threads").len();
+    assert_eq!(threads, 2);
+    let table = done(["trace", "stats", &out, "--histogram"]);
+    assert!(table.out.contains("events lost: 0") && table.out.contains("duration of work"), "{table:?}");
+}
+
+#[test]
+fn babeltrace2_sees_the_same_events() {
+    let Some((folder, program)) = program(&[]) else { return };
+    let (_, out) = record(&folder, &["--", &program, "50", "", "100"]);
+    let ctf = inside(&folder, "t.ctf");
+    let converted = done(["trace", "convert", &out, &ctf]);
+    assert!(
+        converted.status == Some(0) && converted.out.contains("300 records, events lost: 0"),
+        "{converted:?}"
+    );
+    let read = match Command::new("babeltrace2").args(["--no-delta", "--clock-cycles", &ctf]).output() {
+        Ok(read) => Done::from(read),
+        Err(error) => {
+            println!("SKIPPED: no babeltrace2: {error}");
+            return;
+        }
+    };
+    assert_eq!((read.status, read.err.as_str()), (Some(0), ""));
+    let ours = shown(&[&out]);
+    let theirs: Vec<&str> = read.out.lines().collect();
+    assert_eq!(ours.len(), theirs.len());
+    let mut origin = None;
+    for (ours, theirs) in ours.iter().zip(theirs) {
+        let words: Vec<&str> = ours.split_whitespace().collect();
+        let ns: i64 = words[0].replace('.', "").parse().expect("seconds");
+        let cycles = theirs.strip_prefix('[').and_then(|rest| rest.split(']').next()).expect("a time");
+        let since: i64 = cycles.parse::<i64>().expect("cycles") - ns;
+        assert_eq!(*origin.get_or_insert(since), since, "{ours}\n{theirs}");
+        assert!(theirs.contains(&format!("cpu_id = {} ", words[2])), "{ours}\n{theirs}");
+        let (name, arguments) = words[6..].split_first().expect("an event");
+        let name_and_first = name.split_once('(').expect("a bracket");
+        assert!(theirs.contains(&format!("] {}: ", name_and_first.0)), "{ours}\n{theirs}");
+        let first = name_and_first.1.trim_end_matches([',', ')']);
+        assert!(first.is_empty() || theirs.contains(&format!("arg0 = {first}")), "{ours}\n{theirs}");
+        if let Some(last) = arguments.last() {
+            assert!(
+                theirs.ends_with(&format!("arg4 = {} }}", last.trim_end_matches(')'))),
+                "{ours}\n{theirs}"
+            );
+        }
+    }
+}
+
+#[test]
+fn children_are_recorded_after_fork_and_after_exec() {
+    let Some((folder, program)) = program(&[]) else { return };
+    for mode in ["fork", "exec"] {
+        let (recording, out) = record(&folder, &["--", &program, "40", mode, "100"]);
+        assert_eq!(
+            (&recording["events"], &recording["events_lost"]),
+            (&480.into(), &0.into()),
+            "{mode} {recording}"
+        );
+        let counted = done(["trace", "stats", &out, "--format", "json"]).json();
+        let mut processes: Vec<u64> = counted["user"]["events"][0]["threads"]
+            .as_array()
+            .expect("threads")
+            .iter()
+            .filter_map(|thread| thread["process"].as_u64())
+            .collect();
+        processes.sort_unstable();
+        processes.dedup();
+        assert_eq!(processes.len(), 2, "{mode} {counted}");
+        let child = shown(&[&out, "--process", &processes[1].to_string()]);
+        assert_eq!(child.len(), 240, "{mode}");
+    }
+}
+
+#[test]
+fn a_killed_program_is_read_to_its_last_event_and_its_status_is_told() {
+    let Some((folder, program)) = program(&[]) else { return };
+    let (ended, out) = recorded(&folder, &["--", &program, "60", "die"]);
+    let recording = ended.no_panic().json();
+    assert_eq!((&recording["events"], &recording["events_lost"]), (&360.into(), &0.into()), "{recording}");
+    assert_eq!((&recording["command"]["signal"], ended.status), (&9.into(), Some(1)));
+    assert_eq!(shown(&[&out]).len(), 360);
+    let (ended, _) = recorded(&folder, &["--", &program, "1", "fail"]);
+    assert_eq!((&ended.json()["command"]["status"], ended.status), (&7.into(), Some(1)));
+}
+
+#[test]
+fn what_a_small_ring_cannot_hold_is_counted_and_nothing_else() {
+    let Some((folder, program)) = program(&[]) else { return };
+    let turns = 50_000_u64;
+    let words = ["--buffer", "4K", "--", &program, &turns.to_string()];
+    let (recording, out) = record(&folder, &words);
+    let (kept, lost) = (recording["events"].as_u64(), recording["events_lost"].as_u64());
+    assert_eq!(kept.zip(lost).map(|(kept, lost)| kept + lost), Some(turns * 6), "{recording}");
+    assert!(recording["losses"]["thread-ring"].as_u64() == lost && lost > Some(0), "{recording}");
+    let head = done(["trace", "show", &out, "--limit", "0"]).out;
+    assert!(head.contains(&format!("events lost: {}", lost.unwrap_or(0))), "{head}");
+}
+
+#[test]
+fn the_recorders_death_does_not_hurt_the_program() {
+    let Some((folder, program)) = program(&[]) else { return };
+    let said = inside(&folder, "said");
+    let out = inside(&folder, "t.hrt");
+    let script = format!("{program} 2000 say 300 > {said}.new && mv {said}.new {said}");
+    let recorder = start(&mut horolog(["trace", "record", "-o", &out, "--", "sh", "-c", &script]));
+    // Blocks are written once a second: the trace grows beyond its head.
+    wait_for("a block of the trace", || fs::metadata(&out).is_ok_and(|facts| facts.len() > 20_000));
+    signal(recorder.id(), "KILL");
+    assert_eq!(end(recorder).status, None);
+    wait_for("the program's end", || Path::new(&said).exists());
+    assert_eq!(fs::read_to_string(&said).expect("readable"), "the work is done\n");
+    // What was written before is readable, and says that it was cut off.
+    let counted = done(["trace", "stats", &out, "--format", "json"]);
+    let found = counted.json();
+    assert!(counted.status == Some(1) && found["damage"].is_string(), "{found}");
+    assert!(found["counts"]["user"].as_u64() > Some(0), "{found}");
+}
+
+#[test]
+fn a_full_disk_leaves_what_was_recorded() {
+    let Some((folder, program)) = program(&[]) else { return };
+    let out = inside(&folder, "t.hrt");
+    // 400 blocks of 512 bytes or of 1 KiB, by the shell; the program itself has no limit.
+    let script = format!(
+        "ulimit -S -f 400; exec {HOROLOG} trace record --buffer 16M -o {out} -- \
+         sh -c 'ulimit -S -f unlimited; exec {program} 60000 say'"
+    );
+    let ended = Done::of(Command::new("sh").args(["-c", &script]));
+    assert_eq!(ended.no_panic().status, Some(1), "{ended:?}");
+    assert!(ended.err.contains("incomplete") && ended.err.contains("readable"), "{ended:?}");
+    assert!(ended.out.contains("the work is done"), "the program runs on: {ended:?}");
+    // The shell could have no session under the limit, and ran all the same.
+    assert!(ended.err.contains("ulimit -f"), "{ended:?}");
+    let counted = done(["trace", "stats", &out, "--format", "json"]);
+    assert_eq!(counted.status, Some(1), "{counted:?}");
+    let found = counted.json();
+    assert!(found["counts"]["user"].as_u64() > Some(1_000), "{found}");
+    assert!(found["damage"].as_str().is_some_and(|damage| damage.contains("at byte")), "{found}");
+    let full = done(["trace", "record", "-o", "/dev/full", "--", &program, "10"]);
+    assert!(full.status == Some(2) && full.err.contains("No space left"), "{full:?}");
+}
+
+#[test]
+fn a_process_that_waits_to_be_recorded_is_recorded_and_goes_on() {
+    let Some((folder, program)) = program(&[]) else { return };
+    let library = Path::new(HOROLOG).with_file_name("deps").join("libhorolog_trace.so");
+    let mut command = Command::new(&program);
+    command.args(["1000000", "", "500"]).env("HOROLOG_TRACE", "listen").env("LD_PRELOAD", &library);
+    let running = start(&mut command);
+    let pid = running.id().to_string();
+    let out = inside(&folder, "t.hrt");
+    let attach =
+        || done(["trace", "record", "--pid", &pid, "--for", "300ms", "-o", &out, "--format", "json"]);
+    // Until its runtime listens it is told what to do; then it is recorded, and again.
+    for _ in 0..2 {
+        wait_for("events of the program", || {
+            let ended = attach();
+            if ended.no_panic().status == Some(3) {
+                assert!(ended.err.contains("HOROLOG_TRACE=listen"), "{ended:?}");
+                return false;
+            }
+            let recording = ended.json();
+            assert!(ended.status == Some(0) && recording["command"].is_null(), "{ended:?}");
+            // On a loaded machine the program may not run for so long.
+            recording["events"].as_u64() > Some(0)
+        });
+        assert!(is_alive(&pid));
+    }
+    assert!(!shown(&[&out, "--event", "work/begin"]).is_empty());
+    wait_for("counts of its events", || {
+        let words = ["trace", "top", &pid, "--for", "300ms", "--interval", "100ms", "--format", "json"];
+        let watched = done(words);
+        assert_eq!(watched.no_panic().status, Some(0), "{watched:?}");
+        let rows: Vec<Value> =
+            watched.out.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect();
+        assert!(rows.iter().all(|row| row["schema"] == "horolog.top/1"), "{rows:?}");
+        rows.len() >= 2 && rows.iter().any(|row| row["events"].as_u64() > Some(0))
+    });
+    drop(running);
+}
+
+#[test]
+fn a_flight_recorder_writes_the_newest_events_at_the_end_and_when_asked() {
+    let Some((folder, program)) = program(&[]) else { return };
+    let words = ["--flight-recorder", "--buffer", "8K", "--", &program, "5000"];
+    let (recording, _) = record(&folder, &words);
+    let files = recording["files"].as_array().expect("files");
+    assert_eq!(files.len(), 1, "{recording}");
+    let lines = shown(&[files[0].as_str().expect("a path"), "--event", "net/packet"]);
+    for address in ["0x10", "0x20"] {
+        let last = lines.iter().rfind(|line| line.contains(&format!(", {address}, ")));
+        assert!(last.is_some_and(|line| line.contains("net/packet(4999, ")), "{address} {last:?}");
+    }
+    assert!(lines.len() < 5_000, "only the newest: {}", lines.len());
+
+    let out = inside(&folder, "asked.hrt");
+    let words = ["trace", "record", "--flight-recorder", "--out", &out, "--", &program, "100000", "", "500"];
+    let recorder = start(&mut horolog(words));
+    let first = inside(&folder, "asked-0001.hrt");
+    wait_for("the first snapshot", || {
+        // The handler is there before the program is started, and the program before its first event.
+        let threads = fs::read_to_string(format!("/proc/{0}/task/{0}/children", recorder.id()));
+        if threads.is_ok_and(|children| !children.trim().is_empty()) {
+            signal(recorder.id(), "USR1");
+        }
+        Path::new(&first).exists()
+    });
+    signal(recorder.id(), "INT");
+    let ended = end(recorder);
+    assert!(!ended.no_panic().err.contains("incomplete"), "{ended:?}");
+    assert!(ended.err.contains("asked-0001.hrt"), "{ended:?}");
+}
+
+#[test]
+fn programs_that_no_library_reaches_are_said_to_be_such() {
+    let Some((folder, program)) = program(&["-static"]) else { return };
+    let (recording, _) = record(&folder, &["--", &program, "1"]);
+    let notes = recording["notes"].to_string();
+    assert!(
+        notes.contains("static program") && notes.contains("no program handed a session over"),
+        "{notes}"
+    );
+}
+
+#[test]
+fn mistakes_are_answered_with_the_remedy() {
+    let (folder, out) = (tempfile::tempdir().expect("a folder"), "t.hrt");
+    for (words, status, told) in [
+        (&["--", "no-such-program"] as &[&str], 2, "no such program"),
+        (&["--library", "/nowhere/lib.so", "--", "true"], 2, "no such library"),
+        (&["--buffer", "5000", "--", "true"], 2, "power of two"),
+        (&["--event", "a,b", "--", "true"], 2, "pattern"),
+        (&["--pid", "1"], 3, "HOROLOG_TRACE=listen"),
+        (&["--pid", "4194304"], 2, "no process"),
+        (&[], 2, "required"),
+    ] {
+        let mut all = vec!["trace", "record", "-o"];
+        let path = inside(&folder, out);
+        all.push(&path);
+        all.extend_from_slice(words);
+        let ended = done(all);
+        assert_eq!(ended.no_panic().status, Some(status), "{words:?} {ended:?}");
+        assert!(ended.err.contains(told), "{words:?} {ended:?}");
+        assert!(!Path::new(&path).exists(), "{words:?} left a file");
+    }
+}
+
+#[test]
+fn the_kernels_scheduling_is_merged_in_or_said_to_be_missing() {
+    let Some((folder, program)) = program(&[]) else { return };
+    let (recording, out) = record(&folder, &["--kernel", "--", &program, "200", "", "500"]);
+    assert_eq!(recording["events"], 1_200, "{recording}");
+    let notes = recording["notes"].to_string();
+    if notes.contains("the kernel was not recorded") {
+        println!("SKIPPED: {notes}");
+        return;
+    }
+    assert!(recording["kernel_records"].as_u64() > Some(0), "{recording}");
+    let lines = shown(&[&out, "--thread", "work*"]);
+    assert!(lines.iter().any(|line| line.contains("kernel-switch")), "no switch of the program's threads");
+    let times: Vec<f64> = lines.iter().map(|line| line[..16].trim().parse().expect("seconds")).collect();
+    assert!(recording["out_of_order"] != 0 || times.is_sorted(), "not in the order of time");
+}
