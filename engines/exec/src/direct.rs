@@ -165,6 +165,8 @@ impl Thread<'_> {
         drop(tally);
         task.record(Kind::Completion, finished, job.number, executed, 0);
         if missed {
+            // Where the program is traced as a flight recorder, what led here is worth keeping.
+            horolog_probe::session::snapshot::request();
             task.record(Kind::Miss, finished, job.number, job.deadline, 0);
         }
         if overran {

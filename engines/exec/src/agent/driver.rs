@@ -168,6 +168,8 @@ impl Driver {
         drop(tally);
         self.record(seat, Kind::Completion, now, job.number, executed, 0);
         if missed {
+            // Where the program is traced as a flight recorder, what led here is worth keeping.
+            horolog_probe::session::snapshot::request();
             self.record(seat, Kind::Miss, now, job.number, job.deadline, 0);
         }
         if overran {
