@@ -5,6 +5,7 @@
 //! says why.
 
 mod fact;
+mod feather_trace;
 mod fpds_rtai;
 mod registry;
 

@@ -18,12 +18,20 @@ pub struct Experiment {
     pub run: Run,
 }
 
-const ALL: [Experiment; 1] = [Experiment {
-    id: "fpds-rtai",
-    title: "Fixed-priority scheduling with deferred preemption: logs, overheads, optional preemption points",
-    source: "bergsma09",
-    run: crate::fpds_rtai::run,
-}];
+const ALL: [Experiment; 2] = [
+    Experiment {
+        id: "fpds-rtai",
+        title: "Fixed-priority scheduling with deferred preemption: logs, overheads, optional preemption points",
+        source: "bergsma09",
+        run: crate::fpds_rtai::run,
+    },
+    Experiment {
+        id: "feather-trace",
+        title: "Critical sections of real programs, idle, compiling and under stress; kernel lock waits; cost of a sample",
+        source: "brandenburg07",
+        run: crate::feather_trace::run,
+    },
+];
 
 /// Every experiment.
 #[must_use]

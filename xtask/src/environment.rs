@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Debian packages by the program that shows their presence.
-const PROGRAMS: [(&str, &str, &str); 9] = [
+const PROGRAMS: [(&str, &str, &str); 15] = [
     ("chromium", "chromium", "the report page is tested in a real browser"),
     ("cyclictest", "rt-tests", "release latency is compared with cyclictest"),
     ("trace-cmd", "trace-cmd", "foreign traces are imported from trace.dat"),
@@ -16,7 +16,20 @@ const PROGRAMS: [(&str, &str, &str); 9] = [
     ("mold", "mold", "tables of triggers are linked with mold too"),
     ("aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu", "the header of triggers compiles for aarch64"),
     ("aarch64-linux-gnu-g++", "g++-aarch64-linux-gnu", "the header of triggers compiles for aarch64, in C++"),
+    ("sqlite3", "sqlite3", "the lock study traces it; its answers are compared"),
+    ("memcached", "memcached", "the lock study traces it under load"),
+    ("redis-server", "redis-server", "the lock study traces it under load"),
+    ("redis-benchmark", "redis-tools", "the load of redis-server in the lock study"),
+    ("ffmpeg", "ffmpeg", "the lock study traces its decoding"),
+    ("mpv", "mpv", "the lock study traces a media player"),
 ];
+
+/// Debian packages by a file that shows their presence.
+const FILES: [(&str, &str, &str); 1] = [(
+    "/usr/lib/python3.11/test/test_queue.py",
+    "libpython3.11-testsuite",
+    "Python's own tests of threads run with their locks traced",
+)];
 
 /// What was found or installed.
 pub(crate) struct Environment {
@@ -44,7 +57,8 @@ pub(crate) fn prepare(root: &Path) -> Environment {
 }
 
 fn programs(missing: &mut Vec<String>) {
-    let absent: Vec<_> = PROGRAMS.iter().filter(|(program, _, _)| !has(program)).collect();
+    let there = |what: &str| if what.starts_with('/') { Path::new(what).exists() } else { has(what) };
+    let absent: Vec<_> = PROGRAMS.iter().chain(&FILES).filter(|(what, _, _)| !there(what)).collect();
     if absent.is_empty() {
         return;
     }
@@ -60,7 +74,7 @@ fn programs(missing: &mut Vec<String>) {
         }
     }
     for (program, package, purpose) in absent {
-        if !has(program) {
+        if !there(program) {
             missing.push(format!("{program} not found ({purpose}): install the package {package}"));
         }
     }

@@ -5,4 +5,5 @@ pub mod critical_sections;
 pub mod doctor;
 pub mod extraction;
 pub mod kernel_records;
+pub mod lock_study;
 pub mod starvation;

@@ -97,6 +97,25 @@ pub fn terminate(child: u32) {
     unsafe { libc::kill(child as i32, libc::SIGTERM) };
 }
 
+/// Has `command`'s process killed when the calling thread ends, however it ends.
+pub fn die_with_parent(command: &mut Command) {
+    // SAFETY: between fork and exec the closure makes one system call.
+    unsafe {
+        command.pre_exec(|| {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            Ok(())
+        });
+    }
+}
+
+/// Whether a program file gives capabilities to whoever starts it.
+#[must_use]
+pub fn has_file_capabilities(file: &Path) -> bool {
+    let Ok(path) = std::ffi::CString::new(file.as_os_str().as_encoded_bytes()) else { return false };
+    // SAFETY: both names are NUL-terminated; without room for a value the call tells only its length.
+    unsafe { libc::getxattr(path.as_ptr(), c"security.capability".as_ptr(), std::ptr::null_mut(), 0) > 0 }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -28,6 +28,8 @@ pub(crate) enum TraceVerb {
         #[arg(long, value_enum, default_value_t)]
         format: Format,
     },
+    /// Study the locks of a program as it runs, or those in a recorded trace: critical sections, nesting, waits.
+    Locks(LocksArguments),
     /// Compare two runs.
     Diff(DiffArguments),
 }
@@ -195,6 +197,36 @@ pub(crate) struct SwitchArguments {
     pub(crate) names: Vec<String>,
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
+}
+
+#[derive(Args, Debug)]
+#[command(group(clap::ArgGroup::new("what").required(true).args(["trace", "command"])))]
+pub(crate) struct LocksArguments {
+    /// A recorded trace with lock events.
+    pub(crate) trace: Option<PathBuf>,
+    /// The program to run with the lock library, and its arguments, behind `--`.
+    #[arg(last = true, value_name = "COMMAND", conflicts_with = "trace")]
+    pub(crate) command: Vec<String>,
+    /// Ask the program to end after this long; default: run it to its own end.
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration, requires = "command")]
+    pub(crate) duration: Option<Span>,
+    /// Whose locks count for the nesting depth.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) nesting: NestingChoice,
+    /// How many locks, threads and call sites to list.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub(crate) top: usize,
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug, Default)]
+pub(crate) enum NestingChoice {
+    /// Those of the requesting thread.
+    #[default]
+    Thread,
+    /// Those acquired on the requesting processor, whoever holds them (as Feather-Trace did).
+    Processor,
 }
 
 /// A number of bytes: `65536`, `64K`, `1M`, `1G`.

@@ -1,6 +1,7 @@
 //! C and C++ programs under the preloaded library: they behave as without it, and tell what they do exactly.
 
 mod common;
+mod real;
 
 use common::{Traced, compile, library, traced};
 use std::path::Path;

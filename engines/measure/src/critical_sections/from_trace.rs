@@ -4,26 +4,26 @@ use super::event::{LockAction, LockClass, LockEvent};
 use super::modules::Modules;
 use super::sections::{CriticalSections, SectionOptions};
 use super::study::{Study, ThreadKey};
+use horolog_time::Instant;
 use horolog_trace::file::{Reader, Thread};
 use horolog_trace::{Kind, LossCause, UserEvent};
+use std::collections::BTreeMap;
 use std::io::{Read, Seek};
 
 /// Flag in the class word: the holder may acquire it again.
 const RECURSIVE: u64 = 0x100;
 
-/// The lock study of a trace file.
+/// A lock study with the names of what it speaks of.
 #[derive(Debug)]
-pub struct TraceStudy {
-    /// The sections; its threads are numbers in `threads`.
+pub struct NamedStudy {
+    /// The sections.
     pub study: Study,
     /// What the addresses lie in.
     pub modules: Modules,
-    /// The trace's threads by number.
-    pub threads: Vec<Thread>,
+    /// The names of threads.
+    pub threads: BTreeMap<ThreadKey, String>,
     /// Other records in the trace.
     pub other_records: u64,
-    /// Records lost, by all causes.
-    pub lost: u64,
     /// Where and why the trace could not be read to its end.
     pub damage: Option<String>,
 }
@@ -34,7 +34,7 @@ pub fn from_trace<R: Read + Seek>(
     reader: &mut Reader<R>,
     options: SectionOptions,
     mut progress: impl FnMut(u64),
-) -> TraceStudy {
+) -> NamedStudy {
     let mut sections = CriticalSections::new(options);
     let mut modules = Modules::default();
     let (mut records, mut other_records) = (0, 0);
@@ -61,20 +61,36 @@ pub fn from_trace<R: Read + Seek>(
             other_records += 1;
         }
     }
-    TraceStudy {
+    NamedStudy {
         study: sections.finish(),
         modules,
-        threads: reader.threads().to_vec(),
+        threads: reader.threads().iter().map(named).collect(),
         other_records,
-        lost: reader.lost(),
         damage: reader.damage().map(ToString::to_string),
     }
 }
 
-/// The lock event that a user event is; `None` for every other one.
 fn lock_event(user: &UserEvent<'_>, process: u32) -> Option<LockEvent> {
-    let [lock, class, site, more @ ..] = user.words else { return None };
-    let action = match (user.definition.name.as_str(), more) {
+    let thread = u32::try_from(user.record.extra).ok()?;
+    of_words(
+        &user.definition.name,
+        user.words,
+        user.record.time,
+        user.record.cpu,
+        ThreadKey { process, thread },
+    )
+}
+
+/// The lock event with this name and these words; `None` for every other event.
+pub(crate) fn of_words(
+    name: &str,
+    words: &[u64],
+    time: Instant,
+    cpu: u16,
+    thread: ThreadKey,
+) -> Option<LockEvent> {
+    let [lock, class, site, more @ ..] = words else { return None };
+    let action = match (name, more) {
         ("lock/acquire", _) => LockAction::Request,
         ("lock/acquired", _) => LockAction::Acquired,
         ("lock/refused", _) => LockAction::Refused,
@@ -87,10 +103,10 @@ fn lock_event(user: &UserEvent<'_>, process: u32) -> Option<LockEvent> {
         _ => return None,
     };
     Some(LockEvent {
-        time: user.record.time,
-        cpu: user.record.cpu,
-        process,
-        thread: u32::try_from(user.record.extra).ok()?,
+        time,
+        cpu,
+        process: thread.process,
+        thread: thread.thread,
         action,
         lock: *lock,
         class: LockClass::from_number(class & 0xff)?,
@@ -102,13 +118,19 @@ fn lock_event(user: &UserEvent<'_>, process: u32) -> Option<LockEvent> {
 /// `ENOTRECOVERABLE`: the one outcome of a wait that leaves the mutex with nobody.
 const NOT_RECOVERABLE: i32 = 131;
 
-impl TraceStudy {
+/// The key by which [`lock_event`]s of this thread are counted, and its name.
+fn named(thread: &Thread) -> (ThreadKey, String) {
+    let key = ThreadKey {
+        process: thread.process.unwrap_or(0),
+        thread: u32::try_from(thread.id).unwrap_or(u32::MAX),
+    };
+    (key, format!("{} ({})", thread.comm, thread.tid))
+}
+
+impl NamedStudy {
     /// The name of a thread: its own name and number.
     #[must_use]
     pub fn thread_name(&self, key: ThreadKey) -> String {
-        self.threads.get(key.thread as usize).map_or_else(
-            || format!("thread {}", key.thread),
-            |thread| format!("{} ({})", thread.comm, thread.tid),
-        )
+        self.threads.get(&key).cloned().unwrap_or_else(|| format!("thread {}", key.thread))
     }
 }

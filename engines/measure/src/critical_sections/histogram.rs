@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 pub const BIN_NS: u64 = 100;
 /// Parts of an octave above the linear range.
 const PARTS_LOG2: u32 = 6;
+/// Bins that stand side by side.
+const SHORTEST: usize = 16;
 
 /// A histogram of lengths: exact bins of 0.1 µs up to a limit, above that 64 bins an octave, each at most 1/64 wide of
 /// its lower edge. Only bins that hold something take memory, at most `linear + 3,712` of them.
@@ -20,6 +22,8 @@ const PARTS_LOG2: u32 = 6;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Histogram {
     linear: u32,
+    /// The bins of the shortest lengths, where most are.
+    shortest: [u64; SHORTEST],
     bins: BTreeMap<u32, u64>,
     count: u64,
     total_ns: u128,
@@ -32,6 +36,7 @@ impl Histogram {
     pub fn new(linear: u32) -> Histogram {
         Histogram {
             linear: linear.max(1 << PARTS_LOG2),
+            shortest: [0; SHORTEST],
             bins: BTreeMap::new(),
             count: 0,
             total_ns: 0,
@@ -41,10 +46,17 @@ impl Histogram {
 
     /// Adds a length.
     pub fn add(&mut self, ns: u64) {
-        *self.bins.entry(self.bin(ns)).or_insert(0) += 1;
+        self.add_to(self.bin(ns), 1);
         self.count += 1;
         self.total_ns += u128::from(ns);
         self.max_ns = self.max_ns.max(ns);
+    }
+
+    fn add_to(&mut self, bin: u32, count: u64) {
+        match self.shortest.get_mut(bin as usize) {
+            Some(place) => *place += count,
+            None => *self.bins.entry(bin).or_insert(0) += count,
+        }
     }
 
     /// The bin of a length: ⌊length / 0.1 µs⌋ in the linear range.
@@ -71,7 +83,8 @@ impl Histogram {
 
     /// Bins that hold something, with their counts, in order.
     pub fn bins(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
-        self.bins.iter().map(|(bin, count)| (*bin, *count))
+        let shortest = (0_u32..).zip(self.shortest).filter(|(_, count)| *count > 0);
+        shortest.chain(self.bins.iter().map(|(bin, count)| (*bin, *count)))
     }
 
     /// How many lengths.
@@ -142,7 +155,7 @@ impl Histogram {
     pub fn merge(&mut self, other: &Histogram) {
         assert_eq!(self.linear, other.linear, "histograms with different limits");
         for (bin, count) in other.bins() {
-            *self.bins.entry(bin).or_insert(0) += count;
+            self.add_to(bin, count);
         }
         self.count += other.count;
         self.total_ns += other.total_ns;

@@ -12,6 +12,7 @@
 
 mod event;
 mod from_trace;
+mod hash;
 mod histogram;
 mod modules;
 mod sections;
@@ -19,7 +20,8 @@ mod statistics;
 mod study;
 
 pub use event::{LockAction, LockClass, LockEvent, cycles_to_span};
-pub use from_trace::{TraceStudy, from_trace};
+pub(crate) use from_trace::of_words;
+pub use from_trace::{NamedStudy, from_trace};
 pub use histogram::{BIN_NS, Histogram};
 pub use modules::{Module, Modules, Naming};
 pub use sections::{CriticalSections, Nesting, SectionOptions};

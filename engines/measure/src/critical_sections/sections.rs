@@ -1,10 +1,11 @@
 //! From lock events to critical sections, event by event.
 
 use super::event::{LockAction, LockClass, LockEvent};
+use super::hash::Table;
 use super::statistics::{FINEST, Groups, Holder, Statistics, WorstSection, WorstWait};
 use super::study::{Group, LockKey, SectionCounts, SiteKey, StillHeld, Study, ThreadKey};
 use horolog_time::Instant;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 /// Whose locks count for the nesting depth.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -121,10 +122,10 @@ struct Thread {
 #[derive(Debug)]
 pub struct CriticalSections {
     options: SectionOptions,
-    held: HashMap<Actor, Vec<Open>>,
-    threads: HashMap<ThreadKey, Thread>,
+    held: Table<Actor, Vec<Open>>,
+    threads: Table<ThreadKey, Thread>,
     /// Who holds each lock that is held.
-    holders: HashMap<(u32, u64), Vec<Actor>>,
+    holders: Table<(u32, u64), Vec<Actor>>,
     classes: BTreeMap<LockClass, Statistics>,
     by_lock: Groups<LockKey>,
     by_thread: Groups<ThreadKey>,
@@ -140,9 +141,9 @@ impl CriticalSections {
     pub fn new(options: SectionOptions) -> CriticalSections {
         CriticalSections {
             options,
-            held: HashMap::new(),
-            threads: HashMap::new(),
-            holders: HashMap::new(),
+            held: Table::default(),
+            threads: Table::default(),
+            holders: Table::default(),
             classes: BTreeMap::new(),
             by_lock: Groups::new(options.max_locks),
             by_thread: Groups::new(options.max_threads),

@@ -1,10 +1,10 @@
 //! What is counted of the sections of one lock, class, thread or call site.
 
 use super::event::LockClass;
+use super::hash::Table;
 use super::histogram::Histogram;
 use horolog_time::Instant;
 use serde::Serialize;
-use std::collections::HashMap;
 use std::hash::Hash;
 
 /// Depths from this one on share the last place of [`Statistics::depths`].
@@ -144,7 +144,7 @@ impl Statistics {
 /// Statistics by key, at most `limit` of them; all further keys share one.
 #[derive(Clone, Debug)]
 pub(super) struct Groups<K> {
-    index: HashMap<K, u32>,
+    index: Table<K, u32>,
     entries: Vec<(K, Statistics)>,
     others: Statistics,
     limit: usize,
@@ -155,7 +155,7 @@ const OTHERS: u32 = u32::MAX;
 
 impl<K: Copy + Eq + Hash> Groups<K> {
     pub(super) fn new(limit: usize) -> Groups<K> {
-        Groups { index: HashMap::new(), entries: Vec::new(), others: Statistics::new(FINE), limit }
+        Groups { index: Table::default(), entries: Vec::new(), others: Statistics::new(FINE), limit }
     }
 
     /// The number of a key; it stays the same.

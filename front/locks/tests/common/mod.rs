@@ -92,6 +92,8 @@ pub(crate) fn traced(folder: &Path, command: &mut Command) -> Traced {
         .env("LD_PRELOAD", library())
         .env("HOROLOG_TRACE", &socket)
         .env("HOROLOG_TRACE_ENABLE", "lock/*")
+        // Rings that hold what comes while this machine is busy with something else.
+        .env("HOROLOG_TRACE_OPTIONS", "rings=16,ring-bytes=4194304")
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()

@@ -3,6 +3,7 @@
 mod convert;
 mod diff;
 mod filter;
+mod locks;
 mod record;
 mod show;
 mod stats;
@@ -23,6 +24,7 @@ pub(crate) fn run(verb: &TraceVerb) -> Done {
         TraceVerb::Enable(words) => switch::switch(words, true),
         TraceVerb::Disable(words) => switch::switch(words, false),
         TraceVerb::Events { pid, format } => switch::events(*pid, *format),
+        TraceVerb::Locks(words) => locks::run(words),
         TraceVerb::Diff(words) => diff::run(words),
     }
 }

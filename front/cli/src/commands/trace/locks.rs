@@ -1,0 +1,220 @@
+//! `horolog trace locks`.
+
+use crate::arguments::Format;
+use crate::commands::run::stop_on_interrupt;
+use crate::failure::{Done, Failure, Verdict};
+use crate::output::outln;
+use crate::trace_arguments::{LocksArguments, NestingChoice};
+use crate::{output, progress};
+use horolog_measure::critical_sections::{NamedStudy, Nesting, SectionOptions, from_trace};
+use horolog_measure::lock_study::{self, LiveOptions, LiveStudy, LockReport, LockRow, visibility};
+use horolog_time::Span;
+use horolog_trace::file::Reader;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+pub(crate) fn run(arguments: &LocksArguments) -> Done {
+    let nesting = match arguments.nesting {
+        NestingChoice::Thread => Nesting::Thread,
+        NestingChoice::Processor => Nesting::Processor,
+    };
+    let options = SectionOptions { nesting, ..SectionOptions::default() };
+    let named = match &arguments.trace {
+        Some(trace) => recorded(trace, options)?,
+        None => live(arguments, options)?.named,
+    };
+    let report = LockReport::of(&named, arguments.top);
+    match arguments.format {
+        Format::Json => output::json(&report)?,
+        Format::Table => print(&report),
+    }
+    Ok(Verdict::of(named.damage.is_none()))
+}
+
+fn recorded(trace: &Path, options: SectionOptions) -> Result<NamedStudy, Failure> {
+    let mut reader = Reader::open(trace).map_err(Failure::error)?;
+    let activity = progress::Activity::start("reading");
+    let named = from_trace(&mut reader, options, |records| activity.now(&format!("{records} records")));
+    drop(activity);
+    if named.study.counts.events == 0 && named.damage.is_none() {
+        return Err(Failure::bad_input(format_args!(
+            "error: {}: no lock events among {} records; record with `horolog trace locks -- COMMAND`, or with \
+             LD_PRELOAD=libhorolog_locks.so and the events `lock/*`",
+            trace.display(),
+            named.other_records
+        )));
+    }
+    Ok(named)
+}
+
+fn live(arguments: &LocksArguments, options: SectionOptions) -> Result<LiveStudy, Failure> {
+    let Some((program, rest)) = arguments.command.split_first() else {
+        return Err(Failure::bad_input("error: no command; say it behind `--`"));
+    };
+    if let Some(found) = visibility(program) {
+        for obstacle in &found.obstacles {
+            let words = format!("{}: {}", found.file.display(), obstacle.reason());
+            if obstacle.is_total() {
+                return Err(Failure::bad_input(format_args!("error: its locks cannot be seen: {words}")));
+            }
+            progress::say(format_args!("warning: {words}; those are not seen"));
+        }
+    }
+    let mut command = Command::new(program);
+    command.args(rest);
+    if arguments.format == Format::Json {
+        // The result alone stands on the standard output.
+        command.stdout(Stdio::from(std::io::stderr()));
+    }
+    let live = LiveOptions {
+        sections: options,
+        duration: arguments.duration,
+        stop: Some(stop_on_interrupt()?),
+        ..LiveOptions::default()
+    };
+    // No spinner: the terminal is the program's.
+    let study = lock_study::run(command, &live, |_| {}).map_err(|error| {
+        let message = format!("error: {error}");
+        if error.is_not_permitted() { Failure::not_permitted(message) } else { Failure::bad_input(message) }
+    })?;
+    progress::say(format_args!(
+        "{program}: {} after {}, {} process{}",
+        study.status,
+        output::span(Span::from_ns(study.watched_ns)),
+        study.processes,
+        if study.processes == 1 { "" } else { "es" }
+    ));
+    Ok(study)
+}
+
+fn ns(value: u64) -> String {
+    output::span(Span::from_ns(value))
+}
+
+fn optional(value: Option<u64>) -> String {
+    value.map_or_else(|| "-".to_owned(), ns)
+}
+
+fn mean(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| ns(value.round() as u64))
+}
+
+fn share(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| format!("{:.2} %", value * 100.0))
+}
+
+fn print(report: &LockReport) {
+    outln!(
+        "{} critical sections in {}; {} lock events, {} lost",
+        report.counts.sections,
+        ns(report.span_ns),
+        report.counts.events,
+        report.counts.lost
+    );
+    outln!("\nlengths, from acquisition to just before release; quantiles are upper edges of bins of 0.1 us");
+    lengths(&report.classes, "class");
+    outln!("\nnesting: locks held at the request");
+    depths(&report.classes);
+    outln!("\nwaits, from request to acquisition");
+    waits(&report.classes, "class");
+    for (title, rows, head) in [
+        ("locks, those held longest in all first", &report.locks, "lock"),
+        ("threads", &report.threads, "thread"),
+        ("call sites that acquire", &report.sites, "call site"),
+    ] {
+        if !rows.is_empty() {
+            outln!("\n{title}");
+            lengths(rows, head);
+        }
+    }
+    longest(report);
+    output::notes(&report.notes);
+}
+
+fn lengths(rows: &[LockRow], head: &str) {
+    let head = [head, "sections", "mean", "p50", "p90", "p99", "p99.9", "max", "<5us", "in all"];
+    let mut table = output::table(&head, 1);
+    for row in rows.iter().filter(|row| row.sections > 0) {
+        let class = row.class.filter(|class| *class != row.name).map(|class| format!(" ({class})"));
+        table.add_row([
+            format!("{}{}", row.name, class.unwrap_or_default()),
+            row.sections.to_string(),
+            mean(row.mean_ns),
+            optional(row.p50_ns),
+            optional(row.p90_ns),
+            optional(row.p99_ns),
+            optional(row.p99_9_ns),
+            ns(row.max_ns),
+            share(row.below_5us),
+            ns(row.held_ns),
+        ]);
+    }
+    output::print(&table);
+}
+
+fn depths(rows: &[LockRow]) {
+    let mut table = output::table(&["class", "depth", "sections", "share"], 1);
+    for row in rows.iter().filter(|row| row.sections > 0) {
+        for (depth, count) in row.depths.0.iter().enumerate() {
+            let shown = share(row.depths.share(depth));
+            table.add_row([row.name.clone(), depth.to_string(), count.to_string(), shown]);
+        }
+    }
+    output::print(&table);
+}
+
+fn waits(rows: &[LockRow], head: &str) {
+    let head = [head, "acquired", "contended", "their mean", "p99", "max", "refused", "condition waits"];
+    let mut table = output::table(&head, 1);
+    for row in rows {
+        table.add_row([
+            row.name.clone(),
+            row.acquisitions.to_string(),
+            row.contended.to_string(),
+            mean(row.contended_mean_ns),
+            optional(row.wait_p99_ns),
+            ns(row.wait_max_ns),
+            row.refused.to_string(),
+            row.condition_waits.to_string(),
+        ]);
+    }
+    output::print(&table);
+}
+
+fn longest(report: &LockReport) {
+    if !report.longest_sections.is_empty() {
+        outln!("\nlongest section of each lock: who held it, since which call");
+        let mut table = output::table(&["length", "lock", "class", "thread", "call site"], 5);
+        for worst in &report.longest_sections {
+            table.add_row([
+                ns(worst.length_ns),
+                worst.lock.clone(),
+                worst.class.to_owned(),
+                worst.thread.clone(),
+                worst.site.clone(),
+            ]);
+        }
+        output::print(&table);
+    }
+    let held: Vec<_> = report.longest_waits.iter().filter(|wait| wait.held_by.is_some()).collect();
+    if !held.is_empty() {
+        outln!("\nlongest wait for each lock that another thread held");
+        let head = ["wait", "lock", "thread", "call site", "held by", "since the call"];
+        let mut table = output::table(&head, 6);
+        for wait in held {
+            let text = |name: &Option<String>| name.clone().unwrap_or_else(|| "-".to_owned());
+            table.add_row([
+                ns(wait.wait_ns),
+                wait.lock.clone(),
+                wait.thread.clone(),
+                wait.site.clone(),
+                text(&wait.held_by),
+                text(&wait.held_since),
+            ]);
+        }
+        output::print(&table);
+    }
+    for held in &report.still_held {
+        outln!("still held at the end: {} by {} since {}", held.lock, held.thread, held.site);
+    }
+}
