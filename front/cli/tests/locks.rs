@@ -106,6 +106,33 @@ fn the_table_names_locks_call_sites_and_depths() {
 }
 
 #[test]
+fn a_recorded_trace_gives_the_same_study() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(program) = compile(folder.path(), &[], NESTED).filter(|_| has_library()) else { return };
+    let trace = folder.path().join("trace");
+    let mut record = horolog();
+    record.args(["trace", "record", "--locks", "--out"]).arg(&trace).arg("--").arg(&program);
+    let recorded = record.output().expect("runs");
+    assert!(trace.exists(), "{}", said(&recorded));
+    let output = horolog().args(["trace", "locks", "--format", "json"]).arg(&trace).output().expect("runs");
+    assert_eq!(output.status.code(), Some(0), "{}{}", said(&recorded), said(&output));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!((&report["counts"]["sections"], &report["counts"]["lost"]), (&2000.into(), &0.into()));
+    assert_eq!(report["classes"][0]["depths"], serde_json::json!([1000, 1000]));
+    assert!(report["locks"][0]["name"].as_str().is_some_and(|name| name.starts_with("program!")), "{report}");
+    // Any other trace is refused with the way to record one.
+    let mut simulate = horolog();
+    let system = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/quick-start/system.toml");
+    simulate.args(["simulate", system, "--for", "10 ms", "--trace"]).arg(folder.path().join("other"));
+    if simulate.output().is_ok_and(|output| output.status.success()) {
+        let refused =
+            horolog().args(["trace", "locks"]).arg(folder.path().join("other")).output().expect("runs");
+        assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
+        assert!(text(&refused.stderr).contains("trace record --locks"), "{}", said(&refused));
+    }
+}
+
+#[test]
 fn a_program_that_does_not_end_is_asked_to() {
     if !has_library() {
         return;

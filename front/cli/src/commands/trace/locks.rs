@@ -38,8 +38,7 @@ fn recorded(trace: &Path, options: SectionOptions) -> Result<NamedStudy, Failure
     drop(activity);
     if named.study.counts.events == 0 && named.damage.is_none() {
         return Err(Failure::bad_input(format_args!(
-            "error: {}: no lock events among {} records; record with `horolog trace locks -- COMMAND`, or with \
-             LD_PRELOAD=libhorolog_locks.so and the events `lock/*`",
+            "error: {}: no lock events among {} records; record them with `horolog trace record --locks -- COMMAND`",
             trace.display(),
             named.other_records
         )));
