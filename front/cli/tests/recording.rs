@@ -209,6 +209,8 @@ fn a_killed_program_is_read_to_its_last_event_and_its_status_is_told() {
     assert_eq!((&recording["events"], &recording["events_lost"]), (&360.into(), &0.into()), "{recording}");
     assert_eq!((&recording["command"]["signal"], ended.status), (&9.into(), Some(1)));
     assert_eq!(shown(&[&out]).len(), 360);
+    let (recording, _) = record(&folder, &["--event", "net/pakcet", "--", &program, "1"]);
+    assert!(recording["notes"].to_string().contains("matches net/pakcet"), "{recording}");
     let (ended, _) = recorded(&folder, &["--", &program, "1", "fail"]);
     assert_eq!((&ended.json()["command"]["status"], ended.status), (&7.into(), Some(1)));
 }

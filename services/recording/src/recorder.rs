@@ -329,6 +329,14 @@ impl Run<'_> {
                     .to_owned(),
             );
         }
+        if sessions.joined() > 0 && counts.user == 0 && counts.lost == 0 {
+            let patterns = &options.tracing.events;
+            let what = if patterns.is_empty() { "*".to_owned() } else { patterns.join(", ") };
+            notes.push(format!(
+                "no event came: the programs passed no trigger that matches {what} (`horolog trace events PID` lists what a \
+                 running program has; `--locks` traces the locks of any)"
+            ));
+        }
         if !started.has_ended() && started.child.is_some() {
             notes.push(format!("the command still runs, as process {}", started.pid));
         }
