@@ -8,6 +8,7 @@
 //! - **Authoritative**: everything else. A release agent above all tasks drives `sched`'s machine and the kernel
 //!   carries out what it decides.
 mod agent;
+mod announce;
 mod arrivals;
 mod bands;
 mod body;

@@ -1,5 +1,6 @@
 //! One task during a run.
 
+use crate::announce::announce;
 use crate::arrivals::Job;
 use crate::control::{Control, SHOULD_YIELD, WATCHED};
 use crate::enforcement::{Allowance, Progress, Verdict};
@@ -118,13 +119,15 @@ impl TaskShared {
     }
 
     /// Writes a record of this task into its own ring, at `time` ns since the start.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn record(&self, kind: Kind, time: u64, job: u64, value: u64, extra: u64) {
         self.record_in(&self.ring, kind, time, job, value, extra);
     }
 
-    /// Writes a record of this task into the ring of its processor.
+    /// Writes a record of this task into the ring of its processor, and tells whoever listens to the executive's triggers.
+    #[inline(always)]
     pub(crate) fn record_in(&self, ring: &Ring, kind: Kind, time: u64, job: u64, value: u64, extra: u64) {
+        announce(kind, self.id.0, time, job, value, extra);
         if self.record == RecordLevel::Nothing {
             return;
         }

@@ -96,6 +96,7 @@ impl Driver {
         told
     }
 
+    #[inline(always)]
     fn record(&self, seat: usize, kind: Kind, time: u64, job: u64, value: u64, extra: u64) {
         self.seats[seat].shared.record_in(&self.ring, kind, time, job, value, extra);
     }
