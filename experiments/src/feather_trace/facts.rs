@@ -172,9 +172,9 @@ fn nesting(results: &Results) -> Vec<Fact> {
             ">85 % of kernel spinlock requests under load, >70 % of VLC's mutexes",
             shares.join(", "),
             least > 0.5,
-            "user mutexes, by thread. Where it disagrees the locks that outlive work are the cause, not deep nesting: ffmpeg's \
-             frame threads hold a mutex of their own while they decode, redis's main thread those of its idle I/O threads, \
-             and memcached's workers an item's lock around that of its slab class or list",
+            "user mutexes, by thread. Where it disagrees, locks held while working are the cause: each frame thread of ffmpeg \
+             and mpv decodes under a mutex of its own, memcached's maintenance works under one; redis takes most of its \
+             few locks at the start, inside libcrypto and jemalloc",
         ),
         Fact::trend(
             11,
