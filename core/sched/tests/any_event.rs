@@ -12,6 +12,7 @@ use horolog_sched::{
 use horolog_time::{Instant, Span};
 use proptest::prelude::*;
 use std::collections::VecDeque;
+use support::served::{SERVERS, served};
 use support::{CPU, system};
 
 const TASKS: [&str; 5] = [
@@ -144,9 +145,13 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
     #[test]
-    fn senseless_events_do_no_harm(kinds in prop::collection::vec((kind(), 0_u16..16), 0..120)) {
+    fn senseless_events_do_no_harm(
+        kinds in prop::collection::vec((kind(), 0_u16..16), 0..120),
+        server in 0..SERVERS.len(),
+    ) {
         feed(flat(), &kinds)?;
         feed(tree(), &kinds)?;
+        feed(Machine::new(&served(SERVERS[server])).expect("a valid system"), &kinds)?;
     }
 
     #[test]

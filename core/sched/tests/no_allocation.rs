@@ -7,6 +7,7 @@ use horolog_sched::{Event, EventKind, Machine, MachineBuilder, ModeSpec, NodePol
 use horolog_time::Instant;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use std::alloc::System as Allocator;
+use support::served::{SERVERS, served};
 use support::{CPU, system};
 
 #[global_allocator]
@@ -96,4 +97,14 @@ fn events_do_not_allocate() {
     builder.mode(mode([1, 1, 2, 3, 3]));
     builder.mode(mode([5, 4, 3, 2, 1]));
     measured(builder.build().expect("a valid tree"), 2);
+
+    for server in SERVERS {
+        let mut machine = Machine::new(&served(server)).expect("a valid system");
+        support::served::churn(&mut machine, 0, 20_000);
+        let region = Region::new(GLOBAL);
+        let events = support::served::churn(&mut machine, 20_000, 20_000);
+        let change = region.change();
+        assert!(events > 10_000, "{server:?}: {events} events were taken");
+        assert_eq!((change.allocations, change.reallocations), (0, 0), "{server:?}: {change:?}");
+    }
 }

@@ -1,6 +1,8 @@
 //! What the tests of the machine share.
 #![allow(dead_code, unreachable_pub)]
 
+pub mod served;
+
 use horolog_model::{System, TaskId};
 use horolog_sched::{Desired, Event, EventKind, Machine, ProcessorIndex, Rejected};
 use horolog_time::Instant;

@@ -1,0 +1,100 @@
+//! The simulator with a server, per event, beside plain fixed priorities: the same ten hard tasks (recipe of
+//! `horolog-testkit`, utilisation 0.60, seed 1) and one soft task (0.2 of the processor, jobs of 1 to 8 ms). `plain` has
+//! the soft task at the server's priority without a budget. Runs are interleaved, and the ratio is that of the least
+//! times, so that a busy machine disturbs both alike. Slack stealing looks at every task at every completion: its cost
+//! is given over the number of hard tasks.
+
+use horolog_model::{
+    Arrival, Capacity, CpuId, Draft, ExecutionTimes, Gain, LowPriority, OverrunPolicy, Policy, Preemption,
+    Priority, Server, ServerKind, SporadicRules, System, Task,
+};
+use horolog_sim::{Horizon, SimOptions, simulate};
+use horolog_testkit::{PreemptionRecipe, Random, TaskSetRecipe, system_of};
+use horolog_time::Span;
+use horolog_trace::NullSink;
+use std::hint::black_box;
+use std::time::Instant;
+
+const JOBS: u64 = 300_000;
+const ROUNDS: usize = 11;
+
+fn main() {
+    let cases = cases();
+    let systems: Vec<System> = cases.iter().map(|(_, kind)| system(10, *kind)).collect();
+    let mut least = vec![f64::INFINITY; cases.len()];
+    for _ in 0..ROUNDS {
+        for (system, least) in systems.iter().zip(&mut least) {
+            *least = least.min(ns_per_event(system));
+        }
+    }
+    println!("10 hard tasks, {JOBS} jobs, least of {ROUNDS} interleaved runs");
+    for ((name, _), least_of) in cases.iter().zip(&least) {
+        println!("{name:<28} {least_of:>7.2} ns an event, {:>5.2} of plain", least_of / least[0]);
+    }
+    println!("slack stealing over the number of hard tasks");
+    for tasks in [2, 4, 8, 12, 16, 24, 32] {
+        let system = system(tasks, Some(ServerKind::SlackStealing { gain: Gain::Propagated }));
+        let least = (0..5).map(|_| ns_per_event(&system)).fold(f64::INFINITY, f64::min);
+        println!("{tasks:>3} tasks {least:>9.2} ns an event");
+    }
+}
+
+fn cases() -> Vec<(&'static str, Option<ServerKind>)> {
+    let capacity =
+        Capacity { budget: Span::from_ns(2_500_000), period: Span::from_ns(10_000_000) };
+    let (priority, low_priority) = (Priority::new(1 << 40), LowPriority::Background);
+    let sporadic = |rules| ServerKind::Sporadic {
+        capacity,
+        priority,
+        low_priority,
+        max_replenishments: 32,
+        rules,
+    };
+    vec![
+        ("plain", None),
+        ("background", Some(ServerKind::Background)),
+        ("polling", Some(ServerKind::Polling { capacity, priority, low_priority })),
+        ("deferrable", Some(ServerKind::Deferrable { capacity, priority, low_priority })),
+        ("sporadic", Some(sporadic(SporadicRules::Corrected))),
+        ("sporadic by POSIX", Some(sporadic(SporadicRules::Posix))),
+        ("priority exchange", Some(ServerKind::PriorityExchange { capacity, priority })),
+        ("dual priority, self gain", Some(ServerKind::DualPriority { gain: Gain::SelfGain })),
+        ("slack stealing", Some(ServerKind::SlackStealing { gain: Gain::None })),
+        ("slack stealing, gain", Some(ServerKind::SlackStealing { gain: Gain::Propagated })),
+    ]
+}
+
+fn system(tasks: usize, kind: Option<ServerKind>) -> System {
+    let recipe = TaskSetRecipe { tasks, ..TaskSetRecipe::bench(600_000_000) };
+    let set = recipe.draw_item(1, 0);
+    let mut draft: Draft =
+        system_of(&set, Policy::FixedPriority, PreemptionRecipe::Preemptive, &mut Random::new(1)).to_draft();
+    draft.tasks.push(Task {
+        name: "soft".to_owned(),
+        arrival: Arrival::Sporadic { separation: Span::from_ns(22_500_000) },
+        deadline: kind.is_none().then(|| Span::from_ns(22_500_000)),
+        wcet: Span::from_ns(8_000_000),
+        bcet: Span::from_ns(1_000_000),
+        offset: None,
+        jitter: Span::ZERO,
+        priority: kind.is_none().then(|| Priority::new(1 << 40)),
+        cpu: CpuId(0),
+        preemption: Preemption::Preemptive,
+        overrun: OverrunPolicy::Count,
+        execution: ExecutionTimes::Uniform,
+        body: None,
+    });
+    if let Some(kind) = kind {
+        let tasks = vec!["soft".to_owned()];
+        draft.servers.push(Server { name: "server".to_owned(), tasks, cpu: CpuId(0), kind });
+    }
+    System::new(draft).expect("the set is valid")
+}
+
+fn ns_per_event(system: &System) -> f64 {
+    let options = SimOptions { horizon: Horizon::Jobs(JOBS), ..SimOptions::default() };
+    let start = Instant::now();
+    let outcome = simulate(black_box(system), &options, &mut NullSink).expect("it simulates");
+    let elapsed = start.elapsed();
+    elapsed.as_nanos() as f64 / outcome.events as f64
+}
