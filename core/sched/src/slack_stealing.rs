@@ -259,3 +259,61 @@ impl Service for SlackStealing {
         Box::new(self.clone())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::overheads::response;
+
+    /// Set B: (2, 10), (4, 20), (8, 40).
+    fn set_b() -> (Vec<HardTask>, Overheads) {
+        let mut text = "[system]\nname = \"set B\"\n".to_owned();
+        for (name, wcet, period, priority) in [("a", 2, 10, 3), ("b", 4, 20, 2), ("c", 8, 40, 1)] {
+            text += &format!(
+                "[[task]]\nname = \"{name}\"\nperiod = \"{period} ns\"\nwcet = \"{wcet} ns\"\npriority = {priority}\n"
+            );
+        }
+        let (system, _) =
+            horolog_model::file::read(&text, "b.toml", &[]).unwrap_or_else(|errors| panic!("{errors}"));
+        let cpu = system.tasks()[0].cpu;
+        (Overheads::hard_tasks(&system, cpu), Overheads::new(&system, cpu))
+    }
+
+    /// Fact 1 of the aperiodic policies.
+    #[test]
+    fn response_times_promotion_offsets_and_slack_of_set_b() {
+        let (hard, overheads) = set_b();
+        let responses: Vec<Option<u64>> = (0..3).map(|rank| response(&hard, rank, &overheads)).collect();
+        assert_eq!(responses, [Some(2), Some(6), Some(16)]);
+        let offsets: Vec<u64> =
+            hard.iter().zip(responses).map(|(task, r)| task.deadline.as_ns() - r.unwrap_or(0)).collect();
+        assert_eq!(offsets, [8, 14, 24]);
+        let mut stealer = SlackStealing::new(&hard, overheads, Gain::None);
+        let zero = Instant::from_ns(0);
+        for rank in 0..3 {
+            stealer.released(zero, rank, zero);
+        }
+        assert_eq!((0..3).map(|rank| stealer.slack(rank, 0)).collect::<Vec<_>>(), [8, 12, 16]);
+    }
+
+    #[test]
+    fn without_gain_what_is_left_over_stays_charged_until_its_time_has_passed() {
+        let (hard, overheads) = set_b();
+        let at = Instant::from_ns;
+        let slack_after = |gain| {
+            let mut stealer = SlackStealing::new(&hard, overheads.clone(), gain);
+            for rank in 0..3 {
+                stealer.released(at(0), rank, at(0));
+            }
+            // The first task ends after 1 of 2; then the second runs for 1.
+            stealer.executed(at(1), Some(0), Span::from_ns(1));
+            stealer.completed(at(1), 0);
+            let early = stealer.slack(2, 1);
+            stealer.executed(at(2), Some(1), Span::from_ns(1));
+            stealer.pass(2);
+            (early, stealer.slack(2, 2))
+        };
+        assert_eq!(slack_after(Gain::Propagated), (17, 17));
+        assert_eq!(slack_after(Gain::None), (16, 17));
+    }
+}
