@@ -97,15 +97,14 @@ fn percentiles(distribution: Option<&Distribution>) -> [String; 5] {
 }
 
 fn arguments(users: &UserSummary) {
-    let all = || {
-        users.events.iter().flat_map(|event| event.arguments.iter().map(move |argument| (event, argument)))
-    };
-    if all().next().is_none() {
+    if users.events.iter().all(|event| event.arguments.is_empty()) {
         return;
     }
     let mut rows = output::table(&["argument", "min", "p50", "mean", "p99", "max", "distinct"], 1);
-    for (place, (event, argument)) in all().enumerate() {
-        rows.add_row(argument_row(event, argument, place));
+    for event in &users.events {
+        for (place, argument) in event.arguments.iter().enumerate() {
+            rows.add_row(argument_row(event, argument, place));
+        }
     }
     outln!();
     output::print(&rows);
