@@ -228,9 +228,9 @@ fn sample(results: &Results) -> Fact {
             13,
             statement,
             "61 instructions on ia32",
-            format!("{:.1} instructions enabled, {:.1} disabled", path.enabled, path.disabled),
-            (61.0 / 4.0..=61.0 * 4.0).contains(&path.enabled),
-            "instructions of user space by the processor's counter; agreement: within a factor of 4 of 61. Ours also \
+            format!("{} instructions enabled, {} disabled", path.enabled, path.disabled),
+            (61 / 4..=61 * 4).contains(&path.enabled),
+            "instructions of user space, counted by single-stepping; agreement: within a factor of 4 of 61. Ours also \
              finds its thread's ring and stores the processor's number",
         ),
         Err(reason) => Fact::not_measurable(13, statement, "61 instructions on ia32", reason.clone()),

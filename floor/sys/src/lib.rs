@@ -33,6 +33,7 @@ pub mod process_memory;
 pub mod ptrace;
 pub mod shared_memory;
 pub mod signal;
+pub mod single_step;
 pub mod status;
 pub mod steal;
 pub mod syscall_count;

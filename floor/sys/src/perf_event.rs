@@ -79,23 +79,6 @@ impl PerfEvent {
         PerfEvent::open("cycles", &mut attributes, Scope::Thread(0)).map(drop)
     }
 
-    /// Opens the processor's counter of instructions that the calling thread executes in user space.
-    ///
-    /// # Errors
-    /// Where the processor, the hypervisor or the kernel does not allow it.
-    pub fn user_instructions() -> Result<PerfEvent, Error> {
-        let mut attributes = raw::perf_event_attr {
-            type_: raw::PERF_TYPE_HARDWARE,
-            size: size_of::<raw::perf_event_attr>() as u32,
-            config: u64::from(raw::PERF_COUNT_HW_INSTRUCTIONS),
-            ..Default::default()
-        };
-        attributes.set_disabled(1);
-        attributes.set_exclude_kernel(1);
-        attributes.set_exclude_hv(1);
-        PerfEvent::open("instructions", &mut attributes, Scope::Thread(0))
-    }
-
     fn open(name: &str, attributes: &mut raw::perf_event_attr, scope: Scope) -> Result<PerfEvent, Error> {
         let (pid, cpu, place) = match scope {
             Scope::Cpu(cpu) => (-1, cpu as i32, format!("on cpu {cpu}")),

@@ -7,6 +7,7 @@ mod common;
 
 use common::{Built, build};
 use horolog_probe::{Emit, Event, switching, trigger_callback};
+use horolog_sys::single_step::single_step;
 use std::ffi::{CString, c_int};
 use std::path::Path;
 
@@ -15,74 +16,14 @@ type Function = extern "C" fn(c_int) -> c_int;
 /// What a run of a function came to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Run {
-    /// Instructions from its first to its return, those that it calls included.
     instructions: i64,
-    /// The deepest its stack went, in bytes.
     stack: i64,
 }
 
 /// Runs `function` in a child process, one instruction at a time.
 fn step(function: Function, argument: c_int) -> Option<Run> {
-    let entry = function as *const () as u64;
-    // SAFETY: the child makes only system calls and runs `function`, which allocates and locks nothing.
-    let child = unsafe { libc::fork() };
-    if child == 0 {
-        // SAFETY: as above; `_exit` runs no handlers.
-        unsafe {
-            if libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) != 0 {
-                libc::_exit(1);
-            }
-            libc::raise(libc::SIGSTOP);
-            function(argument);
-            libc::_exit(0);
-        }
-    }
-    let run = count(child, entry);
-    // SAFETY: the child is ours.
-    unsafe {
-        libc::kill(child, libc::SIGKILL);
-        libc::waitpid(child, std::ptr::null_mut(), 0);
-    }
-    run
-}
-
-fn count(child: libc::pid_t, entry: u64) -> Option<Run> {
-    let mut status = 0;
-    let mut back = None;
-    let mut run = Run { instructions: 0, stack: 0 };
-    let mut first = true;
-    loop {
-        // SAFETY: the child is ours and traced.
-        unsafe {
-            if libc::waitpid(child, &raw mut status, 0) != child || !libc::WIFSTOPPED(status) {
-                return None;
-            }
-            let mut registers: libc::user_regs_struct = std::mem::zeroed();
-            if libc::ptrace(libc::PTRACE_GETREGS, child, 0, &raw mut registers) != 0 {
-                return None;
-            }
-            if !first {
-                match back {
-                    None if registers.rip == entry => {
-                        let address = libc::ptrace(libc::PTRACE_PEEKTEXT, child, registers.rsp, 0);
-                        back = Some((address as u64, registers.rsp));
-                    }
-                    Some((address, stack)) => {
-                        run.instructions += 1;
-                        if registers.rip == address && registers.rsp > stack {
-                            return Some(run);
-                        }
-                        run.stack = run.stack.max(stack as i64 - registers.rsp as i64);
-                    }
-                    None => {}
-                }
-            }
-            first = false;
-            if libc::ptrace(libc::PTRACE_SINGLESTEP, child, 0, 0) != 0 {
-                return None;
-            }
-        }
-    }
+    let steps = single_step(|| true, function, argument).ok()?;
+    Some(Run { instructions: steps.instructions as i64, stack: steps.stack as i64 })
 }
 
 /// The functions of a built library.
