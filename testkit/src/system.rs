@@ -67,7 +67,8 @@ impl<C: Choices> Drawing<'_, C> {
         let interferences = (0..loads).map(|index| self.interference(index, &platform.cpus)).collect();
         let name = self.name("system", 0);
         let servers = Vec::new();
-        let mut draft = Draft { name, policy, priorities, platform, tasks, servers, interferences };
+        let mut draft =
+            Draft { name, policy, priorities, platform, tasks, servers, interferences, ..Draft::default() };
         if self.shape.servers {
             self.add_servers(&mut draft);
         }

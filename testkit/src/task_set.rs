@@ -216,8 +216,7 @@ pub fn system_of(
         priorities: PriorityAssignment::Explicit,
         platform: Platform { cpus: Cpus::Count(1), ..Platform::default() },
         tasks,
-        servers: Vec::new(),
-        interferences: Vec::new(),
+        ..Draft::default()
     };
     match System::new(draft) {
         Ok(system) => system,

@@ -1,6 +1,6 @@
 //! The unchecked parts of a system, for building one in code.
 
-use crate::{Interference, Platform, Policy, PriorityAssignment, Server, Task};
+use crate::{Device, Interference, Interrupt, Platform, Policy, PriorityAssignment, Server, Task};
 
 /// The parts of a system before [`crate::System::new`] has checked them.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -17,6 +17,10 @@ pub struct Draft {
     pub tasks: Vec<Task>,
     /// The servers of soft tasks.
     pub servers: Vec<Server>,
+    /// Interrupts, whose handlers execute above all tasks.
+    pub interrupts: Vec<Interrupt>,
+    /// Devices, whose events are served.
+    pub devices: Vec<Device>,
     /// Loads above all tasks.
     pub interferences: Vec<Interference>,
 }

@@ -17,6 +17,7 @@
 //! |---|---|
 //! | [`task`], [`segments`], [`execution`] | one task: arrivals, deadlines, execution times, preemption points, bodies |
 //! | [`platform`], [`interference`] | processors, costs, and loads above all tasks |
+//! | [`driver`] | interrupts and devices, whose events are served |
 //! | [`server`] | servers and slack policies, which serve soft tasks |
 //! | [`priority`] | priorities, of which larger is more important, and where they come from |
 //! | [`system`], [`draft`] | a checked system, and its unchecked parts |
@@ -26,6 +27,7 @@
 mod check;
 mod diagnostic;
 pub mod draft;
+pub mod driver;
 pub mod execution;
 pub mod file;
 mod graph_check;
@@ -42,6 +44,7 @@ pub mod task;
 
 pub use diagnostic::{Diagnostics, Message};
 pub use draft::Draft;
+pub use driver::{Device, DeviceClass, DeviceService, Interrupt, PriorityRule, Throttling};
 pub use execution::{Body, ExecutionTimes, SpinTarget};
 pub use graph_check::GraphError;
 pub use interference::Interference;

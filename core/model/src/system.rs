@@ -2,7 +2,8 @@
 
 use crate::check::{self, Paths};
 use crate::{
-    CpuId, Draft, Interference, Platform, PlatformCosts, Priority, PriorityAssignment, Server, ServerId, Task,
+    CpuId, Device, Draft, Interference, Interrupt, Platform, PlatformCosts, Priority, PriorityAssignment,
+    Server, ServerId, Task,
 };
 use horolog_time::Span;
 
@@ -173,6 +174,26 @@ impl System {
     /// The tasks of one processor that nobody serves, in the order of the file.
     pub fn hard_tasks_on(&self, cpu: CpuId) -> impl Iterator<Item = (TaskId, &Task)> {
         self.tasks_on(cpu).filter(|(id, _)| !self.is_served(*id))
+    }
+
+    /// Interrupts, whose handlers execute above all tasks.
+    #[must_use]
+    pub fn interrupts(&self) -> &[Interrupt] {
+        &self.parts.interrupts
+    }
+
+    /// Devices, whose events are served.
+    #[must_use]
+    pub fn devices(&self) -> &[Device] {
+        &self.parts.devices
+    }
+
+    /// What stands in the file for interrupts and devices, by name; `None` where there is neither.
+    #[must_use]
+    pub fn first_driver(&self) -> Option<String> {
+        let interrupt =
+            self.parts.interrupts.first().map(|interrupt| format!("interrupt.{}", interrupt.name));
+        interrupt.or_else(|| self.parts.devices.first().map(|device| format!("device.{}", device.name)))
     }
 
     /// Loads above all tasks.

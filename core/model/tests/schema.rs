@@ -105,6 +105,8 @@ fn schema() -> Value {
             "platform": section(&keys::PLATFORM),
             "task": { "type": "array", "minItems": 1, "items": task },
             "server": { "type": "array", "items": section(&keys::SERVER) },
+            "interrupt": { "type": "array", "items": section(&keys::INTERRUPT) },
+            "device": { "type": "array", "items": section(&keys::DEVICE) },
             "interference": { "type": "array", "items": section(&keys::INTERFERENCE) },
         },
         "definitions": {
@@ -135,7 +137,7 @@ fn the_schema_is_fresh() {
 }
 
 /// The sections in which a key may stand in the reference.
-const SECTIONS: [&Section; 8] = [
+const SECTIONS: [&Section; 10] = [
     &keys::SYSTEM,
     &keys::PLATFORM,
     &keys::TASK,
@@ -143,6 +145,8 @@ const SECTIONS: [&Section; 8] = [
     &keys::BODY,
     &keys::EXECUTION,
     &keys::SERVER,
+    &keys::INTERRUPT,
+    &keys::DEVICE,
     &keys::INTERFERENCE,
 ];
 

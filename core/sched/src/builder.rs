@@ -89,6 +89,13 @@ impl<'a> MachineBuilder<'a> {
                 "use fixed-priority or edf",
             ));
         }
+        if let Some(at) = system.first_driver() {
+            builder.fail(error(
+                at,
+                "there is no dispatcher for interrupts and devices yet",
+                "analyse the system, or remove its interrupts and devices",
+            ));
+        }
         for processor in 0..cpus.len() {
             let spec = NodeSpec { policy: policy.unwrap_or_default(), ..NodeSpec::default() };
             builder.nodes.push(Node { parent: None, processor: processor as u16, spec });

@@ -21,6 +21,13 @@ pub fn certify(
     analysis: &Analysis,
     options: &Options,
 ) -> Result<Certificate, AnalysisError> {
+    if let Some(at) = system.first_driver() {
+        return Err(AnalysisError::outside(
+            at,
+            "a certificate does not cover interrupts and devices",
+            "leave the certificate out; the analysis itself covers them",
+        ));
+    }
     if let Some(server) = system.servers().first() {
         return Err(AnalysisError::outside(
             format!("server.{}", server.name),

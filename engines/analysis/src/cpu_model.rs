@@ -11,10 +11,11 @@
 //! - a release is noticed up to `l`, and with a tick up to `l + t`, late: that much jitter is added.
 
 use crate::arrival_curve::ArrivalCurve;
+use crate::driver::Drivers;
 use crate::error::AnalysisError;
 use crate::hyperbolic_load::HyperbolicLoad;
 use crate::server::CpuServer;
-use horolog_model::{CpuId, Preemption, Priority, SegmentGraph, System, Task, TaskId};
+use horolog_model::{CpuId, Device, DeviceService, Preemption, Priority, SegmentGraph, System, Task, TaskId};
 
 /// The longest time that the model may hold, so that sums of two never wrap a `u64`.
 pub const LONGEST_NS: u64 = 1 << 62;
@@ -28,6 +29,10 @@ pub struct CpuModel {
     pub tasks: Vec<CpuTask>,
     /// Its servers with the tasks that they serve, in the order of the file.
     pub servers: Vec<CpuServer>,
+    /// Interrupts and devices; what of them is above all tasks stands in `interrupts` too.
+    pub drivers: Drivers,
+    /// Where their loads begin among `interrupts`.
+    pub(crate) first_driver: usize,
     /// Interrupts above all tasks.
     pub interrupts: Vec<InterruptLoad>,
     /// Measured loads above all tasks.
@@ -120,6 +125,11 @@ impl CpuModel {
             for (id, task) in system.served_tasks(id) {
                 queue.push(CpuTask::new(id, task, costs)?);
             }
+            for (index, device) in system.devices().iter().enumerate() {
+                if matches!(&device.service, DeviceService::Server { server: name } if *name == server.name) {
+                    queue.push(CpuTask::of_device(index, device, costs)?);
+                }
+            }
             servers.push(CpuServer::new(id, server, queue, costs)?);
         }
         let mut interrupts = match tick {
@@ -136,11 +146,24 @@ impl CpuModel {
                 .map(|task| InterruptLoad { arrival: task.arrival.clone(), wcet: interrupt })
                 .collect(),
         };
+        let drivers = Drivers::new(system, cpu, context_switch)?;
+        let first_driver = interrupts.len();
+        interrupts.extend(drivers.above_all.iter().map(|(_, load)| load.clone()));
         interrupts.extend(servers.iter().filter_map(|server: &CpuServer| server.timers.clone()));
         let interferences =
             system.interferences().iter().filter(|i| i.cpu == cpu).map(HyperbolicLoad::of).collect();
         let has_costs = context_switch > 0 || interrupt > 0 || late > 0;
-        Ok(CpuModel { cpu, tasks, servers, interrupts, interferences, context_switch, has_costs })
+        Ok(CpuModel {
+            cpu,
+            tasks,
+            servers,
+            drivers,
+            first_driver,
+            interrupts,
+            interferences,
+            context_switch,
+            has_costs,
+        })
     }
 
     /// The processor with another capacity and period of one server; `None` where they leave the numbers.
@@ -171,7 +194,7 @@ impl CpuModel {
     pub fn is_exact_without_servers(&self) -> bool {
         let unlisted = |task: &CpuTask| matches!(task.arrival, ArrivalCurve::Periodic { .. });
         let tied = self.tasks.iter().filter(|task| task.is_periodic && task.offset.is_some());
-        let free = !self.has_costs && self.interferences.is_empty();
+        let free = !self.has_costs && self.interferences.is_empty() && self.drivers.is_empty();
         free && self.tasks.iter().all(unlisted) && tied.count() <= 1
     }
 
@@ -210,7 +233,9 @@ impl CpuModel {
         let tasks: f64 = self.tasks.iter().chain(served).map(|t| share(&t.arrival, t.wcet)).sum();
         let interrupts: f64 = self.interrupts.iter().map(|i| share(&i.arrival, i.wcet)).sum();
         let outside: f64 = self.interferences.iter().map(|i| i.utilisation_ppb as f64 / 1e9).sum();
-        tasks + interrupts + outside
+        let threads = &self.drivers.threads;
+        let threads: f64 = threads.iter().map(|t| share(&t.load.arrival, t.load.wcet)).sum();
+        tasks + interrupts + threads + outside
     }
 }
 
@@ -225,6 +250,32 @@ pub(crate) struct Costs {
 }
 
 impl CpuTask {
+    /// The events of a device as the jobs of a task in the queue of a server. Its id is beyond all tasks, counted from
+    /// the end.
+    fn of_device(index: usize, device: &Device, costs: Costs) -> Result<CpuTask, AnalysisError> {
+        let too_long = || AnalysisError::overflow(format!("device.{}", device.name), "cost");
+        let bare_wcet = device.cost.as_ns();
+        let wcet = costs.context_switch.checked_mul(2).and_then(|both| bare_wcet.checked_add(both));
+        let wcet = wcet.filter(|&ns| ns <= LONGEST_NS).ok_or_else(too_long)?;
+        Ok(CpuTask {
+            id: TaskId(u32::MAX - index as u32),
+            name: device.name.clone(),
+            arrival: ArrivalCurve::Periodic { separation: device.separation.as_ns(), jitter: 0 },
+            is_periodic: false,
+            deadline: device.deadline.map(|d| d.as_ns()),
+            wcet,
+            bare_wcet,
+            bcet: bare_wcet,
+            offset: None,
+            priority: None,
+            shape: Shape {
+                preemptive: true,
+                longest_segment: 0,
+                endings: vec![Ending { before: wcet, last: 0 }],
+            },
+        })
+    }
+
     fn new(id: TaskId, task: &Task, costs: Costs) -> Result<CpuTask, AnalysisError> {
         let Costs { late, context_switch, .. } = costs;
         let too_long = |what| AnalysisError::overflow(format!("task.{}", task.name), what);

@@ -45,6 +45,8 @@ pub enum TermKind {
     LastPiece,
     /// Context switches.
     ContextSwitches,
+    /// Interrupts and events of a device or driver.
+    Device,
     /// Timer interrupts.
     TimerInterrupts,
     /// Loads from outside the model.
@@ -239,6 +241,15 @@ fn terms(system: &System, cpu: &CpuModel, index: usize, worst: &Worst) -> Result
             terms.jobs(TermKind::EqualPriority, other_index, count)?;
         }
     }
+    for thread in &cpu.drivers.threads {
+        let x = u128::from(worst.start);
+        if let Some(load) = thread.seen_from(Some(own)) {
+            let count = if closed { load.arrival.closed(x) } else { load.arrival.half_open(x) };
+            terms.switches += 2 * count;
+            let work = narrow(count * u128::from(load.wcet - 2 * switch))?;
+            terms.add(TermKind::Device, Some(&thread.name), Some(narrow(count)?), work);
+        }
+    }
     for server in &cpu.servers {
         let x = u128::from(worst.start);
         let count = |arrival: &ArrivalCurve| if closed { arrival.closed(x) } else { arrival.half_open(x) };
@@ -256,7 +267,15 @@ fn terms(system: &System, cpu: &CpuModel, index: usize, worst: &Worst) -> Result
     terms.add(TermKind::Blocking, blocker, None, longest);
     terms.switches()?;
     let finish = u128::from(worst.finish);
-    let interrupts = cpu.interrupts.iter().map(|i| (i.arrival.half_open(finish), u128::from(i.wcet)));
+    let loads = crate::fixed_priority::interrupts_above(cpu, own);
+    let drivers = cpu.first_driver..cpu.first_driver + cpu.drivers.above_all.len();
+    for (load, (name, _)) in loads[drivers.clone()].iter().zip(&cpu.drivers.above_all) {
+        let count = load.arrival.half_open(finish);
+        let time = narrow(count * u128::from(load.wcet))?;
+        terms.add(TermKind::Device, Some(name), Some(narrow(count)?), time);
+    }
+    let timers = loads.iter().enumerate().filter(|(index, _)| !drivers.contains(index)).map(|(_, load)| load);
+    let interrupts = timers.map(|i| (i.arrival.half_open(finish), u128::from(i.wcet)));
     let (count, time) = interrupts.fold((0, 0), |(n, t), (count, wcet)| (n + count, t + count * wcet));
     terms.add(TermKind::TimerInterrupts, None, Some(narrow(count)?), narrow(time)?);
     let outside =
@@ -331,6 +350,7 @@ impl fmt::Display for Term {
             TermKind::ContextSwitches => {
                 write!(f, "{count} context switch{}", if count == 1 { "" } else { "es" })
             }
+            TermKind::Device => write!(f, "{count} time{plural} `{who}`, a driver"),
             TermKind::TimerInterrupts => write!(f, "{count} timer interrupt{plural}"),
             TermKind::Outside => write!(f, "interference from outside: {who}"),
             TermKind::Jitter => write!(f, "its release jitter"),

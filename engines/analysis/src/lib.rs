@@ -9,10 +9,12 @@ pub mod assignment;
 mod certify;
 pub mod cpu_model;
 pub mod demand_bound;
+pub mod driver;
 pub mod edf;
 mod error;
 mod explain;
 pub mod fixed_priority;
+pub mod frame_grabber;
 pub mod hyperbolic_load;
 pub mod load_bound;
 mod options;
@@ -30,8 +32,8 @@ pub use explain::{Explanation, Term, TermKind, explain};
 pub use options::Options;
 pub use quick_facts::Utilisation;
 pub use result::{
-    Analysis, LargestBudget, MissWitness, ProcessorVerdict, PromotionTime, Schedulable, ServerVerdict,
-    TaskVerdict, TestResult, Verdict,
+    Analysis, DeviceVerdict, LargestBudget, MissWitness, ProcessorVerdict, PromotionTime, Schedulable,
+    ServerVerdict, TaskVerdict, TestResult, Verdict,
 };
 pub use sensitivity::{Remedy, Sensitivity};
 pub use server::size::{PeriodSize, ServerSize, size_server};
@@ -51,11 +53,12 @@ pub fn analyze(system: &System, options: &Options) -> Result<Analysis, AnalysisE
     let resolved = resolve_priorities(system)?;
     let mut tasks: Vec<Option<TaskVerdict>> = vec![None; resolved.tasks().len()];
     let mut servers: Vec<Option<ServerVerdict>> = vec![None; resolved.servers().len()];
+    let (mut devices, mut served) = (Vec::new(), Vec::new());
     let mut processors = Vec::new();
     let mut notes = Vec::new();
     for cpu in resolved.platform().cpus.iter() {
         let model = CpuModel::new(&resolved, cpu)?;
-        if model.tasks.is_empty() && model.servers.is_empty() {
+        if model.tasks.is_empty() && model.servers.is_empty() && model.drivers.is_empty() {
             continue;
         }
         let (mut verdicts, tests) = hard_verdicts(&resolved, &model, options)?;
@@ -74,11 +77,16 @@ pub fn analyze(system: &System, options: &Options) -> Result<Analysis, AnalysisE
         }
         for (index, server) in model.servers.iter().enumerate() {
             for (id, verdict) in server::soft_verdicts(&model, index, resolved.policy(), options)? {
-                tasks[id.index()] = Some(verdict);
+                // Ids beyond the tasks are those of devices, counted from the end.
+                match tasks.get_mut(id.index()) {
+                    Some(task) => *task = Some(verdict),
+                    None => served.push(((u32::MAX - id.0) as usize, verdict)),
+                }
             }
             servers[server.id.index()] =
                 Some(server::server_verdict(&model, index, resolved.policy(), options)?);
         }
+        devices.extend(driver::verdicts(&resolved, &model, &served, options));
         processors.push(ProcessorVerdict {
             cpu,
             utilisation: model.utilisation(),
@@ -88,14 +96,18 @@ pub fn analyze(system: &System, options: &Options) -> Result<Analysis, AnalysisE
         });
     }
     let tasks: Vec<TaskVerdict> = tasks.into_iter().flatten().collect();
+    devices.sort_by_key(|(index, _)| *index);
+    let devices: Vec<DeviceVerdict> = devices.into_iter().map(|(_, verdict)| verdict).collect();
+    let required = devices.iter().filter(|device| !device.soft).map(|device| device.verdict);
     let hard = tasks.iter().filter(|task| task.served_by.is_none());
     Ok(Analysis {
         schema: "horolog.analysis/1",
         system: resolved.name().to_owned(),
         utilisation: processors.iter().map(|p| p.utilisation).fold(0.0, f64::max),
-        schedulable: Schedulable::of(hard.map(|task| task.verdict)),
+        schedulable: Schedulable::of(hard.map(|task| task.verdict).chain(required)),
         tasks,
         servers: servers.into_iter().flatten().collect(),
+        devices: devices.clone(),
         processors,
         notes,
     })

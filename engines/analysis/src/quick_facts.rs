@@ -42,7 +42,8 @@ pub(crate) fn shares(cpu: &CpuModel) -> Vec<(u64, u64)> {
     let tasks = cpu.tasks.iter().chain(served).filter_map(|t| share(&t.arrival, t.wcet));
     let interrupts = cpu.interrupts.iter().filter_map(|i| share(&i.arrival, i.wcet));
     let measured = cpu.interferences.iter().map(|i| (i.utilisation_ppb, 1_000_000_000));
-    tasks.chain(interrupts).chain(measured).collect()
+    let threads = cpu.drivers.threads.iter().filter_map(|t| share(&t.load.arrival, t.load.wcet));
+    tasks.chain(interrupts).chain(threads).chain(measured).collect()
 }
 
 /// The utilisation of one processor.
@@ -95,6 +96,9 @@ fn task_share(task: &CpuTask) -> Option<(u64, u64)> {
 
 /// What keeps the utilisation bounds from being applied.
 fn obstacle(cpu: &CpuModel) -> Option<&'static str> {
+    if !cpu.drivers.is_empty() {
+        return Some("a driver takes part");
+    }
     if !cpu.interrupts.is_empty() || !cpu.interferences.is_empty() || cpu.context_switch > 0 {
         return Some("the platform has costs or interference");
     }

@@ -188,13 +188,16 @@ pub struct Analysis {
     /// Long-run share of the busiest processor that tasks and interference ask for, for display; decisions are
     /// taken on exact numbers.
     pub utilisation: f64,
-    /// Whether every task meets that no server serves.
+    /// Whether every task meets that no server serves, and every device with a hard deadline.
     pub schedulable: Schedulable,
     /// One answer a task, in the order of the file.
     pub tasks: Vec<TaskVerdict>,
     /// One answer a server, in the order of the file.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<ServerVerdict>,
+    /// One answer a device, in the order of the file.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<DeviceVerdict>,
     /// Tests that answer for a whole processor at once.
     pub processors: Vec<ProcessorVerdict>,
     /// What a reader should know about the results, in words.
@@ -216,6 +219,38 @@ pub struct ProcessorVerdict {
     /// How far from the edge of schedulability; `None` where it was not asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sensitivity: Option<Sensitivity>,
+}
+
+/// What can be said of a device's events.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct DeviceVerdict {
+    /// The device's name.
+    pub name: String,
+    /// Its processor.
+    #[serde(serialize_with = "cpu_number")]
+    pub cpu: CpuId,
+    /// The word of the system file.
+    pub service: &'static str,
+    /// Whether every event is worked off by the deadline: `meets` or `unknown`.
+    pub verdict: Verdict,
+    /// Whether the deadline is only a wish, or there is none: then the verdict does not count in
+    /// [`Analysis::schedulable`].
+    pub soft: bool,
+    /// A bound on the time from an event to when it is worked off, for events that are not lost.
+    #[serde(rename = "response_ns")]
+    pub response: Option<Span>,
+    /// The deadline.
+    #[serde(rename = "deadline_ns")]
+    pub deadline: Option<Span>,
+    /// Whether no event is lost for certain: as many as can come within the bound fit into the ring.
+    pub keeps_all: bool,
+    /// The test that gave the bound.
+    pub test: &'static str,
+    /// A key of `docs/references.bib`.
+    pub source: &'static str,
+    /// The reason of an unknown, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 /// What a server may be and what it promises.

@@ -46,6 +46,9 @@ pub fn check(system: &System, certificate: &Certificate) -> Result<(), Flaw> {
                 format!("the server `{}` is on its processor; this checker knows no servers", server.name);
             return Err(Flaw::new(&claim.task, words));
         }
+        if let Some(at) = system.first_driver() {
+            return Err(Flaw::new(&claim.task, format!("{at}: this checker knows no drivers")));
+        }
         match &claim.proof {
             Proof::FixedPriority(proof) => fixed_priority::check(system, task, claim.verdict, proof)?,
             Proof::EdfWindows(proof) => edf::check_windows(system, task, claim.verdict, proof)?,

@@ -45,6 +45,11 @@ pub(crate) struct Plan {
 impl Plan {
     /// Plans the run of `system`.
     pub(crate) fn new(system: &System, options: &RunOptions) -> Result<Plan, ExecError> {
+        if let Some(at) = system.first_driver() {
+            return Err(ExecError::bad_input(format!(
+                "{at}: a run does not serve interrupts and devices of a file yet; analyse the system, or remove them"
+            )));
+        }
         if let Some(server) = system.servers().first() {
             return Err(ExecError::bad_input(format!(
                 "server {}: a run does not serve soft tasks yet; simulate the system, or remove the server and its \

@@ -45,6 +45,11 @@ impl Verifier {
         header: &Header,
         options: &Options,
     ) -> Result<Verifier, VerifyError> {
+        if let Some(at) = system.first_driver() {
+            return Err(VerifyError::input(format!(
+                "{at}: a trace of a system with interrupts or devices cannot be verified yet"
+            )));
+        }
         if let Some(server) = system.servers().first() {
             return Err(VerifyError::input(format!(
                 "server {}: a trace of a system with servers cannot be verified yet",

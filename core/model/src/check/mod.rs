@@ -1,6 +1,7 @@
 //! Every rule that a system obeys, in one place; [`crate::System::new`] and the file reader both come here.
 
 mod body;
+mod driver;
 mod server;
 mod task;
 
@@ -24,6 +25,10 @@ pub(crate) struct Paths {
     pub(crate) tasks: Vec<String>,
     /// One path a server.
     pub(crate) servers: Vec<String>,
+    /// One path an interrupt.
+    pub(crate) interrupts: Vec<String>,
+    /// One path a device.
+    pub(crate) devices: Vec<String>,
     /// One path an interference.
     pub(crate) interferences: Vec<String>,
     /// Names of tasks that some server names, among them servers that could not be read: such a task lacks nothing
@@ -37,6 +42,8 @@ impl Paths {
         Paths {
             tasks: vec![String::new(); draft.tasks.len()],
             servers: vec![String::new(); draft.servers.len()],
+            interrupts: vec![String::new(); draft.interrupts.len()],
+            devices: vec![String::new(); draft.devices.len()],
             interferences: vec![String::new(); draft.interferences.len()],
             served: BTreeSet::new(),
         }
@@ -47,7 +54,11 @@ impl Paths {
         let tasks: Vec<&str> = draft.tasks.iter().map(|task| task.name.as_str()).collect();
         let interferences: Vec<&str> = draft.interferences.iter().map(|i| i.name.as_str()).collect();
         let servers: Vec<&str> = draft.servers.iter().map(|server| server.name.as_str()).collect();
+        let interrupts: Vec<&str> = draft.interrupts.iter().map(|i| i.name.as_str()).collect();
+        let devices: Vec<&str> = draft.devices.iter().map(|device| device.name.as_str()).collect();
         Paths {
+            interrupts: item_paths("interrupt", &interrupts),
+            devices: item_paths("device", &devices),
             tasks: item_paths("task", &tasks),
             servers: item_paths("server", &servers),
             interferences: item_paths("interference", &interferences),
@@ -253,6 +264,15 @@ pub(crate) fn check(draft: &Draft, paths: &Paths, is_complete: bool) -> Vec<Find
     }
     checker.unique(draft.servers.iter().map(|server| server.name.as_str()), &paths.servers, "server");
     checker.servers(draft, paths, is_complete);
+    checker.unique(draft.interrupts.iter().map(|i| i.name.as_str()), &paths.interrupts, "interrupt");
+    for (interrupt, path) in draft.interrupts.iter().zip(&paths.interrupts) {
+        checker.interrupt(interrupt, path, draft);
+    }
+    checker.unique(draft.devices.iter().map(|device| device.name.as_str()), &paths.devices, "device");
+    for (device, path) in draft.devices.iter().zip(&paths.devices) {
+        checker.device(device, path, draft, is_complete);
+    }
+    checker.beside_drivers(draft, paths);
     checker.unique(draft.interferences.iter().map(|i| i.name.as_str()), &paths.interferences, "interference");
     for (interference, path) in draft.interferences.iter().zip(&paths.interferences) {
         checker.interference(interference, path, &draft.platform);

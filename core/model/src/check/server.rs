@@ -4,7 +4,8 @@ use super::{At, Checker, Paths};
 use crate::file::did_you_mean;
 use crate::server::MAX_REPLENISHMENTS;
 use crate::{
-    Arrival, Draft, Gain, LowPriority, Policy, Preemption, PriorityAssignment, Server, ServerKind, Task,
+    Arrival, DeviceService, Draft, Gain, LowPriority, Policy, Preemption, PriorityAssignment, Server,
+    ServerKind, Task,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,7 +30,10 @@ impl Checker {
             self.server_capacity(server, path);
             self.server_places(server, path);
             self.server_details(server, path);
-            if server.tasks.is_empty() {
+            let serves_device = draft.devices.iter().any(|device| {
+                matches!(&device.service, DeviceService::Server { server: name } if *name == server.name)
+            });
+            if server.tasks.is_empty() && !serves_device {
                 let remedy = "name the tasks that it serves, as in `tasks = [\"logger\"]`";
                 self.fail(At::new(path, "tasks"), "the server serves nobody", remedy);
             }

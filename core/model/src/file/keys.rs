@@ -1,8 +1,10 @@
 //! Every key of the system file in one table: the reader's list of known keys, the JSON schema for editors and
 //! the check that `docs/system-file.md` describes them all come from here.
 
+use crate::driver::CONSTRAINTS;
 use crate::{
-    Gain, LowPriority, OverrunPolicy, Policy, Preemption, PriorityAssignment, ServerKind, SporadicRules,
+    DeviceClass, DeviceService, Gain, LowPriority, OverrunPolicy, Policy, Preemption, PriorityAssignment,
+    PriorityRule, ServerKind, SporadicRules, Throttling,
 };
 
 /// What a key's value looks like.
@@ -261,6 +263,47 @@ pub const SERVER: Section = Section {
     ],
 };
 
+/// `[[interrupt]]`
+pub const INTERRUPT: Section = Section {
+    header: "[[interrupt]]",
+    noun: "an interrupt",
+    meaning: "A handler that executes above all tasks.",
+    keys: &[
+        required("name", Kind::Text, "The interrupt's name, unique among interrupts."),
+        key("cpu", Kind::Integer, "the only CPU there is", "The CPU that it interrupts."),
+        key("separation", Kind::Duration, "", "Least time between two of what causes it."),
+        key("rate", Kind::Integer, "", "Events a second, in place of `separation`."),
+        required("cost", Kind::Duration, "Longest execution of the handler."),
+        key("throttling", Kind::Word(&Throttling::WORDS), "\"none\"", "How often it may come."),
+        key("interval", Kind::Duration, "", "Least time between moderated interrupts."),
+    ],
+};
+
+/// `[[device]]`
+pub const DEVICE: Section = Section {
+    header: "[[device]]",
+    noun: "a device",
+    meaning: "Events that need execution on a processor.",
+    keys: &[
+        required("name", Kind::Text, "The device's name, unique among devices."),
+        key("cpu", Kind::Integer, "the only CPU there is", "The CPU that works off its events."),
+        key("interrupt", Kind::Text, "none", "The name of the interrupt that announces its events."),
+        key("class", Kind::Word(&DeviceClass::WORDS), "\"open\"", "Who causes its events."),
+        required("service", Kind::Word(&DeviceService::WORDS), "Where its events are worked off."),
+        key("rounds", Kind::Integer, "10", "The most softirq rounds after one interrupt."),
+        key("priority", Kind::Integer, "", "The priority of its thread."),
+        key("rule", Kind::Word(&PriorityRule::WORDS), "\"fixed\"", "Where the thread's priority comes from."),
+        key("users", Kind::Texts, "none", "The tasks that use the device."),
+        key("server", Kind::Text, "", "The server that works off its events."),
+        key("separation", Kind::Duration, "", "Least time between two events."),
+        key("rate", Kind::Integer, "", "Events a second, in place of `separation`."),
+        required("cost", Kind::Duration, "Longest execution for one event."),
+        key("ring", Kind::Integer, "256", "How many events wait at most; more are lost."),
+        key("deadline", Kind::Duration, "none", "By when an event must be worked off."),
+        key("constraint", Kind::Word(&CONSTRAINTS), "\"hard\"", "Whether the deadline is only a wish."),
+    ],
+};
+
 /// `[[interference]]`
 pub const INTERFERENCE: Section = Section {
     header: "[[interference]]",
@@ -279,11 +322,13 @@ pub const INTERFERENCE: Section = Section {
 };
 
 /// The whole file: its sections by the key that holds them.
-pub const FILE: [(&str, &Section); 5] = [
+pub const FILE: [(&str, &Section); 7] = [
     ("system", &SYSTEM),
     ("platform", &PLATFORM),
     ("task", &TASK),
     ("server", &SERVER),
+    ("interrupt", &INTERRUPT),
+    ("device", &DEVICE),
     ("interference", &INTERFERENCE),
 ];
 

@@ -3,6 +3,7 @@
 
 mod body;
 mod decimal;
+mod driver;
 mod example;
 pub mod keys;
 mod overrides;
@@ -21,7 +22,7 @@ pub use print::print;
 use crate::check::{self, Finding, Paths};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::source::{self, Place, Source, Text};
-use crate::{Draft, Interference, Platform, Server, System, Task};
+use crate::{Device, Draft, Interference, Interrupt, Platform, Server, System, Task};
 use reader::Reader;
 use std::path::Path;
 use std::sync::Arc;
@@ -136,6 +137,20 @@ impl Reader {
             .zip(&server_paths)
             .map(|(node, path)| self.server(node, path, platform.as_ref()))
             .collect();
+        let interrupt_nodes = self.items(root, "interrupt");
+        let interrupt_paths = paths_of("interrupt", interrupt_nodes);
+        let interrupts: Vec<Option<Interrupt>> = interrupt_nodes
+            .iter()
+            .zip(&interrupt_paths)
+            .map(|(node, path)| self.interrupt(node, path, platform.as_ref()))
+            .collect();
+        let device_nodes = self.items(root, "device");
+        let device_paths = paths_of("device", device_nodes);
+        let devices: Vec<Option<Device>> = device_nodes
+            .iter()
+            .zip(&device_paths)
+            .map(|(node, path)| self.device(node, path, platform.as_ref()))
+            .collect();
         let loads = self.items(root, "interference");
         let load_paths = paths_of("interference", loads);
         let interferences: Vec<Option<Interference>> = loads
@@ -146,10 +161,13 @@ impl Reader {
         // What could be read is checked, so that all messages come in one go; without [system] and [platform]
         // the rules of the tasks are unknown.
         let (system, platform) = (system?, platform?);
-        let is_complete =
-            tasks.iter().all(Option::is_some) && !(root.get("task").is_some() && nodes.is_empty());
+        let is_complete = tasks.iter().all(Option::is_some)
+            && devices.iter().all(Option::is_some)
+            && !(root.get("task").is_some() && nodes.is_empty());
         let (tasks, task_paths) = keep(tasks, paths);
         let (servers, server_paths) = keep(servers, server_paths);
+        let (interrupts, interrupt_paths) = keep(interrupts, interrupt_paths);
+        let (devices, device_paths) = keep(devices, device_paths);
         let (interferences, interference_paths) = keep(interferences, load_paths);
         let draft = Draft {
             name: system.name,
@@ -158,11 +176,15 @@ impl Reader {
             platform,
             tasks,
             servers,
+            interrupts,
+            devices,
             interferences,
         };
         let paths = Paths {
             tasks: task_paths,
             servers: server_paths,
+            interrupts: interrupt_paths,
+            devices: device_paths,
             interferences: interference_paths,
             served: served.into_iter().map(str::to_owned).collect(),
         };

@@ -4,8 +4,8 @@ use super::body::FRACTION_PLACES;
 use super::decimal;
 use super::sections::UTILISATION_PLACES;
 use crate::{
-    Arrival, Body, Cpus, ExecutionTimes, Interference, LowPriority, Platform, Preemption, Segment,
-    SegmentGraph, Server, ServerKind, SpinTarget, System, Task,
+    Arrival, Body, Cpus, Device, DeviceService, ExecutionTimes, Interference, Interrupt, LowPriority,
+    Platform, Preemption, Segment, SegmentGraph, Server, ServerKind, SpinTarget, System, Task, Throttling,
 };
 use horolog_time::Span;
 use std::fmt::Write as _;
@@ -36,6 +36,12 @@ pub fn print(system: &System) -> String {
     }
     for server in system.servers() {
         out.server(server);
+    }
+    for interrupt in system.interrupts() {
+        out.interrupt(interrupt);
+    }
+    for device in system.devices() {
+        out.device(device);
     }
     for interference in system.interferences() {
         out.interference(interference);
@@ -151,6 +157,52 @@ impl Printer {
         }
         if let Some(gain) = server.kind.gain() {
             self.line("gain", &quoted(gain.word()));
+        }
+    }
+
+    fn interrupt(&mut self, interrupt: &Interrupt) {
+        self.header("[[interrupt]]");
+        self.line("name", &quoted(&interrupt.name));
+        self.line("cpu", &interrupt.cpu.0.to_string());
+        self.span("separation", interrupt.separation);
+        self.span("cost", interrupt.cost);
+        if interrupt.throttling != Throttling::None {
+            self.line("throttling", &quoted(interrupt.throttling.word()));
+        }
+        if let Throttling::Moderated { interval } = interrupt.throttling {
+            self.span("interval", interval);
+        }
+    }
+
+    fn device(&mut self, device: &Device) {
+        self.header("[[device]]");
+        self.line("name", &quoted(&device.name));
+        self.line("cpu", &device.cpu.0.to_string());
+        if let Some(interrupt) = &device.interrupt {
+            self.line("interrupt", &quoted(interrupt));
+        }
+        self.line("class", &quoted(device.class.word()));
+        self.line("service", &quoted(device.service.word()));
+        match &device.service {
+            DeviceService::Interrupt => {}
+            DeviceService::Softirq { rounds } => self.line("rounds", &rounds.to_string()),
+            DeviceService::Thread { priority, rule, users } => {
+                if let Some(priority) = priority {
+                    self.line("priority", &priority.number().to_string());
+                }
+                self.line("rule", &quoted(rule.word()));
+                if !users.is_empty() {
+                    self.line("users", &texts(users));
+                }
+            }
+            DeviceService::Server { server } => self.line("server", &quoted(server)),
+        }
+        self.span("separation", device.separation);
+        self.span("cost", device.cost);
+        self.line("ring", &device.ring.to_string());
+        self.maybe_span("deadline", device.deadline);
+        if device.is_soft {
+            self.line("constraint", &quoted("soft"));
         }
     }
 

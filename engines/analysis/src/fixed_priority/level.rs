@@ -10,6 +10,7 @@ use horolog_certificate::{Horizon, JobProof};
 use num_bigint::BigInt;
 use num_rational::BigRational;
 use num_traits::One;
+use std::borrow::Cow;
 
 /// Times beyond this are not searched: 2^63 ns.
 pub(crate) const HORIZON: u128 = 1 << 63;
@@ -40,7 +41,7 @@ pub(crate) struct Level<'a> {
     /// variant.
     pub(crate) closed_starts: bool,
     /// Loads above all tasks, also above non-preemptive segments.
-    pub(crate) interrupts: &'a [InterruptLoad],
+    pub(crate) interrupts: Cow<'a, [InterruptLoad]>,
     pub(crate) interferences: &'a [HyperbolicLoad],
     /// Why there is no bound whatever the numbers, where something above the task has none.
     pub(crate) unbounded: Option<Stop>,
@@ -129,7 +130,7 @@ impl Level<'_> {
         for row in self.higher.iter().chain(&self.equal) {
             sum += share(row.arrival, row.wcet);
         }
-        for load in self.interrupts {
+        for load in self.interrupts.iter() {
             sum += share(&load.arrival, load.wcet);
         }
         for load in self.interferences {
@@ -432,7 +433,7 @@ impl Level<'_> {
         effort: &mut u64,
     ) -> Result<u128, Stop> {
         let mut sum = 0_u128;
-        for load in self.interrupts {
+        for load in self.interrupts.iter() {
             spend(effort, load.arrival.effort())?;
             sum += count(&load.arrival, x) * u128::from(load.wcet);
         }

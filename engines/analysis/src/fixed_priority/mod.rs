@@ -24,7 +24,9 @@ mod witness;
 
 pub use solver::{LARGEST_NS, PlainTask, Solver};
 
-use crate::cpu_model::{CpuModel, CpuTask, Ending};
+use crate::arrival_curve::ArrivalCurve;
+use crate::cpu_model::{CpuModel, CpuTask, Ending, InterruptLoad};
+use crate::driver::Poller;
 use crate::error::AnalysisError;
 use crate::options::Options;
 use crate::result::{MissWitness, TaskVerdict, TestResult, Verdict};
@@ -33,6 +35,7 @@ use horolog_model::{Priority, System};
 use horolog_time::Span;
 use level::{Level, Row, Stop};
 use num_traits::One;
+use std::borrow::Cow;
 
 /// The variants of the response-time test.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -182,6 +185,11 @@ pub(crate) fn level_of(cpu: &CpuModel, index: usize) -> Result<Level<'_>, Analys
             equal.push(row);
         }
     }
+    for thread in &cpu.drivers.threads {
+        if let Some(load) = thread.seen_from(Some(own)) {
+            higher.push(Row { arrival: &load.arrival, wcet: load.wcet });
+        }
+    }
     let mut unbounded = None;
     for server in &cpu.servers {
         match server.seen_from(Some(own)) {
@@ -201,11 +209,30 @@ pub(crate) fn level_of(cpu: &CpuModel, index: usize) -> Result<Level<'_>, Analys
         endings: &task.shape.endings,
         blocking: blocking(cpu, index)?,
         closed_starts: false,
-        interrupts: &cpu.interrupts,
+        interrupts: interrupts_above(cpu, own),
         interferences: &cpu.interferences,
         unbounded,
         limit: level::HORIZON,
     })
+}
+
+/// The loads above all tasks, as work of this priority sees them: an interrupt that stays off until its poller has
+/// executed comes once where the poller is below.
+pub(crate) fn interrupts_above(cpu: &CpuModel, own: Priority) -> Cow<'_, [InterruptLoad]> {
+    let mut loads = Cow::Borrowed(cpu.interrupts.as_slice());
+    for napi in &cpu.drivers.napi {
+        let is_below = match &napi.poller {
+            Poller::Thread(high) => high.is_none_or(|high| own.is_more_important_than(high)),
+            Poller::Server(name) => {
+                let server = cpu.servers.iter().find(|server| server.name == *name);
+                server.is_some_and(|server| matches!(server.seen_from(Some(own)), Seen::Nothing))
+            }
+        };
+        if is_below && let Some(load) = loads.to_mut().get_mut(cpu.first_driver + napi.index) {
+            load.arrival = ArrivalCurve::Listed { arrivals: vec![0], jitter: 0 };
+        }
+    }
+    loads
 }
 
 fn response_test(
@@ -325,7 +352,7 @@ pub(crate) fn bare_overload(cpu: &CpuModel, level: &Level<'_>, index: usize) -> 
     alone.higher = wcets.iter().map(|(t, wcet)| Row { arrival: &t.arrival, wcet: *wcet }).collect();
     alone.equal = Vec::new();
     alone.own = Row { arrival: level.own.arrival, wcet: 0 };
-    alone.interrupts = &[];
+    alone.interrupts = (&[]).into();
     alone.interferences = &[];
     alone.utilisation() > num_rational::BigRational::one()
 }

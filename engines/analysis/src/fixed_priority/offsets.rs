@@ -44,7 +44,11 @@ pub(crate) fn applies(cpu: &CpuModel) -> bool {
         task.is_periodic && task.offset.is_some() && task.shape.preemptive && task.arrival.jitter() == 0
     };
     let harmless = cpu.servers.iter().all(crate::server::CpuServer::is_harmless);
-    harmless && !cpu.has_costs && cpu.interferences.is_empty() && cpu.tasks.iter().all(fixed)
+    harmless
+        && cpu.drivers.is_empty()
+        && !cpu.has_costs
+        && cpu.interferences.is_empty()
+        && cpu.tasks.iter().all(fixed)
 }
 
 /// Follows the schedule; `None` where it takes more than `effort` steps to repeat, or never does because the tasks ask

@@ -11,7 +11,12 @@ use std::cmp::Reverse;
 /// servers above tasks, interrupts, interference, context switches, or several ways that a job can end.
 pub(crate) fn responses(cpu: &CpuModel) -> Result<Option<Vec<Option<u64>>>, AnalysisError> {
     let servers = cpu.servers.iter().any(|server| server.kind.priority().is_some());
-    if servers || !cpu.interrupts.is_empty() || !cpu.interferences.is_empty() || cpu.context_switch > 0 {
+    if servers
+        || !cpu.drivers.is_empty()
+        || !cpu.interrupts.is_empty()
+        || !cpu.interferences.is_empty()
+        || cpu.context_switch > 0
+    {
         return Ok(None);
     }
     let mut order = Vec::with_capacity(cpu.tasks.len());

@@ -377,7 +377,7 @@ fn solve_generally(set: &[PlainTask], effort: u64, responses: &mut [Option<u64>]
             endings: &[Ending { before: task.wcet - last, last }],
             blocking: set[index + 1..].iter().map(|t| t.longest_segment).max().unwrap_or(0),
             closed_starts: false,
-            interrupts: &[],
+            interrupts: (&[]).into(),
             interferences: &[],
             unbounded: None,
             limit: HORIZON,

@@ -81,7 +81,7 @@ type Delayed = (Vec<Victim>, Vec<usize>);
 /// not apply: segments, equal priorities, costs that depend on the capacity.
 fn victims_of(cpu: &CpuModel, index: usize) -> Result<Option<Delayed>, AnalysisError> {
     let server = &cpu.servers[index];
-    if server.overhead > 0 || server.timers.is_some() || cpu.has_costs {
+    if !cpu.drivers.is_empty() || server.overhead > 0 || server.timers.is_some() || cpu.has_costs {
         return Ok(None);
     }
     let (mut victims, mut tasks) = (Vec::new(), Vec::new());

@@ -46,8 +46,14 @@ pub(crate) fn place_of(
 ) -> Result<Place, NoAnswer> {
     let mut place = Place::default();
     place.above.measured = cpu.interferences.clone();
-    for load in &cpu.interrupts {
-        place.push(TermKind::TimerInterrupts, None, load.clone(), 0);
+    let drivers = cpu.first_driver..cpu.first_driver + cpu.drivers.above_all.len();
+    for (index, load) in cpu.interrupts.iter().enumerate() {
+        if drivers.contains(&index) {
+            let name = &cpu.drivers.above_all[index - drivers.start].0;
+            place.push(TermKind::Device, Some(name), load.clone(), 0);
+        } else {
+            place.push(TermKind::TimerInterrupts, None, load.clone(), 0);
+        }
     }
     let mut longest = 0;
     for task in &cpu.tasks {
@@ -63,6 +69,11 @@ pub(crate) fn place_of(
         }
     }
     place.above.blocking = longest + cpu.context_switch;
+    for thread in &cpu.drivers.threads {
+        if let Some(load) = thread.seen_from(priority) {
+            place.push(TermKind::Device, Some(&thread.name), load.clone(), 2 * cpu.context_switch);
+        }
+    }
     for (index, server) in cpu.servers.iter().enumerate() {
         if index == own_index {
             if let (Some(capacity), 1..) = (server.kind.capacity(), server.overhead) {

@@ -122,7 +122,7 @@ impl Victim {
             endings: &[Ending { before: wcet, last: 0 }],
             blocking: above.blocking,
             closed_starts: false,
-            interrupts: &above.loads,
+            interrupts: (&above.loads).into(),
             interferences: &above.measured,
             unbounded: None,
             limit: HORIZON,

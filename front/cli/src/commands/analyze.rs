@@ -150,6 +150,20 @@ fn table(analysis: &Analysis) {
     for server in &analysis.servers {
         server_in_words(server);
     }
+    for device in &analysis.devices {
+        let verdict = format!("{:?}", device.verdict).to_lowercase();
+        let soft = if device.soft { ", soft" } else { "" };
+        let lost = if device.keeps_all { "no event is lost" } else { "events may be lost" };
+        let bound = output::optional(device.response);
+        outln!(
+            "device {} ({}): {verdict}{soft}; an event is done within {bound}; {lost}",
+            device.name,
+            device.service
+        );
+        if let Some(note) = &device.note {
+            outln!("  {note}");
+        }
+    }
     facts(analysis);
     output::notes(&analysis.notes);
 }

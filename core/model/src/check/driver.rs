@@ -1,0 +1,145 @@
+//! The rules of interrupts and devices.
+
+use super::{At, Checker, Paths};
+use crate::file::did_you_mean;
+use crate::{Device, DeviceService, Draft, Interrupt, Policy, PriorityAssignment, PriorityRule, Throttling};
+
+impl Checker {
+    pub(super) fn interrupt(&mut self, interrupt: &Interrupt, path: &str, draft: &Draft) {
+        self.name(&interrupt.name, At::new(path, "name"));
+        self.cpu(interrupt.cpu, path, &draft.platform);
+        if interrupt.separation.is_zero() {
+            let remedy = "give the least time between two of what causes it";
+            self.fail(At::new(path, "separation"), "the separation is zero", remedy);
+        }
+        if interrupt.cost.is_zero() {
+            self.fail(At::new(path, "cost"), "the handler takes no time", "give its longest execution");
+        }
+        match interrupt.throttling {
+            Throttling::Moderated { interval } if interval.is_zero() => {
+                self.fail(
+                    At::new(path, "interval"),
+                    "the interval is zero",
+                    "give the least time between interrupts",
+                );
+            }
+            Throttling::Napi => {
+                let pollers = draft.devices.iter().filter(|device| {
+                    device.cpu == interrupt.cpu && device.interrupt.as_ref() == Some(&interrupt.name)
+                });
+                if pollers.count() != 1 {
+                    self.fail(
+                        At::new(path, "throttling"),
+                        "a NAPI interrupt stays off until its device's service is done, so one device has to name it",
+                        format!("give one [[device]] `interrupt = \"{}\"`, or use another throttling", interrupt.name),
+                    );
+                }
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn device(&mut self, device: &Device, path: &str, draft: &Draft, is_complete: bool) {
+        self.name(&device.name, At::new(path, "name"));
+        self.cpu(device.cpu, path, &draft.platform);
+        if device.separation.is_zero() {
+            self.fail(
+                At::new(path, "separation"),
+                "the separation is zero",
+                "give the least time between two events",
+            );
+        }
+        if device.cost.is_zero() {
+            self.fail(At::new(path, "cost"), "an event takes no time", "give its longest execution");
+        }
+        if device.ring == 0 {
+            self.fail(At::new(path, "ring"), "no event has room", "give at least 1; 256 is the default");
+        }
+        if device.deadline.is_some_and(|deadline| deadline < device.cost) {
+            let remedy = "raise the deadline, or lower the cost";
+            self.fail(At::new(path, "deadline"), "every event would miss it", remedy);
+        }
+        if device.is_soft && device.deadline.is_none() {
+            let remedy = "add a `deadline`, or remove `constraint`";
+            self.fail(At::new(path, "constraint"), "there is no deadline that could be soft", remedy);
+        }
+        if let Some(name) = &device.interrupt
+            && is_complete
+            && !draft.interrupts.iter().any(|other| other.name == *name && other.cpu == device.cpu)
+        {
+            let known: Vec<&str> = draft.interrupts.iter().map(|other| other.name.as_str()).collect();
+            let reason = format!("there is no interrupt `{name}` on its CPU");
+            self.fail(At::new(path, "interrupt"), reason, did_you_mean(name, &known));
+        }
+        self.service(device, path, draft, is_complete);
+    }
+
+    fn service(&mut self, device: &Device, path: &str, draft: &Draft, is_complete: bool) {
+        match &device.service {
+            DeviceService::Softirq { rounds: 0 } => {
+                self.fail(
+                    At::new(path, "rounds"),
+                    "no round works off anything",
+                    "give at least 1; 10 is the default",
+                );
+            }
+            DeviceService::Thread { priority, rule, users } => {
+                if draft.policy == Policy::Edf || draft.priorities != PriorityAssignment::Explicit {
+                    let remedy = "use fixed priorities that the file gives, or `service = \"interrupt\"`";
+                    self.fail(
+                        At::new(path, "service"),
+                        "a thread of a driver needs a place among priorities",
+                        remedy,
+                    );
+                }
+                if *rule == PriorityRule::Fixed && priority.is_none() {
+                    let remedy = "add `priority = 50`, or a `rule` with `users`";
+                    self.fail(At::new(path, "priority"), "the thread has no priority", remedy);
+                }
+                if *rule != PriorityRule::Fixed && users.is_empty() {
+                    let remedy = "add `users = [\"…\"]`, the tasks that use the device";
+                    self.fail(At::new(path, "users"), "nobody lends the thread a priority", remedy);
+                }
+                let knows = |name: &String| {
+                    draft.tasks.iter().any(|task| task.name == *name && task.cpu == device.cpu)
+                };
+                for (place, name) in users.iter().enumerate().filter(|(_, name)| is_complete && !knows(name))
+                {
+                    let known: Vec<&str> = draft.tasks.iter().map(|task| task.name.as_str()).collect();
+                    let reason = format!("there is no task `{name}` on its CPU");
+                    self.fail(At::new(path, "users").item(place), reason, did_you_mean(name, &known));
+                }
+            }
+            DeviceService::Server { server } if is_complete => {
+                let found =
+                    draft.servers.iter().find(|other| other.name == *server && other.cpu == device.cpu);
+                match found {
+                    None => {
+                        let known: Vec<&str> =
+                            draft.servers.iter().map(|other| other.name.as_str()).collect();
+                        let reason = format!("there is no server `{server}` on its CPU");
+                        self.fail(At::new(path, "server"), reason, did_you_mean(server, &known));
+                    }
+                    Some(found) if found.kind.is_slack_policy() => {
+                        let reason = format!("{} knows nothing of devices", found.kind.word());
+                        self.fail(At::new(path, "server"), reason, "use a sporadic server");
+                    }
+                    Some(_) => {}
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Slack policies have to know all that executes on their processor.
+    pub(super) fn beside_drivers(&mut self, draft: &Draft, paths: &Paths) {
+        for (server, path) in draft.servers.iter().zip(&paths.servers) {
+            let interrupts = draft.interrupts.iter().any(|other| other.cpu == server.cpu);
+            let devices = draft.devices.iter().any(|other| other.cpu == server.cpu);
+            if server.kind.is_slack_policy() && (interrupts || devices) {
+                let reason = format!("{} knows nothing of interrupts and devices", server.kind.word());
+                self.fail(At::new(path, "kind"), reason, "use another CPU, or a sporadic server");
+            }
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Reads one `[[interrupt]]` and one `[[device]]`.
+
+use super::keys::{DEVICE, INTERRUPT, Section};
+use super::reader::Reader;
+use super::tree::{Node, Table};
+use crate::driver::{CONSTRAINTS, DEFAULT_RING, DEFAULT_ROUNDS};
+use crate::{
+    Device, DeviceClass, DeviceService, Interrupt, Platform, Priority, PriorityRule, Throttling, path,
+};
+use horolog_time::Span;
+
+/// Nanoseconds in a second.
+const SECOND: u64 = 1_000_000_000;
+
+/// The keys that one service of a device alone has.
+fn keys_of(service: &str) -> &'static [&'static str] {
+    match service {
+        "softirq" => &["rounds"],
+        "thread" => &["priority", "rule", "users"],
+        "server" => &["server"],
+        _ => &[],
+    }
+}
+
+impl Reader {
+    /// The interrupt at `path`; `None` where something in it cannot be read (the messages say what).
+    pub(super) fn interrupt(
+        &mut self,
+        node: &Node,
+        path: &str,
+        platform: Option<&Platform>,
+    ) -> Option<Interrupt> {
+        let before = self.found.len();
+        let table = self.table(node, path, &INTERRUPT)?;
+        let name = self.name_of_item(table, path, &INTERRUPT);
+        let cpu = self.cpu(table, path, "interrupt", platform);
+        let separation = self.separation(table, path, "an interrupt");
+        let cost = self.required(table, path, "cost", &INTERRUPT);
+        let cost = cost.and_then(|node| self.span(node, &path::join(path, "cost")));
+        let word = self.optional(table, path, "throttling", |reader, node, path| {
+            reader.word(node, path, &Throttling::WORDS, |word| {
+                Throttling::WORDS.iter().copied().find(|&known| known == word)
+            })
+        });
+        let interval = self.optional(table, path, "interval", Reader::span);
+        let throttling = match (word, interval) {
+            (Some("moderated"), Some(interval)) => Throttling::Moderated { interval },
+            (Some("moderated"), None) => {
+                let reason = "a moderated interrupt needs an `interval`";
+                self.fail_at(&path::join(path, "interval"), reason, "add `interval = \"100 us\"`");
+                Throttling::None
+            }
+            (_, Some(_)) => {
+                let remedy = "remove it, or use `throttling = \"moderated\"`";
+                self.fail_at(
+                    &path::join(path, "interval"),
+                    "only a moderated interrupt has an `interval`",
+                    remedy,
+                );
+                Throttling::None
+            }
+            (Some("napi"), None) => Throttling::Napi,
+            _ => Throttling::None,
+        };
+        if self.found.len() > before {
+            return None;
+        }
+        Some(Interrupt { name: name?, cpu: cpu?, separation: separation?, cost: cost?, throttling })
+    }
+
+    /// The device at `path`; `None` where something in it cannot be read (the messages say what).
+    pub(super) fn device(&mut self, node: &Node, path: &str, platform: Option<&Platform>) -> Option<Device> {
+        let before = self.found.len();
+        let table = self.table(node, path, &DEVICE)?;
+        let name = self.name_of_item(table, path, &DEVICE);
+        let cpu = self.cpu(table, path, "device", platform);
+        let interrupt = self.optional(table, path, "interrupt", Reader::text);
+        let class = self.optional(table, path, "class", |reader, node, path| {
+            reader.word(node, path, &DeviceClass::WORDS, DeviceClass::from_word)
+        });
+        let separation = self.separation(table, path, "a device");
+        let cost = self.required(table, path, "cost", &DEVICE);
+        let cost = cost.and_then(|node| self.span(node, &path::join(path, "cost")));
+        let ring = self.optional(table, path, "ring", |reader, node, path| {
+            reader.integer(node, path, "a number of events from 1 on")
+        });
+        let deadline = self.optional(table, path, "deadline", Reader::span);
+        let constraint = self.optional(table, path, "constraint", |reader, node, path| {
+            reader.word(node, path, &CONSTRAINTS, |word| Some(word == "soft"))
+        });
+        let word = self.required(table, path, "service", &DEVICE).and_then(|node| {
+            self.word(node, &path::join(path, "service"), &DeviceService::WORDS, |word| {
+                DeviceService::WORDS.iter().copied().find(|&known| known == word)
+            })
+        });
+        let service = word.and_then(|word| self.service(table, path, word));
+        if self.found.len() > before {
+            return None;
+        }
+        Some(Device {
+            name: name?,
+            cpu: cpu?,
+            interrupt,
+            class: class.unwrap_or_default(),
+            service: service?,
+            separation: separation?,
+            cost: cost?,
+            ring: ring.unwrap_or(DEFAULT_RING),
+            deadline,
+            is_soft: constraint.unwrap_or(false),
+        })
+    }
+
+    fn service(&mut self, table: &Table, path: &str, word: &str) -> Option<DeviceService> {
+        for entry in &table.entries {
+            let key = entry.key.as_str();
+            let homes: Vec<&str> =
+                DeviceService::WORDS.into_iter().filter(|service| keys_of(service).contains(&key)).collect();
+            if !homes.is_empty() && !keys_of(word).contains(&key) {
+                let reason = format!("a device served by {word} has no `{key}`");
+                let remedy = format!("remove it; `{key}` is for {}", homes.join(", "));
+                self.fail(&entry.node, &path::join(path, key), reason, remedy);
+            }
+        }
+        Some(match word {
+            "interrupt" => DeviceService::Interrupt,
+            "softirq" => {
+                let rounds = self.optional(table, path, "rounds", |reader, node, path| {
+                    reader.integer(node, path, "a number of rounds from 1 on")
+                });
+                DeviceService::Softirq { rounds: rounds.unwrap_or(DEFAULT_ROUNDS) }
+            }
+            "thread" => {
+                let priority = self.optional(table, path, "priority", |reader, node, path| {
+                    reader.integer(node, path, "an integer of 64 bits").map(Priority::new)
+                });
+                let rule = self.optional(table, path, "rule", |reader, node, path| {
+                    reader.word(node, path, &PriorityRule::WORDS, PriorityRule::from_word)
+                });
+                let users = self.optional(table, path, "users", Reader::texts).unwrap_or_default();
+                DeviceService::Thread { priority, rule: rule.unwrap_or_default(), users }
+            }
+            _ => {
+                let server = self.required(table, path, "server", &DEVICE);
+                let server = server.and_then(|node| self.text(node, &path::join(path, "server")));
+                DeviceService::Server { server: server? }
+            }
+        })
+    }
+
+    /// The name of an item, which messages about it as a whole point at.
+    fn name_of_item(&mut self, table: &Table, path: &str, section: &Section) -> Option<String> {
+        if let Some(name) = table.get("name") {
+            self.places.insert(path.to_owned(), name.place.clone());
+        }
+        let name = self.required(table, path, "name", section);
+        name.and_then(|node| self.text(node, &path::join(path, "name")))
+    }
+
+    /// `separation`, or `rate` in events a second: the time between two, rounded down.
+    fn separation(&mut self, table: &Table, path: &str, noun: &str) -> Option<Span> {
+        match (table.get("separation"), table.get("rate")) {
+            (Some(node), None) => self.span(node, &path::join(path, "separation")),
+            (None, Some(node)) => {
+                let path = path::join(path, "rate");
+                let rate: u64 = self.integer(node, &path, "events a second from 1 to 1000000000")?;
+                if !(1..=SECOND).contains(&rate) {
+                    let reason = format!("{rate} events a second cannot be");
+                    self.fail(node, &path, reason, "give a number from 1 to 1000000000");
+                    return None;
+                }
+                Some(Span::from_ns(SECOND / rate))
+            }
+            (Some(_), Some(node)) => {
+                let reason = format!("{noun} has `separation` or `rate`, not both");
+                self.fail(node, &path::join(path, "rate"), reason, "remove one of them");
+                None
+            }
+            (None, None) => {
+                let reason = format!("{noun} needs a `separation` or a `rate`");
+                let remedy = "add `separation = \"10 us\"`, or `rate = 100000` (events a second)";
+                self.fail_at(&path::join(path, "separation"), reason, remedy);
+                None
+            }
+        }
+    }
+}

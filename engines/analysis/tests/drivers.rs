@@ -1,0 +1,155 @@
+//! Interrupts and devices in the analysis: the published facts, and what each kind of service costs whom.
+#![allow(clippy::unwrap_used)] // Helpers of an integration test are tests too.
+
+use horolog_analysis::frame_grabber::{Transfer, task};
+use horolog_analysis::{Analysis, Options, Schedulable, Verdict, analyze, certify, explain};
+use horolog_model::System;
+use horolog_time::Span;
+use toml::{Table, Value};
+
+fn golden(name: &str) -> Table {
+    let path = format!("{}/../../golden/{name}.toml", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(path).unwrap().parse().unwrap()
+}
+
+fn read(text: &str) -> System {
+    horolog_model::file::read(text, "test", &[]).unwrap().0
+}
+
+fn span(value: &Value) -> Span {
+    value.as_str().unwrap().parse().unwrap()
+}
+
+fn us(us: u64) -> Option<Span> {
+    Span::from_us(us)
+}
+
+const TASK: &str = "[system]\nname = \"x\"\n[[task]]\nname = \"t\"\nseparation = \"100 ms\"\nwcet = \"10 ms\"\npriority = 50\n";
+
+/// The task of 10 ms with this beside it.
+fn beside(rest: &str) -> Analysis {
+    let system = read(&format!("{TASK}{rest}"));
+    for id in system.task_ids() {
+        let explanation = explain(&system, id, &Options::default()).unwrap();
+        let sum = |adds: bool| -> u64 {
+            explanation.terms.iter().filter(|t| t.adds() == adds).map(|t| t.time.as_ns()).sum()
+        };
+        if let Some(response) = explanation.response {
+            assert_eq!(sum(true) - sum(false), response.as_ns(), "{explanation}");
+        }
+    }
+    analyze(&system, &Options::default()).unwrap()
+}
+
+fn interrupt(throttling: &str) -> String {
+    format!(
+        "[[interrupt]]\nname = \"eth0\"\nseparation = \"10 us\"\ncost = \"4 us\"\nthrottling = \"{throttling}\"\n"
+    )
+}
+
+fn poller(service: &str) -> String {
+    format!("[[device]]\nname = \"net\"\ninterrupt = \"eth0\"\nrate = 1000\ncost = \"20 us\"\n{service}\n")
+}
+
+#[test]
+fn a_network_card_s_interrupts() {
+    let facts = &golden("driver-terms")["interrupts"];
+    assert_eq!(beside(&interrupt("none")).tasks[0].response, Some(span(&facts["unthrottled"])));
+    let below = format!("{}{}", interrupt("napi"), poller("service = \"thread\"\npriority = 10"));
+    let found = beside(&below);
+    assert_eq!(found.tasks[0].response, Some(span(&facts["napi"])));
+    assert!(!found.tasks[0].exact);
+    // A poller above the task turns the interrupt on again and again.
+    let above = format!("{}{}", interrupt("napi"), poller("service = \"thread\"\npriority = 90"));
+    assert!(beside(&above).tasks[0].response > Some(span(&facts["unthrottled"])));
+    let moderated = format!("{}interval = \"100 us\"\n", interrupt("moderated"));
+    // R = 10 000 + ⌈R/100⌉·4: 105 interrupts.
+    assert_eq!(beside(&moderated).tasks[0].response, us(10_420));
+}
+
+#[test]
+fn each_service_has_its_place() {
+    let device = |service: &str| {
+        format!("[[device]]\nname = \"d\"\nseparation = \"1 ms\"\ncost = \"100 us\"\n{service}\n")
+    };
+    let response = |service: &str| beside(&device(service)).tasks[0].response;
+    // R = 10 + ⌈R/1⌉·0.1: 12 events.
+    assert_eq!(response("service = \"interrupt\""), us(11_200));
+    assert_eq!(response("service = \"thread\"\npriority = 51"), us(11_200));
+    assert_eq!(response("service = \"thread\"\npriority = 50"), us(11_200), "equals count");
+    assert_eq!(response("service = \"thread\"\npriority = 49"), us(10_000));
+    // A full ring may come back from the background thread: R = 10 + (⌈R/1⌉ + 8)·0.1.
+    assert_eq!(response("service = \"softirq\"\nring = 8"), us(12_000));
+    assert_eq!(response("service = \"thread\"\nrule = \"open\"\nusers = [\"t\"]\nring = 8"), us(11_200));
+    assert_eq!(response("service = \"thread\"\nrule = \"waiting\"\nusers = [\"t\"]\nring = 8"), us(12_000));
+    let server = "service = \"server\"\nserver = \"s\"\n[[server]]\nname = \"s\"\nkind = \"deferrable\"\ntasks = []\n\
+                  budget = \"1 ms\"\nperiod = \"10 ms\"\npriority = 60";
+    assert_eq!(response(server), us(13_000));
+}
+
+#[test]
+fn a_device_has_a_bound_and_a_ring_that_holds() {
+    let text = "[[device]]\nname = \"d\"\nservice = \"thread\"\npriority = 10\nseparation = \"2 ms\"\ncost = \"1 ms\"\n\
+                ring = 4\ndeadline = \"10 ms\"\n";
+    let found = beside(text);
+    // Behind 10 ms of the task: 10 + 1, while up to six events wait.
+    assert_eq!(found.devices[0].response, us(11_000));
+    assert_eq!((found.devices[0].verdict, found.devices[0].keeps_all), (Verdict::Unknown, false));
+    assert_eq!(found.schedulable, Schedulable::Unknown);
+    let soft = beside(&format!("{text}constraint = \"soft\"\n").replace("ring = 4", "ring = 6"));
+    assert_eq!((soft.schedulable, soft.devices[0].keeps_all), (Schedulable::Yes, true));
+    let above = beside(&text.replace("priority = 10", "priority = 60"));
+    assert_eq!((above.devices[0].response, above.schedulable), (us(1_000), Schedulable::Yes));
+    let softirq =
+        beside("[[device]]\nname = \"d\"\nservice = \"softirq\"\nseparation = \"20 ms\"\ncost = \"1 ms\"\n");
+    assert_eq!(softirq.devices[0].response, us(11_000), "what is left over is done in the background");
+}
+
+#[test]
+fn devices_share_a_server_or_have_their_own() {
+    let device = |name: &str, server: &str| {
+        format!(
+            "[[device]]\nname = \"{name}\"\nservice = \"server\"\nserver = \"{server}\"\nseparation = \"40 ms\"\n\
+             cost = \"2 ms\"\n"
+        )
+    };
+    let server = |name: &str, priority: u32| {
+        format!(
+            "[[server]]\nname = \"{name}\"\nkind = \"sporadic\"\ntasks = []\nbudget = \"2 ms\"\nperiod = \"10 ms\"\n\
+             priority = {priority}\nlow_priority = \"none\"\n"
+        )
+    };
+    let shared = beside(&format!("{}{}{}", device("net", "s"), device("disk", "s"), server("s", 60)));
+    let own = beside(&format!(
+        "{}{}{}{}",
+        device("net", "s"),
+        device("disk", "r"),
+        server("s", 60),
+        server("r", 70)
+    ));
+    let disk = |found: &Analysis| found.devices[1].response.unwrap();
+    // One waits for the other's capacity, and for its own.
+    assert_eq!((Some(disk(&shared)), Some(disk(&own))), (us(20_000), us(10_000)));
+    assert_eq!(shared.devices[0].test, "server-sporadic");
+}
+
+#[test]
+fn certificates_refuse_drivers() {
+    let system = read(&format!("{TASK}{}", interrupt("none")));
+    let analysis = analyze(&system, &Options::default()).unwrap();
+    assert!(certify(&system, &analysis, &Options::default()).unwrap_err().is_outside_assumptions());
+}
+
+#[test]
+fn frame_grabber() {
+    let facts = golden("driver-grabber");
+    let period = span(&facts["period"]);
+    assert_eq!(task(Transfer::Programmed, period).unwrap().deadline, span(&facts["programmed-deadline"]));
+    let free = facts["threshold"].as_array().unwrap().iter();
+    for (free, deadline) in free.zip(facts["threshold-deadline"].as_array().unwrap()) {
+        let free = u64::try_from(free.as_integer().unwrap()).unwrap();
+        let found = task(Transfer::FreeBufferThreshold { free }, period).unwrap();
+        assert_eq!((found.deadline, found.is_periodic), (span(deadline), false));
+    }
+    assert_eq!(task(Transfer::Buffers { buffers: 0 }, period), None);
+}
