@@ -5,7 +5,7 @@ use crate::file::did_you_mean;
 use crate::{Device, DeviceService, Draft, Interrupt, Policy, PriorityAssignment, PriorityRule, Throttling};
 
 impl Checker {
-    pub(super) fn interrupt(&mut self, interrupt: &Interrupt, path: &str, draft: &Draft) {
+    pub(super) fn interrupt(&mut self, interrupt: &Interrupt, path: &str, draft: &Draft, is_complete: bool) {
         self.name(&interrupt.name, At::new(path, "name"));
         self.cpu(interrupt.cpu, path, &draft.platform);
         if interrupt.separation.is_zero() {
@@ -23,7 +23,7 @@ impl Checker {
                     "give the least time between interrupts",
                 );
             }
-            Throttling::Napi => {
+            Throttling::Napi if is_complete => {
                 let pollers = draft.devices.iter().filter(|device| {
                     device.cpu == interrupt.cpu && device.interrupt.as_ref() == Some(&interrupt.name)
                 });

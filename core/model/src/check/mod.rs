@@ -266,7 +266,7 @@ pub(crate) fn check(draft: &Draft, paths: &Paths, is_complete: bool) -> Vec<Find
     checker.servers(draft, paths, is_complete);
     checker.unique(draft.interrupts.iter().map(|i| i.name.as_str()), &paths.interrupts, "interrupt");
     for (interrupt, path) in draft.interrupts.iter().zip(&paths.interrupts) {
-        checker.interrupt(interrupt, path, draft);
+        checker.interrupt(interrupt, path, draft, is_complete);
     }
     checker.unique(draft.devices.iter().map(|device| device.name.as_str()), &paths.devices, "device");
     for (device, path) in draft.devices.iter().zip(&paths.devices) {
