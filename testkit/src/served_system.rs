@@ -35,7 +35,7 @@ pub fn served_system(seed: u64, index: u64, serving: Serving, ingredients: Ingre
     }
     if serving == Serving::SlackPolicy {
         draft.interferences.clear();
-        draft.tasks.iter_mut().for_each(constrain);
+        draft.tasks.iter_mut().enumerate().for_each(constrain);
     }
     let servers = if serving == Serving::SlackPolicy { 1 } else { random.between(1, 2) };
     for place in 0..servers {
@@ -43,6 +43,13 @@ pub fn served_system(seed: u64, index: u64, serving: Serving, ingredients: Ingre
             (0..random.between(1, 2)).map(|task| soft_task(&mut random, &mut draft, place, task)).collect();
         let kind = kind(&mut random, serving);
         draft.servers.push(Server { name: format!("server {place}"), tasks, cpu: CpuId(0), kind });
+    }
+    // Priority exchange serves all soft tasks of its processor, beside no other server.
+    let exchange = |server: &Server| matches!(server.kind, ServerKind::PriorityExchange { .. });
+    if let Some(index) = draft.servers.iter().position(exchange) {
+        let tasks = draft.servers.iter().flat_map(|server| server.tasks.clone()).collect();
+        let server = Server { tasks, ..draft.servers[index].clone() };
+        draft.servers = vec![server];
     }
     match System::new(draft) {
         Ok(system) => system,
@@ -54,11 +61,15 @@ fn make_preemptive(task: &mut Task) {
     task.preemption = Preemption::Preemptive;
 }
 
-/// What a slack policy asks of a hard task.
-fn constrain(task: &mut Task) {
+/// What slack policies of every gain ask of a hard task: periodic, without jitter, of a priority of its own.
+fn constrain((place, task): (usize, &mut Task)) {
+    task.priority = task.priority.map(|priority| Priority::new(8 * priority.number() + place as i64));
     if let Arrival::Aperiodic { .. } = task.arrival {
         let period = Span::from_ns(2 * task.wcet.as_ns() + 5_000);
         (task.arrival, task.deadline) = (Arrival::Periodic { period }, Some(period));
+    }
+    if let Arrival::Sporadic { separation } = task.arrival {
+        task.arrival = Arrival::Periodic { period: separation };
     }
     task.jitter = Span::ZERO;
     let separation = task.separation();

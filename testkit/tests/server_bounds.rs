@@ -75,19 +75,19 @@ fn compare(seed: u64, systems: u64, runs: u64, serving: Serving) -> Counts {
 
 #[test]
 fn servers_with_a_place() {
-    let counts = compare(31, 600, 10, Serving::Placed);
-    assert!(counts.hard.0 > 4_000 && counts.hard.1 > 300, "{counts:?}");
-    assert!(counts.soft.0 > 3_000 && counts.exact_reached > 100, "{counts:?}");
+    let counts = compare(31, 300, 8, Serving::Placed);
+    assert!(counts.hard.0 > 1_500 && counts.hard.1 > 100, "{counts:?}");
+    assert!(counts.soft.0 > 1_000 && counts.exact_reached > 30, "{counts:?}");
 }
 
 #[test]
 fn slack_policies() {
-    let counts = compare(32, 300, 8, Serving::SlackPolicy);
-    assert!(counts.meets > 300, "{counts:?}");
+    let counts = compare(32, 150, 6, Serving::SlackPolicy);
+    assert!(counts.hard.0 > 500 && counts.soft.0 > 500 && counts.meets > 150, "{counts:?}");
 }
 
 #[test]
 fn constant_bandwidth_servers() {
-    let counts = compare(33, 400, 10, Serving::Edf);
-    assert!(counts.hard.0 > 3_000 && counts.soft.0 > 1_000, "{counts:?}");
+    let counts = compare(33, 200, 8, Serving::Edf);
+    assert!(counts.hard.0 > 1_000 && counts.soft.0 > 400, "{counts:?}");
 }

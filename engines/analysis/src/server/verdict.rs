@@ -163,6 +163,10 @@ impl HighPlace {
                 Place::default()
             }
         };
+        // While a job that cannot be preempted holds the processor, capacity is lent to it although work waits.
+        if service == Service::PriorityExchange && place.above.blocking > 0 {
+            return Err(NoAnswer::NotGuaranteed);
+        }
         let lateness =
             if service == Service::ConstantBandwidth { constant_bandwidth::lateness(cpu)? } else { 0 };
         let high = HighPlace { service, budget, period, place, lateness };
