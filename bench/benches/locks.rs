@@ -73,7 +73,10 @@ fn compare(program: &Path, library: &Path, folder: &Path) -> ExitCode {
     println!("one lock and unlock of an uncontended mutex, least of 5 interleaved runs of 40 chunks:");
     println!("without the library      {alone:7.2} ns");
     println!("preloaded, triggers off  {off:7.2} ns  (+{:.2})", off - alone);
-    println!("preloaded, triggers on   {on:7.2} ns  (+{:.2}, three events; {lost} lost, rings of 4 MiB)", on - alone);
+    println!(
+        "preloaded, triggers on   {on:7.2} ns  (+{:.2}, three events; {lost} lost, rings of 4 MiB)",
+        on - alone
+    );
     if lost == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 

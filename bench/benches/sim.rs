@@ -30,7 +30,8 @@ fn main() {
             let system = system(policy, variant);
             let options = SimOptions { horizon: Horizon::Jobs(JOBS), ..SimOptions::default() };
             let mut outcome = None;
-            let durations = repeat(repetitions, || outcome = Some(run(&system, &options, variant == "trace")));
+            let durations =
+                repeat(repetitions, || outcome = Some(run(&system, &options, variant == "trace")));
             report(&format!("simulate {name}, 10 tasks, jobs"), JOBS as usize, durations);
             check(&outcome.expect("it ran at least once"));
         }

@@ -58,10 +58,11 @@ impl Supply for ConstantBandwidthServer {
         Some(Instant::from_ns(self.deadline))
     }
 
-    fn executed(&mut self, _: Instant, amount: Span) {
+    fn executed(&mut self, _: Instant, amount: Span) -> bool {
         self.tally.consume(amount);
         self.left = self.left.saturating_sub_unsigned(amount.as_ns());
-        if self.left <= 0 {
+        let is_exhausted = self.left <= 0;
+        if is_exhausted {
             // A late executive may have used more than one budget.
             let periods = self.left.unsigned_abs() / self.full.unsigned_abs() + 1;
             self.left = self.left.saturating_add(self.full.saturating_mul(periods as i64));
@@ -69,6 +70,7 @@ impl Supply for ConstantBandwidthServer {
             self.tally.exhaustions += periods;
             self.tally.replenishments += periods;
         }
+        is_exhausted
     }
 
     fn timer_fired(&mut self, _: Instant) {}

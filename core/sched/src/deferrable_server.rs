@@ -59,12 +59,13 @@ impl Supply for DeferrableServer {
         self.backlogged.then(|| self.period.next())
     }
 
-    fn executed(&mut self, _: Instant, amount: Span) {
+    fn executed(&mut self, _: Instant, amount: Span) -> bool {
         if self.left > 0 {
             self.tally.consume(amount);
             self.left = self.left.saturating_sub_unsigned(amount.as_ns());
             self.tally.exhaustions += u64::from(self.left <= 0);
         }
+        self.left <= 0
     }
 
     fn timer_fired(&mut self, now: Instant) {

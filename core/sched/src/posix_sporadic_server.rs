@@ -108,14 +108,15 @@ impl Supply for PosixSporadicServer {
         due.map(|&(at, _)| Instant::from_ns(at))
     }
 
-    fn executed(&mut self, now: Instant, amount: Span) {
+    fn executed(&mut self, now: Instant, amount: Span) -> bool {
         if !self.high {
-            return;
+            return false;
         }
         self.tally.consume(amount);
         self.used = self.used.saturating_add_unsigned(amount.as_ns());
         self.capacity = self.capacity.saturating_sub_unsigned(amount.as_ns()).max(0);
-        if self.capacity == 0 {
+        let is_exhausted = self.capacity == 0;
+        if is_exhausted {
             self.tally.exhaustions += 1;
             self.high = false;
             self.schedule(now.as_ns());
@@ -124,6 +125,7 @@ impl Supply for PosixSporadicServer {
                 self.lift(now.as_ns());
             }
         }
+        is_exhausted
     }
 
     fn timer_fired(&mut self, now: Instant) {

@@ -135,14 +135,15 @@ impl Supply for SporadicServer {
         (self.backlogged && !self.available).then(|| Instant::from_ns(self.first().time))
     }
 
-    fn executed(&mut self, now: Instant, amount: Span) {
+    fn executed(&mut self, now: Instant, amount: Span) -> bool {
         if !self.available {
-            return;
+            return false;
         }
         self.tally.consume(amount);
         self.used = self.used.saturating_add_unsigned(amount.as_ns());
         self.check_budget(now.as_ns());
         self.tally.exhaustions += u64::from(!self.available);
+        !self.available
     }
 
     fn timer_fired(&mut self, now: Instant) {

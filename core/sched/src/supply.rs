@@ -57,8 +57,9 @@ pub trait Supply: fmt::Debug + Send + Sync {
         None
     }
 
-    /// The node executed for `amount` since the last call.
-    fn executed(&mut self, now: Instant, amount: Span);
+    /// The node executed for `amount` since the last call; whether place, deadline or timer may have changed by that, or
+    /// only the budget.
+    fn executed(&mut self, now: Instant, amount: Span) -> bool;
 
     /// The wall timer went off.
     fn timer_fired(&mut self, now: Instant);

@@ -58,6 +58,9 @@ impl Machine {
             return Some((EntityId(task), budget));
         }
         let mut node = self.leaves[task as usize].node;
+        if node == self.processors[index].root && self.supply_of[node as usize] == NONE {
+            return None;
+        }
         let mut tightest: Option<(EntityId, Span)> = None;
         while node != NONE {
             if let Some(supplied) = self.supplied.get(self.supply_of[node as usize] as usize)
@@ -121,17 +124,20 @@ impl Machine {
         let amount = consumed.checked_sub(armed.reported).ok_or(Rejected::Stale)?;
         armed.reported = consumed;
         let leaf = armed.leaf;
-        processor.wall_is_stale = true;
         let first = self.leaves[leaf as usize].node;
         let mut node = first;
+        let mut has_changed = false;
         while node != NONE {
             if let Some(supplied) = self.supplied.get_mut(self.supply_of[node as usize] as usize) {
-                supplied.supply.executed(now, amount);
+                has_changed |= supplied.supply.executed(now, amount);
             }
             node = self.nodes[node as usize].parent;
         }
+        if has_changed {
+            self.processors[index].wall_is_stale = true;
+            self.propagate(first, now);
+        }
         self.watch_execution(index, leaf, amount, now);
-        self.propagate(first, now);
         Ok(())
     }
 

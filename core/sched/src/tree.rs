@@ -32,7 +32,7 @@ impl Machine {
     }
 
     /// Tells the dispatchers above `node` whether it has something to run.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn propagate(&mut self, node: u32, now: Instant) {
         // Most often the root of the processor, which nobody stands above.
         if self.nodes[node as usize].parent != NONE || self.supply_of[node as usize] != NONE {
@@ -153,6 +153,7 @@ impl Machine {
     }
 
     /// The most important ready task, where the running one wins every tie; [`NONE`] if there is none.
+    #[inline(always)]
     fn pick(&self, index: usize) -> u32 {
         let processor = &self.processors[index];
         let tasks = self.leaves.len() as u32;
@@ -178,6 +179,7 @@ impl Machine {
     }
 
     /// Where the path from `node` down to `task` goes: a position in `node`.
+    #[inline(always)]
     fn position_on_path(&self, task: u32, node: u32) -> u32 {
         let leaf = &self.leaves[task as usize];
         let (mut position, mut above) = (leaf.position, leaf.node);
@@ -188,6 +190,7 @@ impl Machine {
         position
     }
 
+    #[inline(always)]
     fn is_supplied(&self, node: u32) -> bool {
         let supplied = self.supplied.get(self.supply_of[node as usize] as usize);
         supplied.is_none_or(|supplied| supplied.supply.place() != Place::Out)

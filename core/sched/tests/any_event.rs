@@ -43,11 +43,12 @@ impl Supply for Five {
         self.timer
     }
 
-    fn executed(&mut self, now: Instant, amount: Span) {
+    fn executed(&mut self, now: Instant, amount: Span) -> bool {
         self.left = self.left.saturating_sub(amount.as_ns());
         if self.left == 0 {
             self.timer = now.checked_add(Span::from_ns(5));
         }
+        true
     }
 
     fn timer_fired(&mut self, _: Instant) {

@@ -278,8 +278,10 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         if lane.finish == now {
             self.segment_ends(lane, now);
         }
-        lane.serve_interrupts(now);
-        self.fire_wall_timer(lane, now);
+        if lane.next_interrupt <= now {
+            lane.serve_interrupts(now);
+            self.fire_wall_timer(lane, now);
+        }
         self.release_due(lane, now)?;
         if self.machine.has_changed(lane.processor) {
             self.note_servers(lane, now);

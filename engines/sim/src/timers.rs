@@ -23,15 +23,17 @@ pub(crate) struct Timers {
 }
 
 /// What is left of the running segment.
+#[inline(always)]
 fn left(lane: &Lane, now: u64) -> u64 {
     if lane.running == NONE { 0 } else { lane.finish.saturating_sub(now.max(lane.kernel_until)) }
 }
 
 impl<S: Source, K: Sink> Core<'_, S, K> {
     /// First thing at an instant: reports what has executed, and that the budget is exhausted where it is.
+    #[inline]
     pub(crate) fn report_execution(&mut self, lane: &mut Lane, now: u64) {
-        let left = left(lane, now);
         let Some(timer) = lane.timers.execution else { return };
+        let left = left(lane, now);
         let amount = lane.timers.left.saturating_sub(left);
         if amount == 0 {
             return;
@@ -75,7 +77,12 @@ impl Lane {
     }
 
     /// Last thing at an instant: from here on execution counts; the next look is due when a timer goes off.
+    #[inline]
     pub(crate) fn watch_timers(&mut self, now: u64) {
+        if self.timers.execution.is_none() && self.timers.wall.is_none() && self.interrupts.is_empty() {
+            self.next_interrupt = NEVER;
+            return;
+        }
         self.timers.left = left(self, now);
         let budget = self.timers.execution.map_or(NEVER, |timer| {
             let rest = timer.after.as_ns().saturating_sub(self.timers.consumed);

@@ -32,8 +32,9 @@ impl Supply for PeriodicBudget {
         Some(Instant::from_ns(self.next))
     }
 
-    fn executed(&mut self, _: Instant, amount: Span) {
+    fn executed(&mut self, _: Instant, amount: Span) -> bool {
         self.left -= amount.as_ns() as i64;
+        true
     }
 
     fn timer_fired(&mut self, _: Instant) {
