@@ -15,7 +15,8 @@ def file(converted):
 
 def test_columns_have_the_documented_types(file):
     schema = pq.read_schema(file)
-    assert schema.names == ["time_ns", "kind", "cpu", "task", "job", "value", "extra"]
+    fixed = ["time_ns", "kind", "cpu", "task", "job", "value", "extra"]
+    assert schema.names == [*fixed, "event", "thread", "process", "words", "values"]
     assert schema.field("time_ns").type == pa.uint64()
     assert schema.field("kind").type == pa.string()
     assert schema.field("cpu").type == pa.int32()

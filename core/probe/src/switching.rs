@@ -15,6 +15,7 @@ pub(crate) use change::is_site as code_is_site;
 use horolog_sys::loaded::{self, Module};
 use lock::Lock;
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What a switch came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -226,11 +227,20 @@ fn each_matching(
 }
 
 /// The sites of each module that has any, while no module can be unloaded. A damaged table counts as none.
+///
+/// The loader lists a module before it has relocated it, and does not hold the list's lock meanwhile. Descriptors whose
+/// name does not point into their module yet are left out; the module's constructor looks at them again.
 fn each_table(visit: &mut dyn FnMut(&Module<'_>, &Table)) {
     loaded::for_each(&mut |module| {
         let layout = Layout::of(module.base, module.headers);
         let memory = Loaded { layout: &layout };
-        if let Ok(Some(table)) = table::read(&memory, &layout) {
+        if let Ok(Some(mut table)) = table::read(&memory, &layout) {
+            table.sites.retain(|site| {
+                // SAFETY: the table was checked: a descriptor lies there, aligned; its first word is the name's address,
+                // which the loader stores whole.
+                let name = unsafe { AtomicU64::from_ptr(site.event as *mut u64) }.load(Ordering::Acquire);
+                layout.flags(name, 1).is_some()
+            });
             visit(module, &table);
         }
     });
