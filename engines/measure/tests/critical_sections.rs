@@ -325,3 +325,18 @@ proptest! {
         prop_assert_eq!(merged.counts, sorted.counts);
     }
 }
+
+#[test]
+fn of_equal_waits_the_earliest_is_the_worst_in_whatever_order_threads_come() {
+    let wait = |thread, at| {
+        let begun = event(at, thread, LockAction::Wait { condition: 99 }, 10 * u64::from(thread));
+        let ended = event(at + 1_630, thread, LockAction::Woken { condition: 99, holds: true }, begun.lock);
+        [begun, ended]
+    };
+    let (later, earlier) = (wait(1, 1_630), wait(2, 0));
+    for order in [[earlier, later], [later, earlier]] {
+        let found = study(order.as_flattened(), SectionOptions::default());
+        let worst = found.classes.iter().find_map(|(_, statistics)| statistics.worst_wait);
+        assert_eq!(worst.map(|worst| (worst.thread, worst.wait_ns)), Some((2, 1_630)));
+    }
+}

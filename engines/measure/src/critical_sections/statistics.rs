@@ -5,6 +5,7 @@ use super::hash::Table;
 use super::histogram::Histogram;
 use horolog_time::Instant;
 use serde::Serialize;
+use std::cmp::Reverse;
 use std::hash::Hash;
 
 /// Depths from this one on share the last place of [`Statistics::depths`].
@@ -64,6 +65,20 @@ pub struct WorstWait {
     pub holder: Option<Holder>,
 }
 
+impl WorstSection {
+    /// Less is worse: the longest; of equals the earliest, then by thread and lock, however the threads' events were merged.
+    fn order(&self) -> impl Ord + use<> {
+        (Reverse(self.length_ns), self.acquired, self.process, self.thread, self.lock)
+    }
+}
+
+impl WorstWait {
+    /// Less is worse, as for sections.
+    fn order(&self) -> impl Ord + use<> {
+        (Reverse(self.wait_ns), self.requested, self.process, self.thread, self.lock)
+    }
+}
+
 /// The sections of one lock, class, thread or call site.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Statistics {
@@ -107,7 +122,7 @@ impl Statistics {
 
     pub(super) fn add_section(&mut self, section: &WorstSection) {
         self.lengths.add(section.length_ns);
-        if self.worst.is_none_or(|worst| section.length_ns > worst.length_ns) {
+        if self.worst.is_none_or(|worst| section.order() < worst.order()) {
             self.worst = Some(*section);
         }
     }
@@ -118,7 +133,7 @@ impl Statistics {
             self.contended += 1;
             self.contended_ns += u128::from(wait.wait_ns);
         }
-        if self.worst_wait.is_none_or(|worst| wait.wait_ns > worst.wait_ns) {
+        if self.worst_wait.is_none_or(|worst| wait.order() < worst.order()) {
             self.worst_wait = Some(*wait);
         }
     }
