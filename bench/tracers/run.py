@@ -77,7 +77,7 @@ def events(binary, mode):
 
 def lttng(table, binary, out):
     table.take(run(events(binary, "off")))
-    trace = out / "lttng"
+    trace = out / "lttng-trace"
     shutil.rmtree(trace, ignore_errors=True)
     home = {**os.environ, "LTTNG_HOME": str(out)}
     daemon = subprocess.Popen(["lttng-sessiond", "--no-kernel", "--quiet"], env=home,
@@ -106,9 +106,12 @@ def usdt(table, binary, out):
     try:
         data = out / "usdt.data"
         text = run(["perf", "record", "-q", "-m", "16M", "-e", "sdt_bench:event", "-o", str(data), *events(binary, "on")])
-        table.take(text)
         report = run(["perf", "report", "-i", str(data), "--stats"])
-        seen = next(int(line.split()[2]) for line in report.splitlines() if "SAMPLE events" in line)
+        counts = [int(line.split()[2]) for line in report.splitlines() if "SAMPLE events" in line]
+        if not counts:
+            raise RuntimeError("perf recorded no event of the probe")
+        seen = counts[0]
+        table.take(text)
         table.take(f"usdt lost {ROUNDS * EVENTS - seen}\nusdt ring 16 MiB a processor, written by perf")
     finally:
         run(["perf", "probe", "-d", "sdt_bench:event"])
