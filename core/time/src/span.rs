@@ -108,6 +108,33 @@ impl Span {
     pub const fn div_ceil(self, unit: Span) -> Option<u64> {
         if unit.0 == 0 { None } else { Some(self.0.div_ceil(unit.0)) }
     }
+
+    /// The span for people: four significant digits in the largest unit that it reaches. [`Display`](fmt::Display) is exact.
+    ///
+    /// ```
+    /// use horolog_time::Span;
+    /// let text = |ns| Span::from_ns(ns).rounded();
+    /// assert_eq!([text(7), text(1_500_000), text(2_000_000)], ["7 ns", "1.5 ms", "2 ms"]);
+    /// assert_eq!([text(12_345_678), text(100_000_000)], ["12.35 ms", "100 ms"]);
+    /// ```
+    #[must_use]
+    pub fn rounded(self) -> String {
+        let (value, unit) = match self.0 {
+            ns @ 0..1_000 => return format!("{ns} ns"),
+            ns @ 1_000..1_000_000 => (ns as f64 / 1e3, "us"),
+            ns @ 1_000_000..1_000_000_000 => (ns as f64 / 1e6, "ms"),
+            ns => (ns as f64 / 1e9, "s"),
+        };
+        let decimals = if value < 10.0 {
+            3
+        } else if value < 100.0 {
+            2
+        } else {
+            1
+        };
+        let text = format!("{value:.decimals$}");
+        format!("{} {unit}", text.trim_end_matches('0').trim_end_matches('.'))
+    }
 }
 
 impl fmt::Display for Span {

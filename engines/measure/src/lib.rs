@@ -6,4 +6,5 @@ pub mod doctor;
 pub mod extraction;
 pub mod kernel_records;
 pub mod lock_study;
+pub mod preload;
 pub mod starvation;

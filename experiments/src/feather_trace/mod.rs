@@ -14,7 +14,8 @@ mod sample;
 use crate::{ExperimentError, ExperimentReport, Options, Series};
 use conditions::{Condition, Load};
 use horolog_measure::critical_sections::{LockClass, Statistics};
-use horolog_measure::lock_study::{LiveOptions, LiveStudy, find_library};
+use horolog_measure::lock_study::{LiveOptions, LiveStudy};
+use horolog_measure::preload::{LOCKS_LIBRARY, find_library};
 use programs::Program;
 
 /// How much is run.
@@ -71,7 +72,7 @@ pub(crate) fn run(
 }
 
 fn measure(plan: &Plan, progress: &mut dyn FnMut(u64, u64, &str)) -> Result<Results, ExperimentError> {
-    find_library().map_err(|error| ExperimentError::failed(error.to_string()))?;
+    find_library(LOCKS_LIBRARY, None).map_err(|error| ExperimentError::failed(error.to_string()))?;
     let folder = tempfile::tempdir().map_err(|error| ExperimentError::failed(error.to_string()))?;
     let mut results =
         Results { runs: Vec::new(), skipped: Vec::new(), kernel: Vec::new(), sample: sample::measure() };
@@ -253,7 +254,7 @@ mod tests {
     /// The whole way, short: one program under one condition.
     #[test]
     fn a_short_study_measures_a_real_program() {
-        if let Err(error) = find_library() {
+        if let Err(error) = find_library(LOCKS_LIBRARY, None) {
             println!("SKIPPED: {error}");
             return;
         }

@@ -1,7 +1,8 @@
 //! The programs that are studied, each with the work that it gets.
 
 use super::memcached;
-use horolog_measure::lock_study::{LiveOptions, LiveStudy, Watched, start, visibility};
+use horolog_measure::lock_study::{LiveOptions, LiveStudy, Watched, start};
+use horolog_measure::preload::find_program;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -48,7 +49,7 @@ impl Program {
 
     /// Whether it is installed.
     pub(super) fn is_installed(self) -> bool {
-        visibility(self.name()).is_some()
+        find_program(self.name()).is_some()
     }
 
     /// Whether it is a media player or decoder, like the paper's programs.

@@ -93,23 +93,7 @@ pub(crate) fn print(table: &Table) {
 
 /// A span for people: four significant digits in the largest unit that it reaches.
 pub(crate) fn span(span: Span) -> String {
-    let ns = span.as_ns();
-    let (value, unit) = match ns {
-        0..1_000 => return format!("{ns} ns"),
-        1_000..1_000_000 => (ns as f64 / 1e3, "us"),
-        1_000_000..1_000_000_000 => (ns as f64 / 1e6, "ms"),
-        _ => (ns as f64 / 1e9, "s"),
-    };
-    let decimals = if value < 10.0 {
-        3
-    } else if value < 100.0 {
-        2
-    } else {
-        1
-    };
-    let text = format!("{value:.decimals$}");
-    let text = text.trim_end_matches('0').trim_end_matches('.');
-    format!("{text} {unit}")
+    span.rounded()
 }
 
 /// A span for people, or a dash.
@@ -184,19 +168,5 @@ fn servers(servers: &[ServerOutcome]) {
 pub(crate) fn notes(notes: &[String]) {
     for note in notes {
         outln!("note: {note}");
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn spans_for_people() {
-        assert_eq!(span(Span::from_ns(7)), "7 ns");
-        assert_eq!(span(Span::from_ns(1_500_000)), "1.5 ms");
-        assert_eq!(span(Span::from_ns(2_000_000)), "2 ms");
-        assert_eq!(span(Span::from_ns(12_345_678)), "12.35 ms");
-        assert_eq!(span(Span::from_ns(100_000_000)), "100 ms");
     }
 }

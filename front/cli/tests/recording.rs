@@ -349,7 +349,7 @@ fn programs_that_no_library_reaches_are_said_to_be_such() {
     let (recording, _) = record(&folder, &["--", &program, "1"]);
     let notes = recording["notes"].to_string();
     assert!(
-        notes.contains("static program") && notes.contains("no program handed a session over"),
+        notes.contains("statically linked") && notes.contains("no program handed a session over"),
         "{notes}"
     );
 }

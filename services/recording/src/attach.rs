@@ -2,6 +2,7 @@
 
 use crate::RecordingError;
 use crate::target::Started;
+use horolog_measure::preload::{TRACE_LIBRARY, find_library};
 use horolog_probe::session::listen;
 use std::path::Path;
 
@@ -21,8 +22,8 @@ pub(crate) fn attach(
              COMMAND`), or with the runtime waiting in it: HOROLOG_TRACE=listen LD_PRELOAD={} COMMAND (without LD_PRELOAD \
              where it is linked with -lhorolog_trace). To switch events of any program with triggers from outside, see \
              `horolog trace enable`",
-            crate::library::find(crate::library::TRACE, None)
-                .map_or(crate::library::TRACE.to_owned(), |path| path.display().to_string())
+            find_library(TRACE_LIBRARY, None)
+                .map_or(TRACE_LIBRARY.to_owned(), |path| path.display().to_string())
         ))
     })?;
     Ok(Started { child: None, ended: None, pid, notes: Vec::new() })

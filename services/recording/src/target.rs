@@ -1,7 +1,8 @@
 //! What is traced: a command that is started, or a process that runs already.
 
+use crate::RecordingError;
 use crate::sessions::Sessions;
-use crate::{RecordingError, library, program};
+use horolog_measure::preload;
 use horolog_sys::process::terminate;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
@@ -97,20 +98,25 @@ fn start_command(words: &[String], tracing: &Tracing, socket: &Path) -> Result<S
     let Some((first, arguments)) = words.split_first() else {
         return Err(RecordingError::bad_input("no command: write it behind `--`"));
     };
-    let Some(file) = program::find(first) else {
+    let Some(file) = preload::find_program(first) else {
         return Err(RecordingError::bad_input(format_args!("{first}: there is no such program")));
     };
     let mut notes = Vec::new();
-    if let Some(reason) = program::unreachable(&file) {
-        notes.push(format!("{} {}", file.display(), reason.explain()));
+    if let Some(found) = preload::visibility(first)
+        && let Some(obstacle) = found.blind()
+    {
+        notes.push(format!(
+            "{}: {}; only events of a runtime that is linked into it are recorded (link libhorolog_trace.a)",
+            found.file.display(),
+            obstacle.reason()
+        ));
     }
-    let mut preloaded = vec![library::find(library::TRACE, tracing.library.as_deref())?];
+    let mut preloaded = vec![preload::find_library(preload::TRACE_LIBRARY, tracing.library.as_deref())?];
     if tracing.locks {
-        preloaded.push(library::find(library::LOCKS, None)?);
+        preloaded.push(preload::find_library(preload::LOCKS_LIBRARY, None)?);
     }
-    let preload = preload(&preloaded)?;
     let mut command = Command::new(&file);
-    command.args(arguments).env("HOROLOG_TRACE", socket).env("LD_PRELOAD", preload);
+    command.args(arguments).env("HOROLOG_TRACE", socket).env("LD_PRELOAD", preload::variable(&preloaded)?);
     command.env("HOROLOG_TRACE_ENABLE", tracing.patterns()?);
     let options = tracing.options()?;
     if options.is_empty() {
@@ -123,28 +129,6 @@ fn start_command(words: &[String], tracing: &Tracing, socket: &Path) -> Result<S
     })?;
     let pid = child.id();
     Ok(Started { child: Some(child), ended: None, pid, notes })
-}
-
-/// What `LD_PRELOAD` must say: our libraries before those that are there already.
-fn preload(libraries: &[PathBuf]) -> Result<String, RecordingError> {
-    let mut words = Vec::new();
-    for library in libraries {
-        let text = library.to_str().filter(|text| !text.contains([' ', ':']));
-        let text = text.ok_or_else(|| {
-            RecordingError::bad_input(format_args!(
-                "{}: the dynamic linker cannot preload from a path with spaces or colons; copy the library elsewhere and \
-                 name its folder in HOROLOG_LIBRARY_PATH",
-                library.display()
-            ))
-        })?;
-        words.push(text.to_owned());
-    }
-    if let Ok(given) = std::env::var("LD_PRELOAD")
-        && !given.is_empty()
-    {
-        words.push(given);
-    }
-    Ok(words.join(":"))
 }
 
 impl Started {
@@ -190,11 +174,5 @@ mod tests {
         assert_eq!(patterns(&[]).as_deref(), Ok("*"));
         assert_eq!(patterns(&["a/*", "b"]).as_deref(), Ok("a/*,b"));
         assert!(patterns(&["a,b"]).is_err() && patterns(&[""]).is_err());
-    }
-
-    #[test]
-    fn paths_that_the_linker_would_split_are_refused() {
-        assert!(preload(&[PathBuf::from("/a b/lib.so")]).is_err());
-        assert!(preload(&[PathBuf::from("/a/lib.so")]).is_ok_and(|text| text.starts_with("/a/lib.so")));
     }
 }

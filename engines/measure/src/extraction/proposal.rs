@@ -5,6 +5,7 @@ use super::jobs::Job;
 use super::pattern::{Pattern, Reading, arrivals_of};
 use super::stretch::{Observer, Thread};
 use super::task::{self, Class, Description, TaskProposal};
+use horolog_time::Span;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -387,21 +388,7 @@ fn arrival(task: &TaskProposal, wcet: u64) -> Arrival {
     }
 }
 
-/// A span for comments: four significant digits.
+/// A span for comments.
 pub(super) fn text(ns: u64) -> String {
-    let (value, unit) = match ns {
-        0..1_000 => return format!("{ns} ns"),
-        1_000..1_000_000 => (ns as f64 / 1e3, "us"),
-        1_000_000..1_000_000_000 => (ns as f64 / 1e6, "ms"),
-        _ => (ns as f64 / 1e9, "s"),
-    };
-    let decimals = if value < 10.0 {
-        3
-    } else if value < 100.0 {
-        2
-    } else {
-        1
-    };
-    let text = format!("{value:.decimals$}");
-    format!("{} {unit}", text.trim_end_matches('0').trim_end_matches('.'))
+    Span::from_ns(ns).rounded()
 }

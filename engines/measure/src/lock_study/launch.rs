@@ -2,22 +2,17 @@
 
 use super::collect::Collector;
 use crate::critical_sections::{NamedStudy, SectionOptions};
+use crate::preload;
 use horolog_probe::session::Listener;
 use horolog_probe::session::service::{OPTIONS, SOCKET};
 use horolog_sys::Error;
 use horolog_sys::clock::{monotonic_ns, sleep_until};
 use horolog_sys::process::{die_with_parent, terminate};
 use horolog_time::Span;
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The library's file.
-const LIBRARY: &str = "libhorolog_locks.so";
-/// Names the library where it does not lie beside the program.
-const LIBRARY_VARIABLE: &str = "HOROLOG_LOCKS_LIBRARY";
 /// How often buffers are emptied, ns.
 const ROUND_NS: u64 = 1_000_000;
 /// How long a program may take to end after it was asked, ns.
@@ -51,34 +46,6 @@ pub struct LiveStudy {
     pub processes: usize,
 }
 
-/// Where the lock library lies: as `HOROLOG_LOCKS_LIBRARY` says, beside this program, among cargo's intermediate files,
-/// or in `../lib/horolog` or `../lib`.
-///
-/// # Errors
-/// Where it is nowhere, with the places.
-pub fn find_library() -> Result<PathBuf, Error> {
-    if let Some(given) = std::env::var_os(LIBRARY_VARIABLE) {
-        return std::path::absolute(&given).ok().filter(|path| path.exists()).ok_or_else(|| {
-            Error::bad_input(
-                format!("{LIBRARY_VARIABLE}={}", given.display()),
-                "no such file",
-                "name libhorolog_locks.so, or unset it",
-            )
-        });
-    }
-    let own = std::env::current_exe().map_err(|error| Error::io("finding this program", &error, ""))?;
-    let folder = own.parent().unwrap_or(Path::new("."));
-    let places = ["", "deps", "../lib/horolog", "../lib"].map(|place| folder.join(place).join(LIBRARY));
-    places.iter().find(|path| path.exists()).cloned().ok_or_else(|| {
-        let tried: Vec<String> = places.iter().map(|path| path.display().to_string()).collect();
-        Error::bad_input(
-            LIBRARY,
-            format!("not found; looked for {}", tried.join(", ")),
-            format!("build it with `cargo build --release -p horolog-locks`, or set {LIBRARY_VARIABLE}"),
-        )
-    })
-}
-
 /// A program that runs with the lock library. Dropping it ends the program.
 #[derive(Debug)]
 pub struct Watched {
@@ -94,15 +61,11 @@ pub struct Watched {
 /// # Errors
 /// Where the library is missing, or the program cannot be started.
 pub fn start(mut command: Command, options: &LiveOptions) -> Result<Watched, Error> {
-    let library = find_library()?;
+    let preload = preload::variable(&[preload::find_library(preload::LOCKS_LIBRARY, None)?])?;
     let folder =
         tempfile::tempdir().map_err(|error| Error::io("a folder for the socket", &error, "set TMPDIR"))?;
     let socket = folder.path().join("locks");
     let listener = Listener::bind(&socket)?;
-    let preload = match std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
-        Some(others) => [library.into_os_string(), others].join(&OsString::from(":")),
-        None => library.into_os_string(),
-    };
     let ring_bytes = if options.ring_bytes == 0 { 8 << 20 } else { options.ring_bytes };
     command
         .env("LD_PRELOAD", preload)

@@ -3,8 +3,6 @@
 mod collect;
 mod launch;
 mod report;
-mod visibility;
 
-pub use launch::{LiveOptions, LiveStudy, Watched, find_library, run, start};
+pub use launch::{LiveOptions, LiveStudy, Watched, run, start};
 pub use report::{Depths, LockReport, LockRow, LongestSection, LongestWait, StillHeldRow};
-pub use visibility::{Obstacle, Visibility, visibility};

@@ -4,7 +4,7 @@ use object::{Object, ObjectSection};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Why locks of a program stay unseen.
+/// Why a preloaded library does not reach a program, or why its locks stay unseen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Obstacle {
@@ -35,9 +35,9 @@ impl Obstacle {
         match self {
             Obstacle::Static => "it is statically linked, so that no library can be preloaded",
             Obstacle::OtherArchitecture => {
-                "it is built for another processor or word size than the lock library"
+                "it is built for another processor or word size than the libraries that horolog preloads"
             }
-            Obstacle::OtherLibc => "its C library is not glibc, for which the lock library is made",
+            Obstacle::OtherLibc => "its C library is not glibc, for which the preloaded libraries are made",
             Obstacle::Privileged => {
                 "it changes its privileges when it starts, so that the dynamic linker ignores LD_PRELOAD; \
                  run a copy without those bits"
@@ -68,12 +68,12 @@ impl Visibility {
 /// Looks at the program that `command` would start; `None` where there is no such file, which starting it will tell.
 #[must_use]
 pub fn visibility(command: &str) -> Option<Visibility> {
-    let mut file = in_path(command)?;
+    let mut file = find_program(command)?;
     // A script's interpreter may be a script.
     for _ in 0..4 {
         let bytes = std::fs::read(&file).ok()?;
         match interpreter(&bytes) {
-            Some(next) => file = in_path(&next)?,
+            Some(next) => file = find_program(&next)?,
             None => {
                 let mut obstacles = of_file(&bytes);
                 if is_privileged(&file) {
@@ -86,15 +86,17 @@ pub fn visibility(command: &str) -> Option<Visibility> {
     None
 }
 
-/// The file that a shell would start.
-fn in_path(command: &str) -> Option<PathBuf> {
+/// The file that a shell would start for `command`: as it stands where it has a slash, else the first in `PATH`.
+#[must_use]
+pub fn find_program(command: &str) -> Option<PathBuf> {
+    let is_program = |path: &Path| {
+        path.metadata().is_ok_and(|facts| facts.is_file() && facts.permissions().mode() & 0o111 != 0)
+    };
     if command.contains('/') {
-        return Some(PathBuf::from(command)).filter(|path| path.is_file());
+        return Some(PathBuf::from(command)).filter(|path| is_program(path));
     }
     let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|folder| folder.join(command)).find(|file| {
-        file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
-    })
+    std::env::split_paths(&path).map(|folder| folder.join(command)).find(|file| is_program(file))
 }
 
 /// The program that runs a script; `#!/usr/bin/env python3` is run by `python3`.
@@ -178,6 +180,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let text = folder.path().join("text");
         std::fs::write(&text, "no program").expect("writable");
+        assert_eq!(visibility(&text.to_string_lossy()), None, "it is not executable");
+        std::fs::set_permissions(&text, PermissionsExt::from_mode(0o755)).expect("ours");
         let found = visibility(&text.to_string_lossy()).expect("a file");
         assert_eq!(found.blind(), Some(Obstacle::OtherArchitecture));
         let (source, program) = (folder.path().join("empty.c"), folder.path().join("empty"));

@@ -1,0 +1,102 @@
+//! Libraries that are preloaded into traced programs: where they lie, how the dynamic linker is told, and which programs
+//! they cannot reach.
+
+mod visibility;
+
+pub use visibility::{Obstacle, Visibility, find_program, visibility};
+
+use horolog_sys::Error;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// The runtime of programs with triggers.
+pub const TRACE_LIBRARY: &str = "libhorolog_trace.so";
+/// The library that traces locks.
+pub const LOCKS_LIBRARY: &str = "libhorolog_locks.so";
+
+/// Names the folder of both where they do not lie beside the program.
+const FOLDER_VARIABLE: &str = "HOROLOG_LIBRARY_PATH";
+
+/// The folders in which libraries are looked for, beside an executable in `folder`: there, in `deps` (a build by cargo) and
+/// in `../lib` (an installation).
+fn folders(folder: &Path) -> [PathBuf; 4] {
+    [folder.to_owned(), folder.join("deps"), folder.join("../lib"), folder.join("../lib/horolog")]
+}
+
+/// Finds a library: the file `given`, else in the folder that `HOROLOG_LIBRARY_PATH` names, else beside this executable.
+///
+/// # Errors
+/// Bad input where `given` is no file; not permitted, with the places, where the library is nowhere.
+pub fn find_library(name: &str, given: Option<&Path>) -> Result<PathBuf, Error> {
+    if let Some(given) = given {
+        let path = std::path::absolute(given).unwrap_or_else(|_| given.to_owned());
+        return if path.is_file() {
+            Ok(path)
+        } else {
+            Err(Error::bad_input(given.display().to_string(), "there is no such library", "check the path"))
+        };
+    }
+    let named = std::env::var_os(FOLDER_VARIABLE).map(PathBuf::from);
+    let executable = std::env::current_exe().ok();
+    let beside = executable.as_deref().and_then(Path::parent).map(folders).into_iter().flatten();
+    let looked: Vec<PathBuf> = named.into_iter().chain(beside).map(|folder| folder.join(name)).collect();
+    if let Some(found) = looked.iter().find(|path| path.is_file()) {
+        return Ok(found.canonicalize().unwrap_or_else(|_| found.clone()));
+    }
+    let places: Vec<String> = looked.iter().map(|path| path.display().to_string()).collect();
+    Err(Error::unsupported(
+        format!("{name}, looked for at {}", places.join(", ")),
+        format!(
+            "build it with `cargo build --release -p horolog-tracer -p horolog-locks`, or name its folder in \
+             {FOLDER_VARIABLE}"
+        ),
+    ))
+}
+
+/// What `LD_PRELOAD` must say: these libraries before those that are there already.
+///
+/// # Errors
+/// Bad input where a path holds a space or a colon, between which the dynamic linker cannot tell.
+pub fn variable(libraries: &[PathBuf]) -> Result<OsString, Error> {
+    let mut words = OsString::new();
+    for library in libraries {
+        if library.as_os_str().as_bytes().iter().any(|byte| b" :".contains(byte)) {
+            return Err(Error::bad_input(
+                library.display().to_string(),
+                "the dynamic linker cannot preload from a path with spaces or colons",
+                format!("copy the library elsewhere and name its folder in {FOLDER_VARIABLE}"),
+            ));
+        }
+        if !words.is_empty() {
+            words.push(":");
+        }
+        words.push(library);
+    }
+    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
+        words.push(":");
+        words.push(others);
+    }
+    Ok(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_library_that_is_nowhere_is_told_with_the_places() {
+        let error = find_library("libnowhere.so", None).expect_err("there is none");
+        assert!(error.is_not_permitted() && error.to_string().contains("deps/libnowhere.so"), "{error}");
+        let error =
+            find_library(TRACE_LIBRARY, Some(Path::new("/nowhere/lib.so"))).expect_err("there is none");
+        assert!(error.is_bad_input(), "{error}");
+    }
+
+    #[test]
+    fn a_path_that_the_linker_would_split_is_refused() {
+        assert!(variable(&[PathBuf::from("/a b/lib.so")]).is_err_and(|error| error.is_bad_input()));
+        let two = variable(&["/a/x.so".into(), "/a/y.so".into()]).expect("plain paths");
+        assert!(two.to_string_lossy().starts_with("/a/x.so:/a/y.so"), "{two:?}");
+    }
+}
