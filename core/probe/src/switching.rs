@@ -8,6 +8,7 @@ mod runtime;
 pub use error::SwitchError;
 pub use runtime::{answer, refresh_for_c, start};
 
+use crate::session::directory;
 use crate::table::{self, Kind, Layout, Memory, Site, Table};
 use crate::{Event, matches};
 use change::Change;
@@ -15,7 +16,7 @@ pub(crate) use change::is_site as code_is_site;
 use horolog_sys::loaded::{self, Module};
 use lock::Lock;
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// What a switch came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -73,6 +74,9 @@ impl Method {
 
 /// Names that were switched on or off, the latest last: what a module that is loaded later starts with.
 static RULES: Lock<Vec<(String, bool)>> = Lock::new();
+/// Whether something was asked for that no module had: then every name is put into the session's directory, so that its
+/// reader can say which is nearest.
+static WANTS_NAMES: AtomicBool = AtomicBool::new(false);
 
 /// Locks the rules. From the first time on, a fork waits for a switch in another thread: the child would otherwise find the
 /// loader's list locked for ever, by a thread that it does not have, as soon as it switches or lists anything itself.
@@ -113,6 +117,10 @@ pub fn apply_by(pattern: &str, on: bool, method: Method) -> Result<Count, Switch
     let mut rules = self::rules();
     let wanted = |name: &str| matches(pattern, name).then_some(on);
     let count = switch(&wanted, method)?;
+    if on && count.events == 0 {
+        WANTS_NAMES.store(true, Ordering::Relaxed);
+        declare_all();
+    }
     let mut next: Vec<_> = rules.get().iter().filter(|(known, _)| known != pattern).cloned().collect();
     next.push((pattern.to_owned(), on));
     rules.set(next);
@@ -130,6 +138,9 @@ pub fn refresh() -> Result<Count, SwitchError> {
     let rules = guard.get();
     if rules.is_empty() {
         return Ok(Count::default());
+    }
+    if WANTS_NAMES.load(Ordering::Relaxed) {
+        declare_all();
     }
     let wanted = |name: &str| {
         rules.iter().rev().find(|(pattern, _)| matches(pattern, name)).map(|&(_, position)| position)
@@ -200,6 +211,10 @@ fn switch(wanted: &dyn Fn(&str) -> Option<bool>, method: Method) -> Result<Count
     each_matching(wanted, &mut |module, site, event, on| {
         names.insert(event.name().to_owned());
         count.sites += 1;
+        if on {
+            // Whoever reads the session learns that the name exists, also where it is never emitted.
+            let _ = directory::number(event);
+        }
         if is_enabled(site, event) != on {
             prepare(event, site);
             change.write(module, site, event, on);
@@ -209,6 +224,14 @@ fn switch(wanted: &dyn Fn(&str) -> Option<bool>, method: Method) -> Result<Count
     count.events = names.len();
     count.synchronised = change.finish()?;
     Ok(count)
+}
+
+/// Gives every event of every module a number, and so a place in the session's directory.
+fn declare_all() {
+    each_matching(&|_| Some(true), &mut |_, site, event, _| {
+        prepare(event, site);
+        let _ = directory::number(event);
+    });
 }
 
 fn each_matching(

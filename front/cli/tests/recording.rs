@@ -209,10 +209,21 @@ fn a_killed_program_is_read_to_its_last_event_and_its_status_is_told() {
     assert_eq!((&recording["events"], &recording["events_lost"]), (&360.into(), &0.into()), "{recording}");
     assert_eq!((&recording["command"]["signal"], ended.status), (&9.into(), Some(1)));
     assert_eq!(shown(&[&out]).len(), 360);
-    let (recording, _) = record(&folder, &["--event", "net/pakcet", "--", &program, "1"]);
-    assert!(recording["notes"].to_string().contains("matches net/pakcet"), "{recording}");
     let (ended, _) = recorded(&folder, &["--", &program, "1", "fail"]);
     assert_eq!((&ended.json()["command"]["status"], ended.status), (&7.into(), Some(1)));
+}
+
+#[test]
+fn a_name_that_no_program_has_is_told_with_the_nearest() {
+    let Some((folder, program)) = program(&[]) else { return };
+    let (recording, _) =
+        record(&folder, &["--event", "net/packet", "--event", "net/pakcet", "--", &program, "1"]);
+    let note = "no program had an event that matches `net/pakcet`; the nearest: net/packet";
+    let notes: Vec<String> = serde_json::from_value(recording["notes"].clone()).expect("texts");
+    assert!(notes.iter().any(|told| told.starts_with(note)), "{recording}");
+    assert!(recording["events"].as_u64() > Some(0), "{recording}");
+    let (recording, _) = record(&folder, &["--event", "net/*", "--", &program, "0"]);
+    assert!(!recording["notes"].to_string().contains("no program had"), "{recording}");
 }
 
 #[test]

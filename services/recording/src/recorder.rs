@@ -6,12 +6,14 @@ use crate::output::Output;
 use crate::sessions::{Emitted, Sessions, Tap};
 use crate::target::{self, Started, Target, Tracing};
 use horolog_measure::doctor::identity;
+use horolog_probe::matches;
+use horolog_probe::outside::nearest;
 use horolog_sys::clock::monotonic_ns;
 use horolog_time::Span;
 use horolog_trace::LossCause;
 use horolog_trace::file::{Footer, Header, Writer};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -329,13 +331,12 @@ impl Run<'_> {
                     .to_owned(),
             );
         }
-        if sessions.joined() > 0 && counts.user == 0 && counts.lost == 0 {
-            let patterns = &options.tracing.events;
-            let what = if patterns.is_empty() { "*".to_owned() } else { patterns.join(", ") };
-            notes.push(format!(
-                "no event came: the programs passed no trigger that matches {what} (`horolog trace events PID` lists what a \
-                 running program has; `--locks` traces the locks of any)"
-            ));
+        if sessions.joined() > 0 {
+            let unknown = unknown_names(&options.tracing.events, &sessions.names());
+            if unknown.is_empty() && counts.user == 0 && counts.lost == 0 {
+                notes.push(nothing_came(&options.tracing.events));
+            }
+            notes.extend(unknown);
         }
         if !started.has_ended() && started.child.is_some() {
             notes.push(format!("the command still runs, as process {}", started.pid));
@@ -356,6 +357,31 @@ impl Run<'_> {
             notes,
         }
     }
+}
+
+fn nothing_came(patterns: &[String]) -> String {
+    let what = if patterns.is_empty() { "*".to_owned() } else { patterns.join(", ") };
+    format!(
+        "no event came: the programs passed no trigger that matches {what} (`horolog trace events PID` lists what a running \
+         program has; `--locks` traces the locks of any)"
+    )
+}
+
+/// A note for each of the wanted `patterns` that fits none of the `names` that the programs have.
+fn unknown_names(patterns: &[String], names: &BTreeSet<String>) -> Vec<String> {
+    let is_unknown = |pattern: &&String| !names.iter().any(|name| matches(pattern, name));
+    let notes = patterns.iter().filter(is_unknown).map(|pattern| {
+        let near = nearest(pattern, names.iter().map(String::as_str));
+        let hint = match (near.is_empty(), names.len()) {
+            (false, _) => format!("the nearest: {}", near.join(", ")),
+            (true, 0) => "they have none (`--locks` traces the locks of any program)".to_owned(),
+            (true, count) => {
+                format!("none of their {count} events is near it; `horolog trace events PID` lists them")
+            }
+        };
+        format!("no program had an event that matches `{pattern}`; {hint}")
+    });
+    notes.collect()
 }
 
 pub(crate) fn command_end(started: &Started) -> Option<CommandEnd> {

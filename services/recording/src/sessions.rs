@@ -9,7 +9,7 @@ use horolog_probe::session::{Connection, Listener, Losses, RawRecord};
 use horolog_sys::clock::monotonic_ns;
 use horolog_sys::descriptor_passing::{is_closed, wait_for_connection};
 use horolog_trace::LossCause;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::DirBuilder;
 use std::os::fd::AsFd;
 use std::os::unix::fs::DirBuilderExt;
@@ -86,6 +86,8 @@ pub(crate) struct Sessions {
     clock: Clock,
     joined: u64,
     refused: Vec<String>,
+    /// Names of events that programs which have gone could have emitted.
+    names: BTreeSet<String>,
 }
 
 /// A folder that only this user can enter; removed when dropped.
@@ -119,7 +121,15 @@ impl Sessions {
         let folder = PrivateFolder::create()?;
         let listener = Listener::bind(&folder.0.join("socket"))?;
         let clock = Clock::new(ClockKind::of_this_machine());
-        Ok(Sessions { listener, folder, live: Vec::new(), clock, joined: 0, refused: Vec::new() })
+        Ok(Sessions {
+            listener,
+            folder,
+            live: Vec::new(),
+            clock,
+            joined: 0,
+            refused: Vec::new(),
+            names: BTreeSet::new(),
+        })
     }
 
     /// Where processes hand their sessions over.
@@ -166,9 +176,14 @@ impl Sessions {
                 traced.closed_at = Some(now);
             }
         }
+        let names = &mut self.names;
         self.live.retain(|traced| {
-            traced.connection.reader.overwrites()
-                || traced.closed_at.is_none_or(|closed| now.saturating_sub(closed) < LINGER_NS)
+            let stays = traced.connection.reader.overwrites()
+                || traced.closed_at.is_none_or(|closed| now.saturating_sub(closed) < LINGER_NS);
+            if !stays {
+                names.extend(traced.names());
+            }
+            stays
         });
     }
 
@@ -182,7 +197,13 @@ impl Sessions {
             traced.tell_losses(tap);
         }
         // Whoever has gone was told now for the last time.
-        self.live.retain(|traced| traced.closed_at.is_none());
+        let names = &mut self.names;
+        self.live.retain(|traced| {
+            if traced.closed_at.is_some() {
+                names.extend(traced.names());
+            }
+            traced.closed_at.is_none()
+        });
     }
 
     /// Whether a process has asked for a snapshot since the last call.
@@ -194,6 +215,14 @@ impl Sessions {
             traced.snapshots = count;
         }
         asked
+    }
+
+    /// The names of all events that were enabled in any program; where one of the wanted names was unknown to a program,
+    /// all that it has.
+    pub(crate) fn names(&self) -> BTreeSet<String> {
+        let mut names = self.names.clone();
+        names.extend(self.live.iter().flat_map(Traced::names));
+        names
     }
 
     /// Whether every session's process has gone.
@@ -233,6 +262,10 @@ impl Sessions {
 }
 
 impl Traced {
+    fn names(&self) -> impl Iterator<Item = String> {
+        self.connection.reader.events().into_iter().map(|event| event.name)
+    }
+
     fn tell_losses(&mut self, tap: &mut impl Tap) {
         let (now, before) = (self.connection.reader.losses(), self.losses);
         let causes = [
