@@ -256,7 +256,7 @@ pub(crate) struct ExtractArguments {
     #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
     pub(crate) duration: Option<Span>,
     /// Write the system file here instead of to the standard output.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, short, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
     /// Only this thread, of whatever class; may be given again.
     #[arg(long = "thread", value_name = "TID")]

@@ -91,6 +91,16 @@ pub(crate) fn print(table: &Table) {
     }
 }
 
+/// A number with its noun: `1 process`, `2 processes`.
+pub(crate) fn count(number: u64, noun: &str) -> String {
+    let ending = match (number, noun.ends_with('s')) {
+        (1, _) => "",
+        (_, true) => "es",
+        (_, false) => "s",
+    };
+    format!("{number} {noun}{ending}")
+}
+
 /// A span for people: four significant digits in the largest unit that it reaches.
 pub(crate) fn span(span: Span) -> String {
     span.rounded()

@@ -78,11 +78,10 @@ fn live(arguments: &LocksArguments, options: SectionOptions) -> Result<LiveStudy
         if error.is_not_permitted() { Failure::not_permitted(message) } else { Failure::bad_input(message) }
     })?;
     progress::say(format_args!(
-        "{program}: {} after {}, {} process{}",
+        "{program}: {} after {}, {}",
         study.status,
         output::span(Span::from_ns(study.watched_ns)),
-        study.processes,
-        if study.processes == 1 { "" } else { "es" }
+        output::count(study.processes as u64, "process")
     ));
     Ok(study)
 }

@@ -70,8 +70,11 @@ pub(super) fn failure(error: RecordingError) -> Failure {
 
 fn said(progress: &Progress) -> String {
     format!(
-        "recording: {} events ({:.0} a second), events lost: {}, {} processes",
-        progress.events, progress.rate_hz, progress.lost, progress.sessions
+        "recording: {} events ({:.0} a second), events lost: {}, {}",
+        progress.events,
+        progress.rate_hz,
+        progress.lost,
+        output::count(progress.sessions as u64, "process")
     )
 }
 

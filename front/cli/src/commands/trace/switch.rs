@@ -38,8 +38,8 @@ pub(crate) fn switch(words: &SwitchArguments, on: bool) -> Done {
             let word = if on { "enabled" } else { "disabled" };
             outln!(
                 "{word}: {}, {}, {} of them switched",
-                count(switched.events, "event"),
-                count(switched.sites, "site"),
+                output::count(switched.events as u64, "event"),
+                output::count(switched.sites as u64, "site"),
                 switched.changed
             );
             if switched.threads > 0 {
@@ -47,16 +47,12 @@ pub(crate) fn switch(words: &SwitchArguments, on: bool) -> Done {
                     "process {} stood still for {} ({})",
                     words.pid,
                     output::span(Span::from_ns(switched.stood_still_ns)),
-                    count(switched.threads, "thread")
+                    output::count(switched.threads as u64, "thread")
                 );
             }
         }
     }
     Ok(Verdict::Holds)
-}
-
-fn count(number: usize, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 /// Lists the events of a process.

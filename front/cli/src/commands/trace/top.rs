@@ -80,12 +80,12 @@ fn line(top: &Top) {
 fn table(top: &Top) {
     output::write(format_args!("\x1b[H\x1b[2J"));
     outln!(
-        "{}: {} events a second, {} in all; events lost: {}; {} processes",
+        "{}: {} events a second, {} in all; events lost: {}; {}",
         output::span(top.elapsed_ns),
         top.rate_hz.round(),
         top.events_total,
         losses(top.events_lost_total, &top.losses),
-        top.sessions
+        output::count(top.sessions as u64, "process")
     );
     outln!();
     let mut rows = output::table(&["event", "per second", "in all"], 1);
