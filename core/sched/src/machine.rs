@@ -401,6 +401,15 @@ impl Machine {
         self.watch_of_soft(node).and_then(|watch| self.watches[watch].service.soft_budget())
     }
 
+    /// The earliest wall timer of a processor, as [`Desired::wall_timer`] has it, without a choice: for drivers that
+    /// catch up with several instants before they ask who runs.
+    ///
+    /// # Panics
+    /// Where there is no such processor.
+    pub fn wall_timer(&mut self, processor: ProcessorIndex) -> Option<crate::WallTimer> {
+        self.arm_wall_timer(usize::from(processor.0))
+    }
+
     /// How many modes there are, mode 0 included.
     #[must_use]
     pub fn modes(&self) -> u32 {

@@ -26,8 +26,36 @@ pub struct Outcome {
     /// Per server, in the order of the file; left out where there is none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<ServerOutcome>,
+    /// What scheduling itself took on each processor of a real run; left out where nothing was measured.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub overhead: Vec<Overhead>,
     /// What the reader must know to read the numbers right ("offsets taken as 0", …).
     pub notes: Vec<String>,
+}
+
+/// What scheduling itself took on one processor during a real run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Overhead {
+    /// Which processor.
+    pub cpu: u32,
+    /// How often the scheduling machine was told something and asked who runs: by the release agent or by a task's own
+    /// thread. 0 where the kernel alone decides.
+    pub passes: u64,
+    /// What these passes took in all, the system calls that carry out the decisions included, wake-ups and the kernel's
+    /// switches not.
+    pub total_ns: Span,
+    /// The longest of them.
+    pub longest_ns: Span,
+    /// The kernel's context switches out of the threads of the tasks and of the agent, from the common start on.
+    pub context_switches: u64,
+}
+
+impl Overhead {
+    /// What one pass took in the mean, ns; `None` without any.
+    #[must_use]
+    pub fn mean_ns(&self) -> Option<f64> {
+        (self.passes > 0).then(|| self.total_ns.as_ns() as f64 / self.passes as f64)
+    }
 }
 
 impl Outcome {
@@ -48,6 +76,50 @@ pub struct ServerOutcome {
     pub exhaustions: u64,
     /// How often budget came back; of slack stealing, slack.
     pub replenishments: u64,
+    /// How exactly a real run kept the budget; null in a simulation, which is exact, and of servers without a budget.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enforcement: Option<Enforcement>,
+}
+
+/// How exactly a real run kept a server's budget.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Enforcement {
+    /// What tells that a budget is used up.
+    pub method: &'static str,
+    /// Budgets that were used up.
+    pub exhausted: u64,
+    /// How much more than the budget was executed, median; null without any.
+    pub overshoot_ns_p50: Option<Span>,
+    /// 99th percentile.
+    pub overshoot_ns_p99: Option<Span>,
+    /// The most.
+    pub overshoot_ns_max: Option<Span>,
+    /// Of the processor over the whole run, what was charged to the budget.
+    pub share: f64,
+    /// Budget divided by period.
+    pub allowed_share: f64,
+}
+
+impl Enforcement {
+    /// Sums up the overshoot of every budget that was used up, and `consumed` over `elapsed`.
+    #[must_use]
+    pub fn new(
+        method: &'static str,
+        overshoots: &ResponseStatistics,
+        (consumed, elapsed): (Span, Span),
+        (budget, period): (Span, Span),
+    ) -> Enforcement {
+        let share = |part: Span, whole: Span| part.as_ns() as f64 / whole.as_ns().max(1) as f64;
+        Enforcement {
+            method,
+            exhausted: overshoots.count(),
+            overshoot_ns_p50: overshoots.percentile(50.0),
+            overshoot_ns_p99: overshoots.percentile(99.0),
+            overshoot_ns_max: overshoots.max(),
+            share: share(consumed, elapsed),
+            allowed_share: share(budget, period),
+        }
+    }
 }
 
 /// What one task's jobs came to.

@@ -196,6 +196,7 @@ impl Statistics {
             events_lost: self.lost,
             tasks: tasks.collect(),
             servers: Vec::new(),
+            overhead: Vec::new(),
             notes: Vec::new(),
         }
     }

@@ -50,13 +50,7 @@ impl Plan {
                 "{at}: a run does not serve interrupts and devices of a file yet; analyse the system, or remove them"
             )));
         }
-        if let Some(server) = system.servers().first() {
-            return Err(ExecError::bad_input(format!(
-                "server {}: a run does not serve soft tasks yet; simulate the system, or remove the server and its \
-                 tasks",
-                server.name
-            )));
-        }
+        check_served(system)?;
         let allowed = allowed_cpus()?;
         let listed = listed_cpus(system, &allowed)?;
         let mut plan = Plan {
@@ -78,7 +72,7 @@ impl Plan {
             let (commands, tasks): (Vec<TaskId>, Vec<TaskId>) =
                 system.tasks_on(cpu).map(|(id, _)| id).partition(|&id| is_command(system.task(id)));
             check_priorities(system, cpu)?;
-            let mut mode = mode_of(system, &tasks, options);
+            let mut mode = mode_of(system, cpu, &tasks, options);
             if plan.reserve(system, cpu, &tasks, options) {
                 mode = Mode::Shadow;
             } else {
@@ -101,6 +95,14 @@ impl Plan {
     /// Reserves processor time for the tasks by `SCHED_DEADLINE`, where that is asked for and possible.
     fn reserve(&mut self, system: &System, cpu: CpuId, tasks: &[TaskId], options: &RunOptions) -> bool {
         if options.backend != Backend::Deadline || options.best_effort || tasks.is_empty() {
+            return false;
+        }
+        if let Some((_, server)) = system.servers_on(cpu).next() {
+            self.notes.push(format!(
+                "cpu {}: SCHED_DEADLINE is not used: it outranks every SCHED_FIFO thread, the agent included, and refuses \
+                 pinning, so beside server {} the agent decides",
+                cpu.0, server.name
+            ));
             return false;
         }
         match reservation::of_tasks(system, tasks, &self.all) {
@@ -217,13 +219,28 @@ fn check_priorities(system: &System, cpu: CpuId) -> Result<(), ExecError> {
     if system.policy() == Policy::Edf {
         return Ok(());
     }
-    match system.tasks_on(cpu).find(|(_, task)| task.priority.is_none()) {
+    match system.hard_tasks_on(cpu).find(|(_, task)| task.priority.is_none()) {
         Some((_, task)) => Err(ExecError::bad_input(format!(
             "task {} has no priority: give it one, or resolve the assignment of the system first",
             task.name
         ))),
         None => Ok(()),
     }
+}
+
+/// The kernel wakes a process without asking the agent, so no budget can be kept of it, and no slack policy sees it.
+fn check_served(system: &System) -> Result<(), ExecError> {
+    for server in system.servers() {
+        if let Some((_, task)) = system.tasks_on(server.cpu).find(|(_, task)| is_command(task)) {
+            return Err(ExecError::bad_input(format!(
+                "task {}: a command cannot run on cpu {} beside server {}, since the kernel schedules a process without \
+                 the release agent; make it a library, give it a processor of its own, or put the running process \
+                 under a server with `horolog serve`",
+                task.name, server.cpu.0, server.name
+            )));
+        }
+    }
+    Ok(())
 }
 
 pub(crate) fn is_command(task: &Task) -> bool {
@@ -259,7 +276,10 @@ fn place_of_command(system: &System, command: TaskId, tasks: &[TaskId]) -> Resul
 
 /// The kernel may decide where its rules are the model's: preemptive tasks of distinct fixed priorities, and overrun
 /// policies that need no timer.
-fn mode_of(system: &System, tasks: &[TaskId], options: &RunOptions) -> Mode {
+fn mode_of(system: &System, cpu: CpuId, tasks: &[TaskId], options: &RunOptions) -> Mode {
+    if system.servers_on(cpu).next().is_some() {
+        return Mode::Authoritative;
+    }
     let by_variant = options.non_preemptive != NonPreemptiveVariant::Flag;
     let plain = |task: &Task| match task.preemption {
         Preemption::Preemptive => true,

@@ -14,7 +14,7 @@ use horolog_sys::fixed_priority::{Class, may_use_fifo};
 use horolog_sys::idle_latency::ShallowIdle;
 use horolog_sys::{crash, memory, thread};
 use horolog_time::Span;
-use horolog_trace::{Outcome, Record};
+use horolog_trace::{Outcome, Overhead, Record, ServerOutcome};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -215,12 +215,39 @@ fn outcome_of(
             .map(|task| {
                 let mut outcome = task.tally().outcome();
                 outcome.name.clone_from(&task.name);
+                outcome.is_soft = system.is_served(task.id);
                 outcome
             })
             .collect(),
-        servers: Vec::new(),
+        servers: server_outcomes(system, run, threads),
+        overhead: overheads(plan, threads),
         notes,
     }
+}
+
+/// What each server did, in the order of the file.
+fn server_outcomes(system: &System, run: &RunShared, threads: &Threads) -> Vec<ServerOutcome> {
+    let mut outcomes = Vec::with_capacity(system.servers().len());
+    for agent in &threads.agents {
+        if let Some(mut driver) = agent.driver_after_run() {
+            outcomes.extend(driver.server_outcomes(system, run.horizon()));
+        }
+    }
+    outcomes.sort_by_key(|(id, _)| *id);
+    outcomes.into_iter().map(|(_, outcome)| outcome).collect()
+}
+
+/// What scheduling took on each processor.
+fn overheads(plan: &Plan, threads: &Threads) -> Vec<Overhead> {
+    let of_cpu = |cpu: u32| {
+        let agent = threads.agents.iter().find(|agent| agent.cpu == cpu);
+        let passes = agent.and_then(|agent| Some(agent.driver_after_run()?.passes)).unwrap_or_default();
+        let of_tasks = threads.tasks.iter().filter(|task| task.cpu == cpu);
+        let of_agent = agent.map_or(0, |agent| agent.switches.load(Ordering::Acquire));
+        let switches = of_tasks.map(|task| task.switches.load(Ordering::Acquire)).sum::<u64>() + of_agent;
+        passes.overhead(cpu, switches)
+    };
+    plan.cpus.iter().map(|cpu| of_cpu(cpu.cpu)).collect()
 }
 
 fn thread_infos(plan: &Plan, threads: &Threads) -> Vec<ThreadInfo> {

@@ -13,7 +13,7 @@ use horolog_sys::crash;
 use horolog_sys::status::Status;
 use horolog_time::{Instant, Span};
 use horolog_trace::{Kind, Record};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// What an overrun callback is told.
@@ -45,6 +45,10 @@ pub(crate) struct TaskShared {
     pub(crate) ring: Arc<Ring>,
     pub(crate) tid: AtomicU32,
     pub(crate) clock: OnceLock<ThreadClock>,
+    /// Holds 1 while the thread must stand still in the middle of its code.
+    pub(crate) hold: Arc<AtomicU32>,
+    /// The kernel's switches out of the thread, from the common start to its end.
+    pub(crate) switches: AtomicU64,
     pub(crate) record: RecordLevel,
     /// Where a crash of the task's code is noted.
     pub(crate) crash: Arc<crash::Cell>,
@@ -86,6 +90,8 @@ impl TaskShared {
             ring: Arc::new(Ring::new(options.ring_capacity)),
             tid: AtomicU32::new(0),
             clock: OnceLock::new(),
+            hold: Arc::default(),
+            switches: AtomicU64::new(0),
             record: options.record,
             crash: Arc::default(),
             is_watched_closely: options.watch_all,

@@ -1,6 +1,6 @@
 //! Starts and ends the threads of a run.
 
-use crate::agent::{self, CpuAgent, Driver, Seat};
+use crate::agent::{self, CpuAgent, Driver, Seat, Served};
 use crate::arrivals::Arrivals;
 use crate::body::{Bodies, TaskBody, place};
 use crate::direct::{self, Direct, Exclusion};
@@ -10,14 +10,16 @@ use crate::ring::Ring;
 use crate::shared::RunShared;
 use crate::task_shared::TaskShared;
 use crate::{ExecError, RunOptions, bands};
-use horolog_model::{Body, Preemption, System, TaskId};
+use horolog_model::{Body, LowPriority, Preemption, System, TaskId};
 use horolog_sched::{Machine, ProcessorIndex};
 use horolog_sys::affinity::{CpuSet, set_affinity};
 use horolog_sys::clock::{self, ThreadClock};
 use horolog_sys::deadline::set_deadline;
 use horolog_sys::fixed_priority::{Class, set_class};
+use horolog_sys::hold::Held;
 use horolog_sys::process::Attached;
-use horolog_sys::{crash, futex, memory, thread, usage};
+use horolog_sys::usage::Usage;
+use horolog_sys::{crash, futex, hold, memory, thread, usage};
 use horolog_time::Span;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -180,7 +182,9 @@ impl Setup<'_> {
             match prepare_thread(&name, agent.cpu, class) {
                 Ok(()) => {
                     if let Some(start) = run.wait_for_start() {
+                        let before = usage::of_this_thread();
                         agent.run_agent(start);
+                        agent.switches.store(switches_since(before), Ordering::Release);
                     }
                 }
                 Err(error) => run.fail(error.in_task(&name)),
@@ -193,20 +197,31 @@ impl Setup<'_> {
         let place = self.system.platform().cpus.index_of(horolog_model::CpuId(cpu.cpu)).unwrap_or(0);
         let seats = cpu.tasks.iter().map(|&id| {
             let shared = threads.tasks[id.index()].clone();
-            Seat::new(shared, self.arrivals(id), self.run.horizon())
+            let mut seat = Seat::new(shared, self.arrivals(id), self.run.horizon());
+            seat.may_be_held = self.may_be_held(id);
+            seat
         });
         let ring = Arc::new(Ring::new(self.options.ring_capacity.saturating_mul(4)));
         threads.cpu_rings.push(ring.clone());
+        let machine = Machine::new(self.system)?;
+        let served = Served::new(self.system, &machine, horolog_model::CpuId(cpu.cpu), &cpu.tasks);
         let driver = Driver::new(
-            Machine::new(self.system)?,
+            machine,
             ProcessorIndex(place as u16),
             seats.collect(),
             self.system.tasks().len(),
             ring,
             self.run.clone(),
             !self.options.best_effort,
-        );
+        )
+        .with_servers(served);
         Ok(CpuAgent::new(cpu.cpu, driver, self.run.clone()))
+    }
+
+    /// Whether the task's server leaves the order where it has no budget.
+    fn may_be_held(&self, id: TaskId) -> bool {
+        let low = self.system.server_of(id).and_then(|server| self.system.server(server).kind.low_priority());
+        low == Some(LowPriority::None)
     }
 
     /// A task's thread: prepared, then waiting for the common start, then `jobs`, then the body's end.
@@ -219,13 +234,16 @@ impl Setup<'_> {
     ) -> Result<(), ExecError> {
         let task = threads.tasks[id.index()].clone();
         let (run, class) = (self.run.clone(), self.plan.classes[id.index()]);
+        let may_be_held = self.may_be_held(id);
         let (reservation, all) = (self.plan.reservations[id.index()], self.plan.all.clone());
         run.alive.fetch_add(1, Ordering::AcqRel);
         threads.spawn(task.name.clone(), Some(id), move || {
             let watch = crash::watch(task.crash.clone());
             task.tid.store(thread::id(), Ordering::Release);
             let _ = task.clock.set(ThreadClock::of_this_thread());
+            let held = if may_be_held { Held::here(task.hold.clone()).map(Some) } else { Ok(None) };
             let whole = catch_unwind(AssertUnwindSafe(|| {
+                let _held = held?;
                 body.start().map_err(ExecError::bad_input)?;
                 prepare_thread(&task.name, task.cpu, class)?;
                 if let Some(reservation) = &reservation {
@@ -233,7 +251,9 @@ impl Setup<'_> {
                     set_deadline(0, reservation)?;
                 }
                 if let Some(start) = run.wait_for_start() {
+                    let before = usage::of_this_thread();
                     jobs(start, body.as_mut());
+                    task.switches.store(switches_since(before), Ordering::Release);
                 }
                 // The end of the user's code is none of the schedule's business.
                 let _ = set_class(0, Class::Normal);
@@ -250,6 +270,14 @@ impl Setup<'_> {
             run.alive.fetch_sub(1, Ordering::AcqRel);
         })
     }
+}
+
+/// The kernel's switches out of the calling thread since `before`.
+fn switches_since(before: Usage) -> u64 {
+    let now = usage::of_this_thread();
+    now.voluntary_switches + now.involuntary_switches
+        - before.voluntary_switches
+        - before.involuntary_switches
 }
 
 fn panicked(task: &TaskShared, panic: &(dyn std::any::Any + Send)) -> ExecError {
@@ -345,6 +373,7 @@ impl Threads {
             agent.kick();
         }
         for task in &self.tasks {
+            hold::release(&task.hold);
             task.control.gate.store(1, Ordering::Release);
             let _ = futex::wake(&task.control.gate, 1);
             let tid = task.tid.load(Ordering::Acquire);

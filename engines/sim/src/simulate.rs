@@ -162,6 +162,7 @@ pub(crate) fn outcome<S: Source, K: Sink>(
         events_lost: 0,
         tasks: tasks.collect(),
         servers: server_outcomes(system, &engine.core.machine),
+        overhead: Vec::new(),
         notes,
     }
 }
@@ -176,6 +177,7 @@ fn server_outcomes(system: &System, machine: &Machine) -> Vec<ServerOutcome> {
             consumed_ns: tally.consumed,
             exhaustions: tally.exhaustions,
             replenishments: tally.replenishments,
+            enforcement: None,
         }
     };
     system.server_ids().zip(system.servers()).map(outcome).collect()

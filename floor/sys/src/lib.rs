@@ -16,6 +16,7 @@ pub mod event_format;
 pub mod fixed_priority;
 pub mod futex;
 pub mod guardian;
+pub mod hold;
 pub mod idle_latency;
 pub mod job_abi;
 pub mod kernel_fs;

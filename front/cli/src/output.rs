@@ -4,7 +4,7 @@ use crate::failure::Failure;
 
 use comfy_table::{CellAlignment, Table, presets};
 use horolog_time::Span;
-use horolog_trace::{Outcome, ServerOutcome};
+use horolog_trace::{Outcome, Overhead, ServerOutcome};
 use serde::Serialize;
 use std::fmt::Arguments;
 use std::io::{self, BufWriter, Stdout, Write};
@@ -154,6 +154,7 @@ pub(crate) fn outcome(outcome: &Outcome) {
     }
     print(&rows);
     servers(&outcome.servers);
+    overhead(&outcome.overhead);
     notes(&outcome.notes);
 }
 
@@ -172,6 +173,37 @@ fn servers(servers: &[ServerOutcome]) {
         ]);
     }
     print(&rows);
+    for server in servers {
+        let Some(kept) = &server.enforcement else { continue };
+        outln!(
+            "server {}: {:.3} % of the processor on its budget, {:.3} % allowed; {} budgets used up, overdrawn by p50 {}, \
+             p99 {}, at most {} ({})",
+            server.name,
+            kept.share * 100.0,
+            kept.allowed_share * 100.0,
+            kept.exhausted,
+            optional(kept.overshoot_ns_p50),
+            optional(kept.overshoot_ns_p99),
+            optional(kept.overshoot_ns_max),
+            kept.method
+        );
+    }
+}
+
+/// How exactly budgets were kept, and what scheduling took: real runs only.
+fn overhead(overhead: &[Overhead]) {
+    for cpu in overhead.iter().filter(|cpu| cpu.passes > 0) {
+        let mean = Span::from_ns(cpu.mean_ns().unwrap_or(0.0) as u64);
+        outln!(
+            "cpu {}: scheduling took {} in {} passes ({} each, {} at most); {} context switches",
+            cpu.cpu,
+            span(cpu.total_ns),
+            cpu.passes,
+            span(mean),
+            span(cpu.longest_ns),
+            cpu.context_switches
+        );
+    }
 }
 
 /// Notes under a result.

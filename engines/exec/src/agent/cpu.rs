@@ -21,6 +21,8 @@ pub(crate) struct CpuAgent {
     pub(crate) tid: AtomicU32,
     /// Times that a task's thread found the monitor taken.
     contended: AtomicU64,
+    /// Context switches out of the agent's thread and of the tasks' threads.
+    pub(crate) switches: AtomicU64,
 }
 
 impl CpuAgent {
@@ -34,6 +36,7 @@ impl CpuAgent {
             origin: AtomicU64::new(0),
             tid: AtomicU32::new(0),
             contended: AtomicU64::new(0),
+            switches: AtomicU64::new(0),
         }
     }
 
@@ -63,27 +66,33 @@ impl CpuAgent {
         self.enter();
         let mut driver = self.lock();
         let now = self.now();
-        driver.release_due(now);
+        driver.catch_up(now);
         let result = event(&mut driver, now);
         driver.settle(now, Some(seat), cause);
         let mut parks = driver.seats[seat].parked;
         let mut wakes_agent = driver.next_wake() < driver.armed;
         driver.promise(now);
+        self.count_pass(&mut driver, now);
         drop(driver);
         while !self.monitor.try_leave() {
             // The agent came while we were inside: do its work, and let it set its timer anew.
             let mut driver = self.lock();
             let now = self.now();
-            driver.release_due(now);
+            driver.catch_up(now);
             driver.settle(now, Some(seat), Cause::Other);
             parks |= driver.seats[seat].parked;
             driver.promise(now);
+            self.count_pass(&mut driver, now);
             wakes_agent = true;
         }
         if wakes_agent {
             self.kick();
         }
         (result, parks)
+    }
+
+    fn count_pass(&self, driver: &mut Driver, begun: u64) {
+        driver.passes.add(begun, self.now());
     }
 
     /// Enters on behalf of a task. Another task's thread is inside only where it was held up there by something
@@ -109,6 +118,11 @@ impl CpuAgent {
         loop {
             let seen = self.kick.load(Ordering::Acquire);
             if self.run.is_stopping() {
+                // What has run until now belongs to its server's account.
+                if self.monitor.try_enter() {
+                    self.lock().catch_up(self.now().min(self.run.horizon()));
+                    let _ = self.monitor.try_leave();
+                }
                 return;
             }
             // Marked: whoever is inside does our work and kicks us.
@@ -121,12 +135,13 @@ impl CpuAgent {
         loop {
             let mut driver = self.lock();
             let now = self.now();
-            driver.release_due(now);
+            driver.catch_up(now);
             driver.enforce(now);
             driver.settle(now, None, Cause::Other);
             driver.promise(now);
             driver.armed = driver.next_wake();
             let until = driver.armed;
+            self.count_pass(&mut driver, now);
             drop(driver);
             if self.monitor.try_leave() {
                 return until;

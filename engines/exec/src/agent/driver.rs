@@ -3,6 +3,7 @@
 //! Every method runs inside the processor's monitor. All times are ns since the common start.
 
 use super::seat::Seat;
+use super::served::Served;
 use crate::arrivals::Job;
 use crate::bands;
 use crate::control::{OVERRAN, SHOULD_YIELD};
@@ -11,9 +12,9 @@ use crate::shared::RunShared;
 use horolog_model::{OverrunPolicy, TaskId};
 use horolog_sched::{ANY_SEGMENT, Desired, Event, EventKind, Machine, ProcessorIndex, Rejected};
 use horolog_sys::fixed_priority::{Class, set_class};
-use horolog_sys::futex;
-use horolog_time::Instant;
-use horolog_trace::Kind;
+use horolog_sys::{futex, hold};
+use horolog_time::{Instant, Span};
+use horolog_trace::{Kind, Overhead};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -26,19 +27,51 @@ pub(crate) enum Cause {
     Other,
 }
 
+/// What the passes through one processor's monitor took.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Passes {
+    pub(crate) count: u64,
+    pub(crate) total: u64,
+    pub(crate) longest: u64,
+}
+
+impl Passes {
+    /// Adds one that began at `begun` and ended at `ended`.
+    pub(crate) fn add(&mut self, begun: u64, ended: u64) {
+        let took = ended.saturating_sub(begun);
+        self.count += 1;
+        self.total += took;
+        self.longest = self.longest.max(took);
+    }
+
+    pub(crate) fn overhead(self, cpu: u32, context_switches: u64) -> Overhead {
+        Overhead {
+            cpu,
+            passes: self.count,
+            total_ns: Span::from_ns(self.total),
+            longest_ns: Span::from_ns(self.longest),
+            context_switches,
+        }
+    }
+}
+
 /// One processor's machine and seats.
 pub(crate) struct Driver {
-    machine: Machine,
-    processor: ProcessorIndex,
+    pub(super) machine: Machine,
+    pub(super) processor: ProcessorIndex,
     pub(crate) seats: Vec<Seat>,
     /// The seat of each task of the system; `usize::MAX`: on another processor.
     seat_of: Vec<usize>,
-    current: Option<usize>,
-    ring: Arc<Ring>,
+    pub(super) current: Option<usize>,
+    pub(super) ring: Arc<Ring>,
     run: Arc<RunShared>,
     /// Whether classes can be set: not in best effort.
     has_bands: bool,
-    next_due: u64,
+    pub(super) next_due: u64,
+    /// Where the processor has servers.
+    pub(super) served: Option<Box<Served>>,
+    /// What the passes through the monitor took.
+    pub(crate) passes: Passes,
     /// Until when the agent sleeps.
     pub(crate) armed: u64,
     /// Events that the machine did not want.
@@ -73,49 +106,62 @@ impl Driver {
             run,
             has_bands,
             next_due,
+            served: None,
+            passes: Passes::default(),
             armed: u64::MAX,
             rejected: 0,
             refused: 0,
         }
     }
 
+    /// The processor has servers.
+    pub(crate) fn with_servers(mut self, served: Option<Box<Served>>) -> Driver {
+        self.served = served;
+        self
+    }
+
     /// When the agent must look again.
     pub(crate) fn next_wake(&self) -> u64 {
         let look_at = self.current.map_or(u64::MAX, |current| self.seats[current].look_at);
-        self.next_due.min(look_at)
+        let timers = self.served.as_ref().map_or(u64::MAX, |served| served.wall_at().min(served.budget_at));
+        self.next_due.min(look_at).min(timers)
     }
 
     /// Promises the collector that no record of this processor will bear an earlier time than the next event can.
     pub(crate) fn promise(&self, now: u64) {
-        self.ring.promise(if self.current.is_some() { now } else { self.next_due.max(now) });
+        let wall = self.served.as_ref().map_or(u64::MAX, |served| served.wall_at());
+        self.ring.promise(if self.current.is_some() { now } else { self.next_due.min(wall).max(now) });
     }
 
-    fn tell(&mut self, time: u64, kind: EventKind) -> Result<(), Rejected> {
+    pub(super) fn tell(&mut self, time: u64, kind: EventKind) -> Result<(), Rejected> {
         let told = self.machine.on(Event::at(Instant::from_ns(time), kind));
         self.rejected += u64::from(told == Err(Rejected::NotRunning));
         told
     }
 
     #[inline(always)]
-    fn record(&self, seat: usize, kind: Kind, time: u64, job: u64, value: u64, extra: u64) {
+    pub(super) fn record(&self, seat: usize, kind: Kind, time: u64, job: u64, value: u64, extra: u64) {
         self.seats[seat].shared.record_in(&self.ring, kind, time, job, value, extra);
     }
 
     /// Releases every job that became ready by `now`, in the order of their instants, then of their tasks.
     pub(crate) fn release_due(&mut self, now: u64) {
         while self.next_due <= now {
-            let due = self.next_due;
-            if let Some(seat) =
-                self.seats.iter().position(|seat| seat.next.is_some_and(|job| job.ready == due))
-            {
-                self.release(seat);
-            }
-            self.next_due =
-                self.seats.iter().filter_map(|seat| seat.next.map(|job| job.ready)).min().unwrap_or(u64::MAX);
+            self.release_next(self.next_due);
         }
     }
 
-    fn release(&mut self, seat: usize) {
+    /// Releases the job that is due next, as at `told`.
+    pub(super) fn release_next(&mut self, told: u64) {
+        let due = self.next_due;
+        if let Some(seat) = self.seats.iter().position(|seat| seat.next.is_some_and(|job| job.ready == due)) {
+            self.release(seat, told);
+        }
+        self.next_due =
+            self.seats.iter().filter_map(|seat| seat.next.map(|job| job.ready)).min().unwrap_or(u64::MAX);
+    }
+
+    fn release(&mut self, seat: usize, told: u64) {
         let horizon = self.run.horizon();
         let Some(job) = self.seats[seat].take_next(horizon) else { return };
         let (stopped, skips) = (self.seats[seat].stopped, self.seats[seat].skips_next);
@@ -128,7 +174,7 @@ impl Driver {
         self.record(seat, Kind::Release, job.ready, job.number, job.arrival, 0);
         let task = self.seats[seat].shared.id;
         let deadline = Instant::from_ns(job.deadline);
-        if self.tell(job.ready, EventKind::Release { task, deadline }).is_ok() {
+        if self.tell(told, EventKind::Release { task, deadline }).is_ok() {
             self.seats[seat].backlog.push_back(job);
         }
     }
@@ -203,6 +249,7 @@ impl Driver {
 
     /// Asks the machine and carries out what it wants. `caller` is the seat whose thread runs this; `None`: the agent.
     pub(crate) fn settle(&mut self, now: u64, caller: Option<usize>, cause: Cause) {
+        self.note_changes(now);
         let desired = self.machine.decide(self.processor);
         let new = desired.running.map(|task: TaskId| self.seat_of[task.index()]);
         let old = self.current.filter(|&old| self.seats[old].begun && !self.seats[old].demoted);
@@ -222,6 +269,7 @@ impl Driver {
                 self.record(new, Kind::VainYield, now, job, 0, 0);
             }
         }
+        self.arm(&desired, new, now);
         self.current = new;
         self.flag(&desired);
     }
@@ -255,6 +303,7 @@ impl Driver {
         if !by_itself && !self.seats[old].parked && !self.seats[old].lowered {
             self.change_class(old, Class::Fifo(bands::WAIT));
             self.seats[old].lowered = true;
+            self.hold(old);
         }
     }
 
@@ -274,6 +323,9 @@ impl Driver {
         if !follows_itself && !goes_on {
             seat.shared.tally().counts.switch_ins += 1;
         }
+        if std::mem::take(&mut seat.held) {
+            hold::release(&seat.shared.hold);
+        }
         if std::mem::take(&mut seat.lowered) {
             self.change_class(new, Class::Fifo(bands::RUN));
         }
@@ -283,6 +335,16 @@ impl Driver {
             if caller != Some(new) {
                 let _ = futex::wake(gate, 1);
             }
+        }
+    }
+
+    /// Stops a thread whose server may leave the order: no band is low enough for one that must not run at all.
+    fn hold(&mut self, seat: usize) {
+        let seat = &mut self.seats[seat];
+        if seat.may_be_held {
+            let tid = seat.shared.tid.load(Ordering::Relaxed);
+            seat.held = hold::ask(tid, &seat.shared.hold).is_ok();
+            self.refused += u64::from(!seat.held);
         }
     }
 

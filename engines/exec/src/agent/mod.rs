@@ -10,9 +10,11 @@ mod cpu;
 mod driver;
 mod monitor;
 mod seat;
+mod served;
 mod tasks;
 
 pub(crate) use cpu::CpuAgent;
 pub(crate) use driver::Driver;
 pub(crate) use seat::Seat;
+pub(crate) use served::Served;
 pub(crate) use tasks::run_jobs;

@@ -30,6 +30,10 @@ pub(crate) struct Seat {
     pub(crate) parked: bool,
     /// The thread stands in another band than `RUN`.
     pub(crate) lowered: bool,
+    /// The task's server may leave the order, so that its thread must be able to stand still.
+    pub(crate) may_be_held: bool,
+    /// The thread stands still in the middle of its code.
+    pub(crate) held: bool,
     /// The oldest job overran and was taken out of the machine.
     pub(crate) demoted: bool,
     /// No more jobs of this task start.
@@ -55,6 +59,8 @@ impl Seat {
             begun: false,
             parked: true,
             lowered: false,
+            may_be_held: false,
+            held: false,
             demoted: false,
             stopped: false,
             skips_next: false,
@@ -92,6 +98,12 @@ impl Seat {
             before_segment: Span::from_ns(control.executed_before_segment.load(Ordering::Relaxed)),
             tighter_wcet: (tighter != 0).then_some(Span::from_ns(tighter)),
         })
+    }
+
+    /// What the thread has executed in all, by its own clock; `None` where it has ended.
+    #[inline]
+    pub(crate) fn executed_ns(&self) -> Option<u64> {
+        self.shared.clock.get()?.read_ns()
     }
 
     /// Sets when the job that runs from `now` on must be looked at.
