@@ -101,7 +101,6 @@ fn run(machine: &mut Machine<'_>, events: u64, until: u64, kind: RunKind) -> (Ru
         backend: if kind == RunKind::Simulated { "sim".into() } else { "linux".into() },
         seed: 1,
         horizon_ns: Span::from_ns(reached),
-        overhead: Vec::new(),
         start_ns: Instant::ZERO,
         events: count,
         events_lost: 0,
