@@ -51,7 +51,10 @@ pub use interference::Interference;
 pub use platform::{CpuId, Cpus, Platform, PlatformCosts};
 pub use priority::{Priority, PriorityAssignment};
 pub use segments::{Segment, SegmentGraph, SegmentId};
-pub use server::{Capacity, Gain, LowPriority, Server, ServerId, ServerKind, SporadicRules};
+pub use server::{
+    Capacity, DEFAULT_REPLENISHMENTS, Gain, LowPriority, MAX_REPLENISHMENTS, Server, ServerId, ServerKind,
+    SporadicRules,
+};
 pub use source::Source;
 pub use system::{ModelError, Policy, System, TaskId};
 pub use task::{Arrival, OverrunPolicy, Preemption, Task};

@@ -47,8 +47,12 @@ fn lent_to(hard: impl Iterator<Item = Priority>, own: Priority) -> Vec<Level> {
     levels.chain([Level::BACKGROUND]).collect()
 }
 
-/// The supply of a server that has one.
-pub(crate) fn supply(server: &Server, origin: Instant) -> Result<Option<Box<dyn Supply>>, ModelError> {
+/// The rules of a server by themselves, without a machine around them; `None` for kinds that have no budget of their own
+/// or watch a whole processor. Periods count from `origin`.
+///
+/// # Errors
+/// Where the period is above 2^62 ns.
+pub fn supply(server: &Server, origin: Instant) -> Result<Option<Box<dyn Supply>>, ModelError> {
     let without = match server.kind.low_priority() {
         Some(LowPriority::None) | None => Place::Out,
         Some(_) => Place::Low(0),

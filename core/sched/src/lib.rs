@@ -43,6 +43,7 @@ pub use builder::{MachineBuilder, NodeSpec};
 pub use desired::{Desired, EntityId, ExecutionTimer, ProcessorIndex, Rejected, WallTimer};
 pub use dispatcher::NodePolicy;
 pub use event::{ANY_SEGMENT, ClockDomain, Event, EventKind, Phase};
+pub use from_system::supply as supply_of;
 pub use level::Level;
 pub use machine::Machine;
 pub use mode::{ModeSpec, TaskMode};

@@ -31,6 +31,7 @@ mod run;
 mod shared;
 mod tally;
 mod task_shared;
+pub mod thread_server;
 mod threads;
 mod watch;
 

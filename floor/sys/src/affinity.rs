@@ -81,6 +81,21 @@ pub fn current_cpu() -> Option<u32> {
     u32::try_from(unsafe { libc::sched_getcpu() }).ok()
 }
 
+/// The processors on which the thread `tid`, of whatever process, may run.
+///
+/// # Errors
+/// Where it has ended.
+pub fn allowed_cpus_of(tid: u32) -> Result<CpuSet, Error> {
+    let path = format!("/proc/{tid}/status");
+    let text = std::fs::read_to_string(&path)
+        .map_err(|_| Error::os(format!("read({path})"), libc::ESRCH, "it has ended"))?;
+    text.lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))
+        .and_then(crate::cpu_list::parse_cpu_list)
+        .map(CpuSet::new)
+        .ok_or_else(|| Error::unexpected(format!("read({path})"), "no Cpus_allowed_list", "mount procfs"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -85,6 +85,61 @@ pub fn class_of(tid: u32) -> Result<Class, Error> {
     })
 }
 
+/// How a thread was scheduled before somebody changed that.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Former {
+    tid: u32,
+    policy: i32,
+    priority: i32,
+    nice: i32,
+}
+
+impl Former {
+    /// That of the thread `tid`.
+    ///
+    /// # Errors
+    /// Where the thread has ended, or is under SCHED_DEADLINE, which cannot be given back with certainty.
+    pub fn of(tid: u32) -> Result<Former, Error> {
+        let mut parameter = libc::sched_param { sched_priority: 0 };
+        // SAFETY: these calls take integers; `parameter` is writable.
+        let (policy, status, nice) = unsafe {
+            (
+                libc::sched_getscheduler(tid as i32),
+                libc::sched_getparam(tid as i32, &mut parameter),
+                libc::getpriority(libc::PRIO_PROCESS, tid),
+            )
+        };
+        if policy < 0 || status != 0 {
+            return Err(Error::last_os(format!("sched_getscheduler of thread {tid}"), "has it ended?"));
+        }
+        if policy & !libc::SCHED_RESET_ON_FORK == libc::SCHED_DEADLINE {
+            return Err(Error::bad_input(
+                format!("thread {tid}"),
+                "it is under SCHED_DEADLINE, which cannot be given back with certainty",
+                "leave it alone",
+            ));
+        }
+        Ok(Former { tid, policy, priority: parameter.sched_priority, nice })
+    }
+
+    /// Gives the thread back how it was scheduled.
+    ///
+    /// # Errors
+    /// Where the thread has ended or the kernel refuses.
+    pub fn give_back(&self) -> Result<(), Error> {
+        let parameter = libc::sched_param { sched_priority: self.priority };
+        // SAFETY: `parameter` is readable for the calls' duration; no memory of ours is written.
+        let done = unsafe {
+            libc::sched_setscheduler(self.tid as i32, self.policy, &parameter) == 0
+                && libc::setpriority(libc::PRIO_PROCESS, self.tid, self.nice) == 0
+        };
+        if done {
+            return Ok(());
+        }
+        Err(Error::last_os(format!("sched_setscheduler({}) of thread {}", self.policy, self.tid), ""))
+    }
+}
+
 /// Whether this process may use `SCHED_FIFO` at `priority`: tried on a thread of its own that ends at once.
 ///
 /// # Errors

@@ -38,6 +38,7 @@ pub mod single_step;
 pub mod status;
 pub mod steal;
 pub mod syscall_count;
+pub mod task_clock;
 pub mod text;
 pub mod thread;
 pub mod thread_facts;

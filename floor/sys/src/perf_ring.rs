@@ -71,6 +71,11 @@ impl PerfRing {
     /// Hands each record (type, body without the header) to `each`, then frees its room. `scratch` holds a record
     /// that wraps around the end of the ring; it grows to 64 KiB at most.
     pub fn drain(&mut self, scratch: &mut Vec<u8>, mut each: impl FnMut(u32, &[u8])) {
+        self.drain_with_bits(scratch, |kind, _, body| each(kind, body));
+    }
+
+    /// The same with the bits of each record's header (`misc`) between type and body.
+    pub fn drain_with_bits(&mut self, scratch: &mut Vec<u8>, mut each: impl FnMut(u32, u16, &[u8])) {
         // Acquire: pairs with the kernel's write barrier before it moves the head.
         let head = self.head().load(Ordering::Acquire);
         let mut tail = self.tail().load(Ordering::Relaxed);
@@ -78,6 +83,7 @@ impl PerfRing {
             let mut header = [0_u8; HEADER];
             self.copy(tail, &mut header);
             let kind = u32::from_ne_bytes([header[0], header[1], header[2], header[3]]);
+            let bits = u16::from_ne_bytes([header[4], header[5]]);
             let size = u64::from(u16::from_ne_bytes([header[6], header[7]]));
             if size < HEADER as u64 || size > head.wrapping_sub(tail) {
                 // The kernel never writes this; giving up the rest of the ring keeps the reader alive.
@@ -86,7 +92,7 @@ impl PerfRing {
             }
             scratch.resize(size as usize - HEADER, 0);
             self.copy(tail.wrapping_add(HEADER as u64), scratch);
-            each(kind, scratch);
+            each(kind, bits, scratch);
             tail = tail.wrapping_add(size);
         }
         // Release: all reads of the data come before the kernel sees the room as free.

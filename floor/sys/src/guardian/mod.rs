@@ -18,7 +18,7 @@ pub use replay::Restored;
 pub use serve::serve;
 
 use crate::Error;
-use crate::affinity::CpuSet;
+use crate::affinity::allowed_cpus_of;
 use crate::clock::monotonic_ns;
 use horolog_time::Span;
 use journal::{Entry, Journal, Locked};
@@ -221,7 +221,7 @@ impl Guardian {
                 "leave it alone",
             ));
         }
-        let cpus = allowed_of(tid)?.as_slice().to_vec();
+        let cpus = allowed_cpus_of(tid)?.as_slice().to_vec();
         self.journal.append(&Entry::Thread { thread, policy, priority: parameter.sched_priority, nice, cpus })
     }
 
@@ -373,17 +373,6 @@ fn refused(call: &str, path: &Path, error: &std::io::Error) -> Error {
 
 fn no_such(id: u32) -> Error {
     Error::os(format!("read(/proc/{id}/stat)"), libc::ESRCH, "it has ended")
-}
-
-/// The CPUs on which thread `tid` may run.
-fn allowed_of(tid: u32) -> Result<CpuSet, Error> {
-    let path = format!("/proc/{tid}/status");
-    let text = fs::read_to_string(&path).map_err(|_| no_such(tid))?;
-    text.lines()
-        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"))
-        .and_then(crate::cpu_list::parse_cpu_list)
-        .map(CpuSet::new)
-        .ok_or_else(|| Error::unexpected(format!("read({path})"), "no Cpus_allowed_list", "mount procfs"))
 }
 
 #[cfg(test)]
