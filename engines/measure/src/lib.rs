@@ -1,9 +1,10 @@
-//! Machine facts, measured costs, kernel records of a run.
+//! Machine facts, measured costs and bounds, kernel records of a run.
 
 pub mod costs;
 pub mod critical_sections;
 pub mod doctor;
 pub mod extraction;
+pub mod interference;
 pub mod kernel_records;
 pub mod lock_study;
 pub mod preload;

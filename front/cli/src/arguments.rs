@@ -4,6 +4,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use horolog_time::Span;
 use std::path::PathBuf;
 
+pub(crate) use crate::measure_arguments::MeasureVerb;
 pub(crate) use crate::trace_arguments::TraceVerb;
 
 /// The timing platform for real-time Linux: one system file, proved, simulated, run, traced and verified.
@@ -228,23 +229,6 @@ pub(crate) struct DoctorArguments {
     pub(crate) restore: bool,
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
-}
-
-#[derive(Subcommand, Debug)]
-pub(crate) enum MeasureVerb {
-    /// Context-switch, timer and system-call costs and release latency, as a [platform] section.
-    Costs {
-        /// The processor to measure on; default: the last.
-        #[arg(long)]
-        cpu: Option<u32>,
-        /// How long to measure.
-        #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
-        duration: Option<Span>,
-        #[arg(long, value_enum, default_value_t)]
-        format: Format,
-    },
-    /// Propose a system file for a running, unmodified program, with the evidence for each value.
-    Extract(ExtractArguments),
 }
 
 /// What to observe, and how to make values of it.

@@ -48,6 +48,11 @@ impl Failure {
         Failure::bad_input(format_args!("error: {error}"))
     }
 
+    /// A result says no, in words: exit 1.
+    pub(crate) fn says_no(message: impl Display) -> Failure {
+        Failure { message: message.to_string(), status: 1 }
+    }
+
     /// This machine does not allow it: exit 3.
     pub(crate) fn not_permitted(message: impl Display) -> Failure {
         Failure { message: message.to_string(), status: 3 }

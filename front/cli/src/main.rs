@@ -7,6 +7,7 @@ mod arguments;
 mod commands;
 mod failure;
 mod input;
+mod measure_arguments;
 mod output;
 mod progress;
 mod trace_arguments;

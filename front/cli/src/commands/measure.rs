@@ -9,6 +9,7 @@ use horolog_time::Span;
 pub(crate) fn run(verb: &MeasureVerb) -> Done {
     match verb {
         MeasureVerb::Costs { cpu, duration, format } => costs(*cpu, *duration, *format),
+        MeasureVerb::Interference(words) => super::interference::run(words),
         MeasureVerb::Extract(words) => super::extract::run(words),
     }
 }
@@ -34,6 +35,7 @@ fn costs(cpu: Option<u32>, duration: Option<Span>, format: Format) -> Done {
     Ok(Verdict::Holds)
 }
 
-fn last_cpu() -> u32 {
+/// The CPU that is measured by default: interrupts and housekeeping prefer the first.
+pub(super) fn last_cpu() -> u32 {
     std::thread::available_parallelism().map_or(0, |n| n.get() as u32 - 1)
 }

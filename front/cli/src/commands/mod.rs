@@ -8,6 +8,7 @@ pub(crate) mod doctor;
 pub(crate) mod experiment;
 pub(crate) mod extract;
 pub(crate) mod generate;
+mod interference;
 pub(crate) mod measure;
 pub(crate) mod run;
 pub(crate) mod simulate;
