@@ -26,6 +26,7 @@ pub mod loaded;
 pub mod machine;
 pub mod membarrier;
 pub mod memory;
+pub mod network;
 pub mod perf_event;
 pub mod perf_ring;
 pub mod probe;

@@ -34,6 +34,12 @@ pub(super) enum Entry {
     End { process: Life, group: bool },
     /// Give a thread of another process its scheduling class and its CPUs back.
     Thread { thread: Life, policy: i32, priority: i32, nice: i32, cpus: Vec<u32> },
+    /// Take the name of a network namespace away.
+    Namespace { path: PathBuf },
+    /// Remove a network device, and its peer, from the namespace of this name.
+    Link { namespace: PathBuf, name: String },
+    /// Write `value` into `path` as it is inside a network namespace.
+    WriteInside { namespace: PathBuf, path: PathBuf, value: Vec<u8> },
 }
 
 /// An open journal, appended to by the run.
@@ -218,6 +224,13 @@ fn encode(entry: &Entry) -> String {
             let cpus = cpus.join(",");
             format!("thread {} {} {policy} {priority} {nice} {cpus}", thread.id, thread.started)
         }
+        Entry::Namespace { path } => format!("netns {}", escape_path(path)),
+        Entry::Link { namespace, name } => {
+            format!("link {} {}", escape_path(namespace), escape(name.as_bytes()))
+        }
+        Entry::WriteInside { namespace, path, value } => {
+            format!("inside {} {} {}", escape_path(namespace), escape_path(path), escape(value))
+        }
     }
 }
 
@@ -247,6 +260,16 @@ fn parse_entry(line: &str) -> Option<Entry> {
             priority: priority.parse().ok()?,
             nice: nice.parse().ok()?,
             cpus: crate::cpu_list::parse_cpu_list(cpus)?,
+        }),
+        ["netns", path] => Some(Entry::Namespace { path: unescape_path(path)? }),
+        ["link", namespace, name] => {
+            let name = String::from_utf8(unescape(name)?).ok()?;
+            Some(Entry::Link { namespace: unescape_path(namespace)?, name })
+        }
+        ["inside", namespace, path, value] => Some(Entry::WriteInside {
+            namespace: unescape_path(namespace)?,
+            path: unescape_path(path)?,
+            value: unescape(value)?,
         }),
         _ => None,
     }
@@ -304,6 +327,13 @@ mod tests {
                 priority: 50,
                 nice: -5,
                 cpus: vec![0, 2],
+            },
+            Entry::Namespace { path: PathBuf::from("/run/horolog/7 a.netns") },
+            Entry::Link { namespace: PathBuf::from("/run/a.netns"), name: "h7r".to_owned() },
+            Entry::WriteInside {
+                namespace: PathBuf::from("/run/a.netns"),
+                path: PathBuf::from("/sys/class/net/h7r/threaded"),
+                value: b"0\n".to_vec(),
             },
         ]
     }

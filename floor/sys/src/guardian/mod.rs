@@ -20,13 +20,14 @@ pub use serve::serve;
 use crate::Error;
 use crate::affinity::allowed_cpus_of;
 use crate::clock::monotonic_ns;
+use crate::network::{namespace, netlink, sysfs};
 use horolog_time::Span;
 use journal::{Entry, Journal, Locked};
 use serve::Orders;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -225,6 +226,50 @@ impl Guardian {
         self.journal.append(&Entry::Thread { thread, policy, priority: parameter.sched_priority, nice, cpus })
     }
 
+    /// Makes a network namespace with the name `path`, a file that must not exist yet. Needs CAP_SYS_ADMIN.
+    ///
+    /// # Errors
+    /// Where it cannot be made, or the journal cannot be written (then nothing is changed).
+    pub fn create_namespace(&mut self, path: impl AsRef<Path>) -> Result<(), Error> {
+        let path = path.as_ref();
+        if path.exists() {
+            let error = std::io::Error::from_raw_os_error(libc::EEXIST);
+            return Err(refused("open", path, &error));
+        }
+        self.journal.append(&Entry::Namespace { path: path.to_owned() })?;
+        namespace::create(path)
+    }
+
+    /// Makes a pair of virtual Ethernet devices: `name` in one namespace, `peer` in another.
+    ///
+    /// # Errors
+    /// Where it cannot be made, or the journal cannot be written (then nothing is changed).
+    pub fn create_pair(
+        &mut self,
+        namespace: &Path,
+        name: &str,
+        peer_namespace: &Path,
+        peer: &str,
+    ) -> Result<(), Error> {
+        let other = namespace::open(peer_namespace)?.ok_or_else(|| {
+            Error::bad_input(peer_namespace.display().to_string(), "no network namespace", "make it first")
+        })?;
+        self.journal.append(&Entry::Link { namespace: namespace.to_owned(), name: name.to_owned() })?;
+        namespace::inside(namespace, || netlink::create_pair(name, peer, other.as_raw_fd()))
+    }
+
+    /// Writes `value` into a file of `/proc/sys/net` or `/sys/class/net` as it is inside a network namespace; its present
+    /// contents undo the change when written back.
+    ///
+    /// # Errors
+    /// As [`Guardian::write_file`].
+    pub fn write_inside(&mut self, namespace: &Path, path: &Path, value: &str) -> Result<(), Error> {
+        let old = sysfs::read(namespace, path)?.into_bytes();
+        let (namespace_path, file) = (namespace.to_owned(), path.to_owned());
+        self.journal.append(&Entry::WriteInside { namespace: namespace_path, path: file, value: old })?;
+        sysfs::write(namespace, path, value.as_bytes())
+    }
+
     /// A sign of life; see [`GuardianOptions::heartbeat`]. One system call.
     pub fn beat(&self) {
         self.say("beat\n");
@@ -362,9 +407,10 @@ fn parse_report(line: &str) -> Option<Restored> {
     let mut parts = line.strip_suffix('\n')?.split('\t');
     let mut words = parts.next()?.strip_prefix("restored ")?.split(' ').map(str::parse::<u32>);
     let mut number = || words.next()?.ok();
-    let (files, directories, processes, threads) = (number()?, number()?, number()?, number()?);
+    let (files, directories, processes, threads, networks) =
+        (number()?, number()?, number()?, number()?, number()?);
     let failures = parts.filter(|text| !text.is_empty()).map(str::to_owned).collect();
-    Some(Restored { files, directories, processes, threads, failures })
+    Some(Restored { files, directories, processes, threads, networks, failures })
 }
 
 fn refused(call: &str, path: &Path, error: &std::io::Error) -> Error {
@@ -390,8 +436,9 @@ mod tests {
 
     #[test]
     fn a_report_reads_back() {
-        let restored = parse_report("restored 3 1 2 0\twrite(/x): gone\n").unwrap();
+        let restored = parse_report("restored 3 1 2 0 4\twrite(/x): gone\n").unwrap();
         assert_eq!((restored.files, restored.directories, restored.processes), (3, 1, 2));
+        assert_eq!(restored.networks, 4);
         assert_eq!(restored.failures, ["write(/x): gone"]);
         assert_eq!(parse_report("restored 3 1\n"), None);
         assert_eq!(parse_report(""), None);

@@ -3,6 +3,7 @@
 use super::journal::{Contents, Entry, Life, Locked};
 use crate::Error;
 use crate::affinity::{CpuSet, set_affinity};
+use crate::network::{namespace, netlink, sysfs};
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -18,6 +19,8 @@ pub struct Restored {
     pub processes: u32,
     /// Threads of other processes that have their class and CPUs again.
     pub threads: u32,
+    /// Network namespaces and devices removed.
+    pub networks: u32,
     /// What could not be put back, each with the reason.
     pub failures: Vec<String>,
 }
@@ -32,9 +35,12 @@ impl Restored {
 
 impl std::fmt::Display for Restored {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Restored { files, directories, processes, threads, failures } = self;
+        let Restored { files, directories, processes, threads, networks, failures } = self;
         write!(f, "put back {files} settings and {threads} threads, removed {directories} directories, ")?;
         write!(f, "ended {processes} processes")?;
+        if *networks > 0 {
+            write!(f, ", removed {networks} network namespaces and devices")?;
+        }
         failures.iter().try_for_each(|failure| write!(f, "; failed: {failure}"))
     }
 }
@@ -87,6 +93,18 @@ fn undo(entry: &Entry, restored: &mut Restored) -> Result<(), String> {
             }
         },
         Entry::RemoveDirectory { path } => remove_directory(path, restored),
+        Entry::Namespace { path } => {
+            restored.networks += u32::from(namespace::remove(path).map_err(|error| error.to_string())?);
+            Ok(())
+        }
+        Entry::Link { namespace, name } => {
+            if namespace::open(namespace).map_err(|error| error.to_string())?.is_some() {
+                let removed = namespace::inside(namespace, || netlink::delete(name));
+                restored.networks += u32::from(removed.map_err(|error| error.to_string())?);
+            }
+            Ok(())
+        }
+        Entry::WriteInside { namespace, path, value } => write_inside(namespace, path, value, restored),
         Entry::Thread { thread, policy, priority, nice, cpus } => {
             if !thread.is_alive() {
                 return Ok(());
@@ -94,6 +112,21 @@ fn undo(entry: &Entry, restored: &mut Restored) -> Result<(), String> {
             set_affinity(thread.id, &CpuSet::new(cpus.iter().copied())).map_err(|error| error.to_string())?;
             set_scheduler(thread.id, *policy, *priority, *nice)?;
             restored.threads += 1;
+            Ok(())
+        }
+    }
+}
+
+fn write_inside(namespace: &Path, path: &Path, value: &[u8], restored: &mut Restored) -> Result<(), String> {
+    let is_there = namespace::open(namespace).map_err(|error| error.to_string())?.is_some();
+    // With its namespace or its device the setting went away.
+    let written = is_there.then(|| sysfs::write(namespace, path, value));
+    match written {
+        None => Ok(()),
+        Some(Err(error)) if error.errno() == Some(libc::ENOENT) => Ok(()),
+        Some(Err(error)) => Err(error.to_string()),
+        Some(Ok(())) => {
+            restored.files += 1;
             Ok(())
         }
     }

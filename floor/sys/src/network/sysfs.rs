@@ -1,0 +1,25 @@
+//! Files of a namespace: its devices in `/sys/class/net`, its settings in `/proc/sys/net`.
+
+use super::namespace::inside_with_sysfs;
+use crate::Error;
+use std::fs;
+use std::path::Path;
+
+/// What `file` says inside the namespace, without the newline.
+pub(crate) fn read(namespace: &Path, file: &Path) -> Result<String, Error> {
+    inside_with_sysfs(namespace, || {
+        fs::read_to_string(file)
+            .map(|text| text.trim_end().to_owned())
+            .map_err(|error| Error::io(format!("read({})", file.display()), &error, ""))
+    })
+}
+
+/// Writes into `file` inside the namespace.
+pub(crate) fn write(namespace: &Path, file: &Path, value: &[u8]) -> Result<(), Error> {
+    inside_with_sysfs(namespace, || {
+        fs::write(file, value).map_err(|error| {
+            let value = String::from_utf8_lossy(value);
+            Error::io(format!("write({}, {value:?})", file.display()), &error, "run as root")
+        })
+    })
+}

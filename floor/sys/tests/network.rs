@@ -1,0 +1,287 @@
+//! The network of the driver experiments is set up and killed at every step, and nothing may be left of it.
+//!
+//! The test program starts itself again in other roles (the ignored tests below): as the run that sets the network up, and
+//! as that run's guardian.
+#![allow(clippy::unwrap_used)]
+
+use horolog_sys::Error;
+use horolog_sys::cpu_list::online_cpus;
+use horolog_sys::fixed_priority::Class;
+use horolog_sys::guardian::{Guardian, GuardianOptions, left_over_in, restore, serve};
+use horolog_sys::network::{
+    FloodOptions, LONGEST, Lab, LabOptions, MOST_PACKETS, Reception, STEPS, threads_of,
+};
+use horolog_sys::thread_facts::{Scheduling, of_thread};
+use horolog_time::Span;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+const DIRECTORY: &str = "HOROLOG_TEST_NETWORK_DIRECTORY";
+const LAST: &str = "HOROLOG_TEST_NETWORK_STEP";
+/// Steps beyond those of setting up: a NAPI thread with a priority, no replies, a flood, the end.
+const ALL_STEPS: u32 = STEPS + 4;
+const SECOND: Span = Span::from_ns(1_000_000_000);
+
+#[test]
+#[ignore = "a role that the other tests start"]
+fn role_guardian() {
+    if std::env::var_os(DIRECTORY).is_some() {
+        std::process::exit(serve());
+    }
+}
+
+#[test]
+#[ignore = "a role that the other tests start"]
+fn role_run() {
+    let Some(directory) = std::env::var_os(DIRECTORY).map(PathBuf::from) else { return };
+    let last = std::env::var(LAST).unwrap().parse().unwrap();
+    if let Err(error) = take_steps(&directory, last) {
+        fs::write(directory.join("refused"), error.to_string()).unwrap();
+    }
+}
+
+fn guardian(directory: &Path) -> Guardian {
+    // The role is told by a variable, which this process need not have itself.
+    let mut arguments = vec![format!("{DIRECTORY}={}", directory.display()).into()];
+    arguments.push(std::env::current_exe().unwrap().into_os_string());
+    arguments.extend(["--exact", "role_guardian", "--ignored", "--nocapture"].map(Into::into));
+    Guardian::start(&GuardianOptions {
+        program: PathBuf::from("/usr/bin/env"),
+        arguments,
+        directory: Some(directory.join("journals")),
+        ..GuardianOptions::default()
+    })
+    .unwrap()
+}
+
+/// Tells how far it is, and dies after step `last`.
+fn take_steps(directory: &Path, last: u32) -> Result<(), Error> {
+    let mut after = |step: u32| {
+        fs::write(directory.join("step"), step.to_string()).unwrap();
+        if step == last {
+            let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+        }
+    };
+    let mut guardian = guardian(directory);
+    // The guardian is armed; before, nothing is changed.
+    after(0);
+    let lab = Lab::build(&mut guardian, options(), &mut after)?;
+    lab.receive_by(&mut guardian, Reception::Thread(Class::Fifo(40)))?;
+    after(STEPS + 1);
+    lab.reply(&mut guardian, false)?;
+    after(STEPS + 2);
+    let flood = lab.flood(FloodOptions { rate: 1_000, duration: SECOND })?;
+    after(STEPS + 3);
+    drop(flood);
+    let restored = guardian.finish()?;
+    assert!(restored.failures.is_empty(), "{restored}");
+    after(ALL_STEPS);
+    Ok(())
+}
+
+fn options() -> LabOptions {
+    let cpus = online_cpus().unwrap();
+    LabOptions { receive_cpu: *cpus.last().unwrap(), send_cpu: cpus[0] }
+}
+
+fn start(directory: &Path, last: u32) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "role_run", "--ignored", "--nocapture"])
+        .env(DIRECTORY, directory)
+        .env(LAST, last.to_string())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+/// Waits until the guardian has removed its journal.
+fn wait_for_guardian(directory: &Path) {
+    let end = Instant::now() + Duration::from_secs(20);
+    let is_journal = |entry: fs::DirEntry| entry.path().extension().is_some_and(|end| end == "journal");
+    while fs::read_dir(directory.join("journals")).is_ok_and(|entries| entries.flatten().any(is_journal)) {
+        assert!(Instant::now() < end, "the guardian is still not done");
+        sleep(Duration::from_millis(5));
+    }
+}
+
+/// No name of a namespace, no mount, no thread of a device of that process.
+fn assert_nothing_left(directory: &Path, process: u32, when: &str) {
+    let names: Vec<_> =
+        fs::read_dir(directory.join("journals")).unwrap().flatten().map(|entry| entry.path()).collect();
+    assert!(names.is_empty(), "{names:?} {when}");
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    assert!(!mounts.contains(directory.to_str().unwrap()), "a mount is left {when}");
+    // A device's thread ends a little after the device.
+    let end = Instant::now() + Duration::from_secs(20);
+    while !threads_of(&format!("h{process:x}ar")).is_empty() {
+        assert!(Instant::now() < end, "a NAPI thread is left {when}");
+        sleep(Duration::from_millis(5));
+    }
+}
+
+/// Whether this machine allows the network; says why not.
+fn is_refused(directory: &Path) -> bool {
+    match fs::read_to_string(directory.join("refused")) {
+        Ok(reason) => {
+            println!("SKIPPED: {reason}");
+            true
+        }
+        Err(_) => false,
+    }
+}
+
+/// The last step that was taken; `None` before the guardian is armed.
+fn step_of(directory: &Path) -> Option<u32> {
+    fs::read_to_string(directory.join("step")).ok()?.parse().ok()
+}
+
+#[test]
+fn a_network_that_is_killed_after_any_step_leaves_nothing() {
+    for last in 1..=ALL_STEPS {
+        let folder = tempfile::tempdir().unwrap();
+        let mut run = start(folder.path(), last);
+        let process = run.id();
+        run.wait().unwrap();
+        wait_for_guardian(folder.path());
+        assert_nothing_left(folder.path(), process, &format!("after step {last}"));
+        if is_refused(folder.path()) {
+            return;
+        }
+        assert_eq!(step_of(folder.path()), Some(last));
+    }
+}
+
+#[test]
+fn a_network_that_is_killed_at_any_moment_leaves_nothing() {
+    for round in 0..8_u32 {
+        let folder = tempfile::tempdir().unwrap();
+        let mut run = start(folder.path(), u32::MAX);
+        let process = run.id();
+        let end = Instant::now() + Duration::from_secs(20);
+        // Each round begins at another step and goes some way into the next.
+        while step_of(folder.path()) < Some(round) && Instant::now() < end && !is_over(&mut run) {
+            std::hint::spin_loop();
+        }
+        sleep(Duration::from_micros(u64::from(round) * 713 % 3_000));
+        let _ = run.kill();
+        run.wait().unwrap();
+        wait_for_guardian(folder.path());
+        assert_nothing_left(folder.path(), process, &format!("in round {round}"));
+        if is_refused(folder.path()) {
+            return;
+        }
+    }
+}
+
+fn is_over(run: &mut Child) -> bool {
+    run.try_wait().unwrap().is_some()
+}
+
+#[test]
+fn what_a_killed_guardian_leaves_is_restored_from_the_journal() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut guardian = guardian(folder.path());
+    let lab = Lab::build(&mut guardian, options(), &mut |_| {});
+    let journal = guardian.journal_path().to_owned();
+    let id = rustix::process::Pid::from_raw(guardian.process_id() as i32).unwrap();
+    rustix::process::kill_process(id, rustix::process::Signal::KILL).unwrap();
+    if let Err(error) = lab {
+        println!("SKIPPED: {error}");
+        return;
+    }
+    // This process goes on and has not ended, so its journal is not left over; it is restored all the same.
+    let end = Instant::now() + Duration::from_secs(20);
+    let restored = loop {
+        match restore(&journal) {
+            Ok(restored) => break restored,
+            Err(error) => assert!(Instant::now() < end, "{error}"),
+        }
+        sleep(Duration::from_millis(5));
+    };
+    // Two namespaces, and a pair that counts once.
+    assert!(restored.failures.is_empty() && restored.networks == 3, "{restored}");
+    assert_eq!(left_over_in(&folder.path().join("journals")).unwrap(), []);
+    drop(guardian);
+    assert_nothing_left(folder.path(), std::process::id(), "after restoring");
+}
+
+#[test]
+fn packets_go_where_they_are_steered_and_nowhere_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut guardian = guardian(folder.path());
+    let lab = match Lab::build(&mut guardian, options(), &mut |_| {}) {
+        Ok(lab) => lab,
+        Err(error) => {
+            println!("SKIPPED: {error}");
+            return;
+        }
+    };
+    let flood = |rate, duration| lab.flood(FloodOptions { rate, duration });
+    assert!(flood(0, SECOND).unwrap_err().is_bad_input());
+    assert!(flood(MOST_PACKETS + 1, SECOND).unwrap_err().is_bad_input());
+    assert!(flood(1, LONGEST.checked_add(SECOND).unwrap()).unwrap_err().is_bad_input());
+
+    let count = |replies: bool| {
+        let before = lab.counters().unwrap();
+        let flood = flood(2_000, Span::from_ns(100_000_000)).unwrap();
+        let end = Instant::now() + Duration::from_secs(20);
+        while flood.is_running() && Instant::now() < end {
+            sleep(Duration::from_millis(5));
+        }
+        let sent = flood.end();
+        // The last packets may still wait in the ring.
+        loop {
+            let now = lab.counters().unwrap();
+            let (received, answered) =
+                (now.received + now.dropped - before.received - before.dropped, now.sent - before.sent);
+            let is_there = received >= sent && (!replies || answered + now.dropped >= sent);
+            if is_there || Instant::now() >= end {
+                return (sent, received, answered);
+            }
+            sleep(Duration::from_millis(5));
+        }
+    };
+    for reception in [Reception::Softirq, Reception::Thread(Class::Normal)] {
+        if let Err(error) = lab.receive_by(&mut guardian, reception) {
+            println!("SKIPPED: {error}");
+            return;
+        }
+        lab.reply(&mut guardian, true).unwrap();
+        let (sent, received, answered) = count(true);
+        assert!(sent > 0 && received >= sent && answered > 0, "{reception:?}: {sent} {received} {answered}");
+        lab.reply(&mut guardian, false).unwrap();
+        let (sent, received, answered) = count(false);
+        assert!(sent > 0 && received >= sent && answered < 20, "{reception:?}: {sent} {received} {answered}");
+    }
+    let thread = lab.napi_thread().unwrap();
+    let cpu = options().receive_cpu;
+    assert_eq!(of_thread(thread).unwrap().allowed, [cpu]);
+
+    let to = lab.receiver_socket(9_000).unwrap();
+    let from = lab.sender_socket(9_000).unwrap();
+    from.send(b"beat").unwrap();
+    let end = Instant::now() + Duration::from_secs(20);
+    let mut buffer = [0; 16];
+    let got = loop {
+        match to.recv(&mut buffer) {
+            Ok(length) => break length,
+            Err(_) => assert!(Instant::now() < end, "no datagram arrives"),
+        }
+        sleep(Duration::from_millis(1));
+    };
+    assert_eq!(&buffer[..got], b"beat");
+    drop((to, from));
+    match lab.receive_by(&mut guardian, Reception::Thread(Class::Fifo(40))) {
+        Ok(()) => {
+            let thread = lab.napi_thread().unwrap();
+            assert_eq!(of_thread(thread).unwrap().scheduling, Scheduling::Fifo(40));
+        }
+        Err(error) => println!("SKIPPED: {error}"),
+    }
+    let restored = guardian.finish().unwrap();
+    assert!(restored.failures.is_empty() && restored.networks == 3, "{restored}");
+}
