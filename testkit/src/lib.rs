@@ -2,6 +2,7 @@
 
 pub mod choices;
 pub mod conformance;
+pub mod driven_system;
 pub mod exhaustive;
 pub mod exhaustive_edf;
 pub mod mixed_system;
@@ -13,6 +14,7 @@ pub mod shape;
 pub mod system;
 pub mod task_set;
 
+pub use driven_system::driven_system;
 pub use mixed_system::{Ingredients, mixed_system};
 pub use random::{Random, SplitMix64};
 pub use served_system::{Serving, served_system};

@@ -1,6 +1,6 @@
 //! The unchecked parts of a system, for building one in code.
 
-use crate::{Device, Interference, Interrupt, Platform, Policy, PriorityAssignment, Server, Task};
+use crate::{Device, Interference, Interrupt, Platform, Policy, PriorityAssignment, Request, Server, Task};
 
 /// The parts of a system before [`crate::System::new`] has checked them.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -21,6 +21,8 @@ pub struct Draft {
     pub interrupts: Vec<Interrupt>,
     /// Devices, whose events are served.
     pub devices: Vec<Device>,
+    /// What tasks ask of devices.
+    pub requests: Vec<Request>,
     /// Loads above all tasks.
     pub interferences: Vec<Interference>,
 }

@@ -17,6 +17,11 @@ pub enum Throttling {
         /// Least time between interrupts, above zero.
         interval: Span,
     },
+    /// It comes when only so many places of the device's ring are free.
+    Threshold {
+        /// How many, below the ring.
+        free: u32,
+    },
 }
 
 /// One interrupt: its handler executes above every task.
@@ -55,6 +60,8 @@ pub enum DeviceService {
     Softirq {
         /// The most rounds after one interrupt, at least 1.
         rounds: u32,
+        /// The most events that one round works off, at least 1: NAPI's weight.
+        poll_budget: u32,
     },
     /// In a thread.
     Thread {
@@ -102,6 +109,18 @@ pub struct Device {
     pub separation: Span,
     /// Longest execution for one event, above zero.
     pub cost: Span,
+    /// Least execution for one event, above zero, at most the cost: a simulation draws between the two.
+    pub least_cost: Span,
+    /// A simulation draws the time between two events from the separation to this much more.
+    pub spread: Span,
+    /// When its events come in a simulation, ascending and at least a separation apart; `None`: as separation and
+    /// spread say.
+    pub arrivals: Option<Vec<Span>>,
+    /// How long the device itself works on one request, at least a separation; of a closed device alone. `None`: a
+    /// separation.
+    pub latency: Option<Span>,
+    /// A test of each event before it is worked off.
+    pub admission: Option<Admission>,
     /// How many events wait at most; more are lost. At least 1.
     pub ring: u32,
     /// By when an event must be worked off.
@@ -109,6 +128,25 @@ pub struct Device {
     /// Whether the deadline is only a wish.
     pub is_soft: bool,
 }
+
+/// Early admission control: a test that costs little, so that what is refused costs no more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Admission {
+    /// What the test of one event costs, above zero.
+    pub cost: Span,
+    /// Events that came less than this after the last admitted one are refused; at least the device's separation.
+    pub separation: Span,
+}
+
+impl Device {
+    /// Least time between two events whose cost is spent: those that admission control lets through.
+    pub fn admitted_separation(&self) -> Span {
+        self.admission.map_or(self.separation, |admission| admission.separation.max(self.separation))
+    }
+}
+
+/// How many events one softirq round works off where the file does not say: NAPI's weight in mainline Linux.
+pub const DEFAULT_POLL_BUDGET: u32 = 64;
 
 /// How many events wait at most where the file does not say.
 pub const DEFAULT_RING: u32 = 256;
@@ -118,7 +156,7 @@ pub const DEFAULT_ROUNDS: u32 = 10;
 
 impl Throttling {
     /// The words of the system file.
-    pub const WORDS: [&'static str; 3] = ["none", "napi", "moderated"];
+    pub const WORDS: [&'static str; 4] = ["none", "napi", "moderated", "threshold"];
 
     /// The word of the system file.
     #[must_use]
@@ -127,6 +165,7 @@ impl Throttling {
             Self::None => "none",
             Self::Napi => "napi",
             Self::Moderated { .. } => "moderated",
+            Self::Threshold { .. } => "threshold",
         }
     }
 }

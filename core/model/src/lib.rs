@@ -36,6 +36,7 @@ mod path;
 pub mod pattern;
 pub mod platform;
 pub mod priority;
+pub mod request;
 pub mod segments;
 pub mod server;
 mod source;
@@ -44,12 +45,13 @@ pub mod task;
 
 pub use diagnostic::{Diagnostics, Message};
 pub use draft::Draft;
-pub use driver::{Device, DeviceClass, DeviceService, Interrupt, PriorityRule, Throttling};
+pub use driver::{Admission, Device, DeviceClass, DeviceService, Interrupt, PriorityRule, Throttling};
 pub use execution::{Body, ExecutionTimes, SpinTarget};
 pub use graph_check::GraphError;
 pub use interference::Interference;
 pub use platform::{CpuId, Cpus, Platform, PlatformCosts};
 pub use priority::{Priority, PriorityAssignment};
+pub use request::{Request, RequestKind, RequestMode};
 pub use segments::{Segment, SegmentGraph, SegmentId};
 pub use server::{
     Capacity, DEFAULT_REPLENISHMENTS, Gain, LowPriority, MAX_REPLENISHMENTS, Server, ServerId, ServerKind,

@@ -3,7 +3,7 @@
 use crate::check::{self, Paths};
 use crate::{
     CpuId, Device, Draft, Interference, Interrupt, Platform, PlatformCosts, Priority, PriorityAssignment,
-    Server, ServerId, Task,
+    Request, Server, ServerId, Task,
 };
 use horolog_time::Span;
 
@@ -186,6 +186,18 @@ impl System {
     #[must_use]
     pub fn devices(&self) -> &[Device] {
         &self.parts.devices
+    }
+
+    /// What tasks ask of devices.
+    #[must_use]
+    pub fn requests(&self) -> &[Request] {
+        &self.parts.requests
+    }
+
+    /// The place of the device with this name in [`System::devices`].
+    #[must_use]
+    pub fn find_device(&self, name: &str) -> Option<usize> {
+        self.parts.devices.iter().position(|device| device.name == name)
     }
 
     /// What stands in the file for interrupts and devices, by name; `None` where there is neither.

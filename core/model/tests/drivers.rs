@@ -33,7 +33,7 @@ fn a_file_is_read_printed_and_read_back() {
     let [net, disk, uart, pen, cam] = system.devices() else { panic!("five devices") };
     assert_eq!((net.ring, disk.class, disk.is_soft), (64, DeviceClass::Closed, true));
     assert_eq!(disk.service, DeviceService::Server { server: "s".into() });
-    assert_eq!(uart.service, DeviceService::Softirq { rounds: 3 });
+    assert_eq!(uart.service, DeviceService::Softirq { rounds: 3, poll_budget: 64 });
     assert_eq!((uart.separation.as_ns(), pen.ring), (142_857_142, 256));
     let waiting =
         DeviceService::Thread { priority: None, rule: PriorityRule::Waiting, users: vec!["a".into()] };

@@ -107,6 +107,7 @@ fn schema() -> Value {
             "server": { "type": "array", "items": section(&keys::SERVER) },
             "interrupt": { "type": "array", "items": section(&keys::INTERRUPT) },
             "device": { "type": "array", "items": section(&keys::DEVICE) },
+            "request": { "type": "array", "items": section(&keys::REQUEST) },
             "interference": { "type": "array", "items": section(&keys::INTERFERENCE) },
         },
         "definitions": {
@@ -137,7 +138,7 @@ fn the_schema_is_fresh() {
 }
 
 /// The sections in which a key may stand in the reference.
-const SECTIONS: [&Section; 10] = [
+const SECTIONS: [&Section; 11] = [
     &keys::SYSTEM,
     &keys::PLATFORM,
     &keys::TASK,
@@ -147,6 +148,7 @@ const SECTIONS: [&Section; 10] = [
     &keys::SERVER,
     &keys::INTERRUPT,
     &keys::DEVICE,
+    &keys::REQUEST,
     &keys::INTERFERENCE,
 ];
 

@@ -1,6 +1,6 @@
 //! What the machine is told.
 
-use crate::EntityId;
+use crate::{EntityId, Place};
 use horolog_model::TaskId;
 use horolog_time::{Instant, Span};
 
@@ -103,6 +103,13 @@ pub enum EventKind {
         /// From now on.
         preemptible: bool,
     },
+    /// A node stands at another place from now on, where its supply listens ([`crate::LentPriority`]).
+    Lend {
+        /// The node.
+        entity: EntityId,
+        /// One of the places that it was built with.
+        place: Place,
+    },
     /// The system changes its mode.
     ModeChange {
         /// The new mode, an index into the modes that the machine was built with.
@@ -137,9 +144,11 @@ impl EventKind {
             | Self::SetPreemptible { .. }
             | Self::Executed { .. }
             | Self::Exhausted { .. } => Phase::Complete,
-            Self::Release { .. } | Self::Wake { .. } | Self::Timer { .. } | Self::ModeChange { .. } => {
-                Phase::Release
-            }
+            Self::Release { .. }
+            | Self::Wake { .. }
+            | Self::Timer { .. }
+            | Self::Lend { .. }
+            | Self::ModeChange { .. } => Phase::Release,
         }
     }
 }

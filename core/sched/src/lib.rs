@@ -22,6 +22,7 @@ mod dual_priority;
 mod event;
 mod from_system;
 mod leaf;
+mod lent_priority;
 mod level;
 mod machine;
 mod mode;
@@ -44,6 +45,7 @@ pub use desired::{Desired, EntityId, ExecutionTimer, ProcessorIndex, Rejected, W
 pub use dispatcher::NodePolicy;
 pub use event::{ANY_SEGMENT, ClockDomain, Event, EventKind, Phase};
 pub use from_system::supply as supply_of;
+pub use lent_priority::LentPriority;
 pub use level::Level;
 pub use machine::Machine;
 pub use mode::{ModeSpec, TaskMode};

@@ -138,6 +138,7 @@ impl Machine {
                 self.charge(entity, generation, consumed, now, clock)
             }
             EventKind::Timer { entity, generation } => self.wall_timer_fired(entity, generation, now, clock),
+            EventKind::Lend { entity, place } => self.lend(entity, place, now, clock),
             EventKind::ModeChange { mode } => self.change_mode(mode),
         }
     }

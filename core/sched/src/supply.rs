@@ -69,6 +69,11 @@ pub trait Supply: fmt::Debug + Send + Sync {
         let _ = (now, backlogged);
     }
 
+    /// Somebody puts the node at another place; a supply that decides by itself does not listen.
+    fn lent(&mut self, now: Instant, place: Place) {
+        let _ = (now, place);
+    }
+
     /// What it has done so far.
     fn tally(&self) -> Tally {
         Tally::default()

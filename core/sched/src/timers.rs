@@ -166,7 +166,7 @@ impl Machine {
     }
 
     /// The processor of a task or node.
-    fn processor_of(&self, entity: EntityId, clock: ClockDomain) -> Result<usize, Rejected> {
+    pub(crate) fn processor_of(&self, entity: EntityId, clock: ClockDomain) -> Result<usize, Rejected> {
         let index = match entity.0.checked_sub(self.leaves.len() as u32) {
             None => self.leaves[entity.0 as usize].processor,
             Some(node) => self.nodes.get(node as usize).ok_or(Rejected::Unknown)?.processor,

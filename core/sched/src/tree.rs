@@ -1,9 +1,9 @@
 //! What only deeper trees need: readiness that travels upwards, places, the choice along a path, modes.
 
-use crate::desired::{Desired, Rejected};
+use crate::desired::{Desired, EntityId, Rejected};
 use crate::dispatcher::{Key, NONE, NodePolicy};
 use crate::leaf::JobOrder;
-use crate::{Machine, Place, Supply};
+use crate::{ClockDomain, Machine, Place, Supply};
 use horolog_model::TaskId;
 use horolog_time::Instant;
 
@@ -106,6 +106,28 @@ impl Machine {
         }
         let child = &mut self.nodes[node as usize];
         (child.position, child.place) = (position, place);
+    }
+
+    /// Puts a node at another place.
+    pub(crate) fn lend(
+        &mut self,
+        entity: EntityId,
+        place: Place,
+        now: Instant,
+        clock: ClockDomain,
+    ) -> Result<(), Rejected> {
+        let index = self.processor_of(entity, clock)?;
+        let node = entity.0.checked_sub(self.leaves.len() as u32).ok_or(Rejected::Unknown)?;
+        let places = self.nodes[node as usize].positions.len();
+        if matches!(place, Place::Low(low) if usize::from(low) + 1 >= places) {
+            return Err(Rejected::Unknown);
+        }
+        let supplied =
+            self.supplied.get_mut(self.supply_of[node as usize] as usize).ok_or(Rejected::Unknown)?;
+        supplied.supply.lent(now, place);
+        self.processors[index].wall_is_stale = true;
+        self.propagate(node, now);
+        Ok(())
     }
 
     /// Puts a task at its high or its low place; its key and its readiness travel with it.

@@ -27,7 +27,10 @@ pub use distribution::{Bin, Distribution};
 pub use error::TraceError;
 pub use event::{EventDefinition, UserEvent, Value};
 pub use glob::Glob;
-pub use outcome::{Enforcement, Outcome, Overhead, ResponseStatistics, ServerOutcome, TaskOutcome};
+pub use outcome::{
+    DeviceOutcome, Enforcement, InterruptOutcome, Outcome, Overhead, RequestOutcome, ResponseStatistics,
+    ResponseSummary, ServerOutcome, TaskOutcome,
+};
 pub use record::{Kind, LossCause, NO_JOB, NO_TASK, Record};
 pub use recorder::ResponseRecorder;
 pub use sink::{NullSink, Sink};

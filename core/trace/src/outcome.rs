@@ -29,6 +29,15 @@ pub struct Outcome {
     /// What scheduling itself took on each processor of a real run; left out where nothing was measured.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub overhead: Vec<Overhead>,
+    /// Per interrupt, in the order of the file; left out where there is none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub interrupts: Vec<InterruptOutcome>,
+    /// Per device, in the order of the file; left out where there is none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub devices: Vec<DeviceOutcome>,
+    /// Per request, in the order of the file; left out where there is none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub requests: Vec<RequestOutcome>,
     /// What the reader must know to read the numbers right ("offsets taken as 0", …).
     pub notes: Vec<String>,
 }
@@ -120,6 +129,83 @@ impl Enforcement {
             allowed_share: share(budget, period),
         }
     }
+}
+
+/// How long something took, over all that finished.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ResponseSummary {
+    /// The least; null where nothing finished.
+    pub response_ns_min: Option<Span>,
+    /// The mean.
+    pub response_ns_mean: Option<f64>,
+    /// The median (nearest rank, three significant digits).
+    pub response_ns_p50: Option<Span>,
+    /// The 99.9th percentile (nearest rank, three significant digits).
+    pub response_ns_p99_9: Option<Span>,
+    /// The greatest.
+    pub response_ns_max: Option<Span>,
+}
+
+/// What one interrupt came to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct InterruptOutcome {
+    /// The interrupt's name.
+    pub name: String,
+    /// How often its devices had something to tell.
+    pub causes: u64,
+    /// How often its handler executed.
+    pub taken: u64,
+    /// What the handler executed in all.
+    pub executed_ns: Span,
+}
+
+/// What one device's events came to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct DeviceOutcome {
+    /// The device's name.
+    pub name: String,
+    /// Where its events are worked off.
+    pub service: &'static str,
+    /// Whether its deadline is only a wish.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_soft: bool,
+    /// Events before the horizon.
+    pub events: u64,
+    /// Events that were worked off.
+    pub served: u64,
+    /// Events that found the ring full.
+    pub dropped: u64,
+    /// Events that admission control refused.
+    pub refused: u64,
+    /// Events that wait at the horizon.
+    pub waiting: u64,
+    /// Events whose deadline passed before they were worked off.
+    pub missed: u64,
+    /// Of those served, by the background thread of the softirqs.
+    pub in_background: u64,
+    /// What its events executed in all, admission control included.
+    pub executed_ns: Span,
+    /// From when an event occurred until it was worked off.
+    #[serde(flatten)]
+    pub response: ResponseSummary,
+}
+
+/// What one request came to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct RequestOutcome {
+    /// The request's name.
+    pub name: String,
+    /// How often the task asked.
+    pub asked: u64,
+    /// How often it was answered.
+    pub answered: u64,
+    /// Answers that came after their deadline, or not before it at the horizon.
+    pub missed: u64,
+    /// What the device's events for this task executed in all: what an accounting by client charges the task.
+    pub charged_ns: Span,
+    /// From when it asked until the answer was there.
+    #[serde(flatten)]
+    pub response: ResponseSummary,
 }
 
 /// What one task's jobs came to.
@@ -249,6 +335,18 @@ impl ResponseStatistics {
     #[must_use]
     pub fn histogram(&self) -> &Histogram<u64> {
         &self.histogram
+    }
+
+    /// Minimum, mean, percentiles and maximum.
+    #[must_use]
+    pub fn summary(&self) -> ResponseSummary {
+        ResponseSummary {
+            response_ns_min: self.min(),
+            response_ns_mean: self.mean(),
+            response_ns_p50: self.percentile(50.0),
+            response_ns_p99_9: self.percentile(99.9),
+            response_ns_max: self.max(),
+        }
     }
 
     /// Writes minimum, mean, percentiles and maximum into a task's outcome.

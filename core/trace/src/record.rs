@@ -79,6 +79,10 @@ pub enum Kind {
     /// Soft tasks got or lost the place above the hard ones (slack stealing). `value`: which server of the system; `extra`:
     /// 1 got, 0 lost.
     SlackChange = 44,
+    /// A job suspended itself: it waits for a device. `value`: which request of the system.
+    Suspend = 45,
+    /// A job that had suspended itself is ready again. `value`: which request of the system.
+    Wake = 46,
     /// Records were lost here. `value`: how many; `extra`: who lost them, see [`LossCause`].
     Lost = 48,
     /// An event of a user program. `value`: its number in the trace's table of events; `extra`: the thread that met it
@@ -89,7 +93,7 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind, in the order of its number.
-    pub const ALL: [Kind; 30] = [
+    pub const ALL: [Kind; 32] = [
         Kind::Release,
         Kind::Start,
         Kind::Preempt,
@@ -118,6 +122,8 @@ impl Kind {
         Kind::BudgetReplenished,
         Kind::Promotion,
         Kind::SlackChange,
+        Kind::Suspend,
+        Kind::Wake,
         Kind::Lost,
         Kind::User,
     ];
@@ -148,6 +154,8 @@ impl Kind {
             Kind::VainYield => "vain-yield",
             Kind::Skip => "skip",
             Kind::ModeChange => "mode-change",
+            Kind::Suspend => "suspend",
+            Kind::Wake => "wake",
             Kind::KernelSwitch => "kernel-switch",
             Kind::KernelWakeup => "kernel-wakeup",
             Kind::InterruptEntry => "interrupt-entry",

@@ -126,6 +126,7 @@ fn detail(record: &Record, words: &[u64], names: &Names<'_>) -> String {
         Kind::SoftirqEntry | Kind::SoftirqExit => format!("softirq {value}"),
         Kind::Steal if extra == 0 => format!("{span} until now"),
         Kind::Steal => format!("{span} within the last {}", Span::from_ns(extra)),
+        Kind::Suspend | Kind::Wake => format!("request {value}"),
         Kind::Lost => match LossCause::from_number(extra) {
             Some(LossCause::HiddenSwitch) => "a switch that the kernel made without recording it".to_owned(),
             Some(cause) => format!("{value} records, {}", cause.describe()),

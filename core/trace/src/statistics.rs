@@ -52,7 +52,7 @@ impl Intervals {
                 });
                 None
             }
-            Kind::Preempt | Kind::Yield | Kind::Completion => {
+            Kind::Preempt | Kind::Yield | Kind::Suspend | Kind::Completion => {
                 let open = self.open.get_mut(task)?.take()?;
                 (open.job == record.job).then_some(Interval { to: record.time.max(open.from), ..open })
             }
@@ -145,6 +145,8 @@ impl Statistics {
                     self.pending_changes(record, -1);
                 }
             }
+            Kind::Suspend => self.pending_changes(record, -1),
+            Kind::Wake => self.pending_changes(record, 1),
             Kind::Preempt => outcome.preemptions += 1,
             Kind::Yield => outcome.yields += 1,
             Kind::Miss => outcome.missed += 1,
@@ -197,6 +199,9 @@ impl Statistics {
             tasks: tasks.collect(),
             servers: Vec::new(),
             overhead: Vec::new(),
+            interrupts: Vec::new(),
+            devices: Vec::new(),
+            requests: Vec::new(),
             notes: Vec::new(),
         }
     }

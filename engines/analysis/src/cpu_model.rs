@@ -11,7 +11,7 @@
 //! - a release is noticed up to `l`, and with a tick up to `l + t`, late: that much jitter is added.
 
 use crate::arrival_curve::ArrivalCurve;
-use crate::driver::Drivers;
+use crate::driver::{Drivers, announced_late};
 use crate::error::AnalysisError;
 use crate::hyperbolic_load::HyperbolicLoad;
 use crate::server::CpuServer;
@@ -127,7 +127,7 @@ impl CpuModel {
             }
             for (index, device) in system.devices().iter().enumerate() {
                 if matches!(&device.service, DeviceService::Server { server: name } if *name == server.name) {
-                    queue.push(CpuTask::of_device(index, device, costs)?);
+                    queue.push(CpuTask::of_device(system, index, device, costs)?);
                 }
             }
             servers.push(CpuServer::new(id, server, queue, costs)?);
@@ -252,15 +252,23 @@ pub(crate) struct Costs {
 impl CpuTask {
     /// The events of a device as the jobs of a task in the queue of a server. Its id is beyond all tasks, counted from
     /// the end.
-    fn of_device(index: usize, device: &Device, costs: Costs) -> Result<CpuTask, AnalysisError> {
+    fn of_device(
+        system: &System,
+        index: usize,
+        device: &Device,
+        costs: Costs,
+    ) -> Result<CpuTask, AnalysisError> {
         let too_long = || AnalysisError::overflow(format!("device.{}", device.name), "cost");
-        let bare_wcet = device.cost.as_ns();
+        // Admission control is counted as if it let every event through.
+        let test = device.admission.map_or(0, |admission| admission.cost.as_ns());
+        let bare_wcet = device.cost.as_ns().checked_add(test).ok_or_else(too_long)?;
+        let jitter = announced_late(system, device).ok_or_else(too_long)?;
         let wcet = costs.context_switch.checked_mul(2).and_then(|both| bare_wcet.checked_add(both));
         let wcet = wcet.filter(|&ns| ns <= LONGEST_NS).ok_or_else(too_long)?;
         Ok(CpuTask {
             id: TaskId(u32::MAX - index as u32),
             name: device.name.clone(),
-            arrival: ArrivalCurve::Periodic { separation: device.separation.as_ns(), jitter: 0 },
+            arrival: ArrivalCurve::Periodic { separation: device.separation.as_ns(), jitter },
             is_periodic: false,
             deadline: device.deadline.map(|d| d.as_ns()),
             wcet,

@@ -14,7 +14,9 @@
 //!
 //! a and s are least separations, h and e costs. A softirq's backlog may have waited in the background thread and come
 //! back after any interrupt, so a full ring counts on top. The same holds for a thread under the rule `waiting`: what it
-//! left undone at its own low priority comes back when a user begins to wait. See `docs/concepts/driver-analysis.md`.
+//! left undone at its own low priority comes back when a user begins to wait. An interrupt that is held back (moderated, or
+//! rarer than the device's events) tells of events late and of several at once: its device's events have that much jitter.
+//! Admission control is a load of its own, the test of every event, and spaces out the rest. See `docs/concepts/driver-analysis.md`.
 //! Sources: `baker07`, `lewandowski07`.
 
 use crate::arrival_curve::ArrivalCurve;
@@ -125,13 +127,20 @@ impl Drivers {
     }
 
     fn device(&mut self, system: &System, device: &Device, context_switch: u64) -> Result<(), AnalysisError> {
-        let (load, with_backlog) = loads_of(device, 0)?;
+        if let Some(admission) = device.admission {
+            // The test of every event, as a device of its own beside it.
+            let mut tests = device.clone();
+            tests.name = format!("admission control of {}", device.name);
+            (tests.cost, tests.admission) = (admission.cost, None);
+            self.device(system, &tests, 0)?;
+        }
+        let (load, with_backlog) = loads_of(system, device, 0)?;
         let name = device.name.clone();
         match &device.service {
             DeviceService::Interrupt => self.above_all.push((name, load)),
             DeviceService::Softirq { .. } => self.above_all.push((name, with_backlog)),
             DeviceService::Thread { .. } => {
-                let (load, with_backlog) = loads_of(device, 2 * context_switch)?;
+                let (load, with_backlog) = loads_of(system, device, 2 * context_switch)?;
                 let (high, low) = places(system, device);
                 self.threads.push(DriverThread { name, load, with_backlog, high, low });
             }
@@ -142,15 +151,45 @@ impl Drivers {
 }
 
 /// A device's events, and with a full ring on top.
-fn loads_of(device: &Device, switches: u64) -> Result<(InterruptLoad, InterruptLoad), AnalysisError> {
+fn loads_of(
+    system: &System,
+    device: &Device,
+    switches: u64,
+) -> Result<(InterruptLoad, InterruptLoad), AnalysisError> {
     let too_long = |what| AnalysisError::overflow(format!("device.{}", device.name), what);
-    let separation = device.separation.as_ns();
+    let separation = device.admitted_separation().as_ns();
     let ring = separation.checked_mul(u64::from(device.ring)).filter(|&ns| ns <= LONGEST_NS);
-    let jitter = ring.ok_or_else(|| too_long("the ring times the separation"))?;
+    let late = announced_late(system, device).ok_or_else(|| too_long("the ring times the separation"))?;
+    let jitter = ring.and_then(|ring| ring.checked_add(late)).filter(|&ns| ns <= LONGEST_NS);
+    let jitter = jitter.ok_or_else(|| too_long("the ring times the separation"))?;
     let wcet = device.cost.as_ns().checked_add(switches).filter(|&ns| ns <= LONGEST_NS);
     let wcet = wcet.ok_or_else(|| too_long("the cost"))?;
     let load = |jitter| InterruptLoad { arrival: ArrivalCurve::Periodic { separation, jitter }, wcet };
-    Ok((load(0), load(jitter)))
+    Ok((load(late), load(jitter)))
+}
+
+/// How late a device's interrupt may tell of an event, ns: not at all where it may come with every event; the time by which
+/// it is held back; with a threshold, until the ring has filled up as far, for which a full ring stands. `None` where a
+/// product leaves the numbers.
+pub(crate) fn announced_late(system: &System, device: &Device) -> Option<u64> {
+    let own = |interrupt: &&Interrupt| device.interrupt.as_ref() == Some(&interrupt.name);
+    let Some(interrupt) = system.interrupts().iter().find(own) else { return Some(0) };
+    let separation = device.separation.as_ns();
+    let gap = match interrupt.throttling {
+        Throttling::Moderated { interval } => interrupt.separation.max(interval).as_ns(),
+        Throttling::Threshold { .. } => {
+            return separation.checked_mul(u64::from(device.ring)).filter(|&ns| ns <= LONGEST_NS);
+        }
+        _ => interrupt.separation.as_ns(),
+    };
+    Some(if gap > separation { gap } else { 0 }).filter(|&ns| ns <= LONGEST_NS)
+}
+
+/// Whether a device waits for its ring to fill before it tells of an event: as long as it likes.
+fn has_threshold(system: &System, device: &Device) -> bool {
+    let own = |interrupt: &&Interrupt| device.interrupt.as_ref() == Some(&interrupt.name);
+    let interrupt = system.interrupts().iter().find(own);
+    interrupt.is_some_and(|interrupt| matches!(interrupt.throttling, Throttling::Threshold { .. }))
 }
 
 /// The greatest and the least priority of a device's thread.
@@ -180,6 +219,10 @@ pub(crate) fn verdicts(
     for (index, device) in devices {
         let of_server = served.iter().find(|(other, _)| *other == index).map(|(_, verdict)| verdict);
         let (found, test, source) = match (&device.service, of_server) {
+            _ if has_threshold(system, device) => {
+                let reason = "an event waits until the ring has filled up to the threshold";
+                (Err(reason.to_owned()), "driver-threshold", "baker07")
+            }
             (_, Some(verdict)) => {
                 let note = verdict.tests.first().and_then(|test| test.note.clone());
                 (verdict.response.ok_or(note.unwrap_or_default()), verdict.test, verdict.source)
@@ -190,7 +233,7 @@ pub(crate) fn verdicts(
                     DeviceService::Softirq { .. } => "driver-softirq",
                     _ => "driver-interrupt",
                 };
-                let found = own_response(cpu, device, options);
+                let found = own_response(system, cpu, device, options);
                 (found.map(Span::from_ns).map_err(|reason| reason.to_string()), test, "baker07")
             }
         };
@@ -225,11 +268,17 @@ fn judge(
 
 /// The response bound of an event of a device that no server serves: what is above its least place, and its own earlier
 /// events. What softirq rounds leave over is done below all tasks, so that this is a softirq's place.
-fn own_response(cpu: &CpuModel, device: &Device, options: &Options) -> Result<u64, NoAnswer> {
+fn own_response(
+    system: &System,
+    cpu: &CpuModel,
+    device: &Device,
+    options: &Options,
+) -> Result<u64, NoAnswer> {
+    let late = announced_late(system, device).ok_or(NoAnswer::TooLarge)?;
     let own = |(name, _): &&(String, InterruptLoad)| *name != device.name;
     let queued = |load: &InterruptLoad| QueuedTask {
         arrival: match load.arrival {
-            ArrivalCurve::Periodic { separation, .. } => ArrivalCurve::Periodic { separation, jitter: 0 },
+            ArrivalCurve::Periodic { separation, .. } => ArrivalCurve::Periodic { separation, jitter: late },
             ArrivalCurve::Listed { .. } => load.arrival.clone(),
         },
         wcet: load.wcet,

@@ -104,6 +104,7 @@ pub struct Explanation {
 /// # Errors
 /// As for [`crate::analyze`].
 pub fn explain(system: &System, id: TaskId, options: &Options) -> Result<Explanation, AnalysisError> {
+    crate::refuse_suspensions(system)?;
     let system = resolve_priorities(system)?;
     if system.is_served(id) {
         let cpu = CpuModel::new(&system, system.task(id).cpu)?;

@@ -50,6 +50,7 @@ use horolog_model::{Policy, System};
 /// Where the system lies outside the assumptions of every test, with the remedy. A deadline that is missed or not
 /// proven is a result, not an error.
 pub fn analyze(system: &System, options: &Options) -> Result<Analysis, AnalysisError> {
+    refuse_suspensions(system)?;
     let resolved = resolve_priorities(system)?;
     let mut tasks: Vec<Option<TaskVerdict>> = vec![None; resolved.tasks().len()];
     let mut servers: Vec<Option<ServerVerdict>> = vec![None; resolved.servers().len()];
@@ -142,4 +143,18 @@ fn hard_verdicts(
         }
     }
     Ok((verdicts, tests))
+}
+
+/// A task that waits for a device within its job suspends itself: each wait ends a job and begins another, whose
+/// releases depend on the device.
+fn refuse_suspensions(system: &System) -> Result<(), AnalysisError> {
+    let waits = |request: &&horolog_model::Request| request.mode == horolog_model::RequestMode::Synchronous;
+    match system.requests().iter().find(waits) {
+        Some(request) => Err(AnalysisError::outside(
+            format!("request.{}", request.name),
+            format!("task `{}` waits for `{}` within its job", request.task, request.device),
+            "move the wait out of the job: `mode = \"asynchronous\"` with a `deadline` (docs/concepts/driver-simulation.md)",
+        )),
+        None => Ok(()),
+    }
 }

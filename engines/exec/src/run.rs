@@ -221,6 +221,9 @@ fn outcome_of(
             .collect(),
         servers: server_outcomes(system, run, threads),
         overhead: overheads(plan, threads),
+        interrupts: Vec::new(),
+        devices: Vec::new(),
+        requests: Vec::new(),
         notes,
     }
 }

@@ -20,13 +20,13 @@ pub(crate) struct TaskRun {
     /// Relative deadline; [`NEVER`]: none.
     deadline: u64,
     /// Nominal arrival of the job that will be noticed next.
-    next_arrival: u64,
+    pub(crate) next_arrival: u64,
     /// Nominal arrivals of the jobs that were noticed and have not finished.
     backlog: Backlog,
     /// What the oldest job still has to execute in its present segment, while it does not run.
-    remaining: u64,
+    pub(crate) remaining: u64,
     /// What the oldest job has executed in the segments before, and the length of the present one.
-    executed: u64,
+    pub(crate) executed: u64,
     started: bool,
     pub(crate) jobs: u64,
     pub(crate) completed: u64,
@@ -59,25 +59,27 @@ pub(crate) struct Engine<'a, S, K> {
 /// Everything but the processors.
 pub(crate) struct Core<'a, S, K> {
     pub(crate) machine: Machine,
-    source: S,
+    pub(crate) source: S,
     sink: &'a mut K,
     pub(crate) tasks: Vec<TaskRun>,
     limits: Limits,
     /// Mode changes to come, the next one last.
     pub(crate) mode_changes: Vec<(u64, u32)>,
     /// The earlier of the horizon and the next mode change.
-    barrier: u64,
+    pub(crate) barrier: u64,
     pub(crate) events: u64,
     /// Instants looked at, also those with nothing but interrupts, and jobs counted after the end: what bounds the
     /// time that a run takes.
-    steps: u64,
-    completed: u64,
+    pub(crate) steps: u64,
+    pub(crate) completed: u64,
     /// Response time of the watched job.
     pub(crate) watched_response: Option<u64>,
     switch_cost: u64,
     /// Cost of noticing one release; zero on a tick, where the tick itself costs.
-    release_cost: u64,
+    pub(crate) release_cost: u64,
     names: Vec<String>,
+    /// Priorities of the tasks, for who borrows them.
+    pub(crate) priorities: Vec<Option<horolog_model::Priority>>,
 }
 
 /// How a run ended.
@@ -119,19 +121,14 @@ impl<'a, S: Source, K: Sink> Engine<'a, S, K> {
             switch_cost: platform.context_switch_cost().as_ns(),
             release_cost: if platform.tick.is_some() { 0 } else { platform.timer_interrupt_cost().as_ns() },
             names: system.tasks().iter().map(|task| task.name.clone()).collect(),
+            priorities: system.tasks().iter().map(|task| task.priority).collect(),
         };
         Engine { lanes, core }
     }
 
     /// Runs to the end; returns how and when it ended.
     pub(crate) fn run(&mut self) -> Result<(End, u64), Reason> {
-        for lane in &mut self.lanes {
-            for local in 0..lane.tasks.len() {
-                self.core.fetch(lane, local);
-            }
-            lane.refresh_next_notice();
-        }
-        self.core.set_barrier();
+        self.begin();
         let end = match self.lanes.as_mut_slice() {
             [lane] => self.core.run_alone(lane)?,
             lanes => self.core.run_together(lanes)?,
@@ -143,6 +140,17 @@ impl<'a, S: Source, K: Sink> Engine<'a, S, K> {
             self.last_completions()?;
         }
         Ok(end)
+    }
+
+    /// The first job of every task comes into sight.
+    pub(crate) fn begin(&mut self) {
+        for lane in &mut self.lanes {
+            for local in 0..lane.tasks.len() {
+                self.core.fetch(lane, local);
+            }
+            lane.refresh_next_notice();
+        }
+        self.core.set_barrier();
     }
 
     /// Jobs that finish exactly at the horizon are finished.
@@ -206,7 +214,7 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
 
     /// Nothing more happens before the barrier: the run ends, or the mode changes.
     #[cold]
-    fn pass_barrier(&mut self, lanes: &mut [Lane], time: u64, now: u64) -> Option<(End, u64)> {
+    pub(crate) fn pass_barrier(&mut self, lanes: &mut [Lane], time: u64, now: u64) -> Option<(End, u64)> {
         if self.barrier < self.limits.until {
             let (at, mode) = self.mode_changes.pop()?;
             self.change_mode(lanes, at, mode);
@@ -240,7 +248,7 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
     }
 
     #[inline(always)]
-    fn end_after(&self, now: u64) -> Option<(End, u64)> {
+    pub(crate) fn end_after(&self, now: u64) -> Option<(End, u64)> {
         if self.completed >= self.limits.jobs {
             Some((End::Jobs, now))
         } else if self.watched_response.is_some() {
@@ -294,7 +302,7 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
     }
 
     #[inline(always)]
-    fn release_due(&mut self, lane: &mut Lane, now: u64) -> Result<(), Reason> {
+    pub(crate) fn release_due(&mut self, lane: &mut Lane, now: u64) -> Result<(), Reason> {
         while lane.next_notice == now {
             // The first of several tasks in the order of their ids, and each of its jobs in turn.
             let local = lane.next_local as usize;
@@ -318,7 +326,7 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
     }
 
     #[inline(always)]
-    fn release(&mut self, lane: &mut Lane, local: usize, now: u64) -> Result<(), Reason> {
+    pub(crate) fn release(&mut self, lane: &mut Lane, local: usize, now: u64) -> Result<(), Reason> {
         let task = lane.tasks[local];
         let run = &mut self.tasks[task as usize];
         let arrival = run.next_arrival;
@@ -359,7 +367,7 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
 
     /// The running segment ends: a preemption point, or the end of the job.
     #[inline(always)]
-    fn segment_ends(&mut self, lane: &mut Lane, now: u64) {
+    pub(crate) fn segment_ends(&mut self, lane: &mut Lane, now: u64) {
         let task = lane.running;
         lane.choice_due = true;
         if let Some((next, length)) = self.source.advance(task as usize) {
@@ -410,7 +418,7 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
 
     /// Asks the machine who runs and carries it out.
     #[inline(always)]
-    fn choose(&mut self, lane: &mut Lane, now: u64) {
+    pub(crate) fn choose(&mut self, lane: &mut Lane, now: u64) {
         lane.choice_due = false;
         let desired = self.machine.decide(lane.processor);
         if lane.has_timers {

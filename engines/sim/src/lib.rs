@@ -6,6 +6,7 @@
 
 mod backlog;
 mod drawn;
+mod drivers;
 mod engine;
 mod error;
 mod horizon;
@@ -20,8 +21,14 @@ mod simulate;
 mod source;
 mod timers;
 
+pub use drivers::traced_names;
 pub use error::SimError;
 pub use horizon::default_horizon;
 pub use options::{DelayChoice, ExecutionChoice, Horizon, PathChoice, SimOptions};
 pub use replay::{Replay, ReplayOptions, WitnessResult, replay};
 pub use simulate::{simulate, simulate_machine};
+
+/// Whether a system has anything that only the simulation of drivers knows.
+pub(crate) fn concerns(system: &horolog_model::System) -> bool {
+    system.first_driver().is_some()
+}

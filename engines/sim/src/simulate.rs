@@ -24,6 +24,9 @@ const FAR: u64 = u64::MAX / 2;
 /// Where the machine refuses the system, an option does not fit it, times near 2^64 ns would wrap, or the backlog
 /// of an overloaded task exceeds [`SimOptions::max_backlog`].
 pub fn simulate<K: Sink>(system: &System, options: &SimOptions, sink: &mut K) -> Result<Outcome, SimError> {
+    if crate::concerns(system) {
+        return crate::drivers::run(system, options, sink);
+    }
     simulate_machine(system, Machine::new(system)?, options, sink)
 }
 
@@ -46,10 +49,15 @@ pub fn simulate_machine<K: Sink>(
     let mut engine = Engine::new(system, machine, source, sink, limits);
     engine.core.mode_changes = changes;
     let (end, at) = engine.run()?;
+    note_end(end, at, options, engine.core.events, &mut notes);
+    let horizon = if end == End::NothingLeft && limits.until < FAR { limits.until } else { at };
+    Ok(outcome(system, options.seed, horizon, engine, notes))
+}
+
+/// Why a run ended otherwise than it was asked to.
+pub(crate) fn note_end(end: End, at: u64, options: &SimOptions, events: u64, notes: &mut Vec<String>) {
     match end {
-        End::Events => {
-            notes.push(format!("stopped at {} after {} events", Span::from_ns(at), engine.core.events))
-        }
+        End::Events => notes.push(format!("stopped at {} after {events} events", Span::from_ns(at))),
         End::Horizon if matches!(options.horizon, Horizon::Jobs(_)) => {
             notes.push("stopped after 292 years before so many jobs had finished".to_owned());
         }
@@ -58,11 +66,13 @@ pub fn simulate_machine<K: Sink>(
         }
         _ => {}
     }
-    let horizon = if end == End::NothingLeft && limits.until < FAR { limits.until } else { at };
-    Ok(outcome(system, options.seed, horizon, engine, notes))
 }
 
-fn limits(system: &System, options: &SimOptions, notes: &mut Vec<String>) -> Result<Limits, Reason> {
+pub(crate) fn limits(
+    system: &System,
+    options: &SimOptions,
+    notes: &mut Vec<String>,
+) -> Result<Limits, Reason> {
     let (until, jobs) = match options.horizon {
         Horizon::Time(span) => (span.as_ns(), u64::MAX),
         Horizon::Jobs(jobs) => (FAR, jobs),
@@ -80,7 +90,7 @@ fn limits(system: &System, options: &SimOptions, notes: &mut Vec<String>) -> Res
 }
 
 /// The mode changes, the last one first.
-fn mode_changes(machine: &Machine, options: &SimOptions) -> Result<Vec<(u64, u32)>, Reason> {
+pub(crate) fn mode_changes(machine: &Machine, options: &SimOptions) -> Result<Vec<(u64, u32)>, Reason> {
     let refuse = |reason: &str| Reason::Option { option: "modes", reason: reason.to_owned() };
     if options.modes.windows(2).any(|pair| pair[1].0 < pair[0].0) {
         return Err(refuse("mode changes come in the order of their times"));
@@ -106,7 +116,7 @@ pub(crate) fn check_range(system: &System, until: u64) -> Result<(), Reason> {
 }
 
 /// What the reader must know to read the numbers right.
-fn note_assumptions(system: &System, options: &SimOptions, notes: &mut Vec<String>) {
+pub(crate) fn note_assumptions(system: &System, options: &SimOptions, notes: &mut Vec<String>) {
     let free: Vec<&str> = system
         .tasks()
         .iter()
@@ -163,6 +173,9 @@ pub(crate) fn outcome<S: Source, K: Sink>(
         tasks: tasks.collect(),
         servers: server_outcomes(system, &engine.core.machine),
         overhead: Vec::new(),
+        interrupts: Vec::new(),
+        devices: Vec::new(),
+        requests: Vec::new(),
         notes,
     }
 }

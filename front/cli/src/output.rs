@@ -155,6 +155,7 @@ pub(crate) fn outcome(outcome: &Outcome) {
     print(&rows);
     servers(&outcome.servers);
     overhead(&outcome.overhead);
+    drivers(outcome);
     notes(&outcome.notes);
 }
 
@@ -203,6 +204,75 @@ fn overhead(overhead: &[Overhead]) {
             span(cpu.longest_ns),
             cpu.context_switches
         );
+    }
+}
+
+/// Interrupts, devices and requests.
+fn drivers(outcome: &Outcome) {
+    if !outcome.interrupts.is_empty() {
+        let mut rows = table(&["interrupt", "causes", "taken", "executed"], 1);
+        for interrupt in &outcome.interrupts {
+            rows.add_row([
+                interrupt.name.clone(),
+                interrupt.causes.to_string(),
+                interrupt.taken.to_string(),
+                span(interrupt.executed_ns),
+            ]);
+        }
+        print(&rows);
+    }
+    if !outcome.devices.is_empty() {
+        let head = [
+            "device",
+            "service",
+            "events",
+            "served",
+            "dropped",
+            "refused",
+            "waiting",
+            "missed",
+            "background",
+        ];
+        let mut rows = table(&[&head[..], &["min", "p50", "p99.9", "max", "executed"]].concat(), 2);
+        for device in &outcome.devices {
+            let response = &device.response;
+            rows.add_row([
+                device.name.clone(),
+                device.service.to_owned(),
+                device.events.to_string(),
+                device.served.to_string(),
+                device.dropped.to_string(),
+                device.refused.to_string(),
+                device.waiting.to_string(),
+                device.missed.to_string(),
+                device.in_background.to_string(),
+                optional(response.response_ns_min),
+                optional(response.response_ns_p50),
+                optional(response.response_ns_p99_9),
+                optional(response.response_ns_max),
+                span(device.executed_ns),
+            ]);
+        }
+        print(&rows);
+    }
+    if !outcome.requests.is_empty() {
+        let head = ["request", "asked", "answered", "missed", "min", "p50", "p99.9", "max", "charged"];
+        let mut rows = table(&head, 1);
+        for request in &outcome.requests {
+            let response = &request.response;
+            rows.add_row([
+                request.name.clone(),
+                request.asked.to_string(),
+                request.answered.to_string(),
+                request.missed.to_string(),
+                optional(response.response_ns_min),
+                optional(response.response_ns_p50),
+                optional(response.response_ns_p99_9),
+                optional(response.response_ns_max),
+                span(request.charged_ns),
+            ]);
+        }
+        print(&rows);
     }
 }
 

@@ -3,7 +3,9 @@
 use crate::LoopError;
 use horolog_model::System;
 use horolog_model::pattern::ReleasePattern;
-use horolog_sim::{Horizon, Replay, ReplayOptions, SimOptions, default_horizon, replay, simulate};
+use horolog_sim::{
+    Horizon, Replay, ReplayOptions, SimOptions, default_horizon, replay, simulate, traced_names,
+};
 use horolog_time::{Instant, Span};
 use horolog_trace::file::{Header, Writer};
 use horolog_trace::{NullSink, Outcome};
@@ -26,7 +28,7 @@ pub fn simulated_run(
         Horizon::Default => default_horizon(system),
         Horizon::Jobs(_) => Span::ZERO,
     };
-    let names = system.tasks().iter().map(|task| task.name.clone()).collect();
+    let names = traced_names(system)?;
     let header = Header::simulated(horolog_model::file::print(system), names, options.seed, horizon);
     let mut writer = Writer::create(path, &header)?;
     let outcome = simulate(system, options, &mut writer)?;

@@ -2,7 +2,11 @@
 
 use super::{At, Checker, Paths};
 use crate::file::did_you_mean;
-use crate::{Device, DeviceService, Draft, Interrupt, Policy, PriorityAssignment, PriorityRule, Throttling};
+use crate::{
+    Device, DeviceClass, DeviceService, Draft, Interrupt, Policy, PriorityAssignment, PriorityRule,
+    Throttling,
+};
+use horolog_time::Span;
 
 impl Checker {
     pub(super) fn interrupt(&mut self, interrupt: &Interrupt, path: &str, draft: &Draft, is_complete: bool) {
@@ -22,6 +26,25 @@ impl Checker {
                     "the interval is zero",
                     "give the least time between interrupts",
                 );
+            }
+            Throttling::Threshold { free } if is_complete => {
+                let named = |device: &&Device| {
+                    device.cpu == interrupt.cpu && device.interrupt.as_ref() == Some(&interrupt.name)
+                };
+                let mut devices = draft.devices.iter().filter(named);
+                match (devices.next(), devices.next()) {
+                    (Some(device), None) if free < device.ring => {}
+                    (Some(device), None) => {
+                        let reason =
+                            format!("the ring has {} places, so {free} are free at once", device.ring);
+                        self.fail(At::new(path, "free"), reason, "give fewer than the device's `ring`");
+                    }
+                    _ => self.fail(
+                        At::new(path, "throttling"),
+                        "a threshold is one of free places in a device's ring, so one device has to name it",
+                        format!("give one [[device]] `interrupt = \"{}\"`", interrupt.name),
+                    ),
+                }
             }
             Throttling::Napi if is_complete => {
                 let pollers = draft.devices.iter().filter(|device| {
@@ -59,6 +82,7 @@ impl Checker {
             let remedy = "raise the deadline, or lower the cost";
             self.fail(At::new(path, "deadline"), "every event would miss it", remedy);
         }
+        self.scenario(device, path, draft);
         if device.is_soft && device.deadline.is_none() {
             let remedy = "add a `deadline`, or remove `constraint`";
             self.fail(At::new(path, "constraint"), "there is no deadline that could be soft", remedy);
@@ -74,9 +98,64 @@ impl Checker {
         self.service(device, path, draft, is_complete);
     }
 
+    /// What a simulation alone looks at, and admission control.
+    fn scenario(&mut self, device: &Device, path: &str, draft: &Draft) {
+        if !device.cost.is_zero() && (device.least_cost.is_zero() || device.least_cost > device.cost) {
+            let remedy = "give a time above zero and at most the cost";
+            self.fail(At::new(path, "least_cost"), "the least cost is not between zero and the cost", remedy);
+        }
+        let of_requests = draft.requests.iter().filter(|request| request.device == device.name);
+        let listed = of_requests.filter_map(|request| request.arrivals.as_ref());
+        let mut arrivals: Vec<Span> = device.arrivals.iter().chain(listed).flatten().copied().collect();
+        arrivals.sort_unstable();
+        let is_close = |pair: &[Span]| pair[1].saturating_sub(pair[0]) < device.separation;
+        if let Some(pair) = arrivals.windows(2).find(|pair| is_close(pair)) {
+            let reason = format!("events at {} and {} are less than a separation apart", pair[0], pair[1]);
+            self.fail(At::new(path, "arrivals"), reason, "move them apart, or lower `separation`");
+        }
+        if device.arrivals.as_ref().is_some_and(|arrivals| !arrivals.is_sorted()) {
+            self.fail(At::new(path, "arrivals"), "the arrivals are not in order", "sort them");
+        }
+        let is_closed = device.class == DeviceClass::Closed;
+        let asked = draft.requests.iter().any(|request| request.device == device.name);
+        if is_closed && asked && device.arrivals.is_some() {
+            let remedy = "remove `arrivals`, or make it `class = \"open\"`";
+            self.fail(At::new(path, "arrivals"), "a closed device answers requests alone", remedy);
+        }
+        match device.latency {
+            Some(_) if !is_closed => {
+                let remedy = "remove `latency`, or make it `class = \"closed\"`";
+                self.fail(At::new(path, "latency"), "only a closed device works on requests", remedy);
+            }
+            Some(latency) if latency < device.separation => {
+                let remedy = "raise `latency`, or lower `separation`";
+                let reason = "its answers would come less than a separation apart";
+                self.fail(At::new(path, "latency"), reason, remedy);
+            }
+            _ => {}
+        }
+        if let Some(admission) = device.admission {
+            if admission.cost.is_zero() {
+                let remedy = "give what the test of one event costs";
+                self.fail(At::new(path, "admission_cost"), "the test takes no time", remedy);
+            }
+            if admission.separation < device.separation {
+                let remedy = "give at least the device's separation";
+                self.fail(At::new(path, "admission_separation"), "every event would be admitted", remedy);
+            }
+        }
+    }
+
     fn service(&mut self, device: &Device, path: &str, draft: &Draft, is_complete: bool) {
         match &device.service {
-            DeviceService::Softirq { rounds: 0 } => {
+            DeviceService::Softirq { poll_budget: 0, .. } => {
+                self.fail(
+                    At::new(path, "poll_budget"),
+                    "no round works off anything",
+                    "give at least 1; 64 is the default",
+                );
+            }
+            DeviceService::Softirq { rounds: 0, .. } => {
                 self.fail(
                     At::new(path, "rounds"),
                     "no round works off anything",

@@ -2,6 +2,7 @@
 
 mod body;
 mod driver;
+mod request;
 mod server;
 mod task;
 
@@ -29,6 +30,8 @@ pub(crate) struct Paths {
     pub(crate) interrupts: Vec<String>,
     /// One path a device.
     pub(crate) devices: Vec<String>,
+    /// One path a request.
+    pub(crate) requests: Vec<String>,
     /// One path an interference.
     pub(crate) interferences: Vec<String>,
     /// Names of tasks that some server names, among them servers that could not be read: such a task lacks nothing
@@ -44,6 +47,7 @@ impl Paths {
             servers: vec![String::new(); draft.servers.len()],
             interrupts: vec![String::new(); draft.interrupts.len()],
             devices: vec![String::new(); draft.devices.len()],
+            requests: vec![String::new(); draft.requests.len()],
             interferences: vec![String::new(); draft.interferences.len()],
             served: BTreeSet::new(),
         }
@@ -56,9 +60,11 @@ impl Paths {
         let servers: Vec<&str> = draft.servers.iter().map(|server| server.name.as_str()).collect();
         let interrupts: Vec<&str> = draft.interrupts.iter().map(|i| i.name.as_str()).collect();
         let devices: Vec<&str> = draft.devices.iter().map(|device| device.name.as_str()).collect();
+        let requests: Vec<&str> = draft.requests.iter().map(|request| request.name.as_str()).collect();
         Paths {
             interrupts: item_paths("interrupt", &interrupts),
             devices: item_paths("device", &devices),
+            requests: item_paths("request", &requests),
             tasks: item_paths("task", &tasks),
             servers: item_paths("server", &servers),
             interferences: item_paths("interference", &interferences),
@@ -271,6 +277,10 @@ pub(crate) fn check(draft: &Draft, paths: &Paths, is_complete: bool) -> Vec<Find
     checker.unique(draft.devices.iter().map(|device| device.name.as_str()), &paths.devices, "device");
     for (device, path) in draft.devices.iter().zip(&paths.devices) {
         checker.device(device, path, draft, is_complete);
+    }
+    checker.unique(draft.requests.iter().map(|request| request.name.as_str()), &paths.requests, "request");
+    for (request, path) in draft.requests.iter().zip(&paths.requests) {
+        checker.request(request, path, draft, is_complete);
     }
     checker.beside_drivers(draft, paths);
     checker.unique(draft.interferences.iter().map(|i| i.name.as_str()), &paths.interferences, "interference");

@@ -3,9 +3,10 @@
 use super::keys::{DEVICE, INTERRUPT, Section};
 use super::reader::Reader;
 use super::tree::{Node, Table};
-use crate::driver::{CONSTRAINTS, DEFAULT_RING, DEFAULT_ROUNDS};
+use crate::driver::{CONSTRAINTS, DEFAULT_POLL_BUDGET, DEFAULT_RING, DEFAULT_ROUNDS};
 use crate::{
-    Device, DeviceClass, DeviceService, Interrupt, Platform, Priority, PriorityRule, Throttling, path,
+    Admission, Device, DeviceClass, DeviceService, Interrupt, Platform, Priority, PriorityRule, Throttling,
+    path,
 };
 use horolog_time::Span;
 
@@ -15,7 +16,7 @@ const SECOND: u64 = 1_000_000_000;
 /// The keys that one service of a device alone has.
 fn keys_of(service: &str) -> &'static [&'static str] {
     match service {
-        "softirq" => &["rounds"],
+        "softirq" => &["rounds", "poll_budget"],
         "thread" => &["priority", "rule", "users"],
         "server" => &["server"],
         _ => &[],
@@ -43,7 +44,22 @@ impl Reader {
             })
         });
         let interval = self.optional(table, path, "interval", Reader::span);
+        let free = self.optional(table, path, "free", |reader, node, path| {
+            reader.integer(node, path, "a number of free places from 0 on")
+        });
+        if free.is_some() && word != Some("threshold") {
+            let remedy = "remove it, or use `throttling = \"threshold\"`";
+            self.fail_at(&path::join(path, "free"), "only a threshold interrupt has `free` places", remedy);
+        }
         let throttling = match (word, interval) {
+            (Some("threshold"), None) => match free {
+                Some(free) => Throttling::Threshold { free },
+                None => {
+                    let reason = "a threshold interrupt needs a number of `free` places";
+                    self.fail_at(&path::join(path, "free"), reason, "add `free = 2`");
+                    Throttling::None
+                }
+            },
             (Some("moderated"), Some(interval)) => Throttling::Moderated { interval },
             (Some("moderated"), None) => {
                 let reason = "a moderated interrupt needs an `interval`";
@@ -84,6 +100,11 @@ impl Reader {
         let ring = self.optional(table, path, "ring", |reader, node, path| {
             reader.integer(node, path, "a number of events from 1 on")
         });
+        let least_cost = self.optional(table, path, "least_cost", Reader::span);
+        let spread = self.optional(table, path, "spread", Reader::span);
+        let arrivals = self.optional(table, path, "arrivals", Reader::spans);
+        let latency = self.optional(table, path, "latency", Reader::span);
+        let admission = self.admission(table, path);
         let deadline = self.optional(table, path, "deadline", Reader::span);
         let constraint = self.optional(table, path, "constraint", |reader, node, path| {
             reader.word(node, path, &CONSTRAINTS, |word| Some(word == "soft"))
@@ -105,10 +126,34 @@ impl Reader {
             service: service?,
             separation: separation?,
             cost: cost?,
+            least_cost: least_cost.or(cost)?,
+            spread: spread.unwrap_or(Span::ZERO),
+            arrivals,
+            latency,
+            admission,
             ring: ring.unwrap_or(DEFAULT_RING),
             deadline,
             is_soft: constraint.unwrap_or(false),
         })
+    }
+
+    /// Both keys of admission control, or none.
+    fn admission(&mut self, table: &Table, path: &str) -> Option<Admission> {
+        let cost = self.optional(table, path, "admission_cost", Reader::span);
+        let separation = self.optional(table, path, "admission_separation", Reader::span);
+        match (table.get("admission_cost"), table.get("admission_separation")) {
+            (Some(node), None) => {
+                let remedy = "add `admission_separation = \"1 ms\"`";
+                let path = path::join(path, "admission_cost");
+                self.fail(node, &path, "admission control needs to know what to refuse", remedy);
+            }
+            (None, Some(node)) => {
+                let path = path::join(path, "admission_separation");
+                self.fail(node, &path, "admission control costs time", "add `admission_cost = \"1 us\"`");
+            }
+            _ => {}
+        }
+        Some(Admission { cost: cost?, separation: separation? })
     }
 
     fn service(&mut self, table: &Table, path: &str, word: &str) -> Option<DeviceService> {
@@ -128,7 +173,13 @@ impl Reader {
                 let rounds = self.optional(table, path, "rounds", |reader, node, path| {
                     reader.integer(node, path, "a number of rounds from 1 on")
                 });
-                DeviceService::Softirq { rounds: rounds.unwrap_or(DEFAULT_ROUNDS) }
+                let poll_budget = self.optional(table, path, "poll_budget", |reader, node, path| {
+                    reader.integer(node, path, "a number of events from 1 on")
+                });
+                DeviceService::Softirq {
+                    rounds: rounds.unwrap_or(DEFAULT_ROUNDS),
+                    poll_budget: poll_budget.unwrap_or(DEFAULT_POLL_BUDGET),
+                }
             }
             "thread" => {
                 let priority = self.optional(table, path, "priority", |reader, node, path| {
@@ -149,7 +200,7 @@ impl Reader {
     }
 
     /// The name of an item, which messages about it as a whole point at.
-    fn name_of_item(&mut self, table: &Table, path: &str, section: &Section) -> Option<String> {
+    pub(super) fn name_of_item(&mut self, table: &Table, path: &str, section: &Section) -> Option<String> {
         if let Some(name) = table.get("name") {
             self.places.insert(path.to_owned(), name.place.clone());
         }

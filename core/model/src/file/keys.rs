@@ -4,7 +4,7 @@
 use crate::driver::CONSTRAINTS;
 use crate::{
     DeviceClass, DeviceService, Gain, LowPriority, OverrunPolicy, Policy, Preemption, PriorityAssignment,
-    PriorityRule, ServerKind, SporadicRules, Throttling,
+    PriorityRule, RequestKind, RequestMode, ServerKind, SporadicRules, Throttling,
 };
 
 /// What a key's value looks like.
@@ -276,6 +276,7 @@ pub const INTERRUPT: Section = Section {
         required("cost", Kind::Duration, "Longest execution of the handler."),
         key("throttling", Kind::Word(&Throttling::WORDS), "\"none\"", "How often it may come."),
         key("interval", Kind::Duration, "", "Least time between moderated interrupts."),
+        key("free", Kind::Integer, "", "Free places in the ring at which a threshold interrupt comes."),
     ],
 };
 
@@ -291,6 +292,7 @@ pub const DEVICE: Section = Section {
         key("class", Kind::Word(&DeviceClass::WORDS), "\"open\"", "Who causes its events."),
         required("service", Kind::Word(&DeviceService::WORDS), "Where its events are worked off."),
         key("rounds", Kind::Integer, "10", "The most softirq rounds after one interrupt."),
+        key("poll_budget", Kind::Integer, "64", "The most events that one softirq round works off."),
         key("priority", Kind::Integer, "", "The priority of its thread."),
         key("rule", Kind::Word(&PriorityRule::WORDS), "\"fixed\"", "Where the thread's priority comes from."),
         key("users", Kind::Texts, "none", "The tasks that use the device."),
@@ -298,9 +300,32 @@ pub const DEVICE: Section = Section {
         key("separation", Kind::Duration, "", "Least time between two events."),
         key("rate", Kind::Integer, "", "Events a second, in place of `separation`."),
         required("cost", Kind::Duration, "Longest execution for one event."),
+        key("least_cost", Kind::Duration, "the cost", "Least execution for one event; a simulation draws."),
+        key("spread", Kind::Duration, "0", "How much longer than a separation a simulation draws gaps."),
+        key("arrivals", Kind::Durations, "separation and spread", "When events come in a simulation."),
+        key("latency", Kind::Duration, "a separation", "How long a closed device works on one request."),
+        key("admission_cost", Kind::Duration, "none", "What the early test of one event costs."),
+        key("admission_separation", Kind::Duration, "none", "How far admitted events are apart at least."),
         key("ring", Kind::Integer, "256", "How many events wait at most; more are lost."),
         key("deadline", Kind::Duration, "none", "By when an event must be worked off."),
         key("constraint", Kind::Word(&CONSTRAINTS), "\"hard\"", "Whether the deadline is only a wish."),
+    ],
+};
+
+/// `[[request]]`
+pub const REQUEST: Section = Section {
+    header: "[[request]]",
+    noun: "a request",
+    meaning: "What each job of a task asks of a device.",
+    keys: &[
+        required("name", Kind::Text, "The request's name, unique among requests."),
+        required("task", Kind::Text, "The task that asks."),
+        required("device", Kind::Text, "The device that it asks, on its CPU."),
+        key("kind", Kind::Word(&RequestKind::WORDS), "\"read\"", "Which way the data go."),
+        key("after", Kind::Duration, "0", "What a job has executed when it asks: its start phase."),
+        key("mode", Kind::Word(&RequestMode::WORDS), "\"synchronous\"", "Whether the job waits."),
+        key("deadline", Kind::Duration, "none", "By when the answer must be there."),
+        key("arrivals", Kind::Durations, "none", "When an open device's events for this task come."),
     ],
 };
 
@@ -322,13 +347,14 @@ pub const INTERFERENCE: Section = Section {
 };
 
 /// The whole file: its sections by the key that holds them.
-pub const FILE: [(&str, &Section); 7] = [
+pub const FILE: [(&str, &Section); 8] = [
     ("system", &SYSTEM),
     ("platform", &PLATFORM),
     ("task", &TASK),
     ("server", &SERVER),
     ("interrupt", &INTERRUPT),
     ("device", &DEVICE),
+    ("request", &REQUEST),
     ("interference", &INTERFERENCE),
 ];
 

@@ -9,6 +9,7 @@ pub mod keys;
 mod overrides;
 mod print;
 mod reader;
+mod request;
 mod sections;
 mod segments;
 mod server;
@@ -22,7 +23,7 @@ pub use print::print;
 use crate::check::{self, Finding, Paths};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::source::{self, Place, Source, Text};
-use crate::{Device, Draft, Interference, Interrupt, Platform, Server, System, Task};
+use crate::{Device, Draft, Interference, Interrupt, Platform, Request, Server, System, Task};
 use reader::Reader;
 use std::path::Path;
 use std::sync::Arc;
@@ -151,6 +152,10 @@ impl Reader {
             .zip(&device_paths)
             .map(|(node, path)| self.device(node, path, platform.as_ref()))
             .collect();
+        let request_nodes = self.items(root, "request");
+        let request_paths = paths_of("request", request_nodes);
+        let requests: Vec<Option<Request>> =
+            request_nodes.iter().zip(&request_paths).map(|(node, path)| self.request(node, path)).collect();
         let loads = self.items(root, "interference");
         let load_paths = paths_of("interference", loads);
         let interferences: Vec<Option<Interference>> = loads
@@ -168,6 +173,7 @@ impl Reader {
         let (servers, server_paths) = keep(servers, server_paths);
         let (interrupts, interrupt_paths) = keep(interrupts, interrupt_paths);
         let (devices, device_paths) = keep(devices, device_paths);
+        let (requests, request_paths) = keep(requests, request_paths);
         let (interferences, interference_paths) = keep(interferences, load_paths);
         let draft = Draft {
             name: system.name,
@@ -178,6 +184,7 @@ impl Reader {
             servers,
             interrupts,
             devices,
+            requests,
             interferences,
         };
         let paths = Paths {
@@ -185,6 +192,7 @@ impl Reader {
             servers: server_paths,
             interrupts: interrupt_paths,
             devices: device_paths,
+            requests: request_paths,
             interferences: interference_paths,
             served: served.into_iter().map(str::to_owned).collect(),
         };

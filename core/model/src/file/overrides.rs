@@ -179,7 +179,8 @@ fn place_in_list(
     value: Node,
     text: usize,
 ) -> Result<(), Diagnostic> {
-    let is_section = matches!(list_name, "task" | "server" | "interrupt" | "device" | "interference");
+    let is_section =
+        matches!(list_name, "task" | "server" | "interrupt" | "device" | "request" | "interference");
     // A segment without a name is called by its place.
     let name_of =
         |(index, node): (usize, &Node)| item_name(node).or((!is_section).then(|| (index + 1).to_string()));

@@ -5,7 +5,8 @@ use super::decimal;
 use super::sections::UTILISATION_PLACES;
 use crate::{
     Arrival, Body, Cpus, Device, DeviceService, ExecutionTimes, Interference, Interrupt, LowPriority,
-    Platform, Preemption, Segment, SegmentGraph, Server, ServerKind, SpinTarget, System, Task, Throttling,
+    Platform, Preemption, Request, Segment, SegmentGraph, Server, ServerKind, SpinTarget, System, Task,
+    Throttling,
 };
 use horolog_time::Span;
 use std::fmt::Write as _;
@@ -42,6 +43,9 @@ pub fn print(system: &System) -> String {
     }
     for device in system.devices() {
         out.device(device);
+    }
+    for request in system.requests() {
+        out.request(request);
     }
     for interference in system.interferences() {
         out.interference(interference);
@@ -172,6 +176,9 @@ impl Printer {
         if let Throttling::Moderated { interval } = interrupt.throttling {
             self.span("interval", interval);
         }
+        if let Throttling::Threshold { free } = interrupt.throttling {
+            self.line("free", &free.to_string());
+        }
     }
 
     fn device(&mut self, device: &Device) {
@@ -185,7 +192,10 @@ impl Printer {
         self.line("service", &quoted(device.service.word()));
         match &device.service {
             DeviceService::Interrupt => {}
-            DeviceService::Softirq { rounds } => self.line("rounds", &rounds.to_string()),
+            DeviceService::Softirq { rounds, poll_budget } => {
+                self.line("rounds", &rounds.to_string());
+                self.line("poll_budget", &poll_budget.to_string());
+            }
             DeviceService::Thread { priority, rule, users } => {
                 if let Some(priority) = priority {
                     self.line("priority", &priority.number().to_string());
@@ -199,10 +209,38 @@ impl Printer {
         }
         self.span("separation", device.separation);
         self.span("cost", device.cost);
+        if device.least_cost != device.cost {
+            self.span("least_cost", device.least_cost);
+        }
+        if !device.spread.is_zero() {
+            self.span("spread", device.spread);
+        }
+        if let Some(arrivals) = &device.arrivals {
+            self.line("arrivals", &durations(arrivals));
+        }
+        self.maybe_span("latency", device.latency);
+        if let Some(admission) = device.admission {
+            self.span("admission_cost", admission.cost);
+            self.span("admission_separation", admission.separation);
+        }
         self.line("ring", &device.ring.to_string());
         self.maybe_span("deadline", device.deadline);
         if device.is_soft {
             self.line("constraint", &quoted("soft"));
+        }
+    }
+
+    fn request(&mut self, request: &Request) {
+        self.header("[[request]]");
+        self.line("name", &quoted(&request.name));
+        self.line("task", &quoted(&request.task));
+        self.line("device", &quoted(&request.device));
+        self.line("kind", &quoted(request.kind.word()));
+        self.span("after", request.after);
+        self.line("mode", &quoted(request.mode.word()));
+        self.maybe_span("deadline", request.deadline);
+        if let Some(arrivals) = &request.arrivals {
+            self.line("arrivals", &durations(arrivals));
         }
     }
 

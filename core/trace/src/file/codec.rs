@@ -73,14 +73,24 @@ const fn shape(kind: Kind) -> u8 {
         | Kind::BudgetExhausted
         | Kind::BudgetReplenished
         | Kind::Promotion
-        | Kind::SlackChange => 0,
+        | Kind::SlackChange
+        | Kind::Suspend
+        | Kind::Wake => 0,
     }
 }
 
 /// Kinds that came after the first version: written with their length in front, counted from the time of the entry
 /// before them, and moving nothing that other entries count from, so that a reader may skip them.
 const fn is_late(kind: Kind) -> bool {
-    matches!(kind, Kind::BudgetExhausted | Kind::BudgetReplenished | Kind::Promotion | Kind::SlackChange)
+    matches!(
+        kind,
+        Kind::BudgetExhausted
+            | Kind::BudgetReplenished
+            | Kind::Promotion
+            | Kind::SlackChange
+            | Kind::Suspend
+            | Kind::Wake
+    )
 }
 
 /// What the entries of one task are counted from.

@@ -116,7 +116,7 @@ impl<W: Write> Exporter<W> {
         }
         match record.kind {
             Kind::Start | Kind::Resume => self.begin(record),
-            Kind::Preempt | Kind::Yield | Kind::Completion => self.end(record),
+            Kind::Preempt | Kind::Yield | Kind::Suspend | Kind::Completion => self.end(record),
             Kind::KernelSwitch => self.switch(record),
             Kind::InterruptEntry | Kind::SoftirqEntry => self.enter_interrupt(record),
             Kind::InterruptExit | Kind::SoftirqExit => self.leave_interrupt(record),

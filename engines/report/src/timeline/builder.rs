@@ -205,6 +205,12 @@ impl TimelineBuilder {
                 task.lane.enter(time, State::Preempted as u64, record.job);
                 processor.task_leaves(time, record.task);
             }
+            Kind::Suspend => {
+                task.suspend(time);
+                if drawn {
+                    processor.task_leaves(time, record.task);
+                }
+            }
             Kind::Yield if drawn => {
                 task.lane.mark(time, record.kind, record.job, record.value);
                 task.lane.enter(time, State::Yielded as u64, record.job);

@@ -8,6 +8,7 @@ use horolog_closed_loop::{replayed_run, simulated_run};
 use horolog_model::System;
 use horolog_model::pattern::ReleasePattern;
 use horolog_sim::{Horizon, SimOptions};
+use horolog_trace::Outcome;
 use std::path::Path;
 
 pub(crate) fn run(words: &SimulateArguments) -> Done {
@@ -29,7 +30,15 @@ pub(crate) fn run(words: &SimulateArguments) -> Done {
         Format::Json => output::json(&outcome)?,
         Format::Table => output::outcome(&outcome),
     }
-    Ok(Verdict::of(outcome.tasks.iter().all(|task| task.is_soft || task.missed == 0)))
+    Ok(Verdict::of(holds(&outcome, &system)))
+}
+
+/// Whether no deadline that counts was missed, of a task, a device or a request.
+fn holds(outcome: &Outcome, system: &System) -> bool {
+    let tasks = outcome.tasks.iter().all(|task| task.is_soft || task.missed == 0);
+    let devices = outcome.devices.iter().all(|device| device.is_soft || device.missed == 0);
+    let requests = outcome.requests.iter().zip(system.requests());
+    tasks && devices && requests.into_iter().all(|(found, file)| file.deadline.is_none() || found.missed == 0)
 }
 
 /// Runs a release pattern; it holds where its witness does what the pattern promised.

@@ -1,0 +1,55 @@
+//! Simulation of interrupts, devices and requests around the scheduling machine.
+//!
+//! What the kernel does above all threads stands here: hard interrupt handlers, which never preempt each other and wait
+//! while one executes, and softirq rounds, which only handlers preempt. What it does in threads is scheduled by the same
+//! machine as tasks: every thread of a driver, every device below a server and the background thread of the softirqs is
+//! a task of a [companion](companion) system that the machine is built for. The plain engine keeps its loop; this one
+//! has its own around the same phases. `docs/concepts/driver-simulation.md` gives the rules.
+
+mod arrivals;
+mod companion;
+mod device;
+mod engine;
+mod handlers;
+mod outcome;
+mod processor;
+mod requests;
+mod rounds;
+mod source;
+
+pub use companion::traced_names;
+
+use crate::engine::{End, Engine, Limits};
+use crate::error::SimError;
+use crate::options::{Horizon, SimOptions};
+use crate::simulate;
+use companion::Companion;
+use horolog_model::System;
+use horolog_trace::{Outcome, Sink};
+use source::Driven;
+
+/// Simulates a system with drivers; see [`crate::simulate`].
+pub(crate) fn run<K: Sink>(system: &System, options: &SimOptions, sink: &mut K) -> Result<Outcome, SimError> {
+    let mut notes = Vec::new();
+    let limits: Limits = simulate::limits(system, options, &mut notes)?;
+    let companion = Companion::new(system)?;
+    let machine = companion.machine()?;
+    simulate::check_range(&companion.system, limits.until)?;
+    simulate::note_assumptions(system, options, &mut notes);
+    arrivals::notes(system, &mut notes);
+    let changes = simulate::mode_changes(&machine, options)?;
+    let source = Driven::new(system, &companion, options)?;
+    let mut engine = Engine::new(&companion.system, machine, source, sink, limits);
+    engine.core.mode_changes = changes;
+    let (end, at) = engine::run(&mut engine)?;
+    simulate::note_end(end, at, options, engine.core.events, &mut notes);
+    let horizon = if end == End::NothingLeft && !matches!(options.horizon, Horizon::Jobs(_)) {
+        limits.until
+    } else {
+        at
+    };
+    let drivers = outcome::collect(system, &engine.core.source, horizon);
+    let mut found = simulate::outcome(system, options.seed, horizon, engine, notes);
+    (found.interrupts, found.devices, found.requests) = drivers;
+    Ok(found)
+}

@@ -1,0 +1,85 @@
+//! Analysis against simulation, each the other's oracle, with drivers: no simulated response of a task or of a device's
+//! event exceeds its bound, and no event is lost where the analysis says that all are kept.
+#![allow(clippy::unwrap_used)] // Helpers of an integration test are tests too.
+
+use horolog_analysis::{Options, analyze};
+use horolog_model::System;
+use horolog_sim::{ExecutionChoice, Horizon, SimOptions, simulate};
+use horolog_testkit::{Random, driven_system};
+use horolog_time::Span;
+use horolog_trace::NullSink;
+
+/// The system with random phases, which an analysis of any phase covers.
+fn phased(system: &System, random: &mut Random) -> System {
+    let mut draft = system.to_draft();
+    for task in &mut draft.tasks {
+        task.offset = task.separation().map(|separation| Span::from_ns(random.below(separation.as_ns())));
+    }
+    System::new(draft).unwrap()
+}
+
+#[derive(Default, Debug)]
+struct Counts {
+    tasks: (u32, u32),
+    devices: (u32, u32),
+    kept: u32,
+    dropped: u64,
+    in_background: u64,
+}
+
+#[test]
+fn no_simulated_response_exceeds_its_bound() {
+    let mut counts = Counts::default();
+    for index in 0..600 {
+        let system = driven_system(41, index);
+        let analysis = analyze(&system, &Options::default()).unwrap();
+        let mut random = Random::of_item(42, index);
+        for run in 0..6 {
+            let system = if run < 2 { system.clone() } else { phased(&system, &mut random) };
+            let options = SimOptions {
+                horizon: Horizon::Time(Span::from_ns(300_000)),
+                seed: random.next_u64(),
+                execution: if run % 2 == 0 { ExecutionChoice::Wcet } else { ExecutionChoice::AsModelled },
+                sporadic_extra: Span::from_ns(if run % 3 < 2 { 0 } else { 500 }),
+                max_backlog: 10_000,
+                ..SimOptions::default()
+            };
+            // A backlog that overflows: there is nothing to compare.
+            let Ok(outcome) = simulate(&system, &options, &mut NullSink) else { continue };
+            let text = || horolog_model::file::print(&system);
+            for (task, run) in analysis.tasks.iter().zip(&outcome.tasks) {
+                let (Some(bound), Some(largest)) = (task.response, run.response_ns_max) else { continue };
+                assert!(
+                    largest <= bound,
+                    "system {index}, {}: {largest} above {bound}\n{}",
+                    task.name,
+                    text()
+                );
+                counts.tasks.0 += 1;
+                counts.tasks.1 += u32::from(largest == bound);
+            }
+            for (device, run) in analysis.devices.iter().zip(&outcome.devices) {
+                counts.dropped += run.dropped;
+                counts.in_background += run.in_background;
+                if device.keeps_all {
+                    assert_eq!(run.dropped, 0, "system {index}, {}\n{}", device.name, text());
+                    counts.kept += 1;
+                }
+                let (Some(bound), Some(largest)) = (device.response, run.response.response_ns_max) else {
+                    continue;
+                };
+                assert!(
+                    largest <= bound,
+                    "system {index}, {}: {largest} above {bound}\n{}",
+                    device.name,
+                    text()
+                );
+                counts.devices.0 += 1;
+                counts.devices.1 += u32::from(largest == bound);
+            }
+        }
+    }
+    assert!(counts.tasks.0 > 5_000 && counts.tasks.1 > 100, "{counts:?}");
+    assert!(counts.devices.0 > 2_000 && counts.devices.1 > 100, "{counts:?}");
+    assert!(counts.kept > 500 && counts.dropped > 1_000 && counts.in_background > 100, "{counts:?}");
+}
