@@ -19,30 +19,33 @@ const JOBS: u64 = 300_000;
 const ROUNDS: usize = 11;
 
 fn main() {
-    // `NAME` runs one case alone, for `perf`.
+    // `NAME ROUNDS` runs one case alone, for `perf` and `valgrind --tool=callgrind`.
     let only: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
+    let rounds = only.get(1).and_then(|n| n.parse().ok()).unwrap_or(ROUNDS);
     let mut cases = cases();
     if let Some(only) = only.first() {
         cases.retain(|(name, _)| name == only);
     }
     let systems: Vec<System> = cases.iter().map(|(_, kind)| system(10, *kind)).collect();
-    let mut least = vec![f64::INFINITY; cases.len()];
-    for _ in 0..ROUNDS {
+    let mut least = vec![(f64::INFINITY, 0); cases.len()];
+    for _ in 0..rounds {
         for (system, least) in systems.iter().zip(&mut least) {
-            *least = least.min(ns_per_event(system));
+            let (ns, events) = ns_per_event(system);
+            *least = (least.0.min(ns), events);
         }
     }
-    println!("10 hard tasks, {JOBS} jobs, least of {ROUNDS} interleaved runs");
-    for ((name, _), least_of) in cases.iter().zip(&least) {
-        println!("{name:<28} {least_of:>7.2} ns an event, {:>5.2} of plain", least_of / least[0]);
+    println!("10 hard tasks, {JOBS} jobs, least of {rounds} interleaved runs");
+    for ((name, _), &(ns, events)) in cases.iter().zip(&least) {
+        let (of_plain, a_job) = (ns / least[0].0, events as f64 / JOBS as f64);
+        println!("{name:<28} {ns:>7.2} ns an event, {of_plain:>5.2} of plain; {a_job:.2} events a job");
     }
     if !only.is_empty() {
         return;
     }
     println!("slack stealing over the number of hard tasks");
-    for tasks in [2, 4, 8, 12, 16, 24, 32] {
+    for tasks in [4, 8, 16, 32, 64] {
         let system = system(tasks, Some(ServerKind::SlackStealing { gain: Gain::Propagated }));
-        let least = (0..5).map(|_| ns_per_event(&system)).fold(f64::INFINITY, f64::min);
+        let least = (0..5).map(|_| ns_per_event(&system).0).fold(f64::INFINITY, f64::min);
         println!("{tasks:>3} tasks {least:>9.2} ns an event");
     }
 }
@@ -99,10 +102,11 @@ fn system(tasks: usize, kind: Option<ServerKind>) -> System {
     System::new(draft).expect("the set is valid")
 }
 
-fn ns_per_event(system: &System) -> f64 {
+/// Nanoseconds an event, and the events.
+fn ns_per_event(system: &System) -> (f64, u64) {
     let options = SimOptions { horizon: Horizon::Jobs(JOBS), ..SimOptions::default() };
     let start = Instant::now();
     let outcome = simulate(black_box(system), &options, &mut NullSink).expect("it simulates");
     let elapsed = start.elapsed();
-    elapsed.as_nanos() as f64 / outcome.events as f64
+    (elapsed.as_nanos() as f64 / outcome.events as f64, outcome.events)
 }

@@ -1,5 +1,6 @@
 //! Builds a machine: flat by default, or a tree with inner nodes, supplies and modes.
 
+use crate::any_supply::AnySupply;
 use crate::desired::{EntityId, ProcessorIndex};
 use crate::dispatcher::{Dispatcher, Layout, NONE, NodePolicy};
 use crate::leaf::Leaf;
@@ -8,7 +9,7 @@ use crate::mode::{Mode, ModeSpec};
 use crate::overheads::Overheads;
 use crate::tree::SuppliedNode;
 use crate::watch::Watch;
-use crate::{ClockDomain, Level, Machine, Supply, from_system};
+use crate::{ClockDomain, Level, Machine, Place, Supply, from_system};
 use horolog_model::{CpuId, ModelError, Policy, Preemption, Priority, ServerKind, System, TaskId};
 use horolog_time::Instant;
 use std::collections::VecDeque;
@@ -232,6 +233,7 @@ impl<'a> MachineBuilder<'a> {
             mode: 0,
         };
         machine.refresh_positions();
+        machine.find_shallow();
         Ok(machine)
     }
 
@@ -248,20 +250,24 @@ impl<'a> MachineBuilder<'a> {
 
     /// The supplies of all nodes that have one, by processor.
     fn supplies(&mut self) -> Result<Vec<SuppliedNode>, ModelError> {
-        for (server, &node) in self.system.servers().iter().zip(&self.servers) {
-            let supply = &mut self.nodes[node].spec.supply;
-            if supply.is_none() {
-                *supply = from_system::supply(server, self.origin)?;
-            }
-        }
         let mut supplied = Vec::new();
+        let mut add = |node: usize, supply: AnySupply| {
+            let node = node as u32;
+            supplied.push(SuppliedNode { node, supply, backlogged: false, timer: None, generation: 0 });
+        };
         for (index, node) in self.nodes.iter().enumerate() {
             if let Some(supply) = node.spec.supply.clone() {
-                let node = index as u32;
-                supplied.push(SuppliedNode { node, supply, backlogged: false, timer: None, generation: 0 });
+                add(index, AnySupply::Other(supply));
             }
         }
-        supplied.sort_by_key(|supplied| self.nodes[supplied.node as usize].processor);
+        for (server, &node) in self.system.servers().iter().zip(&self.servers) {
+            if self.nodes[node].spec.supply.is_none()
+                && let Some(supply) = from_system::any_supply(server, self.origin)?
+            {
+                add(node, supply);
+            }
+        }
+        supplied.sort_by_key(|supplied| (self.nodes[supplied.node as usize].processor, supplied.node));
         Ok(supplied)
     }
 
@@ -302,6 +308,8 @@ impl<'a> MachineBuilder<'a> {
                 soft_node: node as u32,
                 tasks: hard.iter().map(|hard| (hard.task.0, hard.deadline)).collect(),
                 backlogged: false,
+                place: Place::Out,
+                changes: 0,
                 timer: None,
                 generation: 0,
             });

@@ -60,6 +60,8 @@ pub(crate) struct DualPriority {
     gain: Gain,
     tasks: Box<[Task]>,
     jobs: Box<[Job]>,
+    /// The earliest promotion.
+    first: u64,
     /// Room to look ahead in.
     ahead: Box<[Job]>,
     /// Who was promoted and has not been told; room for all.
@@ -108,12 +110,17 @@ impl DualPriority {
         let jobs = vec![job; tasks.len()].into_boxed_slice();
         Ok(DualPriority {
             gain,
+            first: NEVER,
             ahead: jobs.clone(),
             jobs,
             moved: Vec::with_capacity(tasks.len()),
             tasks: tasks.into(),
             tally: Tally::default(),
         })
+    }
+
+    fn find_first(&mut self) {
+        self.first = self.jobs.iter().map(|job| job.promotion).min().unwrap_or(NEVER);
     }
 
     /// Tries to move the promotions of waiting jobs behind `rank` by what it left over.
@@ -218,6 +225,7 @@ impl Service for DualPriority {
             let promotion = arrival.saturating_add(task.offset);
             job.is_low = promotion > now.as_ns();
             job.promotion = if job.is_low { promotion } else { NEVER };
+            self.first = self.first.min(job.promotion);
             job.deadline = arrival.saturating_add(task.deadline);
             job.remaining = task.execution;
             job.is_moved = false;
@@ -230,11 +238,15 @@ impl Service for DualPriority {
         job.pending = job.pending.saturating_sub(1);
         // A job that waited behind a late one is late itself.
         job.is_low = job.pending == 0;
-        job.promotion = NEVER;
+        let was_first = std::mem::replace(&mut job.promotion, NEVER) == self.first;
         job.is_moved = false;
         job.remaining = self.tasks[rank].execution;
-        if self.gain.is_propagated() && unused > 0 {
+        let is_passed_on = self.gain.is_propagated() && unused > 0;
+        if is_passed_on {
             self.propagate(now.as_ns(), rank, unused);
+        }
+        if is_passed_on || was_first && self.first != NEVER {
+            self.find_first();
         }
     }
 
@@ -248,15 +260,18 @@ impl Service for DualPriority {
         let amount = amount.as_ns().min(job.remaining);
         job.remaining -= amount;
         if job.is_low && job.promotion != NEVER && self.gain.is_self() {
+            let was_first = job.promotion == self.first;
             job.promotion = job.promotion.saturating_add(amount);
+            if was_first {
+                self.find_first();
+            }
         }
     }
 
     fn soft_demand(&mut self, _: Instant, _: bool) {}
 
     fn timer(&self) -> Option<Instant> {
-        let first = self.jobs.iter().map(|job| job.promotion).min();
-        first.filter(|&at| at != NEVER).map(Instant::from_ns)
+        (self.first != NEVER).then(|| Instant::from_ns(self.first))
     }
 
     fn timer_fired(&mut self, now: Instant) {
@@ -267,6 +282,7 @@ impl Service for DualPriority {
                 self.moved.push(rank);
             }
         }
+        self.find_first();
     }
 
     fn soft_place(&self) -> Place {
@@ -283,9 +299,5 @@ impl Service for DualPriority {
 
     fn tally(&self) -> Tally {
         self.tally
-    }
-
-    fn boxed_clone(&self) -> Box<dyn Service> {
-        Box::new(self.clone())
     }
 }

@@ -1,5 +1,7 @@
 //! What the servers of a system file are in the tree: their nodes, supplies and services.
 
+use crate::any_service::AnyService;
+use crate::any_supply::AnySupply;
 use crate::constant_bandwidth_server::ConstantBandwidthServer;
 use crate::deferrable_server::DeferrableServer;
 use crate::dual_priority::DualPriority;
@@ -9,7 +11,7 @@ use crate::posix_sporadic_server::PosixSporadicServer;
 use crate::priority_exchange::PriorityExchange;
 use crate::slack_stealing::SlackStealing;
 use crate::sporadic_server::SporadicServer;
-use crate::{HardTask, Level, NodePolicy, NodeSpec, Place, Service, Supply};
+use crate::{HardTask, Level, NodePolicy, NodeSpec, Place, Supply};
 use horolog_model::{Capacity, LowPriority, ModelError, Priority, Server, ServerKind, SporadicRules, System};
 use horolog_time::{Instant, Span};
 
@@ -53,23 +55,32 @@ fn lent_to(hard: impl Iterator<Item = Priority>, own: Priority) -> Vec<Level> {
 /// # Errors
 /// Where the period is above 2^62 ns.
 pub fn supply(server: &Server, origin: Instant) -> Result<Option<Box<dyn Supply>>, ModelError> {
+    Ok(any_supply(server, origin)?.map(AnySupply::into_box))
+}
+
+/// The supply of a server that has one.
+pub(crate) fn any_supply(server: &Server, origin: Instant) -> Result<Option<AnySupply>, ModelError> {
     let without = match server.kind.low_priority() {
         Some(LowPriority::None) | None => Place::Out,
         Some(_) => Place::Low(0),
     };
     check_period(server)?;
     Ok(match server.kind {
-        ServerKind::Polling { capacity, .. } => Some(Box::new(PollingServer::new(capacity, origin, without))),
+        ServerKind::Polling { capacity, .. } => {
+            Some(AnySupply::Polling(PollingServer::new(capacity, origin, without)))
+        }
         ServerKind::Deferrable { capacity, .. } => {
-            Some(Box::new(DeferrableServer::new(capacity, origin, without)))
+            Some(AnySupply::Deferrable(DeferrableServer::new(capacity, origin, without)))
         }
         ServerKind::Sporadic { capacity, max_replenishments, rules: SporadicRules::Posix, .. } => {
-            Some(Box::new(PosixSporadicServer::new(capacity, max_replenishments, without)))
+            Some(AnySupply::PosixSporadic(PosixSporadicServer::new(capacity, max_replenishments, without)))
         }
         ServerKind::Sporadic { capacity, max_replenishments, .. } => {
-            Some(Box::new(SporadicServer::new(capacity, max_replenishments, without)))
+            Some(AnySupply::Sporadic(SporadicServer::new(capacity, max_replenishments, without)))
         }
-        ServerKind::ConstantBandwidth { capacity } => Some(Box::new(ConstantBandwidthServer::new(capacity))),
+        ServerKind::ConstantBandwidth { capacity } => {
+            Some(AnySupply::ConstantBandwidth(ConstantBandwidthServer::new(capacity)))
+        }
         _ => None,
     })
 }
@@ -80,17 +91,19 @@ pub(crate) fn service(
     server: &Server,
     hard: &[HardTask],
     origin: Instant,
-) -> Result<Option<Box<dyn Service>>, ModelError> {
+) -> Result<Option<AnyService>, ModelError> {
     check_period(server)?;
     let overheads = || Overheads::new(system, server.cpu);
     Ok(match server.kind {
         ServerKind::PriorityExchange { capacity, priority } => {
-            Some(Box::new(PriorityExchange::new(hard, capacity, priority, origin)))
+            Some(AnyService::PriorityExchange(PriorityExchange::new(hard, capacity, priority, origin)))
         }
         ServerKind::DualPriority { gain } => {
-            Some(Box::new(DualPriority::new(system, hard, &overheads(), gain)?))
+            Some(AnyService::DualPriority(DualPriority::new(system, hard, &overheads(), gain)?))
         }
-        ServerKind::SlackStealing { gain } => Some(Box::new(SlackStealing::new(hard, overheads(), gain))),
+        ServerKind::SlackStealing { gain } => {
+            Some(AnyService::SlackStealing(SlackStealing::new(hard, overheads(), gain)))
+        }
         _ => None,
     })
 }

@@ -13,6 +13,8 @@
 //! - **Ordered phases at one instant**: complete, publish, release, latch, choose. The driver hands in all events
 //!   of an instant in that order, then asks [`Machine::decide`] once a processor.
 
+mod any_service;
+mod any_supply;
 mod builder;
 mod constant_bandwidth_server;
 mod deferrable_server;
@@ -33,6 +35,7 @@ mod posix_sporadic_server;
 mod priority_exchange;
 mod ready_set;
 mod service;
+mod shallow;
 mod slack_stealing;
 mod sporadic_server;
 mod supply;

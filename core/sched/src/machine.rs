@@ -1,6 +1,6 @@
 //! The machine's door: [`Machine::on`] takes events, [`Machine::decide`] answers with desired state.
 
-use crate::desired::{Desired, EntityId, ProcessorIndex, Rejected};
+use crate::desired::{Desired, EntityId, ExecutionTimer, ProcessorIndex, Rejected, WallTimer};
 use crate::dispatcher::{Dispatcher, Key, NONE};
 use crate::leaf::{JobOrder, Leaf};
 use crate::mode::Mode;
@@ -27,7 +27,11 @@ pub(crate) struct Processor {
     pub(crate) sequence: u64,
     /// One dispatcher without supply: the quick way.
     pub(crate) flat: bool,
+    /// One dispatcher, and below it tasks and first-in-first-out nodes of tasks.
+    pub(crate) is_shallow: bool,
     pub(crate) clock: ClockDomain,
+    /// Who ran when the timers were looked at last.
+    pub(crate) timed: u32,
     /// The execution timer that is armed, and the one before, whose report may still come.
     pub(crate) armed: [Option<crate::timers::Armed>; 2],
     pub(crate) timer_generation: u32,
@@ -36,8 +40,10 @@ pub(crate) struct Processor {
     /// Which of the machine's watches is on this processor, or [`NONE`].
     pub(crate) watch: u32,
     /// The earliest wall timer, unless a supply or service has changed since.
-    pub(crate) wall: Option<crate::WallTimer>,
+    pub(crate) wall: Option<WallTimer>,
     pub(crate) wall_is_stale: bool,
+    /// Whether budget may have run out or come back, or a place changed, since the last decision.
+    pub(crate) has_changed: bool,
 }
 
 /// The scheduling machine of one system.
@@ -171,7 +177,7 @@ impl Machine {
             return Ok(());
         }
         if !processor.flat {
-            self.enter_tree(task, order, now);
+            self.enter(task, order, now);
             return Ok(());
         }
         let node = &mut self.nodes[leaf.node as usize];
@@ -201,8 +207,7 @@ impl Machine {
         }
         if !processor.flat {
             let from = leaf.node;
-            self.watch_completion(task, now);
-            self.propagate(from, now);
+            self.left(task, from, now);
         }
         Ok(())
     }
@@ -288,10 +293,70 @@ impl Machine {
     #[inline(always)]
     pub fn decide(&mut self, processor: ProcessorIndex) -> Desired {
         let index = processor.0 as usize;
-        let state = &mut self.processors[index];
-        if !state.flat {
-            return self.decide_tree(index);
+        if !self.processors[index].flat {
+            return self.decide_with_timers(index);
         }
+        self.choose_flat(index);
+        let state = &self.processors[index];
+        Desired {
+            running: (state.running != NONE).then_some(TaskId(state.running)),
+            should_yield: state.should_yield,
+            generation: state.generation,
+            execution_timer: None,
+            wall_timer: None,
+        }
+    }
+
+    /// [`Machine::decide`] in two steps, for drivers that look at the timers only where they are others than before:
+    /// makes the choice and says who should run, and whether [`Machine::timers`] may answer otherwise than after the
+    /// decision before.
+    ///
+    /// # Panics
+    /// Where there is no such processor.
+    #[inline(always)]
+    pub fn choose(&mut self, processor: ProcessorIndex) -> (Option<TaskId>, bool) {
+        let index = processor.0 as usize;
+        let state = &self.processors[index];
+        let changes = if state.flat {
+            self.choose_flat(index);
+            false
+        } else if state.is_shallow {
+            self.choose_shallow(index)
+        } else {
+            self.choose_in_tree(index);
+            true
+        };
+        let running = self.processors[index].running;
+        ((running != NONE).then_some(TaskId(running)), changes)
+    }
+
+    /// The timers that the last decision wants.
+    ///
+    /// # Panics
+    /// Where there is no such processor.
+    #[must_use]
+    pub fn timers(&self, processor: ProcessorIndex) -> (Option<ExecutionTimer>, Option<WallTimer>) {
+        let state = &self.processors[processor.0 as usize];
+        let execution = state.armed[0].map(|armed| ExecutionTimer {
+            entity: armed.entity,
+            after: armed.after,
+            generation: armed.generation,
+        });
+        (execution, state.wall)
+    }
+
+    fn decide_with_timers(&mut self, index: usize) -> Desired {
+        let processor = ProcessorIndex(index as u16);
+        let (running, _) = self.choose(processor);
+        let (execution_timer, wall_timer) = self.timers(processor);
+        let state = &self.processors[index];
+        let (should_yield, generation) = (state.should_yield, state.generation);
+        Desired { running, should_yield, generation, execution_timer, wall_timer }
+    }
+
+    #[inline(always)]
+    fn choose_flat(&mut self, index: usize) {
+        let state = &mut self.processors[index];
         let node = &self.nodes[state.root as usize];
         let best = node.best();
         let mut should_yield = false;
@@ -314,13 +379,6 @@ impl Machine {
             None => {}
         }
         state.flag(should_yield);
-        Desired {
-            running: (state.running != NONE).then_some(TaskId(state.running)),
-            should_yield,
-            generation: state.generation,
-            execution_timer: None,
-            wall_timer: None,
-        }
     }
 
     /// Jobs of `task` that were released and have not completed.
@@ -378,14 +436,28 @@ impl Machine {
         self.leaves[task.index()].is_low
     }
 
-    /// Whether a budget or a service of this processor may have changed since the last decision: without, tallies,
-    /// budgets and places are what they were.
+    /// Whether what is executed on this processor must be reported before every event: in nested trees, where a decision
+    /// between two children of one server looks at its budget, and under slack stealing. Elsewhere it is enough to report
+    /// when a decision replaces the timer, when its time is over, before a wall timer, before the running job completes
+    /// or suspends itself, and before every release of a served task.
+    ///
+    /// # Panics
+    /// Where there is no such processor.
+    #[must_use]
+    pub fn wants_every_report(&self, processor: ProcessorIndex) -> bool {
+        let processor = &self.processors[usize::from(processor.0)];
+        let watch = self.watches.get(processor.watch as usize);
+        !processor.flat && (!processor.is_shallow || watch.is_some_and(|w| w.service.wants_every_report()))
+    }
+
+    /// Whether on this processor a budget may have run out or come back, or a place changed, since the last decision:
+    /// without, the places and the counts of the tallies are what they were.
     ///
     /// # Panics
     /// Where there is no such processor.
     #[must_use]
     pub fn has_changed(&self, processor: ProcessorIndex) -> bool {
-        self.processors[usize::from(processor.0)].wall_is_stale
+        self.processors[usize::from(processor.0)].has_changed
     }
 
     /// What a server may still execute at its priority before somebody must be told; `None`: there is no limit, or it
@@ -408,7 +480,12 @@ impl Machine {
     /// # Panics
     /// Where there is no such processor.
     pub fn wall_timer(&mut self, processor: ProcessorIndex) -> Option<crate::WallTimer> {
-        self.arm_wall_timer(usize::from(processor.0))
+        let index = usize::from(processor.0);
+        // The next decision looks again: it wants to know that something has changed.
+        if self.processors[index].wall_is_stale {
+            self.processors[index].wall = self.earliest_wall_timer(index);
+        }
+        self.processors[index].wall
     }
 
     /// How many modes there are, mode 0 included.
@@ -444,13 +521,16 @@ impl Processor {
             generation: 0,
             sequence: 0,
             flat,
+            is_shallow: false,
             clock,
+            timed: NONE,
             armed: [None; 2],
             timer_generation: 0,
             supplies: 0..0,
             watch: NONE,
             wall: None,
             wall_is_stale: true,
+            has_changed: true,
         }
     }
 

@@ -28,8 +28,6 @@ pub(crate) struct PriorityExchange {
     level_of: Box<[usize]>,
     /// Up to when time has been accounted for.
     last: u64,
-    /// What was executed since.
-    accounted: u64,
     tally: Tally,
 }
 
@@ -59,7 +57,6 @@ impl PriorityExchange {
             levels: levels.into(),
             level_of: level_of.into(),
             last: origin.as_ns(),
-            accounted: 0,
             tally: Tally::default(),
         }
     }
@@ -80,27 +77,26 @@ impl PriorityExchange {
         amount - rest
     }
 
-    /// Time has passed up to `now`: what was not executed was idle.
-    fn pass(&mut self, now: u64) {
-        let idle = now.saturating_sub(self.last).saturating_sub(self.accounted);
-        self.take(self.levels.len(), idle);
-        self.last = self.last.max(now);
-        self.accounted = 0;
+    /// Nobody runs up to `until`: budget is lost.
+    fn idle(&mut self, until: u64) {
+        let idle = until.saturating_sub(self.last);
+        if idle > 0 {
+            self.take(self.levels.len(), idle);
+            self.last = until;
+        }
     }
 }
 
 impl Service for PriorityExchange {
-    fn released(&mut self, now: Instant, _: usize, _: Instant) {
-        self.pass(now.as_ns());
-    }
+    fn released(&mut self, _: Instant, _: usize, _: Instant) {}
 
-    fn completed(&mut self, now: Instant, _: usize) {
-        self.pass(now.as_ns());
-    }
+    fn completed(&mut self, _: Instant, _: usize) {}
 
-    fn executed(&mut self, _: Instant, rank: Option<usize>, amount: Span) {
+    fn executed(&mut self, now: Instant, rank: Option<usize>, amount: Span) {
         let time = amount.as_ns();
-        self.accounted = self.accounted.saturating_add(time);
+        // What was neither idle nor reported before was executed last.
+        self.idle(now.as_ns().saturating_sub(time));
+        self.last = self.last.max(now.as_ns());
         match rank.map(|rank| self.level_of[rank]) {
             // More important than the server: nothing is exchanged.
             Some(0) => {}
@@ -119,7 +115,7 @@ impl Service for PriorityExchange {
     }
 
     fn soft_demand(&mut self, now: Instant, _: bool) {
-        self.pass(now.as_ns());
+        self.idle(now.as_ns());
     }
 
     fn timer(&self) -> Option<Instant> {
@@ -127,7 +123,7 @@ impl Service for PriorityExchange {
     }
 
     fn timer_fired(&mut self, now: Instant) {
-        self.pass(now.as_ns());
+        self.idle(now.as_ns());
         if self.period.reach(now) {
             self.tally.replenishments += u64::from(self.levels[0] < self.full);
             self.levels[0] = self.full;
@@ -148,9 +144,5 @@ impl Service for PriorityExchange {
 
     fn tally(&self) -> Tally {
         self.tally
-    }
-
-    fn boxed_clone(&self) -> Box<dyn Service> {
-        Box::new(self.clone())
     }
 }

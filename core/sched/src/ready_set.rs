@@ -39,6 +39,11 @@ impl ReadySet {
         self.rest.fill(0);
     }
 
+    #[inline(always)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.first == 0 && self.rest.iter().all(|&word| word == 0)
+    }
+
     /// The lowest position in the set.
     #[inline(always)]
     pub(crate) fn lowest(&self) -> Option<u32> {
@@ -93,6 +98,7 @@ mod tests {
                     set.remove(position as u32)
                 }
                 assert_eq!(set.lowest(), list.iter().position(|&b| b).map(|p| p as u32));
+                assert_eq!(set.is_empty(), set.lowest().is_none());
                 assert_eq!(set.contains(position as u32), list[position]);
                 let (from, to) = ((x >> 40) as usize % size, size - (x >> 50) as usize % size);
                 let mut seen = Vec::new();

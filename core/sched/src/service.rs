@@ -27,9 +27,9 @@ pub struct HardTask {
 
 /// The service of one processor. Methods run inside an event and must not allocate.
 ///
-/// At one instant what was executed comes first, then completions, then the timer, then releases. Before a method
-/// that is told `now` everything that was executed until `now` has been reported; the rest of the time was idle or
-/// the kernel's own.
+/// At one instant what was executed comes first, then completions, then the timer, then releases. Before the end of a
+/// job, a change of the soft demand and the timer everything that was executed until then has been reported; the rest of
+/// the time was idle or the kernel's own. Where [`Service::wants_every_report`], that holds for releases, too.
 pub trait Service: fmt::Debug + Send + Sync {
     /// A job of the hard task of this rank is ready; `arrival` is its nominal one, which lies before `now` where the
     /// machine was late.
@@ -69,17 +69,13 @@ pub trait Service: fmt::Debug + Send + Sync {
         None
     }
 
+    /// Whether what was executed must be told before every event.
+    fn wants_every_report(&self) -> bool {
+        false
+    }
+
     /// What it has done so far.
     fn tally(&self) -> Tally {
         Tally::default()
-    }
-
-    /// A copy of this service in its present state.
-    fn boxed_clone(&self) -> Box<dyn Service>;
-}
-
-impl Clone for Box<dyn Service> {
-    fn clone(&self) -> Self {
-        self.boxed_clone()
     }
 }

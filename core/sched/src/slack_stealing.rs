@@ -251,12 +251,12 @@ impl Service for SlackStealing {
         if self.is_high { Place::High } else { Place::Low(0) }
     }
 
-    fn tally(&self) -> Tally {
-        self.tally
+    fn wants_every_report(&self) -> bool {
+        true
     }
 
-    fn boxed_clone(&self) -> Box<dyn Service> {
-        Box::new(self.clone())
+    fn tally(&self) -> Tally {
+        self.tally
     }
 }
 

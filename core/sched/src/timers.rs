@@ -1,9 +1,12 @@
 //! Budgets and timers of a tree: which are armed, what is charged when they report.
 
-use crate::desired::{EntityId, ExecutionTimer, Rejected, WallTimer};
+use crate::desired::{EntityId, Rejected, WallTimer};
 use crate::dispatcher::NONE;
 use crate::{ClockDomain, Machine};
 use horolog_time::{Instant, Span};
+
+/// No task, and not [`NONE`]: the execution timer must be looked at again.
+const STALE: u32 = u32::MAX - 1;
 
 /// An execution timer that is armed.
 #[derive(Clone, Copy, Debug)]
@@ -20,15 +23,21 @@ pub(crate) struct Armed {
 impl Machine {
     /// The tightest budget above the running task, armed anew where it is another than the armed timer counts.
     #[inline]
-    pub(crate) fn arm_execution_timer(&mut self, index: usize) -> Option<ExecutionTimer> {
+    pub(crate) fn arm_execution_timer(&mut self, index: usize) {
         let running = self.processors[index].running;
-        let tightest = if running == NONE { None } else { self.tightest_budget(index, running) };
+        let tightest = match running {
+            NONE => None,
+            _ if self.processors[index].is_shallow => {
+                self.shallow_budget(index, running).map(|(entity, budget)| (EntityId(entity), budget))
+            }
+            _ => self.tightest_budget(index, running),
+        };
         let processor = &mut self.processors[index];
         let Some((entity, budget)) = tightest else {
             if processor.armed[0].is_some() {
                 processor.armed = [None, processor.armed[0]];
             }
-            return None;
+            return;
         };
         let stands = processor.armed[0].is_some_and(|armed| {
             armed.entity == entity
@@ -42,25 +51,16 @@ impl Machine {
             let armed = Armed { entity, generation, after: budget, reported: Span::ZERO, leaf: running };
             processor.armed = [Some(armed), processor.armed[0].or(processor.armed[1])];
         }
-        processor.armed[0].map(|armed| ExecutionTimer {
-            entity: armed.entity,
-            after: armed.after,
-            generation: armed.generation,
-        })
     }
 
     /// The entity above `task` with the least budget left, the innermost of several; an empty budget that a
     /// committed job overdraws has no timer any more. Where a service watches, the task itself.
-    #[inline]
     fn tightest_budget(&self, index: usize, task: u32) -> Option<(EntityId, Span)> {
         let tasks = self.leaves.len() as u32;
         if let Some(budget) = self.watched_budget(index, task) {
             return Some((EntityId(task), budget));
         }
         let mut node = self.leaves[task as usize].node;
-        if node == self.processors[index].root && self.supply_of[node as usize] == NONE {
-            return None;
-        }
         let mut tightest: Option<(EntityId, Span)> = None;
         while node != NONE {
             if let Some(supplied) = self.supplied.get(self.supply_of[node as usize] as usize)
@@ -77,15 +77,14 @@ impl Machine {
 
     /// The earliest wall timer of the processor's nodes and its service.
     #[inline]
-    pub(crate) fn arm_wall_timer(&mut self, index: usize) -> Option<WallTimer> {
+    pub(crate) fn arm_wall_timer(&mut self, index: usize) {
         if self.processors[index].wall_is_stale {
             self.processors[index].wall = self.earliest_wall_timer(index);
             self.processors[index].wall_is_stale = false;
         }
-        self.processors[index].wall
     }
 
-    fn earliest_wall_timer(&mut self, index: usize) -> Option<WallTimer> {
+    pub(crate) fn earliest_wall_timer(&mut self, index: usize) -> Option<WallTimer> {
         let tasks = self.leaves.len() as u32;
         let mut earliest: Option<WallTimer> = self.watch_timer(index);
         for supplied in &mut self.supplied[self.processors[index].supplies.clone()] {
@@ -124,6 +123,14 @@ impl Machine {
         let amount = consumed.checked_sub(armed.reported).ok_or(Rejected::Stale)?;
         armed.reported = consumed;
         let leaf = armed.leaf;
+        if consumed >= armed.after {
+            // Whatever budget there is now, this timer does not count it.
+            processor.timed = STALE;
+        }
+        if processor.watch != NONE && processor.is_shallow {
+            self.watch_execution(index, leaf, amount, now);
+            return Ok(());
+        }
         let first = self.leaves[leaf as usize].node;
         let mut node = first;
         let mut has_changed = false;
@@ -135,6 +142,7 @@ impl Machine {
         }
         if has_changed {
             self.processors[index].wall_is_stale = true;
+            self.processors[index].has_changed = true;
             self.propagate(first, now);
         }
         self.watch_execution(index, leaf, amount, now);
@@ -161,6 +169,7 @@ impl Machine {
         supplied.timer = None;
         supplied.supply.timer_fired(now);
         self.processors[index].wall_is_stale = true;
+        self.processors[index].has_changed = true;
         self.propagate(node, now);
         Ok(())
     }

@@ -1,17 +1,16 @@
 //! What only deeper trees need: readiness that travels upwards, places, the choice along a path, modes.
 
-use crate::desired::{Desired, EntityId, Rejected};
+use crate::any_supply::AnySupply;
+use crate::desired::{EntityId, Rejected};
 use crate::dispatcher::{Key, NONE, NodePolicy};
-use crate::leaf::JobOrder;
-use crate::{ClockDomain, Machine, Place, Supply};
-use horolog_model::TaskId;
+use crate::{ClockDomain, Machine, Place};
 use horolog_time::Instant;
 
 /// A node with a supply.
 #[derive(Clone, Debug)]
 pub(crate) struct SuppliedNode {
     pub(crate) node: u32,
-    pub(crate) supply: Box<dyn Supply>,
+    pub(crate) supply: AnySupply,
     /// Whether the supply was last told that the node has ready children.
     pub(crate) backlogged: bool,
     /// The wall timer that is armed.
@@ -20,17 +19,6 @@ pub(crate) struct SuppliedNode {
 }
 
 impl Machine {
-    /// A first job becomes ready on a processor that is not flat.
-    pub(crate) fn enter_tree(&mut self, task: TaskId, order: JobOrder, now: Instant) {
-        self.watch_release(task, Instant::from_ns(order.deadline), now);
-        let leaf = &self.leaves[task.index()];
-        let (node, position) = (leaf.node, leaf.position);
-        let dispatcher = &mut self.nodes[node as usize];
-        dispatcher.keys[position as usize] = dispatcher.key(order.deadline, order.released, order.sequence);
-        dispatcher.ready.insert(position);
-        self.propagate(node, now);
-    }
-
     /// Tells the dispatchers above `node` whether it has something to run.
     #[inline(always)]
     pub(crate) fn propagate(&mut self, node: u32, now: Instant) {
@@ -44,7 +32,7 @@ impl Machine {
         loop {
             let dispatcher = &self.nodes[node as usize];
             let (parent, processor) = (dispatcher.parent, usize::from(dispatcher.processor));
-            let some_ready = dispatcher.ready.lowest().is_some();
+            let some_ready = !dispatcher.ready.is_empty();
             let mut place = Place::High;
             let mut deadline = None;
             if let Some(supplied) = self.supplied.get_mut(self.supply_of[node as usize] as usize) {
@@ -52,6 +40,7 @@ impl Machine {
                     supplied.backlogged = some_ready;
                     supplied.supply.demand_changed(now, some_ready);
                     self.processors[processor].wall_is_stale = true;
+                    self.processors[processor].has_changed = true;
                 }
                 place = supplied.supply.place();
                 deadline = supplied.supply.deadline();
@@ -126,6 +115,7 @@ impl Machine {
             self.supplied.get_mut(self.supply_of[node as usize] as usize).ok_or(Rejected::Unknown)?;
         supplied.supply.lent(now, place);
         self.processors[index].wall_is_stale = true;
+        self.processors[index].has_changed = true;
         self.propagate(node, now);
         Ok(())
     }
@@ -133,7 +123,11 @@ impl Machine {
     /// Puts a task at its high or its low place; its key and its readiness travel with it.
     pub(crate) fn move_leaf(&mut self, task: u32, low: bool) {
         let leaf = &mut self.leaves[task as usize];
+        if leaf.is_low == low {
+            return;
+        }
         leaf.is_low = low;
+        self.processors[usize::from(leaf.processor)].has_changed = true;
         let (old, new) = (leaf.position, leaf.positions[usize::from(low)]);
         if old == new {
             return;
@@ -148,7 +142,7 @@ impl Machine {
     }
 
     /// The choice in a tree: who should run, whether he waits for a committed job, and the timers.
-    pub(crate) fn decide_tree(&mut self, index: usize) -> Desired {
+    pub(crate) fn choose_in_tree(&mut self, index: usize) {
         let candidate = self.pick(index);
         let processor = &mut self.processors[index];
         let mut should_yield = false;
@@ -164,14 +158,9 @@ impl Machine {
             processor.running = NONE;
         }
         processor.flag(should_yield);
-        let (running, generation) = (processor.running, processor.generation);
-        Desired {
-            running: (running != NONE).then_some(TaskId(running)),
-            should_yield,
-            generation,
-            execution_timer: self.arm_execution_timer(index),
-            wall_timer: self.arm_wall_timer(index),
-        }
+        processor.has_changed = false;
+        self.arm_execution_timer(index);
+        self.arm_wall_timer(index);
     }
 
     /// The most important ready task, where the running one wins every tie; [`NONE`] if there is none.

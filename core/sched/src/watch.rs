@@ -1,21 +1,26 @@
 //! A processor's service at work: what it is told, and how its answers move tasks and the soft node.
 
+use crate::any_service::AnyService;
 use crate::desired::{EntityId, Rejected, WallTimer};
 use crate::dispatcher::NONE;
-use crate::{Machine, Place, Service};
+use crate::{Machine, Place};
 use horolog_model::TaskId;
 use horolog_time::{Instant, Span};
 
 /// The service of one processor.
 #[derive(Clone, Debug)]
 pub(crate) struct Watch {
-    pub(crate) service: Box<dyn Service>,
+    pub(crate) service: AnyService,
     pub(crate) processor: u16,
     /// The node of the soft tasks.
     pub(crate) soft_node: u32,
     /// The hard tasks by rank, each with its relative deadline.
     pub(crate) tasks: Vec<(u32, Span)>,
     pub(crate) backlogged: bool,
+    /// Where the soft node was put last.
+    pub(crate) place: Place,
+    /// How often budget had run out or come back at the last look.
+    pub(crate) changes: u64,
     pub(crate) timer: Option<Instant>,
     pub(crate) generation: u32,
 }
@@ -79,9 +84,13 @@ impl Machine {
         if state.backlogged != some_ready {
             state.backlogged = some_ready;
             state.service.soft_demand(now, some_ready);
-            self.processors[usize::from(state.processor)].wall_is_stale = true;
+            let processor = &mut self.processors[usize::from(state.processor)];
+            (processor.wall_is_stale, processor.has_changed) = (true, true);
         }
-        self.watches[watch].service.soft_place()
+        let state = &mut self.watches[watch];
+        let place = state.service.soft_place();
+        state.place = if some_ready { place } else { Place::Out };
+        place
     }
 
     pub(crate) fn watch_timer_fired(
@@ -97,6 +106,7 @@ impl Machine {
         }
         state.timer = None;
         state.service.timer_fired(now);
+        self.processors[index].wall_is_stale = true;
         self.follow(watch, now);
         Ok(())
     }
@@ -124,17 +134,25 @@ impl Machine {
     }
 
     /// Moves the tasks and the soft node to where the service wants them.
+    #[inline]
     fn follow(&mut self, watch: usize, now: Instant) {
         while let Some(rank) = self.watches[watch].service.moved() {
             let low = self.watches[watch].service.is_low(rank);
             self.move_leaf(self.watches[watch].tasks[rank].0, low);
         }
-        let state = &self.watches[watch];
-        let node = state.soft_node;
+        let state = &mut self.watches[watch];
         let place = if state.backlogged { state.service.soft_place() } else { Place::Out };
-        let processor = usize::from(state.processor);
-        self.processors[processor].wall_is_stale = true;
-        let parent = self.nodes[node as usize].parent;
-        self.set_ready(node, parent, place, None, now);
+        let tally = state.service.tally();
+        let changes = tally.exhaustions.wrapping_add(tally.replenishments);
+        let has_changed = std::mem::replace(&mut state.changes, changes) != changes;
+        let is_elsewhere = std::mem::replace(&mut state.place, place) != place;
+        let is_later = state.service.timer() != state.timer;
+        let (node, processor) = (state.soft_node, &mut self.processors[usize::from(state.processor)]);
+        processor.wall_is_stale |= is_later;
+        processor.has_changed |= has_changed;
+        if is_elsewhere {
+            let parent = self.nodes[node as usize].parent;
+            self.set_ready(node, parent, place, None, now);
+        }
     }
 }

@@ -28,6 +28,8 @@ pub(crate) struct TaskRun {
     /// What the oldest job has executed in the segments before, and the length of the present one.
     pub(crate) executed: u64,
     started: bool,
+    /// Whether a server serves it.
+    is_served: bool,
     pub(crate) jobs: u64,
     pub(crate) completed: u64,
     pub(crate) missed: u64,
@@ -98,10 +100,12 @@ impl<'a, S: Source, K: Sink> Engine<'a, S, K> {
         let mut lanes = Lane::all(system);
         for lane in &mut lanes {
             lane.has_timers = !machine.is_flat(lane.processor);
+            lane.reports_always = machine.wants_every_report(lane.processor);
             // The first answer tells which timers are wanted before anything is released.
             lane.choice_due = lane.has_timers;
         }
-        let run = |task: &horolog_model::Task| TaskRun {
+        let run = |(id, task): (TaskId, &horolog_model::Task)| TaskRun {
+            is_served: system.is_served(id),
             deadline: task.deadline.map_or(NEVER, Span::as_ns),
             next_arrival: NEVER,
             ..TaskRun::default()
@@ -110,7 +114,7 @@ impl<'a, S: Source, K: Sink> Engine<'a, S, K> {
             machine,
             source,
             sink,
-            tasks: system.tasks().iter().map(run).collect(),
+            tasks: system.task_ids().zip(system.tasks()).map(run).collect(),
             limits,
             mode_changes: Vec::new(),
             barrier: limits.until,
@@ -272,9 +276,9 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         if lane.next_interrupt <= now {
             lane.serve_interrupts(now);
         }
-        self.release_due(lane, now)?;
+        self.release_due::<false>(lane, now)?;
         if lane.choice_due && lane.kernel_until <= now {
-            self.choose(lane, now);
+            self.choose::<false>(lane, now);
         }
         Ok(())
     }
@@ -282,31 +286,43 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
     /// The same phases where the machine may want timers.
     #[inline(never)]
     fn step_with_timers(&mut self, lane: &mut Lane, now: u64) -> Result<(), Reason> {
-        self.report_execution(lane, now);
+        if lane.reports_always || lane.finish == now || lane.next_interrupt <= now {
+            self.report_execution(lane, now);
+        } else {
+            lane.count_execution(now);
+        }
         if lane.finish == now {
             self.segment_ends(lane, now);
         }
-        if lane.next_interrupt <= now {
+        let mut is_due = lane.next_interrupt <= now;
+        if is_due {
             lane.serve_interrupts(now);
             self.fire_wall_timer(lane, now);
         }
-        self.release_due(lane, now)?;
+        self.release_due::<true>(lane, now)?;
         if self.machine.has_changed(lane.processor) {
             self.note_servers(lane, now);
         }
         if lane.choice_due && lane.kernel_until <= now {
-            self.choose(lane, now);
+            is_due |= self.choose::<true>(lane, now);
         }
-        lane.watch_timers(now);
+        // Without an execution timer the next look moves only with the timers themselves.
+        if is_due || lane.timers.counts() {
+            lane.watch_timers(now);
+        }
         Ok(())
     }
 
     #[inline(always)]
-    pub(crate) fn release_due(&mut self, lane: &mut Lane, now: u64) -> Result<(), Reason> {
+    pub(crate) fn release_due<const TIMERS: bool>(
+        &mut self,
+        lane: &mut Lane,
+        now: u64,
+    ) -> Result<(), Reason> {
         while lane.next_notice == now {
             // The first of several tasks in the order of their ids, and each of its jobs in turn.
             let local = lane.next_local as usize;
-            self.release(lane, local, now)?;
+            self.release::<TIMERS>(lane, local, now)?;
             self.fetch(lane, local);
             lane.refresh_next_notice();
         }
@@ -326,13 +342,22 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
     }
 
     #[inline(always)]
-    pub(crate) fn release(&mut self, lane: &mut Lane, local: usize, now: u64) -> Result<(), Reason> {
+    pub(crate) fn release<const TIMERS: bool>(
+        &mut self,
+        lane: &mut Lane,
+        local: usize,
+        now: u64,
+    ) -> Result<(), Reason> {
         let task = lane.tasks[local];
         let run = &mut self.tasks[task as usize];
         let arrival = run.next_arrival;
         if run.backlog.len() >= self.limits.backlog {
             return Err(self.overloaded(task, now));
         }
+        if TIMERS && run.is_served {
+            self.report_execution(lane, now);
+        }
+        let run = &mut self.tasks[task as usize];
         // That deadlines stay below 2^64 was checked at the start.
         let deadline = Instant::from_ns(arrival.saturating_add(run.deadline));
         let event = Event::at(Instant::from_ns(now), EventKind::Release { task: TaskId(task), deadline });
@@ -416,15 +441,16 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         }
     }
 
-    /// Asks the machine who runs and carries it out.
+    /// Asks the machine who runs and carries it out; whether timers may have changed.
     #[inline(always)]
-    pub(crate) fn choose(&mut self, lane: &mut Lane, now: u64) {
+    pub(crate) fn choose<const TIMERS: bool>(&mut self, lane: &mut Lane, now: u64) -> bool {
         lane.choice_due = false;
-        let desired = self.machine.decide(lane.processor);
-        if lane.has_timers {
-            lane.arm_timers(&desired);
+        let (running, changes) = self.machine.choose(lane.processor);
+        let next = running.map_or(NONE, |task| task.0);
+        // A timer that only counts on for a job that overdraws ends with that job's turn.
+        if TIMERS && (changes || next != lane.running && lane.timers.counts()) {
+            self.replace_timers(lane, next, now);
         }
-        let next = desired.running.map_or(NONE, |task| task.0);
         let previous = lane.running;
         if next != previous || lane.at_point.is_some() {
             if previous != NONE {
@@ -435,6 +461,7 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
             }
         }
         lane.on_cpu = next;
+        changes
     }
 
     /// The job that had the processor loses it, or passes a preemption point.

@@ -47,6 +47,8 @@ pub(crate) struct Lane {
     pub(crate) next_interrupt: u64,
     /// Whether the machine may want timers here.
     pub(crate) has_timers: bool,
+    /// Whether execution is reported at every instant, or only where the machine must know.
+    pub(crate) reports_always: bool,
     pub(crate) timers: Timers,
     /// Its servers, and its hard tasks with two places.
     pub(crate) watched: Watched,
@@ -88,6 +90,7 @@ impl Lane {
                 next_interrupt: if interrupts.is_empty() { NEVER } else { 0 },
                 interrupts,
                 has_timers: false,
+                reports_always: false,
                 timers: Timers::default(),
                 watched: Watched::new(system, cpu),
             }

@@ -7,7 +7,7 @@
 use crate::engine::Core;
 use crate::lane::{Lane, NEVER, NONE};
 use crate::source::Source;
-use horolog_sched::{Desired, Event, EventKind, ExecutionTimer, WallTimer};
+use horolog_sched::{Event, EventKind, ExecutionTimer, WallTimer};
 use horolog_time::{Instant, Span};
 use horolog_trace::Sink;
 
@@ -19,6 +19,8 @@ pub(crate) struct Timers {
     consumed: u64,
     /// What was left of the running segment at the last look.
     left: u64,
+    /// Whether something of `consumed` has not been reported.
+    is_unreported: bool,
     wall: Option<WallTimer>,
 }
 
@@ -29,16 +31,14 @@ fn left(lane: &Lane, now: u64) -> u64 {
 }
 
 impl<S: Source, K: Sink> Core<'_, S, K> {
-    /// First thing at an instant: reports what has executed, and that the budget is exhausted where it is.
+    /// Reports what has executed, and that the budget is exhausted where it is.
     #[inline]
     pub(crate) fn report_execution(&mut self, lane: &mut Lane, now: u64) {
+        lane.count_execution(now);
         let Some(timer) = lane.timers.execution else { return };
-        let left = left(lane, now);
-        let amount = lane.timers.left.saturating_sub(left);
-        if amount == 0 {
+        if !std::mem::take(&mut lane.timers.is_unreported) {
             return;
         }
-        lane.timers.consumed += amount;
         let (entity, generation) = (timer.entity, timer.generation);
         let consumed = Span::from_ns(lane.timers.consumed);
         let kind = if consumed >= timer.after {
@@ -51,6 +51,24 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         debug_assert_eq!(taken, Ok(()));
     }
 
+    /// After a choice of `next`: takes over the timers that the machine wants; what the one before has counted is reported.
+    #[inline]
+    pub(crate) fn replace_timers(&mut self, lane: &mut Lane, next: u32, now: u64) {
+        let (execution, wall) = self.machine.timers(lane.processor);
+        lane.timers.wall = wall;
+        let generation = |timer: Option<ExecutionTimer>| timer.map(|timer| timer.generation);
+        if generation(execution) == generation(lane.timers.execution) {
+            return;
+        }
+        // A committed job that overdraws its budget has no timer any more; what it executes is reported all the same.
+        let goes_on = lane.running != NONE && next == lane.running;
+        if execution.is_some() || !goes_on {
+            self.report_execution(lane, now);
+            lane.timers.consumed = 0;
+            lane.timers.execution = execution;
+        }
+    }
+
     /// In the release phase: the wall timer, if it is due.
     pub(crate) fn fire_wall_timer(&mut self, lane: &mut Lane, now: u64) {
         let Some(timer) = lane.timers.wall.take_if(|timer| timer.at.as_ns() <= now) else { return };
@@ -61,19 +79,26 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
     }
 }
 
+impl Timers {
+    /// Whether an execution timer counts.
+    #[inline(always)]
+    pub(crate) fn counts(&self) -> bool {
+        self.execution.is_some()
+    }
+}
+
 impl Lane {
-    /// After a choice: takes over the timers that the machine wants.
-    pub(crate) fn arm_timers(&mut self, desired: &Desired) {
-        let generation = |timer: Option<ExecutionTimer>| timer.map(|timer| timer.generation);
-        // A committed job that overdraws its budget has no timer any more; what it executes is reported all the same.
-        let goes_on = self.running != NONE && desired.running.is_some_and(|task| task.0 == self.running);
-        if desired.execution_timer.is_some() || !goes_on {
-            if generation(desired.execution_timer) != generation(self.timers.execution) {
-                self.timers.consumed = 0;
-            }
-            self.timers.execution = desired.execution_timer;
+    /// First thing at an instant: what has executed since the last look.
+    #[inline(always)]
+    pub(crate) fn count_execution(&mut self, now: u64) {
+        if self.timers.execution.is_none() {
+            return;
         }
-        self.timers.wall = desired.wall_timer;
+        let left = left(self, now);
+        let amount = self.timers.left.saturating_sub(left);
+        self.timers.left = left;
+        self.timers.consumed += amount;
+        self.timers.is_unreported |= amount > 0;
     }
 
     /// Last thing at an instant: from here on execution counts; the next look is due when a timer goes off.

@@ -63,14 +63,14 @@ impl<K: Sink> Core<'_, Driven, K> {
                 self.fire_wall_timer(lane, now);
             }
         }
-        self.release_due(lane, now)?;
+        self.release_due::<true>(lane, now)?;
         self.device_events(lane, index, now)?;
         self.begin_kernel_work(lane, index, now)?;
         if lane.has_timers && self.machine.has_changed(lane.processor) {
             self.note_servers(lane, now);
         }
         if lane.choice_due && lane.kernel_until <= now {
-            self.choose(lane, now);
+            self.choose::<true>(lane, now);
         }
         if lane.has_timers {
             lane.watch_timers(now);

@@ -111,7 +111,7 @@ impl<K: Sink> Core<'_, Driven, K> {
         run.jobs += 1;
         // No timer interrupt told of it.
         let cost = std::mem::take(&mut self.release_cost);
-        let released = self.release(lane, local, now);
+        let released = self.release::<true>(lane, local, now);
         self.release_cost = cost;
         self.tasks[task as usize].next_arrival = NEVER;
         released
