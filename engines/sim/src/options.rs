@@ -58,7 +58,8 @@ impl Default for SimOptions {
 /// When a simulation ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Horizon {
-    /// The hyperperiod plus the largest offset where that is below 60 s, else 10 s.
+    /// The hyperperiod plus the largest offset where that is below 60 s, else 10 s; longer for listed arrivals: see
+    /// [`crate::default_horizon`].
     #[default]
     Default,
     /// After this time. Jobs that arrive before it count; jobs that finish exactly then are finished.

@@ -3,7 +3,7 @@
 use crate::drawn::Drawn;
 use crate::engine::{End, Engine, Limits};
 use crate::error::{Reason, SimError};
-use crate::horizon::default_horizon;
+use crate::horizon::{default_horizon, listed_after};
 use crate::options::{DelayChoice, Horizon, SimOptions};
 use crate::source::Source;
 use horolog_model::System;
@@ -81,6 +81,11 @@ pub(crate) fn limits(
             notes.push(format!(
                 "horizon {horizon} (the hyperperiod plus the largest offset below 60 s, else 10 s)"
             ));
+            match listed_after(system, horizon) {
+                0 => {}
+                1 => notes.push("1 listed arrival lies after the horizon".to_owned()),
+                left => notes.push(format!("{left} listed arrivals lie after the horizon")),
+            }
             (horizon.as_ns(), u64::MAX)
         }
     };

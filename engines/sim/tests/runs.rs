@@ -222,6 +222,20 @@ fn horizons_count_jobs_as_the_contract_says() {
         plain(&[("a", "18446744073709551557 ns", "1 ms", 2), ("b", "9223372036854775783 ns", "1 ms", 1)]);
     assert_eq!(default_horizon(&huge), Span::from_ns(10_000_000_000), "the hyperperiod is beyond u64");
 
+    // Listed arrivals below 60 s are covered by whole hyperperiods, others are told.
+    let listed = |arrivals: &str| {
+        let text = "[system]\nname = \"listed\"\n[[task]]\nname = \"a\"\nperiod = \"4 ms\"\nwcet = \"1 ms\"\npriority = 2\n\
+                    [[task]]\nname = \"b\"\nwcet = \"1 ms\"\npriority = 1\ndeadline = \"3 ms\"\narrivals = ";
+        let system = system(&format!("{text}[{arrivals}]\n"));
+        let outcome = simulate(&system, &SimOptions::default(), &mut NullSink).expect("it simulates");
+        let told = outcome.notes.iter().any(|note| note == "1 listed arrival lies after the horizon");
+        (outcome.horizon_ns.as_ns() / 1_000_000, outcome.tasks[1].completed, told)
+    };
+    assert_eq!(listed("\"0 ms\", \"1 ms\""), (4, 2, false));
+    assert_eq!(listed("\"0 ms\", \"9 ms\""), (12, 2, false));
+    assert_eq!(listed("\"0 ms\", \"10 ms\""), (16, 2, false), "until its deadline");
+    assert_eq!(listed("\"0 ms\", \"70 s\""), (4, 1, true));
+
     // A job that ends exactly at the horizon is finished; one that is not done is missed if its deadline passed.
     let full = plain(&[("a", "10 ms", "10 ms", 1)]);
     let at = |ms| {
