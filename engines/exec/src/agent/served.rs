@@ -28,6 +28,8 @@ pub(crate) struct Served {
     execution: Option<ExecutionTimer>,
     /// What was executed since the execution timer was armed, as far as it was told.
     consumed: u64,
+    /// Whether the overshoot of its budget was noted: what is executed later, below everybody or committed, is none.
+    noted: bool,
     /// The running thread's CPU clock when it was last read.
     clock: u64,
     wall: Option<WallTimer>,
@@ -86,6 +88,7 @@ impl Served {
         Some(Box::new(Served {
             execution: None,
             consumed: 0,
+            noted: false,
             clock: 0,
             wall: None,
             budget_at: u64::MAX,
@@ -101,10 +104,13 @@ impl Served {
         self.wall.map_or(u64::MAX, |timer| timer.at.as_ns())
     }
 
-    /// The execution timer is replaced: notes by how much its budget was overdrawn.
+    /// A choice was made: where the budget is used up, notes once by how much it was overdrawn before that was noticed.
     fn note_overshoot(&mut self) {
-        let Some(ExecutionTimer { entity, after, .. }) = self.execution else { return };
+        let Some(ExecutionTimer { entity, after, .. }) = self.execution.filter(|_| !self.noted) else {
+            return;
+        };
         let Some(over) = self.consumed.checked_sub(after.as_ns()) else { return };
+        self.noted = true;
         let is_its =
             |seen: &&mut Seen| seen.entity == entity || seen.tasks.iter().any(|task| task.0 == entity.0);
         if let Some(seen) = self.servers.iter_mut().find(is_its) {
@@ -191,10 +197,11 @@ impl Driver {
         let generation = |timer: Option<ExecutionTimer>| timer.map(|timer| timer.generation);
         // A committed job that overdraws its budget has no timer any more; what it executes is reported all the same.
         let goes_on = new.is_some() && new == self.current;
+        served.note_overshoot();
         if desired.execution_timer.is_some() || !goes_on {
             if generation(desired.execution_timer) != generation(served.execution) {
-                served.note_overshoot();
                 served.consumed = 0;
+                served.noted = false;
             }
             served.execution = desired.execution_timer;
         }
