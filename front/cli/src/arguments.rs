@@ -5,6 +5,7 @@ use horolog_time::Span;
 use std::path::PathBuf;
 
 pub(crate) use crate::measure_arguments::MeasureVerb;
+pub(crate) use crate::serve_arguments::ServeArguments;
 pub(crate) use crate::trace_arguments::TraceVerb;
 
 /// The timing platform for real-time Linux: one system file, proved, simulated, run, traced and verified.
@@ -33,6 +34,8 @@ pub(crate) enum Verb {
     Simulate(SimulateArguments),
     /// Run the system on this machine: real threads, real scheduling classes.
     Run(RunArguments),
+    /// Put a thread that exists already under a server: a budget in every period at a real-time priority.
+    Serve(ServeArguments),
     /// Check a trace against the model's assumptions and against every bound.
     Verify(VerifyArguments),
     /// The main job: check, analyze, simulate, run, verify, and one report page.

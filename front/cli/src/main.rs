@@ -10,6 +10,7 @@ mod input;
 mod measure_arguments;
 mod output;
 mod progress;
+mod serve_arguments;
 mod trace_arguments;
 
 use arguments::{Arguments, Verb};
@@ -35,6 +36,7 @@ fn run(verb: &Verb) -> Done {
         Verb::Analyze(words) => commands::analyze::run(words),
         Verb::Simulate(words) => commands::simulate::run(words),
         Verb::Run(words) => commands::run::run(words),
+        Verb::Serve(words) => commands::serve::run(words),
         Verb::Verify(words) => commands::verify::run(words),
         Verb::Loop(words) => commands::close::run(words),
         Verb::Trace(verb) => commands::trace::run(verb),

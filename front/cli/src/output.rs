@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 
 use comfy_table::{CellAlignment, Table, presets};
+use horolog_exec::thread_server::ThreadServerReport;
 use horolog_time::Span;
 use horolog_trace::{Outcome, Overhead, ServerOutcome};
 use serde::Serialize;
@@ -174,21 +175,39 @@ fn servers(servers: &[ServerOutcome]) {
         ]);
     }
     print(&rows);
-    for server in servers {
-        let Some(kept) = &server.enforcement else { continue };
-        outln!(
-            "server {}: {:.3} % of the processor on its budget, {:.3} % allowed; {} budgets used up, overdrawn by p50 {}, \
-             p99 {}, at most {} ({})",
-            server.name,
-            kept.share * 100.0,
-            kept.allowed_share * 100.0,
-            kept.exhausted,
-            optional(kept.overshoot_ns_p50),
-            optional(kept.overshoot_ns_p99),
-            optional(kept.overshoot_ns_max),
-            kept.method
-        );
-    }
+    servers.iter().for_each(enforcement);
+}
+
+/// How exactly a budget was kept.
+fn enforcement(server: &ServerOutcome) {
+    let Some(kept) = &server.enforcement else { return };
+    outln!(
+        "server {}: {:.3} % of the processor on its budget, {:.3} % allowed; {} budgets used up, overdrawn by p50 {}, p99 {}, \
+         at most {} ({})",
+        server.name,
+        kept.share * 100.0,
+        kept.allowed_share * 100.0,
+        kept.exhausted,
+        optional(kept.overshoot_ns_p50),
+        optional(kept.overshoot_ns_p99),
+        optional(kept.overshoot_ns_max),
+        kept.method
+    );
+}
+
+/// What a served thread came to.
+pub(crate) fn thread_server(report: &ThreadServerReport) {
+    outln!(
+        "thread {} ({}): executed {} in {}, of that {} without budget; {} changes of its class",
+        report.tid,
+        report.thread,
+        span(report.executed_ns),
+        span(report.elapsed_ns),
+        span(report.low_ns),
+        report.class_changes
+    );
+    servers(std::slice::from_ref(&report.server));
+    notes(&report.notes);
 }
 
 /// How exactly budgets were kept, and what scheduling took: real runs only.

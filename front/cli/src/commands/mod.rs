@@ -11,6 +11,7 @@ pub(crate) mod generate;
 mod interference;
 pub(crate) mod measure;
 pub(crate) mod run;
+pub(crate) mod serve;
 pub(crate) mod simulate;
 pub(crate) mod trace;
 pub(crate) mod verify;
