@@ -54,6 +54,8 @@ pub(crate) struct Job {
     pub(crate) blocked: u64,
     /// A miss was recorded.
     pub(crate) missed: bool,
+    /// It was promoted above the soft jobs (dual priority).
+    pub(crate) promoted: bool,
     /// The overrun policy put it below every task.
     pub(crate) demoted: bool,
     /// The overrun policy ended it, so its path need not be whole.
@@ -84,6 +86,7 @@ impl Job {
             interrupted_before: 0,
             blocked: 0,
             missed: false,
+            promoted: false,
             demoted: false,
             cut_short: false,
             stretches: Vec::new(),

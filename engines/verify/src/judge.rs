@@ -218,7 +218,9 @@ impl Verifier {
     /// reach back far enough.
     fn replay(&self, candidate: Candidate, conditions: Conditions, finished: bool) -> Option<u64> {
         let processor = &self.cpus[candidate.cpu];
-        if candidate.from < processor.forgotten {
+        // What soft jobs took is no part of this schedule.
+        let has_soft = processor.tasks.iter().any(|&task| self.is_soft(task));
+        if candidate.from < processor.forgotten || has_soft {
             return None;
         }
         let mut jobs = Vec::new();

@@ -22,12 +22,14 @@ mod processor;
 mod replay;
 mod report;
 mod result;
+mod servers;
 mod verifier;
 
 pub use error::VerifyError;
 pub use options::{Bound, Options, Tolerance};
 pub use result::{
-    Check, CheckCount, Class, Evidence, Finding, FindingGroup, TaskVerification, Verdict, Verification,
+    Check, CheckCount, Class, Evidence, Finding, FindingGroup, ServerVerification, TaskVerification, Verdict,
+    Verification,
 };
 pub use verifier::Verifier;
 

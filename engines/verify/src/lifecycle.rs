@@ -175,6 +175,8 @@ impl Verifier {
             (job.executed, job.interrupted) = (0, 0);
         }
         job.stretch_from = stretched.then_some(now);
+        let ready = job.ready;
+        self.check_queue(task, record.job, ready);
         if state != State::Ready {
             self.misfit(record, state);
         }

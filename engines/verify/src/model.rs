@@ -1,7 +1,7 @@
 //! What a verification needs to know of the system, looked up once.
 
 use crate::{Bound, Options, VerifyError};
-use horolog_model::{Arrival, Policy, Preemption, System};
+use horolog_model::{Arrival, Policy, Preemption, ServerId, System, TaskId};
 use horolog_trace::file::Header;
 
 /// Where a job may lose the processor.
@@ -22,6 +22,8 @@ pub(crate) struct TaskModel {
     /// Index into [`Model::cpus`].
     pub(crate) cpu: usize,
     pub(crate) priority: i64,
+    /// The server that serves it, for soft tasks.
+    pub(crate) server: Option<usize>,
     pub(crate) arrival: Arrival,
     pub(crate) offset: Option<u64>,
     pub(crate) deadline: Option<u64>,
@@ -107,6 +109,8 @@ pub(crate) struct Model {
     pub(crate) execution: u64,
     pub(crate) dispatch: u64,
     pub(crate) interrupt: u64,
+    /// By how much a budget may be overdrawn.
+    pub(crate) budget: u64,
     pub(crate) evidence_delay: u64,
 }
 
@@ -143,6 +147,7 @@ impl Model {
             execution: only_measured(tolerance.execution),
             dispatch: only_measured(tolerance.dispatch),
             interrupt: only_measured(tolerance.interrupt),
+            budget: only_measured(tolerance.budget),
             evidence_delay: only_measured(tolerance.evidence_delay),
         };
         for interference in system.interferences() {
@@ -150,11 +155,11 @@ impl Model {
                 model.interferences[index].push((interference.utilisation_ppb, interference.period.as_ns()));
             }
         }
-        for task in system.tasks() {
-            model.tasks.push(task_model(system, task)?);
+        for id in system.task_ids() {
+            model.tasks.push(task_model(system, id)?);
         }
         for (index, task) in model.tasks.iter_mut().enumerate() {
-            let named = |id: horolog_model::TaskId| id.index() == index;
+            let named = |id: TaskId| id.index() == index;
             let forced = options.bound_override.iter().find(|(id, _)| named(*id));
             let given = bounds.iter().find(|bound| named(bound.task));
             task.bound = match (forced, given) {
@@ -235,7 +240,8 @@ impl Model {
     }
 }
 
-fn task_model(system: &System, task: &horolog_model::Task) -> Result<TaskModel, VerifyError> {
+fn task_model(system: &System, id: TaskId) -> Result<TaskModel, VerifyError> {
+    let (task, server) = (system.task(id), system.server_of(id));
     let cpu = system.platform().cpus.index_of(task.cpu).ok_or_else(|| {
         VerifyError::input(format!(
             "task {} runs on CPU {}, which the platform does not have",
@@ -244,6 +250,8 @@ fn task_model(system: &System, task: &horolog_model::Task) -> Result<TaskModel, 
     })?;
     let priority = match (system.policy(), task.priority) {
         (Policy::Edf, _) => 0,
+        // Below every hard task: what it may take from these is its server's account.
+        _ if server.is_some() => i64::MIN,
         (_, Some(priority)) => priority.number(),
         (_, None) => {
             return Err(VerifyError::input(format!(
@@ -264,6 +272,7 @@ fn task_model(system: &System, task: &horolog_model::Task) -> Result<TaskModel, 
         name: task.name.clone(),
         cpu,
         priority,
+        server: server.map(ServerId::index),
         arrival: task.arrival.clone(),
         offset: task.offset.map(|offset| offset.as_ns()),
         deadline: task.deadline.map(|deadline| deadline.as_ns()),

@@ -49,6 +49,8 @@ pub struct Tolerance {
     pub dispatch: Span,
     /// How long an interrupt may last without being a finding of its own, beyond the model's cost of one.
     pub interrupt: Span,
+    /// By how much a server's budget may be overdrawn each time, beyond the release latency.
+    pub budget: Span,
     /// How long after an event its evidence may still come: stolen time is accounted by sampling.
     pub evidence_delay: Span,
 }
@@ -60,6 +62,7 @@ impl Default for Tolerance {
             execution: Span::from_ns(5_000),
             dispatch: Span::from_ns(100_000),
             interrupt: Span::from_ns(50_000),
+            budget: Span::from_ns(100_000),
             evidence_delay: Span::from_ns(250_000_000),
         }
     }

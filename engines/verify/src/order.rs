@@ -29,7 +29,7 @@ impl Verifier {
         let found = top.and_then(|top| {
             let waiting = (top, self.tasks[top].pending.front()?.number);
             match self.cpus[cpu].occupant {
-                Occupant::Task(running) => self.disorder(cpu, running, top, to - from),
+                Occupant::Task(running) => self.disorder(cpu, running, top, (from, to)),
                 Occupant::Idle => self.idleness_counts(cpu, top).then_some(Ongoing::Idle { waiting }),
                 Occupant::Foreign(thread) => {
                     self.report.apply(Check::ForeignThread);
@@ -72,7 +72,16 @@ impl Verifier {
 
     /// Whether `running` has the processor against the policy for `length`, which counts as blocking of the most
     /// important waiting job where it is allowed.
-    fn disorder(&mut self, cpu: usize, running: usize, top: usize, length: u64) -> Option<Ongoing> {
+    fn disorder(
+        &mut self,
+        cpu: usize,
+        running: usize,
+        top: usize,
+        (from, to): (u64, u64),
+    ) -> Option<Ongoing> {
+        if self.is_soft(running) && !self.soft_before_hard(running, top, from, to) {
+            return None;
+        }
         let check = if self.model.edf { Check::EarliestDeadlineFirst } else { Check::PriorityInversion };
         self.report.apply(check);
         let job = self.tasks[running].pending.front()?;
@@ -87,11 +96,12 @@ impl Verifier {
                 if !excused {
                     return Some(what(check));
                 }
-                self.count_blocking(cpu, running, length);
+                self.count_blocking(cpu, running, to - from);
                 return None;
             }
             let later = job.ready > waiting.ready.saturating_add(self.model.stamping);
-            if !self.model.edf && later && !self.is_more_important((running, job), (top, waiting)) {
+            let equals = self.model.tasks[running].priority == self.model.tasks[top].priority;
+            if equals && !self.model.edf && later && !self.is_more_important((running, job), (top, waiting)) {
                 return Some(what(Check::FirstInFirstOut));
             }
             self.report.apply(Check::FirstInFirstOut);

@@ -74,11 +74,13 @@ pub enum Check {
     Steal,
     /// A job that has the processor by the kernel's account also executes.
     Gap,
+    /// A server takes no more from hard tasks than its budget in every window.
+    Budget,
 }
 
 impl Check {
     /// Every check.
-    pub const ALL: [Check; 21] = [
+    pub const ALL: [Check; 22] = [
         Check::EventOrder,
         Check::Processor,
         Check::Arrival,
@@ -100,6 +102,7 @@ impl Check {
         Check::Starvation,
         Check::Steal,
         Check::Gap,
+        Check::Budget,
     ];
 
     /// Its name, as in JSON.
@@ -127,6 +130,7 @@ impl Check {
             Check::Starvation => "starvation",
             Check::Steal => "steal",
             Check::Gap => "gap",
+            Check::Budget => "budget",
         }
     }
 }
@@ -191,6 +195,23 @@ pub struct CheckCount {
     pub applied: u64,
     /// How often it found something.
     pub findings: u64,
+}
+
+/// What one server took from hard tasks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ServerVerification {
+    /// Its name.
+    pub name: String,
+    /// Its kind, as in the system file.
+    pub kind: &'static str,
+    /// For how long its tasks had the processor while hard ones waited that it may interfere with.
+    pub interference_ns: Span,
+    /// The most of it in a window of one period; null where no window is promised.
+    pub period_ns_max: Option<Span>,
+    /// What is allowed there.
+    pub period_allowed_ns: Option<Span>,
+    /// How often a window held more than its budget and the tolerance allow.
+    pub exceeded: u64,
 }
 
 /// What one task's jobs came to.
@@ -258,6 +279,9 @@ pub struct Verification {
     pub machine_disturbed: u64,
     /// Per task, in the order of the file.
     pub tasks: Vec<TaskVerification>,
+    /// Per server, in the order of the file; left out where there is none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<ServerVerification>,
     /// Findings by class, check and subject.
     pub groups: Vec<FindingGroup>,
     /// The findings in the order of time: the first ones of each group.

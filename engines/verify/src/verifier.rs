@@ -7,6 +7,7 @@ use crate::order::Ongoing;
 use crate::processor::{MOST, Occupant, Open, Processor, Slice};
 use crate::report::{Found, Report};
 use crate::result::{Check, Class, TaskVerification, Verdict, Verification};
+use crate::servers::ServerState;
 use crate::{Bound, Options, VerifyError};
 use horolog_model::System;
 use horolog_time::Span;
@@ -21,6 +22,7 @@ pub struct Verifier {
     pub(crate) model: Model,
     pub(crate) tasks: Vec<TaskState>,
     pub(crate) cpus: Vec<Processor>,
+    pub(crate) servers: Vec<ServerState>,
     pub(crate) report: Report,
     pub(crate) threads: Vec<Thread>,
     pub(crate) candidates: VecDeque<Candidate>,
@@ -50,12 +52,6 @@ impl Verifier {
                 "{at}: a trace of a system with interrupts or devices cannot be verified yet"
             )));
         }
-        if let Some(server) = system.servers().first() {
-            return Err(VerifyError::input(format!(
-                "server {}: a trace of a system with servers cannot be verified yet",
-                server.name
-            )));
-        }
         let model = Model::new(system, bounds, header, options)?;
         let cpus: Vec<Processor> = (0..model.cpus.len())
             .map(|cpu| {
@@ -67,6 +63,7 @@ impl Verifier {
             tasks: vec![TaskState::default(); model.tasks.len()],
             ongoing: vec![None; cpus.len()],
             cpus,
+            servers: ServerState::all(system),
             report: Report::new(options.listed_per_group),
             threads: Vec::new(),
             candidates: VecDeque::new(),
@@ -104,6 +101,8 @@ impl Verifier {
         self.now = self.now.max(time);
         if record.kind == Kind::Lost {
             self.lost(record);
+        } else if record.kind == Kind::Promotion {
+            self.promote(record.task as usize, record.job);
         } else if record.kind as u8 >= Kind::KernelSwitch as u8 {
             self.kernel_record(record);
         } else if record.kind != Kind::ModeChange {
@@ -227,6 +226,9 @@ impl Verifier {
 
     /// Changes who has a processor, from now on.
     pub(crate) fn occupy(&mut self, cpu: usize, who: Occupant) {
+        if self.is_soft_on(cpu).is_some() && self.cpus[cpu].occupant != who {
+            self.judge_interference(cpu);
+        }
         let had_task = matches!(self.cpus[cpu].occupant, Occupant::Task(_));
         let has_task = matches!(who, Occupant::Task(_));
         if had_task != has_task {
@@ -235,10 +237,13 @@ impl Verifier {
         self.cpus[cpu].occupant = who;
     }
 
-    /// The most important pending job of a processor, by its task.
+    /// The most important pending hard job of a processor, by its task.
     pub(crate) fn most_important(&self, cpu: usize) -> Option<usize> {
         let mut best: Option<(usize, &Job)> = None;
         for &task in &self.cpus[cpu].tasks {
+            if self.is_soft(task) {
+                continue;
+            }
             let Some(job) = self.tasks[task].pending.front().filter(|job| !job.demoted && job.noticed) else {
                 continue;
             };
@@ -259,7 +264,9 @@ impl Verifier {
                 |(task, job): (usize, &Job)| job.deadline(&self.model.tasks[task]).unwrap_or(u64::MAX);
             deadline(a) < deadline(b)
         } else {
-            self.model.tasks[a.0].priority > self.model.tasks[b.0].priority
+            // Whoever was not promoted stands below those that were.
+            let stands_high = a.1.promoted || !b.1.promoted;
+            self.model.tasks[a.0].priority > self.model.tasks[b.0].priority && stands_high
         }
     }
 
@@ -319,6 +326,7 @@ impl Verifier {
         for cpu in 0..self.cpus.len() {
             self.advance(cpu, self.now);
             self.close_ongoing(cpu, self.now);
+            self.judge_interference(cpu);
         }
         self.judge_unfinished();
         self.settle(true);
@@ -348,6 +356,7 @@ impl Verifier {
             bound_violated,
             machine_disturbed,
             tasks,
+            servers: self.servers.iter().map(ServerState::result).collect(),
             groups,
             findings,
             checks,
@@ -405,6 +414,14 @@ impl Verifier {
         }
         if self.disordered_times > 0 && !self.model.simulated {
             notes.push(format!("{} records came after later ones", self.disordered_times));
+        }
+        let promises_slack = self.servers.iter().any(|server| server.result().period_allowed_ns.is_none());
+        if promises_slack {
+            notes.push(
+                "servers without a window of their own (slack policies, priority exchange, constant bandwidth, background) are \
+                 judged by the bounds of the hard tasks"
+                    .to_owned(),
+            );
         }
         let missing: u64 = self.tasks.iter().map(|task| task.tally.points_missing).sum();
         if missing > 0 {

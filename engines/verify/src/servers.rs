@@ -1,0 +1,294 @@
+//! Systems with servers: what soft tasks may take from hard ones, by the trace alone.
+//!
+//! Soft jobs have no priority of their own, so they stand outside the checks of the order among hard jobs. What a server
+//! promises to these is checked instead, from who had the processor while a hard job waited that is less important than the
+//! server and no less important than its low place: in every window w this *interference* is at most
+//!
+//! ```text
+//! j·C + min(C, w − j·T), j = ⌊w/T⌋     polling and sporadic servers above every hard task
+//! (⌊w/T⌋ + 2)·C                        every other one: its jobs may be delayed, and come back to back
+//! ```
+//!
+//! with budget C and period T; in a measured trace each budget may be overdrawn by [`crate::Tolerance::budget`]. Nothing
+//! of the scheduling machine is used. Slack policies and priority exchange promise no window; there the bounds of the hard
+//! tasks speak.
+
+use crate::processor::Occupant;
+use crate::report::Found;
+use crate::result::{Check, Class, Evidence, ServerVerification};
+use crate::verifier::Verifier;
+use horolog_model::{LowPriority, ServerId, ServerKind, System};
+use horolog_time::Span;
+use std::collections::VecDeque;
+
+/// How many periods back a window reaches.
+const PERIODS: u64 = 8;
+
+/// How many stretches of interference are kept.
+const MOST_STRETCHES: usize = 1 << 10;
+
+/// What a server may take from hard tasks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Promise {
+    /// Nothing: it stands below all of them.
+    Nothing,
+    /// A budget in every period.
+    Budget {
+        budget: u64,
+        period: u64,
+        /// Above every hard task, and never back to back.
+        is_refined: bool,
+        priority: i64,
+        /// Hard tasks below this priority wait for it without budget, too.
+        low: i64,
+    },
+    /// What the deadlines of the hard tasks leave.
+    Slack,
+}
+
+/// One server and what it has taken.
+#[derive(Clone, Debug)]
+pub(crate) struct ServerState {
+    name: String,
+    kind: &'static str,
+    /// Index into the model's processors.
+    cpu: usize,
+    promise: Promise,
+    pub(crate) tasks: Vec<usize>,
+    /// Stretches of interference, the oldest first.
+    stretches: VecDeque<(u64, u64)>,
+    interference: u64,
+    /// The most in a window of one period.
+    most: u64,
+    budgets_checked: u64,
+    exceeded: u64,
+    /// Up to when a finding speaks already.
+    told: u64,
+}
+
+impl ServerState {
+    pub(crate) fn all(system: &System) -> Vec<ServerState> {
+        system.server_ids().map(|id| ServerState::new(system, id)).collect()
+    }
+
+    fn new(system: &System, id: ServerId) -> ServerState {
+        let server = system.server(id);
+        let hard = || system.hard_tasks_on(server.cpu).filter_map(|(_, task)| task.priority);
+        let promise = match server.kind {
+            ServerKind::Background => Promise::Nothing,
+            ServerKind::Polling { capacity, priority, low_priority }
+            | ServerKind::Deferrable { capacity, priority, low_priority }
+            | ServerKind::Sporadic { capacity, priority, low_priority, .. } => {
+                let is_top = hard().all(|other| priority.is_more_important_than(other));
+                let low = match low_priority {
+                    LowPriority::At(low) => low.number(),
+                    _ => i64::MIN,
+                };
+                Promise::Budget {
+                    budget: capacity.budget.as_ns(),
+                    period: capacity.period.as_ns().max(1),
+                    is_refined: is_top && !matches!(server.kind, ServerKind::Deferrable { .. }),
+                    priority: priority.number(),
+                    low,
+                }
+            }
+            _ => Promise::Slack,
+        };
+        ServerState {
+            name: server.name.clone(),
+            kind: server.kind.word(),
+            cpu: system.platform().cpus.index_of(server.cpu).unwrap_or(0),
+            promise,
+            tasks: system.served_tasks(id).map(|(task, _)| task.index()).collect(),
+            stretches: VecDeque::new(),
+            interference: 0,
+            most: 0,
+            budgets_checked: 0,
+            exceeded: 0,
+            told: 0,
+        }
+    }
+
+    pub(crate) fn result(&self) -> ServerVerification {
+        let allowed = match self.promise {
+            Promise::Budget { period, .. } => Some(self.allowed(period)),
+            _ => None,
+        };
+        ServerVerification {
+            name: self.name.clone(),
+            kind: self.kind,
+            interference_ns: Span::from_ns(self.interference),
+            period_ns_max: allowed.is_some().then_some(Span::from_ns(self.most)),
+            period_allowed_ns: allowed.map(Span::from_ns),
+            exceeded: self.exceeded,
+        }
+    }
+
+    /// What it may take in a window of this length.
+    fn allowed(&self, window: u64) -> u64 {
+        let Promise::Budget { budget, period, is_refined, .. } = self.promise else { return u64::MAX };
+        let whole = window / period;
+        if is_refined {
+            whole.saturating_mul(budget).saturating_add(budget.min(window - whole * period))
+        } else {
+            whole.saturating_add(2).saturating_mul(budget)
+        }
+    }
+
+    /// The greatest excess over what is allowed, of the windows that end with the last stretch: excess, window, taken,
+    /// allowed.
+    fn worst(&mut self, per_budget: u64) -> Option<(u64, u64, u64, u64)> {
+        let Promise::Budget { period, .. } = self.promise else { return None };
+        let &(_, end) = self.stretches.back()?;
+        let (mut taken, mut in_period) = (0_u64, 0_u64);
+        let mut worst: Option<(u64, u64, u64, u64)> = None;
+        for &(from, to) in self.stretches.iter().rev() {
+            taken += to - from;
+            let window = end - from;
+            if window > period.saturating_mul(PERIODS) {
+                break;
+            }
+            if window <= period {
+                in_period = taken;
+            } else if to.saturating_add(period) > end {
+                // A stretch that begins before the window of one period.
+                in_period = taken - ((end - period) - from);
+            }
+            let budgets = (window / period).saturating_add(2);
+            let allowed = self.allowed(window);
+            let limit = allowed.saturating_add(budgets.saturating_mul(per_budget));
+            if taken > limit && worst.is_none_or(|(excess, ..)| taken - limit > excess) {
+                worst = Some((taken - limit, window, taken, allowed));
+            }
+        }
+        self.most = self.most.max(in_period);
+        worst
+    }
+}
+
+impl Verifier {
+    /// Whether the task is soft.
+    pub(crate) fn is_soft(&self, task: usize) -> bool {
+        self.model.tasks[task].server.is_some()
+    }
+
+    /// A soft job of `running` had the processor in `from..to` while the hard job `top` waited. Whether it may not at all.
+    pub(crate) fn soft_before_hard(&mut self, running: usize, top: usize, from: u64, to: u64) -> bool {
+        let Some(server) = self.model.tasks[running].server else { return false };
+        let waits = self.model.tasks[top].priority;
+        match self.servers[server].promise {
+            Promise::Nothing => true,
+            Promise::Slack => false,
+            Promise::Budget { priority, .. } if waits > priority && !self.model.edf => true,
+            Promise::Budget { low, .. } if waits < low => false,
+            Promise::Budget { .. } => {
+                self.interfere(server, from, to);
+                false
+            }
+        }
+    }
+
+    fn interfere(&mut self, server: usize, from: u64, to: u64) {
+        let state = &mut self.servers[server];
+        state.interference += to - from;
+        match state.stretches.back_mut() {
+            Some((_, end)) if *end == from => *end = to,
+            _ => state.stretches.push_back((from, to)),
+        }
+        if state.stretches.len() > MOST_STRETCHES {
+            state.stretches.pop_front();
+        }
+    }
+
+    /// Judges the windows that end now, once the server's soft jobs interfere no more.
+    pub(crate) fn judge_interference(&mut self, cpu: usize) {
+        for index in 0..self.servers.len() {
+            let state = &mut self.servers[index];
+            let Some(&(from, to)) =
+                state.stretches.back().filter(|&&(_, to)| state.cpu == cpu && to > state.told)
+            else {
+                continue;
+            };
+            state.told = to;
+            state.budgets_checked += 1;
+            self.report.apply(Check::Budget);
+            let lateness = if self.model.simulated { 0 } else { self.model.release_latency };
+            let per_budget = self.model.budget.saturating_add(lateness);
+            let Some((excess, window, taken, allowed)) = self.servers[index].worst(per_budget) else {
+                continue;
+            };
+            let begin = to.saturating_sub(window);
+            let processor = &self.cpus[cpu];
+            // Each release in the window may have waited for the agent while a soft job ran on.
+            let releases = processor.releases.iter().filter(|at| **at >= begin && **at <= to).count() as u64;
+            let each = self.model.stamping.saturating_add(lateness);
+            let Some(excess) = excess.checked_sub(releases.saturating_mul(each)).filter(|&e| e > 0) else {
+                continue;
+            };
+            let disturbed = processor.interrupted(begin, to).saturating_add(processor.stolen(begin, to));
+            let is_disturbed = !self.model.simulated && excess <= disturbed;
+            let class = if is_disturbed { Class::MachineDisturbed } else { Class::ModelViolated };
+            let state = &mut self.servers[index];
+            state.exceeded += 1;
+            let name = state.name.clone();
+            self.report.add(Found {
+                class,
+                check: Check::Budget,
+                time: from,
+                cpu: self.model.cpus[cpu],
+                task: None,
+                job: None,
+                observed: Some(taken),
+                allowed: Some(allowed),
+                evidence: vec![Evidence {
+                    what: "interrupts and steal".to_owned(),
+                    amount_ns: Span::from_ns(disturbed),
+                }],
+                subject: name.clone(),
+                message: format!(
+                    "server {name} took {} from hard tasks in a window of {}, its budget allows {}",
+                    Span::from_ns(taken),
+                    Span::from_ns(window),
+                    Span::from_ns(allowed)
+                ),
+            });
+            self.breach(cpu, to, excess, !is_disturbed, "a server beyond its budget");
+        }
+    }
+
+    /// A soft job starts: no other one of its server may have come before it.
+    pub(crate) fn check_queue(&mut self, task: usize, job: u64, ready: u64) {
+        let Some(server) = self.model.tasks[task].server else { return };
+        self.report.apply(Check::FirstInFirstOut);
+        let earlier = self.servers[server].tasks.iter().copied().find(|&other| {
+            let head = self.tasks[other].pending.front();
+            other != task
+                && head.is_some_and(|head| {
+                    !head.demoted && head.ready.saturating_add(self.model.stamping) < ready
+                })
+        });
+        if let Some(earlier) = earlier {
+            let name = self.model.tasks[task].name.clone();
+            let message = format!(
+                "{name} job {job} started while {} was ready, which came before it to the same server",
+                self.model.tasks[earlier].name
+            );
+            self.job_finding(Class::ModelViolated, Check::FirstInFirstOut, task, job, message, None);
+        }
+    }
+
+    /// A hard job was promoted (dual priority).
+    pub(crate) fn promote(&mut self, task: usize, job: u64) {
+        if let Some(job) = self.tasks[task].pending.iter_mut().find(|pending| pending.number == job) {
+            job.promoted = true;
+        }
+    }
+
+    /// Whether a soft task has this processor.
+    pub(crate) fn is_soft_on(&self, cpu: usize) -> Option<usize> {
+        match self.cpus[cpu].occupant {
+            Occupant::Task(task) if self.is_soft(task) => Some(task),
+            _ => None,
+        }
+    }
+}
