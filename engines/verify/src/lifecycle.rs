@@ -29,6 +29,7 @@ impl Verifier {
         let mut job = Job::released(record.job, arrival, ready);
         job.legal_arrival = legal_arrival;
         job.noticed = self.model.simulated || !self.cpus[cpu].kernel || woken || ready > arrival;
+        self.note_demand(task, ready);
         self.tasks[task].pending.push_back(job);
         self.cpus[cpu].releases.push_back(self.now);
         self.open_windows(task, cpu, arrival);

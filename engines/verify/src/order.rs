@@ -100,7 +100,8 @@ impl Verifier {
                 return None;
             }
             let later = job.ready > waiting.ready.saturating_add(self.model.stamping);
-            let equals = self.model.tasks[running].priority == self.model.tasks[top].priority;
+            let equals =
+                self.model.tasks[running].priority == self.model.tasks[top].priority && !self.has_bands(cpu);
             if equals && !self.model.edf && later && !self.is_more_important((running, job), (top, waiting)) {
                 return Some(what(Check::FirstInFirstOut));
             }

@@ -2,14 +2,15 @@
 //!
 //! Soft jobs have no priority of their own, so they stand outside the checks of the order among hard jobs. What a server
 //! promises to these is checked instead, from who had the processor while a hard job waited that is less important than the
-//! server and no less important than its low place: in every window w this *interference* is at most
+//! server and more important than its low place: in every window w this *interference* is at most
 //!
 //! ```text
 //! j·C + min(C, w − j·T), j = ⌊w/T⌋     polling and sporadic servers above every hard task
 //! (⌊w/T⌋ + 2)·C                        every other one: its jobs may be delayed, and come back to back
 //! ```
 //!
-//! with budget C and period T; in a measured trace each budget may be overdrawn by [`crate::Tolerance::budget`]. Nothing
+//! A window begins where the server last had no work or, by its own records, no budget: while it is held up, budget that it
+//! does not use comes back all the same. Budget C and period T; in a measured trace each budget may be overdrawn by [`crate::Tolerance::budget`]. Nothing
 //! of the scheduling machine is used. Slack policies and priority exchange promise no window; there the bounds of the hard
 //! tasks speak.
 
@@ -17,15 +18,12 @@ use crate::processor::Occupant;
 use crate::report::Found;
 use crate::result::{Check, Class, Evidence, ServerVerification};
 use crate::verifier::Verifier;
-use horolog_model::{LowPriority, ServerId, ServerKind, System};
+use horolog_model::{LowPriority, Preemption, ServerId, ServerKind, System};
 use horolog_time::Span;
 use std::collections::VecDeque;
 
-/// How many periods back a window reaches.
-const PERIODS: u64 = 8;
-
 /// How many stretches of interference are kept.
-const MOST_STRETCHES: usize = 1 << 10;
+const MOST_STRETCHES: usize = 1 << 8;
 
 /// What a server may take from hard tasks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,11 +37,20 @@ enum Promise {
         /// Above every hard task, and never back to back.
         is_refined: bool,
         priority: i64,
-        /// Hard tasks below this priority wait for it without budget, too.
+        /// Hard tasks up to this priority may wait for it without budget, too.
         low: i64,
     },
     /// What the deadlines of the hard tasks leave.
     Slack,
+}
+
+/// One stretch of interference.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Stretch {
+    /// Since when the server had waited for it.
+    since: u64,
+    from: u64,
+    to: u64,
 }
 
 /// One server and what it has taken.
@@ -54,9 +61,13 @@ pub(crate) struct ServerState {
     /// Index into the model's processors.
     cpu: usize,
     promise: Promise,
+    has_bands: bool,
     pub(crate) tasks: Vec<usize>,
     /// Stretches of interference, the oldest first.
-    stretches: VecDeque<(u64, u64)>,
+    stretches: VecDeque<Stretch>,
+    /// When its queue was empty last, and when it was without budget last.
+    backlogged_since: u64,
+    replenished: u64,
     interference: u64,
     /// The most in a window of one period.
     most: u64,
@@ -79,7 +90,12 @@ impl ServerState {
             ServerKind::Polling { capacity, priority, low_priority }
             | ServerKind::Deferrable { capacity, priority, low_priority }
             | ServerKind::Sporadic { capacity, priority, low_priority, .. } => {
-                let is_top = hard().all(|other| priority.is_more_important_than(other));
+                // Nothing may hold its jobs up, so that they never come back to back.
+                let is_top = hard().all(|other| priority.is_more_important_than(other))
+                    && system
+                        .hard_tasks_on(server.cpu)
+                        .all(|(_, task)| task.preemption == Preemption::Preemptive)
+                    && !system.interferences().iter().any(|load| load.cpu == server.cpu);
                 let low = match low_priority {
                     LowPriority::At(low) => low.number(),
                     _ => i64::MIN,
@@ -99,8 +115,11 @@ impl ServerState {
             kind: server.kind.word(),
             cpu: system.platform().cpus.index_of(server.cpu).unwrap_or(0),
             promise,
+            has_bands: matches!(server.kind, ServerKind::DualPriority { .. }),
             tasks: system.served_tasks(id).map(|(task, _)| task.index()).collect(),
             stretches: VecDeque::new(),
+            backlogged_since: 0,
+            replenished: 0,
             interference: 0,
             most: 0,
             budgets_checked: 0,
@@ -136,26 +155,23 @@ impl ServerState {
     }
 
     /// The greatest excess over what is allowed, of the windows that end with the last stretch: excess, window, taken,
-    /// allowed.
-    fn worst(&mut self, per_budget: u64) -> Option<(u64, u64, u64, u64)> {
+    /// allowed. What it may be held up by `delay` makes the window longer.
+    fn worst(&mut self, per_budget: u64, delay: u64) -> Option<(u64, u64, u64, u64)> {
         let Promise::Budget { period, .. } = self.promise else { return None };
-        let &(_, end) = self.stretches.back()?;
+        let end = self.stretches.back()?.to;
         let (mut taken, mut in_period) = (0_u64, 0_u64);
         let mut worst: Option<(u64, u64, u64, u64)> = None;
-        for &(from, to) in self.stretches.iter().rev() {
+        for &Stretch { since, from, to } in self.stretches.iter().rev() {
             taken += to - from;
-            let window = end - from;
-            if window > period.saturating_mul(PERIODS) {
-                break;
-            }
-            if window <= period {
+            let window = end - since;
+            if end - from <= period {
                 in_period = taken;
             } else if to.saturating_add(period) > end {
                 // A stretch that begins before the window of one period.
                 in_period = taken - ((end - period) - from);
             }
             let budgets = (window / period).saturating_add(2);
-            let allowed = self.allowed(window);
+            let allowed = self.allowed(window.saturating_add(delay));
             let limit = allowed.saturating_add(budgets.saturating_mul(per_budget));
             if taken > limit && worst.is_none_or(|(excess, ..)| taken - limit > excess) {
                 worst = Some((taken - limit, window, taken, allowed));
@@ -180,7 +196,7 @@ impl Verifier {
             Promise::Nothing => true,
             Promise::Slack => false,
             Promise::Budget { priority, .. } if waits > priority && !self.model.edf => true,
-            Promise::Budget { low, .. } if waits < low => false,
+            Promise::Budget { low, .. } if waits <= low => false,
             Promise::Budget { .. } => {
                 self.interfere(server, from, to);
                 false
@@ -191,22 +207,42 @@ impl Verifier {
     fn interfere(&mut self, server: usize, from: u64, to: u64) {
         let state = &mut self.servers[server];
         state.interference += to - from;
+        let since = state.backlogged_since.max(state.replenished).min(from);
         match state.stretches.back_mut() {
-            Some((_, end)) if *end == from => *end = to,
-            _ => state.stretches.push_back((from, to)),
+            Some(last) if last.to == from => last.to = to,
+            _ => state.stretches.push_back(Stretch { since, from, to }),
         }
         if state.stretches.len() > MOST_STRETCHES {
             state.stretches.pop_front();
         }
     }
 
+    /// A soft job comes: its server waits for the processor from now on, if it has not before.
+    pub(crate) fn note_demand(&mut self, task: usize, ready: u64) {
+        let Some(server) = self.model.tasks[task].server else { return };
+        let waits = |&task: &usize| !self.tasks[task].pending.is_empty();
+        if !self.servers[server].tasks.iter().any(waits) {
+            self.servers[server].backlogged_since = ready;
+        }
+    }
+
+    /// A server got budget back: it was without until now.
+    pub(crate) fn replenish(&mut self, server: u64) {
+        let Some(cpu) =
+            usize::try_from(server).ok().and_then(|at| self.servers.get(at)).map(|state| state.cpu)
+        else {
+            return;
+        };
+        self.advance(cpu, self.now);
+        self.servers[server as usize].replenished = self.now;
+    }
+
     /// Judges the windows that end now, once the server's soft jobs interfere no more.
     pub(crate) fn judge_interference(&mut self, cpu: usize) {
         for index in 0..self.servers.len() {
             let state = &mut self.servers[index];
-            let Some(&(from, to)) =
-                state.stretches.back().filter(|&&(_, to)| state.cpu == cpu && to > state.told)
-            else {
+            let is_new = |stretch: &&Stretch| state.cpu == cpu && stretch.to > state.told;
+            let Some(&Stretch { from, to, .. }) = state.stretches.back().filter(is_new) else {
                 continue;
             };
             state.told = to;
@@ -214,7 +250,14 @@ impl Verifier {
             self.report.apply(Check::Budget);
             let lateness = if self.model.simulated { 0 } else { self.model.release_latency };
             let per_budget = self.model.budget.saturating_add(lateness);
-            let Some((excess, window, taken, allowed)) = self.servers[index].worst(per_budget) else {
+            // Switches and interrupts of every release that can come at once, and in a measured trace the agent.
+            let tasks = self.cpus[cpu].tasks.len() as u64;
+            let delay = self
+                .model
+                .costs_of(cpu, 0, tasks)
+                .saturating_add(lateness)
+                .saturating_add(if self.model.simulated { 0 } else { self.model.dispatch });
+            let Some((excess, window, taken, allowed)) = self.servers[index].worst(per_budget, delay) else {
                 continue;
             };
             let begin = to.saturating_sub(window);
@@ -222,9 +265,14 @@ impl Verifier {
             // Each release in the window may have waited for the agent while a soft job ran on.
             let releases = processor.releases.iter().filter(|at| **at >= begin && **at <= to).count() as u64;
             let each = self.model.stamping.saturating_add(lateness);
-            let Some(excess) = excess.checked_sub(releases.saturating_mul(each)).filter(|&e| e > 0) else {
-                continue;
-            };
+            let switches =
+                self.servers[index].stretches.iter().filter(|stretch| stretch.from >= begin).count() as u64;
+            let costs = self
+                .model
+                .costs_of(cpu, window, releases)
+                .saturating_add(switches.saturating_mul(self.model.context_switch.saturating_mul(2)))
+                .saturating_add(releases.saturating_mul(each));
+            let Some(excess) = excess.checked_sub(costs).filter(|&excess| excess > 0) else { continue };
             let disturbed = processor.interrupted(begin, to).saturating_add(processor.stolen(begin, to));
             let is_disturbed = !self.model.simulated && excess <= disturbed;
             let class = if is_disturbed { Class::MachineDisturbed } else { Class::ModelViolated };
@@ -277,8 +325,15 @@ impl Verifier {
         }
     }
 
+    /// Whether hard jobs of this processor stand in two bands (dual priority).
+    pub(crate) fn has_bands(&self, cpu: usize) -> bool {
+        self.servers.iter().any(|server| server.cpu == cpu && server.has_bands)
+    }
+
     /// A hard job was promoted (dual priority).
     pub(crate) fn promote(&mut self, task: usize, job: u64) {
+        let Some(cpu) = self.model.tasks.get(task).map(|task| task.cpu) else { return };
+        self.advance(cpu, self.now);
         if let Some(job) = self.tasks[task].pending.iter_mut().find(|pending| pending.number == job) {
             job.promoted = true;
         }

@@ -103,6 +103,8 @@ impl Verifier {
             self.lost(record);
         } else if record.kind == Kind::Promotion {
             self.promote(record.task as usize, record.job);
+        } else if record.kind == Kind::BudgetReplenished {
+            self.replenish(record.value);
         } else if record.kind as u8 >= Kind::KernelSwitch as u8 {
             self.kernel_record(record);
         } else if record.kind != Kind::ModeChange {
@@ -247,7 +249,14 @@ impl Verifier {
             let Some(job) = self.tasks[task].pending.front().filter(|job| !job.demoted && job.noticed) else {
                 continue;
             };
-            if best.is_none_or(|(other, other_job)| self.goes_before((task, job), (other, other_job))) {
+            let is_first = best.is_none_or(|(other, other_job)| {
+                if job.promoted == other_job.promoted {
+                    self.goes_before((task, job), (other, other_job))
+                } else {
+                    job.promoted
+                }
+            });
+            if is_first {
                 best = Some((task, job));
             }
         }
@@ -264,8 +273,8 @@ impl Verifier {
                 |(task, job): (usize, &Job)| job.deadline(&self.model.tasks[task]).unwrap_or(u64::MAX);
             deadline(a) < deadline(b)
         } else {
-            // Whoever was not promoted stands below those that were.
-            let stands_high = a.1.promoted || !b.1.promoted;
+            // Under dual priority only a promotion on record tells for certain who stands in which band.
+            let stands_high = a.1.promoted || !self.has_bands(self.model.tasks[a.0].cpu);
             self.model.tasks[a.0].priority > self.model.tasks[b.0].priority && stands_high
         }
     }

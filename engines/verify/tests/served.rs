@@ -1,0 +1,135 @@
+//! Systems with servers: what the simulator does is what verification expects, and a server that takes more than its
+//! budget is found.
+
+use horolog_analysis::{Options as AnalysisOptions, analyze};
+use horolog_model::{Capacity, System, TaskId};
+use horolog_sim::{DelayChoice, Horizon, SimOptions, simulate};
+use horolog_testkit::{Ingredients, Serving, served_system};
+use horolog_time::Span;
+use horolog_trace::Record;
+use horolog_trace::file::Header;
+use horolog_verify::{Bound, Check, Options, Verification, verify_records};
+
+fn bounds_of(system: &System) -> Vec<Bound> {
+    // Where no test exists for a system, its trace is checked without bounds.
+    let Ok(analysis) = analyze(system, &AnalysisOptions::default()) else { return Vec::new() };
+    let bound = |(index, task): (usize, &horolog_analysis::TaskVerdict)| {
+        Some(Bound {
+            task: TaskId(index as u32),
+            response: task.response?,
+            test: task.test.to_string(),
+            exact: task.exact,
+        })
+    };
+    analysis.tasks.iter().enumerate().filter_map(bound).collect()
+}
+
+fn records(system: &System, seed: u64) -> Option<Vec<Record>> {
+    let options = SimOptions {
+        horizon: Horizon::Time(Span::from_ns(300_000)),
+        seed,
+        jitter: DelayChoice::Uniform,
+        latency: DelayChoice::Uniform,
+        ..SimOptions::default()
+    };
+    let mut records = Vec::new();
+    // Dual priority refuses hard tasks that miss even alone, and overload outgrows the backlog.
+    simulate(system, &options, &mut records).ok()?;
+    Some(records)
+}
+
+fn verified(system: &System, bounds: &[Bound], records: &[Record]) -> Verification {
+    let names = system.tasks().iter().map(|task| task.name.clone()).collect();
+    let header = Header::simulated(String::new(), names, 0, Span::ZERO);
+    verify_records(system, bounds, &header, records, &Options::default()).expect("it can be verified")
+}
+
+fn no_findings(serving: Serving) {
+    let mut interference = 0;
+    for index in 0..150 {
+        let system = served_system(7, index, serving, Ingredients::ALL);
+        let Some(records) = records(&system, index) else { continue };
+        let result = verified(&system, &bounds_of(&system), &records);
+        // POSIX's rules give more than the budget at times: that is their defect, and a finding.
+        let findings: Vec<_> =
+            result.findings.iter().filter(|finding| finding.check != Check::Budget).collect();
+        assert!(findings.is_empty(), "{serving:?} {index}: {findings:#?}\n{:#?}", system.to_draft());
+        let is_posix = system.servers().iter().any(|server| format!("{:?}", server.kind).contains("Posix"));
+        assert!(is_posix || result.findings.is_empty(), "{serving:?} {index}: {:#?}", result.findings);
+        assert_eq!(result.servers.len(), system.servers().len());
+        interference += result.servers.iter().map(|server| server.interference_ns.as_ns()).sum::<u64>();
+    }
+    assert!(interference > 0 || serving != Serving::Placed);
+}
+
+#[test]
+fn servers_under_fixed_priorities_have_no_findings() {
+    no_findings(Serving::Placed);
+}
+
+#[test]
+fn slack_policies_have_no_findings() {
+    no_findings(Serving::SlackPolicy);
+}
+
+#[test]
+fn servers_under_edf_have_no_findings() {
+    no_findings(Serving::Edf);
+}
+
+const TEXT: &str = r#"
+[system]
+name = "served"
+[[task]]
+name = "hard"
+period = "100 ns"
+wcet = "50 ns"
+priority = 1
+[[task]]
+name = "soft"
+period = "100 ns"
+wcet = "40 ns"
+[[server]]
+name = "server"
+tasks = ["soft"]
+kind = "sporadic"
+budget = "40 ns"
+period = "100 ns"
+priority = 2
+"#;
+
+#[test]
+fn a_server_beyond_its_budget_is_found() {
+    let (system, _) = horolog_model::file::read(TEXT, "served.toml", &[]).unwrap_or_else(|e| panic!("{e}"));
+    let records = records(&system, 1).expect("it can be simulated");
+    let whole = verified(&system, &bounds_of(&system), &records);
+    assert_eq!(whole.findings, []);
+    let server = &whole.servers[0];
+    assert_eq!(
+        (server.period_ns_max, server.period_allowed_ns),
+        (Some(Span::from_ns(40)), Some(Span::from_ns(40)))
+    );
+    // The same trace against a file that allows less.
+    let mut draft = system.to_draft();
+    let less = Capacity { budget: Span::from_ns(39), period: Span::from_ns(100) };
+    draft.servers[0].kind = draft.servers[0].kind.with_capacity(less);
+    let less = System::new(draft).expect("a right system");
+    let found = verified(&less, &[], &records);
+    assert!(found.findings.iter().any(|finding| finding.check == Check::Budget), "{:#?}", found.findings);
+    assert!(found.model_violated > 0 && found.servers[0].exceeded > 0);
+}
+
+#[test]
+fn soft_work_before_hard_work_in_the_background_is_found() {
+    let (system, _) = horolog_model::file::read(TEXT, "served.toml", &[]).unwrap_or_else(|e| panic!("{e}"));
+    let records = records(&system, 1).expect("it can be simulated");
+    let mut draft = system.to_draft();
+    draft.servers[0].kind = horolog_model::ServerKind::Background;
+    let background = System::new(draft).expect("a right system");
+    let found = verified(&background, &[], &records);
+    assert!(
+        found.findings.iter().any(|finding| finding.check == Check::PriorityInversion),
+        "{:#?}",
+        found.findings
+    );
+}
