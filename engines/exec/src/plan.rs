@@ -87,6 +87,9 @@ impl Plan {
                 plan.cpus.push(CpuPlan { cpu: cpu.0, mode, tasks });
             }
         }
+        if options.best_effort && !system.servers().is_empty() {
+            plan.notes.push("best effort: budgets are counted and not enforced".into());
+        }
         plan.notes.extend(load_warnings(system));
         plan.note_offsets(system);
         Ok(plan)
