@@ -192,3 +192,55 @@ fn promotions_and_slack_are_recorded() {
     assert_eq!(slack.first(), Some(&(15, 0)), "{slack:?}");
     assert!(slack.windows(2).all(|pair| pair[0].1 != pair[1].1) && slack.len() > 1, "{slack:?}");
 }
+
+#[derive(Deserialize)]
+struct ConstantBandwidth {
+    case: Vec<Traced>,
+}
+
+#[derive(Deserialize)]
+struct Traced {
+    name: String,
+    system: String,
+    until: String,
+    ends: BTreeMap<String, Vec<String>>,
+    exhausted: Vec<String>,
+}
+
+#[test]
+fn a_constant_bandwidth_server_postpones_its_deadline() {
+    let golden: ConstantBandwidth = golden("constant-bandwidth.toml");
+    for case in &golden.case {
+        let system = system(&case.system);
+        let mut records: Vec<Record> = Vec::new();
+        let options = SimOptions { horizon: Horizon::Time(span(&case.until)), ..SimOptions::default() };
+        let outcome = simulate(&system, &options, &mut records).expect("it simulates");
+        let at = |kind: Kind, task: Option<u32>| -> Vec<Span> {
+            let records = records.iter().filter(|r| r.kind == kind && task.is_none_or(|task| r.task == task));
+            records.map(|record| Span::from_ns(record.time.as_ns())).collect()
+        };
+        for (task, ends) in &case.ends {
+            let id = system.find_task(task).expect("there is such a task").0;
+            let expected: Vec<Span> = ends.iter().map(|end| span(end)).collect();
+            assert_eq!(at(Kind::Completion, Some(id)), expected, "{}: {task}", case.name);
+        }
+        let expected: Vec<Span> = case.exhausted.iter().map(|at| span(at)).collect();
+        assert_eq!(at(Kind::BudgetExhausted, None), expected, "{}", case.name);
+        assert!(outcome.tasks.iter().all(|task| task.missed == 0), "{}", case.name);
+    }
+}
+
+/// Without its server the job that overruns takes the hard task's deadline away.
+#[test]
+fn without_a_server_nothing_isolates() {
+    let golden: ConstantBandwidth = golden("constant-bandwidth.toml");
+    let case = golden.case.iter().find(|case| case.name == "isolation").expect("the case is there");
+    let (tasks, _) = case.system.split_once("[[server]]").expect("it has a server");
+    let system = system(
+        &format!("{tasks}deadline = \"20 ms\"\n").replace("arrivals = [\"0 ms\"]", "separation = \"40 ms\""),
+    );
+    let outcome = run(&system, span(&case.until));
+    // [0, 5] hard, [5, 25] the job of 20 with the deadline 20, which the second hard job shares and does not displace.
+    assert_eq!(outcome.tasks[0].response_ns_max, Some(span("20 ms")), "{outcome:?}");
+    assert!(outcome.tasks[0].missed > 0, "{outcome:?}");
+}
