@@ -104,7 +104,8 @@ pub struct TaskVerdict {
     pub deadline: Option<Span>,
     /// The test that gave verdict and bound.
     pub test: &'static str,
-    /// Whether the bound is the least upper bound.
+    /// Whether the bound is the least upper bound; without a bound, whether the verdict is proved either way: a miss by
+    /// overload is.
     pub exact: bool,
     /// A key of `docs/references.bib`.
     pub source: &'static str,

@@ -271,3 +271,21 @@ fn a_hyperperiod_beyond_u64_at_full_utilisation_ends() {
     assert_eq!(verdicts, [Verdict::Meets, Verdict::Meets, Verdict::Unknown]);
     assert!(analysis.tasks[2].tests[0].note.as_ref().unwrap().contains("2^63"));
 }
+
+/// A utilisation above 1 proves every late task's miss, without a bound: no other test could answer otherwise.
+#[test]
+fn a_miss_by_overload_is_exact() {
+    for (policy, priorities) in [("fixed-priority", ["priority = 2", "priority = 1"]), ("edf", ["", ""])] {
+        for (wcet, verdict) in [("7 ms", Verdict::Misses), ("4 ms", Verdict::Meets)] {
+            let text = format!(
+                "[system]\nname = \"overload\"\npolicy = \"{policy}\"\n[[task]]\nname = \"a\"\nperiod = \"10 ms\"\nwcet = \"5 \
+                 ms\"\n{}\n[[task]]\nname = \"b\"\nperiod = \"11 ms\"\nwcet = \"{wcet}\"\n{}\n",
+                priorities[0], priorities[1]
+            );
+            let (system, _) = horolog_model::file::read(&text, "a.toml", &[]).expect("a valid file");
+            let task = &analyze(&system, &Options::default()).expect("it is analysed").tasks[1];
+            assert_eq!((task.verdict, task.exact), (verdict, true), "{policy} {wcet}: {task:?}");
+            assert_eq!(task.response.is_none(), verdict == Verdict::Misses);
+        }
+    }
+}

@@ -126,7 +126,8 @@ pub(crate) struct CertificateArguments {
 pub(crate) struct SimulateArguments {
     #[command(flatten)]
     pub(crate) file: FileArguments,
-    /// How long jobs are released; default: the hyperperiod plus the largest offset below 60 s, else 10 s.
+    /// How long jobs are released; default: the hyperperiod plus the largest offset below 60 s, else 10 s; longer for
+    /// listed arrivals.
     #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
     pub(crate) horizon: Option<Span>,
     /// Stop releasing after this many jobs.
@@ -136,13 +137,53 @@ pub(crate) struct SimulateArguments {
     #[arg(long, value_name = "OUT")]
     pub(crate) trace: Option<PathBuf>,
     /// Run the release pattern that `analyze --counterexample` wrote.
-    #[arg(long, value_name = "PATTERN", conflicts_with_all = ["horizon", "jobs", "seed"])]
+    #[arg(long, value_name = "PATTERN", conflicts_with_all = ["horizon", "jobs", "seed", "jitter", "latency", "execution", "sporadic_extra", "path"])]
     pub(crate) replay: Option<PathBuf>,
+    /// How much of their release jitter jobs take.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) jitter: Delay,
+    /// How much of the platform's release latency releases take.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) latency: Delay,
+    /// How long jobs execute.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) execution: Execution,
+    /// Sporadic jobs arrive a separation apart, plus up to this much, drawn uniformly.
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) sporadic_extra: Option<Span>,
+    /// Which way jobs take through their segments: `longest` (the default), `random`, or a task's own, as
+    /// `tracker=scan,crop,merge`; may be given again for other tasks.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) path: Vec<String>,
     /// Seed of everything drawn by chance; printed when drawn.
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug, Default)]
+pub(crate) enum Delay {
+    /// Drawn uniformly from zero to all of it.
+    #[default]
+    Uniform,
+    /// None of it.
+    None,
+    /// All of it.
+    Max,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug, Default)]
+pub(crate) enum Execution {
+    /// As the file says.
+    #[default]
+    Modelled,
+    /// Every job, or segment, its wcet.
+    Wcet,
+    /// Every job, or segment, its bcet.
+    Bcet,
+    /// Every job, or segment, drawn uniformly from bcet to wcet.
+    Uniform,
 }
 
 #[derive(Args, Debug)]

@@ -188,7 +188,9 @@ fn set_test(cpu: &CpuModel, set: &EdfSet, flavour: Flavour, options: &Options) -
         NpTime::Continuous => note,
         NpTime::Units(_) => Some(format!("in integer time of resolution {}", options.resolution)),
     };
-    TestResult { test, verdict, response: None, exact: least && verdict != Verdict::Unknown, source, note }
+    // A miss is proved, by a window that asks for too much or by overload, whatever the costs.
+    let exact = verdict == Verdict::Misses || least && verdict != Verdict::Unknown;
+    TestResult { test, verdict, response: None, exact, source, note }
 }
 
 const OVERLOAD: &str =
@@ -234,7 +236,10 @@ fn response_test(
         (Ok(None), _) => (Verdict::Unknown, None),
     };
     // In integer time a tie goes by the written order, so that counting it against the task may be one too many.
-    let exact = least && response.is_some() && flavour.time == NpTime::Continuous;
+    let exact = match response {
+        Some(_) => least && flavour.time == NpTime::Continuous,
+        None => verdict == Verdict::Misses,
+    };
     TestResult { test, verdict, response: response.map(Span::from_ns), exact, source, note }
 }
 

@@ -275,7 +275,9 @@ fn response_test(
         Variant::Integer => Some(format!("in integer time of resolution {}", options.resolution)),
         _ => note,
     };
-    Ok(TestResult { test, verdict, response, exact: least && response.is_some(), source, note })
+    // Without a bound a miss is proved by overload alone, which no other test can answer otherwise.
+    let exact = if response.is_some() { least } else { verdict == Verdict::Misses };
+    Ok(TestResult { test, verdict, response, exact, source, note })
 }
 
 /// The name and source of the test that decides about a task.

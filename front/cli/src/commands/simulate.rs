@@ -1,14 +1,16 @@
 //! `horolog simulate`.
 
-use crate::arguments::{Format, SimulateArguments};
+use crate::arguments::{Delay, Execution, Format, SimulateArguments};
 use crate::failure::{Done, Failure, Verdict};
 use crate::{input, output, progress};
 use horolog_analysis::resolve_priorities;
 use horolog_closed_loop::{replayed_run, simulated_run};
-use horolog_model::System;
 use horolog_model::pattern::ReleasePattern;
-use horolog_sim::{Horizon, SimOptions};
+use horolog_model::{SegmentId, System};
+use horolog_sim::{DelayChoice, ExecutionChoice, Horizon, PathChoice, SimOptions};
+use horolog_time::Span;
 use horolog_trace::Outcome;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 pub(crate) fn run(words: &SimulateArguments) -> Done {
@@ -22,7 +24,22 @@ pub(crate) fn run(words: &SimulateArguments) -> Done {
         (None, Some(jobs)) => Horizon::Jobs(jobs),
         (None, None) => Horizon::Default,
     };
-    let options = SimOptions { horizon, seed: input::seed(words.seed), ..SimOptions::default() };
+    let options = SimOptions {
+        horizon,
+        execution: match words.execution {
+            Execution::Modelled => ExecutionChoice::AsModelled,
+            Execution::Wcet => ExecutionChoice::Wcet,
+            Execution::Bcet => ExecutionChoice::Bcet,
+            Execution::Uniform => ExecutionChoice::Uniform,
+        },
+        jitter: delay(words.jitter),
+        latency: delay(words.latency),
+        sporadic_extra: words.sporadic_extra.unwrap_or(Span::ZERO),
+        path: path(&system, &words.path)?,
+        // Last: a drawn seed is told, and nothing before may have failed.
+        seed: input::seed(words.seed),
+        ..SimOptions::default()
+    };
     let activity = progress::Activity::start("simulating");
     let outcome = simulated_run(&system, &options, words.trace.as_deref()).map_err(Failure::from)?;
     drop(activity);
@@ -39,6 +56,49 @@ fn holds(outcome: &Outcome, system: &System) -> bool {
     let devices = outcome.devices.iter().all(|device| device.is_soft || device.missed == 0);
     let requests = outcome.requests.iter().zip(system.requests());
     tasks && devices && requests.into_iter().all(|(found, file)| file.deadline.is_none() || found.missed == 0)
+}
+
+fn delay(word: Delay) -> DelayChoice {
+    match word {
+        Delay::Uniform => DelayChoice::Uniform,
+        Delay::None => DelayChoice::None,
+        Delay::Max => DelayChoice::Max,
+    }
+}
+
+/// The ways of `--path`; whether the graph has them the simulator checks.
+fn path(system: &System, words: &[String]) -> Result<PathChoice, Failure> {
+    match words {
+        [] => return Ok(PathChoice::Longest),
+        [word] if word == "longest" => return Ok(PathChoice::Longest),
+        [word] if word == "random" => return Ok(PathChoice::Random),
+        _ => {}
+    }
+    let refuse =
+        |word: &str, reason: String| Failure::bad_input(format_args!("error: --path {word}: {reason}"));
+    let mut given = BTreeMap::new();
+    for word in words {
+        let Some((name, segments)) = word.split_once('=') else {
+            let reason =
+                "write `longest`, `random` or TASK=SEGMENT,SEGMENT (each task's own may be given again)";
+            return Err(refuse(word, reason.to_owned()));
+        };
+        let Some(id) = system.find_task(name) else {
+            return Err(refuse(word, format!("there is no task `{name}`")));
+        };
+        let Some(graph) = system.task(id).segment_graph() else {
+            return Err(refuse(word, format!("the task `{name}` has no segments")));
+        };
+        let mut path: Vec<SegmentId> = Vec::new();
+        for segment in segments.split(',').map(str::trim) {
+            let Some(index) = graph.segments.iter().position(|known| known.name == segment) else {
+                return Err(refuse(word, format!("the task `{name}` has no segment `{segment}`")));
+            };
+            path.push(index);
+        }
+        given.insert(id, path);
+    }
+    Ok(PathChoice::Given(given))
 }
 
 /// Runs a release pattern; it holds where its witness does what the pattern promised.
