@@ -14,6 +14,8 @@ pub enum Agreement {
     Disagrees,
     /// This machine cannot show it, for this reason.
     NotMeasurable(String),
+    /// It needs a privilege that is not there, for this reason and with this remedy.
+    NotPermitted(String),
 }
 
 /// One published statement beside what we found.

@@ -4,6 +4,7 @@
 //! figure, ours, and whether they agree. Nothing is tuned until it agrees; a fact that this machine cannot show
 //! says why.
 
+mod driver_framework;
 mod fact;
 mod feather_trace;
 mod fpds_rtai;

@@ -18,7 +18,7 @@ pub struct Experiment {
     pub run: Run,
 }
 
-const ALL: [Experiment; 2] = [
+const ALL: [Experiment; 3] = [
     Experiment {
         id: "fpds-rtai",
         title: "Fixed-priority scheduling with deferred preemption: logs, overheads, optional preemption points",
@@ -30,6 +30,12 @@ const ALL: [Experiment; 2] = [
         title: "Critical sections of real programs, idle, compiling and under stress; kernel lock waits; cost of a sample",
         source: "brandenburg07",
         run: crate::feather_trace::run,
+    },
+    Experiment {
+        id: "driver-framework",
+        title: "Drivers in an analysable framework: server threads below and above a task, backlogs, budgets, packet rates",
+        source: "baker07",
+        run: crate::driver_framework::run,
     },
 ];
 

@@ -14,7 +14,7 @@ use horolog_time::Span;
 /// Never: what it draws is a system.
 #[must_use]
 pub fn driven_system(seed: u64, index: u64) -> System {
-    let mut random = Random::of_item(seed ^ 0xd2_1e_5, index);
+    let mut random = Random::of_item(seed ^ 0x000d_21e5, index);
     let mut draft = Draft { name: "driven".to_owned(), ..Draft::default() };
     for place in 0..random.between(1, 4) {
         draft.tasks.push(task(&mut random, place));

@@ -2,12 +2,13 @@
 //! event exceeds its bound, and no event is lost where the analysis says that all are kept.
 #![allow(clippy::unwrap_used)] // Helpers of an integration test are tests too.
 
+use horolog_analysis::demand_bound::PeriodicDemand;
 use horolog_analysis::{Options, analyze};
 use horolog_model::System;
 use horolog_sim::{ExecutionChoice, Horizon, SimOptions, simulate};
 use horolog_testkit::{Random, driven_system};
 use horolog_time::Span;
-use horolog_trace::NullSink;
+use horolog_trace::{Kind, NullSink, Record};
 
 /// The system with random phases, which an analysis of any phase covers.
 fn phased(system: &System, random: &mut Random) -> System {
@@ -82,4 +83,44 @@ fn no_simulated_response_exceeds_its_bound() {
     assert!(counts.tasks.0 > 5_000 && counts.tasks.1 > 100, "{counts:?}");
     assert!(counts.devices.0 > 2_000 && counts.devices.1 > 100, "{counts:?}");
     assert!(counts.kept > 500 && counts.dropped > 1_000 && counts.in_background > 100, "{counts:?}");
+}
+
+/// Fact 9 of driver-load-bounds: what a most important sporadic server executes for a driver in any window is never more
+/// than the refined bound of a periodic task with its budget and period.
+#[test]
+fn a_sporadic_server_for_a_driver_keeps_the_refined_bound() {
+    let ms = |ms| Span::from_ms(ms).unwrap();
+    let bound = PeriodicDemand::new(ms(10), ms(1)).unwrap();
+    for seed in 1..=5 {
+        let text = "[system]\nname = \"ss\"\n[[task]]\nname = \"t\"\nperiod = \"10 ms\"\nwcet = \"2 ms\"\npriority = 50\n\
+                    [[device]]\nname = \"net\"\nservice = \"server\"\nserver = \"ss\"\nseparation = \"50 us\"\nspread = \"3 ms\"\n\
+                    least_cost = \"20 us\"\ncost = \"300 us\"\n[[server]]\nname = \"ss\"\nkind = \"sporadic\"\ntasks = []\n\
+                    budget = \"1 ms\"\nperiod = \"10 ms\"\npriority = 90\nlow_priority = \"none\"\n";
+        let (system, _) = horolog_model::file::read(text, "ss", &[]).unwrap();
+        let options = SimOptions { horizon: Horizon::Time(ms(2_000)), seed, ..SimOptions::default() };
+        let mut records: Vec<Record> = Vec::new();
+        simulate(&system, &options, &mut records).unwrap();
+        // When the device's thread, the task behind the file's own, executed.
+        let mut pieces: Vec<(u64, u64)> = Vec::new();
+        let mut since = None;
+        for record in records.iter().filter(|record| record.task == 1) {
+            match record.kind {
+                Kind::Start | Kind::Resume => since = Some(record.time.as_ns()),
+                Kind::Preempt | Kind::Completion => {
+                    pieces.extend(since.take().map(|from| (from, record.time.as_ns())))
+                }
+                _ => {}
+            }
+        }
+        assert!(pieces.len() > 500, "{}", pieces.len());
+        // The densest windows begin where a piece begins and end where one ends.
+        for (index, &(begin, _)) in pieces.iter().enumerate() {
+            let mut executed = 0;
+            for &(from, to) in pieces[index..].iter().take_while(|(_, to)| to - begin <= ms(60).as_ns()) {
+                executed += to - from;
+                let most = bound.refined(Span::from_ns(to - begin)).unwrap();
+                assert!(executed <= most.as_ns(), "seed {seed}: {executed} ns from {begin} to {to}");
+            }
+        }
+    }
 }

@@ -40,6 +40,7 @@ pub mod request;
 pub mod segments;
 pub mod server;
 mod source;
+mod split_io;
 pub mod system;
 pub mod task;
 
@@ -58,5 +59,6 @@ pub use server::{
     SporadicRules,
 };
 pub use source::Source;
+pub use split_io::split_io;
 pub use system::{ModelError, Policy, System, TaskId};
 pub use task::{Arrival, OverrunPolicy, Preemption, Task};

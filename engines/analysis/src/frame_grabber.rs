@@ -11,9 +11,10 @@ use horolog_time::Span;
 pub enum Transfer {
     /// The processor copies each frame, before the next overwrites it: within half a period.
     Programmed,
-    /// The device writes into `buffers` buffers in turn; each frame has to be used before its buffer comes round again.
+    /// The device writes into `buffers` buffers in turn and interrupts when one is full; the frame has to be used before the
+    /// device begins to write over it, which is when it has filled all others.
     Buffers {
-        /// How many, at least 1.
+        /// How many, at least 2.
         buffers: u64,
     },
     /// The device interrupts when only `free` buffers are left; it fills them while the driver supplies new ones.
@@ -34,7 +35,7 @@ pub struct GrabberTask {
     pub is_periodic: bool,
 }
 
-/// The task of a grabber of this frame period; `None` where a product leaves 64 bits, or there is no buffer.
+/// The task of a grabber of this frame period; `None` where a product leaves 64 bits, or there are too few buffers.
 ///
 /// ```
 /// use horolog_analysis::frame_grabber::{task, Transfer};
@@ -49,8 +50,8 @@ pub fn task(transfer: Transfer, period: Span) -> Option<GrabberTask> {
     let of = |separation, deadline, is_periodic| GrabberTask { separation, deadline, is_periodic };
     match transfer {
         Transfer::Programmed => Some(of(period, Span::from_ns(period.as_ns() / 2), true)),
-        Transfer::Buffers { buffers: 0 } | Transfer::FreeBufferThreshold { free: 0 } => None,
-        Transfer::Buffers { buffers } => Some(of(period, period.checked_mul(buffers)?, true)),
+        Transfer::Buffers { buffers: 0 | 1 } | Transfer::FreeBufferThreshold { free: 0 } => None,
+        Transfer::Buffers { buffers } => Some(of(period, period.checked_mul(buffers - 1)?, true)),
         Transfer::FreeBufferThreshold { free } => {
             let until_full = period.checked_mul(free)?;
             Some(of(until_full, until_full, false))

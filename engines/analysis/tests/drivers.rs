@@ -151,5 +151,8 @@ fn frame_grabber() {
         let found = task(Transfer::FreeBufferThreshold { free }, period).unwrap();
         assert_eq!((found.deadline, found.is_periodic), (span(deadline), false));
     }
-    assert_eq!(task(Transfer::Buffers { buffers: 0 }, period), None);
+    // A frame's buffer is written again when all others are full: a simulation loses frames from then on.
+    let three = task(Transfer::Buffers { buffers: 3 }, period).unwrap();
+    assert_eq!(three.deadline, period.checked_mul(2).unwrap());
+    assert_eq!(task(Transfer::Buffers { buffers: 1 }, period), None);
 }

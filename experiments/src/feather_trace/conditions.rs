@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 
 /// What else the machine does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Condition {
+pub(crate) enum Condition {
     /// Nothing.
     Idle,
     /// A parallel compile.
@@ -19,13 +19,13 @@ pub(super) enum Condition {
 }
 
 impl Condition {
-    pub(super) const ALL: [Condition; 3] = [Condition::Idle, Condition::Compiling, Condition::Stress];
+    pub(crate) const ALL: [Condition; 3] = [Condition::Idle, Condition::Compiling, Condition::Stress];
 
-    pub(super) const fn number(self) -> u8 {
+    pub(crate) const fn number(self) -> u8 {
         self as u8
     }
 
-    pub(super) const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Condition::Idle => "idle",
             Condition::Compiling => "compiling",
@@ -35,14 +35,14 @@ impl Condition {
 }
 
 /// A load that goes on until it is dropped.
-pub(super) struct Load {
+pub(crate) struct Load {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Load {
     /// Starts it in a folder of its own below `folder`.
-    pub(super) fn start(condition: Condition, folder: &Path) -> Result<Load, String> {
+    pub(crate) fn start(condition: Condition, folder: &Path) -> Result<Load, String> {
         let folder = folder.join(condition.name().replace(' ', "-"));
         std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
         let stop = Arc::new(AtomicBool::new(false));

@@ -4,7 +4,7 @@
 //! multimedia programs. Here the mutexes, read-write locks and condition variables of unmodified Debian programs are
 //! traced by preloading, under the same three conditions; of the kernel's locks a stock kernel shows the waits alone.
 
-mod conditions;
+pub(crate) mod conditions;
 mod facts;
 mod kernel;
 mod memcached;

@@ -86,6 +86,10 @@ pub(crate) enum Format {
 pub(crate) struct CheckArguments {
     #[command(flatten)]
     pub(crate) file: FileArguments,
+    /// Print the system in which no job waits for a closed device: reads are asked for one job in advance, writes may take
+    /// so many periods.
+    #[arg(long, value_name = "PERIODS")]
+    pub(crate) split_io: Option<u32>,
     /// `table`: the normalised model; `json`: the same in an object, with the messages of a file that is refused.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,

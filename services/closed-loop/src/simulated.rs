@@ -29,11 +29,25 @@ pub fn simulated_run(
         Horizon::Jobs(_) => Span::ZERO,
     };
     let names = traced_names(system)?;
-    let header = Header::simulated(horolog_model::file::print(system), names, options.seed, horizon);
+    let mut header = Header::simulated(horolog_model::file::print(system), names, options.seed, horizon);
+    header.machine.extend(numbered(system));
     let mut writer = Writer::create(path, &header)?;
     let outcome = simulate(system, options, &mut writer)?;
     writer.finish(Instant::ZERO.checked_add(outcome.horizon_ns).unwrap_or(Instant::NEVER))?;
     Ok(outcome)
+}
+
+/// What the numbers of interrupts and softirqs in the records stand for.
+fn numbered(system: &System) -> impl Iterator<Item = (String, String)> + '_ {
+    let interrupts = system.interrupts().iter().map(|interrupt| &interrupt.name);
+    let devices = system.devices().iter().map(|device| &device.name);
+    // Behind the interrupts come devices that are served in one of their own.
+    let handlers = interrupts.chain(devices.clone()).enumerate();
+    let handlers =
+        handlers.map(|(number, name)| (format!("interrupt {number}"), format!("interrupt {name}")));
+    let softirqs =
+        devices.enumerate().map(|(number, name)| (format!("softirq {number}"), format!("softirq {name}")));
+    handlers.chain(softirqs)
 }
 
 /// Replays a release pattern; writes the trace where a path is given.

@@ -44,6 +44,8 @@ struct Open {
 pub struct Exporter<W: Write> {
     output: W,
     tasks: Vec<String>,
+    /// What a simulation's interrupts and softirqs are called.
+    names: BTreeMap<String, String>,
     origin: u64,
     threads: Vec<Thread>,
     /// Per task, whether a slice is open on its track.
@@ -64,6 +66,7 @@ impl<W: Write> Exporter<W> {
         let mut exporter = Exporter {
             output,
             tasks: header.tasks.clone(),
+            names: header.machine.clone(),
             origin: header.origin_ns,
             threads: Vec::new(),
             running: vec![false; header.tasks.len()],
@@ -234,6 +237,7 @@ impl<W: Write> Exporter<W> {
             _ if record.extra == 0 => format!("interrupt {}", record.value),
             _ => format!("vector {}", record.value),
         };
+        let name = self.names.get(&name).cloned().unwrap_or(name);
         self.slice_begin(record, tracks_of(record.cpu)[2], name)
     }
 

@@ -49,7 +49,15 @@ fn run_one(experiment: &Experiment, options: &Options, format: Format) -> Done {
         Format::Json => output::json(&report)?,
         Format::Table => print(&report),
     }
-    Ok(Verdict::of(report.agrees()))
+    // What could run has been told; what could not has the status of what this machine does not allow.
+    let refused = report.facts.iter().find_map(|fact| match &fact.agreement {
+        Agreement::NotPermitted(reason) => Some(reason),
+        _ => None,
+    });
+    match refused {
+        Some(reason) => Err(Failure::not_permitted(format_args!("error: a part could not run: {reason}"))),
+        None => Ok(Verdict::of(report.agrees())),
+    }
 }
 
 fn save(path: &Path, report: &ExperimentReport) -> Result<(), Failure> {
@@ -63,6 +71,7 @@ fn print(report: &ExperimentReport) {
         let word = match &fact.agreement {
             Agreement::Agrees => "agrees".to_owned(),
             Agreement::Disagrees => "DISAGREES".to_owned(),
+            Agreement::NotPermitted(reason) => format!("not permitted here: {reason}"),
             Agreement::NotMeasurable(reason) => format!("not measurable here: {reason}"),
             _ => "?".to_owned(),
         };
