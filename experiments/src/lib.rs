@@ -5,6 +5,7 @@
 //! says why.
 
 mod driver_framework;
+mod driver_load_bounds;
 mod fact;
 mod feather_trace;
 mod fpds_rtai;
