@@ -103,6 +103,9 @@ pub struct ExperimentReport {
     pub series: Vec<Series>,
     /// What the reader must know.
     pub notes: Vec<String>,
+    /// Why this machine did not allow a part of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
 }
 
 impl ExperimentReport {
@@ -131,6 +134,10 @@ pub struct Options {
     pub full: bool,
     /// Where result files go; none are written without it.
     pub out: Option<PathBuf>,
+    /// Of an experiment that is simulated: the part of it that its page states for real, too. `full`: all for real.
+    pub real: bool,
+    /// The seed of everything drawn by chance; `None`: the experiment's own.
+    pub seed: Option<u64>,
 }
 
 /// Why an experiment could not be run at all.
@@ -145,6 +152,12 @@ impl ExperimentError {
     /// Something failed.
     #[must_use]
     pub fn failed(message: impl Into<String>) -> ExperimentError {
+        ExperimentError { message: message.into(), not_permitted: false }
+    }
+
+    /// The input is at fault.
+    #[must_use]
+    pub fn bad_input(message: impl Into<String>) -> ExperimentError {
         ExperimentError { message: message.into(), not_permitted: false }
     }
 

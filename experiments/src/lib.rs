@@ -5,11 +5,12 @@
 //! says why.
 
 mod driver_framework;
-mod driver_load_bounds;
+mod aperiodic;
 mod fact;
 mod feather_trace;
 mod fpds_rtai;
 mod registry;
+mod test_bench;
 
 pub use fact::{Agreement, ExperimentError, ExperimentReport, Fact, Options, Series};
-pub use registry::{Experiment, Run, all, find};
+pub use registry::{Experiment, Run, all, find, run_file};

@@ -1,6 +1,7 @@
 //! The table of experiments: adding one is a module and a line here.
 
 use crate::{ExperimentError, ExperimentReport, Options};
+use std::path::Path;
 
 /// Runs an experiment; the callback gets its progress as (done, of, what).
 pub type Run = fn(&Options, &mut dyn FnMut(u64, u64, &str)) -> Result<ExperimentReport, ExperimentError>;
@@ -18,7 +19,7 @@ pub struct Experiment {
     pub run: Run,
 }
 
-const ALL: [Experiment; 4] = [
+const ALL: [Experiment; 5] = [
     Experiment {
         id: "fpds-rtai",
         title: "Fixed-priority scheduling with deferred preemption: logs, overheads, optional preemption points",
@@ -38,10 +39,16 @@ const ALL: [Experiment; 4] = [
         run: crate::driver_framework::run,
     },
     Experiment {
-        id: "driver-load-bounds",
-        title: "A network driver's interference, measured and bounded; deadlines and heartbeats under four servers",
-        source: "lewandowski07",
-        run: crate::driver_load_bounds::run,
+        id: "aperiodic-1",
+        title: "Aperiodic service: servers, slack stealing and dual priority beside the background, 360 applications",
+        source: "burdalo07",
+        run: crate::aperiodic::first,
+    },
+    Experiment {
+        id: "aperiodic-2",
+        title: "Aperiodic service: what gain time brings slack stealing and dual priority, 180 applications",
+        source: "burdalo07",
+        run: crate::aperiodic::second,
     },
 ];
 
@@ -55,4 +62,16 @@ pub fn all() -> &'static [Experiment] {
 #[must_use]
 pub fn find(id: &str) -> Option<&'static Experiment> {
     ALL.iter().find(|experiment| experiment.id == id)
+}
+
+/// Runs a user's own experiment on the test bench of aperiodic service: `docs/concepts/test-bench.md` describes the file.
+///
+/// # Errors
+/// Where the file is at fault (with carets), and as any experiment.
+pub fn run_file(
+    path: &Path,
+    options: &Options,
+    progress: &mut dyn FnMut(u64, u64, &str),
+) -> Result<ExperimentReport, ExperimentError> {
+    crate::aperiodic::of_file(path, options, progress)
 }

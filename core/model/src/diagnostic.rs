@@ -109,6 +109,29 @@ impl Diagnostics {
         found
     }
 
+    /// Messages about places of one text that is no system file, such as an experiment's: for each the bytes, what is
+    /// wrong and what to do about it. A range beyond the text is cut to it.
+    ///
+    /// ```
+    /// let text = "sets = 0\n";
+    /// let found = horolog_model::Diagnostics::in_text("a.toml", text, [(7..8, "no sets".into(), "give one".into())]);
+    /// assert!(found.to_string().contains("a.toml:1:8"));
+    /// ```
+    #[must_use]
+    pub fn in_text(
+        name: &str,
+        content: &str,
+        found: impl IntoIterator<Item = (Range<usize>, String, String)>,
+    ) -> Diagnostics {
+        let texts: Arc<[Text]> = Arc::from([Text { name: name.to_owned(), content: content.to_owned() }]);
+        let end = content.len();
+        let list = found.into_iter().map(|(range, reason, remedy)| {
+            let range = range.start.min(end)..range.end.min(end).max(range.start.min(end));
+            Diagnostic::new(reason, remedy).place(&Place { text: 0, range })
+        });
+        Diagnostics { list: list.collect(), texts }
+    }
+
     pub(crate) fn push(&mut self, diagnostic: Diagnostic) {
         self.list.push(diagnostic);
     }

@@ -3,6 +3,7 @@
 //! A [`Record`] says what happened to one task's job, or on one processor, at one instant. The simulator and
 //! the executive hand records to a [`Sink`]; `verify`, `trace show` and the report read them back.
 
+pub mod columns;
 pub mod ctf;
 pub mod diff;
 mod distribution;

@@ -22,6 +22,7 @@ mod data;
 mod error;
 mod escape;
 mod finding;
+pub mod line_chart;
 mod render;
 mod run;
 pub mod timeline;

@@ -25,6 +25,7 @@ pub use drivers::traced_names;
 pub use error::SimError;
 pub use horizon::default_horizon;
 pub use options::{DelayChoice, ExecutionChoice, Horizon, PathChoice, SimOptions};
+pub use random::Stream;
 pub use replay::{Replay, ReplayOptions, WitnessResult, replay};
 pub use simulate::{simulate, simulate_machine};
 

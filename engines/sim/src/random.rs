@@ -4,15 +4,22 @@
 //! Each task has streams of its own, named by the task's name, so that adding a task to a file does not change
 //! what the others draw.
 
-/// One stream of random numbers.
+/// One stream of random numbers, the same for ever and on every machine; whoever draws task sets or executions for
+/// simulations uses it.
+///
+/// ```
+/// let mut stream = horolog_sim::Stream::new(7, "control", "periods");
+/// assert!(stream.up_to(3) <= 3);
+/// ```
 #[derive(Clone, Debug)]
-pub(crate) struct Stream {
+pub struct Stream {
     state: [u64; 4],
 }
 
 impl Stream {
-    /// The stream with this seed and name.
-    pub(crate) fn new(seed: u64, name: &str, purpose: &str) -> Stream {
+    /// The stream with this seed and name, for this purpose.
+    #[must_use]
+    pub fn new(seed: u64, name: &str, purpose: &str) -> Stream {
         // FNV-1a over the name, a separator that no name contains, and the purpose.
         let mut hash = 0xcbf2_9ce4_8422_2325_u64;
         for byte in name.bytes().chain([0xff]).chain(purpose.bytes()) {
@@ -29,8 +36,10 @@ impl Stream {
         Stream { state: [split_mix(), split_mix(), split_mix(), split_mix()] }
     }
 
+    /// The next 64 bits.
     #[inline(always)]
-    pub(crate) fn next(&mut self) -> u64 {
+    #[allow(clippy::should_implement_trait)]
+    pub fn next(&mut self) -> u64 {
         let s = &mut self.state;
         let result = s[0].wrapping_add(s[3]).rotate_left(23).wrapping_add(s[0]);
         let t = s[1] << 17;
@@ -45,7 +54,7 @@ impl Stream {
 
     /// A number from 0 to `last`, ends included, by Lemire's multiplication; the bias is below 2^-64 · (last + 1).
     #[inline(always)]
-    pub(crate) fn up_to(&mut self, last: u64) -> u64 {
+    pub fn up_to(&mut self, last: u64) -> u64 {
         ((u128::from(self.next()) * (u128::from(last) + 1)) >> 64) as u64
     }
 }

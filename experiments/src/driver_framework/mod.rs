@@ -27,6 +27,7 @@ pub(crate) fn run(
         facts: Vec::new(),
         series: Vec::new(),
         notes: Vec::new(),
+        refused: None,
     };
     progress(0, 5, "interference, backlog, budgets, predictability");
     scenarios::facts(&mut report)?;
@@ -60,6 +61,7 @@ mod tests {
             facts: Vec::new(),
             series: Vec::new(),
             notes: Vec::new(),
+            refused: None,
         };
         scenarios::facts(&mut report).expect("the scenarios are systems");
         grabber::facts(&mut report).expect("the grabbers are systems");
@@ -78,6 +80,7 @@ mod tests {
             facts: Vec::new(),
             series: Vec::new(),
             notes: Vec::new(),
+            refused: None,
         };
         figure::not_permitted("give it CAP_SYS_NICE", &mut report);
         assert!(report.facts.iter().all(|fact| matches!(fact.agreement, Agreement::NotPermitted(_))));

@@ -125,6 +125,7 @@ fn report(results: &Results) -> ExperimentReport {
         facts: facts::all(results),
         series: vec![published()],
         notes: Vec::new(),
+        refused: None,
     };
     for program in Program::ALL {
         report.series.extend(sections(results, program));

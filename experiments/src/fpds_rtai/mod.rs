@@ -8,7 +8,7 @@ mod logs;
 mod overheads;
 mod sizes;
 mod systems;
-pub(crate) mod work;
+mod work;
 
 use crate::{ExperimentError, ExperimentReport, Options};
 
@@ -27,6 +27,7 @@ pub(crate) fn run(
         facts: Vec::new(),
         series: Vec::new(),
         notes: Vec::new(),
+        refused: None,
     };
     progress(0, 5, "the thesis's verification logs");
     report.facts.extend(logs::facts(&work)?);

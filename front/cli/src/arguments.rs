@@ -374,14 +374,21 @@ pub(crate) enum ExperimentVerb {
     List,
     /// Run one: the published figure, ours, and whether they agree.
     Run {
-        /// Its name, from `experiment list`.
+        /// Its name, from `experiment list`, or the file of an experiment of your own (`mine.toml`).
+        #[arg(value_name = "ID|FILE.toml")]
         id: String,
-        /// The folder of its results.
+        /// The folder of its results; a bench that was killed goes on there.
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
-        /// Run the whole of it, however long.
+        /// Of a simulated experiment: a stated part of it on this machine's threads, too.
+        #[arg(long)]
+        real: bool,
+        /// Run the whole of it, however long; of a simulated experiment: all of it for real, too.
         #[arg(long)]
         full: bool,
+        /// Seed of everything drawn by chance; default: the experiment's own.
+        #[arg(long, value_name = "N")]
+        seed: Option<u64>,
         #[arg(long, value_enum, default_value_t)]
         format: Format,
     },

@@ -27,7 +27,7 @@ use crate::{Device, Draft, Interference, Interrupt, Platform, Request, Server, S
 use reader::Reader;
 use std::path::Path;
 use std::sync::Arc;
-pub(crate) use suggest::did_you_mean;
+pub use suggest::did_you_mean;
 use tree::{Node, Table, Value};
 
 /// Reads a system file from its text; `name` is what messages call it. Each override is a path, `=` and a value,

@@ -1,7 +1,8 @@
 //! "Did you mean …?"
 
 /// A remedy for an unknown `word`: the nearest known one, or all of them.
-pub(crate) fn did_you_mean(word: &str, known: &[&str]) -> String {
+#[must_use]
+pub fn did_you_mean(word: &str, known: &[&str]) -> String {
     let nearest = known
         .iter()
         .map(|&candidate| {

@@ -109,9 +109,8 @@ fn undo(entry: &Entry, restored: &mut Restored) -> Result<(), String> {
             if !thread.is_alive() {
                 return Ok(());
             }
-            // The class first: a thread that is under SCHED_DEADLINE now cannot be pinned.
-            set_scheduler(thread.id, *policy, *priority, *nice)?;
             set_affinity(thread.id, &CpuSet::new(cpus.iter().copied())).map_err(|error| error.to_string())?;
+            set_scheduler(thread.id, *policy, *priority, *nice)?;
             restored.threads += 1;
             Ok(())
         }

@@ -4,7 +4,7 @@ use crate::arguments::{ExperimentVerb, Format};
 use crate::failure::{Done, Failure, Verdict};
 use crate::output::outln;
 use crate::{output, progress};
-use horolog_experiments::{Agreement, Experiment, ExperimentReport, Options, all, find};
+use horolog_experiments::{Agreement, ExperimentError, ExperimentReport, Options, all, find, run_file};
 use std::path::Path;
 
 pub(crate) fn run(verb: &ExperimentVerb) -> Done {
@@ -17,33 +17,49 @@ pub(crate) fn run(verb: &ExperimentVerb) -> Done {
             output::print(&rows);
             Ok(Verdict::Holds)
         }
-        ExperimentVerb::Run { id, out, full, format } => {
-            let experiment = find(id).ok_or_else(|| unknown(id))?;
-            run_one(experiment, &Options { full: *full, out: out.clone() }, *format)
+        ExperimentVerb::Run { id, out, real, full, seed, format } => {
+            let options = Options { full: *full, real: *real, seed: *seed, out: out.clone() };
+            match find(id) {
+                Some(experiment) => run_one(experiment.title, &options, *format, |progress| {
+                    (experiment.run)(&options, progress)
+                }),
+                None if is_file(id) => {
+                    run_one(id, &options, *format, |progress| run_file(Path::new(id), &options, progress))
+                }
+                None => Err(unknown(id)),
+            }
         }
     }
 }
 
-fn unknown(id: &str) -> Failure {
-    let known: Vec<&str> = all().iter().map(|experiment| experiment.id).collect();
-    Failure::bad_input(format_args!("error: no experiment is called `{id}`; there are: {}", known.join(", ")))
+fn is_file(id: &str) -> bool {
+    id.ends_with(".toml") || Path::new(id).is_file()
 }
 
-fn run_one(experiment: &Experiment, options: &Options, format: Format) -> Done {
-    let activity = progress::Activity::start(experiment.title);
-    let report =
-        (experiment.run)(options, &mut |done, of, what| activity.now(&format!("{what} ({done} of {of})")))
-            .map_err(|error| {
-                let message = format!("error: {error}");
-                if error.is_not_permitted() {
-                    Failure::not_permitted(message)
-                } else {
-                    Failure::bad_input(message)
-                }
-            })?;
+fn unknown(id: &str) -> Failure {
+    let known: Vec<&str> = all().iter().map(|experiment| experiment.id).collect();
+    Failure::bad_input(format_args!(
+        "error: no experiment is called `{id}`; there are: {}; a file of your own ends in .toml",
+        known.join(", ")
+    ))
+}
+
+type Progress<'a> = &'a mut dyn FnMut(u64, u64, &str);
+
+fn run_one(
+    title: &str,
+    options: &Options,
+    format: Format,
+    run: impl FnOnce(Progress<'_>) -> Result<ExperimentReport, ExperimentError>,
+) -> Done {
+    let activity = progress::Activity::start(title);
+    let done = run(&mut |done, of, what| activity.now(&format!("{what} ({done} of {of})")));
     drop(activity);
+    let report = done.map_err(|error| {
+        if error.is_not_permitted() { Failure::not_permitted(error) } else { Failure::bad_input(error) }
+    })?;
     if let Some(folder) = &options.out {
-        save(&folder.join(format!("{}.json", report.id)), &report)?;
+        save(&folder.join(format!("{}.json", file_name(&report.id))), &report)?;
     }
     match format {
         Format::Json => output::json(&report)?,
@@ -54,10 +70,15 @@ fn run_one(experiment: &Experiment, options: &Options, format: Format) -> Done {
         Agreement::NotPermitted(reason) => Some(reason),
         _ => None,
     });
-    match refused {
+    match report.refused.as_ref().or(refused) {
         Some(reason) => Err(Failure::not_permitted(format_args!("error: a part could not run: {reason}"))),
         None => Ok(Verdict::of(report.agrees())),
     }
+}
+
+/// A user's own experiment may be called anything.
+fn file_name(id: &str) -> String {
+    id.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' }).collect()
 }
 
 fn save(path: &Path, report: &ExperimentReport) -> Result<(), Failure> {

@@ -1,7 +1,6 @@
 //! One module a verb.
 
 pub(crate) mod analyze;
-mod blocking;
 pub(crate) mod certificate;
 pub(crate) mod check;
 pub(crate) mod close;

@@ -1,0 +1,415 @@
+//! Reading an experiment file; `docs/concepts/test-bench.md` describes every key.
+
+use super::policy::Policy;
+use super::spec::{Choice, Costs, Execution, HardSpec, RealSpec, SoftSpec, Spec};
+use super::table::{Finding, Table};
+use crate::ExperimentError;
+use horolog_model::Diagnostics;
+use horolog_model::file::did_you_mean;
+use horolog_time::Span;
+use std::ops::RangeInclusive;
+use toml::de::{DeTable, DeValue};
+
+const TABLES: [&str; 6] = ["experiment", "hard", "soft", "points", "real", "platform"];
+const TASKS: RangeInclusive<u64> = 1..=64;
+const HARD_LOAD: RangeInclusive<u64> = 1..=99;
+const SOFT_LOAD: RangeInclusive<u64> = 1..=1_000;
+/// The longest hyperperiod, and the most applications: what one machine can reasonably run.
+const LONGEST: Span = Span::from_ns(3_600_000_000_000);
+const MOST_APPLICATIONS: u64 = 1_000_000;
+
+/// Reads an experiment file; `name` is what messages call it.
+///
+/// # Errors
+/// Everything that is wrong with it, with carets.
+pub(crate) fn read(name: &str, content: &str) -> Result<Spec, ExperimentError> {
+    let (root, errors) = DeTable::parse_recoverable(content);
+    let mut found: Vec<Finding> = Vec::new();
+    if let Some(error) = errors.first() {
+        let place = error.span().unwrap_or(content.len()..content.len());
+        let remedy = "write `key = value` lines below headers such as `[hard]`; text and durations in quotes";
+        found.push((place, format!("this is no TOML: {}", error.message()), remedy.to_owned()));
+        return Err(bad(name, content, found));
+    }
+    let root = root.get_ref();
+    for key in root.keys() {
+        if !TABLES.contains(&key.get_ref().as_ref()) {
+            let reason = format!("an experiment has no `[{}]`", key.get_ref());
+            found.push((key.span(), reason, did_you_mean(key.get_ref(), &TABLES)));
+        }
+    }
+    let spec = spec(root, &mut found);
+    match spec {
+        Some(spec) if found.is_empty() => Ok(spec),
+        _ => Err(bad(name, content, found)),
+    }
+}
+
+fn bad(name: &str, content: &str, mut found: Vec<Finding>) -> ExperimentError {
+    found.sort_by_key(|(place, ..)| place.start);
+    ExperimentError::bad_input(Diagnostics::in_text(name, content, found).to_string())
+}
+
+fn spec(root: &DeTable<'_>, found: &mut Vec<Finding>) -> Option<Spec> {
+    let mut head = Table::open(root, "experiment", found);
+    let name = head.text("name", "\"my experiment\"");
+    let seed = head.integer("seed", 0..=u64::MAX, Some(1));
+    let sets = head.integer("sets", 1..=10_000, None);
+    let policies = policies(&mut head);
+    head.close();
+    let hard = hard(Table::open(root, "hard", found));
+    let soft = soft(Table::open(root, "soft", found), hard.as_ref());
+    let mut points = Table::open(root, "points", found);
+    let limit = points.get("most_total_load");
+    let most_total_load = limit.and_then(|value| points.integer_of("most_total_load", value, &(1..=2_000)));
+    points.close();
+    let real = real(Table::open(root, "real", found), sets, hard.as_ref());
+    let mut platform = Table::open(root, "platform", found);
+    let simulated = costs(&mut platform, Costs::NONE);
+    platform.close();
+    let spec = Spec {
+        name: name?,
+        seed: seed?,
+        sets: sets?,
+        policies: policies?,
+        hard: hard?,
+        soft: soft?,
+        most_total_load,
+        real: real?,
+        simulated: simulated?,
+    };
+    consistent(&spec, root, found);
+    Some(spec)
+}
+
+/// What only the whole file shows.
+fn consistent(spec: &Spec, root: &DeTable<'_>, found: &mut Vec<Finding>) {
+    let place = |table: &str, key: &str| {
+        let value = root.get(table)?;
+        let DeValue::Table(table) = value.get_ref() else { return None };
+        Some(table.get(key).map_or(value.span(), toml::Spanned::span))
+    };
+    let at = |table, key| place(table, key).unwrap_or(0..0);
+    let hard = &spec.hard;
+    if spec.grid(hard.shortest_period, hard.longest_period).is_empty() {
+        found.push((
+            at("hard", "hyperperiod"),
+            format!(
+                "no period from {} to {} is a whole part of {}",
+                hard.shortest_period, hard.longest_period, hard.hyperperiod
+            ),
+            "widen the range, or take a hyperperiod with more parts, as \"1200 ms\"".to_owned(),
+        ));
+    }
+    let soft = &spec.soft;
+    if spec.grid(soft.shortest_interarrival, soft.longest_interarrival).is_empty() {
+        found.push((
+            at("soft", "longest_interarrival"),
+            format!(
+                "no time from {} to {} is a whole part of {}",
+                soft.shortest_interarrival, soft.longest_interarrival, hard.hyperperiod
+            ),
+            "widen the range of the mean inter-arrival times".to_owned(),
+        ));
+    }
+    let points = super::application::points(spec);
+    if points.is_empty() {
+        let remedy = "raise it, or lower the loads";
+        found.push((
+            at("points", "most_total_load"),
+            "this leaves no point at all".to_owned(),
+            remedy.to_owned(),
+        ));
+    }
+    let runs = (points.len() as u64).saturating_mul(spec.sets);
+    if runs > MOST_APPLICATIONS {
+        let remedy = "fewer sets, or fewer values of the parameters".to_owned();
+        found.push((
+            at("experiment", "sets"),
+            format!("{runs} applications are more than {MOST_APPLICATIONS}"),
+            remedy,
+        ));
+    }
+    let shortest_job = hard.shortest_period.as_ns() * *HARD_LOAD.start() / 100 / hard.tasks.most().max(1);
+    if hard.least_wcet.as_ns() > shortest_job.max(1) * 100 {
+        found.push((
+            at("hard", "least_wcet"),
+            format!("hardly any task has a wcet of at least {}", hard.least_wcet),
+            "lower it, or lengthen the periods".to_owned(),
+        ));
+    }
+}
+
+fn policies(head: &mut Table<'_, '_>) -> Option<Vec<Policy>> {
+    let example = "policies = [\"background\", \"sporadic\", \"dual-priority\"]";
+    let Some(value) = head.get("policies") else {
+        head.fail(None, "[experiment] has no `policies`", format!("add `{example}`"));
+        return None;
+    };
+    let DeValue::Array(list) = value.get_ref() else {
+        head.fail(Some(value.span()), "here belongs a list of policies", format!("`{example}`"));
+        return None;
+    };
+    let mut all: Vec<Policy> = Vec::new();
+    let mut whole = true;
+    for item in list {
+        let word = match item.get_ref() {
+            DeValue::String(word) => word.as_ref(),
+            _ => "",
+        };
+        match Policy::from_word(word) {
+            Some(policy) if all.contains(&policy) => {
+                head.fail(Some(item.span()), format!("`{word}` stands here twice"), "name it once");
+                whole = false;
+            }
+            Some(policy) => all.push(policy),
+            None => {
+                let remedy = did_you_mean(word, &Policy::words());
+                head.fail(Some(item.span()), format!("`{word}` is no policy"), remedy);
+                whole = false;
+            }
+        }
+    }
+    if whole && !all.contains(&Policy::Background) {
+        let remedy = "add \"background\": every metric is divided by its background value";
+        head.fail(Some(value.span()), "the background is missing", remedy);
+        whole = false;
+    }
+    all.sort_by_key(|policy| *policy != Policy::Background);
+    whole.then_some(all)
+}
+
+/// An integer, a list, `{ from, to, step }` or `{ random = [low, high] }`.
+fn choice(table: &mut Table<'_, '_>, key: &'static str, bounds: RangeInclusive<u64>) -> Option<Choice> {
+    let Some(value) = table.get(key) else {
+        let remedy = format!("add `{key} = [{0}]`, or a range or `random` in braces", bounds.start());
+        table.fail(None, format!("`{key}` is missing"), remedy);
+        return None;
+    };
+    let DeValue::Table(inner) = value.get_ref() else {
+        return table.integers(key, value, &bounds).map(Choice::Values);
+    };
+    let remedy = "an integer, a list, `{ from = 10, to = 60, step = 10 }` or `{ random = [10, 60] }`";
+    if let Some(random) = inner.get("random")
+        && inner.len() == 1
+    {
+        return match table.integers(key, random, &bounds)?.as_slice() {
+            [low, high] if low < high => Some(Choice::Random(*low, *high)),
+            _ => {
+                table.fail(Some(random.span()), "`random` takes two integers, the lower one first", remedy);
+                None
+            }
+        };
+    }
+    let mut part = |name: &str| inner.get(name).map(|value| table.integer_of(key, value, &bounds));
+    let (from, to) = (part("from").flatten(), part("to").flatten());
+    let step = match inner.get("step") {
+        None => Some(1),
+        Some(step) => table.integer_of("step", step, &(1..=1_000)),
+    };
+    let known = inner.keys().all(|key| ["from", "to", "step"].contains(&key.get_ref().as_ref()));
+    match (from, to, step, known) {
+        (Some(from), Some(to), Some(step), true) if from <= to => {
+            Some(Choice::Values((from..=to).step_by(step as usize).collect()))
+        }
+        _ => {
+            table.fail(Some(value.span()), format!("`{key}` is no range"), remedy);
+            None
+        }
+    }
+}
+
+fn hard(mut table: Table<'_, '_>) -> Option<HardSpec> {
+    let tasks = choice(&mut table, "tasks", TASKS);
+    let load = choice(&mut table, "load", HARD_LOAD);
+    let execution = execution(&mut table);
+    let hyperperiod = table.span("hyperperiod", None, "1200 ms");
+    let shortest_period = table.span("shortest_period", None, "20 ms");
+    let longest_period = table.span("longest_period", None, "200 ms");
+    let granularity = table.span("granularity", Some(Span::from_ns(1_000_000)), "1 ms");
+    let least_wcet = table.span("least_wcet", Some(Span::from_ns(1)), "100 us");
+    if hyperperiod.is_some_and(|span| span.is_zero() || span > LONGEST) {
+        let place = table.place("hyperperiod");
+        table.fail(
+            place,
+            format!("a hyperperiod lies above zero and is at most {LONGEST}"),
+            "take \"1200 ms\"",
+        );
+    }
+    if granularity.is_some_and(Span::is_zero) {
+        let place = table.place("granularity");
+        table.fail(place, "a granularity lies above zero", "take \"1 ms\"");
+    }
+    let steps = hyperperiod.zip(granularity).and_then(|(whole, step)| whole.div_ceil(step));
+    if steps.is_some_and(|steps| steps > 10_000_000) {
+        let place = table.place("granularity");
+        table.fail(
+            place,
+            "there are too many possible periods",
+            "a granularity of at least a ten-millionth of the hyperperiod",
+        );
+    }
+    let order = shortest_period.zip(longest_period).is_none_or(|(short, long)| short <= long);
+    if !order || shortest_period.is_some_and(Span::is_zero) {
+        let place = table.place("shortest_period");
+        table.fail(
+            place,
+            "the shortest period lies above zero and not above the longest",
+            "exchange the two",
+        );
+    }
+    table.close();
+    Some(HardSpec {
+        tasks: tasks?,
+        load: load?,
+        execution: execution?,
+        hyperperiod: hyperperiod?,
+        shortest_period: shortest_period?,
+        longest_period: longest_period?,
+        granularity: granularity?,
+        least_wcet: least_wcet?,
+    })
+}
+
+/// `execution = [95, 100]`, or `gain = [0, 20, 40]`.
+fn execution(table: &mut Table<'_, '_>) -> Option<Execution> {
+    let (drawn, gain) = (table.get("execution"), table.get("gain"));
+    match (drawn, gain) {
+        (Some(value), None) => {
+            let numbers = table.integers("execution", value, &(1..=100))?;
+            match numbers.as_slice() {
+                [share] => Some(Execution::Drawn(*share, *share)),
+                [low, high] if low <= high => Some(Execution::Drawn(*low, *high)),
+                _ => {
+                    let remedy = "one percentage of the wcet, or two that each job draws between: `execution = [95, 100]`";
+                    table.fail(Some(value.span()), "these are no bounds", remedy);
+                    None
+                }
+            }
+        }
+        (None, Some(value)) => table.integers("gain", value, &(0..=99)).map(Execution::Gain),
+        (None, None) => Some(Execution::Drawn(100, 100)),
+        (Some(_), Some(value)) => {
+            let remedy =
+                "remove one of the two: `gain` is what jobs leave of their wcet, `execution` what they take";
+            table.fail(Some(value.span()), "both `execution` and `gain` are given", remedy);
+            None
+        }
+    }
+}
+
+fn soft(mut table: Table<'_, '_>, hard: Option<&HardSpec>) -> Option<SoftSpec> {
+    let tasks = choice(&mut table, "tasks", TASKS);
+    let load = choice(&mut table, "load", SOFT_LOAD);
+    let shortest = hard.map(|hard| hard.shortest_period);
+    let longest = hard.map(|hard| hard.longest_period);
+    let shortest_interarrival = table.span("shortest_interarrival", shortest, "20 ms");
+    let longest_interarrival = table.span("longest_interarrival", longest, "200 ms");
+    table.close();
+    Some(SoftSpec {
+        tasks: tasks?,
+        load: load?,
+        shortest_interarrival: shortest_interarrival?,
+        longest_interarrival: longest_interarrival?,
+    })
+}
+
+fn real(mut table: Table<'_, '_>, sets: Option<u64>, hard: Option<&HardSpec>) -> Option<RealSpec> {
+    let most = sets.unwrap_or(1);
+    let subset = table.integer("sets", 1..=most, Some(1));
+    let axis = match hard.map(|hard| &hard.execution) {
+        Some(Execution::Gain(gains)) => gains.clone(),
+        _ => Vec::new(),
+    };
+    let gain = match table.get("gain") {
+        None => Some(Vec::new()),
+        Some(value) => table.integers("gain", value, &(0..=99)),
+    };
+    if let Some(stray) = gain.iter().flatten().find(|gain| !axis.contains(gain)) {
+        let place = table.place("gain");
+        table.fail(
+            place,
+            format!("{stray} is no value of the gain-time axis"),
+            "give values that stand in `[hard] gain`",
+        );
+    }
+    let most = Span::from_ns(100_000);
+    let usual = Costs { context_switch: Span::from_ns(25_000), release_latency: most, ..Costs::NONE };
+    let costs = costs(&mut table, usual);
+    table.close();
+    Some(RealSpec { sets: subset?, gain: gain?, costs: costs? })
+}
+
+fn costs(table: &mut Table<'_, '_>, absent: Costs) -> Option<Costs> {
+    let context_switch = table.span("context_switch", Some(absent.context_switch), "25 us");
+    let timer_interrupt = table.span("timer_interrupt", Some(absent.timer_interrupt), "10 us");
+    let release_latency = table.span("release_latency", Some(absent.release_latency), "100 us");
+    Some(Costs {
+        context_switch: context_switch?,
+        timer_interrupt: timer_interrupt?,
+        release_latency: release_latency?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"
+[experiment]
+name = "small"
+sets = 2
+policies = ["sporadic", "background"]
+[hard]
+tasks = { from = 2, to = 6, step = 2 }
+load = 40
+hyperperiod = "240 ms"
+shortest_period = "10 ms"
+longest_period = "80 ms"
+[soft]
+tasks = 1
+load = { random = [10, 30] }
+"#;
+
+    fn refused(change: (&str, &str)) -> String {
+        let text = GOOD.replace(change.0, change.1);
+        assert_ne!(text, GOOD, "{change:?} changes nothing");
+        read("f.toml", &text).expect_err("a bad file").to_string()
+    }
+
+    #[test]
+    fn a_file_is_read_with_its_defaults() {
+        let spec = read("f.toml", GOOD).expect("a good file");
+        assert_eq!(spec.policies, [Policy::Background, Policy::Sporadic], "the background comes first");
+        assert_eq!(spec.hard.tasks, Choice::Values(vec![2, 4, 6]));
+        assert_eq!(spec.soft.load, Choice::Random(10, 30));
+        assert_eq!(spec.hard.execution, Execution::Drawn(100, 100));
+        assert_eq!(spec.soft.shortest_interarrival, spec.hard.shortest_period);
+        assert_eq!((spec.seed, spec.real.sets, spec.most_total_load), (1, 1, None));
+        assert_eq!(super::super::application::points(&spec).len(), 3);
+    }
+
+    #[test]
+    fn whatever_is_wrong_is_told_with_place_and_remedy() {
+        for (change, place, words) in [
+            (("\"sporadic\"", "\"sporadik\""), "f.toml:5:13", "did you mean `sporadic`?"),
+            ((", \"background\"", ""), "f.toml:5:12", "divided by its background value"),
+            (("sets = 2", "sets = 0"), "f.toml:4:8", "an integer from 1 to 10000"),
+            (("load = 40", "laod = 40"), "f.toml:8:1", "did you mean `load`?"),
+            (("load = 40", "load = [40, 40]"), "f.toml:8:13", "stands here twice"),
+            (("load = 40", "load = 100"), "f.toml:8:8", "an integer from 1 to 99"),
+            (("\"240 ms\"", "\"240\""), "f.toml:9:15", "is no duration"),
+            (("\"240 ms\"", "\"7 ms\""), "f.toml:9:15", "a whole part of 7 ms"),
+            (("step = 2", "stop = 2"), "f.toml:7:9", "is no range"),
+            (("[10, 30]", "[30, 10]"), "f.toml:14:19", "the lower one first"),
+            (("[soft]", "[sofd]"), "f.toml:12:2", "did you mean `soft`?"),
+            (("load = 40", "load = 40\ngain = [10]\nexecution = 90"), "f.toml:9:8", "remove one of the two"),
+            (("load = 40", "load = 40\n[real]\ngain = [5]"), "f.toml:10:8", "gain-time axis"),
+            (("tasks = 1", "tasks = "), "f.toml:13", "this is no TOML"),
+        ] {
+            let said = refused(change);
+            assert!(said.contains(place) && said.contains(words), "{change:?} says\n{said}");
+            assert!(said.contains("help: "), "{said}");
+        }
+    }
+}

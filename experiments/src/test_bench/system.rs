@@ -1,0 +1,130 @@
+//! An application under a policy as a system, and its jobs as a release pattern.
+
+use super::application::{Application, victims_of};
+use super::policy::Policy;
+use super::spec::{Costs, Spec};
+use crate::ExperimentError;
+use horolog_model::pattern::{PatternJob, ReleasePattern, TaskPattern};
+use horolog_model::{
+    Arrival, CpuId, Cpus, Draft, ExecutionTimes, OverrunPolicy, Platform, Preemption, Priority, Server,
+    ServerKind, System, Task,
+};
+use horolog_time::Span;
+
+/// One application at one place of the gain-time axis: all that its runs under the policies have in common.
+pub(crate) struct Prepared<'a> {
+    pub(crate) spec: &'a Spec,
+    pub(crate) application: &'a Application,
+    /// What each job of each hard task executes.
+    pub(crate) executions: Vec<Vec<u64>>,
+}
+
+impl<'a> Prepared<'a> {
+    pub(crate) fn new(spec: &'a Spec, application: &'a Application, gain: Option<u64>) -> Prepared<'a> {
+        let executions = (0..application.hard.len())
+            .map(|task| application.executions(task, &spec.hard.execution, gain))
+            .collect();
+        Prepared { spec, application, executions }
+    }
+
+    /// The system under a policy on a processor. Hard tasks come first, the most important first of all.
+    ///
+    /// # Errors
+    /// Where the budget cannot be found or the model refuses the system.
+    pub(crate) fn system(
+        &self,
+        policy: Policy,
+        cpu: CpuId,
+        costs: &Costs,
+    ) -> Result<System, ExperimentError> {
+        let Application { hard, soft, .. } = self.application;
+        let failed = |what: String| {
+            let number = self.application.index;
+            ExperimentError::failed(format!("application {number} under {}: {what}", policy.word()))
+        };
+        let mut tasks = Vec::with_capacity(hard.len() + soft.len());
+        for (index, task) in hard.iter().enumerate() {
+            let bcet = self.executions[index].iter().min().copied().unwrap_or(1);
+            tasks.push(Task {
+                deadline: Some(task.deadline),
+                bcet: Span::from_ns(bcet),
+                offset: Some(Span::ZERO),
+                priority: Some(Priority::new((hard.len() - index) as i64)),
+                ..plain(format!("h{}", index + 1), Arrival::Periodic { period: task.period }, task.wcet, cpu)
+            });
+        }
+        for (index, task) in soft.iter().enumerate() {
+            let arrivals = task.arrivals.iter().copied().map(Span::from_ns).collect();
+            let name = format!("s{}", index + 1);
+            tasks.push(plain(name, Arrival::Aperiodic { arrivals }, Span::from_ns(task.wcet), cpu));
+        }
+        let switch = costs.context_switch;
+        // A server costs its tasks two switches whenever it takes over; see docs/concepts/test-bench.md.
+        let reserve = Span::from_ns(switch.as_ns().saturating_mul(4));
+        let top = Priority::new(hard.len() as i64 + 1);
+        let kind = policy
+            .server(&victims_of(hard, costs), top, reserve)
+            .map_err(|error| failed(error.to_string()))?;
+        let served = (1..=soft.len()).map(|number| format!("s{number}")).collect();
+        let draft = Draft {
+            name: format!("{} {} {}", self.spec.name, self.application.index, policy.word()),
+            platform: Platform {
+                cpus: Cpus::Listed(vec![cpu]),
+                context_switch: Some(switch),
+                timer_interrupt: Some(costs.timer_interrupt),
+                release_latency: Some(costs.release_latency),
+                ..Platform::default()
+            },
+            tasks,
+            servers: vec![Server { name: "soft".to_owned(), tasks: served, cpu, kind }],
+            ..Draft::default()
+        };
+        System::new(draft)
+            .map_err(|errors| failed(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))
+    }
+
+    /// Every job up to [`Application::until`].
+    pub(crate) fn pattern(&self) -> ReleasePattern {
+        let until = Span::from_ns(self.application.until());
+        let mut pattern = ReleasePattern::new(&self.spec.name, until);
+        for (index, (task, executions)) in self.application.hard.iter().zip(&self.executions).enumerate() {
+            let jobs = executions.iter().zip(0_u64..).map(|(execution, number)| PatternJob {
+                arrival_ns: Span::from_ns(number * task.period.as_ns()),
+                execution_ns: Some(vec![Span::from_ns(*execution)]),
+                ..PatternJob::default()
+            });
+            pattern = pattern.task(TaskPattern::explicit(&format!("h{}", index + 1), jobs.collect()));
+        }
+        for (index, task) in self.application.soft.iter().enumerate() {
+            let jobs = task
+                .arrivals
+                .iter()
+                .map(|arrival| PatternJob { arrival_ns: Span::from_ns(*arrival), ..PatternJob::default() });
+            pattern = pattern.task(TaskPattern::explicit(&format!("s{}", index + 1), jobs.collect()));
+        }
+        pattern
+    }
+}
+
+fn plain(name: String, arrival: Arrival, wcet: Span, cpu: CpuId) -> Task {
+    Task {
+        name,
+        arrival,
+        deadline: None,
+        wcet,
+        bcet: wcet,
+        offset: None,
+        jitter: Span::ZERO,
+        priority: None,
+        cpu,
+        preemption: Preemption::Preemptive,
+        overrun: OverrunPolicy::Count,
+        execution: ExecutionTimes::Wcet,
+        body: None,
+    }
+}
+
+/// Whether the system's soft tasks are in the background: a budgeted policy for which no budget is left.
+pub(crate) fn has_no_budget(system: &System, policy: Policy) -> bool {
+    policy.is_budgeted() && system.servers().iter().all(|server| server.kind == ServerKind::Background)
+}
