@@ -4,8 +4,9 @@
 //! figure, ours, and whether they agree. Nothing is tuned until it agrees; a fact that this machine cannot show
 //! says why.
 
-mod driver_framework;
 mod aperiodic;
+mod driver_framework;
+mod driver_load_bounds;
 mod fact;
 mod feather_trace;
 mod fpds_rtai;

@@ -19,7 +19,7 @@ pub struct Experiment {
     pub run: Run,
 }
 
-const ALL: [Experiment; 5] = [
+const ALL: [Experiment; 6] = [
     Experiment {
         id: "fpds-rtai",
         title: "Fixed-priority scheduling with deferred preemption: logs, overheads, optional preemption points",
@@ -37,6 +37,12 @@ const ALL: [Experiment; 5] = [
         title: "Drivers in an analysable framework: server threads below and above a task, backlogs, budgets, packet rates",
         source: "baker07",
         run: crate::driver_framework::run,
+    },
+    Experiment {
+        id: "driver-load-bounds",
+        title: "A network driver's interference, measured and bounded; deadlines and heartbeats under four servers",
+        source: "lewandowski07",
+        run: crate::driver_load_bounds::run,
     },
     Experiment {
         id: "aperiodic-1",

@@ -1,5 +1,6 @@
 //! Machine facts, measured costs and bounds, kernel records of a run.
 
+pub mod blocking;
 pub mod costs;
 pub mod critical_sections;
 pub mod doctor;

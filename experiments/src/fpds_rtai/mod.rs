@@ -8,7 +8,7 @@ mod logs;
 mod overheads;
 mod sizes;
 mod systems;
-mod work;
+pub(crate) mod work;
 
 use crate::{ExperimentError, ExperimentReport, Options};
 

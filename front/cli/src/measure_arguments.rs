@@ -20,8 +20,47 @@ pub(crate) enum MeasureVerb {
     },
     /// The time that something outside the model takes from a CPU, as an [[interference]] section.
     Interference(InterferenceArguments),
+    /// How long the kernel keeps the most important thread from running, under loads, as a [platform] section.
+    Blocking(BlockingArguments),
     /// Propose a system file for a running, unmodified program, with the evidence for each value.
     Extract(ExtractArguments),
+}
+
+/// What to watch.
+#[derive(Args, Debug)]
+pub(crate) struct BlockingArguments {
+    /// The processor to watch; default: the last.
+    #[arg(long)]
+    pub(crate) cpu: Option<u32>,
+    /// The watching thread's SCHED_FIFO priority.
+    #[arg(long, value_name = "N", default_value_t = 99)]
+    pub(crate) priority: u8,
+    /// How far its releases are apart.
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "500us")]
+    pub(crate) period: Span,
+    /// How long each load is watched.
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration, default_value = "5s")]
+    pub(crate) duration: Span,
+    /// The loads, one after the other.
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "none")]
+    pub(crate) load: Vec<BlockingLoad>,
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+    /// One more load, ended afterwards; its output goes to stderr.
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<String>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
+pub(crate) enum BlockingLoad {
+    /// Nothing.
+    None,
+    /// Files written, synchronised and removed in TMPDIR.
+    Disk,
+    /// Datagrams over the loopback device.
+    Net,
+    /// Processes started and waited for.
+    Fork,
 }
 
 /// What to measure, and how to make an entry of it.

@@ -1,7 +1,7 @@
 //! A load that the user gives as a command.
 
 use horolog_sys::Error;
-use horolog_sys::affinity::{CpuSet, set_affinity};
+use horolog_sys::affinity::{CpuSet, allowed_cpus, set_affinity};
 use horolog_sys::cpu_list::online_cpus;
 use horolog_sys::guardian::{Guardian, GuardianOptions};
 use std::os::unix::process::CommandExt as _;
@@ -31,10 +31,22 @@ impl LoadCommand {
     /// # Errors
     /// Where it, or the guardian, cannot be started.
     pub fn start(command: &[String], cpu: u32, guardian: &GuardianOptions) -> Result<LoadCommand, Error> {
+        LoadCommand::start_on(command, &others(cpu)?, guardian)
+    }
+
+    /// Starts `command` wherever this process may run.
+    ///
+    /// # Errors
+    /// As [`LoadCommand::start`].
+    pub fn start_anywhere(command: &[String], guardian: &GuardianOptions) -> Result<LoadCommand, Error> {
+        LoadCommand::start_on(command, allowed_cpus()?.as_slice(), guardian)
+    }
+
+    fn start_on(command: &[String], cpus: &[u32], guardian: &GuardianOptions) -> Result<LoadCommand, Error> {
         let Some((program, arguments)) = command.split_first() else {
             return Err(Error::bad_input("the load's command", "it is empty", "give it after `--`"));
         };
-        let housekeeping = others(cpu)?;
+        let housekeeping = cpus.to_vec();
         let mut guardian =
             Guardian::start(&GuardianOptions { housekeeping: housekeeping.clone(), ..guardian.clone() })?;
         let child = Command::new(program)

@@ -109,8 +109,9 @@ fn undo(entry: &Entry, restored: &mut Restored) -> Result<(), String> {
             if !thread.is_alive() {
                 return Ok(());
             }
-            set_affinity(thread.id, &CpuSet::new(cpus.iter().copied())).map_err(|error| error.to_string())?;
+            // The class first: a thread that is under SCHED_DEADLINE now cannot be pinned.
             set_scheduler(thread.id, *policy, *priority, *nice)?;
+            set_affinity(thread.id, &CpuSet::new(cpus.iter().copied())).map_err(|error| error.to_string())?;
             restored.threads += 1;
             Ok(())
         }

@@ -67,6 +67,10 @@ impl Flood {
             std::thread::Builder::new().name("horolog-flood".to_owned()).spawn(move || {
                 // Anywhere else it would still be bounded; so this is no reason to give up.
                 let _ = set_affinity(0, &CpuSet::new([cpu]));
+                // Before other ordinary threads of its CPU, so that the rate is the same whatever else the machine does;
+                // never before real-time ones.
+                // SAFETY: setpriority takes integers; 0 is the calling thread.
+                unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -15) };
                 send(&socket, &shared, options);
             })
         };

@@ -9,6 +9,7 @@ use horolog_time::Span;
 pub(crate) fn run(verb: &MeasureVerb) -> Done {
     match verb {
         MeasureVerb::Costs { cpu, duration, format } => costs(*cpu, *duration, *format),
+        MeasureVerb::Blocking(words) => super::blocking::run(words),
         MeasureVerb::Interference(words) => super::interference::run(words),
         MeasureVerb::Extract(words) => super::extract::run(words),
     }

@@ -1,6 +1,7 @@
 //! One module a verb.
 
 pub(crate) mod analyze;
+mod blocking;
 pub(crate) mod certificate;
 pub(crate) mod check;
 pub(crate) mod close;

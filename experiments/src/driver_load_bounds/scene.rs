@@ -1,0 +1,95 @@
+//! The network and its guardian, for as long as the experiment lasts.
+
+use super::{RATE, tasks};
+use crate::ExperimentError;
+use crate::fpds_rtai::work::Work;
+use horolog_sys::Error;
+use horolog_sys::cpu_list::online_cpus;
+use horolog_sys::fixed_priority::{Class, may_use_fifo};
+use horolog_sys::guardian::{Guardian, GuardianOptions};
+use horolog_sys::network::{FloodOptions, LONGEST, Lab, LabOptions, Reception};
+use horolog_time::Span;
+
+/// What is set up.
+pub(super) struct Scene {
+    guardian: Guardian,
+    lab: Lab,
+    options: LabOptions,
+    work: Option<Work>,
+}
+
+/// The guardian ends an experiment that hangs.
+const PATIENCE: Span = Span::from_ns(3_600_000_000_000);
+
+impl Scene {
+    /// Sets it up: the last CPU receives, the first sends.
+    pub(super) fn set() -> Result<Scene, Error> {
+        may_use_fifo(98)?;
+        let cpus = online_cpus()?;
+        let (Some(&first), Some(&last)) = (cpus.first(), cpus.last()) else {
+            return Err(Error::unexpected("the online CPUs", "there are none", ""));
+        };
+        if first == last {
+            return Err(Error::unsupported(
+                "an experiment with a sender and a receiver",
+                "it needs two CPUs: the flood would displace what it is to disturb",
+            ));
+        }
+        let mut guardian = Guardian::start(&GuardianOptions {
+            deadline: Some(PATIENCE),
+            housekeeping: vec![first],
+            ..GuardianOptions::default()
+        })?;
+        let options = LabOptions { receive_cpu: last, send_cpu: first };
+        let lab = Lab::build(&mut guardian, options, &mut |_| {})?;
+        Ok(Scene { guardian, lab, options, work: None })
+    }
+
+    pub(super) fn lab(&self) -> &Lab {
+        &self.lab
+    }
+
+    pub(super) fn cpus(&self) -> LabOptions {
+        self.options
+    }
+
+    /// The tasks' loop, calibrated while the flood goes on at the other CPU and nobody receives above the tasks: two CPUs
+    /// of one core slow each other down.
+    pub(super) fn work(&mut self) -> Result<Work, ExperimentError> {
+        if let Some(work) = self.work {
+            return Ok(work);
+        }
+        self.receive_by(Reception::Thread(Class::Fifo(1)), false)?;
+        let flood = self.lab.flood(FloodOptions { rate: RATE, duration: LONGEST }).map_err(|e| failed(&e))?;
+        let work = tasks::calibrate(self.options.receive_cpu).map_err(|error| failed(&error))?;
+        drop(flood);
+        self.work = Some(work);
+        Ok(work)
+    }
+
+    /// Chooses who receives, and whether the receiver answers.
+    pub(super) fn receive_by(&mut self, reception: Reception, replies: bool) -> Result<(), ExperimentError> {
+        self.lab
+            .receive_by(&mut self.guardian, reception)
+            .and_then(|()| self.lab.reply(&mut self.guardian, replies))
+            .map_err(|error| failed(&error))
+    }
+
+    /// Puts the machine back and says so.
+    pub(super) fn clear(self) -> Result<String, ExperimentError> {
+        let restored = self.guardian.finish().map_err(|error| failed(&error))?;
+        if restored.failures.is_empty() {
+            Ok(format!("the guardian has {restored}"))
+        } else {
+            Err(ExperimentError::failed(format!("the machine could not be put back: {restored}")))
+        }
+    }
+}
+
+pub(super) fn failed(error: &Error) -> ExperimentError {
+    if error.is_not_permitted() {
+        ExperimentError::not_permitted(error.to_string())
+    } else {
+        ExperimentError::failed(error.to_string())
+    }
+}
