@@ -13,9 +13,17 @@ pub(crate) fn run(words: &DoctorArguments) -> Done {
     }
     let doctor = examine();
     match words.format {
+        // What a killed run has left stands in the fact `clean`.
         Format::Json => output::json(&doctor)?,
-        Format::Table => print(&doctor),
+        Format::Table => {
+            print(&doctor);
+            print_left_over()?;
+        }
     }
+    Ok(Verdict::of(doctor.allows_run()))
+}
+
+fn print_left_over() -> Result<(), Failure> {
     for journal in left_over().map_err(Failure::not_permitted)? {
         outln!(
             "a killed run has left {} changes on this machine: `horolog doctor --restore` puts them back ({})",
@@ -23,7 +31,7 @@ pub(crate) fn run(words: &DoctorArguments) -> Done {
             journal.path.display()
         );
     }
-    Ok(Verdict::of(doctor.allows_run()))
+    Ok(())
 }
 
 fn print(doctor: &Doctor) {
