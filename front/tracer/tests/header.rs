@@ -120,3 +120,19 @@ fn the_header_compiles_for_aarch64() {
         }
     }
 }
+
+#[test]
+fn a_site_on_aarch64_works_under_emulation() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let words = ["-O2", "-static", "-Wall", "-Wextra", "-Werror"];
+    let built = build(folder.path(), "aarch64-linux-gnu-gcc", &words, "portable.c");
+    let program = match built {
+        Built::Program(program) => program,
+        Built::Refused(why) => panic!("{why}"),
+        Built::Absent => return,
+    };
+    match Command::new("qemu-aarch64").arg(&program).status() {
+        Ok(status) => assert!(status.success(), "check {status} of portable.c"),
+        Err(error) => println!("SKIPPED: qemu-aarch64: {error} (Debian: qemu-user)"),
+    }
+}
