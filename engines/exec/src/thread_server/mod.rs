@@ -103,8 +103,9 @@ impl ThreadServer {
         let (says, hears) = std::sync::mpsc::channel();
         let spawned = std::thread::Builder::new().name(format!("serve/{}", options.tid)).spawn(move || {
             agent.shared.tid.store(thread::id(), Ordering::Release);
-            let ready = set_affinity(0, &cpus)
-                .and_then(|()| set_class(0, Class::Fifo(agent.options.agent_priority)))
+            // The class first: on its processor a real-time thread may leave nothing to an ordinary one.
+            let ready = set_class(0, Class::Fifo(agent.options.agent_priority))
+                .and_then(|()| set_affinity(0, &cpus))
                 .and_then(|()| agent.place_first());
             let is_ready = ready.is_ok();
             let _ = says.send(ready);
@@ -193,8 +194,11 @@ struct Agent {
 impl Agent {
     /// The first look and the first class, whose refusal the caller hears of.
     fn place_first(&mut self) -> Result<(), horolog_sys::Error> {
+        // What the thread has executed since its clock was opened is none of the server's.
+        let now = clock::monotonic_ns();
+        let _ = self.look(now);
         let awake = self.watched.is_awake();
-        self.account.look(clock::monotonic_ns(), 0, awake);
+        self.account.look(now, self.counts.executed, awake);
         self.carry_out()
     }
 
