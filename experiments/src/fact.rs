@@ -109,6 +109,30 @@ pub struct ExperimentReport {
 }
 
 impl ExperimentReport {
+    /// The report of experiment `id`, still empty.
+    #[must_use]
+    pub fn new(id: impl Into<String>) -> ExperimentReport {
+        ExperimentReport {
+            schema: "horolog.experiment/1",
+            id: id.into(),
+            facts: Vec::new(),
+            series: Vec::new(),
+            notes: Vec::new(),
+            refused: None,
+        }
+    }
+
+    /// Why this machine did not allow a part, whether it was told of the whole report or of a fact.
+    #[must_use]
+    pub fn refusal(&self) -> Option<&str> {
+        self.refused.as_deref().or_else(|| {
+            self.facts.iter().find_map(|fact| match &fact.agreement {
+                Agreement::NotPermitted(reason) => Some(reason.as_str()),
+                _ => None,
+            })
+        })
+    }
+
     /// Whether no fact disagrees.
     #[must_use]
     pub fn agrees(&self) -> bool {

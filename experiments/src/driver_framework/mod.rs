@@ -21,14 +21,7 @@ pub(crate) fn run(
     options: &Options,
     progress: &mut dyn FnMut(u64, u64, &str),
 ) -> Result<ExperimentReport, ExperimentError> {
-    let mut report = ExperimentReport {
-        schema: "horolog.experiment/1",
-        id: "driver-framework".to_owned(),
-        facts: Vec::new(),
-        series: Vec::new(),
-        notes: Vec::new(),
-        refused: None,
-    };
+    let mut report = ExperimentReport::new("driver-framework");
     progress(0, 5, "interference, backlog, budgets, predictability");
     scenarios::facts(&mut report)?;
     progress(1, 5, "frame grabbers");
@@ -55,14 +48,7 @@ mod tests {
 
     #[test]
     fn the_simulated_part_agrees() {
-        let mut report = ExperimentReport {
-            schema: "horolog.experiment/1",
-            id: String::new(),
-            facts: Vec::new(),
-            series: Vec::new(),
-            notes: Vec::new(),
-            refused: None,
-        };
+        let mut report = ExperimentReport::new("");
         scenarios::facts(&mut report).expect("the scenarios are systems");
         grabber::facts(&mut report).expect("the grabbers are systems");
         rates::facts(&mut report).expect("the rates are systems");
@@ -74,16 +60,10 @@ mod tests {
 
     #[test]
     fn what_is_not_permitted_is_told_with_its_remedy() {
-        let mut report = ExperimentReport {
-            schema: "horolog.experiment/1",
-            id: String::new(),
-            facts: Vec::new(),
-            series: Vec::new(),
-            notes: Vec::new(),
-            refused: None,
-        };
+        let mut report = ExperimentReport::new("");
         figure::not_permitted("give it CAP_SYS_NICE", &mut report);
         assert!(report.facts.iter().all(|fact| matches!(fact.agreement, Agreement::NotPermitted(_))));
         assert!(report.agrees());
+        assert_eq!(report.refusal(), Some("give it CAP_SYS_NICE"));
     }
 }

@@ -50,14 +50,8 @@ pub(crate) fn run(
 ) -> Result<ExperimentReport, ExperimentError> {
     let plan =
         if options.full { Plan { stretches: 400, jobs: 1_000 } } else { Plan { stretches: 50, jobs: 150 } };
-    let mut report = ExperimentReport {
-        schema: "horolog.experiment/1",
-        id: "driver-load-bounds".to_owned(),
-        facts: analytic::facts()?,
-        series: Vec::new(),
-        notes: Vec::new(),
-        refused: None,
-    };
+    let mut report = ExperimentReport::new("driver-load-bounds");
+    report.facts = analytic::facts()?;
     // What needs no privilege stands already, whatever the machine allows.
     let mut scene = match Scene::set() {
         Ok(scene) => scene,

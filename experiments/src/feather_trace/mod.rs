@@ -120,12 +120,9 @@ fn live_options() -> LiveOptions {
 
 fn report(results: &Results) -> ExperimentReport {
     let mut report = ExperimentReport {
-        schema: "horolog.experiment/1",
-        id: "feather-trace".to_owned(),
         facts: facts::all(results),
         series: vec![published()],
-        notes: Vec::new(),
-        refused: None,
+        ..ExperimentReport::new("feather-trace")
     };
     for program in Program::ALL {
         report.series.extend(sections(results, program));

@@ -21,14 +21,7 @@ pub(crate) fn run(
     progress: &mut dyn FnMut(u64, u64, &str),
 ) -> Result<ExperimentReport, ExperimentError> {
     let work = work::Work::calibrate();
-    let mut report = ExperimentReport {
-        schema: "horolog.experiment/1",
-        id: "fpds-rtai".to_owned(),
-        facts: Vec::new(),
-        series: Vec::new(),
-        notes: Vec::new(),
-        refused: None,
-    };
+    let mut report = ExperimentReport::new("fpds-rtai");
     progress(0, 5, "the thesis's verification logs");
     report.facts.extend(logs::facts(&work)?);
     progress(1, 5, "system calls");

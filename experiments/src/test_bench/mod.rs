@@ -206,12 +206,11 @@ pub(crate) fn report(results: &Results, id: &str, facts: Vec<Fact>) -> Experimen
             .to_owned(),
     );
     ExperimentReport {
-        schema: "horolog.experiment/1",
-        id: id.to_owned(),
         facts,
         series: output::series(&results.spec, &results.figures),
         notes,
         refused: results.refused.clone(),
+        ..ExperimentReport::new(id)
     }
 }
 

@@ -66,11 +66,7 @@ fn run_one(
         Format::Table => print(&report),
     }
     // What could run has been told; what could not has the status of what this machine does not allow.
-    let refused = report.facts.iter().find_map(|fact| match &fact.agreement {
-        Agreement::NotPermitted(reason) => Some(reason),
-        _ => None,
-    });
-    match report.refused.as_ref().or(refused) {
+    match report.refusal() {
         Some(reason) => Err(Failure::not_permitted(format_args!("error: a part could not run: {reason}"))),
         None => Ok(Verdict::of(report.agrees())),
     }
