@@ -18,7 +18,8 @@
 //! out silently.
 //!
 //! Source: `davis93`, in the form of `burdalo07`. # Differences: with switches that cost something, soft jobs start only
-//! if there is slack for one to them and one back, and leave early by one.
+//! if there is slack for one to them and one back, and leave early by one. Where timers may be late, they leave earlier by
+//! that, and a job that is still to come keeps as much, since its own release may be noticed late.
 
 use crate::overheads::Overheads;
 use crate::{HardTask, Place, Service, Tally};
@@ -113,7 +114,8 @@ impl SlackStealing {
             self.until_next(rank, now) + i128::from(task.deadline)
         };
         let window = u64::try_from(until.max(0)).unwrap_or(u64::MAX);
-        let mut demand = i128::from(self.overheads.in_window(window));
+        let late = if state.pending == 0 { self.overheads.late } else { 0 };
+        let mut demand = i128::from(self.overheads.in_window(window)) + i128::from(late);
         for other in 0..task.end_equal {
             let (other_task, other_state) = (&self.tasks[other], &self.states[other]);
             let (execution, separation) =
@@ -167,9 +169,14 @@ impl SlackStealing {
         }
     }
 
+    /// How long before its end the slack must be given back: a late timer and the switch.
+    fn leaving(&self) -> u64 {
+        self.overheads.switch.saturating_add(self.overheads.late)
+    }
+
     fn place(&mut self, now: u64) {
-        // Enough for a switch to the soft job and one back.
-        let needed = self.overheads.switch.saturating_mul(2);
+        // Enough for a switch to the soft job and what its leaving takes.
+        let needed = self.overheads.switch.saturating_add(self.leaving());
         let was_high = self.is_high;
         self.is_high = self.ends > now.saturating_add(needed);
         self.tally.replenishments += u64::from(self.is_high && !was_high && self.backlogged);
@@ -235,13 +242,13 @@ impl Service for SlackStealing {
     }
 
     fn timer(&self) -> Option<Instant> {
-        let ends = self.ends.saturating_sub(self.overheads.switch);
+        let ends = self.ends.saturating_sub(self.leaving());
         (self.backlogged && self.is_high && ends != u64::MAX).then(|| Instant::from_ns(ends))
     }
 
     fn timer_fired(&mut self, now: Instant) {
         self.pass(now.as_ns());
-        if now.as_ns() >= self.ends.saturating_sub(self.overheads.switch) {
+        if now.as_ns() >= self.ends.saturating_sub(self.leaving()) {
             self.is_high = false;
             self.tally.exhaustions += 1;
         }
@@ -294,6 +301,26 @@ mod tests {
             stealer.released(zero, rank, zero);
         }
         assert_eq!((0..3).map(|rank| stealer.slack(rank, 0)).collect::<Vec<_>>(), [8, 12, 16]);
+    }
+
+    #[test]
+    fn soft_jobs_leave_by_the_lateness_of_timers_before_their_slack_ends() {
+        let (hard, mut overheads) = set_b();
+        overheads.late = 3;
+        let mut stealer = SlackStealing::new(&hard, overheads, Gain::None);
+        let zero = Instant::from_ns(0);
+        for rank in 0..3 {
+            stealer.released(zero, rank, zero);
+        }
+        stealer.soft_demand(zero, true);
+        assert!(stealer.is_high);
+        // The slack of 8 was computed before the releases were noticed.
+        assert_eq!(stealer.timer(), Some(Instant::from_ns(8 - 3 - 3)));
+        stealer.timer_fired(Instant::from_ns(2));
+        assert!(!stealer.is_high);
+        stealer.executed(Instant::from_ns(7), Some(0), Span::from_ns(2));
+        stealer.completed(Instant::from_ns(7), 0);
+        assert_eq!(stealer.slack(0, 7), 13 - 2 - 3);
     }
 
     #[test]
