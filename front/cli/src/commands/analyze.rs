@@ -184,12 +184,15 @@ fn server_in_words(server: &ServerVerdict) {
         outln!("  largest safe budget for this period: {}, {edge}", largest.budget);
     }
     for promotion in &server.promotions {
-        outln!(
-            "  {}: promoted {} after its arrival; slack {} at a common release",
-            promotion.task,
-            output::optional(promotion.promotion),
-            output::optional(promotion.slack)
-        );
+        let slack = format!("slack {} at a common release", output::optional(promotion.slack));
+        match server.kind {
+            "slack-stealing" => outln!("  {}: {slack}", promotion.task),
+            _ => outln!(
+                "  {}: promoted {} after its arrival; {slack}",
+                promotion.task,
+                output::optional(promotion.promotion)
+            ),
+        }
     }
     if let Some(note) = &server.note {
         outln!("  {note}");
