@@ -1,8 +1,9 @@
 //! The split of input and output from the jobs that use them.
 //!
-//! A job that waits for a device suspends itself, and no test here bounds that. Where its input is asked for a job in
-//! advance, and its output is buffered, one task becomes three independent streams: its own execution, reads with the next
-//! release as deadline, and writes with a deadline of several periods. Source: `baker07`, section 3.
+//! A job that waits for a device suspends itself: its waits count in its bound and delay those below it. Where its input is
+//! asked for a job in advance, and its output is buffered, one task becomes three independent streams: its own
+//! execution, reads with the next release as deadline, and writes with a deadline of several periods.
+//! Source: `baker07`, section 3.
 
 use crate::{DeviceClass, ModelError, RequestKind, RequestMode, System};
 use horolog_time::Span;

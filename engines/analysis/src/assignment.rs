@@ -58,6 +58,13 @@ fn by_key<K: Ord>(system: &System, cpu: CpuId, key: impl Fn(TaskId) -> Option<K>
 fn audsley(system: &System, cpu: CpuId) -> Result<Vec<TaskId>, AnalysisError> {
     let options = Options::default();
     let mut model = CpuModel::new(system, cpu)?;
+    if crate::waiting::has_waits(&model) {
+        return Err(AnalysisError::outside(
+            "system.priorities",
+            "Audsley's search needs tests that do not depend on the order of more important tasks; answers of devices do",
+            "use priorities = \"deadline-monotonic\"",
+        ));
+    }
     let count = model.tasks.len();
     for task in &mut model.tasks {
         task.priority = Some(Priority::new(count as i64 + 1));

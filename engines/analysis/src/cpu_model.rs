@@ -11,10 +11,11 @@
 //! - a release is noticed up to `l`, and with a tick up to `l + t`, late: that much jitter is added.
 
 use crate::arrival_curve::ArrivalCurve;
-use crate::driver::{Drivers, announced_late};
+use crate::driver::{self, Drivers, announced_late};
 use crate::error::AnalysisError;
 use crate::hyperbolic_load::HyperbolicLoad;
 use crate::server::CpuServer;
+use crate::waiting::{self, Waiting};
 use horolog_model::{CpuId, Device, DeviceService, Preemption, Priority, SegmentGraph, System, Task, TaskId};
 
 /// The longest time that the model may hold, so that sums of two never wrap a `u64`.
@@ -77,6 +78,8 @@ pub struct CpuTask {
     pub priority: Option<Priority>,
     /// Where a job can be preempted.
     pub shape: Shape,
+    /// How its jobs wait for devices; `wcet` then has the answers in it, once they are bounded.
+    pub waiting: Option<Waiting>,
 }
 
 /// Where a job can be preempted, reduced to what the tests need.
@@ -117,13 +120,13 @@ impl CpuModel {
         let costs = Costs { late, context_switch, interrupt };
         let mut tasks = Vec::new();
         for (id, task) in system.hard_tasks_on(cpu) {
-            tasks.push(CpuTask::new(id, task, costs)?);
+            tasks.push(CpuTask::new(system, id, task, costs)?);
         }
         let mut servers = Vec::new();
         for (id, server) in system.servers_on(cpu) {
             let mut queue = Vec::new();
             for (id, task) in system.served_tasks(id) {
-                queue.push(CpuTask::new(id, task, costs)?);
+                queue.push(CpuTask::new(system, id, task, costs)?);
             }
             for (index, device) in system.devices().iter().enumerate() {
                 if matches!(&device.service, DeviceService::Server { server: name } if *name == server.name) {
@@ -230,7 +233,7 @@ impl CpuModel {
             ArrivalCurve::Listed { .. } => 0.0,
         };
         let served = self.servers.iter().flat_map(|server| &server.queue);
-        let tasks: f64 = self.tasks.iter().chain(served).map(|t| share(&t.arrival, t.wcet)).sum();
+        let tasks: f64 = self.tasks.iter().chain(served).map(|t| share(&t.arrival, t.seen().1)).sum();
         let interrupts: f64 = self.interrupts.iter().map(|i| share(&i.arrival, i.wcet)).sum();
         let outside: f64 = self.interferences.iter().map(|i| i.utilisation_ppb as f64 / 1e9).sum();
         let threads = &self.drivers.threads;
@@ -250,8 +253,7 @@ pub(crate) struct Costs {
 }
 
 impl CpuTask {
-    /// The events of a device as the jobs of a task in the queue of a server. Its id is beyond all tasks, counted from
-    /// the end.
+    /// The events of a device as the jobs of a task in the queue of a server.
     fn of_device(
         system: &System,
         index: usize,
@@ -266,7 +268,7 @@ impl CpuTask {
         let wcet = costs.context_switch.checked_mul(2).and_then(|both| bare_wcet.checked_add(both));
         let wcet = wcet.filter(|&ns| ns <= LONGEST_NS).ok_or_else(too_long)?;
         Ok(CpuTask {
-            id: TaskId(u32::MAX - index as u32),
+            id: driver::id_of(index),
             name: device.name.clone(),
             arrival: ArrivalCurve::Periodic { separation: device.separation.as_ns(), jitter },
             is_periodic: false,
@@ -281,18 +283,22 @@ impl CpuTask {
                 longest_segment: 0,
                 endings: vec![Ending { before: wcet, last: 0 }],
             },
+            waiting: None,
         })
     }
 
-    fn new(id: TaskId, task: &Task, costs: Costs) -> Result<CpuTask, AnalysisError> {
+    fn new(system: &System, id: TaskId, task: &Task, costs: Costs) -> Result<CpuTask, AnalysisError> {
         let Costs { late, context_switch, .. } = costs;
         let too_long = |what| AnalysisError::overflow(format!("task.{}", task.name), what);
         let within = |ns: u64, what| if ns <= LONGEST_NS { Ok(ns) } else { Err(too_long(what)) };
         let arrival = ArrivalCurve::of(task, late).ok_or_else(|| too_long("jitter"))?;
         within(arrival.jitter(), "jitter")?;
-        let both = context_switch.checked_mul(2).ok_or_else(|| too_long("context switch"))?;
         let bare_wcet = task.wcet.as_ns();
+        // A switch to the job and one from it, and as many for each wait within it.
+        let turns = waiting::waits(system, &task.name).count() as u64 + 1;
+        let both = context_switch.checked_mul(2 * turns).ok_or_else(|| too_long("context switch"))?;
         let wcet = within(bare_wcet.checked_add(both).ok_or_else(|| too_long("wcet"))?, "wcet")?;
+        let waiting = Waiting::new(system, task, &arrival, wcet);
         let shape = match &task.preemption {
             Preemption::Preemptive => Shape {
                 preemptive: true,
@@ -320,6 +326,7 @@ impl CpuTask {
             offset: task.offset.map(|o| o.as_ns()),
             priority: task.priority,
             shape,
+            waiting,
         })
     }
 }

@@ -26,8 +26,10 @@ use crate::options::Options;
 use crate::result::{DeviceVerdict, TaskVerdict, Verdict};
 use crate::server::place::place_of;
 use crate::server::queue::{self, QueuedTask};
-use crate::server::{Above, NoAnswer};
-use horolog_model::{CpuId, Device, DeviceService, Interrupt, Priority, PriorityRule, System, Throttling};
+use crate::server::{self, Above, NoAnswer};
+use horolog_model::{
+    CpuId, Device, DeviceService, Interrupt, Priority, PriorityRule, System, TaskId, Throttling,
+};
 use horolog_time::Span;
 
 /// The drivers of one processor.
@@ -240,6 +242,34 @@ pub(crate) fn verdicts(
         verdicts.push((index, judge(device, found, test, source)));
     }
     verdicts
+}
+
+/// The id of a device's events in the queue of a server: beyond all tasks, counted from the end.
+pub(crate) fn id_of(device: usize) -> TaskId {
+    TaskId(u32::MAX - device as u32)
+}
+
+/// The device whose events have this id; `None` for a task's.
+pub(crate) fn device_of(id: TaskId, system: &System) -> Option<usize> {
+    let device = (u32::MAX - id.0) as usize;
+    (device < system.devices().len()).then_some(device)
+}
+
+/// [`verdicts`] with those of devices that servers serve.
+pub(crate) fn verdicts_of_all(
+    system: &System,
+    cpu: &CpuModel,
+    options: &Options,
+) -> Result<Vec<(usize, DeviceVerdict)>, AnalysisError> {
+    let mut served = Vec::new();
+    for index in 0..cpu.servers.len() {
+        for (id, verdict) in server::soft_verdicts(cpu, index, system.policy(), options)? {
+            if let Some(device) = device_of(id, system) {
+                served.push((device, verdict));
+            }
+        }
+    }
+    Ok(verdicts(system, cpu, &served, options))
 }
 
 fn judge(

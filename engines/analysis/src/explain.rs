@@ -7,6 +7,7 @@ use crate::fixed_priority::{level_of, name_of_exact, priority_of};
 use crate::hyperbolic_load::HyperbolicLoad;
 use crate::options::Options;
 use crate::server::{CpuServer, Seen};
+use crate::waiting::Waiting;
 use crate::{assignment::resolve_priorities, fixed_priority::level::Worst};
 use horolog_model::{Policy, System, TaskId};
 use horolog_time::Span;
@@ -43,6 +44,8 @@ pub enum TermKind {
     ServerPeriods,
     /// The rest of the work, within one capacity.
     LastPiece,
+    /// Until a device has answered what the task asked.
+    Answer,
     /// Context switches.
     ContextSwitches,
     /// Interrupts and events of a device or driver.
@@ -104,14 +107,15 @@ pub struct Explanation {
 /// # Errors
 /// As for [`crate::analyze`].
 pub fn explain(system: &System, id: TaskId, options: &Options) -> Result<Explanation, AnalysisError> {
-    crate::refuse_suspensions(system)?;
+    crate::waiting::refuse_unbounded(system)?;
     let system = resolve_priorities(system)?;
     if system.is_served(id) {
         let cpu = CpuModel::new(&system, system.task(id).cpu)?;
         let explained = crate::server::explain::explain(&system, &cpu, id, options);
         return explained.ok_or_else(|| too_long("the task's number"));
     }
-    let cpu = CpuModel::new(&system, system.task(id).cpu)?;
+    let mut cpu = CpuModel::new(&system, system.task(id).cpu)?;
+    crate::waiting::settle(&system, &mut cpu, options)?;
     let index = cpu.tasks.iter().position(|t| t.id == id);
     let index = index.ok_or_else(|| AnalysisError::overflow("task", "the task's number"))?;
     if system.policy() == Policy::Edf {
@@ -185,7 +189,7 @@ impl<'a> Terms<'a> {
     fn work_of(&mut self, kind: TermKind, task: &CpuTask, count: u128) -> Result<(), AnalysisError> {
         let count = narrow(count)?;
         let work = count.checked_mul(task.bare_wcet).ok_or_else(|| too_long("interference"))?;
-        self.switches += 2 * u128::from(count);
+        self.switches += 2 * u128::from(count) * u128::from(task.suspensions() + 1);
         let who = (kind != TermKind::OwnWork).then_some(task.name.as_str());
         self.add(kind, who, Some(count), work);
         Ok(())
@@ -222,18 +226,27 @@ fn terms(system: &System, cpu: &CpuModel, index: usize, worst: &Worst) -> Result
     let switch = cpu.context_switch;
     let closed = !task.shape.preemptive && crate::fixed_priority::blocking(cpu, index)? == 0;
     let mut terms = Terms::new(cpu);
-    terms.switches += 2;
-    let work = worst.ending.before + worst.ending.last - 2 * switch;
+    let turns = task.suspensions() + 1;
+    terms.switches += u128::from(3 * turns - 1);
+    let answers = task.waiting.as_ref().and_then(Waiting::total).unwrap_or(0);
+    let work = worst.ending.before + worst.ending.last - 2 * turns * switch - answers;
     terms.add(TermKind::OwnWork, None, Some(1), work);
     terms.jobs(TermKind::EarlierJobs, index, u128::from(worst.own_jobs - 1))?;
+    for (request, answer) in task.waiting.iter().flat_map(|waiting| &waiting.answers) {
+        let time = u128::from(worst.own_jobs) * u128::from(answer.unwrap_or(0));
+        terms.add(TermKind::Answer, Some(request), Some(worst.own_jobs), narrow(time)?);
+    }
     let (mut blocker, mut longest): (Option<&str>, u64) = (None, 0);
     for (other_index, other) in cpu.tasks.iter().enumerate().filter(|(i, _)| *i != index) {
         let priority = priority_of(other)?;
-        if priority.is_more_important_than(own) {
-            let x = u128::from(worst.start);
-            let count = if closed { other.arrival.closed(x) } else { other.arrival.half_open(x) };
-            terms.jobs(TermKind::Interference, other_index, count)?;
-        } else if own.is_more_important_than(priority) {
+        let (is_above, is_below) =
+            (priority.is_more_important_than(own), own.is_more_important_than(priority));
+        if is_above || !is_below && (task.waiting.is_some() || other.waiting.is_some()) {
+            let (x, arrival) = (u128::from(worst.start), other.seen().0);
+            let count = if closed { arrival.closed(x) } else { arrival.half_open(x) };
+            let kind = if is_above { TermKind::Interference } else { TermKind::EqualPriority };
+            terms.jobs(kind, other_index, count)?;
+        } else if is_below {
             if other.shape.longest_segment > longest {
                 (blocker, longest) = (Some(other.name.as_str()), other.shape.longest_segment);
             }
@@ -265,7 +278,8 @@ fn terms(system: &System, cpu: &CpuModel, index: usize, worst: &Worst) -> Result
             Seen::Nothing | Seen::Unbounded => {}
         }
     }
-    terms.add(TermKind::Blocking, blocker, None, longest);
+    let times = (turns > 1).then_some(turns);
+    terms.add(TermKind::Blocking, blocker, times, turns * longest);
     terms.switches()?;
     let finish = u128::from(worst.finish);
     let loads = crate::fixed_priority::interrupts_above(cpu, own);
@@ -329,7 +343,8 @@ impl fmt::Display for Term {
             TermKind::OwnWork => write!(f, "its own work"),
             TermKind::EarlierJobs => write!(f, "{count} earlier job{plural} of its own, not through yet"),
             TermKind::Blocking => {
-                write!(f, "blocked by `{who}`, less important, that has just begun its longest segment")
+                write!(f, "blocked by `{who}`, less important, that has just begun its longest segment")?;
+                if count > 1 { write!(f, ", {count} times: after each wait again") } else { Ok(()) }
             }
             TermKind::BlockingDueLater => {
                 write!(f, "blocked by `{who}`, due later, that has just begun and cannot be preempted")
@@ -347,6 +362,8 @@ impl fmt::Display for Term {
                 write!(f, "{count} period{plural} of the server `{who}`, a capacity of work each")
             }
             TermKind::LastPiece => write!(f, "the rest of the work, within one capacity"),
+            TermKind::Answer if count == 1 => write!(f, "until `{who}` is answered"),
+            TermKind::Answer => write!(f, "until `{who}` is answered, {count} times"),
             TermKind::ContextSwitches if self.count.is_none() => write!(f, "context switches"),
             TermKind::ContextSwitches => {
                 write!(f, "{count} context switch{}", if count == 1 { "" } else { "es" })

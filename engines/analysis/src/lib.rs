@@ -24,6 +24,7 @@ pub mod segments;
 pub mod sensitivity;
 pub mod server;
 pub mod utilisation;
+mod waiting;
 
 pub use assignment::resolve_priorities;
 pub use certify::certify;
@@ -50,7 +51,7 @@ use horolog_model::{Policy, System};
 /// Where the system lies outside the assumptions of every test, with the remedy. A deadline that is missed or not
 /// proven is a result, not an error.
 pub fn analyze(system: &System, options: &Options) -> Result<Analysis, AnalysisError> {
-    refuse_suspensions(system)?;
+    waiting::refuse_unbounded(system)?;
     let resolved = resolve_priorities(system)?;
     let mut tasks: Vec<Option<TaskVerdict>> = vec![None; resolved.tasks().len()];
     let mut servers: Vec<Option<ServerVerdict>> = vec![None; resolved.servers().len()];
@@ -58,7 +59,8 @@ pub fn analyze(system: &System, options: &Options) -> Result<Analysis, AnalysisE
     let mut processors = Vec::new();
     let mut notes = Vec::new();
     for cpu in resolved.platform().cpus.iter() {
-        let model = CpuModel::new(&resolved, cpu)?;
+        let mut model = CpuModel::new(&resolved, cpu)?;
+        waiting::settle(&resolved, &mut model, options)?;
         if model.tasks.is_empty() && model.servers.is_empty() && model.drivers.is_empty() {
             continue;
         }
@@ -69,7 +71,8 @@ pub fn analyze(system: &System, options: &Options) -> Result<Analysis, AnalysisE
                 cpu.0
             ));
         }
-        let sensitivity = match options.sensitivity {
+        let waits = waiting::has_waits(&model);
+        let sensitivity = match options.sensitivity && !waits {
             true => Some(sensitivity::explore(&model, resolved.policy(), options, &mut verdicts)?),
             false => None,
         };
@@ -78,16 +81,24 @@ pub fn analyze(system: &System, options: &Options) -> Result<Analysis, AnalysisE
         }
         for (index, server) in model.servers.iter().enumerate() {
             for (id, verdict) in server::soft_verdicts(&model, index, resolved.policy(), options)? {
-                // Ids beyond the tasks are those of devices, counted from the end.
-                match tasks.get_mut(id.index()) {
-                    Some(task) => *task = Some(verdict),
-                    None => served.push(((u32::MAX - id.0) as usize, verdict)),
+                match driver::device_of(id, &resolved) {
+                    None => tasks[id.index()] = Some(verdict),
+                    Some(device) => served.push((device, verdict)),
                 }
             }
             servers[server.id.index()] =
                 Some(server::server_verdict(&model, index, resolved.policy(), options)?);
         }
-        devices.extend(driver::verdicts(&resolved, &model, &served, options));
+        let mut here = driver::verdicts(&resolved, &model, &served, options);
+        if waits {
+            notes.push(format!(
+                "cpu {}: a task waits for a device within its job, so every bound rests on the deadlines of the tasks \
+                 that ask, and sensitivity is not searched, since answers depend on what would be changed",
+                cpu.0
+            ));
+        }
+        waiting::withdraw(&resolved, &model, &mut tasks, &mut here);
+        devices.append(&mut here);
         processors.push(ProcessorVerdict {
             cpu,
             utilisation: model.utilisation(),
@@ -143,18 +154,4 @@ fn hard_verdicts(
         }
     }
     Ok((verdicts, tests))
-}
-
-/// A task that waits for a device within its job suspends itself: each wait ends a job and begins another, whose
-/// releases depend on the device.
-fn refuse_suspensions(system: &System) -> Result<(), AnalysisError> {
-    let waits = |request: &&horolog_model::Request| request.mode == horolog_model::RequestMode::Synchronous;
-    match system.requests().iter().find(waits) {
-        Some(request) => Err(AnalysisError::outside(
-            format!("request.{}", request.name),
-            format!("task `{}` waits for `{}` within its job", request.task, request.device),
-            "move the wait out of the job: `mode = \"asynchronous\"` with a `deadline` (docs/concepts/driver-simulation.md)",
-        )),
-        None => Ok(()),
-    }
 }

@@ -168,6 +168,17 @@ impl TaskVerdict {
 }
 
 impl TaskVerdict {
+    /// Takes back a proof that rests on something that is not proven.
+    pub(crate) fn withdraw(&mut self, why: &str) {
+        (self.verdict, self.exact, self.response) = (Verdict::Unknown, false, None);
+        for test in &mut self.tests {
+            if test.verdict == Verdict::Meets {
+                (test.verdict, test.exact, test.response) = (Verdict::Unknown, false, None);
+                test.note = Some(why.to_owned());
+            }
+        }
+    }
+
     /// Takes over the proof of a miss from another verdict about the same task, without its bound.
     pub(crate) fn take_over(&mut self, other: &TaskVerdict, why: &str) {
         (self.verdict, self.test, self.source) = (other.verdict, other.test, other.source);

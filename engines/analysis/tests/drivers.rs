@@ -156,3 +156,53 @@ fn frame_grabber() {
     assert_eq!(three.deadline, period.checked_mul(2).unwrap());
     assert_eq!(task(Transfer::Buffers { buffers: 1 }, period), None);
 }
+
+/// A player that waits for a disk, and what is asked of it changed by `edits`.
+fn player(edits: &[(&str, &str)]) -> System {
+    let mut text = "[system]\nname = \"a player\"\n[[task]]\nname = \"player\"\nperiod = \"100 ms\"\nwcet = \"20 ms\"\npriority = 5\n\
+        [[task]]\nname = \"control\"\nperiod = \"20 ms\"\nwcet = \"4 ms\"\npriority = 9\n\
+        [[task]]\nname = \"log\"\nperiod = \"200 ms\"\nwcet = \"10 ms\"\npriority = 1\n\
+        [[device]]\nname = \"disk\"\nclass = \"closed\"\nservice = \"thread\"\npriority = 7\nseparation = \"5 ms\"\n\
+        latency = \"12 ms\"\ncost = \"200 us\"\n\
+        [[request]]\nname = \"input\"\ntask = \"player\"\ndevice = \"disk\"\n"
+        .to_owned();
+    for (from, to) in edits {
+        assert!(text.contains(from), "{from}");
+        text = text.replace(from, to);
+    }
+    let (system, _) = horolog_model::file::read(&text, "player.toml", &[]).unwrap_or_else(|e| panic!("{e}"));
+    system
+}
+
+#[test]
+fn what_rests_on_a_deadline_that_is_not_proven_is_taken_back() {
+    let good = analyze(&player(&[]), &Options::default()).unwrap();
+    assert!(good.tasks.iter().all(|task| task.verdict == Verdict::Meets), "{:?}", good.tasks);
+    // An answer takes 12 ms of the disk and 4.2 ms until its event is worked off below `control`.
+    assert_eq!(good.tasks[0].test, "fp-suspending");
+    let late =
+        analyze(&player(&[("latency = \"12 ms\"", "latency = \"80 ms\"")]), &Options::default()).unwrap();
+    let verdicts: Vec<Verdict> = late.tasks.iter().map(|task| task.verdict).collect();
+    assert_eq!(verdicts, [Verdict::Unknown, Verdict::Meets, Verdict::Unknown]);
+    let note = late.tasks[2].tests[0].note.as_deref().unwrap();
+    assert!(note.contains("`player`"), "{note}");
+    assert_eq!(late.devices[0].verdict, Verdict::Unknown);
+}
+
+#[test]
+fn waits_without_a_bound_are_refused_with_the_remedy() {
+    for edit in [
+        ("period = \"100 ms\"", "period = \"100 ms\"\ndeadline = \"120 ms\""),
+        ("wcet = \"20 ms\"", "wcet = \"20 ms\"\npreemption = \"non-preemptive\""),
+        ("latency = \"12 ms\"", "admission_cost = \"1 us\"\nadmission_separation = \"5 ms\""),
+    ] {
+        let error = analyze(&player(&[edit]), &Options::default()).unwrap_err().to_string();
+        assert!(error.contains("`player` waits for `disk`") && error.contains("--split-io"), "{error}");
+    }
+    let rival = "[[request]]\nname = \"input\"\ntask = \"player\"";
+    let both = "[[request]]\nname = \"other\"\ntask = \"log\"\ndevice = \"disk\"\n[[request]]\nname = \"input\"\ntask = \"player\"";
+    let alone = analyze(&player(&[]), &Options::default()).unwrap().tasks[0].response.unwrap().as_ns();
+    let shared = analyze(&player(&[(rival, both)]), &Options::default()).unwrap();
+    // The other's request may be ahead: 12 ms more, and one more job of `control` in the longer window.
+    assert_eq!(shared.tasks[0].response.unwrap().as_ns() - alone, 12_000_000 + 4_000_000 + 600_000);
+}

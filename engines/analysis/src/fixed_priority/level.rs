@@ -60,6 +60,8 @@ pub(crate) enum Stop {
     TooLong,
     /// A server by POSIX's letter is above: nothing bounds what it takes.
     PosixServer,
+    /// It waits for an answer that nothing bounds.
+    NoAnswer,
 }
 
 impl Stop {
@@ -68,6 +70,7 @@ impl Stop {
             Self::Overload => "tasks of this importance and above ask for more than the whole processor",
             Self::Effort => "the effort allowed by the options ran out before the busy period was searched",
             Self::TooLong => "the busy period is longer than 2^63 ns",
+            Self::NoAnswer => "it waits for a device whose answers have no bound",
             Self::PosixServer => {
                 "a sporadic server with rules = \"posix\" is above, which can take more than its budget in a period; \
                  use rules = \"corrected\""

@@ -165,7 +165,10 @@ pub(crate) fn blocking(cpu: &CpuModel, index: usize) -> Result<u64, AnalysisErro
             longest = longest.max(task.shape.longest_segment);
         }
     }
-    Ok(longest + cpu.context_switch)
+    // Once when it arrives, and again whenever it goes on after a wait.
+    let times = cpu.tasks[index].suspensions() + 1;
+    let blocking = (longest + cpu.context_switch).checked_mul(times);
+    blocking.ok_or_else(|| AnalysisError::overflow(format!("task.{}", cpu.tasks[index].name), "blocking"))
 }
 
 /// The level of the task at `index`.
@@ -175,11 +178,14 @@ pub(crate) fn level_of(cpu: &CpuModel, index: usize) -> Result<Level<'_>, Analys
     let (mut higher, mut equal) = (Vec::new(), Vec::new());
     for (other_index, other) in cpu.tasks.iter().enumerate() {
         let priority = priority_of(other)?;
-        let row = Row { arrival: &other.arrival, wcet: other.wcet };
+        let (arrival, wcet) = other.seen();
+        let row = Row { arrival, wcet };
         if other_index == index {
             continue;
         }
-        if priority.is_more_important_than(own) {
+        // Whoever waits comes back behind its equals.
+        let waits = task.waiting.is_some() || other.waiting.is_some();
+        if priority.is_more_important_than(own) || waits && !own.is_more_important_than(priority) {
             higher.push(row);
         } else if !own.is_more_important_than(priority) {
             equal.push(row);
@@ -190,7 +196,7 @@ pub(crate) fn level_of(cpu: &CpuModel, index: usize) -> Result<Level<'_>, Analys
             higher.push(Row { arrival: &load.arrival, wcet: load.wcet });
         }
     }
-    let mut unbounded = None;
+    let mut unbounded = task.waits_unbounded().then_some(Stop::NoAnswer);
     for server in &cpu.servers {
         match server.seen_from(Some(own)) {
             Seen::Nothing => {}
@@ -297,6 +303,7 @@ fn name_of(
         return match variant {
             Variant::Uniform => ("fp-servers-uniform", source),
             Variant::Integer => ("fp-servers-integer", source),
+            Variant::Exact if task.waiting.is_some() => ("fp-suspending", "chen19"),
             Variant::Exact if task.shape.preemptive => ("fp-servers", source),
             Variant::Exact => ("fp-servers-deferred", source),
         };
@@ -305,6 +312,7 @@ fn name_of(
     match variant {
         Variant::Uniform => ("fp-deferred-uniform", "burns94"),
         Variant::Integer => ("fp-deferred-integer", "bril09"),
+        Variant::Exact if task.waiting.is_some() => ("fp-suspending", "chen19"),
         Variant::Exact if task.shape.preemptive => {
             let one_job = matches!(task.arrival, crate::arrival_curve::ArrivalCurve::Periodic { separation, jitter: 0 }
                 if task.deadline.is_some_and(|d| d <= separation));

@@ -45,6 +45,9 @@ pub(crate) fn largest_budget(
     policy: Policy,
     options: &Options,
 ) -> Result<Result<Largest, String>, AnalysisError> {
+    if crate::waiting::has_waits(cpu) {
+        return Ok(Err("a task waits for a device, whose answers depend on the budget".to_owned()));
+    }
     let closed = match policy {
         Policy::FixedPriority => victims_of(cpu, index)?.map(|(victims, tasks)| {
             let found =

@@ -84,6 +84,7 @@ impl From<Stop> for NoAnswer {
             Stop::Effort => NoAnswer::Effort,
             Stop::TooLong => NoAnswer::TooLarge,
             Stop::PosixServer => NoAnswer::PosixServer,
+            Stop::NoAnswer => NoAnswer::NotGuaranteed,
         }
     }
 }

@@ -32,8 +32,9 @@ impl Place {
     }
 
     fn push_task(&mut self, task: &CpuTask) {
-        let load = InterruptLoad { arrival: task.arrival.clone(), wcet: task.wcet };
-        self.push(TermKind::Interference, Some(&task.name), load, task.wcet - task.bare_wcet);
+        let (arrival, wcet) = task.seen();
+        let load = InterruptLoad { arrival: arrival.clone(), wcet };
+        self.push(TermKind::Interference, Some(&task.name), load, wcet - task.bare_wcet);
     }
 }
 
