@@ -1,5 +1,6 @@
 //! Every supply that a system file can ask for by its own type, so that the machine's calls are direct, and any other
-//! one behind a pointer.
+//! one behind a pointer. Each call answers with what the supply has to say afterwards, so that there is one way to the
+//! type for both.
 
 use crate::constant_bandwidth_server::ConstantBandwidthServer;
 use crate::deferrable_server::DeferrableServer;
@@ -20,6 +21,31 @@ pub(crate) enum AnySupply {
     Other(Box<dyn Supply>),
 }
 
+/// What a supply answers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Standing {
+    pub(crate) place: Place,
+    pub(crate) deadline: Option<Instant>,
+    pub(crate) timer: Option<Instant>,
+    pub(crate) budget: Option<Span>,
+    /// How often budget had run out or come back.
+    pub(crate) changes: u64,
+}
+
+impl Standing {
+    #[inline(always)]
+    fn of<S: Supply + ?Sized>(supply: &S) -> Standing {
+        let tally = supply.tally();
+        Standing {
+            place: supply.place(),
+            deadline: supply.deadline(),
+            timer: supply.timer(),
+            budget: supply.budget(),
+            changes: tally.exhaustions.wrapping_add(tally.replenishments),
+        }
+    }
+}
+
 /// The same expression for whichever supply it is.
 macro_rules! each {
     ($any:expr, $supply:ident => $answer:expr) => {
@@ -29,7 +55,23 @@ macro_rules! each {
             AnySupply::Sporadic($supply) => $answer,
             AnySupply::PosixSporadic($supply) => $answer,
             AnySupply::ConstantBandwidth($supply) => $answer,
-            AnySupply::Other($supply) => $answer,
+            AnySupply::Other(supply) => {
+                let $supply = supply.as_ref();
+                $answer
+            }
+        }
+    };
+    (mut $any:expr, $supply:ident => $answer:expr) => {
+        match $any {
+            AnySupply::Polling($supply) => $answer,
+            AnySupply::Deferrable($supply) => $answer,
+            AnySupply::Sporadic($supply) => $answer,
+            AnySupply::PosixSporadic($supply) => $answer,
+            AnySupply::ConstantBandwidth($supply) => $answer,
+            AnySupply::Other(supply) => {
+                let $supply = supply.as_mut();
+                $answer
+            }
         }
     };
 }
@@ -46,43 +88,40 @@ impl AnySupply {
         }
     }
 
+    pub(crate) fn standing(&self) -> Standing {
+        each!(self, supply => Standing::of(supply))
+    }
+
+    /// Also whether place, deadline or timer may have changed, or only the budget.
     #[inline]
-    pub(crate) fn place(&self) -> Place {
-        each!(self, supply => supply.place())
+    pub(crate) fn executed(&mut self, now: Instant, amount: Span) -> (Standing, bool) {
+        each!(mut self, supply => {
+            let may_change = supply.executed(now, amount);
+            (Standing::of(supply), may_change)
+        })
     }
 
     #[inline]
-    pub(crate) fn budget(&self) -> Option<Span> {
-        each!(self, supply => supply.budget())
+    pub(crate) fn timer_fired(&mut self, now: Instant) -> Standing {
+        each!(mut self, supply => {
+            supply.timer_fired(now);
+            Standing::of(supply)
+        })
     }
 
     #[inline]
-    pub(crate) fn timer(&self) -> Option<Instant> {
-        each!(self, supply => supply.timer())
+    pub(crate) fn demand_changed(&mut self, now: Instant, backlogged: bool) -> Standing {
+        each!(mut self, supply => {
+            supply.demand_changed(now, backlogged);
+            Standing::of(supply)
+        })
     }
 
-    #[inline]
-    pub(crate) fn deadline(&self) -> Option<Instant> {
-        each!(self, supply => supply.deadline())
-    }
-
-    #[inline]
-    pub(crate) fn executed(&mut self, now: Instant, amount: Span) -> bool {
-        each!(self, supply => supply.executed(now, amount))
-    }
-
-    #[inline]
-    pub(crate) fn timer_fired(&mut self, now: Instant) {
-        each!(self, supply => supply.timer_fired(now));
-    }
-
-    #[inline]
-    pub(crate) fn demand_changed(&mut self, now: Instant, backlogged: bool) {
-        each!(self, supply => supply.demand_changed(now, backlogged));
-    }
-
-    pub(crate) fn lent(&mut self, now: Instant, place: Place) {
-        each!(self, supply => supply.lent(now, place));
+    pub(crate) fn lent(&mut self, now: Instant, place: Place) -> Standing {
+        each!(mut self, supply => {
+            supply.lent(now, place);
+            Standing::of(supply)
+        })
     }
 
     #[inline]

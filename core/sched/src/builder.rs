@@ -7,7 +7,7 @@ use crate::leaf::Leaf;
 use crate::machine::Processor;
 use crate::mode::{Mode, ModeSpec};
 use crate::overheads::Overheads;
-use crate::tree::SuppliedNode;
+use crate::supplied::SuppliedNode;
 use crate::watch::Watch;
 use crate::{ClockDomain, Level, Machine, Place, Supply, from_system};
 use horolog_model::{CpuId, ModelError, Policy, Preemption, Priority, ServerKind, System, TaskId};
@@ -252,8 +252,7 @@ impl<'a> MachineBuilder<'a> {
     fn supplies(&mut self) -> Result<Vec<SuppliedNode>, ModelError> {
         let mut supplied = Vec::new();
         let mut add = |node: usize, supply: AnySupply| {
-            let node = node as u32;
-            supplied.push(SuppliedNode { node, supply, backlogged: false, timer: None, generation: 0 });
+            supplied.push(SuppliedNode::new(node as u32, supply));
         };
         for (index, node) in self.nodes.iter().enumerate() {
             if let Some(supply) = node.spec.supply.clone() {
@@ -272,13 +271,9 @@ impl<'a> MachineBuilder<'a> {
     }
 
     fn processors(&self, supplied: &[SuppliedNode], watches: &[Watch]) -> Vec<Processor> {
-        let mut flat = vec![true; self.clocks.len()];
-        for node in self.nodes.iter().filter(|node| node.parent.is_some() || node.spec.supply.is_some()) {
-            flat[usize::from(node.processor)] = false;
-        }
-        let mut processors: Vec<Processor> = Vec::with_capacity(flat.len());
-        for (index, (&clock, &flat)) in self.clocks.iter().zip(&flat).enumerate() {
-            let mut processor = Processor::new(index as u32, flat, clock);
+        let mut processors: Vec<Processor> = Vec::with_capacity(self.clocks.len());
+        for (index, &clock) in self.clocks.iter().enumerate() {
+            let mut processor = Processor::new(index as u32, clock);
             let of = |supplied: &SuppliedNode| usize::from(self.nodes[supplied.node as usize].processor);
             let first = supplied.partition_point(|supplied| of(supplied) < index);
             processor.supplies = first..supplied.partition_point(|supplied| of(supplied) <= index);
@@ -286,6 +281,9 @@ impl<'a> MachineBuilder<'a> {
         }
         for (index, watch) in watches.iter().enumerate() {
             processors[usize::from(watch.processor)].watch = index as u32;
+        }
+        for processor in &mut processors {
+            processor.may_want_timers = !processor.supplies.is_empty() || processor.watch != NONE;
         }
         processors
     }
@@ -334,6 +332,7 @@ impl<'a> MachineBuilder<'a> {
                 positions: [0; 2],
                 is_low: false,
                 rank: rank(index),
+                is_direct: false,
                 processor: self.nodes[self.places[index]].processor,
                 preemptible: matches!(task.preemption, Preemption::Preemptive),
                 active: true,

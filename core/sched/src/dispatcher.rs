@@ -58,6 +58,10 @@ pub(crate) struct Dispatcher {
     pub(crate) ready: ReadySet,
     pub(crate) keys: Vec<Key>,
     pub(crate) layout: Layout,
+    /// In a shallow tree, who would run for each ready position of the root: the task there, or a server's first.
+    pub(crate) heads: Vec<u32>,
+    /// The first ready task of a server in a shallow tree, where there is one.
+    pub(crate) head: u32,
     /// Room to reorder in at a mode change.
     pub(crate) spare_keys: Vec<Key>,
     pub(crate) spare_ready: ReadySet,
@@ -75,6 +79,8 @@ impl Dispatcher {
             ready: ReadySet::default(),
             keys: Vec::new(),
             layout: Layout::default(),
+            heads: Vec::new(),
+            head: NONE,
             spare_keys: Vec::new(),
             spare_ready: ReadySet::default(),
         }

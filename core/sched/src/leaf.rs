@@ -15,6 +15,8 @@ pub(crate) struct Leaf {
     pub(crate) is_low: bool,
     /// Its rank among the hard tasks of its processor's service; [`crate::dispatcher::NONE`]: it is none of them.
     pub(crate) rank: u32,
+    /// Whether it stands below the root of a shallow tree that nobody watches: being ready is a bit there, and no more.
+    pub(crate) is_direct: bool,
     pub(crate) processor: u16,
     /// Whether its running job may be displaced anywhere.
     pub(crate) preemptible: bool,

@@ -38,6 +38,7 @@ mod service;
 mod shallow;
 mod slack_stealing;
 mod sporadic_server;
+mod supplied;
 mod supply;
 mod timers;
 mod tree;

@@ -4,7 +4,7 @@ use crate::desired::{Desired, EntityId, ExecutionTimer, ProcessorIndex, Rejected
 use crate::dispatcher::{Dispatcher, Key, NONE};
 use crate::leaf::{JobOrder, Leaf};
 use crate::mode::Mode;
-use crate::tree::SuppliedNode;
+use crate::supplied::SuppliedNode;
 use crate::watch::Watch;
 use crate::{ANY_SEGMENT, ClockDomain, Event, EventKind, MachineBuilder, Tally};
 use horolog_model::{ModelError, ServerId, System, TaskId};
@@ -25,10 +25,10 @@ pub(crate) struct Processor {
     pub(crate) generation: u32,
     /// Counts releases and wake-ups: the order of a first-in-first-out level.
     pub(crate) sequence: u64,
-    /// One dispatcher without supply: the quick way.
-    pub(crate) flat: bool,
     /// One dispatcher, and below it tasks and first-in-first-out nodes of tasks.
     pub(crate) is_shallow: bool,
+    /// Whether some node has a supply or a service watches.
+    pub(crate) may_want_timers: bool,
     pub(crate) clock: ClockDomain,
     /// Who ran when the timers were looked at last.
     pub(crate) timed: u32,
@@ -42,7 +42,7 @@ pub(crate) struct Processor {
     /// The earliest wall timer, unless a supply or service has changed since.
     pub(crate) wall: Option<WallTimer>,
     pub(crate) wall_is_stale: bool,
-    /// Whether budget may have run out or come back, or a place changed, since the last decision.
+    /// Whether budget has run out or come back, or a task moved, since the last decision.
     pub(crate) has_changed: bool,
 }
 
@@ -120,14 +120,25 @@ impl Machine {
         match event.kind {
             EventKind::Release { task, deadline } => self.release(task, deadline, now, event.clock),
             EventKind::Completion { task } => self.complete(task, now, event.clock),
+            EventKind::Exhausted { entity, generation, consumed }
+            | EventKind::Executed { entity, generation, consumed } => {
+                self.charge(entity, generation, consumed, now, event.clock)
+            }
+            EventKind::Timer { entity, generation } => {
+                self.wall_timer_fired(entity, generation, now, event.clock)
+            }
             kind => self.on_rare(now, event.clock, kind),
         }
     }
 
-    /// Everything but releases and completions.
+    /// Everything but releases, completions and timers.
     fn on_rare(&mut self, now: Instant, clock: ClockDomain, kind: EventKind) -> Result<(), Rejected> {
         match kind {
-            EventKind::Release { .. } | EventKind::Completion { .. } => Err(Rejected::Unknown),
+            EventKind::Release { .. }
+            | EventKind::Completion { .. }
+            | EventKind::Exhausted { .. }
+            | EventKind::Executed { .. }
+            | EventKind::Timer { .. } => Err(Rejected::Unknown),
             EventKind::PreemptionPoint { task, willing, next } => {
                 self.preemption_point(task, willing, next, clock)
             }
@@ -139,11 +150,6 @@ impl Machine {
                 self.processors[processor].committed = !preemptible;
                 Ok(())
             }
-            EventKind::Exhausted { entity, generation, consumed }
-            | EventKind::Executed { entity, generation, consumed } => {
-                self.charge(entity, generation, consumed, now, clock)
-            }
-            EventKind::Timer { entity, generation } => self.wall_timer_fired(entity, generation, now, clock),
             EventKind::Lend { entity, place } => self.lend(entity, place, now, clock),
             EventKind::ModeChange { mode } => self.change_mode(mode),
         }
@@ -171,12 +177,12 @@ impl Machine {
         leaf.jobs += 1;
         if leaf.jobs > 1 {
             leaf.backlog.push_back(order);
-            if !processor.flat {
+            if !leaf.is_direct {
                 self.watch_release(task, deadline, now);
             }
             return Ok(());
         }
-        if !processor.flat {
+        if !leaf.is_direct {
             self.enter(task, order, now);
             return Ok(());
         }
@@ -205,7 +211,7 @@ impl Machine {
         } else if let Some(next) = leaf.backlog.pop_front() {
             node.keys[leaf.position as usize] = node.key(next.deadline, next.released, next.sequence);
         }
-        if !processor.flat {
+        if !leaf.is_direct {
             let from = leaf.node;
             self.left(task, from, now);
         }
@@ -242,9 +248,7 @@ impl Machine {
         leaf.blocked = true;
         let from = leaf.node;
         self.nodes[from as usize].ready.remove(leaf.position);
-        if !self.processors[processor].flat {
-            self.propagate(from, now);
-        }
+        self.parted(from, now);
         Ok(())
     }
 
@@ -264,11 +268,7 @@ impl Machine {
         let Key { urgency, tie } = node.keys[leaf.position as usize];
         node.keys[leaf.position as usize] = node.key(urgency, tie, processor.sequence);
         processor.sequence += 1;
-        node.ready.insert(leaf.position);
-        if !processor.flat {
-            let from = leaf.node;
-            self.propagate(from, now);
-        }
+        self.arrived(task, now);
         Ok(())
     }
 
@@ -293,10 +293,10 @@ impl Machine {
     #[inline(always)]
     pub fn decide(&mut self, processor: ProcessorIndex) -> Desired {
         let index = processor.0 as usize;
-        if !self.processors[index].flat {
+        if self.processors[index].may_want_timers || !self.processors[index].is_shallow {
             return self.decide_with_timers(index);
         }
-        self.choose_flat(index);
+        self.choose_shallow(index);
         let state = &self.processors[index];
         Desired {
             running: (state.running != NONE).then_some(TaskId(state.running)),
@@ -316,12 +316,9 @@ impl Machine {
     #[inline(always)]
     pub fn choose(&mut self, processor: ProcessorIndex) -> (Option<TaskId>, bool) {
         let index = processor.0 as usize;
-        let state = &self.processors[index];
-        let changes = if state.flat {
-            self.choose_flat(index);
-            false
-        } else if state.is_shallow {
-            self.choose_shallow(index)
+        let changes = if self.processors[index].is_shallow {
+            self.choose_shallow(index);
+            self.processors[index].may_want_timers && self.look_at_timers(index)
         } else {
             self.choose_in_tree(index);
             true
@@ -354,33 +351,6 @@ impl Machine {
         Desired { running, should_yield, generation, execution_timer, wall_timer }
     }
 
-    #[inline(always)]
-    fn choose_flat(&mut self, index: usize) {
-        let state = &mut self.processors[index];
-        let node = &self.nodes[state.root as usize];
-        let best = node.best();
-        let mut should_yield = false;
-        match best {
-            Some(best) if state.running == NONE => {
-                state.run(node.layout.children[best as usize], best, &self.leaves)
-            }
-            Some(best) => {
-                let displaced =
-                    best != state.running_position && node.displaces(best, state.running_position);
-                if displaced && state.committed {
-                    should_yield = true;
-                } else if displaced {
-                    state.run(node.layout.children[best as usize], best, &self.leaves);
-                } else {
-                    // At a preemption point with nobody more important: on with the next segment.
-                    state.committed = !self.leaves[state.running as usize].preemptible;
-                }
-            }
-            None => {}
-        }
-        state.flag(should_yield);
-    }
-
     /// Jobs of `task` that were released and have not completed.
     #[must_use]
     pub fn jobs(&self, task: TaskId) -> u32 {
@@ -399,13 +369,13 @@ impl Machine {
         self.leaves[task.index()].preemptible
     }
 
-    /// Whether this processor is one dispatcher without supply, which never wants a timer.
+    /// Whether this processor may ever want a timer: some node there has a supply, or a service watches it.
     ///
     /// # Panics
     /// Where there is no such processor.
     #[must_use]
-    pub fn is_flat(&self, processor: ProcessorIndex) -> bool {
-        self.processors[usize::from(processor.0)].flat
+    pub fn may_want_timers(&self, processor: ProcessorIndex) -> bool {
+        self.processors[usize::from(processor.0)].may_want_timers
     }
 
     /// The node of a server.
@@ -425,7 +395,7 @@ impl Machine {
     pub fn tally(&self, server: ServerId) -> Tally {
         let node = self.servers[server.index()];
         if let Some(supplied) = self.supplied.get(self.supply_of[node as usize] as usize) {
-            return supplied.supply.tally();
+            return supplied.tally();
         }
         self.watch_of_soft(node).map_or_else(Tally::default, |watch| self.watches[watch].service.tally())
     }
@@ -447,11 +417,11 @@ impl Machine {
     pub fn wants_every_report(&self, processor: ProcessorIndex) -> bool {
         let processor = &self.processors[usize::from(processor.0)];
         let watch = self.watches.get(processor.watch as usize);
-        !processor.flat && (!processor.is_shallow || watch.is_some_and(|w| w.service.wants_every_report()))
+        !processor.is_shallow || watch.is_some_and(|w| w.service.wants_every_report())
     }
 
-    /// Whether on this processor a budget may have run out or come back, or a place changed, since the last decision:
-    /// without, the places and the counts of the tallies are what they were.
+    /// Whether on this processor a budget may have run out or come back, or a task moved between its places, since the last
+    /// decision: without, the counts of the tallies and [`Machine::stands_low`] are what they were.
     ///
     /// # Panics
     /// Where there is no such processor.
@@ -469,7 +439,7 @@ impl Machine {
     pub fn budget(&self, server: ServerId) -> Option<Span> {
         let node = self.servers[server.index()];
         if let Some(supplied) = self.supplied.get(self.supply_of[node as usize] as usize) {
-            return supplied.supply.budget();
+            return supplied.standing.budget;
         }
         self.watch_of_soft(node).and_then(|watch| self.watches[watch].service.soft_budget())
     }
@@ -511,7 +481,7 @@ impl Machine {
 }
 
 impl Processor {
-    pub(crate) fn new(root: u32, flat: bool, clock: ClockDomain) -> Processor {
+    pub(crate) fn new(root: u32, clock: ClockDomain) -> Processor {
         Processor {
             root,
             running: NONE,
@@ -520,8 +490,8 @@ impl Processor {
             should_yield: false,
             generation: 0,
             sequence: 0,
-            flat,
             is_shallow: false,
+            may_want_timers: false,
             clock,
             timed: NONE,
             armed: [None; 2],

@@ -56,11 +56,12 @@ impl Supply for PollingServer {
     }
 
     fn executed(&mut self, _: Instant, amount: Span) -> bool {
-        if self.left > 0 {
-            self.tally.consume(amount);
-            self.left = self.left.saturating_sub_unsigned(amount.as_ns());
-            self.tally.exhaustions += u64::from(self.left <= 0);
+        if self.left <= 0 {
+            return false;
         }
+        self.tally.consume(amount);
+        self.left = self.left.saturating_sub_unsigned(amount.as_ns());
+        self.tally.exhaustions += u64::from(self.left <= 0);
         self.left <= 0
     }
 

@@ -1,18 +1,20 @@
 //! The quick way for a processor whose tree is *shallow*: one dispatcher, and below it tasks and first-in-first-out nodes of
 //! tasks. Every processor with servers of a system file is.
 //!
-//! The dispatcher's ready set then holds a bit a task and a bit a server, at the place where that server stands now, so
-//! that choosing is one search as on a flat processor. Within a server nobody displaces the running job. So its place
-//! changes only where it gets its first ready child or loses its last, and where its supply says so.
+//! The dispatcher's ready set then holds a bit a task and a bit a server, at the place where that server stands now, and
+//! [`crate::dispatcher::Dispatcher::heads`] says who runs for each bit: the task, or the server's first. So the choice is
+//! one search, as on a flat processor, and the running job stands where its server stands. Within a server nobody
+//! displaces the running job: it is the server's first until it leaves. So its place changes only where the server gets
+//! its first ready child or loses its last, and where its supply says so.
 
 use crate::dispatcher::NONE;
 use crate::leaf::JobOrder;
-use crate::{Machine, NodePolicy};
+use crate::{Machine, NodePolicy, Place};
 use horolog_model::TaskId;
 use horolog_time::{Instant, Span};
 
 impl Machine {
-    /// A first job becomes ready on a processor that is not flat.
+    /// A first job becomes ready that is not direct ([`crate::leaf::Leaf::is_direct`]).
     #[inline]
     pub(crate) fn enter(&mut self, task: TaskId, order: JobOrder, now: Instant) {
         if self.leaves[task.index()].rank != NONE {
@@ -20,79 +22,125 @@ impl Machine {
         }
         let leaf = &self.leaves[task.index()];
         let (node, position) = (leaf.node, leaf.position);
-        let is_shallow = self.processors[usize::from(leaf.processor)].is_shallow;
+        let dispatcher = &mut self.nodes[node as usize];
+        dispatcher.keys[position as usize] = dispatcher.key(order.deadline, order.released, order.sequence);
+        self.arrived(task, now);
+    }
+
+    /// A task whose key is up to date becomes ready.
+    #[inline]
+    pub(crate) fn arrived(&mut self, task: TaskId, now: Instant) {
+        let leaf = &self.leaves[task.index()];
+        let (node, position) = (leaf.node, leaf.position);
         let dispatcher = &mut self.nodes[node as usize];
         let was_ready = !dispatcher.ready.is_empty();
-        dispatcher.keys[position as usize] = dispatcher.key(order.deadline, order.released, order.sequence);
         dispatcher.ready.insert(position);
-        if !(is_shallow && (was_ready || dispatcher.parent == NONE)) {
+        if !self.processors[usize::from(leaf.processor)].is_shallow {
             self.propagate(node, now);
+        } else if dispatcher.parent != NONE && !was_ready {
+            dispatcher.head = task.0;
+            self.stand(node, true, now);
         }
     }
 
-    /// The oldest job of `task` has left `node`, whose ready set is up to date.
+    /// The oldest job of `task` has completed and left `node`, whose ready set is up to date.
     #[inline]
     pub(crate) fn left(&mut self, task: TaskId, node: u32, now: Instant) {
-        let leaf = &self.leaves[task.index()];
-        let is_shallow = self.processors[usize::from(leaf.processor)].is_shallow;
-        if leaf.rank != NONE {
+        if self.leaves[task.index()].rank != NONE {
             self.watch_completion(task, now);
         }
-        let dispatcher = &self.nodes[node as usize];
-        if !(is_shallow && (!dispatcher.ready.is_empty() || dispatcher.parent == NONE)) {
-            self.propagate(node, now);
-        }
+        self.parted(node, now);
     }
 
-    /// The choice in a shallow tree; the timers are up to date after it. Whether one of them may be another than before.
+    /// The running job has left `node`, whose ready set and keys are up to date.
     #[inline]
-    pub(crate) fn choose_shallow(&mut self, index: usize) -> bool {
-        let processor = &mut self.processors[index];
-        let before = processor.running;
-        let root = &self.nodes[processor.root as usize];
-        let best = root.best().unwrap_or(NONE);
-        let mut should_yield = false;
-        let stays = before != NONE && {
-            let leaf = &self.leaves[before as usize];
-            let is_hard = leaf.node == processor.root;
-            let own = if is_hard { leaf.position } else { self.nodes[leaf.node as usize].position };
-            // Where it still stands in the order, somebody is the best.
-            own == best || (root.ready.contains(own) && !root.displaces(best, own))
+    pub(crate) fn parted(&mut self, node: u32, now: Instant) {
+        let dispatcher = &mut self.nodes[node as usize];
+        if !self.processors[usize::from(dispatcher.processor)].is_shallow {
+            self.propagate(node, now);
+            return;
+        }
+        if dispatcher.parent == NONE {
+            return;
+        }
+        let Some(first) = dispatcher.best() else {
+            self.stand(node, false, now);
+            return;
         };
-        if stays {
-            processor.committed = !self.leaves[before as usize].preemptible;
-        } else if processor.committed {
-            should_yield = best != NONE;
-        } else if best == NONE {
-            // The running job's server stands nowhere and nobody else is ready.
-            processor.running = NONE;
-        } else {
-            let entity = root.layout.children[best as usize];
-            let task = match entity.checked_sub(self.leaves.len() as u32) {
-                None => entity,
-                // A server stands in the order only with a ready child.
-                Some(node) => {
-                    let server = &self.nodes[node as usize];
-                    server.best().map_or(NONE, |first| server.layout.children[first as usize])
+        let head = dispatcher.layout.children[first as usize];
+        dispatcher.head = head;
+        let (parent, position) = (dispatcher.parent, dispatcher.position);
+        self.nodes[parent as usize].heads[position as usize] = head;
+    }
+
+    /// Puts a server of a shallow tree where its supply wants it, told whether it has ready children.
+    #[inline]
+    pub(crate) fn stand(&mut self, node: u32, some_ready: bool, now: Instant) {
+        let dispatcher = &self.nodes[node as usize];
+        let (parent, processor) = (dispatcher.parent, usize::from(dispatcher.processor));
+        let mut place = Place::High;
+        let mut deadline = None;
+        if let Some(supplied) = self.supplied.get_mut(self.supply_of[node as usize] as usize) {
+            supplied.demand(some_ready, now, &mut self.processors[processor]);
+            (place, deadline) = (supplied.standing.place, supplied.standing.deadline);
+        } else if let Some(watch) = self.watch_of_soft(node) {
+            place = self.watch_soft_demand(watch, some_ready, now);
+        }
+        self.set_ready(node, parent, if some_ready { place } else { Place::Out }, deadline, now);
+    }
+
+    /// The choice in a shallow tree. Whether a timer may be another than before: [`Machine::look_at_timers`].
+    #[inline(always)]
+    pub(crate) fn choose_shallow(&mut self, index: usize) {
+        let processor = &mut self.processors[index];
+        let own = processor.running_position;
+        let root = &self.nodes[processor.root as usize];
+        let mut should_yield = false;
+        match root.best() {
+            Some(best) if processor.running == NONE => {
+                processor.run(root.heads[best as usize], best, &self.leaves);
+            }
+            Some(best) => {
+                // A running job whose server stands nowhere has no place.
+                let displaced = best != own && (own == NONE || root.displaces(best, own));
+                if displaced && processor.committed {
+                    should_yield = true;
+                } else if displaced {
+                    processor.run(root.heads[best as usize], best, &self.leaves);
+                } else {
+                    // At a preemption point with nobody more important: on with the next segment.
+                    processor.committed = !self.leaves[processor.running as usize].preemptible;
                 }
-            };
-            processor.run(task, self.leaves[task as usize].position, &self.leaves);
+            }
+            // The running job's server stands nowhere and nobody else is ready.
+            None if !processor.committed => processor.running = NONE,
+            None => {}
         }
         processor.flag(should_yield);
+    }
+
+    /// After the choice in a shallow tree: brings the timers up to date; whether one of them may be another than before.
+    #[inline(always)]
+    pub(crate) fn look_at_timers(&mut self, index: usize) -> bool {
+        let processor = &mut self.processors[index];
         let running = processor.running;
+        processor.has_changed = false;
         // Between two hard tasks nothing is counted, unless a service watches.
         let counts = running != processor.timed
             && (processor.armed[0].is_some()
-                || processor.watch != NONE
-                || running != NONE && self.leaves[running as usize].node != processor.root);
-        let changes = counts || processor.wall_is_stale;
+                || self.leaves.get(running as usize).is_some_and(|leaf| !leaf.is_direct));
         processor.timed = running;
-        processor.has_changed = false;
+        let changes = counts || processor.wall_is_stale;
         if changes {
-            self.arm_execution_timer(index);
-            self.arm_wall_timer(index);
+            self.arm_timers(index);
         }
         changes
+    }
+
+    #[inline(never)]
+    fn arm_timers(&mut self, index: usize) {
+        self.arm_execution_timer(index);
+        self.arm_wall_timer(index);
     }
 
     /// What limits a running task of a shallow tree: its server, or where a service watches itself.
@@ -103,11 +151,11 @@ impl Machine {
         }
         let node = self.leaves[task as usize].node;
         let supplied = self.supplied.get(self.supply_of[node as usize] as usize)?;
-        let budget = supplied.supply.budget().filter(|budget| !budget.is_zero())?;
+        let budget = supplied.standing.budget.filter(|budget| !budget.is_zero())?;
         Some((self.leaves.len() as u32 + node, budget))
     }
 
-    /// Finds out which processors are shallow.
+    /// Finds out which processors are shallow, and which tasks are direct.
     pub(crate) fn find_shallow(&mut self) {
         for processor in &mut self.processors {
             processor.is_shallow = self.supply_of[processor.root as usize] == NONE;
@@ -116,6 +164,36 @@ impl Machine {
             let processor = &mut self.processors[usize::from(node.processor)];
             let is_below_root = node.parent == processor.root && node.policy == NodePolicy::Fifo;
             processor.is_shallow &= node.parent == NONE || is_below_root;
+        }
+        for leaf in &mut self.leaves {
+            let processor = &self.processors[usize::from(leaf.processor)];
+            leaf.is_direct = processor.is_shallow && leaf.node == processor.root && leaf.rank == NONE;
+        }
+        self.refresh_heads();
+    }
+
+    /// After positions have changed: who runs for each of them, and where the running job stands, in shallow trees.
+    pub(crate) fn refresh_heads(&mut self) {
+        for index in 0..self.processors.len() {
+            let root = self.processors[index].root as usize;
+            if !self.processors[index].is_shallow {
+                continue;
+            }
+            let Self { nodes, leaves, .. } = self;
+            let root_node = &mut nodes[root];
+            root_node.heads.clone_from(&root_node.layout.children);
+            for position in 0..nodes[root].heads.len() {
+                let entity = nodes[root].heads[position] as usize;
+                if let Some(server) = entity.checked_sub(leaves.len()) {
+                    nodes[root].heads[position] = nodes[server].head;
+                }
+            }
+            let running = leaves.get(self.processors[index].running as usize);
+            if let Some(leaf) = running.filter(|leaf| leaf.node as usize != root) {
+                let position = nodes[leaf.node as usize].position;
+                let stands = nodes[root].ready.contains(position);
+                self.processors[index].running_position = if stands { position } else { NONE };
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::{ClockDomain, Machine};
 use horolog_time::{Instant, Span};
 
 /// No task, and not [`NONE`]: the execution timer must be looked at again.
-const STALE: u32 = u32::MAX - 1;
+pub(crate) const STALE: u32 = u32::MAX - 1;
 
 /// An execution timer that is armed.
 #[derive(Clone, Copy, Debug)]
@@ -64,7 +64,7 @@ impl Machine {
         let mut tightest: Option<(EntityId, Span)> = None;
         while node != NONE {
             if let Some(supplied) = self.supplied.get(self.supply_of[node as usize] as usize)
-                && let Some(budget) = supplied.supply.budget()
+                && let Some(budget) = supplied.standing.budget
                 && !budget.is_zero()
                 && tightest.is_none_or(|(_, least)| budget < least)
             {
@@ -88,7 +88,7 @@ impl Machine {
         let tasks = self.leaves.len() as u32;
         let mut earliest: Option<WallTimer> = self.watch_timer(index);
         for supplied in &mut self.supplied[self.processors[index].supplies.clone()] {
-            let at = supplied.supply.timer();
+            let at = supplied.standing.timer;
             if at != supplied.timer {
                 supplied.timer = at;
                 supplied.generation = supplied.generation.wrapping_add(1);
@@ -114,12 +114,12 @@ impl Machine {
     ) -> Result<(), Rejected> {
         let index = self.processor_of(entity, clock)?;
         let processor = &mut self.processors[index];
-        let armed = processor
-            .armed
-            .iter_mut()
-            .flatten()
-            .find(|armed| armed.entity == entity && armed.generation == generation)
-            .ok_or(Rejected::Stale)?;
+        let is_meant = |armed: &Armed| armed.entity == entity && armed.generation == generation;
+        let armed = match &mut processor.armed {
+            [Some(armed), _] if is_meant(armed) => armed,
+            [_, Some(armed)] if is_meant(armed) => armed,
+            _ => return Err(Rejected::Stale),
+        };
         let amount = consumed.checked_sub(armed.reported).ok_or(Rejected::Stale)?;
         armed.reported = consumed;
         let leaf = armed.leaf;
@@ -127,26 +127,38 @@ impl Machine {
             // Whatever budget there is now, this timer does not count it.
             processor.timed = STALE;
         }
-        if processor.watch != NONE && processor.is_shallow {
+        let is_shallow = processor.is_shallow;
+        if is_shallow && processor.watch != NONE {
             self.watch_execution(index, leaf, amount, now);
             return Ok(());
         }
         let first = self.leaves[leaf as usize].node;
         let mut node = first;
-        let mut has_changed = false;
+        let mut may_move = false;
         while node != NONE {
             if let Some(supplied) = self.supplied.get_mut(self.supply_of[node as usize] as usize) {
-                has_changed |= supplied.supply.executed(now, amount);
+                may_move |= supplied.executed(now, amount, &mut self.processors[index]);
             }
-            node = self.nodes[node as usize].parent;
+            node = if is_shallow { NONE } else { self.nodes[node as usize].parent };
         }
-        if has_changed {
-            self.processors[index].wall_is_stale = true;
-            self.processors[index].has_changed = true;
-            self.propagate(first, now);
+        if may_move {
+            self.follow_supply(first, now);
         }
-        self.watch_execution(index, leaf, amount, now);
+        if !is_shallow {
+            self.watch_execution(index, leaf, amount, now);
+        }
         Ok(())
+    }
+
+    /// The supply of `node`, or of one above it, may want it elsewhere.
+    fn follow_supply(&mut self, node: u32, now: Instant) {
+        let dispatcher = &self.nodes[node as usize];
+        if self.processors[usize::from(dispatcher.processor)].is_shallow {
+            let some_ready = !dispatcher.ready.is_empty();
+            self.stand(node, some_ready, now);
+        } else {
+            self.propagate(node, now);
+        }
     }
 
     pub(crate) fn wall_timer_fired(
@@ -166,11 +178,9 @@ impl Machine {
         if supplied.generation != generation || supplied.timer.is_none() {
             return Err(Rejected::Stale);
         }
-        supplied.timer = None;
-        supplied.supply.timer_fired(now);
-        self.processors[index].wall_is_stale = true;
-        self.processors[index].has_changed = true;
-        self.propagate(node, now);
+        if supplied.fired(now, &mut self.processors[index]) {
+            self.follow_supply(node, now);
+        }
         Ok(())
     }
 

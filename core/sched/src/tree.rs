@@ -1,22 +1,9 @@
 //! What only deeper trees need: readiness that travels upwards, places, the choice along a path, modes.
 
-use crate::any_supply::AnySupply;
 use crate::desired::{EntityId, Rejected};
 use crate::dispatcher::{Key, NONE, NodePolicy};
 use crate::{ClockDomain, Machine, Place};
 use horolog_time::Instant;
-
-/// A node with a supply.
-#[derive(Clone, Debug)]
-pub(crate) struct SuppliedNode {
-    pub(crate) node: u32,
-    pub(crate) supply: AnySupply,
-    /// Whether the supply was last told that the node has ready children.
-    pub(crate) backlogged: bool,
-    /// The wall timer that is armed.
-    pub(crate) timer: Option<Instant>,
-    pub(crate) generation: u32,
-}
 
 impl Machine {
     /// Tells the dispatchers above `node` whether it has something to run.
@@ -36,14 +23,8 @@ impl Machine {
             let mut place = Place::High;
             let mut deadline = None;
             if let Some(supplied) = self.supplied.get_mut(self.supply_of[node as usize] as usize) {
-                if supplied.backlogged != some_ready {
-                    supplied.backlogged = some_ready;
-                    supplied.supply.demand_changed(now, some_ready);
-                    self.processors[processor].wall_is_stale = true;
-                    self.processors[processor].has_changed = true;
-                }
-                place = supplied.supply.place();
-                deadline = supplied.supply.deadline();
+                supplied.demand(some_ready, now, &mut self.processors[processor]);
+                (place, deadline) = (supplied.standing.place, supplied.standing.deadline);
             } else if let Some(watch) = self.watch_of_soft(node) {
                 place = self.watch_soft_demand(watch, some_ready, now);
             }
@@ -65,36 +46,43 @@ impl Machine {
         deadline: Option<Instant>,
         now: Instant,
     ) {
-        let child = &self.nodes[node as usize];
-        let old = child.position;
+        let child = &mut self.nodes[node as usize];
+        let processor = &mut self.processors[usize::from(child.processor)];
+        // In a shallow tree the running job stands where its server stands.
+        let runs = self.leaves.get(processor.running as usize).is_some_and(|leaf| leaf.node == node);
+        let moves = runs && processor.is_shallow;
+        let (old, head) = (child.position, child.head);
         let place = match place {
             Place::High => 0,
             Place::Low(index) => index + 1,
             Place::Out => {
+                processor.running_position = if moves { NONE } else { processor.running_position };
                 self.nodes[parent as usize].ready.remove(old);
                 return;
             }
         };
         let position = child.positions[usize::from(place)];
-        let urgency = match (deadline, child.policy, child.best()) {
-            (Some(deadline), _, _) => deadline.as_ns(),
-            (None, NodePolicy::Edf, Some(best)) => child.keys[best as usize].urgency,
+        (child.position, child.place) = (position, place);
+        let urgency = match (deadline, child.policy) {
+            (Some(deadline), _) => deadline.as_ns(),
+            (None, NodePolicy::Edf) => {
+                child.best().map_or(Instant::NEVER.as_ns(), |best| child.keys[best as usize].urgency)
+            }
             _ => Instant::NEVER.as_ns(),
         };
-        let processor = &mut self.processors[usize::from(child.processor)];
+        processor.running_position = if moves { position } else { processor.running_position };
         let above = &mut self.nodes[parent as usize];
         if position != old {
             above.ready.remove(old);
         }
         if !above.ready.contains(position) {
             above.keys[position as usize] = above.key(urgency, now.as_ns(), processor.sequence);
+            above.heads[position as usize] = head;
             processor.sequence += 1;
             above.ready.insert(position);
         } else if above.policy == NodePolicy::Edf {
             above.keys[position as usize].urgency = urgency;
         }
-        let child = &mut self.nodes[node as usize];
-        (child.position, child.place) = (position, place);
     }
 
     /// Puts a node at another place.
@@ -113,9 +101,7 @@ impl Machine {
         }
         let supplied =
             self.supplied.get_mut(self.supply_of[node as usize] as usize).ok_or(Rejected::Unknown)?;
-        supplied.supply.lent(now, place);
-        self.processors[index].wall_is_stale = true;
-        self.processors[index].has_changed = true;
+        supplied.lent(now, place, &mut self.processors[index]);
         self.propagate(node, now);
         Ok(())
     }
@@ -133,6 +119,10 @@ impl Machine {
             return;
         }
         leaf.position = new;
+        let processor = &mut self.processors[usize::from(leaf.processor)];
+        if processor.running == task {
+            processor.running_position = new;
+        }
         let node = &mut self.nodes[leaf.node as usize];
         node.keys[new as usize] = node.keys[old as usize];
         if node.ready.contains(old) {
@@ -204,7 +194,7 @@ impl Machine {
     #[inline(always)]
     fn is_supplied(&self, node: u32) -> bool {
         let supplied = self.supplied.get(self.supply_of[node as usize] as usize);
-        supplied.is_none_or(|supplied| supplied.supply.place() != Place::Out)
+        supplied.is_none_or(|supplied| supplied.standing.place != Place::Out)
     }
 
     /// Puts every child where the new mode wants it; its readiness and its key travel with it.
@@ -233,6 +223,7 @@ impl Machine {
             self.nodes[index].adopt(layout);
         }
         self.refresh_positions();
+        self.refresh_heads();
         Ok(())
     }
 
@@ -280,6 +271,7 @@ impl crate::dispatcher::Dispatcher {
     /// Makes room for the children of this layout.
     pub(crate) fn prepare(&mut self, layout: &crate::dispatcher::Layout) {
         let size = layout.children.len();
+        self.heads = vec![NONE; size];
         self.keys = vec![Key::default(); size];
         self.spare_keys = vec![Key::default(); size];
         self.ready = crate::ready_set::ReadySet::new(size);

@@ -99,7 +99,7 @@ impl<'a, S: Source, K: Sink> Engine<'a, S, K> {
         let platform = system.platform();
         let mut lanes = Lane::all(system);
         for lane in &mut lanes {
-            lane.has_timers = !machine.is_flat(lane.processor);
+            lane.has_timers = machine.may_want_timers(lane.processor);
             lane.reports_always = machine.wants_every_report(lane.processor);
             // The first answer tells which timers are wanted before anything is released.
             lane.choice_due = lane.has_timers;
@@ -134,7 +134,8 @@ impl<'a, S: Source, K: Sink> Engine<'a, S, K> {
     pub(crate) fn run(&mut self) -> Result<(End, u64), Reason> {
         self.begin();
         let end = match self.lanes.as_mut_slice() {
-            [lane] => self.core.run_alone(lane)?,
+            [lane] if lane.has_timers => self.core.run_alone::<true>(lane)?,
+            [lane] => self.core.run_alone::<false>(lane)?,
             lanes => self.core.run_together(lanes)?,
         };
         for lane in self.lanes.iter_mut().filter(|lane| lane.has_timers) {
@@ -177,8 +178,9 @@ impl<'a, S: Source, K: Sink> Engine<'a, S, K> {
 }
 
 impl<S: Source, K: Sink> Core<'_, S, K> {
-    /// One processor alone needs no look at others.
-    fn run_alone(&mut self, lane: &mut Lane) -> Result<(End, u64), Reason> {
+    /// One processor alone needs no look at others. A loop of its own where no timers are wanted, and one where they are.
+    #[inline(never)]
+    fn run_alone<const TIMERS: bool>(&mut self, lane: &mut Lane) -> Result<(End, u64), Reason> {
         let mut now = 0;
         loop {
             let time = lane.next_time();
@@ -189,7 +191,7 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
                 }
             }
             now = time;
-            self.step(lane, now)?;
+            self.step::<TIMERS>(lane, now)?;
             if let Some(end) = self.end_after(now) {
                 return Ok(end);
             }
@@ -209,7 +211,12 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
                 }
             }
             now = time;
-            self.step(&mut lanes[index], now)?;
+            let lane = &mut lanes[index];
+            if lane.has_timers {
+                self.step::<true>(lane, now)?;
+            } else {
+                self.step::<false>(lane, now)?;
+            }
             if let Some(end) = self.end_after(now) {
                 return Ok(end);
             }
@@ -264,50 +271,30 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         }
     }
 
+    /// One instant; `TIMERS`: the machine may want some here.
     #[inline(always)]
-    fn step(&mut self, lane: &mut Lane, now: u64) -> Result<(), Reason> {
+    fn step<const TIMERS: bool>(&mut self, lane: &mut Lane, now: u64) -> Result<(), Reason> {
         self.steps += 1;
-        if lane.has_timers {
-            return self.step_with_timers(lane, now);
+        if TIMERS && (lane.finish == now || lane.next_interrupt <= now || lane.reports_always) {
+            self.report_execution(lane, now);
         }
         if lane.finish == now {
             self.segment_ends(lane, now);
         }
         if lane.next_interrupt <= now {
             lane.serve_interrupts(now);
+            if TIMERS {
+                self.fire_wall_timer(lane, now);
+            }
         }
-        self.release_due::<false>(lane, now)?;
-        if lane.choice_due && lane.kernel_until <= now {
-            self.choose::<false>(lane, now);
-        }
-        Ok(())
-    }
-
-    /// The same phases where the machine may want timers.
-    #[inline(never)]
-    fn step_with_timers(&mut self, lane: &mut Lane, now: u64) -> Result<(), Reason> {
-        if lane.reports_always || lane.finish == now || lane.next_interrupt <= now {
-            self.report_execution(lane, now);
-        } else {
-            lane.count_execution(now);
-        }
-        if lane.finish == now {
-            self.segment_ends(lane, now);
-        }
-        let mut is_due = lane.next_interrupt <= now;
-        if is_due {
-            lane.serve_interrupts(now);
-            self.fire_wall_timer(lane, now);
-        }
-        self.release_due::<true>(lane, now)?;
-        if self.machine.has_changed(lane.processor) {
+        self.release_due::<TIMERS>(lane, now)?;
+        if TIMERS && self.machine.has_changed(lane.processor) {
             self.note_servers(lane, now);
         }
         if lane.choice_due && lane.kernel_until <= now {
-            is_due |= self.choose::<true>(lane, now);
+            self.choose::<TIMERS>(lane, now);
         }
-        // Without an execution timer the next look moves only with the timers themselves.
-        if is_due || lane.timers.counts() {
+        if TIMERS && lane.is_moved {
             lane.watch_timers(now);
         }
         Ok(())
@@ -401,6 +388,7 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
             debug_assert_eq!(taken, Ok(()));
             self.tasks[task as usize].executed += length;
             lane.finish = now + length;
+            lane.is_moved = true;
             lane.at_point = Some(next);
             return;
         }
@@ -441,9 +429,9 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         }
     }
 
-    /// Asks the machine who runs and carries it out; whether timers may have changed.
+    /// Asks the machine who runs and carries it out.
     #[inline(always)]
-    pub(crate) fn choose<const TIMERS: bool>(&mut self, lane: &mut Lane, now: u64) -> bool {
+    pub(crate) fn choose<const TIMERS: bool>(&mut self, lane: &mut Lane, now: u64) {
         lane.choice_due = false;
         let (running, changes) = self.machine.choose(lane.processor);
         let next = running.map_or(NONE, |task| task.0);
@@ -461,7 +449,6 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
             }
         }
         lane.on_cpu = next;
-        changes
     }
 
     /// The job that had the processor loses it, or passes a preemption point.

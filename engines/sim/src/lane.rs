@@ -50,6 +50,8 @@ pub(crate) struct Lane {
     /// Whether execution is reported at every instant, or only where the machine must know.
     pub(crate) reports_always: bool,
     pub(crate) timers: Timers,
+    /// Whether the next look at the timers may be due at another time than `next_interrupt` says.
+    pub(crate) is_moved: bool,
     /// Its servers, and its hard tasks with two places.
     pub(crate) watched: Watched,
 }
@@ -92,6 +94,7 @@ impl Lane {
                 has_timers: false,
                 reports_always: false,
                 timers: Timers::default(),
+                is_moved: false,
                 watched: Watched::new(system, cpu),
             }
         };
@@ -127,6 +130,7 @@ impl Lane {
         if self.finish != NEVER {
             self.finish = self.finish.saturating_add(cost);
         }
+        self.is_moved = true;
     }
 
     /// Serves the interrupts that are due.
@@ -142,5 +146,6 @@ impl Lane {
             }
         }
         self.next_interrupt = self.interrupts.iter().map(|i| i.next).min().unwrap_or(NEVER);
+        self.is_moved = true;
     }
 }

@@ -49,19 +49,18 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
     /// Before a choice: records what has changed since the last look.
     pub(crate) fn note_servers(&mut self, lane: &mut Lane, now: u64) {
         for index in 0..lane.watched.servers.len() {
-            let Seen { id, kinds, tally: before } = lane.watched.servers[index];
+            let Seen { id, kinds, tally: mut seen } = lane.watched.servers[index];
             let tally = self.machine.tally(id);
-            if tally == before {
-                continue;
-            }
             lane.watched.servers[index].tally = tally;
             let is_slack = kinds[0] == kinds[1];
-            for _ in before.exhaustions..tally.exhaustions {
+            while seen.exhaustions < tally.exhaustions {
+                seen.exhaustions += 1;
                 let extra = if is_slack { 0 } else { tally.consumed.as_ns() };
                 self.emit(lane, now, kinds[0], NO_TASK, NO_JOB, id.0.into(), extra);
             }
-            for _ in before.replenishments..tally.replenishments {
-                let budget = self.machine.budget(id).map_or(0, Span::as_ns);
+            while seen.replenishments < tally.replenishments {
+                seen.replenishments += 1;
+                let budget = if K::ACTIVE { self.machine.budget(id).map_or(0, Span::as_ns) } else { 0 };
                 let extra = if is_slack { 1 } else { budget };
                 self.emit(lane, now, kinds[1], NO_TASK, NO_JOB, id.0.into(), extra);
             }

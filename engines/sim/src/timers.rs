@@ -56,6 +56,7 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
     pub(crate) fn replace_timers(&mut self, lane: &mut Lane, next: u32, now: u64) {
         let (execution, wall) = self.machine.timers(lane.processor);
         lane.timers.wall = wall;
+        lane.is_moved = true;
         let generation = |timer: Option<ExecutionTimer>| timer.map(|timer| timer.generation);
         if generation(execution) == generation(lane.timers.execution) {
             return;
@@ -64,8 +65,8 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         let goes_on = lane.running != NONE && next == lane.running;
         if execution.is_some() || !goes_on {
             self.report_execution(lane, now);
-            lane.timers.consumed = 0;
             lane.timers.execution = execution;
+            (lane.timers.consumed, lane.timers.left) = (0, 0);
         }
     }
 
@@ -88,9 +89,10 @@ impl Timers {
 }
 
 impl Lane {
-    /// First thing at an instant: what has executed since the last look.
+    /// What has executed since the last look. What is left of the running segment changes by nothing else, so there need be
+    /// no look as long as nobody asks; a segment that begins has more left than the one before when it ended.
     #[inline(always)]
-    pub(crate) fn count_execution(&mut self, now: u64) {
+    fn count_execution(&mut self, now: u64) {
         if self.timers.execution.is_none() {
             return;
         }
@@ -101,14 +103,11 @@ impl Lane {
         self.timers.is_unreported |= amount > 0;
     }
 
-    /// Last thing at an instant: from here on execution counts; the next look is due when a timer goes off.
+    /// Last thing at an instant at which timers or the running job's end have moved: when the next look is due.
     #[inline]
     pub(crate) fn watch_timers(&mut self, now: u64) {
-        if self.timers.execution.is_none() && self.timers.wall.is_none() && self.interrupts.is_empty() {
-            self.next_interrupt = NEVER;
-            return;
-        }
-        self.timers.left = left(self, now);
+        self.is_moved = false;
+        self.count_execution(now);
         let budget = self.timers.execution.map_or(NEVER, |timer| {
             let rest = timer.after.as_ns().saturating_sub(self.timers.consumed);
             if self.running == NONE || rest == 0 {

@@ -1,0 +1,78 @@
+//! A node with a supply: what the supply answered last, kept so that it is asked once for each thing that it is told.
+
+use crate::any_supply::{AnySupply, Standing};
+use crate::machine::Processor;
+use crate::timers::STALE;
+use crate::{Place, Tally};
+use horolog_time::{Instant, Span};
+
+/// A node with a supply.
+#[derive(Clone, Debug)]
+pub(crate) struct SuppliedNode {
+    pub(crate) node: u32,
+    supply: AnySupply,
+    /// What the supply answers now.
+    pub(crate) standing: Standing,
+    /// Whether the supply was last told that the node has ready children.
+    backlogged: bool,
+    /// The wall timer that is armed.
+    pub(crate) timer: Option<Instant>,
+    pub(crate) generation: u32,
+}
+
+impl SuppliedNode {
+    pub(crate) fn new(node: u32, supply: AnySupply) -> SuppliedNode {
+        let standing = supply.standing();
+        SuppliedNode { node, supply, standing, backlogged: false, timer: None, generation: 0 }
+    }
+
+    /// Takes over the supply's answer; whether its place or its deadline is another than before.
+    #[inline]
+    fn take_over(&mut self, standing: Standing, processor: &mut Processor) -> bool {
+        let before = std::mem::replace(&mut self.standing, standing);
+        let is_elsewhere = standing.place != before.place;
+        processor.wall_is_stale |= standing.timer != self.timer;
+        processor.has_changed |= standing.changes != before.changes;
+        is_elsewhere || standing.deadline != before.deadline
+    }
+
+    /// Whether the node has ready children.
+    #[inline]
+    pub(crate) fn demand(&mut self, some_ready: bool, now: Instant, processor: &mut Processor) {
+        if self.backlogged != some_ready {
+            self.backlogged = some_ready;
+            let standing = self.supply.demand_changed(now, some_ready);
+            self.take_over(standing, processor);
+        }
+    }
+
+    /// The node has executed; whether it may stand elsewhere now.
+    #[inline]
+    pub(crate) fn executed(&mut self, now: Instant, amount: Span, processor: &mut Processor) -> bool {
+        let (standing, may_change) = self.supply.executed(now, amount);
+        if may_change {
+            processor.timed = STALE;
+        }
+        self.take_over(standing, processor)
+    }
+
+    /// Its wall timer went off; whether it may stand elsewhere now.
+    #[inline]
+    pub(crate) fn fired(&mut self, now: Instant, processor: &mut Processor) -> bool {
+        self.timer = None;
+        let standing = self.supply.timer_fired(now);
+        // The budget of whoever runs may be another one.
+        (processor.wall_is_stale, processor.timed) = (true, STALE);
+        self.take_over(standing, processor)
+    }
+
+    pub(crate) fn lent(&mut self, now: Instant, place: Place, processor: &mut Processor) {
+        let standing = self.supply.lent(now, place);
+        (processor.wall_is_stale, processor.timed) = (true, STALE);
+        self.take_over(standing, processor);
+    }
+
+    pub(crate) fn tally(&self) -> Tally {
+        self.supply.tally()
+    }
+}
