@@ -25,6 +25,7 @@
 //! | [`pattern`] | a release pattern that a simulation replays |
 
 mod check;
+mod companion;
 mod diagnostic;
 pub mod draft;
 pub mod driver;
@@ -44,6 +45,7 @@ mod split_io;
 pub mod system;
 pub mod task;
 
+pub use companion::{Companion, Role, is_emulated, priorities};
 pub use diagnostic::{Diagnostics, Message};
 pub use draft::Draft;
 pub use driver::{Admission, Device, DeviceClass, DeviceService, Interrupt, PriorityRule, Throttling};

@@ -16,6 +16,7 @@
 mod any_service;
 mod any_supply;
 mod builder;
+mod companion;
 mod constant_bandwidth_server;
 mod deferrable_server;
 mod desired;
@@ -45,6 +46,7 @@ mod tree;
 mod watch;
 
 pub use builder::{MachineBuilder, NodeSpec};
+pub use companion::Lent;
 pub use desired::{Desired, EntityId, ExecutionTimer, ProcessorIndex, Rejected, WallTimer};
 pub use dispatcher::NodePolicy;
 pub use event::{ANY_SEGMENT, ClockDomain, Event, EventKind, Phase};

@@ -69,6 +69,8 @@ pub struct DriverThread {
     pub load: InterruptLoad,
     /// Its events with a full ring that may come back at once.
     pub with_backlog: InterruptLoad,
+    /// The part of an event's time that is its two context switches, ns.
+    pub(crate) switching: u64,
     /// The greatest priority that it can have; `None`: below all tasks.
     pub high: Option<Priority>,
     /// The least priority that it can have while an event waits.
@@ -129,12 +131,15 @@ impl Drivers {
     }
 
     fn device(&mut self, system: &System, device: &Device, context_switch: u64) -> Result<(), AnalysisError> {
+        let mut context_switch = context_switch;
         if let Some(admission) = device.admission {
             // The test of every event, as a device of its own beside it.
             let mut tests = device.clone();
             tests.name = format!("admission control of {}", device.name);
             (tests.cost, tests.admission) = (admission.cost, None);
-            self.device(system, &tests, 0)?;
+            self.device(system, &tests, context_switch)?;
+            // The thread is switched to for every event, refused or not: with its test.
+            context_switch = 0;
         }
         let (load, with_backlog) = loads_of(system, device, 0)?;
         let name = device.name.clone();
@@ -144,7 +149,8 @@ impl Drivers {
             DeviceService::Thread { .. } => {
                 let (load, with_backlog) = loads_of(system, device, 2 * context_switch)?;
                 let (high, low) = places(system, device);
-                self.threads.push(DriverThread { name, load, with_backlog, high, low });
+                let switching = 2 * context_switch;
+                self.threads.push(DriverThread { name, load, with_backlog, switching, high, low });
             }
             _ => {}
         }

@@ -259,8 +259,8 @@ fn terms(system: &System, cpu: &CpuModel, index: usize, worst: &Worst) -> Result
         let x = u128::from(worst.start);
         if let Some(load) = thread.seen_from(Some(own)) {
             let count = if closed { load.arrival.closed(x) } else { load.arrival.half_open(x) };
-            terms.switches += 2 * count;
-            let work = narrow(count * u128::from(load.wcet - 2 * switch))?;
+            terms.switches += if thread.switching > 0 { 2 * count } else { 0 };
+            let work = narrow(count * u128::from(load.wcet - thread.switching))?;
             terms.add(TermKind::Device, Some(&thread.name), Some(narrow(count)?), work);
         }
     }

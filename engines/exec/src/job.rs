@@ -14,6 +14,9 @@ pub(crate) trait Runtime {
     /// A preemption point that has something to do. Returns whether somebody more important waited.
     fn point(&self, task: &TaskShared, job: u64, next: Option<u32>, willing: bool) -> bool;
 
+    /// The job asks a device, and comes back once it need not wait any more.
+    fn ask(&self, task: &TaskShared, request: usize);
+
     /// The job switches its own preemptibility.
     fn set_preemptible(&self, task: &TaskShared, job: u64, preemptible: bool);
 }
@@ -84,6 +87,16 @@ impl Job<'_> {
     /// Switches this task's own preemptibility, for this job and those after it.
     pub fn set_preemptible(&mut self, preemptible: bool) {
         self.runtime.set_preemptible(self.task, self.facts.number, preemptible);
+    }
+
+    /// Makes the request of this name (a `[[request]]` of this task in the system file): where it is synchronous, this comes
+    /// back with the answer of the emulated device, and the task is suspended meanwhile. Returns whether there is such a
+    /// request; without, nothing happens.
+    pub fn ask(&mut self, request: &str) -> bool {
+        let found = self.task.requests.iter().find(|known| known.name == request);
+        let Some(place) = found.map(|known| known.place) else { return false };
+        self.runtime.ask(self.task, place);
+        true
     }
 
     /// Calls `callback` from now on whenever a job of this task overruns: on this thread, at the next preemption

@@ -15,6 +15,7 @@ mod body;
 mod collect;
 mod control;
 mod direct;
+mod drivers;
 mod enforcement;
 mod error;
 mod executive;
@@ -36,6 +37,7 @@ mod threads;
 mod watch;
 
 pub use body::TaskBody;
+pub use drivers::traced_names;
 pub use enforcement::{Allowance, Progress, Verdict};
 pub use error::ExecError;
 pub use executive::Executive;

@@ -1,10 +1,13 @@
 //! What a run of a system needs from this machine, before anything is started.
 
 use crate::bands::{self, OutOfBands};
+use crate::drivers;
 use crate::options::{Backend, NonPreemptiveVariant};
 use crate::reservation;
 use crate::{ExecError, RunOptions};
-use horolog_model::{Body, CpuId, Cpus, OverrunPolicy, Policy, Preemption, Priority, System, Task, TaskId};
+use horolog_model::{
+    Body, CpuId, Cpus, OverrunPolicy, Policy, Preemption, Priority, System, Task, TaskId, is_emulated,
+};
 use horolog_sys::affinity::{CpuSet, allowed_cpus};
 use horolog_sys::deadline::Reservation;
 use horolog_sys::fixed_priority::Class;
@@ -43,13 +46,8 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Plans the run of `system`.
-    pub(crate) fn new(system: &System, options: &RunOptions) -> Result<Plan, ExecError> {
-        if let Some(at) = system.first_driver() {
-            return Err(ExecError::bad_input(format!(
-                "{at}: a run does not serve interrupts and devices of a file yet; analyse the system, or remove them"
-            )));
-        }
+    /// Plans the run of `file`; `system` holds the threads of the devices that are emulated, too.
+    pub(crate) fn new(file: &System, system: &System, options: &RunOptions) -> Result<Plan, ExecError> {
         check_served(system)?;
         let allowed = allowed_cpus()?;
         let listed = listed_cpus(system, &allowed)?;
@@ -72,8 +70,10 @@ impl Plan {
             let (commands, tasks): (Vec<TaskId>, Vec<TaskId>) =
                 system.tasks_on(cpu).map(|(id, _)| id).partition(|&id| is_command(system.task(id)));
             check_priorities(system, cpu)?;
-            let mut mode = mode_of(system, cpu, &tasks, options);
-            if plan.reserve(system, cpu, &tasks, options) {
+            // The kernel wakes nobody when an emulated device has answered.
+            let emulates = file.devices().iter().any(|device| device.cpu == cpu && is_emulated(file, device));
+            let mut mode = if emulates { Mode::Authoritative } else { mode_of(system, cpu, &tasks, options) };
+            if !emulates && plan.reserve(system, cpu, &tasks, options) {
                 mode = Mode::Shadow;
             } else {
                 match mode {
@@ -91,7 +91,8 @@ impl Plan {
             plan.notes.push("best effort: budgets are counted and not enforced".into());
         }
         plan.notes.extend(load_warnings(system));
-        plan.note_offsets(system);
+        plan.note_offsets(file);
+        plan.notes.extend(drivers::notes(file));
         Ok(plan)
     }
 

@@ -7,14 +7,14 @@ use crate::result::{RunResult, Started, ThreadInfo};
 use crate::shared::RunShared;
 use crate::threads::{Setup, Threads};
 use crate::{ExecError, Limit, RunOptions, bands};
-use horolog_model::System;
+use horolog_model::{Companion, System};
 use horolog_sys::affinity::{allowed_cpus, set_affinity};
 use horolog_sys::clock;
 use horolog_sys::fixed_priority::{Class, may_use_fifo};
 use horolog_sys::idle_latency::ShallowIdle;
 use horolog_sys::{crash, memory, thread};
 use horolog_time::Span;
-use horolog_trace::{Outcome, Overhead, Record, ServerOutcome};
+use horolog_trace::{DeviceOutcome, Outcome, Overhead, Record, RequestOutcome, ServerOutcome};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -49,11 +49,12 @@ pub(crate) fn run_bodies(
     bodies: &mut Bodies,
     out: &mut dyn FnMut(Record),
 ) -> Result<RunResult, ExecError> {
-    let plan = Plan::new(system, options)?;
+    let companion = Companion::emulated(system)?;
+    let plan = Plan::new(system, &companion.system, options)?;
     prepare_process(options)?;
     let before = allowed_cpus()?;
     set_affinity(0, &plan.housekeeping)?;
-    let result = run_planned(system, options, &plan, bodies, out);
+    let result = run_planned((system, &companion), options, &plan, bodies, out);
     set_affinity(0, &before)?;
     memory::unlock_all();
     result
@@ -73,7 +74,7 @@ fn prepare_process(options: &RunOptions) -> Result<(), ExecError> {
 }
 
 fn run_planned(
-    system: &System,
+    (file, companion): (&System, &Companion),
     options: &RunOptions,
     plan: &Plan,
     bodies: &mut Bodies,
@@ -86,7 +87,7 @@ fn run_planned(
     let run = Arc::new(RunShared::new(horizon));
     let _crashes = crash::Guard::new()?;
     let _awake = ShallowIdle::ask();
-    let setup = Setup { system, options, plan, run: &run };
+    let setup = Setup { system: &companion.system, file, companion, options, plan, run: &run };
     let mut threads = setup.start(bodies)?;
     run.wait_until_ready(threads.count(), || threads.crashed().is_some());
     if let Err(failure) = check_start(&run, &threads).and_then(|()| setup.attach(&mut threads)) {
@@ -118,7 +119,7 @@ fn run_planned(
     if let Some(failure) = run.take_failure() {
         return Err(failure);
     }
-    let mut outcome = outcome_of(system, options, plan, &run, &threads);
+    let mut outcome = outcome_of((file, &companion.system), options, plan, &run, &threads);
     outcome.events = events;
     outcome.events_lost = collector.lost();
     if collector.late() > 0 {
@@ -188,7 +189,7 @@ fn end_agents(threads: &Threads) -> Vec<String> {
 }
 
 fn outcome_of(
-    system: &System,
+    (system, companion): (&System, &System),
     options: &RunOptions,
     plan: &Plan,
     run: &RunShared,
@@ -201,6 +202,7 @@ fn outcome_of(
     for task in &threads.tasks {
         notes.extend(task.tally().notes(&task.name));
     }
+    let (devices, requests) = device_outcomes(system, run, threads);
     Outcome {
         schema: Outcome::SCHEMA,
         system: system.name().to_owned(),
@@ -212,6 +214,7 @@ fn outcome_of(
         tasks: threads
             .tasks
             .iter()
+            .take(system.tasks().len())
             .map(|task| {
                 let mut outcome = task.tally().outcome();
                 outcome.name.clone_from(&task.name);
@@ -219,11 +222,11 @@ fn outcome_of(
                 outcome
             })
             .collect(),
-        servers: server_outcomes(system, run, threads),
+        servers: server_outcomes(companion, run, threads),
         overhead: overheads(plan, threads),
         interrupts: Vec::new(),
-        devices: Vec::new(),
-        requests: Vec::new(),
+        devices,
+        requests,
         notes,
     }
 }
@@ -238,6 +241,25 @@ fn server_outcomes(system: &System, run: &RunShared, threads: &Threads) -> Vec<S
     }
     outcomes.sort_by_key(|(id, _)| *id);
     outcomes.into_iter().map(|(_, outcome)| outcome).collect()
+}
+
+/// What the emulated devices and their requests came to, in the order of the file.
+fn device_outcomes(
+    system: &System,
+    run: &RunShared,
+    threads: &Threads,
+) -> (Vec<DeviceOutcome>, Vec<RequestOutcome>) {
+    let (mut devices, mut requests) = (Vec::new(), Vec::new());
+    for agent in &threads.agents {
+        if let Some(driver) = agent.driver_after_run() {
+            let (of_devices, of_requests) = driver.device_outcomes(system, run.horizon());
+            devices.extend(of_devices);
+            requests.extend(of_requests);
+        }
+    }
+    devices.sort_by_key(|(place, _)| *place);
+    requests.sort_by_key(|(place, _)| *place);
+    (devices.into_iter().map(|(_, it)| it).collect(), requests.into_iter().map(|(_, it)| it).collect())
 }
 
 /// What scheduling took on each processor.

@@ -50,6 +50,8 @@ pub(crate) struct TaskShared {
     /// The kernel's switches out of the thread, from the common start to its end.
     pub(crate) switches: AtomicU64,
     pub(crate) record: RecordLevel,
+    /// What its jobs ask of emulated devices, by what they have executed then.
+    pub(crate) requests: Vec<RequestPoint>,
     /// Where a crash of the task's code is noted.
     pub(crate) crash: Arc<crash::Cell>,
     /// Overruns are looked for by timer, though the policy would only count them.
@@ -59,6 +61,16 @@ pub(crate) struct TaskShared {
     callback: Mutex<Option<OverrunCallback>>,
     /// In the comparison's first version, the flag lives in the kernel.
     status: Option<Status>,
+}
+
+/// Where a job asks for something.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct RequestPoint {
+    pub(crate) name: String,
+    /// Its place in the file.
+    pub(crate) place: usize,
+    /// What the job has executed then.
+    pub(crate) after: u64,
 }
 
 /// A preemption point of a segmented job.
@@ -93,6 +105,7 @@ impl TaskShared {
             hold: Arc::default(),
             switches: AtomicU64::new(0),
             record: options.record,
+            requests: Vec::new(),
             crash: Arc::default(),
             is_watched_closely: options.watch_all,
             tally: Mutex::new(Tally::default()),

@@ -1,16 +1,17 @@
 //! Starts and ends the threads of a run.
 
-use crate::agent::{self, CpuAgent, Driver, Seat, Served};
+use crate::agent::{self, CpuAgent, Devices, Driver, Seat, Served};
 use crate::arrivals::Arrivals;
 use crate::body::{Bodies, TaskBody, place};
 use crate::direct::{self, Direct, Exclusion};
+use crate::drivers::request_points;
 use crate::options::NonPreemptiveVariant;
 use crate::plan::{CpuPlan, Mode, Plan, is_command};
 use crate::ring::Ring;
 use crate::shared::RunShared;
 use crate::task_shared::TaskShared;
 use crate::{ExecError, RunOptions, bands};
-use horolog_model::{Body, LowPriority, Preemption, System, TaskId};
+use horolog_model::{Body, Companion, LowPriority, Preemption, Role, System, TaskId};
 use horolog_sched::{Machine, ProcessorIndex};
 use horolog_sys::affinity::{CpuSet, set_affinity};
 use horolog_sys::clock::{self, ThreadClock};
@@ -50,7 +51,11 @@ struct Handle {
 
 /// What starting needs.
 pub(crate) struct Setup<'a> {
+    /// The tasks, and the threads of the devices that are emulated.
     pub(crate) system: &'a System,
+    /// As the file has it.
+    pub(crate) file: &'a System,
+    pub(crate) companion: &'a Companion,
     pub(crate) options: &'a RunOptions,
     pub(crate) plan: &'a Plan,
     pub(crate) run: &'a Arc<RunShared>,
@@ -61,8 +66,12 @@ impl Setup<'_> {
     pub(crate) fn start(&self, bodies: &mut Bodies) -> Result<Threads, ExecError> {
         let ids = (0..self.system.tasks().len()).map(|index| TaskId(index as u32));
         let tasks = ids
-            .map(|id| TaskShared::new(self.system, self.options, id).map(Arc::new))
-            .collect::<Result<Vec<_>, _>>()?;
+            .map(|id| {
+                let mut shared = TaskShared::new(self.system, self.options, id)?;
+                shared.requests = request_points(self.file, id);
+                Ok(Arc::new(shared))
+            })
+            .collect::<Result<Vec<_>, ExecError>>()?;
         let mut threads = Threads {
             tasks,
             agents: Vec::new(),
@@ -199,12 +208,18 @@ impl Setup<'_> {
             let shared = threads.tasks[id.index()].clone();
             let mut seat = Seat::new(shared, self.arrivals(id), self.run.horizon());
             seat.may_be_held = self.may_be_held(id);
+            if self.companion.roles[id.index()] != Role::Task {
+                // Its device wakes it.
+                seat.next = None;
+            }
             seat
         });
         let ring = Arc::new(Ring::new(self.options.ring_capacity.saturating_mul(4)));
         threads.cpu_rings.push(ring.clone());
-        let machine = Machine::new(self.system)?;
-        let served = Served::new(self.system, &machine, horolog_model::CpuId(cpu.cpu), &cpu.tasks);
+        let (machine, lent) = Machine::of_companion(self.file, self.companion)?;
+        let number = horolog_model::CpuId(cpu.cpu);
+        let served = Served::new(self.system, &machine, number, &cpu.tasks);
+        let devices = Devices::new(self.file, self.companion, lent, number, &cpu.tasks, self.options.seed);
         let driver = Driver::new(
             machine,
             ProcessorIndex(place as u16),
@@ -214,7 +229,8 @@ impl Setup<'_> {
             self.run.clone(),
             !self.options.best_effort,
         )
-        .with_servers(served);
+        .with_servers(served)
+        .with_devices(devices);
         Ok(CpuAgent::new(cpu.cpu, driver, self.run.clone()))
     }
 

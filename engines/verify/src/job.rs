@@ -14,6 +14,8 @@ pub(crate) enum State {
     Preempted,
     /// Gave the processor up at a preemption point.
     Yielded,
+    /// Waits for a device.
+    Suspended,
 }
 
 /// A segment that took longer than its wcet, by the time for which its job had the processor.

@@ -12,6 +12,7 @@ use crate::replay::{self, ReplayJob};
 use crate::report::Found;
 use crate::result::{Check, Class, Evidence};
 use crate::verifier::Verifier;
+use horolog_model::TaskId;
 use horolog_time::Span;
 
 /// Something that is too long, and whose cause is asked for.
@@ -220,7 +221,8 @@ impl Verifier {
         let processor = &self.cpus[candidate.cpu];
         // What soft jobs took is no part of this schedule.
         let has_soft = processor.tasks.iter().any(|&task| self.is_soft(task));
-        if candidate.from < processor.forgotten || has_soft {
+        let has_waits = processor.tasks.iter().any(|&task| self.model.waits.contains(&TaskId(task as u32)));
+        if candidate.from < processor.forgotten || has_soft || has_waits {
             return None;
         }
         let mut jobs = Vec::new();
@@ -322,6 +324,15 @@ impl Verifier {
         if !self.model.simulated {
             let foreign = processor.occupied(from, to, |who| matches!(who, Occupant::Foreign(_)));
             let costs = self.costs_beyond_model(processor, candidate.cpu, from, to);
+            // What the file declares of its drivers is in the bound already.
+            let priority = self.model.tasks[candidate.task].priority;
+            let mut declared = self.drivers.declared(candidate.cpu, to.saturating_sub(from), priority);
+            let mut beyond = |amount: u64| {
+                let left = amount.saturating_sub(declared);
+                declared = declared.saturating_sub(amount);
+                left
+            };
+            let (costs, foreign) = (beyond(costs), beyond(foreign));
             entries.push(("foreign threads", foreign, false));
             entries.push(("interrupts and horolog's own threads", costs, false));
             entries.push(("steal", processor.stolen(from, to), false));

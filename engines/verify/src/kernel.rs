@@ -199,7 +199,12 @@ impl Verifier {
 
     fn judge_interrupt(&mut self, cpu: usize, from: u64, length: u64) {
         self.report.apply(Check::Interrupt);
-        let cost = self.model.timer_interrupt.max(self.model.declared_interference(cpu, length));
+        if self.model.simulated {
+            self.judge_simulated_interrupt(cpu, from, length);
+            return;
+        }
+        let declared = self.model.declared_interference(cpu, length).max(self.drivers.longest(cpu));
+        let cost = self.model.timer_interrupt.max(declared);
         if length <= cost.saturating_add(self.model.interrupt) {
             return;
         }

@@ -100,7 +100,7 @@ impl Verifier {
     }
 
     /// The pending job that the record speaks of; finds fault where it is not the task's oldest.
-    fn head(&mut self, record: &Record, task: usize) -> Option<&mut Job> {
+    pub(crate) fn head(&mut self, record: &Record, task: usize) -> Option<&mut Job> {
         self.report.apply(Check::EventOrder);
         let head = self.tasks[task].pending.front().map(|job| job.number);
         if head == Some(record.job) {
@@ -118,13 +118,14 @@ impl Verifier {
     }
 
     /// Says that a job's record does not fit its state.
-    fn misfit(&mut self, record: &Record, state: State) {
+    pub(crate) fn misfit(&mut self, record: &Record, state: State) {
         if !self.lossy() {
             let state = match state {
                 State::Ready => "ready and has not started",
                 State::Running => "running",
                 State::Preempted => "preempted",
                 State::Yielded => "waiting at a preemption point",
+                State::Suspended => "waiting for a device",
             };
             self.order_finding(record, &format!("the job is {state}"));
         }
@@ -148,7 +149,7 @@ impl Verifier {
 
     /// A job gives up the processor. Without the kernel's switches on record, the job that it had preempted
     /// takes over unseen.
-    fn leave_processor(&mut self, task: usize, cpu: usize) {
+    pub(crate) fn leave_processor(&mut self, task: usize, cpu: usize) {
         if self.cpus[cpu].kernel || self.cpus[cpu].occupant != Occupant::Task(task) {
             return;
         }

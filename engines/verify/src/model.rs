@@ -1,7 +1,8 @@
 //! What a verification needs to know of the system, looked up once.
 
+use crate::drivers::{self, Thread};
 use crate::{Bound, Options, VerifyError};
-use horolog_model::{Arrival, Policy, Preemption, ServerId, System, TaskId};
+use horolog_model::{Arrival, Companion, Policy, Preemption, ServerId, System, TaskId};
 use horolog_trace::file::Header;
 
 /// Where a job may lose the processor.
@@ -31,6 +32,7 @@ pub(crate) struct TaskModel {
     pub(crate) wcet: u64,
     pub(crate) bcet: u64,
     pub(crate) stretches: Stretches,
+    pub(crate) thread: Thread,
     pub(crate) bound: Option<(u64, String)>,
     /// Longest stretch of a less important task of the same processor; `None` under EDF.
     pub(crate) blocking: Option<u64>,
@@ -87,6 +89,8 @@ impl TaskModel {
 #[derive(Clone, Debug)]
 pub(crate) struct Model {
     pub(crate) tasks: Vec<TaskModel>,
+    /// The tasks whose jobs wait for devices.
+    pub(crate) waits: Vec<TaskId>,
     /// Linux numbers of the processors.
     pub(crate) cpus: Vec<u32>,
     pub(crate) edf: bool,
@@ -130,6 +134,7 @@ impl Model {
         let only_measured = |span: horolog_time::Span| if simulated { 0 } else { span.as_ns() };
         let mut model = Model {
             tasks: Vec::with_capacity(system.tasks().len()),
+            waits: Vec::new(),
             cpus: platform.cpus.iter().map(|cpu| cpu.0).collect(),
             edf: system.policy() == Policy::Edf,
             simulated,
@@ -170,6 +175,15 @@ impl Model {
         }
         model.find_blocking();
         Ok(model)
+    }
+
+    /// Takes over what `system` declares of its drivers, whose threads are tasks of the companion.
+    pub(crate) fn learn_drivers(&mut self, system: &System, companion: &Companion) {
+        for (task, thread) in self.tasks.iter_mut().zip(drivers::threads(system, companion)) {
+            task.thread = thread;
+        }
+        let waiting = system.requests().iter().filter_map(|request| system.find_task(&request.task));
+        self.waits = waiting.collect();
     }
 
     fn find_blocking(&mut self) {
@@ -280,6 +294,7 @@ fn task_model(system: &System, id: TaskId) -> Result<TaskModel, VerifyError> {
         wcet: task.wcet.as_ns(),
         bcet: task.bcet.as_ns(),
         stretches,
+        thread: Thread::default(),
         bound: None,
         blocking: None,
     })

@@ -25,6 +25,11 @@ pub(crate) enum Ongoing {
 impl Verifier {
     /// Checks the time `from..to` of a processor, in which nothing changed.
     pub(crate) fn check_order(&mut self, cpu: usize, from: u64, to: u64) {
+        if self.model.simulated && self.cpus[cpu].interrupt_depth > 0 {
+            // Nobody is served, whoever has the processor.
+            self.close_ongoing(cpu, from);
+            return;
+        }
         let top = self.most_important(cpu);
         let found = top.and_then(|top| {
             let waiting = (top, self.tasks[top].pending.front()?.number);
@@ -80,6 +85,9 @@ impl Verifier {
         (from, to): (u64, u64),
     ) -> Option<Ongoing> {
         if self.is_soft(running) && !self.soft_before_hard(running, top, from, to) {
+            return None;
+        }
+        if self.model.tasks[running].thread.is_lent {
             return None;
         }
         let check = if self.model.edf { Check::EarliestDeadlineFirst } else { Check::PriorityInversion };
@@ -240,7 +248,9 @@ impl Verifier {
         (since, end): (u64, u64),
     ) {
         let length = end.saturating_sub(since);
-        let declared = self.model.declared_interference(cpu, length);
+        let comm = self.threads.get(usize::try_from(thread).unwrap_or(usize::MAX)).map(|known| &known.comm);
+        let by_driver = comm.map_or(0, |comm| self.drivers.declared_by_name(cpu, length, comm));
+        let declared = self.model.declared_interference(cpu, length).saturating_add(by_driver);
         // Until it is switched away, within the latency of a release.
         let allowed = if took_over { declared } else { declared.max(self.dispatch_slack(cpu, since, end)) };
         if length <= allowed {

@@ -78,11 +78,12 @@ pub(crate) struct ServerState {
 }
 
 impl ServerState {
-    pub(crate) fn all(system: &System) -> Vec<ServerState> {
-        system.server_ids().map(|id| ServerState::new(system, id)).collect()
+    /// Of the servers of `system`; `file` has its drivers, too.
+    pub(crate) fn all(system: &System, file: &System) -> Vec<ServerState> {
+        system.server_ids().map(|id| ServerState::new(system, file, id)).collect()
     }
 
-    fn new(system: &System, id: ServerId) -> ServerState {
+    fn new(system: &System, file: &System, id: ServerId) -> ServerState {
         let server = system.server(id);
         let hard = || system.hard_tasks_on(server.cpu).filter_map(|(_, task)| task.priority);
         let promise = match server.kind {
@@ -95,7 +96,9 @@ impl ServerState {
                     && system
                         .hard_tasks_on(server.cpu)
                         .all(|(_, task)| task.preemption == Preemption::Preemptive)
-                    && !system.interferences().iter().any(|load| load.cpu == server.cpu);
+                    && !system.interferences().iter().any(|load| load.cpu == server.cpu)
+                    && !file.interrupts().iter().any(|interrupt| interrupt.cpu == server.cpu)
+                    && !file.devices().iter().any(|device| device.cpu == server.cpu);
                 let low = match low_priority {
                     LowPriority::At(low) => low.number(),
                     _ => i64::MIN,

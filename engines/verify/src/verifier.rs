@@ -1,5 +1,6 @@
 //! Reads records one after the other and keeps the state of every processor and job.
 
+use crate::drivers::{self, Drivers};
 use crate::job::{Job, State, TaskState};
 use crate::judge::Candidate;
 use crate::model::Model;
@@ -23,6 +24,7 @@ pub struct Verifier {
     pub(crate) tasks: Vec<TaskState>,
     pub(crate) cpus: Vec<Processor>,
     pub(crate) servers: Vec<ServerState>,
+    pub(crate) drivers: Drivers,
     pub(crate) report: Report,
     pub(crate) threads: Vec<Thread>,
     pub(crate) candidates: VecDeque<Candidate>,
@@ -47,12 +49,10 @@ impl Verifier {
         header: &Header,
         options: &Options,
     ) -> Result<Verifier, VerifyError> {
-        if let Some(at) = system.first_driver() {
-            return Err(VerifyError::input(format!(
-                "{at}: a trace of a system with interrupts or devices cannot be verified yet"
-            )));
-        }
-        let model = Model::new(system, bounds, header, options)?;
+        let companion = drivers::companion(system, header)?;
+        let drivers = Drivers::new(system, &companion);
+        let mut model = Model::new(&companion.system, bounds, header, options)?;
+        model.learn_drivers(system, &companion);
         let cpus: Vec<Processor> = (0..model.cpus.len())
             .map(|cpu| {
                 let tasks = (0..model.tasks.len()).filter(|&task| model.tasks[task].cpu == cpu).collect();
@@ -63,7 +63,8 @@ impl Verifier {
             tasks: vec![TaskState::default(); model.tasks.len()],
             ongoing: vec![None; cpus.len()],
             cpus,
-            servers: ServerState::all(system),
+            servers: ServerState::all(&companion.system, system),
+            drivers,
             report: Report::new(options.listed_per_group),
             threads: Vec::new(),
             candidates: VecDeque::new(),
@@ -105,6 +106,8 @@ impl Verifier {
             self.promote(record.task as usize, record.job);
         } else if record.kind == Kind::BudgetReplenished {
             self.replenish(record.value);
+        } else if matches!(record.kind, Kind::Suspend | Kind::Wake) {
+            self.task_record(record);
         } else if record.kind as u8 >= Kind::KernelSwitch as u8 {
             self.kernel_record(record);
         } else if record.kind != Kind::ModeChange {
@@ -132,6 +135,8 @@ impl Verifier {
             Kind::PreemptionPoint => self.point(record, task, cpu),
             Kind::Yield => self.give_way(record, task, cpu),
             Kind::Completion => self.complete(record, task, cpu),
+            Kind::Suspend => self.suspend(record, task, cpu),
+            Kind::Wake => self.awake(record, task),
             Kind::Miss => self.miss(record, task),
             Kind::Skip => self.skip(record, task),
             Kind::Enforcement => self.enforce(record, task, cpu),
@@ -243,10 +248,11 @@ impl Verifier {
     pub(crate) fn most_important(&self, cpu: usize) -> Option<usize> {
         let mut best: Option<(usize, &Job)> = None;
         for &task in &self.cpus[cpu].tasks {
-            if self.is_soft(task) {
+            if self.is_soft(task) || self.model.tasks[task].thread.is_lent {
                 continue;
             }
-            let Some(job) = self.tasks[task].pending.front().filter(|job| !job.demoted && job.noticed) else {
+            let can_run = |job: &&Job| !job.demoted && job.noticed && job.state != State::Suspended;
+            let Some(job) = self.tasks[task].pending.front().filter(can_run) else {
                 continue;
             };
             let is_first = best.is_none_or(|(other, other_job)| {

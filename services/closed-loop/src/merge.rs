@@ -103,7 +103,7 @@ impl<'a, T: Target> Merge<'a, T> {
             return;
         }
         let Some(started) = self.started.get() else { return };
-        let names = self.system.tasks().iter().map(|task| task.name.clone()).collect();
+        let names = horolog_exec::traced_names(self.system).unwrap_or_default();
         let text = horolog_model::file::print(self.system);
         let mut header = Header::measured(text, names, self.options.seed, started.origin_ns);
         if self.options.best_effort {

@@ -1,7 +1,7 @@
 //! A trace checked against the proof.
 
 use crate::{LoopError, Proof};
-use horolog_model::{System, TaskId};
+use horolog_model::{Companion, System, TaskId};
 use horolog_time::Span;
 use horolog_trace::file::Reader;
 use horolog_trace::foreign::{Mapping, import};
@@ -24,6 +24,23 @@ pub fn bounds(proof: &Proof) -> Vec<Bound> {
             })
         })
         .collect()
+}
+
+/// [`bounds`], and those of the events of the devices whose threads the trace with these names holds.
+fn bounds_with_devices(proof: &Proof, names: &[String]) -> Result<Vec<Bound>, LoopError> {
+    let mut bounds = bounds(proof);
+    // Names of another system are refused when the trace is verified.
+    let Some(companion) =
+        Companion::of_names(&proof.system, names).map_err(|error| LoopError::bad_input(error.to_string()))?
+    else {
+        return Ok(bounds);
+    };
+    let devices = proof.analysis.devices.iter().enumerate();
+    bounds.extend(devices.filter_map(|(index, device)| {
+        let task = companion.task_of(index)?;
+        Some(Bound { task, response: device.response?, test: device.test.to_owned(), exact: false })
+    }));
+    Ok(bounds)
 }
 
 /// Reads `TASK=DURATION` texts that replace bounds, for tests that a wrong one is caught.
@@ -62,7 +79,8 @@ pub fn verify_trace(
     let mut reader = Reader::open(path)?;
     let mut options = Options::default();
     options.bound_override = bound_override;
-    Ok(verify(&proof.system, &bounds(proof), &mut reader, &options)?)
+    let bounds = bounds_with_devices(proof, &reader.header().tasks)?;
+    Ok(verify(&proof.system, &bounds, &mut reader, &options)?)
 }
 
 /// Whether the file at `path` is one of horolog's own traces.

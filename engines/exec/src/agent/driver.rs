@@ -2,6 +2,7 @@
 //!
 //! Every method runs inside the processor's monitor. All times are ns since the common start.
 
+use super::devices::Devices;
 use super::seat::Seat;
 use super::served::Served;
 use crate::arrivals::Job;
@@ -70,6 +71,8 @@ pub(crate) struct Driver {
     pub(super) next_due: u64,
     /// Where the processor has servers.
     pub(super) served: Option<Box<Served>>,
+    /// Where tasks wait for devices that are emulated.
+    pub(super) devices: Option<Box<Devices>>,
     /// What the passes through the monitor took.
     pub(crate) passes: Passes,
     /// Until when the agent sleeps.
@@ -107,6 +110,7 @@ impl Driver {
             has_bands,
             next_due,
             served: None,
+            devices: None,
             passes: Passes::default(),
             armed: u64::MAX,
             rejected: 0,
@@ -120,17 +124,24 @@ impl Driver {
         self
     }
 
+    /// Tasks of the processor wait for devices.
+    pub(crate) fn with_devices(mut self, devices: Option<Box<Devices>>) -> Driver {
+        self.devices = devices;
+        self
+    }
+
     /// When the agent must look again.
     pub(crate) fn next_wake(&self) -> u64 {
         let look_at = self.current.map_or(u64::MAX, |current| self.seats[current].look_at);
         let timers = self.served.as_ref().map_or(u64::MAX, |served| served.wall_at().min(served.budget_at));
-        self.next_due.min(look_at).min(timers)
+        self.next_due.min(self.next_device()).min(look_at).min(timers)
     }
 
     /// Promises the collector that no record of this processor will bear an earlier time than the next event can.
     pub(crate) fn promise(&self, now: u64) {
         let wall = self.served.as_ref().map_or(u64::MAX, |served| served.wall_at());
-        self.ring.promise(if self.current.is_some() { now } else { self.next_due.min(wall).max(now) });
+        let due = self.next_due.min(self.next_device()).min(wall);
+        self.ring.promise(if self.current.is_some() { now } else { due.max(now) });
     }
 
     pub(super) fn tell(&mut self, time: u64, kind: EventKind) -> Result<(), Rejected> {
@@ -144,10 +155,19 @@ impl Driver {
         self.seats[seat].shared.record_in(&self.ring, kind, time, job, value, extra);
     }
 
-    /// Releases every job that became ready by `now`, in the order of their instants, then of their tasks.
+    /// Releases every job that became ready by `now`, in the order of their instants, then of their tasks; devices answer
+    /// between them.
     pub(crate) fn release_due(&mut self, now: u64) {
-        while self.next_due <= now {
-            self.release_next(self.next_due);
+        loop {
+            let device = self.next_device();
+            if self.next_due.min(device) > now {
+                return;
+            }
+            if self.next_due <= device {
+                self.release_next(self.next_due);
+            } else {
+                self.device_events(device);
+            }
         }
     }
 
@@ -171,6 +191,11 @@ impl Driver {
             self.record(seat, Kind::Skip, job.ready, job.number, job.arrival, 0);
             return;
         }
+        self.release_job(seat, job, told);
+    }
+
+    /// A job is ready, as at `told`.
+    pub(super) fn release_job(&mut self, seat: usize, job: Job, told: u64) {
         self.record(seat, Kind::Release, job.ready, job.number, job.arrival, 0);
         let task = self.seats[seat].shared.id;
         let deadline = Instant::from_ns(job.deadline);
@@ -200,6 +225,7 @@ impl Driver {
         if let Some(job) = self.seats[seat].backlog.pop_front() {
             self.account(seat, &job, now, executed, returned);
         }
+        self.event_served(seat, now, executed);
         Ok(())
     }
 
@@ -252,7 +278,8 @@ impl Driver {
         self.note_changes(now);
         let desired = self.machine.decide(self.processor);
         let new = desired.running.map(|task: TaskId| self.seat_of[task.index()]);
-        let old = self.current.filter(|&old| self.seats[old].begun && !self.seats[old].demoted);
+        let has_more = |seat: &Seat| seat.begun && !seat.demoted && !seat.suspended;
+        let old = self.current.filter(|&old| has_more(&self.seats[old]));
         if let Some(old) = old.filter(|&old| Some(old) != new) {
             self.take_away(old, now, caller, cause);
         }

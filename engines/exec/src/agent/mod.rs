@@ -7,6 +7,7 @@
 //! machine, wakes whoever follows and sleeps itself: two system calls.
 
 mod cpu;
+mod devices;
 mod driver;
 mod monitor;
 mod seat;
@@ -14,6 +15,7 @@ mod served;
 mod tasks;
 
 pub(crate) use cpu::CpuAgent;
+pub(crate) use devices::Devices;
 pub(crate) use driver::Driver;
 pub(crate) use seat::Seat;
 pub(crate) use served::Served;

@@ -36,6 +36,8 @@ pub(crate) struct Seat {
     pub(crate) held: bool,
     /// The oldest job overran and was taken out of the machine.
     pub(crate) demoted: bool,
+    /// The oldest job waits for a device.
+    pub(crate) suspended: bool,
     /// No more jobs of this task start.
     pub(crate) stopped: bool,
     /// The next release is dropped.
@@ -62,6 +64,7 @@ impl Seat {
             may_be_held: false,
             held: false,
             demoted: false,
+            suspended: false,
             stopped: false,
             skips_next: false,
             acted: false,

@@ -135,7 +135,8 @@ impl Driver {
         let mut pending = self.executed_since_look(served);
         loop {
             let wall = served.wall_at();
-            let due = wall.min(self.next_due);
+            let device = self.next_device();
+            let due = wall.min(self.next_due).min(device);
             if due > now {
                 break;
             }
@@ -143,10 +144,14 @@ impl Driver {
             pending -= before;
             let at = due.max(served.last);
             self.report(served, at, before);
-            if wall <= self.next_due {
+            if wall == due {
                 self.fire(served, at);
             } else {
-                self.release_next(at);
+                if self.next_due == due {
+                    self.release_next(at);
+                } else {
+                    self.device_events(at);
+                }
                 self.note_servers(served, at);
                 served.wall = self.machine.wall_timer(self.processor);
             }

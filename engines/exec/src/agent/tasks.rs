@@ -94,6 +94,21 @@ impl Runtime for Driven<'_> {
         waiting
     }
 
+    fn ask(&self, task: &TaskShared, request: usize) {
+        loop {
+            let seat = self.seat;
+            let (told, parks) =
+                self.agent.pass(seat, Cause::Other, |driver, now| driver.ask(seat, now, request));
+            if parks && !wait_for_grant(self.agent, task) {
+                return;
+            }
+            // Refused: somebody else was meant to run, and slept in its own code.
+            if told.is_ok() || self.agent.run.is_stopping() {
+                return;
+            }
+        }
+    }
+
     fn set_preemptible(&self, task: &TaskShared, _job: u64, preemptible: bool) {
         let seat = self.seat;
         let (_, parks) =

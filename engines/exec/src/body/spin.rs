@@ -107,6 +107,15 @@ impl TaskBody for Spin {
     fn job(&mut self, job: &mut Job<'_>) -> i32 {
         let begun = clock::thread_cpu_ns();
         let mut target = begun;
+        if self.graph.is_none() {
+            for point in &job.task.requests {
+                self.spinner.burn_until(begun + point.after.min(self.targets[0]), || job.is_run_over());
+                if job.must_end() {
+                    return 0;
+                }
+                job.runtime.ask(job.task, point.place);
+            }
+        }
         let mut segment = 0;
         loop {
             target += self.targets[segment];

@@ -2,12 +2,11 @@
 //!
 //! At one instant: what ends (jobs, handlers, softirqs), releases, events of devices, what the kernel begins, the choice.
 
-use super::companion::Role;
 use super::source::Driven;
 use crate::engine::{Core, End, Engine};
 use crate::error::Reason;
 use crate::lane::{Lane, NEVER, NONE};
-use horolog_model::TaskId;
+use horolog_model::{Role, TaskId};
 use horolog_sched::{Event, EventKind};
 use horolog_time::Instant;
 use horolog_trace::{Kind, Sink};

@@ -3,11 +3,10 @@
 //! What the kernel does above all threads stands here: hard interrupt handlers, which never preempt each other and wait
 //! while one executes, and softirq rounds, which only handlers preempt. What it does in threads is scheduled by the same
 //! machine as tasks: every thread of a driver, every device below a server and the background thread of the softirqs is
-//! a task of a [companion](companion) system that the machine is built for. The plain engine keeps its loop; this one
+//! a task of a [companion](Companion) system that the machine is built for. The plain engine keeps its loop; this one
 //! has its own around the same phases. `docs/concepts/driver-simulation.md` gives the rules.
 
 mod arrivals;
-mod companion;
 mod device;
 mod engine;
 mod handlers;
@@ -17,14 +16,12 @@ mod requests;
 mod rounds;
 mod source;
 
-pub use companion::traced_names;
-
 use crate::engine::{End, Engine, Limits};
 use crate::error::SimError;
 use crate::options::{Horizon, SimOptions};
 use crate::simulate;
-use companion::Companion;
-use horolog_model::System;
+use horolog_model::{Companion, System};
+use horolog_sched::Machine;
 use horolog_trace::{Outcome, Sink};
 use source::Driven;
 
@@ -33,12 +30,12 @@ pub(crate) fn run<K: Sink>(system: &System, options: &SimOptions, sink: &mut K) 
     let mut notes = Vec::new();
     let limits: Limits = simulate::limits(system, options, &mut notes)?;
     let companion = Companion::new(system)?;
-    let machine = companion.machine()?;
+    let (machine, lent) = Machine::of_companion(system, &companion)?;
     simulate::check_range(&companion.system, limits.until)?;
     simulate::note_assumptions(system, options, &mut notes);
     arrivals::notes(system, &mut notes);
     let changes = simulate::mode_changes(&machine, options)?;
-    let source = Driven::new(system, &companion, options)?;
+    let source = Driven::new(system, &companion, &lent, options)?;
     let mut engine = Engine::new(&companion.system, machine, source, sink, limits);
     engine.core.mode_changes = changes;
     let (end, at) = engine::run(&mut engine)?;
@@ -52,4 +49,13 @@ pub(crate) fn run<K: Sink>(system: &System, options: &SimOptions, sink: &mut K) 
     let mut found = simulate::outcome(system, options.seed, horizon, engine, notes);
     (found.interrupts, found.devices, found.requests) = drivers;
     Ok(found)
+}
+
+/// The names that records of a simulation number: the file's tasks, then the threads of its drivers.
+///
+/// # Errors
+/// As [`crate::simulate`], where the system cannot be simulated.
+pub fn traced_names(system: &System) -> Result<Vec<String>, SimError> {
+    let names = |system: &System| system.tasks().iter().map(|task| task.name.clone()).collect();
+    Ok(if crate::concerns(system) { names(&Companion::new(system)?.system) } else { names(system) })
 }

@@ -1,13 +1,13 @@
 //! What the kernel holds of one processor: interrupt lines, devices, and what executes above all threads.
 
-use super::companion::{Companion, Lent, Role};
 use super::device::{DeviceRun, Where};
 use super::rounds::Rounds;
 use crate::error::Reason;
 use crate::lane::NEVER;
 use crate::options::SimOptions;
 use crate::random::Stream;
-use horolog_model::{CpuId, Interrupt, System, TaskId, Throttling};
+use horolog_model::{Companion, CpuId, Interrupt, Role, System, TaskId, Throttling};
+use horolog_sched::Lent;
 use std::collections::VecDeque;
 
 /// One interrupt.

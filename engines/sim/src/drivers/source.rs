@@ -1,14 +1,14 @@
 //! Where the jobs of the companion's tasks come from: the file's tasks draw theirs, threads of drivers execute what
 //! waits in the rings.
 
-use super::companion::{Companion, Role};
 use super::processor::Processor;
 use super::requests::{Portions, RequestRun};
 use crate::drawn::Drawn;
 use crate::error::Reason;
 use crate::options::SimOptions;
 use crate::source::{NextJob, Source};
-use horolog_model::System;
+use horolog_model::{Companion, Role, System};
+use horolog_sched::Lent;
 
 /// All that is not in the scheduling machine.
 #[derive(Debug)]
@@ -30,16 +30,16 @@ impl Driven {
     pub(crate) fn new(
         system: &System,
         companion: &Companion,
+        lent: &[Lent],
         options: &SimOptions,
     ) -> Result<Driven, Reason> {
         let mut cpus: Vec<_> = companion.system.tasks().iter().map(|task| task.cpu).collect();
         let lane_of: Vec<_> = cpus.clone();
         cpus.sort_unstable();
         cpus.dedup();
-        let lent = companion.lent()?;
         let processors: Vec<Processor> = cpus
             .iter()
-            .map(|&cpu| Processor::new(system, companion, &lent, cpu, options))
+            .map(|&cpu| Processor::new(system, companion, lent, cpu, options))
             .collect::<Result<_, _>>()?;
         let mut places = vec![(0, 0); system.devices().len()];
         for (lane, processor) in processors.iter().enumerate() {

@@ -1,0 +1,147 @@
+//! Systems with interrupts, devices and requests: what the simulator does is what verification expects, and a trace that
+//! deviates is found.
+
+use horolog_analysis::{Options as AnalysisOptions, analyze};
+use horolog_model::{Companion, System, TaskId};
+use horolog_sim::{Horizon, SimOptions, simulate, traced_names};
+use horolog_testkit::driven_system;
+use horolog_time::{Instant, Span};
+use horolog_trace::file::Header;
+use horolog_trace::{Kind, Record};
+use horolog_verify::{Bound, Check, Options, Verification, verify_records};
+
+fn bounds_of(system: &System) -> Vec<Bound> {
+    let Ok(analysis) = analyze(system, &AnalysisOptions::default()) else { return Vec::new() };
+    let companion = Companion::new(system).expect("a right system");
+    let bound = |task: TaskId, response: Option<Span>, test: &str| {
+        Some(Bound { task, response: response?, test: test.to_owned(), exact: false })
+    };
+    let tasks = analysis.tasks.iter().enumerate();
+    let tasks = tasks.filter_map(|(index, task)| bound(TaskId(index as u32), task.response, task.test));
+    let devices = analysis.devices.iter().enumerate();
+    let devices =
+        devices.filter_map(|(index, device)| bound(companion.task_of(index)?, device.response, device.test));
+    tasks.chain(devices).collect()
+}
+
+fn records(system: &System, seed: u64, until: u64) -> Option<Vec<Record>> {
+    let horizon = Horizon::Time(Span::from_ns(until));
+    let options = SimOptions { horizon, seed, max_backlog: 10_000, ..SimOptions::default() };
+    let mut records = Vec::new();
+    simulate(system, &options, &mut records).ok()?;
+    Some(records)
+}
+
+fn verified(system: &System, bounds: &[Bound], records: &[Record]) -> Verification {
+    let names = traced_names(system).expect("it can be simulated");
+    let header = Header::simulated(String::new(), names, 0, Span::ZERO);
+    verify_records(system, bounds, &header, records, &Options::default()).expect("it can be verified")
+}
+
+fn read(text: &str) -> System {
+    horolog_model::file::read(text, "driven.toml", &[]).unwrap_or_else(|error| panic!("{error}")).0
+}
+
+#[test]
+fn simulated_drivers_have_no_findings() {
+    let (mut interrupts, mut responses) = (0, 0);
+    for index in 0..300 {
+        let system = driven_system(41, index);
+        let Some(records) = records(&system, index, 200_000) else { continue };
+        let result = verified(&system, &bounds_of(&system), &records);
+        let text = || horolog_model::file::print(&system);
+        assert!(result.findings.is_empty(), "{index}: {:#?}\n{}", result.findings, text());
+        let applied =
+            |check| result.checks.iter().find(|count| count.check == check).map(|count| count.applied);
+        interrupts += applied(Check::Interrupt).unwrap_or(0);
+        responses += applied(Check::Response).unwrap_or(0);
+    }
+    assert!(interrupts > 10_000 && responses > 10_000, "{interrupts} {responses}");
+}
+
+/// A player that waits for a disk twice a job, above a task that waits for nothing.
+const WAITING: &str = r#"
+[system]
+name = "waiting"
+[[task]]
+name = "control"
+period = "200 ns"
+wcet = "40 ns"
+priority = 90
+[[task]]
+name = "player"
+period = "1000 ns"
+wcet = "200 ns"
+priority = 50
+[[interrupt]]
+name = "sda"
+separation = "50 ns"
+cost = "3 ns"
+[[device]]
+name = "disk"
+interrupt = "sda"
+class = "closed"
+service = "thread"
+priority = 70
+separation = "50 ns"
+latency = "120 ns"
+cost = "10 ns"
+[[request]]
+name = "input"
+task = "player"
+device = "disk"
+[[request]]
+name = "output"
+task = "player"
+device = "disk"
+kind = "write"
+after = "200 ns"
+"#;
+
+fn found(result: &Verification, check: Check) -> bool {
+    result.findings.iter().any(|finding| finding.check == check)
+}
+
+#[test]
+fn jobs_that_wait_have_no_findings_and_others_do() {
+    let system = read(WAITING);
+    let clean = records(&system, 1, 100_000).expect("it can be simulated");
+    let result = verified(&system, &bounds_of(&system), &clean);
+    assert_eq!(result.findings, []);
+    assert!(clean.iter().filter(|record| record.kind == Kind::Suspend).count() > 100);
+
+    // The same records of a file whose player asks nobody.
+    let mut draft = system.to_draft();
+    for request in &mut draft.requests {
+        request.task = "control".to_owned();
+        request.after = Span::ZERO;
+    }
+    let other = System::new(draft).expect("a right system");
+    assert!(found(&verified(&other, &[], &clean), Check::SelfSuspension));
+
+    // A job that goes on before its device has answered.
+    let mut early = clean.clone();
+    let wake = early.iter().position(|record| record.kind == Kind::Wake).expect("jobs wait");
+    early.remove(wake);
+    assert!(found(&verified(&system, &[], &early), Check::EventOrder));
+}
+
+#[test]
+fn an_interrupt_beyond_its_cost_and_a_thread_at_another_priority_are_found() {
+    let system = read(WAITING);
+    let clean = records(&system, 1, 20_000).expect("it can be simulated");
+    let mut long = clean.clone();
+    let exit =
+        long.iter().position(|record| record.kind == Kind::InterruptExit).expect("there are interrupts");
+    long[exit].time = Instant::from_ns(long[exit].time.as_ns() + 5);
+    let result = verified(&system, &[], &long);
+    assert!(found(&result, Check::Interrupt), "{:#?}", result.findings);
+
+    let text = WAITING.replace("priority = 70", "priority = 10");
+    let other = read(&text);
+    // The disk's thread ran before the player, which is more important in this file.
+    let busy = WAITING.replace("after = \"200 ns\"", "after = \"100 ns\"\nmode = \"asynchronous\"");
+    let busy_records = records(&read(&busy), 1, 20_000).expect("it can be simulated");
+    let other = System::new(other.to_draft()).expect("a right system");
+    assert!(found(&verified(&other, &[], &busy_records), Check::PriorityInversion));
+}
