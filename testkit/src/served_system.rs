@@ -2,8 +2,8 @@
 
 use crate::{Ingredients, Random, mixed_system};
 use horolog_model::{
-    Arrival, Capacity, CpuId, Draft, ExecutionTimes, Gain, LowPriority, OverrunPolicy, Policy, Preemption,
-    Priority, Server, ServerKind, SporadicRules, System, Task,
+    Arrival, Capacity, CpuId, Draft, Enforcement, ExecutionTimes, Gain, LowPriority, OverrunPolicy, Policy,
+    Preemption, Priority, Server, ServerKind, SporadicRules, System, Task,
 };
 use horolog_time::Span;
 
@@ -16,6 +16,9 @@ pub enum Serving {
     SlackPolicy,
     /// Constant bandwidth and background servers under EDF.
     Edf,
+    /// A constant bandwidth server that the kernel serves, above every task and perhaps another server: under EDF
+    /// where the index is odd.
+    Kernel,
 }
 
 /// The served system number `index` of the series `seed`.
@@ -29,7 +32,7 @@ pub fn served_system(seed: u64, index: u64, serving: Serving, ingredients: Ingre
     if serving != Serving::Placed {
         draft.tasks.iter_mut().for_each(make_preemptive);
     }
-    if serving == Serving::Edf {
+    if serving == Serving::Edf || (serving == Serving::Kernel && index % 2 == 1) {
         draft.policy = Policy::Edf;
         draft.tasks.iter_mut().for_each(|task| task.priority = None);
     }
@@ -39,9 +42,15 @@ pub fn served_system(seed: u64, index: u64, serving: Serving, ingredients: Ingre
     }
     let servers = if serving == Serving::SlackPolicy { 1 } else { random.between(1, 2) };
     for place in 0..servers {
-        let tasks: Vec<String> =
-            (0..random.between(1, 2)).map(|task| soft_task(&mut random, &mut draft, place, task)).collect();
-        let kind = kind(&mut random, serving);
+        let most = if serving == Serving::Kernel { 1 } else { 2 };
+        let tasks: Vec<String> = (0..random.between(1, most))
+            .map(|task| soft_task(&mut random, &mut draft, place, task))
+            .collect();
+        let kind = if serving == Serving::Kernel {
+            beside_kernels(&mut random, draft.policy, place == 0)
+        } else {
+            kind(&mut random, serving)
+        };
         draft.servers.push(Server { name: format!("server {place}"), tasks, cpu: CpuId(0), kind });
     }
     // Priority exchange serves all soft tasks of its processor, beside no other server.
@@ -112,6 +121,23 @@ fn soft_task(random: &mut Random, draft: &mut Draft, server: u64, place: u64) ->
     name
 }
 
+/// The kernel's server, or one that may stand beside it.
+fn beside_kernels(random: &mut Random, policy: Policy, is_kernels: bool) -> ServerKind {
+    let period = random.log_uniform(1_500, 12_000);
+    let capacity =
+        Capacity { budget: Span::from_ns(random.between(1, period / 4)), period: Span::from_ns(period) };
+    let enforcement = if is_kernels { Enforcement::Kernel { latency: Span::ZERO } } else { Enforcement::Own };
+    match policy {
+        _ if is_kernels => ServerKind::ConstantBandwidth { capacity, enforcement },
+        Policy::Edf => ServerKind::ConstantBandwidth { capacity, enforcement },
+        _ => ServerKind::Deferrable {
+            capacity,
+            priority: Priority::new(random.between(1, 8) as i64),
+            low_priority: LowPriority::Background,
+        },
+    }
+}
+
 fn kind(random: &mut Random, serving: Serving) -> ServerKind {
     let period = random.log_uniform(1_500, 12_000);
     let budget = random.between(1, period / 3);
@@ -125,7 +151,7 @@ fn kind(random: &mut Random, serving: Serving) -> ServerKind {
     };
     match (serving, random.below(6)) {
         (Serving::Edf, 0) | (Serving::Placed, 0) => ServerKind::Background,
-        (Serving::Edf, _) => ServerKind::ConstantBandwidth { capacity },
+        (Serving::Edf, _) => ServerKind::ConstantBandwidth { capacity, enforcement: Enforcement::Own },
         (Serving::SlackPolicy, choice) => match choice {
             0 => ServerKind::DualPriority { gain: Gain::None },
             1 => ServerKind::DualPriority { gain: Gain::SelfGain },

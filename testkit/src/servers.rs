@@ -3,7 +3,7 @@
 use crate::system::{Choices, Drawing};
 use horolog_model::server::MAX_REPLENISHMENTS;
 use horolog_model::{
-    Arrival, Body, Capacity, CpuId, Draft, Gain, LowPriority, Policy, Preemption, Priority,
+    Arrival, Body, Capacity, CpuId, Draft, Enforcement, Gain, LowPriority, Policy, Preemption, Priority,
     PriorityAssignment, Server, ServerKind, SpinTarget, SporadicRules, Task,
 };
 use horolog_time::Span;
@@ -59,7 +59,7 @@ impl<C: Choices> Drawing<'_, C> {
             return if self.choices.once_in(3) {
                 ServerKind::Background
             } else {
-                ServerKind::ConstantBandwidth { capacity }
+                ServerKind::ConstantBandwidth { capacity, enforcement: Enforcement::Own }
             };
         }
         let most = if draft.priorities == PriorityAssignment::Explicit { 6 } else { 2 };

@@ -57,8 +57,8 @@ pub use priority::{Priority, PriorityAssignment};
 pub use request::{Request, RequestKind, RequestMode};
 pub use segments::{Segment, SegmentGraph, SegmentId};
 pub use server::{
-    Capacity, DEFAULT_REPLENISHMENTS, Gain, LowPriority, MAX_REPLENISHMENTS, Server, ServerId, ServerKind,
-    SporadicRules,
+    Capacity, DEFAULT_REPLENISHMENTS, Enforcement, Gain, LowPriority, MAX_REPLENISHMENTS, Server, ServerId,
+    ServerKind, SporadicRules,
 };
 pub use source::Source;
 pub use split_io::split_io;

@@ -63,6 +63,21 @@ pub enum Gain {
     Both,
 }
 
+/// Who keeps a constant bandwidth server to its budget.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum Enforcement {
+    /// The scheduling machine: the server competes by its deadline, and without budget only its deadline moves.
+    #[default]
+    Own,
+    /// The kernel's `SCHED_DEADLINE`: the server is the topmost of its CPU, above every task, and without budget it
+    /// waits until its deadline (a hard reservation).
+    Kernel {
+        /// How late the kernel notices the end of a budget at most: its tick, where no high-resolution timer does.
+        latency: Span,
+    },
+}
+
 /// The rules of a server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -107,10 +122,13 @@ pub enum ServerKind {
         /// Where it serves its own budget.
         priority: Priority,
     },
-    /// Under EDF: a deadline that is put off by one period whenever the budget is used up.
+    /// Under EDF: a deadline that is put off by one period whenever the budget is used up. Kept by the kernel: under
+    /// either policy, above every task.
     ConstantBandwidth {
         /// Budget and period.
         capacity: Capacity,
+        /// Who keeps it to its budget.
+        enforcement: Enforcement,
     },
     /// Above the hard jobs until each is promoted at its latest safe time.
     DualPriority {
@@ -180,7 +198,7 @@ impl ServerKind {
             | Self::Deferrable { capacity, .. }
             | Self::Sporadic { capacity, .. }
             | Self::PriorityExchange { capacity, .. }
-            | Self::ConstantBandwidth { capacity } => Some(capacity),
+            | Self::ConstantBandwidth { capacity, .. } => Some(capacity),
             Self::Background | Self::DualPriority { .. } | Self::SlackStealing { .. } => None,
         }
     }
@@ -230,6 +248,21 @@ impl ServerKind {
         }
     }
 
+    /// Who keeps it to its budget, where the file may choose.
+    #[must_use]
+    pub const fn enforcement(&self) -> Option<Enforcement> {
+        match *self {
+            Self::ConstantBandwidth { enforcement, .. } => Some(enforcement),
+            _ => None,
+        }
+    }
+
+    /// Whether the kernel serves it, above every task of its CPU.
+    #[must_use]
+    pub const fn is_kernels(&self) -> bool {
+        matches!(self, Self::ConstantBandwidth { enforcement: Enforcement::Kernel { .. }, .. })
+    }
+
     /// The same kind with another budget and period; kinds without a capacity stay as they are.
     #[must_use]
     pub const fn with_capacity(mut self, new: Capacity) -> ServerKind {
@@ -238,7 +271,7 @@ impl ServerKind {
             | Self::Deferrable { capacity, .. }
             | Self::Sporadic { capacity, .. }
             | Self::PriorityExchange { capacity, .. }
-            | Self::ConstantBandwidth { capacity } => *capacity = new,
+            | Self::ConstantBandwidth { capacity, .. } => *capacity = new,
             Self::Background | Self::DualPriority { .. } | Self::SlackStealing { .. } => {}
         }
         self
@@ -298,6 +331,20 @@ impl Gain {
     #[must_use]
     pub const fn is_propagated(self) -> bool {
         matches!(self, Self::Propagated | Self::Both)
+    }
+}
+
+impl Enforcement {
+    /// The words of the system file.
+    pub const WORDS: [&'static str; 2] = ["own", "kernel"];
+
+    /// The word of the system file.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Own => "own",
+            Self::Kernel { .. } => "kernel",
+        }
     }
 }
 

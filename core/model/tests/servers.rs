@@ -1,9 +1,9 @@
 //! Every rule of servers, broken one at a time in a draft built in code; and what a checked system tells about them.
 
 use horolog_model::{
-    Arrival, Capacity, CpuId, Cpus, Draft, ExecutionTimes, Gain, Interference, LowPriority, OverrunPolicy,
-    Policy, Preemption, Priority, PriorityAssignment, Server, ServerId, ServerKind, SporadicRules, System,
-    Task, TaskId, file,
+    Arrival, Capacity, CpuId, Cpus, Draft, Enforcement, ExecutionTimes, Gain, Interference, LowPriority,
+    OverrunPolicy, Policy, Preemption, Priority, PriorityAssignment, Server, ServerId, ServerKind,
+    SporadicRules, System, Task, TaskId, file,
 };
 use horolog_time::Span;
 
@@ -190,7 +190,7 @@ fn budgets_and_places() {
 fn kinds_and_policies() {
     breaks(
         &["server.s.kind: a constant-bandwidth server has a deadline, which fixed priorities do not look at"],
-        kind(ServerKind::ConstantBandwidth { capacity: capacity(2, 10) }),
+        kind(ServerKind::ConstantBandwidth { capacity: capacity(2, 10), enforcement: Enforcement::Own }),
     );
     breaks(&["server.s.kind: a sporadic server needs fixed priorities"], |d| {
         d.policy = Policy::Edf;
@@ -209,10 +209,84 @@ fn kinds_and_policies() {
     let mut edf = draft();
     edf.policy = Policy::Edf;
     edf.tasks.iter_mut().for_each(|task| task.priority = None);
-    edf.servers[0].kind = ServerKind::ConstantBandwidth { capacity: capacity(2, 10) };
+    edf.servers[0].kind =
+        ServerKind::ConstantBandwidth { capacity: capacity(2, 10), enforcement: Enforcement::Own };
     assert!(System::new(edf.clone()).is_ok());
     edf.servers[0].kind = ServerKind::Background;
     assert!(System::new(edf).is_ok());
+}
+
+#[test]
+fn what_the_kernel_serves_is_the_topmost_and_one_thread() {
+    fn kernels() -> ServerKind {
+        let enforcement = Enforcement::Kernel { latency: ms(4) };
+        ServerKind::ConstantBandwidth { capacity: capacity(2, 10), enforcement }
+    }
+    fn alone(draft: &mut Draft) {
+        draft.servers[0].kind = kernels();
+        draft.servers[0].tasks.truncate(1);
+        draft.tasks.truncate(3);
+    }
+    for policy in [Policy::FixedPriority, Policy::Edf] {
+        let mut draft = draft();
+        alone(&mut draft);
+        if policy == Policy::Edf {
+            draft.policy = policy;
+            draft.tasks.iter_mut().for_each(|task| task.priority = None);
+        }
+        let system = System::new(draft).expect("it needs no policy of its own");
+        let kind = system.servers()[0].kind;
+        assert!(kind.is_kernels() && kind.priority().is_none());
+        assert_eq!(kind.with_capacity(capacity(1, 5)).enforcement(), kind.enforcement());
+    }
+    breaks(&["server.s.tasks: the kernel's reservation is for one thread, so for one task"], kind(kernels()));
+    breaks(
+        &[
+            "server.t.enforcement: the kernel orders this server and `s` by their deadlines, so neither is the topmost",
+        ],
+        |d| {
+            let tasks = vec![d.servers[0].tasks.remove(1)];
+            d.servers[0].kind = kernels();
+            d.servers.push(Server { name: "t".into(), tasks, cpu: CpuId(0), kind: kernels() });
+        },
+    );
+    breaks(
+        &[
+            "task.b.cpu: the kernel does not pin the thread of server `s`, so it may preempt this task on CPU 1 too",
+        ],
+        |d| {
+            alone(d);
+            d.platform.cpus = Cpus::Count(2);
+            d.tasks[2].cpu = CpuId(1);
+        },
+    );
+    breaks(&["task.a.preemption: the kernel preempts this task for server `s` wherever it is"], |d| {
+        alone(d);
+        d.tasks[0].preemption = Preemption::NonPreemptive;
+    });
+}
+
+#[test]
+fn who_keeps_the_budget_is_read_and_printed() {
+    let kernels = |rest: &str| {
+        let text = FILE.replace("priority = 9", rest).replace("\"sporadic\"", "\"constant-bandwidth\"");
+        let text = text.replace("[\"request\", \"logger\"]", "[\"request\"]");
+        let text = text.replace("arrivals = [\"3 ms\"]", "period = \"50 ms\"\npriority = 1");
+        file::read(&text, "served.toml", &[]).map(|(system, _)| system).map_err(|errors| errors.to_string())
+    };
+    let system = kernels("enforcement = \"kernel\"\nenforcement_latency = \"4 ms\"").expect("valid");
+    assert_eq!(system.servers()[0].kind.enforcement(), Some(Enforcement::Kernel { latency: ms(4) }));
+    let (again, _) = file::read(&file::print(&system), "printed.toml", &[]).expect("printed right");
+    assert_eq!(again, system);
+    let says = |rest: &str, expected: &str| {
+        let errors = kernels(rest).expect_err("invalid");
+        assert!(errors.contains(expected), "{errors}");
+    };
+    says("enforcement = \"kernel\"", "needs an `enforcement_latency`");
+    says("enforcement_latency = \"4 ms\"", "only the kernel has an enforcement latency here");
+    says("enforcement = \"own\"\nenforcement_latency = \"4 ms\"", "only the kernel");
+    says("enforcement = \"both\"", "none of the known words");
+    says("enforcement = \"own\"", "fixed priorities do not look at");
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 use crate::constant_bandwidth_server::ConstantBandwidthServer;
 use crate::deferrable_server::DeferrableServer;
+use crate::hard_reservation::HardReservation;
 use crate::polling_server::PollingServer;
 use crate::posix_sporadic_server::PosixSporadicServer;
 use crate::sporadic_server::SporadicServer;
@@ -18,6 +19,7 @@ pub(crate) enum AnySupply {
     Sporadic(SporadicServer),
     PosixSporadic(PosixSporadicServer),
     ConstantBandwidth(ConstantBandwidthServer),
+    HardReservation(HardReservation),
     Other(Box<dyn Supply>),
 }
 
@@ -55,6 +57,7 @@ macro_rules! each {
             AnySupply::Sporadic($supply) => $answer,
             AnySupply::PosixSporadic($supply) => $answer,
             AnySupply::ConstantBandwidth($supply) => $answer,
+            AnySupply::HardReservation($supply) => $answer,
             AnySupply::Other(supply) => {
                 let $supply = supply.as_ref();
                 $answer
@@ -68,6 +71,7 @@ macro_rules! each {
             AnySupply::Sporadic($supply) => $answer,
             AnySupply::PosixSporadic($supply) => $answer,
             AnySupply::ConstantBandwidth($supply) => $answer,
+            AnySupply::HardReservation($supply) => $answer,
             AnySupply::Other(supply) => {
                 let $supply = supply.as_mut();
                 $answer
@@ -84,6 +88,7 @@ impl AnySupply {
             AnySupply::Sporadic(supply) => Box::new(supply),
             AnySupply::PosixSporadic(supply) => Box::new(supply),
             AnySupply::ConstantBandwidth(supply) => Box::new(supply),
+            AnySupply::HardReservation(supply) => Box::new(supply),
             AnySupply::Other(supply) => supply,
         }
     }

@@ -5,6 +5,7 @@ use crate::any_supply::AnySupply;
 use crate::constant_bandwidth_server::ConstantBandwidthServer;
 use crate::deferrable_server::DeferrableServer;
 use crate::dual_priority::DualPriority;
+use crate::hard_reservation::HardReservation;
 use crate::overheads::Overheads;
 use crate::polling_server::PollingServer;
 use crate::posix_sporadic_server::PosixSporadicServer;
@@ -12,7 +13,9 @@ use crate::priority_exchange::PriorityExchange;
 use crate::slack_stealing::SlackStealing;
 use crate::sporadic_server::SporadicServer;
 use crate::{HardTask, Level, NodePolicy, NodeSpec, Place, Supply};
-use horolog_model::{Capacity, LowPriority, ModelError, Priority, Server, ServerKind, SporadicRules, System};
+use horolog_model::{
+    Capacity, Enforcement, LowPriority, ModelError, Priority, Server, ServerKind, SporadicRules, System,
+};
 use horolog_time::{Instant, Span};
 
 /// Beyond this (146 years) sums of budgets and times could leave the range of the arithmetic.
@@ -33,6 +36,9 @@ pub(crate) fn node(server: &Server, hard: impl Iterator<Item = Priority>) -> Nod
         ServerKind::PriorityExchange { priority, .. } => lent_to(hard, priority),
         ServerKind::DualPriority { .. } => vec![Level::ABOVE_ALL],
         ServerKind::SlackStealing { .. } => vec![Level::ABOVE_ALL, Level::BACKGROUND],
+        ServerKind::ConstantBandwidth { enforcement: Enforcement::Kernel { .. }, .. } => {
+            vec![Level::ABOVE_ALL]
+        }
         ServerKind::ConstantBandwidth { .. } => Vec::new(),
         _ => vec![Level::BACKGROUND],
     };
@@ -78,7 +84,10 @@ pub(crate) fn any_supply(server: &Server, origin: Instant) -> Result<Option<AnyS
         ServerKind::Sporadic { capacity, max_replenishments, .. } => {
             Some(AnySupply::Sporadic(SporadicServer::new(capacity, max_replenishments, without)))
         }
-        ServerKind::ConstantBandwidth { capacity } => {
+        ServerKind::ConstantBandwidth { capacity, enforcement: Enforcement::Kernel { .. } } => {
+            Some(AnySupply::HardReservation(HardReservation::new(capacity)))
+        }
+        ServerKind::ConstantBandwidth { capacity, .. } => {
             Some(AnySupply::ConstantBandwidth(ConstantBandwidthServer::new(capacity)))
         }
         _ => None,

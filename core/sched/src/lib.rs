@@ -24,6 +24,7 @@ mod dispatcher;
 mod dual_priority;
 mod event;
 mod from_system;
+mod hard_reservation;
 mod leaf;
 mod lent_priority;
 mod level;

@@ -15,6 +15,7 @@ use crate::driver::{self, Drivers, announced_late};
 use crate::error::AnalysisError;
 use crate::hyperbolic_load::HyperbolicLoad;
 use crate::server::CpuServer;
+use crate::server::place::top_place;
 use crate::waiting::{self, Waiting};
 use horolog_model::{CpuId, Device, DeviceService, Preemption, Priority, SegmentGraph, System, Task, TaskId};
 
@@ -36,8 +37,10 @@ pub struct CpuModel {
     pub(crate) first_driver: usize,
     /// Interrupts above all tasks.
     pub interrupts: Vec<InterruptLoad>,
-    /// Measured loads above all tasks.
+    /// Loads above all tasks that are not in whole pieces: the measured ones, then servers that the kernel serves.
     pub interferences: Vec<HyperbolicLoad>,
+    /// How many of them are measured.
+    pub(crate) measured: usize,
     /// Cost of one context switch, ns.
     pub context_switch: u64,
     /// Whether any cost is above zero: then no test is exact.
@@ -153,10 +156,11 @@ impl CpuModel {
         let first_driver = interrupts.len();
         interrupts.extend(drivers.above_all.iter().map(|(_, load)| load.clone()));
         interrupts.extend(servers.iter().filter_map(|server: &CpuServer| server.timers.clone()));
-        let interferences =
+        let interferences: Vec<HyperbolicLoad> =
             system.interferences().iter().filter(|i| i.cpu == cpu).map(HyperbolicLoad::of).collect();
         let has_costs = context_switch > 0 || interrupt > 0 || late > 0;
-        Ok(CpuModel {
+        let mut model = CpuModel {
+            measured: interferences.len(),
             cpu,
             tasks,
             servers,
@@ -166,7 +170,11 @@ impl CpuModel {
             interferences,
             context_switch,
             has_costs,
-        })
+        };
+        model.reserve().ok_or_else(|| {
+            AnalysisError::overflow("server", "a server that the kernel serves, with costs")
+        })?;
+        Ok(model)
     }
 
     /// The processor with another capacity and period of one server; `None` where they leave the numbers.
@@ -176,12 +184,39 @@ impl CpuModel {
         model.servers.get_mut(server)?.set_capacity(budget, period)?;
         model.interrupts.truncate(model.interrupts.len() - timers);
         model.interrupts.extend(model.servers.iter().filter_map(|server| server.timers.clone()));
+        model.reserve()?;
         Some(model)
+    }
+
+    /// Puts what the kernel serves above all tasks; `None` where that leaves the numbers.
+    fn reserve(&mut self) -> Option<()> {
+        self.interferences.truncate(self.measured);
+        let kernels = self.servers.iter().position(|server| server.kind.is_kernels());
+        if let Some(index) = kernels {
+            let place = top_place(self, index);
+            let server = &mut self.servers[index];
+            server.reserve(&place.above)?;
+            self.interferences.extend(server.reservation);
+        }
+        Some(())
     }
 
     /// The processor without its servers and what they serve.
     pub(crate) fn without_servers(&self) -> CpuModel {
-        CpuModel { servers: Vec::new(), ..self.clone() }
+        let mut model = CpuModel { servers: Vec::new(), ..self.clone() };
+        model.interferences.truncate(model.measured);
+        model
+    }
+
+    /// The names of all that is among [`CpuModel::interferences`].
+    pub(crate) fn names_of_interferences(&self, system: &System) -> String {
+        let measured = system.interferences().iter().filter(|load| load.cpu == self.cpu);
+        let kernels = self.servers.iter().filter(|server| server.reservation.is_some());
+        let names: Vec<&str> = measured
+            .map(|load| load.name.as_str())
+            .chain(kernels.map(|server| server.name.as_str()))
+            .collect();
+        names.join(", ")
     }
 
     /// Whether a test that is exact for tasks of any phase is exact for this processor: there are no costs, no
@@ -235,7 +270,8 @@ impl CpuModel {
         let served = self.servers.iter().flat_map(|server| &server.queue);
         let tasks: f64 = self.tasks.iter().chain(served).map(|t| share(&t.arrival, t.seen().1)).sum();
         let interrupts: f64 = self.interrupts.iter().map(|i| share(&i.arrival, i.wcet)).sum();
-        let outside: f64 = self.interferences.iter().map(|i| i.utilisation_ppb as f64 / 1e9).sum();
+        let outside: f64 =
+            self.interferences[..self.measured].iter().map(|i| i.utilisation_ppb as f64 / 1e9).sum();
         let threads = &self.drivers.threads;
         let threads: f64 = threads.iter().map(|t| share(&t.load.arrival, t.load.wcet)).sum();
         tasks + interrupts + threads + outside

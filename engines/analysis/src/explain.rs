@@ -213,11 +213,10 @@ impl<'a> Terms<'a> {
         Ok(())
     }
 
-    /// The measured loads of this processor.
+    /// The measured loads of this processor, and what the kernel serves.
     pub(crate) fn outside(&mut self, system: &System, ns: u64) {
-        let here = system.interferences().iter().filter(|load| load.cpu == self.cpu.cpu);
-        let names: Vec<&str> = here.map(|load| load.name.as_str()).collect();
-        self.add(TermKind::Outside, Some(&names.join(", ")), None, ns);
+        let names = self.cpu.names_of_interferences(system);
+        self.add(TermKind::Outside, Some(&names), None, ns);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Interference from outside the model: the hyperbolic load bound in exact integers.
 
 use horolog_model::Interference;
+use num_bigint::BigUint;
 
 /// Scale of [`HyperbolicLoad::demand_scaled`]: parts per billion, squared.
 pub(crate) const SCALE: u128 = 1_000_000_000_000_000_000;
@@ -26,6 +27,35 @@ impl HyperbolicLoad {
         HyperbolicLoad { utilisation_ppb: interference.utilisation_ppb, period: interference.period.as_ns() }
     }
 
+    /// What the kernel's constant bandwidth server of `budget` in every `period` takes above all tasks, where something
+    /// above it may hold it up by `delay`, and a budget may be overdrawn by `overdrawn`, which the next ones pay back; `None`
+    /// where its numbers are too large.
+    ///
+    /// With u = Q/T, delay J and overdraft e, in any window of length x at most
+    ///
+    /// ```text
+    /// min(x, u·(x + J) + Q·(1 − u) + ⌊e/Q⌋·Q + e)
+    /// ```
+    ///
+    /// its share, a whole budget at once, and what is not paid back yet; who owes more than a budget is given as many at once
+    /// as make up for it. Without J and e that is this load with p = T. Sufficient: u and p are rounded up. Source: the rules
+    /// of `abeni98` with throttling; derived in `docs/concepts/server-analysis.md`.
+    #[must_use]
+    pub fn of_reservation(budget: u64, period: u64, delay: u64, overdrawn: u64) -> Option<HyperbolicLoad> {
+        let (q, t) = (u128::from(budget.max(1)), u128::from(period.max(1)));
+        let ppb = (q * PPB).div_ceil(t).min(PPB);
+        let (utilisation_ppb, rest) = (u64::try_from(ppb).ok()?, PPB - ppb);
+        if rest == 0 {
+            return Some(HyperbolicLoad { utilisation_ppb, period: 0 });
+        }
+        // u·p·(1 − u) is all but the share of the window: times T here, and u in parts per billion.
+        let owed = u128::from(overdrawn) / q * q + u128::from(overdrawn);
+        let once = BigUint::from(q) * (t - q) + BigUint::from(owed) * t + BigUint::from(q) * delay;
+        let below = BigUint::from(t) * ppb * rest;
+        let p = (once * SCALE + &below - 1_u32) / below;
+        Some(HyperbolicLoad { utilisation_ppb, period: u64::try_from(p).ok()? })
+    }
+
     /// The bound for a window of `x` ns, times 10^18; `None` on overflow.
     #[must_use]
     pub fn demand_scaled(&self, x: u128) -> Option<u128> {
@@ -46,6 +76,30 @@ impl HyperbolicLoad {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_reservation_takes_a_budget_at_once_and_its_share_of_what_follows() {
+        let of = |delay, overdrawn| {
+            HyperbolicLoad::of_reservation(2_000_000, 10_000_000, delay, overdrawn).unwrap()
+        };
+        assert_eq!(of(0, 0), HyperbolicLoad { utilisation_ppb: 200_000_000, period: 10_000_000 });
+        // min(x, 0.2 (x + J) + 1.6 + floor(e/2) 2 + e) in units of 10^6 ns, rounded up.
+        for (delay, e, x, expected) in [
+            (0, 0, 1, 1_000_000),
+            (0, 0, 2, 2_000_000),
+            (0, 0, 12, 4_000_000),
+            (1, 0, 12, 4_200_000),
+            (0, 1, 12, 5_000_000),
+            (0, 3, 12, 9_000_000),
+        ] {
+            let found =
+                HyperbolicLoad::demand(&[of(delay * 1_000_000, e * 1_000_000)], x * 1_000_000).unwrap();
+            assert!((expected..expected + 10).contains(&found), "{delay} {e} {x}: {found}");
+        }
+        let whole = HyperbolicLoad::of_reservation(10, 10, 0, 5).unwrap();
+        assert_eq!(HyperbolicLoad::demand(&[whole], 7), Some(7));
+        assert_eq!(HyperbolicLoad::of_reservation(1, u64::MAX, 0, u64::MAX), None);
+    }
 
     #[test]
     fn two_sevenths_as_printed() {

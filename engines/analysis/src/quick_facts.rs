@@ -41,7 +41,7 @@ pub(crate) fn shares(cpu: &CpuModel) -> Vec<(u64, u64)> {
     let served = cpu.servers.iter().flat_map(|server| &server.queue);
     let tasks = cpu.tasks.iter().chain(served).filter_map(|t| share(&t.arrival, t.seen().1));
     let interrupts = cpu.interrupts.iter().filter_map(|i| share(&i.arrival, i.wcet));
-    let measured = cpu.interferences.iter().map(|i| (i.utilisation_ppb, 1_000_000_000));
+    let measured = cpu.interferences[..cpu.measured].iter().map(|i| (i.utilisation_ppb, 1_000_000_000));
     let threads = cpu.drivers.threads.iter().filter_map(|t| share(&t.load.arrival, t.load.wcet));
     tasks.chain(interrupts).chain(threads).chain(measured).collect()
 }

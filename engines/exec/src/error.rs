@@ -48,6 +48,11 @@ impl ExecError {
         ExecError { kind: Kind::Machine, message: message.into() }
     }
 
+    /// The same error with what it is about before it.
+    pub(crate) fn within(self, what: &str) -> ExecError {
+        ExecError { kind: self.kind, message: format!("{what}: {}", self.message) }
+    }
+
     pub(crate) fn in_task(self, task: &str) -> ExecError {
         ExecError { kind: self.kind, message: format!("task {task}: {}", self.message) }
     }

@@ -70,6 +70,9 @@ impl Plan {
             let (commands, tasks): (Vec<TaskId>, Vec<TaskId>) =
                 system.tasks_on(cpu).map(|(id, _)| id).partition(|&id| is_command(system.task(id)));
             check_priorities(system, cpu)?;
+            let (kernels, tasks): (Vec<TaskId>, Vec<TaskId>) =
+                tasks.into_iter().partition(|&id| reservation::server_of(system, id).is_some());
+            plan.reserve_server(system, cpu, kernels, options)?;
             // The kernel wakes nobody when an emulated device has answered.
             let emulates = file.devices().iter().any(|device| device.cpu == cpu && is_emulated(file, device));
             let mut mode = if emulates { Mode::Authoritative } else { mode_of(system, cpu, &tasks, options) };
@@ -129,6 +132,27 @@ impl Plan {
         }
     }
 
+    /// Has the kernel serve these tasks, which stand above the release agent then: it never hears of them.
+    fn reserve_server(
+        &mut self,
+        system: &System,
+        cpu: CpuId,
+        tasks: Vec<TaskId>,
+        options: &RunOptions,
+    ) -> Result<(), ExecError> {
+        for &id in &tasks {
+            if let Some(server) = reservation::server_of(system, id).filter(|_| !options.best_effort) {
+                let (reservation, notes) = reservation::of_server(server, &self.all)?;
+                self.reservations[id.index()] = Some(reservation);
+                self.notes.extend(notes);
+            }
+        }
+        if !tasks.is_empty() {
+            self.cpus.push(CpuPlan { cpu: cpu.0, mode: Mode::Shadow, tasks });
+        }
+        Ok(())
+    }
+
     fn note_offsets(&mut self, system: &System) {
         if system.tasks().iter().any(|task| task.offset.is_none()) {
             self.notes.push("tasks without an offset start at the common start".into());
@@ -137,7 +161,9 @@ impl Plan {
 
     /// One band a distinct priority, for threads and processes alike.
     fn shadow_classes(&mut self, system: &System, cpu: CpuId, options: &RunOptions) -> Result<(), ExecError> {
-        let ids: Vec<TaskId> = system.tasks_on(cpu).map(|(id, _)| id).collect();
+        // What the kernel serves by deadline has no band.
+        let has_band = |(id, task): (TaskId, &Task)| task.priority.map(|_| id);
+        let ids: Vec<TaskId> = system.tasks_on(cpu).filter_map(has_band).collect();
         self.assign(system, cpu, &ids, bands::TASKS_LEAST, bands::TASKS_MOST, options)
     }
 
@@ -281,7 +307,7 @@ fn place_of_command(system: &System, command: TaskId, tasks: &[TaskId]) -> Resul
 /// The kernel may decide where its rules are the model's: preemptive tasks of distinct fixed priorities, and overrun
 /// policies that need no timer.
 fn mode_of(system: &System, cpu: CpuId, tasks: &[TaskId], options: &RunOptions) -> Mode {
-    if system.servers_on(cpu).next().is_some() {
+    if system.servers_on(cpu).any(|(_, server)| !server.kind.is_kernels()) {
         return Mode::Authoritative;
     }
     let by_variant = options.non_preemptive != NonPreemptiveVariant::Flag;

@@ -1,15 +1,18 @@
-//! `SCHED_DEADLINE` as an optional shadow back end for EDF systems.
+//! `SCHED_DEADLINE`: as the optional shadow back end of EDF systems, and for a constant bandwidth server that the kernel
+//! serves.
 //!
-//! The kernel then schedules by earliest deadline itself and enforces each task's budget. It does so over all processors
+//! As a back end the kernel then schedules by earliest deadline itself and enforces each task's budget. It does so over all processors
 //! of the root domain (a pinned thread would need an exclusive cpuset), it wants D <= T, and it must admit the sum of
 //! the bandwidths. Where one of these fails, the release agent runs the system, and a note says why.
 
+use crate::ExecError;
 use crate::plan::is_command;
-use horolog_model::{OverrunPolicy, Policy, System, TaskId};
+use horolog_model::{Enforcement, OverrunPolicy, Policy, Server, ServerKind, System, TaskId};
 use horolog_sys::affinity::{CpuSet, set_affinity};
 use horolog_sys::clock;
 use horolog_sys::deadline::{Reservation, set_deadline};
 use horolog_sys::fixed_priority::{Class, set_class};
+use horolog_sys::machine::{read, tick_hz};
 use horolog_time::Span;
 use std::sync::Barrier;
 
@@ -23,8 +26,62 @@ pub(crate) fn of_tasks(system: &System, tasks: &[TaskId], all: &CpuSet) -> Resul
     }
     let reservations: Vec<Reservation> =
         tasks.iter().map(|&id| of_task(system, id)).collect::<Result<_, _>>()?;
-    admit(&reservations, all)?;
+    admit(&reservations, all).map_err(|refusal| refusal.to_string())?;
     Ok(reservations)
+}
+
+/// The server of a task that the kernel serves.
+pub(crate) fn server_of(system: &System, id: TaskId) -> Option<&Server> {
+    system.server_of(id).map(|server| system.server(server)).filter(|server| server.kind.is_kernels())
+}
+
+/// The reservation of a server that the kernel serves, and what the reader of the result should know.
+///
+/// # Errors
+/// Where the kernel does not admit it, with what it admits.
+pub(crate) fn of_server(server: &Server, all: &CpuSet) -> Result<(Reservation, Vec<String>), ExecError> {
+    let ServerKind::ConstantBandwidth { capacity, enforcement: Enforcement::Kernel { latency } } =
+        server.kind
+    else {
+        return Err(ExecError::bad_input(format!("server {}: the kernel does not serve it", server.name)));
+    };
+    let reservation = Reservation::implicit(capacity.budget, capacity.period);
+    admit(&[reservation], all).map_err(|refusal| {
+        let share = 100.0 * capacity.budget.as_ns() as f64 / capacity.period.as_ns().max(1) as f64;
+        let refusal = ExecError::from(refusal);
+        let asked = format!("server {} asks for {share:.1} % of a CPU{}", server.name, admitted());
+        refusal.within(&format!("{asked}; `enforcement = \"own\"` needs no admission"))
+    })?;
+    let mut notes = vec![format!(
+        "server {}: SCHED_DEADLINE serves it above every SCHED_FIFO thread, the agent included, and may run it on any of \
+         the cpus {:?}, since the kernel pins such threads only in exclusive cpusets; it tells neither how often a budget \
+         ran out nor by how much",
+        server.name,
+        all.as_slice()
+    )];
+    let tick = tick_hz().and_then(|hz| 1_000_000_000_u64.checked_div(hz)).map(Span::from_ns);
+    if let Some(tick) = tick.filter(|&tick| latency < tick) {
+        notes.push(format!(
+            "server {}: this kernel looks at budgets every {tick}, its enforcement_latency is {latency}: that holds only \
+             for a body that reads its thread's CPU clock all the time (a spin body does), or with HRTICK_DL",
+            server.name
+        ));
+    }
+    Ok((reservation, notes))
+}
+
+/// What this machine admits, as far as it says so.
+fn admitted() -> String {
+    let figure = |name: &str| read(&format!("/proc/sys/kernel/{name}")).ok();
+    match (figure("sched_rt_runtime_us"), figure("sched_rt_period_us")) {
+        (Some(runtime), Some(period)) => format!(
+            "; all reservations together get kernel.sched_rt_runtime_us = {} of sched_rt_period_us = {} of each CPU, less \
+             what the kernel's own fair server has",
+            runtime.trim(),
+            period.trim()
+        ),
+        _ => String::new(),
+    }
 }
 
 fn of_task(system: &System, id: TaskId) -> Result<Reservation, String> {
@@ -49,9 +106,9 @@ fn of_task(system: &System, id: TaskId) -> Result<Reservation, String> {
 }
 
 /// Whether the kernel admits all of them at once: tried on threads that end at once.
-fn admit(reservations: &[Reservation], all: &CpuSet) -> Result<(), String> {
+fn admit(reservations: &[Reservation], all: &CpuSet) -> Result<(), horolog_sys::Error> {
     let together = Barrier::new(reservations.len());
-    let refusals: Vec<String> = std::thread::scope(|scope| {
+    let refusals: Vec<horolog_sys::Error> = std::thread::scope(|scope| {
         let probes: Vec<_> = reservations
             .iter()
             .map(|reservation| {
@@ -59,7 +116,7 @@ fn admit(reservations: &[Reservation], all: &CpuSet) -> Result<(), String> {
                     let tried = set_affinity(0, all).and_then(|()| set_deadline(0, reservation));
                     together.wait();
                     let _ = set_class(0, Class::Normal);
-                    tried.err().map(|error| error.to_string())
+                    tried.err()
                 })
             })
             .collect();

@@ -7,14 +7,16 @@ use crate::result::{RunResult, Started, ThreadInfo};
 use crate::shared::RunShared;
 use crate::threads::{Setup, Threads};
 use crate::{ExecError, Limit, RunOptions, bands};
-use horolog_model::{Companion, System};
+use horolog_model::{Companion, ServerId, System};
 use horolog_sys::affinity::{allowed_cpus, set_affinity};
 use horolog_sys::clock;
 use horolog_sys::fixed_priority::{Class, may_use_fifo};
 use horolog_sys::idle_latency::ShallowIdle;
 use horolog_sys::{crash, memory, thread};
 use horolog_time::Span;
-use horolog_trace::{DeviceOutcome, Outcome, Overhead, Record, RequestOutcome, ServerOutcome};
+use horolog_trace::{
+    DeviceOutcome, Enforcement, Outcome, Overhead, Record, RequestOutcome, ResponseStatistics, ServerOutcome,
+};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -239,6 +241,7 @@ fn server_outcomes(system: &System, run: &RunShared, threads: &Threads) -> Vec<S
             outcomes.extend(driver.server_outcomes(system, run.horizon()));
         }
     }
+    outcomes.extend(kernel_served(system, run, threads));
     outcomes.sort_by_key(|(id, _)| *id);
     outcomes.into_iter().map(|(_, outcome)| outcome).collect()
 }
@@ -262,6 +265,33 @@ fn device_outcomes(
     (devices.into_iter().map(|(_, it)| it).collect(), requests.into_iter().map(|(_, it)| it).collect())
 }
 
+/// What the kernel's servers came to: what their threads executed is all that it tells.
+fn kernel_served(system: &System, run: &RunShared, threads: &Threads) -> Vec<(ServerId, ServerOutcome)> {
+    let mut outcomes = Vec::new();
+    for (id, server) in
+        system.server_ids().zip(system.servers()).filter(|(_, server)| server.kind.is_kernels())
+    {
+        let mine = threads.tasks.iter().filter(|task| system.server_of(task.id) == Some(id));
+        let consumed = Span::from_ns(mine.map(|task| task.executed.load(Ordering::Acquire)).sum());
+        let enforcement = server.kind.capacity().map(|capacity| {
+            let elapsed = Span::from_ns(run.horizon());
+            let untold = ResponseStatistics::default();
+            Enforcement::new(
+                "SCHED_DEADLINE",
+                &untold,
+                (consumed, elapsed),
+                (capacity.budget, capacity.period),
+            )
+        });
+        let (name, kind) = (server.name.clone(), server.kind.word());
+        outcomes.push((
+            id,
+            ServerOutcome { name, kind, consumed_ns: consumed, enforcement, ..ServerOutcome::default() },
+        ));
+    }
+    outcomes
+}
+
 /// What scheduling took on each processor.
 fn overheads(plan: &Plan, threads: &Threads) -> Vec<Overhead> {
     let of_cpu = |cpu: u32| {
@@ -272,7 +302,10 @@ fn overheads(plan: &Plan, threads: &Threads) -> Vec<Overhead> {
         let switches = of_tasks.map(|task| task.switches.load(Ordering::Acquire)).sum::<u64>() + of_agent;
         passes.overhead(cpu, switches)
     };
-    plan.cpus.iter().map(|cpu| of_cpu(cpu.cpu)).collect()
+    let mut cpus: Vec<u32> = plan.cpus.iter().map(|cpu| cpu.cpu).collect();
+    cpus.sort_unstable();
+    cpus.dedup();
+    cpus.into_iter().map(of_cpu).collect()
 }
 
 fn thread_infos(plan: &Plan, threads: &Threads) -> Vec<ThreadInfo> {

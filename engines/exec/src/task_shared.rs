@@ -49,6 +49,8 @@ pub(crate) struct TaskShared {
     pub(crate) hold: Arc<AtomicU32>,
     /// The kernel's switches out of the thread, from the common start to its end.
     pub(crate) switches: AtomicU64,
+    /// What the thread executed from the common start to its end, where the kernel serves the task.
+    pub(crate) executed: AtomicU64,
     pub(crate) record: RecordLevel,
     /// What its jobs ask of emulated devices, by what they have executed then.
     pub(crate) requests: Vec<RequestPoint>,
@@ -104,6 +106,7 @@ impl TaskShared {
             clock: OnceLock::new(),
             hold: Arc::default(),
             switches: AtomicU64::new(0),
+            executed: AtomicU64::new(0),
             record: options.record,
             requests: Vec::new(),
             crash: Arc::default(),

@@ -268,7 +268,10 @@ impl Setup<'_> {
                 }
                 if let Some(start) = run.wait_for_start() {
                     let before = usage::of_this_thread();
+                    let begun = clock::thread_cpu_ns();
                     jobs(start, body.as_mut());
+                    let executed = clock::thread_cpu_ns().saturating_sub(begun);
+                    task.executed.store(executed, Ordering::Release);
                     task.switches.store(switches_since(before), Ordering::Release);
                 }
                 // The end of the user's code is none of the schedule's business.

@@ -7,6 +7,7 @@
 //! ```text
 //! j·C + min(C, w − j·T), j = ⌊w/T⌋     polling and sporadic servers above every hard task
 //! (⌊w/T⌋ + 2)·C                        every other one: its jobs may be delayed, and come back to back
+//! w·C/T + C·(1 − C/T) + ⌊e/C⌋·C + e    a constant bandwidth server that the kernel serves, e its enforcement latency
 //! ```
 //!
 //! A window begins where the server last had no work or, by its own records, no budget: while it is held up, budget that it
@@ -18,7 +19,7 @@ use crate::processor::Occupant;
 use crate::report::Found;
 use crate::result::{Check, Class, Evidence, ServerVerification};
 use crate::verifier::Verifier;
-use horolog_model::{LowPriority, Preemption, ServerId, ServerKind, System};
+use horolog_model::{Enforcement, LowPriority, Preemption, ServerId, ServerKind, System};
 use horolog_time::Span;
 use std::collections::VecDeque;
 
@@ -40,6 +41,8 @@ enum Promise {
         /// Hard tasks up to this priority may wait for it without budget, too.
         low: i64,
     },
+    /// Its share, and a budget at once: the kernel's, above every hard task.
+    Reservation { budget: u64, period: u64, overdrawn: u64 },
     /// What the deadlines of the hard tasks leave.
     Slack,
 }
@@ -111,6 +114,13 @@ impl ServerState {
                     low,
                 }
             }
+            ServerKind::ConstantBandwidth { capacity, enforcement: Enforcement::Kernel { latency } } => {
+                Promise::Reservation {
+                    budget: capacity.budget.as_ns().max(1),
+                    period: capacity.period.as_ns().max(1),
+                    overdrawn: latency.as_ns(),
+                }
+            }
             _ => Promise::Slack,
         };
         ServerState {
@@ -132,10 +142,7 @@ impl ServerState {
     }
 
     pub(crate) fn result(&self) -> ServerVerification {
-        let allowed = match self.promise {
-            Promise::Budget { period, .. } => Some(self.allowed(period)),
-            _ => None,
-        };
+        let allowed = self.period().map(|period| self.allowed(period));
         ServerVerification {
             name: self.name.clone(),
             kind: self.kind,
@@ -146,8 +153,23 @@ impl ServerState {
         }
     }
 
+    /// The replenishment period, where windows are promised.
+    fn period(&self) -> Option<u64> {
+        match self.promise {
+            Promise::Budget { period, .. } | Promise::Reservation { period, .. } => Some(period),
+            Promise::Nothing | Promise::Slack => None,
+        }
+    }
+
     /// What it may take in a window of this length.
     fn allowed(&self, window: u64) -> u64 {
+        if let Promise::Reservation { budget, period, overdrawn } = self.promise {
+            let shares =
+                u128::from(budget) * (u128::from(window) + u128::from(period.saturating_sub(budget)));
+            let owed = u128::from(overdrawn / budget * budget) + u128::from(overdrawn);
+            let most = shares.div_ceil(u128::from(period)) + owed;
+            return u64::try_from(most).unwrap_or(u64::MAX).min(window);
+        }
         let Promise::Budget { budget, period, is_refined, .. } = self.promise else { return u64::MAX };
         let whole = window / period;
         if is_refined {
@@ -160,7 +182,7 @@ impl ServerState {
     /// The greatest excess over what is allowed, of the windows that end with the last stretch: excess, window, taken,
     /// allowed. What it may be held up by `delay` makes the window longer.
     fn worst(&mut self, per_budget: u64, delay: u64) -> Option<(u64, u64, u64, u64)> {
-        let Promise::Budget { period, .. } = self.promise else { return None };
+        let period = self.period()?;
         let end = self.stretches.back()?.to;
         let (mut taken, mut in_period) = (0_u64, 0_u64);
         let mut worst: Option<(u64, u64, u64, u64)> = None;
@@ -198,6 +220,10 @@ impl Verifier {
         match self.servers[server].promise {
             Promise::Nothing => true,
             Promise::Slack => false,
+            Promise::Reservation { .. } => {
+                self.interfere(server, from, to);
+                false
+            }
             Promise::Budget { priority, .. } if waits > priority && !self.model.edf => true,
             Promise::Budget { low, .. } if waits <= low => false,
             Promise::Budget { .. } => {
@@ -210,7 +236,11 @@ impl Verifier {
     fn interfere(&mut self, server: usize, from: u64, to: u64) {
         let state = &mut self.servers[server];
         state.interference += to - from;
-        let since = state.backlogged_since.max(state.replenished).min(from);
+        // Nothing of the model holds up what the kernel serves.
+        let since = match state.promise {
+            Promise::Reservation { .. } => from,
+            _ => state.backlogged_since.max(state.replenished).min(from),
+        };
         match state.stretches.back_mut() {
             Some(last) if last.to == from => last.to = to,
             _ => state.stretches.push_back(Stretch { since, from, to }),

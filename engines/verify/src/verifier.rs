@@ -433,7 +433,7 @@ impl Verifier {
         let promises_slack = self.servers.iter().any(|server| server.result().period_allowed_ns.is_none());
         if promises_slack {
             notes.push(
-                "servers without a window of their own (slack policies, priority exchange, constant bandwidth, background) are \
+                "servers without a window of their own (slack policies, priority exchange, constant bandwidth by deadline, background) are \
                  judged by the bounds of the hard tasks"
                     .to_owned(),
             );

@@ -77,6 +77,34 @@ fn servers_under_edf_have_no_findings() {
     no_findings(Serving::Edf);
 }
 
+#[test]
+fn a_server_that_the_kernel_serves_has_no_findings() {
+    no_findings(Serving::Kernel);
+}
+
+#[test]
+fn a_server_that_the_kernel_serves_takes_its_share_and_a_budget_at_once() {
+    let kernels = |budget: u64| {
+        let text = TEXT.replace("priority = 2", "enforcement = \"kernel\"\nenforcement_latency = \"0 ns\"");
+        let text = text
+            .replace("sporadic", "constant-bandwidth")
+            .replace("budget = \"40 ns", &format!("budget = \"{budget} ns"));
+        horolog_model::file::read(&text, "served.toml", &[]).unwrap_or_else(|e| panic!("{e}")).0
+    };
+    let records = records(&kernels(40), 1).expect("it can be simulated");
+    let whole = verified(&kernels(40), &bounds_of(&kernels(40)), &records);
+    assert_eq!(whole.findings, []);
+    // 40 of 100 and 40 at once, less the share of that: 64 in a period, of which it takes 40.
+    let server = &whole.servers[0];
+    assert_eq!(
+        (server.period_ns_max, server.period_allowed_ns),
+        (Some(Span::from_ns(40)), Some(Span::from_ns(64)))
+    );
+    let found = verified(&kernels(10), &[], &records);
+    assert!(found.findings.iter().any(|finding| finding.check == Check::Budget), "{:#?}", found.findings);
+    assert!(found.model_violated > 0 && found.servers[0].exceeded > 0);
+}
+
 const TEXT: &str = r#"
 [system]
 name = "served"

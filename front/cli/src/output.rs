@@ -181,6 +181,16 @@ fn servers(servers: &[ServerOutcome]) {
 /// How exactly a budget was kept.
 fn enforcement(server: &ServerOutcome) {
     let Some(kept) = &server.enforcement else { return };
+    if kept.exhausted == 0 {
+        outln!(
+            "server {}: {:.3} % of the processor on its budget, {:.3} % allowed; no budget was seen to run out ({})",
+            server.name,
+            kept.share * 100.0,
+            kept.allowed_share * 100.0,
+            kept.method
+        );
+        return;
+    }
     outln!(
         "server {}: {:.3} % of the processor on its budget, {:.3} % allowed; {} budgets used up, overdrawn by p50 {}, p99 {}, \
          at most {} ({})",

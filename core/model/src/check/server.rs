@@ -65,6 +65,9 @@ impl Checker {
             if server.kind.watches_processor() {
                 self.stands_alone(draft, paths, index);
             }
+            if server.kind.is_kernels() {
+                self.kernels(draft, paths, index, serves_device);
+            }
             if server.kind.is_slack_policy() {
                 self.slack_policy(draft, paths, index);
             }
@@ -76,10 +79,12 @@ impl Checker {
         let policy = |label: &str| vec![("system.policy".to_owned(), label.to_owned())];
         match (&server.kind, draft.policy) {
             (ServerKind::Background, _) => {}
+            (kind, _) if kind.is_kernels() => {}
             (ServerKind::ConstantBandwidth { .. }, Policy::FixedPriority) => self.fail_beside(
                 At::new(path, "kind"),
                 "a constant-bandwidth server has a deadline, which fixed priorities do not look at",
-                "use `policy = \"edf\"` in [system], or a sporadic server",
+                "use `policy = \"edf\"` in [system], a sporadic server, or `enforcement = \"kernel\"` where it may stand above \
+                 every task",
                 policy("fixed priorities here"),
             ),
             (ServerKind::ConstantBandwidth { .. }, _) => {}
@@ -204,6 +209,58 @@ impl Checker {
                     format!("{word} serves all soft tasks of its CPU, beside no other server"),
                     format!("name the tasks below `{}`, or use another CPU", server.name),
                     vec![kind.clone()],
+                );
+            }
+        }
+    }
+
+    /// What the kernel serves is one thread, outranks every other one, keeps no promise of non-preemption, and is not
+    /// pinned.
+    fn kernels(&mut self, draft: &Draft, paths: &Paths, index: usize, serves_device: bool) {
+        let (server, path) = (&draft.servers[index], &paths.servers[index]);
+        let here = || vec![(At::new(path, "enforcement").to_string(), "the kernel serves here".to_owned())];
+        if server.tasks.len() > 1 || serves_device {
+            self.fail_beside(
+                At::new(path, "tasks"),
+                "the kernel's reservation is for one thread, so for one task",
+                "leave one task, and give the others a server of their own with `enforcement = \"own\"`",
+                here(),
+            );
+        }
+        let earlier =
+            draft.servers[..index].iter().zip(&paths.servers).find(|(other, _)| other.kind.is_kernels());
+        if let Some((other, other_path)) = earlier {
+            self.fail_beside(
+                At::new(path, "enforcement"),
+                format!(
+                    "the kernel orders this server and `{}` by their deadlines, so neither is the topmost",
+                    other.name
+                ),
+                "use `enforcement = \"own\"` for all but one",
+                vec![(At::new(other_path, "enforcement").to_string(), "the other one".to_owned())],
+            );
+        }
+        for (task, path) in draft.tasks.iter().zip(&paths.tasks) {
+            if task.cpu != server.cpu {
+                self.fail_beside(
+                    At::new(path, "cpu"),
+                    format!(
+                        "the kernel does not pin the thread of server `{}`, so it may preempt this task on CPU {} too",
+                        server.name, task.cpu.0
+                    ),
+                    format!("put all tasks on CPU {}, or use `enforcement = \"own\"`", server.cpu.0),
+                    here(),
+                );
+                break;
+            }
+        }
+        for (task, path) in draft.tasks.iter().zip(&paths.tasks) {
+            if task.cpu == server.cpu && task.preemption != Preemption::Preemptive {
+                self.fail_beside(
+                    At::new(path, "preemption"),
+                    format!("the kernel preempts this task for server `{}` wherever it is", server.name),
+                    "use `preemption = \"preemptive\"`, or `enforcement = \"own\"`",
+                    here(),
                 );
             }
         }

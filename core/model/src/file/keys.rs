@@ -3,8 +3,8 @@
 
 use crate::driver::CONSTRAINTS;
 use crate::{
-    DeviceClass, DeviceService, Gain, LowPriority, OverrunPolicy, Policy, Preemption, PriorityAssignment,
-    PriorityRule, RequestKind, RequestMode, ServerKind, SporadicRules, Throttling,
+    DeviceClass, DeviceService, Enforcement, Gain, LowPriority, OverrunPolicy, Policy, Preemption,
+    PriorityAssignment, PriorityRule, RequestKind, RequestMode, ServerKind, SporadicRules, Throttling,
 };
 
 /// What a key's value looks like.
@@ -259,6 +259,18 @@ pub const SERVER: Section = Section {
             Kind::Word(&Gain::WORDS),
             "\"none\"",
             "Which unused time dual priority or slack stealing hands on.",
+        ),
+        key(
+            "enforcement",
+            Kind::Word(&Enforcement::WORDS),
+            "\"own\"",
+            "Who keeps a constant bandwidth server to its budget; the kernel serves it above every task of its CPU.",
+        ),
+        key(
+            "enforcement_latency",
+            Kind::Duration,
+            "",
+            "How late the kernel notices the end of a budget at most; required with `enforcement = \"kernel\"`.",
         ),
     ],
 };

@@ -4,9 +4,9 @@ use super::body::FRACTION_PLACES;
 use super::decimal;
 use super::sections::UTILISATION_PLACES;
 use crate::{
-    Arrival, Body, Cpus, Device, DeviceService, ExecutionTimes, Interference, Interrupt, LowPriority,
-    Platform, Preemption, Request, Segment, SegmentGraph, Server, ServerKind, SpinTarget, System, Task,
-    Throttling,
+    Arrival, Body, Cpus, Device, DeviceService, Enforcement, ExecutionTimes, Interference, Interrupt,
+    LowPriority, Platform, Preemption, Request, Segment, SegmentGraph, Server, ServerKind, SpinTarget,
+    System, Task, Throttling,
 };
 use horolog_time::Span;
 use std::fmt::Write as _;
@@ -158,6 +158,10 @@ impl Printer {
         if let ServerKind::Sporadic { max_replenishments, rules, .. } = server.kind {
             self.line("max_replenishments", &max_replenishments.to_string());
             self.line("rules", &quoted(rules.word()));
+        }
+        if let Some(Enforcement::Kernel { latency }) = server.kind.enforcement() {
+            self.line("enforcement", &quoted("kernel"));
+            self.span("enforcement_latency", latency);
         }
         if let Some(gain) = server.kind.gain() {
             self.line("gain", &quoted(gain.word()));

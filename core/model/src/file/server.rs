@@ -5,7 +5,9 @@ use super::reader::Reader;
 use super::tree::{Node, Table, Value};
 use crate::path;
 use crate::server::DEFAULT_REPLENISHMENTS;
-use crate::{Capacity, Gain, LowPriority, Platform, Priority, Server, ServerKind, SporadicRules};
+use crate::{
+    Capacity, Enforcement, Gain, LowPriority, Platform, Priority, Server, ServerKind, SporadicRules,
+};
 use std::collections::BTreeSet;
 
 /// What keys beyond `name`, `kind`, `tasks` and `cpu` a kind has.
@@ -14,7 +16,7 @@ fn keys_of(kind: &str) -> &'static [&'static str] {
         "polling" | "deferrable" => &["budget", "period", "priority", "low_priority"],
         "sporadic" => &["budget", "period", "priority", "low_priority", "max_replenishments", "rules"],
         "priority-exchange" => &["budget", "period", "priority"],
-        "constant-bandwidth" => &["budget", "period"],
+        "constant-bandwidth" => &["budget", "period", "enforcement", "enforcement_latency"],
         "dual-priority" | "slack-stealing" => &["gain"],
         _ => &[],
     }
@@ -100,7 +102,10 @@ impl Reader {
                 }
             }
             "priority-exchange" => ServerKind::PriorityExchange { capacity: capacity?, priority: priority? },
-            "constant-bandwidth" => ServerKind::ConstantBandwidth { capacity: capacity? },
+            "constant-bandwidth" => {
+                let enforcement = self.enforcement(table, path)?;
+                ServerKind::ConstantBandwidth { capacity: capacity?, enforcement }
+            }
             "dual-priority" => ServerKind::DualPriority { gain },
             _ => ServerKind::SlackStealing { gain },
         })
@@ -143,6 +148,42 @@ impl Reader {
             self.fail_at(&path::join(path, key), format!("a {word} server needs a `{key}`"), remedy);
         }
         node
+    }
+
+    /// Who keeps a constant bandwidth server to its budget. What the kernel's lateness is nobody else knows, so the file
+    /// has to say it.
+    fn enforcement(&mut self, table: &Table, path: &str) -> Option<Enforcement> {
+        let word = self.optional(table, path, "enforcement", |reader, node, path| {
+            reader.word(node, path, &Enforcement::WORDS, |word| {
+                Enforcement::WORDS.iter().copied().find(|&known| known == word)
+            })
+        });
+        let key = "enforcement_latency";
+        let latency = table.get(key).map(|node| self.span(node, &path::join(path, key)));
+        match (word, latency) {
+            (Some("kernel"), Some(latency)) => Some(Enforcement::Kernel { latency: latency? }),
+            (Some("kernel"), None) => {
+                self.fail_at(
+                    &path::join(path, key),
+                    format!("a server that the kernel serves needs an `{key}`"),
+                    "add `enforcement_latency = \"4 ms\"`: one tick of the kernel (4 ms where it is built with HZ=250, 1 ms with \
+                     HZ=1000), since it looks at budgets no sooner; less where its own timer ends budgets (HRTICK_DL), or \
+                     where the body reads its thread's CPU clock all the time",
+                );
+                None
+            }
+            (_, Some(_)) => {
+                let node = table.get(key)?;
+                self.fail(
+                    node,
+                    &path::join(path, key),
+                    "only the kernel has an enforcement latency here",
+                    "remove it, or add `enforcement = \"kernel\"`",
+                );
+                None
+            }
+            _ => Some(Enforcement::Own),
+        }
     }
 
     fn low_priority(&mut self, node: &Node, path: &str) -> Option<LowPriority> {

@@ -32,7 +32,9 @@ const COARSE: u64 = 1 << 20;
 
 /// Whether any server has a deadline.
 pub(crate) fn applies(cpu: &CpuModel) -> bool {
-    cpu.servers.iter().any(|server| matches!(server.kind, ServerKind::ConstantBandwidth { .. }))
+    let has_deadline =
+        |kind: ServerKind| matches!(kind, ServerKind::ConstantBandwidth { .. }) && !kind.is_kernels();
+    cpu.servers.iter().any(|server| has_deadline(server.kind))
 }
 
 /// What tasks and servers leave to the deadlines: a line above all loads, and the longest blocking.

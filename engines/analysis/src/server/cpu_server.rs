@@ -1,10 +1,13 @@
 //! A server of a system, with its costs, as the tests of its processor see it.
 
-use super::Retention;
+use super::{Above, Retention};
 use crate::arrival_curve::ArrivalCurve;
 use crate::cpu_model::{Costs, CpuTask, InterruptLoad, LONGEST_NS};
 use crate::error::AnalysisError;
-use horolog_model::{Capacity, LowPriority, Priority, Server, ServerId, ServerKind, SporadicRules};
+use crate::hyperbolic_load::HyperbolicLoad;
+use horolog_model::{
+    Capacity, Enforcement, LowPriority, Priority, Server, ServerId, ServerKind, SporadicRules,
+};
 use horolog_time::Span;
 
 /// One server and the tasks that it serves. All times in ns.
@@ -21,6 +24,8 @@ pub struct CpuServer {
     /// What it takes at its own priority (under EDF: at its deadlines), costs included; `None` for servers without a
     /// capacity, and by POSIX's letter.
     pub load: Option<InterruptLoad>,
+    /// What it takes above all tasks, costs included, where the kernel serves it.
+    pub reservation: Option<HyperbolicLoad>,
     /// The interrupts of its own timers.
     pub timers: Option<InterruptLoad>,
     /// Switching in each period, beyond the capacity.
@@ -54,6 +59,7 @@ impl CpuServer {
             kind: server.kind,
             queue,
             load: None,
+            reservation: None,
             timers: None,
             overhead: 0,
             costs,
@@ -92,10 +98,31 @@ impl CpuServer {
         Some(())
     }
 
-    /// What becomes of its unused capacity; `None` for servers without one, and by POSIX's letter.
+    /// Where the kernel serves it: what it takes above all tasks if `above` can hold it up; the whole processor where nothing
+    /// bounds that. `None` where it leaves the numbers.
+    pub(crate) fn reserve(&mut self, above: &Above) -> Option<()> {
+        let (Some(Enforcement::Kernel { latency }), Some(capacity)) =
+            (self.kind.enforcement(), self.kind.capacity())
+        else {
+            return Some(());
+        };
+        let within = |ns: u64| Some(ns).filter(|&ns| ns <= LONGEST_NS);
+        let (budget, period) = (capacity.budget.as_ns(), capacity.period.as_ns());
+        let whole = within(budget.checked_add(self.overhead)?)?;
+        let done = above.finish(u128::from(whole), &mut 1_000_000);
+        let delay = done.ok().filter(|&done| done <= u128::from(period)).map(|done| done as u64 - whole);
+        self.reservation = Some(match delay.and_then(|delay| delay.checked_add(self.costs.late)) {
+            Some(delay) => HyperbolicLoad::of_reservation(whole, period, delay, within(latency.as_ns())?)?,
+            None => HyperbolicLoad { utilisation_ppb: 1_000_000_000, period: 0 },
+        });
+        Some(())
+    }
+
+    /// What becomes of its unused capacity; `None` for servers without one, by POSIX's letter, and in the kernel.
     #[must_use]
     pub fn retention(&self) -> Option<Retention> {
         match self.kind {
+            kind if kind.is_kernels() => None,
             ServerKind::Deferrable { .. } => Some(Retention::Deferrable),
             ServerKind::Sporadic { rules: SporadicRules::Posix, .. } => None,
             kind => kind.capacity().map(|_| Retention::AsPeriodic),
@@ -116,6 +143,7 @@ impl CpuServer {
             Some(_) => None,
             // It lends its capacity to others, but never goes on without.
             None if matches!(self.kind, ServerKind::PriorityExchange { .. }) => None,
+            None if self.kind.is_kernels() => None,
             None => Some(None),
         }
     }

@@ -64,7 +64,8 @@ impl Query<'_> {
     fn with_capacity(&self, high: &HighPlace, options: &Options) -> Result<Explained, NoAnswer> {
         let worst = high.worst_job(self.tasks, self.place, options)?;
         let (budget, period) = (u128::from(high.budget), u128::from(high.period));
-        let pieces = worst.work.div_ceil(budget);
+        let work = worst.work + u128::from(high.service.overdrawn());
+        let pieces = work.div_ceil(budget);
         let mut terms = Terms::default();
         if high.service == Service::ConstantBandwidth {
             terms.add(TermKind::ServerPeriods, Some(&self.server.name), Some(pieces), pieces * period)?;
@@ -79,7 +80,7 @@ impl Query<'_> {
             terms.add(TermKind::ServerWait, Some(&self.server.name), None, u128::from(wait))?;
             let full = pieces - 1;
             terms.add(TermKind::ServerPeriods, Some(&self.server.name), Some(full), full * period)?;
-            let piece = worst.work - full * budget;
+            let piece = work - full * budget;
             terms.add(TermKind::LastPiece, None, None, piece)?;
             let done = high.place.above.finish(piece, &mut { options.effort })?;
             self.delays(&mut terms, &high.place, done)?;
@@ -133,9 +134,8 @@ impl Query<'_> {
         terms.add(TermKind::ContextSwitches, None, None, switching)?;
         terms.add(TermKind::TimerInterrupts, None, Some(count), interrupts)?;
         let outside = HyperbolicLoad::demand(&place.above.measured, window).ok_or(NoAnswer::TooLarge)?;
-        let loads = self.system.interferences().iter().filter(|load| load.cpu == self.cpu.cpu);
-        let names: Vec<&str> = loads.map(|load| load.name.as_str()).collect();
-        terms.add(TermKind::Outside, Some(&names.join(", ")), None, outside)
+        let names = self.cpu.names_of_interferences(self.system);
+        terms.add(TermKind::Outside, Some(&names), None, outside)
     }
 
     /// Jitter, release delay, and what was over when the job came.

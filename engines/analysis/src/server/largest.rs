@@ -49,6 +49,8 @@ pub(crate) fn largest_budget(
         return Ok(Err("a task waits for a device, whose answers depend on the budget".to_owned()));
     }
     let closed = match policy {
+        // Its load is no row of the closed form.
+        _ if cpu.servers[index].kind.is_kernels() => None,
         Policy::FixedPriority => victims_of(cpu, index)?.map(|(victims, tasks)| {
             let found =
                 largest_capacity(&victims, cpu.servers[index].retention()?, period, &mut { options.effort });
@@ -114,7 +116,9 @@ fn victims_of(cpu: &CpuModel, index: usize) -> Result<Option<Delayed>, AnalysisE
 fn delayed(cpu: &CpuModel, index: usize) -> Vec<usize> {
     let below = |place: &usize| {
         let task = &cpu.tasks[*place];
-        task.deadline.is_some() && matches!(cpu.servers[index].seen_from(task.priority), Seen::Load(_))
+        let server = &cpu.servers[index];
+        let is_above = server.kind.is_kernels() || matches!(server.seen_from(task.priority), Seen::Load(_));
+        task.deadline.is_some() && is_above
     };
     (0..cpu.tasks.len()).filter(below).collect()
 }

@@ -1,6 +1,6 @@
 //! Where work of a server stands: all that can delay it there, by name.
 
-use super::{Above, NoAnswer, Seen};
+use super::{Above, CpuServer, NoAnswer, Seen};
 use crate::arrival_curve::ArrivalCurve;
 use crate::cpu_model::{CpuModel, CpuTask, InterruptLoad};
 use crate::explain::TermKind;
@@ -31,6 +31,16 @@ impl Place {
         self.who.push(Source { kind, name: name.map(str::to_owned), switching });
     }
 
+    /// The switching of the server itself.
+    fn push_switching(&mut self, server: &CpuServer) {
+        if let (Some(capacity), 1..) = (server.kind.capacity(), server.overhead) {
+            let period = capacity.period.as_ns();
+            let arrival = ArrivalCurve::Periodic { separation: period, jitter: period };
+            let load = InterruptLoad { arrival, wcet: server.overhead };
+            self.push(TermKind::ContextSwitches, None, load, 0);
+        }
+    }
+
     fn push_task(&mut self, task: &CpuTask) {
         let (arrival, wcet) = task.seen();
         let load = InterruptLoad { arrival: arrival.clone(), wcet };
@@ -38,15 +48,18 @@ impl Place {
     }
 }
 
-/// All that can delay work of a server at a place; `None`: below all tasks. Of the server itself, at `own_index`, only
-/// the switching counts.
-pub(crate) fn place_of(
-    cpu: &CpuModel,
-    own_index: usize,
-    priority: Option<Priority>,
-) -> Result<Place, NoAnswer> {
+/// All that can delay a server that the kernel serves: interrupts and measured loads.
+pub(crate) fn top_place(cpu: &CpuModel, own_index: usize) -> Place {
+    let mut place = above_all(cpu);
+    place.above.measured = cpu.interferences[..cpu.measured].to_vec();
+    place.above.blocking = cpu.context_switch;
+    place.push_switching(&cpu.servers[own_index]);
+    place
+}
+
+/// The interrupts above all tasks.
+fn above_all(cpu: &CpuModel) -> Place {
     let mut place = Place::default();
-    place.above.measured = cpu.interferences.clone();
     let drivers = cpu.first_driver..cpu.first_driver + cpu.drivers.above_all.len();
     for (index, load) in cpu.interrupts.iter().enumerate() {
         if drivers.contains(&index) {
@@ -56,6 +69,18 @@ pub(crate) fn place_of(
             place.push(TermKind::TimerInterrupts, None, load.clone(), 0);
         }
     }
+    place
+}
+
+/// All that can delay work of a server at a place; `None`: below all tasks. Of the server itself, at `own_index`, only
+/// the switching counts.
+pub(crate) fn place_of(
+    cpu: &CpuModel,
+    own_index: usize,
+    priority: Option<Priority>,
+) -> Result<Place, NoAnswer> {
+    let mut place = above_all(cpu);
+    place.above.measured = cpu.interferences.clone();
     let mut longest = 0;
     for task in &cpu.tasks {
         let is_below = match (priority, task.priority) {
@@ -77,12 +102,7 @@ pub(crate) fn place_of(
     }
     for (index, server) in cpu.servers.iter().enumerate() {
         if index == own_index {
-            if let (Some(capacity), 1..) = (server.kind.capacity(), server.overhead) {
-                let period = capacity.period.as_ns();
-                let arrival = ArrivalCurve::Periodic { separation: period, jitter: period };
-                let load = InterruptLoad { arrival, wcet: server.overhead };
-                place.push(TermKind::ContextSwitches, None, load, 0);
-            }
+            place.push_switching(server);
             continue;
         }
         match server.seen_from(priority) {

@@ -19,6 +19,11 @@ pub enum Service {
     },
     /// Exchanges its capacity with tasks below it, at most as fast as time passes.
     PriorityExchange,
+    /// The kernel's constant bandwidth server: without capacity it waits for its deadline, a period after it was set.
+    HardReservation {
+        /// How much of a capacity may be overdrawn, and is then owed, ns.
+        overdrawn: u64,
+    },
     /// Under earliest deadline first: every C_s of work gets a deadline T_s later than the last.
     ConstantBandwidth,
 }
@@ -34,7 +39,22 @@ impl Service {
             Self::Deferrable | Self::PriorityExchange | Self::Sporadic { merges: false } => {
                 period.saturating_sub(capacity)
             }
+            // A period that began with e owed has only what is left of the budgets that make up for it, and may be overdrawn
+            // by e itself.
+            Self::HardReservation { overdrawn } => {
+                let periods = overdrawn.checked_div(capacity).unwrap_or(0).saturating_add(1);
+                period.saturating_sub(capacity).saturating_mul(periods)
+            }
             Self::ConstantBandwidth => 0,
+        }
+    }
+
+    /// What a server may owe when a job finds its queue empty, ns.
+    #[must_use]
+    pub const fn overdrawn(self) -> u64 {
+        match self {
+            Self::HardReservation { overdrawn } => overdrawn,
+            _ => 0,
         }
     }
 }
@@ -112,6 +132,8 @@ impl Serve for Supply<'_> {
     /// `wait + (n − 1)·T_s + R(work − (n − 1)·C_s)`, the wait being [`Service::longest_wait`]; for the constant
     /// bandwidth server `n·T_s`, the deadline of the last piece.
     ///
+    /// What a hard reservation may owe is work ahead.
+    ///
     /// Least upper bound for a server on top; else sufficient, since the last piece and the wait need not both have
     /// their worst case. Source: `bernat99`, `abeni98`; see `docs/concepts/server-analysis.md` for the reasons.
     fn finish(&self, work: u128, effort: &mut u64) -> Result<u128, NoAnswer> {
@@ -119,6 +141,7 @@ impl Serve for Supply<'_> {
             return Ok(0);
         }
         let (capacity, period) = (u128::from(self.capacity), u128::from(self.period));
+        let work = work + u128::from(self.service.overdrawn());
         let pieces = work.div_ceil(capacity);
         let full = (pieces - 1).checked_mul(period).ok_or(NoAnswer::TooLarge)?;
         if self.service == Service::ConstantBandwidth {
@@ -175,6 +198,9 @@ mod tests {
         assert_eq!(of(Service::Sporadic { merges: true }), [11, 12, 21, 22]);
         assert_eq!(of(Service::PriorityExchange), [9, 10, 19, 20]);
         assert_eq!(of(Service::ConstantBandwidth), [10, 10, 20, 20]);
+        assert_eq!(of(Service::HardReservation { overdrawn: 0 }), [9, 10, 19, 20]);
+        // 3 are owed: 1 is left of two budgets, which are used up 4 before their deadline's 20, or less.
+        assert_eq!(of(Service::HardReservation { overdrawn: 3 }), [28, 37, 38, 47]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What a system's servers promise: bounds of the jobs that they serve, and how large they may be.
 
-use super::place::{Place, place_of};
+use super::place::{Place, place_of, top_place};
 use super::queue::{self, QueuedTask, WorstJob};
 use super::slack::{SlackState, slack};
 use super::supply::{Service, Supply};
@@ -12,7 +12,7 @@ use crate::error::AnalysisError;
 use crate::fixed_priority::level_of;
 use crate::options::Options;
 use crate::result::{PromotionTime, ServerVerdict, TaskVerdict, TestResult, Verdict};
-use horolog_model::{LowPriority, Policy, Priority, ServerKind, SporadicRules, TaskId};
+use horolog_model::{Enforcement, LowPriority, Policy, Priority, ServerKind, SporadicRules, TaskId};
 use horolog_time::Span;
 
 /// Whether a task that misses without the servers is proven to miss with them: soft jobs that may never come change
@@ -41,6 +41,10 @@ pub(crate) fn service_of(server: &CpuServer) -> Option<(Service, &'static str, &
         }
         ServerKind::PriorityExchange { .. } => {
             Some((Service::PriorityExchange, "server-priority-exchange", "lehoczky87"))
+        }
+        ServerKind::ConstantBandwidth { enforcement: Enforcement::Kernel { latency }, .. } => {
+            let service = Service::HardReservation { overdrawn: latency.as_ns() };
+            Some((service, "server-hard-reservation", "abeni98"))
         }
         ServerKind::ConstantBandwidth { .. } => {
             Some((Service::ConstantBandwidth, "server-constant-bandwidth", "abeni98"))
@@ -154,6 +158,7 @@ impl HighPlace {
         let capacity = kind.capacity().ok_or(NoAnswer::NotGuaranteed)?;
         let (budget, period) = (capacity.budget.as_ns(), capacity.period.as_ns());
         let place = match policy {
+            _ if kind.is_kernels() => top_place(cpu, index),
             Policy::FixedPriority => place_of(cpu, index, kind.priority())?,
             _ => {
                 let all = edf::all_meet(cpu, &mut { options.effort });

@@ -70,6 +70,7 @@ impl Served {
         };
         let servers: Vec<Seen> = system
             .servers_on(cpu)
+            .filter(|(_, server)| !server.kind.is_kernels())
             .map(|(id, server)| Seen {
                 id,
                 entity: machine.server(id),
