@@ -29,9 +29,19 @@ pub(crate) struct Standing {
     pub(crate) place: Place,
     pub(crate) deadline: Option<Instant>,
     pub(crate) timer: Option<Instant>,
-    pub(crate) budget: Option<Span>,
+    /// Zero: there is no limit, or nothing is left to limit.
+    pub(crate) budget: Span,
     /// How often budget had run out or come back.
     pub(crate) changes: u64,
+}
+
+/// What has changed by execution.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Charged {
+    /// Only the budget.
+    Budget(Span),
+    /// Perhaps everything.
+    All(Standing),
 }
 
 impl Standing {
@@ -42,7 +52,7 @@ impl Standing {
             place: supply.place(),
             deadline: supply.deadline(),
             timer: supply.timer(),
-            budget: supply.budget(),
+            budget: supply.budget().unwrap_or(Span::ZERO),
             changes: tally.exhaustions.wrapping_add(tally.replenishments),
         }
     }
@@ -97,12 +107,14 @@ impl AnySupply {
         each!(self, supply => Standing::of(supply))
     }
 
-    /// Also whether place, deadline or timer may have changed, or only the budget.
-    #[inline]
-    pub(crate) fn executed(&mut self, now: Instant, amount: Span) -> (Standing, bool) {
+    #[inline(always)]
+    pub(crate) fn executed(&mut self, now: Instant, amount: Span) -> Charged {
         each!(mut self, supply => {
-            let may_change = supply.executed(now, amount);
-            (Standing::of(supply), may_change)
+            if supply.executed(now, amount) {
+                Charged::All(Standing::of(supply))
+            } else {
+                Charged::Budget(supply.budget().unwrap_or(Span::ZERO))
+            }
         })
     }
 
@@ -127,6 +139,10 @@ impl AnySupply {
             supply.lent(now, place);
             Standing::of(supply)
         })
+    }
+
+    pub(crate) fn budget(&self) -> Option<Span> {
+        each!(self, supply => supply.budget())
     }
 
     #[inline]

@@ -38,6 +38,15 @@ pub struct WallTimer {
     pub generation: u32,
 }
 
+/// Which timers of a processor may be others than after the decision before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TimerChanges {
+    /// [`crate::Machine::execution_timer`].
+    pub execution: bool,
+    /// [`crate::Machine::wall_timer`].
+    pub wall: bool,
+}
+
 /// What one processor should look like from now on. Carrying out the same desired state twice changes nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[must_use]

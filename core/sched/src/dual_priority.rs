@@ -31,8 +31,6 @@ const MOST_STEPS: u32 = 1 << 12;
 struct Job {
     /// Jobs released and not done.
     pending: u32,
-    /// When it is promoted; [`NEVER`] once it is, or where there is none.
-    promotion: u64,
     is_low: bool,
     /// Whether a propagated gain has moved its promotion.
     is_moved: bool,
@@ -60,10 +58,13 @@ pub(crate) struct DualPriority {
     gain: Gain,
     tasks: Box<[Task]>,
     jobs: Box<[Job]>,
-    /// The earliest promotion.
+    /// When each is promoted; [`NEVER`] once it is, or where there is none.
+    promotions: Box<[u64]>,
+    /// The earliest of them.
     first: u64,
     /// Room to look ahead in.
     ahead: Box<[Job]>,
+    ahead_promotions: Box<[u64]>,
     /// Who was promoted and has not been told; room for all.
     moved: Vec<usize>,
     tally: Tally,
@@ -98,20 +99,16 @@ impl DualPriority {
                 margin: overheads.in_window(task.deadline.as_ns()).saturating_add(overheads.late),
             });
         }
-        let job = Job {
-            pending: 0,
-            promotion: NEVER,
-            is_low: true,
-            is_moved: false,
-            remaining: 0,
-            deadline: NEVER,
-            next: NEVER,
-        };
+        let job =
+            Job { pending: 0, is_low: true, is_moved: false, remaining: 0, deadline: NEVER, next: NEVER };
         let jobs = vec![job; tasks.len()].into_boxed_slice();
+        let promotions = vec![NEVER; tasks.len()].into_boxed_slice();
         Ok(DualPriority {
             gain,
             first: NEVER,
             ahead: jobs.clone(),
+            ahead_promotions: promotions.clone(),
+            promotions,
             jobs,
             moved: Vec::with_capacity(tasks.len()),
             tasks: tasks.into(),
@@ -119,25 +116,30 @@ impl DualPriority {
         })
     }
 
+    #[inline(never)]
     fn find_first(&mut self) {
-        self.first = self.jobs.iter().map(|job| job.promotion).min().unwrap_or(NEVER);
+        let mut first = NEVER;
+        for &promotion in &self.promotions {
+            first = std::hint::select_unpredictable(promotion < first, promotion, first);
+        }
+        self.first = first;
     }
 
     /// Tries to move the promotions of waiting jobs behind `rank` by what it left over.
     fn propagate(&mut self, now: u64, rank: usize, unused: u64) {
         for waiting in rank + 1..self.jobs.len() {
-            let job = self.jobs[waiting];
-            if job.promotion == NEVER {
+            let (job, before) = (self.jobs[waiting], self.promotions[waiting]);
+            if before == NEVER {
                 continue;
             }
             let latest = job.deadline.saturating_sub(job.remaining);
-            let promotion = job.promotion.saturating_add(unused).min(latest);
-            if promotion <= job.promotion {
+            let promotion = before.saturating_add(unused).min(latest);
+            if promotion <= before {
                 continue;
             }
-            self.jobs[waiting] = Job { promotion, is_moved: true, ..job };
+            (self.jobs[waiting].is_moved, self.promotions[waiting]) = (true, promotion);
             if !self.is_safe(now) {
-                self.jobs[waiting] = job;
+                (self.jobs[waiting], self.promotions[waiting]) = (job, before);
             }
         }
     }
@@ -146,12 +148,13 @@ impl DualPriority {
     /// all moved jobs.
     fn is_safe(&mut self, now: u64) -> bool {
         self.ahead.copy_from_slice(&self.jobs);
-        for job in &mut self.ahead {
+        self.ahead_promotions.copy_from_slice(&self.promotions);
+        for (job, promotion) in self.ahead.iter().zip(&mut self.ahead_promotions) {
             if job.pending > 1 || job.next == NEVER {
                 return false;
             }
-            if job.pending == 1 && job.promotion == NEVER {
-                job.promotion = now;
+            if job.pending == 1 && *promotion == NEVER {
+                *promotion = now;
             }
         }
         let mut time = now;
@@ -159,7 +162,8 @@ impl DualPriority {
             if !self.release_ahead(time) {
                 return false;
             }
-            let running = self.ahead.iter().position(|job| job.pending > 0 && job.promotion <= time);
+            let mut jobs = self.ahead.iter().zip(&self.ahead_promotions);
+            let running = jobs.position(|(job, &promotion)| job.pending > 0 && promotion <= time);
             let next = self.next_change(time);
             let Some(rank) = running else {
                 if self.ahead.iter().all(|job| job.pending == 0 || !job.is_moved) {
@@ -178,7 +182,8 @@ impl DualPriority {
             if end.saturating_add(self.tasks[rank].margin) > job.deadline {
                 return false;
             }
-            (job.pending, job.promotion, job.is_moved) = (0, NEVER, false);
+            (job.pending, job.is_moved) = (0, false);
+            self.ahead_promotions[rank] = NEVER;
             time = end;
         }
         false
@@ -186,14 +191,15 @@ impl DualPriority {
 
     /// Releases what arrives by `time`; whether every job before is done.
     fn release_ahead(&mut self, time: u64) -> bool {
-        for (job, task) in self.ahead.iter_mut().zip(&self.tasks) {
+        let ahead = self.ahead.iter_mut().zip(&mut self.ahead_promotions);
+        for ((job, promotion), task) in ahead.zip(&self.tasks) {
             while job.next <= time {
                 if job.pending > 0 {
                     return false;
                 }
+                *promotion = job.next.saturating_add(task.offset);
                 *job = Job {
                     pending: 1,
-                    promotion: job.next.saturating_add(task.offset),
                     is_moved: false,
                     remaining: task.execution,
                     deadline: job.next.saturating_add(task.deadline),
@@ -210,12 +216,15 @@ impl DualPriority {
 
     /// The next arrival or promotion after `time`.
     fn next_change(&self, time: u64) -> u64 {
-        let of = |job: &Job| if job.promotion > time { job.next.min(job.promotion) } else { job.next };
-        self.ahead.iter().map(of).min().unwrap_or(NEVER)
+        let of = |(job, &promotion): (&Job, &u64)| {
+            if promotion > time { job.next.min(promotion) } else { job.next }
+        };
+        self.ahead.iter().zip(&self.ahead_promotions).map(of).min().unwrap_or(NEVER)
     }
 }
 
 impl Service for DualPriority {
+    #[inline]
     fn released(&mut self, now: Instant, rank: usize, arrival: Instant) {
         let (job, task) = (&mut self.jobs[rank], &self.tasks[rank]);
         let arrival = arrival.as_ns();
@@ -224,32 +233,36 @@ impl Service for DualPriority {
         if job.pending == 1 {
             let promotion = arrival.saturating_add(task.offset);
             job.is_low = promotion > now.as_ns();
-            job.promotion = if job.is_low { promotion } else { NEVER };
-            self.first = self.first.min(job.promotion);
             job.deadline = arrival.saturating_add(task.deadline);
             job.remaining = task.execution;
             job.is_moved = false;
+            let promotion = if job.is_low { promotion } else { NEVER };
+            self.promotions[rank] = promotion;
+            self.first = self.first.min(promotion);
         }
     }
 
+    #[inline]
     fn completed(&mut self, now: Instant, rank: usize) {
         let job = &mut self.jobs[rank];
         let unused = job.remaining;
         job.pending = job.pending.saturating_sub(1);
         // A job that waited behind a late one is late itself.
         job.is_low = job.pending == 0;
-        let was_first = std::mem::replace(&mut job.promotion, NEVER) == self.first;
         job.is_moved = false;
         job.remaining = self.tasks[rank].execution;
+        let promotion = std::mem::replace(&mut self.promotions[rank], NEVER);
+        let was_first = promotion == self.first && promotion != NEVER;
         let is_passed_on = self.gain.is_propagated() && unused > 0;
         if is_passed_on {
             self.propagate(now.as_ns(), rank, unused);
         }
-        if is_passed_on || was_first && self.first != NEVER {
+        if is_passed_on || was_first {
             self.find_first();
         }
     }
 
+    #[inline]
     fn executed(&mut self, _: Instant, rank: Option<usize>, amount: Span) {
         let Some(rank) = rank else {
             self.tally.consume(amount);
@@ -259,10 +272,10 @@ impl Service for DualPriority {
         // Beyond its wcet a job gains nothing.
         let amount = amount.as_ns().min(job.remaining);
         job.remaining -= amount;
-        if job.is_low && job.promotion != NEVER && self.gain.is_self() {
-            let was_first = job.promotion == self.first;
-            job.promotion = job.promotion.saturating_add(amount);
-            if was_first {
+        let promotion = self.promotions[rank];
+        if job.is_low && promotion != NEVER && self.gain.is_self() {
+            self.promotions[rank] = promotion.saturating_add(amount);
+            if promotion == self.first {
                 self.find_first();
             }
         }
@@ -275,10 +288,10 @@ impl Service for DualPriority {
     }
 
     fn timer_fired(&mut self, now: Instant) {
-        for (rank, job) in self.jobs.iter_mut().enumerate() {
-            if job.promotion <= now.as_ns() {
-                job.promotion = NEVER;
-                job.is_low = false;
+        for (rank, promotion) in self.promotions.iter_mut().enumerate() {
+            if *promotion <= now.as_ns() {
+                *promotion = NEVER;
+                self.jobs[rank].is_low = false;
                 self.moved.push(rank);
             }
         }

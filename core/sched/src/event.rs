@@ -77,6 +77,15 @@ pub enum EventKind {
         /// Everything since it was armed, not since the last report.
         consumed: Span,
     },
+    /// What the running job of `task` has executed since this was told last, where a service watches its processor
+    /// ([`crate::Machine::is_watched`]) and no execution timer counts it. Told before another job gets the processor, before
+    /// the job completes or suspends itself, before a wall timer and before every release of a served task.
+    Ran {
+        /// Whose.
+        task: TaskId,
+        /// How much.
+        amount: Span,
+    },
     /// A job of `task` arrived and is ready. Releases of one instant come in the order of their tasks' ids.
     Release {
         /// Whose.
@@ -143,6 +152,7 @@ impl EventKind {
             | Self::Block { .. }
             | Self::SetPreemptible { .. }
             | Self::Executed { .. }
+            | Self::Ran { .. }
             | Self::Exhausted { .. } => Phase::Complete,
             Self::Release { .. }
             | Self::Wake { .. }

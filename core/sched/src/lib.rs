@@ -15,6 +15,7 @@
 
 mod any_service;
 mod any_supply;
+mod armed;
 mod builder;
 mod companion;
 mod constant_bandwidth_server;
@@ -48,7 +49,7 @@ mod watch;
 
 pub use builder::{MachineBuilder, NodeSpec};
 pub use companion::Lent;
-pub use desired::{Desired, EntityId, ExecutionTimer, ProcessorIndex, Rejected, WallTimer};
+pub use desired::{Desired, EntityId, ExecutionTimer, ProcessorIndex, Rejected, TimerChanges, WallTimer};
 pub use dispatcher::NodePolicy;
 pub use event::{ANY_SEGMENT, ClockDomain, Event, EventKind, Phase};
 pub use from_system::supply as supply_of;

@@ -1,6 +1,7 @@
 //! The machine's door: [`Machine::on`] takes events, [`Machine::decide`] answers with desired state.
 
-use crate::desired::{Desired, EntityId, ExecutionTimer, ProcessorIndex, Rejected, WallTimer};
+use crate::armed::ExecutionTimers;
+use crate::desired::{Desired, EntityId, ExecutionTimer, ProcessorIndex, Rejected, TimerChanges, WallTimer};
 use crate::dispatcher::{Dispatcher, Key, NONE};
 use crate::leaf::{JobOrder, Leaf};
 use crate::mode::Mode;
@@ -32,13 +33,13 @@ pub(crate) struct Processor {
     pub(crate) clock: ClockDomain,
     /// Who ran when the timers were looked at last.
     pub(crate) timed: u32,
-    /// The execution timer that is armed, and the one before, whose report may still come.
-    pub(crate) armed: [Option<crate::timers::Armed>; 2],
-    pub(crate) timer_generation: u32,
+    pub(crate) execution: ExecutionTimers,
     /// Which supplies are on this processor: a stretch of the machine's.
     pub(crate) supplies: std::ops::Range<usize>,
     /// Which of the machine's watches is on this processor, or [`NONE`].
     pub(crate) watch: u32,
+    /// Whether its service wants to know what is executed.
+    pub(crate) is_counting: bool,
     /// The earliest wall timer, unless a supply or service has changed since.
     pub(crate) wall: Option<WallTimer>,
     pub(crate) wall_is_stale: bool,
@@ -124,6 +125,7 @@ impl Machine {
             | EventKind::Executed { entity, generation, consumed } => {
                 self.charge(entity, generation, consumed, now, event.clock)
             }
+            EventKind::Ran { task, amount } => self.ran(task, amount, now, event.clock),
             EventKind::Timer { entity, generation } => {
                 self.wall_timer_fired(entity, generation, now, event.clock)
             }
@@ -138,6 +140,7 @@ impl Machine {
             | EventKind::Completion { .. }
             | EventKind::Exhausted { .. }
             | EventKind::Executed { .. }
+            | EventKind::Ran { .. }
             | EventKind::Timer { .. } => Err(Rejected::Unknown),
             EventKind::PreemptionPoint { task, willing, next } => {
                 self.preemption_point(task, willing, next, clock)
@@ -308,46 +311,48 @@ impl Machine {
     }
 
     /// [`Machine::decide`] in two steps, for drivers that look at the timers only where they are others than before:
-    /// makes the choice and says who should run, and whether [`Machine::timers`] may answer otherwise than after the
-    /// decision before.
+    /// makes the choice and says who should run, and which timers may be others than after the decision before.
     ///
     /// # Panics
     /// Where there is no such processor.
     #[inline(always)]
-    pub fn choose(&mut self, processor: ProcessorIndex) -> (Option<TaskId>, bool) {
+    pub fn choose(&mut self, processor: ProcessorIndex) -> (Option<TaskId>, TimerChanges) {
         let index = processor.0 as usize;
-        let changes = if self.processors[index].is_shallow {
-            self.choose_shallow(index);
-            self.processors[index].may_want_timers && self.look_at_timers(index)
-        } else {
+        let changes = if !self.processors[index].is_shallow {
             self.choose_in_tree(index);
-            true
+            TimerChanges { execution: true, wall: true }
+        } else {
+            self.choose_shallow(index);
+            if self.processors[index].may_want_timers {
+                self.look_at_timers(index)
+            } else {
+                TimerChanges::default()
+            }
         };
         let running = self.processors[index].running;
         ((running != NONE).then_some(TaskId(running)), changes)
     }
 
-    /// The timers that the last decision wants.
+    /// The execution timer that the last decision wants.
     ///
     /// # Panics
     /// Where there is no such processor.
+    #[inline]
     #[must_use]
-    pub fn timers(&self, processor: ProcessorIndex) -> (Option<ExecutionTimer>, Option<WallTimer>) {
-        let state = &self.processors[processor.0 as usize];
-        let execution = state.armed[0].map(|armed| ExecutionTimer {
+    pub fn execution_timer(&self, processor: ProcessorIndex) -> Option<ExecutionTimer> {
+        self.processors[processor.0 as usize].execution.armed().map(|armed| ExecutionTimer {
             entity: armed.entity,
             after: armed.after,
             generation: armed.generation,
-        });
-        (execution, state.wall)
+        })
     }
 
     fn decide_with_timers(&mut self, index: usize) -> Desired {
         let processor = ProcessorIndex(index as u16);
         let (running, _) = self.choose(processor);
-        let (execution_timer, wall_timer) = self.timers(processor);
+        let execution_timer = self.execution_timer(processor);
         let state = &self.processors[index];
-        let (should_yield, generation) = (state.should_yield, state.generation);
+        let (should_yield, generation, wall_timer) = (state.should_yield, state.generation, state.wall);
         Desired { running, should_yield, generation, execution_timer, wall_timer }
     }
 
@@ -378,6 +383,16 @@ impl Machine {
         self.processors[usize::from(processor.0)].may_want_timers
     }
 
+    /// Whether a service watches this processor: every execution is told, with [`EventKind::Ran`] where no execution timer
+    /// counts it.
+    ///
+    /// # Panics
+    /// Where there is no such processor.
+    #[must_use]
+    pub fn is_watched(&self, processor: ProcessorIndex) -> bool {
+        self.processors[usize::from(processor.0)].watch != NONE
+    }
+
     /// The node of a server.
     ///
     /// # Panics
@@ -391,6 +406,7 @@ impl Machine {
     ///
     /// # Panics
     /// Where there is no such server.
+    #[inline]
     #[must_use]
     pub fn tally(&self, server: ServerId) -> Tally {
         let node = self.servers[server.index()];
@@ -439,7 +455,7 @@ impl Machine {
     pub fn budget(&self, server: ServerId) -> Option<Span> {
         let node = self.servers[server.index()];
         if let Some(supplied) = self.supplied.get(self.supply_of[node as usize] as usize) {
-            return supplied.standing.budget;
+            return supplied.budget();
         }
         self.watch_of_soft(node).and_then(|watch| self.watches[watch].service.soft_budget())
     }
@@ -449,6 +465,7 @@ impl Machine {
     ///
     /// # Panics
     /// Where there is no such processor.
+    #[inline]
     pub fn wall_timer(&mut self, processor: ProcessorIndex) -> Option<crate::WallTimer> {
         let index = usize::from(processor.0);
         // The next decision looks again: it wants to know that something has changed.
@@ -456,6 +473,17 @@ impl Machine {
             self.processors[index].wall = self.earliest_wall_timer(index);
         }
         self.processors[index].wall
+    }
+
+    /// Whether what runs without an execution timer must be told on a processor that [`Machine::is_watched`]: where not, its
+    /// service has nothing to count it against until its next timer.
+    ///
+    /// # Panics
+    /// Where there is no such processor.
+    #[inline]
+    #[must_use]
+    pub fn is_counting(&self, processor: ProcessorIndex) -> bool {
+        self.processors[usize::from(processor.0)].is_counting
     }
 
     /// How many modes there are, mode 0 included.
@@ -494,10 +522,10 @@ impl Processor {
             may_want_timers: false,
             clock,
             timed: NONE,
-            armed: [None; 2],
-            timer_generation: 0,
+            execution: ExecutionTimers::new(),
             supplies: 0..0,
             watch: NONE,
+            is_counting: true,
             wall: None,
             wall_is_stale: true,
             has_changed: true,

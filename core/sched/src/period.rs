@@ -28,7 +28,10 @@ impl Period {
         if since < self.length {
             return false;
         }
-        self.last = now.as_ns() - since % self.length;
+        // Most often it is the next one: then there is nothing to divide.
+        let beyond = since - self.length;
+        let rest = if beyond < self.length { beyond } else { beyond % self.length };
+        self.last = now.as_ns() - rest;
         true
     }
 

@@ -24,6 +24,8 @@ pub(crate) struct PriorityExchange {
     period: Period,
     /// Budgets, the server's own first.
     levels: Box<[u64]>,
+    /// The most important level with budget; the number of levels where none has any.
+    best: usize,
     /// The level of each hard task; 0 for those that are not less important than the server.
     level_of: Box<[usize]>,
     /// Up to when time has been accounted for.
@@ -54,6 +56,7 @@ impl PriorityExchange {
         PriorityExchange {
             full: capacity.budget.as_ns(),
             period: Period::new(capacity.period, origin),
+            best: 0,
             levels: levels.into(),
             level_of: level_of.into(),
             last: origin.as_ns(),
@@ -61,23 +64,34 @@ impl PriorityExchange {
         }
     }
 
-    /// The most important level with budget.
-    fn best(&self) -> Option<usize> {
-        self.levels.iter().position(|&left| left > 0)
+    /// Whether any level has budget.
+    fn has_budget(&self) -> bool {
+        self.best < self.levels.len()
     }
 
     /// Takes up to `amount` from the budgets above `end`, the most important first; what was taken.
+    #[inline]
     fn take(&mut self, end: usize, amount: u64) -> u64 {
         let mut rest = amount;
-        for level in &mut self.levels[..end] {
-            let taken = rest.min(*level);
-            *level -= taken;
+        while self.best < end && rest > 0 {
+            let taken = rest.min(self.levels[self.best]);
+            self.levels[self.best] -= taken;
             rest -= taken;
+            self.find_best();
         }
         amount - rest
     }
 
+    /// From `best` on: the next level with budget.
+    #[inline]
+    fn find_best(&mut self) {
+        while self.levels.get(self.best) == Some(&0) {
+            self.best += 1;
+        }
+    }
+
     /// Nobody runs up to `until`: budget is lost.
+    #[inline]
     fn idle(&mut self, until: u64) {
         let idle = until.saturating_sub(self.last);
         if idle > 0 {
@@ -92,6 +106,7 @@ impl Service for PriorityExchange {
 
     fn completed(&mut self, _: Instant, _: usize) {}
 
+    #[inline]
     fn executed(&mut self, now: Instant, rank: Option<usize>, amount: Span) {
         let time = amount.as_ns();
         // What was neither idle nor reported before was executed last.
@@ -102,14 +117,17 @@ impl Service for PriorityExchange {
             Some(0) => {}
             Some(level) => {
                 let taken = self.take(level, time);
-                self.levels[level] = self.levels[level].saturating_add(taken);
+                if taken > 0 {
+                    self.levels[level] = self.levels[level].saturating_add(taken);
+                    self.best = self.best.min(level);
+                }
             }
             None => {
                 // At the most important level; beyond it where the executive was late, in the background without any.
-                let had_budget = self.best().is_some();
+                let had_budget = self.has_budget();
                 let taken = self.take(self.levels.len(), time);
                 self.tally.consume(Span::from_ns(taken));
-                self.tally.exhaustions += u64::from(had_budget && self.best().is_none());
+                self.tally.exhaustions += u64::from(had_budget && !self.has_budget());
             }
         }
     }
@@ -127,19 +145,31 @@ impl Service for PriorityExchange {
         if self.period.reach(now) {
             self.tally.replenishments += u64::from(self.levels[0] < self.full);
             self.levels[0] = self.full;
+            self.best = 0;
+            self.find_best();
         }
     }
 
     fn soft_place(&self) -> Place {
         // The node's places are those of the levels, and last the background.
-        match self.best().unwrap_or(self.levels.len()) {
+        match self.best {
             0 => Place::High,
             level => Place::Low((level - 1) as u16),
         }
     }
 
     fn soft_budget(&self) -> Option<Span> {
-        self.best().map(|level| Span::from_ns(self.levels[level]))
+        self.levels.get(self.best).map(|&left| Span::from_ns(left))
+    }
+
+    #[inline]
+    fn counts(&self) -> bool {
+        // Without any budget nothing is exchanged, used or lost.
+        self.has_budget()
+    }
+
+    fn wants_jobs(&self) -> bool {
+        false
     }
 
     fn tally(&self) -> Tally {

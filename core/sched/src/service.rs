@@ -58,15 +58,25 @@ pub trait Service: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Whether the hard task of this rank stands at its low place.
+    /// Whether the hard task of this rank stands at its low place; asked after its releases and completions.
     fn is_low(&self, rank: usize) -> bool {
         let _ = rank;
         false
     }
 
-    /// The next hard task whose place has changed and has not been told; `None`: there is none.
+    /// After the timer: the next hard task whose place has changed and has not been told; `None`: there is none.
     fn moved(&mut self) -> Option<usize> {
         None
+    }
+
+    /// Whether it wants to be told what is executed; where not, that changes only with its timer.
+    fn counts(&self) -> bool {
+        true
+    }
+
+    /// Whether it wants to be told of releases and completions.
+    fn wants_jobs(&self) -> bool {
+        true
     }
 
     /// Whether what was executed must be told before every event.

@@ -9,7 +9,7 @@
 
 use crate::dispatcher::NONE;
 use crate::leaf::JobOrder;
-use crate::{Machine, NodePolicy, Place};
+use crate::{Machine, NodePolicy, Place, TimerChanges};
 use horolog_model::TaskId;
 use horolog_time::{Instant, Span};
 
@@ -17,14 +17,21 @@ impl Machine {
     /// A first job becomes ready that is not direct ([`crate::leaf::Leaf::is_direct`]).
     #[inline]
     pub(crate) fn enter(&mut self, task: TaskId, order: JobOrder, now: Instant) {
-        if self.leaves[task.index()].rank != NONE {
+        let is_ranked = self.leaves[task.index()].rank != NONE;
+        if is_ranked {
             self.watch_release(task, Instant::from_ns(order.deadline), now);
         }
         let leaf = &self.leaves[task.index()];
         let (node, position) = (leaf.node, leaf.position);
+        let is_shallow = self.processors[usize::from(leaf.processor)].is_shallow;
         let dispatcher = &mut self.nodes[node as usize];
         dispatcher.keys[position as usize] = dispatcher.key(order.deadline, order.released, order.sequence);
-        self.arrived(task, now);
+        if is_ranked && is_shallow {
+            // A hard task stands below the root.
+            dispatcher.ready.insert(position);
+        } else {
+            self.arrived(task, now);
+        }
     }
 
     /// A task whose key is up to date becomes ready.
@@ -46,10 +53,16 @@ impl Machine {
     /// The oldest job of `task` has completed and left `node`, whose ready set is up to date.
     #[inline]
     pub(crate) fn left(&mut self, task: TaskId, node: u32, now: Instant) {
-        if self.leaves[task.index()].rank != NONE {
+        let leaf = &self.leaves[task.index()];
+        let is_shallow = self.processors[usize::from(leaf.processor)].is_shallow;
+        let is_ranked = leaf.rank != NONE;
+        if is_ranked {
             self.watch_completion(task, now);
         }
-        self.parted(node, now);
+        // A hard task stands below the root.
+        if !(is_ranked && is_shallow) {
+            self.parted(node, now);
+        }
     }
 
     /// The running job has left `node`, whose ready set and keys are up to date.
@@ -73,8 +86,8 @@ impl Machine {
         self.nodes[parent as usize].heads[position as usize] = head;
     }
 
-    /// Puts a server of a shallow tree where its supply wants it, told whether it has ready children.
-    #[inline]
+    /// Puts a server of a shallow tree where its supply wants it, which is told whether it has ready children.
+    #[inline(always)]
     pub(crate) fn stand(&mut self, node: u32, some_ready: bool, now: Instant) {
         let dispatcher = &self.nodes[node as usize];
         let (parent, processor) = (dispatcher.parent, usize::from(dispatcher.processor));
@@ -83,10 +96,21 @@ impl Machine {
         if let Some(supplied) = self.supplied.get_mut(self.supply_of[node as usize] as usize) {
             supplied.demand(some_ready, now, &mut self.processors[processor]);
             (place, deadline) = (supplied.standing.place, supplied.standing.deadline);
-        } else if let Some(watch) = self.watch_of_soft(node) {
-            place = self.watch_soft_demand(watch, some_ready, now);
+        } else if self.processors[processor].watch != NONE {
+            place = self.watch_soft_demand(self.processors[processor].watch as usize, some_ready, now);
         }
         self.set_ready(node, parent, if some_ready { place } else { Place::Out }, deadline, now);
+    }
+
+    /// The supply of a server of a shallow tree may want it elsewhere.
+    #[inline(always)]
+    pub(crate) fn follow_supply(&mut self, node: u32, now: Instant) {
+        let dispatcher = &self.nodes[node as usize];
+        let supply = self.supply_of[node as usize] as usize;
+        if let Some(supplied) = self.supplied.get(supply).filter(|_| !dispatcher.ready.is_empty()) {
+            let (place, deadline) = (supplied.standing.place, supplied.standing.deadline);
+            self.set_ready(node, dispatcher.parent, place, deadline, now);
+        }
     }
 
     /// The choice in a shallow tree. Whether a timer may be another than before: [`Machine::look_at_timers`].
@@ -119,40 +143,36 @@ impl Machine {
         processor.flag(should_yield);
     }
 
-    /// After the choice in a shallow tree: brings the timers up to date; whether one of them may be another than before.
+    /// After the choice in a shallow tree: brings the timers up to date; which of them may be others than before.
     #[inline(always)]
-    pub(crate) fn look_at_timers(&mut self, index: usize) -> bool {
+    pub(crate) fn look_at_timers(&mut self, index: usize) -> TimerChanges {
         let processor = &mut self.processors[index];
         let running = processor.running;
         processor.has_changed = false;
-        // Between two hard tasks nothing is counted, unless a service watches.
-        let counts = running != processor.timed
-            && (processor.armed[0].is_some()
-                || self.leaves.get(running as usize).is_some_and(|leaf| !leaf.is_direct));
+        // Between two hard tasks nothing is counted.
+        let is_served = self.leaves.get(running as usize).is_some_and(|leaf| leaf.node != processor.root);
+        let execution = (running != processor.timed) & (processor.execution.is_armed() | is_served);
+        let wall = processor.wall_is_stale;
         processor.timed = running;
-        let changes = counts || processor.wall_is_stale;
-        if changes {
-            self.arm_timers(index);
+        if execution {
+            self.arm_execution_timer(index);
         }
-        changes
-    }
-
-    #[inline(never)]
-    fn arm_timers(&mut self, index: usize) {
-        self.arm_execution_timer(index);
-        self.arm_wall_timer(index);
+        if wall {
+            self.arm_wall_timer(index);
+        }
+        TimerChanges { execution, wall }
     }
 
     /// What limits a running task of a shallow tree: its server, or where a service watches itself.
     #[inline]
     pub(crate) fn shallow_budget(&self, index: usize, task: u32) -> Option<(u32, Span)> {
-        if let Some(budget) = self.watched_budget(index, task) {
-            return Some((task, budget));
+        let leaf = &self.leaves[task as usize];
+        if self.processors[index].watch != NONE {
+            return self.watched_budget(index, leaf).map(|budget| (task, budget));
         }
-        let node = self.leaves[task as usize].node;
-        let supplied = self.supplied.get(self.supply_of[node as usize] as usize)?;
-        let budget = supplied.standing.budget.filter(|budget| !budget.is_zero())?;
-        Some((self.leaves.len() as u32 + node, budget))
+        let supplied = self.supplied.get(self.supply_of[leaf.node as usize] as usize)?;
+        let budget = supplied.standing.budget;
+        (!budget.is_zero()).then(|| (self.leaves.len() as u32 + leaf.node, budget))
     }
 
     /// Finds out which processors are shallow, and which tasks are direct.
@@ -167,7 +187,9 @@ impl Machine {
         }
         for leaf in &mut self.leaves {
             let processor = &self.processors[usize::from(leaf.processor)];
-            leaf.is_direct = processor.is_shallow && leaf.node == processor.root && leaf.rank == NONE;
+            let watch = self.watches.get(processor.watch as usize);
+            let is_listened_to = watch.is_some_and(|watch| watch.service.wants_jobs());
+            leaf.is_direct = processor.is_shallow && leaf.node == processor.root && !is_listened_to;
         }
         self.refresh_heads();
     }

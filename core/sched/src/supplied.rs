@@ -1,6 +1,6 @@
 //! A node with a supply: what the supply answered last, kept so that it is asked once for each thing that it is told.
 
-use crate::any_supply::{AnySupply, Standing};
+use crate::any_supply::{AnySupply, Charged, Standing};
 use crate::machine::Processor;
 use crate::timers::STALE;
 use crate::{Place, Tally};
@@ -49,11 +49,16 @@ impl SuppliedNode {
     /// The node has executed; whether it may stand elsewhere now.
     #[inline]
     pub(crate) fn executed(&mut self, now: Instant, amount: Span, processor: &mut Processor) -> bool {
-        let (standing, may_change) = self.supply.executed(now, amount);
-        if may_change {
-            processor.timed = STALE;
+        match self.supply.executed(now, amount) {
+            Charged::Budget(budget) => {
+                self.standing.budget = budget;
+                false
+            }
+            Charged::All(standing) => {
+                processor.timed = STALE;
+                self.take_over(standing, processor)
+            }
         }
-        self.take_over(standing, processor)
     }
 
     /// Its wall timer went off; whether it may stand elsewhere now.
@@ -72,6 +77,11 @@ impl SuppliedNode {
         self.take_over(standing, processor);
     }
 
+    pub(crate) fn budget(&self) -> Option<Span> {
+        self.supply.budget()
+    }
+
+    #[inline]
     pub(crate) fn tally(&self) -> Tally {
         self.supply.tally()
     }

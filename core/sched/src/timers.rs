@@ -3,22 +3,11 @@
 use crate::desired::{EntityId, Rejected, WallTimer};
 use crate::dispatcher::NONE;
 use crate::{ClockDomain, Machine};
+use horolog_model::TaskId;
 use horolog_time::{Instant, Span};
 
 /// No task, and not [`NONE`]: the execution timer must be looked at again.
 pub(crate) const STALE: u32 = u32::MAX - 1;
-
-/// An execution timer that is armed.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Armed {
-    pub(crate) entity: EntityId,
-    pub(crate) generation: u32,
-    pub(crate) after: Span,
-    /// What of it has been reported and charged.
-    pub(crate) reported: Span,
-    /// The task that runs on it.
-    pub(crate) leaf: u32,
-}
 
 impl Machine {
     /// The tightest budget above the running task, armed anew where it is another than the armed timer counts.
@@ -33,42 +22,27 @@ impl Machine {
             _ => self.tightest_budget(index, running),
         };
         let processor = &mut self.processors[index];
-        let Some((entity, budget)) = tightest else {
-            if processor.armed[0].is_some() {
-                processor.armed = [None, processor.armed[0]];
-            }
-            return;
-        };
-        let stands = processor.armed[0].is_some_and(|armed| {
-            armed.entity == entity
-                && armed.leaf == running
-                && (armed.after.checked_sub(armed.reported) == Some(budget)
-                    || (armed.after == Span::MAX && budget == Span::MAX))
-        });
-        if !stands {
-            processor.timer_generation = processor.timer_generation.wrapping_add(1);
-            let generation = processor.timer_generation;
-            let armed = Armed { entity, generation, after: budget, reported: Span::ZERO, leaf: running };
-            processor.armed = [Some(armed), processor.armed[0].or(processor.armed[1])];
+        match tightest {
+            None => processor.execution.disarm(),
+            Some((entity, budget)) => processor.execution.arm(entity, budget, running),
         }
     }
 
     /// The entity above `task` with the least budget left, the innermost of several; an empty budget that a
-    /// committed job overdraws has no timer any more. Where a service watches, the task itself.
+    /// committed job overdraws has no timer any more. Where a service limits soft tasks, the task itself.
     fn tightest_budget(&self, index: usize, task: u32) -> Option<(EntityId, Span)> {
         let tasks = self.leaves.len() as u32;
-        if let Some(budget) = self.watched_budget(index, task) {
+        if let Some(budget) = self.watched_budget(index, &self.leaves[task as usize]) {
             return Some((EntityId(task), budget));
         }
         let mut node = self.leaves[task as usize].node;
         let mut tightest: Option<(EntityId, Span)> = None;
         while node != NONE {
             if let Some(supplied) = self.supplied.get(self.supply_of[node as usize] as usize)
-                && let Some(budget) = supplied.standing.budget
-                && !budget.is_zero()
-                && tightest.is_none_or(|(_, least)| budget < least)
+                && !supplied.standing.budget.is_zero()
+                && tightest.is_none_or(|(_, least)| supplied.standing.budget < least)
             {
-                tightest = Some((EntityId(tasks + node), budget));
+                tightest = Some((EntityId(tasks + node), supplied.standing.budget));
             }
             node = self.nodes[node as usize].parent;
         }
@@ -84,8 +58,12 @@ impl Machine {
         }
     }
 
+    #[inline]
     pub(crate) fn earliest_wall_timer(&mut self, index: usize) -> Option<WallTimer> {
         let tasks = self.leaves.len() as u32;
+        if self.processors[index].watch != NONE && self.processors[index].is_shallow {
+            return self.watch_timer(index);
+        }
         let mut earliest: Option<WallTimer> = self.watch_timer(index);
         for supplied in &mut self.supplied[self.processors[index].supplies.clone()] {
             let at = supplied.standing.timer;
@@ -114,12 +92,7 @@ impl Machine {
     ) -> Result<(), Rejected> {
         let index = self.processor_of(entity, clock)?;
         let processor = &mut self.processors[index];
-        let is_meant = |armed: &Armed| armed.entity == entity && armed.generation == generation;
-        let armed = match &mut processor.armed {
-            [Some(armed), _] if is_meant(armed) => armed,
-            [_, Some(armed)] if is_meant(armed) => armed,
-            _ => return Err(Rejected::Stale),
-        };
+        let armed = processor.execution.find(entity, generation).ok_or(Rejected::Stale)?;
         let amount = consumed.checked_sub(armed.reported).ok_or(Rejected::Stale)?;
         armed.reported = consumed;
         let leaf = armed.leaf;
@@ -127,38 +100,61 @@ impl Machine {
             // Whatever budget there is now, this timer does not count it.
             processor.timed = STALE;
         }
-        let is_shallow = processor.is_shallow;
-        if is_shallow && processor.watch != NONE {
-            self.watch_execution(index, leaf, amount, now);
+        let first = self.leaves[leaf as usize].node;
+        if processor.is_shallow && processor.watch != NONE {
+            self.watch_execution(leaf, amount, now);
             return Ok(());
         }
-        let first = self.leaves[leaf as usize].node;
+        if processor.is_shallow {
+            let supply = self.supply_of[first as usize] as usize;
+            if let Some(supplied) = self.supplied.get_mut(supply)
+                && supplied.executed(now, amount, processor)
+            {
+                self.follow_supply(first, now);
+            }
+            return Ok(());
+        }
+        self.charge_path(index, first, amount, now);
+        if self.processors[index].watch != NONE {
+            self.watch_execution(leaf, amount, now);
+        }
+        Ok(())
+    }
+
+    /// Charges every supply from `first` upwards.
+    fn charge_path(&mut self, index: usize, first: u32, amount: Span, now: Instant) {
         let mut node = first;
         let mut may_move = false;
         while node != NONE {
             if let Some(supplied) = self.supplied.get_mut(self.supply_of[node as usize] as usize) {
                 may_move |= supplied.executed(now, amount, &mut self.processors[index]);
             }
-            node = if is_shallow { NONE } else { self.nodes[node as usize].parent };
+            node = self.nodes[node as usize].parent;
         }
         if may_move {
-            self.follow_supply(first, now);
+            self.propagate(first, now);
         }
-        if !is_shallow {
-            self.watch_execution(index, leaf, amount, now);
-        }
-        Ok(())
     }
 
-    /// The supply of `node`, or of one above it, may want it elsewhere.
-    fn follow_supply(&mut self, node: u32, now: Instant) {
-        let dispatcher = &self.nodes[node as usize];
-        if self.processors[usize::from(dispatcher.processor)].is_shallow {
-            let some_ready = !dispatcher.ready.is_empty();
-            self.stand(node, some_ready, now);
-        } else {
-            self.propagate(node, now);
+    /// What a task of a watched processor executed while no timer counted it.
+    #[inline(always)]
+    pub(crate) fn ran(
+        &mut self,
+        task: TaskId,
+        amount: Span,
+        now: Instant,
+        clock: ClockDomain,
+    ) -> Result<(), Rejected> {
+        let leaf = self.leaves.get(task.index()).ok_or(Rejected::Unknown)?;
+        let processor = &self.processors[usize::from(leaf.processor)];
+        if processor.clock != clock {
+            return Err(Rejected::BadTime);
         }
+        if processor.watch == NONE {
+            return Err(Rejected::Unknown);
+        }
+        self.watch_execution(task.0, amount, now);
+        Ok(())
     }
 
     pub(crate) fn wall_timer_fired(
@@ -179,7 +175,11 @@ impl Machine {
             return Err(Rejected::Stale);
         }
         if supplied.fired(now, &mut self.processors[index]) {
-            self.follow_supply(node, now);
+            if self.processors[index].is_shallow {
+                self.follow_supply(node, now);
+            } else {
+                self.propagate(node, now);
+            }
         }
         Ok(())
     }

@@ -38,6 +38,7 @@ impl Machine {
 
     /// Enters `node` into its parent's order at its place, or takes it out. A node that changes its place goes to the end
     /// of its new level.
+    #[inline(always)]
     pub(crate) fn set_ready(
         &mut self,
         node: u32,
@@ -52,36 +53,34 @@ impl Machine {
         let runs = self.leaves.get(processor.running as usize).is_some_and(|leaf| leaf.node == node);
         let moves = runs && processor.is_shallow;
         let (old, head) = (child.position, child.head);
-        let place = match place {
+        let index = match place {
             Place::High => 0,
-            Place::Low(index) => index + 1,
+            Place::Low(index) => usize::from(index) + 1,
             Place::Out => {
                 processor.running_position = if moves { NONE } else { processor.running_position };
                 self.nodes[parent as usize].ready.remove(old);
                 return;
             }
         };
-        let position = child.positions[usize::from(place)];
-        (child.position, child.place) = (position, place);
-        let urgency = match (deadline, child.policy) {
-            (Some(deadline), _) => deadline.as_ns(),
-            (None, NodePolicy::Edf) => {
-                child.best().map_or(Instant::NEVER.as_ns(), |best| child.keys[best as usize].urgency)
-            }
-            _ => Instant::NEVER.as_ns(),
-        };
+        let position = child.positions[index];
+        (child.position, child.place) = (position, index as u16);
         processor.running_position = if moves { position } else { processor.running_position };
+        let above = &self.nodes[parent as usize];
+        let key = match above.policy {
+            NodePolicy::Edf => Key { urgency: self.nodes[node as usize].urgency(deadline), tie: now.as_ns() },
+            _ => Key { urgency: 0, tie: processor.sequence },
+        };
         let above = &mut self.nodes[parent as usize];
         if position != old {
             above.ready.remove(old);
         }
         if !above.ready.contains(position) {
-            above.keys[position as usize] = above.key(urgency, now.as_ns(), processor.sequence);
-            above.heads[position as usize] = head;
             processor.sequence += 1;
+            above.keys[position as usize] = key;
+            above.heads[position as usize] = head;
             above.ready.insert(position);
         } else if above.policy == NodePolicy::Edf {
-            above.keys[position as usize].urgency = urgency;
+            above.keys[position as usize].urgency = key.urgency;
         }
     }
 
@@ -259,6 +258,15 @@ impl Machine {
 }
 
 impl crate::dispatcher::Dispatcher {
+    /// What orders it below an EDF dispatcher: its own deadline, or that of its most urgent child.
+    fn urgency(&self, deadline: Option<Instant>) -> u64 {
+        match (deadline, self.policy, self.best()) {
+            (Some(deadline), _, _) => deadline.as_ns(),
+            (None, NodePolicy::Edf, Some(best)) => self.keys[best as usize].urgency,
+            _ => Instant::NEVER.as_ns(),
+        }
+    }
+
     /// Takes over the spare keys and bits, and the layout, without allocating: their sizes never change.
     fn adopt(&mut self, layout: &crate::dispatcher::Layout) {
         std::mem::swap(&mut self.keys, &mut self.spare_keys);

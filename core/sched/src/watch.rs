@@ -1,8 +1,11 @@
 //! A processor's service at work: what it is told, and how its answers move tasks and the soft node.
 
-use crate::any_service::AnyService;
+use crate::any_service::{Answer, AnyService};
 use crate::desired::{EntityId, Rejected, WallTimer};
 use crate::dispatcher::NONE;
+use crate::leaf::Leaf;
+use crate::machine::Processor;
+use crate::timers::STALE;
 use crate::{Machine, Place};
 use horolog_model::TaskId;
 use horolog_time::{Instant, Span};
@@ -34,61 +37,57 @@ impl Machine {
         (watch.soft_node == node).then_some(processor.watch as usize)
     }
 
-    /// The rank of a task, and the watch on its processor.
-    #[inline]
-    fn ranked(&self, task: TaskId) -> Option<(usize, usize)> {
-        let leaf = &self.leaves[task.index()];
-        if leaf.rank == NONE {
-            return None;
-        }
-        Some((self.processors[usize::from(leaf.processor)].watch as usize, leaf.rank as usize))
-    }
-
+    /// A job of a task that has a rank was released.
     #[inline]
     pub(crate) fn watch_release(&mut self, task: TaskId, deadline: Instant, now: Instant) {
-        let Some((watch, rank)) = self.ranked(task) else { return };
-        let relative = self.watches[watch].tasks[rank].1;
+        let leaf = &self.leaves[task.index()];
+        if leaf.rank == NONE {
+            return;
+        }
+        let (watch, rank) = (self.processors[usize::from(leaf.processor)].watch as usize, leaf.rank as usize);
+        let state = &mut self.watches[watch];
+        let relative = state.tasks[rank].1;
         // A driver that gives no deadline gives no arrival either: then it is now.
         let arrival = Some(deadline).filter(|&at| at != Instant::NEVER);
         let arrival = arrival.and_then(|at| at.checked_sub(relative)).unwrap_or(now).min(now);
-        self.watches[watch].service.released(now, rank, arrival);
-        let low = self.watches[watch].service.is_low(rank);
+        let (answer, low) = state.service.released(now, rank, arrival);
         self.move_leaf(task.0, low);
-        self.follow(watch, now);
+        self.follow(watch, answer, now);
     }
 
+    /// A job of a task that has a rank has completed.
     #[inline]
     pub(crate) fn watch_completion(&mut self, task: TaskId, now: Instant) {
-        let Some((watch, rank)) = self.ranked(task) else { return };
-        self.watches[watch].service.completed(now, rank);
-        let low = self.watches[watch].service.is_low(rank);
-        self.move_leaf(task.0, low);
-        self.follow(watch, now);
-    }
-
-    #[inline]
-    pub(crate) fn watch_execution(&mut self, index: usize, task: u32, amount: Span, now: Instant) {
-        let watch = self.processors[index].watch as usize;
-        if watch >= self.watches.len() {
+        let leaf = &self.leaves[task.index()];
+        if leaf.rank == NONE {
             return;
         }
-        let rank = self.leaves[task as usize].rank;
-        let rank = (rank != NONE).then_some(rank as usize);
-        self.watches[watch].service.executed(now, rank, amount);
-        self.follow(watch, now);
+        let (watch, rank) = (self.processors[usize::from(leaf.processor)].watch as usize, leaf.rank as usize);
+        let (answer, low) = self.watches[watch].service.completed(now, rank);
+        self.move_leaf(task.0, low);
+        self.follow(watch, answer, now);
+    }
+
+    /// A task of a watched processor has executed.
+    #[inline(always)]
+    pub(crate) fn watch_execution(&mut self, task: u32, amount: Span, now: Instant) {
+        let leaf = &self.leaves[task as usize];
+        let watch = self.processors[usize::from(leaf.processor)].watch as usize;
+        let rank = (leaf.rank != NONE).then_some(leaf.rank as usize);
+        let answer = self.watches[watch].service.executed(now, rank, amount);
+        self.follow(watch, answer, now);
     }
 
     /// Tells the service whether there is soft work; where the soft node stands then.
     pub(crate) fn watch_soft_demand(&mut self, watch: usize, some_ready: bool, now: Instant) -> Place {
         let state = &mut self.watches[watch];
+        let mut place = state.service.soft_place();
         if state.backlogged != some_ready {
             state.backlogged = some_ready;
-            state.service.soft_demand(now, some_ready);
-            let processor = &mut self.processors[usize::from(state.processor)];
-            (processor.wall_is_stale, processor.has_changed) = (true, true);
+            let answer = state.service.soft_demand(now, some_ready);
+            place = answer.soft_place;
+            state.note(answer, &mut self.processors[usize::from(state.processor)]);
         }
-        let state = &mut self.watches[watch];
-        let place = state.service.soft_place();
         state.place = if some_ready { place } else { Place::Out };
         place
     }
@@ -105,13 +104,20 @@ impl Machine {
             return Err(Rejected::Stale);
         }
         state.timer = None;
-        state.service.timer_fired(now);
-        self.processors[index].wall_is_stale = true;
-        self.follow(watch, now);
+        let answer = state.service.timer_fired(now);
+        while let Some(rank) = self.watches[watch].service.moved() {
+            let low = self.watches[watch].service.is_low(rank);
+            self.move_leaf(self.watches[watch].tasks[rank].0, low);
+        }
+        // The budget of whoever runs may be another one.
+        let processor = &mut self.processors[index];
+        (processor.wall_is_stale, processor.timed) = (true, STALE);
+        self.follow(watch, answer, now);
         Ok(())
     }
 
     /// The service's wall timer, which goes by the processor's root.
+    #[inline]
     pub(crate) fn watch_timer(&mut self, index: usize) -> Option<WallTimer> {
         let processor = &self.processors[index];
         let watch = self.watches.get_mut(processor.watch as usize)?;
@@ -124,35 +130,38 @@ impl Machine {
         at.map(|at| WallTimer { entity, at, generation: watch.generation })
     }
 
-    /// How long a task may run before its service must be told: without limit, execution is counted all the same.
+    /// How long a soft task of a watched processor may run before its service must be told.
     #[inline]
-    pub(crate) fn watched_budget(&self, index: usize, task: u32) -> Option<Span> {
+    pub(crate) fn watched_budget(&self, index: usize, leaf: &Leaf) -> Option<Span> {
         let watch = self.watches.get(self.processors[index].watch as usize)?;
-        let is_soft = self.leaves[task as usize].rank == NONE;
-        let budget = if is_soft { watch.service.soft_budget() } else { None };
-        Some(budget.unwrap_or(Span::MAX))
+        if leaf.rank == NONE { watch.service.soft_budget().filter(|budget| !budget.is_zero()) } else { None }
     }
 
-    /// Moves the tasks and the soft node to where the service wants them.
-    #[inline]
-    fn follow(&mut self, watch: usize, now: Instant) {
-        while let Some(rank) = self.watches[watch].service.moved() {
-            let low = self.watches[watch].service.is_low(rank);
-            self.move_leaf(self.watches[watch].tasks[rank].0, low);
-        }
+    /// Moves the soft node to where the service wants it.
+    #[inline(always)]
+    fn follow(&mut self, watch: usize, answer: Answer, now: Instant) {
         let state = &mut self.watches[watch];
-        let place = if state.backlogged { state.service.soft_place() } else { Place::Out };
-        let tally = state.service.tally();
-        let changes = tally.exhaustions.wrapping_add(tally.replenishments);
-        let has_changed = std::mem::replace(&mut state.changes, changes) != changes;
-        let is_elsewhere = std::mem::replace(&mut state.place, place) != place;
-        let is_later = state.service.timer() != state.timer;
-        let (node, processor) = (state.soft_node, &mut self.processors[usize::from(state.processor)]);
-        processor.wall_is_stale |= is_later;
-        processor.has_changed |= has_changed;
-        if is_elsewhere {
-            let parent = self.nodes[node as usize].parent;
-            self.set_ready(node, parent, place, None, now);
+        state.note(answer, &mut self.processors[usize::from(state.processor)]);
+        let place = if state.backlogged { answer.soft_place } else { Place::Out };
+        if place != state.place {
+            state.place = place;
+            let node = state.soft_node;
+            self.move_soft(node, place, now);
         }
+    }
+
+    #[inline(never)]
+    fn move_soft(&mut self, node: u32, place: Place, now: Instant) {
+        self.set_ready(node, self.nodes[node as usize].parent, place, None, now);
+    }
+}
+
+impl Watch {
+    #[inline]
+    fn note(&mut self, answer: Answer, processor: &mut Processor) {
+        processor.wall_is_stale |= answer.timer != self.timer;
+        processor.has_changed |= answer.changes != self.changes;
+        processor.is_counting = answer.counts;
+        self.changes = answer.changes;
     }
 }

@@ -99,6 +99,7 @@ fn kind() -> impl Strategy<Value = EventKind> {
             .prop_map(|(entity, generation, consumed)| EventKind::Exhausted { entity, generation, consumed }),
         1 => (entity(), 0_u32..6, span())
             .prop_map(|(entity, generation, consumed)| EventKind::Executed { entity, generation, consumed }),
+        1 => (task(), span()).prop_map(|(task, amount)| EventKind::Ran { task, amount }),
         1 => (entity(), 0_u32..6).prop_map(|(entity, generation)| EventKind::Timer { entity, generation }),
         1 => (0_u32..3).prop_map(|mode| EventKind::ModeChange { mode }),
     ]

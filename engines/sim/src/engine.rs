@@ -7,7 +7,7 @@
 
 use crate::backlog::Backlog;
 use crate::error::Reason;
-use crate::lane::{Lane, NEVER, NONE};
+use crate::lane::{BUDGETS, Lane, NEVER, NONE, NOTHING, WATCHED};
 use crate::source::Source;
 use horolog_model::{System, TaskId};
 use horolog_sched::{Event, EventKind, Machine};
@@ -100,6 +100,7 @@ impl<'a, S: Source, K: Sink> Engine<'a, S, K> {
         let mut lanes = Lane::all(system);
         for lane in &mut lanes {
             lane.has_timers = machine.may_want_timers(lane.processor);
+            lane.is_watched = machine.is_watched(lane.processor);
             lane.reports_always = machine.wants_every_report(lane.processor);
             // The first answer tells which timers are wanted before anything is released.
             lane.choice_due = lane.has_timers;
@@ -134,12 +135,13 @@ impl<'a, S: Source, K: Sink> Engine<'a, S, K> {
     pub(crate) fn run(&mut self) -> Result<(End, u64), Reason> {
         self.begin();
         let end = match self.lanes.as_mut_slice() {
-            [lane] if lane.has_timers => self.core.run_alone::<true>(lane)?,
-            [lane] => self.core.run_alone::<false>(lane)?,
+            [lane] if lane.is_watched => self.core.run_alone::<WATCHED>(lane)?,
+            [lane] if lane.has_timers => self.core.run_alone::<BUDGETS>(lane)?,
+            [lane] => self.core.run_alone::<NOTHING>(lane)?,
             lanes => self.core.run_together(lanes)?,
         };
         for lane in self.lanes.iter_mut().filter(|lane| lane.has_timers) {
-            self.core.report_execution(lane, end.1);
+            self.core.report_execution::<WATCHED>(lane, end.1);
         }
         if end.0 == End::Horizon {
             self.last_completions()?;
@@ -178,9 +180,9 @@ impl<'a, S: Source, K: Sink> Engine<'a, S, K> {
 }
 
 impl<S: Source, K: Sink> Core<'_, S, K> {
-    /// One processor alone needs no look at others. A loop of its own where no timers are wanted, and one where they are.
+    /// One processor alone needs no look at others. A loop of its own for what is counted there.
     #[inline(never)]
-    fn run_alone<const TIMERS: bool>(&mut self, lane: &mut Lane) -> Result<(End, u64), Reason> {
+    fn run_alone<const COUNTED: u8>(&mut self, lane: &mut Lane) -> Result<(End, u64), Reason> {
         let mut now = 0;
         loop {
             let time = lane.next_time();
@@ -191,7 +193,7 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
                 }
             }
             now = time;
-            self.step::<TIMERS>(lane, now)?;
+            self.step::<COUNTED>(lane, now)?;
             if let Some(end) = self.end_after(now) {
                 return Ok(end);
             }
@@ -213,9 +215,9 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
             now = time;
             let lane = &mut lanes[index];
             if lane.has_timers {
-                self.step::<true>(lane, now)?;
+                self.step::<WATCHED>(lane, now)?;
             } else {
-                self.step::<false>(lane, now)?;
+                self.step::<NOTHING>(lane, now)?;
             }
             if let Some(end) = self.end_after(now) {
                 return Ok(end);
@@ -243,7 +245,7 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
     fn change_mode(&mut self, lanes: &mut [Lane], at: u64, mode: u32) {
         for lane in lanes.iter_mut() {
             if lane.has_timers {
-                self.report_execution(lane, at);
+                self.report_execution::<WATCHED>(lane, at);
             }
             if lane.finish == at {
                 self.segment_ends(lane, at);
@@ -271,45 +273,41 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         }
     }
 
-    /// One instant; `TIMERS`: the machine may want some here.
+    /// One instant.
     #[inline(always)]
-    fn step<const TIMERS: bool>(&mut self, lane: &mut Lane, now: u64) -> Result<(), Reason> {
+    fn step<const COUNTED: u8>(&mut self, lane: &mut Lane, now: u64) -> Result<(), Reason> {
         self.steps += 1;
-        if TIMERS && (lane.finish == now || lane.next_interrupt <= now || lane.reports_always) {
-            self.report_execution(lane, now);
+        if COUNTED > NOTHING && (lane.finish == now || lane.next_interrupt <= now || lane.reports_always) {
+            self.report_execution::<COUNTED>(lane, now);
         }
         if lane.finish == now {
             self.segment_ends(lane, now);
         }
         if lane.next_interrupt <= now {
             lane.serve_interrupts(now);
-            if TIMERS {
+            if COUNTED > NOTHING {
                 self.fire_wall_timer(lane, now);
             }
         }
-        self.release_due::<TIMERS>(lane, now)?;
-        if TIMERS && self.machine.has_changed(lane.processor) {
+        self.release_due::<COUNTED>(lane, now)?;
+        if COUNTED > NOTHING && self.machine.has_changed(lane.processor) {
             self.note_servers(lane, now);
         }
         if lane.choice_due && lane.kernel_until <= now {
-            self.choose::<TIMERS>(lane, now);
+            self.choose::<COUNTED>(lane, now);
         }
-        if TIMERS && lane.is_moved {
-            lane.watch_timers(now);
+        if COUNTED > NOTHING && lane.is_moved {
+            lane.watch_timers::<COUNTED>(now);
         }
         Ok(())
     }
 
     #[inline(always)]
-    pub(crate) fn release_due<const TIMERS: bool>(
-        &mut self,
-        lane: &mut Lane,
-        now: u64,
-    ) -> Result<(), Reason> {
+    pub(crate) fn release_due<const COUNTED: u8>(&mut self, lane: &mut Lane, now: u64) -> Result<(), Reason> {
         while lane.next_notice == now {
             // The first of several tasks in the order of their ids, and each of its jobs in turn.
             let local = lane.next_local as usize;
-            self.release::<TIMERS>(lane, local, now)?;
+            self.release::<COUNTED>(lane, local, now)?;
             self.fetch(lane, local);
             lane.refresh_next_notice();
         }
@@ -329,7 +327,7 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
     }
 
     #[inline(always)]
-    pub(crate) fn release<const TIMERS: bool>(
+    pub(crate) fn release<const COUNTED: u8>(
         &mut self,
         lane: &mut Lane,
         local: usize,
@@ -341,8 +339,8 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         if run.backlog.len() >= self.limits.backlog {
             return Err(self.overloaded(task, now));
         }
-        if TIMERS && run.is_served {
-            self.report_execution(lane, now);
+        if COUNTED > NOTHING && run.is_served {
+            self.report_execution::<COUNTED>(lane, now);
         }
         let run = &mut self.tasks[task as usize];
         // That deadlines stay below 2^64 was checked at the start.
@@ -388,6 +386,7 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
             debug_assert_eq!(taken, Ok(()));
             self.tasks[task as usize].executed += length;
             lane.finish = now + length;
+            lane.timers.begin(length);
             lane.is_moved = true;
             lane.at_point = Some(next);
             return;
@@ -431,13 +430,20 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
 
     /// Asks the machine who runs and carries it out.
     #[inline(always)]
-    pub(crate) fn choose<const TIMERS: bool>(&mut self, lane: &mut Lane, now: u64) {
+    pub(crate) fn choose<const COUNTED: u8>(&mut self, lane: &mut Lane, now: u64) {
         lane.choice_due = false;
         let (running, changes) = self.machine.choose(lane.processor);
         let next = running.map_or(NONE, |task| task.0);
-        // A timer that only counts on for a job that overdraws ends with that job's turn.
-        if TIMERS && (changes || next != lane.running && lane.timers.counts()) {
-            self.replace_timers(lane, next, now);
+        if COUNTED > NOTHING && changes.wall {
+            lane.timers.wall = self.machine.wall_timer(lane.processor);
+            lane.is_moved = true;
+        }
+        let switches = next != lane.running;
+        if COUNTED > NOTHING && (changes.execution | (switches & lane.timers.counts())) {
+            self.replace_execution_timer(lane, next, now);
+        } else if COUNTED == WATCHED && lane.is_watched && switches {
+            self.report_execution::<COUNTED>(lane, now);
+            lane.timers.begin(0);
         }
         let previous = lane.running;
         if next != previous || lane.at_point.is_some() {
@@ -445,7 +451,7 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
                 self.leave(lane, previous, next, now);
             }
             if next != previous {
-                self.switch_to(lane, next, now);
+                self.switch_to::<COUNTED>(lane, next, now);
             }
         }
         lane.on_cpu = next;
@@ -472,7 +478,7 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
     }
 
     #[inline(always)]
-    fn switch_to(&mut self, lane: &mut Lane, next: u32, now: u64) {
+    fn switch_to<const COUNTED: u8>(&mut self, lane: &mut Lane, next: u32, now: u64) {
         lane.running = next;
         if next == NONE {
             lane.finish = NEVER;
@@ -493,6 +499,9 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
             Kind::Start
         };
         lane.finish = lane.kernel_until.max(now).saturating_add(run.remaining);
+        if COUNTED > NOTHING {
+            lane.timers.begin(run.remaining);
+        }
         let job = run.completed;
         self.emit(lane, now, kind, next, job, 0, 0);
     }

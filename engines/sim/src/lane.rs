@@ -9,6 +9,13 @@ pub(crate) const NEVER: u64 = u64::MAX;
 /// No task.
 pub(crate) const NONE: u32 = u32::MAX;
 
+/// What of execution is counted on a processor, for code that is made apart for each: nothing,
+pub(crate) const NOTHING: u8 = 0;
+/// what budgets limit,
+pub(crate) const BUDGETS: u8 = 1;
+/// or everything, where [`Lane::is_watched`].
+pub(crate) const WATCHED: u8 = 2;
+
 /// A recurring load above all tasks: the tick's interrupt, or one `[[interference]]`.
 #[derive(Clone, Debug)]
 pub(crate) struct Interrupt {
@@ -47,6 +54,8 @@ pub(crate) struct Lane {
     pub(crate) next_interrupt: u64,
     /// Whether the machine may want timers here.
     pub(crate) has_timers: bool,
+    /// Whether every execution is reported.
+    pub(crate) is_watched: bool,
     /// Whether execution is reported at every instant, or only where the machine must know.
     pub(crate) reports_always: bool,
     pub(crate) timers: Timers,
@@ -92,6 +101,7 @@ impl Lane {
                 next_interrupt: if interrupts.is_empty() { NEVER } else { 0 },
                 interrupts,
                 has_timers: false,
+                is_watched: false,
                 reports_always: false,
                 timers: Timers::default(),
                 is_moved: false,

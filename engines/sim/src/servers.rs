@@ -4,7 +4,6 @@ use crate::engine::Core;
 use crate::lane::Lane;
 use crate::source::Source;
 use horolog_model::{CpuId, ServerId, ServerKind, System, TaskId};
-use horolog_sched::Tally;
 use horolog_time::Span;
 use horolog_trace::{Kind, NO_JOB, NO_TASK, Sink};
 
@@ -21,7 +20,8 @@ struct Seen {
     id: ServerId,
     /// The kinds of its records: without budget, and with budget again.
     kinds: [Kind; 2],
-    tally: Tally,
+    exhaustions: u64,
+    replenishments: u64,
 }
 
 impl Watched {
@@ -32,7 +32,7 @@ impl Watched {
         };
         let servers = system.servers_on(cpu);
         let servers: Vec<Seen> = servers
-            .map(|(id, server)| Seen { id, kinds: kinds(&server.kind), tally: Tally::default() })
+            .map(|(id, server)| Seen { id, kinds: kinds(&server.kind), exhaustions: 0, replenishments: 0 })
             .collect();
         let is_dual =
             |(_, server): (_, &horolog_model::Server)| matches!(server.kind, ServerKind::DualPriority { .. });
@@ -49,17 +49,18 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
     /// Before a choice: records what has changed since the last look.
     pub(crate) fn note_servers(&mut self, lane: &mut Lane, now: u64) {
         for index in 0..lane.watched.servers.len() {
-            let Seen { id, kinds, tally: mut seen } = lane.watched.servers[index];
+            let seen = &mut lane.watched.servers[index];
+            let (id, kinds) = (seen.id, seen.kinds);
             let tally = self.machine.tally(id);
-            lane.watched.servers[index].tally = tally;
+            let exhaustions = tally.exhaustions - seen.exhaustions;
+            let replenishments = tally.replenishments - seen.replenishments;
+            (seen.exhaustions, seen.replenishments) = (tally.exhaustions, tally.replenishments);
             let is_slack = kinds[0] == kinds[1];
-            while seen.exhaustions < tally.exhaustions {
-                seen.exhaustions += 1;
+            for _ in 0..exhaustions {
                 let extra = if is_slack { 0 } else { tally.consumed.as_ns() };
                 self.emit(lane, now, kinds[0], NO_TASK, NO_JOB, id.0.into(), extra);
             }
-            while seen.replenishments < tally.replenishments {
-                seen.replenishments += 1;
+            for _ in 0..replenishments {
                 let budget = if K::ACTIVE { self.machine.budget(id).map_or(0, Span::as_ns) } else { 0 };
                 let extra = if is_slack { 1 } else { budget };
                 self.emit(lane, now, kinds[1], NO_TASK, NO_JOB, id.0.into(), extra);

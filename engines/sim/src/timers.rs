@@ -5,8 +5,9 @@
 //! kernel_until)`, since the kernel's own time delays `finish` by as much.
 
 use crate::engine::Core;
-use crate::lane::{Lane, NEVER, NONE};
+use crate::lane::{Lane, NEVER, NONE, WATCHED};
 use crate::source::Source;
+use horolog_model::TaskId;
 use horolog_sched::{Event, EventKind, ExecutionTimer, WallTimer};
 use horolog_time::{Instant, Span};
 use horolog_trace::Sink;
@@ -15,13 +16,13 @@ use horolog_trace::Sink;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Timers {
     execution: Option<ExecutionTimer>,
-    /// What has executed since the execution timer was armed, up to the last look.
+    /// What has executed since the execution timer was armed (without one, since the last report), up to the last look.
     consumed: u64,
     /// What was left of the running segment at the last look.
     left: u64,
     /// Whether something of `consumed` has not been reported.
     is_unreported: bool,
-    wall: Option<WallTimer>,
+    pub(crate) wall: Option<WallTimer>,
 }
 
 /// What is left of the running segment.
@@ -32,16 +33,34 @@ fn left(lane: &Lane, now: u64) -> u64 {
 
 impl<S: Source, K: Sink> Core<'_, S, K> {
     /// Reports what has executed, and that the budget is exhausted where it is.
-    #[inline]
-    pub(crate) fn report_execution(&mut self, lane: &mut Lane, now: u64) {
-        lane.count_execution(now);
-        let Some(timer) = lane.timers.execution else { return };
-        if !std::mem::take(&mut lane.timers.is_unreported) {
+    #[inline(always)]
+    pub(crate) fn report_execution<const COUNTED: u8>(&mut self, lane: &mut Lane, now: u64) {
+        if !lane.count_execution::<COUNTED>(now) {
             return;
         }
-        let (entity, generation) = (timer.entity, timer.generation);
+        lane.timers.is_unreported = false;
+        match lane.timers.execution {
+            Some(timer) => self.report_budget(lane, timer, now),
+            None if COUNTED == WATCHED => self.report_ran(lane, now),
+            None => {}
+        }
+    }
+
+    #[inline(always)]
+    fn report_ran(&mut self, lane: &mut Lane, now: u64) {
+        let amount = Span::from_ns(std::mem::take(&mut lane.timers.consumed));
+        if self.machine.is_counting(lane.processor) {
+            let kind = EventKind::Ran { task: TaskId(lane.running), amount };
+            let taken = self.machine.on(Event::at(Instant::from_ns(now), kind));
+            debug_assert_eq!(taken, Ok(()));
+        }
+    }
+
+    #[inline(never)]
+    fn report_budget(&mut self, lane: &mut Lane, timer: ExecutionTimer, now: u64) {
+        let ExecutionTimer { entity, generation, after } = timer;
         let consumed = Span::from_ns(lane.timers.consumed);
-        let kind = if consumed >= timer.after {
+        let kind = if consumed >= after {
             lane.choice_due = true;
             EventKind::Exhausted { entity, generation, consumed }
         } else {
@@ -51,22 +70,25 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         debug_assert_eq!(taken, Ok(()));
     }
 
-    /// After a choice of `next`: takes over the timers that the machine wants; what the one before has counted is reported.
-    #[inline]
-    pub(crate) fn replace_timers(&mut self, lane: &mut Lane, next: u32, now: u64) {
-        let (execution, wall) = self.machine.timers(lane.processor);
-        lane.timers.wall = wall;
-        lane.is_moved = true;
+    /// After a choice of `next`: what the job before has executed is reported; takes over the execution timer that the machine
+    /// wants.
+    #[inline(never)]
+    pub(crate) fn replace_execution_timer(&mut self, lane: &mut Lane, next: u32, now: u64) {
+        let switches = next != lane.running;
+        let execution = self.machine.execution_timer(lane.processor);
         let generation = |timer: Option<ExecutionTimer>| timer.map(|timer| timer.generation);
-        if generation(execution) == generation(lane.timers.execution) {
+        let stays = generation(execution) == generation(lane.timers.execution);
+        let goes_on = lane.running != NONE && !switches;
+        // A committed job that overdraws its budget has no timer any more; what it executes is reported all the same.
+        if goes_on && (stays || execution.is_none()) {
             return;
         }
-        // A committed job that overdraws its budget has no timer any more; what it executes is reported all the same.
-        let goes_on = lane.running != NONE && next == lane.running;
-        if execution.is_some() || !goes_on {
-            self.report_execution(lane, now);
+        self.report_execution::<WATCHED>(lane, now);
+        lane.timers.begin(if goes_on { left(lane, now) } else { 0 });
+        if !stays {
             lane.timers.execution = execution;
-            (lane.timers.consumed, lane.timers.left) = (0, 0);
+            lane.timers.consumed = 0;
+            lane.is_moved = true;
         }
     }
 
@@ -86,28 +108,35 @@ impl Timers {
     pub(crate) fn counts(&self) -> bool {
         self.execution.is_some()
     }
+
+    /// A segment of this length is executed from now on.
+    #[inline(always)]
+    pub(crate) fn begin(&mut self, length: u64) {
+        self.left = length;
+    }
 }
 
 impl Lane {
-    /// What has executed since the last look. What is left of the running segment changes by nothing else, so there need be
-    /// no look as long as nobody asks; a segment that begins has more left than the one before when it ended.
+    /// Counts what has executed since the last look; whether something has not been reported. What is left of the running
+    /// segment changes by nothing else, so there need be no look as long as nobody asks.
     #[inline(always)]
-    fn count_execution(&mut self, now: u64) {
-        if self.timers.execution.is_none() {
-            return;
+    fn count_execution<const COUNTED: u8>(&mut self, now: u64) -> bool {
+        if !(COUNTED == WATCHED && self.is_watched || self.timers.counts()) {
+            return false;
         }
         let left = left(self, now);
         let amount = self.timers.left.saturating_sub(left);
         self.timers.left = left;
         self.timers.consumed += amount;
         self.timers.is_unreported |= amount > 0;
+        self.timers.is_unreported
     }
 
     /// Last thing at an instant at which timers or the running job's end have moved: when the next look is due.
     #[inline]
-    pub(crate) fn watch_timers(&mut self, now: u64) {
+    pub(crate) fn watch_timers<const COUNTED: u8>(&mut self, now: u64) {
         self.is_moved = false;
-        self.count_execution(now);
+        self.count_execution::<COUNTED>(now);
         let budget = self.timers.execution.map_or(NEVER, |timer| {
             let rest = timer.after.as_ns().saturating_sub(self.timers.consumed);
             if self.running == NONE || rest == 0 {

@@ -72,6 +72,9 @@ pub fn churn(machine: &mut Machine, from: u64, steps: u64) -> u64 {
                 EventKind::Executed { entity, generation, consumed }
             };
             on(machine, kind);
+        } else if let Some(task) = desired.running {
+            // Rejected where nobody watches.
+            on(machine, EventKind::Ran { task, amount: Span::from_ns(1) });
         }
         if let Some(task) = desired.running.filter(|_| state.is_multiple_of(3)) {
             on(machine, EventKind::Completion { task });

@@ -175,7 +175,16 @@ impl Driver {
     }
 
     fn report(&mut self, served: &mut Served, at: u64, amount: u64) {
-        let Some(timer) = served.execution.filter(|_| amount > 0) else { return };
+        if amount == 0 {
+            return;
+        }
+        let Some(timer) = served.execution else {
+            if let Some(current) = self.current.filter(|_| self.machine.is_watched(self.processor)) {
+                let (task, amount) = (self.seats[current].shared.id, Span::from_ns(amount));
+                let _ = self.tell(at, EventKind::Ran { task, amount });
+            }
+            return;
+        };
         served.consumed += amount;
         let ExecutionTimer { entity, generation, after } = timer;
         let consumed = Span::from_ns(served.consumed);

@@ -5,7 +5,7 @@
 use super::source::Driven;
 use crate::engine::{Core, End, Engine};
 use crate::error::Reason;
-use crate::lane::{Lane, NEVER, NONE};
+use crate::lane::{Lane, NEVER, NONE, WATCHED};
 use horolog_model::{Role, TaskId};
 use horolog_sched::{Event, EventKind};
 use horolog_time::Instant;
@@ -34,7 +34,7 @@ pub(super) fn run<K: Sink>(engine: &mut Engine<'_, Driven, K>) -> Result<(End, u
     };
     for (index, lane) in lanes.iter_mut().enumerate() {
         if lane.has_timers {
-            core.report_execution(lane, end.1);
+            core.report_execution::<WATCHED>(lane, end.1);
         }
         if end.0 == End::Horizon {
             // What finishes exactly at the horizon is finished.
@@ -49,7 +49,7 @@ impl<K: Sink> Core<'_, Driven, K> {
     fn step_driven(&mut self, lane: &mut Lane, index: usize, now: u64) -> Result<(), Reason> {
         self.steps += 1;
         if lane.has_timers {
-            self.report_execution(lane, now);
+            self.report_execution::<WATCHED>(lane, now);
         }
         self.job_stretch_ends(lane, index, now)?;
         self.kernel_work_ends(lane, index, now)?;
@@ -62,17 +62,17 @@ impl<K: Sink> Core<'_, Driven, K> {
                 self.fire_wall_timer(lane, now);
             }
         }
-        self.release_due::<true>(lane, now)?;
+        self.release_due::<WATCHED>(lane, now)?;
         self.device_events(lane, index, now)?;
         self.begin_kernel_work(lane, index, now)?;
         if lane.has_timers && self.machine.has_changed(lane.processor) {
             self.note_servers(lane, now);
         }
         if lane.choice_due && lane.kernel_until <= now {
-            self.choose::<true>(lane, now);
+            self.choose::<WATCHED>(lane, now);
         }
         if lane.has_timers {
-            lane.watch_timers(now);
+            lane.watch_timers::<WATCHED>(now);
         }
         Ok(())
     }

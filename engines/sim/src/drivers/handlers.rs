@@ -6,7 +6,7 @@ use super::rounds::Next;
 use super::source::Driven;
 use crate::engine::Core;
 use crate::error::Reason;
-use crate::lane::{Lane, NEVER};
+use crate::lane::{Lane, NEVER, WATCHED};
 use horolog_model::Priority;
 use horolog_sched::{Event, EventKind};
 use horolog_time::Instant;
@@ -111,7 +111,7 @@ impl<K: Sink> Core<'_, Driven, K> {
         run.jobs += 1;
         // No timer interrupt told of it.
         let cost = std::mem::take(&mut self.release_cost);
-        let released = self.release::<true>(lane, local, now);
+        let released = self.release::<WATCHED>(lane, local, now);
         self.release_cost = cost;
         self.tasks[task as usize].next_arrival = NEVER;
         released
