@@ -8,5 +8,8 @@ pub mod extraction;
 pub mod interference;
 pub mod kernel_records;
 pub mod lock_study;
+mod percentiles;
 pub mod preload;
 pub mod starvation;
+
+pub use percentiles::Percentiles;

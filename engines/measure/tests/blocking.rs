@@ -26,11 +26,16 @@ fn every_load_is_watched() {
     };
     assert_eq!(told, ["none", "disk", "net", "fork"]);
     for load in &blocking.loads {
-        assert!(load.count > 0 && load.ns_min <= load.ns_p50 && load.ns_p50 <= load.ns_max, "{load:?}");
+        assert!(
+            load.delay.count > 0
+                && load.delay.ns_min <= load.delay.ns_p50
+                && load.delay.ns_p50 <= load.delay.ns_max,
+            "{load:?}"
+        );
         let buckets: u64 = load.histogram.iter().map(|bucket| bucket.count).sum();
-        assert_eq!(buckets, load.count, "{load:?}");
+        assert_eq!(buckets, load.delay.count, "{load:?}");
     }
-    assert!(blocking.loads.iter().any(|load| load.ns_max == blocking.longest_ns));
+    assert!(blocking.loads.iter().any(|load| load.delay.ns_max == blocking.longest_ns));
 }
 
 #[test]

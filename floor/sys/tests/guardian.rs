@@ -1,60 +1,33 @@
 //! A run is killed at every step, and the machine must look as before.
 //!
-//! The test program starts itself again in other roles (the ignored tests below): as a run that changes files in a
-//! directory of its own, and as that run's guardian.
+//! The test program starts itself again in other roles: as a run that changes files in a directory of its own (the ignored
+//! test below), and as that run's guardian.
 #![allow(clippy::unwrap_used, unsafe_code)]
+
+mod roles;
 
 use horolog_sys::affinity::{CpuSet, set_affinity};
 use horolog_sys::cpu_list::online_cpus;
 use horolog_sys::fixed_priority::{Class, class_of, may_use_fifo, set_class};
-use horolog_sys::guardian::{Guardian, GuardianOptions, Life, left_over_in, restore, serve};
+use horolog_sys::guardian::{Guardian, GuardianOptions, Life, left_over_in, restore};
 use horolog_time::Span;
+use roles::{die, guardian_options, role, scenario, start_run as start, wait_for_guardian};
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::{Child, Command};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-
-const DIRECTORY: &str = "HOROLOG_TEST_DIRECTORY";
-const SCENARIO: &str = "HOROLOG_TEST_SCENARIO";
-
-#[test]
-#[ignore = "a role that the other tests start"]
-fn role_guardian() {
-    if std::env::var_os(DIRECTORY).is_some() {
-        std::process::exit(serve());
-    }
-}
 
 #[test]
 #[ignore = "a role that the other tests start"]
 fn role_run() {
-    let Some(directory) = std::env::var_os(DIRECTORY).map(PathBuf::from) else { return };
-    let scenario = std::env::var(SCENARIO).unwrap();
+    let Some((directory, scenario)) = scenario() else { return };
     match scenario.split_once(' ') {
         Some(("step", step)) => take_steps(&directory, step.parse().unwrap()),
         _ => run_scenario(&directory, &scenario),
     }
-}
-
-fn options(directory: &Path) -> GuardianOptions {
-    GuardianOptions {
-        program: std::env::current_exe().unwrap(),
-        arguments: role("role_guardian").into_iter().map(Into::into).collect(),
-        directory: Some(directory.join("journals")),
-        ..GuardianOptions::default()
-    }
-}
-
-fn role(name: &str) -> [&str; 4] {
-    ["--exact", name, "--ignored", "--nocapture"]
-}
-
-fn die() -> ! {
-    let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
-    unreachable!("SIGKILL cannot be survived")
 }
 
 fn last_cpu() -> u32 {
@@ -67,7 +40,7 @@ const STEPS: u32 = 8;
 /// Changes one thing after another and dies after step `last`.
 fn take_steps(directory: &Path, last: u32) {
     let file = |name: &str| directory.join(name);
-    let mut started = Some(Guardian::start(&options(directory)).unwrap());
+    let mut started = Some(Guardian::start(&guardian_options(directory)).unwrap());
     let mut child = None;
     for step in 1..=STEPS {
         let guardian = started.as_mut().unwrap();
@@ -104,9 +77,13 @@ fn run_scenario(directory: &Path, scenario: &str) {
     };
     // The spinner and its guardian share a CPU: only a higher priority helps there.
     let housekeeping = if scenario == "spinner" { vec![last_cpu()] } else { Vec::new() };
-    let mut guardian =
-        Guardian::start(&GuardianOptions { deadline, heartbeat, housekeeping, ..options(directory) })
-            .unwrap();
+    let mut guardian = Guardian::start(&GuardianOptions {
+        deadline,
+        heartbeat,
+        housekeeping,
+        ..guardian_options(directory)
+    })
+    .unwrap();
     guardian.write_file(directory.join("a"), "new a").unwrap();
     println!("guardian {}", guardian.process_id());
     match scenario {
@@ -159,27 +136,6 @@ fn scene() -> tempfile::TempDir {
 }
 
 const ORIGINAL: [(&str, &str); 3] = [("a", "old a"), ("b", "old b\n\0%"), ("clock", "[local] global")];
-
-fn start(directory: &Path, scenario: &str) -> Child {
-    Command::new(std::env::current_exe().unwrap())
-        .args(role("role_run"))
-        .env(DIRECTORY, directory)
-        .env(SCENARIO, scenario)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap()
-}
-
-/// Waits until the guardian has removed its journal.
-fn wait_for_guardian(directory: &Path) {
-    let end = Instant::now() + Duration::from_secs(20);
-    let journals = directory.join("journals");
-    while fs::read_dir(&journals).is_ok_and(|mut entries| entries.next().is_some()) {
-        assert!(Instant::now() < end, "the guardian is still not done");
-        sleep(Duration::from_millis(5));
-    }
-}
 
 fn assert_as_before(directory: &Path, when: &str) {
     for (name, text) in ORIGINAL {
@@ -322,7 +278,8 @@ fn a_journal_is_left_over_when_both_are_killed_and_can_be_restored() {
     assert!(left[0].changes >= 1);
     assert_ne!(fs::read_to_string(scene.path().join("a")).unwrap(), "old a");
     let restored = restore(&left[0].path).unwrap();
-    assert!(restored.failures.is_empty() && restored.files as usize == left[0].changes, "{restored}");
+    assert!(restored.failures.is_empty() && restored.files >= 1, "{restored}");
+    assert_eq!(restored.changes(), left[0].changes as u64, "{restored}");
     assert_as_before(scene.path(), "after restoring");
     assert_eq!(left_over_in(&journals).unwrap(), []);
 }
@@ -331,7 +288,12 @@ fn a_journal_is_left_over_when_both_are_killed_and_can_be_restored() {
 fn what_cannot_be_changed_leaves_no_trace() {
     let scene = scene();
     // This process has no role set, so the guardian ends at once and the start is refused with the reason.
-    let error = Guardian::start(&options(scene.path())).expect_err("no guardian without a role").to_string();
+    let options = GuardianOptions {
+        program: std::env::current_exe().unwrap(),
+        arguments: role("roles::guardian").into_iter().map(Into::into).collect(),
+        ..guardian_options(scene.path())
+    };
+    let error = Guardian::start(&options).expect_err("no guardian without a role").to_string();
     assert!(error.contains("subcommand guardian"), "{error}");
     assert_eq!(fs::read_dir(scene.path().join("journals")).unwrap().count(), 0);
 }

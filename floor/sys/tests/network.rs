@@ -1,84 +1,73 @@
 //! The network of the driver experiments is set up and killed at every step, and nothing may be left of it.
 //!
-//! The test program starts itself again in other roles (the ignored tests below): as the run that sets the network up, and
-//! as that run's guardian.
+//! The test program starts itself again in other roles: as the run that sets the network up (the ignored test below), and as
+//! that run's guardian.
 #![allow(clippy::unwrap_used)]
+
+mod roles;
 
 use horolog_sys::Error;
 use horolog_sys::cpu_list::online_cpus;
+use horolog_sys::deadline::Reservation;
 use horolog_sys::fixed_priority::Class;
-use horolog_sys::guardian::{Guardian, GuardianOptions, left_over_in, restore, serve};
+use horolog_sys::guardian::{Guardian, left_over_in, restore};
 use horolog_sys::network::{
-    FloodOptions, LONGEST, Lab, LabOptions, MOST_PACKETS, Reception, STEPS, threads_of,
+    FloodOptions, LONGEST, Lab, LabOptions, MOST_PACKETS, RECEPTION_STEPS, Reception, STEPS, threads_of,
 };
 use horolog_sys::thread_facts::{Scheduling, of_thread};
 use horolog_time::Span;
+use roles::{die, guardian_options, scenario, start_run, wait_for_guardian};
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::Child;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-const DIRECTORY: &str = "HOROLOG_TEST_NETWORK_DIRECTORY";
-const LAST: &str = "HOROLOG_TEST_NETWORK_STEP";
-/// Steps beyond those of setting up: a NAPI thread with a priority, no replies, a flood, the end.
-const ALL_STEPS: u32 = STEPS + 4;
+/// Steps beyond those of setting up: a NAPI thread with a priority, the same under SCHED_DEADLINE, softirqs again, no
+/// replies, a flood, the end.
+const ALL_STEPS: u32 = STEPS + 3 * RECEPTION_STEPS + 3;
 const SECOND: Span = Span::from_ns(1_000_000_000);
 
 #[test]
 #[ignore = "a role that the other tests start"]
-fn role_guardian() {
-    if std::env::var_os(DIRECTORY).is_some() {
-        std::process::exit(serve());
-    }
-}
-
-#[test]
-#[ignore = "a role that the other tests start"]
 fn role_run() {
-    let Some(directory) = std::env::var_os(DIRECTORY).map(PathBuf::from) else { return };
-    let last = std::env::var(LAST).unwrap().parse().unwrap();
+    let Some((directory, scenario)) = scenario() else { return };
+    let last = scenario.parse().unwrap();
     if let Err(error) = take_steps(&directory, last) {
         fs::write(directory.join("refused"), error.to_string()).unwrap();
     }
 }
 
 fn guardian(directory: &Path) -> Guardian {
-    // The role is told by a variable, which this process need not have itself.
-    let mut arguments = vec![format!("{DIRECTORY}={}", directory.display()).into()];
-    arguments.push(std::env::current_exe().unwrap().into_os_string());
-    arguments.extend(["--exact", "role_guardian", "--ignored", "--nocapture"].map(Into::into));
-    Guardian::start(&GuardianOptions {
-        program: PathBuf::from("/usr/bin/env"),
-        arguments,
-        directory: Some(directory.join("journals")),
-        ..GuardianOptions::default()
-    })
-    .unwrap()
+    Guardian::start(&guardian_options(directory)).unwrap()
 }
 
 /// Tells how far it is, and dies after step `last`.
 fn take_steps(directory: &Path, last: u32) -> Result<(), Error> {
-    let mut after = |step: u32| {
+    let mut step = 0;
+    let mut after = || {
         fs::write(directory.join("step"), step.to_string()).unwrap();
         if step == last {
-            let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+            die();
         }
+        step += 1;
     };
     let mut guardian = guardian(directory);
     // The guardian is armed; before, nothing is changed.
-    after(0);
-    let lab = Lab::build(&mut guardian, options(), &mut after)?;
-    lab.receive_by(&mut guardian, Reception::Thread(Class::Fifo(40)))?;
-    after(STEPS + 1);
+    after();
+    let lab = Lab::build(&mut guardian, options(), &mut |_| after())?;
+    let deadline = Reservation::implicit(Span::from_ns(1_000_000), Span::from_ns(10_000_000));
+    for reception in [Reception::Thread(Class::Fifo(40)), Reception::Deadline(deadline), Reception::Softirq] {
+        lab.receive_by_steps(&mut guardian, reception, &mut |_| after())?;
+    }
     lab.reply(&mut guardian, false)?;
-    after(STEPS + 2);
+    after();
     let flood = lab.flood(FloodOptions { rate: 1_000, duration: SECOND })?;
-    after(STEPS + 3);
+    after();
     drop(flood);
     let restored = guardian.finish()?;
     assert!(restored.failures.is_empty(), "{restored}");
-    after(ALL_STEPS);
+    after();
     Ok(())
 }
 
@@ -88,24 +77,7 @@ fn options() -> LabOptions {
 }
 
 fn start(directory: &Path, last: u32) -> Child {
-    Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "role_run", "--ignored", "--nocapture"])
-        .env(DIRECTORY, directory)
-        .env(LAST, last.to_string())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap()
-}
-
-/// Waits until the guardian has removed its journal.
-fn wait_for_guardian(directory: &Path) {
-    let end = Instant::now() + Duration::from_secs(20);
-    let is_journal = |entry: fs::DirEntry| entry.path().extension().is_some_and(|end| end == "journal");
-    while fs::read_dir(directory.join("journals")).is_ok_and(|entries| entries.flatten().any(is_journal)) {
-        assert!(Instant::now() < end, "the guardian is still not done");
-        sleep(Duration::from_millis(5));
-    }
+    start_run(directory, &last.to_string())
 }
 
 /// No name of a namespace, no mount, no thread of a device of that process.
@@ -157,7 +129,7 @@ fn a_network_that_is_killed_after_any_step_leaves_nothing() {
 
 #[test]
 fn a_network_that_is_killed_at_any_moment_leaves_nothing() {
-    for round in 0..8_u32 {
+    for round in 0..ALL_STEPS {
         let folder = tempfile::tempdir().unwrap();
         let mut run = start(folder.path(), u32::MAX);
         let process = run.id();

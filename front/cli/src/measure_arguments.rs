@@ -7,23 +7,42 @@ use std::path::PathBuf;
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum MeasureVerb {
-    /// Context-switch, timer and system-call costs and release latency, as a [platform] section.
-    Costs {
-        /// The processor to measure on; default: the last.
-        #[arg(long)]
-        cpu: Option<u32>,
-        /// How long to measure.
-        #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
-        duration: Option<Span>,
-        #[arg(long, value_enum, default_value_t)]
-        format: Format,
-    },
+    /// Context-switch, timer, system-call and interrupt costs and release latency, as a [platform] section.
+    Costs(CostArguments),
     /// The time that something outside the model takes from a CPU, as an [[interference]] section.
     Interference(InterferenceArguments),
     /// How long the kernel keeps the most important thread from running, under loads, as a [platform] section.
     Blocking(BlockingArguments),
     /// Propose a system file for a running, unmodified program, with the evidence for each value.
     Extract(ExtractArguments),
+}
+
+/// What to measure.
+#[derive(Args, Debug)]
+pub(crate) struct CostArguments {
+    /// The processor to measure on; default: the last.
+    #[arg(long)]
+    pub(crate) cpu: Option<u32>,
+    /// How long to measure; each interrupt takes two fifths of it more.
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
+    pub(crate) duration: Option<Span>,
+    /// Whose interrupts are provoked, in a bounded way, and measured where they come to.
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "disk,call", value_name = "SOURCE")]
+    pub(crate) interrupt: Vec<CostInterrupt>,
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
+pub(crate) enum CostInterrupt {
+    /// The disk's, by reads past the cache; nothing is written.
+    Disk,
+    /// Another CPU's, by calls of one of the kernel's functions.
+    Call,
+    /// A packet's, through a network in namespaces of its own, removed afterwards.
+    Network,
+    /// Nobody's.
+    None,
 }
 
 /// What to watch.

@@ -1,6 +1,7 @@
 //! What was seen of the kernel's delays.
 
 use super::BlockingOptions;
+use crate::Percentiles;
 use horolog_sys::Error;
 use horolog_time::Span;
 use horolog_trace::ResponseStatistics;
@@ -50,20 +51,9 @@ impl Buckets {
 pub struct LoadResult {
     /// Which.
     pub load: String,
-    /// Releases.
-    pub count: u64,
-    /// Least delay.
-    pub ns_min: Span,
-    /// Mean.
-    pub ns_mean: f64,
-    /// Median (nearest rank, three significant digits; so are all percentiles).
-    pub ns_p50: Span,
-    /// 99th percentile.
-    pub ns_p99: Span,
-    /// 99.9th percentile.
-    pub ns_p99_9: Span,
-    /// Longest, exact.
-    pub ns_max: Span,
+    /// The delays of its releases.
+    #[serde(flatten)]
+    pub delay: Percentiles,
     /// What the hypervisor took from the CPU meanwhile; null where the kernel does not say.
     pub stolen_ns: Option<Span>,
     /// All delays.
@@ -77,21 +67,9 @@ impl LoadResult {
         buckets: &Buckets,
         stolen_ns: Option<Span>,
     ) -> Result<LoadResult, Error> {
-        let result = || {
-            Some(LoadResult {
-                load: load.to_owned(),
-                count: statistics.count(),
-                ns_min: statistics.min()?,
-                ns_mean: statistics.mean()?,
-                ns_p50: statistics.percentile(50.0)?,
-                ns_p99: statistics.percentile(99.0)?,
-                ns_p99_9: statistics.percentile(99.9)?,
-                ns_max: statistics.max()?,
-                stolen_ns,
-                histogram: buckets.filled(),
-            })
-        };
-        result().ok_or_else(|| {
+        let result =
+            |delay| LoadResult { load: load.to_owned(), delay, stolen_ns, histogram: buckets.filled() };
+        Percentiles::of(statistics).map(result).ok_or_else(|| {
             Error::unexpected(format!("watching the load {load}"), "no release", "watch longer")
         })
     }
@@ -142,7 +120,7 @@ impl Blocking {
             cpu: options.cpu,
             priority: options.priority,
             period_ns: options.period,
-            longest_ns: loads.iter().map(|load| load.ns_max).max().unwrap_or(Span::ZERO),
+            longest_ns: loads.iter().map(|load| load.delay.ns_max).max().unwrap_or(Span::ZERO),
             loads,
             notes,
         }
@@ -151,7 +129,7 @@ impl Blocking {
     /// The line for `[platform]` of a system file: the delay of a release is what the model has for it.
     #[must_use]
     pub fn to_toml(&self) -> String {
-        let worst = self.loads.iter().max_by_key(|load| load.ns_max);
+        let worst = self.loads.iter().max_by_key(|load| load.delay.ns_max);
         let mut text =
             format!("# seen on cpu {} by `horolog measure blocking`, no proof\n[platform]\n", self.cpu);
         if let Some(worst) = worst {
@@ -159,7 +137,7 @@ impl Blocking {
             let _ = writeln!(
                 text,
                 "release_latency = \"{}\" # longest of {} releases, under the load {}; p99.9 {}",
-                worst.ns_max, worst.count, worst.load, worst.ns_p99_9
+                worst.delay.ns_max, worst.delay.count, worst.load, worst.delay.ns_p99_9
             );
         }
         text

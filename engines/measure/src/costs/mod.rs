@@ -1,11 +1,16 @@
-//! What this machine's kernel costs: context switch, timer interrupt, release latency, clock, system call.
+//! What this machine's kernel costs: context switch, timer interrupt, release latency, clock, system call, and the
+//! interrupts of devices.
 //!
 //! [`measure`] gives `[platform]` of a system file its numbers. Each cost is measured as a distribution; the number
 //! that goes into the file is a stated percentile of it (see [`PlatformCosts`]), never a single maximum: on a virtual
 //! machine the maximum is the hypervisor's, not the kernel's, and it does not repeat.
 
+mod interrupts;
 mod probes;
 
+pub use interrupts::{InterruptCost, InterruptSource, Recorded, Unprovoked, Witness};
+
+use crate::Percentiles;
 use horolog_sys::Error;
 use horolog_sys::affinity::{CpuSet, set_affinity};
 use horolog_sys::clock::monotonic_ns;
@@ -30,16 +35,21 @@ pub struct CostOptions {
     pub recorded: bool,
     /// Without the privilege for SCHED_FIFO: measure under normal scheduling and say so, instead of refusing.
     pub best_effort: bool,
+    /// Which interrupts are provoked and measured as well; each takes 0.4 of the budget beside the others.
+    pub interrupts: Vec<InterruptSource>,
 }
 
 impl CostOptions {
-    /// Measures `cpu` at priority 90 within 2.5 seconds, while the kernel is recorded.
+    /// Measures `cpu` at priority 90 within 2.5 seconds, while the kernel is recorded, and provokes no interrupts.
     #[must_use]
     pub fn new(cpu: u32) -> CostOptions {
         let budget = Span::from_ns(2_500_000_000);
-        CostOptions { cpu, priority: 90, budget, recorded: true, best_effort: false }
+        CostOptions { cpu, priority: 90, budget, recorded: true, best_effort: false, interrupts: Vec::new() }
     }
 }
+
+/// What an interrupt's share of the time is, where those of the other costs are 1 to 7 and 25 in all.
+const INTERRUPT_WEIGHT: u64 = 10;
 
 /// How far the measurement is.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -67,6 +77,10 @@ pub struct Costs {
     pub costs: Vec<Cost>,
     /// What goes into a system file.
     pub platform: PlatformCosts,
+    /// The interrupts that were provoked.
+    pub interrupts: Vec<InterruptCost>,
+    /// Those that could not be.
+    pub unprovoked: Vec<Unprovoked>,
     /// What the reader must know to read the numbers right.
     pub notes: Vec<String>,
 }
@@ -78,20 +92,9 @@ pub struct Cost {
     pub name: &'static str,
     /// What exactly one sample is.
     pub sample: &'static str,
-    /// How many samples.
-    pub count: u64,
-    /// Least, exact.
-    pub ns_min: Span,
-    /// Mean, exact.
-    pub ns_mean: f64,
-    /// Median (nearest rank, three significant digits; so are all percentiles).
-    pub ns_p50: Span,
-    /// 99th percentile.
-    pub ns_p99: Span,
-    /// 99.9th percentile.
-    pub ns_p99_9: Span,
-    /// Greatest, exact.
-    pub ns_max: Span,
+    /// What the samples were.
+    #[serde(flatten)]
+    pub time: Percentiles,
 }
 
 /// The costs of `[platform]`, each a percentile of its distribution, rounded up to two significant digits.
@@ -133,7 +136,7 @@ impl Costs {
             "# measured on cpu {} under {} by `horolog measure costs`\n[platform]\n",
             self.cpu, self.class
         );
-        let count = |name| self.cost(name).map_or(0, |cost| cost.count);
+        let count = |name| self.cost(name).map_or(0, |cost| cost.time.count);
         let mut line = |key: &str, value: Span, statistic: &str, samples: u64| {
             let value = format!("\"{value}\"");
             // Writing to a string cannot fail.
@@ -143,12 +146,14 @@ impl Costs {
         line("timer_interrupt", timer_interrupt_ns, "p99", count("timer interrupt"));
         let loaded = self.platform_source();
         line("release_latency", release_latency_ns, "p99.9", count(loaded));
+        // No key of the platform: an interrupt has a rate of its own, which no measurement of its cost can tell.
+        self.interrupts.iter().for_each(|interrupt| text.push_str(&interrupt.to_toml()));
         text
     }
 
     /// Which of the two latencies gave the platform its number.
     fn platform_source(&self) -> &'static str {
-        let p99_9 = |name| self.cost(name).map_or(Span::ZERO, |cost| cost.ns_p99_9);
+        let p99_9 = |name| self.cost(name).map_or(Span::ZERO, |cost| cost.time.ns_p99_9);
         let (idle, loaded) = ("release latency, idle", "release latency, loaded");
         if p99_9(idle) > p99_9(loaded) { idle } else { loaded }
     }
@@ -166,18 +171,22 @@ pub fn measure(options: &CostOptions, progress: &mut dyn FnMut(Progress)) -> Res
     let stolen_before = stolen_ns(options.cpu).ok();
     let stages = probes::STAGES;
     let whole: u64 = stages.iter().map(|stage| u64::from(stage.weight)).sum();
+    let all = whole + INTERRUPT_WEIGHT * options.interrupts.len() as u64;
     let mut costs = Vec::new();
     let mut before: u64 = 0;
     for stage in stages {
-        progress(Progress { stage: stage.name, done: before as f64 / whole as f64 });
+        progress(Progress { stage: stage.name, done: before as f64 / all as f64 });
         let share = share_of(options.budget, u64::from(stage.weight), whole);
         let statistics = (stage.run)(setting, share)?;
         costs.push(summarise(stage, &statistics)?);
         before += u64::from(stage.weight);
     }
-    progress(Progress { stage: "done", done: 1.0 });
+    let is_recorded = recorder.as_ref().map(|recorder| recorder.as_ref().map(|_| ()).map_err(Clone::clone));
     let stolen =
         stolen_before.and_then(|before| stolen_ns(options.cpu).ok()?.checked_sub(before)).map(Span::from_ns);
+    drop(recorder);
+    let (interrupts, unprovoked) = provoke(options, setting, whole, progress);
+    progress(Progress { stage: "done", done: 1.0 });
     let mut result = Costs {
         schema: Costs::SCHEMA,
         cpu: options.cpu,
@@ -186,15 +195,41 @@ pub fn measure(options: &CostOptions, progress: &mut dyn FnMut(Progress)) -> Res
         stolen_ns: stolen,
         platform: platform(&costs)?,
         costs,
+        interrupts,
+        unprovoked,
         notes: Vec::new(),
     };
     result.notes = notes(&result, class);
-    result.notes.push(match recorder {
+    result.notes.push(match is_recorded {
         None => "the kernel was not recorded meanwhile: a run with a trace costs a little more".to_owned(),
-        Some(Ok(_)) => "the kernel was recorded meanwhile, as in a run with a trace".to_owned(),
+        Some(Ok(())) => "the kernel was recorded meanwhile, as in a run with a trace".to_owned(),
         Some(Err(error)) => format!("the kernel could not be recorded meanwhile ({})", error.what()),
     });
     Ok(result)
+}
+
+/// Provokes the interrupts that were asked for, each by itself: one that is not to be had here leaves the others.
+fn provoke(
+    options: &CostOptions,
+    setting: Setting,
+    whole: u64,
+    progress: &mut dyn FnMut(Progress),
+) -> (Vec<InterruptCost>, Vec<Unprovoked>) {
+    let (mut found, mut unprovoked) = (Vec::new(), Vec::new());
+    let share = share_of(options.budget, INTERRUPT_WEIGHT, whole);
+    let all = whole + INTERRUPT_WEIGHT * options.interrupts.len() as u64;
+    let mut before = whole;
+    for &source in &options.interrupts {
+        progress(Progress { stage: source.stage(), done: before as f64 / all as f64 });
+        before += INTERRUPT_WEIGHT;
+        match interrupts::measure(source, setting, share) {
+            Ok(cost) => found.push(cost),
+            Err(error) => {
+                unprovoked.push(Unprovoked { source: source.name(), reason: error.to_string() });
+            }
+        }
+    }
+    (found, unprovoked)
 }
 
 /// A record that nobody reads: its newest 1 MiB is kept and thrown away.
@@ -246,20 +281,8 @@ fn share_of(budget: Span, weight: u64, whole: u64) -> Span {
 }
 
 fn summarise(stage: &probes::Stage, statistics: &ResponseStatistics) -> Result<Cost, Error> {
-    let summary = || {
-        Some(Cost {
-            name: stage.name,
-            sample: stage.sample,
-            count: statistics.count(),
-            ns_min: statistics.min()?,
-            ns_mean: statistics.mean()?,
-            ns_p50: statistics.percentile(50.0)?,
-            ns_p99: statistics.percentile(99.0)?,
-            ns_p99_9: statistics.percentile(99.9)?,
-            ns_max: statistics.max()?,
-        })
-    };
-    summary().ok_or_else(|| {
+    let cost = |time| Cost { name: stage.name, sample: stage.sample, time };
+    Percentiles::of(statistics).map(cost).ok_or_else(|| {
         Error::unexpected(
             format!("measuring {}", stage.name),
             "no sample in the time allowed",
@@ -275,11 +298,11 @@ fn platform(costs: &[Cost]) -> Result<PlatformCosts, Error> {
             .find(|cost| cost.name == name)
             .ok_or_else(|| Error::unexpected("measuring costs", format!("no {name}"), "report this"))
     };
-    let idle = find("release latency, idle")?.ns_p99_9;
-    let loaded = find("release latency, loaded")?.ns_p99_9;
+    let idle = find("release latency, idle")?.time.ns_p99_9;
+    let loaded = find("release latency, loaded")?.time.ns_p99_9;
     Ok(PlatformCosts {
-        context_switch_ns: round_up(find("context switch, futex")?.ns_p99),
-        timer_interrupt_ns: round_up(find("timer interrupt")?.ns_p99),
+        context_switch_ns: round_up(find("context switch, futex")?.time.ns_p99),
+        timer_interrupt_ns: round_up(find("timer interrupt")?.time.ns_p99),
         release_latency_ns: round_up(idle.max(loaded)),
     })
 }
@@ -307,10 +330,11 @@ fn notes(costs: &Costs, class: Class) -> Vec<String> {
                 .to_owned(),
         );
     }
-    for cost in costs.costs.iter().filter(|cost| cost.name.starts_with("release") && cost.count < 1_000) {
+    for cost in costs.costs.iter().filter(|cost| cost.name.starts_with("release") && cost.time.count < 1_000)
+    {
         notes.push(format!(
             "{}: {} samples are too few for a p99.9; it is their maximum",
-            cost.name, cost.count
+            cost.name, cost.time.count
         ));
     }
     if let Some(stolen) = costs.stolen_ns.filter(|stolen| !stolen.is_zero()) {

@@ -72,31 +72,50 @@ const BATCH: u64 = 100;
 /// A partner that does not answer for this long has failed.
 const PATIENCE_NS: u64 = 2_000_000_000;
 
-/// Runs `body` on a fresh thread in the setting.
-fn on_thread<T: Send + 'static>(
+/// Runs `body` on a fresh thread in the setting, which ends before this does.
+pub(super) fn on_thread<T: Send>(
     setting: Setting,
-    body: impl FnOnce() -> Result<T, Error> + Send + 'static,
+    body: impl FnOnce() -> Result<T, Error> + Send,
 ) -> Result<T, Error> {
-    join(spawn(setting, body)?)
+    thread::scope(|scope| {
+        let handle = named()
+            .spawn_scoped(scope, move || {
+                setting.enter()?;
+                body()
+            })
+            .map_err(|error| not_started(&error))?;
+        handle.join().unwrap_or_else(|_| Err(panicked()))
+    })
 }
 
-type Handle<T> = thread::JoinHandle<Result<T, Error>>;
+pub(super) type Handle<T> = thread::JoinHandle<Result<T, Error>>;
 
-fn spawn<T: Send + 'static>(
+/// Starts `body` on a fresh thread in the setting.
+pub(super) fn spawn<T: Send + 'static>(
     setting: Setting,
     body: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<Handle<T>, Error> {
-    thread::Builder::new()
-        .name("horolog-costs".to_owned())
-        .spawn(move || {
-            setting.enter()?;
-            body()
-        })
-        .map_err(|error| Error::io("clone(probe thread)", &error, "raise `ulimit -u`"))
+    let started = named().spawn(move || {
+        setting.enter()?;
+        body()
+    });
+    started.map_err(|error| not_started(&error))
 }
 
-fn join<T>(handle: Handle<T>) -> Result<T, Error> {
-    handle.join().unwrap_or_else(|_| Err(Error::unexpected("probe thread", "it panicked", "report this")))
+pub(super) fn join<T>(handle: Handle<T>) -> Result<T, Error> {
+    handle.join().unwrap_or_else(|_| Err(panicked()))
+}
+
+fn named() -> thread::Builder {
+    thread::Builder::new().name("horolog-costs".to_owned())
+}
+
+fn not_started(error: &std::io::Error) -> Error {
+    Error::io("clone(probe thread)", error, "raise `ulimit -u`")
+}
+
+fn panicked() -> Error {
+    Error::unexpected("probe thread", "it panicked", "report this")
 }
 
 fn clock_read(setting: Setting, share: Span) -> Result<ResponseStatistics, Error> {

@@ -407,10 +407,10 @@ fn parse_report(line: &str) -> Option<Restored> {
     let mut parts = line.strip_suffix('\n')?.split('\t');
     let mut words = parts.next()?.strip_prefix("restored ")?.split(' ').map(str::parse::<u32>);
     let mut number = || words.next()?.ok();
-    let (files, directories, processes, threads, networks) =
-        (number()?, number()?, number()?, number()?, number()?);
+    let (files, directories, processes) = (number()?, number()?, number()?);
+    let (threads, networks, already) = (number()?, number()?, number()?);
     let failures = parts.filter(|text| !text.is_empty()).map(str::to_owned).collect();
-    Some(Restored { files, directories, processes, threads, networks, failures })
+    Some(Restored { files, directories, processes, threads, networks, already, failures })
 }
 
 fn refused(call: &str, path: &Path, error: &std::io::Error) -> Error {
@@ -436,9 +436,14 @@ mod tests {
 
     #[test]
     fn a_report_reads_back() {
-        let restored = parse_report("restored 3 1 2 0 4\twrite(/x): gone\n").unwrap();
+        let restored = parse_report("restored 3 1 2 0 4 158\twrite(/x): gone\n").unwrap();
         assert_eq!((restored.files, restored.directories, restored.processes), (3, 1, 2));
-        assert_eq!(restored.networks, 4);
+        assert_eq!((restored.networks, restored.already), (4, 158));
+        assert_eq!((restored.put_back(), restored.changes()), (10, 169));
+        let text = restored.to_string();
+        assert!(text.contains("158 of 169 changes") && text.contains("1 could not be put back"), "{text}");
+        let void = Restored { already: 168, ..Restored::default() };
+        assert!(void.is_nothing() && !restored.is_nothing());
         assert_eq!(restored.failures, ["write(/x): gone"]);
         assert_eq!(parse_report("restored 3 1\n"), None);
         assert_eq!(parse_report(""), None);

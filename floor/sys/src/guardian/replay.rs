@@ -21,25 +21,46 @@ pub struct Restored {
     pub threads: u32,
     /// Network namespaces and devices removed.
     pub networks: u32,
+    /// Changes of which nothing was left to undo: already as before, or gone with what they belonged to.
+    pub already: u32,
     /// What could not be put back, each with the reason.
     pub failures: Vec<String>,
 }
 
 impl Restored {
-    /// Whether anything had to be done.
+    /// Whether nothing had to be done.
     #[must_use]
     pub fn is_nothing(&self) -> bool {
-        *self == Restored::default()
+        *self == Restored { already: self.already, ..Restored::default() }
+    }
+
+    /// How many changes were undone.
+    #[must_use]
+    pub fn put_back(&self) -> u32 {
+        let Restored { files, directories, processes, threads, networks, .. } = self;
+        files + directories + processes + threads + networks
+    }
+
+    /// How many changes there were: those that were undone, those that were so already, and those that could not be.
+    #[must_use]
+    pub fn changes(&self) -> u64 {
+        u64::from(self.put_back()) + u64::from(self.already) + self.failures.len() as u64
     }
 }
 
 impl std::fmt::Display for Restored {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Restored { files, directories, processes, threads, networks, failures } = self;
+        let Restored { files, directories, processes, threads, networks, already, failures } = self;
         write!(f, "put back {files} settings and {threads} threads, removed {directories} directories, ")?;
         write!(f, "ended {processes} processes")?;
         if *networks > 0 {
             write!(f, ", removed {networks} network namespaces and devices")?;
+        }
+        if *already > 0 {
+            write!(f, "; {already} of {} changes were as before already, or gone", self.changes())?;
+        }
+        if !failures.is_empty() {
+            write!(f, "; {} could not be put back", failures.len())?;
         }
         failures.iter().try_for_each(|failure| write!(f, "; failed: {failure}"))
     }
@@ -67,81 +88,101 @@ fn undo_all(contents: &Contents) -> Restored {
     // Processes first: they might keep directories busy or write settings again.
     for entry in contents.entries.iter().rev() {
         if let Entry::End { process, group } = entry {
-            restored.processes += u32::from(end(*process, *group));
+            let ended = end(*process, *group);
+            restored.count(&Ok(ended), |restored| &mut restored.processes);
         }
     }
     for entry in contents.entries.iter().rev() {
-        if let Err(failure) = undo(entry, &mut restored) {
-            restored.failures.push(failure);
+        match entry {
+            Entry::End { .. } => {}
+            Entry::Write { path, value } => {
+                restored.count(&write(path, value), |restored| &mut restored.files);
+            }
+            Entry::WriteInside { namespace, path, value } => {
+                restored.count(&write_inside(namespace, path, value), |restored| &mut restored.files);
+            }
+            Entry::RemoveDirectory { path } => {
+                restored.count(&remove_directory(path), |restored| &mut restored.directories);
+            }
+            Entry::Namespace { path } => {
+                let removed = namespace::remove(path).map_err(|error| error.to_string());
+                restored.count(&removed, |restored| &mut restored.networks);
+            }
+            Entry::Link { namespace, name } => {
+                restored.count(&remove_link(namespace, name), |restored| &mut restored.networks);
+            }
+            Entry::Thread { thread, policy, priority, nice, cpus } => {
+                let given = give_back(*thread, *policy, *priority, *nice, cpus);
+                restored.count(&given, |restored| &mut restored.threads);
+            }
         }
     }
     restored
 }
 
-fn undo(entry: &Entry, restored: &mut Restored) -> Result<(), String> {
-    match entry {
-        Entry::End { .. } => Ok(()),
-        Entry::Write { path, value } => match fs::write(path, value) {
-            Ok(()) => {
-                restored.files += 1;
-                Ok(())
-            }
-            // Its directory went away meanwhile, and the setting with it.
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
-            Err(error) => {
-                Err(format!("write({}, {:?}): {error}", path.display(), String::from_utf8_lossy(value)))
-            }
-        },
-        Entry::RemoveDirectory { path } => remove_directory(path, restored),
-        Entry::Namespace { path } => {
-            restored.networks += u32::from(namespace::remove(path).map_err(|error| error.to_string())?);
-            Ok(())
-        }
-        Entry::Link { namespace, name } => {
-            if namespace::open(namespace).map_err(|error| error.to_string())?.is_some() {
-                let removed = namespace::inside(namespace, || netlink::delete(name));
-                restored.networks += u32::from(removed.map_err(|error| error.to_string())?);
-            }
-            Ok(())
-        }
-        Entry::WriteInside { namespace, path, value } => write_inside(namespace, path, value, restored),
-        Entry::Thread { thread, policy, priority, nice, cpus } => {
-            if !thread.is_alive() {
-                return Ok(());
-            }
-            // The class first: a thread that is under SCHED_DEADLINE now cannot be pinned.
-            set_scheduler(thread.id, *policy, *priority, *nice)?;
-            set_affinity(thread.id, &CpuSet::new(cpus.iter().copied())).map_err(|error| error.to_string())?;
-            restored.threads += 1;
-            Ok(())
+impl Restored {
+    /// Counts one change: undone, so already, or failed.
+    fn count(&mut self, undone: &Result<bool, String>, kind: impl FnOnce(&mut Restored) -> &mut u32) {
+        match undone {
+            Ok(true) => *kind(self) += 1,
+            Ok(false) => self.already += 1,
+            Err(failure) => self.failures.push(failure.clone()),
         }
     }
 }
 
-fn write_inside(namespace: &Path, path: &Path, value: &[u8], restored: &mut Restored) -> Result<(), String> {
+/// Writes the old value where another stands there now; whether that was so.
+fn write(path: &Path, value: &[u8]) -> Result<bool, String> {
+    // Files that cannot be read, or are not read as they are written, are written in any case.
+    if fs::read(path).is_ok_and(|now| now == value) {
+        return Ok(false);
+    }
+    match fs::write(path, value) {
+        Ok(()) => Ok(true),
+        // Its directory went away meanwhile, and the setting with it.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) => {
+            Err(format!("write({}, {:?}): {error}", path.display(), String::from_utf8_lossy(value)))
+        }
+    }
+}
+
+fn remove_link(namespace: &Path, name: &str) -> Result<bool, String> {
+    if namespace::open(namespace).map_err(|error| error.to_string())?.is_none() {
+        return Ok(false);
+    }
+    namespace::inside(namespace, || netlink::delete(name)).map_err(|error| error.to_string())
+}
+
+fn give_back(thread: Life, policy: i32, priority: i32, nice: i32, cpus: &[u32]) -> Result<bool, String> {
+    if !thread.is_alive() {
+        return Ok(false);
+    }
+    // The class first: a thread that is under SCHED_DEADLINE now cannot be pinned.
+    set_scheduler(thread.id, policy, priority, nice)?;
+    set_affinity(thread.id, &CpuSet::new(cpus.iter().copied())).map_err(|error| error.to_string())?;
+    Ok(true)
+}
+
+fn write_inside(namespace: &Path, path: &Path, value: &[u8]) -> Result<bool, String> {
     let is_there = namespace::open(namespace).map_err(|error| error.to_string())?.is_some();
     // With its namespace or its device the setting went away.
-    let written = is_there.then(|| sysfs::write(namespace, path, value));
-    match written {
-        None => Ok(()),
-        Some(Err(error)) if error.errno() == Some(libc::ENOENT) => Ok(()),
-        Some(Err(error)) => Err(error.to_string()),
-        Some(Ok(())) => {
-            restored.files += 1;
-            Ok(())
-        }
+    if !is_there || sysfs::read(namespace, path).is_ok_and(|now| now.as_bytes() == value) {
+        return Ok(false);
+    }
+    match sysfs::write(namespace, path, value) {
+        Ok(()) => Ok(true),
+        Err(error) if error.errno() == Some(libc::ENOENT) => Ok(false),
+        Err(error) => Err(error.to_string()),
     }
 }
 
-fn remove_directory(path: &Path, restored: &mut Restored) -> Result<(), String> {
+fn remove_directory(path: &Path) -> Result<bool, String> {
     let end = Instant::now() + BUSY;
     loop {
         match fs::remove_dir(path) {
-            Ok(()) => {
-                restored.directories += 1;
-                return Ok(());
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            Ok(()) => return Ok(true),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
             // A cgroup stays busy until the last of its processes is gone for good.
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) && Instant::now() < end => {
                 std::thread::sleep(Duration::from_millis(10));

@@ -120,9 +120,12 @@ enum End {
 
 /// The line that tells the run what was put back; [`super::parse_report`] reads it.
 fn report(restored: &Restored) -> String {
-    let Restored { files, directories, processes, threads, networks, failures } = restored;
+    let Restored { files, directories, processes, threads, networks, already, failures } = restored;
     let failures: Vec<String> = failures.iter().map(|text| text.replace(['\n', '\t'], " ")).collect();
-    format!("restored {files} {directories} {processes} {threads} {networks}\t{}\n", failures.join("\t"))
+    format!(
+        "restored {files} {directories} {processes} {threads} {networks} {already}\t{}\n",
+        failures.join("\t")
+    )
 }
 
 /// Waits until the run finishes, dies, is overdue or falls silent; ends it in the latter cases.

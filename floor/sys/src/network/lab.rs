@@ -49,6 +49,9 @@ pub struct Counters {
 /// How many steps [`Lab::build`] takes.
 pub const STEPS: u32 = 6;
 
+/// How many steps [`Lab::receive_by_steps`] takes; softirqs have nothing to do in the last ones.
+pub const RECEPTION_STEPS: u32 = 6;
+
 /// The sender's and the receiver's addresses: of the range for benchmarks (RFC 2544), and in namespaces that lead nowhere.
 pub(super) const SENDER: Ipv4Addr = Ipv4Addr::new(198, 18, 77, 1);
 pub(super) const RECEIVER: Ipv4Addr = Ipv4Addr::new(198, 18, 77, 2);
@@ -129,29 +132,51 @@ impl Lab {
     /// # Errors
     /// Where the device has no NAPI thread, or this process cannot see or change it.
     pub fn receive_by(&self, guardian: &mut Guardian, reception: Reception) -> Result<(), Error> {
+        self.receive_by_steps(guardian, reception, &mut |_| {})
+    }
+
+    /// The same; `after` is told each step that is done, 1 to [`RECEPTION_STEPS`].
+    ///
+    /// # Errors
+    /// As [`Lab::receive_by`].
+    pub fn receive_by_steps(
+        &self,
+        guardian: &mut Guardian,
+        reception: Reception,
+        after: &mut dyn FnMut(u32),
+    ) -> Result<(), Error> {
         let threaded = self.receiver.file("threaded");
         let cpu = self.options.receive_cpu;
         if reception == Reception::Softirq {
             guardian.write_inside(&self.receiver.namespace, &threaded, "0")?;
-            return self.receiver.steer(guardian, Some(cpu));
+            after(1);
+            self.receiver.steer(guardian, Some(cpu))?;
+            (2..=RECEPTION_STEPS).for_each(after);
+            return Ok(());
         }
         self.receiver.steer(guardian, None)?;
+        after(1);
         guardian.write_inside(&self.receiver.namespace, &threaded, "1")?;
+        after(2);
         let thread = self.wait_for_thread()?;
         guardian.remember_thread(thread)?;
+        after(3);
         // Out of SCHED_DEADLINE first, which allows no pinning.
         set_class(thread, Class::Normal)?;
+        after(4);
+        let cpus = match reception {
+            Reception::Deadline(_) => CpuSet::new(online_cpus()?),
+            _ => CpuSet::new([cpu]),
+        };
+        set_affinity(thread, &cpus)?;
+        after(5);
         match reception {
-            Reception::Deadline(reservation) => {
-                set_affinity(thread, &CpuSet::new(online_cpus()?))?;
-                set_deadline(thread, &reservation)
-            }
-            Reception::Thread(class) => {
-                set_affinity(thread, &CpuSet::new([cpu]))?;
-                set_class(thread, class)
-            }
-            Reception::Softirq => Ok(()),
+            Reception::Deadline(reservation) => set_deadline(thread, &reservation)?,
+            Reception::Thread(class) => set_class(thread, class)?,
+            Reception::Softirq => {}
         }
+        after(6);
+        Ok(())
     }
 
     /// Whether the receiver answers the flood: without replies its demand is that of receiving alone.

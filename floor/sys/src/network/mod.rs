@@ -13,5 +13,5 @@ pub(crate) mod netlink;
 pub(crate) mod sysfs;
 
 pub use flood::{Flood, FloodOptions, LONGEST, MOST_PACKETS};
-pub use lab::{Counters, Lab, LabOptions, Reception, STEPS};
+pub use lab::{Counters, Lab, LabOptions, RECEPTION_STEPS, Reception, STEPS};
 pub use napi::threads_of;

@@ -51,12 +51,12 @@ fn print(blocking: &Blocking) {
     for load in &blocking.loads {
         rows.add_row([
             load.load.clone(),
-            load.count.to_string(),
-            output::span(load.ns_min),
-            output::span(load.ns_p50),
-            output::span(load.ns_p99),
-            output::span(load.ns_p99_9),
-            output::span(load.ns_max),
+            load.delay.count.to_string(),
+            output::span(load.delay.ns_min),
+            output::span(load.delay.ns_p50),
+            output::span(load.delay.ns_p99),
+            output::span(load.delay.ns_p99_9),
+            output::span(load.delay.ns_max),
         ]);
     }
     for line in rows.to_string().lines() {

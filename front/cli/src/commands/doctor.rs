@@ -6,10 +6,11 @@ use crate::output;
 use crate::output::outln;
 use horolog_measure::doctor::{Doctor, State, examine};
 use horolog_sys::guardian::{left_over, restore};
+use serde::Serialize;
 
 pub(crate) fn run(words: &DoctorArguments) -> Done {
     if words.restore {
-        return put_back();
+        return put_back(words.format);
     }
     let doctor = examine();
     match words.format {
@@ -52,17 +53,48 @@ fn print(doctor: &Doctor) {
     outln!("\n`horolog run` {word} run real-time threads here");
 }
 
+/// The JSON result of `doctor --restore`.
+#[derive(Serialize)]
+struct PutBack {
+    schema: &'static str,
+    journals: Vec<JournalPutBack>,
+}
+
+/// What became of the changes that one killed run has left: each is counted once.
+#[derive(Serialize)]
+struct JournalPutBack {
+    path: String,
+    run: u32,
+    changes: u64,
+    put_back: u32,
+    already_as_before: u32,
+    failures: Vec<String>,
+}
+
 /// Undoes what killed runs have left behind.
-fn put_back() -> Done {
-    let journals = left_over().map_err(Failure::not_permitted)?;
-    if journals.is_empty() {
+fn put_back(format: Format) -> Done {
+    let left = left_over().map_err(Failure::not_permitted)?;
+    let mut journals = Vec::new();
+    if left.is_empty() && format == Format::Table {
         outln!("nothing is left over");
     }
-    let mut good = true;
-    for journal in journals {
+    for journal in left {
         let restored = restore(&journal.path).map_err(Failure::not_permitted)?;
-        outln!("{}: {restored}", journal.path.display());
-        good &= restored.failures.is_empty();
+        if format == Format::Table {
+            outln!("{}: {restored}", journal.path.display());
+        }
+        journals.push(JournalPutBack {
+            path: journal.path.display().to_string(),
+            run: journal.run,
+            changes: restored.changes(),
+            put_back: restored.put_back(),
+            already_as_before: restored.already,
+            failures: restored.failures,
+        });
+    }
+    let good = journals.iter().all(|journal| journal.failures.is_empty());
+    if format == Format::Json {
+        output::json(&PutBack { schema: "horolog.put-back/1", journals })?;
     }
     Ok(Verdict::of(good))
 }
