@@ -1,7 +1,7 @@
 //! The costs of the machine that runs the tests.
 #![allow(clippy::unwrap_used)]
 
-use horolog_measure::costs::{CostOptions, measure};
+use horolog_measure::costs::{CostOptions, InterruptSource, Witness, measure};
 use horolog_sys::cpu_list::online_cpus;
 use horolog_time::Span;
 
@@ -41,4 +41,47 @@ fn costs_are_measured_and_fit_a_platform() {
 fn a_cpu_that_is_not_there_is_refused() {
     let error = measure(&CostOptions::new(100_000), &mut |_| {}).unwrap_err();
     assert!(error.is_bad_input() || error.is_not_permitted(), "{error}");
+}
+
+#[test]
+fn interrupts_are_provoked_and_measured_or_the_reason_is_told() {
+    let cpu = *online_cpus().unwrap().last().unwrap();
+    let options = CostOptions {
+        budget: Span::from_ms(500).unwrap(),
+        recorded: false,
+        // A network needs a guardian, which this test program is not: the command's own tests have one.
+        interrupts: vec![InterruptSource::Disk, InterruptSource::Call],
+        ..CostOptions::new(cpu)
+    };
+    let costs = match measure(&options, &mut |_| {}) {
+        Ok(costs) => costs,
+        Err(error) if error.is_not_permitted() => {
+            println!("SKIPPED: {error}");
+            return;
+        }
+        Err(error) => panic!("{error}"),
+    };
+    println!("{}", costs.to_toml());
+    for one in &costs.unprovoked {
+        println!("SKIPPED: {}: {}", one.source, one.reason);
+        assert!(!one.reason.is_empty());
+    }
+    assert_eq!(costs.interrupts.len() + costs.unprovoked.len(), 2);
+    for one in &costs.interrupts {
+        println!("{one:?}");
+        assert!(one.time.count > 0 && one.time.count + one.unseen == one.provoked);
+        assert!(one.time.ns_p50 <= one.time.ns_p95 && one.time.ns_p95 <= one.time.ns_max);
+        // The kernel counts every interrupt that the witness saw; a call's line counts others' calls, too.
+        assert!(one.interrupts > 0 && !one.round_trip_ns_min.is_zero());
+        assert!(one.cost() >= one.time.ns_p99);
+        assert!(one.disturbed_share.is_none_or(|share| (0.0..=1.0).contains(&share)));
+        if one.witness == Witness::SpinningThread
+            && let Some(recorded) = &one.recorded
+        {
+            // The way into the kernel and back is in the gap and not in the handler.
+            assert!(recorded.handler.ns_min <= one.time.ns_max);
+        }
+        // The proposal is a comment: how often the interrupt comes is for the user to say.
+        assert!(one.to_toml().lines().all(|line| line.is_empty() || line.starts_with('#')));
+    }
 }

@@ -5,9 +5,11 @@
 //! the NAPI thread of that device, its vanilla driver the same device in softirqs that are steered to the hard tasks' CPU.
 //! See docs/experiments/driver-load-bounds.md.
 
+mod accounts;
 mod analytic;
 mod facts;
 mod interference;
+mod output;
 mod points;
 mod predict;
 mod scene;
@@ -19,6 +21,7 @@ use crate::{ExperimentError, ExperimentReport, Options};
 use horolog_time::Span;
 use points::{Head, Points};
 use scene::Scene;
+use table::{Cell, Server};
 
 /// How much is run.
 #[derive(Clone, Copy, Debug)]
@@ -37,8 +40,10 @@ const PERIOD: Span = Span::from_ns(10_000_000);
 const E1: Span = Span::from_ns(2_000_000);
 /// The server's budget.
 const BUDGET: Span = Span::from_ns(1_000_000);
-/// τ2's execution times, ms.
-const E2: std::ops::RangeInclusive<u64> = 1..=7;
+/// τ2's execution times, us, ascending: finer where misses set in under a driver above it.
+const E2_US: [u64; 12] = [250, 500, 750, 1_000, 1_500, 2_000, 2_500, 3_000, 4_000, 5_000, 6_000, 7_000];
+/// The one at which the periods under the sporadic server are accounted for: its misses begin near it.
+const ACCOUNTED_US: u64 = 5_000;
 
 /// Runs the study: facts 1 to 14 of the paper as far as an experiment can show them.
 ///
@@ -69,11 +74,21 @@ pub(crate) fn run(
     let measured = measure(&plan, &mut scene, &mut points, progress);
     // The machine is put back before anything else is said.
     let restored = scene.clear();
-    measured?;
+    match measured {
+        Err(error) if error.is_not_permitted() => {
+            report.facts.extend(facts::not_measurable(&error.to_string()));
+            report.notes.push(restored?);
+            return Ok(report);
+        }
+        measured => measured?,
+    }
     report.facts.extend(facts::all(&points));
     report.series.extend(series::all(&points));
     report.notes.extend(series::notes(&points));
     report.notes.push(restored?);
+    if let Some(folder) = &options.out {
+        output::write_files(folder, &points)?;
+    }
     Ok(report)
 }
 
@@ -85,7 +100,7 @@ fn measure(
 ) -> Result<(), ExperimentError> {
     let probes = interference::configurations();
     let cells = table::cells();
-    let of = (probes.len() + cells.len()) as u64;
+    let of = (probes.len() + cells.len() + 1) as u64;
     for (done, configuration) in (0..).zip(&probes) {
         progress(done, of, &format!("interference, {}", configuration.name()));
         if !points.has_load(configuration) {
@@ -94,11 +109,17 @@ fn measure(
         }
     }
     for (done, cell) in (probes.len() as u64..).zip(&cells) {
-        progress(done, of, &format!("{}, e2 = {} ms", cell.server.name(), cell.e2_ms));
+        progress(done, of, &format!("{}, e2 = {} ms", cell.server.name(), cell.e2_us as f64 / 1e3));
         if !points.has_cell(cell) {
             let outcome = table::measure(scene, *cell, plan.jobs)?;
             points.add_cell(outcome)?;
         }
+    }
+    progress(of - 1, of, "the periods under the sporadic server");
+    if points.accounts().is_none() {
+        let cell = Cell { server: Server::Sporadic, e2_us: ACCOUNTED_US };
+        let accounts = table::account_for(scene, cell, plan.jobs)?;
+        points.add_accounts(accounts)?;
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! What was measured so far; in a folder, a line of a file each, so that a killed experiment goes on where it was.
 
 use super::RATE;
+use super::accounts::Accounts;
 use super::interference::Configuration;
 use super::table::Cell;
 use crate::ExperimentError;
@@ -71,6 +72,9 @@ pub(super) struct ServerAccount {
     pub(super) exhaustions: u64,
     pub(super) overshoot_median_ns: u64,
     pub(super) overshoot_max_ns: u64,
+    /// What each wake-up was charged with, and how many were.
+    pub(super) wake_cost_ns: u64,
+    pub(super) wakes_charged: u64,
     /// What the agent itself took, and how often it looked.
     pub(super) agent_ns: u64,
     pub(super) looks: u64,
@@ -106,7 +110,7 @@ pub(super) struct Head {
 impl Head {
     pub(super) fn new(stretches: u32, jobs: u64, cpus: LabOptions) -> Head {
         Head {
-            schema: "horolog.driver-load-bounds/1".to_owned(),
+            schema: "horolog.driver-load-bounds/2".to_owned(),
             stretches,
             jobs,
             rate: RATE,
@@ -122,6 +126,7 @@ impl Head {
 enum Line {
     Load(Load),
     Cell(Outcome),
+    Accounts(Accounts),
 }
 
 /// All points.
@@ -129,6 +134,7 @@ enum Line {
 pub(super) struct Points {
     loads: Vec<Load>,
     cells: Vec<Outcome>,
+    accounts: Option<Accounts>,
     file: Option<(File, PathBuf)>,
 }
 
@@ -159,6 +165,7 @@ impl Points {
             match serde_json::from_str(line) {
                 Ok(Line::Load(load)) => points.loads.push(load),
                 Ok(Line::Cell(outcome)) => points.cells.push(outcome),
+                Ok(Line::Accounts(accounts)) => points.accounts = Some(accounts),
                 Err(error) => {
                     return Err(ExperimentError::failed(format!("{}: {error}: {line}", path.display())));
                 }
@@ -210,6 +217,17 @@ impl Points {
         Ok(())
     }
 
+    /// Where the periods under the sporadic server went.
+    pub(super) fn accounts(&self) -> Option<&Accounts> {
+        self.accounts.as_ref()
+    }
+
+    pub(super) fn add_accounts(&mut self, accounts: Accounts) -> Result<(), ExperimentError> {
+        self.append(&Line::Accounts(accounts.clone()))?;
+        self.accounts = Some(accounts);
+        Ok(())
+    }
+
     fn append(&mut self, line: &impl Serialize) -> Result<(), ExperimentError> {
         let Some((file, path)) = &mut self.file else { return Ok(()) };
         let text = serde_json::to_string(line).map_err(|error| ExperimentError::failed(error.to_string()))?;
@@ -231,9 +249,9 @@ mod tests {
         Head::new(5, jobs, LabOptions { receive_cpu: 1, send_cpu: 0 })
     }
 
-    fn outcome(e2_ms: u64) -> Outcome {
+    fn outcome(e2_us: u64) -> Outcome {
         Outcome {
-            cell: Cell { server: Server::Foreground, e2_ms },
+            cell: Cell { server: Server::Foreground, e2_us },
             jobs: 150,
             misses1: 0,
             misses2: 15,

@@ -18,7 +18,7 @@ pub(super) fn longest_e2(points: &Points, server: Server, statistic: Statistic) 
         Server::Traditional => Receiver::Softirq,
         Server::Foreground => Receiver::Above,
         // What disturbs those above the thread: interrupts that wake it, and what the idle machine takes anyway.
-        Server::Background | Server::Sporadic | Server::Deadline => Receiver::Below,
+        Server::Background | Server::Sporadic | Server::Charged | Server::Deadline => Receiver::Below,
     };
     let load = points
         .load(&Configuration { receiver, replies: false })
@@ -80,7 +80,7 @@ fn passes(entry: Option<&str>, server: Server, e2: Span) -> Result<bool, String>
     text.push_str(&task("tau1", E1, 3));
     text.push_str(&task("tau2", e2.min(PERIOD), 1));
     match server {
-        Server::Sporadic => text.push_str(&format!(
+        Server::Sporadic | Server::Charged => text.push_str(&format!(
             "[[task]]\nname = \"driver\"\narrivals = [\"0 ms\"]\nwcet = \"{BUDGET}\"\n[[server]]\nname = \"server\"\nkind = \
              \"sporadic\"\ntasks = [\"driver\"]\nbudget = \"{BUDGET}\"\nperiod = \"{PERIOD}\"\npriority = 2\n"
         )),

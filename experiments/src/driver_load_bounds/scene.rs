@@ -3,6 +3,7 @@
 use super::{RATE, tasks};
 use crate::ExperimentError;
 use crate::fpds_rtai::work::Work;
+use horolog_measure::costs::{CostOptions, InterruptSource, measure};
 use horolog_sys::Error;
 use horolog_sys::cpu_list::online_cpus;
 use horolog_sys::fixed_priority::{Class, may_use_fifo};
@@ -16,6 +17,7 @@ pub(super) struct Scene {
     lab: Lab,
     options: LabOptions,
     work: Option<Work>,
+    wake_cost: Option<Span>,
 }
 
 /// The guardian ends an experiment that hangs.
@@ -42,7 +44,7 @@ impl Scene {
         })?;
         let options = LabOptions { receive_cpu: last, send_cpu: first };
         let lab = Lab::build(&mut guardian, options, &mut |_| {})?;
-        Ok(Scene { guardian, lab, options, work: None })
+        Ok(Scene { guardian, lab, options, work: None, wake_cost: None })
     }
 
     pub(super) fn lab(&self) -> &Lab {
@@ -65,6 +67,29 @@ impl Scene {
         drop(flood);
         self.work = Some(work);
         Ok(work)
+    }
+
+    /// What a wake-up of the driver's thread takes from the tasks beside what the thread executes: the median of an
+    /// inter-processor interrupt and of two switches, measured before any packet is sent.
+    pub(super) fn wake_cost(&mut self) -> Result<Span, ExperimentError> {
+        if let Some(cost) = self.wake_cost {
+            return Ok(cost);
+        }
+        let options = CostOptions {
+            budget: Span::from_ns(500_000_000),
+            recorded: false,
+            interrupts: vec![InterruptSource::Call],
+            ..CostOptions::new(self.options.receive_cpu)
+        };
+        let costs = measure(&options, &mut |_| {}).map_err(|error| failed(&error))?;
+        let call = costs.interrupts.first().map(|call| call.time.ns_p50).ok_or_else(|| {
+            let why = costs.unprovoked.first().map_or("", |one| one.reason.as_str());
+            ExperimentError::failed(format!("the cost of an interrupt by another CPU: {why}"))
+        })?;
+        let switch = costs.cost("context switch, yield").map_or(Span::ZERO, |cost| cost.time.ns_p50);
+        let cost = Span::from_ns(call.as_ns() + 2 * switch.as_ns());
+        self.wake_cost = Some(cost);
+        Ok(cost)
     }
 
     /// Chooses who receives, and whether the receiver answers.

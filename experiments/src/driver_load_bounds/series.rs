@@ -1,10 +1,11 @@
 //! The measured tables.
 
+use super::accounts::{Account, Who};
 use super::facts::onset;
 use super::points::Points;
 use super::predict::{bound, longest_e2, tick};
 use super::table::{Cell, Server};
-use super::{BUDGET, E2, PERIOD};
+use super::{BUDGET, E2_US, PERIOD};
 use crate::Series;
 use horolog_measure::interference::Statistic;
 use horolog_time::Span;
@@ -22,7 +23,35 @@ pub(super) fn all(points: &Points) -> Vec<Series> {
         outcome.held_back.map_or(f64::NAN, |count| count as f64)
     }));
     all.push(predictions(points));
+    all.extend(accounts(points));
     all
+}
+
+/// Where the periods under the sporadic server went.
+fn accounts(points: &Points) -> Option<Series> {
+    let accounts = points.accounts()?;
+    let row = |number: usize, of: &dyn Fn(&Account) -> f64| {
+        vec![number as f64, of(&accounts.met), of(&accounts.missed)]
+    };
+    let mut rows: Vec<Vec<f64>> = Who::ALL
+        .into_iter()
+        .map(|who| row(who as usize, &|account| account.ns.get(who as usize).map_or(f64::NAN, |ns| ns / 1e3)))
+        .collect();
+    let names: Vec<String> = Who::ALL.iter().map(|who| format!("{} {}", *who as usize, who.name())).collect();
+    rows.push(row(Who::ALL.len(), &|account| account.dispatches));
+    rows.push(row(Who::ALL.len() + 1, &|account| account.interrupts));
+    rows.push(row(Who::ALL.len() + 2, &|account| account.periods as f64));
+    let next = Who::ALL.len();
+    let name = format!(
+        "where tau2's periods go under the sporadic server at e2 = {} ms, recorded, mean us ({}; {} times that the driver's \
+         thread came in with budget; {} interrupts; {} periods)",
+        accounts.e2_us as f64 / 1e3,
+        names.join("; "),
+        next,
+        next + 1,
+        next + 2
+    );
+    Some(named(&name, &["who", "met", "missed"], rows))
 }
 
 fn named(name: &str, columns: &[&str], rows: Vec<Vec<f64>>) -> Series {
@@ -120,11 +149,12 @@ fn windows(points: &Points) -> Series {
 fn table(points: &Points, name: &str, value: impl Fn(&super::points::Outcome) -> f64) -> Series {
     let mut columns = vec!["e2 ms".to_owned()];
     columns.extend(Server::ALL.map(|server| server.name().to_owned()));
-    let rows = E2
-        .map(|e2_ms| {
-            let mut row = vec![e2_ms as f64];
+    let rows = E2_US
+        .into_iter()
+        .map(|e2_us| {
+            let mut row = vec![e2_us as f64 / 1e3];
             row.extend(
-                Server::ALL.map(|server| points.cell(&Cell { server, e2_ms }).map_or(f64::NAN, &value)),
+                Server::ALL.map(|server| points.cell(&Cell { server, e2_us }).map_or(f64::NAN, &value)),
             );
             row
         })
@@ -140,7 +170,8 @@ fn predictions(points: &Points) -> Series {
         .map(|(server, number)| {
             let mut row = vec![f64::from(number)];
             row.extend(Statistic::ALL.map(|statistic| ms(longest_e2(points, server, statistic))));
-            row.push(onset(points, server).map_or(f64::NAN, |onset| onset as f64));
+            let onset = onset(points, server).ok().flatten();
+            row.push(onset.map_or(f64::NAN, |e2_us| e2_us as f64 / 1e3));
             row
         })
         .collect();
@@ -151,7 +182,7 @@ fn predictions(points: &Points) -> Series {
         .collect();
     named(
         &format!(
-            "longest e2 that the analysis proves, ms, and the first with misses ({}; 8: none)",
+            "longest e2 that the analysis proves, ms, and the first with misses ({}; NaN: none)",
             names.join("; ")
         ),
         &["server", "by max", "by p95", "by median", "first misses"],
@@ -170,15 +201,17 @@ pub(super) fn notes(points: &Points) -> Vec<String> {
             BUDGET.checked_add(tick()).unwrap_or(PERIOD)
         ),
     ];
-    notes.extend(shortfall(points));
+    notes.extend(shortfall(points, Server::Sporadic));
+    notes.extend(shortfall(points, Server::Charged));
     notes
 }
 
-/// Where the sporadic server's time goes beyond its budget.
-fn shortfall(points: &Points) -> Option<String> {
+/// Where a sporadic server's time goes beyond its budget.
+fn shortfall(points: &Points, which: Server) -> Option<String> {
     let served: Vec<_> = points
         .cells()
         .iter()
+        .filter(|outcome| outcome.cell.server == which)
         .filter_map(|outcome| outcome.server.as_ref().map(|server| (outcome, server)))
         .collect();
     let (_, first) = served.first()?;
@@ -191,11 +224,22 @@ fn shortfall(points: &Points) -> Option<String> {
     let worst = served.iter().map(|(_, server)| server.overshoot_max_ns).max().unwrap_or(0);
     let mut medians: Vec<u64> = served.iter().map(|(_, server)| server.overshoot_median_ns).collect();
     medians.sort_unstable();
+    let wakes = match first.wake_cost_ns {
+        0 => String::new(),
+        cost => format!(
+            " ({:.0} of it for {:.0} wake-ups, each {:.1} us)",
+            per_period_us(sum(&|server| server.wake_cost_ns * server.wakes_charged)),
+            sum(&|server| server.wakes_charged) / periods,
+            cost as f64 / 1e3
+        ),
+    };
     Some(format!(
-        "sporadic server ({}): {:.0} us a period charged, {:.0} us below both tasks; budgets overdrawn by {:.0} us in the \
+        "{} ({}): {:.0} us a period charged{}, {:.0} us below both tasks; budgets overdrawn by {:.0} us in the \
          median ({:.0} us at most); its agent took {:.0} us a period in {:.0} looks",
+        which.name(),
         first.accounting,
         per_period_us(sum(&|server| server.consumed_ns)),
+        wakes,
         per_period_us(sum(&|server| server.low_ns)),
         medians[medians.len() / 2] as f64 / 1e3,
         worst as f64 / 1e3,

@@ -1,17 +1,20 @@
 //! The whole system under each server: figures 7 and 8 of the paper.
 
+use super::accounts::Accounts;
 use super::points::{Outcome, ServerAccount};
 use super::scene::{Scene, failed};
 use super::tasks::{self, Orders};
-use super::{BUDGET, E2, PERIOD, RATE};
+use super::{BUDGET, E2_US, PERIOD, RATE};
 use crate::ExperimentError;
 use horolog_exec::thread_server::{Low, ThreadServer, ThreadServerOptions, ThreadServerReport};
 use horolog_measure::interference::HeldBackCounter;
 use horolog_sys::clock::{monotonic_ns, sleep_until};
 use horolog_sys::deadline::Reservation;
 use horolog_sys::fixed_priority::Class;
+use horolog_sys::kernel_trace::{Recorder, RecorderOptions};
 use horolog_sys::network::{FloodOptions, LONGEST, Reception};
 use horolog_sys::steal::stolen_ns;
+use horolog_time::Span;
 use serde::{Deserialize, Serialize};
 
 /// Who serves the flood.
@@ -26,13 +29,21 @@ pub(super) enum Server {
     Foreground,
     /// The NAPI thread between the tasks with a budget, below both without.
     Sporadic,
+    /// The same, and each wake-up of the thread is charged with what it takes from the tasks beside what the thread executes.
+    Charged,
     /// The NAPI thread under SCHED_DEADLINE with the same budget: above both tasks, and wherever the kernel puts it.
     Deadline,
 }
 
 impl Server {
-    pub(super) const ALL: [Server; 5] =
-        [Server::Traditional, Server::Background, Server::Foreground, Server::Sporadic, Server::Deadline];
+    pub(super) const ALL: [Server; 6] = [
+        Server::Traditional,
+        Server::Background,
+        Server::Foreground,
+        Server::Sporadic,
+        Server::Charged,
+        Server::Deadline,
+    ];
 
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -40,6 +51,7 @@ impl Server {
             Server::Background => "Background",
             Server::Foreground => "Foreground",
             Server::Sporadic => "Sporadic Server",
+            Server::Charged => "Sporadic, wake-ups charged",
             Server::Deadline => "SCHED_DEADLINE",
         }
     }
@@ -47,7 +59,7 @@ impl Server {
     fn reception(self) -> Reception {
         match self {
             Server::Traditional => Reception::Softirq,
-            Server::Background | Server::Sporadic => Reception::Thread(Class::Normal),
+            Server::Background | Server::Sporadic | Server::Charged => Reception::Thread(Class::Normal),
             Server::Foreground => Reception::Thread(Class::Fifo(ABOVE)),
             Server::Deadline => Reception::Deadline(Reservation::implicit(BUDGET, PERIOD)),
         }
@@ -65,17 +77,35 @@ const PORT: u16 = 9_000;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct Cell {
     pub(super) server: Server,
-    pub(super) e2_ms: u64,
+    pub(super) e2_us: u64,
 }
 
 /// All of them. The servers take turns, so that what the machine does meanwhile disturbs all alike.
 pub(super) fn cells() -> Vec<Cell> {
-    E2.flat_map(|e2_ms| Server::ALL.map(|server| Cell { server, e2_ms })).collect()
+    E2_US.into_iter().flat_map(|e2_us| Server::ALL.map(|server| Cell { server, e2_us })).collect()
 }
 
 /// Runs one point.
 pub(super) fn measure(scene: &mut Scene, cell: Cell, jobs: u64) -> Result<Outcome, ExperimentError> {
+    run(scene, cell, jobs, None).map(|(outcome, _)| outcome)
+}
+
+/// Runs one point while the kernel is recorded: where its periods went.
+pub(super) fn account_for(scene: &mut Scene, cell: Cell, jobs: u64) -> Result<Accounts, ExperimentError> {
+    let cpu = scene.cpus().receive_cpu;
+    let recorder = Recorder::start(&RecorderOptions::new(vec![cpu])).map_err(|error| failed(&error))?;
+    let (_, accounts) = run(scene, cell, jobs, Some(recorder))?;
+    accounts.ok_or_else(|| ExperimentError::failed("the kernel was not recorded"))
+}
+
+fn run(
+    scene: &mut Scene,
+    cell: Cell,
+    jobs: u64,
+    recorder: Option<Recorder>,
+) -> Result<(Outcome, Option<Accounts>), ExperimentError> {
     let work = scene.work()?;
+    let wake_cost = if cell.server == Server::Charged { scene.wake_cost()? } else { Span::ZERO };
     scene.receive_by(cell.server.reception(), false)?;
     let cpus = scene.cpus();
     let lab = scene.lab();
@@ -83,7 +113,8 @@ pub(super) fn measure(scene: &mut Scene, cell: Cell, jobs: u64) -> Result<Outcom
     let (receiver, sender) =
         (lab.receiver_socket(PORT).map_err(system)?, lab.sender_socket(PORT).map_err(system)?);
     let server = match (cell.server, lab.napi_thread()) {
-        (Server::Sporadic, Some(thread)) => Some(serve(thread)?),
+        (Server::Sporadic, Some(thread)) => Some(serve(thread, Span::ZERO)?),
+        (Server::Charged, Some(thread)) => Some(serve(thread, wake_cost)?),
         _ => None,
     };
     let before = lab.counters().map_err(system)?;
@@ -96,7 +127,7 @@ pub(super) fn measure(scene: &mut Scene, cell: Cell, jobs: u64) -> Result<Outcom
         cpu: cpus.receive_cpu,
         send_cpu: cpus.send_cpu,
         jobs,
-        e2_ns: cell.e2_ms * 1_000_000,
+        e2_ns: cell.e2_us * 1_000,
         work,
         receiver,
         sender,
@@ -109,9 +140,12 @@ pub(super) fn measure(scene: &mut Scene, cell: Cell, jobs: u64) -> Result<Outcom
     let server = server.map(ThreadServer::stop).transpose();
     let server = server.map_err(|error| ExperimentError::failed(error.to_string()))?;
     let after = lab.counters().map_err(system)?;
+    let recording = recorder.map(Recorder::stop).transpose().map_err(system)?;
+    let accounts =
+        recording.map(|recording| Accounts::of(&recording.events, cpus.receive_cpu, cell.e2_us, jobs, &done));
     // What the fair server owes to others is paid before the next point begins.
     let _ = sleep_until(monotonic_ns() + 150_000_000);
-    Ok(Outcome {
+    let outcome = Outcome {
         cell,
         jobs,
         misses1: done.misses1,
@@ -124,13 +158,15 @@ pub(super) fn measure(scene: &mut Scene, cell: Cell, jobs: u64) -> Result<Outcom
         held_back,
         stolen_ns: stolen,
         server: server.as_ref().map(account),
-    })
+    };
+    Ok((outcome, accounts))
 }
 
 /// The sporadic server of the paper's table 1: between the tasks, and below both without budget.
-fn serve(thread: u32) -> Result<ThreadServer, ExperimentError> {
+fn serve(thread: u32, wake_cost: Span) -> Result<ThreadServer, ExperimentError> {
     let mut options = ThreadServerOptions::sporadic(thread, BUDGET, PERIOD, BETWEEN);
     options.low = Low::Background;
+    options.wake_cost = wake_cost;
     ThreadServer::start(&options).map_err(|error| {
         if error.is_not_permitted() {
             ExperimentError::not_permitted(error.to_string())
@@ -152,6 +188,8 @@ fn account(report: &ThreadServerReport) -> ServerAccount {
         exhaustions: report.server.exhaustions,
         overshoot_median_ns: overshoot(&|enforcement| enforcement.overshoot_ns_p50.unwrap_or_default()),
         overshoot_max_ns: overshoot(&|enforcement| enforcement.overshoot_ns_max.unwrap_or_default()),
+        wake_cost_ns: report.wake_cost_ns.as_ns(),
+        wakes_charged: report.wakes_charged,
         agent_ns: report.agent_ns.as_ns(),
         looks: report.looks,
     }

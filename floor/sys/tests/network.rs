@@ -23,9 +23,9 @@ use std::process::Child;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Steps beyond those of setting up: a NAPI thread with a priority, the same under SCHED_DEADLINE, softirqs again, no
-/// replies, a flood, the end.
-const ALL_STEPS: u32 = STEPS + 3 * RECEPTION_STEPS + 3;
+/// Steps beyond those of setting up: a NAPI thread with a priority, the same under SCHED_DEADLINE and as an ordinary one, softirqs
+/// again, no replies, a flood, the end.
+const ALL_STEPS: u32 = STEPS + 4 * RECEPTION_STEPS + 3;
 const SECOND: Span = Span::from_ns(1_000_000_000);
 
 #[test]

@@ -74,7 +74,7 @@ pub(crate) struct BlockingArguments {
 pub(crate) enum BlockingLoad {
     /// Nothing.
     None,
-    /// Files written, synchronised and removed in TMPDIR.
+    /// Files without names, in TMPDIR, written and synchronised.
     Disk,
     /// Datagrams over the loopback device.
     Net,

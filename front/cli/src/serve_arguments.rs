@@ -33,6 +33,10 @@ pub(crate) struct ServeArguments {
     /// What notices that a budget is used up.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) notice: NoticeWord,
+    /// What each of its wake-ups takes from others beside what it executes (the interrupt and two switches; `measure costs`
+    /// finds them), charged to the budget.
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = "0us")]
+    pub(crate) wake_cost: Span,
     /// For how long; default: until stopped, or until the thread ends.
     #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
     pub(crate) duration: Option<Span>,

@@ -36,6 +36,9 @@ pub(crate) struct Account {
     pub(crate) overshoots: ResponseStatistics,
     /// A poll that finds no work gives nothing: what wakes in between waits.
     polls: bool,
+    /// What each wake-up at the high priority is charged with, and how many were.
+    wake_cost: u64,
+    pub(crate) wakes_charged: u64,
     /// Switches seen.
     pub(crate) switches: u64,
     /// Times that switches were lost.
@@ -43,7 +46,7 @@ pub(crate) struct Account {
 }
 
 impl Account {
-    pub(crate) fn new(supply: Box<dyn Supply>, polls: bool, now: u64) -> Account {
+    pub(crate) fn new(supply: Box<dyn Supply>, polls: bool, wake_cost: u64, now: u64) -> Account {
         Account {
             supply,
             running_since: None,
@@ -58,6 +61,8 @@ impl Account {
             over: None,
             overshoots: ResponseStatistics::default(),
             polls,
+            wake_cost,
+            wakes_charged: 0,
             switches: 0,
             losses: 0,
         }
@@ -97,8 +102,13 @@ impl Account {
         let at = self.reach(switch.time_ns);
         match switch.kind {
             SwitchKind::In => {
+                let woke = !self.is_awake;
                 self.wake(at);
                 self.running_since = Some(at);
+                if woke && self.is_raised && self.wake_cost > 0 {
+                    self.wakes_charged += 1;
+                    self.charge(at, self.wake_cost);
+                }
             }
             SwitchKind::Preempted => self.leave(at),
             SwitchKind::Slept => {
@@ -172,6 +182,11 @@ impl Account {
             self.low += amount;
             return;
         }
+        self.charge(at, amount);
+    }
+
+    /// What was taken from others at the high priority.
+    fn charge(&mut self, at: u64, amount: u64) {
         self.debt += amount;
         match &mut self.over {
             Some(over) => *over += amount,
@@ -224,10 +239,15 @@ mod tests {
     use horolog_model::SporadicRules;
 
     fn account(rules: Rules, budget: u64, period: u64) -> Account {
+        charging(rules, budget, period, 0)
+    }
+
+    fn charging(rules: Rules, budget: u64, period: u64, wake_cost: u64) -> Account {
         let mut options = ThreadServerOptions::sporadic(1, Span::from_ns(budget), Span::from_ns(period), 50);
         options.rules = rules;
         let supply = horolog_sched::supply_of(&options.server(), Instant::from_ns(0)).expect("valid");
-        let mut account = Account::new(supply.expect("it has a budget"), rules == Rules::Polling, 0);
+        let mut account =
+            Account::new(supply.expect("it has a budget"), rules == Rules::Polling, wake_cost, 0);
         account.look(0, 0, Some(false));
         account.set_raised(account.is_high());
         account
@@ -257,6 +277,26 @@ mod tests {
         assert_eq!(account.timer(), Some(1_010), "30 were first used at 10");
         account.look(1_011, 110, Some(true));
         assert!(account.is_high());
+    }
+
+    #[test]
+    fn a_wake_up_is_charged_and_a_return_after_a_preemption_is_not() {
+        let mut account = charging(sporadic(), 100, 1_000, 15);
+        play(&mut account, &[(10, SwitchKind::In), (30, SwitchKind::Preempted), (40, SwitchKind::In)]);
+        play(&mut account, &[(50, SwitchKind::Slept), (60, SwitchKind::In)]);
+        // 30 executed, two wake-ups; the thread's own clock has no part in them.
+        account.look(60, 30, None);
+        assert_eq!((account.budget(), account.wakes_charged, account.seen), (Some(40), 2, 30));
+        play(&mut account, &[(90, SwitchKind::Slept), (95, SwitchKind::In)]);
+        assert!(!account.is_high(), "30 more, and a third wake-up: 105 of 100");
+        account.set_raised(false);
+        assert_eq!(account.overshoots.max(), Some(Span::from_ns(5)));
+        play(&mut account, &[(99, SwitchKind::Slept), (200, SwitchKind::In)]);
+        assert_eq!(
+            (account.wakes_charged, account.low),
+            (3, 4),
+            "below all others it takes nothing from them"
+        );
     }
 
     #[test]

@@ -88,7 +88,7 @@ impl ThreadServer {
         let polls = options.rules == Rules::Polling;
         let now = clock::monotonic_ns();
         let mut agent = Agent {
-            account: Account::new(supply, polls, now),
+            account: Account::new(supply, polls, options.wake_cost.as_ns(), now),
             shared: shared.clone(),
             options: options.clone(),
             thread: name_of(options.tid),

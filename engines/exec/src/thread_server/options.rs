@@ -74,6 +74,10 @@ pub struct ThreadServerOptions {
     pub accounting: Option<Accounting>,
     /// What wakes the agent.
     pub notice: Notice,
+    /// What a wake-up of the thread at the high priority takes from others beside what it executes: the interrupt that wakes
+    /// it and two switches. Each is charged to the budget with so much. Zero: as the paper's servers, the thread's own
+    /// execution alone.
+    pub wake_cost: Span,
     /// The agent's `SCHED_FIFO` priority, above the high one.
     pub agent_priority: u8,
     /// Where the agent runs; `None`: on the first processor that the thread may use, so that it preempts it.
@@ -96,6 +100,7 @@ impl ThreadServerOptions {
             low: Low::Background,
             accounting: None,
             notice: Notice::default(),
+            wake_cost: Span::ZERO,
             agent_priority: 98,
             agent_cpus: None,
         }
@@ -126,6 +131,12 @@ impl ThreadServerOptions {
             return Some(format!(
                 "the budget {} must be above zero and at most the period {}",
                 self.budget, self.period
+            ));
+        }
+        if self.wake_cost >= self.budget {
+            return Some(format!(
+                "a wake-up is charged with {}, all of the budget {}: give less, or a larger budget",
+                self.wake_cost, self.budget
             ));
         }
         if self.high < least {

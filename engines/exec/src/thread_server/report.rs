@@ -21,6 +21,10 @@ pub struct ThreadServerReport {
     pub executed_ns: Span,
     /// Of that, at its low priority, which no budget pays.
     pub low_ns: Span,
+    /// What each wake-up at its high priority was charged with beside what it executed, and how many were.
+    pub wake_cost_ns: Span,
+    /// See `wake_cost_ns`.
+    pub wakes_charged: u64,
     /// What tells how much it has executed.
     pub accounting: &'static str,
     /// Changes of its scheduling class.
@@ -85,6 +89,13 @@ pub(super) fn report(
     if counts.refused > 0 {
         notes.push(format!("{} changes of the scheduling class were refused by the kernel", counts.refused));
     }
+    if account.wakes_charged > 0 {
+        notes.push(format!(
+            "the budget has paid {} for {} wake-ups, beside what the thread executed",
+            Span::from_ns(options.wake_cost.as_ns().saturating_mul(account.wakes_charged)),
+            account.wakes_charged
+        ));
+    }
     ThreadServerReport {
         schema: ThreadServerReport::SCHEMA,
         tid: options.tid,
@@ -92,6 +103,8 @@ pub(super) fn report(
         elapsed_ns: Span::from_ns(elapsed),
         executed_ns: Span::from_ns(counts.executed),
         low_ns: Span::from_ns(account.low),
+        wake_cost_ns: options.wake_cost,
+        wakes_charged: account.wakes_charged,
         accounting: accounting.describe(),
         class_changes: counts.class_changes,
         switches: account.switches,

@@ -6,7 +6,6 @@ use horolog_sys::Error;
 use horolog_sys::affinity::{CpuSet, set_affinity};
 use std::io::Write as _;
 use std::net::{Ipv4Addr, UdpSocket};
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +16,7 @@ use std::thread::JoinHandle;
 pub enum Load {
     /// Nothing.
     None,
-    /// Files written, synchronised and removed.
+    /// Files without names written and synchronised.
     Disk,
     /// Datagrams over the loopback device to sockets of its own.
     Net,
@@ -46,23 +45,20 @@ pub(super) struct Running {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
     command: Option<LoadCommand>,
-    /// Where the disk load writes.
-    _folder: Option<tempfile::TempDir>,
 }
 
 impl Running {
     /// Starts it with an ordinary thread on the watched CPU and one anywhere.
     pub(super) fn start(load: &Load, options: &BlockingOptions) -> Result<Running, Error> {
         let stop = Arc::new(AtomicBool::new(false));
-        let mut running = Running { stop, threads: Vec::new(), command: None, _folder: None };
+        let mut running = Running { stop, threads: Vec::new(), command: None };
         match load {
             Load::None => {}
             Load::Disk => {
-                let folder = tempfile::tempdir()
-                    .map_err(|error| Error::io("a folder for the disk load", &error, "set TMPDIR"))?;
-                let path = folder.path().to_owned();
-                running.spawn(options.cpu, move |number| disk(&path.join(number.to_string())))?;
-                running._folder = Some(folder);
+                // Files without names: nothing is left of them, however this process ends.
+                let file = tempfile::tempfile();
+                file.map_err(|error| Error::io("a file for the disk load", &error, "set TMPDIR"))?;
+                running.spawn(options.cpu, |_| disk())?;
             }
             Load::Net => {
                 let sockets = [pair()?, pair()?];
@@ -118,16 +114,16 @@ impl Drop for Running {
     }
 }
 
-/// Writes a MiB, waits until it is on disk, removes it; whether that went well.
-fn disk(path: &Path) -> bool {
+/// Writes a MiB to a file without a name, waits until it is on disk, gives it up; whether that went well.
+fn disk() -> bool {
     let block = [7_u8; 1 << 16];
-    let written = std::fs::File::create(path).and_then(|mut file| {
+    let written = tempfile::tempfile().and_then(|mut file| {
         for _ in 0..16 {
             file.write_all(&block)?;
         }
         file.sync_all()
     });
-    written.and_then(|()| std::fs::remove_file(path)).is_ok()
+    written.is_ok()
 }
 
 /// A sender and the receiver that it is connected to; no other address can be reached through them.

@@ -12,6 +12,7 @@ mod result;
 pub use load::Load;
 pub use result::{Blocking, Bucket, LoadResult};
 
+use crate::interference::HeldBackCounter;
 use horolog_sys::Error;
 use horolog_sys::affinity::{CpuSet, set_affinity};
 use horolog_sys::clock::{monotonic_ns, sleep_until};
@@ -80,12 +81,14 @@ pub fn measure(options: &BlockingOptions, progress: &mut dyn FnMut(&str)) -> Res
         progress(load.name());
         let mut running = Running::start(load, options)?;
         let before = stolen_ns(options.cpu).ok();
+        let counter = HeldBackCounter::start(options.cpu).ok();
         let seen = watch(options)?;
+        let held_back = counter.and_then(|counter| counter.read().ok());
         running.check()?;
         drop(running);
         let stolen =
             stolen_ns(options.cpu).ok().zip(before).map(|(after, before)| after.saturating_sub(before));
-        loads.push(LoadResult::of(load.name(), &seen.0, &seen.1, stolen.map(Span::from_ns))?);
+        loads.push(LoadResult::of(load.name(), &seen.0, &seen.1, stolen.map(Span::from_ns), held_back)?);
     }
     Ok(Blocking::of(options, loads))
 }

@@ -2,6 +2,7 @@
 
 use super::BlockingOptions;
 use crate::Percentiles;
+use crate::interference::held_back_note;
 use horolog_sys::Error;
 use horolog_time::Span;
 use horolog_trace::ResponseStatistics;
@@ -56,6 +57,9 @@ pub struct LoadResult {
     pub delay: Percentiles,
     /// What the hypervisor took from the CPU meanwhile; null where the kernel does not say.
     pub stolen_ns: Option<Span>,
+    /// How often RT throttling or the fair server took the CPU from a runnable real-time thread; null where that could not
+    /// be watched.
+    pub held_back: Option<u64>,
     /// All delays.
     pub histogram: Vec<Bucket>,
 }
@@ -66,9 +70,15 @@ impl LoadResult {
         statistics: &ResponseStatistics,
         buckets: &Buckets,
         stolen_ns: Option<Span>,
+        held_back: Option<u64>,
     ) -> Result<LoadResult, Error> {
-        let result =
-            |delay| LoadResult { load: load.to_owned(), delay, stolen_ns, histogram: buckets.filled() };
+        let result = |delay| LoadResult {
+            load: load.to_owned(),
+            delay,
+            stolen_ns,
+            held_back,
+            histogram: buckets.filled(),
+        };
         Percentiles::of(statistics).map(result).ok_or_else(|| {
             Error::unexpected(format!("watching the load {load}"), "no release", "watch longer")
         })
@@ -115,6 +125,7 @@ impl Blocking {
                 Span::from_ns(stolen)
             ));
         }
+        notes.push(held_back_note(loads.iter().map(|load| load.held_back).sum()));
         Blocking {
             schema: Blocking::SCHEMA,
             cpu: options.cpu,
@@ -166,13 +177,16 @@ mod tests {
         let mut statistics = ResponseStatistics::default();
         statistics.record(Span::from_ns(7_000));
         statistics.record(Span::from_ns(9_123));
-        let load =
-            |name| LoadResult::of(name, &statistics, &Buckets::default(), Some(Span::from_ns(5))).unwrap();
+        let load = |name| {
+            LoadResult::of(name, &statistics, &Buckets::default(), Some(Span::from_ns(5)), Some(0)).unwrap()
+        };
         let blocking = Blocking::of(&BlockingOptions::new(1), vec![load("none"), load("disk")]);
         assert_eq!(blocking.longest_ns.as_ns(), 9_123);
         let table: toml::Table = blocking.to_toml().parse().unwrap();
         assert_eq!(table["platform"]["release_latency"].as_str(), Some("9.123 us"));
         assert!(blocking.notes[1].contains("hypervisor"), "{:?}", blocking.notes);
-        assert!(LoadResult::of("x", &ResponseStatistics::default(), &Buckets::default(), None).is_err());
+        assert!(
+            LoadResult::of("x", &ResponseStatistics::default(), &Buckets::default(), None, None).is_err()
+        );
     }
 }

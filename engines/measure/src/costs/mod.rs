@@ -11,6 +11,7 @@ mod probes;
 pub use interrupts::{InterruptCost, InterruptSource, Recorded, Unprovoked, Witness};
 
 use crate::Percentiles;
+use crate::interference::{HeldBackCounter, held_back_note};
 use horolog_sys::Error;
 use horolog_sys::affinity::{CpuSet, set_affinity};
 use horolog_sys::clock::monotonic_ns;
@@ -73,6 +74,9 @@ pub struct Costs {
     pub elapsed_ns: Span,
     /// What the hypervisor took from the CPU meanwhile (in ticks of 10 ms or so); null where the kernel does not say.
     pub stolen_ns: Option<Span>,
+    /// How often RT throttling or the fair server took the CPU from a runnable real-time thread; null where that could not
+    /// be watched.
+    pub held_back: Option<u64>,
     /// The distributions.
     pub costs: Vec<Cost>,
     /// What goes into a system file.
@@ -169,6 +173,7 @@ pub fn measure(options: &CostOptions, progress: &mut dyn FnMut(Progress)) -> Res
     let recorder = options.recorded.then(|| record(options.cpu));
     let started = monotonic_ns();
     let stolen_before = stolen_ns(options.cpu).ok();
+    let counter = HeldBackCounter::start(options.cpu).ok();
     let stages = probes::STAGES;
     let whole: u64 = stages.iter().map(|stage| u64::from(stage.weight)).sum();
     let all = whole + INTERRUPT_WEIGHT * options.interrupts.len() as u64;
@@ -185,6 +190,7 @@ pub fn measure(options: &CostOptions, progress: &mut dyn FnMut(Progress)) -> Res
     let stolen =
         stolen_before.and_then(|before| stolen_ns(options.cpu).ok()?.checked_sub(before)).map(Span::from_ns);
     drop(recorder);
+    let held_back = counter.and_then(|counter| counter.read().ok());
     let (interrupts, unprovoked) = provoke(options, setting, whole, progress);
     progress(Progress { stage: "done", done: 1.0 });
     let mut result = Costs {
@@ -193,6 +199,7 @@ pub fn measure(options: &CostOptions, progress: &mut dyn FnMut(Progress)) -> Res
         class: class_name(class),
         elapsed_ns: Span::from_ns(monotonic_ns().saturating_sub(started)),
         stolen_ns: stolen,
+        held_back,
         platform: platform(&costs)?,
         costs,
         interrupts,
@@ -200,6 +207,7 @@ pub fn measure(options: &CostOptions, progress: &mut dyn FnMut(Progress)) -> Res
         notes: Vec::new(),
     };
     result.notes = notes(&result, class);
+    result.notes.push(held_back_note(held_back));
     result.notes.push(match is_recorded {
         None => "the kernel was not recorded meanwhile: a run with a trace costs a little more".to_owned(),
         Some(Ok(())) => "the kernel was recorded meanwhile, as in a run with a trace".to_owned(),

@@ -39,6 +39,18 @@ impl HeldBackCounter {
     }
 }
 
+/// What a result says of the count; `None`: nobody could count.
+#[must_use]
+pub fn held_back_note(count: Option<u64>) -> String {
+    match count {
+        None => "whether RT throttling or the fair server held a real-time thread back could not be watched: needs perf and \
+                 tracefs (run as root)"
+            .to_owned(),
+        Some(0) => "neither RT throttling nor the fair server held a real-time thread back".to_owned(),
+        Some(count) => format!("RT throttling or the fair server held a real-time thread back {count} times: delays are theirs"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

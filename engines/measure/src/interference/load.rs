@@ -82,7 +82,7 @@ impl LoadCommand {
             Ok(Some(status)) => Err(Error::bad_input(
                 format!("the load `{}`", self.name),
                 format!("it ended before the measurement did: {status}"),
-                "give a load that goes on; run again, and the measurement goes on where it was",
+                "give a load that goes on until it is ended; with --trials, what was measured is kept",
             )),
             _ => Ok(()),
         }

@@ -29,7 +29,7 @@ pub use collect::{Progress, collect};
 pub use configuration::{Configuration, Phase};
 pub use error::InterferenceError;
 pub use gaps::{Gap, Stretch};
-pub use held_back::HeldBackCounter;
+pub use held_back::{HeldBackCounter, held_back_note};
 pub use load::{LoadCommand, others};
 pub use probe::{Hourglass, clock_cost_ns};
 pub use statistics::{Row, Statistic};

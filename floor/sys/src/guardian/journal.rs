@@ -4,6 +4,7 @@
 //! off before its change, so it is ignored. Bytes other than letters, digits and `/._-:,+` stand as `%XX`.
 
 use crate::Error;
+use crate::affinity::allowed_cpus_of;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
@@ -23,6 +24,30 @@ pub struct Life {
     pub started: u64,
 }
 
+/// How a thread is scheduled.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Scheduled {
+    pub(super) policy: i32,
+    pub(super) priority: i32,
+    pub(super) nice: i32,
+    pub(super) cpus: Vec<u32>,
+}
+
+impl Scheduled {
+    /// How this thread is now; `None` where it has ended.
+    pub(super) fn of(tid: u32) -> Option<Scheduled> {
+        // SAFETY: these calls take integers; `parameter` is writable.
+        let (policy, priority, nice) = unsafe {
+            let mut parameter = libc::sched_param { sched_priority: 0 };
+            let policy = libc::sched_getscheduler(tid as i32);
+            libc::sched_getparam(tid as i32, &mut parameter);
+            (policy, parameter.sched_priority, libc::getpriority(libc::PRIO_PROCESS, tid))
+        };
+        let cpus = allowed_cpus_of(tid).ok()?.as_slice().to_vec();
+        (policy >= 0).then_some(Scheduled { policy, priority, nice, cpus })
+    }
+}
+
 /// How to undo one change.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Entry {
@@ -33,7 +58,7 @@ pub(super) enum Entry {
     /// End a process, and its process group where it leads one.
     End { process: Life, group: bool },
     /// Give a thread of another process its scheduling class and its CPUs back.
-    Thread { thread: Life, policy: i32, priority: i32, nice: i32, cpus: Vec<u32> },
+    Thread { thread: Life, facts: Scheduled },
     /// Take the name of a network namespace away.
     Namespace { path: PathBuf },
     /// Remove a network device, and its peer, from the namespace of this name.
@@ -219,7 +244,7 @@ fn encode(entry: &Entry) -> String {
         Entry::End { process, group } => {
             format!("end {} {} {}", process.id, process.started, u8::from(*group))
         }
-        Entry::Thread { thread, policy, priority, nice, cpus } => {
+        Entry::Thread { thread, facts: Scheduled { policy, priority, nice, cpus } } => {
             let cpus: Vec<String> = cpus.iter().map(u32::to_string).collect();
             let cpus = cpus.join(",");
             format!("thread {} {} {policy} {priority} {nice} {cpus}", thread.id, thread.started)
@@ -256,10 +281,12 @@ fn parse_entry(line: &str) -> Option<Entry> {
         }
         ["thread", id, started, policy, priority, nice, cpus] => Some(Entry::Thread {
             thread: Life { id: id.parse().ok()?, started: started.parse().ok()? },
-            policy: policy.parse().ok()?,
-            priority: priority.parse().ok()?,
-            nice: nice.parse().ok()?,
-            cpus: crate::cpu_list::parse_cpu_list(cpus)?,
+            facts: Scheduled {
+                policy: policy.parse().ok()?,
+                priority: priority.parse().ok()?,
+                nice: nice.parse().ok()?,
+                cpus: crate::cpu_list::parse_cpu_list(cpus)?,
+            },
         }),
         ["netns", path] => Some(Entry::Namespace { path: unescape_path(path)? }),
         ["link", namespace, name] => {
@@ -323,10 +350,7 @@ mod tests {
             Entry::End { process: Life { id: 7, started: 99 }, group: true },
             Entry::Thread {
                 thread: Life { id: 8, started: 3 },
-                policy: 1,
-                priority: 50,
-                nice: -5,
-                cpus: vec![0, 2],
+                facts: Scheduled { policy: 1, priority: 50, nice: -5, cpus: vec![0, 2] },
             },
             Entry::Namespace { path: PathBuf::from("/run/horolog/7 a.netns") },
             Entry::Link { namespace: PathBuf::from("/run/a.netns"), name: "h7r".to_owned() },

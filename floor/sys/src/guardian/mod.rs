@@ -18,11 +18,10 @@ pub use replay::Restored;
 pub use serve::serve;
 
 use crate::Error;
-use crate::affinity::allowed_cpus_of;
 use crate::clock::monotonic_ns;
 use crate::network::{namespace, netlink, sysfs};
 use horolog_time::Span;
-use journal::{Entry, Journal, Locked};
+use journal::{Entry, Journal, Locked, Scheduled};
 use serve::Orders;
 use std::ffi::OsString;
 use std::fs;
@@ -205,25 +204,15 @@ impl Guardian {
     /// Where there is no such thread, it is under SCHED_DEADLINE, or the journal cannot be written.
     pub fn remember_thread(&mut self, tid: u32) -> Result<(), Error> {
         let thread = Life::of(tid).ok_or_else(|| no_such(tid))?;
-        // SAFETY: these calls take integers; `parameter` is writable.
-        let (policy, parameter, nice) = unsafe {
-            let mut parameter = libc::sched_param { sched_priority: 0 };
-            let policy = libc::sched_getscheduler(tid as i32);
-            libc::sched_getparam(tid as i32, &mut parameter);
-            (policy, parameter, libc::getpriority(libc::PRIO_PROCESS, tid))
-        };
-        if policy < 0 {
-            return Err(no_such(tid));
-        }
-        if policy & !libc::SCHED_RESET_ON_FORK == libc::SCHED_DEADLINE {
+        let facts = Scheduled::of(tid).ok_or_else(|| no_such(tid))?;
+        if facts.policy & !libc::SCHED_RESET_ON_FORK == libc::SCHED_DEADLINE {
             return Err(Error::bad_input(
                 format!("thread {tid}"),
                 "it is under SCHED_DEADLINE, which cannot be given back with certainty",
                 "leave it alone",
             ));
         }
-        let cpus = allowed_cpus_of(tid)?.as_slice().to_vec();
-        self.journal.append(&Entry::Thread { thread, policy, priority: parameter.sched_priority, nice, cpus })
+        self.journal.append(&Entry::Thread { thread, facts })
     }
 
     /// Makes a network namespace with the name `path`, a file that must not exist yet. Needs CAP_SYS_ADMIN.

@@ -1,6 +1,6 @@
 //! Undoing everything that a journal lists, last change first.
 
-use super::journal::{Contents, Entry, Life, Locked};
+use super::journal::{Contents, Entry, Life, Locked, Scheduled};
 use crate::Error;
 use crate::affinity::{CpuSet, set_affinity};
 use crate::network::{namespace, netlink, sysfs};
@@ -111,9 +111,8 @@ fn undo_all(contents: &Contents) -> Restored {
             Entry::Link { namespace, name } => {
                 restored.count(&remove_link(namespace, name), |restored| &mut restored.networks);
             }
-            Entry::Thread { thread, policy, priority, nice, cpus } => {
-                let given = give_back(*thread, *policy, *priority, *nice, cpus);
-                restored.count(&given, |restored| &mut restored.threads);
+            Entry::Thread { thread, facts } => {
+                restored.count(&give_back(*thread, facts), |restored| &mut restored.threads);
             }
         }
     }
@@ -154,14 +153,21 @@ fn remove_link(namespace: &Path, name: &str) -> Result<bool, String> {
     namespace::inside(namespace, || netlink::delete(name)).map_err(|error| error.to_string())
 }
 
-fn give_back(thread: Life, policy: i32, priority: i32, nice: i32, cpus: &[u32]) -> Result<bool, String> {
-    if !thread.is_alive() {
+/// Gives a thread its class and CPUs where they are others now. A run that was refused the change is refused this as well.
+fn give_back(thread: Life, facts: &Scheduled) -> Result<bool, String> {
+    if !thread.is_alive() || Scheduled::of(thread.id).as_ref() == Some(facts) {
         return Ok(false);
     }
+    let Scheduled { policy, priority, nice, cpus } = facts;
     // The class first: a thread that is under SCHED_DEADLINE now cannot be pinned.
-    set_scheduler(thread.id, policy, priority, nice)?;
-    set_affinity(thread.id, &CpuSet::new(cpus.iter().copied())).map_err(|error| error.to_string())?;
-    Ok(true)
+    let given = set_scheduler(thread.id, *policy, *priority, *nice).and_then(|()| {
+        set_affinity(thread.id, &CpuSet::new(cpus.iter().copied())).map_err(|error| error.to_string())
+    });
+    match given {
+        // It ended meanwhile.
+        Err(_) if !thread.is_alive() => Ok(false),
+        given => given.map(|()| true),
+    }
 }
 
 fn write_inside(namespace: &Path, path: &Path, value: &[u8]) -> Result<bool, String> {

@@ -9,10 +9,11 @@ use crate::affinity::{CpuSet, set_affinity};
 use crate::cpu_list::online_cpus;
 use crate::deadline::{Reservation, set_deadline};
 use crate::fixed_priority::{Class, set_class};
-use crate::guardian::Guardian;
+use crate::guardian::{Guardian, Life};
 use std::net::{Ipv4Addr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Where the two ends work.
@@ -62,6 +63,8 @@ pub struct Lab {
     options: LabOptions,
     sender: End,
     receiver: End,
+    /// The NAPI threads whose first class and CPUs the guardian knows: those that this program gave them are not worth it.
+    remembered: Mutex<Vec<Life>>,
 }
 
 /// One end: a namespace and its device.
@@ -90,7 +93,7 @@ impl Lab {
             namespace: folder.join(format!("{name}-{number}{letter}.netns")),
             device: format!("{name}{letter}"),
         };
-        let lab = Lab { options, sender: end('s'), receiver: end('r') };
+        let lab = Lab { options, sender: end('s'), receiver: end('r'), remembered: Mutex::default() };
         guardian.create_namespace(&lab.sender.namespace)?;
         after(1);
         guardian.create_namespace(&lab.receiver.namespace)?;
@@ -159,7 +162,7 @@ impl Lab {
         guardian.write_inside(&self.receiver.namespace, &threaded, "1")?;
         after(2);
         let thread = self.wait_for_thread()?;
-        guardian.remember_thread(thread)?;
+        self.remember(guardian, thread)?;
         after(3);
         // Out of SCHED_DEADLINE first, which allows no pinning.
         set_class(thread, Class::Normal)?;
@@ -176,6 +179,16 @@ impl Lab {
             Reception::Softirq => {}
         }
         after(6);
+        Ok(())
+    }
+
+    fn remember(&self, guardian: &mut Guardian, thread: u32) -> Result<(), Error> {
+        let mut remembered = self.remembered.lock().unwrap_or_else(PoisonError::into_inner);
+        let life = Life::of(thread);
+        if life.is_none_or(|life| !remembered.contains(&life)) {
+            guardian.remember_thread(thread)?;
+            remembered.extend(life);
+        }
         Ok(())
     }
 

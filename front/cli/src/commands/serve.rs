@@ -27,6 +27,7 @@ pub(crate) fn run(words: &ServeArguments) -> Done {
         NoticeWord::OneShot => Notice::OneShot,
         NoticeWord::Overflow => Notice::Overflow,
     };
+    options.wake_cost = words.wake_cost;
     let stop = stop_on_interrupt()?;
     let activity = progress::Activity::start("serving");
     let report = serve_thread(&options, words.duration, &stop, Guard::ThisProgram).map_err(Failure::from)?;

@@ -16,7 +16,7 @@ const STRETCH_NS: u64 = 10_000_000;
 /// From an answer to the next request.
 const PAUSE_NS: u64 = 150_000;
 /// An interrupt lies at most so long before the asker has its answer.
-pub(super) const REACH_NS: u64 = 100_000;
+pub(super) const REACH_NS: u64 = 40_000;
 /// A longer time between two reads of the clock was taken; no interrupt is that short.
 const THRESHOLD: Span = Span::from_ns(500);
 /// Gaps that are kept of one stretch.
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn windows_without_requests_tell_what_comes_anyway() {
         // 100 windows of 100 us, of which two hold the begin of a gap.
-        let stretches = [spun(true, &[]), spun(false, &[gap(250, 254), gap(4_250, 4_254)])];
+        let stretches = [spun(true, &[]), spun(false, &[gap(270, 274), gap(4_270, 4_274)])];
         assert_eq!(disturbed_share(&[request(0, 100)], &stretches), Some(0.02));
         assert_eq!(disturbed_share(&[], &stretches), None);
         assert_eq!(disturbed_share(&[request(0, 100)], &stretches[..1]), None);

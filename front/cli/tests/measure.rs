@@ -1,0 +1,66 @@
+//! `horolog measure costs` and `blocking` as a user runs them.
+
+mod common;
+
+use common::{Done, done, folder, real_time};
+
+#[test]
+fn the_interrupts_of_devices_are_measured_and_the_output_is_a_system_file() {
+    let Some(_alone) = real_time() else { return };
+    let words = ["measure", "costs", "--for", "300ms", "--interrupt", "disk,call,network"];
+    let measured: Done = done(words.into_iter().chain(["--format", "json"]));
+    assert_eq!(measured.no_panic().status, Some(0), "{measured:?}");
+    let json = measured.json();
+    let sources = |key: &str| -> Vec<String> {
+        let all = json[key].as_array().expect("a list");
+        all.iter().map(|one| one["source"].as_str().expect("a name").to_owned()).collect()
+    };
+    let mut all = [sources("interrupts"), sources("unprovoked")].concat();
+    all.sort();
+    assert_eq!(all, ["call", "disk", "network"], "{json}");
+    for one in json["unprovoked"].as_array().expect("a list") {
+        println!("SKIPPED: {}: {}", one["source"], one["reason"]);
+    }
+    for one in json["interrupts"].as_array().expect("a list") {
+        let number = |key: &str| one[key].as_u64().unwrap_or_default();
+        assert!(number("count") > 0 && number("ns_p50") <= number("ns_max"), "{one}");
+        assert_eq!(number("count") + number("unseen"), number("provoked"), "{one}");
+    }
+
+    let printed = done(words);
+    assert_eq!(printed.no_panic().status, Some(0), "{printed:?}");
+    assert!(printed.out.contains("# [[interrupt]]"), "{printed:?}");
+    let task = "[system]\nname = \"costs\"\n[[task]]\nname = \"a\"\nperiod = \"1 s\"\nwcet = \"1 ms\"\npriority = 1\n";
+    let (_folder, file) = folder(&format!("{task}{}", printed.out));
+    let checked = done(["check", &file]);
+    assert_eq!(checked.no_panic().status, Some(0), "{checked:?}");
+}
+
+#[test]
+fn nobodys_interrupts_are_measured_where_none_are_asked_for() {
+    let Some(_alone) = real_time() else { return };
+    let words = ["measure", "costs", "--for", "200ms", "--interrupt", "none", "--format", "json"];
+    let json = done(words).json();
+    assert_eq!(
+        (json["interrupts"].as_array(), json["unprovoked"].as_array()),
+        (Some(&vec![]), Some(&vec![]))
+    );
+}
+
+#[test]
+fn blocking_under_a_command_is_a_line_of_a_system_file() {
+    let Some(_alone) = real_time() else { return };
+    let words = ["measure", "blocking", "--for", "200ms", "--load", "disk", "--", "sleep", "60"];
+    let printed = done(words);
+    assert_eq!(printed.no_panic().status, Some(0), "{printed:?}");
+    let task =
+        "[system]\nname = \"b\"\n[[task]]\nname = \"a\"\nperiod = \"9 s\"\nwcet = \"1 ms\"\npriority = 1\n";
+    let (_folder, file) = folder(&format!("{task}{}", printed.out));
+    let checked = done(["check", &file]);
+    assert_eq!(checked.no_panic().status, Some(0), "{checked:?}");
+    assert!(checked.out.contains("release_latency"), "{checked:?}");
+    assert!(printed.out.contains("held a real-time thread back"), "{printed:?}");
+    let ends = done(["measure", "blocking", "--for", "200ms", "--load", "none", "--", "true"]);
+    assert_eq!(ends.no_panic().status, Some(2), "{ends:?}");
+    assert!(ends.err.contains("ended before the measurement did"), "{ends:?}");
+}
