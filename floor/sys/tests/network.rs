@@ -57,7 +57,12 @@ fn take_steps(directory: &Path, last: u32) -> Result<(), Error> {
     after();
     let lab = Lab::build(&mut guardian, options(), &mut |_| after())?;
     let deadline = Reservation::implicit(Span::from_ns(1_000_000), Span::from_ns(10_000_000));
-    for reception in [Reception::Thread(Class::Fifo(40)), Reception::Deadline(deadline), Reception::Softirq] {
+    for reception in [
+        Reception::Thread(Class::Fifo(40)),
+        Reception::Deadline(deadline),
+        Reception::Thread(Class::Normal),
+        Reception::Softirq,
+    ] {
         lab.receive_by_steps(&mut guardian, reception, &mut |_| after())?;
     }
     lab.reply(&mut guardian, false)?;

@@ -4,13 +4,27 @@ mod common;
 
 use common::{Done, done, folder, real_time};
 
+/// How often a measurement beside somebody else's real-time load is tried again.
+const TRIES: usize = 4;
+
+fn steady(words: &[&str]) -> Done {
+    let mut last = done(words.iter().copied());
+    for _ in 1..TRIES {
+        if last.no_panic().status == Some(0) {
+            break;
+        }
+        println!("tried again: {}", last.err.trim());
+        last = done(words.iter().copied());
+    }
+    assert_eq!(last.no_panic().status, Some(0), "{last:?}");
+    last
+}
+
 #[test]
 fn the_interrupts_of_devices_are_measured_and_the_output_is_a_system_file() {
     let Some(_alone) = real_time() else { return };
     let words = ["measure", "costs", "--for", "300ms", "--interrupt", "disk,call,network"];
-    let measured: Done = done(words.into_iter().chain(["--format", "json"]));
-    assert_eq!(measured.no_panic().status, Some(0), "{measured:?}");
-    let json = measured.json();
+    let json = steady(&[&words[..], &["--format", "json"]].concat()).json();
     let sources = |key: &str| -> Vec<String> {
         let all = json[key].as_array().expect("a list");
         all.iter().map(|one| one["source"].as_str().expect("a name").to_owned()).collect()
@@ -27,8 +41,7 @@ fn the_interrupts_of_devices_are_measured_and_the_output_is_a_system_file() {
         assert_eq!(number("count") + number("unseen"), number("provoked"), "{one}");
     }
 
-    let printed = done(words);
-    assert_eq!(printed.no_panic().status, Some(0), "{printed:?}");
+    let printed = steady(&words);
     assert!(printed.out.contains("# [[interrupt]]"), "{printed:?}");
     let task = "[system]\nname = \"costs\"\n[[task]]\nname = \"a\"\nperiod = \"1 s\"\nwcet = \"1 ms\"\npriority = 1\n";
     let (_folder, file) = folder(&format!("{task}{}", printed.out));
@@ -51,8 +64,7 @@ fn nobodys_interrupts_are_measured_where_none_are_asked_for() {
 fn blocking_under_a_command_is_a_line_of_a_system_file() {
     let Some(_alone) = real_time() else { return };
     let words = ["measure", "blocking", "--for", "200ms", "--load", "disk", "--", "sleep", "60"];
-    let printed = done(words);
-    assert_eq!(printed.no_panic().status, Some(0), "{printed:?}");
+    let printed = steady(&words);
     let task =
         "[system]\nname = \"b\"\n[[task]]\nname = \"a\"\nperiod = \"9 s\"\nwcet = \"1 ms\"\npriority = 1\n";
     let (_folder, file) = folder(&format!("{task}{}", printed.out));

@@ -9,10 +9,10 @@ use std::process::{Command, Stdio};
 const NOBODY: [&str; 6] =
     ["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all", "--"];
 
-/// `setpriv` with these options and the command; `None`, said aloud, where there is no `setpriv` or it is refused.
+/// `setpriv` with these options and the command; `None`, said aloud, where there is no `setpriv`, it is refused, or that user cannot reach the command.
 fn setpriv(options: &[&str]) -> Option<Command> {
     let mut probe = Command::new("setpriv");
-    probe.args(options).arg("true").stdin(Stdio::null());
+    probe.args(options).args([HOROLOG, "--version"]).stdin(Stdio::null());
     match probe.output() {
         Ok(output) if output.status.success() => {}
         Ok(output) => {
@@ -107,12 +107,18 @@ fn a_network_that_is_not_allowed_leaves_the_rest() {
         assert_refused(&done, &format!("CAP_{}", capability.to_uppercase()));
         assert_the_rest_ran(&done, 11);
     }
-    let Some(command) = without("net_admin") else { return };
-    let costs = done(
-        command,
-        &["measure", "costs", "--for", "200ms", "--interrupt", "call,network", "--format", "json"],
-    );
-    assert_eq!(costs.no_panic().status, Some(0), "the other costs stand: {costs:?}");
+    let words = ["measure", "costs", "--for", "200ms", "--interrupt", "call,network", "--format", "json"];
+    let mut tries = 0;
+    let costs = loop {
+        let Some(command) = without("net_admin") else { return };
+        let costs = done(command, &words);
+        tries += 1;
+        // Somebody else's real-time load may starve a probe.
+        if costs.no_panic().status == Some(0) || tries == 4 {
+            break costs;
+        }
+    };
+    assert_eq!(costs.status, Some(0), "the other costs stand: {costs:?}");
     let json = costs.json();
     let reason = json["unprovoked"][0]["reason"].as_str().unwrap_or_default();
     assert!(json["unprovoked"][0]["source"] == "network" && reason.contains("CAP_NET_ADMIN"), "{json}");
