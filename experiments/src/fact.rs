@@ -1,5 +1,6 @@
 //! What an experiment finds.
 
+use crate::WhenExhausted;
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -162,6 +163,8 @@ pub struct Options {
     pub real: bool,
     /// The seed of everything drawn by chance; `None`: the experiment's own.
     pub seed: Option<u64>,
+    /// Of the test bench of aperiodic service: what an exhausted server does; `None`: as the experiment's file says.
+    pub when_exhausted: Option<WhenExhausted>,
 }
 
 /// Why an experiment could not be run at all.

@@ -15,3 +15,4 @@ mod test_bench;
 
 pub use fact::{Agreement, ExperimentError, ExperimentReport, Fact, Options, Series};
 pub use registry::{Experiment, Run, all, find, run_file};
+pub use test_bench::WhenExhausted;

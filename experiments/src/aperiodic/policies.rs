@@ -265,7 +265,7 @@ fn overheads(view: View<'_>) -> Vec<Fact> {
         (10, "total scheduler time: DASS > DP > SS > DS"),
     ];
     if !view.figures.has(Backend::Real, Metric::Interruption) {
-        let reason = "overheads come from real runs alone; add --real";
+        let reason = "overheads come from real runs alone, and there are none: --real runs some";
         return statements
             .map(|(number, statement)| Fact::not_measurable(number, statement, "stated", reason.to_owned()))
             .to_vec();

@@ -105,19 +105,31 @@ impl Application {
         self.hyperperiod.saturating_mul(1 + self.parameters.soft_load.div_ceil(left))
     }
 
-    /// What each job of a hard task executes, job by job up to [`Application::until`]: the same under every policy and in
-    /// every back end.
-    pub(crate) fn executions(&self, task: usize, execution: &Execution, gain: Option<u64>) -> Vec<u64> {
-        let HardTask { wcet, period, .. } = self.hard[task];
-        let jobs = self.until().div_ceil(period.as_ns());
-        let percent = |share: u64| (u128::from(wcet.as_ns()) * u128::from(share) / 100).max(1) as u64;
+    /// What each job of a hard task executes, job by job up to `until`: the same under every policy and in every back
+    /// end.
+    pub(crate) fn executions(
+        &self,
+        task: usize,
+        execution: &Execution,
+        gain: Option<u64>,
+        until: u64,
+    ) -> Vec<u64> {
+        let jobs = until.div_ceil(self.hard[task].period.as_ns());
+        let (least, most) = self.bounds(task, execution, gain);
+        let mut stream = Stream::new(self.seed, &format!("hard {task}"), "executions");
+        (0..jobs).map(|_| if least < most { least + stream.up_to(most - least) } else { least }).collect()
+    }
+
+    /// The least and the most that a job of a hard task executes.
+    pub(crate) fn bounds(&self, task: usize, execution: &Execution, gain: Option<u64>) -> (u64, u64) {
+        let wcet = u128::from(self.hard[task].wcet.as_ns());
+        let percent = |share: u64| (wcet * u128::from(share) / 100).max(1) as u64;
         match (execution, gain) {
-            (Execution::Drawn(low, high), _) => {
-                let (low, high) = (percent(*low), percent(*high));
-                let mut stream = Stream::new(self.seed, &format!("hard {task}"), "executions");
-                (0..jobs).map(|_| low + stream.up_to(high - low)).collect()
+            (Execution::Drawn(low, high), _) => (percent(*low), percent(*high)),
+            (Execution::Gain(_), gain) => {
+                let all = percent(100 - gain.unwrap_or(0));
+                (all, all)
             }
-            (Execution::Gain(_), gain) => vec![percent(100 - gain.unwrap_or(0)); jobs as usize],
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Reading an experiment file; `docs/concepts/test-bench.md` describes every key.
 
-use super::policy::Policy;
+use super::policy::{Policy, WhenExhausted};
 use super::spec::{Choice, Costs, Execution, HardSpec, RealSpec, SoftSpec, Spec};
 use super::table::{Finding, Table};
 use crate::ExperimentError;
@@ -56,6 +56,7 @@ fn spec(root: &DeTable<'_>, found: &mut Vec<Finding>) -> Option<Spec> {
     let seed = head.integer("seed", 0..=u64::MAX, Some(1));
     let sets = head.integer("sets", 1..=10_000, None);
     let policies = policies(&mut head);
+    let when_exhausted = when_exhausted(&mut head, policies.as_deref());
     head.close();
     let hard = hard(Table::open(root, "hard", found));
     let soft = soft(Table::open(root, "soft", found), hard.as_ref());
@@ -72,6 +73,7 @@ fn spec(root: &DeTable<'_>, found: &mut Vec<Finding>) -> Option<Spec> {
         seed: seed?,
         sets: sets?,
         policies: policies?,
+        when_exhausted: when_exhausted?,
         hard: hard?,
         soft: soft?,
         most_total_load,
@@ -138,6 +140,30 @@ fn consistent(spec: &Spec, root: &DeTable<'_>, found: &mut Vec<Finding>) {
             "lower it, or lengthen the periods".to_owned(),
         ));
     }
+}
+
+fn when_exhausted(head: &mut Table<'_, '_>, policies: Option<&[Policy]>) -> Option<WhenExhausted> {
+    let Some(value) = head.get("when_exhausted") else { return Some(WhenExhausted::default()) };
+    let word = match value.get_ref() {
+        DeValue::String(word) => word.as_ref(),
+        _ => "",
+    };
+    let Some(found) = WhenExhausted::from_word(word) else {
+        let remedy = did_you_mean(word, &WhenExhausted::WORDS);
+        head.fail(Some(value.span()), "an exhausted server does `\"background\"` or `\"wait\"`", remedy);
+        return None;
+    };
+    if let Some(reason) = cannot_wait(found, policies.unwrap_or_default()) {
+        head.fail(Some(value.span()), reason, "take it out of `policies`, or use `\"background\"`");
+        return None;
+    }
+    Some(found)
+}
+
+/// Priority exchange has no budget of its own that could be gone while others keep theirs.
+pub(crate) fn cannot_wait(when: WhenExhausted, policies: &[Policy]) -> Option<&'static str> {
+    (when == WhenExhausted::Wait && policies.contains(&Policy::PriorityExchange))
+        .then_some("priority exchange goes on in the background, whatever its budget")
 }
 
 fn policies(head: &mut Table<'_, '_>) -> Option<Vec<Policy>> {
@@ -404,6 +430,12 @@ load = { random = [10, 30] }
             (("[10, 30]", "[30, 10]"), "f.toml:14:19", "the lower one first"),
             (("[soft]", "[sofd]"), "f.toml:12:2", "did you mean `soft`?"),
             (("load = 40", "load = 40\ngain = [10]\nexecution = 90"), "f.toml:9:8", "remove one of the two"),
+            (("sets = 2", "sets = 2\nwhen_exhausted = \"wail\""), "f.toml:5:18", "did you mean `wait`?"),
+            (
+                ("\"background\"]", "\"background\", \"priority-exchange\"]\nwhen_exhausted = \"wait\""),
+                "f.toml:6:18",
+                "take it out of `policies`",
+            ),
             (("load = 40", "load = 40\n[real]\ngain = [5]"), "f.toml:10:8", "gain-time axis"),
             (("tasks = 1", "tasks = "), "f.toml:13", "this is no TOML"),
         ] {

@@ -21,6 +21,7 @@ mod tests;
 
 pub(crate) use figures::{Axis, Figures, Metric, Row};
 pub(crate) use policy::Policy;
+pub use policy::WhenExhausted;
 pub(crate) use run::Backend;
 pub(crate) use spec::Spec;
 
@@ -41,7 +42,13 @@ pub(crate) type Progress<'a> = &'a mut dyn FnMut(u64, u64, &str);
 pub(crate) fn read(name: &str, content: &str, options: &Options) -> Result<Spec, ExperimentError> {
     let mut spec = file::read(name, content)?;
     spec.seed = options.seed.unwrap_or(spec.seed);
-    Ok(spec)
+    spec.when_exhausted = options.when_exhausted.unwrap_or(spec.when_exhausted);
+    match file::cannot_wait(spec.when_exhausted, &spec.policies) {
+        Some(reason) => {
+            Err(ExperimentError::bad_input(format!("{name}: {reason}; use --when-exhausted background")))
+        }
+        None => Ok(spec),
+    }
 }
 
 /// What an experiment came to.
@@ -118,6 +125,9 @@ pub(crate) fn run(spec: Spec, options: &Options, progress: Progress<'_>) -> Resu
         None => Journal::in_memory(),
     };
     let mut notes = vec![format!("{} (seed {})", spec.name, spec.seed)];
+    if spec.when_exhausted != WhenExhausted::default() {
+        notes.push("an exhausted server waits for its replenishment (`when_exhausted`)".to_owned());
+    }
     simulate_missing(&spec, &points, &mut journal, progress, &mut notes)?;
     let refused = if options.real || options.full {
         match real::run(&spec, &points, &mut journal, options.full, progress) {

@@ -31,6 +31,37 @@ pub(crate) enum Policy {
     DualPriorityBoth,
 }
 
+/// What a server with a budget does where the budget is used up and soft jobs wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum WhenExhausted {
+    /// It goes on below all hard tasks.
+    #[default]
+    Background,
+    /// It waits for its replenishment.
+    Wait,
+}
+
+impl WhenExhausted {
+    /// The words of an experiment file.
+    pub const WORDS: [&'static str; 2] = ["background", "wait"];
+
+    /// The word of an experiment file.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Background => "background",
+            Self::Wait => "wait",
+        }
+    }
+
+    /// What a word of an experiment file means.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<WhenExhausted> {
+        [Self::Background, Self::Wait].into_iter().find(|known| known.word() == word)
+    }
+}
+
 impl Policy {
     /// Every policy with its word in experiment files and its label in tables and plots.
     const NAMES: [(Policy, &'static str, &'static str); 11] = [
@@ -88,7 +119,7 @@ impl Policy {
     /// The server of this policy above these hard tasks, the most important first.
     ///
     /// A budgeted server stands on top of all, has the shortest hard period and the largest budget with which every
-    /// hard task passes the response-time test, less `reserve`; without budget it goes on in the background. Where
+    /// hard task passes the response-time test, less `reserve`; without budget it goes on as `exhausted` says. Where
     /// no budget is left it is the background.
     ///
     /// # Errors
@@ -98,8 +129,12 @@ impl Policy {
         hard: &[Victim],
         priority: Priority,
         reserve: Span,
+        exhausted: WhenExhausted,
     ) -> Result<ServerKind, NoAnswer> {
-        let low_priority = LowPriority::Background;
+        let low_priority = match exhausted {
+            WhenExhausted::Background => LowPriority::Background,
+            WhenExhausted::Wait => LowPriority::None,
+        };
         let Some(retention) = self.retention() else {
             return Ok(match self {
                 Policy::SlackStealing => ServerKind::SlackStealing { gain: Gain::None },
@@ -159,7 +194,10 @@ mod tests {
         };
         let set = victims(&[task(200, 1000), task(400, 2000), task(800, 4000)]);
         let budget = |policy: Policy, reserve| {
-            let kind = policy.server(&set, Priority::new(9), Span::from_ns(reserve)).expect("a small set");
+            let reserve = Span::from_ns(reserve);
+            let kind =
+                policy.server(&set, Priority::new(9), reserve, WhenExhausted::Wait).expect("a small set");
+            assert!(kind.low_priority().is_none_or(|low| low == LowPriority::None));
             kind.capacity().map(|capacity| (capacity.budget.as_ns(), capacity.period.as_ns()))
         };
         assert_eq!(budget(Policy::Deferrable, 0), Some((320, 1000)));

@@ -15,6 +15,7 @@ use horolog_time::Span;
 use horolog_trace::Sink;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 /// What may pass between two jobs of one thread that never waits: the executive's own work. Longer is idle time.
 const GAP_NS: u64 = 50_000;
@@ -50,15 +51,28 @@ pub(crate) fn run(
     progress: Progress<'_>,
 ) -> Result<(), ExperimentError> {
     let (missing, of) = missing(spec, points, journal, full);
-    let cpu = last_cpu();
+    let (cpu, begin) = (last_cpu(), Instant::now());
     for (number, (_, index, gain, policy)) in missing.iter().copied().enumerate() {
-        progress((of - missing.len() + number) as u64, of as u64, "real runs");
+        let what = format!("real runs{}", remaining(begin.elapsed(), number, missing.len() - number));
+        progress((of - missing.len() + number) as u64, of as u64, &what);
         let application = Application::draw(spec, points, index)?;
         let prepared = Prepared::new(spec, &application, gain);
         let metrics = one(&prepared, policy, cpu)?;
         journal.add(vec![Run { application: index, policy, gain, backend: Backend::Real, metrics }])?;
     }
     Ok(())
+}
+
+/// How long the rest will take if it goes on as it did; nothing before the first few runs.
+fn remaining(elapsed: Duration, done: usize, left: usize) -> String {
+    if done < 3 {
+        return String::new();
+    }
+    let minutes = (elapsed.as_secs_f64() / done as f64 * left as f64 / 60.0).ceil() as u64;
+    match minutes {
+        0..60 => format!(", about {minutes} min left"),
+        _ => format!(", about {} h {} min left", minutes / 60, minutes % 60),
+    }
 }
 
 fn one(prepared: &Prepared<'_>, policy: Policy, cpu: CpuId) -> Result<Metrics, ExperimentError> {
@@ -83,7 +97,7 @@ fn attempt(prepared: &Prepared<'_>, policy: Policy, cpu: CpuId) -> Result<Metric
     let no_budget = has_no_budget(&system, policy);
     let stop = Arc::new(AtomicBool::new(false));
     // Overheads make a real run drain later than a simulated one.
-    let limit = application.until().saturating_add(application.hyperperiod);
+    let limit = prepared.until(&system).saturating_add(application.hyperperiod);
     let mut options = RunOptions::for_span(Span::from_ns(limit));
     options.record = RecordLevel::NoIdlePoints;
     options.stop = Some(Arc::clone(&stop));
@@ -127,4 +141,17 @@ fn execute(job: &Job<'_>, target_ns: u64) {
 /// The last processor: the others keep the house.
 fn last_cpu() -> CpuId {
     CpuId(std::thread::available_parallelism().map_or(0, |count| count.get() as u32 - 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_is_told_from_what_was_done() {
+        let text = |seconds, done, left| remaining(Duration::from_secs(seconds), done, left);
+        assert_eq!(text(100, 2, 1_000), "");
+        assert_eq!(text(15, 10, 40), ", about 1 min left");
+        assert_eq!(text(140, 100, 7_460), ", about 2 h 55 min left");
+    }
 }

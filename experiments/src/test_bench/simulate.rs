@@ -8,6 +8,7 @@ use super::system::{Prepared, has_no_budget};
 use crate::ExperimentError;
 use horolog_model::CpuId;
 use horolog_sim::{ReplayOptions, replay};
+use horolog_sys::memory;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
@@ -23,6 +24,8 @@ pub(crate) fn simulate(
     indices: &[usize],
     take: &mut dyn FnMut(Vec<Run>) -> Result<(), ExperimentError>,
 ) -> Result<(), ExperimentError> {
+    // Each run makes and drops a histogram a task, some 200 kB each.
+    memory::keep_freed();
     let workers = thread::available_parallelism().map_or(1, usize::from).min(indices.len().max(1));
     let next = AtomicUsize::new(0);
     thread::scope(|scope| {
@@ -48,9 +51,14 @@ fn one(spec: &Spec, points: &[Point], index: usize) -> Result<Vec<Run>, Experime
     let mut runs = Vec::new();
     for gain in spec.hard.execution.gains() {
         let prepared = Prepared::new(spec, &application, gain);
-        let pattern = prepared.pattern();
+        let mut until = application.until();
+        let mut pattern = prepared.pattern(until);
         for &policy in &spec.policies {
             let system = prepared.system(policy, CpuId(0), &spec.simulated)?;
+            if prepared.until(&system) != until {
+                until = prepared.until(&system);
+                pattern = prepared.pattern(until);
+            }
             let mut meter = Meter::new(&application, 0);
             replay(&system, &pattern, &ReplayOptions::default(), &mut meter)
                 .map_err(|error| ExperimentError::failed(format!("{}: {error}", system.name())))?;

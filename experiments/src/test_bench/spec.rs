@@ -1,6 +1,6 @@
 //! What an experiment file says.
 
-use super::policy::Policy;
+use super::policy::{Policy, WhenExhausted};
 use horolog_time::Span;
 
 /// The values of one parameter.
@@ -111,6 +111,8 @@ pub(crate) struct Spec {
     pub(crate) sets: u64,
     /// The background comes first.
     pub(crate) policies: Vec<Policy>,
+    /// What their budgeted servers do without budget.
+    pub(crate) when_exhausted: WhenExhausted,
     pub(crate) hard: HardSpec,
     pub(crate) soft: SoftSpec,
     /// Points whose hard and soft load together exceed so many percent are dropped.

@@ -6,10 +6,13 @@ use super::spec::{Costs, Spec};
 use crate::ExperimentError;
 use horolog_model::pattern::{PatternJob, ReleasePattern, TaskPattern};
 use horolog_model::{
-    Arrival, CpuId, Cpus, Draft, ExecutionTimes, OverrunPolicy, Platform, Preemption, Priority, Server,
-    ServerKind, System, Task,
+    Arrival, Capacity, CpuId, Cpus, Draft, ExecutionTimes, LowPriority, OverrunPolicy, Platform, Preemption,
+    Priority, Server, ServerKind, System, Task,
 };
 use horolog_time::Span;
+
+/// The longest run, where a server's budgets are tiny; what is unfinished then is counted.
+const MOST_HYPERPERIODS: u128 = 1_000;
 
 /// One application at one place of the gain-time axis: all that its runs under the policies have in common.
 pub(crate) struct Prepared<'a> {
@@ -17,14 +20,35 @@ pub(crate) struct Prepared<'a> {
     pub(crate) application: &'a Application,
     /// What each job of each hard task executes.
     pub(crate) executions: Vec<Vec<u64>>,
+    gain: Option<u64>,
 }
 
 impl<'a> Prepared<'a> {
     pub(crate) fn new(spec: &'a Spec, application: &'a Application, gain: Option<u64>) -> Prepared<'a> {
-        let executions = (0..application.hard.len())
-            .map(|task| application.executions(task, &spec.hard.execution, gain))
-            .collect();
-        Prepared { spec, application, executions }
+        let mut prepared = Prepared { spec, application, executions: Vec::new(), gain };
+        prepared.executions = prepared.executions_until(application.until());
+        prepared
+    }
+
+    fn executions_until(&self, until: u64) -> Vec<Vec<u64>> {
+        let of = |task| self.application.executions(task, &self.spec.hard.execution, self.gain, until);
+        (0..self.application.hard.len()).map(of).collect()
+    }
+
+    /// How long jobs are released under this system: [`Application::until`], or, where an exhausted server waits, enough
+    /// hyperperiods H for it to serve the soft work W of the first by its budgets C alone, n = 2 + ⌈W / (C·H/T)⌉; at
+    /// most [`MOST_HYPERPERIODS`].
+    pub(crate) fn until(&self, system: &System) -> u64 {
+        let Application { hyperperiod, parameters, .. } = self.application;
+        let waits = |kind: ServerKind| kind.low_priority() == Some(LowPriority::None);
+        let kind = system.servers().first().map(|server| server.kind).filter(|&kind| waits(kind));
+        let Some(Capacity { budget, period }) = kind.and_then(|kind| kind.capacity()) else {
+            return self.application.until();
+        };
+        let work = u128::from(parameters.soft_load) * u128::from(*hyperperiod) / 100;
+        let served = u128::from(budget.as_ns()) * u128::from(hyperperiod / period.as_ns().max(1));
+        let enough = 2 + work.div_ceil(served.max(1)).min(MOST_HYPERPERIODS - 2);
+        hyperperiod.saturating_mul(enough as u64).max(self.application.until())
     }
 
     /// The system under a policy on a processor. Hard tasks come first, the most important first of all.
@@ -44,7 +68,7 @@ impl<'a> Prepared<'a> {
         };
         let mut tasks = Vec::with_capacity(hard.len() + soft.len());
         for (index, task) in hard.iter().enumerate() {
-            let bcet = self.executions[index].iter().min().copied().unwrap_or(1);
+            let (bcet, _) = self.application.bounds(index, &self.spec.hard.execution, self.gain);
             tasks.push(Task {
                 deadline: Some(task.deadline),
                 bcet: Span::from_ns(bcet),
@@ -63,7 +87,7 @@ impl<'a> Prepared<'a> {
         let reserve = Span::from_ns(switch.as_ns().saturating_mul(4));
         let top = Priority::new(hard.len() as i64 + 1);
         let kind = policy
-            .server(&victims_of(hard, costs), top, reserve)
+            .server(&victims_of(hard, costs), top, reserve, self.spec.when_exhausted)
             .map_err(|error| failed(error.to_string()))?;
         let served = (1..=soft.len()).map(|number| format!("s{number}")).collect();
         let draft = Draft {
@@ -83,11 +107,11 @@ impl<'a> Prepared<'a> {
             .map_err(|errors| failed(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))
     }
 
-    /// Every job up to [`Application::until`].
-    pub(crate) fn pattern(&self) -> ReleasePattern {
-        let until = Span::from_ns(self.application.until());
-        let mut pattern = ReleasePattern::new(&self.spec.name, until);
-        for (index, (task, executions)) in self.application.hard.iter().zip(&self.executions).enumerate() {
+    /// Every job up to `until`.
+    pub(crate) fn pattern(&self, until: u64) -> ReleasePattern {
+        let all = self.executions_until(until);
+        let mut pattern = ReleasePattern::new(&self.spec.name, Span::from_ns(until));
+        for (index, (task, executions)) in self.application.hard.iter().zip(&all).enumerate() {
             let jobs = executions.iter().zip(0_u64..).map(|(execution, number)| PatternJob {
                 arrival_ns: Span::from_ns(number * task.period.as_ns()),
                 execution_ns: Some(vec![Span::from_ns(*execution)]),

@@ -51,6 +51,32 @@ fn runs(spec: &Spec) -> Vec<Run> {
 }
 
 #[test]
+fn servers_that_wait_serve_all_in_the_end_and_later() {
+    let policies = "policies = [\"background\", \"polling\", \"deferrable\", \"sporadic\"]\nWHEN\n";
+    let text = format!(
+        "{}{policies}{}",
+        &SMALL[..SMALL.find("policies").unwrap()],
+        &SMALL[SMALL.find("[hard]").unwrap()..]
+    );
+    let with =
+        |when: &str| runs(&file::read("small.toml", &text.replace("WHEN", when)).expect("a good file"));
+    let (goes_on, waits) = (with(""), with("when_exhausted = \"wait\""));
+    assert_eq!((goes_on.len(), waits.len()), (4 * 2 * 2 * 4, 4 * 2 * 2 * 4));
+    let mut later = 0;
+    for (one, other) in goes_on.iter().zip(&waits) {
+        assert_eq!(one.key(), other.key());
+        assert_eq!((other.metrics.missed, other.metrics.unfinished), (0, 0), "{other:?}");
+        if one.policy == Policy::Background {
+            assert_eq!(one.metrics, other.metrics);
+        } else {
+            assert!(other.metrics.response_sum_ns >= one.metrics.response_sum_ns, "{one:?} {other:?}");
+            later += u32::from(other.metrics.response_sum_ns > one.metrics.response_sum_ns);
+        }
+    }
+    assert!(later > 20, "{later}");
+}
+
+#[test]
 fn every_policy_serves_all_and_misses_nothing() {
     let found = runs(&small());
     assert_eq!(found.len(), 4 * 2 * 2 * 11);
@@ -133,7 +159,8 @@ fn applications_are_what_the_file_asks_for() {
         }
         for gain in [0, 30] {
             for (task, hard) in application.hard.iter().enumerate() {
-                let executions = application.executions(task, &spec.hard.execution, Some(gain));
+                let executions =
+                    application.executions(task, &spec.hard.execution, Some(gain), application.until());
                 let expected = hard.wcet.as_ns() * (100 - gain) / 100;
                 assert!(executions.iter().all(|execution| *execution == expected));
                 assert_eq!(executions.len() as u64, application.until().div_ceil(hard.period.as_ns()));

@@ -24,6 +24,23 @@ pub fn unlock_all() {
     unsafe { libc::munlockall() };
 }
 
+/// From now on the allocator keeps what is freed, up to a gigabyte at the end of each of its heaps, instead of giving it back
+/// to the kernel and having it zeroed page by page when it is wanted again. For work that allocates and frees the same
+/// hundreds of kilobytes over and over. Only glibc's allocator knows this; it is a wish.
+pub fn keep_freed() {
+    #[cfg(target_env = "gnu")]
+    {
+        const MOST: libc::c_int = 1 << 30;
+        // The largest that glibc accepts on 64 bits; from this size on each piece is a mapping of its own.
+        const MAPPED: libc::c_int = 32 << 20;
+        // SAFETY: the calls take two numbers, are thread-safe, and change no contents.
+        unsafe {
+            libc::mallopt(libc::M_TRIM_THRESHOLD, MOST);
+            libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED);
+        }
+    }
+}
+
 /// Touches the next `BYTES` below the calling thread's stack pointer, so that they are present.
 #[inline(never)]
 pub fn touch_stack<const BYTES: usize>() {
@@ -40,4 +57,27 @@ pub fn touch_stack<const BYTES: usize>() {
 pub fn page_faults() -> (u64, u64) {
     let usage = crate::usage::of_this_thread();
     (usage.minor_faults, usage.major_faults)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// On a thread of its own, whose heap is nobody else's.
+    #[cfg(target_env = "gnu")]
+    #[test]
+    fn what_is_freed_is_not_asked_of_the_kernel_again() {
+        keep_freed();
+        std::thread::spawn(|| {
+            let some = || std::hint::black_box(vec![1_u8; 1 << 20]);
+            drop(some());
+            let (before, _) = page_faults();
+            (0..50).for_each(|_| drop(some()));
+            let (after, _) = page_faults();
+            // 256 pages each time, if they were given back.
+            assert!(after - before < 50 * 256 / 4, "{before} {after}");
+        })
+        .join()
+        .unwrap();
+    }
 }

@@ -1,6 +1,7 @@
 //! The words of the command line.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use horolog_experiments::WhenExhausted;
 use horolog_time::Span;
 use std::path::PathBuf;
 
@@ -389,9 +390,16 @@ pub(crate) enum ExperimentVerb {
         /// Seed of everything drawn by chance; default: the experiment's own.
         #[arg(long, value_name = "N")]
         seed: Option<u64>,
+        /// Of the test bench: what an exhausted server does, instead of what the experiment's file says.
+        #[arg(long, value_name = "background|wait", value_parser = when_exhausted)]
+        when_exhausted: Option<WhenExhausted>,
         #[arg(long, value_enum, default_value_t)]
         format: Format,
     },
+}
+
+fn when_exhausted(text: &str) -> Result<WhenExhausted, String> {
+    WhenExhausted::from_word(text).ok_or_else(|| format!("one of {}", WhenExhausted::WORDS.join(", ")))
 }
 
 pub(crate) fn duration(text: &str) -> Result<Span, horolog_time::ParseSpanError> {

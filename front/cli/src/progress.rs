@@ -1,10 +1,11 @@
 //! What goes to stderr while work is going on.
 
 use indicatif::{ProgressBar, ProgressStyle};
+use std::cell::Cell;
 use std::fmt::Display;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 static QUIET: AtomicBool = AtomicBool::new(false);
 
@@ -24,19 +25,24 @@ pub(crate) fn say(line: impl Display) {
 /// Something that goes on for a while: a spinner on a terminal, a line elsewhere. It ends when dropped.
 pub(crate) struct Activity {
     bar: Option<ProgressBar>,
+    /// Without a terminal: when a line was said last.
+    said: Cell<Instant>,
 }
+
+/// Without a terminal a line is said so often.
+const BETWEEN_LINES: Duration = Duration::from_secs(60);
 
 impl Activity {
     /// Starts showing `what`.
     pub(crate) fn start(what: &str) -> Activity {
         if QUIET.load(Ordering::Relaxed) {
-            return Activity { bar: None };
+            return Activity::without_terminal();
         }
         let bar = ProgressBar::new_spinner();
         if bar.is_hidden() {
             // No terminal: one line says what goes on.
             say(what);
-            return Activity { bar: None };
+            return Activity::without_terminal();
         }
         bar.set_style(
             ProgressStyle::with_template("{spinner} {msg} {elapsed}")
@@ -44,13 +50,20 @@ impl Activity {
         );
         bar.set_message(what.to_owned());
         bar.enable_steady_tick(Duration::from_millis(120));
-        Activity { bar: Some(bar) }
+        Activity { bar: Some(bar), said: Cell::new(Instant::now()) }
+    }
+
+    fn without_terminal() -> Activity {
+        Activity { bar: None, said: Cell::new(Instant::now()) }
     }
 
     /// Says what is going on now.
     pub(crate) fn now(&self, what: &str) {
         if let Some(bar) = &self.bar {
             bar.set_message(what.to_owned());
+        } else if self.said.get().elapsed() > BETWEEN_LINES {
+            self.said.set(Instant::now());
+            say(what);
         }
     }
 }

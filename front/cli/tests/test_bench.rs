@@ -1,5 +1,7 @@
 //! `horolog experiment run` on the test bench of aperiodic service: end to end, refused files, and a run that is killed.
 
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -133,4 +135,60 @@ fn a_killed_run_goes_on_and_comes_to_the_same() {
     };
     assert_eq!(result(&killed), result(&whole));
     assert!(std::fs::read(&journal).expect("the journal").len() >= left);
+}
+
+/// Without the privilege for real-time threads the simulated part runs, is printed and written; the rest is refused with
+/// status 3 and the remedy, as the user `nobody` and as a root that lacks it.
+#[test]
+fn without_privileges_the_simulated_part_runs_and_the_status_says_what_did_not() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = folder.path();
+    let file = write_small(place, 2);
+    // The build's folder may be closed to others.
+    let program = place.join("horolog");
+    fs::copy(env!("CARGO_BIN_EXE_horolog"), &program).expect("a copy");
+    for path in [place, program.as_path()] {
+        fs::set_permissions(path, Permissions::from_mode(0o777)).expect("permissions");
+    }
+    let nobody =
+        ["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"];
+    let poor_root = ["--inh-caps=-sys_nice", "--bounding-set=-sys_nice"];
+    for (who, words) in [("nobody", &nobody[..]), ("root", &poor_root[..])] {
+        let out = place.join(who);
+        let mut command = Command::new("setpriv");
+        command
+            .args(words)
+            .arg(&program)
+            .args(["-q", "experiment", "run", &file, "--real", "--out"])
+            .arg(&out);
+        let run = match command.stdin(Stdio::null()).output() {
+            Err(error) => {
+                println!("SKIPPED: setpriv: {error}");
+                return;
+            }
+            Ok(run) => run,
+        };
+        let (said, complained) = (text(&run.stdout), text(&run.stderr));
+        if complained.starts_with("setpriv:") {
+            println!("SKIPPED: {who}: {}", complained.trim());
+            continue;
+        }
+        if run.status.code() == Some(0) && said.contains("real: mean soft response time") {
+            println!(
+                "SKIPPED: {who}: a limit of this machine (RLIMIT_RTPRIO) allows real-time threads to all"
+            );
+            continue;
+        }
+        assert_eq!(run.status.code(), Some(3), "{who}: {said}{complained}");
+        assert!(
+            said.contains("simulated: mean soft response time") && said.contains("24 runs"),
+            "{who}: {said}"
+        );
+        assert!(!said.contains("real: mean soft response time"), "{who}: {said}");
+        assert!(
+            complained.contains("a part could not run") && complained.contains("CAP_SYS_NICE"),
+            "{complained}"
+        );
+        assert!(out.join("results.parquet").exists() && out.join("runs.jsonl").exists(), "{who}");
+    }
 }

@@ -17,8 +17,16 @@ pub(crate) fn run(verb: &ExperimentVerb) -> Done {
             output::print(&rows);
             Ok(Verdict::Holds)
         }
-        ExperimentVerb::Run { id, out, real, full, seed, format } => {
-            let options = Options { full: *full, real: *real, seed: *seed, out: out.clone() };
+        ExperimentVerb::Run { id, out, real, full, seed, when_exhausted, format } => {
+            let when_exhausted = *when_exhausted;
+            let options = Options { full: *full, real: *real, seed: *seed, out: out.clone(), when_exhausted };
+            if when_exhausted.is_some()
+                && find(id).is_some_and(|experiment| !experiment.id.starts_with("aperiodic-"))
+            {
+                return Err(Failure::bad_input(format_args!(
+                    "error: {id} has no servers that could wait; --when-exhausted is for aperiodic-1 and files of your own"
+                )));
+            }
             match find(id) {
                 Some(experiment) => run_one(experiment.title, &options, *format, |progress| {
                     (experiment.run)(&options, progress)
