@@ -339,9 +339,11 @@ impl Verifier {
         }
         for by_model in [true, false] {
             for breach in processor.breaches(from, to, by_model) {
+                // Nothing explains more than the window is long.
+                let most = breach.amount.min(to.saturating_sub(from));
                 match entries.iter_mut().find(|(what, _, _)| *what == breach.what) {
-                    Some((_, amount, _)) => *amount = amount.saturating_add(breach.amount),
-                    None => entries.push((breach.what, breach.amount, by_model)),
+                    Some((_, amount, _)) => *amount = amount.saturating_add(most),
+                    None => entries.push((breach.what, most, by_model)),
                 }
             }
         }

@@ -6,10 +6,11 @@
 //! switch, an interrupt or a gap that the model does not have). `docs/concepts/verification.md` says how they are
 //! told apart.
 //!
-//! The bounds are plain data ([`Bound`]), and nothing of the analysis or of the scheduling machine is used, so
-//! that a bug there cannot hide itself here.
+//! The bounds are plain data ([`Bound`]), and nothing of the analysis is used, so that a bug there cannot hide itself here. The
+//! scheduling machine is used for one thing: to make the decisions of servers again.
 
 mod assumptions;
+mod decisions;
 mod drivers;
 mod error;
 mod job;

@@ -76,11 +76,13 @@ pub enum Check {
     Gap,
     /// A server takes no more from hard tasks than its budget in every window.
     Budget,
+    /// Budgets end and come back, and soft and hard jobs are chosen, as the servers' rules say.
+    ServerDecision,
 }
 
 impl Check {
     /// Every check.
-    pub const ALL: [Check; 22] = [
+    pub const ALL: [Check; 23] = [
         Check::EventOrder,
         Check::Processor,
         Check::Arrival,
@@ -103,6 +105,7 @@ impl Check {
         Check::Steal,
         Check::Gap,
         Check::Budget,
+        Check::ServerDecision,
     ];
 
     /// Its name, as in JSON.
@@ -131,6 +134,7 @@ impl Check {
             Check::Steal => "steal",
             Check::Gap => "gap",
             Check::Budget => "budget",
+            Check::ServerDecision => "server-decision",
         }
     }
 }

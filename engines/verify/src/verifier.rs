@@ -1,5 +1,6 @@
 //! Reads records one after the other and keeps the state of every processor and job.
 
+use crate::decisions::{self, Decisions};
 use crate::drivers::{self, Drivers};
 use crate::job::{Job, State, TaskState};
 use crate::judge::Candidate;
@@ -25,6 +26,10 @@ pub struct Verifier {
     pub(crate) cpus: Vec<Processor>,
     pub(crate) servers: Vec<ServerState>,
     pub(crate) drivers: Drivers,
+    /// One a processor with servers, where its decisions can be made again.
+    pub(crate) decisions: Vec<Decisions>,
+    /// The tasks that the trace numbers.
+    pub(crate) companion: System,
     pub(crate) report: Report,
     pub(crate) threads: Vec<Thread>,
     pub(crate) candidates: VecDeque<Candidate>,
@@ -53,6 +58,12 @@ impl Verifier {
         let drivers = Drivers::new(system, &companion);
         let mut model = Model::new(&companion.system, bounds, header, options)?;
         model.learn_drivers(system, &companion);
+        let decisions = if decisions::tells_all(&companion.system, model.simulated) {
+            Decisions::all(system, &companion, model.simulated, model.foreign)
+                .map_err(|error| VerifyError::input(error.to_string()))?
+        } else {
+            Vec::new()
+        };
         let cpus: Vec<Processor> = (0..model.cpus.len())
             .map(|cpu| {
                 let tasks = (0..model.tasks.len()).filter(|&task| model.tasks[task].cpu == cpu).collect();
@@ -65,6 +76,8 @@ impl Verifier {
             cpus,
             servers: ServerState::all(&companion.system, system),
             drivers,
+            decisions,
+            companion: companion.system,
             report: Report::new(options.listed_per_group),
             threads: Vec::new(),
             candidates: VecDeque::new(),
@@ -100,6 +113,9 @@ impl Verifier {
             }
         }
         self.now = self.now.max(time);
+        if !self.decisions.is_empty() {
+            self.replay_decisions(record);
+        }
         if record.kind == Kind::Lost {
             self.lost(record);
         } else if record.kind == Kind::Promotion {
@@ -343,6 +359,7 @@ impl Verifier {
             self.close_ongoing(cpu, self.now);
             self.judge_interference(cpu);
         }
+        self.finish_decisions(&mut notes);
         self.judge_unfinished();
         self.settle(true);
         self.notes(&mut notes, damage.as_ref());

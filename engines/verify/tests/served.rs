@@ -5,9 +5,9 @@ use horolog_analysis::{Options as AnalysisOptions, analyze};
 use horolog_model::{Capacity, System, TaskId};
 use horolog_sim::{DelayChoice, Horizon, SimOptions, simulate};
 use horolog_testkit::{Ingredients, Serving, served_system};
-use horolog_time::Span;
-use horolog_trace::Record;
+use horolog_time::{Instant, Span};
 use horolog_trace::file::Header;
+use horolog_trace::{Kind, Record};
 use horolog_verify::{Bound, Check, Options, Verification, verify_records};
 
 fn bounds_of(system: &System) -> Vec<Bound> {
@@ -160,4 +160,94 @@ fn soft_work_before_hard_work_in_the_background_is_found() {
         "{:#?}",
         found.findings
     );
+}
+
+/// Two hard tasks and a soft one that asks for more than its server gives.
+fn decided(server: &str) -> System {
+    let text = format!(
+        "[system]\nname = \"decided\"\n[[task]]\nname = \"urgent\"\nperiod = \"50 ns\"\nwcet = \"10 ns\"\npriority = 9\n\
+         [[task]]\nname = \"hard\"\nperiod = \"200 ns\"\nwcet = \"60 ns\"\npriority = 1\n\
+         [[task]]\nname = \"soft\"\nseparation = \"170 ns\"\nwcet = \"70 ns\"\n\
+         [[server]]\nname = \"server\"\ntasks = [\"soft\"]\n{server}"
+    );
+    horolog_model::file::read(&text, "decided.toml", &[]).unwrap_or_else(|error| panic!("{error}")).0
+}
+
+const KINDS: [&str; 8] = [
+    "kind = \"background\"\n",
+    "kind = \"polling\"\nbudget = \"20 ns\"\nperiod = \"100 ns\"\npriority = 5\n",
+    "kind = \"deferrable\"\nbudget = \"20 ns\"\nperiod = \"100 ns\"\npriority = 5\n",
+    "kind = \"sporadic\"\nbudget = \"20 ns\"\nperiod = \"100 ns\"\npriority = 5\n",
+    "kind = \"sporadic\"\nbudget = \"20 ns\"\nperiod = \"100 ns\"\npriority = 5\nlow_priority = \"none\"\n",
+    "kind = \"priority-exchange\"\nbudget = \"20 ns\"\nperiod = \"100 ns\"\npriority = 5\n",
+    "kind = \"dual-priority\"\ngain = \"both\"\n",
+    "kind = \"slack-stealing\"\ngain = \"propagated\"\n",
+];
+
+/// The soft job keeps the processor for 3 ns more where it lost it to the hard task, which begins that much later.
+fn runs_on(records: &[Record]) -> Option<Vec<Record>> {
+    let mut late = records.to_vec();
+    let lost = late.windows(2).position(|pair| {
+        let takes_over = matches!(pair[1].kind, Kind::Start | Kind::Resume) && pair[1].task == 1;
+        pair[0].kind == Kind::Preempt && pair[0].task == 2 && pair[0].time == pair[1].time && takes_over
+    })?;
+    let at = Instant::from_ns(late[lost].time.as_ns() + 3);
+    let after = late.get(lost + 2).is_none_or(|next| next.time >= at);
+    late[lost].time = at;
+    late[lost + 1].time = at;
+    after.then_some(late)
+}
+
+/// One record of `kind` stands `by` ns earlier, or is missing.
+fn moved(records: &[Record], kind: Kind, by: Option<u64>) -> Option<Vec<Record>> {
+    let mut moved = records.to_vec();
+    let mut places = moved.iter().enumerate().filter(|(_, record)| record.kind == kind);
+    let (place, _) = places.nth(2)?;
+    let mut record = moved.remove(place);
+    if let Some(by) = by {
+        record.time = Instant::from_ns(record.time.as_ns() - by);
+        let at = moved.iter().position(|other| other.time >= record.time)?;
+        moved.insert(at, record);
+    }
+    Some(moved)
+}
+
+fn has(result: &Verification, check: Check) -> bool {
+    result.findings.iter().any(|finding| finding.check == check)
+}
+
+#[test]
+fn each_wrong_decision_of_a_server_is_found_and_named() {
+    let mut caught = 0;
+    for kind in KINDS {
+        let system = decided(kind);
+        let clean = records(&system, 3).expect("it can be simulated");
+        let whole = verified(&system, &[], &clean);
+        assert!(!has(&whole, Check::ServerDecision), "{kind}: {:#?}", whole.findings);
+        let applied = whole.checks.iter().find(|count| count.check == Check::ServerDecision);
+        assert!(applied.is_some_and(|count| count.applied > 1_000), "{kind}: {applied:?}");
+        let mutations = [
+            runs_on(&clean),
+            moved(&clean, Kind::BudgetReplenished, Some(7)),
+            moved(&clean, Kind::BudgetReplenished, None),
+            moved(&clean, Kind::BudgetExhausted, Some(3)),
+            moved(&clean, Kind::Promotion, Some(3)),
+            moved(&clean, Kind::SlackChange, Some(3)),
+        ];
+        let mut here = 0;
+        for (place, wrong) in mutations.into_iter().enumerate() {
+            let Some(wrong) = wrong else { continue };
+            let result = verified(&system, &[], &wrong);
+            assert!(has(&result, Check::ServerDecision), "{kind} {place}: {:#?}", result.findings);
+            here += 1;
+        }
+        // The same trace of a server with other rules.
+        for other in KINDS.into_iter().filter(|other| *other != kind) {
+            let result = verified(&decided(other), &[], &clean);
+            here += u32::from(has(&result, Check::ServerDecision));
+        }
+        assert!(here > 5, "{kind}: {here}");
+        caught += here;
+    }
+    assert!(caught > 60, "{caught}");
 }
