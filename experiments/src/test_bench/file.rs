@@ -227,12 +227,15 @@ fn choice(table: &mut Table<'_, '_>, key: &'static str, bounds: RangeInclusive<u
             }
         };
     }
-    let mut part = |name: &str| inner.get(name).map(|value| table.integer_of(key, value, &bounds));
-    let (from, to) = (part("from").flatten(), part("to").flatten());
-    let step = match inner.get("step") {
-        None => Some(1),
-        Some(step) => table.integer_of("step", step, &(1..=1_000)),
+    let mut part = |name: &'static str, named: &'static str, bounds: &RangeInclusive<u64>| {
+        inner.get(name).map(|value| table.integer_of(named, value, bounds))
     };
+    let (from, to, step) =
+        (part("from", key, &bounds), part("to", key, &bounds), part("step", "step", &(1..=1_000)));
+    if [from, to, step].contains(&Some(None)) {
+        return None;
+    }
+    let (from, to, step) = (from.flatten(), to.flatten(), step.map_or(Some(1), |step| step));
     let known = inner.keys().all(|key| ["from", "to", "step"].contains(&key.get_ref().as_ref()));
     match (from, to, step, known) {
         (Some(from), Some(to), Some(step), true) if from <= to => {
@@ -327,10 +330,11 @@ fn execution(table: &mut Table<'_, '_>) -> Option<Execution> {
 fn soft(mut table: Table<'_, '_>, hard: Option<&HardSpec>) -> Option<SoftSpec> {
     let tasks = choice(&mut table, "tasks", TASKS);
     let load = choice(&mut table, "load", SOFT_LOAD);
-    let shortest = hard.map(|hard| hard.shortest_period);
-    let longest = hard.map(|hard| hard.longest_period);
-    let shortest_interarrival = table.span("shortest_interarrival", shortest, "20 ms");
-    let longest_interarrival = table.span("longest_interarrival", longest, "200 ms");
+    // Where [hard] could not be read that has been told, and what would stand here does not matter.
+    let shortest = hard.map_or(Span::ZERO, |hard| hard.shortest_period);
+    let longest = hard.map_or(Span::ZERO, |hard| hard.longest_period);
+    let shortest_interarrival = table.span("shortest_interarrival", Some(shortest), "20 ms");
+    let longest_interarrival = table.span("longest_interarrival", Some(longest), "200 ms");
     table.close();
     Some(SoftSpec {
         tasks: tasks?,
@@ -443,5 +447,9 @@ load = { random = [10, 30] }
             assert!(said.contains(place) && said.contains(words), "{change:?} says\n{said}");
             assert!(said.contains("help: "), "{said}");
         }
+        // What only follows from a mistake is not told as another.
+        let said = refused(("step = 2", "step = 0"));
+        assert_eq!(said.matches("help: ").count(), 1, "{said}");
+        assert!(said.contains("an integer from 1 to 1000"), "{said}");
     }
 }
