@@ -285,6 +285,18 @@ fn a_journal_is_left_over_when_both_are_killed_and_can_be_restored() {
 }
 
 #[test]
+fn a_journal_of_a_run_that_was_killed_before_it_changed_anything_is_no_left_over() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut run = Command::new("true").spawn().unwrap();
+    let id = run.id();
+    run.wait().unwrap();
+    let journal = directory.path().join("1-1-0.journal");
+    fs::write(&journal, format!("horolog-journal/1 {id} 1\n")).unwrap();
+    assert_eq!(left_over_in(directory.path()).unwrap(), []);
+    assert!(!journal.exists());
+}
+
+#[test]
 fn what_cannot_be_changed_leaves_no_trace() {
     let scene = scene();
     // This process has no role set, so the guardian ends at once and the start is refused with the reason.

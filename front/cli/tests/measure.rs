@@ -2,7 +2,10 @@
 
 mod common;
 
-use common::{Done, done, folder, real_time};
+use common::{
+    Done, done, end, folder, horolog, inside, is_alive, not_put_back, real_time, signal, start, wait_for,
+};
+use std::time::Duration;
 
 /// How often a measurement beside somebody else's real-time load is tried again.
 const TRIES: usize = 4;
@@ -47,6 +50,26 @@ fn the_interrupts_of_devices_are_measured_and_the_output_is_a_system_file() {
     let (_folder, file) = folder(&format!("{task}{}", printed.out));
     let checked = done(["check", &file]);
     assert_eq!(checked.no_panic().status, Some(0), "{checked:?}");
+}
+
+#[test]
+fn a_measurement_with_a_network_that_is_killed_leaves_none() {
+    let Some(_alone) = real_time() else { return };
+    let (place, _) = folder("");
+    let words = ["measure", "costs", "--for", "300ms", "--interrupt", "network"];
+    // Between the first change and the end of the measurement.
+    for wait_ms in [0, 1, 3, 8, 20, 50, 100] {
+        let left = || not_put_back(&inside(&place, "horolog"));
+        let mut command = horolog(words);
+        let measuring = start(command.env("XDG_RUNTIME_DIR", inside(&place, "")));
+        wait_for("a change, or the end", || left() > 0 || !is_alive(&measuring.id().to_string()));
+        std::thread::sleep(Duration::from_millis(wait_ms));
+        signal(measuring.id(), "KILL");
+        let _ = end(measuring);
+        wait_for("the guardian", || left() == 0);
+    }
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").expect("mounts");
+    assert!(!mounts.contains(place.path().to_str().expect("UTF-8")), "{mounts}");
 }
 
 #[test]

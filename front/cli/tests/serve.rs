@@ -85,6 +85,24 @@ fn a_killed_command_leaves_the_thread_as_it_was() {
 }
 
 #[test]
+fn a_command_that_is_killed_at_any_moment_leaves_the_thread_as_it_was() {
+    let Some(_alone) = real_time() else { return };
+    let (place, _) = folder("");
+    // It never sleeps, so that it goes up and down in every period.
+    let spinner = Sleeper(Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("sh starts"));
+    let id = spinner.id();
+    for wait_ms in [0, 3, 7, 12, 20, 33, 54, 88, 143] {
+        let mut command = horolog(words(&id, &["--low-priority", "5"]));
+        let served = start(command.env("XDG_RUNTIME_DIR", inside(&place, "")));
+        std::thread::sleep(Duration::from_millis(wait_ms));
+        signal(served.id(), "KILL");
+        let _ = common::end(served);
+        common::wait_for("the guardian", || common::not_put_back(&inside(&place, "horolog")) == 0);
+        assert_eq!(spinner.class(), (NORMAL.to_owned(), "0".to_owned()), "killed after {wait_ms} ms");
+    }
+}
+
+#[test]
 fn what_cannot_be_served_is_refused() {
     let refused = |words: &[&str]| {
         let done = Done::of(&mut horolog(words.iter().copied()));

@@ -355,7 +355,13 @@ pub fn left_over_in(directory: &Path) -> Result<Vec<LeftOver>, Error> {
     for path in journal::list(directory)? {
         let Some(mut locked) = Locked::open(&path)? else { continue };
         let contents = locked.read(&path)?;
-        if !contents.run.is_alive() {
+        if contents.run.is_alive() {
+            continue;
+        }
+        if contents.entries.is_empty() {
+            // Killed before its guardian was armed, when it had changed nothing. Where it stays, it is found again.
+            let _ = fs::remove_file(&path);
+        } else {
             found.push(LeftOver { path, run: contents.run.id, changes: contents.entries.len() });
         }
     }
