@@ -125,7 +125,7 @@ impl AnyService {
         each!(self, service => service.wants_every_report())
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn tally(&self) -> Tally {
         each!(self, service => service.tally())
     }

@@ -145,7 +145,7 @@ impl AnySupply {
         each!(self, supply => supply.budget())
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn tally(&self) -> Tally {
         each!(self, supply => supply.tally())
     }

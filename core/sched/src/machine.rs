@@ -406,7 +406,7 @@ impl Machine {
     ///
     /// # Panics
     /// Where there is no such server.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn tally(&self, server: ServerId) -> Tally {
         let node = self.servers[server.index()];

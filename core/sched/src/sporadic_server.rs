@@ -66,6 +66,7 @@ impl SporadicServer {
         }
     }
 
+    #[inline]
     fn first(&self) -> Chunk {
         self.chunks.front().copied().unwrap_or(Chunk { time: u64::MAX, amount: 0 })
     }
@@ -112,12 +113,14 @@ impl SporadicServer {
         if !self.available {
             return;
         }
-        let mut amount = 0;
-        while let Some(&chunk) = self.chunks.front().filter(|chunk| chunk.time <= now) {
-            amount += chunk.amount;
+        let mut amount = self.first().amount;
+        while let Some(next) = self.chunks.get(1).filter(|chunk| chunk.time <= now) {
+            amount += next.amount;
             self.chunks.pop_front();
         }
-        self.chunks.push_front(Chunk { time: now, amount });
+        if let Some(first) = self.chunks.front_mut() {
+            *first = Chunk { time: now, amount };
+        }
     }
 }
 
@@ -127,10 +130,12 @@ impl Supply for SporadicServer {
         if self.available { Place::High } else { self.without }
     }
 
+    #[inline]
     fn budget(&self) -> Option<Span> {
         self.available.then(|| Span::from_ns((self.first().amount - self.used).unsigned_abs()))
     }
 
+    #[inline]
     fn timer(&self) -> Option<Instant> {
         (self.backlogged && !self.available).then(|| Instant::from_ns(self.first().time))
     }

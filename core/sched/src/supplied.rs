@@ -81,7 +81,7 @@ impl SuppliedNode {
         self.supply.budget()
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn tally(&self) -> Tally {
         self.supply.tally()
     }

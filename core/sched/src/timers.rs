@@ -11,7 +11,7 @@ pub(crate) const STALE: u32 = u32::MAX - 1;
 
 impl Machine {
     /// The tightest budget above the running task, armed anew where it is another than the armed timer counts.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn arm_execution_timer(&mut self, index: usize) {
         let running = self.processors[index].running;
         let tightest = match running {
@@ -61,10 +61,8 @@ impl Machine {
     #[inline]
     pub(crate) fn earliest_wall_timer(&mut self, index: usize) -> Option<WallTimer> {
         let tasks = self.leaves.len() as u32;
-        if self.processors[index].watch != NONE && self.processors[index].is_shallow {
-            return self.watch_timer(index);
-        }
-        let mut earliest: Option<WallTimer> = self.watch_timer(index);
+        let is_watched = self.processors[index].watch != NONE;
+        let mut earliest = if is_watched { self.watch_timer(index) } else { None };
         for supplied in &mut self.supplied[self.processors[index].supplies.clone()] {
             let at = supplied.standing.timer;
             if at != supplied.timer {

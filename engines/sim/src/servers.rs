@@ -55,13 +55,17 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
             let exhaustions = tally.exhaustions - seen.exhaustions;
             let replenishments = tally.replenishments - seen.replenishments;
             (seen.exhaustions, seen.replenishments) = (tally.exhaustions, tally.replenishments);
+            if !K::ACTIVE {
+                self.events += exhaustions + replenishments;
+                continue;
+            }
             let is_slack = kinds[0] == kinds[1];
             for _ in 0..exhaustions {
                 let extra = if is_slack { 0 } else { tally.consumed.as_ns() };
                 self.emit(lane, now, kinds[0], NO_TASK, NO_JOB, id.0.into(), extra);
             }
             for _ in 0..replenishments {
-                let budget = if K::ACTIVE { self.machine.budget(id).map_or(0, Span::as_ns) } else { 0 };
+                let budget = self.machine.budget(id).map_or(0, Span::as_ns);
                 let extra = if is_slack { 1 } else { budget };
                 self.emit(lane, now, kinds[1], NO_TASK, NO_JOB, id.0.into(), extra);
             }
