@@ -27,6 +27,8 @@ use serde::Serialize;
 const ONE: u64 = 1_000_000_000;
 /// No searched time goes beyond this.
 const LARGEST: u64 = 1 << 58;
+/// Into how many tests the work allowed is divided: a bisection to one part per billion takes some 35, and most end early.
+const SHARES: u64 = 64;
 /// Above so many tasks the slack of each is not searched.
 pub const MOST_TASKS_FOR_SLACK: usize = 20;
 
@@ -106,8 +108,13 @@ pub(crate) fn explore(
             verdict.remedies = probe.remedies(index)?;
         }
     }
-    let note = if !probe.has_effort() {
-        Some("the work allowed for sensitivity ran out: the values are safe, larger ones may pass".to_owned())
+    let note = if probe.given_up > 0 || !probe.has_effort() {
+        let what = if probe.has_effort() { "" } else { ", and the work allowed for all of them ran out" };
+        Some(format!(
+            "changed values whose test took more work than one is allowed ({}) count as failed{what}: the values are safe, \
+             larger ones may pass",
+            probe.given_up
+        ))
     } else if !few {
         Some(format!("slack and remedies are searched for up to {MOST_TASKS_FOR_SLACK} tasks a processor"))
     } else {
@@ -121,6 +128,10 @@ pub(crate) struct Probe<'a> {
     model: &'a CpuModel,
     policy: Policy,
     effort: u64,
+    /// The most that one test may cost: one far from any answer leaves something for the others.
+    share: u64,
+    /// How many tests were given up, each counted as failed.
+    given_up: u64,
 }
 
 /// What a changed processor is tested for.
@@ -132,7 +143,8 @@ enum Goal {
 
 impl<'a> Probe<'a> {
     pub(crate) fn new(model: &'a CpuModel, policy: Policy, options: &Options) -> Probe<'a> {
-        Probe { model, policy, effort: options.effort }
+        let share = (options.effort / SHARES).max(1);
+        Probe { model, policy, effort: options.effort, share, given_up: 0 }
     }
 
     /// Whether work is left; after that every test counts as failed.
@@ -234,7 +246,11 @@ impl<'a> Probe<'a> {
         goal: Goal,
         change: &dyn Fn(&mut CpuModel, u64) -> bool,
     ) -> Result<Option<u64>, AnalysisError> {
-        if most < least || !self.passes(goal, change, least)? {
+        // Without this one there is no answer at all, so it may take more than its share.
+        let share = std::mem::replace(&mut self.share, self.effort);
+        let least_passes = most >= least && self.passes(goal, change, least)?;
+        self.share = share;
+        if !least_passes {
             return Ok(None);
         }
         if self.passes(goal, change, most)? {
@@ -294,20 +310,27 @@ impl<'a> Probe<'a> {
         if self.effort == 0 || !change(&mut model, value) {
             return Ok(false);
         }
+        let given = self.share.min(self.effort);
+        let mut left = given;
+        let passed = self.test(&model, goal, &mut left);
+        self.effort -= given - left;
+        self.given_up += u64::from(left == 0);
+        passed
+    }
+
+    fn test(&self, model: &CpuModel, goal: Goal, effort: &mut u64) -> Result<bool, AnalysisError> {
         match (self.policy, goal) {
-            (Policy::Edf, Goal::All) => edf::all_meet(&model, &mut self.effort),
-            (Policy::Edf, Goal::Task(index)) => edf::task_meets(&model, index, &mut self.effort),
+            (Policy::Edf, Goal::All) => edf::all_meet(model, effort),
+            (Policy::Edf, Goal::Task(index)) => edf::task_meets(model, index, effort),
             (_, Goal::All) => {
                 for index in 0..model.tasks.len() {
-                    if fixed_priority::excess_within(&model, index, &mut self.effort)? > 0 {
+                    if fixed_priority::excess_within(model, index, effort)? > 0 {
                         return Ok(false);
                     }
                 }
                 Ok(true)
             }
-            (_, Goal::Task(index)) => {
-                Ok(fixed_priority::excess_within(&model, index, &mut self.effort)? == 0)
-            }
+            (_, Goal::Task(index)) => Ok(fixed_priority::excess_within(model, index, effort)? == 0),
         }
     }
 }

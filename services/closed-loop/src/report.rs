@@ -5,8 +5,8 @@ use crate::{CostSource, LoopError, MeasuredRun, Proof};
 use horolog_analysis::{Options, Schedulable, TaskVerdict, Verdict as TaskWord, explain};
 use horolog_model::{Policy, Preemption, Task};
 use horolog_report as page;
-use horolog_trace::Outcome;
 use horolog_trace::file::{Header, Reader};
+use horolog_trace::{Outcome, ServerOutcome};
 use horolog_verify::{Class, Verdict, Verification};
 use std::path::Path;
 
@@ -39,7 +39,7 @@ pub(crate) fn report_data(parts: &Parts<'_>) -> Result<page::ReportData, LoopErr
         runs,
         findings,
         findings_omitted: omitted,
-        facts: facts(parts.proof),
+        facts: facts(parts.proof).into_iter().chain(server_facts(parts)).collect(),
         provenance: page::Provenance {
             command: parts.command.to_owned(),
             created: now(),
@@ -147,6 +147,38 @@ fn facts(proof: &Proof) -> Vec<page::Fact> {
         }
     }
     facts
+}
+
+/// What each server of the newest run did: what it used of its budget, how often that ended and came back, and by how much it
+/// was overdrawn each time.
+fn server_facts(parts: &Parts<'_>) -> Vec<page::Fact> {
+    let (outcome, run) = match parts.measured {
+        Some((measured, _)) => (&measured.outcome, "measured"),
+        None => (parts.simulated.0, "simulated"),
+    };
+    let fact = |server: &ServerOutcome| {
+        let file = parts.proof.system.servers().iter().find(|file| file.name == server.name);
+        let capacity = file.and_then(|file| file.kind.capacity());
+        let budget = capacity.map_or_else(String::new, |capacity| {
+            format!("budget {} every {}; ", capacity.budget, capacity.period)
+        });
+        let overshoot = server.enforcement.as_ref().and_then(|enforcement| {
+            let (median, p99, most) =
+                (enforcement.overshoot_ns_p50?, enforcement.overshoot_ns_p99?, enforcement.overshoot_ns_max?);
+            Some(format!("; overdrawn by {median} (median), {p99} (p99), {most} at most"))
+        });
+        page::Fact::new(
+            format!("Server {} ({}, {run})", server.name, server.kind),
+            format!("used {}", server.consumed_ns),
+            format!(
+                "{budget}used up {} times, came back {} times{}",
+                server.exhaustions,
+                server.replenishments,
+                overshoot.unwrap_or_default()
+            ),
+        )
+    };
+    outcome.servers.iter().map(fact).collect()
 }
 
 /// One run: its outcome, the distributions and the timeline of its trace.
