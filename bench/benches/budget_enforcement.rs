@@ -11,6 +11,7 @@ use horolog_exec::thread_server::{Low, Notice, Rules, ThreadServer, ThreadServer
 use horolog_sys::affinity::{CpuSet, allowed_cpus, set_affinity};
 use horolog_sys::deadline::{Reservation, set_deadline};
 use horolog_sys::fixed_priority::{Class, set_class};
+use horolog_sys::task_clock::TaskClock;
 use horolog_sys::{clock, thread};
 use horolog_time::Span;
 use std::process::ExitCode;
@@ -205,6 +206,46 @@ fn print(name: &str, rounds: &[Seen]) {
     );
 }
 
+/// What it costs to arm perf's overflow for a thread anew: each time it gets the processor with a budget.
+fn print_arming() {
+    for spins in [false, true] {
+        let (tid, end) = (AtomicU32::new(0), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                tid.store(thread::id(), Ordering::Release);
+                while !end.load(Ordering::Relaxed) {
+                    if !spins {
+                        let _ = clock::sleep_until(clock::monotonic_ns() + 20_000_000);
+                    }
+                }
+            });
+            while tid.load(Ordering::Acquire) == 0 {
+                std::thread::yield_now();
+            }
+            match TaskClock::open(tid.load(Ordering::Acquire)) {
+                Err(error) => println!("SKIPPED: {error}"),
+                Ok(task) => {
+                    let mut costs: Vec<i64> = (0..10_000)
+                        .map(|_| {
+                            let begun = clock::monotonic_ns();
+                            let _ = task.arm(Some(BUDGET));
+                            (clock::monotonic_ns() - begun) as i64
+                        })
+                        .collect();
+                    costs.sort_unstable();
+                    println!(
+                        "arming perf's overflow of a thread that {}: p50 {:.2} us, p99 {:.2} us",
+                        if spins { "runs elsewhere" } else { "sleeps" },
+                        percentile(&costs, 50),
+                        percentile(&costs, 99)
+                    );
+                }
+            }
+            end.store(true, Ordering::Relaxed);
+        });
+    }
+}
+
 fn main() -> ExitCode {
     let numbers: Vec<f64> = std::env::args().skip(1).filter_map(|word| word.parse().ok()).collect();
     let rounds = numbers.first().map_or(8, |&rounds| rounds.max(1.0) as usize);
@@ -245,5 +286,6 @@ fn main() -> ExitCode {
     for ((_, name), rounds) in ALL.iter().zip(&seen) {
         print(name, rounds);
     }
+    print_arming();
     ExitCode::SUCCESS
 }
