@@ -46,7 +46,7 @@ pub(crate) fn of_server(server: &Server, all: &CpuSet) -> Result<(Reservation, V
         return Err(ExecError::bad_input(format!("server {}: the kernel does not serve it", server.name)));
     };
     let reservation = Reservation::implicit(capacity.budget, capacity.period);
-    admit(&[reservation], all).map_err(|refusal| {
+    admit_in_time(reservation, all).map_err(|refusal| {
         let share = 100.0 * capacity.budget.as_ns() as f64 / capacity.period.as_ns().max(1) as f64;
         let refusal = ExecError::from(refusal);
         let asked = format!("server {} asks for {share:.1} % of a CPU{}", server.name, admitted());
@@ -68,6 +68,21 @@ pub(crate) fn of_server(server: &Server, all: &CpuSet) -> Result<(Reservation, V
         ));
     }
     Ok((reservation, notes))
+}
+
+/// [`admit`], tried again for a second: who left SCHED_DEADLINE keeps a share booked for a while.
+fn admit_in_time(reservation: Reservation, all: &CpuSet) -> Result<(), horolog_sys::Error> {
+    const TRIES: u32 = 10;
+    const BETWEEN_NS: u64 = 100_000_000;
+    let mut tried = admit(&[reservation], all);
+    for _ in 1..TRIES {
+        if !tried.as_ref().is_err_and(horolog_sys::Error::is_busy) {
+            break;
+        }
+        let _ = clock::sleep_until(clock::monotonic_ns().saturating_add(BETWEEN_NS));
+        tried = admit(&[reservation], all);
+    }
+    tried
 }
 
 /// What this machine admits, as far as it says so.

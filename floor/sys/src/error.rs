@@ -114,6 +114,12 @@ impl Error {
         }
     }
 
+    /// Whether what was asked for is taken by somebody else, and may be free later.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        self.errno() == Some(libc::EBUSY)
+    }
+
     /// Whether a privilege or a facility of the machine is missing (exit status 3 of the command).
     #[must_use]
     pub fn is_not_permitted(&self) -> bool {
