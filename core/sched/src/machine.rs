@@ -43,6 +43,8 @@ pub(crate) struct Processor {
     /// The earliest wall timer, unless a supply or service has changed since.
     pub(crate) wall: Option<WallTimer>,
     pub(crate) wall_is_stale: bool,
+    /// How often budget has run out or come back.
+    pub(crate) changes: u64,
     /// Whether budget has run out or come back, or a task moved, since the last decision.
     pub(crate) has_changed: bool,
 }
@@ -446,6 +448,16 @@ impl Machine {
         self.processors[usize::from(processor.0)].has_changed
     }
 
+    /// How often budgets of this processor have run out or come back so far: the sum of what the tallies of its servers count.
+    ///
+    /// # Panics
+    /// Where there is no such processor.
+    #[inline]
+    #[must_use]
+    pub fn budget_changes(&self, processor: ProcessorIndex) -> u64 {
+        self.processors[usize::from(processor.0)].changes
+    }
+
     /// What a server may still execute at its priority before somebody must be told; `None`: there is no limit, or it
     /// stands at a low place.
     ///
@@ -528,8 +540,16 @@ impl Processor {
             is_counting: true,
             wall: None,
             wall_is_stale: true,
+            changes: 0,
             has_changed: true,
         }
+    }
+
+    /// Budget has run out or come back this often since the last look.
+    #[inline(always)]
+    pub(crate) fn count_changes(&mut self, changes: u64) {
+        self.changes = self.changes.wrapping_add(changes);
+        self.has_changed |= changes != 0;
     }
 
     /// The running job gives the processor up.

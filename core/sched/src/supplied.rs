@@ -32,7 +32,7 @@ impl SuppliedNode {
         let before = std::mem::replace(&mut self.standing, standing);
         let is_elsewhere = standing.place != before.place;
         processor.wall_is_stale |= standing.timer != self.timer;
-        processor.has_changed |= standing.changes != before.changes;
+        processor.count_changes(standing.changes.wrapping_sub(before.changes));
         is_elsewhere || standing.deadline != before.deadline
     }
 

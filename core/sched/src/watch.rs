@@ -160,7 +160,7 @@ impl Watch {
     #[inline]
     fn note(&mut self, answer: Answer, processor: &mut Processor) {
         processor.wall_is_stale |= answer.timer != self.timer;
-        processor.has_changed |= answer.changes != self.changes;
+        processor.count_changes(answer.changes.wrapping_sub(self.changes));
         processor.is_counting = answer.counts;
         self.changes = answer.changes;
     }

@@ -11,6 +11,8 @@ use horolog_trace::{Kind, NO_JOB, NO_TASK, Sink};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Watched {
     servers: Vec<Seen>,
+    /// How often budgets had run out or come back, where no records are made.
+    changes: u64,
     /// The hard tasks that are promoted, and whether each stood low.
     promoted: Vec<(u32, bool)>,
 }
@@ -41,13 +43,25 @@ impl Watched {
         } else {
             Vec::new()
         };
-        Watched { servers, promoted }
+        Watched { servers, changes: 0, promoted }
     }
 }
 
 impl<S: Source, K: Sink> Core<'_, S, K> {
     /// Before a choice: records what has changed since the last look.
+    #[inline(always)]
     pub(crate) fn note_servers(&mut self, lane: &mut Lane, now: u64) {
+        if K::ACTIVE || !lane.watched.promoted.is_empty() {
+            self.record_servers(lane, now);
+            return;
+        }
+        // Without a trace records are counted, not made.
+        let changes = self.machine.budget_changes(lane.processor);
+        self.events += changes - lane.watched.changes;
+        lane.watched.changes = changes;
+    }
+
+    fn record_servers(&mut self, lane: &mut Lane, now: u64) {
         for index in 0..lane.watched.servers.len() {
             let seen = &mut lane.watched.servers[index];
             let (id, kinds) = (seen.id, seen.kinds);
@@ -55,10 +69,6 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
             let exhaustions = tally.exhaustions - seen.exhaustions;
             let replenishments = tally.replenishments - seen.replenishments;
             (seen.exhaustions, seen.replenishments) = (tally.exhaustions, tally.replenishments);
-            if !K::ACTIVE {
-                self.events += exhaustions + replenishments;
-                continue;
-            }
             let is_slack = kinds[0] == kinds[1];
             for _ in 0..exhaustions {
                 let extra = if is_slack { 0 } else { tally.consumed.as_ns() };
