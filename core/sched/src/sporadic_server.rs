@@ -92,14 +92,19 @@ impl SporadicServer {
         if self.used <= 0 {
             return;
         }
-        let Some(chunk) = self.chunks.pop_front() else { return };
+        let is_room = self.chunks.len() < self.max_chunks;
+        let Some(first) = self.chunks.front_mut() else { return };
+        let chunk = *first;
         let rest = chunk.amount - self.used;
         let used = Chunk { amount: self.used, ..chunk };
         self.used = 0;
-        if self.chunks.len() + 1 < self.max_chunks {
-            self.chunks.push_front(Chunk { amount: rest, ..chunk });
+        if is_room {
+            first.amount = rest;
             self.come_back(used);
-        } else if let Some(next) = self.chunks.front_mut() {
+            return;
+        }
+        self.chunks.pop_front();
+        if let Some(next) = self.chunks.front_mut() {
             next.amount += rest;
             self.come_back(used);
         } else {
