@@ -55,6 +55,8 @@ pub(super) enum Entry {
     Write { path: PathBuf, value: Vec<u8> },
     /// Remove the empty directory `path` (a cgroup, a cpuset, a trace instance).
     RemoveDirectory { path: PathBuf },
+    /// Do not remove the directory `path` after all: it could not be made, so what is there now is another's.
+    KeepDirectory { path: PathBuf },
     /// End a process, and its process group where it leads one.
     End { process: Life, group: bool },
     /// Give a thread of another process its scheduling class and its CPUs back.
@@ -241,6 +243,7 @@ fn encode(entry: &Entry) -> String {
     match entry {
         Entry::Write { path, value } => format!("write {} {}", escape_path(path), escape(value)),
         Entry::RemoveDirectory { path } => format!("rmdir {}", escape_path(path)),
+        Entry::KeepDirectory { path } => format!("keep {}", escape_path(path)),
         Entry::End { process, group } => {
             format!("end {} {} {}", process.id, process.started, u8::from(*group))
         }
@@ -267,7 +270,17 @@ pub(super) fn parse(text: &str) -> Option<Contents> {
         return None;
     }
     let run = Life { id: head.next()?.parse().ok()?, started: head.next()?.parse().ok()? };
-    Some(Contents { run, entries: lines.map_while(parse_entry).collect() })
+    let mut entries: Vec<Entry> = Vec::new();
+    for entry in lines.map_while(parse_entry) {
+        match (&entry, entries.last()) {
+            (Entry::KeepDirectory { path: kept }, Some(Entry::RemoveDirectory { path })) if path == kept => {
+                entries.pop();
+            }
+            (Entry::KeepDirectory { .. }, _) => {}
+            _ => entries.push(entry),
+        }
+    }
+    Some(Contents { run, entries })
 }
 
 fn parse_entry(line: &str) -> Option<Entry> {
@@ -275,6 +288,7 @@ fn parse_entry(line: &str) -> Option<Entry> {
     match words[..] {
         ["write", path, value] => Some(Entry::Write { path: unescape_path(path)?, value: unescape(value)? }),
         ["rmdir", path] => Some(Entry::RemoveDirectory { path: unescape_path(path)? }),
+        ["keep", path] => Some(Entry::KeepDirectory { path: unescape_path(path)? }),
         ["end", id, started, group] => {
             let process = Life { id: id.parse().ok()?, started: started.parse().ok()? };
             Some(Entry::End { process, group: group == "1" })
@@ -372,6 +386,19 @@ mod tests {
         let contents = parse(&text).unwrap();
         assert_eq!(contents.run, Life { id: 7, started: 99 });
         assert_eq!(contents.entries, entries());
+    }
+
+    #[test]
+    fn a_directory_that_could_not_be_made_is_left_out_and_only_that_one() {
+        let make = |path: &str| Entry::RemoveDirectory { path: PathBuf::from(path) };
+        let keep = |path: &str| Entry::KeepDirectory { path: PathBuf::from(path) };
+        let read = |entries: &[Entry]| {
+            let lines: Vec<String> = entries.iter().map(encode).collect();
+            parse(&format!("{HEADER} 7 99\n{}\n", lines.join("\n"))).unwrap().entries
+        };
+        assert_eq!(read(&[make("/a"), make("/b"), keep("/b")]), [make("/a")]);
+        assert_eq!(read(&[make("/a"), keep("/b"), make("/c")]), [make("/a"), make("/c")]);
+        assert_eq!(read(&[make("/a"), keep("/a"), make("/a")]), [make("/a")]);
     }
 
     #[test]

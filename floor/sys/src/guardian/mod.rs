@@ -3,8 +3,8 @@
 //! A run that changes the machine (sysctls, cgroups, trace settings, priorities of foreign threads, child processes)
 //! first writes into a journal how to undo the change, waits until that is on disk, and only then changes. A separate
 //! process, the guardian, holds the journal. When the run finishes, crashes or is killed, the guardian undoes
-//! everything, last change first. It also ends a run that goes on past its deadline or stops giving signs of life. Where
-//! the guardian was killed too, the journal is left over: [`left_over`] finds it, [`restore`] undoes it.
+//! everything, last change first. It also ends a run that goes on past its deadline. Where the guardian was killed too,
+//! the journal is left over: [`left_over`] finds it, [`restore`] undoes it.
 //!
 //! What belongs to the run's own process (its threads, their priorities and CPUs, its locked memory, an open
 //! `/dev/cpu_dma_latency`) ends with that process and needs no journal.
@@ -42,8 +42,6 @@ pub struct GuardianOptions {
     pub arguments: Vec<OsString>,
     /// End the run after this long: the watchdog. `None`: never.
     pub deadline: Option<Span>,
-    /// End the run where [`Guardian::beat`] was not called for this long. `None`: never.
-    pub heartbeat: Option<Span>,
     /// Where the guardian runs; empty: anywhere. Should hold no CPU that the run fills.
     pub housekeeping: Vec<u32>,
     /// Where the journal is; `None`: `$XDG_RUNTIME_DIR/horolog`, `/run/horolog` or `/tmp/horolog-UID`.
@@ -59,7 +57,6 @@ impl Default for GuardianOptions {
             program: PathBuf::from("/proc/self/exe"),
             arguments: vec![OsString::from(SUBCOMMAND)],
             deadline: None,
-            heartbeat: None,
             housekeeping: Vec::new(),
             directory: None,
         }
@@ -101,7 +98,6 @@ impl Guardian {
             deadline_ns: options
                 .deadline
                 .map_or(u64::MAX, |after| monotonic_ns().saturating_add(after.as_ns())),
-            heartbeat_ns: options.heartbeat.map_or(0, Span::as_ns),
             housekeeping: options.housekeeping.clone(),
             journal: journal.to_owned(),
         };
@@ -179,12 +175,18 @@ impl Guardian {
     pub fn create_directory(&mut self, path: impl AsRef<Path>) -> Result<(), Error> {
         let path = path.as_ref();
         if path.exists() {
-            // Somebody else's: removing it at the end would be wrong.
+            // Another's. Without an entry it stays even where this run is killed now.
             let error = std::io::Error::from_raw_os_error(libc::EEXIST);
             return Err(refused("mkdir", path, &error));
         }
         self.journal.append(&Entry::RemoveDirectory { path: path.to_owned() })?;
-        fs::create_dir(path).map_err(|error| refused("mkdir", path, &error))
+        fs::create_dir(path).map_err(|error| {
+            // Another process may have made it since; the directory is then theirs.
+            match self.journal.append(&Entry::KeepDirectory { path: path.to_owned() }) {
+                Ok(()) => refused("mkdir", path, &error),
+                Err(journal) => journal,
+            }
+        })
     }
 
     /// Has a child process ended with the run; where it leads a process group, all of that group.
@@ -257,11 +259,6 @@ impl Guardian {
         let (namespace_path, file) = (namespace.to_owned(), path.to_owned());
         self.journal.append(&Entry::WriteInside { namespace: namespace_path, path: file, value: old })?;
         sysfs::write(namespace, path, value.as_bytes())
-    }
-
-    /// A sign of life; see [`GuardianOptions::heartbeat`]. One system call.
-    pub fn beat(&self) {
-        self.say("beat\n");
     }
 
     /// Moves the watchdog's deadline to `at_ns` of `CLOCK_MONOTONIC`; `None`: never.

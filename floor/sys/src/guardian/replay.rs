@@ -94,7 +94,8 @@ fn undo_all(contents: &Contents) -> Restored {
     }
     for entry in contents.entries.iter().rev() {
         match entry {
-            Entry::End { .. } => {}
+            // Processes ended above; a directory to be kept is left out when the journal is read.
+            Entry::End { .. } | Entry::KeepDirectory { .. } => {}
             Entry::Write { path, value } => {
                 restored.count(&write(path, value), |restored| &mut restored.files);
             }

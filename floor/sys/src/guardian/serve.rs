@@ -11,6 +11,7 @@ use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// What the run asks for in its first line.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -18,8 +19,6 @@ pub(super) struct Orders {
     pub(super) run: Life,
     /// When to end the run, on `CLOCK_MONOTONIC`; `u64::MAX`: never.
     pub(super) deadline_ns: u64,
-    /// How long the run may be silent; 0: for ever.
-    pub(super) heartbeat_ns: u64,
     pub(super) housekeeping: Vec<u32>,
     pub(super) journal: PathBuf,
 }
@@ -34,19 +33,18 @@ impl Orders {
             .iter()
             .map(|byte| format!("{byte:02x}"))
             .collect();
-        let Orders { run, deadline_ns, heartbeat_ns, .. } = self;
-        format!("guard {} {} {deadline_ns} {heartbeat_ns} {} {hex}\n", run.id, run.started, cpus.join(","))
+        let Orders { run, deadline_ns, .. } = self;
+        format!("guard {} {} {deadline_ns} {} {hex}\n", run.id, run.started, cpus.join(","))
     }
 
     fn parse(line: &str) -> Option<Orders> {
         let words: Vec<&str> = line.trim_end().split(' ').collect();
-        let ["guard", id, started, deadline, heartbeat, cpus, hex] = words[..] else { return None };
+        let ["guard", id, started, deadline, cpus, hex] = words[..] else { return None };
         let bytes: Option<Vec<u8>> =
             (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(hex.get(at..at + 2)?, 16).ok()).collect();
         Some(Orders {
             run: Life { id: id.parse().ok()?, started: started.parse().ok()? },
             deadline_ns: deadline.parse().ok()?,
-            heartbeat_ns: heartbeat.parse().ok()?,
             housekeeping: crate::cpu_list::parse_cpu_list(cpus)?,
             journal: PathBuf::from(std::ffi::OsString::from_vec(bytes?)),
         })
@@ -98,9 +96,6 @@ fn guard() -> Result<(), Error> {
         End::Overdue => {
             eprintln!("horolog guardian: ended run {}, which was past its time; {restored}", orders.run.id)
         }
-        End::Silent => {
-            eprintln!("horolog guardian: ended run {}, which gave no sign of life; {restored}", orders.run.id)
-        }
     }
     Ok(())
 }
@@ -114,8 +109,6 @@ enum End {
     Died,
     /// The run went on past its deadline and was ended.
     Overdue,
-    /// The run's heartbeat stopped and it was ended.
-    Silent,
 }
 
 /// The line that tells the run what was put back; [`super::parse_report`] reads it.
@@ -128,19 +121,16 @@ fn report(restored: &Restored) -> String {
     )
 }
 
-/// Waits until the run finishes, dies, is overdue or falls silent; ends it in the latter cases.
+/// Waits until the run finishes, dies or is overdue; ends it in the last case.
 fn watch(reader: &mut BufReader<UnixStream>, run: Option<&OwnedFd>, orders: &Orders) -> End {
     let mut deadline_ns = orders.deadline_ns;
-    let mut heard_ns = monotonic_ns();
     loop {
         let now = monotonic_ns();
-        let silent_at =
-            if orders.heartbeat_ns == 0 { u64::MAX } else { heard_ns.saturating_add(orders.heartbeat_ns) };
-        if now >= deadline_ns || now >= silent_at {
+        if now >= deadline_ns {
             end_run(run, orders.run);
-            return if now >= deadline_ns { End::Overdue } else { End::Silent };
+            return End::Overdue;
         }
-        let wait_ns = deadline_ns.min(silent_at) - now;
+        let wait_ns = deadline_ns - now;
         // Lines that came together with an earlier one wait in the reader, where poll does not see them.
         let buffered = !reader.buffer().is_empty();
         let (said, died) =
@@ -153,7 +143,7 @@ fn watch(reader: &mut BufReader<UnixStream>, run: Option<&OwnedFd>, orders: &Ord
                     wait(-1, run, 200_000_000);
                     return if orders.run.is_alive() { End::Finished } else { End::Died };
                 }
-                Ok(_) => heard_ns = monotonic_ns(),
+                Ok(_) => {}
             }
             match line.trim_end().split_once(' ') {
                 None if line == "finish\n" => return End::Finished,
@@ -187,7 +177,11 @@ fn end_run(run: Option<&OwnedFd>, life: Life) {
         unsafe { libc::kill(life.id as i32, signal) };
         let deadline = monotonic_ns().saturating_add(GRACE_NS);
         while life.is_alive() && monotonic_ns() < deadline {
-            wait(-1, run, 20_000_000);
+            let (_, ended) = wait(-1, run, 20_000_000);
+            if ended {
+                // Its descriptor says so before /proc does. Waiting for it again would spin, at the top priority.
+                std::thread::sleep(Duration::from_millis(1));
+            }
         }
     }
 }
@@ -239,7 +233,6 @@ mod tests {
         let orders = Orders {
             run: Life { id: 12, started: 34 },
             deadline_ns: u64::MAX,
-            heartbeat_ns: 5,
             housekeeping: vec![0, 3],
             journal: PathBuf::from("/tmp/a b/ü.journal"),
         };
