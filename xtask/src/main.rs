@@ -3,6 +3,7 @@
 mod arrows;
 mod dist;
 mod environment;
+mod limited;
 mod retry;
 mod step;
 mod style;
@@ -16,6 +17,8 @@ const USAGE: &str = "cargo xtask VERB
   arrows           checks that crates depend only downwards
   style            checks file lengths and leftovers
   setup            only the installing part of `test`
+  limited S PROGRAM ARGUMENTS...
+                   runs a test program; ends it, with all that it started, after S seconds
   dist             the command as it is shipped: fat LTO, every format; with completions and manual page
 ";
 
@@ -28,6 +31,7 @@ fn main() -> ExitCode {
         ["test", "--quick"] => test::run(&root, true),
         ["arrows"] => report(&arrows::check(&root)),
         ["style"] => report(&style::check(&root)),
+        ["limited", words @ ..] => limited::run(words),
         ["dist"] => dist::run(&root),
         ["setup"] => {
             let environment = environment::prepare(&root);

@@ -3,18 +3,51 @@
 use crate::environment::{Environment, prepare};
 use crate::retry::{Failures, settle};
 use crate::step::{self, Outcome};
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 /// What the Rust tests are built with.
 const FEATURES: [&str; 2] = ["--features", "horolog/parquet"];
 
+/// How long one test program may take. The longest takes some two minutes on two processors with nothing else to do.
+const LIMIT_S: u64 = 600;
+
+/// How long the viewer's tests and the Python tests may take, each.
+const STEP_LIMIT_S: u64 = 900;
+
+/// A copy of this program that the build of the tests does not touch.
+fn copy_of_this_program(root: &Path) -> Option<PathBuf> {
+    let copy = root.join("target/xtask-runner");
+    fs::copy(std::env::current_exe().ok()?, &copy).ok()?;
+    Some(copy)
+}
+
+/// A command that runs `program` with a limit.
+fn limited(copy: Option<&Path>, program: &Path) -> Command {
+    let Some(copy) = copy else { return Command::new(program) };
+    let mut command = Command::new(copy);
+    command.arg("limited").arg(STEP_LIMIT_S.to_string()).arg(program);
+    command
+}
+
+/// The setting that has cargo start each test program with a limit.
+fn runner(copy: Option<&Path>) -> Option<(String, String)> {
+    let copy = copy?;
+    // Cargo splits the value at blanks; without the limit the tests still run.
+    let path = copy.to_str().filter(|path| !path.contains(char::is_whitespace))?;
+    let target = format!("{}_unknown_linux_gnu", std::env::consts::ARCH).to_uppercase();
+    Some((format!("CARGO_TARGET_{target}_RUNNER"), format!("{path} limited {LIMIT_S}")))
+}
+
 /// Every Rust test; the failed ones once more, alone.
-fn rust_tests(root: &Path) -> Outcome {
+fn rust_tests(root: &Path, copy: Option<&Path>) -> Outcome {
+    let runner = runner(copy);
     let cargo = |words: &[String]| {
         let mut command = Command::new("cargo");
         // Colours would stand between the words that are read.
         command.args(words).current_dir(root).env("CARGO_TERM_COLOR", "never");
+        command.envs(runner.clone());
         command
     };
     let mut words = vec!["test", "--workspace"];
@@ -47,6 +80,8 @@ fn run_steps(root: &Path, environment: &Environment, quick: bool) -> Vec<Outcome
         command.args(words).current_dir(root);
         command
     };
+    let copy = copy_of_this_program(root);
+    let copy = copy.as_deref();
     let mut outcomes = vec![
         step::run("formatting", &mut cargo(&["fmt", "--all", "--check"])),
         step::run(
@@ -63,7 +98,7 @@ fn run_steps(root: &Path, environment: &Environment, quick: bool) -> Vec<Outcome
             ]),
         ),
         step::run("the command (release build)", &mut cargo(&["build", "--release"])),
-        rust_tests(root),
+        rust_tests(root, copy),
     ];
     if quick {
         return outcomes;
@@ -73,14 +108,14 @@ fn run_steps(root: &Path, environment: &Environment, quick: bool) -> Vec<Outcome
         &mut cargo(&["check", "--manifest-path", "bench/Cargo.toml", "--benches"]),
     ));
     if environment.node {
-        let mut npm = Command::new("npm");
+        let mut npm = limited(copy, Path::new("npm"));
         outcomes.push(step::run(
             "viewer: types, units, freshness, browser",
             npm.args(["test"]).current_dir(root.join("viewer")),
         ));
     }
     if let Some(python) = &environment.python {
-        let mut pytest = Command::new(python);
+        let mut pytest = limited(copy, python);
         pytest.args(["-m", "pytest", "-q", "-rs", "tests/python"]).current_dir(root);
         // The tests above have built it with all formats.
         pytest.env("HOROLOG_BIN", root.join("target/debug/horolog"));
