@@ -66,7 +66,8 @@ impl Supply for PollingServer {
     }
 
     fn timer_fired(&mut self, now: Instant) {
-        if self.period.reach(now) {
+        // Whoever has no work now polls in vain: what arrives at this very instant still finds the poll, by its demand.
+        if self.period.reach(now) && self.backlogged {
             self.poll();
         }
     }
