@@ -21,9 +21,12 @@ use crate::{Event, MAX_ARGUMENTS, clock, cpu, session};
 /// What the cold block of an enabled site calls: hands the event to its callback or to the session; without either it is
 /// counted as unheard. `arguments` points at one 8-byte word for each of the event's arguments.
 ///
+/// A thread that is cancelled asynchronously (`PTHREAD_CANCEL_ASYNCHRONOUS`) unwinds from wherever it is, so also from
+/// here: hence `C-unwind`. Unwinding out of a plain `extern "C"` function ends the whole process.
+///
 /// # Safety
 /// `event` points to a descriptor that lives as long as its module, `arguments` to as many words as it has arguments.
-pub unsafe extern "C" fn emit(event: *const Event, arguments: *const u64) {
+pub unsafe extern "C-unwind" fn emit(event: *const Event, arguments: *const u64) {
     // SAFETY: the caller's promise.
     let described = unsafe { &*event };
     let count = described.arguments().min(MAX_ARGUMENTS);

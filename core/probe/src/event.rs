@@ -16,7 +16,7 @@ pub const NO_EVENT: u32 = 0;
 pub type Callback = unsafe extern "C" fn(event: *const Event, arguments: *const u64, count: u32);
 
 /// What the cold block of an enabled site calls: [`emit`](crate::emit) of the runtime that knows the site.
-pub type Emit = unsafe extern "C" fn(event: *const Event, arguments: *const u64);
+pub type Emit = unsafe extern "C-unwind" fn(event: *const Event, arguments: *const u64);
 
 /// What all sites of one name in one module share. C programs define it as `struct horolog_event`; its layout is part of
 /// the ABI and of what a tracer outside reads from the process.

@@ -250,7 +250,8 @@ fn a_handler_may_jump_out_of_an_emission() {
 #[test]
 fn a_cancelled_thread_leaves_nothing_behind() {
     let _alone = alone();
-    extern "C" fn emit_for_ever(_: *mut libc::c_void) -> *mut libc::c_void {
+    // Cancelling unwinds the thread's stack, through this function too.
+    extern "C-unwind" fn emit_for_ever(_: *mut libc::c_void) -> *mut libc::c_void {
         unsafe extern "C" {
             fn pthread_setcanceltype(kind: i32, before: *mut i32) -> i32;
         }
@@ -260,6 +261,16 @@ fn a_cancelled_thread_leaves_nothing_behind() {
             let value = HANDLED.fetch_add(1, Ordering::Relaxed);
             emit_words(&MAIN, [value, !value]);
         }
+    }
+    unsafe extern "C" {
+        // As `libc` has it, but for a function that may be unwound through.
+        #[allow(clashing_extern_declarations)]
+        fn pthread_create(
+            thread: *mut libc::pthread_t,
+            attributes: *const libc::pthread_attr_t,
+            function: extern "C-unwind" fn(*mut libc::c_void) -> *mut libc::c_void,
+            argument: *mut libc::c_void,
+        ) -> i32;
     }
     for rings in [4, 0] {
         let session = Session::create(&Options { rings, ..options() }).expect("a session");
@@ -273,7 +284,7 @@ fn a_cancelled_thread_leaves_nothing_behind() {
                 let mut thread: libc::pthread_t = 0;
                 let begun = HANDLED.load(Ordering::Relaxed);
                 let status =
-                    libc::pthread_create(&mut thread, std::ptr::null(), emit_for_ever, std::ptr::null_mut());
+                    pthread_create(&mut thread, std::ptr::null(), emit_for_ever, std::ptr::null_mut());
                 assert_eq!(status, 0);
                 while HANDLED.load(Ordering::Relaxed) < begun + 10 {
                     std::thread::yield_now();

@@ -16,7 +16,7 @@ pub mod __private {
     pub use crate::trigger::cold;
 }
 
-pub unsafe extern "C" fn emit(event: *const Event, _: *const u64) {
+pub unsafe extern "C-unwind" fn emit(event: *const Event, _: *const u64) {
     unsafe { &*event }.count_unheard();
 }
 
