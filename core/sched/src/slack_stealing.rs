@@ -32,6 +32,7 @@ struct Task {
     execution: u64,
     separation: u64,
     deadline: u64,
+    jitter: u64,
     is_periodic: bool,
     /// The rank of the first task of its priority, and one past that of the last.
     first_equal: usize,
@@ -79,6 +80,7 @@ impl SlackStealing {
             execution: task.execution.as_ns(),
             separation: task.separation.as_ns(),
             deadline: task.deadline.as_ns(),
+            jitter: task.jitter.as_ns(),
             is_periodic: task.is_periodic,
             first_equal: hard.iter().position(|other| equal(other, task)).unwrap_or(0),
             end_equal: hard.iter().rposition(|other| equal(other, task)).map_or(0, |last| last + 1),
@@ -97,10 +99,18 @@ impl SlackStealing {
         }
     }
 
-    /// Time to the next release of a task: negative where a periodic one is late.
-    fn until_next(&self, rank: usize, now: u64) -> i128 {
-        let next = self.states[rank].next.map_or(0, |next| i128::from(next) - i128::from(now));
-        if self.tasks[rank].is_periodic && self.states[rank].next.is_some() { next } else { next.max(0) }
+    /// Time to the next arrival of a task, negative where it has passed and no release was seen. Of a periodic task the time
+    /// is known after its first job; before, and of a sporadic one that may come, it is as long ago as a job may stay unseen:
+    /// the jitter, and how `late` the release is noticed.
+    fn until_next(&self, rank: usize, now: u64, late: u64) -> i128 {
+        let (task, next) = (&self.tasks[rank], self.states[rank].next);
+        let next = next.map(|next| i128::from(next) - i128::from(now));
+        let earliest = -i128::from(task.jitter) - i128::from(late);
+        match next {
+            Some(next) if task.is_periodic => next,
+            Some(next) => next.max(earliest),
+            None => earliest,
+        }
     }
 
     fn slack(&self, rank: usize, now: u64) -> u64 {
@@ -111,7 +121,7 @@ impl SlackStealing {
         let until = if state.pending == 1 {
             i128::from(state.deadline) - i128::from(now)
         } else {
-            self.until_next(rank, now) + i128::from(task.deadline)
+            self.until_next(rank, now, 0) + i128::from(task.deadline)
         };
         let window = u64::try_from(until.max(0)).unwrap_or(u64::MAX);
         let late = if state.pending == 0 { self.overheads.late } else { 0 };
@@ -120,7 +130,9 @@ impl SlackStealing {
             let (other_task, other_state) = (&self.tasks[other], &self.states[other]);
             let (execution, separation) =
                 (i128::from(other_task.execution), i128::from(other_task.separation));
-            let behind = until - self.until_next(other, now);
+            // Of the task itself the lateness is in the demand already.
+            let unseen = if other == rank { 0 } else { self.overheads.late };
+            let behind = until - self.until_next(other, now, unseen);
             let whole = if behind > 0 { behind / separation } else { 0 };
             let part = (behind - whole * separation).clamp(0, execution);
             demand += i128::from(other_state.remaining)
@@ -133,12 +145,14 @@ impl SlackStealing {
 
     /// Computes every slack anew.
     fn recompute(&mut self, now: u64) {
-        self.ends = u64::MAX;
         for rank in 0..self.tasks.len() {
-            let ends = now.saturating_add(self.slack(rank, now));
-            self.states[rank].slack_ends = ends;
-            self.ends = self.ends.min(ends);
+            self.states[rank].slack_ends = now.saturating_add(self.slack(rank, now));
         }
+        self.find_least();
+    }
+
+    fn find_least(&mut self) {
+        self.ends = self.states.iter().map(|state| state.slack_ends).min().unwrap_or(u64::MAX);
     }
 
     /// Time has passed up to `now`: what was not executed was idle.
@@ -174,11 +188,11 @@ impl SlackStealing {
         self.overheads.switch.saturating_add(self.overheads.late)
     }
 
-    fn place(&mut self, now: u64) {
-        // Enough for a switch to the soft job and what its leaving takes.
-        let needed = self.overheads.switch.saturating_add(self.leaving());
+    /// Puts soft jobs where the slack has them from now on. Who starts above needs `switch` more than who is there: the way
+    /// to the soft job.
+    fn place(&mut self, now: u64, switch: u64) {
         let was_high = self.is_high;
-        self.is_high = self.ends > now.saturating_add(needed);
+        self.is_high = self.ends > now.saturating_add(switch).saturating_add(self.leaving());
         self.tally.replenishments += u64::from(self.is_high && !was_high && self.backlogged);
     }
 }
@@ -195,6 +209,14 @@ impl Service for SlackStealing {
             state.remaining = task.execution;
             state.deadline = arrival.saturating_add(task.deadline);
         }
+        // What was assumed of this job's arrival is known now; of other tasks nothing is new.
+        self.states[rank].slack_ends = now.as_ns().saturating_add(self.slack(rank, now.as_ns()));
+        self.find_least();
+        if self.backlogged {
+            let was_high = self.is_high;
+            self.place(now.as_ns(), if was_high { 0 } else { self.overheads.switch });
+            self.tally.exhaustions += u64::from(was_high && !self.is_high);
+        }
     }
 
     fn completed(&mut self, now: Instant, rank: usize) {
@@ -209,7 +231,7 @@ impl Service for SlackStealing {
             state.charged = unused.saturating_sub(self.overheads.switch.saturating_mul(2));
         }
         self.recompute(now.as_ns());
-        self.place(now.as_ns());
+        self.place(now.as_ns(), self.overheads.switch);
     }
 
     fn executed(&mut self, _: Instant, rank: Option<usize>, amount: Span) {
@@ -230,14 +252,14 @@ impl Service for SlackStealing {
         for state in &mut self.states[first..] {
             state.slack_ends = state.slack_ends.saturating_add(amount);
         }
-        self.ends = self.states.iter().map(|state| state.slack_ends).min().unwrap_or(u64::MAX);
+        self.find_least();
     }
 
     fn soft_demand(&mut self, now: Instant, backlogged: bool) {
         self.pass(now.as_ns());
         self.backlogged = backlogged;
         if backlogged {
-            self.place(now.as_ns());
+            self.place(now.as_ns(), self.overheads.switch);
         }
     }
 
@@ -314,9 +336,9 @@ mod tests {
         }
         stealer.soft_demand(zero, true);
         assert!(stealer.is_high);
-        // The slack of 8 was computed before the releases were noticed.
-        assert_eq!(stealer.timer(), Some(Instant::from_ns(8 - 3 - 3)));
-        stealer.timer_fired(Instant::from_ns(2));
+        // The slack of 8, known since the release was noticed.
+        assert_eq!(stealer.timer(), Some(Instant::from_ns(8 - 3)));
+        stealer.timer_fired(Instant::from_ns(5));
         assert!(!stealer.is_high);
         stealer.executed(Instant::from_ns(7), Some(0), Span::from_ns(2));
         stealer.completed(Instant::from_ns(7), 0);

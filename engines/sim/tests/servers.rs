@@ -10,12 +10,13 @@ use std::collections::hash_map::DefaultHasher;
 use std::fmt::Write as _;
 use std::hash::{Hash, Hasher};
 
-/// A hard task: wcet, period, deadline, whether it is periodic.
+/// A hard task: wcet, period, deadline, release jitter, whether it is periodic.
 #[derive(Clone, Copy, Debug)]
 struct Hard {
     wcet: u64,
     period: u64,
     deadline: u64,
+    jitter: u64,
     is_periodic: bool,
 }
 
@@ -35,6 +36,8 @@ struct Policy {
     interference: Interference,
     /// Whether sporadic hard tasks are allowed.
     sporadic: bool,
+    /// Whether periodic hard tasks may have jitter.
+    jitter: bool,
 }
 
 const POLICIES: [Policy; 17] = [
@@ -51,6 +54,7 @@ const POLICIES: [Policy; 17] = [
     policy("dual priority, self", "kind = \"dual-priority\"\ngain = \"self\"", Interference::Nothing),
     Policy {
         sporadic: false,
+        jitter: false,
         ..policy(
             "dual priority, propagated",
             "kind = \"dual-priority\"\ngain = \"propagated\"",
@@ -59,6 +63,7 @@ const POLICIES: [Policy; 17] = [
     },
     Policy {
         sporadic: false,
+        jitter: false,
         ..policy("dual priority, both", "kind = \"dual-priority\"\ngain = \"both\"", Interference::Nothing)
     },
     policy("slack stealing", "kind = \"slack-stealing\"", Interference::Nothing),
@@ -83,7 +88,7 @@ const POLICIES: [Policy; 17] = [
 ];
 
 const fn policy(name: &'static str, keys: &'static str, interference: Interference) -> Policy {
-    Policy { name, keys, interference, sporadic: true }
+    Policy { name, keys, interference, sporadic: true, jitter: true }
 }
 
 /// Whether every task meets its deadline below those before it and a server of this budget and period at the place
@@ -98,10 +103,10 @@ fn schedulable(hard: &[Hard], above: usize, budget: u64, period: u64, interferen
                 Interference::Periodic => window.div_ceil(period) * budget,
                 Interference::BackToBack => (window + period - budget).div_ceil(period) * budget,
             };
-            let others: u64 =
-                hard[..index].iter().map(|other| window.div_ceil(other.period) * other.wcet).sum();
+            let jobs = |other: &Hard| (window + other.jitter).div_ceil(other.period);
+            let others: u64 = hard[..index].iter().map(|other| jobs(other) * other.wcet).sum();
             let next = task.wcet + server + others;
-            if next > task.deadline {
+            if next + task.jitter > task.deadline {
                 return false;
             }
             if next == window {
@@ -113,7 +118,7 @@ fn schedulable(hard: &[Hard], above: usize, budget: u64, period: u64, interferen
 }
 
 /// A schedulable hard set, most important first by deadline.
-fn draw_hard(random: &mut Random, sporadic: bool) -> Vec<Hard> {
+fn draw_hard(random: &mut Random, policy: &Policy) -> Vec<Hard> {
     const PERIODS: [u64; 8] = [8, 10, 12, 16, 20, 24, 40, 48];
     loop {
         let count = random.between(1, 5);
@@ -122,7 +127,10 @@ fn draw_hard(random: &mut Random, sporadic: bool) -> Vec<Hard> {
                 let period = PERIODS[random.below(8) as usize] * 10;
                 let wcet = random.between(1, period * 2 / (count + 1));
                 let deadline = if random.below(2) == 0 { period } else { random.between(wcet, period) };
-                Hard { wcet, period, deadline, is_periodic: !sporadic || random.below(3) > 0 }
+                let is_periodic = !policy.sporadic || random.below(3) > 0;
+                let has_jitter = policy.jitter && is_periodic && random.below(3) == 0;
+                let jitter = if has_jitter { random.below(deadline - wcet + 1) } else { 0 };
+                Hard { wcet, period, deadline, jitter, is_periodic }
             })
             .collect();
         hard.sort_by_key(|task| task.deadline);
@@ -152,7 +160,7 @@ struct Drawn {
 /// A system file: the hard set, two soft tasks of many arrivals, the server. Half of the sets always take their wcets and
 /// start together when soft jobs do that need more than one budget: for a deferrable server, right before a new one.
 fn draw(random: &mut Random, policy: &Policy) -> Option<Drawn> {
-    let hard = draw_hard(random, policy.sporadic);
+    let hard = draw_hard(random, policy);
     let (mut budget, mut period, mut above, mut server) = (0, 50, 0, String::new());
     if policy.interference != Interference::Nothing {
         above = random.below(hard.len() as u64 + 1) as usize;
@@ -174,10 +182,11 @@ fn draw(random: &mut Random, policy: &Policy) -> Option<Drawn> {
         let _ = writeln!(
             text,
             "[[task]]\nname = \"h{index}\"\n{key} = \"{} ns\"\ndeadline = \"{} ns\"\nwcet = \"{} ns\"\nbcet = \"{least} \
-             ns\"\nexecution = \"uniform\"\noffset = \"{offset} ns\"\npriority = {}",
+             ns\"\njitter = \"{} ns\"\nexecution = \"uniform\"\noffset = \"{offset} ns\"\npriority = {}",
             task.period,
             task.deadline,
             task.wcet,
+            task.jitter,
             100 - 10 * index,
         );
     }

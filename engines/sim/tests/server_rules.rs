@@ -1,7 +1,7 @@
-//! What happens at one instant: completions, timers and releases that coincide, each a system that once was answered wrongly.
+//! Rules of servers and slack policies, each by a small system that was once simulated wrongly.
 
 use horolog_model::System;
-use horolog_sim::{Horizon, SimOptions, simulate};
+use horolog_sim::{DelayChoice, Horizon, SimOptions, simulate};
 use horolog_time::Span;
 use horolog_trace::{NullSink, Outcome};
 
@@ -12,9 +12,10 @@ fn system(text: &str) -> System {
     }
 }
 
+/// Every job as late as its jitter allows.
 fn run(text: &str, until: u64) -> Outcome {
     let horizon = Horizon::Time(Span::from_ns(until));
-    let options = SimOptions { horizon, ..SimOptions::default() };
+    let options = SimOptions { horizon, jitter: DelayChoice::Max, ..SimOptions::default() };
     match simulate(&system(text), &options, &mut NullSink) {
         Ok(outcome) => outcome,
         Err(error) => panic!("{error}"),
@@ -50,4 +51,32 @@ fn a_poll_sees_what_arrives_at_its_instant_also_where_a_job_ends_there() {
     // At 4 one job ends and another arrives: the poll comes after the end and sees the arrival, once.
     let outcome = run(&polling("\"2 ns\", \"4 ns\""), 10);
     assert_eq!((outcome.servers[0].consumed_ns.as_ns(), outcome.servers[0].replenishments), (1, 1));
+}
+
+#[test]
+fn slack_stealing_knows_that_the_first_job_may_have_arrived_and_not_be_ready_yet() {
+    // It arrived at 0 and is ready at 3: nothing may be taken of its 5 - 3 - 2.
+    let outcome = run(
+        "[[task]]\nname = \"control\"\nperiod = \"10 ns\"\noffset = \"0 ns\"\ndeadline = \"5 ns\"\njitter = \"3 ns\"\nwcet = \"2 \
+         ns\"\npriority = 1\n[[task]]\nname = \"soft\"\narrivals = [\"2 ns\"]\nwcet = \"5 ns\"\n[[server]]\nname = \
+         \"s\"\nkind = \"slack-stealing\"\ntasks = [\"soft\"]\n",
+        40,
+    );
+    assert_eq!(worst(&outcome, "control"), 5);
+    // From 2 to 3 in the background, then behind the control job.
+    assert_eq!(worst(&outcome, "soft"), 7);
+}
+
+#[test]
+fn a_release_tells_the_slack_of_its_own_task_at_once() {
+    // Without an offset in the policy's sight the slack of 3 ends at 3. The job comes at 4: until 7 it can wait again.
+    let outcome = run(
+        "[[task]]\nname = \"control\"\nperiod = \"10 ns\"\noffset = \"4 ns\"\ndeadline = \"5 ns\"\nwcet = \"2 \
+         ns\"\npriority = 1\n[[task]]\nname = \"soft\"\narrivals = [\"0 ns\"]\nwcet = \"7 ns\"\n[[server]]\nname = \
+         \"s\"\nkind = \"slack-stealing\"\ntasks = [\"soft\"]\n",
+        40,
+    );
+    assert_eq!(worst(&outcome, "soft"), 7);
+    assert_eq!(outcome.tasks[1].preemptions, 0);
+    assert_eq!(worst(&outcome, "control"), 5);
 }
