@@ -4,6 +4,7 @@ mod arrows;
 mod dist;
 mod environment;
 mod limited;
+mod mutants;
 mod retry;
 mod step;
 mod style;
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         ["arrows"] => report(&arrows::check(&root)),
         ["style"] => report(&style::check(&root)),
         ["limited", words @ ..] => limited::run(words),
+        ["mutants", words @ ..] => mutants::run(&root, words),
         ["dist"] => dist::run(&root),
         ["setup"] => {
             let environment = environment::prepare(&root);
@@ -41,7 +43,7 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         _ => {
-            eprint!("{USAGE}");
+            eprintln!("{USAGE}  {}", mutants::USAGE);
             ExitCode::from(2)
         }
     }

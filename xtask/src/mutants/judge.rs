@@ -1,0 +1,93 @@
+//! Runs the test programs with one fault switched on after the other.
+
+use super::build::Program;
+use std::collections::BTreeMap;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// What became of a fault.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Verdict {
+    /// A test failed.
+    Noticed,
+    /// A test took far longer than without the fault.
+    TooLong,
+    /// Every test passed.
+    Survived,
+}
+
+/// The memory that a faulty program may take: some grow without end.
+const MEMORY: &str = "--as=8589934592";
+
+/// Runs every program without a fault, which must pass; the programs with their times, the fastest first within each
+/// group of a package.
+pub(super) fn baseline(programs: &[Program]) -> Result<Vec<(Program, Duration)>, String> {
+    let mut timed = Vec::new();
+    for program in programs {
+        let begin = Instant::now();
+        match judge_one(program, 0, Duration::from_secs(900)) {
+            Verdict::Survived => timed.push((program.clone(), begin.elapsed())),
+            verdict => return Err(format!("{} without a fault: {verdict:?}", program.path.display())),
+        }
+    }
+    let first = timed.first().map(|(program, _)| program.folder.clone());
+    timed.sort_by_key(|(program, took)| (Some(&program.folder) != first.as_ref(), *took));
+    Ok(timed)
+}
+
+/// Judges the faults, `jobs` at once.
+pub(super) fn judge(programs: &[(Program, Duration)], faults: &[u32], jobs: usize) -> BTreeMap<u32, Verdict> {
+    let next = AtomicUsize::new(0);
+    let verdicts = Mutex::new(BTreeMap::new());
+    std::thread::scope(|scope| {
+        for _ in 0..jobs.max(1) {
+            scope.spawn(|| {
+                while let Some(&number) = faults.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let verdict = judge_all(programs, number);
+                    let mut verdicts = verdicts.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                    verdicts.insert(number, verdict);
+                    if verdicts.len() % 20 == 0 {
+                        let survived = verdicts.values().filter(|&&one| one == Verdict::Survived).count();
+                        println!("  {} of {} judged, {survived} survived", verdicts.len(), faults.len());
+                    }
+                }
+            });
+        }
+    });
+    verdicts.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+fn judge_all(programs: &[(Program, Duration)], number: u32) -> Verdict {
+    for (program, took) in programs {
+        match judge_one(program, number, *took * 6 + Duration::from_secs(20)) {
+            Verdict::Survived => {}
+            verdict => return verdict,
+        }
+    }
+    Verdict::Survived
+}
+
+fn judge_one(program: &Program, number: u32, limit: Duration) -> Verdict {
+    let mut command = Command::new("prlimit");
+    command.arg(MEMORY).arg(&program.path).arg("-q").current_dir(&program.folder);
+    command.env("HOROLOG_MUTANT", number.to_string()).env("RUST_BACKTRACE", "0");
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+    let Ok(mut child) = command.spawn() else { return Verdict::TooLong };
+    let end = Instant::now() + limit;
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) if status.success() => return Verdict::Survived,
+            Ok(Some(_)) => return Verdict::Noticed,
+            Ok(None) if Instant::now() < end => std::thread::sleep(Duration::from_millis(3)),
+            _ => {
+                let group = format!("-{}", child.id());
+                let _ = Command::new("kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status();
+                let _ = child.wait();
+                return Verdict::TooLong;
+            }
+        }
+    }
+}

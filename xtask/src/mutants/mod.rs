@@ -1,0 +1,166 @@
+//! `cargo xtask mutants NAME`: do the tests notice a small fault?
+//!
+//! All faults of a sample are built in at once, each behind a switch, so that the crate is built once and not once a fault
+//! (decision 0006). The record is written to `docs/mutants/`.
+
+mod build;
+mod find;
+mod judge;
+mod record;
+mod schema;
+mod table;
+
+use build::Placed;
+use judge::Verdict;
+use record::{Record, Survivor};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+use table::Subject;
+
+/// Words for the usage.
+pub(crate) const USAGE: &str = "mutants NAME [--sample N] [--seed S] [--again] [--jobs J]
+                   puts N small faults (300) into sched, analysis, certificate, verify or guardian and says which
+                   ones no test notices; --again: only those that the record lists; see docs/mutants.md";
+
+struct Options {
+    sample: usize,
+    seed: u64,
+    again: bool,
+    jobs: Option<usize>,
+}
+
+/// The verb.
+pub(crate) fn run(root: &Path, words: &[&str]) -> ExitCode {
+    let Some((subject, options)) = parse(words) else {
+        eprintln!("{USAGE}");
+        return ExitCode::from(2);
+    };
+    match measure(root, subject, &options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn parse(words: &[&str]) -> Option<(&'static Subject, Options)> {
+    let [name, rest @ ..] = words else { return None };
+    let mut options = Options { sample: 300, seed: 1, again: false, jobs: None };
+    let mut rest = rest.iter();
+    while let Some(&word) = rest.next() {
+        match word {
+            "--sample" => options.sample = rest.next()?.parse().ok()?,
+            "--seed" => options.seed = rest.next()?.parse().ok()?,
+            "--jobs" => options.jobs = Some(rest.next()?.parse().ok()?),
+            "--again" => options.again = true,
+            _ => return None,
+        }
+    }
+    Some((table::subject(name)?, options))
+}
+
+/// Takes `count` of `items`, each equally likely, by the seed (splitmix64 and Fisher-Yates).
+fn shuffle<T>(items: &mut [T], seed: u64) {
+    let mut state = seed;
+    let mut next = || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = state;
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word ^ (word >> 31)
+    };
+    for last in (1..items.len()).rev() {
+        items.swap(last, (next() % (last as u64 + 1)) as usize);
+    }
+}
+
+fn measure(root: &Path, subject: &Subject, options: &Options) -> Result<(), String> {
+    let mut faults = build::all_faults(root, subject)?;
+    let known = record::read(root, subject.name);
+    println!("{}: {} faults in all", subject.name, faults.len());
+    if options.again {
+        let survivors = known.as_ref().map(|record| record.survivors.clone()).unwrap_or_default();
+        faults.retain(|fault| survivors.iter().any(|one| one.is_same(&Survivor::of(fault))));
+    } else {
+        shuffle(&mut faults, options.seed);
+        // Some do not compile.
+        faults.truncate(options.sample + options.sample / 4 + 10);
+    }
+    let faults: BTreeMap<u32, Placed> = (1..).zip(faults).collect();
+    let copy = root.join("target/mutants").join(subject.name).join("tree");
+    build::copy_tree(root, &copy)?;
+    println!("building {} faults", faults.len());
+    let (programs, refused) = build::build(root, &copy, subject, &faults)?;
+    let programs = judge::baseline(&programs)?;
+    for (program, took) in &programs {
+        let name = program.path.file_name().unwrap_or_default().to_string_lossy();
+        println!("  {:>6} ms  {name}", took.as_millis());
+    }
+    let mut numbers: Vec<u32> = faults.keys().copied().filter(|number| !refused.contains(number)).collect();
+    if !options.again {
+        numbers.truncate(options.sample);
+    }
+    let verdicts = judge::judge(&programs, &numbers, options.jobs.unwrap_or(subject.jobs));
+    let mut survivors: Vec<Survivor> = verdicts
+        .iter()
+        .filter(|(_, verdict)| **verdict == Verdict::Survived)
+        .map(|(number, _)| Survivor::of(&faults[number]))
+        .collect();
+    survivors.sort();
+    for one in &mut survivors {
+        let old = known.iter().flat_map(|record| &record.survivors).find(|old| old.is_same(one));
+        one.why = old.map(|old| old.why.clone()).unwrap_or_default();
+    }
+    let too_long = verdicts.values().filter(|&&verdict| verdict == Verdict::TooLong).count();
+    let commit = build::output(Command::new("git").args(["rev-parse", "--short", "HEAD"]).current_dir(root))?;
+    let mut record = Record {
+        commit: commit.trim().to_owned(),
+        seed: options.seed,
+        viable: numbers.len(),
+        too_long,
+        survivors,
+        tests: subject.stages.iter().map(|words| words.join(" ")).collect(),
+    };
+    if let (true, Some(known)) = (options.again, known) {
+        record.viable = known.viable;
+        record.seed = known.seed;
+        record.too_long += known.too_long;
+    }
+    println!(
+        "{} judged, {} survived, {} did not compile",
+        numbers.len(),
+        record.survivors.len(),
+        refused.len()
+    );
+    record::write(root, subject.name, &record)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sample_depends_on_the_seed_alone() {
+        let draw = |seed| {
+            let mut items: Vec<u32> = (0..100).collect();
+            shuffle(&mut items, seed);
+            items
+        };
+        assert_eq!(draw(1), draw(1));
+        assert_ne!(draw(1), draw(2));
+        let mut sorted = draw(7);
+        sorted.sort_unstable();
+        assert_eq!(sorted, (0..100).collect::<Vec<u32>>());
+    }
+
+    #[test]
+    fn words_are_read_and_wrong_ones_refused() {
+        let (subject, options) = parse(&["verify", "--sample", "20", "--seed", "3"]).expect("right");
+        assert_eq!((subject.name, options.sample, options.seed, options.again), ("verify", 20, 3, false));
+        for wrong in [&["nothing"][..], &[], &["verify", "--sample"], &["verify", "--sample", "x"]] {
+            assert!(parse(wrong).is_none(), "{wrong:?}");
+        }
+    }
+}
