@@ -43,6 +43,8 @@ pub(crate) struct Processor {
     /// The earliest wall timer, unless a supply or service has changed since.
     pub(crate) wall: Option<WallTimer>,
     pub(crate) wall_is_stale: bool,
+    /// Whether it was looked at since the last decision, which has to tell of it.
+    pub(crate) wall_is_new: bool,
     /// How often budget has run out or come back.
     pub(crate) changes: u64,
     /// Whether budget has run out or come back, or a task moved, since the last decision.
@@ -480,9 +482,9 @@ impl Machine {
     #[inline]
     pub fn wall_timer(&mut self, processor: ProcessorIndex) -> Option<crate::WallTimer> {
         let index = usize::from(processor.0);
-        // The next decision looks again: it wants to know that something has changed.
         if self.processors[index].wall_is_stale {
-            self.processors[index].wall = self.earliest_wall_timer(index);
+            self.arm_wall_timer(index);
+            self.processors[index].wall_is_new = true;
         }
         self.processors[index].wall
     }
@@ -540,6 +542,7 @@ impl Processor {
             is_counting: true,
             wall: None,
             wall_is_stale: true,
+            wall_is_new: false,
             changes: 0,
             has_changed: true,
         }

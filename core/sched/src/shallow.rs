@@ -152,7 +152,7 @@ impl Machine {
         // Between two hard tasks nothing is counted.
         let is_served = self.leaves.get(running as usize).is_some_and(|leaf| leaf.node != processor.root);
         let execution = (running != processor.timed) & (processor.execution.is_armed() | is_served);
-        let wall = processor.wall_is_stale;
+        let wall = processor.wall_is_stale | std::mem::take(&mut processor.wall_is_new);
         processor.timed = running;
         if execution {
             self.arm_execution_timer(index);

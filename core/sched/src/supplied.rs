@@ -42,6 +42,10 @@ impl SuppliedNode {
         if self.backlogged != some_ready {
             self.backlogged = some_ready;
             let standing = self.supply.demand_changed(now, some_ready);
+            if standing.budget != self.standing.budget {
+                // The job that left may be followed by one of the same task, which no armed timer counts.
+                processor.timed = STALE;
+            }
             self.take_over(standing, processor);
         }
     }

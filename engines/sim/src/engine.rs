@@ -64,7 +64,7 @@ pub(crate) struct Core<'a, S, K> {
     pub(crate) source: S,
     sink: &'a mut K,
     pub(crate) tasks: Vec<TaskRun>,
-    limits: Limits,
+    pub(crate) limits: Limits,
     /// Mode changes to come, the next one last.
     pub(crate) mode_changes: Vec<(u64, u32)>,
     /// The earlier of the horizon and the next mode change.
@@ -285,13 +285,17 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         }
         if lane.next_interrupt <= now {
             lane.serve_interrupts(now);
-            if COUNTED > NOTHING {
-                self.fire_wall_timer(lane, now);
-            }
+        }
+        if COUNTED > NOTHING {
+            self.fire_wall_timers(lane, now);
         }
         self.release_due::<COUNTED>(lane, now)?;
-        if COUNTED > NOTHING && self.machine.has_changed(lane.processor) {
-            self.note_servers(lane, now);
+        if COUNTED > NOTHING {
+            // What arrived may have asked for one that is due.
+            self.fire_wall_timers(lane, now);
+            if self.machine.has_changed(lane.processor) {
+                self.note_servers(lane, now);
+            }
         }
         if lane.choice_due && lane.kernel_until <= now {
             self.choose::<COUNTED>(lane, now);

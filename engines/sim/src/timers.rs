@@ -92,13 +92,35 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         }
     }
 
-    /// In the release phase: the wall timer, if it is due.
-    pub(crate) fn fire_wall_timer(&mut self, lane: &mut Lane, now: u64) {
-        let Some(timer) = lane.timers.wall.take_if(|timer| timer.at.as_ns() <= now) else { return };
-        let kind = EventKind::Timer { entity: timer.entity, generation: timer.generation };
-        let taken = self.machine.on(Event::at(Instant::from_ns(now), kind));
-        debug_assert_eq!(taken, Ok(()));
+    /// Every wall timer that is due goes off, before anything is chosen. Which one is next may have changed by what came
+    /// before at this instant, so the machine is asked, also where none is due.
+    #[inline(always)]
+    pub(crate) fn fire_wall_timers(&mut self, lane: &mut Lane, now: u64) {
+        let wall = self.machine.wall_timer(lane.processor);
+        if wall != lane.timers.wall {
+            lane.timers.wall = wall;
+            lane.is_moved = true;
+        }
+        if wall.is_some_and(|timer| timer.at.as_ns() <= now) {
+            self.fire_due(lane, now);
+        }
+    }
+
+    #[inline(never)]
+    fn fire_due(&mut self, lane: &mut Lane, now: u64) {
         lane.choice_due = true;
+        lane.is_moved = true;
+        while let Some(timer) = lane.timers.wall.filter(|timer| timer.at.as_ns() <= now) {
+            let kind = EventKind::Timer { entity: timer.entity, generation: timer.generation };
+            let taken = self.machine.on(Event::at(Instant::from_ns(now), kind));
+            debug_assert_eq!(taken, Ok(()));
+            lane.timers.wall = self.machine.wall_timer(lane.processor);
+            // A supply of the caller's own that never stops asking ends by the limit of a run.
+            self.steps += 1;
+            if self.steps >= self.limits.events {
+                return;
+            }
+        }
     }
 }
 

@@ -80,3 +80,34 @@ fn a_release_tells_the_slack_of_its_own_task_at_once() {
     assert_eq!(outcome.tasks[1].preemptions, 0);
     assert_eq!(worst(&outcome, "control"), 5);
 }
+
+/// Two servers of one period with backlog, the less important one first in the file or last, switches of `switch`.
+fn two_servers(kind: &str, switch: u64, is_first: bool) -> String {
+    let server = |name, priority| {
+        format!(
+            "[[server]]\nname = \"{name}\"\nkind = \"{kind}\"\nbudget = \"2 ms\"\nperiod = \"10 ms\"\npriority = \
+             {priority}\nlow_priority = \"none\"\ntasks = [\"{name}'s\"]\n"
+        )
+    };
+    let (less, more) = (server("less", 5), server("more", 6));
+    let servers = if is_first { less + &more } else { more + &less };
+    format!(
+        "[platform]\ncontext_switch = \"{switch} us\"\n[[task]]\nname = \"less's\"\narrivals = [\"0 ns\"]\nwcet = \"5 ms\"\n\
+         [[task]]\nname = \"more's\"\narrivals = [\"0 ns\"]\nwcet = \"5 ms\"\n{servers}"
+    )
+}
+
+#[test]
+fn the_order_of_servers_in_the_file_changes_nothing() {
+    for kind in ["deferrable", "polling", "sporadic"] {
+        for switch in [0, 10] {
+            for is_first in [true, false] {
+                let outcome = run(&two_servers(kind, switch, is_first), 60_000_000);
+                let preemptions: Vec<u64> = outcome.tasks.iter().map(|task| task.preemptions).collect();
+                assert_eq!(preemptions, [2, 2], "{kind}, {switch}, {is_first}");
+                let more = 21_000_000 + switch * 1_000;
+                assert_eq!(worst(&outcome, "more's"), more, "{kind}, {switch}, {is_first}");
+            }
+        }
+    }
+}

@@ -194,9 +194,7 @@ impl Decisions {
             }
             self.pass(at);
             self.report(at, None);
-            if wall <= at {
-                self.fire(at);
-            }
+            self.fire_due(at);
             if self.is_exact {
                 self.decide(at);
                 if let Some(wrong) = self.compare(at, system) {
@@ -256,12 +254,16 @@ impl Decisions {
         let _ = self.machine.on(Event::at(Instant::from_ns(now), kind));
     }
 
-    fn fire(&mut self, now: u64) {
-        let Some(timer) = self.wall.take() else { return };
-        let kind = EventKind::Timer { entity: timer.entity, generation: timer.generation };
-        let _ = self.machine.on(Event::at(Instant::from_ns(now), kind));
-        let next = self.machine.wall_timer(self.processor);
-        self.wall = next.filter(|next| next.entity != timer.entity || next.at > timer.at);
+    /// Every wall timer that is due goes off, before anything is chosen; what came before at this instant may have changed
+    /// which is next.
+    fn fire_due(&mut self, now: u64) {
+        self.wall = self.machine.wall_timer(self.processor);
+        while let Some(timer) = self.wall.filter(|timer| timer.at.as_ns() <= now) {
+            let kind = EventKind::Timer { entity: timer.entity, generation: timer.generation };
+            let _ = self.machine.on(Event::at(Instant::from_ns(now), kind));
+            let next = self.machine.wall_timer(self.processor);
+            self.wall = next.filter(|next| next.entity != timer.entity || next.at > timer.at);
+        }
     }
 
     fn decide(&mut self, now: u64) {
@@ -310,9 +312,7 @@ impl Decisions {
                 );
             }
         }
-        if self.wall.is_some_and(|timer| timer.at.as_ns() <= now) {
-            self.fire(now);
-        }
+        self.fire_due(now);
         for record in group {
             let task = TaskId(record.task);
             let kind = match record.kind {
@@ -326,7 +326,8 @@ impl Decisions {
             };
             let _ = self.machine.on(Event::at(Instant::from_ns(now), kind));
         }
-        self.wall = self.machine.wall_timer(self.processor);
+        // What arrived may have asked for one that is due.
+        self.fire_due(now);
         self.choose(group, now);
         for record in group {
             match record.kind {
@@ -335,7 +336,7 @@ impl Decisions {
                 _ => {}
             }
         }
-        self.counted(group, now, system).or_else(|| {
+        self.counted(group, now, system).or_else(|| self.twice_chosen(group, now, system)).or_else(|| {
             let concerned = self.is_exact || group.iter().any(|record| gives(record.kind));
             if concerned { self.compare(now, system) } else { None }
         })
@@ -348,7 +349,7 @@ impl Decisions {
         if self.is_exact || group.iter().any(asked) {
             self.decide(now);
             while self.is_exact && self.wall.is_some_and(|timer| timer.at.as_ns() <= now) {
-                self.fire(now);
+                self.fire_due(now);
                 self.decide(now);
             }
         }
@@ -434,6 +435,21 @@ impl Decisions {
             }
         }
         None
+    }
+
+    /// Whether a job got the processor and was preempted at one instant: all that is due comes before the one choice. Only
+    /// a job that takes no time at all makes a second choice necessary.
+    fn twice_chosen(&self, group: &[Record], now: u64, system: &System) -> Option<Wrong> {
+        if !self.is_exact || group.iter().any(|record| record.kind == Kind::Completion && record.value == 0) {
+            return None;
+        }
+        let lost = group.iter().enumerate().find(|(place, record)| {
+            let got = |other: &Record| gives(other.kind) && other.task == record.task;
+            record.kind == Kind::Preempt && group[..*place].iter().any(got)
+        });
+        let task = TaskId(lost?.1.task);
+        let what = format!("{} got the processor and lost it at once", self.names(Some(task), system));
+        self.found(now, Some(task), self.server_of(Some(task), system), system, what)
     }
 
     /// Whether who has the processor is whom the machine chose.

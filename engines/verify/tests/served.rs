@@ -251,3 +251,34 @@ fn each_wrong_decision_of_a_server_is_found_and_named() {
     }
     assert!(caught > 60, "{caught}");
 }
+
+#[test]
+fn a_choice_between_two_timers_of_one_instant_is_found() {
+    let server = |name: &str, priority: u32| {
+        format!(
+            "[[task]]\nname = \"{name}'s\"\narrivals = [\"0 ns\"]\nwcet = \"5 ns\"\n[[server]]\nname = \"{name}\"\nkind = \
+             \"deferrable\"\nbudget = \"2 ns\"\nperiod = \"10 ns\"\npriority = {priority}\nlow_priority = \"none\"\ntasks = \
+             [\"{name}'s\"]\n"
+        )
+    };
+    let text = format!("[system]\nname = \"two\"\n{}{}", server("less", 5), server("more", 6));
+    let (system, _) = horolog_model::file::read(&text, "two.toml", &[]).unwrap_or_else(|e| panic!("{e}"));
+    let clean = records(&system, 1).expect("it can be simulated");
+    assert_eq!(verified(&system, &[], &clean).findings, []);
+    // Both budgets come back at 10. The less important server gets the processor between the two.
+    let mut wrong = clean;
+    let place = wrong
+        .iter()
+        .position(|record| record.time.as_ns() == 10 && record.kind == Kind::Resume)
+        .expect("the more important server goes on at 10");
+    let less = Record { task: 0, ..wrong[place] };
+    wrong.insert(place, Record { kind: Kind::Preempt, ..less });
+    wrong.insert(place, less);
+    let result = verified(&system, &[], &wrong);
+    let found = result.findings.iter().find(|finding| finding.check == Check::ServerDecision);
+    assert!(
+        found.is_some_and(|finding| finding.message.contains("lost it at once")),
+        "{:#?}",
+        result.findings
+    );
+}

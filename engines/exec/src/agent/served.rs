@@ -159,6 +159,11 @@ impl Driver {
             served.last = at;
         }
         self.report(served, now, pending);
+        // What was executed may have asked for a timer that is due: it goes off before the choice.
+        served.wall = self.machine.wall_timer(self.processor);
+        while served.wall_at() <= now {
+            self.fire(served, now);
+        }
         self.note_servers(served, now);
         served.last = now;
     }

@@ -58,15 +58,18 @@ impl<K: Sink> Core<'_, Driven, K> {
             lane.serve_interrupts(now);
             let stolen = lane.kernel_until.max(now) - before;
             self.source.processors[index].delay(stolen);
-            if lane.has_timers {
-                self.fire_wall_timer(lane, now);
-            }
+        }
+        if lane.has_timers {
+            self.fire_wall_timers(lane, now);
         }
         self.release_due::<WATCHED>(lane, now)?;
         self.device_events(lane, index, now)?;
         self.begin_kernel_work(lane, index, now)?;
-        if lane.has_timers && self.machine.has_changed(lane.processor) {
-            self.note_servers(lane, now);
+        if lane.has_timers {
+            self.fire_wall_timers(lane, now);
+            if self.machine.has_changed(lane.processor) {
+                self.note_servers(lane, now);
+            }
         }
         if lane.choice_due && lane.kernel_until <= now {
             self.choose::<WATCHED>(lane, now);
