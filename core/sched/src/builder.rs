@@ -10,7 +10,7 @@ use crate::overheads::Overheads;
 use crate::supplied::SuppliedNode;
 use crate::watch::Watch;
 use crate::{ClockDomain, Level, Machine, Place, Supply, from_system};
-use horolog_model::{CpuId, ModelError, Policy, Preemption, Priority, ServerKind, System, TaskId};
+use horolog_model::{CpuId, ModelError, Policy, Preemption, Priority, ServerId, ServerKind, System, TaskId};
 use horolog_time::Instant;
 use std::collections::VecDeque;
 
@@ -115,15 +115,21 @@ impl<'a> MachineBuilder<'a> {
         builder
     }
 
-    /// One node a server below the root of its processor, its tasks below it.
+    /// One node a server below the root of its processor, its tasks below it. Nodes are in the order of their servers' first
+    /// tasks, so that a tie between servers goes to the lower task id, in whatever order the file has the servers.
     fn add_servers(&mut self) {
-        for (id, server) in self.system.server_ids().zip(self.system.servers()) {
+        let first = |id: ServerId| self.system.served_tasks(id).map(|(task, _)| task).min();
+        let mut ids: Vec<ServerId> = self.system.server_ids().collect();
+        ids.sort_by_key(|&id| first(id));
+        self.servers = vec![0; ids.len()];
+        for id in ids {
+            let server = self.system.server(id);
             // A processor that is not there was told with the server's tasks.
-            let root = self.system.served_tasks(id).next().map_or(0, |(task, _)| self.places[task.index()]);
+            let root = first(id).map_or(0, |task| self.places[task.index()]);
             let hard = self.system.hard_tasks_on(server.cpu).filter_map(|(_, task)| task.priority);
             let spec = from_system::node(server, hard);
             let processor = self.nodes.get(root).map_or(0, |node| node.processor);
-            self.servers.push(self.nodes.len());
+            self.servers[id.index()] = self.nodes.len();
             for (task, _) in self.system.served_tasks(id) {
                 self.places[task.index()] = self.nodes.len();
             }

@@ -33,14 +33,7 @@ pub(crate) struct Arrivals {
 }
 
 impl Arrivals {
-    /// The arrivals of task number `index`.
-    pub(crate) fn new(
-        task: &Task,
-        index: usize,
-        tick: Option<u64>,
-        pattern: ArrivalPattern,
-        seed: u64,
-    ) -> Arrivals {
+    pub(crate) fn new(task: &Task, tick: Option<u64>, pattern: ArrivalPattern, seed: u64) -> Arrivals {
         Arrivals {
             arrival: task.arrival.clone(),
             offset: task.offset.map_or(0, |span| span.as_ns()),
@@ -48,7 +41,7 @@ impl Arrivals {
             jitter: task.jitter.as_ns(),
             tick: tick.filter(|&ns| ns > 0),
             pattern,
-            chance: SplitMix::new(seed, index as u64),
+            chance: SplitMix::new(seed, &task.name, "arrivals"),
             next: 0,
             last_arrival: None,
             last_ready: 0,

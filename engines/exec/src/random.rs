@@ -8,10 +8,15 @@ pub(crate) struct SplitMix {
 }
 
 impl SplitMix {
-    /// A generator of its own for stream `stream` of `seed`.
-    pub(crate) fn new(seed: u64, stream: u64) -> SplitMix {
+    /// The generator of whoever has this name, for this purpose: the seed is mixed with FNV-1a over the name, a byte that no
+    /// name contains (255) and the purpose, as the simulator has it. So a place in a file changes nobody's draws.
+    pub(crate) fn new(seed: u64, name: &str, purpose: &str) -> SplitMix {
+        let bytes = name.bytes().chain([0xff]).chain(purpose.bytes());
+        let hash = bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        });
         let mut mixed = SplitMix { state: seed };
-        mixed.state = mixed.next().wrapping_add(stream.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        mixed.state = mixed.next().wrapping_add(hash);
         mixed
     }
 
@@ -26,5 +31,20 @@ impl SplitMix {
     /// A whole number from 0 to `most`, both included.
     pub(crate) fn up_to(&mut self, most: u64) -> u64 {
         ((u128::from(self.next()) * (u128::from(most) + 1)) >> 64) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_go_by_seed_name_and_purpose() {
+        let first = |seed, name, purpose| SplitMix::new(seed, name, purpose).next();
+        let all = [first(1, "a", "x"), first(2, "a", "x"), first(1, "b", "x"), first(1, "a", "y")];
+        for (index, x) in all.iter().enumerate() {
+            assert!(all[index + 1..].iter().all(|y| x != y), "{all:?}");
+        }
+        assert_eq!(first(1, "a", "x"), first(1, "a", "x"));
     }
 }

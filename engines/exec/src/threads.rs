@@ -126,7 +126,7 @@ impl Setup<'_> {
     fn arrivals(&self, id: TaskId) -> Arrivals {
         let tick = self.system.platform().tick.map(Span::as_ns);
         let task = self.system.task(id);
-        Arrivals::new(task, id.index(), tick, self.options.arrivals, self.options.seed)
+        Arrivals::new(task, tick, self.options.arrivals, self.options.seed)
     }
 
     fn start_shadow(

@@ -171,11 +171,10 @@ impl Emulated {
             all.sort_by_key(|&(at, _)| std::cmp::Reverse(at));
             Rhythm::Listed(all)
         } else {
-            let stream = 1 << 32 | id as u64;
             Rhythm::Drawn {
                 separation: file.separation.as_ns(),
                 spread: file.spread.as_ns(),
-                chance: SplitMix::new(seed, stream),
+                chance: SplitMix::new(seed, &file.name, "device arrivals"),
             }
         };
         let mut device = Emulated {
