@@ -118,3 +118,36 @@ fn no_part_can_be_left_out_or_turned_round() {
     }
     assert!(changed > 200, "{changed}");
 }
+
+#[test]
+fn a_job_that_is_ready_only_after_a_pause_of_its_level_does_not_hide_the_bound() {
+    let text = r#"
+        [system]
+        name = "pause"
+        policy = "fixed-priority"
+        [[task]]
+        name = "own"
+        period = "100 ns"
+        deadline = "12 ns"
+        wcet = "5 ns"
+        priority = 1
+        preemption = "non-preemptive"
+        [[task]]
+        name = "equal"
+        period = "20 ns"
+        wcet = "1 ns"
+        priority = 1
+        preemption = "non-preemptive"
+        [[task]]
+        name = "higher"
+        period = "4 ns"
+        wcet = "3 ns"
+        priority = 2
+    "#;
+    let system = horolog_model::file::read(text, "pause.toml", &[]).unwrap().0;
+    let analysis = analyze(&system, &Options::default()).unwrap();
+    assert_eq!(analysis.tasks[0].verdict, Verdict::Meets, "{:#?}", analysis.tasks[0]);
+    let (certificate, _) = certificate_of(&system);
+    assert_eq!(certificate.claims.len(), 3);
+    check(&system, &certificate).unwrap();
+}

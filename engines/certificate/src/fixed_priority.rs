@@ -164,7 +164,8 @@ fn response(view: &View<'_>, job: &JobProof) -> Result<u128, String> {
         let work = work.ok_or(TOO_LARGE)?;
         chain("finish", &job.finish_iterates, work, |x| work.checked_add(view.outside.demand(x, false)?))?
     };
-    (finish + view.own.jitter).checked_sub(ready).ok_or_else(|| "a job ends before it arrives".into())
+    // Where it ends before it is ready, the level idled in between: another busy period holds its worst case.
+    Ok((finish + view.own.jitter).saturating_sub(ready))
 }
 
 /// The last of `iterates`, of which the first must be `first` and each the demand at the one before, until one is its

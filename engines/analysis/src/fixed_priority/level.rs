@@ -346,8 +346,8 @@ impl Level<'_> {
             let base = base + higher + u128::from(ending.last);
             self.fixed_point_outside(base, effort, finish_trail)?
         };
-        let nominal = ready as i128 - i128::from(self.own.arrival.jitter());
-        let response = u64::try_from(finish as i128 - nominal).map_err(|_| Stop::TooLong)?;
+        // Where it ends before it is ready, the level idled in between: another busy period holds its worst case.
+        let response = narrow((finish + u128::from(self.own.arrival.jitter())).saturating_sub(ready))?;
         Ok(Worst {
             response,
             ready: narrow(ready)?,
