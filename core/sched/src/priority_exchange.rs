@@ -30,6 +30,8 @@ pub(crate) struct PriorityExchange {
     level_of: Box<[usize]>,
     /// Up to when time has been accounted for.
     last: u64,
+    /// Whether soft work waits or runs since then: no budget is lent or lost.
+    backlogged: bool,
     tally: Tally,
 }
 
@@ -60,6 +62,7 @@ impl PriorityExchange {
             levels: levels.into(),
             level_of: level_of.into(),
             last: origin.as_ns(),
+            backlogged: false,
             tally: Tally::default(),
         }
     }
@@ -90,12 +93,14 @@ impl PriorityExchange {
         }
     }
 
-    /// Nobody runs up to `until`: budget is lost.
+    /// Nobody runs up to `until`: without soft work budget is lost.
     #[inline]
     fn idle(&mut self, until: u64) {
         let idle = until.saturating_sub(self.last);
         if idle > 0 {
-            self.take(self.levels.len(), idle);
+            if !self.backlogged {
+                self.take(self.levels.len(), idle);
+            }
             self.last = until;
         }
     }
@@ -113,8 +118,9 @@ impl Service for PriorityExchange {
         self.idle(now.as_ns().saturating_sub(time));
         self.last = self.last.max(now.as_ns());
         match rank.map(|rank| self.level_of[rank]) {
-            // More important than the server: nothing is exchanged.
+            // More important than the server, or not to be preempted: nothing is exchanged.
             Some(0) => {}
+            Some(_) if self.backlogged => {}
             Some(level) => {
                 let taken = self.take(level, time);
                 if taken > 0 {
@@ -132,8 +138,9 @@ impl Service for PriorityExchange {
         }
     }
 
-    fn soft_demand(&mut self, now: Instant, _: bool) {
+    fn soft_demand(&mut self, now: Instant, backlogged: bool) {
         self.idle(now.as_ns());
+        self.backlogged = backlogged;
     }
 
     fn timer(&self) -> Option<Instant> {
