@@ -389,3 +389,125 @@ fn a_job_that_is_ready_only_after_a_pause_of_its_level_is_not_the_worst() {
     assert_eq!(proof.jobs[1].finish_iterates, [16]);
     judge(&system, "own", Proven::Meets, Proof::FixedPriority(proof)).unwrap();
 }
+
+/// One task that fills the processor and is blocked by another: its busy period never ends.
+fn full(separation: u64) -> System {
+    let own = common::prio(common::due(common::task("own", separation, separation), 9 * separation), 2);
+    common::fixed(vec![
+        own,
+        common::prio(common::whole(common::task("blocks", 9 * separation, separation)), 1),
+    ])
+}
+
+/// A proof over this time, without any job.
+fn empty_proof(hyperperiod_ns: u64) -> Proof {
+    let horizon = Horizon::Repeats { hyperperiod_ns };
+    Proof::FixedPriority(FixedPriorityProof { bound_ns: 2, least: true, horizon, jobs: Vec::new() })
+}
+
+#[test]
+fn responses_repeat_only_after_a_multiple_of_all_separations_that_the_level_fills() {
+    let reason = |system: &System, horizon| {
+        judge(system, "own", Proven::Meets, empty_proof(horizon)).unwrap_err().reason().to_owned()
+    };
+    assert_eq!(reason(&full(3), 6), "the job ready at 0 is left out");
+    assert_eq!(reason(&full(3), 7), "7 is no multiple of the separation 3");
+    assert_eq!(reason(&full(3), 0), "responses repeat only without interference");
+    let lighter = common::fixed(vec![common::prio(common::task("own", 3, 2), 2)]);
+    assert_eq!(reason(&lighter, 6), "the level asks for 4 of every 6, not for all of it");
+    let mut draft = full(3).to_draft();
+    draft.interferences.push(horolog_model::Interference {
+        name: "i".into(),
+        cpu: horolog_model::CpuId(0),
+        utilisation_ppb: 1,
+        period: Span::from_ns(1),
+    });
+    assert_eq!(reason(&common::system(draft), 6), "responses repeat only without interference");
+    let list = common::prio(common::whole(common::listed(common::task("list", 1, 1), &[0])), 2);
+    let listed = common::fixed(vec![common::prio(common::task("own", 3, 3), 2), list]);
+    assert_eq!(reason(&listed, 6), "listed arrivals do not repeat");
+}
+
+#[test]
+fn a_multiple_of_the_hyperperiod_is_as_good() {
+    let jobs = |count: u64| {
+        let job = |ready_ns| JobProof {
+            ready_ns,
+            before_ns: 3,
+            last_ns: 0,
+            start_iterates: vec![ready_ns + 6],
+            finish_iterates: Vec::new(),
+        };
+        let jobs = (0..count).map(|k| job(3 * k)).collect();
+        let horizon = Horizon::Repeats { hyperperiod_ns: 3 * count };
+        Proof::FixedPriority(FixedPriorityProof { bound_ns: 6, least: true, horizon, jobs })
+    };
+    for count in 1..5 {
+        judge(&full(3), "own", Proven::Meets, jobs(count)).unwrap();
+    }
+}
+
+#[test]
+fn more_than_four_million_jobs_are_not_looked_at() {
+    let reason = |horizon| {
+        judge(&full(2), "own", Proven::Meets, empty_proof(horizon)).unwrap_err().reason().to_owned()
+    };
+    assert_eq!(reason(8_000_000), "the job ready at 0 is left out");
+    assert_eq!(reason(8_000_002), "more jobs than this checker looks at");
+    assert_eq!(reason(u64::MAX - 1), "more jobs than this checker looks at");
+}
+
+#[test]
+fn more_than_4096_listed_arrivals_are_not_looked_at() {
+    let says = |count: u64| {
+        let arrivals: Vec<u64> = (0..count).map(|k| 10 * k).collect();
+        let own = common::due(common::listed(common::task("own", 1, 1), &arrivals), 1);
+        let system = common::fixed(vec![common::prio(own, 1)]);
+        let job = JobProof {
+            ready_ns: 0,
+            before_ns: 1,
+            last_ns: 0,
+            start_iterates: vec![1],
+            finish_iterates: Vec::new(),
+        };
+        let horizon = Horizon::BusyPeriod { iterates: vec![1] };
+        let proof = FixedPriorityProof { bound_ns: 1, least: false, horizon, jobs: vec![job] };
+        judge(&system, "own", Proven::Meets, Proof::FixedPriority(proof))
+    };
+    says(4_096).unwrap();
+    assert_eq!(says(4_097).unwrap_err().reason(), "more jobs than this checker looks at");
+}
+
+#[test]
+fn numbers_beyond_64_bits_are_refused_without_a_panic() {
+    let most = u64::MAX;
+    let huge = |name: &str, priority| {
+        let task = common::late(common::due(common::task(name, 1, most), most), most);
+        common::prio(task, priority)
+    };
+    let job = |at: u64| JobProof {
+        ready_ns: at,
+        before_ns: most,
+        last_ns: at,
+        start_iterates: vec![at, most],
+        finish_iterates: vec![most],
+    };
+    for own in [huge("own", 2), common::whole(huge("own", 2))] {
+        let mut draft = common::draft(Policy::FixedPriority, vec![own]);
+        draft.tasks.extend((0..5).map(|k| common::whole(huge(&format!("t{k}"), 1 + k % 3))));
+        draft.platform.context_switch = Some(Span::from_ns(most));
+        draft.platform.timer_interrupt = Some(Span::from_ns(most));
+        draft.platform.release_latency = Some(Span::from_ns(most));
+        let system = common::system(draft);
+        for at in [0, 1, most] {
+            for iterates in [vec![1], vec![1, most], vec![most], Vec::new()] {
+                let horizons = [Horizon::BusyPeriod { iterates }, Horizon::Repeats { hyperperiod_ns: at }];
+                for horizon in horizons {
+                    let jobs = vec![job(at)];
+                    let proof = FixedPriorityProof { bound_ns: most, least: false, horizon, jobs };
+                    assert!(judge(&system, "own", Proven::Meets, Proof::FixedPriority(proof)).is_err());
+                }
+            }
+        }
+    }
+}
