@@ -51,10 +51,12 @@ enum Conditions {
 }
 
 impl Verifier {
-    /// Answers the questions whose evidence is complete; `all` of them at the end.
-    pub(crate) fn settle(&mut self, all: bool) {
+    /// Answers the questions whose evidence is complete before the next record, which is of `next`; at the end all of
+    /// them.
+    pub(crate) fn settle(&mut self, next: Option<u64>) {
         while let Some(first) = self.candidates.front() {
-            if !all && first.to.saturating_add(self.model.evidence_delay) > self.now {
+            let last = first.to.saturating_add(self.model.evidence_delay);
+            if next.is_some_and(|next| next <= last) {
                 return;
             }
             let candidate = *first;

@@ -149,11 +149,27 @@ impl Verifier {
         self.model.costs_of(cpu, end.saturating_sub(begin), releases).saturating_add(self.model.stamping)
     }
 
-    /// [`Verifier::slack`], and in a measured trace the release latency: the time stamps of a wake-up and of the
-    /// switch that follows it lie on either side of it.
-    fn dispatch_slack(&self, cpu: usize, since: u64, end: u64) -> u64 {
-        let latency = if self.model.simulated { 0 } else { self.model.release_latency };
-        self.slack(cpu, since, end).saturating_add(latency)
+    /// [`Verifier::slack`], and in a measured trace what is left of the release latency: the wake-up lies somewhere
+    /// within it.
+    fn dispatch_slack(&self, cpu: usize, waiting: (usize, u64), since: u64, end: u64) -> u64 {
+        self.slack(cpu, since, end).saturating_add(self.latency_left(cpu, waiting))
+    }
+
+    /// What the release of this job left of the release latency, which the model has once a job.
+    fn latency_left(&self, cpu: usize, (task, number): (usize, u64)) -> u64 {
+        if self.model.simulated {
+            return 0;
+        }
+        let pending = self.tasks[task].pending.iter().find(|job| job.number == number);
+        let finished = self.cpus[cpu].finished.iter().rev();
+        let mut finished = finished.filter(|job| job.task == task && job.number == number);
+        let times = pending.map(|job| (job.arrival, job.ready));
+        let times = times.or_else(|| finished.next().map(|job| (job.arrival, job.ready)));
+        let Some((arrival, ready)) = times else {
+            return self.model.release_latency;
+        };
+        let left = self.model.allowed_lateness(task, arrival).saturating_sub(ready.saturating_sub(arrival));
+        left.min(self.model.release_latency)
     }
 
     /// Whether the kernel took the processor from a job that is not done: then it was only late to do so.
@@ -171,7 +187,7 @@ impl Verifier {
         (since, end): (u64, u64),
     ) {
         let length = end.saturating_sub(since);
-        let allowed = self.dispatch_slack(cpu, since, end);
+        let allowed = self.dispatch_slack(cpu, waiting, since, end);
         if length <= allowed {
             return;
         }
@@ -213,7 +229,7 @@ impl Verifier {
     fn judge_idling(&mut self, cpu: usize, waiting: (usize, u64), (since, end): (u64, u64)) {
         let length = end.saturating_sub(since);
         // Costs may stand between a release and a start, also in a simulation that charges them.
-        let allowed = self.dispatch_slack(cpu, since, end);
+        let allowed = self.dispatch_slack(cpu, waiting, since, end);
         if length <= allowed {
             return;
         }
@@ -252,7 +268,8 @@ impl Verifier {
         let by_driver = comm.map_or(0, |comm| self.drivers.declared_by_name(cpu, length, comm));
         let declared = self.model.declared_interference(cpu, length).saturating_add(by_driver);
         // Until it is switched away, within the latency of a release.
-        let allowed = if took_over { declared } else { declared.max(self.dispatch_slack(cpu, since, end)) };
+        let allowed =
+            if took_over { declared } else { declared.max(self.dispatch_slack(cpu, waiting, since, end)) };
         if length <= allowed {
             return;
         }

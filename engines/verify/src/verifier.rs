@@ -112,6 +112,7 @@ impl Verifier {
                 self.order_finding(record, "its time lies before the previous record's");
             }
         }
+        self.settle(Some(time.max(self.now)));
         self.now = self.now.max(time);
         if !self.decisions.is_empty() {
             self.replay_decisions(record);
@@ -129,7 +130,6 @@ impl Verifier {
         } else if record.kind != Kind::ModeChange {
             self.task_record(record);
         }
-        self.settle(false);
     }
 
     fn task_record(&mut self, record: &Record) {
@@ -361,7 +361,7 @@ impl Verifier {
         }
         self.finish_decisions(&mut notes);
         self.judge_unfinished();
-        self.settle(true);
+        self.settle(None);
         self.notes(&mut notes, damage.as_ref());
         self.excuse_unseen_pauses(&mut notes);
         let tasks = (0..self.tasks.len()).map(|task| self.task_result(task)).collect();

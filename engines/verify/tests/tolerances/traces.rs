@@ -1,0 +1,186 @@
+//! Small systems, records and what is expected of them.
+
+use horolog_model::{
+    Arrival, CpuId, Cpus, Draft, Preemption, Priority, Segment, SegmentGraph, System, Task, TaskId,
+};
+use horolog_time::{Instant, Span};
+use horolog_trace::file::{Header, Thread};
+use horolog_trace::{Kind, NO_JOB, NO_TASK, Record};
+use horolog_verify::{Bound, Check, Class, Options, Verdict, Verification, Verifier, verify_records};
+
+pub(crate) const US: u64 = 1_000;
+pub(crate) const MS: u64 = 1_000_000;
+
+pub(crate) fn task(name: &str, period: u64, wcet: u64, priority: i64) -> Task {
+    Task {
+        name: name.to_owned(),
+        arrival: Arrival::Periodic { period: Span::from_ns(period) },
+        deadline: Some(Span::from_ns(period)),
+        wcet: Span::from_ns(wcet),
+        bcet: Span::from_ns(1),
+        offset: None,
+        jitter: Span::ZERO,
+        priority: Some(Priority::new(priority)),
+        cpu: CpuId(0),
+        preemption: Preemption::Preemptive,
+        overrun: horolog_model::OverrunPolicy::Count,
+        execution: horolog_model::ExecutionTimes::Wcet,
+        body: None,
+    }
+}
+
+/// "high": 200 ns of every 1000; "low": 500 ns of every 2000; with what `change` alters.
+pub(crate) fn short(change: impl Fn(&mut Draft)) -> System {
+    built(vec![task("high", 1_000, 200, 2), task("low", 2_000, 500, 1)], change)
+}
+
+/// "high": 2 ms of every 10; "low": 5 ms of every 20; with what `change` alters.
+pub(crate) fn long(change: impl Fn(&mut Draft)) -> System {
+    built(vec![task("high", 10 * MS, 2 * MS, 2), task("low", 20 * MS, 5 * MS, 1)], change)
+}
+
+fn built(tasks: Vec<Task>, change: impl Fn(&mut Draft)) -> System {
+    let mut draft = Draft { name: "edges".to_owned(), tasks, ..Draft::default() };
+    draft.platform.cpus = Cpus::Count(1);
+    change(&mut draft);
+    System::new(draft).expect("a right system")
+}
+
+/// Segments one after the other.
+pub(crate) fn segments(lengths: &[u64]) -> Preemption {
+    let segment = |(index, length): (usize, &u64)| Segment {
+        name: format!("s{index}"),
+        bcet: Span::from_ns(1),
+        wcet: Span::from_ns(*length),
+        next: if index + 1 < lengths.len() { vec![index + 1] } else { Vec::new() },
+    };
+    Preemption::Deferred(SegmentGraph { segments: lengths.iter().enumerate().map(segment).collect() })
+}
+
+pub(crate) fn bound(task: u32, response: u64) -> Bound {
+    Bound { task: TaskId(task), response: Span::from_ns(response), test: "by hand".to_owned(), exact: true }
+}
+
+pub(crate) fn at(time: u64, kind: Kind, task: u32, job: u64, value: u64) -> Record {
+    Record { time: Instant::from_ns(time), kind, cpu: 0, task, job, value, extra: 0 }
+}
+
+pub(crate) fn kernel(time: u64, kind: Kind, value: u64, extra: u64) -> Record {
+    Record { time: Instant::from_ns(time), kind, cpu: 0, task: NO_TASK, job: NO_JOB, value, extra }
+}
+
+/// Threads: 0 idle, 1 and 2 the tasks', 3 a foreign one, 4 horolog's agent.
+pub(crate) fn switch(time: u64, from: u64, to: u64) -> Record {
+    kernel(time, Kind::KernelSwitch, from, to)
+}
+
+pub(crate) fn wakeup(time: u64, thread: u64) -> Record {
+    kernel(time, Kind::KernelWakeup, thread, 0)
+}
+
+/// A job that arrives, starts and ends without anybody else.
+pub(crate) fn run(time: u64, task: u32, job: u64, length: u64) -> [Record; 3] {
+    [
+        at(time, Kind::Release, task, job, time),
+        at(time, Kind::Start, task, job, 0),
+        at(time + length, Kind::Completion, task, job, length),
+    ]
+}
+
+pub(crate) fn header(system: &System, backend: &str) -> Header {
+    let names = system.tasks().iter().map(|task| task.name.clone()).collect();
+    let mut header = Header::simulated(String::new(), names, 0, Span::ZERO);
+    header.backend = backend.to_owned();
+    header
+}
+
+pub(crate) fn simulated(system: &System, bounds: &[Bound], records: &[Record]) -> Verification {
+    verify_records(system, bounds, &header(system, "sim"), records, &Options::default())
+        .expect("it can be verified")
+}
+
+pub(crate) fn measured(system: &System, bounds: &[Bound], records: &[Record]) -> Verification {
+    recorded(system, bounds, records, &header(system, "linux"))
+}
+
+pub(crate) fn recorded(
+    system: &System,
+    bounds: &[Bound],
+    records: &[Record],
+    header: &Header,
+) -> Verification {
+    let thread = |id: u32, comm: &str, task| Thread {
+        id: id.into(),
+        tid: id,
+        comm: comm.to_owned(),
+        task,
+        process: None,
+    };
+    let mut verifier =
+        Verifier::new(system, bounds, header, &Options::default()).expect("it can be verified");
+    verifier.set_threads(&[
+        thread(0, "swapper/0", None),
+        thread(1, "high", Some(0)),
+        thread(2, "low", Some(1)),
+        thread(3, "burst", None),
+        thread(4, "horolog-agent", None),
+    ]);
+    records.iter().for_each(|record| verifier.take(record));
+    verifier.finish(0, None, Vec::new())
+}
+
+/// A finding: whose fault, by which check, on which task and job.
+pub(crate) type Expected<'a> = (Class, Check, Option<&'a str>, Option<u64>);
+
+pub(crate) fn of_job<'a>(class: Class, check: Check, task: &'a str, job: u64) -> Expected<'a> {
+    (class, check, Some(task), Some(job))
+}
+
+#[track_caller]
+pub(crate) fn holds(result: &Verification) {
+    assert_eq!(result.findings, []);
+    assert_eq!(result.verdict, Verdict::Holds);
+}
+
+#[track_caller]
+pub(crate) fn finds(result: &Verification, expected: &[Expected<'_>]) {
+    let found: Vec<Expected<'_>> =
+        result.findings.iter().map(|one| (one.class, one.check, one.task.as_deref(), one.job)).collect();
+    assert_eq!(found, expected, "{:#?}", result.findings);
+    assert_ne!(result.verdict, Verdict::Holds);
+}
+
+/// The quantity may be `limit`; one unit more is the one finding `expected`.
+#[track_caller]
+pub(crate) fn edge(make: impl Fn(u64) -> Verification, limit: u64, expected: Expected<'_>) {
+    let inside = make(limit);
+    assert_eq!(inside.findings, [], "at the limit");
+    assert_eq!(inside.verdict, Verdict::Holds);
+    finds(&make(limit + 1), &[expected]);
+}
+
+/// The quantity has to be at least `least`; one unit less is the one finding `expected`.
+#[track_caller]
+pub(crate) fn edge_below(make: impl Fn(u64) -> Verification, least: u64, expected: Expected<'_>) {
+    edge(|over| make(2 * least - over), least, expected);
+}
+
+/// At `limit` the first finding, one unit more the second.
+#[track_caller]
+pub(crate) fn turns(
+    make: impl Fn(u64) -> Verification,
+    limit: u64,
+    first: Expected<'_>,
+    second: Expected<'_>,
+) {
+    finds(&make(limit), &[first]);
+    finds(&make(limit + 1), &[second]);
+}
+
+/// What the one finding says that it saw and what was allowed.
+#[track_caller]
+pub(crate) fn numbers(result: &Verification) -> (u64, u64) {
+    let [one] = result.findings.as_slice() else { panic!("{:#?}", result.findings) };
+    let number = |span: Option<Span>| span.expect("it has numbers").as_ns();
+    (number(one.observed_ns), number(one.allowed_ns))
+}
