@@ -102,7 +102,8 @@ fn measure(root: &Path, subject: &Subject, options: &Options) -> Result<(), Stri
     if !options.again {
         numbers.truncate(options.sample);
     }
-    let verdicts = judge::judge(&programs, &numbers, options.jobs.unwrap_or(subject.jobs));
+    let jobs = options.jobs.unwrap_or(if subject.is_real { 1 } else { 2 });
+    let verdicts = judge::judge(&programs, &numbers, jobs, subject.is_real);
     let mut survivors: Vec<Survivor> = verdicts
         .iter()
         .filter(|(_, verdict)| **verdict == Verdict::Survived)

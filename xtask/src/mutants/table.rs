@@ -11,8 +11,8 @@ pub(super) struct Subject {
     pub(super) sources: &'static str,
     /// Words for `cargo test`, one group after the other: the crate's own tests first.
     pub(super) stages: &'static [&'static [&'static str]],
-    /// How many run at once: tests with real processes and threads run alone.
-    pub(super) jobs: usize,
+    /// The tests run real processes and threads: one program at a time, and a failure counts when it comes again.
+    pub(super) is_real: bool,
 }
 
 /// All of them.
@@ -26,7 +26,7 @@ pub(super) const SUBJECTS: &[Subject] = &[
             &["-p", "horolog-sim", "--lib", "--tests"],
             &["-p", "horolog-testkit", "--lib", "--tests"],
         ],
-        jobs: 2,
+        is_real: false,
     },
     Subject {
         name: "analysis",
@@ -36,7 +36,7 @@ pub(super) const SUBJECTS: &[Subject] = &[
             &["-p", "horolog-analysis", "--lib", "--tests"],
             &["-p", "horolog-testkit", "--lib", "--tests"],
         ],
-        jobs: 2,
+        is_real: false,
     },
     Subject {
         name: "certificate",
@@ -46,21 +46,21 @@ pub(super) const SUBJECTS: &[Subject] = &[
             &["-p", "horolog-certificate", "--lib", "--tests"],
             &["-p", "horolog-analysis", "--test", "certificate"],
         ],
-        jobs: 2,
+        is_real: false,
     },
     Subject {
         name: "verify",
         root: "engines/verify/src/lib.rs",
         sources: "engines/verify/src",
         stages: &[&["-p", "horolog-verify", "--lib", "--tests"]],
-        jobs: 2,
+        is_real: false,
     },
     Subject {
         name: "guardian",
         root: "floor/sys/src/lib.rs",
         sources: "floor/sys/src/guardian",
         stages: &[&["-p", "horolog-sys", "--lib", "--test", "guardian", "--test", "network"]],
-        jobs: 1,
+        is_real: true,
     },
 ];
 
