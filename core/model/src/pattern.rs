@@ -29,6 +29,9 @@ pub struct ReleasePattern {
     pub schema: String,
     /// The system's name; only for the reader.
     pub system: String,
+    /// [`crate::System::digest`] of the system, as its file says it, that the pattern was made for; `None`: not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_digest: Option<String>,
     /// How long to replay. Jobs that arrive before it are released; a job unfinished at it counts as missed
     /// only if its deadline is not after it.
     pub until_ns: Span,
@@ -137,6 +140,7 @@ impl ReleasePattern {
         ReleasePattern {
             schema: Self::SCHEMA.to_owned(),
             system: system.to_owned(),
+            system_digest: None,
             until_ns,
             start_ns: Span::ZERO,
             tasks: Vec::new(),

@@ -170,6 +170,23 @@ period = "10 ms"
 }
 
 #[test]
+fn no_share_is_safe_beside_a_task_that_may_be_released_at_its_deadline() {
+    // D − J is 1 ns, 0 and −1 ns. Only the first window can hold anything, and not C.
+    for jitter in ["3999999 ns", "4 ms", "4000001 ns"] {
+        let text = format!(
+            "[system]\nname = \"late\"\npolicy = \"edf\"\n\
+             [[task]]\nname = \"hard\"\nperiod = \"10 ms\"\ndeadline = \"4 ms\"\njitter = \"{jitter}\"\nwcet = \"1 ms\"\n\
+             [[task]]\nname = \"soft\"\narrivals = [\"2 ms\"]\nwcet = \"1 ms\"\n\
+             [[server]]\nname = \"s\"\nkind = \"constant-bandwidth\"\ntasks = [\"soft\"]\nbudget = \"1 ms\"\n\
+             period = \"5 ms\"\n"
+        );
+        let found = analyze(&read(&text), &Options::default()).unwrap();
+        assert_ne!(found.schedulable, Schedulable::Yes, "jitter {jitter}");
+        assert_eq!(found.servers[0].largest_budget, None, "jitter {jitter}");
+    }
+}
+
+#[test]
 fn certificates_refuse_servers() {
     let text = format!("{SET_B}{}", server("polling", "1 ms", BUSY));
     let system = read(&text);

@@ -23,11 +23,48 @@ pub use proof::{
 
 use horolog_model::System;
 
-/// Whether every claim of `certificate` follows from `system`, whose priorities must be resolved.
+/// What a certificate without a flaw says of the whole system.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[must_use]
+pub struct Conclusion {
+    /// Tasks that are proved to meet their deadlines, or to have a bound where they have none, in the order of the file.
+    pub meet: Vec<String>,
+    /// Tasks that are proved to miss.
+    pub miss: Vec<String>,
+    /// Tasks with a deadline of which the certificate claims nothing: of them nothing is decided.
+    pub undecided: Vec<String>,
+}
+
+impl Conclusion {
+    /// Whether every task with a deadline is proved to meet it. An empty certificate says so only of a system in which no
+    /// task has a deadline.
+    #[must_use]
+    pub fn proves_all_deadlines(&self) -> bool {
+        self.miss.is_empty() && self.undecided.is_empty()
+    }
+
+    fn of(system: &System, certificate: &Certificate) -> Conclusion {
+        let mut conclusion = Conclusion::default();
+        for task in system.tasks() {
+            let claims = || certificate.claims.iter().filter(|claim| claim.task == task.name);
+            let list = match claims().find(|claim| claim.verdict == Proven::Misses).or(claims().next()) {
+                Some(claim) if claim.verdict == Proven::Misses => &mut conclusion.miss,
+                Some(_) => &mut conclusion.meet,
+                None if task.deadline.is_some() => &mut conclusion.undecided,
+                None => continue,
+            };
+            list.push(task.name.clone());
+        }
+        conclusion
+    }
+}
+
+/// Whether every claim of `certificate` follows from `system`, whose priorities must be resolved, and what they say of the
+/// whole system: a certificate may have no claim for some tasks, and an empty one has no flaw.
 ///
 /// # Errors
 /// The first flaw: which task, which number, what it is and what it should be.
-pub fn check(system: &System, certificate: &Certificate) -> Result<(), Flaw> {
+pub fn check(system: &System, certificate: &Certificate) -> Result<Conclusion, Flaw> {
     if certificate.schema != Certificate::SCHEMA {
         return Err(Flaw::new("", format!("schema `{}` is not {}", certificate.schema, Certificate::SCHEMA)));
     }
@@ -56,5 +93,5 @@ pub fn check(system: &System, certificate: &Certificate) -> Result<(), Flaw> {
             Proof::Overload { tasks } => overload::check(system, task, claim.verdict, tasks)?,
         }
     }
-    Ok(())
+    Ok(Conclusion::of(system, certificate))
 }

@@ -42,8 +42,8 @@ pub struct WitnessResult {
     pub response: Option<Span>,
     /// Whether its deadline passed before it finished.
     pub missed: bool,
-    /// Whether the response is the one that the pattern promised; `true` where it promised none.
-    pub as_promised: bool,
+    /// Whether the response is the one that the pattern promised; `None` where it promised none.
+    pub as_promised: Option<bool>,
 }
 
 /// Runs a checked, resolved system under a release pattern. It ends when the pattern's witness has finished, or at
@@ -77,7 +77,7 @@ pub struct WitnessResult {
 ///     .witness(Witness { task: "slow".into(), job: 0, response_ns: Some(Span::from_ns(10)) });
 /// let run = replay(&system, &pattern, &ReplayOptions::default(), &mut horolog_trace::NullSink)?;
 /// let witness = run.witness.expect("the pattern has one");
-/// assert!(witness.missed && witness.as_promised);
+/// assert!(witness.missed && witness.as_promised == Some(true));
 /// # Ok::<(), horolog_sim::SimError>(())
 /// ```
 pub fn replay<K: Sink>(
@@ -116,7 +116,7 @@ pub fn replay<K: Sink>(
                 .is_some_and(|arrival| at.saturating_sub(arrival) >= deadline.as_ns()),
         };
         let promised = pattern.witness.as_ref().and_then(|witness| witness.response_ns);
-        WitnessResult { response, missed, as_promised: promised.is_none() || promised == response }
+        WitnessResult { response, missed, as_promised: promised.map(|promised| response == Some(promised)) }
     });
     let mut notes = Vec::new();
     if end == End::Events {

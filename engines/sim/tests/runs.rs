@@ -391,6 +391,6 @@ fn a_blocker_that_starts_one_nanosecond_before_is_a_witness() {
     let found =
         replay(&system, &pattern, &ReplayOptions::default(), &mut NullSink).expect("within the model");
     let witness = found.witness.expect("the pattern has one");
-    assert_eq!((witness.response, witness.missed, witness.as_promised), (Some(ns(6)), true, true));
+    assert_eq!((witness.response, witness.missed, witness.as_promised), (Some(ns(6)), true, Some(true)));
     assert_eq!(found.outcome.horizon_ns, ns(10), "the replay ends with the witness");
 }

@@ -177,6 +177,25 @@ fn a_miss_comes_with_a_pattern_that_runs_into_it() {
         "{replay:?}"
     );
     assert!(!replay.err.contains("NOT"), "{replay:?}");
+
+    // A system with one number more, in which the same job shows the same response: it was not promised anything.
+    let task = tasks("fixed-priority", &[("10 ms", "6 ms", "10 ms"), ("25 ms", "9 ms", "21 ms")]);
+    let (_other, changed) = folder(&task);
+    let replay = done(["simulate", &changed, "--replay", &pattern]);
+    assert!(replay.status == Some(1) && replay.err.contains("another system"), "{replay:?}");
+    assert!(!replay.err.contains("as the pattern promised"), "{replay:?}");
+    // A pattern that does not say what it was made for, and one that promises no response time.
+    let mut json: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(&pattern).expect("it was written"))
+            .expect("it is JSON");
+    for (key, words) in [("system_digest", "for which system"), ("response_ns", "no response time")] {
+        let part = if key == "response_ns" { &mut json["witness"] } else { &mut json };
+        part.as_object_mut().expect("an object").remove(key);
+        std::fs::write(&pattern, json.to_string()).expect("the folder is ours");
+        let replay = done(["simulate", &file, "--replay", &pattern]);
+        assert!(replay.status == Some(1) && replay.err.contains(words), "{key}: {replay:?}");
+        assert!(replay.err.contains("not decided"), "{key}: {replay:?}");
+    }
 }
 
 #[test]
@@ -190,6 +209,45 @@ fn a_certificate_passes_the_checker_and_a_forged_one_does_not() {
     let set = "task.control.wcet=\"2.5 ms\"";
     let forged = done(["check-certificate", QUICK_START, &certificate, "--set", set]);
     assert!(forged.status == Some(1) && forged.out.contains("flaw"), "{forged:?}");
+}
+
+#[test]
+fn a_certificate_that_leaves_tasks_out_decides_nothing_of_them() {
+    let (place, _) = folder("");
+    let certificate = inside(&place, "certificate.json");
+    assert_eq!(done(["analyze", QUICK_START, "--certificate", &certificate]).status, Some(0));
+    let whole: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(&certificate).expect("it was written")).expect("JSON");
+    let count = whole["claims"].as_array().expect("claims").len();
+    for left in 0..count {
+        let mut part = whole.clone();
+        part["claims"].as_array_mut().expect("claims").truncate(left);
+        std::fs::write(&certificate, part.to_string()).expect("the folder is ours");
+        let checked = done(["check-certificate", QUICK_START, &certificate]);
+        assert!(
+            checked.status == Some(1) && checked.out.contains("not decided: no claim for"),
+            "{checked:?}"
+        );
+    }
+}
+
+#[test]
+fn a_proved_miss_is_no_yes_and_an_empty_certificate_is_not_written() {
+    let (place, file) =
+        folder(&tasks("fixed-priority", &[("10 ms", "6 ms", "10 ms"), ("25 ms", "9 ms", "20 ms")]));
+    let certificate = inside(&place, "certificate.json");
+    assert_eq!(done(["analyze", &file, "--certificate", &certificate]).status, Some(1));
+    let checked = done(["check-certificate", &file, &certificate]);
+    assert!(checked.status == Some(1) && checked.out.contains("proved to miss"), "{checked:?}");
+
+    // Overload, and a certificate that says nothing.
+    let (other, file) =
+        folder(&tasks("fixed-priority", &[("10 ms", "6 ms", "10 ms"), ("10 ms", "9 ms", "20 ms")]));
+    let empty = inside(&other, "empty.json");
+    let text = r#"{"schema":"horolog.certificate/1","system":"SYSTEM","claims":[]}"#;
+    std::fs::write(&empty, text.replace("SYSTEM", "hostile")).expect("the folder is ours");
+    let checked = done(["check-certificate", &file, &empty]);
+    assert!(checked.status == Some(1) && checked.out.contains("not decided"), "{checked:?}");
 }
 
 #[test]

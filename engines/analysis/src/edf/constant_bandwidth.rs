@@ -259,6 +259,8 @@ fn cut(cpu: &CpuModel, index: usize, period: u64, budget: &mut Budget) -> Result
                 };
                 return Ok(Some(Capacity { exact: Ratio::new(numer, denom), binding: None }));
             }
+            // A job may be released at its own deadline or after it: no share is enough, and the quotient is none.
+            EdfVerdict::Fails(failure) if failure.window == 0 => return Ok(None),
             EdfVerdict::Fails(failure) => {
                 // b·demand > a·t; the share that this window needs is demand/t.
                 let scaled = BigRational::new(BigInt::from(failure.demand), BigInt::from(failure.window));

@@ -19,14 +19,12 @@ pub(crate) fn run(words: &AnalyzeArguments) -> Done {
         return size(&system, name, words, &options);
     }
     let analysis = analyze(&system, &options).map_err(Failure::error)?;
-    if let Some(path) = &words.certificate {
-        let resolved = resolve_priorities(&system).map_err(Failure::error)?;
-        let certificate = certify(&resolved, &analysis, &options).map_err(Failure::error)?;
-        let text = serde_json::to_string(&certificate).map_err(Failure::error)?;
-        std::fs::write(path, text).map_err(|error| Failure::file("write", path, &error))?;
-    }
+    let is_certified = match &words.certificate {
+        Some(path) => write_certificate(&system, &analysis, &options, path)?,
+        None => true,
+    };
     if let Some(path) = &words.counterexample {
-        write_counterexample(&analysis, path)?;
+        write_counterexample(&system, &analysis, path)?;
     }
     if let Some(name) = &words.explain {
         return explain_task(&system, name, &options, words.format);
@@ -35,16 +33,53 @@ pub(crate) fn run(words: &AnalyzeArguments) -> Done {
         Format::Json => output::json(&analysis)?,
         Format::Table => table(&analysis),
     }
-    Ok(Verdict::of(analysis.schedulable == Schedulable::Yes))
+    Ok(Verdict::of(analysis.schedulable == Schedulable::Yes && is_certified))
+}
+
+/// Writes the certificate where it has any claim; whether every task with a deadline has one.
+fn write_certificate(
+    system: &System,
+    analysis: &Analysis,
+    options: &Options,
+    path: &Path,
+) -> Result<bool, Failure> {
+    let resolved = resolve_priorities(system).map_err(Failure::error)?;
+    let certificate = certify(&resolved, analysis, options).map_err(Failure::error)?;
+    let is_claimed = |name: &str| certificate.claims.iter().any(|claim| claim.task == name);
+    let without: Vec<&str> = resolved
+        .tasks()
+        .iter()
+        .filter(|task| task.deadline.is_some() && !is_claimed(&task.name))
+        .map(|task| task.name.as_str())
+        .collect();
+    if certificate.claims.is_empty() {
+        progress::say(format_args!(
+            "no certificate was written: no verdict has a proof that can be checked ({})",
+            without.join(", ")
+        ));
+        return Ok(false);
+    }
+    let text = serde_json::to_string(&certificate).map_err(Failure::error)?;
+    std::fs::write(path, text).map_err(|error| Failure::file("write", path, &error))?;
+    if !without.is_empty() {
+        let path = path.display();
+        progress::say(format_args!(
+            "{path}: no claim for {}; a check says \"not decided\"",
+            without.join(", ")
+        ));
+    }
+    Ok(without.is_empty())
 }
 
 /// Writes the pattern of the first task that has one.
-fn write_counterexample(analysis: &Analysis, path: &Path) -> Result<(), Failure> {
+fn write_counterexample(system: &System, analysis: &Analysis, path: &Path) -> Result<(), Failure> {
     let mut why = Vec::new();
     for task in &analysis.tasks {
         match &task.witness {
             Some(MissWitness::Pattern { pattern }) => {
-                let text = serde_json::to_string_pretty(pattern).map_err(Failure::error)?;
+                let mut pattern = pattern.clone();
+                pattern.system_digest = Some(system.digest());
+                let text = serde_json::to_string_pretty(&pattern).map_err(Failure::error)?;
                 std::fs::write(path, text).map_err(|error| Failure::file("write", path, &error))?;
                 progress::say(format_args!(
                     "{}: how {} misses; run it with `horolog simulate FILE --replay {}`",

@@ -15,10 +15,17 @@ pub(crate) fn run(words: &CertificateArguments) -> Done {
     let certificate: Certificate = serde_json::from_str(&text)
         .map_err(|error| Failure::bad_input(format_args!("error: {}: {error}", path.display())))?;
     match check(&system, &certificate) {
-        Ok(()) => {
+        Ok(conclusion) => {
             let tasks = system.tasks().len();
-            outln!("every claim holds: {} of {tasks} tasks have one", certificate.claims.len());
-            Ok(Verdict::Holds)
+            let claimed = conclusion.meet.len() + conclusion.miss.len();
+            outln!("every claim holds: {claimed} of {tasks} tasks have one");
+            if !conclusion.miss.is_empty() {
+                outln!("proved to miss: {}", conclusion.miss.join(", "));
+            }
+            if !conclusion.undecided.is_empty() {
+                outln!("not decided: no claim for {}", conclusion.undecided.join(", "));
+            }
+            Ok(Verdict::of(conclusion.proves_all_deadlines()))
         }
         Err(flaw) => {
             outln!("flaw: {flaw}");

@@ -115,10 +115,27 @@ fn replay(system: &System, path: &Path, words: &SimulateArguments) -> Done {
         return Ok(Verdict::of(run.outcome.tasks.iter().all(|task| task.is_soft || task.missed == 0)));
     };
     let word = if witness.missed { "misses its deadline" } else { "meets its deadline" };
-    let promise = if witness.as_promised { "as the pattern promised" } else { "NOT as the pattern promised" };
+    let (is_promised, promise) = promise(system, &pattern, witness.as_promised);
     progress::say(format_args!(
         "the witness {word}, response {}, {promise}",
         output::optional(witness.response)
     ));
-    Ok(Verdict::of(!witness.missed && witness.as_promised))
+    Ok(Verdict::of(!witness.missed && is_promised))
+}
+
+/// Whether the witness did what the pattern promised, and in words. A pattern promises nothing of another system than its own.
+fn promise(system: &System, pattern: &ReleasePattern, as_promised: Option<bool>) -> (bool, &'static str) {
+    let is_own = pattern.system_digest.as_ref().map(|digest| *digest == system.digest());
+    match (is_own, as_promised) {
+        (Some(false), _) => (
+            false,
+            "not decided: the pattern was made for another system, so it promises nothing of this one",
+        ),
+        (_, Some(false)) => (false, "NOT as the pattern promised"),
+        (_, None) => (false, "not decided: the pattern promises no response time"),
+        (None, Some(true)) => {
+            (false, "not decided: this response was promised, but the pattern does not say for which system")
+        }
+        (Some(true), Some(true)) => (true, "as the pattern promised"),
+    }
 }
