@@ -1,0 +1,320 @@
+//! Budgets as a driver sees them: which timer is armed, who is charged, what an overdraw costs, and what servers do at
+//! instants at which several things happen. Only events go in, only answers are looked at.
+
+mod support;
+
+use horolog_model::{Priority, ServerId, System, TaskId};
+use horolog_sched::{
+    EntityId, EventKind, Machine, MachineBuilder, NodePolicy, NodeSpec, Place, Rejected, Supply,
+};
+use horolog_time::{Instant, Span};
+use support::{CPU, Driver};
+
+/// A budget in each period from 0 on; what was overdrawn is owed.
+#[derive(Clone, Debug)]
+struct Budget {
+    full: i64,
+    left: i64,
+    period: u64,
+    next: u64,
+}
+
+impl Budget {
+    fn node(full: i64, period: u64) -> NodeSpec {
+        NodeSpec {
+            policy: NodePolicy::Fifo,
+            priority: Some(Priority::new(9)),
+            supply: Some(Box::new(Budget { full, left: full, period, next: period })),
+            ..NodeSpec::default()
+        }
+    }
+}
+
+impl Supply for Budget {
+    fn place(&self) -> Place {
+        if self.left > 0 { Place::High } else { Place::Out }
+    }
+
+    fn budget(&self) -> Option<Span> {
+        Some(Span::from_ns(self.left.max(0).unsigned_abs()))
+    }
+
+    fn timer(&self) -> Option<Instant> {
+        Some(Instant::from_ns(self.next))
+    }
+
+    fn executed(&mut self, _: Instant, amount: Span) -> bool {
+        self.left -= amount.as_ns() as i64;
+        true
+    }
+
+    fn timer_fired(&mut self, _: Instant) {
+        self.left = self.left.min(0) + self.full;
+        self.next += self.period;
+    }
+
+    fn boxed_clone(&self) -> Box<dyn Supply> {
+        Box::new(self.clone())
+    }
+}
+
+const TASK: &str = "period = \"100 ms\"; wcet = \"2 ms\"";
+
+/// Task 0 below an inner budget below an outer one; task 1 below the outer one alone; task 2 below the root.
+fn nested(inner: i64, outer: i64) -> (Driver, EntityId, EntityId) {
+    let lines =
+        ["a", "b", "back"].map(|name| format!("name = \"{name}\"; priority = {}; {TASK}", name.len().min(2)));
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let system = support::system("", &lines);
+    let mut builder = MachineBuilder::new(&system);
+    let outer = builder.node(builder.root_of(CPU), Budget::node(outer, 20));
+    let inner = builder.node(outer, Budget::node(inner, 10));
+    builder.place(TaskId(0), inner);
+    builder.place(TaskId(1), outer);
+    (Driver::new(builder.build().expect("a valid tree")), inner, outer)
+}
+
+fn executed(driver: &mut Driver, amount: u64) {
+    let timer = driver.decide().execution_timer.expect("something counts");
+    let (entity, generation, consumed) = (timer.entity, timer.generation, Span::from_ns(amount));
+    let is_over = consumed >= timer.after;
+    driver.now += amount;
+    let kind = if is_over {
+        EventKind::Exhausted { entity, generation, consumed }
+    } else {
+        EventKind::Executed { entity, generation, consumed }
+    };
+    driver.on(kind).expect("it is the armed one");
+}
+
+fn armed(driver: &mut Driver) -> Option<(EntityId, u64)> {
+    driver.decide().execution_timer.map(|timer| (timer.entity, timer.after.as_ns()))
+}
+
+#[test]
+fn the_tightest_budget_is_armed_and_the_innermost_of_equal_ones() {
+    for (inner, outer, expected) in [(3, 5, 3), (5, 3, 3), (4, 4, 4)] {
+        let (mut driver, in_node, out_node) = nested(inner, outer);
+        driver.release(0);
+        let node = if inner <= outer { in_node } else { out_node };
+        assert_eq!(armed(&mut driver), Some((node, expected)), "{inner}, {outer}");
+    }
+    // Below the outer one alone nothing else counts.
+    let (mut driver, _, out_node) = nested(3, 5);
+    driver.release(1);
+    assert_eq!(armed(&mut driver), Some((out_node, 5)));
+}
+
+#[test]
+fn every_budget_above_the_running_task_is_charged() {
+    let (mut driver, in_node, out_node) = nested(4, 6);
+    driver.release(0).release(1).release(2);
+    assert_eq!(driver.running(), Some(0));
+    executed(&mut driver, 3);
+    driver.complete(0);
+    assert_eq!(driver.running(), Some(1));
+    assert_eq!(armed(&mut driver), Some((out_node, 3)), "the outer budget has paid 3");
+    driver.release(0);
+    assert_eq!(driver.running(), Some(1), "first in, first out");
+    driver.complete(1);
+    assert_eq!(armed(&mut driver), Some((in_node, 1)), "and the inner one as well");
+    executed(&mut driver, 1);
+    assert_eq!(driver.running(), Some(2), "without the inner budget its task waits");
+    driver.release(1);
+    assert_eq!(driver.running(), Some(1));
+    assert_eq!(armed(&mut driver), Some((out_node, 2)));
+}
+
+fn served(text: &str) -> System {
+    let text = format!("[system]\nname = \"served\"\n{text}");
+    match horolog_model::file::read(&text, "served.toml", &[]) {
+        Ok((system, _)) => system,
+        Err(errors) => panic!("{errors}"),
+    }
+}
+
+/// A soft task (0) and, below it, a hard one (1); the server's own keys.
+fn server(keys: &str) -> Driver {
+    let text = format!(
+        "[[task]]\nname = \"soft\"\nseparation = \"1 ns\"\nwcet = \"1 ns\"\n[[task]]\nname = \"hard\"\nperiod = \"100 \
+         ns\"\nwcet = \"2 ns\"\npriority = 1\n[[server]]\nname = \"s\"\ntasks = [\"soft\"]\n{keys}\nbudget = \"4 ns\"\nperiod = \
+         \"10 ns\"\n"
+    );
+    Driver::new(Machine::new(&served(&text)).expect("a right system"))
+}
+
+fn budget(driver: &Driver) -> Option<u64> {
+    driver.machine.budget(ServerId(0)).map(Span::as_ns)
+}
+
+fn fire(driver: &mut Driver, at: u64) {
+    let timer = driver.decide().wall_timer.expect("a timer is wanted");
+    assert_eq!(timer.at, Instant::from_ns(at));
+    driver.at(at);
+    driver.on(EventKind::Timer { entity: timer.entity, generation: timer.generation }).expect("it is armed");
+}
+
+const BUDGETED: [&str; 3] = [
+    "kind = \"polling\"\npriority = 9\nlow_priority = \"none\"",
+    "kind = \"deferrable\"\npriority = 9\nlow_priority = \"none\"",
+    "kind = \"sporadic\"\npriority = 9\nlow_priority = \"none\"",
+];
+
+#[test]
+fn an_overdraw_is_owed_to_the_next_budget() {
+    for keys in BUDGETED {
+        let mut driver = server(keys);
+        driver.release(0).release(0).release(0);
+        assert_eq!(armed(&mut driver).map(|timer| timer.1), Some(4), "{keys}");
+        // The end of the budget is noticed 3 too late, when the job has ended.
+        executed(&mut driver, 7);
+        driver.complete(0);
+        assert_eq!(driver.running(), None, "{keys}");
+        fire(&mut driver, 10);
+        assert_eq!(driver.running(), Some(0), "{keys}");
+        assert_eq!(armed(&mut driver).map(|timer| timer.1), Some(1), "{keys}: 3 of 4 were used before");
+        assert_eq!(driver.machine.tally(ServerId(0)).consumed, Span::from_ns(7), "{keys}");
+    }
+}
+
+#[test]
+fn a_budget_that_is_overdrawn_by_more_than_the_next_one_waits_for_a_further_one() {
+    for keys in &BUDGETED[..2] {
+        let mut driver = server(keys);
+        driver.release(0).release(0);
+        executed(&mut driver, 9);
+        driver.complete(0);
+        fire(&mut driver, 10);
+        assert_eq!((driver.running(), armed(&mut driver)), (None, None), "{keys}: 1 is still owed");
+        fire(&mut driver, 20);
+        assert_eq!(armed(&mut driver).map(|timer| timer.1), Some(3), "{keys}");
+    }
+}
+
+#[test]
+fn an_overdraw_of_a_constant_bandwidth_server_puts_its_deadline_off_by_whole_periods() {
+    let text = "policy = \"edf\"\n[[task]]\nname = \"soft\"\nseparation = \"1 ns\"\nwcet = \"1 ns\"\n[[task]]\nname = \"hard\"\nperiod = \
+                \"100 ns\"\nwcet = \"2 ns\"\n[[server]]\nname = \"s\"\ntasks = [\"soft\"]\nkind = \"constant-bandwidth\"\nbudget = \"4 \
+                ns\"\nperiod = \"10 ns\"\n";
+    for (used, deadline, left) in [(3, 10, 1), (4, 20, 4), (7, 20, 1), (8, 30, 4), (9, 30, 3)] {
+        for (hard, runs) in [(deadline - 1, 1), (deadline, 0), (deadline + 1, 0)] {
+            let mut driver = Driver::new(Machine::new(&served(text)).expect("a right system"));
+            driver.release(0);
+            executed(&mut driver, used);
+            assert_eq!(budget(&driver), Some(left), "{used}");
+            driver.release_until(1, hard);
+            assert_eq!(driver.running(), Some(runs), "{used}, {hard}");
+        }
+    }
+}
+
+#[test]
+fn a_job_that_follows_one_of_its_task_at_the_instant_of_a_poll_is_counted() {
+    let mut driver = server("kind = \"polling\"\npriority = 9\nlow_priority = \"background\"");
+    driver.at(2).release(0);
+    assert_eq!((driver.running(), armed(&mut driver)), (Some(0), None), "in the background");
+    driver.at(10).complete(0).release(0).release(1);
+    assert_eq!(driver.running(), Some(0));
+    assert_eq!(armed(&mut driver).map(|timer| timer.1), Some(4));
+    executed(&mut driver, 4);
+    assert_eq!(driver.running(), Some(1), "without budget it stands below every task again");
+}
+
+#[test]
+fn polling_has_no_budget_after_a_poll_without_work() {
+    let mut driver = server(BUDGETED[0]);
+    driver.release(0);
+    assert_eq!(armed(&mut driver).map(|timer| timer.1), Some(4), "an arrival at a poll is seen");
+    executed(&mut driver, 1);
+    driver.complete(0).release(0);
+    assert_eq!(driver.running(), None, "what it did not use at once is gone");
+    // A second job ends exactly at a poll.
+    fire(&mut driver, 10);
+    executed(&mut driver, 4);
+    let wall = driver.decide().wall_timer.expect("work waits");
+    let mut ended = Driver::new(driver.machine.clone());
+    ended.now = 20;
+    assert_eq!(wall.at, Instant::from_ns(20));
+    fire(&mut driver, 20);
+    assert_eq!(driver.running(), Some(0));
+    executed(&mut driver, 2);
+    driver.complete(0);
+    driver.at(23).release(0);
+    assert_eq!(driver.running(), None);
+}
+
+#[test]
+fn a_poll_that_comes_after_the_end_of_the_last_job_gives_nothing() {
+    let mut driver = server("kind = \"polling\"\npriority = 9\nlow_priority = \"background\"");
+    driver.at(2).release(0);
+    let wall = driver.decide().wall_timer.expect("work waits");
+    driver.at(10).complete(0);
+    // A driver that does not look again lets the timer go off that it knew.
+    let _ = driver.on(EventKind::Timer { entity: wall.entity, generation: wall.generation });
+    driver.at(11).release(1).release(0);
+    assert_eq!(driver.running(), Some(1));
+    assert_eq!(driver.machine.tally(ServerId(0)).replenishments, 0);
+}
+
+#[test]
+fn deferrable_keeps_its_budget_and_finds_out_about_missed_periods() {
+    let mut driver = server(BUDGETED[1]);
+    driver.at(3).release(0);
+    executed(&mut driver, 3);
+    driver.complete(0);
+    driver.at(9).release(0);
+    assert_eq!(budget(&driver), Some(1));
+    assert_eq!(driver.running(), Some(0));
+    driver.at(10).complete(0);
+    driver.at(35).release(0);
+    assert_eq!(armed(&mut driver).map(|timer| timer.1), Some(4));
+    assert_eq!(driver.decide().wall_timer.map(|timer| timer.at), Some(Instant::from_ns(40)));
+}
+
+#[test]
+fn timers_of_two_servers_go_off_before_one_choice() {
+    let server = |name: &str, priority: u32| {
+        format!(
+            "[[server]]\nname = \"{name}\"\ntasks = [\"{name}'s\"]\nkind = \"deferrable\"\nlow_priority = \"none\"\npriority = \
+             {priority}\nbudget = \"2 ns\"\nperiod = \"10 ns\"\n"
+        )
+    };
+    let task =
+        |name: &str| format!("[[task]]\nname = \"{name}'s\"\nseparation = \"1 ns\"\nwcet = \"1 ns\"\n");
+    let text = task("x") + &task("y") + &server("y", 6) + &server("x", 5);
+    let mut driver = Driver::new(Machine::new(&served(&text)).expect("a right system"));
+    driver.release(0).release(1);
+    executed(&mut driver, 2);
+    assert_eq!(driver.running(), Some(0));
+    executed(&mut driver, 2);
+    assert_eq!(driver.running(), None);
+    // x serves the lower task id: its timer comes first, and then the machine tells the other one without a choice.
+    let x = driver.machine.server(ServerId(1));
+    assert_eq!(driver.decide().wall_timer.map(|timer| (timer.entity, timer.at.as_ns())), Some((x, 10)));
+    driver.at(10);
+    for server in [ServerId(1), ServerId(0)] {
+        let timer = driver.machine.wall_timer(CPU).expect("another one is due");
+        assert_eq!((timer.entity, timer.at.as_ns()), (driver.machine.server(server), 10));
+        driver.on(EventKind::Timer { entity: timer.entity, generation: timer.generation }).expect("armed");
+    }
+    let later = driver.machine.wall_timer(CPU).map(|timer| timer.at.as_ns());
+    assert_eq!((later, driver.running()), (Some(20), Some(1)));
+}
+
+#[test]
+fn a_report_counts_once_and_not_backwards() {
+    let mut driver = server(BUDGETED[1]);
+    driver.release(0);
+    let timer = driver.decide().execution_timer.expect("a budget counts");
+    let report = |consumed| EventKind::Executed {
+        entity: timer.entity,
+        generation: timer.generation,
+        consumed: Span::from_ns(consumed),
+    };
+    driver.at(2).on(report(2)).expect("it is armed");
+    driver.on(report(2)).expect("nothing new");
+    assert_eq!(driver.on(report(1)), Err(Rejected::Stale));
+    driver.at(3).on(report(3)).expect("one more");
+    assert_eq!(driver.machine.tally(ServerId(0)).consumed, Span::from_ns(3));
+    assert_eq!(driver.machine.budget(ServerId(0)), Some(Span::from_ns(1)));
+}

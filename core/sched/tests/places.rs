@@ -1,0 +1,251 @@
+//! Who stands where: equals that wake, servers that change their place, hard tasks that are promoted, soft ones that steal.
+
+mod support;
+
+use horolog_model::{ServerId, TaskId};
+use horolog_sched::{EventKind, Machine, Rejected};
+use horolog_time::{Instant, Span};
+use support::{CPU, Driver, system};
+
+fn machine(text: &str) -> Driver {
+    let text = format!("[system]\nname = \"places\"\n{text}");
+    let (system, _) = horolog_model::file::read(&text, "places.toml", &[]).unwrap_or_else(|e| panic!("{e}"));
+    Driver::new(Machine::new(&system).unwrap_or_else(|e| panic!("{e:?}")))
+}
+
+fn ran(driver: &mut Driver, task: u32, amount: u64) {
+    driver.now += amount;
+    driver.on(EventKind::Ran { task: TaskId(task), amount: Span::from_ns(amount) }).expect("it is watched");
+}
+
+/// The running soft task has executed for so long.
+fn executed(driver: &mut Driver, amount: u64) {
+    let timer = driver.decide().execution_timer.expect("something counts");
+    driver.now += amount;
+    let (entity, generation, consumed) = (timer.entity, timer.generation, Span::from_ns(amount));
+    let kind = if consumed >= timer.after {
+        EventKind::Exhausted { entity, generation, consumed }
+    } else {
+        EventKind::Executed { entity, generation, consumed }
+    };
+    driver.on(kind).expect("it is the armed one");
+}
+
+fn wall(driver: &mut Driver) -> Option<u64> {
+    driver.decide().wall_timer.map(|timer| timer.at.as_ns())
+}
+
+fn fire(driver: &mut Driver, at: u64) {
+    let timer = driver.decide().wall_timer.expect("a timer is wanted");
+    assert_eq!(timer.at.as_ns(), at);
+    driver.at(at);
+    let kind = EventKind::Timer { entity: timer.entity, generation: timer.generation };
+    driver.on(kind).expect("it is armed");
+    assert_eq!(driver.on(kind), Err(Rejected::Stale), "and goes off once");
+}
+
+const TASK: &str = "period = \"100 ms\"; wcet = \"2 ms\"";
+
+#[test]
+fn a_job_that_wakes_goes_behind_equals_that_were_ready() {
+    let lines = ["a", "b", "c"].map(|name| format!("name = \"{name}\"; priority = 5; {TASK}"));
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let mut driver = Driver::new(Machine::new(&system("", &lines)).expect("priorities are given"));
+    driver.release(0);
+    assert_eq!(driver.running(), Some(0));
+    driver.at(1).release(1).release(2);
+    let block = |task| EventKind::Block { task: TaskId(task) };
+    let wake = |task| EventKind::Wake { task: TaskId(task) };
+    driver.at(2).on(block(0)).expect("it runs");
+    assert_eq!(driver.running(), Some(1));
+    driver.at(3).on(wake(0)).expect("it is suspended");
+    assert_eq!(driver.on(wake(0)), Err(Rejected::NotBlocked));
+    assert_eq!(driver.at(4).complete(1).running(), Some(2));
+    // A further wake-up goes behind the one before.
+    driver.at(5).release(1);
+    driver.on(block(2)).expect("it runs");
+    assert_eq!(driver.running(), Some(0));
+    driver.at(6).on(wake(2)).expect("it is suspended");
+    assert_eq!(driver.at(7).complete(0).running(), Some(1));
+    assert_eq!(driver.at(8).complete(1).running(), Some(2));
+}
+
+#[test]
+fn under_edf_a_job_that_wakes_keeps_its_deadline_and_its_release() {
+    let lines = ["a", "b"].map(|name| format!("name = \"{name}\"; {TASK}"));
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let mut driver = Driver::new(Machine::new(&system("policy = \"edf\"", &lines)).expect("it is EDF"));
+    driver.release_until(1, 50);
+    assert_eq!(driver.running(), Some(1));
+    driver.at(1).on(EventKind::Block { task: TaskId(1) }).expect("it runs");
+    driver.at(2).release_until(0, 50);
+    driver.at(3).on(EventKind::Wake { task: TaskId(1) }).expect("it is suspended");
+    // Equal deadlines: released earlier, whatever the ids.
+    assert_eq!(driver.running(), Some(1));
+}
+
+/// Hard (2, 10), (4, 20), (8, 40) by priority, then a soft task.
+fn set_b(server: &str) -> Driver {
+    let mut text = String::new();
+    for (name, wcet, period, priority) in [("a", 2, 10, 3), ("b", 4, 20, 2), ("c", 8, 40, 1)] {
+        text += &format!(
+            "[[task]]\nname = \"{name}\"\nperiod = \"{period} ns\"\nwcet = \"{wcet} ns\"\npriority = {priority}\n"
+        );
+    }
+    text += "[[task]]\nname = \"soft\"\nseparation = \"1 ns\"\nwcet = \"1 ns\"\n[[server]]\nname = \"s\"\ntasks = [\"soft\"]\n";
+    machine(&(text + server))
+}
+
+const DUAL: &str = "kind = \"dual-priority\"\n";
+const STEALING: &str = "kind = \"slack-stealing\"\n";
+
+fn release_all(driver: &mut Driver) {
+    driver.release_until(0, 10).release_until(1, 20).release_until(2, 40);
+}
+
+#[test]
+fn hard_jobs_are_promoted_at_their_deadlines_less_their_response_times() {
+    let mut driver = set_b(DUAL);
+    release_all(&mut driver);
+    driver.release(3);
+    assert_eq!((driver.running(), wall(&mut driver)), (Some(3), Some(8)));
+    assert!(driver.machine.stands_low(TaskId(0)));
+    fire(&mut driver, 8);
+    assert_eq!((driver.running(), wall(&mut driver)), (Some(0), Some(14)));
+    assert!(!driver.machine.stands_low(TaskId(0)) && driver.machine.stands_low(TaskId(1)));
+    driver.at(10).complete(0).release_until(0, 20);
+    assert_eq!((driver.running(), wall(&mut driver)), (Some(3), Some(14)));
+    fire(&mut driver, 14);
+    assert_eq!((driver.running(), wall(&mut driver)), (Some(1), Some(18)));
+    driver.at(18).complete(1);
+    fire(&mut driver, 18);
+    assert_eq!((driver.running(), wall(&mut driver)), (Some(0), Some(24)));
+}
+
+#[test]
+fn an_arrival_in_the_future_is_one_now() {
+    // A driver that gives a deadline too late would put the promotion off.
+    let mut driver = set_b(DUAL);
+    driver.at(1).release_until(0, 500);
+    assert_eq!(wall(&mut driver), Some(1 + 8));
+    // One that was late is promoted that much sooner after its release.
+    let mut driver = set_b(DUAL);
+    driver.at(3).release_until(0, 10);
+    assert_eq!(wall(&mut driver), Some(8));
+    let mut driver = set_b(DUAL);
+    driver.at(8).release_until(0, 10);
+    assert!(!driver.machine.stands_low(TaskId(0)), "its time has come");
+    // And the slack of a job is not above that of one that arrives now.
+    let mut driver = set_b(STEALING);
+    driver.at(1).release_until(0, 500).release_until(1, 500).release_until(2, 500);
+    driver.release(3);
+    assert_eq!((driver.running(), wall(&mut driver)), (Some(3), Some(1 + 8)));
+}
+
+#[test]
+fn self_gain_moves_a_promotion_by_what_was_executed_below() {
+    for (gain, expected) in [("none", 8), ("self", 9), ("propagated", 8)] {
+        let mut driver = set_b(&format!("{DUAL}gain = \"{gain}\"\n"));
+        release_all(&mut driver);
+        assert_eq!(driver.running(), Some(0));
+        ran(&mut driver, 0, 1);
+        driver.release(3);
+        assert_eq!((driver.running(), wall(&mut driver)), (Some(3), Some(expected)), "{gain}");
+    }
+}
+
+#[test]
+fn soft_jobs_steal_until_the_least_slack_is_gone() {
+    let mut driver = set_b(STEALING);
+    release_all(&mut driver);
+    driver.release(3);
+    assert_eq!((driver.running(), wall(&mut driver)), (Some(3), Some(8)));
+    ran(&mut driver, 3, 8);
+    fire(&mut driver, 8);
+    assert_eq!((driver.running(), wall(&mut driver)), (Some(0), None));
+    ran(&mut driver, 0, 2);
+    driver.complete(0);
+    // Slack of b and c: 12 - 8 and 16 - 8 at 10, with a released again.
+    driver.release_until(0, 20);
+    assert_eq!((driver.running(), wall(&mut driver)), (Some(3), Some(14)));
+    assert_eq!(driver.machine.tally(ServerId(0)).exhaustions, 1);
+}
+
+#[test]
+fn a_server_that_gets_its_budget_back_goes_behind_its_equals() {
+    let text = "[[task]]\nname = \"soft\"\nseparation = \"1 ns\"\nwcet = \"1 ns\"\n[[task]]\nname = \"hard\"\nperiod = \"100 \
+                ns\"\nwcet = \"2 ns\"\npriority = 5\n[[server]]\nname = \"s\"\ntasks = [\"soft\"]\nkind = \"deferrable\"\nbudget = \"4 \
+                ns\"\nperiod = \"10 ns\"\npriority = 5\n";
+    let mut driver = machine(text);
+    driver.release(0);
+    executed(&mut driver, 4);
+    assert_eq!(driver.running(), Some(0), "in the background");
+    driver.at(6).release(1);
+    assert_eq!(driver.running(), Some(1));
+    driver.at(7).release(1);
+    fire(&mut driver, 10);
+    assert_eq!(driver.running(), Some(1), "it runs on");
+    // Its next job was released at 7, before the server came back at 10.
+    assert_eq!(driver.at(12).complete(1).running(), Some(1));
+    assert_eq!(driver.at(13).complete(1).running(), Some(0));
+    assert_eq!(driver.decide().execution_timer.map(|timer| timer.after.as_ns()), Some(4));
+}
+
+#[test]
+fn exchanged_budget_is_used_before_the_hard_tasks_of_its_level() {
+    let task = |name: &str, priority: u32| {
+        format!("[[task]]\nname = \"{name}\"\nperiod = \"100 ns\"\nwcet = \"9 ns\"\npriority = {priority}\n")
+    };
+    let text = task("high", 9)
+        + &task("low", 5)
+        + &task("lowest", 3)
+        + "[[task]]\nname = \"soft\"\nseparation = \"1 ns\"\nwcet = \"1 ns\"\n[[server]]\nname = \"s\"\ntasks = \
+           [\"soft\"]\nkind = \"priority-exchange\"\nbudget = \"4 ns\"\nperiod = \"20 ns\"\npriority = 7\n";
+    let mut driver = machine(&text);
+    let (high, low, lowest, soft) = (0, 1, 2, 3);
+    driver.release(low);
+    assert_eq!(driver.running(), Some(low));
+    // Three of four move to the level of low; then high runs and moves nothing.
+    ran(&mut driver, low, 3);
+    driver.release(high);
+    assert_eq!(driver.running(), Some(high));
+    ran(&mut driver, high, 2);
+    driver.release(soft).release(lowest);
+    assert_eq!((driver.running(), driver.machine.budget(ServerId(0))), (Some(high), Some(Span::from_ns(1))));
+    driver.complete(high);
+    assert_eq!(driver.running(), Some(soft), "its own budget is above low");
+    executed(&mut driver, 1);
+    assert_eq!(driver.running(), Some(soft), "three more stand just above low");
+    assert_eq!(driver.decide().execution_timer.map(|timer| timer.after.as_ns()), Some(3));
+    executed(&mut driver, 3);
+    assert_eq!(driver.running(), Some(low), "without budget it stands below all");
+    assert_eq!(driver.machine.tally(ServerId(0)).exhaustions, 1);
+    ran(&mut driver, low, 6);
+    driver.complete(low);
+    assert_eq!(driver.running(), Some(lowest));
+    fire(&mut driver, 20);
+    assert_eq!(driver.running(), Some(soft));
+    assert_eq!(driver.decide().execution_timer.map(|timer| timer.after.as_ns()), Some(4));
+}
+
+#[test]
+fn budget_is_lost_while_nobody_runs_and_kept_while_soft_work_waits() {
+    let text = "[[task]]\nname = \"hard\"\nperiod = \"100 ns\"\nwcet = \"9 ns\"\npriority = 5\npreemption = \"non-preemptive\"\n\
+                [[task]]\nname = \"soft\"\nseparation = \"1 ns\"\nwcet = \"1 ns\"\n[[server]]\nname = \"s\"\ntasks = [\"soft\"]\nkind = \
+                \"priority-exchange\"\nbudget = \"4 ns\"\nperiod = \"20 ns\"\npriority = 7\n";
+    let mut driver = machine(text);
+    assert_eq!(driver.running(), None);
+    driver.at(1).release(0);
+    assert_eq!(driver.running(), Some(0));
+    ran(&mut driver, 0, 1);
+    driver.release(1);
+    let budget = |driver: &Driver| driver.machine.budget(ServerId(0)).map(Span::as_ns);
+    // One was lost, one lent, two are its own; nothing changes while the hard job keeps the processor.
+    assert_eq!((driver.running(), budget(&driver)), (Some(0), Some(2)));
+    ran(&mut driver, 0, 5);
+    driver.complete(0);
+    assert_eq!((driver.running(), budget(&driver)), (Some(1), Some(2)));
+    executed(&mut driver, 2);
+    assert_eq!((driver.running(), budget(&driver)), (Some(1), Some(1)));
+    assert_eq!(driver.machine.decide(CPU).wall_timer.map(|timer| timer.at), Some(Instant::from_ns(20)));
+}
