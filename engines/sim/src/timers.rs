@@ -85,10 +85,11 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         }
         self.report_execution::<WATCHED>(lane, now);
         lane.timers.begin(if goes_on { left(lane, now) } else { 0 });
+        // Also one that stays ends at another time where something came between.
+        lane.is_moved = true;
         if !stays {
             lane.timers.execution = execution;
             lane.timers.consumed = 0;
-            lane.is_moved = true;
         }
     }
 

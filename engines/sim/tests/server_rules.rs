@@ -111,3 +111,15 @@ fn the_order_of_servers_in_the_file_changes_nothing() {
         }
     }
 }
+
+#[test]
+fn a_budget_ends_in_time_behind_an_interrupt_between_two_jobs_of_a_task() {
+    // The second job is released where the first one ends, and the timer interrupt comes between them.
+    let outcome = run(
+        "[platform]\ntimer_interrupt = \"1 ns\"\n[[task]]\nname = \"soft\"\narrivals = [\"60 ns\", \"65 ns\"]\nwcet = \"4 \
+         ns\"\n[[server]]\nname = \"s\"\ntasks = [\"soft\"]\nkind = \"sporadic\"\nbudget = \"2 ns\"\nperiod = \"4 \
+         ns\"\npriority = 5\nlow_priority = 1\nmax_replenishments = 3\n",
+        200,
+    );
+    assert_eq!(outcome.servers[0].consumed_ns.as_ns(), 6);
+}
