@@ -369,7 +369,7 @@ impl Verifier {
         let foreign_interrupted =
             processor.interrupted_while(from, to, |who| matches!(who, Occupant::Foreign(_)));
         let interrupts = processor.interrupted(from, to) - own_interrupted - foreign_interrupted;
-        let releases = processor.releases.iter().filter(|at| **at >= from && **at <= to).count() as u64;
+        let releases = processor.releases_in(from, to);
         let each = self.model.context_switch.saturating_mul(2).saturating_add(self.model.timer_interrupt);
         let declared = releases
             .saturating_mul(each)

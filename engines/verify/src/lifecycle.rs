@@ -96,7 +96,9 @@ impl Verifier {
         let questions = self.candidates.iter().map(|candidate| candidate.from);
         let evidence = self.now.saturating_sub(self.model.evidence_delay);
         let needed = windows.chain(questions).min().unwrap_or(self.now).min(evidence);
-        self.cpus[cpu].forget_before(needed);
+        // A server's budget is judged in windows that reach back further.
+        let served = self.servers.iter().filter_map(|server| server.oldest_window(cpu)).min();
+        self.cpus[cpu].forget_before(needed, served.map_or(needed, |served| served.min(needed)));
     }
 
     /// The pending job that the record speaks of; finds fault where it is not the task's oldest.

@@ -144,8 +144,7 @@ impl Verifier {
         // Interrupts queue: those of releases shortly before may reach into the window.
         let reach = self.model.costs_of(cpu, 0, self.cpus[cpu].tasks.len() as u64);
         let begin = since.saturating_sub(reach);
-        let releases =
-            self.cpus[cpu].releases.iter().filter(|at| **at >= begin && **at <= end).count() as u64;
+        let releases = self.cpus[cpu].releases_in(begin, end);
         self.model.costs_of(cpu, end.saturating_sub(begin), releases).saturating_add(self.model.stamping)
     }
 

@@ -147,14 +147,21 @@ impl Processor {
         }
     }
 
-    /// Forgets what ended before `time`, and the oldest where there is too much.
-    pub(crate) fn forget_before(&mut self, time: u64) {
+    /// Releases on record from `begin` to `end`. They stand in the order of time.
+    pub(crate) fn releases_in(&self, begin: u64, end: u64) -> u64 {
+        let before = self.releases.partition_point(|at| *at < begin);
+        let until = self.releases.partition_point(|at| *at <= end);
+        until.saturating_sub(before) as u64
+    }
+
+    /// Forgets what ended before `time`, releases before `released`, and the oldest where there is too much.
+    pub(crate) fn forget_before(&mut self, time: u64, released: u64) {
         let mut forgotten = time;
         let mut trim = |gone: Option<u64>| forgotten = forgotten.max(gone.unwrap_or(0));
         trim(trim_front(&mut self.slices, time, |slice| slice.to));
         trim(trim_front(&mut self.interrupts, time, |(_, to)| *to));
         trim(trim_front(&mut self.stolen, time, |stolen| stolen.to));
-        trim(trim_front(&mut self.releases, time, |at| *at));
+        trim(trim_front(&mut self.releases, released, |at| *at));
         trim(trim_front(&mut self.breaches, time, |breach| breach.time));
         trim(trim_front(&mut self.finished, time, |job| job.completion));
         self.forgotten = self.forgotten.max(forgotten);
@@ -235,7 +242,7 @@ mod tests {
         assert_eq!(processor.occupied(0, 12, |who| matches!(who, Occupant::Foreign(_))), 2);
         assert_eq!(processor.interrupted(0, 30), 3);
         assert_eq!(processor.interrupted_while(0, 30, |who| who == Occupant::Task(0)), 2);
-        processor.forget_before(12);
+        processor.forget_before(12, 12);
         assert_eq!(processor.occupied(0, 30, |_| true), 20);
         assert_eq!(processor.interrupted(0, 30), 0);
     }

@@ -161,13 +161,19 @@ impl ServerState {
         }
     }
 
+    /// Where the longest window begins in which its budget on this processor may yet be judged.
+    pub(crate) fn oldest_window(&self, cpu: usize) -> Option<u64> {
+        self.stretches.front().filter(|_| self.cpu == cpu && self.period().is_some()).map(|first| first.since)
+    }
+
     /// What it may take in a window of this length.
     fn allowed(&self, window: u64) -> u64 {
         if let Promise::Reservation { budget, period, overdrawn } = self.promise {
             let shares =
                 u128::from(budget) * (u128::from(window) + u128::from(period.saturating_sub(budget)));
             let owed = u128::from(overdrawn / budget * budget) + u128::from(overdrawn);
-            let most = shares.div_ceil(u128::from(period)) + owed;
+            // Whole nanoseconds are taken, so none beyond the share.
+            let most = shares / u128::from(period) + owed;
             return u64::try_from(most).unwrap_or(u64::MAX).min(window);
         }
         let Promise::Budget { budget, period, is_refined, .. } = self.promise else { return u64::MAX };
@@ -296,7 +302,7 @@ impl Verifier {
             let begin = to.saturating_sub(window);
             let processor = &self.cpus[cpu];
             // Each release in the window may have waited for the agent while a soft job ran on.
-            let releases = processor.releases.iter().filter(|at| **at >= begin && **at <= to).count() as u64;
+            let releases = processor.releases_in(begin, to);
             let each = self.model.stamping.saturating_add(lateness);
             let switches =
                 self.servers[index].stretches.iter().filter(|stretch| stretch.from >= begin).count() as u64;

@@ -1,7 +1,10 @@
 //! Every tolerance and every bound: a trace one nanosecond inside has no finding, a trace one nanosecond outside has
 //! exactly the right one. The table in `docs/concepts/verification.md` names the test of each.
 
+mod causes;
 mod costs;
 mod exact;
 mod measured;
+mod records;
+mod servers;
 mod traces;
