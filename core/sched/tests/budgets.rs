@@ -269,6 +269,9 @@ fn deferrable_keeps_its_budget_and_finds_out_about_missed_periods() {
     driver.at(35).release(0);
     assert_eq!(armed(&mut driver).map(|timer| timer.1), Some(4));
     assert_eq!(driver.decide().wall_timer.map(|timer| timer.at), Some(Instant::from_ns(40)));
+    assert_eq!(driver.machine.tally(ServerId(0)).replenishments, 1);
+    fire(&mut driver, 40);
+    assert_eq!(driver.machine.tally(ServerId(0)).replenishments, 1, "a full budget does not come back");
 }
 
 #[test]
@@ -281,24 +284,29 @@ fn timers_of_two_servers_go_off_before_one_choice() {
     };
     let task =
         |name: &str| format!("[[task]]\nname = \"{name}'s\"\nseparation = \"1 ns\"\nwcet = \"1 ns\"\n");
-    let text = task("x") + &task("y") + &server("y", 6) + &server("x", 5);
-    let mut driver = Driver::new(Machine::new(&served(&text)).expect("a right system"));
-    driver.release(0).release(1);
-    executed(&mut driver, 2);
-    assert_eq!(driver.running(), Some(0));
-    executed(&mut driver, 2);
-    assert_eq!(driver.running(), None);
-    // x serves the lower task id: its timer comes first, and then the machine tells the other one without a choice.
-    let x = driver.machine.server(ServerId(1));
-    assert_eq!(driver.decide().wall_timer.map(|timer| (timer.entity, timer.at.as_ns())), Some((x, 10)));
-    driver.at(10);
-    for server in [ServerId(1), ServerId(0)] {
-        let timer = driver.machine.wall_timer(CPU).expect("another one is due");
-        assert_eq!((timer.entity, timer.at.as_ns()), (driver.machine.server(server), 10));
-        driver.on(EventKind::Timer { entity: timer.entity, generation: timer.generation }).expect("armed");
+    for is_first in [true, false] {
+        let servers =
+            if is_first { server("x", 5) + &server("y", 6) } else { server("y", 6) + &server("x", 5) };
+        let text = task("x") + &task("y") + &servers;
+        let (x, y) = if is_first { (ServerId(0), ServerId(1)) } else { (ServerId(1), ServerId(0)) };
+        let mut driver = Driver::new(Machine::new(&served(&text)).expect("a right system"));
+        driver.release(0).release(1);
+        executed(&mut driver, 2);
+        assert_eq!(driver.running(), Some(0));
+        executed(&mut driver, 2);
+        assert_eq!(driver.running(), None);
+        driver.at(10);
+        // x serves the lower task id: its timer comes first, and then the machine tells the other one without a choice.
+        for server in [x, y] {
+            let timer = driver.machine.wall_timer(CPU).expect("another one is due");
+            assert_eq!((timer.entity, timer.at.as_ns()), (driver.machine.server(server), 10));
+            driver
+                .on(EventKind::Timer { entity: timer.entity, generation: timer.generation })
+                .expect("it is armed");
+        }
+        let later = driver.machine.wall_timer(CPU).map(|timer| timer.at.as_ns());
+        assert_eq!((later, driver.running()), (Some(20), Some(1)));
     }
-    let later = driver.machine.wall_timer(CPU).map(|timer| timer.at.as_ns());
-    assert_eq!((later, driver.running()), (Some(20), Some(1)));
 }
 
 #[test]
@@ -317,4 +325,91 @@ fn a_report_counts_once_and_not_backwards() {
     driver.at(3).on(report(3)).expect("one more");
     assert_eq!(driver.machine.tally(ServerId(0)).consumed, Span::from_ns(3));
     assert_eq!(driver.machine.budget(ServerId(0)), Some(Span::from_ns(1)));
+}
+
+#[test]
+fn a_timer_that_was_replaced_is_stale() {
+    let mut driver = server("kind = \"polling\"\npriority = 9\nlow_priority = \"background\"");
+    driver.release(0);
+    let old = driver.decide().wall_timer.expect("work waits");
+    driver.at(1).complete(0);
+    assert_eq!(driver.decide().wall_timer, None);
+    driver.at(12).release(0);
+    let new = driver.decide().wall_timer.expect("work waits");
+    assert_eq!((new.at, new.entity), (Instant::from_ns(20), old.entity));
+    let kind = |generation| EventKind::Timer { entity: old.entity, generation };
+    assert_eq!(driver.on(kind(old.generation)), Err(Rejected::Stale));
+    assert_eq!(driver.at(20).on(kind(new.generation)), Ok(()));
+}
+
+#[test]
+fn of_execution_timers_the_last_and_the_one_before_may_report() {
+    let (mut driver, in_node, _) = nested(4, 6);
+    let of = |driver: &mut Driver| driver.decide().execution_timer.expect("something counts");
+    let report = |timer: horolog_sched::ExecutionTimer, consumed| EventKind::Executed {
+        entity: timer.entity,
+        generation: timer.generation,
+        consumed: Span::from_ns(consumed),
+    };
+    driver.release(0).release(1).release(2);
+    let first = of(&mut driver);
+    assert_eq!(first.entity, in_node);
+    driver.at(1).on(report(first, 1)).expect("it is armed");
+    assert_eq!(of(&mut driver), first, "a report alone arms nothing new");
+    driver.complete(0);
+    let second = of(&mut driver);
+    assert_ne!(second.generation, first.generation);
+    driver.on(report(first, 2)).expect("the one before may report");
+    driver.at(2).complete(1);
+    assert_eq!(driver.decide().execution_timer, None);
+    assert_eq!(driver.on(report(first, 3)), Err(Rejected::Stale));
+    driver.on(report(second, 1)).expect("it is the one before");
+}
+
+#[test]
+fn a_sporadic_chunk_whose_time_comes_at_this_very_instant_is_there() {
+    let keys = BUDGETED[2];
+    let mut driver = server(keys);
+    driver.release(0);
+    executed(&mut driver, 2);
+    driver.complete(0);
+    let before = driver.machine.clone();
+    // Used from 8 to 10, when the first 2 come back.
+    driver.at(8).release(0);
+    executed(&mut driver, 2);
+    assert_eq!((driver.now, driver.running()), (10, Some(0)));
+    let tally = driver.machine.tally(ServerId(0));
+    assert_eq!((tally.exhaustions, budget(&driver)), (0, Some(2)));
+    // Work that arrives at 10 takes up both.
+    let mut driver = Driver::new(before);
+    driver.at(10).release(0);
+    assert_eq!(budget(&driver), Some(4));
+}
+
+#[test]
+fn posix_gives_back_by_the_timer_what_is_due_now_and_at_once_what_was_due() {
+    let posix = "kind = \"sporadic\"\nrules = \"posix\"\npriority = 9\nlow_priority = \"none\"";
+    for (end, expected) in [(9, None), (10, None), (11, Some(4))] {
+        let mut driver = server(posix);
+        driver.release(0);
+        let _ = driver.decide();
+        driver.at(end - 4);
+        executed(&mut driver, 4);
+        assert_eq!(budget(&driver), expected, "{end}");
+    }
+}
+
+#[test]
+fn constant_bandwidth_renews_where_what_is_left_is_just_the_share() {
+    let text = "policy = \"edf\"\n[[task]]\nname = \"soft\"\nseparation = \"1 ns\"\nwcet = \"1 ns\"\n[[server]]\nname = \
+                \"s\"\ntasks = [\"soft\"]\nkind = \"constant-bandwidth\"\nbudget = \"4 ns\"\nperiod = \"10 ns\"\n";
+    // 2 are left until 10: the share of 5.
+    for (arrival, left) in [(4, 2), (5, 4), (6, 4)] {
+        let mut driver = Driver::new(Machine::new(&served(text)).expect("a right system"));
+        driver.release(0);
+        executed(&mut driver, 2);
+        driver.complete(0);
+        driver.at(arrival).release(0);
+        assert_eq!(budget(&driver), Some(left), "{arrival}");
+    }
 }

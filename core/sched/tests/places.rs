@@ -3,7 +3,7 @@
 mod support;
 
 use horolog_model::{ServerId, TaskId};
-use horolog_sched::{EventKind, Machine, Rejected};
+use horolog_sched::{EventKind, Machine, MachineBuilder, NodePolicy, NodeSpec, Rejected};
 use horolog_time::{Instant, Span};
 use support::{CPU, Driver, system};
 
@@ -82,6 +82,42 @@ fn under_edf_a_job_that_wakes_keeps_its_deadline_and_its_release() {
     driver.at(3).on(EventKind::Wake { task: TaskId(1) }).expect("it is suspended");
     // Equal deadlines: released earlier, whatever the ids.
     assert_eq!(driver.running(), Some(1));
+}
+
+/// In a flat system, and below a root that could refuse.
+#[test]
+fn under_edf_the_running_job_wins_a_tie_against_one_released_earlier() {
+    let lines = ["a", "b"].map(|name| format!("name = \"{name}\"; {TASK}"));
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let system = system("policy = \"edf\"", &lines);
+    let mut builder = MachineBuilder::new(&system);
+    let spec = NodeSpec { policy: NodePolicy::Edf, ..NodeSpec::default() };
+    let node = builder.node(builder.root_of(CPU), spec);
+    builder.place(TaskId(0), node);
+    builder.place(TaskId(1), node);
+    for machine in [Machine::new(&system), builder.build()] {
+        let mut driver = Driver::new(machine.expect("it is EDF"));
+        driver.release_until(1, 50);
+        assert_eq!(driver.running(), Some(1));
+        driver.at(1).on(EventKind::Block { task: TaskId(1) }).expect("it runs");
+        driver.at(2).release_until(0, 50);
+        assert_eq!(driver.running(), Some(0));
+        driver.at(3).on(EventKind::Wake { task: TaskId(1) }).expect("it is suspended");
+        assert_eq!(driver.running(), Some(0));
+    }
+}
+
+#[test]
+fn a_job_begins_with_its_first_segment() {
+    let line = "name = \"a\"; priority = 5; period = \"100 ms\"; preemption = \"deferred\"; segments = [\"1 ms\", \"1 ms\"]";
+    let mut driver = Driver::new(Machine::new(&system("", &[line])).expect("priorities are given"));
+    driver.release(0).release(0);
+    assert_eq!(driver.running(), Some(0));
+    driver.point(0, 1);
+    assert_eq!(driver.machine.segment(TaskId(0)), 1);
+    driver.complete(0);
+    assert_eq!((driver.machine.segment(TaskId(0)), driver.running()), (0, Some(0)));
+    driver.point(0, 1);
 }
 
 /// Hard (2, 10), (4, 20), (8, 40) by priority, then a soft task.
@@ -248,4 +284,110 @@ fn budget_is_lost_while_nobody_runs_and_kept_while_soft_work_waits() {
     executed(&mut driver, 2);
     assert_eq!((driver.running(), budget(&driver)), (Some(1), Some(1)));
     assert_eq!(driver.machine.decide(CPU).wall_timer.map(|timer| timer.at), Some(Instant::from_ns(20)));
+}
+
+/// Two hard tasks of one priority, the first with (2, 10), and a soft one (2).
+fn equals(second: &str, server: &str) -> Driver {
+    machine(&format!(
+        "[[task]]\nname = \"x\"\nperiod = \"10 ns\"\nwcet = \"2 ns\"\npriority = 5\n[[task]]\nname = \"y\"\n{second}\npriority \
+         = 5\n[[task]]\nname = \"soft\"\nseparation = \"1 ns\"\nwcet = \"1 ns\"\n[[server]]\nname = \"s\"\ntasks = \
+         [\"soft\"]\n{server}"
+    ))
+}
+
+#[test]
+fn promoted_equals_keep_the_order_of_their_releases() {
+    let mut driver = equals("period = \"10 ns\"\nwcet = \"3 ns\"", DUAL);
+    driver.release_until(1, 10).release_until(0, 10).release(2);
+    fire(&mut driver, 5);
+    assert_eq!(driver.running(), Some(1), "released first");
+    assert_eq!(driver.at(8).complete(1).running(), Some(0));
+}
+
+#[test]
+fn a_task_whose_response_is_its_deadline_is_promoted_at_its_release() {
+    let mut driver = equals("period = \"10 ns\"\nwcet = \"8 ns\"", DUAL);
+    driver.release(2).release_until(1, 10);
+    assert!(!driver.machine.stands_low(TaskId(1)));
+    assert_eq!(driver.running(), Some(1));
+}
+
+#[test]
+fn a_job_behind_a_late_one_of_its_task_is_promoted_at_once_and_leaves_no_slack() {
+    let mut driver = set_b(DUAL);
+    driver.release_until(0, 10).release_until(0, 20);
+    assert_eq!(driver.running(), Some(0));
+    ran(&mut driver, 0, 2);
+    driver.complete(0).release(3);
+    assert!(!driver.machine.stands_low(TaskId(0)));
+    assert_eq!(driver.running(), Some(0));
+    let mut driver = set_b(STEALING);
+    driver.release_until(0, 10).release_until(0, 20).release(3);
+    assert_eq!(driver.running(), Some(0));
+}
+
+#[test]
+fn the_slack_of_a_task_counts_its_equals_on_both_sides() {
+    let mut driver = equals("period = \"40 ns\"\nwcet = \"3 ns\"", STEALING);
+    driver.release_until(1, 40).release_until(0, 10);
+    let mut soft_first = Driver::new(driver.machine.clone());
+    soft_first.release(2);
+    assert_eq!((soft_first.running(), wall(&mut soft_first)), (Some(2), Some(5)));
+    // What the equal one executes of its own part takes nothing.
+    assert_eq!(driver.running(), Some(1));
+    ran(&mut driver, 1, 2);
+    driver.release(2);
+    assert_eq!((driver.running(), wall(&mut driver)), (Some(2), Some(7)));
+}
+
+/// A hard task of these keys alone, and a soft one (1) that steals.
+fn alone(keys: &str) -> Driver {
+    machine(&format!(
+        "[[task]]\nname = \"hard\"\nperiod = \"20 ns\"\ndeadline = \"10 ns\"\npriority = 1\n{keys}\n[[task]]\nname = \
+         \"soft\"\nseparation = \"1 ns\"\nwcet = \"1 ns\"\n[[server]]\nname = \"s\"\ntasks = [\"soft\"]\n{STEALING}"
+    ))
+}
+
+#[test]
+fn before_its_first_release_a_task_may_have_arrived_as_long_ago_as_its_jitter() {
+    for jitter in [0, 1, 4] {
+        let mut driver = alone(&format!("wcet = \"2 ns\"\njitter = \"{jitter} ns\""));
+        driver.release(1);
+        assert_eq!((driver.running(), wall(&mut driver)), (Some(1), Some(10 - jitter - 2)));
+        // Its release at 1 tells when it arrived: at 0, or at 1.
+        let arrival = 1 - jitter.min(1);
+        driver.at(1).release_until(0, arrival + 10);
+        assert_eq!((driver.running(), wall(&mut driver)), (Some(1), Some(arrival + 10 - 2)));
+    }
+    let mut driver = alone("wcet = \"2 ns\"\njitter = \"8 ns\"");
+    driver.release(1);
+    assert_eq!((driver.running(), wall(&mut driver)), (Some(1), None), "nothing is left: in the background");
+}
+
+#[test]
+fn the_next_release_ends_what_was_left_over() {
+    let mut driver = alone("wcet = \"5 ns\"\nbcet = \"1 ns\"");
+    driver.release_until(0, 10);
+    assert_eq!(driver.running(), Some(0));
+    ran(&mut driver, 0, 1);
+    driver.complete(0).release(1);
+    // 4 of the first job stay charged: 30 - 4 - 5 of the next one, and no time passes without the soft job.
+    assert_eq!((driver.running(), wall(&mut driver)), (Some(1), Some(21)));
+    ran(&mut driver, 1, 19);
+    driver.release_until(0, 30);
+    assert_eq!((driver.running(), wall(&mut driver)), (Some(1), Some(25)));
+}
+
+#[test]
+fn hard_tasks_of_one_priority_share_a_level_of_exchanged_budget() {
+    let keys = "kind = \"priority-exchange\"\nbudget = \"4 ns\"\nperiod = \"20 ns\"\npriority = 7\n";
+    let mut driver = equals("period = \"100 ns\"\nwcet = \"9 ns\"", keys);
+    driver.release(0).release(1);
+    assert_eq!(driver.running(), Some(0));
+    ran(&mut driver, 0, 2);
+    driver.complete(0);
+    assert_eq!(driver.running(), Some(1));
+    ran(&mut driver, 1, 2);
+    driver.release(2);
+    assert_eq!((driver.running(), driver.machine.budget(ServerId(0))), (Some(2), Some(Span::from_ns(4))));
 }
