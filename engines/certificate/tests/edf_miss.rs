@@ -157,7 +157,7 @@ fn variants(right: &[u64]) -> Vec<Vec<u64>> {
 #[test]
 fn iterates_are_accepted_exactly_where_they_prove_the_miss_and_then_it_happens() {
     let mut counts = [0; 3];
-    for index in 0..500 {
+    for index in 0..120 {
         let system = drawn(11, index, Kind { policy: Policy::Edf, costs: false, harmonic: index % 2 == 0 });
         if !Cpu::new(&system, CpuId(0)).worst_case_happens()
             || !Cpu::new(&system, CpuId(1)).worst_case_happens()
@@ -187,7 +187,7 @@ fn iterates_are_accepted_exactly_where_they_prove_the_miss_and_then_it_happens()
             }
         }
     }
-    assert!(counts.iter().all(|&count| count > 1_000), "{counts:?}");
+    assert!(counts.iter().all(|&count| count > 300), "{counts:?}");
 }
 
 #[test]

@@ -201,7 +201,7 @@ fn says(system: &System, rule: EdfHorizonRule, horizon_ns: u64, windows: Vec<Edf
 #[test]
 fn a_complete_proof_is_accepted_exactly_from_the_least_horizon_on() {
     let mut counts: BTreeMap<String, u32> = BTreeMap::new();
-    for system in series(1, 800) {
+    for system in series(1, 300) {
         let criterion = Criterion::new(&system);
         if criterion.fails().is_some() || criterion.shortest.is_none() {
             continue;
@@ -221,13 +221,13 @@ fn a_complete_proof_is_accepted_exactly_from_the_least_horizon_on() {
             }
         }
     }
-    assert!(counts.len() == 6 && counts.values().all(|&count| count > 200), "{counts:?}");
+    assert!(counts.len() == 6 && counts.values().all(|&count| count > 80), "{counts:?}");
 }
 
 #[test]
 fn a_window_beyond_the_horizon_is_never_one_that_fails() {
     let (mut systems, mut tried) = (0, 0);
-    for system in series(2, 800) {
+    for system in series(2, 400) {
         let criterion = Criterion::new(&system);
         let Some(failing) = criterion.fails() else { continue };
         systems += 1;
@@ -245,7 +245,7 @@ fn a_window_beyond_the_horizon_is_never_one_that_fails() {
             }
         }
     }
-    assert!(systems > 200 && tried > 2_000, "{systems} systems, {tried} horizons");
+    assert!(systems > 90 && tried > 900, "{systems} systems, {tried} horizons");
 }
 
 /// Lists of windows that differ in one place.
@@ -271,7 +271,7 @@ fn forgeries(windows: &[EdfWindow]) -> Vec<Vec<EdfWindow>> {
 #[test]
 fn a_changed_list_is_accepted_exactly_where_it_still_proves_every_window() {
     let mut counts = [0; 2];
-    for system in series(3, 800) {
+    for system in series(3, 200) {
         let criterion = Criterion::new(&system);
         if criterion.fails().is_some() || criterion.shortest.is_none() {
             continue;
@@ -288,12 +288,12 @@ fn a_changed_list_is_accepted_exactly_where_it_still_proves_every_window() {
             }
         }
     }
-    assert!(counts.iter().all(|&count| count > 2_000), "{counts:?}");
+    assert!(counts.iter().all(|&count| count > 500), "{counts:?}");
 }
 
 #[test]
 fn windows_in_another_order_prove_nothing_false() {
-    for system in series(4, 400) {
+    for system in series(4, 80) {
         let criterion = Criterion::new(&system);
         let Some(h) = criterion.horizon(EdfHorizonRule::LinearBound) else { continue };
         if criterion.fails().is_some() {
@@ -313,7 +313,7 @@ fn windows_in_another_order_prove_nothing_false() {
 #[test]
 fn what_is_proved_holds_in_every_run() {
     let mut compared = 0;
-    for system in series(5, 600).filter(|system| system.tasks().len() < 4) {
+    for system in series(5, 200).filter(|system| system.tasks().len() < 4) {
         let criterion = Criterion::new(&system);
         let rule = RULES.into_iter().find(|&rule| criterion.horizon(rule).is_some());
         if !criterion.cpu.worst_case_happens() || criterion.shortest.is_none_or(|shortest| shortest < 0) {
@@ -327,7 +327,7 @@ fn what_is_proved_holds_in_every_run() {
             jitter: task.jitter.as_ns() as u32,
             preemptive: matches!(task.preemption, Preemption::Preemptive),
         });
-        let Some(worst) = worst_edf_responses(&tiny.collect::<Vec<_>>(), 3_000) else { continue };
+        let Some(worst) = worst_edf_responses(&tiny.collect::<Vec<_>>(), 1_500) else { continue };
         let misses =
             here().zip(&worst).any(|(task, &worst)| u64::from(worst) > task.deadline.unwrap().as_ns());
         let proved = rule.is_some_and(|rule| {
@@ -340,7 +340,7 @@ fn what_is_proved_holds_in_every_run() {
         assert!(blocks || rule.is_none() || proved != misses, "{system:#?}");
         compared += 1;
     }
-    assert!(compared > 60, "{compared}");
+    assert!(compared > 20, "{compared}");
 }
 
 #[test]

@@ -203,7 +203,7 @@ fn each(seed: u64, count: u64, mut what: impl FnMut(&System, &str, FixedPriority
 #[test]
 fn the_right_certificate_is_accepted() {
     let mut counts = [0; 4];
-    each(1, 3_000, |system, name, proof| {
+    each(1, 1_200, |system, name, proof| {
         let Some(verdict) = verdict(system, name, &proof) else { return };
         counts[usize::from(verdict == Proven::Misses)] += 1;
         counts[2] += usize::from(matches!(proof.horizon, Horizon::Repeats { .. }));
@@ -211,13 +211,13 @@ fn the_right_certificate_is_accepted() {
         let said = judge(system, name, verdict, Proof::FixedPriority(proof.clone()));
         said.unwrap_or_else(|flaw| panic!("{flaw}\n{name}: {proof:?}\n{system:#?}"));
     });
-    assert!(counts.iter().all(|&count| count > 100), "meets, misses, repeats, many jobs: {counts:?}");
+    assert!(counts.iter().all(|&count| count > 50), "meets, misses, repeats, many jobs: {counts:?}");
 }
 
 #[test]
 fn the_verdict_follows_from_the_bound_and_the_deadline() {
     let mut counts = [0; 3];
-    each(2, 1_000, |system, name, proof| {
+    each(2, 300, |system, name, proof| {
         let place = system.find_task(name).unwrap().index();
         let with_deadline = |deadline: Option<u64>| {
             let mut draft = system.to_draft();
@@ -240,7 +240,7 @@ fn the_verdict_follows_from_the_bound_and_the_deadline() {
             counts[2] += 1;
         }
     });
-    assert!(counts.iter().all(|&count| count > 100), "{counts:?}");
+    assert!(counts.iter().all(|&count| count > 30), "{counts:?}");
 }
 
 /// The paths of all numbers, and those of all lists, in a JSON tree.
@@ -300,7 +300,7 @@ fn forgeries(proof: &Proof) -> Vec<Proof> {
 #[test]
 fn nothing_can_be_changed() {
     let mut tried = 0;
-    each(3, 240, |system, name, proof| {
+    each(3, 100, |system, name, proof| {
         let Some(verdict) = verdict(system, name, &proof) else { return };
         let proof = Proof::FixedPriority(proof);
         for forged in forgeries(&proof) {
@@ -312,13 +312,13 @@ fn nothing_can_be_changed() {
         other.least = !other.least;
         assert!(judge(system, name, verdict, Proof::FixedPriority(other)).is_err());
     });
-    assert!(tried > 10_000, "{tried}");
+    assert!(tried > 4_000, "{tried}");
 }
 
 #[test]
 fn the_proof_of_another_system_is_refused_unless_it_is_the_same() {
     let (mut same, mut other) = (0, 0);
-    each(4, 600, |system, name, proof| {
+    each(4, 200, |system, name, proof| {
         for place in 0..system.tasks().len() {
             let mut draft = system.to_draft();
             let task = &mut draft.tasks[place];
@@ -336,13 +336,13 @@ fn the_proof_of_another_system_is_refused_unless_it_is_the_same() {
             *if said.is_ok() { &mut same } else { &mut other } += 1;
         }
     });
-    assert!(same > 100 && other > 500, "{same} the same, {other} others");
+    assert!(same > 30 && other > 150, "{same} the same, {other} others");
 }
 
 #[test]
 fn accepted_bounds_hold_in_every_run() {
     let (mut compared, mut reached) = (0, 0);
-    for index in 0..400 {
+    for index in 0..160 {
         let system = drawn(5, index, kinds()[index as usize % 2 * 2]);
         let here = || system.tasks().iter().filter(|task| task.cpu.0 == 0);
         let proofs: Option<Vec<_>> = here().map(|t| Level::new(&system, &t.name).proof()).collect();
@@ -374,7 +374,7 @@ fn accepted_bounds_hold_in_every_run() {
             compared += 1;
         }
     }
-    assert!(compared > 150 && reached > 100, "{compared} compared, {reached} reached");
+    assert!(compared > 50 && reached > 30, "{compared} compared, {reached} reached");
 }
 
 #[test]
