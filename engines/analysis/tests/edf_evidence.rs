@@ -69,6 +69,9 @@ fn system(seed: u64, index: u64, costs: bool) -> System {
             let arrivals = (0..5).map(|k| ns(k * 7 + random.below(7))).collect();
             draft.tasks[0].arrival = Arrival::Aperiodic { arrivals };
             draft.tasks[0].jitter = Span::ZERO;
+            if random.below(2) == 0 {
+                draft.tasks[0].deadline = None;
+            }
         }
     }
     System::new(draft).unwrap()
