@@ -4,9 +4,9 @@
 mod common;
 
 use common::draw::{Kind, drawn};
-use common::{Cpu, due, edf, judge, late, lcm, listed, rational, task, whole};
+use common::{Cpu, due, edf, judge, late, lcm, listed, ns, rational, task, whole};
 use horolog_certificate::{EdfHorizonRule, EdfWindow, EdfWindowsProof, Proof, Proven};
-use horolog_model::{CpuId, Policy, Preemption, System, Task};
+use horolog_model::{CpuId, Interference, Policy, Preemption, System, Task};
 use horolog_testkit::exhaustive_edf::{TinyEdfTask, worst_edf_responses};
 use num_rational::BigRational;
 use std::collections::BTreeMap;
@@ -392,4 +392,83 @@ fn the_horizon_beyond_64_bits_is_refused_without_a_panic() {
             }
         }
     }
+}
+
+/// The least horizon by a rule is `least`: accepted there, refused one earlier.
+fn least_horizon(system: &System, rule: EdfHorizonRule, least: u64) {
+    let criterion = Criterion::new(system);
+    assert_eq!(criterion.fails(), None);
+    assert_eq!(criterion.horizon(rule), Some(least), "{system:#?}");
+    assert!(says(system, rule, least, criterion.windows(least, true)));
+    assert!(!says(system, rule, least - 1, criterion.windows(least - 1, true)));
+}
+
+#[test]
+fn a_hyperperiod_counts_from_where_interference_is_a_straight_line() {
+    let mut draft = edf(vec![due(task("t", 4, 3), 10)]).to_draft();
+    draft.interferences.push(Interference {
+        name: "i".into(),
+        cpu: CpuId(0),
+        utilisation_ppb: 250_000_000,
+        period: ns(12),
+    });
+    least_horizon(&common::system(draft), EdfHorizonRule::Hyperperiod, 4 + 12);
+}
+
+#[test]
+fn ticks_are_part_of_the_hyperperiod() {
+    let mut draft = edf(vec![due(task("t", 4, 2), 20)]).to_draft();
+    draft.platform.tick = Some(ns(6));
+    draft.platform.timer_interrupt = Some(ns(3));
+    least_horizon(&common::system(draft), EdfHorizonRule::Hyperperiod, 12 + 20 - 6 - 4);
+}
+
+#[test]
+fn the_line_counts_a_tick_at_its_start_but_none_before() {
+    let mut draft = edf(vec![due(task("t", 10, 2), 20)]).to_draft();
+    draft.platform.tick = Some(ns(4));
+    draft.platform.timer_interrupt = Some(ns(2));
+    // 2/10 (h + 10 - 16) + 2/4 (h + 3) = h at h = 1; the line is above only from 16 - 10 on.
+    least_horizon(&common::system(draft), EdfHorizonRule::LinearBound, 6);
+    let mut draft = edf(vec![due(task("t", 10, 2), 10)]).to_draft();
+    draft.platform.tick = Some(ns(4));
+    draft.platform.timer_interrupt = Some(ns(2));
+    // 2/10 (h + 10 - 6) + 2/4 (h + 3) = h at h = 23/3.
+    least_horizon(&common::system(draft), EdfHorizonRule::LinearBound, 8);
+    let mut draft = edf(vec![due(task("t", 10, 3), 10)]).to_draft();
+    draft.platform.tick = Some(ns(3));
+    draft.platform.timer_interrupt = Some(ns(1));
+    // 3/10 (h + 10 - 7) + 1/3 (h + 2) = h at h = 47/11.
+    least_horizon(&common::system(draft), EdfHorizonRule::LinearBound, 5);
+}
+
+#[test]
+fn with_interrupts_of_a_list_no_hyperperiod_is_known() {
+    let mut draft = edf(vec![due(task("t", 4, 3), 8), listed(task("l", 1, 1), &[0])]).to_draft();
+    draft.platform.timer_interrupt = Some(ns(1));
+    let system = common::system(draft);
+    let criterion = Criterion::new(&system);
+    assert_eq!(criterion.fails(), None);
+    for h in 0..40 {
+        assert!(!says(&system, EdfHorizonRule::Hyperperiod, h, criterion.windows(h, true)));
+    }
+}
+
+#[test]
+fn a_wrong_entry_is_refused_even_where_nothing_needs_it() {
+    let system = edf(vec![due(whole(task("t", 9, 1)), 1)]);
+    let entry = |window_ns, needed_ns| EdfWindow { window_ns, needed_ns };
+    assert!(says(&system, EdfHorizonRule::BusyPeriod, 1, vec![entry(1, 1)]));
+    // A window of 0 may still be blocked.
+    assert!(!says(&system, EdfHorizonRule::BusyPeriod, 1, vec![entry(1, 1), entry(0, 0)]));
+}
+
+#[test]
+fn a_need_proves_no_window_that_is_blocked_for_longer() {
+    let mut draft = edf(vec![due(task("a", 100, 1), 10), due(whole(task("b", 100, 2)), 20)]).to_draft();
+    draft.platform.context_switch = Some(ns(1));
+    let system = common::system(draft);
+    let entry = |window_ns, needed_ns| EdfWindow { window_ns, needed_ns };
+    assert!(says(&system, EdfHorizonRule::BusyPeriod, 20, vec![entry(20, 8), entry(10, 6)]));
+    assert!(!says(&system, EdfHorizonRule::BusyPeriod, 20, vec![entry(20, 8)]));
 }

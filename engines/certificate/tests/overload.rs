@@ -105,6 +105,9 @@ fn only_what_delays_the_task_counts() {
     let own = edf(vec![list(Some(common::ns(9))), task("a", 4, 3), task("b", 4, 3)]);
     assert!(!says(&own, "l", Proven::Misses, &["l", "a", "b"]));
     assert!(!says(&own, "l", Proven::Misses, &["a", "b"]));
+    let proof = Proof::Overload { tasks: vec!["l".into(), "a".into(), "b".into()] };
+    let flaw = judge(&own, "l", Proven::Misses, proof).unwrap_err();
+    assert_eq!(flaw.reason(), "a finite list of jobs does not miss by overload");
     assert!(!says(&own, "a", Proven::Misses, &["l", "a", "b"]));
     assert!(says(&own, "a", Proven::Misses, &["a", "b"]));
 }
