@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{certificate, fixed, prio, task};
+use common::{certificate, fixed, listed, prio, task};
 use horolog_certificate::{Certificate, FixedPriorityProof, Horizon, JobProof, Proof, Proven, check};
 use horolog_model::{System, file};
 
@@ -32,7 +32,7 @@ fn right(system: &System) -> Certificate {
 #[test]
 fn schema_system_and_task_are_those_of_the_file() {
     let system = fixed(vec![prio(task("t", 5, 2), 1)]);
-    check(&system, &right(&system)).unwrap();
+    assert!(check(&system, &right(&system)).unwrap().proves_all_deadlines());
     let said = |change: &dyn Fn(&mut Certificate)| {
         let mut other = right(&system);
         change(&mut other);
@@ -58,12 +58,49 @@ fn every_claim_is_looked_at() {
     let system = fixed(vec![prio(task("t", 5, 2), 1), prio(far, 1)]);
     let mut both = right(&system);
     both.claims.extend(certificate(&system, "u", Proven::Meets, proof(3)).claims);
-    check(&system, &both).unwrap();
+    assert!(check(&system, &both).unwrap().proves_all_deadlines());
     for (at, wrong) in [(0, 3), (1, 2)] {
         let mut other = both.clone();
         other.claims[at].proof = proof(wrong);
         assert_eq!(check(&system, &other).unwrap_err().task(), ["t", "u"][at]);
     }
+}
+
+#[test]
+fn a_conclusion_says_who_meets_who_misses_and_who_has_no_claim() {
+    let far =
+        |task: horolog_model::Task| prio(horolog_model::Task { cpu: horolog_model::CpuId(1), ..task }, 1);
+    let (heavy, list) = (|name: &str| prio(task(name, 4, 3), 1), |name: &str| listed(task(name, 1, 1), &[0]));
+    let system = fixed(vec![heavy("a"), heavy("b"), far(task("t", 5, 2)), prio(list("quiet"), 9)]);
+    let overload = || Proof::Overload { tasks: vec!["a".into(), "b".into()] };
+    let claims = |names: &[&str]| {
+        let mut all = right(&system);
+        all.claims.clear();
+        for &name in names {
+            let (verdict, proof) =
+                if name == "t" { (Proven::Meets, proof(2)) } else { (Proven::Misses, overload()) };
+            all.claims.extend(certificate(&system, name, verdict, proof).claims);
+        }
+        let said = check(&system, &all).unwrap();
+        assert!(!said.proves_all_deadlines());
+        (said.meet.join(" "), said.miss.join(" "), said.undecided.join(" "))
+    };
+    let words = |meet: &str, miss: &str, undecided: &str| (meet.into(), miss.into(), undecided.into());
+    assert_eq!(claims(&["b", "t", "a"]), words("t", "a b", ""));
+    assert_eq!(claims(&["t", "a", "a"]), words("t", "a", "b"));
+    assert_eq!(claims(&["t"]), words("t", "", "a b"));
+    assert_eq!(claims(&["a"]), words("", "a", "b t"));
+    assert_eq!(claims(&[]), words("", "", "a b t"));
+    // Who has no deadline may still have a bound.
+    let alone = fixed(vec![prio(listed(task("t", 1, 2), &[0]), 1)]);
+    let mut bound = right(&alone);
+    let Proof::FixedPriority(proof) = &mut bound.claims[0].proof else { unreachable!() };
+    proof.least = false;
+    let said = check(&alone, &bound).unwrap();
+    assert_eq!((said.meet.as_slice(), said.proves_all_deadlines()), (&["t".to_owned()][..], true));
+    bound.claims.clear();
+    let said = check(&alone, &bound).unwrap();
+    assert!(said.proves_all_deadlines() && said.meet.is_empty() && said.undecided.is_empty());
 }
 
 const PLAIN: &str = r#"
@@ -88,7 +125,7 @@ fn read(more: &str) -> System {
 #[test]
 fn servers_on_the_processor_and_drivers_anywhere_are_refused() {
     let plain = read("");
-    check(&plain, &right(&plain)).unwrap();
+    assert!(check(&plain, &right(&plain)).unwrap().proves_all_deadlines());
     let server = |cpu| {
         format!(
             r#"
@@ -111,7 +148,7 @@ fn servers_on_the_processor_and_drivers_anywhere_are_refused() {
     assert_eq!(flaw.reason(), "the server `s` is on its processor; this checker knows no servers");
     let apart = read(&server(1));
     let said = check(&apart, &right(&apart));
-    assert!(said.is_ok_and(|()| true), "a server on another processor is no matter of this claim");
+    assert!(said.is_ok(), "a server on another processor is no matter of this claim");
     let driven = read("[[interrupt]]\nname = \"i\"\nseparation = \"100 ns\"\ncost = \"1 ns\"\ncpu = 1\n");
     let flaw = check(&driven, &right(&driven)).unwrap_err();
     assert_eq!((flaw.task(), flaw.reason()), ("t", "interrupt.i: this checker knows no drivers"));

@@ -94,7 +94,7 @@ pub(crate) fn certificate(system: &System, name: &str, verdict: Proven, proof: P
 
 /// What the checker says of one claim.
 pub(crate) fn judge(system: &System, name: &str, verdict: Proven, proof: Proof) -> Result<(), Flaw> {
-    check(system, &certificate(system, name, verdict, proof))
+    check(system, &certificate(system, name, verdict, proof)).map(|_| ())
 }
 
 /// The task of this name.
