@@ -89,7 +89,9 @@ fn proven_verdicts_have_accepted_certificates() {
     for index in 0..3_000 {
         let system = system(31, index, index % 2 == 0);
         let (certificate, analysis) = certificate_of(&system);
-        check(&system, &certificate).unwrap_or_else(|flaw| panic!("system {index}: {flaw}\n{system:#?}"));
+        let said = check(&system, &certificate);
+        let said = said.unwrap_or_else(|flaw| panic!("system {index}: {flaw}\n{system:#?}"));
+        assert_eq!(said.meet.len() + said.miss.len(), certificate.claims.len(), "system {index}");
         for claim in &certificate.claims {
             kinds[match claim.proof {
                 Proof::EdfWindows(_) => 0,
