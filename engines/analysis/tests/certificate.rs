@@ -21,9 +21,11 @@ fn every_proven_verdict_has_an_accepted_certificate() {
         let kind = if index % 2 == 0 { Ingredients::ALL } else { Ingredients::NONE };
         let system = mixed_system(3, index, kind);
         let (certificate, verdicts) = certificate_of(&system);
-        check(&system, &certificate).unwrap_or_else(|flaw| panic!("system {index}: {flaw}\n{system:#?}"));
+        let said = check(&system, &certificate);
+        let said = said.unwrap_or_else(|flaw| panic!("system {index}: {flaw}\n{system:#?}"));
         let proven = verdicts.iter().filter(|v| **v != Verdict::Unknown).count();
         assert_eq!(certificate.claims.len(), proven, "system {index}");
+        assert_eq!(said.meet.len() + said.miss.len(), proven, "system {index}");
         for verdict in verdicts {
             count[verdict as usize] += 1;
         }
@@ -149,5 +151,5 @@ fn a_job_that_is_ready_only_after_a_pause_of_its_level_does_not_hide_the_bound()
     assert_eq!(analysis.tasks[0].verdict, Verdict::Meets, "{:#?}", analysis.tasks[0]);
     let (certificate, _) = certificate_of(&system);
     assert_eq!(certificate.claims.len(), 3);
-    check(&system, &certificate).unwrap();
+    assert!(check(&system, &certificate).unwrap().proves_all_deadlines());
 }

@@ -231,8 +231,9 @@ fn hostile_numbers_give_a_result_or_an_error() {
                     explain(&system, TaskId(task as u32), &options).unwrap();
                 }
                 let certificate = certify(&system, &analysis, &options).unwrap();
-                horolog_certificate::check(&system, &certificate)
+                let said = horolog_certificate::check(&system, &certificate)
                     .unwrap_or_else(|flaw| panic!("system {index}: {flaw}\n{system:#?}"));
+                assert_eq!(said.meet.len() + said.miss.len(), certificate.claims.len(), "system {index}");
             }
             Err(error) => {
                 assert!(error.to_string().contains("ns") && error.is_bad_input(), "{error}");
