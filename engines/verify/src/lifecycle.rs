@@ -282,8 +282,9 @@ impl Verifier {
             state.late_unnoted = None;
             return;
         }
+        let is_next = state.next_number == Some(record.job);
         let Some(job) = state.pending.iter_mut().find(|job| job.number == record.job) else {
-            if !self.lossy() {
+            if !self.lossy() && !(is_next && self.may_be_unnoticed(task, record.value)) {
                 self.order_finding(record, "no such job is pending or was late");
             }
             return;
@@ -296,6 +297,16 @@ impl Verifier {
                 &format!("it names the deadline {}, which is another", Span::from_ns(record.value)),
             );
         }
+    }
+
+    /// Whether a job with this deadline has missed it, and may have arrived without being noticed yet.
+    fn may_be_unnoticed(&self, task: usize, deadline: u64) -> bool {
+        let relative = self.model.tasks[task].deadline;
+        let Some(arrival) = relative.and_then(|relative| deadline.checked_sub(relative)) else {
+            return false;
+        };
+        let latest = arrival.saturating_add(self.model.allowed_lateness(task, arrival));
+        (deadline..=latest).contains(&self.now)
     }
 
     pub(crate) fn skip(&mut self, record: &Record, task: usize) {

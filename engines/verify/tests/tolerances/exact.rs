@@ -304,6 +304,26 @@ fn deadlines() {
     }
 }
 
+#[test]
+fn misses_of_jobs_that_nobody_has_noticed_yet() {
+    // Job 1 arrives at 1000, misses its deadline at 1700, and is noticed with the tick at 2000 at the latest.
+    let system = short(|draft| {
+        draft.platform.tick = Some(Span::from_ns(1_000));
+        draft.tasks[0].jitter = Span::from_ns(1);
+        draft.tasks[0].deadline = Some(Span::from_ns(700));
+    });
+    let make = |time: u64, job: u64, deadline: u64| {
+        let mut records = run(0, 0, 0, 200).to_vec();
+        records.push(at(time, Kind::Miss, 0, job, deadline));
+        simulated(&system, &[], &records)
+    };
+    let expected = of_job(ModelViolated, Check::EventOrder, "high", 1);
+    edge(|time| make(time, 1, 1_700), 2_000, expected);
+    edge_below(|time| make(time, 1, 1_700), 1_700, expected);
+    edge_below(|deadline| make(1_900, 1, deadline), 1_700, expected);
+    finds(&make(1_900, 2, 1_700), &[of_job(ModelViolated, Check::EventOrder, "high", 2)]);
+}
+
 /// A system whose one task shares its processor with the interrupts of a line.
 const LINE: &str = "[system]\nname = \"line\"\n[[task]]\nname = \"high\"\nperiod = \"1000 ns\"\nwcet = \"200 ns\"\npriority = 1\n\
      [[interrupt]]\nname = \"nic\"\nseparation = \"500 ns\"\ncost = \"30 ns\"\n";
