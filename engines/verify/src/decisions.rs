@@ -182,6 +182,12 @@ impl Decisions {
         wrong
     }
 
+    /// Judges what is left where recording ended at `end`: the choice of that very instant may be cut off.
+    fn judge_last(&mut self, end: u64, system: &System) -> Option<Wrong> {
+        let last = self.group.first()?.time.as_ns();
+        if last < end { self.judge(system) } else { self.until(last, system) }
+    }
+
     /// Lets time pass until `now`: ends of budgets and wall timers before it.
     fn until(&mut self, now: u64, system: &System) -> Option<Wrong> {
         loop {
@@ -553,7 +559,7 @@ impl Verifier {
         let mut all = std::mem::take(&mut self.decisions);
         for decisions in &mut all {
             if decisions.ended.is_none()
-                && let Some(wrong) = decisions.judge(&self.companion)
+                && let Some(wrong) = decisions.judge_last(self.now, &self.companion)
             {
                 self.wrong_decision(decisions.cpu, wrong);
             }

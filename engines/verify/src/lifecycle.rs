@@ -284,7 +284,8 @@ impl Verifier {
         }
         let is_next = state.next_number == Some(record.job);
         let Some(job) = state.pending.iter_mut().find(|job| job.number == record.job) else {
-            if !self.lossy() && !(is_next && self.may_be_unnoticed(task, record.value)) {
+            let is_known = is_next && self.may_be_unnoticed(task, record.value);
+            if !is_known && !self.lossy() {
                 self.order_finding(record, "no such job is pending or was late");
             }
             return;

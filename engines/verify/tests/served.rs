@@ -8,7 +8,7 @@ use horolog_testkit::{Ingredients, Serving, served_system};
 use horolog_time::{Instant, Span};
 use horolog_trace::file::Header;
 use horolog_trace::{Kind, Record};
-use horolog_verify::{Bound, Check, Options, Verification, verify_records};
+use horolog_verify::{Bound, Check, Options, Verification, Verifier, verify_records};
 
 fn bounds_of(system: &System) -> Vec<Bound> {
     // Where no test exists for a system, its trace is checked without bounds.
@@ -281,4 +281,23 @@ fn a_choice_between_two_timers_of_one_instant_is_found() {
         "{:#?}",
         result.findings
     );
+}
+
+#[test]
+fn the_choice_at_the_end_of_the_recording_may_be_cut_off() {
+    // A job ends, and recording does: who comes next is not on record.
+    let system = decided(KINDS[0]);
+    let all = records(&system, 3).expect("it can be simulated");
+    let end = all.iter().position(|record| record.kind == Kind::Completion).expect("jobs end");
+    let names = system.tasks().iter().map(|task| task.name.clone()).collect();
+    let header = Header::simulated(String::new(), names, 0, Span::ZERO);
+    let until = |time: u64| {
+        let mut verifier = Verifier::new(&system, &[], &header, &Options::default()).expect("a right system");
+        all[..=end].iter().for_each(|record| verifier.take(record));
+        verifier.finish(time, None, Vec::new())
+    };
+    let last = all[end].time.as_ns();
+    assert!(!has(&until(last), Check::ServerDecision));
+    // One unit later the instant is over.
+    assert!(has(&until(last + 1), Check::ServerDecision));
 }
