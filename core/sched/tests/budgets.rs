@@ -376,8 +376,12 @@ fn a_sporadic_chunk_whose_time_comes_at_this_very_instant_is_there() {
     let before = driver.machine.clone();
     // Used from 8 to 10, when the first 2 come back.
     driver.at(8).release(0);
-    executed(&mut driver, 2);
-    assert_eq!((driver.now, driver.running()), (10, Some(0)));
+    let timer = driver.decide().execution_timer.expect("a budget counts");
+    // The timer of before stands: 2 of its 4 were reported.
+    let (entity, generation, consumed) = (timer.entity, timer.generation, Span::from_ns(4));
+    driver.at(10).on(EventKind::Exhausted { entity, generation, consumed }).expect("it is armed");
+    assert_eq!(driver.running(), Some(0));
+    assert_eq!(driver.machine.tally(ServerId(0)).consumed, Span::from_ns(4));
     let tally = driver.machine.tally(ServerId(0));
     assert_eq!((tally.exhaustions, budget(&driver)), (0, Some(2)));
     // Work that arrives at 10 takes up both.
@@ -412,4 +416,14 @@ fn constant_bandwidth_renews_where_what_is_left_is_just_the_share() {
         driver.at(arrival).release(0);
         assert_eq!(budget(&driver), Some(left), "{arrival}");
     }
+}
+
+#[test]
+fn posix_never_has_more_than_its_budget() {
+    let mut driver = server("kind = \"sporadic\"\nrules = \"posix\"\npriority = 9\nlow_priority = \"none\"");
+    driver.release(0);
+    // Seven of four: the capacity is set to zero, and seven come back at 10.
+    executed(&mut driver, 7);
+    fire(&mut driver, 10);
+    assert_eq!((driver.running(), budget(&driver)), (Some(0), Some(4)));
 }

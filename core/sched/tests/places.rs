@@ -391,3 +391,25 @@ fn hard_tasks_of_one_priority_share_a_level_of_exchanged_budget() {
     driver.release(2);
     assert_eq!((driver.running(), driver.machine.budget(ServerId(0))), (Some(2), Some(Span::from_ns(4))));
 }
+
+#[test]
+fn propagated_gain_moves_a_promotion_to_the_deadline_less_the_remaining_work_and_no_further() {
+    let mut driver = machine(&format!(
+        "[[task]]\nname = \"a\"\nperiod = \"6 ns\"\nwcet = \"3 ns\"\nbcet = \"1 ns\"\npriority = 2\n[[task]]\nname = \"b\"\nperiod = \
+         \"20 ns\"\nwcet = \"2 ns\"\npriority = 1\n[[task]]\nname = \"soft\"\nseparation = \"1 ns\"\nwcet = \"1 ns\"\n[[server]]\nname = \
+         \"s\"\ntasks = [\"soft\"]\n{DUAL}gain = \"propagated\"\n"
+    ));
+    driver.release_until(0, 6).release_until(1, 20);
+    assert_eq!(driver.running(), Some(0));
+    ran(&mut driver, 0, 1);
+    driver.complete(0).release(2);
+    // R = 5, so 15 without gain; two were left over.
+    assert_eq!((driver.running(), wall(&mut driver)), (Some(2), Some(17)));
+    driver.at(6).release_until(0, 12);
+    fire(&mut driver, 9);
+    assert_eq!(driver.running(), Some(0));
+    ran(&mut driver, 0, 1);
+    driver.complete(0);
+    // Two more would be 19, beyond 20 - 2.
+    assert_eq!((driver.running(), wall(&mut driver)), (Some(2), Some(18)));
+}
