@@ -54,6 +54,8 @@ struct Stretch {
     since: u64,
     from: u64,
     to: u64,
+    /// How often another of its jobs got the processor within it.
+    changes: u64,
 }
 
 /// One server and what it has taken.
@@ -68,6 +70,8 @@ pub(crate) struct ServerState {
     pub(crate) tasks: Vec<usize>,
     /// Stretches of interference, the oldest first.
     stretches: VecDeque<Stretch>,
+    /// Its jobs that got the processor since it last interfered.
+    dispatched: u64,
     /// When its queue was empty last, and when it was without budget last.
     backlogged_since: u64,
     replenished: u64,
@@ -131,6 +135,7 @@ impl ServerState {
             has_bands: matches!(server.kind, ServerKind::DualPriority { .. }),
             tasks: system.served_tasks(id).map(|(task, _)| task.index()).collect(),
             stretches: VecDeque::new(),
+            dispatched: 0,
             backlogged_since: 0,
             replenished: 0,
             interference: 0,
@@ -192,7 +197,7 @@ impl ServerState {
         let end = self.stretches.back()?.to;
         let (mut taken, mut in_period) = (0_u64, 0_u64);
         let mut worst: Option<(u64, u64, u64, u64)> = None;
-        for &Stretch { since, from, to } in self.stretches.iter().rev() {
+        for &Stretch { since, from, to, .. } in self.stretches.iter().rev() {
             taken += to - from;
             let window = end - since;
             if end - from <= period {
@@ -247,9 +252,13 @@ impl Verifier {
             Promise::Reservation { .. } => from,
             _ => state.backlogged_since.max(state.replenished).min(from),
         };
+        let dispatched = std::mem::take(&mut state.dispatched);
         match state.stretches.back_mut() {
-            Some(last) if last.to == from => last.to = to,
-            _ => state.stretches.push_back(Stretch { since, from, to }),
+            Some(last) if last.to == from => {
+                last.to = to;
+                last.changes += dispatched;
+            }
+            _ => state.stretches.push_back(Stretch { since, from, to, changes: 0 }),
         }
         if state.stretches.len() > MOST_STRETCHES {
             state.stretches.pop_front();
@@ -262,6 +271,13 @@ impl Verifier {
         let waits = |&task: &usize| !self.tasks[task].pending.is_empty();
         if !self.servers[server].tasks.iter().any(waits) {
             self.servers[server].backlogged_since = ready;
+        }
+    }
+
+    /// A soft job gets the processor.
+    pub(crate) fn note_dispatch(&mut self, task: usize) {
+        if let Some(server) = self.model.tasks[task].server {
+            self.servers[server].dispatched += 1;
         }
     }
 
@@ -304,12 +320,13 @@ impl Verifier {
             // Each release in the window may have waited for the agent while a soft job ran on.
             let releases = processor.releases_in(begin, to);
             let each = self.model.stamping.saturating_add(lateness);
-            let switches =
-                self.servers[index].stretches.iter().filter(|stretch| stretch.from >= begin).count() as u64;
+            // Two for each stretch, and one for each change to another job of the server.
+            let stretches = self.servers[index].stretches.iter().filter(|stretch| stretch.from >= begin);
+            let switches: u64 = stretches.map(|stretch| stretch.changes.saturating_add(2)).sum();
             let costs = self
                 .model
                 .costs_of(cpu, window, releases)
-                .saturating_add(switches.saturating_mul(self.model.context_switch.saturating_mul(2)))
+                .saturating_add(switches.saturating_mul(self.model.context_switch))
                 .saturating_add(releases.saturating_mul(each));
             let Some(excess) = excess.checked_sub(costs).filter(|&excess| excess > 0) else { continue };
             let disturbed = processor.interrupted(begin, to).saturating_add(processor.stolen(begin, to));

@@ -142,6 +142,7 @@ impl Verifier {
         self.advance(cpu, self.now);
         if matches!(record.kind, Kind::Start | Kind::Resume) {
             self.check_processor(record, task, cpu);
+            self.note_dispatch(task);
         }
         match record.kind {
             Kind::Release => self.release(record, task, cpu),

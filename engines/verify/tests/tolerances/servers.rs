@@ -167,3 +167,25 @@ fn costs_of_releases_long_ago_count_for_a_budget() {
     // 2 ms and 2 ns; four releases and two more cost 24 ns.
     limit(make, MS + 9, ModelViolated);
 }
+
+#[test]
+fn switches_between_jobs_of_one_server_count_for_a_budget() {
+    // Two jobs one after the other: two switches for the stretch, one in between, and two of the platform's costs.
+    let system = served(POLLING, "context_switch = \"10 ns\"\n");
+    let make = |length: u64| {
+        let half = MS / 2;
+        let records = [
+            at(0, Kind::Release, 0, 0, 0),
+            at(0, Kind::Release, 1, 0, 0),
+            at(0, Kind::Release, 2, 0, 0),
+            at(0, Kind::Start, 1, 0, 0),
+            at(half, Kind::Completion, 1, 0, half),
+            at(half, Kind::Start, 2, 0, 0),
+            at(length, Kind::Completion, 2, 0, length - half),
+            at(length, Kind::Start, 0, 0, 0),
+            at(length + MS, Kind::Completion, 0, 0, MS),
+        ];
+        simulated(&system, &[], &records)
+    };
+    limit(make, MS + 50, ModelViolated);
+}
