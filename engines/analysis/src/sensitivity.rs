@@ -17,6 +17,7 @@ use crate::cpu_model::{CpuModel, CpuTask};
 use crate::edf;
 use crate::error::AnalysisError;
 use crate::fixed_priority;
+use crate::fixed_priority::sweep::Swept;
 use crate::options::Options;
 use crate::result::{TaskVerdict, Verdict};
 use horolog_model::Policy;
@@ -323,7 +324,16 @@ impl<'a> Probe<'a> {
             (Policy::Edf, Goal::All) => edf::all_meet(model, effort),
             (Policy::Edf, Goal::Task(index)) => edf::task_meets(model, index, effort),
             (_, Goal::All) => {
+                let mut responses = Vec::new();
+                match fixed_priority::sweep::sweep(model, true, &mut responses, effort)? {
+                    Some(Swept::Misses | Swept::Effort) => return Ok(false),
+                    Some(Swept::Responses) | None => {}
+                }
                 for index in 0..model.tasks.len() {
+                    // The sweep has ended without a miss, so whatever it answered meets.
+                    if responses.get(index).is_some_and(Option::is_some) {
+                        continue;
+                    }
                     if fixed_priority::excess_within(model, index, effort)? > 0 {
                         return Ok(false);
                     }

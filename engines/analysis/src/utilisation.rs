@@ -42,11 +42,30 @@ fn sum_unreduced(shares: impl Iterator<Item = (u64, u64)>) -> (BigUint, BigUint)
 /// Σ c/t as a reduced fraction. Every `t` is above zero.
 #[must_use]
 pub fn sum(shares: impl Iterator<Item = (u64, u64)>) -> Ratio<BigUint> {
-    let mut total = Ratio::from_integer(BigUint::ZERO);
-    for (c, t) in shares {
-        total += Ratio::new(BigUint::from(c), BigUint::from(t));
+    let shares: Vec<(u64, u64)> = shares.collect();
+    let (numerator, denominator) = sum_of(&shares);
+    Ratio::new(numerator, denominator)
+}
+
+/// Fractions with more bits are reduced once, at the end: reducing costs more than it saves there.
+const REDUCED_BITS: u64 = 512;
+
+/// By halves, so that long numbers are made late: adding one term after the other makes a long number for each.
+fn sum_of(shares: &[(u64, u64)]) -> (BigUint, BigUint) {
+    match shares {
+        [] => (BigUint::ZERO, BigUint::from(1_u32)),
+        [(c, t)] => (BigUint::from(*c), BigUint::from(*t)),
+        _ => {
+            let (first, second) = shares.split_at(shares.len() / 2);
+            let ((a, b), (c, d)) = (sum_of(first), sum_of(second));
+            let sum = (&a * &d + &c * &b, b * d);
+            if sum.1.bits() > REDUCED_BITS {
+                return sum;
+            }
+            let sum = Ratio::new(sum.0, sum.1);
+            (sum.numer().clone(), sum.denom().clone())
+        }
     }
-    total
 }
 
 /// What Σ c/t leaves of 1, exactly; `None` where it is more than 1. Every `t` is above zero.

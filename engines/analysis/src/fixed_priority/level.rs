@@ -6,11 +6,10 @@
 use crate::arrival_curve::ArrivalCurve;
 use crate::cpu_model::{Ending, InterruptLoad};
 use crate::hyperbolic_load::HyperbolicLoad;
+use crate::utilisation;
 use horolog_certificate::{Horizon, JobProof};
-use num_bigint::BigInt;
-use num_rational::BigRational;
-use num_traits::One;
 use std::borrow::Cow;
+use std::cmp::Ordering;
 
 /// Times beyond this are not searched: 2^63 ns.
 pub(crate) const HORIZON: u128 = 1 << 63;
@@ -121,25 +120,22 @@ pub(crate) struct Found {
 }
 
 impl Level<'_> {
-    /// The exact comparison of the level's long-run demand with the processor.
-    pub(crate) fn utilisation(&self) -> BigRational {
+    /// The long-run shares of the processor that the level asks for, as fractions c/t.
+    fn shares(&self) -> impl Iterator<Item = (u64, u64)> + Clone {
         let share = |arrival: &ArrivalCurve, wcet: u64| match arrival {
-            ArrivalCurve::Periodic { separation, .. } => {
-                BigRational::new(BigInt::from(wcet), BigInt::from(*separation))
-            }
-            ArrivalCurve::Listed { .. } => BigRational::from_integer(BigInt::from(0)),
+            ArrivalCurve::Periodic { separation, .. } => Some((wcet, *separation)),
+            ArrivalCurve::Listed { .. } => None,
         };
-        let mut sum = share(self.own.arrival, self.own.wcet);
-        for row in self.higher.iter().chain(&self.equal) {
-            sum += share(row.arrival, row.wcet);
-        }
-        for load in self.interrupts.iter() {
-            sum += share(&load.arrival, load.wcet);
-        }
-        for load in self.interferences {
-            sum += BigRational::new(BigInt::from(load.utilisation_ppb), BigInt::from(1_000_000_000));
-        }
-        sum
+        let rows = self.higher.iter().chain(&self.equal).chain([&self.own]);
+        let rows = rows.filter_map(move |row| share(row.arrival, row.wcet));
+        let interrupts = self.interrupts.iter().filter_map(move |load| share(&load.arrival, load.wcet));
+        let linear = self.interferences.iter().map(|load| (load.utilisation_ppb, 1_000_000_000));
+        rows.chain(interrupts).chain(linear)
+    }
+
+    /// The exact comparison of the level's long-run demand with the processor.
+    pub(crate) fn compare_utilisation(&self) -> Ordering {
+        utilisation::compare_with_one(self.shares())
     }
 
     /// The worst response time of the level's task.
@@ -147,11 +143,11 @@ impl Level<'_> {
         if let Some(stop) = self.unbounded {
             return Err(stop);
         }
-        let utilisation = self.utilisation();
-        if utilisation > BigRational::one() {
+        let utilisation = self.compare_utilisation();
+        if utilisation.is_gt() {
             return Err(Stop::Overload);
         }
-        let busy_period = if utilisation.is_one() && self.never_idles() {
+        let busy_period = if utilisation.is_eq() && self.never_idles() {
             self.hyperperiod()?
         } else {
             self.busy_period(effort, &mut Trail(None))?
@@ -207,11 +203,11 @@ impl Level<'_> {
     /// responses grow without bound: there own jobs ever further on are looked at until one is late, and its
     /// `finish` is only known to lie beyond its deadline.
     pub(crate) fn first_late(&self, deadline: u64, effort: &mut u64) -> Result<Option<Worst>, Stop> {
-        let utilisation = self.utilisation();
-        if utilisation > BigRational::one() {
+        let utilisation = self.compare_utilisation();
+        if utilisation.is_gt() {
             return self.late_in_overload(deadline, effort);
         }
-        let end = if utilisation.is_one() && self.never_idles() {
+        let end = if utilisation.is_eq() && self.never_idles() {
             self.hyperperiod()?
         } else {
             self.busy_period(effort, &mut Trail(None))?
@@ -265,10 +261,10 @@ impl Level<'_> {
         if let Some(stop) = self.unbounded {
             return Err(stop);
         }
-        let utilisation = self.utilisation();
-        let (horizon, end) = if utilisation > BigRational::one() {
+        let utilisation = self.compare_utilisation();
+        let (horizon, end) = if utilisation.is_gt() {
             return Err(Stop::Overload);
-        } else if utilisation.is_one() && self.never_idles() {
+        } else if utilisation.is_eq() && self.never_idles() {
             let end = self.hyperperiod()?;
             (Horizon::Repeats { hyperperiod_ns: narrow(end)? }, end)
         } else {

@@ -20,6 +20,7 @@ mod offsets;
 mod plain;
 mod slack_policy;
 mod solver;
+pub(crate) mod sweep;
 mod witness;
 
 pub use solver::{LARGEST_NS, PlainTask, Solver};
@@ -34,7 +35,6 @@ use crate::server::{Seen, attained};
 use horolog_model::{Priority, System};
 use horolog_time::Span;
 use level::{Level, Row, Stop};
-use num_traits::One;
 use std::borrow::Cow;
 
 /// The variants of the response-time test.
@@ -63,7 +63,7 @@ pub(crate) fn analyze_cpu(
     options: &Options,
 ) -> Result<Vec<TaskVerdict>, AnalysisError> {
     let shared = Shared {
-        fast: plain::responses(cpu)?,
+        fast: plain::responses(cpu, options.effort)?,
         followed: if offsets::applies(cpu) { offsets::follow(cpu, options.effort)? } else { None },
     };
     let mut verdicts = Vec::with_capacity(cpu.tasks.len());
@@ -364,7 +364,7 @@ pub(crate) fn bare_overload(cpu: &CpuModel, level: &Level<'_>, index: usize) -> 
     alone.own = Row { arrival: level.own.arrival, wcet: 0 };
     alone.interrupts = (&[]).into();
     alone.interferences = &[];
-    alone.utilisation() > num_rational::BigRational::one()
+    alone.compare_utilisation().is_gt()
 }
 
 /// How far a task exceeds its deadline by the exact test: 0 where it meets, `u64::MAX` where there is no bound.

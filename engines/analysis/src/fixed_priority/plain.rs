@@ -1,15 +1,25 @@
 //! Which processors the fast engine covers.
 
+use super::sweep::{self, Swept};
 use super::{PlainTask, Solver, priority_of};
 use crate::arrival_curve::ArrivalCurve;
 use crate::cpu_model::CpuModel;
 use crate::error::AnalysisError;
 use std::cmp::Reverse;
 
-/// The least upper bounds of all tasks by the fast engine, `None` for a task that is left to the general one; no
+/// Above so many tasks only the sweep is fast: the other engine looks at every pair of tasks.
+const MOST_FOR_LANES: usize = 2_000;
+
+/// The least upper bounds of all tasks by the fast engines, `None` for a task that is left to the general one; no
 /// result where the processor has something that the fast engine does not know: equal priorities, listed arrivals,
 /// servers above tasks, interrupts, interference, context switches, or several ways that a job can end.
-pub(crate) fn responses(cpu: &CpuModel) -> Result<Option<Vec<Option<u64>>>, AnalysisError> {
+pub(crate) fn responses(cpu: &CpuModel, effort: u64) -> Result<Option<Vec<Option<u64>>>, AnalysisError> {
+    let mut swept = Vec::new();
+    let answer = sweep::sweep(cpu, false, &mut swept, &mut { effort })?;
+    let is_complete = answer == Some(Swept::Responses) && swept.iter().all(Option::is_some);
+    if is_complete || answer.is_some() && cpu.tasks.len() > MOST_FOR_LANES {
+        return Ok(Some(swept));
+    }
     let servers = cpu.servers.iter().any(|server| server.kind.priority().is_some());
     if servers
         || !cpu.drivers.is_empty()

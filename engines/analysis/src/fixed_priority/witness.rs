@@ -110,7 +110,7 @@ impl Plan<'_> {
         let known = known || (self.level.preemptive && self.level.equal.is_empty());
         let response = known.then_some(Span::from_ns(self.late.response));
         // Of an overloaded level's job only the lateness is known.
-        let response = response.filter(|_| self.level.utilisation() <= num_traits::One::one());
+        let response = response.filter(|_| self.level.compare_utilisation().is_le());
         let witness = Witness { task: self.task().name.clone(), job, response_ns: response };
         Ok((events <= MOST_EVENTS).then(|| pattern.task(own).witness(witness)))
     }
