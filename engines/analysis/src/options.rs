@@ -7,13 +7,30 @@ use horolog_time::Span;
 #[non_exhaustive]
 pub struct Options {
     /// Evaluations of a demand function that one task may cost before its answer is `unknown`. Every test is
-    /// bounded by it, so that no input hangs.
+    /// bounded by it, so that no input hangs. The tasks of a processor with more than a hundred share that of a hundred.
     pub effort: u64,
     /// The resolution of the integer-time test: every time of the model must be a multiple of it.
     pub resolution: Span,
     /// Whether to search the scaling factor, slack and remedies too ([`crate::sensitivity`]): some hundred times the
     /// work of the verdicts alone.
     pub sensitivity: bool,
+}
+
+/// Up to so many tasks of a processor each may cost the whole effort; more share that of so many.
+const FULL_EFFORT_TASKS: u64 = 100;
+
+impl Options {
+    /// The effort for each of `tasks` tasks: all of them together stay within that of a hundred, so that a processor with
+    /// thousands of tasks has its answers, some of them `unknown`, within seconds.
+    pub(crate) fn effort_of_each(&self, tasks: usize) -> u64 {
+        let shared = self.effort.saturating_mul(FULL_EFFORT_TASKS) / (tasks as u64).max(1);
+        shared.min(self.effort)
+    }
+
+    /// These options with [`Options::effort_of_each`].
+    pub(crate) fn for_each_of(&self, tasks: usize) -> Options {
+        Options { effort: self.effort_of_each(tasks), ..self.clone() }
+    }
 }
 
 impl Default for Options {

@@ -94,6 +94,7 @@ pub(crate) fn analyze_cpu(
     if blocks && cpu.is_in_units_of(unit) {
         flavours.push(Flavour { time: NpTime::Units(unit), blocks });
     }
+    let each = options.for_each_of(cpu.tasks.len());
     let mut set_tests = Vec::new();
     let mut tests: Vec<Vec<TestResult>> = vec![Vec::new(); cpu.tasks.len()];
     for flavour in flavours {
@@ -103,7 +104,7 @@ pub(crate) fn analyze_cpu(
             let found = responses
                 .as_ref()
                 .map_err(|reason| *reason)
-                .and_then(|analysis| analysis.response(index, &mut Budget::terms(options.effort)));
+                .and_then(|analysis| analysis.response(index, &mut Budget::terms(each.effort)));
             tests.push(response_test(cpu, index, flavour, found, whole.verdict));
             if whole.verdict == Verdict::Meets {
                 tests.push(whole.clone());
@@ -115,7 +116,7 @@ pub(crate) fn analyze_cpu(
     for (index, tests) in tests.into_iter().enumerate() {
         let mut verdict = verdict_of(cpu, index, tests)?;
         if verdict.verdict == Verdict::Misses && cpu.servers.is_empty() {
-            verdict.witness = super::evidence::witness(system, cpu, &set, index, options);
+            verdict.witness = super::evidence::witness(system, cpu, &set, index, &each);
         }
         verdicts.push(verdict);
     }

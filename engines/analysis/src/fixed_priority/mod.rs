@@ -66,6 +66,7 @@ pub(crate) fn analyze_cpu(
         fast: plain::responses(cpu, options.effort)?,
         followed: if offsets::applies(cpu) { offsets::follow(cpu, options.effort)? } else { None },
     };
+    let options = &options.for_each_of(cpu.tasks.len());
     let mut verdicts = Vec::with_capacity(cpu.tasks.len());
     for index in 0..cpu.tasks.len() {
         let mut verdict = analyze_task(cpu, index, &shared, options)?;
