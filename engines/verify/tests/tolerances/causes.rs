@@ -223,3 +223,88 @@ fn of_two_tasks_beyond_their_wcet_only_the_one_that_is_excused() {
     );
     assert_eq!((result.model_violated, result.machine_disturbed), (1, 1));
 }
+
+#[test]
+fn an_interrupt_of_a_foreign_thread_counts_once() {
+    // "burst" takes 60 us, of which an interrupt takes 7; a switch that the kernel hid puts that in doubt.
+    let evidence = |is_hidden: bool| {
+        let back = kernel(760 * US, Kind::Lost, 1, 2);
+        let records = [
+            switch(0, 0, 1),
+            at(0, Kind::Release, 0, 0, 0),
+            at(0, Kind::Start, 0, 0, 0),
+            switch(700 * US, 1, 3),
+            kernel(705 * US, Kind::InterruptEntry, 36, 0),
+            kernel(712 * US, Kind::InterruptExit, 36, 0),
+            if is_hidden { back } else { switch(760 * US, 3, 1) },
+            at(1_560 * US, Kind::Completion, 0, 0, 1_500 * US),
+        ];
+        let result = measured(&long(nothing), &[bound(0, 1_500 * US)], &records);
+        let late = result.findings.iter().find(|one| one.check == Check::Response).expect("it is late");
+        late.evidence.iter().map(|one| (one.what.clone(), one.amount_ns.as_ns())).collect::<Vec<_>>()
+    };
+    assert_eq!(evidence(false), [("foreign threads".to_owned(), 60 * US)]);
+    assert!(evidence(true).iter().all(|(what, _)| what != "foreign threads"));
+}
+
+/// "high", and a line that is declared to take 10 us every 500 us at the most.
+fn line(more: &str) -> horolog_model::System {
+    let text = format!(
+        "[system]\nname = \"line\"\n[[task]]\nname = \"high\"\nperiod = \"10 ms\"\nwcet = \"2 ms\"\npriority = 2\n\
+         [[interrupt]]\nname = \"burst\"\nseparation = \"500 us\"\ncost = \"10 us\"\n{more}"
+    );
+    horolog_model::file::read(&text, "line.toml", &[]).unwrap_or_else(|error| panic!("{error}")).0
+}
+
+#[test]
+fn declared_interrupts() {
+    // One may take its cost and the tolerance.
+    let make = |length: u64| {
+        let records = [
+            switch(0, 0, 1),
+            at(0, Kind::Release, 0, 0, 0),
+            at(0, Kind::Start, 0, 0, 0),
+            kernel(MS, Kind::InterruptEntry, 36, 0),
+            kernel(MS + length, Kind::InterruptExit, 36, 0),
+            at(2 * MS, Kind::Completion, 0, 0, 2 * MS),
+        ];
+        measured(&line(""), &[], &records)
+    };
+    edge(make, 60 * US, of_job(MachineDisturbed, Check::Interrupt, "high", 0));
+    // The thread that the kernel names after the line may take as much.
+    let make = |length: u64| {
+        let records = [
+            switch(0, 0, 1),
+            at(0, Kind::Release, 0, 0, 0),
+            at(0, Kind::Start, 0, 0, 0),
+            switch(MS, 1, 3),
+            switch(MS + length, 3, 1),
+            at(2 * MS, Kind::Completion, 0, 0, 2 * MS - length),
+        ];
+        measured(&line(""), &[], &records)
+    };
+    edge(make, 10 * US, of_job(MachineDisturbed, Check::ForeignThread, "high", 0));
+}
+
+#[test]
+fn what_is_declared_explains_no_late_answer() {
+    // The agent takes 100 us of 1.6 ms, in which the line may interrupt 4 times, or once where it is polled.
+    let amount = |more: &str| {
+        let records = [
+            switch(0, 0, 1),
+            at(0, Kind::Release, 0, 0, 0),
+            at(0, Kind::Start, 0, 0, 0),
+            switch(700 * US, 1, 4),
+            switch(800 * US, 4, 1),
+            at(1_600 * US, Kind::Completion, 0, 0, 1_500 * US),
+        ];
+        let result = measured(&line(more), &[bound(0, 1_500 * US)], &records);
+        finds(&result, &[of_job(MachineDisturbed, Check::Response, "high", 0)]);
+        result.findings[0].evidence[0].amount_ns.as_ns()
+    };
+    assert_eq!(amount(""), 60 * US);
+    // The device's one event takes 1 us.
+    let device = "[[device]]\nname = \"nic\"\ninterrupt = \"burst\"\nclass = \"open\"\nservice = \"softirq\"\n\
+                  separation = \"10 ms\"\ncost = \"1 us\"\n";
+    assert_eq!(amount(&format!("throttling = \"napi\"\n{device}")), 89 * US);
+}
