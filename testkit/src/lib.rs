@@ -8,6 +8,7 @@ pub mod exhaustive_edf;
 pub mod mixed_system;
 pub mod naive_simulator;
 pub mod random;
+pub mod reference;
 pub mod served_system;
 mod servers;
 pub mod shape;

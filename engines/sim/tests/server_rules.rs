@@ -123,15 +123,3 @@ fn a_budget_ends_in_time_behind_an_interrupt_between_two_jobs_of_a_task() {
     );
     assert_eq!(outcome.servers[0].consumed_ns.as_ns(), 6);
 }
-
-#[test]
-fn a_kernel_server_ends_its_budget_in_time_behind_an_interrupt() {
-    // 16-18, 19-21, 23-24: there the second job is released. After its interrupt 25-26, 27-29, 31-33.
-    let outcome = run(
-        "[platform]\ntimer_interrupt = \"1 ns\"\n[[task]]\nname = \"soft\"\narrivals = [\"15 ns\", \"24 ns\"]\nwcet = \"5 \
-         ns\"\n[[server]]\nname = \"s\"\ntasks = [\"soft\"]\nkind = \"constant-bandwidth\"\nenforcement = \
-         \"kernel\"\nenforcement_latency = \"0 ns\"\nbudget = \"2 ns\"\nperiod = \"4 ns\"\n",
-        200,
-    );
-    assert_eq!(worst(&outcome, "soft"), 33 - 24);
-}

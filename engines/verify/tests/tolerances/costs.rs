@@ -38,7 +38,6 @@ fn idling_as_long_as_the_costs() {
     limit(&|draft| draft.platform.context_switch = span(10), 20);
     limit(&|draft| draft.platform.context_switch = span(1), 2);
     // An interrupt for the one release, and two.
-    limit(&|draft| draft.platform.timer_interrupt = span(1), 3);
     limit(&|draft| draft.platform.timer_interrupt = span(10), 30);
     // With a tick an interrupt for each tick, and two.
     let ticked = |draft: &mut Draft| {

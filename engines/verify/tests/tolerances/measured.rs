@@ -161,23 +161,6 @@ fn the_release_latency_is_allowed_once() {
     // Beyond it the release is found, and the switch has the tolerance still.
     let late = of_job(MachineDisturbed, Check::Release, "high", 0);
     finds(&switched(latency(30 * US), 51 * US, 20 * US, false), &[late]);
-    // The same where the release is on record before the wake-up.
-    let noticed = |on: u64| {
-        let (wake, take) = (8 * MS + 30 * US, 8 * MS + 30 * US + on);
-        let records = [
-            switch(5 * MS, 0, 2),
-            at(5 * MS, Kind::Release, 1, 0, 5 * MS),
-            at(5 * MS, Kind::Start, 1, 0, 0),
-            at(8 * MS, Kind::Release, 0, 0, 8 * MS),
-            wakeup(wake, 1),
-            switch(take, 2, 1),
-            at(take, Kind::Start, 0, 0, 0),
-            at(take + MS, Kind::Completion, 0, 0, MS),
-            switch(take + MS, 1, 2),
-        ];
-        measured(&long(latency(30 * US)), &[], &records)
-    };
-    edge(noticed, 20 * US, disturbed);
     // The same for an idle processor and for a thread outside the model.
     let taken = |thread: u64, on: u64| {
         let mut records = woken(MS, 30 * US);

@@ -189,35 +189,3 @@ fn interrupts_have_names() {
     assert_eq!(interrupt(6), "processor vector 36");
     assert_eq!(name(Kind::SoftirqEntry, Kind::SoftirqExit, 3, 0), "softirq 3");
 }
-
-#[test]
-fn threads_of_a_file_are_known_by_the_time_of_their_records() {
-    use horolog_time::Instant;
-    use horolog_trace::Sink as _;
-    use horolog_trace::file::{Reader, Writer};
-    let system = long(nothing);
-    let mut bytes = Vec::new();
-    let mut writer = Writer::new(&mut bytes, &header(&system, "linux")).expect("it can be written");
-    let thread = |writer: &mut Writer<_>, tid, comm, task| writer.define_thread(tid, comm, task);
-    let idle = thread(&mut writer, 0, "swapper/0", None);
-    let high = thread(&mut writer, 11, "high", Some(0));
-    for record in [switch(0, idle, high), at(0, Kind::Release, 0, 0, 0), at(0, Kind::Start, 0, 0, 0)] {
-        writer.record(record);
-    }
-    // A thread that comes later.
-    let late = thread(&mut writer, 12, "late", None);
-    for record in [
-        switch(MS, high, late),
-        switch(2 * MS, late, high),
-        at(3 * MS, Kind::Completion, 0, 0, 2 * MS),
-        switch(3 * MS, high, idle),
-    ] {
-        writer.record(record);
-    }
-    writer.finish(Instant::from_ns(3 * MS)).expect("it can be written");
-    let mut reader = Reader::new(bytes.as_slice()).expect("it can be read");
-    let result = horolog_verify::verify(&system, &[], &mut reader, &Default::default()).expect("right");
-    finds(&result, &[of_job(MachineDisturbed, Check::ForeignThread, "high", 0)]);
-    assert!(result.findings[0].message.starts_with("late (thread 12)"), "{}", result.findings[0].message);
-    assert!(!result.notes.iter().any(|note| note.contains("newer format")));
-}

@@ -1,0 +1,88 @@
+//! A second, naive simulator of whole systems: it shares no code with the scheduling machine, the simulator and the
+//! verifier, only the model. It looks at every unit of time, keeps plain lists and computes everything anew.
+//!
+//! Written from `docs/concepts/servers.md`, `slack-stealing.md`, `dual-priority.md`, `scheduling-machine.md` and
+//! `simulation.md`; what it knows and how it is used stands in `docs/concepts/reference-simulator.md`.
+
+pub mod draw;
+mod order;
+mod processor;
+mod rules;
+pub mod shrink;
+
+use horolog_model::{CpuId, System};
+
+/// One job to come, in units of a nanosecond.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Job {
+    /// Its nominal arrival.
+    pub arrival: u64,
+    /// When it is noticed, not before its arrival nor before the task's job before.
+    pub ready: u64,
+    /// How long each of its segments executes, each at least one unit.
+    pub segments: Vec<u64>,
+}
+
+/// What happens to a job.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum What {
+    /// It gets the processor for the first time.
+    Start,
+    /// It loses the processor without giving it up.
+    Preempt,
+    /// It gives the processor up at a preemption point.
+    Yield,
+    /// It gets the processor back.
+    Resume,
+    /// It has executed all that it needs.
+    Completion,
+}
+
+/// Something that happens to a job.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Event {
+    /// When.
+    pub at: u64,
+    /// Which task, by its place in the system.
+    pub task: usize,
+    /// What.
+    pub what: What,
+    /// Which of the task's jobs, from 0.
+    pub job: usize,
+}
+
+/// A schedule: what happens, in order of time, then of tasks.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Schedule {
+    /// Everything that happens to jobs.
+    pub events: Vec<Event>,
+    /// The units of time in which each server used its budget.
+    pub used: Vec<Vec<u64>>,
+    /// Each instant at which a server's budget, or a slack policy's timer, went off.
+    pub timers: Vec<u64>,
+    /// Instants at which a job ended and a timer went off or a job was released.
+    pub coincidences: u64,
+}
+
+/// Runs the jobs of each task up to `end`; jobs that end exactly then have ended. A processor's tasks and servers do not
+/// depend on those of another.
+///
+/// # Panics
+/// Where a task has no list of jobs.
+#[must_use]
+pub fn simulate(system: &System, jobs: &[Vec<Job>], end: u64) -> Schedule {
+    assert_eq!(jobs.len(), system.tasks().len(), "each task has a list of jobs");
+    let mut whole = Schedule { used: vec![Vec::new(); system.servers().len()], ..Schedule::default() };
+    let cpus: Vec<CpuId> = system.platform().cpus.iter().collect();
+    for cpu in cpus {
+        let part = processor::Processor::new(system, jobs, cpu).run(end);
+        whole.events.extend(part.events);
+        whole.timers.extend(part.timers);
+        whole.coincidences += part.coincidences;
+        for (sum, used) in whole.used.iter_mut().zip(part.used) {
+            sum.extend(used);
+        }
+    }
+    whole.events.sort_by_key(|event| (event.at, event.task));
+    whole
+}

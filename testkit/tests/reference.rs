@@ -1,0 +1,111 @@
+//! The simulator against the naive reference: short random systems of every kind, servers and slack policies among
+//! them, in which ends of jobs often coincide with timers. `examples/reference.rs` runs as many as asked for.
+#![allow(clippy::panic)] // Helpers of an integration test are tests too.
+
+mod comparison;
+
+use comparison::{END, compare, line};
+use horolog_testkit::reference::Event;
+use horolog_testkit::reference::draw::{Kind, short_system};
+use horolog_testkit::reference::shrink::shrink;
+
+/// Systems of each kind: ten thousand in all.
+const SYSTEMS: u64 = 780;
+
+fn agree(kind: Kind) {
+    let (mut coinciding, mut jobs, mut bounds, mut refused) = (0, 0, 0, 0);
+    for index in 0..SYSTEMS {
+        let system = short_system(1, index, kind, END);
+        match compare(&system, index, index % 3 == 0) {
+            Ok(agreement) => {
+                coinciding += u64::from(agreement.coincidences > 0);
+                refused += u64::from(agreement.refused);
+                jobs += agreement.jobs;
+                bounds += agreement.bounds;
+            }
+            Err(_) => {
+                let smallest = shrink(&system, |system| compare(system, index, true).is_err());
+                let Err(difference) = compare(&smallest, index, true) else { return };
+                let show = |events: &[Event]| -> String {
+                    events.iter().map(|event| line(&smallest, event) + "\n").collect()
+                };
+                let (simulated, expected) = (show(&difference.simulated), show(&difference.expected));
+                let text = horolog_model::file::print(&smallest);
+                let what = &difference.what;
+                panic!(
+                    "{} {index}: {what}\n{text}\nsimulated:\n{simulated}\nreference:\n{expected}",
+                    kind.word()
+                );
+            }
+        }
+    }
+    // Without servers only releases coincide with ends.
+    assert!(coinciding * 3 > SYSTEMS, "{}: {coinciding} systems with coincidences", kind.word());
+    assert!(refused * 2 < SYSTEMS, "{}: {refused} systems are refused", kind.word());
+    assert!(jobs > 10 * SYSTEMS && bounds > SYSTEMS / 2, "{}: {jobs} jobs, {bounds} bounds", kind.word());
+}
+
+#[test]
+fn fixed_priority() {
+    agree(Kind::FixedPriority);
+}
+
+#[test]
+fn edf() {
+    agree(Kind::Edf);
+}
+
+#[test]
+fn background() {
+    agree(Kind::Background);
+}
+
+#[test]
+fn polling() {
+    agree(Kind::Polling);
+}
+
+#[test]
+fn deferrable() {
+    agree(Kind::Deferrable);
+}
+
+#[test]
+fn sporadic() {
+    agree(Kind::Sporadic);
+}
+
+#[test]
+fn posix_sporadic() {
+    agree(Kind::PosixSporadic);
+}
+
+#[test]
+fn priority_exchange() {
+    agree(Kind::PriorityExchange);
+}
+
+#[test]
+fn constant_bandwidth() {
+    agree(Kind::ConstantBandwidth);
+}
+
+#[test]
+fn a_server_that_the_kernel_keeps() {
+    agree(Kind::Kernels);
+}
+
+#[test]
+fn dual_priority() {
+    agree(Kind::DualPriority);
+}
+
+#[test]
+fn slack_stealing() {
+    agree(Kind::SlackStealing);
+}
+
+#[test]
+fn several_servers() {
+    agree(Kind::Mixed);
+}
