@@ -472,3 +472,8 @@ fn a_need_proves_no_window_that_is_blocked_for_longer() {
     assert!(says(&system, EdfHorizonRule::BusyPeriod, 20, vec![entry(20, 8), entry(10, 6)]));
     assert!(!says(&system, EdfHorizonRule::BusyPeriod, 20, vec![entry(20, 8)]));
 }
+
+#[test]
+fn a_full_processor_needs_one_hyperperiod() {
+    least_horizon(&edf(vec![task("t", 4, 4)]), EdfHorizonRule::Hyperperiod, 4);
+}
