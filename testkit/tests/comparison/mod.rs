@@ -1,7 +1,7 @@
 //! One system in the simulator and in the naive reference: the same jobs have to do the same at the same instants.
 
 use horolog_analysis::{Options, analyze};
-use horolog_model::{Arrival, ExecutionTimes, Policy, ServerKind, System};
+use horolog_model::{Arrival, ExecutionTimes, ServerKind, System};
 use horolog_sim::{DelayChoice, Horizon, SimOptions, simulate};
 use horolog_testkit::Random;
 use horolog_testkit::reference::{self, Event, Job, Schedule, What};
@@ -75,7 +75,7 @@ pub(crate) fn compare(system: &System, seed: u64, with_bounds: bool) -> Result<A
         return different(what, schedule.events);
     }
     let mut bounds = 0;
-    if with_bounds && has_analysis(system) {
+    if with_bounds {
         match above_bound(system, &jobs, &schedule) {
             Ok(count) => bounds = count,
             Err(what) => return different(what, schedule.events),
@@ -208,13 +208,6 @@ fn budgets(system: &System, outcome: &Outcome, records: &[Record], schedule: &Sc
         }
     }
     None
-}
-
-/// Whether the analysis may be asked: under EDF with a constant bandwidth server it ends by a panic where a task's jitter
-/// reaches its deadline, see `docs/open-points.md`.
-fn has_analysis(system: &System) -> bool {
-    let is_tight = |task: &horolog_model::Task| task.deadline.is_some_and(|deadline| task.jitter >= deadline);
-    !(system.policy() == Policy::Edf && system.tasks().iter().any(is_tight))
 }
 
 /// How many bounds no response exceeds, or the one that is exceeded.
