@@ -170,6 +170,43 @@ period = "10 ms"
 }
 
 #[test]
+fn the_largest_budget_spares_the_tasks_above_a_server_with_timers() {
+    // Each job of v may end a stretch of the server, and each stretch a timer that interrupts control.
+    let text = r#"
+[system]
+name = "timers"
+[platform]
+timer_interrupt = "20 us"
+[[task]]
+name = "control"
+separation = "5 ms"
+wcet = "2 ms"
+deadline = "3 ms"
+priority = 7
+[[task]]
+name = "v"
+separation = "1 ms"
+wcet = "0.2 ms"
+[[server]]
+name = "s"
+kind = "sporadic"
+tasks = ["v"]
+budget = "1 ms"
+period = "10 ms"
+priority = 2
+"#;
+    let system = read(text);
+    let found = analyze(&system, &Options::default()).unwrap();
+    let largest = found.servers[0].largest_budget.as_ref().unwrap().budget;
+    let with = |budget| {
+        analyze(&resized(&system, 0, budget).unwrap(), &Options::default()).unwrap().tasks[0].verdict
+    };
+    assert_eq!(with(largest), Verdict::Meets, "{largest}");
+    assert!(largest < ms(10).unwrap(), "{largest}");
+    assert_ne!(with(Span::from_ns(largest.as_ns() + 1)), Verdict::Meets, "{largest}");
+}
+
+#[test]
 fn no_share_is_safe_beside_a_task_that_may_be_released_at_its_deadline() {
     // D − J is 1 ns, 0 and −1 ns. Only the first window can hold anything, and not C.
     for jitter in ["3999999 ns", "4 ms", "4000001 ns"] {
@@ -215,8 +252,11 @@ fn the_largest_budget_passes_and_a_nanosecond_more_does_not() {
             let Some(largest) = &server.largest_budget else { continue };
             closed += u32::from(largest.exact_ns.is_some());
             let kind = system.servers()[place].kind;
-            // Of the tasks that its capacity delays: a task below its low place, or above it, does not count.
+            // Of the tasks that its capacity delays: a task below its low place, or above it, does not count, but where its
+            // timers interrupt every task.
+            let has_timers = system.platform().timer_interrupt.is_some_and(|cost| !cost.is_zero());
             let counts = |task: &horolog_model::Task| match (kind.priority(), task.priority) {
+                _ if has_timers => true,
                 (Some(high), Some(own)) => {
                     let low = match kind.low_priority() {
                         Some(horolog_model::LowPriority::At(low)) => own.is_more_important_than(low),

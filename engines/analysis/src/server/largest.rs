@@ -36,8 +36,8 @@ impl Largest {
     }
 }
 
-/// The largest capacity of the server at `index` for a period, with which every task that its capacity delays meets its
-/// deadline; in words, why there is none.
+/// The largest capacity of the server at `index` for a period, with which every task that its capacity or its timers delay
+/// meets its deadline; in words, why there is none.
 pub(crate) fn largest_budget(
     cpu: &CpuModel,
     index: usize,
@@ -69,7 +69,7 @@ pub(crate) fn largest_budget(
 }
 
 const NONE_SAFE: &str =
-    "no capacity is safe: a task below the server is not proven to meet its deadline without it";
+    "no capacity is safe: a task is not proven to meet its deadline with the server's least capacity";
 
 fn from_closed_form(capacity: Capacity, tasks: &[usize]) -> Largest {
     Largest {
@@ -131,7 +131,12 @@ fn bisect(
     policy: Policy,
     options: &Options,
 ) -> Result<Result<Largest, String>, AnalysisError> {
-    let tasks = delayed(cpu, index);
+    let tasks = if cpu.servers[index].timers.is_some() {
+        // Its timers interrupt the tasks above it as well, more of them with more capacity.
+        (0..cpu.tasks.len()).filter(|&place| cpu.tasks[place].deadline.is_some()).collect()
+    } else {
+        delayed(cpu, index)
+    };
     let mut effort = options.effort;
     let mut late = None;
     let mut passes = |budget: u64| -> Result<bool, AnalysisError> {
