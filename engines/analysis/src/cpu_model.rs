@@ -81,6 +81,8 @@ pub struct CpuTask {
     pub priority: Option<Priority>,
     /// Where a job can be preempted.
     pub shape: Shape,
+    /// The segments that the shape is made from, as the file has them.
+    pub segments: Option<SegmentGraph>,
     /// How its jobs wait for devices; `wcet` then has the answers in it, once they are bounded.
     pub waiting: Option<Waiting>,
 }
@@ -319,6 +321,7 @@ impl CpuTask {
                 longest_segment: 0,
                 endings: vec![Ending { before: wcet, last: 0 }],
             },
+            segments: None,
             waiting: None,
         })
     }
@@ -362,6 +365,10 @@ impl CpuTask {
             offset: task.offset.map(|o| o.as_ns()),
             priority: task.priority,
             shape,
+            segments: match &task.preemption {
+                Preemption::Deferred(graph) => Some(graph.clone()),
+                _ => None,
+            },
             waiting,
         })
     }
@@ -370,7 +377,7 @@ impl CpuTask {
 impl Shape {
     /// The shape of a segment graph: the switch to the job before its first segment, the switch away after its
     /// last. `None` on overflow.
-    fn of_graph(graph: &SegmentGraph, context_switch: u64) -> Option<Shape> {
+    pub(crate) fn of_graph(graph: &SegmentGraph, context_switch: u64) -> Option<Shape> {
         let longest_segment = graph.segments.iter().map(|s| s.wcet.as_ns()).max()?;
         let mut endings = crate::segments::endings(graph)?;
         for ending in &mut endings {

@@ -13,7 +13,7 @@
 //! too careful, never too bold. The work is bounded by [`Options::effort`] for each processor.
 
 use crate::arrival_curve::ArrivalCurve;
-use crate::cpu_model::{CpuModel, CpuTask};
+use crate::cpu_model::{CpuModel, CpuTask, Ending, Shape};
 use crate::edf;
 use crate::error::AnalysisError;
 use crate::fixed_priority;
@@ -345,23 +345,25 @@ impl<'a> Probe<'a> {
     }
 }
 
-/// Applies `scaled` to the task's own execution times, leaving the switch costs in them alone; `None` where it
-/// does.
+/// Applies `scaled` to the task's own execution times, to each segment where it has some, leaving the switch costs in
+/// them alone; `None` where it does.
 fn rescale(task: &mut CpuTask, scaled: impl Fn(u64) -> Option<u64>) -> Option<()> {
     let costs = task.wcet - task.bare_wcet;
-    task.bare_wcet = scaled(task.bare_wcet)?;
-    task.wcet = task.bare_wcet + costs;
-    task.shape.longest_segment = scaled(task.shape.longest_segment)?;
-    for ending in &mut task.shape.endings {
-        // Both switches stand in the one part that there is, or one in each.
-        let (before, last) = match (ending.before, ending.last) {
-            (_, 0) => (costs, 0),
-            (0, _) => (0, costs),
-            _ => (costs / 2, costs / 2),
-        };
-        ending.before = scaled(ending.before - before)? + before;
-        ending.last = scaled(ending.last - last)? + last;
+    if let Some(graph) = &mut task.segments {
+        for segment in &mut graph.segments {
+            segment.wcet = Span::from_ns(scaled(segment.wcet.as_ns())?);
+        }
+        task.bare_wcet = graph.wcet()?.as_ns();
+        task.wcet = task.bare_wcet.checked_add(costs)?;
+        // One switch to the job, one away from it.
+        task.shape = Shape::of_graph(graph, costs / 2)?;
+        return Some(());
     }
+    task.bare_wcet = scaled(task.bare_wcet)?;
+    task.wcet = task.bare_wcet.checked_add(costs)?;
+    let (before, last) = if task.shape.preemptive { (task.wcet, 0) } else { (0, task.wcet) };
+    task.shape.longest_segment = if task.shape.preemptive { 0 } else { task.bare_wcet };
+    task.shape.endings = vec![Ending { before, last }];
     Some(())
 }
 

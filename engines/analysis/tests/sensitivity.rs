@@ -61,6 +61,57 @@ fn the_scaling_factor_is_the_edge() {
     }
 }
 
+/// Each segment is rounded up by itself, as it is where the factor is applied to a file.
+#[test]
+fn the_scaling_factor_of_segments_is_the_edge() {
+    let mut random = Random::new(22);
+    let (mut checked, mut above) = (0, 0);
+    for round in 0..200 {
+        let mut below = |least: u64, most: u64| least + random.next_u64() % (most - least + 1);
+        let mut text = "[system]\nname = \"segments\"\n".to_owned();
+        let mut graphs = Vec::new();
+        for index in 0..below(2, 3) {
+            let segments: Vec<Span> = (0..below(1, 5)).map(|_| ns(below(1, 7))).collect();
+            let graph = SegmentGraph::sequence(&segments);
+            let wcet = graph.wcet().unwrap().as_ns();
+            let (period, priority) = (wcet * below(2, 6), 90 - index);
+            text += &format!(
+                "[[task]]\nname = \"t{index}\"\nperiod = \"{period} ns\"\nwcet = \"{wcet} ns\"\npriority = {priority}\n"
+            );
+            graphs.push(graph);
+        }
+        let mut draft = horolog_model::file::read(&text, "segments", &[]).unwrap().0.to_draft();
+        for (task, graph) in draft.tasks.iter_mut().zip(graphs) {
+            task.bcet = graph.bcet().unwrap();
+            task.preemption = Preemption::Deferred(graph);
+        }
+        let Ok(system) = System::new(draft) else { continue };
+        let Some(factor) = explored(&system).processors[0].sensitivity.clone().unwrap().scaling_ppb else {
+            continue;
+        };
+        let scaled = |factor: u64| {
+            let mut draft = system.to_draft();
+            for task in &mut draft.tasks {
+                let Preemption::Deferred(graph) = &mut task.preemption else {
+                    unreachable!("all have segments")
+                };
+                for segment in &mut graph.segments {
+                    let wcet =
+                        (u128::from(segment.wcet.as_ns()) * u128::from(factor)).div_ceil(1_000_000_000);
+                    (segment.wcet, segment.bcet) = (ns(u64::try_from(wcet).unwrap()), ns(1));
+                }
+                (task.wcet, task.bcet) = (graph.wcet().unwrap(), graph.bcet().unwrap());
+            }
+            verdict(draft)
+        };
+        assert_eq!(scaled(factor), Schedulable::Yes, "{round}: {factor} {system:?}");
+        assert_ne!(scaled(factor + 1), Schedulable::Yes, "{round}: {factor} {system:?}");
+        checked += 1;
+        above += u32::from(factor > 1_000_000_000);
+    }
+    assert!(checked > 100 && above > 30, "{checked} {above}");
+}
+
 #[test]
 fn slack_is_the_edge_of_each_task() {
     let mut found = 0;
