@@ -116,13 +116,22 @@ pub fn analyze(system: &System, options: &Options) -> Result<Analysis, AnalysisE
         schema: "horolog.analysis/1",
         system: resolved.name().to_owned(),
         utilisation: processors.iter().map(|p| p.utilisation).fold(0.0, f64::max),
-        schedulable: Schedulable::of(hard.map(|task| task.verdict).chain(required)),
+        schedulable: match processors.iter().any(proves_a_miss) {
+            true => Schedulable::No,
+            false => Schedulable::of(hard.map(|task| task.verdict).chain(required)),
+        },
         tasks,
         servers: servers.into_iter().flatten().collect(),
         devices: devices.clone(),
         processors,
         notes,
     })
+}
+
+/// Whether a test of the whole processor proves a miss: then some task misses, also where no task's own test finds which.
+fn proves_a_miss(processor: &ProcessorVerdict) -> bool {
+    // A test in integer time answers another question.
+    processor.tests.iter().any(|test| test.verdict == Verdict::Misses && !test.test.ends_with("-integer"))
 }
 
 /// The verdicts of the tasks that no server serves, in the model's order, and the tests of the whole processor.
