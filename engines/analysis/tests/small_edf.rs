@@ -1,8 +1,9 @@
-//! Small systems under EDF: the test of the whole set and the verdict of the system say the same, also where one job alone
-//! proves the miss and no task's own search finds it.
+//! Small systems under EDF against a simulation of its own, unit by unit over every phase: late releases, jobs that block,
+//! and a processor that is used to the last unit. Shares no code with the analysis or the scheduling machine.
 #![allow(clippy::unwrap_used)] // Helpers of an integration test are tests too.
 
-use horolog_analysis::{Analysis, Options, Schedulable, Verdict, analyze};
+use horolog_analysis::{Analysis, Options, Schedulable, Verdict, analyze, certify};
+use horolog_certificate::check;
 use horolog_model::System;
 use horolog_testkit::Random;
 use std::fmt::Write;
@@ -40,6 +41,81 @@ fn system(jobs: &[Job], unit: i64) -> System {
 
 fn analysis(system: &System) -> Analysis {
     analyze(system, &Options::default()).unwrap()
+}
+
+/// The longest response of a job of `studied` in a run whose tasks first arrive at `phases`, with every release that its
+/// jitter allows held back to `critical`. Ties go against the task.
+fn response(jobs: &[Job], studied: usize, phases: &[i64], critical: i64, until: i64) -> i64 {
+    // (ready, arrival, deadline, left, task)
+    let mut pending: Vec<(i64, i64, i64, i64, usize)> = Vec::new();
+    for (task, (job, phase)) in jobs.iter().zip(phases).enumerate() {
+        for arrival in (0..).map(|n| phase + n * job.period).take_while(|a| *a < until) {
+            let held = arrival <= critical && critical <= arrival + job.jitter;
+            let ready = if held { critical } else { arrival };
+            pending.push((ready, arrival, arrival + job.deadline, job.wcet, task));
+        }
+    }
+    pending.sort_by_key(|p| (p.2, p.4 == studied, p.1, p.4));
+    let (mut longest, mut running) = (0, None);
+    for now in 0..until {
+        let kept = running.filter(|&at: &usize| !jobs[pending[at].4].preemptive && pending[at].3 > 0);
+        running = kept.or_else(|| pending.iter().position(|p| p.0 <= now && p.3 > 0));
+        let Some(at) = running else { continue };
+        pending[at].3 -= 1;
+        if pending[at].3 == 0 && pending[at].4 == studied {
+            longest = longest.max(now + 1 - pending[at].1);
+        }
+    }
+    longest
+}
+
+/// The longest response of a task over every phase.
+fn worst(jobs: &[Job], studied: usize, until: i64) -> i64 {
+    let critical = jobs.iter().map(|job| job.jitter).max().unwrap_or(0) + 1;
+    let mut phases = vec![0; jobs.len()];
+    let mut longest = 0;
+    loop {
+        longest = longest.max(response(jobs, studied, &phases, critical, critical + until));
+        let Some(place) = (0..jobs.len()).find(|&at| phases[at] + 1 < jobs[at].period) else {
+            return longest;
+        };
+        phases[..place].fill(0);
+        phases[place] += 1;
+    }
+}
+
+#[test]
+fn a_late_release_is_the_late_task_s_own_affair() {
+    let mut decided = 0;
+    for index in 0..120 {
+        let mut random = Random::new(0x1a7e + index);
+        let mut below =
+            |least: i64, most: i64| least + (random.next_u64() % (most - least + 1) as u64) as i64;
+        let mut jobs = vec![job(below(4, 7), below(1, 3), 1, below(4, 7))];
+        for _ in 0..below(1, 2) {
+            let period = below(4, 8);
+            jobs.push(job(period, below(2, 12), below(1, 2), below(0, 2)));
+        }
+        // Under a utilisation of 1 busy periods end within this.
+        if jobs.iter().map(|job| job.wcet * 840 / job.period).sum::<i64>() >= 800 {
+            continue;
+        }
+        let system = system(&jobs, 1);
+        let analysis = analysis(&system);
+        for (task, verdict) in analysis.tasks.iter().enumerate() {
+            let longest = worst(&jobs, task, 80);
+            let bad = format!("{jobs:?}, task {task}: simulated {longest}\n{verdict:#?}");
+            let misses = longest > jobs[task].deadline;
+            assert_eq!(verdict.verdict, if misses { Verdict::Misses } else { Verdict::Meets }, "{bad}");
+            if let Some(bound) = verdict.response {
+                assert_eq!(i64::try_from(bound.as_ns()).unwrap(), longest, "{bad}");
+                decided += 1;
+            }
+        }
+        let certificate = certify(&system, &analysis, &Options::default()).unwrap();
+        let _ = check(&system, &certificate).unwrap_or_else(|flaw| panic!("{flaw}\n{jobs:?}"));
+    }
+    assert!(decided > 40, "{decided}");
 }
 
 #[test]

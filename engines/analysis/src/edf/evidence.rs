@@ -73,14 +73,15 @@ impl<'a> Prover<'a> {
 
     fn miss(&self, index: usize) -> Result<Option<EdfMissProof>, Unresolved> {
         let mut budget = Budget::terms(self.effort);
-        let analysis = match ResponseAnalysis::for_late_jobs(&self.set, NpTime::Continuous) {
+        let analysis = ResponseAnalysis::for_late_jobs(&self.set, NpTime::Continuous);
+        let late = match analysis.first_late(index, &mut budget, |_| 0) {
             Err(Unresolved::LateRelease) => {
                 let proof = EdfMissProof { deadline_at_ns: 0, blocker: None, iterates: Vec::new() };
                 return Ok(alone(self.cpu, index).map(|_| proof));
             }
-            analysis => analysis?,
+            late => late?,
         };
-        let Some(late) = analysis.first_late(index, &mut budget, |_| 0)? else { return Ok(None) };
+        let Some(late) = late else { return Ok(None) };
         let iterates = analysis.late_iterates(index, &late, &mut budget)?;
         let blocker = late.blocker.map(|blocker| self.cpu.tasks[blocker].name.clone());
         let proof = EdfMissProof { deadline_at_ns: late.deadline_at, blocker, iterates };
@@ -99,10 +100,10 @@ pub(crate) fn witness(
     if !keeps_exactness(cpu) || cpu.tasks.iter().any(|t| t.offset.is_some()) {
         return None;
     }
-    let found = match ResponseAnalysis::for_late_jobs(set, NpTime::Units(1)) {
-        Ok(analysis) => late_in_whole_units(&analysis, cpu, index, options),
+    let analysis = ResponseAnalysis::for_late_jobs(set, NpTime::Units(1));
+    let found = match late_in_whole_units(&analysis, cpu, index, options) {
         Err(Unresolved::LateRelease) => Ok(alone(cpu, index)),
-        Err(reason) => Err(reason),
+        found => found,
     };
     Some(match found {
         Ok(Some(late)) => pattern(system, cpu, index, &late)

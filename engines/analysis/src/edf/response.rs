@@ -65,7 +65,8 @@ struct Row {
     cost: u64,
     jitter: u64,
     preemptive: bool,
-    window: u64,
+    /// D − J: below zero where a job may be released after its own deadline.
+    window: i64,
     deadline: u64,
     kind: Kind,
 }
@@ -80,7 +81,7 @@ impl Row {
     fn due(&self, d: u64) -> u64 {
         match &self.kind {
             Kind::Periodic(term) => term.jobs(d),
-            Kind::Listed(listed) => d.checked_sub(self.window).map_or(0, |room| listed.arrivals_within(room)),
+            Kind::Listed(listed) => self.past(d).map_or(0, |room| listed.arrivals_within(room)),
         }
     }
 
@@ -98,17 +99,24 @@ impl Row {
     /// The first d above `after` at which n_j steps.
     fn next_due(&self, after: u64) -> Option<u64> {
         match &self.kind {
-            Kind::Periodic(term) => match after.checked_sub(self.window) {
-                None => Some(self.window),
-                Some(past) => Some(self.window + (past / term.period + 1) * term.period),
-            },
-            Kind::Listed(listed) => match after.checked_sub(self.window) {
-                None => Some(self.window),
-                Some(past) => {
-                    listed.least.get(listed.arrivals_within(past) as usize).map(|least| self.window + least)
-                }
-            },
+            Kind::Periodic(term) => {
+                self.step_at(self.past(after).map_or(0, |past| (past / term.period + 1) * term.period))
+            }
+            Kind::Listed(listed) => {
+                let jobs = self.past(after).map_or(0, |past| listed.arrivals_within(past));
+                self.step_at(*listed.least.get(jobs as usize)?)
+            }
         }
+    }
+
+    /// How far `d` lies behind the first step; `None` where it lies before it.
+    fn past(&self, d: u64) -> Option<u64> {
+        u64::try_from(i128::from(d) - i128::from(self.window)).ok()
+    }
+
+    /// The instant `ahead` after the first step.
+    fn step_at(&self, ahead: u64) -> Option<u64> {
+        u64::try_from(i128::from(self.window) + i128::from(ahead)).ok()
     }
 }
 
@@ -131,9 +139,6 @@ impl ResponseAnalysis {
     /// [`Unresolved`] where the set is overloaded or no busy period ends within the numbers or the budget.
     pub fn new(set: &EdfSet, time: NpTime, budget: &mut Budget) -> Result<ResponseAnalysis, Unresolved> {
         let demand = DemandFunction::new(set);
-        if demand.late_release {
-            return Err(Unresolved::LateRelease);
-        }
         if matches!(horizon::horizon(&demand, budget)?, Reach::Overload) {
             return Err(Unresolved::Overload);
         }
@@ -146,16 +151,11 @@ impl ResponseAnalysis {
     }
 
     /// Prepares the search for a late job of a set whose busy period may never end.
-    ///
-    /// # Errors
-    /// [`Unresolved::LateRelease`] where a job may be released after its own deadline.
-    pub fn for_late_jobs(set: &EdfSet, time: NpTime) -> Result<ResponseAnalysis, Unresolved> {
+    #[must_use]
+    pub fn for_late_jobs(set: &EdfSet, time: NpTime) -> ResponseAnalysis {
         let demand = DemandFunction::new(set);
-        if demand.late_release {
-            return Err(Unresolved::LateRelease);
-        }
         let busy = horizon::busy_period(&demand, demand.eternal_blocking, 100_000, &mut Budget::default());
-        Ok(ResponseAnalysis::within(set, time, demand, busy.unwrap_or(horizon::WINDOW_LIMIT)))
+        ResponseAnalysis::within(set, time, demand, busy.unwrap_or(horizon::WINDOW_LIMIT))
     }
 
     fn within(set: &EdfSet, time: NpTime, demand: DemandFunction, busy: u64) -> ResponseAnalysis {
@@ -171,7 +171,8 @@ impl ResponseAnalysis {
     /// The worst-case response time of one task; `None` for a task without deadline.
     ///
     /// # Errors
-    /// [`Unresolved`] where the budget or 64 bits do not suffice.
+    /// [`Unresolved::LateRelease`] where a job of this task may be released after its own deadline; [`Unresolved`] where the
+    /// budget or 64 bits do not suffice.
     pub fn response(&self, task: usize, budget: &mut Budget) -> Result<Option<EdfResponse>, Unresolved> {
         let mut worst: Option<EdfResponse> = None;
         self.scan(task, budget, |found| {
@@ -214,7 +215,7 @@ impl ResponseAnalysis {
     ) -> Result<(), Unresolved> {
         let Some(own) = self.rows[task].as_ref() else { return Ok(()) };
         let last_blocked = self.blockers.iter().filter_map(|b| b.0).max().unwrap_or(0);
-        let mut d = own.window;
+        let mut d = u64::try_from(own.window).map_err(|_| Unresolved::LateRelease)?;
         let (mut last_end, mut last_blocking) = (0, 0);
         // Arrival d − D within the busy period; with blocking also while that lasts.
         while d < self.busy.saturating_add(own.deadline) || d < last_blocked {
@@ -414,7 +415,7 @@ fn row(task: &super::EdfTask) -> Option<Row> {
         cost: task.wcet,
         jitter: task.jitter,
         preemptive: task.non_preemptive == 0,
-        window: window.max(0) as u64,
+        window,
         deadline,
         kind,
     })
