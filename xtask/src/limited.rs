@@ -40,7 +40,7 @@ fn limited(limit: Duration, afterwards: Duration, program: &str, arguments: &[&s
     let status = loop {
         match child.try_wait() {
             Ok(Some(status)) => break Some(status),
-            Ok(None) if Instant::now() < end => std::thread::sleep(Duration::from_millis(2)),
+            Ok(None) if Instant::now() < end => std::thread::sleep(Duration::from_millis(10)),
             _ => break None,
         }
     };
