@@ -30,6 +30,8 @@ const ONE: u64 = 1_000_000_000;
 const LARGEST: u64 = 1 << 58;
 /// Into how many tests the work allowed is divided: a bisection to one part per billion takes some 35, and most end early.
 const SHARES: u64 = 64;
+/// Releases that the sweeps of one processor may look at, for each unit of the effort.
+const SWEEPS: u64 = 10;
 /// Above so many tasks the slack of each is not searched.
 pub const MOST_TASKS_FOR_SLACK: usize = 20;
 
@@ -131,6 +133,8 @@ pub(crate) struct Probe<'a> {
     effort: u64,
     /// The most that one test may cost: one far from any answer leaves something for the others.
     share: u64,
+    /// What is left for sweeps over all levels at once, in releases: they cost some 50 ns each.
+    sweeps: u64,
     /// How many tests were given up, each counted as failed.
     given_up: u64,
 }
@@ -145,7 +149,8 @@ enum Goal {
 impl<'a> Probe<'a> {
     pub(crate) fn new(model: &'a CpuModel, policy: Policy, options: &Options) -> Probe<'a> {
         let share = (options.effort / SHARES).max(1);
-        Probe { model, policy, effort: options.effort, share, given_up: 0 }
+        let sweeps = options.effort.saturating_mul(SWEEPS);
+        Probe { model, policy, effort: options.effort, share, sweeps, given_up: 0 }
     }
 
     /// Whether work is left; after that every test counts as failed.
@@ -319,14 +324,18 @@ impl<'a> Probe<'a> {
         passed
     }
 
-    fn test(&self, model: &CpuModel, goal: Goal, effort: &mut u64) -> Result<bool, AnalysisError> {
+    fn test(&mut self, model: &CpuModel, goal: Goal, effort: &mut u64) -> Result<bool, AnalysisError> {
         match (self.policy, goal) {
             (Policy::Edf, Goal::All) => edf::all_meet(model, effort),
             (Policy::Edf, Goal::Task(index)) => edf::task_meets(model, index, effort),
             (_, Goal::All) => {
                 let mut responses = Vec::new();
-                match fixed_priority::sweep::sweep(model, true, &mut responses, effort)? {
-                    Some(Swept::Misses | Swept::Effort) => return Ok(false),
+                match fixed_priority::sweep::sweep(model, true, &mut responses, &mut self.sweeps)? {
+                    Some(Swept::Misses) => return Ok(false),
+                    Some(Swept::Effort) => {
+                        self.given_up += 1;
+                        return Ok(false);
+                    }
                     Some(Swept::Responses) | None => {}
                 }
                 for index in 0..model.tasks.len() {

@@ -223,6 +223,24 @@ pub(crate) fn level_of(cpu: &CpuModel, index: usize) -> Result<Level<'_>, Analys
     })
 }
 
+/// The task's level without anything that delays it.
+fn level_alone(cpu: &CpuModel, index: usize) -> Level<'_> {
+    let task = &cpu.tasks[index];
+    Level {
+        higher: Vec::new(),
+        equal: Vec::new(),
+        own: Row { arrival: &task.arrival, wcet: task.wcet },
+        preemptive: task.shape.preemptive,
+        endings: &task.shape.endings,
+        blocking: 0,
+        closed_starts: false,
+        interrupts: (&[]).into(),
+        interferences: &[],
+        unbounded: None,
+        limit: level::HORIZON,
+    }
+}
+
 /// The loads above all tasks, as work of this priority sees them: an interrupt that stays off until its poller has
 /// executed comes once where the poller is below.
 pub(crate) fn interrupts_above(cpu: &CpuModel, own: Priority) -> Cow<'_, [InterruptLoad]> {
@@ -249,7 +267,9 @@ fn response_test(
     shared: &Shared,
     options: &Options,
 ) -> Result<TestResult, AnalysisError> {
-    let mut level = level_of(cpu, index)?;
+    let fast = shared.fast.as_ref().filter(|_| variant == Variant::Exact).and_then(|fast| fast[index]);
+    // The fast engines have answered for the whole level, and know no equal priorities.
+    let mut level = if fast.is_some() { level_alone(cpu, index) } else { level_of(cpu, index)? };
     match variant {
         Variant::Exact => {}
         Variant::Uniform => level.closed_starts = true,
@@ -258,7 +278,6 @@ fn response_test(
             level.blocking = level.blocking.saturating_sub(options.resolution.as_ns());
         }
     }
-    let fast = shared.fast.as_ref().filter(|_| variant == Variant::Exact).and_then(|fast| fast[index]);
     let mut window = None;
     let found = match fast {
         Some(response) => Ok(response),
