@@ -1,5 +1,6 @@
-//! Small systems under EDF against a simulation of its own, unit by unit over every phase: late releases, jobs that block,
-//! and a processor that is used to the last unit. Shares no code with the analysis or the scheduling machine.
+//! Small systems under EDF. Late releases are compared with a simulation of its own, unit by unit over every phase, which
+//! shares no code with the analysis or the scheduling machine. The other test holds the verdict of the whole set against
+//! that of the system, both by the analysis.
 #![allow(clippy::unwrap_used)] // Helpers of an integration test are tests too.
 
 use horolog_analysis::{Analysis, Options, Schedulable, Verdict, analyze, certify};
