@@ -16,6 +16,8 @@ pub(super) struct Placed {
     pub(super) candidate: Candidate,
     /// The line's text, which finds the fault again when lines have moved.
     pub(super) text: String,
+    /// Which one of those with the same words in lines with the same text of the same function, from 1.
+    pub(super) place: usize,
 }
 
 /// A test program.
@@ -32,10 +34,22 @@ pub(super) fn all_faults(root: &Path, subject: &Subject) -> Result<Vec<Placed>, 
     let mut faults = Vec::new();
     for file in listed.lines().filter(|file| file.ends_with(".rs")) {
         let source = fs::read_to_string(root.join(file)).map_err(|error| format!("{file}: {error}"))?;
-        for candidate in find::candidates(&source).map_err(|error| format!("{file}: {error}"))? {
-            let text = source.lines().nth(candidate.line - 1).unwrap_or_default().trim().to_owned();
-            faults.push(Placed { file: file.to_owned(), candidate, text });
-        }
+        faults.extend(faults_of(file, &source).map_err(|error| format!("{file}: {error}"))?);
+    }
+    Ok(faults)
+}
+
+/// Every fault of one file.
+pub(super) fn faults_of(file: &str, source: &str) -> Result<Vec<Placed>, String> {
+    let mut faults: Vec<Placed> = Vec::new();
+    for candidate in find::candidates(source)? {
+        let text = source.lines().nth(candidate.line - 1).unwrap_or_default().trim().to_owned();
+        let alike = |one: &&Placed| {
+            (&one.candidate.function, &one.candidate.what, &one.text)
+                == (&candidate.function, &candidate.what, &text)
+        };
+        let place = faults.iter().filter(alike).count() + 1;
+        faults.push(Placed { file: file.to_owned(), candidate, text, place });
     }
     Ok(faults)
 }

@@ -15,6 +15,8 @@ pub(super) struct Survivor {
     pub(super) what: String,
     /// The line's text.
     pub(super) text: String,
+    /// Which one of those with the same words, as [`Placed::place`] counts.
+    pub(super) place: usize,
     /// Why no test can notice it; empty: it is open.
     pub(super) why: String,
 }
@@ -39,14 +41,15 @@ impl Survivor {
             function: fault.candidate.function.clone(),
             what: fault.candidate.what.clone(),
             text: fault.text.clone(),
+            place: fault.place,
             why: String::new(),
         }
     }
 
     /// Whether both are the same fault, wherever its line is now.
     pub(super) fn is_same(&self, other: &Survivor) -> bool {
-        (&self.file, &self.function, &self.what, &self.text)
-            == (&other.file, &other.function, &other.what, &other.text)
+        (&self.file, &self.function, &self.what, &self.text, self.place)
+            == (&other.file, &other.function, &other.what, &other.text, other.place)
     }
 }
 
@@ -65,6 +68,7 @@ pub(super) fn read(root: &Path, name: &str) -> Option<Record> {
         function: text(one, "function"),
         what: text(one, "what"),
         text: text(one, "text"),
+        place: one["place"].as_u64().unwrap_or(1) as usize,
         why: text(one, "why"),
     });
     let tests = value["tests"].as_array()?.iter().filter_map(|one| one.as_str().map(str::to_owned));
@@ -85,7 +89,7 @@ pub(super) fn write(root: &Path, name: &str, record: &Record) -> Result<(), Stri
         .iter()
         .map(|one| {
             json!({ "file": one.file, "line": one.line, "function": one.function, "what": one.what,
-                    "text": one.text, "why": one.why })
+                    "text": one.text, "place": one.place, "why": one.why })
         })
         .collect();
     let value = json!({
@@ -137,11 +141,32 @@ fn page(root: &Path) -> String {
         ));
         for one in &record.survivors {
             let why = if one.why.is_empty() { "open" } else { &one.why };
+            let place = if one.place > 1 { format!(", no. {}", one.place) } else { String::new() };
             text.push_str(&format!(
-                "- `{}:{}` {}: {} (`{}`). {why}\n",
+                "- `{}:{}` {}: {}{place} (`{}`). {why}\n",
                 one.file, one.line, one.function, one.what, one.text
             ));
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::build::faults_of;
+    use super::*;
+
+    #[test]
+    fn two_faults_with_the_same_words_in_one_line_are_told_apart() {
+        let source = "fn f(a: u32) -> u32 { 1 + a.div(1) }";
+        let faults = faults_of("f.rs", source).expect("it parses");
+        let ones: Vec<Survivor> =
+            faults.iter().map(Survivor::of).filter(|one| one.what == "1 becomes 1 + 1").collect();
+        assert_eq!(ones.iter().map(|one| one.place).collect::<Vec<usize>>(), [1, 2]);
+        assert!(!ones[0].is_same(&ones[1]));
+        // The line may have moved.
+        let moved = faults_of("f.rs", &format!("\n\n{source}")).expect("it parses");
+        let found = moved.iter().map(Survivor::of).filter(|one| one.is_same(&ones[1])).count();
+        assert_eq!(found, 1);
+    }
 }
