@@ -193,7 +193,12 @@ impl Verifier {
         if excess <= slack {
             return None;
         }
-        Some(Excess { segment, executed, interrupted, wcet, time: self.now })
+        let excess = Excess { segment, executed, interrupted, wcet, time: self.now };
+        // Nothing but the model explains it in a simulation, so whoever waits need not wait for the job's end.
+        if self.model.simulated {
+            self.breach_segment(cpu, &excess);
+        }
+        Some(excess)
     }
 
     /// Judges the segments that took longer than their wcet, once their job is done: the time for which it had the
@@ -219,9 +224,15 @@ impl Verifier {
             );
             let numbers = Some((excess.executed, excess.wcet));
             self.job_finding(class, Check::SegmentExecution, task, job.number, message, numbers);
-            if !disturbed {
-                self.breach(cpu, self.now, over, true, "segments beyond their wcet");
+            if !disturbed && !self.model.simulated {
+                self.breach_segment(cpu, excess);
             }
         }
+    }
+
+    /// Remembers a segment's excess at the segment's end: it explains what waited for that, not only for the job.
+    fn breach_segment(&mut self, cpu: usize, excess: &Excess) {
+        let over = excess.executed - excess.wcet;
+        self.breach(cpu, excess.time, over, true, "segments beyond their wcet");
     }
 }

@@ -97,7 +97,7 @@ impl Drivers {
             drivers.demands.push(Demand {
                 cpu,
                 names: vec![interrupt.name.clone()],
-                separation: separation.as_ns().max(1),
+                separation: separation.as_ns(),
                 cost: interrupt.cost.as_ns(),
                 is_polled: matches!(interrupt.throttling, Throttling::Napi | Throttling::Threshold { .. }),
                 priority: None,

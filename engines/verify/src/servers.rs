@@ -311,7 +311,7 @@ impl Verifier {
                 .model
                 .costs_of(cpu, 0, tasks)
                 .saturating_add(lateness)
-                .saturating_add(if self.model.simulated { 0 } else { self.model.dispatch });
+                .saturating_add(self.model.dispatch);
             let Some((excess, window, taken, allowed)) = self.servers[index].worst(per_budget, delay) else {
                 continue;
             };

@@ -1,10 +1,14 @@
 //! Every tolerance and every bound: a trace one nanosecond inside has no finding, a trace one nanosecond outside has
 //! exactly the right one. The table in `docs/concepts/verification.md` names the test of each.
 
+mod budgets;
 mod causes;
 mod costs;
+mod drivers;
 mod exact;
+mod machine;
 mod measured;
 mod records;
 mod servers;
 mod traces;
+mod windows;

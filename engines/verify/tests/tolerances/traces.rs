@@ -69,7 +69,7 @@ pub(crate) fn kernel(time: u64, kind: Kind, value: u64, extra: u64) -> Record {
     Record { time: Instant::from_ns(time), kind, cpu: 0, task: NO_TASK, job: NO_JOB, value, extra }
 }
 
-/// Threads: 0 idle, 1 and 2 the tasks', 3 a foreign one, 4 horolog's agent, 5 of a task that is none.
+/// Threads: 0 idle, 1 and 2 the tasks', 3 a foreign one, 4 horolog's agent, 5 and 6 of tasks that are none.
 pub(crate) fn switch(time: u64, from: u64, to: u64) -> Record {
     kernel(time, Kind::KernelSwitch, from, to)
 }
@@ -125,6 +125,7 @@ pub(crate) fn recorded(
         thread(3, "burst", None),
         thread(4, "horolog-agent", None),
         thread(5, "stray", Some(7)),
+        thread(6, "verge", Some(2)),
     ]);
     records.iter().for_each(|record| verifier.take(record));
     verifier.finish(0, None, Vec::new())
