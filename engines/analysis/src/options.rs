@@ -20,6 +20,11 @@ pub struct Options {
 const FULL_EFFORT_TASKS: u64 = 100;
 
 impl Options {
+    /// The effort for all of `tasks` tasks together: that of a hundred at the most.
+    pub(crate) fn effort_of_all(&self, tasks: usize) -> u64 {
+        self.effort.saturating_mul((tasks as u64).clamp(1, FULL_EFFORT_TASKS))
+    }
+
     /// The effort for each of `tasks` tasks: all of them together stay within that of a hundred, so that a processor with
     /// thousands of tasks has its answers, some of them `unknown`, within seconds.
     pub(crate) fn effort_of_each(&self, tasks: usize) -> u64 {

@@ -40,12 +40,10 @@ fn a_thousand_tasks_have_their_answer_under_both_policies() {
         assert_eq!(found["schedulable"], "yes", "{policy}");
         let factor = found["processors"][0]["sensitivity"]["scaling_ppb"].as_u64().expect("a factor");
         assert!((1_000_000_000..1_300_000_000).contains(&factor), "{policy}: {factor}");
-        if policy == "fixed-priority" {
-            let tasks = found["tasks"].as_array().expect("tasks");
-            assert!(
-                tasks.iter().all(|task| task["exact"] == true && task["response_ns"].is_number()),
-                "{policy}"
-            );
-        }
+        let tasks = found["tasks"].as_array().expect("tasks");
+        assert!(
+            tasks.iter().all(|task| task["exact"] == true && task["response_ns"].is_number()),
+            "{policy}"
+        );
     }
 }

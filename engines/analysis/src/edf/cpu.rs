@@ -1,8 +1,8 @@
 //! EDF tests of one processor of a system.
 
 use super::{
-    Arrivals, Budget, EdfResponse, EdfSet, EdfSolver, EdfTask, EdfVerdict, NpTime, ResponseAnalysis, TopLoad,
-    Unresolved, constant_bandwidth,
+    Arrivals, Budget, EdfSet, EdfSolver, EdfTask, EdfVerdict, NpTime, ResponseAnalysis, TopLoad, Unresolved,
+    constant_bandwidth,
 };
 use crate::arrival_curve::ArrivalCurve;
 use crate::cpu_model::{CpuModel, CpuTask};
@@ -71,6 +71,20 @@ impl Flavour {
     }
 }
 
+/// What the response times of all tasks are judged with.
+#[derive(Clone, Copy)]
+struct Given {
+    flavour: Flavour,
+    /// What the test of the whole set says.
+    whole: Verdict,
+    /// Whether the bounds are the least ones.
+    least: bool,
+}
+
+/// Evaluations of one task's term that the response times may take for each unit of the effort: they cost about a
+/// nanosecond each.
+const TERMS: u64 = 3;
+
 /// The name of the test that gives a task its bound.
 pub(super) fn continuous_test(cpu: &CpuModel, index: usize) -> &'static str {
     let blocks = cpu.tasks.iter().any(|task| !task.shape.preemptive);
@@ -95,17 +109,19 @@ pub(crate) fn analyze_cpu(
         flavours.push(Flavour { time: NpTime::Units(unit), blocks });
     }
     let each = options.for_each_of(cpu.tasks.len());
+    let [shared, own] =
+        [options.effort_of_all(cpu.tasks.len()), each.effort].map(|effort| effort.saturating_mul(TERMS));
+    let least = keeps_exactness(cpu);
     let mut set_tests = Vec::new();
     let mut tests: Vec<Vec<TestResult>> = vec![Vec::new(); cpu.tasks.len()];
     for flavour in flavours {
-        let whole = set_test(cpu, &set, flavour, options);
-        let responses = ResponseAnalysis::new(&set, flavour.time, &mut Budget::terms(options.effort));
+        let whole = set_test(cpu, &set, flavour, least, options);
+        let given = Given { flavour, whole: whole.verdict, least };
+        let found = ResponseAnalysis::new(&set, flavour.time, &mut Budget::terms(options.effort))
+            .map(|analysis| analysis.responses(&mut Budget::terms(shared), own));
         for (index, tests) in tests.iter_mut().enumerate() {
-            let found = responses
-                .as_ref()
-                .map_err(|reason| *reason)
-                .and_then(|analysis| analysis.response(index, &mut Budget::terms(each.effort)));
-            tests.push(response_test(cpu, index, flavour, found, whole.verdict));
+            let found = found.as_ref().map_err(|reason| *reason).and_then(|found| found[index]);
+            tests.push(response_test(cpu, index, given, found));
             if whole.verdict == Verdict::Meets {
                 tests.push(whole.clone());
             }
@@ -113,8 +129,9 @@ pub(crate) fn analyze_cpu(
         set_tests.push(whole);
     }
     let mut verdicts = Vec::with_capacity(tests.len());
-    for (index, tests) in tests.into_iter().enumerate() {
-        let mut verdict = verdict_of(cpu, index, tests)?;
+    let blocking = longest_blocking(cpu);
+    for (index, (tests, blocking)) in tests.into_iter().zip(blocking).enumerate() {
+        let mut verdict = verdict_of(cpu, index, blocking, tests)?;
         if verdict.verdict == Verdict::Misses && cpu.servers.is_empty() {
             verdict.witness = super::evidence::witness(system, cpu, &set, index, &each);
         }
@@ -124,26 +141,39 @@ pub(crate) fn analyze_cpu(
 }
 
 /// The continuous-time tests decide; those of integer time answer another question and stand behind.
-fn verdict_of(cpu: &CpuModel, index: usize, tests: Vec<TestResult>) -> Result<TaskVerdict, AnalysisError> {
+fn verdict_of(
+    cpu: &CpuModel,
+    index: usize,
+    blocking: u64,
+    tests: Vec<TestResult>,
+) -> Result<TaskVerdict, AnalysisError> {
     let task = &cpu.tasks[index];
     let (integer, decisive): (Vec<_>, Vec<_>) = tests.into_iter().partition(|t| t.test.ends_with("-integer"));
     let (name, deadline) = (task.name.clone(), task.deadline.map(Span::from_ns));
-    let blocking = Span::from_ns(longest_blocking(cpu, index));
-    let mut verdict = TaskVerdict::best_of(name, cpu.cpu, deadline, blocking, decisive)
+    let mut verdict = TaskVerdict::best_of(name, cpu.cpu, deadline, Span::from_ns(blocking), decisive)
         .ok_or_else(|| AnalysisError::overflow(format!("task.{}", task.name), "response time"))?;
     verdict.tests.extend(integer);
     Ok(verdict)
 }
 
-/// The longest time that a job with a later deadline may hold the processor against the task: only tasks with a
+/// The longest time that a job with a later deadline may hold the processor against each task: only tasks with a
 /// longer D − J can.
-fn longest_blocking(cpu: &CpuModel, index: usize) -> u64 {
-    let window = |i: usize| {
-        let task: &CpuTask = &cpu.tasks[i];
+fn longest_blocking(cpu: &CpuModel) -> Vec<u64> {
+    let window = |task: &CpuTask| {
         task.deadline.map_or(i128::MAX, |d| i128::from(d) - i128::from(task.arrival.jitter()))
     };
-    let blockers = (0..cpu.tasks.len()).filter(|&i| i != index && window(i) > window(index));
-    blockers.map(|i| cpu.tasks[i].shape.longest_segment).max().unwrap_or(0) + cpu.context_switch
+    let mut order: Vec<(i128, usize)> = cpu.tasks.iter().map(window).zip(0..).collect();
+    order.sort_unstable_by(|a, b| b.cmp(a));
+    let mut blocking = vec![cpu.context_switch; cpu.tasks.len()];
+    let (mut above, mut longest) = (0, 0);
+    for &(own, index) in &order {
+        while order[above].0 > own {
+            longest = longest.max(cpu.tasks[order[above].1].shape.longest_segment);
+            above += 1;
+        }
+        blocking[index] += longest;
+    }
+    blocking
 }
 
 pub(super) fn refuse_deferred(cpu: &CpuModel) -> Result<(), AnalysisError> {
@@ -162,10 +192,9 @@ pub(super) fn keeps_exactness(cpu: &CpuModel) -> bool {
     cpu.keeps_exactness() && cpu.tasks.iter().filter(|t| t.offset.is_some()).count() < 2
 }
 
-fn set_test(cpu: &CpuModel, set: &EdfSet, flavour: Flavour, options: &Options) -> TestResult {
+fn set_test(cpu: &CpuModel, set: &EdfSet, flavour: Flavour, least: bool, options: &Options) -> TestResult {
     let mut solver = EdfSolver::new();
     let found = solver.check_within(set, flavour.time, &mut Budget::terms(options.effort));
-    let least = keeps_exactness(cpu);
     let (test, source) = flavour.set_test();
     let (verdict, note) = match found {
         EdfVerdict::Schedulable => (Verdict::Meets, None),
@@ -211,17 +240,16 @@ pub(super) fn bare_overload(cpu: &CpuModel) -> bool {
 fn response_test(
     cpu: &CpuModel,
     index: usize,
-    flavour: Flavour,
-    found: Result<Option<EdfResponse>, Unresolved>,
-    whole: Verdict,
+    given: Given,
+    found: Result<Option<u64>, Unresolved>,
 ) -> TestResult {
+    let Given { flavour, whole, least } = given;
     let task = &cpu.tasks[index];
     let (test, source) = flavour.response_test(task.shape.preemptive);
-    let least = keeps_exactness(cpu);
-    let response = found.ok().flatten().map(|f| f.response);
+    let response = found.ok().flatten();
     let (verdict, note) = match (found, task.deadline) {
         (_, None) => (Verdict::Meets, Some("no deadline: served after every job that has one".to_owned())),
-        (Ok(Some(worst)), Some(deadline)) if worst.response <= deadline => (Verdict::Meets, None),
+        (Ok(Some(response)), Some(deadline)) if response <= deadline => (Verdict::Meets, None),
         (Ok(Some(_)), _) if least => (Verdict::Misses, None),
         (Ok(Some(_)), _) => (
             Verdict::Unknown,

@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Term {
     /// ⌊(2^64 − 1)/T⌋ + 1: the quotient by T is the high half of a product, one too large at the most.
-    recip: u64,
+    pub(super) recip: u64,
     /// T + J − D where that is positive.
     pub(super) ahead: u64,
     /// D − J − T where that is positive.
@@ -85,13 +85,13 @@ impl ListedTerm {
         self.least.partition_point(|&least| least <= length) as u64
     }
 
-    fn jobs(&self, t: u64) -> u64 {
+    pub(super) fn jobs(&self, t: u64) -> u64 {
         // t < 2^62 by the horizon's check.
         let room = t as i64 - self.window;
         if room < 0 { 0 } else { self.arrivals_within(room as u64) }
     }
 
-    fn step_before(&self, t: u64) -> Option<u64> {
+    pub(super) fn step_before(&self, t: u64) -> Option<u64> {
         let jobs = self.jobs(t.checked_sub(1)?);
         let least = *self.least.get((jobs as usize).checked_sub(1)?)?;
         Some((least as i64 + self.window).max(0) as u64)
@@ -224,6 +224,11 @@ impl DemandFunction {
         !self.linear.is_empty() || self.terms.len() > self.task_terms || self.listed.len() > self.task_lists
     }
 
+    /// Whether no load above the tasks is a list.
+    pub(super) fn has_plain_loads(&self) -> bool {
+        self.listed.len() == self.task_lists
+    }
+
     /// The linear loads' share of a window, rounded up once; a sum that leaves the numbers counts as more than any
     /// window holds.
     pub(super) fn linear_at(&self, length: u64) -> u64 {
@@ -318,6 +323,12 @@ impl DemandFunction {
             || !self.listed.is_empty()
             || !self.linear.is_empty();
         on_top && self.compare_utilisation() == Ordering::Equal
+    }
+
+    /// How many terms one evaluation of the loads costs.
+    pub(super) fn loads_weight(&self) -> u64 {
+        let listed = self.listed.len() - self.task_lists;
+        (self.terms.len() - self.task_terms + 4 * listed + 4 * self.linear.len()) as u64
     }
 
     /// How many terms one evaluation costs.

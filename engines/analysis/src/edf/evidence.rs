@@ -125,7 +125,7 @@ struct Late {
 }
 
 fn late_in_whole_units(
-    analysis: &ResponseAnalysis,
+    analysis: &ResponseAnalysis<'_>,
     cpu: &CpuModel,
     index: usize,
     options: &Options,
@@ -142,7 +142,7 @@ fn late_in_whole_units(
 }
 
 /// Whether some other job with the same deadline would go behind the job under study.
-fn wins_a_tie(analysis: &ResponseAnalysis, cpu: &CpuModel, index: usize, d: u64) -> bool {
+fn wins_a_tie(analysis: &ResponseAnalysis<'_>, cpu: &CpuModel, index: usize, d: u64) -> bool {
     let released = |task: usize| d.saturating_sub(cpu.tasks[task].deadline.unwrap_or(d));
     (0..cpu.tasks.len()).any(|other| {
         let first = (released(other), other) < (released(index), index);

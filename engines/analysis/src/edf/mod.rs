@@ -11,11 +11,13 @@ mod breakdown;
 pub(crate) mod constant_bandwidth;
 mod cpu;
 mod demand;
+mod due_work;
 mod evidence;
 mod horizon;
 mod qpa;
 mod response;
 mod set;
+mod together;
 
 pub(crate) use breakdown::explain_edf;
 pub(crate) use cpu::{all_meet, analyze_cpu, task_meets};

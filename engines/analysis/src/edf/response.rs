@@ -11,7 +11,8 @@
 //!   above all tasks.
 //!
 //! The response time from the arrival is `max_d (end(d) − (d − D_i))`, over every d ≥ D_i − J_i at which some n_j or
-//! B steps and whose arrival d − D_i lies in the longest synchronous busy period. Ties count against the job.
+//! B steps and whose arrival d − D_i lies in the longest synchronous busy period. Ties count against the job. Most of these d
+//! are skipped by a bound; all preemptive tasks of a set share one search (`together`).
 //!
 //! Exact for periodic and sporadic tasks with arbitrary phases (the least upper bound in continuous time);
 //! sufficient with linear loads and with listed arrivals. A task without deadline runs after all others; it gets
@@ -21,6 +22,7 @@
 
 use super::breakdown::Breakdown;
 use super::demand::{ListedTerm, Term};
+use super::due_work::DueWork;
 use super::horizon::{self, Reach};
 use super::{Arrivals, Budget, DemandFunction, EdfSet, Unresolved};
 
@@ -61,13 +63,13 @@ pub struct EdfResponse {
 }
 
 /// One task as this analysis wants it.
-struct Row {
-    cost: u64,
+pub(super) struct Row {
+    pub(super) cost: u64,
     jitter: u64,
-    preemptive: bool,
+    pub(super) preemptive: bool,
     /// D − J: below zero where a job may be released after its own deadline.
-    window: i64,
-    deadline: u64,
+    pub(super) window: i64,
+    pub(super) deadline: u64,
     kind: Kind,
 }
 
@@ -121,23 +123,35 @@ impl Row {
 }
 
 /// The response times of a set's tasks.
-pub struct ResponseAnalysis {
-    rows: Vec<Option<Row>>,
-    demand: DemandFunction,
+pub struct ResponseAnalysis<'a> {
+    pub(super) set: &'a EdfSet,
+    pub(super) rows: Vec<Option<Row>>,
+    pub(super) demand: DemandFunction,
     /// The longest synchronous busy period without blocking.
-    busy: u64,
+    pub(super) busy: u64,
     time: NpTime,
-    extra_blocking: u64,
-    /// Non-preemptive tasks: where their blocking ends (`None`: nowhere), blocking, index.
-    blockers: Vec<(Option<u64>, u64, usize)>,
+    /// By rising d, the first at 0.
+    pub(super) blocking: Vec<Blocking>,
 }
 
-impl ResponseAnalysis {
+/// Jobs with deadlines from an instant on may be blocked so.
+#[derive(Clone, Copy)]
+pub(super) struct Blocking {
+    pub(super) from: u64,
+    pub(super) time: u64,
+    by: Option<usize>,
+}
+
+impl<'a> ResponseAnalysis<'a> {
     /// Prepares the analysis of a set: its longest busy period.
     ///
     /// # Errors
     /// [`Unresolved`] where the set is overloaded or no busy period ends within the numbers or the budget.
-    pub fn new(set: &EdfSet, time: NpTime, budget: &mut Budget) -> Result<ResponseAnalysis, Unresolved> {
+    pub fn new(
+        set: &'a EdfSet,
+        time: NpTime,
+        budget: &mut Budget,
+    ) -> Result<ResponseAnalysis<'a>, Unresolved> {
         let demand = DemandFunction::new(set);
         if matches!(horizon::horizon(&demand, budget)?, Reach::Overload) {
             return Err(Unresolved::Overload);
@@ -152,20 +166,15 @@ impl ResponseAnalysis {
 
     /// Prepares the search for a late job of a set whose busy period may never end.
     #[must_use]
-    pub fn for_late_jobs(set: &EdfSet, time: NpTime) -> ResponseAnalysis {
+    pub fn for_late_jobs(set: &'a EdfSet, time: NpTime) -> ResponseAnalysis<'a> {
         let demand = DemandFunction::new(set);
         let busy = horizon::busy_period(&demand, demand.eternal_blocking, 100_000, &mut Budget::default());
         ResponseAnalysis::within(set, time, demand, busy.unwrap_or(horizon::WINDOW_LIMIT))
     }
 
-    fn within(set: &EdfSet, time: NpTime, demand: DemandFunction, busy: u64) -> ResponseAnalysis {
-        let mut blockers = Vec::new();
-        for (index, task) in set.tasks().iter().enumerate().filter(|(_, t)| t.non_preemptive > 0) {
-            let until = task.shortest_window().map(|w| w.max(0) as u64);
-            blockers.push((until, time.blocking_of(task.non_preemptive), index));
-        }
+    fn within(set: &'a EdfSet, time: NpTime, demand: DemandFunction, busy: u64) -> ResponseAnalysis<'a> {
         let rows = set.tasks().iter().map(row).collect();
-        ResponseAnalysis { rows, demand, busy, time, extra_blocking: set.extra_blocking(), blockers }
+        ResponseAnalysis { set, rows, demand, busy, time, blocking: blocking(set, time) }
     }
 
     /// The worst-case response time of one task; `None` for a task without deadline.
@@ -174,14 +183,93 @@ impl ResponseAnalysis {
     /// [`Unresolved::LateRelease`] where a job of this task may be released after its own deadline; [`Unresolved`] where the
     /// budget or 64 bits do not suffice.
     pub fn response(&self, task: usize, budget: &mut Budget) -> Result<Option<EdfResponse>, Unresolved> {
-        let mut worst: Option<EdfResponse> = None;
-        self.scan(task, budget, |found| {
-            if worst.is_none_or(|w| found.response > w.response) {
-                worst = Some(found);
+        let Some(own) = self.rows[task].as_ref() else { return Ok(None) };
+        self.worst(own, &mut DueWork::new(self.set), budget).map(Some)
+    }
+
+    /// The worst response of one task, the first of several.
+    ///
+    /// Within a piece of constant blocking the end never falls with d. So where the job with deadline d ends at e, one with
+    /// a deadline d' < d can only respond later than the worst so far where `d' < e + D − worst`: the search goes down from
+    /// the end of each piece in such steps. Any bound of the end will do for e that shows d itself to be no worse.
+    pub(super) fn worst(
+        &self,
+        own: &Row,
+        work: &mut DueWork,
+        budget: &mut Budget,
+    ) -> Result<EdfResponse, Unresolved> {
+        let first = u64::try_from(own.window).map_err(|_| Unresolved::LateRelease)?;
+        let at = |d: u64, blocking: Blocking, end: u64| EdfResponse {
+            response: (end + own.deadline).saturating_sub(d).max(own.cost),
+            deadline_at: d,
+            blocking: blocking.time,
+            blocker: blocking.by,
+        };
+        let lowest = self.blocking_at(first);
+        work.set(first);
+        let (settled, end) = self.end_of(own, work, first, lowest.time, 0, budget)?;
+        let mut worst = at(first, lowest, end);
+        let mut until = self.last_deadline(own);
+        for &piece in self.blocking.iter().rev() {
+            let (from, start) = if piece.from <= first { (first + 1, settled) } else { (piece.from, 0) };
+            while until > from {
+                // The search of the step and the counts of what is due.
+                budget.spend(2 * self.rows.len() as u64)?;
+                let Some(d) = work.step_before(until).filter(|&d| d >= from) else { break };
+                work.set(d);
+                // Of equal responses the first counts.
+                let ties = u64::from(worst.deadline_at > first);
+                let enough = (d + worst.response).saturating_sub(own.deadline + ties);
+                let end = match self.end_within(own, work, d, piece.time, enough, budget)? {
+                    Some(bound) => bound,
+                    None => {
+                        let (_, end) = self.end_of(own, work, d, piece.time, start, budget)?;
+                        let found = at(d, piece, end);
+                        if found.response + ties > worst.response {
+                            worst = found;
+                        }
+                        end
+                    }
+                };
+                let ties = u64::from(worst.deadline_at > first);
+                until = d.min((end + own.deadline + ties).saturating_sub(worst.response));
             }
-            false
-        })?;
+            if piece.from <= first {
+                break;
+            }
+            // A lower piece has more blocking, so that what was skipped says nothing of it.
+            until = piece.from;
+        }
         Ok(worst)
+    }
+
+    /// A bound of the end of the job with deadline d that is at most `enough`; `None` where one look shows none.
+    fn end_within(
+        &self,
+        own: &Row,
+        work: &DueWork,
+        d: u64,
+        blocking: u64,
+        enough: u64,
+        budget: &mut Budget,
+    ) -> Result<Option<u64>, Unresolved> {
+        if !own.preemptive && self.demand.has_loads() {
+            return Ok(None);
+        }
+        let rest = if own.preemptive { 0 } else { own.cost };
+        let Some(x) = enough.checked_sub(rest).filter(|&x| x > 0) else { return Ok(None) };
+        budget.spend(self.weight_of(work))?;
+        let inclusive = self.counts_inclusive(own, blocking);
+        let own_jobs = own.due(d) - u64::from(!own.preemptive);
+        let fixed = u128::from(blocking) + u128::from(own_jobs) * u128::from(own.cost);
+        let asked = fixed + self.others(own, work, d, x, inclusive) + self.demand.loads(x, inclusive);
+        Ok(u64::try_from(asked).ok().filter(|&asked| asked <= x).map(|asked| asked + rest))
+    }
+
+    /// No job with a deadline from here on is in a busy period that begins at 0.
+    fn last_deadline(&self, own: &Row) -> u64 {
+        let last_blocked = self.blocking.last().map_or(0, |last| last.from);
+        self.busy.saturating_add(own.deadline).max(last_blocked)
     }
 
     /// The job with the earliest deadline whose response, less what `allowance` gives for it, exceeds the task's
@@ -207,22 +295,24 @@ impl ResponseAnalysis {
     }
 
     /// The worst response of every job that could be the worst, by rising deadline, until `enough` says so.
-    fn scan(
+    pub(super) fn scan(
         &self,
         task: usize,
         budget: &mut Budget,
         mut enough: impl FnMut(EdfResponse) -> bool,
     ) -> Result<(), Unresolved> {
         let Some(own) = self.rows[task].as_ref() else { return Ok(()) };
-        let last_blocked = self.blockers.iter().filter_map(|b| b.0).max().unwrap_or(0);
         let mut d = u64::try_from(own.window).map_err(|_| Unresolved::LateRelease)?;
+        let mut work = DueWork::new(self.set);
         let (mut last_end, mut last_blocking) = (0, 0);
+        let last = self.last_deadline(own);
         // Arrival d − D within the busy period; with blocking also while that lasts.
-        while d < self.busy.saturating_add(own.deadline) || d < last_blocked {
-            let (blocking, blocker) = self.blocking_at(d, task);
+        while d < last {
+            let Blocking { time: blocking, by: blocker, .. } = self.blocking_at(d);
             // The end never falls with d as long as the blocking stays: start from the last one.
             let start = if blocking >= last_blocking { last_end } else { 0 };
-            let end = self.end_of(task, own, d, blocking, start, budget)?;
+            work.set(d);
+            let end = self.end_of(own, &work, d, blocking, start, budget)?;
             (last_end, last_blocking) = (end.0, blocking);
             let response = (end.1 + own.deadline).saturating_sub(d).max(own.cost);
             if enough(EdfResponse { response, deadline_at: d, blocking, blocker }) {
@@ -253,7 +343,9 @@ impl ResponseAnalysis {
         let mut parts =
             Breakdown { own_jobs: 0, jobs: vec![0; self.rows.len()], interrupts: 0, outside: 0, end: 0 };
         let Some(own) = self.rows[task].as_ref() else { return Ok(parts) };
-        let (window, end) = self.end_of(task, own, d, blocking, 0, budget)?;
+        let mut work = DueWork::new(self.set);
+        work.set(d);
+        let (window, end) = self.end_of(own, &work, d, blocking, 0, budget)?;
         let inclusive = self.counts_inclusive(own, blocking);
         for (jobs, (index, row)) in parts.jobs.iter_mut().zip(self.rows.iter().enumerate()) {
             if let Some(row) = row.as_ref().filter(|_| index != task) {
@@ -297,6 +389,8 @@ impl ResponseAnalysis {
             if own.preemptive { (own_jobs, 0) } else { (own_jobs.saturating_sub(1), own.cost) };
         let fixed = u128::from(late.blocking) + u128::from(own_jobs) * u128::from(own.cost);
         let inclusive = !own.preemptive && late.blocking == 0;
+        let mut work = DueWork::new(self.set);
+        work.set(d);
         let mut iterates = vec![u64::try_from(fixed).map_err(|_| Unresolved::TooLarge)?];
         loop {
             let last = iterates[iterates.len() - 1];
@@ -304,7 +398,8 @@ impl ResponseAnalysis {
                 return Ok(iterates);
             }
             budget.spend(self.demand.weight())?;
-            let next = add(self.others(task, d, fixed, last, inclusive), self.demand.loads(last, inclusive))?;
+            let others = fixed + self.others(own, &work, d, last, inclusive);
+            let next = add(others, self.demand.loads(last, inclusive))?;
             if next <= last {
                 return Ok(Vec::new());
             }
@@ -312,23 +407,17 @@ impl ResponseAnalysis {
         }
     }
 
-    /// B(d) for the task under study.
-    fn blocking_at(&self, d: u64, task: usize) -> (u64, Option<usize>) {
-        let mut best = (self.extra_blocking, None);
-        for &(until, blocking, index) in &self.blockers {
-            if index != task && until.is_none_or(|until| until > d) && blocking + self.extra_blocking > best.0
-            {
-                best = (blocking + self.extra_blocking, Some(index));
-            }
-        }
-        best
+    /// B(d), also for the task under study: from its own first deadline on it does not block.
+    pub(super) fn blocking_at(&self, d: u64) -> Blocking {
+        let next = self.blocking.partition_point(|piece| piece.from <= d);
+        self.blocking[next.saturating_sub(1)]
     }
 
-    /// The fixed point (for warm starts) and the end of the job with deadline d.
+    /// The fixed point (for warm starts) and the end of the job with deadline d, which `work` is set to.
     fn end_of(
         &self,
-        task: usize,
         own: &Row,
+        work: &DueWork,
         d: u64,
         blocking: u64,
         start: u64,
@@ -337,12 +426,14 @@ impl ResponseAnalysis {
         let own_jobs = own.due(d);
         if own.preemptive {
             let fixed = u128::from(blocking) + u128::from(own_jobs) * u128::from(own.cost);
-            let end = self.fixed_point(task, d, fixed, start, false, budget)?.0;
+            let others = |x| fixed + self.others(own, work, d, x, false);
+            let end = self.fixed_point(others, false, start, work, budget)?.0;
             return Ok((end, end));
         }
         let fixed = u128::from(blocking) + u128::from(own_jobs.saturating_sub(1)) * u128::from(own.cost);
         let inclusive = self.counts_inclusive(own, blocking);
-        let (begin, others) = self.fixed_point(task, d, fixed, start, inclusive, budget)?;
+        let others = |x| fixed + self.others(own, work, d, x, inclusive);
+        let (begin, others) = self.fixed_point(others, inclusive, start, work, budget)?;
         // Once started only the loads above all tasks interrupt it.
         let work = u128::from(others) + u128::from(own.cost);
         let mut end = u64::try_from(work).map_err(|_| Unresolved::TooLarge)?;
@@ -359,40 +450,69 @@ impl ResponseAnalysis {
         Ok((begin, end))
     }
 
-    /// `fixed` and the work of the other tasks that is due by `d` and released in a window of `x`.
-    fn others(&self, task: usize, d: u64, fixed: u128, x: u64, inclusive: bool) -> u128 {
-        let mut others = fixed;
-        for (index, row) in self.rows.iter().enumerate() {
-            if let Some(row) = row.as_ref().filter(|_| index != task) {
-                let jobs = row.due(d).min(row.released(x, inclusive));
-                others += u128::from(jobs) * u128::from(row.cost);
-            }
-        }
-        others
+    /// The work of the tasks but `own` that is due by `d` and released before `x`, or also at it.
+    fn others(&self, own: &Row, work: &DueWork, d: u64, x: u64, inclusive: bool) -> u128 {
+        let own_jobs = own.due(d).min(own.released(x, inclusive));
+        work.before(x + u64::from(inclusive)) - u128::from(own_jobs) * u128::from(own.cost)
     }
 
-    /// The least x ≥ `start` with x = fixed + others(x) + loads(x), and fixed + others at it.
-    fn fixed_point(
+    /// How many terms one evaluation costs.
+    pub(super) fn weight_of(&self, work: &DueWork) -> u64 {
+        work.weight() + self.demand.loads_weight()
+    }
+
+    /// The least x ≥ `start` with x = counted(x) + loads(x), and what is counted at it.
+    pub(super) fn fixed_point(
         &self,
-        task: usize,
-        d: u64,
-        fixed: u128,
-        start: u64,
+        counted: impl Fn(u64) -> u128,
         inclusive: bool,
+        start: u64,
+        work: &DueWork,
         budget: &mut Budget,
     ) -> Result<(u64, u64), Unresolved> {
         let mut x = start;
         loop {
-            budget.spend(self.demand.weight())?;
-            let others = self.others(task, d, fixed, x, inclusive);
-            let next = add(others, self.demand.loads(x, inclusive))?;
+            budget.spend(self.weight_of(work))?;
+            let counted = counted(x);
+            let next = add(counted, self.demand.loads(x, inclusive))?;
             if next <= x && (x > 0 || next == 0) {
-                let others = u64::try_from(others).map_err(|_| Unresolved::TooLarge)?;
-                return Ok((x, others));
+                let counted = u64::try_from(counted).map_err(|_| Unresolved::TooLarge)?;
+                return Ok((x, counted));
             }
             x = next;
         }
     }
+}
+
+/// B(d) of a set: the longest non-preemptive job with D − J > d, and what always blocks.
+fn blocking(set: &EdfSet, time: NpTime) -> Vec<Blocking> {
+    let mut blockers: Vec<(Option<u64>, u64, usize)> = Vec::new();
+    for (index, task) in set.tasks().iter().enumerate().filter(|(_, t)| t.non_preemptive > 0) {
+        let until = task.shortest_window().map(|w| w.max(0) as u64);
+        blockers.push((until, time.blocking_of(task.non_preemptive), index));
+    }
+    // Those that block for ever come first, then those that block longest.
+    blockers.sort_by_key(|(until, _, _)| std::cmp::Reverse(until.unwrap_or(u64::MAX)));
+    let mut current = Blocking { from: 0, time: 0, by: None };
+    let mut pieces = Vec::new();
+    for (until, time, index) in blockers {
+        let from = until.unwrap_or(u64::MAX);
+        let ties = time == current.time && current.by.is_some_and(|by| index < by);
+        if from == 0 || time < current.time || time == current.time && !ties {
+            continue;
+        }
+        // Before the instant at which this one ceases to block it blocks; from then on those found so far do.
+        if pieces.last().is_none_or(|last: &Blocking| last.from > from) && from < u64::MAX {
+            pieces.push(Blocking { from, ..current });
+        }
+        current = Blocking { from: 0, time, by: Some(index) };
+    }
+    pieces.push(current);
+    pieces.reverse();
+    for piece in &mut pieces {
+        piece.time += set.extra_blocking();
+    }
+    pieces
 }
 
 fn add(a: u128, b: u128) -> Result<u64, Unresolved> {
