@@ -100,3 +100,19 @@ fn extreme_sets_go_to_the_general_engine() {
     ];
     assert_eq!(responses.as_slice(), expected.concat());
 }
+
+#[test]
+fn endless_looking_busy_periods_go_to_the_general_engine_too() {
+    // Releases of 100 s at once: some 10^10 jobs before the processor is idle, preemptive or not.
+    let late = 100_000_000_000;
+    let sets = [
+        PlainTask::preemptive(36, late, 30),
+        PlainTask::non_preemptive(36, late, 30),
+        PlainTask::preemptive(36, 0, 30),
+        // Some 2^22 jobs at once, which the general engine has not the effort for either.
+        PlainTask::preemptive(36, 36 << 22, 6),
+    ];
+    let mut responses = [None; 4];
+    Solver::with_effort(100_000).solve(&sets, 1, &mut responses);
+    assert_eq!(responses, [None, None, Some(30), None]);
+}

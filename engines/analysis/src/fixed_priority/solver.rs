@@ -26,6 +26,9 @@ const FULL: f64 = 1.0 - 1e-6;
 /// Evaluations that the general engine may spend on one task, unless the solver is told otherwise.
 const GENERAL_EFFORT: u64 = 5_000_000;
 
+/// Jobs of a level times tasks from it up that the fast engine looks at.
+const MOST_TERMS: usize = 1 << 21;
+
 /// Rounds of one fixed-point search before the general engine takes over.
 const ROUNDS: u32 = 10_000;
 
@@ -228,6 +231,8 @@ fn preemptive_level(above: &[Column], own: &Column, full: &Lanes, late: &Lanes) 
     let mut x = start(&base, full, late);
     let mut next = ZEROS;
     let mut response = ZEROS;
+    let most = most_jobs(above);
+    let mut job = 1.0;
     loop {
         x = least_fixed_point(above, &base, &x);
         let mut more = false;
@@ -236,6 +241,10 @@ fn preemptive_level(above: &[Column], own: &Column, full: &Lanes, late: &Lanes) 
             response[lane] = response[lane].max(x[lane] - nominal);
             let following = nominal + own.separation[lane];
             let continues = x[lane] > following && x[lane] <= LARGEST_NS as f64;
+            if continues && job >= most {
+                x[lane] = f64::MAX;
+                continue;
+            }
             let work = if continues { own.wcet[lane] } else { 0.0 };
             more |= continues;
             base[lane] += work;
@@ -245,6 +254,7 @@ fn preemptive_level(above: &[Column], own: &Column, full: &Lanes, late: &Lanes) 
         if !more {
             return LevelWorst { response, longest: x };
         }
+        job += 1.0;
     }
 }
 
@@ -265,10 +275,13 @@ fn segmented_level(above: &[Column], own: &Column, full: &Lanes, late: &Lanes) -
         finish[lane] = y[lane] - closed[lane] + own.last[lane];
         response[lane] = finish[lane] + own.jitter[lane];
     }
-    let busy_period = busy_period(above, own, &finish);
+    let mut busy_period = busy_period(above, own, &finish);
     let mut jobs = ZEROS;
     for lane in 0..LANES {
         jobs[lane] = count(busy_period[lane], own.rate[lane], own.shift[lane]);
+        if jobs[lane] > most_jobs(above) {
+            busy_period[lane] = f64::MAX;
+        }
         if busy_period[lane] > LARGEST_NS as f64 / 2.0 {
             jobs[lane] = 1.0;
         }
@@ -291,6 +304,11 @@ fn segmented_level(above: &[Column], own: &Column, full: &Lanes, late: &Lanes) -
         job += 1.0;
     }
     LevelWorst { response, longest: busy_period }
+}
+
+/// So many jobs of a level are looked at here; the general engine, whose effort is counted, takes longer busy periods.
+fn most_jobs(above: &[Column]) -> f64 {
+    (MOST_TERMS / (above.len() + 1)) as f64
 }
 
 /// Jobs ready in `[0, x)`, for an integer x: `ceil((x + J) / T)`.

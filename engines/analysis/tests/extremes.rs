@@ -1,0 +1,88 @@
+//! Extreme systems have an answer, or `unknown` with the reason, within seconds.
+#![allow(clippy::unwrap_used)] // Helpers of an integration test are tests too.
+
+use horolog_analysis::{Analysis, Options, Schedulable, Verdict, analyze};
+use std::fmt::Write;
+use std::time::{Duration, Instant};
+
+/// A period, wcet, deadline and jitter, in ns.
+type Times = [u64; 4];
+
+const fn task(period: u64, wcet: u64) -> Times {
+    [period, wcet, period, 0]
+}
+
+fn answer(policy: &str, platform: &str, more: &str, tasks: &[Times]) -> Analysis {
+    let mut text = format!("[system]\nname = \"extreme\"\npolicy = \"{policy}\"\n");
+    if policy == "fixed-priority" {
+        text += "priorities = \"deadline-monotonic\"\n";
+    }
+    if !platform.is_empty() {
+        write!(text, "[platform]\n{platform}\n").unwrap();
+    }
+    for (index, [period, wcet, deadline, jitter]) in tasks.iter().enumerate() {
+        write!(
+            text,
+            "[[task]]\nname = \"t{index}\"\nperiod = \"{period} ns\"\nwcet = \"{wcet} ns\"\n\
+             deadline = \"{deadline} ns\"\njitter = \"{jitter} ns\"\n{more}\n"
+        )
+        .unwrap();
+    }
+    let (system, _) = horolog_model::file::read(&text, "extreme.toml", &[]).unwrap();
+    let mut options = Options::default();
+    options.sensitivity = true;
+    let begin = Instant::now();
+    let found = analyze(&system, &options).unwrap();
+    // Ten seconds are allowed; this build is slower than that of a release, and the machine may be busy.
+    assert!(begin.elapsed() < Duration::from_secs(60), "{:?}: {text}", begin.elapsed());
+    for task in found.tasks.iter().filter(|task| task.verdict == Verdict::Unknown) {
+        assert!(task.tests.iter().any(|test| test.note.is_some()), "no reason: {task:#?}\n{text}");
+    }
+    found
+}
+
+const POLICIES: [&str; 2] = ["fixed-priority", "edf"];
+const S: u64 = 1_000_000_000;
+
+#[test]
+fn a_tick_of_100_s_over_periods_of_36_ns() {
+    for policy in POLICIES {
+        for platform in ["tick = \"100 s\"", "tick = \"100 s\"\ntimer_interrupt = \"2 ns\""] {
+            for more in ["", "preemption = \"non-preemptive\""] {
+                let found = answer(policy, platform, more, &[task(36, 30)]);
+                assert_eq!(found.schedulable, Schedulable::Unknown, "{policy} {platform}");
+                answer(policy, platform, more, &[task(36, 3), task(50 * S, S)]);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_jitter_of_100_s_over_periods_of_36_ns() {
+    for policy in POLICIES {
+        let late = [[36, 3, 200 * S, 100 * S], [100, 10, 300 * S, 100 * S]];
+        answer(policy, "", "", &late);
+        answer(policy, "", "preemption = \"non-preemptive\"", &late);
+        answer(policy, "", "", &[[36, 33, 3_000 * S, 100 * S], [1_000, 80, 3_000 * S, 100 * S]]);
+    }
+}
+
+#[test]
+fn periods_from_1_ns_to_18_years() {
+    let long = 1 << 59;
+    for policy in POLICIES {
+        assert_eq!(answer(policy, "", "", &[task(1, 1)]).schedulable, Schedulable::Yes, "{policy}");
+        let full = answer(policy, "", "", &[task(2, 1), task(long, long / 2)]);
+        assert_eq!(full.schedulable, Schedulable::Yes, "{policy}");
+        assert_eq!(full.tasks[1].response.map(|ns| ns.as_ns()), Some(long), "{policy}");
+        let short = answer(policy, "", "", &[task(2, 1), [long + 1, long / 2 - 1, long / 2, 0]]);
+        assert_eq!(short.schedulable, Schedulable::No, "{policy}");
+        answer(policy, "", "", &[task(3, 1), task(7, 2), task(1_000_003, 300_000), task(1 << 50, 1 << 46)]);
+        // Hyperperiods beyond 2^63 at a utilisation near 1 and of exactly 1.
+        let near = [task(long, long / 4), task(long - 55, long / 4), [long - 1, long / 2, long - 100, 0]];
+        answer(policy, "", "", &near);
+        let full: Vec<Times> = (3..19).map(|k| task(16 * k * 1_000_003, k * 1_000_003)).collect();
+        answer(policy, "", "", &full);
+        answer(policy, "", "preemption = \"non-preemptive\"", &full);
+    }
+}
