@@ -427,3 +427,11 @@ fn posix_never_has_more_than_its_budget() {
     fire(&mut driver, 10);
     assert_eq!((driver.running(), budget(&driver)), (Some(0), Some(4)));
 }
+
+#[test]
+fn who_has_no_budget_says_so() {
+    // Without work no poll gives any; the others begin with a whole one.
+    for (keys, expected) in BUDGETED.into_iter().zip([None, Some(4), Some(4)]) {
+        assert_eq!(budget(&server(keys)), expected, "{keys}");
+    }
+}

@@ -2,8 +2,10 @@
 
 mod support;
 
-use horolog_model::{ServerId, TaskId};
-use horolog_sched::{EventKind, Machine, MachineBuilder, NodePolicy, NodeSpec, Rejected};
+use horolog_model::{Priority, ServerId, TaskId};
+use horolog_sched::{
+    EventKind, LentPriority, Level, Machine, MachineBuilder, NodePolicy, NodeSpec, Place, Rejected,
+};
 use horolog_time::{Instant, Span};
 use support::{CPU, Driver, system};
 
@@ -412,4 +414,103 @@ fn propagated_gain_moves_a_promotion_to_the_deadline_less_the_remaining_work_and
     driver.complete(0);
     // Two more would be 19, beyond 20 - 2.
     assert_eq!((driver.running(), wall(&mut driver)), (Some(2), Some(18)));
+}
+
+#[test]
+fn a_node_stands_where_it_was_last_put() {
+    // Task 0 below a node that stands at 7 or at 3; task 1 at 5.
+    let lines = [("thread", 1), ("other", 5)]
+        .map(|(name, priority)| format!("name = \"{name}\"; priority = {priority}; {TASK}"));
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let system = system("", &lines);
+    let mut builder = MachineBuilder::new(&system);
+    let spec = NodeSpec {
+        policy: NodePolicy::Fifo,
+        lower_places: [7, 3].map(|at| Level::at(Priority::new(at))).to_vec(),
+        supply: Some(Box::new(LentPriority::new(Place::Low(0)))),
+        ..NodeSpec::default()
+    };
+    let node = builder.node(builder.root_of(CPU), spec);
+    builder.place(TaskId(0), node);
+    let mut driver = Driver::new(builder.build().expect("a valid tree"));
+    let lend = |driver: &mut Driver, place| driver.on(EventKind::Lend { entity: node, place });
+    assert_eq!(driver.release(0).release(1).running(), Some(1));
+    assert_eq!(lend(&mut driver, Place::High), Ok(()));
+    assert_eq!(driver.running(), Some(0));
+    assert_eq!(lend(&mut driver, Place::Low(0)), Ok(()));
+    assert_eq!(driver.running(), Some(1));
+    // Also while it has nothing to run.
+    assert_eq!(driver.at(1).complete(1).running(), Some(0));
+    assert_eq!(driver.at(2).complete(0).running(), None);
+    assert_eq!(lend(&mut driver, Place::High), Ok(()));
+    assert_eq!(driver.at(3).release(1).running(), Some(1));
+    assert_eq!(driver.at(4).release(0).running(), Some(0));
+    assert_eq!(lend(&mut driver, Place::Low(1)), Err(Rejected::Unknown));
+}
+
+#[test]
+fn a_second_job_behind_a_late_one_leaves_no_slack_until_the_first_ends() {
+    let mut driver = machine(
+        "[[task]]\nname = \"hard\"\nperiod = \"100 ns\"\nwcet = \"10 ns\"\npriority = 1\n[[task]]\nname = \"soft\"\nseparation = \"1 \
+         ns\"\nwcet = \"5 ns\"\n[[server]]\nname = \"s\"\ntasks = [\"soft\"]\nkind = \"slack-stealing\"\n",
+    );
+    driver.release_until(0, 100).release(1);
+    assert_eq!((driver.running(), wall(&mut driver)), (Some(1), Some(90)));
+    driver.release_until(0, 100);
+    assert_eq!((driver.running(), wall(&mut driver)), (Some(0), None));
+    assert_eq!(driver.machine.tally(ServerId(0)).exhaustions, 1);
+    ran(&mut driver, 0, 10);
+    driver.complete(0);
+    // The second job has until 200, of which it and the one that comes at 100 take 10 each.
+    assert_eq!((driver.running(), wall(&mut driver)), (Some(1), Some(180)));
+    assert_eq!(driver.machine.tally(ServerId(0)).replenishments, 2);
+}
+
+/// Hard tasks of these periods and execution times, the first the most important, and a soft one behind them.
+fn propagating(tasks: &[(u32, u32)]) -> Driver {
+    let mut text = String::new();
+    for (index, (period, wcet)) in tasks.iter().enumerate() {
+        let priority = 9 - index;
+        text += &format!(
+            "[[task]]\nname = \"h{index}\"\nperiod = \"{period} ns\"\nwcet = \"{wcet} ns\"\npriority = {priority}\n"
+        );
+    }
+    text += "[[task]]\nname = \"soft\"\nseparation = \"1 ns\"\nwcet = \"5 ns\"\n[[server]]\nname = \"s\"\ntasks = [\"soft\"]\nkind = \
+             \"dual-priority\"\ngain = \"propagated\"\n";
+    machine(&text)
+}
+
+#[test]
+fn a_gain_moves_no_promotion_while_a_job_waits_behind_its_own() {
+    // Responses 2 and 6: promotions 18 and 34 after the arrivals. The first task leaves 1 at 24.
+    for (jobs, promotion) in [(1, 35), (2, 34)] {
+        let mut driver = propagating(&[(20, 2), (40, 4)]);
+        (0..jobs).for_each(|_| _ = driver.release_until(1, 40));
+        driver.release(2);
+        assert_eq!((driver.running(), wall(&mut driver)), (Some(2), Some(34)));
+        driver.at(5).release_until(0, 25);
+        fire(&mut driver, 23);
+        assert_eq!(driver.running(), Some(0));
+        ran(&mut driver, 0, 1);
+        driver.complete(0);
+        assert_eq!((driver.running(), wall(&mut driver)), (Some(2), Some(promotion)), "{jobs}");
+    }
+}
+
+#[test]
+fn a_job_that_is_promoted_already_goes_first_in_the_worst_schedule() {
+    // Responses 2, 6 and 16: promotions 18, 34 and 84 after the arrivals. The second task's job is promoted at 79 and has 3
+    // left when the first task leaves 1 at 81. It is done by 84, before its next one comes at 85.
+    let mut driver = propagating(&[(20, 2), (40, 4), (100, 10)]);
+    driver.release_until(2, 100).release(3);
+    driver.at(45).release_until(1, 85);
+    driver.at(62).release_until(0, 82);
+    fire(&mut driver, 79);
+    assert_eq!(driver.running(), Some(1));
+    ran(&mut driver, 1, 1);
+    fire(&mut driver, 80);
+    assert_eq!(driver.running(), Some(0));
+    ran(&mut driver, 0, 1);
+    driver.complete(0);
+    assert_eq!((driver.running(), wall(&mut driver)), (Some(1), Some(85)));
 }

@@ -226,3 +226,56 @@ fn a_tree_must_be_whole() {
     builder.place(TaskId(0), EntityId(0));
     assert!(builder.build().is_err(), "a task is no place");
 }
+
+#[test]
+fn a_nodes_parent_is_a_dispatcher_that_is_there() {
+    let system = system("policy = \"edf\"", &[&format!("name = \"a\"; {TASK}")]);
+    let edf = || NodeSpec { policy: NodePolicy::Edf, ..NodeSpec::default() };
+    let last = MachineBuilder::new(&system).root_of(CPU);
+    // A task, and one past the last dispatcher.
+    for parent in [EntityId(0), EntityId(last.0 + 1)] {
+        let mut builder = MachineBuilder::new(&system);
+        builder.node(parent, edf());
+        let error = builder.build().expect_err("no such dispatcher");
+        assert_eq!(error.reason, "a node's parent is no dispatcher");
+    }
+}
+
+/// `count` tasks, the first the most important; in the second mode the last is.
+fn turned(count: u32) -> Driver {
+    let lines: Vec<String> =
+        (0..count).map(|n| format!("name = \"t{n}\"; priority = {}; {TASK}", count - n)).collect();
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let system = system("", &lines);
+    let mut builder = MachineBuilder::new(&system);
+    let task = |n: u32| TaskMode { active: true, priority: Some(Priority::new(i64::from(n))) };
+    assert_eq!(builder.mode(ModeSpec { tasks: (0..count).map(task).collect() }), 1);
+    Driver::new(builder.build().expect("a valid machine"))
+}
+
+#[test]
+fn readiness_travels_with_a_mode_change_among_few_tasks_and_many() {
+    for count in [2, 64, 65, 140] {
+        for ready in [0, count - 1, count / 2] {
+            let mut driver = turned(count);
+            assert_eq!(driver.release(ready).running(), Some(ready));
+            for mode in [1, 0, 1, 1, 0] {
+                driver.on(EventKind::ModeChange { mode }).expect("there is such a mode");
+                assert_eq!(driver.running(), Some(ready), "{count} tasks, mode {mode}");
+            }
+            assert_eq!(driver.complete(ready).running(), None);
+            // What was ready once is so no more.
+            for mode in [1, 0, 1, 1, 0] {
+                driver.on(EventKind::ModeChange { mode }).expect("there is such a mode");
+                assert_eq!(driver.running(), None, "{count} tasks, mode {mode}");
+            }
+        }
+        // The order turns round.
+        let mut driver = turned(count);
+        driver.release(0).release(count - 1);
+        for (mode, first) in [(0, 0), (1, count - 1), (0, 0)] {
+            driver.on(EventKind::ModeChange { mode }).expect("there is such a mode");
+            assert_eq!(driver.running(), Some(first), "{count} tasks, mode {mode}");
+        }
+    }
+}
