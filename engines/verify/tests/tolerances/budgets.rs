@@ -173,6 +173,38 @@ fn under_dual_priority_only_promoted_jobs_are_held_to_their_order() {
 }
 
 #[test]
+fn among_promoted_jobs_the_priorities_decide_whoever_else_waits() {
+    let hard = |name: &str, priority: u32| {
+        format!("[[task]]\nname = \"{name}\"\nperiod = \"10 ms\"\nwcet = \"1 ms\"\npriority = {priority}\n")
+    };
+    let text = format!(
+        "[system]\nname = \"dual\"\n{}{}{}[[task]]\nname = \"soft\"\nseparation = \"1 ms\"\nwcet = \"20 ms\"\n[[server]]\nname = \
+         \"server\"\ntasks = [\"soft\"]\nkind = \"dual-priority\"\n",
+        hard("low", 1),
+        hard("mid", 2),
+        hard("high", 3)
+    );
+    let (system, _) =
+        horolog_model::file::read(&text, "dual.toml", &[]).unwrap_or_else(|error| panic!("{error}"));
+    // All are pending from 0 on, "low" and "mid" are promoted, "low" runs and "high" waits below both.
+    let records = [
+        at(0, Kind::Release, 0, 0, 0),
+        at(0, Kind::Release, 1, 0, 0),
+        at(0, Kind::Release, 2, 0, 0),
+        at(0, Kind::Promotion, 0, 0, 0),
+        at(0, Kind::Promotion, 1, 0, 0),
+        at(0, Kind::Start, 0, 0, 0),
+        at(MS, Kind::Completion, 0, 0, MS),
+        at(MS, Kind::Start, 1, 0, 0),
+        at(2 * MS, Kind::Completion, 1, 0, MS),
+    ];
+    let result = simulated(&system, &[], &records);
+    let found: Vec<_> = result.findings.iter().filter(|one| one.check == Check::PriorityInversion).collect();
+    assert_eq!(found.len(), 1, "{:#?}", result.findings);
+    assert_eq!((found[0].task.as_deref(), found[0].observed_ns), (Some("mid"), Some(Span::from_ns(MS))));
+}
+
+#[test]
 fn of_two_servers_each_remembers_the_releases_of_its_own_windows() {
     // Every release may take 4 ns from whoever runs. "second" begins to serve long after "server".
     let text = "[system]\nname = \"two\"\n[platform]\ncpus = 1\ntimer_interrupt = \"4 ns\"\n[[task]]\nname = \"hard\"\nperiod = \"5 \

@@ -87,6 +87,20 @@ fn interrupts_of_releases_before_may_reach_into_the_window() {
 }
 
 #[test]
+fn an_interrupt_of_the_very_instant_counts() {
+    // "low" is released where the job of "high" starts: two releases, and two interrupts.
+    let system = short(|draft| draft.platform.timer_interrupt = span(10));
+    let make = |idle: u64| {
+        let mut records = run(0, 0, 0, 5).to_vec();
+        records[1].time = Instant::from_ns(idle);
+        records[2].time = Instant::from_ns(idle + 5);
+        records.insert(1, at(idle, Kind::Release, 1, 0, idle));
+        simulated(&system, &[], &records[..4])
+    };
+    edge(make, 40, of_job(ModelViolated, Check::WorkConservation, "high", 0));
+}
+
+#[test]
 fn running_on_as_long_as_the_costs() {
     let system = short(|draft| draft.platform.context_switch = span(10));
     let make = |on: u64| {

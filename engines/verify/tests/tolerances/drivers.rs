@@ -43,8 +43,8 @@ fn the_thread_of_a_driver_may_take_what_is_declared() {
 }
 
 /// "high" answers late, from `begin` on: "burst" and an interrupt take more than is declared.
-fn late(begin: u64) -> Vec<(String, u64)> {
-    let system = system("ms", "wcet = \"5 ms\"", DEVICE);
+fn late(begin: u64, device: &str) -> Vec<(String, u64)> {
+    let system = system("ms", "wcet = \"5 ms\"", device);
     let records = [
         switch(0, 0, 0),
         switch(begin, 0, 1),
@@ -66,8 +66,11 @@ fn late(begin: u64) -> Vec<(String, u64)> {
 fn only_what_is_beyond_the_declared_is_evidence() {
     // In 1.5 ms: 15 interrupts of 10 us and 5 events of 60 us are declared, of 30 and 800 us.
     let expected = [("foreign threads".to_owned(), 830 * US - 450 * US)];
-    assert_eq!(late(0), expected);
-    assert_eq!(late(100 * MS), expected);
+    assert_eq!(late(0, DEVICE), expected);
+    assert_eq!(late(100 * MS, DEVICE), expected);
+    // A thread below the task may take nothing from it.
+    let below = DEVICE.replace("priority = 5", "priority = 0");
+    assert_eq!(late(0, &below), [("foreign threads".to_owned(), 830 * US - 150 * US)]);
 }
 
 #[test]

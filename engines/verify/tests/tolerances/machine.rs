@@ -54,6 +54,22 @@ fn a_switch_on_record_leaves_nothing_to_presume() {
 }
 
 #[test]
+fn the_time_before_a_hidden_switch_is_no_evidence() {
+    // "burst" had the processor from 1 ms on; how long is not known.
+    let late = |hidden: bool| {
+        let mut records = beside(3 * MS, 2 * MS, &[switch(MS, 1, 3), switch(2 * MS, 3, 1)]);
+        if hidden {
+            records.insert(4, Record { extra: 2, ..kernel(2 * MS, Kind::Lost, 1, 0) });
+        }
+        let result = measured(&long(nothing), &[bound(0, 2 * MS)], &records);
+        let late = result.findings.iter().find(|one| one.check == Check::Response).expect("it is late");
+        late.evidence.iter().map(|one| (one.what.clone(), one.amount_ns.as_ns())).collect::<Vec<_>>()
+    };
+    assert_eq!(late(false), [("foreign threads".to_owned(), MS)]);
+    assert_eq!(late(true), []);
+}
+
+#[test]
 fn a_switch_may_name_a_task_whose_thread_is_not_known() {
     let mut records = beside(2 * MS, 2 * MS, &[]);
     records[0] = Record { task: 0, ..switch(0, 0, 99) };

@@ -279,6 +279,33 @@ fn a_measured_stretch_beyond_its_wcet_explains_the_answer_of_whom_it_kept_waitin
 }
 
 #[test]
+fn a_measured_job_in_stretches_counts_as_long_as_it_executed() {
+    // "low" may not be preempted and executes 60 us too long.
+    let alone = |preemption: &Preemption, between: &[Record], end: u64, executed: u64, most: u64| {
+        let system = long(|draft| {
+            draft.tasks[1].preemption = preemption.clone();
+            draft.tasks[1].bcet = Span::from_ns(2);
+        });
+        let mut records = vec![switch(0, 0, 2), at(0, Kind::Release, 1, 0, 0), at(0, Kind::Start, 1, 0, 0)];
+        records.extend(between);
+        records.extend([at(end, Kind::Completion, 1, 0, executed), switch(end, 2, 0)]);
+        classes(&measured(&system, &[bound(1, most)], &records), Check::Response)
+    };
+    let whole = |most| alone(&Preemption::NonPreemptive, &[], 5_060 * US, 5_060 * US, most);
+    assert_eq!(whole(5 * MS), [ModelViolated]);
+    assert_eq!(whole(5 * MS - 1), [BoundViolated]);
+    // Of two segments, which had the processor for 2 and 3 ms, it executed 4.5 ms: an interrupt took the rest.
+    let between = [
+        at(2 * MS, Kind::PreemptionPoint, 1, 0, 1),
+        kernel(3 * MS, Kind::InterruptEntry, 36, 0),
+        kernel(3_500 * US, Kind::InterruptExit, 36, 0),
+    ];
+    let parts = |most| alone(&segments(&[2 * MS, 3 * MS]), &between, 5 * MS, 4_500 * US, most);
+    assert_eq!(parts(4_500 * US), [MachineDisturbed]);
+    assert_eq!(parts(4_500 * US - 1), [BoundViolated]);
+}
+
+#[test]
 fn of_two_equals_each_answers_for_itself() {
     // "low" was released while "high", its equal, ran, and ends after it.
     let system = long(|draft| draft.tasks[0].priority = Some(Priority::new(1)));
