@@ -9,12 +9,14 @@ mod roles;
 use horolog_sys::affinity::{CpuSet, set_affinity};
 use horolog_sys::cpu_list::online_cpus;
 use horolog_sys::fixed_priority::{Class, class_of, may_use_fifo, set_class};
-use horolog_sys::guardian::{Guardian, GuardianOptions, Life, Restored, left_over_in, restore};
+use horolog_sys::guardian::{Guardian, GuardianOptions, Life, left_over_in, restore};
 use horolog_time::Span;
-use roles::{die, guardian_options, role, scenario, start_run as start, wait_for_guardian};
+use roles::{
+    Ended, die, guardian_options, journal_of_an_ended_run, restore_soon, role, scenario, start_run as start,
+    until, wait_for_guardian,
+};
 use std::fs;
 use std::io::{BufRead as _, BufReader};
-use std::os::unix::fs::DirBuilderExt as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
 use std::process::{Child, Command};
@@ -33,16 +35,6 @@ fn role_run() {
 
 fn last_cpu() -> u32 {
     *online_cpus().unwrap().last().unwrap()
-}
-
-/// A process that is ended with the test, also where the test fails: it would hold the test's output open.
-struct Ended(Child);
-
-impl Drop for Ended {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 /// How many steps [`take_steps`] has.
@@ -150,7 +142,7 @@ fn guardian_of(run: &mut Child) -> u32 {
     output
         .lines()
         .map_while(Result::ok)
-        .find_map(|line| line.strip_prefix("guardian ")?.parse().ok())
+        .find_map(|line| line.split_once("guardian ")?.1.parse().ok())
         .expect("the run says its guardian")
 }
 
@@ -200,11 +192,14 @@ fn a_run_that_panics_or_exits_or_drops_leaves_nothing() {
 
 #[test]
 fn the_watchdog_ends_runs_that_are_overdue_or_deaf() {
-    for scenario in ["overdue", "deaf"] {
+    for (scenario, signal) in [("overdue", libc::SIGTERM), ("deaf", libc::SIGKILL)] {
         let scene = scene();
-        let mut run = start(scene.path(), scenario);
-        let status = run.wait().unwrap();
-        assert!(!status.success(), "{scenario}: {status}");
+        let begin = Instant::now();
+        let status = start(scene.path(), scenario).wait().unwrap();
+        assert_eq!(status.signal(), Some(signal), "{scenario}: {status}");
+        // 0.3 s until it is overdue, 2 s to end by itself.
+        let least = if signal == libc::SIGKILL { 2_300 } else { 300 };
+        assert!(begin.elapsed() >= Duration::from_millis(least), "{scenario}: {:?}", begin.elapsed());
         wait_for_guardian(scene.path());
         assert_as_before(scene.path(), scenario);
     }
@@ -249,18 +244,13 @@ fn a_journal_is_left_over_when_both_are_killed_and_can_be_restored() {
     let guardian = guardian_of(&mut run);
     // While the guardian lives its journal is nobody else's.
     assert_eq!(left_over_in(&journals).unwrap(), []);
-    let id = rustix::process::Pid::from_raw(guardian as i32).unwrap();
-    rustix::process::kill_process(id, rustix::process::Signal::KILL).unwrap();
+    roles::kill(guardian);
     run.kill().unwrap();
     run.wait().unwrap();
 
     // A killed process keeps its lock until the kernel has taken its last thread apart.
-    let end = Instant::now() + Duration::from_secs(20);
-    let mut left = left_over_in(&journals).unwrap();
-    while left.is_empty() && Instant::now() < end {
-        sleep(Duration::from_millis(5));
-        left = left_over_in(&journals).unwrap();
-    }
+    assert!(until(|| !left_over_in(&journals).unwrap().is_empty()));
+    let left = left_over_in(&journals).unwrap();
     assert_eq!(left.len(), 1);
     assert!(left[0].changes >= 1);
     assert_ne!(fs::read_to_string(scene.path().join("a")).unwrap(), "old a");
@@ -295,32 +285,6 @@ fn what_cannot_be_changed_leaves_no_trace() {
     let error = Guardian::start(&options).expect_err("no guardian without a role").to_string();
     assert!(error.contains("subcommand guardian"), "{error}");
     assert_eq!(fs::read_dir(scene.path().join("journals")).unwrap().count(), 0);
-}
-
-/// A journal of a run that has ended, with these entries.
-fn journal_of_an_ended_run(directory: &Path, entries: &str) -> std::path::PathBuf {
-    let mut run = Command::new("true").spawn().unwrap();
-    let id = run.id();
-    run.wait().unwrap();
-    let journals = directory.join("journals");
-    fs::DirBuilder::new().mode(0o700).create(&journals).unwrap();
-    let journal = journals.join("1-1-0.journal");
-    fs::write(&journal, format!("horolog-journal/1 {id} 1\n{entries}")).unwrap();
-    journal
-}
-
-/// Undoes a journal. A child that another test starts at this moment holds its lock until it runs its own program.
-fn restore_soon(journal: &Path) -> Restored {
-    let end = Instant::now() + Duration::from_secs(20);
-    loop {
-        match restore(journal) {
-            Ok(restored) => return restored,
-            Err(error) if error.to_string().contains("holds it") && Instant::now() < end => {
-                sleep(Duration::from_millis(5));
-            }
-            Err(error) => panic!("{error}"),
-        }
-    }
 }
 
 #[test]

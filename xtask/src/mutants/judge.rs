@@ -2,10 +2,11 @@
 
 use super::build::Program;
 use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::CommandExt as _;
-use std::process::{Command, Stdio};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::process::{ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// What became of a fault.
@@ -83,24 +84,66 @@ fn judge_all(programs: &[(Program, Duration)], number: u32, is_real: bool) -> Ve
     Verdict::Survived
 }
 
+/// Runs one program. It is over with the first test that fails: the others may wait for what the fault keeps from coming.
 fn judge_one(program: &Program, number: u32, limit: Duration) -> Verdict {
+    static RUNS: AtomicUsize = AtomicUsize::new(0);
+    let mark = format!("{MARK}={}-{}", std::process::id(), RUNS.fetch_add(1, Ordering::Relaxed));
     let mut command = Command::new("prlimit");
-    command.arg(MEMORY).arg(&program.path).arg("-q").current_dir(&program.folder);
+    command.arg(MEMORY).arg(&program.path).current_dir(&program.folder);
     command.env("HOROLOG_MUTANT", number.to_string()).env("RUST_BACKTRACE", "0").env(FEWER.0, FEWER.1);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+    command.env(MARK, &mark[MARK.len() + 1..]);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0);
     let Ok(mut child) = command.spawn() else { return Verdict::TooLong };
+    let has_failed = child.stdout.take().map(watch).unwrap_or_default();
     let end = Instant::now() + limit;
-    loop {
+    let verdict = loop {
         match child.try_wait() {
-            Ok(Some(status)) if status.success() => return Verdict::Survived,
-            Ok(Some(_)) => return Verdict::Noticed,
+            Ok(Some(status)) if status.success() => break Verdict::Survived,
+            Ok(Some(_)) => break Verdict::Noticed,
+            Ok(None) if has_failed.load(Ordering::Relaxed) => break Verdict::Noticed,
             Ok(None) if Instant::now() < end => std::thread::sleep(Duration::from_millis(3)),
-            _ => {
-                let group = format!("-{}", child.id());
-                let _ = Command::new("kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status();
-                let _ = child.wait();
-                return Verdict::TooLong;
+            _ => break Verdict::TooLong,
+        }
+    };
+    // Itself, and what it left behind: a guardian with a fault may stay for ever, at the top priority.
+    let mut ids = marked(&mark);
+    if !matches!(child.try_wait(), Ok(Some(_))) {
+        ids.push(format!("-{}", child.id()));
+    }
+    if !ids.is_empty() {
+        let _ = Command::new("kill").args(["-KILL", "--"]).args(&ids).stderr(Stdio::null()).status();
+    }
+    let _ = child.wait();
+    verdict
+}
+
+/// The variable by which the processes of one program are found.
+const MARK: &str = "HOROLOG_MUTANT_RUN";
+
+/// Becomes true when a test has failed.
+fn watch(output: ChildStdout) -> Arc<AtomicBool> {
+    let has_failed = Arc::new(AtomicBool::new(false));
+    let told = Arc::clone(&has_failed);
+    std::thread::spawn(move || {
+        // Other words than lines of text may come from a program with a fault; the exit status tells the rest.
+        for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
+            if line.starts_with(b"test ") && line.ends_with(b"FAILED") {
+                told.store(true, Ordering::Relaxed);
             }
         }
-    }
+    });
+    has_failed
+}
+
+/// The processes that have this variable.
+fn marked(mark: &str) -> Vec<String> {
+    let Ok(processes) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let names = processes.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+    names
+        .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
+        .filter(|id| {
+            let variables = std::fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
+            variables.split(|&byte| byte == 0).any(|one| one == mark.as_bytes())
+        })
+        .collect()
 }

@@ -5,6 +5,7 @@
 
 use crate::Error;
 use crate::affinity::allowed_cpus_of;
+use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
@@ -74,6 +75,8 @@ pub(super) enum Entry {
 pub(super) struct Journal {
     file: File,
     path: PathBuf,
+    /// Its length up to the last whole line.
+    length: u64,
 }
 
 /// What a journal says.
@@ -81,6 +84,18 @@ pub(super) struct Journal {
 pub(super) struct Contents {
     pub(super) run: Life,
     pub(super) entries: Vec<Entry>,
+    /// The whole lines that are not understood, from 1.
+    pub(super) strange: Vec<usize>,
+}
+
+/// A journal as it is found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Found {
+    /// Its first line is not there yet: nothing was changed.
+    Unbegun,
+    /// Its first line is none of ours.
+    Strange,
+    Journal(Contents),
 }
 
 impl Life {
@@ -118,7 +133,7 @@ impl Journal {
         file.write_all(first.as_bytes())
             .and_then(|()| file.sync_data())
             .map_err(|error| refused("write", &path, &error))?;
-        Ok(Journal { file, path })
+        Ok(Journal { file, path, length: first.len() as u64 })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -129,10 +144,14 @@ impl Journal {
     pub(super) fn append(&mut self, entry: &Entry) -> Result<(), Error> {
         let mut line = encode(entry);
         line.push('\n');
+        // What an earlier entry left that was refused half way would spoil this line.
         self.file
-            .write_all(line.as_bytes())
+            .set_len(self.length)
+            .and_then(|()| self.file.write_all(line.as_bytes()))
             .and_then(|()| self.file.sync_data())
-            .map_err(|error| refused("write", &self.path, &error))
+            .map_err(|error| refused("write", &self.path, &error))?;
+        self.length += line.len() as u64;
+        Ok(())
     }
 }
 
@@ -145,14 +164,16 @@ fn next_number() -> u64 {
 
 /// Where journals are: `$XDG_RUNTIME_DIR/horolog`, else `/run/horolog` for root, else `/tmp/horolog-UID`.
 pub(super) fn default_directory() -> PathBuf {
-    let user = rustix::process::geteuid();
-    if let Some(runtime) = std::env::var_os("XDG_RUNTIME_DIR").filter(|path| Path::new(path).is_absolute()) {
-        return PathBuf::from(runtime).join("horolog");
+    let user = rustix::process::geteuid().as_raw();
+    directory_of(std::env::var_os("XDG_RUNTIME_DIR"), user, Path::new("/run").is_dir())
+}
+
+fn directory_of(runtime: Option<OsString>, user: u32, has_run: bool) -> PathBuf {
+    match runtime.map(PathBuf::from).filter(|path| path.is_absolute()) {
+        Some(runtime) => runtime.join("horolog"),
+        None if user == 0 && has_run => PathBuf::from("/run/horolog"),
+        None => PathBuf::from(format!("/tmp/horolog-{user}")),
     }
-    if user.is_root() && Path::new("/run").is_dir() {
-        return PathBuf::from("/run/horolog");
-    }
-    PathBuf::from(format!("/tmp/horolog-{}", user.as_raw()))
 }
 
 /// Makes the directory, or checks that nobody else can put journals into it: they are replayed with our rights.
@@ -225,13 +246,11 @@ impl Locked {
     }
 
     /// What it says now.
-    pub(super) fn read(&mut self, path: &Path) -> Result<Contents, Error> {
-        let mut text = String::new();
+    pub(super) fn read(&mut self, path: &Path) -> Result<Found, Error> {
+        let mut bytes = Vec::new();
         std::io::Seek::rewind(&mut self.file).map_err(|error| refused("lseek", path, &error))?;
-        self.file.read_to_string(&mut text).map_err(|error| refused("read", path, &error))?;
-        parse(&text).ok_or_else(|| {
-            Error::unexpected(path.display().to_string(), "no journal of this version", "remove it by hand")
-        })
+        self.file.read_to_end(&mut bytes).map_err(|error| refused("read", path, &error))?;
+        Ok(parse(&String::from_utf8_lossy(&bytes)))
     }
 }
 
@@ -262,25 +281,38 @@ fn encode(entry: &Entry) -> String {
     }
 }
 
-/// Parses a journal; `None` where the first line is not ours. Stops at the first line that is not understood.
-pub(super) fn parse(text: &str) -> Option<Contents> {
+/// Parses a journal. A last line without its newline does not count.
+pub(super) fn parse(text: &str) -> Found {
     let mut lines = text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
-    let mut head = lines.next()?.split(' ');
-    if head.next()? != HEADER {
-        return None;
-    }
-    let run = Life { id: head.next()?.parse().ok()?, started: head.next()?.parse().ok()? };
-    let mut entries: Vec<Entry> = Vec::new();
-    for entry in lines.map_while(parse_entry) {
-        match (&entry, entries.last()) {
-            (Entry::KeepDirectory { path: kept }, Some(Entry::RemoveDirectory { path })) if path == kept => {
+    let Some(first) = lines.next() else { return Found::Unbegun };
+    let Some(run) = parse_head(first) else { return Found::Strange };
+    let mut contents = Contents { run, entries: Vec::new(), strange: Vec::new() };
+    let Contents { entries, strange, .. } = &mut contents;
+    for (at, line) in lines.enumerate() {
+        match (parse_entry(line), entries.last()) {
+            (Some(Entry::KeepDirectory { path: kept }), Some(Entry::RemoveDirectory { path }))
+                if kept == *path =>
+            {
                 entries.pop();
             }
-            (Entry::KeepDirectory { .. }, _) => {}
-            _ => entries.push(entry),
+            (Some(Entry::KeepDirectory { .. }), _) => {}
+            (Some(entry), _) => entries.push(entry),
+            // Its change may have been made: whoever undoes the rest must know.
+            (None, _) => strange.push(at + 2),
         }
     }
-    Some(Contents { run, entries })
+    Found::Journal(contents)
+}
+
+fn parse_head(line: &str) -> Option<Life> {
+    let [HEADER, id, started] = line.split(' ').collect::<Vec<_>>()[..] else { return None };
+    Some(Life { id: id.parse().ok()?, started: started.parse().ok()? })
+}
+
+/// The run that a journal's name tells.
+pub(super) fn run_in_name(path: &Path) -> Option<Life> {
+    let mut words = path.file_stem()?.to_str()?.split('-');
+    Some(Life { id: words.next()?.parse().ok()?, started: words.next()?.parse().ok()? })
 }
 
 fn parse_entry(line: &str) -> Option<Entry> {
@@ -291,7 +323,12 @@ fn parse_entry(line: &str) -> Option<Entry> {
         ["keep", path] => Some(Entry::KeepDirectory { path: unescape_path(path)? }),
         ["end", id, started, group] => {
             let process = Life { id: id.parse().ok()?, started: started.parse().ok()? };
-            Some(Entry::End { process, group: group == "1" })
+            let group = match group {
+                "0" => false,
+                "1" => true,
+                _ => return None,
+            };
+            Some(Entry::End { process, group })
         }
         ["thread", id, started, policy, priority, nice, cpus] => Some(Entry::Thread {
             thread: Life { id: id.parse().ok()?, started: started.parse().ok()? },
@@ -321,19 +358,23 @@ fn escape_path(path: &Path) -> String {
 }
 
 fn unescape_path(text: &str) -> Option<PathBuf> {
-    Some(PathBuf::from(std::ffi::OsString::from_vec(unescape(text)?)))
+    Some(PathBuf::from(OsString::from_vec(unescape(text)?)))
 }
 
 fn escape(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for byte in bytes {
-        if byte.is_ascii_alphanumeric() || b"/._-:,+".contains(byte) {
+        if is_plain(*byte) {
             text.push(char::from(*byte));
         } else {
             text.push_str(&format!("%{byte:02X}"));
         }
     }
     text
+}
+
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"/._-:,+".contains(&byte)
 }
 
 fn unescape(text: &str) -> Option<Vec<u8>> {
@@ -344,89 +385,15 @@ fn unescape(text: &str) -> Option<Vec<u8>> {
             let hex = std::str::from_utf8(tail.get(..2)?).ok()?;
             bytes.push(u8::from_str_radix(hex, 16).ok()?);
             rest = &tail[2..];
-        } else {
+        } else if is_plain(*first) {
             bytes.push(*first);
             rest = tail;
+        } else {
+            return None;
         }
     }
     Some(bytes)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn entries() -> Vec<Entry> {
-        vec![
-            Entry::Write { path: PathBuf::from("/proc/sys/kernel/x y"), value: b"95\n%\xff".to_vec() },
-            Entry::Write { path: PathBuf::from("/empty"), value: Vec::new() },
-            Entry::RemoveDirectory { path: PathBuf::from("/sys/fs/cgroup/cpuset/horolog") },
-            Entry::End { process: Life { id: 7, started: 99 }, group: true },
-            Entry::Thread {
-                thread: Life { id: 8, started: 3 },
-                facts: Scheduled { policy: 1, priority: 50, nice: -5, cpus: vec![0, 2] },
-            },
-            Entry::Namespace { path: PathBuf::from("/run/horolog/7 a.netns") },
-            Entry::Link { namespace: PathBuf::from("/run/a.netns"), name: "h7r".to_owned() },
-            Entry::WriteInside {
-                namespace: PathBuf::from("/run/a.netns"),
-                path: PathBuf::from("/sys/class/net/h7r/threaded"),
-                value: b"0\n".to_vec(),
-            },
-        ]
-    }
-
-    #[test]
-    fn entries_read_back() {
-        let mut text = format!("{HEADER} 7 99\n");
-        for entry in entries() {
-            text.push_str(&encode(&entry));
-            text.push('\n');
-        }
-        let contents = parse(&text).unwrap();
-        assert_eq!(contents.run, Life { id: 7, started: 99 });
-        assert_eq!(contents.entries, entries());
-    }
-
-    #[test]
-    fn a_directory_that_could_not_be_made_is_left_out_and_only_that_one() {
-        let make = |path: &str| Entry::RemoveDirectory { path: PathBuf::from(path) };
-        let keep = |path: &str| Entry::KeepDirectory { path: PathBuf::from(path) };
-        let read = |entries: &[Entry]| {
-            let lines: Vec<String> = entries.iter().map(encode).collect();
-            parse(&format!("{HEADER} 7 99\n{}\n", lines.join("\n"))).unwrap().entries
-        };
-        assert_eq!(read(&[make("/a"), make("/b"), keep("/b")]), [make("/a")]);
-        assert_eq!(read(&[make("/a"), keep("/b"), make("/c")]), [make("/a"), make("/c")]);
-        assert_eq!(read(&[make("/a"), keep("/a"), make("/a")]), [make("/a")]);
-    }
-
-    #[test]
-    fn a_cut_off_journal_holds_all_whole_lines_at_every_length() {
-        let mut text = format!("{HEADER} 7 99\n");
-        entries().iter().for_each(|entry| text.push_str(&format!("{}\n", encode(entry))));
-        for length in 0..text.len() {
-            let whole = text[..length].matches('\n').count();
-            match parse(&text[..length]) {
-                Some(contents) => assert_eq!(contents.entries, entries()[..whole - 1]),
-                None => assert_eq!(whole, 0),
-            }
-        }
-    }
-
-    #[test]
-    fn what_is_no_journal_is_refused() {
-        assert_eq!(parse(""), None);
-        assert_eq!(parse("something else 7 99\n"), None);
-        assert_eq!(parse(&format!("{HEADER} x 99\n")), None);
-        assert_eq!(parse(&format!("{HEADER} 7 99\nwrite /a %zz\n")).unwrap().entries, []);
-    }
-
-    #[test]
-    fn a_life_is_told_from_a_later_one_of_the_same_number() {
-        let own = Life::of(std::process::id()).unwrap();
-        assert!(own.is_alive());
-        assert!(!Life { started: own.started + 1, ..own }.is_alive());
-        assert!(!Life { id: u32::MAX, started: 0 }.is_alive());
-    }
-}
+mod tests;

@@ -21,7 +21,7 @@ use crate::Error;
 use crate::clock::monotonic_ns;
 use crate::network::{namespace, netlink, sysfs};
 use horolog_time::Span;
-use journal::{Entry, Journal, Locked, Scheduled};
+use journal::{Entry, Found, Journal, Locked, Scheduled};
 use serve::Orders;
 use std::ffi::OsString;
 use std::fs;
@@ -329,9 +329,9 @@ impl Drop for Guardian {
 pub struct LeftOver {
     /// Where it is.
     pub path: PathBuf,
-    /// The process that wrote it.
+    /// The process that wrote it; 0 where that is not to be read.
     pub run: u32,
-    /// How many changes it lists.
+    /// How many changes it lists; 1 where the file is no journal of this version.
     pub changes: usize,
 }
 
@@ -351,15 +351,23 @@ pub fn left_over_in(directory: &Path) -> Result<Vec<LeftOver>, Error> {
     let mut found = Vec::new();
     for path in journal::list(directory)? {
         let Some(mut locked) = Locked::open(&path)? else { continue };
-        let contents = locked.read(&path)?;
-        if contents.run.is_alive() {
+        let (run, changes) = match locked.read(&path)? {
+            Found::Journal(contents) => (Some(contents.run), contents.entries.len() + contents.strange.len()),
+            Found::Unbegun => (journal::run_in_name(&path), 0),
+            // Told, so that somebody looks at it; undoing it says why it cannot be.
+            Found::Strange => {
+                found.push(LeftOver { path, run: 0, changes: 1 });
+                continue;
+            }
+        };
+        if run.is_some_and(|run| run.is_alive()) {
             continue;
         }
-        if contents.entries.is_empty() {
+        if changes == 0 {
             // Killed before its guardian was armed, when it had changed nothing. Where it stays, it is found again.
             let _ = fs::remove_file(&path);
         } else {
-            found.push(LeftOver { path, run: contents.run.id, changes: contents.entries.len() });
+            found.push(LeftOver { path, run: run.map_or(0, |run| run.id), changes });
         }
     }
     Ok(found)

@@ -1,6 +1,6 @@
 //! Undoing everything that a journal lists, last change first.
 
-use super::journal::{Contents, Entry, Life, Locked, Scheduled};
+use super::journal::{Contents, Entry, Found, Life, Locked, Scheduled};
 use crate::Error;
 use crate::affinity::{CpuSet, set_affinity};
 use crate::network::{namespace, netlink, sysfs};
@@ -73,8 +73,14 @@ const BUSY: Duration = Duration::from_secs(1);
 
 /// Undoes what the journal at `path` lists and removes it, or keeps it where something failed.
 pub(super) fn replay(path: &Path, locked: &mut Locked) -> Result<Restored, Error> {
-    let contents = locked.read(path)?;
-    let restored = undo_all(&contents);
+    let restored = match locked.read(path)? {
+        Found::Journal(contents) => undo_all(&contents),
+        Found::Unbegun => Restored::default(),
+        Found::Strange => Restored {
+            failures: vec!["no journal of this version: remove it by hand".to_owned()],
+            ..Restored::default()
+        },
+    };
     if restored.failures.is_empty() {
         fs::remove_file(path).map_err(|error| {
             Error::io(format!("unlink({})", path.display()), &error, "remove the journal by hand")
@@ -85,6 +91,9 @@ pub(super) fn replay(path: &Path, locked: &mut Locked) -> Result<Restored, Error
 
 fn undo_all(contents: &Contents) -> Restored {
     let mut restored = Restored::default();
+    for line in &contents.strange {
+        restored.failures.push(format!("line {line} of the journal is not understood: remove it by hand"));
+    }
     // Processes first: they might keep directories busy or write settings again.
     for entry in contents.entries.iter().rev() {
         if let Entry::End { process, group } = entry {
@@ -257,10 +266,50 @@ fn group_lives(group: u32) -> bool {
 }
 
 fn signal(process: Life, group: bool, signal: i32) {
-    let Ok(id) = i32::try_from(process.id) else { return };
-    // 0, 1 and their negatives would address ourselves, init or everybody.
-    if id > 1 {
+    if let Some(target) = target(process.id, group) {
         // SAFETY: kill takes two integers.
-        unsafe { libc::kill(if group { -id } else { id }, signal) };
+        unsafe { libc::kill(target, signal) };
+    }
+}
+
+/// Whom `kill` is to address. 0, 1 and their negatives would be ourselves, init or everybody.
+fn target(id: u32, group: bool) -> Option<i32> {
+    let id = i32::try_from(id).ok().filter(|&id| id > 1)?;
+    Some(if group { -id } else { id })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_else_is_ended() {
+        assert_eq!((target(7, false), target(7, true)), (Some(7), Some(-7)));
+        for id in [0, 1, u32::MAX, 1 << 31] {
+            assert_eq!((target(id, false), target(id, true)), (None, None), "{id}");
+        }
+        assert_eq!(target(2, true), Some(-2));
+    }
+
+    #[test]
+    fn what_was_put_back_is_told_in_words() {
+        let nothing = Restored::default();
+        let text = "put back 0 settings and 0 threads, removed 0 directories, ended 0 processes";
+        assert!(nothing.is_nothing());
+        assert_eq!(nothing.to_string(), text);
+        let all = Restored {
+            files: 1,
+            directories: 2,
+            processes: 3,
+            threads: 4,
+            networks: 5,
+            already: 6,
+            failures: vec!["one".to_owned(), "two".to_owned()],
+        };
+        let text = "put back 1 settings and 4 threads, removed 2 directories, ended 3 processes, removed 5 network \
+                    namespaces and devices; 6 of 23 changes were as before already, or gone; 2 could not be put back; \
+                    failed: one; failed: two";
+        assert_eq!(all.to_string(), text);
+        assert_eq!((all.put_back(), all.changes(), all.is_nothing()), (15, 23, false));
     }
 }

@@ -2,8 +2,12 @@
 //!
 //! Each role is an ignored test, told by a variable that it is meant; without that variable it does nothing.
 
-use horolog_sys::guardian::{GuardianOptions, serve};
+// Each test program uses some of it.
+#![allow(dead_code)]
+
+use horolog_sys::guardian::{GuardianOptions, Restored, restore, serve};
 use std::fs;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
@@ -71,5 +75,59 @@ pub(crate) fn wait_for_guardian(directory: &Path) {
     while fs::read_dir(directory.join("journals")).is_ok_and(|entries| entries.flatten().any(is_journal)) {
         assert!(Instant::now() < end, "the guardian is still not done");
         sleep(Duration::from_millis(5));
+    }
+}
+
+/// A process that is ended with the test, also where the test fails: it would hold the test's output open.
+pub(crate) struct Ended(pub(crate) Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Kills a process of another number.
+pub(crate) fn kill(id: u32) {
+    let id = rustix::process::Pid::from_raw(id as i32).expect("a process has a number");
+    rustix::process::kill_process(id, rustix::process::Signal::KILL).expect("it is there");
+}
+
+/// Waits until something is so; whether it came.
+pub(crate) fn until(mut is_so: impl FnMut() -> bool) -> bool {
+    let end = Instant::now() + Duration::from_secs(20);
+    while !is_so() {
+        if Instant::now() >= end {
+            return false;
+        }
+        sleep(Duration::from_millis(2));
+    }
+    true
+}
+
+/// A journal of a run that has ended, with these entries.
+pub(crate) fn journal_of_an_ended_run(directory: &Path, entries: &str) -> PathBuf {
+    let mut run = Command::new("true").spawn().expect("a program that ends at once");
+    let id = run.id();
+    run.wait().expect("it ends");
+    let journals = directory.join("journals");
+    fs::DirBuilder::new().mode(0o700).recursive(true).create(&journals).expect("a folder");
+    let journal = journals.join("1-1-0.journal");
+    fs::write(&journal, format!("horolog-journal/1 {id} 1\n{entries}")).expect("a journal");
+    journal
+}
+
+/// Undoes a journal. A child that another test starts at this moment holds its lock until it runs its own program.
+pub(crate) fn restore_soon(journal: &Path) -> Restored {
+    let end = Instant::now() + Duration::from_secs(20);
+    loop {
+        match restore(journal) {
+            Ok(restored) => return restored,
+            Err(error) if error.to_string().contains("holds it") && Instant::now() < end => {
+                sleep(Duration::from_millis(5));
+            }
+            Err(error) => panic!("{error}"),
+        }
     }
 }
