@@ -115,7 +115,7 @@ pub(crate) fn analyze_cpu(
     let mut set_tests = Vec::new();
     let mut tests: Vec<Vec<TestResult>> = vec![Vec::new(); cpu.tasks.len()];
     for flavour in flavours {
-        let whole = set_test(cpu, &set, flavour, least, options);
+        let (whole, failing) = set_test(cpu, &set, flavour, least, options);
         let given = Given { flavour, whole: whole.verdict, least };
         let found = ResponseAnalysis::new(&set, flavour.time, &mut Budget::terms(options.effort))
             .map(|analysis| analysis.responses(&mut Budget::terms(shared), own));
@@ -126,18 +126,56 @@ pub(crate) fn analyze_cpu(
                 tests.push(whole.clone());
             }
         }
+        if let Some(window) = failing {
+            let mut budget = Budget::terms(options.effort_of_all(cpu.tasks.len()));
+            name_late_tasks(&set, flavour.time, window, each.effort, &mut budget, &mut tests);
+        }
         set_tests.push(whole);
     }
     let mut verdicts = Vec::with_capacity(tests.len());
     let blocking = longest_blocking(cpu);
+    let mut late = None;
     for (index, (tests, blocking)) in tests.into_iter().zip(blocking).enumerate() {
         let mut verdict = verdict_of(cpu, index, blocking, tests)?;
         if verdict.verdict == Verdict::Misses && cpu.servers.is_empty() {
-            verdict.witness = super::evidence::witness(system, cpu, &set, index, &each);
+            let late = late.get_or_insert_with(|| ResponseAnalysis::for_late_jobs(&set, NpTime::Units(1)));
+            verdict.witness = super::evidence::witness(system, cpu, late, index, &each);
         }
         verdicts.push(verdict);
     }
     Ok((verdicts, set_tests))
+}
+
+/// Says which tasks miss where a window asks for too much and a task has no response time that would say so; the last of
+/// each task's tests is that of its response time.
+fn name_late_tasks(
+    set: &EdfSet,
+    time: NpTime,
+    window: u64,
+    each: u64,
+    budget: &mut Budget,
+    tests: &mut [Vec<TestResult>],
+) {
+    let is_open = |tests: &[TestResult]| tests.last().is_some_and(|test| test.verdict == Verdict::Unknown);
+    if !tests.iter().any(|tests| is_open(tests)) {
+        return;
+    }
+    let analysis = ResponseAnalysis::for_late_jobs_within(set, time);
+    let mut work = analysis.work.clone();
+    for (index, tests) in tests.iter_mut().enumerate().filter(|(_, tests)| is_open(tests)) {
+        let given = budget.left().min(each);
+        let mut own = Budget::terms(given);
+        let late = analysis.late_within(index, window, &mut work, &mut own);
+        let _ = budget.spend(given - own.left());
+        if let (Ok(Some(late)), Some(test)) = (late, tests.last_mut()) {
+            (test.verdict, test.exact) = (Verdict::Misses, true);
+            test.note = Some(format!(
+                "a job that is due {} after the start of a busy period is finished {} after its arrival at the worst",
+                Span::from_ns(late.deadline_at),
+                Span::from_ns(late.response)
+            ));
+        }
+    }
 }
 
 /// The continuous-time tests decide; those of integer time answer another question and stand behind.
@@ -192,7 +230,13 @@ pub(super) fn keeps_exactness(cpu: &CpuModel) -> bool {
     cpu.keeps_exactness() && cpu.tasks.iter().filter(|t| t.offset.is_some()).count() < 2
 }
 
-fn set_test(cpu: &CpuModel, set: &EdfSet, flavour: Flavour, least: bool, options: &Options) -> TestResult {
+fn set_test(
+    cpu: &CpuModel,
+    set: &EdfSet,
+    flavour: Flavour,
+    least: bool,
+    options: &Options,
+) -> (TestResult, Option<u64>) {
     let mut solver = EdfSolver::new();
     let found = solver.check_within(set, flavour.time, &mut Budget::terms(options.effort));
     let (test, source) = flavour.set_test();
@@ -220,7 +264,11 @@ fn set_test(cpu: &CpuModel, set: &EdfSet, flavour: Flavour, least: bool, options
     };
     // A miss is proved, by a window that asks for too much or by overload, whatever the costs.
     let exact = verdict == Verdict::Misses || least && verdict != Verdict::Unknown;
-    TestResult { test, verdict, response: None, exact, source, note }
+    let failing = match found {
+        EdfVerdict::Fails(failure) if verdict == Verdict::Misses => Some(failure.window),
+        _ => None,
+    };
+    (TestResult { test, verdict, response: None, exact, source, note }, failing)
 }
 
 const OVERLOAD: &str =

@@ -4,6 +4,7 @@ use super::demand::{ListedTerm, Term, least_windows};
 use super::{Arrivals, EdfSet};
 
 /// The tasks with deadlines of one set, prepared for one instant d after the other.
+#[derive(Clone)]
 pub(super) struct DueWork {
     /// The tasks that are not listed, by rising D − J.
     rows: Vec<Row>,
@@ -15,6 +16,7 @@ pub(super) struct DueWork {
 }
 
 /// Two quotients by the same period.
+#[derive(Clone)]
 struct Row {
     /// D − J: from here on one job is due.
     window: i64,
@@ -41,6 +43,7 @@ impl Row {
 }
 
 /// A task that arrives at listed instants.
+#[derive(Clone)]
 struct DueList {
     term: ListedTerm,
     due: u64,

@@ -89,19 +89,18 @@ impl<'a> Prover<'a> {
     }
 }
 
-/// A run that makes the task at `index` miss, where one is known.
+/// A run that makes the task at `index` miss, where one is known; `analysis` looks for late jobs in whole nanoseconds.
 pub(crate) fn witness(
     system: &System,
     cpu: &CpuModel,
-    set: &EdfSet,
+    analysis: &ResponseAnalysis,
     index: usize,
     options: &Options,
 ) -> Option<MissWitness> {
     if !keeps_exactness(cpu) || cpu.tasks.iter().any(|t| t.offset.is_some()) {
         return None;
     }
-    let analysis = ResponseAnalysis::for_late_jobs(set, NpTime::Units(1));
-    let found = match late_in_whole_units(&analysis, cpu, index, options) {
+    let found = match late_in_whole_units(analysis, cpu, index, options) {
         Err(Unresolved::LateRelease) => Ok(alone(cpu, index)),
         found => found,
     };
@@ -125,7 +124,7 @@ struct Late {
 }
 
 fn late_in_whole_units(
-    analysis: &ResponseAnalysis<'_>,
+    analysis: &ResponseAnalysis,
     cpu: &CpuModel,
     index: usize,
     options: &Options,
@@ -142,7 +141,7 @@ fn late_in_whole_units(
 }
 
 /// Whether some other job with the same deadline would go behind the job under study.
-fn wins_a_tie(analysis: &ResponseAnalysis<'_>, cpu: &CpuModel, index: usize, d: u64) -> bool {
+fn wins_a_tie(analysis: &ResponseAnalysis, cpu: &CpuModel, index: usize, d: u64) -> bool {
     let released = |task: usize| d.saturating_sub(cpu.tasks[task].deadline.unwrap_or(d));
     (0..cpu.tasks.len()).any(|other| {
         let first = (released(other), other) < (released(index), index);

@@ -123,10 +123,11 @@ impl Row {
 }
 
 /// The response times of a set's tasks.
-pub struct ResponseAnalysis<'a> {
-    pub(super) set: &'a EdfSet,
+pub struct ResponseAnalysis {
     pub(super) rows: Vec<Option<Row>>,
     pub(super) demand: DemandFunction,
+    /// For each search to begin with.
+    pub(super) work: DueWork,
     /// The longest synchronous busy period without blocking.
     pub(super) busy: u64,
     time: NpTime,
@@ -142,16 +143,12 @@ pub(super) struct Blocking {
     by: Option<usize>,
 }
 
-impl<'a> ResponseAnalysis<'a> {
+impl ResponseAnalysis {
     /// Prepares the analysis of a set: its longest busy period.
     ///
     /// # Errors
     /// [`Unresolved`] where the set is overloaded or no busy period ends within the numbers or the budget.
-    pub fn new(
-        set: &'a EdfSet,
-        time: NpTime,
-        budget: &mut Budget,
-    ) -> Result<ResponseAnalysis<'a>, Unresolved> {
+    pub fn new(set: &EdfSet, time: NpTime, budget: &mut Budget) -> Result<ResponseAnalysis, Unresolved> {
         let demand = DemandFunction::new(set);
         if matches!(horizon::horizon(&demand, budget)?, Reach::Overload) {
             return Err(Unresolved::Overload);
@@ -166,15 +163,38 @@ impl<'a> ResponseAnalysis<'a> {
 
     /// Prepares the search for a late job of a set whose busy period may never end.
     #[must_use]
-    pub fn for_late_jobs(set: &'a EdfSet, time: NpTime) -> ResponseAnalysis<'a> {
+    pub fn for_late_jobs(set: &EdfSet, time: NpTime) -> ResponseAnalysis {
         let demand = DemandFunction::new(set);
         let busy = horizon::busy_period(&demand, demand.eternal_blocking, 100_000, &mut Budget::default());
         ResponseAnalysis::within(set, time, demand, busy.unwrap_or(horizon::WINDOW_LIMIT))
     }
 
-    fn within(set: &'a EdfSet, time: NpTime, demand: DemandFunction, busy: u64) -> ResponseAnalysis<'a> {
+    /// Prepares the search for the jobs that are late in a window that asks for too much: no busy period is looked for.
+    pub(super) fn for_late_jobs_within(set: &EdfSet, time: NpTime) -> ResponseAnalysis {
+        ResponseAnalysis::within(set, time, DemandFunction::new(set), horizon::WINDOW_LIMIT)
+    }
+
+    /// The response, longer than its deadline, of a job of the task whose deadline lies within `window` of the start of its
+    /// busy period; `None` where there is none. Where a window asks for more than its length, with blocking, there is one
+    /// of some task: released together behind the blocking job, the jobs that are due in it end beyond it, so that the one
+    /// that ends last is late.
+    pub(super) fn late_within(
+        &self,
+        task: usize,
+        window: u64,
+        work: &mut DueWork,
+        budget: &mut Budget,
+    ) -> Result<Option<EdfResponse>, Unresolved> {
+        let own = self.rows[task].as_ref().filter(|own| own.window <= window as i64);
+        let Some(own) = own else { return Ok(None) };
+        let worst = self.worst(own, window + 1, work, budget)?;
+        Ok(Some(worst).filter(|worst| worst.response > own.deadline))
+    }
+
+    fn within(set: &EdfSet, time: NpTime, demand: DemandFunction, busy: u64) -> ResponseAnalysis {
         let rows = set.tasks().iter().map(row).collect();
-        ResponseAnalysis { set, rows, demand, busy, time, blocking: blocking(set, time) }
+        let work = DueWork::new(set);
+        ResponseAnalysis { rows, demand, work, busy, time, blocking: blocking(set, time) }
     }
 
     /// The worst-case response time of one task; `None` for a task without deadline.
@@ -184,10 +204,11 @@ impl<'a> ResponseAnalysis<'a> {
     /// budget or 64 bits do not suffice.
     pub fn response(&self, task: usize, budget: &mut Budget) -> Result<Option<EdfResponse>, Unresolved> {
         let Some(own) = self.rows[task].as_ref() else { return Ok(None) };
-        self.worst(own, &mut DueWork::new(self.set), budget).map(Some)
+        self.worst(own, self.last_deadline(own), &mut self.work.clone(), budget).map(Some)
     }
 
-    /// The worst response of one task, the first of several.
+    /// The worst response of the jobs of one task with deadlines below `last`, or that with the first of all deadlines; the
+    /// first of several.
     ///
     /// Within a piece of constant blocking the end never falls with d. So where the job with deadline d ends at e, one with
     /// a deadline d' < d can only respond later than the worst so far where `d' < e + D − worst`: the search goes down from
@@ -195,6 +216,7 @@ impl<'a> ResponseAnalysis<'a> {
     pub(super) fn worst(
         &self,
         own: &Row,
+        last: u64,
         work: &mut DueWork,
         budget: &mut Budget,
     ) -> Result<EdfResponse, Unresolved> {
@@ -209,7 +231,7 @@ impl<'a> ResponseAnalysis<'a> {
         work.set(first);
         let (settled, end) = self.end_of(own, work, first, lowest.time, 0, budget)?;
         let mut worst = at(first, lowest, end);
-        let mut until = self.last_deadline(own);
+        let mut until = last;
         for &piece in self.blocking.iter().rev() {
             let (from, start) = if piece.from <= first { (first + 1, settled) } else { (piece.from, 0) };
             while until > from {
@@ -238,7 +260,7 @@ impl<'a> ResponseAnalysis<'a> {
                 break;
             }
             // A lower piece has more blocking, so that what was skipped says nothing of it.
-            until = piece.from;
+            until = last.min(piece.from);
         }
         Ok(worst)
     }
@@ -267,7 +289,7 @@ impl<'a> ResponseAnalysis<'a> {
     }
 
     /// No job with a deadline from here on is in a busy period that begins at 0.
-    fn last_deadline(&self, own: &Row) -> u64 {
+    pub(super) fn last_deadline(&self, own: &Row) -> u64 {
         let last_blocked = self.blocking.last().map_or(0, |last| last.from);
         self.busy.saturating_add(own.deadline).max(last_blocked)
     }
@@ -303,7 +325,7 @@ impl<'a> ResponseAnalysis<'a> {
     ) -> Result<(), Unresolved> {
         let Some(own) = self.rows[task].as_ref() else { return Ok(()) };
         let mut d = u64::try_from(own.window).map_err(|_| Unresolved::LateRelease)?;
-        let mut work = DueWork::new(self.set);
+        let mut work = self.work.clone();
         let (mut last_end, mut last_blocking) = (0, 0);
         let last = self.last_deadline(own);
         // Arrival d − D within the busy period; with blocking also while that lasts.
@@ -343,7 +365,7 @@ impl<'a> ResponseAnalysis<'a> {
         let mut parts =
             Breakdown { own_jobs: 0, jobs: vec![0; self.rows.len()], interrupts: 0, outside: 0, end: 0 };
         let Some(own) = self.rows[task].as_ref() else { return Ok(parts) };
-        let mut work = DueWork::new(self.set);
+        let mut work = self.work.clone();
         work.set(d);
         let (window, end) = self.end_of(own, &work, d, blocking, 0, budget)?;
         let inclusive = self.counts_inclusive(own, blocking);
@@ -389,7 +411,7 @@ impl<'a> ResponseAnalysis<'a> {
             if own.preemptive { (own_jobs, 0) } else { (own_jobs.saturating_sub(1), own.cost) };
         let fixed = u128::from(late.blocking) + u128::from(own_jobs) * u128::from(own.cost);
         let inclusive = !own.preemptive && late.blocking == 0;
-        let mut work = DueWork::new(self.set);
+        let mut work = self.work.clone();
         work.set(d);
         let mut iterates = vec![u64::try_from(fixed).map_err(|_| Unresolved::TooLarge)?];
         loop {

@@ -30,11 +30,11 @@ struct Point {
     end: u64,
 }
 
-impl ResponseAnalysis<'_> {
+impl ResponseAnalysis {
     /// The worst-case response times of all tasks, in their order; `None` for a task without deadline. All of them together
     /// stay within `shared`; those that need a search of their own within `each` too.
     pub(crate) fn responses(&self, shared: &mut Budget, each: u64) -> Vec<Result<Option<u64>, Unresolved>> {
-        let mut work = DueWork::new(self.set);
+        let mut work = self.work.clone();
         let mut found: Vec<Result<Option<u64>, Unresolved>> = vec![Ok(None); self.rows.len()];
         let common = work.is_periodic() && self.demand.has_plain_loads();
         if common {
@@ -44,7 +44,7 @@ impl ResponseAnalysis<'_> {
             let Some(own) = row.as_ref().filter(|own| !(common && own.preemptive)) else { continue };
             let mut budget = Budget::terms(each.min(shared.left()));
             let given = budget.left();
-            let worst = self.worst(own, &mut work, &mut budget);
+            let worst = self.worst(own, self.last_deadline(own), &mut work, &mut budget);
             *found = worst.map(|EdfResponse { response, .. }| Some(response));
             let _ = shared.spend(given - budget.left());
         }
@@ -225,7 +225,7 @@ mod tests {
 
     /// The first of the worst responses by looking at every deadline.
     fn by_every_deadline(
-        analysis: &ResponseAnalysis<'_>,
+        analysis: &ResponseAnalysis,
         task: usize,
     ) -> Result<Option<EdfResponse>, Unresolved> {
         let mut worst: Option<EdfResponse> = None;
