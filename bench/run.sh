@@ -3,7 +3,7 @@
 # Rivals that do not: SchedCAT (no package), pyCPA (not on PyPI), EVA (no package).
 set -euo pipefail
 cd "$(dirname "$0")"
-for bench in fixed_priority edf sim rivals; do
+for bench in fixed_priority edf scale sim rivals; do
     echo "== $bench"
     cargo bench --quiet --bench "$bench"
 done

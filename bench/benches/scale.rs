@@ -1,0 +1,60 @@
+//! The whole analysis of one processor by the number of its tasks, under both policies: reading the file, every verdict and
+//! response time, the scaling factor.
+//!
+//! Systems: periods from 1 ms to 1 s, evenly by their logarithm, a utilisation of 0.8 in all, seed = number of tasks. Every
+//! verdict is `meets`, and every response time must be there and exact: what gives up is not fast.
+
+use horolog_analysis::{Options, Schedulable, analyze};
+use horolog_bench::repeat;
+use std::fmt::Write;
+use std::hint::black_box;
+
+fn main() {
+    // `POLICY TASKS REPETITIONS` runs some cases alone, for `perf stat`.
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
+    let only = arguments.first().map(String::as_str);
+    let size = arguments.get(1).and_then(|n| n.parse().ok());
+    let repetitions = arguments.get(2).and_then(|n| n.parse().ok()).unwrap_or(3);
+    for policy in ["fixed-priority", "edf"] {
+        for tasks in [10, 100, 1_000, 10_000] {
+            if only.is_some_and(|only| only != policy) || size.is_some_and(|size: u64| size != tasks) {
+                continue;
+            }
+            let text = many(tasks, policy);
+            let (least, median) = repeat(repetitions, || analyze_file(black_box(&text)));
+            println!(
+                "analyze {policy:<15} {tasks:>6} tasks {:>9.4} s by the minimum {:>9.4} s by the median",
+                least.as_secs_f64(),
+                median.as_secs_f64()
+            );
+        }
+    }
+}
+
+/// What `horolog analyze FILE` does before it prints.
+fn analyze_file(text: &str) {
+    let (system, _) = horolog_model::file::read(text, "many.toml", &[]).expect("a valid file");
+    let mut options = Options::default();
+    options.sensitivity = true;
+    let found = analyze(&system, &options).expect("within the assumptions");
+    assert_eq!(found.schedulable, Schedulable::Yes);
+    assert!(found.tasks.iter().all(|task| task.exact && task.response.is_some()));
+}
+
+/// A system of many tasks, as in `front/cli/tests/scale.rs`.
+fn many(tasks: u64, policy: &str) -> String {
+    let mut text = format!("[system]\nname = \"many\"\npolicy = \"{policy}\"\n");
+    if policy == "fixed-priority" {
+        text += "priorities = \"deadline-monotonic\"\n";
+    }
+    let mut state = tasks;
+    for task in 0..tasks {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let part = (state >> 40) as f64 / (1_u64 << 24) as f64;
+        let period = (1e6 * 1_000_f64.powf(part)) as u64 / 1_000 * 1_000;
+        let wcet = ((period as f64 * 0.8 / tasks as f64) as u64).max(1);
+        writeln!(text, "[[task]]\nname = \"t{task}\"\nperiod = \"{period} ns\"\nwcet = \"{wcet} ns\"")
+            .expect("a string");
+    }
+    text
+}
