@@ -226,7 +226,9 @@ impl Service for SlackStealing {
         state.pending = state.pending.saturating_sub(1);
         if state.pending > 0 {
             state.remaining = task.execution;
-            state.deadline = state.deadline.saturating_add(task.separation);
+            // Where one waits, it is the one that arrived last; with more of them the task has no slack.
+            let last = state.next.unwrap_or_default().saturating_sub(task.separation);
+            state.deadline = last.saturating_add(task.deadline);
         } else if !self.gain.is_propagated() {
             state.charged = unused.saturating_sub(self.overheads.switch.saturating_mul(2));
         }
@@ -323,6 +325,25 @@ mod tests {
             stealer.released(zero, rank, zero);
         }
         assert_eq!((0..3).map(|rank| stealer.slack(rank, 0)).collect::<Vec<_>>(), [8, 12, 16]);
+    }
+
+    #[test]
+    fn a_job_that_waited_in_an_overload_has_the_deadline_of_its_own_arrival() {
+        for is_periodic in [false, true] {
+            let (mut hard, overheads) = set_b();
+            hard.truncate(1);
+            hard[0].is_periodic = is_periodic;
+            let mut stealer = SlackStealing::new(&hard, overheads, Gain::None);
+            stealer.released(Instant::from_ns(0), 0, Instant::from_ns(0));
+            let mut slack_after = |second: u64| {
+                stealer.released(Instant::from_ns(second), 0, Instant::from_ns(second));
+                assert_eq!(stealer.slack(0, second), 0, "two jobs wait");
+                stealer.completed(Instant::from_ns(second + 1), 0);
+                stealer.slack(0, second + 1)
+            };
+            // Its deadline is 10 after its arrival, of which 1 has passed and 2 are its own; one more comes at its deadline.
+            assert_eq!((slack_after(15), slack_after(40)), (7, 7), "periodic: {is_periodic}");
+        }
     }
 
     #[test]
