@@ -43,19 +43,25 @@ pub(super) fn baseline(programs: &[Program]) -> Result<Vec<(Program, Duration)>,
 }
 
 /// Judges the faults, `jobs` at once. `is_real`: the tests run real processes and threads, which other load on the machine
-/// may fail, so that a failure counts when it comes a second time.
+/// may fail, so that a failure counts when it comes a second time. After `minutes` no further fault is begun: those judged by
+/// then are the first of the sample, which is in no order.
 pub(super) fn judge(
     programs: &[(Program, Duration)],
     faults: &[u32],
     jobs: usize,
     is_real: bool,
+    minutes: Option<u64>,
 ) -> BTreeMap<u32, Verdict> {
+    let end = minutes.map(|minutes| Instant::now() + Duration::from_secs(60 * minutes));
     let next = AtomicUsize::new(0);
     let verdicts = Mutex::new(BTreeMap::new());
     std::thread::scope(|scope| {
         for _ in 0..jobs.max(1) {
             scope.spawn(|| {
                 while let Some(&number) = faults.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if end.is_some_and(|end| Instant::now() >= end) {
+                        return;
+                    }
                     let verdict = judge_all(programs, number, is_real);
                     let mut verdicts = verdicts.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
                     verdicts.insert(number, verdict);

@@ -19,7 +19,7 @@ use std::process::{Command, ExitCode};
 use table::Subject;
 
 /// Words for the usage.
-pub(crate) const USAGE: &str = "mutants NAME [--sample N] [--seed S] [--again] [--jobs J]
+pub(crate) const USAGE: &str = "mutants NAME [--sample N] [--seed S] [--again] [--jobs J] [--minutes M]
                    puts N small faults (300) into sched, analysis, certificate, verify or guardian and says which
                    ones no test notices; --again: only those that the record lists; see docs/mutants.md";
 
@@ -28,6 +28,8 @@ struct Options {
     seed: u64,
     again: bool,
     jobs: Option<usize>,
+    /// How long faults are judged; what was judged by then is the sample.
+    minutes: Option<u64>,
 }
 
 /// The verb.
@@ -47,13 +49,14 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> ExitCode {
 
 fn parse(words: &[&str]) -> Option<(&'static Subject, Options)> {
     let [name, rest @ ..] = words else { return None };
-    let mut options = Options { sample: 300, seed: 1, again: false, jobs: None };
+    let mut options = Options { sample: 300, seed: 1, again: false, jobs: None, minutes: None };
     let mut rest = rest.iter();
     while let Some(&word) = rest.next() {
         match word {
             "--sample" => options.sample = rest.next()?.parse().ok()?,
             "--seed" => options.seed = rest.next()?.parse().ok()?,
             "--jobs" => options.jobs = Some(rest.next()?.parse().ok()?),
+            "--minutes" => options.minutes = Some(rest.next()?.parse().ok()?),
             "--again" => options.again = true,
             _ => return None,
         }
@@ -103,7 +106,7 @@ fn measure(root: &Path, subject: &Subject, options: &Options) -> Result<(), Stri
         numbers.truncate(options.sample);
     }
     let jobs = options.jobs.unwrap_or(if subject.is_real { 1 } else { 2 });
-    let verdicts = judge::judge(&programs, &numbers, jobs, subject.is_real);
+    let verdicts = judge::judge(&programs, &numbers, jobs, subject.is_real, options.minutes);
     let mut survivors: Vec<Survivor> = verdicts
         .iter()
         .filter(|(_, verdict)| **verdict == Verdict::Survived)
@@ -119,7 +122,7 @@ fn measure(root: &Path, subject: &Subject, options: &Options) -> Result<(), Stri
     let mut record = Record {
         commit: commit.trim().to_owned(),
         seed: options.seed,
-        viable: numbers.len(),
+        viable: verdicts.len(),
         too_long,
         survivors,
         tests: subject.stages.iter().map(|words| words.join(" ")).collect(),
@@ -131,7 +134,7 @@ fn measure(root: &Path, subject: &Subject, options: &Options) -> Result<(), Stri
     }
     println!(
         "{} judged, {} survived, {} did not compile",
-        numbers.len(),
+        verdicts.len(),
         record.survivors.len(),
         refused.len()
     );
