@@ -86,3 +86,14 @@ fn periods_from_1_ns_to_18_years() {
         answer(policy, "", "preemption = \"non-preemptive\"", &full);
     }
 }
+
+#[test]
+fn thousands_of_late_tasks_do_not_each_have_a_pattern_of_thousands() {
+    let mut tasks: Vec<Times> = (0..2_000).map(|k| [2_000_000 + k, 600, 1_000_000 + k, 0]).collect();
+    tasks[0][2] = 600;
+    let found = answer("edf", "", "", &tasks);
+    assert_eq!(found.schedulable, Schedulable::No);
+    let missing: Vec<_> = found.tasks.iter().filter(|task| task.verdict == Verdict::Misses).collect();
+    let shown = missing.iter().filter(|task| task.witness.is_some()).count();
+    assert!(missing.len() > 500 && shown == 500, "{} {shown}", missing.len());
+}
