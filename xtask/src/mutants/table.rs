@@ -28,6 +28,14 @@ pub(super) const SUBJECTS: &[Subject] = &[
         ],
         is_real: false,
     },
+    // The same faults, and only the comparison with the reference simulator to notice them.
+    Subject {
+        name: "reference",
+        root: "core/sched/src/lib.rs",
+        sources: "core/sched/src",
+        stages: &[&["-p", "horolog-testkit", "--test", "reference"]],
+        is_real: false,
+    },
     Subject {
         name: "analysis",
         root: "engines/analysis/src/lib.rs",
