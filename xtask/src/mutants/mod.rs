@@ -20,8 +20,9 @@ use table::Subject;
 
 /// Words for the usage.
 pub(crate) const USAGE: &str = "mutants NAME [--sample N] [--seed S] [--again] [--jobs J] [--minutes M]
-                   puts N small faults (300) into sched, analysis, certificate, verify or guardian (reference: into sched) and says which
-                   ones no test notices; --again: only those that the record lists; see docs/mutants.md";
+                   puts N small faults (300) into sched, analysis, certificate, verify or guardian and says which
+                   ones no test notices (reference: those of sched, by that comparison alone);
+                   --again: only those that the record lists; --minutes: ends after so long; see docs/mutants.md";
 
 struct Options {
     sample: usize,
