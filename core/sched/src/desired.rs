@@ -11,22 +11,6 @@ pub struct EntityId(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ProcessorIndex(pub u16);
 
-/// "Tell me after `after` of execution of `entity`."
-///
-/// The driver counts execution from the moment when it first sees this generation, and lets the count stand
-/// while nothing below the entity runs. It reports the count with `Executed` whenever a decision replaces the
-/// timer, and before it hands in a wall timer of the same processor. Where a committed job overdraws its budget, no
-/// timer is wanted any more, but the count goes on under the old generation until the job gives the processor up.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ExecutionTimer {
-    /// Whose execution counts.
-    pub entity: EntityId,
-    /// How much from now on.
-    pub after: Span,
-    /// To be handed back in `Exhausted` and `Executed`.
-    pub generation: u32,
-}
-
 /// "Tell me at `at`."
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WallTimer {
@@ -38,11 +22,11 @@ pub struct WallTimer {
     pub generation: u32,
 }
 
-/// Which timers of a processor may be others than after the decision before.
+/// What of a processor may be another than after the decision before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TimerChanges {
-    /// [`crate::Machine::execution_timer`].
-    pub execution: bool,
+    /// [`crate::Machine::allowance`] of whoever runs.
+    pub allowance: bool,
     /// [`crate::Machine::wall_timer`].
     pub wall: bool,
 }
@@ -57,8 +41,8 @@ pub struct Desired {
     pub should_yield: bool,
     /// Counts the changes of `should_yield`, so that a stale flag is told from a fresh one.
     pub generation: u32,
-    /// The next execution timer of this processor, if any.
-    pub execution_timer: Option<ExecutionTimer>,
+    /// How much the running task may execute from now on until the machine must be told; `None`: no limit.
+    pub allowance: Option<Span>,
     /// The next wall timer of this processor, if any.
     pub wall_timer: Option<WallTimer>,
 }

@@ -38,7 +38,7 @@ pub const ANY_SEGMENT: u32 = u32::MAX;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum EventKind {
-    /// The running job of `task` finished.
+    /// The oldest job of `task`, which has begun, finished.
     Completion {
         /// Whose.
         task: TaskId,
@@ -53,33 +53,14 @@ pub enum EventKind {
         /// The segment that follows, or [`ANY_SEGMENT`]; not looked at where it only asks.
         next: u32,
     },
-    /// The running job of `task` suspends itself.
+    /// The oldest job of `task`, which has begun, suspends itself.
     Block {
         /// Whose.
         task: TaskId,
     },
-    /// An execution timer went off.
-    Exhausted {
-        /// Whose budget.
-        entity: EntityId,
-        /// The generation that the timer was armed with.
-        generation: u32,
-        /// What was really consumed since it was armed: a budget may end up negative.
-        consumed: Span,
-    },
-    /// What an entity executed since its execution timer was armed with this generation, before it is exhausted.
-    /// Told whenever a decision replaces the timer, and before a wall timer of the same processor.
-    Executed {
-        /// Whose budget.
-        entity: EntityId,
-        /// The generation that the timer was armed with.
-        generation: u32,
-        /// Everything since it was armed, not since the last report.
-        consumed: Span,
-    },
-    /// What the running job of `task` has executed since this was told last, where a service watches its processor
-    /// ([`crate::Machine::is_watched`]) and no execution timer counts it. Told before another job gets the processor, before
-    /// the job completes or suspends itself, before a wall timer and before every release of a served task.
+    /// What the job of `task` has executed since this was told last. Told before the job completes or suspends itself, before
+    /// a wall timer, when its budget is used up, and before every release of a served task. That a budget has run out is the
+    /// machine's conclusion, and how reports between two other events are split makes no difference.
     Ran {
         /// Whose.
         task: TaskId,
@@ -151,9 +132,7 @@ impl EventKind {
             | Self::PreemptionPoint { .. }
             | Self::Block { .. }
             | Self::SetPreemptible { .. }
-            | Self::Executed { .. }
-            | Self::Ran { .. }
-            | Self::Exhausted { .. } => Phase::Complete,
+            | Self::Ran { .. } => Phase::Complete,
             Self::Release { .. }
             | Self::Wake { .. }
             | Self::Timer { .. }

@@ -17,11 +17,15 @@ pub(crate) struct Leaf {
     pub(crate) rank: u32,
     /// Whether it stands below the root of a shallow tree that nobody watches: being ready is a bit there, and no more.
     pub(crate) is_direct: bool,
+    /// Whether what it executes is charged to a budget or told to a service.
+    pub(crate) is_counted: bool,
     pub(crate) processor: u16,
     /// Whether its running job may be displaced anywhere.
     pub(crate) preemptible: bool,
     /// Whether releases are accepted in this mode.
     pub(crate) active: bool,
+    /// Whether its oldest job was chosen once.
+    pub(crate) begun: bool,
     /// Whether its oldest job has suspended itself.
     pub(crate) blocked: bool,
     /// Jobs released and not completed.

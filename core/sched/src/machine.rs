@@ -1,7 +1,6 @@
 //! The machine's door: [`Machine::on`] takes events, [`Machine::decide`] answers with desired state.
 
-use crate::armed::ExecutionTimers;
-use crate::desired::{Desired, EntityId, ExecutionTimer, ProcessorIndex, Rejected, TimerChanges, WallTimer};
+use crate::desired::{Desired, EntityId, ProcessorIndex, Rejected, TimerChanges, WallTimer};
 use crate::dispatcher::{Dispatcher, Key, NONE};
 use crate::leaf::{JobOrder, Leaf};
 use crate::mode::Mode;
@@ -33,7 +32,6 @@ pub(crate) struct Processor {
     pub(crate) clock: ClockDomain,
     /// Who ran when the timers were looked at last.
     pub(crate) timed: u32,
-    pub(crate) execution: ExecutionTimers,
     /// Which supplies are on this processor: a stretch of the machine's.
     pub(crate) supplies: std::ops::Range<usize>,
     /// Which of the machine's watches is on this processor, or [`NONE`].
@@ -125,10 +123,6 @@ impl Machine {
         match event.kind {
             EventKind::Release { task, deadline } => self.release(task, deadline, now, event.clock),
             EventKind::Completion { task } => self.complete(task, now, event.clock),
-            EventKind::Exhausted { entity, generation, consumed }
-            | EventKind::Executed { entity, generation, consumed } => {
-                self.charge(entity, generation, consumed, now, event.clock)
-            }
             EventKind::Ran { task, amount } => self.ran(task, amount, now, event.clock),
             EventKind::Timer { entity, generation } => {
                 self.wall_timer_fired(entity, generation, now, event.clock)
@@ -142,8 +136,6 @@ impl Machine {
         match kind {
             EventKind::Release { .. }
             | EventKind::Completion { .. }
-            | EventKind::Exhausted { .. }
-            | EventKind::Executed { .. }
             | EventKind::Ran { .. }
             | EventKind::Timer { .. } => Err(Rejected::Unknown),
             EventKind::PreemptionPoint { task, willing, next } => {
@@ -203,15 +195,38 @@ impl Machine {
     fn complete(&mut self, task: TaskId, now: Instant, clock: ClockDomain) -> Result<(), Rejected> {
         let leaf = self.leaves.get_mut(task.index()).ok_or(Rejected::Unknown)?;
         let processor = &mut self.processors[leaf.processor as usize];
-        if processor.running != task.0 {
-            return Err(Rejected::NotRunning);
-        }
         if processor.clock != clock {
             return Err(Rejected::BadTime);
         }
+        if processor.running != task.0 {
+            return self.complete_unwanted(task, now, clock);
+        }
         processor.leave();
+        self.end_job(task, now);
+        Ok(())
+    }
+
+    /// A job that the machine does not want to run has completed all the same: it had begun, and somebody let it go on.
+    #[cold]
+    fn complete_unwanted(&mut self, task: TaskId, now: Instant, clock: ClockDomain) -> Result<(), Rejected> {
+        let leaf = &self.leaves[task.index()];
+        if !leaf.begun {
+            return Err(Rejected::NotRunning);
+        }
+        if leaf.blocked {
+            self.wake(task, now, clock)?;
+        }
+        self.end_job(task, now);
+        Ok(())
+    }
+
+    /// The oldest job of a task is done; it has the processor no more.
+    #[inline(always)]
+    fn end_job(&mut self, task: TaskId, now: Instant) {
+        let leaf = &mut self.leaves[task.index()];
         leaf.jobs -= 1;
         leaf.segment = 0;
+        leaf.begun = false;
         let node = &mut self.nodes[leaf.node as usize];
         if leaf.jobs == 0 {
             node.ready.remove(leaf.position);
@@ -222,7 +237,6 @@ impl Machine {
             let from = leaf.node;
             self.left(task, from, now);
         }
-        Ok(())
     }
 
     fn preemption_point(
@@ -248,10 +262,19 @@ impl Machine {
         Ok(())
     }
 
+    /// Any job that has begun may suspend itself, also one that the machine does not want to run.
     fn block(&mut self, task: TaskId, now: Instant, clock: ClockDomain) -> Result<(), Rejected> {
-        let processor = self.running_processor(task, clock)?;
-        self.processors[processor].leave();
-        let leaf = &mut self.leaves[task.index()];
+        let leaf = self.leaves.get_mut(task.index()).ok_or(Rejected::Unknown)?;
+        let processor = &mut self.processors[usize::from(leaf.processor)];
+        if processor.clock != clock {
+            return Err(Rejected::BadTime);
+        }
+        if !leaf.begun || leaf.blocked {
+            return Err(Rejected::NotRunning);
+        }
+        if processor.running == task.0 {
+            processor.leave();
+        }
         leaf.blocked = true;
         let from = leaf.node;
         self.nodes[from as usize].ready.remove(leaf.position);
@@ -309,7 +332,7 @@ impl Machine {
             running: (state.running != NONE).then_some(TaskId(state.running)),
             should_yield: state.should_yield,
             generation: state.generation,
-            execution_timer: None,
+            allowance: None,
             wall_timer: None,
         }
     }
@@ -324,7 +347,7 @@ impl Machine {
         let index = processor.0 as usize;
         let changes = if !self.processors[index].is_shallow {
             self.choose_in_tree(index);
-            TimerChanges { execution: true, wall: true }
+            TimerChanges { allowance: true, wall: true }
         } else {
             self.choose_shallow(index);
             if self.processors[index].may_want_timers {
@@ -337,27 +360,12 @@ impl Machine {
         ((running != NONE).then_some(TaskId(running)), changes)
     }
 
-    /// The execution timer that the last decision wants.
-    ///
-    /// # Panics
-    /// Where there is no such processor.
-    #[inline]
-    #[must_use]
-    pub fn execution_timer(&self, processor: ProcessorIndex) -> Option<ExecutionTimer> {
-        self.processors[processor.0 as usize].execution.armed().map(|armed| ExecutionTimer {
-            entity: armed.entity,
-            after: armed.after,
-            generation: armed.generation,
-        })
-    }
-
     fn decide_with_timers(&mut self, index: usize) -> Desired {
-        let processor = ProcessorIndex(index as u16);
-        let (running, _) = self.choose(processor);
-        let execution_timer = self.execution_timer(processor);
+        let (running, _) = self.choose(ProcessorIndex(index as u16));
+        let allowance = running.and_then(|task| self.allowance(task));
         let state = &self.processors[index];
         let (should_yield, generation, wall_timer) = (state.should_yield, state.generation, state.wall);
-        Desired { running, should_yield, generation, execution_timer, wall_timer }
+        Desired { running, should_yield, generation, allowance, wall_timer }
     }
 
     /// Jobs of `task` that were released and have not completed.
@@ -383,18 +391,8 @@ impl Machine {
     /// # Panics
     /// Where there is no such processor.
     #[must_use]
-    pub fn may_want_timers(&self, processor: ProcessorIndex) -> bool {
+    pub(crate) fn may_want_timers(&self, processor: ProcessorIndex) -> bool {
         self.processors[usize::from(processor.0)].may_want_timers
-    }
-
-    /// Whether a service watches this processor: every execution is told, with [`EventKind::Ran`] where no execution timer
-    /// counts it.
-    ///
-    /// # Panics
-    /// Where there is no such processor.
-    #[must_use]
-    pub fn is_watched(&self, processor: ProcessorIndex) -> bool {
-        self.processors[usize::from(processor.0)].watch != NONE
     }
 
     /// The node of a server.
@@ -434,7 +432,7 @@ impl Machine {
     /// # Panics
     /// Where there is no such processor.
     #[must_use]
-    pub fn wants_every_report(&self, processor: ProcessorIndex) -> bool {
+    pub(crate) fn wants_every_report(&self, processor: ProcessorIndex) -> bool {
         let processor = &self.processors[usize::from(processor.0)];
         let watch = self.watches.get(processor.watch as usize);
         !processor.is_shallow || watch.is_some_and(|w| w.service.wants_every_report())
@@ -446,7 +444,7 @@ impl Machine {
     /// # Panics
     /// Where there is no such processor.
     #[must_use]
-    pub fn has_changed(&self, processor: ProcessorIndex) -> bool {
+    pub(crate) fn has_changed(&self, processor: ProcessorIndex) -> bool {
         self.processors[usize::from(processor.0)].has_changed
     }
 
@@ -456,7 +454,7 @@ impl Machine {
     /// Where there is no such processor.
     #[inline]
     #[must_use]
-    pub fn budget_changes(&self, processor: ProcessorIndex) -> u64 {
+    pub(crate) fn budget_changes(&self, processor: ProcessorIndex) -> u64 {
         self.processors[usize::from(processor.0)].changes
     }
 
@@ -489,15 +487,30 @@ impl Machine {
         self.processors[index].wall
     }
 
-    /// Whether what runs without an execution timer must be told on a processor that [`Machine::is_watched`]: where not, its
-    /// service has nothing to count it against until its next timer.
-    ///
-    /// # Panics
-    /// Where there is no such processor.
-    #[inline]
-    #[must_use]
-    pub fn is_counting(&self, processor: ProcessorIndex) -> bool {
-        self.processors[usize::from(processor.0)].is_counting
+    /// Whether somebody more important waits for the running job's next preemption point, and how often that has changed.
+    #[inline(always)]
+    pub(crate) fn flag(&self, processor: ProcessorIndex) -> (bool, u32) {
+        let state = &self.processors[usize::from(processor.0)];
+        (state.should_yield, state.generation)
+    }
+
+    /// Whether [`Machine::wall_timer`] may be another than when it was asked last.
+    #[inline(always)]
+    pub(crate) fn wall_is_stale(&self, processor: ProcessorIndex) -> bool {
+        self.processors[usize::from(processor.0)].wall_is_stale
+    }
+
+    /// Whether what this task executes is charged to a budget or told to a service.
+    #[inline(always)]
+    pub(crate) fn is_counted(&self, task: TaskId) -> bool {
+        self.leaves[task.index()].is_counted
+    }
+
+    /// Whether a server stands above this task.
+    #[inline(always)]
+    pub(crate) fn is_served(&self, task: TaskId) -> bool {
+        let leaf = &self.leaves[task.index()];
+        leaf.node != self.processors[usize::from(leaf.processor)].root
     }
 
     /// How many modes there are, mode 0 included.
@@ -536,7 +549,6 @@ impl Processor {
             may_want_timers: false,
             clock,
             timed: NONE,
-            execution: ExecutionTimers::new(),
             supplies: 0..0,
             watch: NONE,
             is_counting: true,
@@ -564,10 +576,12 @@ impl Processor {
     }
 
     #[inline(always)]
-    pub(crate) fn run(&mut self, task: u32, position: u32, leaves: &[Leaf]) {
+    pub(crate) fn run(&mut self, task: u32, position: u32, leaves: &mut [Leaf]) {
+        let leaf = &mut leaves[task as usize];
+        leaf.begun = true;
         self.running = task;
         self.running_position = position;
-        self.committed = !leaves[task as usize].preemptible;
+        self.committed = !leaf.preemptible;
     }
 
     /// Sets `should_yield` and counts the change.

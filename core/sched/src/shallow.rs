@@ -11,7 +11,7 @@ use crate::dispatcher::NONE;
 use crate::leaf::JobOrder;
 use crate::{Machine, NodePolicy, Place, TimerChanges};
 use horolog_model::TaskId;
-use horolog_time::{Instant, Span};
+use horolog_time::Instant;
 
 impl Machine {
     /// A first job becomes ready that is not direct ([`crate::leaf::Leaf::is_direct`]).
@@ -122,7 +122,7 @@ impl Machine {
         let mut should_yield = false;
         match root.best() {
             Some(best) if processor.running == NONE => {
-                processor.run(root.heads[best as usize], best, &self.leaves);
+                processor.run(root.heads[best as usize], best, &mut self.leaves);
             }
             Some(best) => {
                 // A running job whose server stands nowhere has no place.
@@ -130,7 +130,7 @@ impl Machine {
                 if displaced && processor.committed {
                     should_yield = true;
                 } else if displaced {
-                    processor.run(root.heads[best as usize], best, &self.leaves);
+                    processor.run(root.heads[best as usize], best, &mut self.leaves);
                 } else {
                     // At a preemption point with nobody more important: on with the next segment.
                     processor.committed = !self.leaves[processor.running as usize].preemptible;
@@ -151,28 +151,13 @@ impl Machine {
         processor.has_changed = false;
         // Between two hard tasks nothing is counted.
         let is_served = self.leaves.get(running as usize).is_some_and(|leaf| leaf.node != processor.root);
-        let execution = (running != processor.timed) & (processor.execution.is_armed() | is_served);
+        let allowance = (running != processor.timed) & is_served;
         let wall = processor.wall_is_stale | std::mem::take(&mut processor.wall_is_new);
         processor.timed = running;
-        if execution {
-            self.arm_execution_timer(index);
-        }
         if wall {
             self.arm_wall_timer(index);
         }
-        TimerChanges { execution, wall }
-    }
-
-    /// What limits a running task of a shallow tree: its server, or where a service watches itself.
-    #[inline]
-    pub(crate) fn shallow_budget(&self, index: usize, task: u32) -> Option<(u32, Span)> {
-        let leaf = &self.leaves[task as usize];
-        if self.processors[index].watch != NONE {
-            return self.watched_budget(index, leaf).map(|budget| (task, budget));
-        }
-        let supplied = self.supplied.get(self.supply_of[leaf.node as usize] as usize)?;
-        let budget = supplied.standing.budget;
-        (!budget.is_zero()).then(|| (self.leaves.len() as u32 + leaf.node, budget))
+        TimerChanges { allowance, wall }
     }
 
     /// Finds out which processors are shallow, and which tasks are direct.
@@ -190,6 +175,12 @@ impl Machine {
             let watch = self.watches.get(processor.watch as usize);
             let is_listened_to = watch.is_some_and(|watch| watch.service.wants_jobs());
             leaf.is_direct = processor.is_shallow && leaf.node == processor.root && !is_listened_to;
+            leaf.is_counted = watch.is_some();
+            let mut node = leaf.node;
+            while node != NONE && !leaf.is_counted {
+                leaf.is_counted = self.supply_of[node as usize] != NONE;
+                node = self.nodes[node as usize].parent;
+            }
         }
         self.refresh_heads();
     }

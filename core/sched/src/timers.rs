@@ -1,4 +1,4 @@
-//! Budgets and timers of a tree: which are armed, what is charged when they report.
+//! Budgets and timers of a tree: how much may be executed, what is charged when it has been.
 
 use crate::desired::{EntityId, Rejected, WallTimer};
 use crate::dispatcher::NONE;
@@ -6,47 +6,42 @@ use crate::{ClockDomain, Machine};
 use horolog_model::TaskId;
 use horolog_time::{Instant, Span};
 
-/// No task, and not [`NONE`]: the execution timer must be looked at again.
+/// No task, and not [`NONE`]: what the running one may execute must be looked at again.
 pub(crate) const STALE: u32 = u32::MAX - 1;
 
 impl Machine {
-    /// The tightest budget above the running task, armed anew where it is another than the armed timer counts.
-    #[inline(always)]
-    pub(crate) fn arm_execution_timer(&mut self, index: usize) {
-        let running = self.processors[index].running;
-        let tightest = match running {
-            NONE => None,
-            _ if self.processors[index].is_shallow => {
-                self.shallow_budget(index, running).map(|(entity, budget)| (EntityId(entity), budget))
-            }
-            _ => self.tightest_budget(index, running),
-        };
-        let processor = &mut self.processors[index];
-        match tightest {
-            None => processor.execution.disarm(),
-            Some((entity, budget)) => processor.execution.arm(entity, budget, running),
+    /// How much a task may execute from now on until the machine must be told: the tightest budget above it, or what the
+    /// service of its processor leaves it. `None`: no limit, also where a committed job overdraws an empty budget.
+    ///
+    /// # Panics
+    /// Where there is no such task.
+    #[must_use]
+    pub fn allowance(&self, task: TaskId) -> Option<Span> {
+        let leaf = &self.leaves[task.index()];
+        let processor = &self.processors[usize::from(leaf.processor)];
+        if let Some(budget) = self.watched_budget(usize::from(leaf.processor), leaf) {
+            return Some(budget);
         }
-    }
-
-    /// The entity above `task` with the least budget left, the innermost of several; an empty budget that a
-    /// committed job overdraws has no timer any more. Where a service limits soft tasks, the task itself.
-    fn tightest_budget(&self, index: usize, task: u32) -> Option<(EntityId, Span)> {
-        let tasks = self.leaves.len() as u32;
-        if let Some(budget) = self.watched_budget(index, &self.leaves[task as usize]) {
-            return Some((EntityId(task), budget));
+        if processor.is_shallow {
+            return self.budget_of(leaf.node);
         }
-        let mut node = self.leaves[task as usize].node;
-        let mut tightest: Option<(EntityId, Span)> = None;
+        let mut node = leaf.node;
+        let mut tightest: Option<Span> = None;
         while node != NONE {
-            if let Some(supplied) = self.supplied.get(self.supply_of[node as usize] as usize)
-                && !supplied.standing.budget.is_zero()
-                && tightest.is_none_or(|(_, least)| supplied.standing.budget < least)
-            {
-                tightest = Some((EntityId(tasks + node), supplied.standing.budget));
+            if let Some(budget) = self.budget_of(node) {
+                tightest = Some(tightest.map_or(budget, |least| least.min(budget)));
             }
             node = self.nodes[node as usize].parent;
         }
         tightest
+    }
+
+    /// What is left of a node's budget, where it has one that is not empty.
+    #[inline(always)]
+    fn budget_of(&self, node: u32) -> Option<Span> {
+        let supplied = self.supplied.get(self.supply_of[node as usize] as usize)?;
+        let budget = supplied.standing.budget;
+        (!budget.is_zero()).then_some(budget)
     }
 
     /// The earliest wall timer of the processor's nodes and its service.
@@ -79,46 +74,6 @@ impl Machine {
         earliest
     }
 
-    /// Charges reported execution to every supply above the task that ran.
-    pub(crate) fn charge(
-        &mut self,
-        entity: EntityId,
-        generation: u32,
-        consumed: Span,
-        now: Instant,
-        clock: ClockDomain,
-    ) -> Result<(), Rejected> {
-        let index = self.processor_of(entity, clock)?;
-        let processor = &mut self.processors[index];
-        let armed = processor.execution.find(entity, generation).ok_or(Rejected::Stale)?;
-        let amount = consumed.checked_sub(armed.reported).ok_or(Rejected::Stale)?;
-        armed.reported = consumed;
-        let leaf = armed.leaf;
-        if consumed >= armed.after {
-            // Whatever budget there is now, this timer does not count it.
-            processor.timed = STALE;
-        }
-        let first = self.leaves[leaf as usize].node;
-        if processor.is_shallow && processor.watch != NONE {
-            self.watch_execution(leaf, amount, now);
-            return Ok(());
-        }
-        if processor.is_shallow {
-            let supply = self.supply_of[first as usize] as usize;
-            if let Some(supplied) = self.supplied.get_mut(supply)
-                && supplied.executed(now, amount, processor)
-            {
-                self.follow_supply(first, now);
-            }
-            return Ok(());
-        }
-        self.charge_path(index, first, amount, now);
-        if self.processors[index].watch != NONE {
-            self.watch_execution(leaf, amount, now);
-        }
-        Ok(())
-    }
-
     /// Charges every supply from `first` upwards.
     fn charge_path(&mut self, index: usize, first: u32, amount: Span, now: Instant) {
         let mut node = first;
@@ -134,7 +89,7 @@ impl Machine {
         }
     }
 
-    /// What a task of a watched processor executed while no timer counted it.
+    /// A task has executed: every budget above it is charged, and the service of its processor is told.
     #[inline(always)]
     pub(crate) fn ran(
         &mut self,
@@ -144,14 +99,22 @@ impl Machine {
         clock: ClockDomain,
     ) -> Result<(), Rejected> {
         let leaf = self.leaves.get(task.index()).ok_or(Rejected::Unknown)?;
-        let processor = &self.processors[usize::from(leaf.processor)];
+        let (index, node) = (usize::from(leaf.processor), leaf.node);
+        let processor = &mut self.processors[index];
         if processor.clock != clock {
             return Err(Rejected::BadTime);
         }
-        if processor.watch == NONE {
-            return Err(Rejected::Unknown);
+        if !processor.is_shallow {
+            self.charge_path(index, node, amount, now);
+        } else if processor.watch == NONE
+            && let Some(supplied) = self.supplied.get_mut(self.supply_of[node as usize] as usize)
+            && supplied.executed(now, amount, processor)
+        {
+            self.follow_supply(node, now);
         }
-        self.watch_execution(task.0, amount, now);
+        if self.processors[index].watch != NONE && self.processors[index].is_counting {
+            self.watch_execution(task.0, amount, now);
+        }
         Ok(())
     }
 

@@ -141,14 +141,13 @@ impl Machine {
             should_yield = candidate != NONE;
         } else if candidate != NONE {
             let position = self.leaves[candidate as usize].position;
-            processor.run(candidate, position, &self.leaves);
+            processor.run(candidate, position, &mut self.leaves);
         } else {
             // The running job's node has lost its supply and nobody else is ready.
             processor.running = NONE;
         }
         processor.flag(should_yield);
         processor.has_changed = false;
-        self.arm_execution_timer(index);
         self.arm_wall_timer(index);
     }
 

@@ -74,7 +74,12 @@ impl Machine {
         let leaf = &self.leaves[task as usize];
         let watch = self.processors[usize::from(leaf.processor)].watch as usize;
         let rank = (leaf.rank != NONE).then_some(leaf.rank as usize);
+        let index = usize::from(leaf.processor);
         let answer = self.watches[watch].service.executed(now, rank, amount);
+        if rank.is_none() {
+            // Its allowance has changed.
+            self.processors[index].timed = STALE;
+        }
         self.follow(watch, answer, now);
     }
 

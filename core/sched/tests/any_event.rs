@@ -95,11 +95,7 @@ fn kind() -> impl Strategy<Value = EventKind> {
         1 => task().prop_map(|task| EventKind::Block { task }),
         2 => task().prop_map(|task| EventKind::Wake { task }),
         1 => (task(), any::<bool>()).prop_map(|(task, preemptible)| EventKind::SetPreemptible { task, preemptible }),
-        1 => (entity(), 0_u32..6, span())
-            .prop_map(|(entity, generation, consumed)| EventKind::Exhausted { entity, generation, consumed }),
-        1 => (entity(), 0_u32..6, span())
-            .prop_map(|(entity, generation, consumed)| EventKind::Executed { entity, generation, consumed }),
-        1 => (task(), span()).prop_map(|(task, amount)| EventKind::Ran { task, amount }),
+        3 => (task(), span()).prop_map(|(task, amount)| EventKind::Ran { task, amount }),
         1 => (entity(), 0_u32..6).prop_map(|(entity, generation)| EventKind::Timer { entity, generation }),
         1 => (0_u32..3).prop_map(|mode| EventKind::ModeChange { mode }),
     ]

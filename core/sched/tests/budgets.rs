@@ -4,9 +4,7 @@
 mod support;
 
 use horolog_model::{Priority, ServerId, System, TaskId};
-use horolog_sched::{
-    EntityId, EventKind, Machine, MachineBuilder, NodePolicy, NodeSpec, Place, Rejected, Supply,
-};
+use horolog_sched::{EventKind, Machine, MachineBuilder, NodePolicy, NodeSpec, Place, Rejected, Supply};
 use horolog_time::{Instant, Span};
 use support::{CPU, Driver};
 
@@ -61,7 +59,7 @@ impl Supply for Budget {
 const TASK: &str = "period = \"100 ms\"; wcet = \"2 ms\"";
 
 /// Task 0 below an inner budget below an outer one; task 1 below the outer one alone; task 2 below the root.
-fn nested(inner: i64, outer: i64) -> (Driver, EntityId, EntityId) {
+fn nested(inner: i64, outer: i64) -> Driver {
     let lines =
         ["a", "b", "back"].map(|name| format!("name = \"{name}\"; priority = {}; {TASK}", name.len().min(2)));
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
@@ -71,58 +69,40 @@ fn nested(inner: i64, outer: i64) -> (Driver, EntityId, EntityId) {
     let inner = builder.node(outer, Budget::node(inner, 10));
     builder.place(TaskId(0), inner);
     builder.place(TaskId(1), outer);
-    (Driver::new(builder.build().expect("a valid tree")), inner, outer)
-}
-
-fn executed(driver: &mut Driver, amount: u64) {
-    let timer = driver.decide().execution_timer.expect("something counts");
-    let (entity, generation, consumed) = (timer.entity, timer.generation, Span::from_ns(amount));
-    let is_over = consumed >= timer.after;
-    driver.now += amount;
-    let kind = if is_over {
-        EventKind::Exhausted { entity, generation, consumed }
-    } else {
-        EventKind::Executed { entity, generation, consumed }
-    };
-    driver.on(kind).expect("it is the armed one");
-}
-
-fn armed(driver: &mut Driver) -> Option<(EntityId, u64)> {
-    driver.decide().execution_timer.map(|timer| (timer.entity, timer.after.as_ns()))
+    Driver::new(builder.build().expect("a valid tree"))
 }
 
 #[test]
-fn the_tightest_budget_is_armed_and_the_innermost_of_equal_ones() {
+fn the_tightest_budget_above_the_running_task_limits_it() {
     for (inner, outer, expected) in [(3, 5, 3), (5, 3, 3), (4, 4, 4)] {
-        let (mut driver, in_node, out_node) = nested(inner, outer);
+        let mut driver = nested(inner, outer);
         driver.release(0);
-        let node = if inner <= outer { in_node } else { out_node };
-        assert_eq!(armed(&mut driver), Some((node, expected)), "{inner}, {outer}");
+        assert_eq!(driver.allowance(), Some(expected), "{inner}, {outer}");
     }
     // Below the outer one alone nothing else counts.
-    let (mut driver, _, out_node) = nested(3, 5);
+    let mut driver = nested(3, 5);
     driver.release(1);
-    assert_eq!(armed(&mut driver), Some((out_node, 5)));
+    assert_eq!(driver.allowance(), Some(5));
 }
 
 #[test]
 fn every_budget_above_the_running_task_is_charged() {
-    let (mut driver, in_node, out_node) = nested(4, 6);
+    let mut driver = nested(4, 6);
     driver.release(0).release(1).release(2);
     assert_eq!(driver.running(), Some(0));
-    executed(&mut driver, 3);
+    driver.executed(3);
     driver.complete(0);
     assert_eq!(driver.running(), Some(1));
-    assert_eq!(armed(&mut driver), Some((out_node, 3)), "the outer budget has paid 3");
+    assert_eq!(driver.allowance(), Some(3), "the outer budget has paid 3");
     driver.release(0);
     assert_eq!(driver.running(), Some(1), "first in, first out");
     driver.complete(1);
-    assert_eq!(armed(&mut driver), Some((in_node, 1)), "and the inner one as well");
-    executed(&mut driver, 1);
+    assert_eq!(driver.allowance(), Some(1), "and the inner one as well");
+    driver.executed(1);
     assert_eq!(driver.running(), Some(2), "without the inner budget its task waits");
     driver.release(1);
     assert_eq!(driver.running(), Some(1));
-    assert_eq!(armed(&mut driver), Some((out_node, 2)));
+    assert_eq!(driver.allowance(), Some(2));
 }
 
 fn served(text: &str) -> System {
@@ -165,14 +145,14 @@ fn an_overdraw_is_owed_to_the_next_budget() {
     for keys in BUDGETED {
         let mut driver = server(keys);
         driver.release(0).release(0).release(0);
-        assert_eq!(armed(&mut driver).map(|timer| timer.1), Some(4), "{keys}");
+        assert_eq!(driver.allowance(), Some(4), "{keys}");
         // The end of the budget is noticed 3 too late, when the job has ended.
-        executed(&mut driver, 7);
+        driver.executed(7);
         driver.complete(0);
         assert_eq!(driver.running(), None, "{keys}");
         fire(&mut driver, 10);
         assert_eq!(driver.running(), Some(0), "{keys}");
-        assert_eq!(armed(&mut driver).map(|timer| timer.1), Some(1), "{keys}: 3 of 4 were used before");
+        assert_eq!(driver.allowance(), Some(1), "{keys}: 3 of 4 were used before");
         assert_eq!(driver.machine.tally(ServerId(0)).consumed, Span::from_ns(7), "{keys}");
     }
 }
@@ -182,12 +162,12 @@ fn a_budget_that_is_overdrawn_by_more_than_the_next_one_waits_for_a_further_one(
     for keys in &BUDGETED[..2] {
         let mut driver = server(keys);
         driver.release(0).release(0);
-        executed(&mut driver, 9);
+        driver.executed(9);
         driver.complete(0);
         fire(&mut driver, 10);
-        assert_eq!((driver.running(), armed(&mut driver)), (None, None), "{keys}: 1 is still owed");
+        assert_eq!((driver.running(), driver.allowance()), (None, None), "{keys}: 1 is still owed");
         fire(&mut driver, 20);
-        assert_eq!(armed(&mut driver).map(|timer| timer.1), Some(3), "{keys}");
+        assert_eq!(driver.allowance(), Some(3), "{keys}");
     }
 }
 
@@ -200,7 +180,7 @@ fn an_overdraw_of_a_constant_bandwidth_server_puts_its_deadline_off_by_whole_per
         for (hard, runs) in [(deadline - 1, 1), (deadline, 0), (deadline + 1, 0)] {
             let mut driver = Driver::new(Machine::new(&served(text)).expect("a right system"));
             driver.release(0);
-            executed(&mut driver, used);
+            driver.executed(used);
             assert_eq!(budget(&driver), Some(left), "{used}");
             driver.release_until(1, hard);
             assert_eq!(driver.running(), Some(runs), "{used}, {hard}");
@@ -212,11 +192,11 @@ fn an_overdraw_of_a_constant_bandwidth_server_puts_its_deadline_off_by_whole_per
 fn a_job_that_follows_one_of_its_task_at_the_instant_of_a_poll_is_counted() {
     let mut driver = server("kind = \"polling\"\npriority = 9\nlow_priority = \"background\"");
     driver.at(2).release(0);
-    assert_eq!((driver.running(), armed(&mut driver)), (Some(0), None), "in the background");
+    assert_eq!((driver.running(), driver.allowance()), (Some(0), None), "in the background");
     driver.at(10).complete(0).release(0).release(1);
     assert_eq!(driver.running(), Some(0));
-    assert_eq!(armed(&mut driver).map(|timer| timer.1), Some(4));
-    executed(&mut driver, 4);
+    assert_eq!(driver.allowance(), Some(4));
+    driver.executed(4);
     assert_eq!(driver.running(), Some(1), "without budget it stands below every task again");
 }
 
@@ -224,20 +204,20 @@ fn a_job_that_follows_one_of_its_task_at_the_instant_of_a_poll_is_counted() {
 fn polling_has_no_budget_after_a_poll_without_work() {
     let mut driver = server(BUDGETED[0]);
     driver.release(0);
-    assert_eq!(armed(&mut driver).map(|timer| timer.1), Some(4), "an arrival at a poll is seen");
-    executed(&mut driver, 1);
+    assert_eq!(driver.allowance(), Some(4), "an arrival at a poll is seen");
+    driver.executed(1);
     driver.complete(0).release(0);
     assert_eq!(driver.running(), None, "what it did not use at once is gone");
     // A second job ends exactly at a poll.
     fire(&mut driver, 10);
-    executed(&mut driver, 4);
+    driver.executed(4);
     let wall = driver.decide().wall_timer.expect("work waits");
     let mut ended = Driver::new(driver.machine.clone());
     ended.now = 20;
     assert_eq!(wall.at, Instant::from_ns(20));
     fire(&mut driver, 20);
     assert_eq!(driver.running(), Some(0));
-    executed(&mut driver, 2);
+    driver.executed(2);
     driver.complete(0);
     driver.at(23).release(0);
     assert_eq!(driver.running(), None);
@@ -260,14 +240,14 @@ fn a_poll_that_comes_after_the_end_of_the_last_job_gives_nothing() {
 fn deferrable_keeps_its_budget_and_finds_out_about_missed_periods() {
     let mut driver = server(BUDGETED[1]);
     driver.at(3).release(0);
-    executed(&mut driver, 3);
+    driver.executed(3);
     driver.complete(0);
     driver.at(9).release(0);
     assert_eq!(budget(&driver), Some(1));
     assert_eq!(driver.running(), Some(0));
     driver.at(10).complete(0);
     driver.at(35).release(0);
-    assert_eq!(armed(&mut driver).map(|timer| timer.1), Some(4));
+    assert_eq!(driver.allowance(), Some(4));
     assert_eq!(driver.decide().wall_timer.map(|timer| timer.at), Some(Instant::from_ns(40)));
     assert_eq!(driver.machine.tally(ServerId(0)).replenishments, 1);
     fire(&mut driver, 40);
@@ -291,9 +271,9 @@ fn timers_of_two_servers_go_off_before_one_choice() {
         let (x, y) = if is_first { (ServerId(0), ServerId(1)) } else { (ServerId(1), ServerId(0)) };
         let mut driver = Driver::new(Machine::new(&served(&text)).expect("a right system"));
         driver.release(0).release(1);
-        executed(&mut driver, 2);
+        driver.executed(2);
         assert_eq!(driver.running(), Some(0));
-        executed(&mut driver, 2);
+        driver.executed(2);
         assert_eq!(driver.running(), None);
         driver.at(10);
         // x serves the lower task id: its timer comes first, and then the machine tells the other one without a choice.
@@ -310,21 +290,18 @@ fn timers_of_two_servers_go_off_before_one_choice() {
 }
 
 #[test]
-fn a_report_counts_once_and_not_backwards() {
-    let mut driver = server(BUDGETED[1]);
-    driver.release(0);
-    let timer = driver.decide().execution_timer.expect("a budget counts");
-    let report = |consumed| EventKind::Executed {
-        entity: timer.entity,
-        generation: timer.generation,
-        consumed: Span::from_ns(consumed),
-    };
-    driver.at(2).on(report(2)).expect("it is armed");
-    driver.on(report(2)).expect("nothing new");
-    assert_eq!(driver.on(report(1)), Err(Rejected::Stale));
-    driver.at(3).on(report(3)).expect("one more");
-    assert_eq!(driver.machine.tally(ServerId(0)).consumed, Span::from_ns(3));
-    assert_eq!(driver.machine.budget(ServerId(0)), Some(Span::from_ns(1)));
+fn reports_add_up_however_they_are_split() {
+    for parts in [&[3][..], &[1, 2], &[1, 1, 1], &[0, 3, 0]] {
+        let mut driver = server(BUDGETED[1]);
+        driver.release(0);
+        assert_eq!(driver.running(), Some(0));
+        for &part in parts {
+            driver.ran(0, part);
+        }
+        assert_eq!(driver.machine.tally(ServerId(0)).consumed, Span::from_ns(3), "{parts:?}");
+        assert_eq!(budget(&driver), Some(1), "{parts:?}");
+        assert_eq!(driver.allowance(), Some(1), "{parts:?}");
+    }
 }
 
 #[test]
@@ -343,27 +320,19 @@ fn a_timer_that_was_replaced_is_stale() {
 }
 
 #[test]
-fn of_execution_timers_the_last_and_the_one_before_may_report() {
-    let (mut driver, in_node, _) = nested(4, 6);
-    let of = |driver: &mut Driver| driver.decide().execution_timer.expect("something counts");
-    let report = |timer: horolog_sched::ExecutionTimer, consumed| EventKind::Executed {
-        entity: timer.entity,
-        generation: timer.generation,
-        consumed: Span::from_ns(consumed),
-    };
+fn what_a_displaced_or_finished_job_has_executed_may_be_told_after_the_next_choice() {
+    let mut driver = nested(4, 6);
     driver.release(0).release(1).release(2);
-    let first = of(&mut driver);
-    assert_eq!(first.entity, in_node);
-    driver.at(1).on(report(first, 1)).expect("it is armed");
-    assert_eq!(of(&mut driver), first, "a report alone arms nothing new");
-    driver.complete(0);
-    let second = of(&mut driver);
-    assert_ne!(second.generation, first.generation);
-    driver.on(report(first, 2)).expect("the one before may report");
-    driver.at(2).complete(1);
-    assert_eq!(driver.decide().execution_timer, None);
-    assert_eq!(driver.on(report(first, 3)), Err(Rejected::Stale));
-    driver.on(report(second, 1)).expect("it is the one before");
+    assert_eq!(driver.running(), Some(0));
+    driver.at(2).complete(0);
+    assert_eq!(driver.running(), Some(1));
+    driver.told(0, 2);
+    driver.at(3).complete(1);
+    assert_eq!((driver.running(), driver.allowance()), (Some(2), None));
+    driver.told(1, 1).release(0);
+    assert_eq!((driver.running(), driver.allowance()), (Some(0), Some(2)), "2 of 4 inside, 3 of 6 outside");
+    driver.complete(0).release(1);
+    assert_eq!(driver.allowance(), Some(3));
 }
 
 #[test]
@@ -371,15 +340,12 @@ fn a_sporadic_chunk_whose_time_comes_at_this_very_instant_is_there() {
     let keys = BUDGETED[2];
     let mut driver = server(keys);
     driver.release(0);
-    executed(&mut driver, 2);
+    driver.executed(2);
     driver.complete(0);
     let before = driver.machine.clone();
     // Used from 8 to 10, when the first 2 come back.
     driver.at(8).release(0);
-    let timer = driver.decide().execution_timer.expect("a budget counts");
-    // The timer of before stands: 2 of its 4 were reported.
-    let (entity, generation, consumed) = (timer.entity, timer.generation, Span::from_ns(4));
-    driver.at(10).on(EventKind::Exhausted { entity, generation, consumed }).expect("it is armed");
+    driver.executed(2);
     assert_eq!(driver.running(), Some(0));
     assert_eq!(driver.machine.tally(ServerId(0)).consumed, Span::from_ns(4));
     let tally = driver.machine.tally(ServerId(0));
@@ -398,7 +364,7 @@ fn posix_gives_back_by_the_timer_what_is_due_now_and_at_once_what_was_due() {
         driver.release(0);
         let _ = driver.decide();
         driver.at(end - 4);
-        executed(&mut driver, 4);
+        driver.executed(4);
         assert_eq!(budget(&driver), expected, "{end}");
     }
 }
@@ -411,7 +377,7 @@ fn constant_bandwidth_renews_where_what_is_left_is_just_the_share() {
     for (arrival, left) in [(4, 2), (5, 4), (6, 4)] {
         let mut driver = Driver::new(Machine::new(&served(text)).expect("a right system"));
         driver.release(0);
-        executed(&mut driver, 2);
+        driver.executed(2);
         driver.complete(0);
         driver.at(arrival).release(0);
         assert_eq!(budget(&driver), Some(left), "{arrival}");
@@ -423,7 +389,7 @@ fn posix_never_has_more_than_its_budget() {
     let mut driver = server("kind = \"sporadic\"\nrules = \"posix\"\npriority = 9\nlow_priority = \"none\"");
     driver.release(0);
     // Seven of four: the capacity is set to zero, and seven come back at 10.
-    executed(&mut driver, 7);
+    driver.executed(7);
     fire(&mut driver, 10);
     assert_eq!((driver.running(), budget(&driver)), (Some(0), Some(4)));
 }

@@ -15,24 +15,6 @@ fn machine(text: &str) -> Driver {
     Driver::new(Machine::new(&system).unwrap_or_else(|e| panic!("{e:?}")))
 }
 
-fn ran(driver: &mut Driver, task: u32, amount: u64) {
-    driver.now += amount;
-    driver.on(EventKind::Ran { task: TaskId(task), amount: Span::from_ns(amount) }).expect("it is watched");
-}
-
-/// The running soft task has executed for so long.
-fn executed(driver: &mut Driver, amount: u64) {
-    let timer = driver.decide().execution_timer.expect("something counts");
-    driver.now += amount;
-    let (entity, generation, consumed) = (timer.entity, timer.generation, Span::from_ns(amount));
-    let kind = if consumed >= timer.after {
-        EventKind::Exhausted { entity, generation, consumed }
-    } else {
-        EventKind::Executed { entity, generation, consumed }
-    };
-    driver.on(kind).expect("it is the armed one");
-}
-
 fn wall(driver: &mut Driver) -> Option<u64> {
     driver.decide().wall_timer.map(|timer| timer.at.as_ns())
 }
@@ -186,7 +168,7 @@ fn self_gain_moves_a_promotion_by_what_was_executed_below() {
         let mut driver = set_b(&format!("{DUAL}gain = \"{gain}\"\n"));
         release_all(&mut driver);
         assert_eq!(driver.running(), Some(0));
-        ran(&mut driver, 0, 1);
+        driver.ran(0, 1);
         driver.release(3);
         assert_eq!((driver.running(), wall(&mut driver)), (Some(3), Some(expected)), "{gain}");
     }
@@ -198,10 +180,10 @@ fn soft_jobs_steal_until_the_least_slack_is_gone() {
     release_all(&mut driver);
     driver.release(3);
     assert_eq!((driver.running(), wall(&mut driver)), (Some(3), Some(8)));
-    ran(&mut driver, 3, 8);
+    driver.ran(3, 8);
     fire(&mut driver, 8);
     assert_eq!((driver.running(), wall(&mut driver)), (Some(0), None));
-    ran(&mut driver, 0, 2);
+    driver.ran(0, 2);
     driver.complete(0);
     // Slack of b and c: 12 - 8 and 16 - 8 at 10, with a released again.
     driver.release_until(0, 20);
@@ -216,7 +198,7 @@ fn a_server_that_gets_its_budget_back_goes_behind_its_equals() {
                 ns\"\nperiod = \"10 ns\"\npriority = 5\n";
     let mut driver = machine(text);
     driver.release(0);
-    executed(&mut driver, 4);
+    driver.executed(4);
     assert_eq!(driver.running(), Some(0), "in the background");
     driver.at(6).release(1);
     assert_eq!(driver.running(), Some(1));
@@ -226,7 +208,7 @@ fn a_server_that_gets_its_budget_back_goes_behind_its_equals() {
     // Its next job was released at 7, before the server came back at 10.
     assert_eq!(driver.at(12).complete(1).running(), Some(1));
     assert_eq!(driver.at(13).complete(1).running(), Some(0));
-    assert_eq!(driver.decide().execution_timer.map(|timer| timer.after.as_ns()), Some(4));
+    assert_eq!(driver.allowance(), Some(4));
 }
 
 #[test]
@@ -244,26 +226,26 @@ fn exchanged_budget_is_used_before_the_hard_tasks_of_its_level() {
     driver.release(low);
     assert_eq!(driver.running(), Some(low));
     // Three of four move to the level of low; then high runs and moves nothing.
-    ran(&mut driver, low, 3);
+    driver.ran(low, 3);
     driver.release(high);
     assert_eq!(driver.running(), Some(high));
-    ran(&mut driver, high, 2);
+    driver.ran(high, 2);
     driver.release(soft).release(lowest);
     assert_eq!((driver.running(), driver.machine.budget(ServerId(0))), (Some(high), Some(Span::from_ns(1))));
     driver.complete(high);
     assert_eq!(driver.running(), Some(soft), "its own budget is above low");
-    executed(&mut driver, 1);
+    driver.executed(1);
     assert_eq!(driver.running(), Some(soft), "three more stand just above low");
-    assert_eq!(driver.decide().execution_timer.map(|timer| timer.after.as_ns()), Some(3));
-    executed(&mut driver, 3);
+    assert_eq!(driver.allowance(), Some(3));
+    driver.executed(3);
     assert_eq!(driver.running(), Some(low), "without budget it stands below all");
     assert_eq!(driver.machine.tally(ServerId(0)).exhaustions, 1);
-    ran(&mut driver, low, 6);
+    driver.ran(low, 6);
     driver.complete(low);
     assert_eq!(driver.running(), Some(lowest));
     fire(&mut driver, 20);
     assert_eq!(driver.running(), Some(soft));
-    assert_eq!(driver.decide().execution_timer.map(|timer| timer.after.as_ns()), Some(4));
+    assert_eq!(driver.allowance(), Some(4));
 }
 
 #[test]
@@ -275,15 +257,15 @@ fn budget_is_lost_while_nobody_runs_and_kept_while_soft_work_waits() {
     assert_eq!(driver.running(), None);
     driver.at(1).release(0);
     assert_eq!(driver.running(), Some(0));
-    ran(&mut driver, 0, 1);
+    driver.ran(0, 1);
     driver.release(1);
     let budget = |driver: &Driver| driver.machine.budget(ServerId(0)).map(Span::as_ns);
     // One was lost, one lent, two are its own; nothing changes while the hard job keeps the processor.
     assert_eq!((driver.running(), budget(&driver)), (Some(0), Some(2)));
-    ran(&mut driver, 0, 5);
+    driver.ran(0, 5);
     driver.complete(0);
     assert_eq!((driver.running(), budget(&driver)), (Some(1), Some(2)));
-    executed(&mut driver, 2);
+    driver.executed(2);
     assert_eq!((driver.running(), budget(&driver)), (Some(1), Some(1)));
     assert_eq!(driver.machine.decide(CPU).wall_timer.map(|timer| timer.at), Some(Instant::from_ns(20)));
 }
@@ -319,7 +301,7 @@ fn a_job_behind_a_late_one_of_its_task_is_promoted_at_once_and_leaves_no_slack()
     let mut driver = set_b(DUAL);
     driver.release_until(0, 10).release_until(0, 20);
     assert_eq!(driver.running(), Some(0));
-    ran(&mut driver, 0, 2);
+    driver.ran(0, 2);
     driver.complete(0).release(3);
     assert!(!driver.machine.stands_low(TaskId(0)));
     assert_eq!(driver.running(), Some(0));
@@ -337,7 +319,7 @@ fn the_slack_of_a_task_counts_its_equals_on_both_sides() {
     assert_eq!((soft_first.running(), wall(&mut soft_first)), (Some(2), Some(5)));
     // What the equal one executes of its own part takes nothing.
     assert_eq!(driver.running(), Some(1));
-    ran(&mut driver, 1, 2);
+    driver.ran(1, 2);
     driver.release(2);
     assert_eq!((driver.running(), wall(&mut driver)), (Some(2), Some(7)));
 }
@@ -371,11 +353,11 @@ fn the_next_release_ends_what_was_left_over() {
     let mut driver = alone("wcet = \"5 ns\"\nbcet = \"1 ns\"");
     driver.release_until(0, 10);
     assert_eq!(driver.running(), Some(0));
-    ran(&mut driver, 0, 1);
+    driver.ran(0, 1);
     driver.complete(0).release(1);
     // 4 of the first job stay charged: 30 - 4 - 5 of the next one, and no time passes without the soft job.
     assert_eq!((driver.running(), wall(&mut driver)), (Some(1), Some(21)));
-    ran(&mut driver, 1, 19);
+    driver.ran(1, 19);
     driver.release_until(0, 30);
     assert_eq!((driver.running(), wall(&mut driver)), (Some(1), Some(25)));
 }
@@ -386,10 +368,10 @@ fn hard_tasks_of_one_priority_share_a_level_of_exchanged_budget() {
     let mut driver = equals("period = \"100 ns\"\nwcet = \"9 ns\"", keys);
     driver.release(0).release(1);
     assert_eq!(driver.running(), Some(0));
-    ran(&mut driver, 0, 2);
+    driver.ran(0, 2);
     driver.complete(0);
     assert_eq!(driver.running(), Some(1));
-    ran(&mut driver, 1, 2);
+    driver.ran(1, 2);
     driver.release(2);
     assert_eq!((driver.running(), driver.machine.budget(ServerId(0))), (Some(2), Some(Span::from_ns(4))));
 }
@@ -403,14 +385,14 @@ fn propagated_gain_moves_a_promotion_to_the_deadline_less_the_remaining_work_and
     ));
     driver.release_until(0, 6).release_until(1, 20);
     assert_eq!(driver.running(), Some(0));
-    ran(&mut driver, 0, 1);
+    driver.ran(0, 1);
     driver.complete(0).release(2);
     // R = 5, so 15 without gain; two were left over.
     assert_eq!((driver.running(), wall(&mut driver)), (Some(2), Some(17)));
     driver.at(6).release_until(0, 12);
     fire(&mut driver, 9);
     assert_eq!(driver.running(), Some(0));
-    ran(&mut driver, 0, 1);
+    driver.ran(0, 1);
     driver.complete(0);
     // Two more would be 19, beyond 20 - 2.
     assert_eq!((driver.running(), wall(&mut driver)), (Some(2), Some(18)));
@@ -461,7 +443,7 @@ fn a_second_job_behind_a_late_one_leaves_no_slack_until_the_first_ends() {
     assert_eq!((driver.running(), wall(&mut driver)), (Some(0), None));
     assert_eq!(driver.machine.tally(ServerId(0)).exhaustions, 1);
     driver.at(110);
-    ran(&mut driver, 0, 10);
+    driver.ran(0, 10);
     driver.complete(0);
     // The second job has until 200, of which it takes 10.
     assert_eq!((driver.running(), wall(&mut driver)), (Some(1), Some(190)));
@@ -493,7 +475,7 @@ fn a_gain_moves_no_promotion_while_a_job_waits_behind_its_own() {
         driver.at(5).release_until(0, 25);
         fire(&mut driver, 23);
         assert_eq!(driver.running(), Some(0));
-        ran(&mut driver, 0, 1);
+        driver.ran(0, 1);
         driver.complete(0);
         assert_eq!((driver.running(), wall(&mut driver)), (Some(2), Some(promotion)), "{jobs}");
     }
@@ -509,10 +491,10 @@ fn a_job_that_is_promoted_already_goes_first_in_the_worst_schedule() {
     driver.at(62).release_until(0, 82);
     fire(&mut driver, 79);
     assert_eq!(driver.running(), Some(1));
-    ran(&mut driver, 1, 1);
+    driver.ran(1, 1);
     fire(&mut driver, 80);
     assert_eq!(driver.running(), Some(0));
-    ran(&mut driver, 0, 1);
+    driver.ran(0, 1);
     driver.complete(0);
     assert_eq!((driver.running(), wall(&mut driver)), (Some(1), Some(85)));
 }

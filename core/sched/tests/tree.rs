@@ -110,31 +110,20 @@ fn a_budget_runs_out_and_comes_back() {
     driver.release_until(E0, 50).release_until(E1, 40).release(F1).release(BACK);
     let first = driver.decide();
     assert_eq!(first.running, Some(TaskId(E1)), "the server is more important, and E1 more urgent");
-    let timer = first.execution_timer.expect("a budget is above E1");
-    assert_eq!((timer.entity, timer.after), (server, Span::from_ns(4)));
+    assert_eq!(first.allowance, Some(Span::from_ns(4)));
     let wall = first.wall_timer.expect("the budget comes back");
     assert_eq!((wall.entity, wall.at), (server, Instant::from_ns(10)));
 
-    // E1 ends after 3: the driver reports what the timer counted; E0 runs on the rest.
-    let used = |consumed| Span::from_ns(consumed);
-    let report =
-        |consumed, generation| EventKind::Executed { entity: server, generation, consumed: used(consumed) };
-    driver.at(3).complete(E1);
-    driver.on(report(3, timer.generation)).expect("the timer is armed");
+    // E1 ends after 3; E0 runs on the rest.
+    driver.ran(E1, 3).complete(E1);
     let second = driver.decide();
-    assert_eq!(second.running, Some(TaskId(E0)));
-    let rest = second.execution_timer.expect("a budget is above E0");
-    assert_eq!(rest.after, Span::from_ns(1));
-    assert_ne!(rest.generation, timer.generation);
-    let exhausted =
-        |consumed, generation| EventKind::Exhausted { entity: server, generation, consumed: used(consumed) };
-    assert_eq!(driver.on(exhausted(9, timer.generation + 7)), Err(Rejected::Stale));
+    assert_eq!((second.running, second.allowance), (Some(TaskId(E0)), Some(Span::from_ns(1))));
 
     // Exhausted at 4: the node is out, although E0 is ready; the FP node takes over.
-    driver.at(4).on(exhausted(1, rest.generation)).expect("it is the armed one");
+    driver.ran(E0, 1);
     let without = driver.decide();
     assert_eq!(without.running, Some(TaskId(F1)));
-    assert_eq!(without.execution_timer, None);
+    assert_eq!(without.allowance, None);
     driver.at(5).release(F0);
     assert_eq!(driver.running(), Some(F0), "fixed priorities inside the FP node");
     assert_eq!(driver.at(6).complete(F0).running(), Some(F1));
@@ -146,7 +135,7 @@ fn a_budget_runs_out_and_comes_back() {
     assert_eq!(driver.on(fired), Err(Rejected::Stale));
     let again = driver.decide();
     assert_eq!(again.running, Some(TaskId(E0)));
-    assert_eq!(again.execution_timer.map(|timer| timer.after), Some(Span::from_ns(4)));
+    assert_eq!(again.allowance, Some(Span::from_ns(4)));
     assert_eq!(again.wall_timer.map(|timer| timer.at), Some(Instant::from_ns(20)));
     assert_ne!(again.wall_timer.map(|timer| timer.generation), Some(wall.generation));
 }
@@ -155,16 +144,14 @@ fn a_budget_runs_out_and_comes_back() {
 fn a_committed_job_overdraws_its_budget() {
     let Tree { mut driver, server, .. } = tree(NON_PREEMPTIVE);
     driver.release_until(E1, 40).release(BACK);
-    let timer = driver.decide().execution_timer.expect("a budget is above E1");
-    let consumed = |ns| Span::from_ns(ns);
-    let kind = EventKind::Exhausted { entity: server, generation: timer.generation, consumed: consumed(4) };
-    driver.at(4).on(kind).expect("it is the armed one");
+    assert_eq!((driver.running(), driver.allowance()), (Some(E1), Some(4)));
+    driver.ran(E1, 4);
     let overdrawn = driver.decide();
     assert_eq!(overdrawn.running, Some(TaskId(E1)), "it is not preemptible");
+    assert_eq!(overdrawn.allowance, None, "nothing is left to limit it");
     assert!(overdrawn.should_yield, "its node is out of budget and BACK waits");
     // It ends after 7 in all; the budget is at -3, so the next replenishment leaves 1.
-    let kind = EventKind::Executed { entity: server, generation: timer.generation, consumed: consumed(7) };
-    driver.at(7).complete(E1).on(kind).expect("reports come after the timer too");
+    driver.ran(E1, 3).complete(E1);
     assert_eq!(driver.running(), Some(BACK));
     driver.at(8).release_until(E0, 50);
     assert_eq!(driver.running(), Some(BACK));
@@ -172,7 +159,7 @@ fn a_committed_job_overdraws_its_budget() {
     driver.at(10).on(EventKind::Timer { entity: server, generation: wall.generation }).expect("it is armed");
     let replenished = driver.decide();
     assert_eq!(replenished.running, Some(TaskId(E0)));
-    assert_eq!(replenished.execution_timer.map(|timer| timer.after), Some(Span::from_ns(1)));
+    assert_eq!(replenished.allowance, Some(Span::from_ns(1)));
 }
 
 #[test]
@@ -195,13 +182,11 @@ fn a_mode_change_reorders_and_deactivates() {
 
 #[test]
 fn a_clone_goes_its_own_way() {
-    let Tree { mut driver, server, .. } = tree(TASK);
+    let Tree { mut driver, .. } = tree(TASK);
     driver.release_until(E0, 50).release(BACK);
-    let timer = driver.decide().execution_timer.expect("a budget is above E0");
+    assert_eq!(driver.running(), Some(E0));
     let mut other = Driver::new(driver.machine.clone());
-    let kind =
-        EventKind::Exhausted { entity: server, generation: timer.generation, consumed: Span::from_ns(4) };
-    other.at(4).on(kind).expect("it is armed in the clone as well");
+    other.ran(E0, 4);
     assert_eq!(other.running(), Some(BACK));
     assert_eq!(driver.running(), Some(E0));
 }

@@ -13,6 +13,7 @@ pub mod file;
 mod filter;
 pub mod foreign;
 mod glob;
+mod note;
 mod outcome;
 #[cfg(feature = "parquet")]
 pub mod parquet;

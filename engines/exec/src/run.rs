@@ -174,17 +174,17 @@ fn end_agents(threads: &Threads) -> Vec<String> {
             notes.push(format!("cpu {}: its unfinished jobs could not be counted", agent.cpu));
             continue;
         };
-        driver.count_unfinished();
+        driver.threads.count_unfinished();
         let mut note = |count: u64, what: &str| {
             if count > 0 {
                 notes.push(format!("cpu {}: {count} {what}", agent.cpu));
             }
         };
         note(
-            driver.rejected,
+            driver.threads.rejected,
             "events came from a thread that was not meant to run (its job slept on its own)",
         );
-        note(driver.refused, "changes of a scheduling class were refused by the kernel");
+        note(driver.threads.refused, "changes of a scheduling class were refused by the kernel");
         note(agent.contended(), "times a thread had to wait for the monitor");
     }
     notes
@@ -255,7 +255,7 @@ fn device_outcomes(
     let (mut devices, mut requests) = (Vec::new(), Vec::new());
     for agent in &threads.agents {
         if let Some(driver) = agent.driver_after_run() {
-            let (of_devices, of_requests) = driver.device_outcomes(system, run.horizon());
+            let (of_devices, of_requests) = driver.threads.device_outcomes(system, run.horizon());
             devices.extend(of_devices);
             requests.extend(of_requests);
         }
@@ -296,7 +296,8 @@ fn kernel_served(system: &System, run: &RunShared, threads: &Threads) -> Vec<(Se
 fn overheads(plan: &Plan, threads: &Threads) -> Vec<Overhead> {
     let of_cpu = |cpu: u32| {
         let agent = threads.agents.iter().find(|agent| agent.cpu == cpu);
-        let passes = agent.and_then(|agent| Some(agent.driver_after_run()?.passes)).unwrap_or_default();
+        let passes =
+            agent.and_then(|agent| Some(agent.driver_after_run()?.threads.passes)).unwrap_or_default();
         let of_tasks = threads.tasks.iter().filter(|task| task.cpu == cpu);
         let of_agent = agent.map_or(0, |agent| agent.switches.load(Ordering::Acquire));
         let switches = of_tasks.map(|task| task.switches.load(Ordering::Acquire)).sum::<u64>() + of_agent;

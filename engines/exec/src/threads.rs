@@ -218,13 +218,13 @@ impl Setup<'_> {
         threads.cpu_rings.push(ring.clone());
         let (machine, lent) = Machine::of_companion(self.file, self.companion)?;
         let number = horolog_model::CpuId(cpu.cpu);
-        let served = Served::new(self.system, &machine, number, &cpu.tasks);
+        let served = Served::new(self.system, number);
         let devices = Devices::new(self.file, self.companion, lent, number, &cpu.tasks, self.options.seed);
         let driver = Driver::new(
             machine,
+            self.system,
             ProcessorIndex(place as u16),
             seats.collect(),
-            self.system.tasks().len(),
             ring,
             self.run.clone(),
             !self.options.best_effort,

@@ -1,5 +1,5 @@
-//! The event loop. One instant of one processor is one [`Core::step`]; its phases follow the order that
-//! `sched` asks for: complete, release, choose.
+//! What a simulation keeps of its tasks and does with them at an instant. The driver of `sched` asks for it, phase by phase
+//! (`world.rs`).
 //!
 //! The total order of events: by time; at one instant by processor; on one processor completions and preemption
 //! points, then interrupts, then releases by task id, then the choice. A job that takes no time at all ends at
@@ -7,10 +7,11 @@
 
 use crate::backlog::Backlog;
 use crate::error::Reason;
-use crate::lane::{BUDGETS, Lane, NEVER, NONE, NOTHING, WATCHED};
+use crate::lane::{Lane, NEVER, NONE};
 use crate::source::Source;
+use crate::world::{Simulation, run};
 use horolog_model::{System, TaskId};
-use horolog_sched::{Event, EventKind, Machine};
+use horolog_sched::{Driver, Machine, Note, Tell};
 use horolog_time::{Instant, Span};
 use horolog_trace::{Kind, NO_JOB, NO_TASK, Record, ResponseRecorder, Sink};
 
@@ -28,8 +29,6 @@ pub(crate) struct TaskRun {
     /// What the oldest job has executed in the segments before, and the length of the present one.
     pub(crate) executed: u64,
     started: bool,
-    /// Whether a server serves it.
-    is_served: bool,
     pub(crate) jobs: u64,
     pub(crate) completed: u64,
     pub(crate) missed: u64,
@@ -54,13 +53,13 @@ pub(crate) struct Limits {
 }
 
 pub(crate) struct Engine<'a, S, K> {
+    pub(crate) driver: Driver,
     pub(crate) lanes: Vec<Lane>,
     pub(crate) core: Core<'a, S, K>,
 }
 
 /// Everything but the processors.
 pub(crate) struct Core<'a, S, K> {
-    pub(crate) machine: Machine,
     pub(crate) source: S,
     sink: &'a mut K,
     pub(crate) tasks: Vec<TaskRun>,
@@ -97,25 +96,17 @@ pub(crate) enum End {
 impl<'a, S: Source, K: Sink> Engine<'a, S, K> {
     pub(crate) fn new(system: &System, machine: Machine, source: S, sink: &'a mut K, limits: Limits) -> Self {
         let platform = system.platform();
-        let mut lanes = Lane::all(system);
-        for lane in &mut lanes {
-            lane.has_timers = machine.may_want_timers(lane.processor);
-            lane.is_watched = machine.is_watched(lane.processor);
-            lane.reports_always = machine.wants_every_report(lane.processor);
-            // The first answer tells which timers are wanted before anything is released.
-            lane.choice_due = lane.has_timers;
-        }
-        let run = |(id, task): (TaskId, &horolog_model::Task)| TaskRun {
-            is_served: system.is_served(id),
+        let lanes = Lane::all(system);
+        let driver = Driver::new(machine, system, lanes.iter().map(|lane| lane.processor));
+        let run = |task: &horolog_model::Task| TaskRun {
             deadline: task.deadline.map_or(NEVER, Span::as_ns),
             next_arrival: NEVER,
             ..TaskRun::default()
         };
         let core = Core {
-            machine,
             source,
             sink,
-            tasks: system.task_ids().zip(system.tasks()).map(run).collect(),
+            tasks: system.tasks().iter().map(run).collect(),
             limits,
             mode_changes: Vec::new(),
             barrier: limits.until,
@@ -128,45 +119,14 @@ impl<'a, S: Source, K: Sink> Engine<'a, S, K> {
             names: system.tasks().iter().map(|task| task.name.clone()).collect(),
             priorities: system.tasks().iter().map(|task| task.priority).collect(),
         };
-        Engine { lanes, core }
+        Engine { driver, lanes, core }
     }
 
     /// Runs to the end; returns how and when it ended.
     pub(crate) fn run(&mut self) -> Result<(End, u64), Reason> {
-        self.begin();
-        let end = match self.lanes.as_mut_slice() {
-            [lane] if lane.is_watched => self.core.run_alone::<WATCHED>(lane)?,
-            [lane] if lane.has_timers => self.core.run_alone::<BUDGETS>(lane)?,
-            [lane] => self.core.run_alone::<NOTHING>(lane)?,
-            lanes => self.core.run_together(lanes)?,
-        };
-        for lane in self.lanes.iter_mut().filter(|lane| lane.has_timers) {
-            self.core.report_execution::<WATCHED>(lane, end.1);
-        }
-        if end.0 == End::Horizon {
-            self.last_completions()?;
-        }
-        Ok(end)
-    }
-
-    /// The first job of every task comes into sight.
-    pub(crate) fn begin(&mut self) {
-        for lane in &mut self.lanes {
-            for local in 0..lane.tasks.len() {
-                self.core.fetch(lane, local);
-            }
-            lane.refresh_next_notice();
-        }
-        self.core.set_barrier();
-    }
-
-    /// Jobs that finish exactly at the horizon are finished.
-    fn last_completions(&mut self) -> Result<(), Reason> {
-        let until = self.core.limits.until;
-        for lane in self.lanes.iter_mut().filter(|lane| lane.finish == until) {
-            self.core.segment_ends(lane, until);
-        }
-        Ok(())
+        let Self { driver, lanes, core } = self;
+        core.begin(lanes);
+        run(driver, &mut Simulation { core, lanes })
     }
 
     /// After the run: books the jobs that did not finish, whose deadline may have passed at `end`.
@@ -180,84 +140,43 @@ impl<'a, S: Source, K: Sink> Engine<'a, S, K> {
 }
 
 impl<S: Source, K: Sink> Core<'_, S, K> {
-    /// One processor alone needs no look at others. A loop of its own for what is counted there.
-    #[inline(never)]
-    fn run_alone<const COUNTED: u8>(&mut self, lane: &mut Lane) -> Result<(End, u64), Reason> {
-        let mut now = 0;
-        loop {
-            let time = lane.next_time();
-            if time >= self.barrier {
-                match self.pass_barrier(std::slice::from_mut(lane), time, now) {
-                    Some(end) => return Ok(end),
-                    None => continue,
-                }
+    /// The first job of every task comes into sight.
+    pub(crate) fn begin(&mut self, lanes: &mut [Lane]) {
+        for lane in lanes {
+            for local in 0..lane.tasks.len() {
+                self.fetch(lane, local);
             }
-            now = time;
-            self.step::<COUNTED>(lane, now)?;
-            if let Some(end) = self.end_after(now) {
-                return Ok(end);
-            }
+            lane.refresh_next_notice();
         }
+        self.set_barrier();
     }
 
-    fn run_together(&mut self, lanes: &mut [Lane]) -> Result<(End, u64), Reason> {
-        let mut now = 0;
-        loop {
-            // The processor on which something happens next, the first of several.
-            let next = lanes.iter().enumerate().min_by_key(|(_, lane)| lane.next_time());
-            let (index, time) = next.map_or((0, NEVER), |(index, lane)| (index, lane.next_time()));
-            if time >= self.barrier {
-                match self.pass_barrier(lanes, time, now) {
-                    Some(end) => return Ok(end),
-                    None => continue,
-                }
-            }
-            now = time;
-            let lane = &mut lanes[index];
-            if lane.has_timers {
-                self.step::<WATCHED>(lane, now)?;
-            } else {
-                self.step::<NOTHING>(lane, now)?;
-            }
-            if let Some(end) = self.end_after(now) {
-                return Ok(end);
-            }
-        }
-    }
-
-    /// Nothing more happens before the barrier: the run ends, or the mode changes.
-    #[cold]
-    pub(crate) fn pass_barrier(&mut self, lanes: &mut [Lane], time: u64, now: u64) -> Option<(End, u64)> {
-        if self.barrier < self.limits.until {
-            let (at, mode) = self.mode_changes.pop()?;
-            self.change_mode(lanes, at, mode);
+    /// Nothing more happens before the barrier: the run ends, or the mode changes at an instant.
+    pub(crate) fn pass_barrier(&mut self, next: u64, last: u64) -> Result<(End, u64), (u64, u32)> {
+        if self.barrier < self.limits.until
+            && let Some(change) = self.mode_changes.pop()
+        {
             self.set_barrier();
-            return None;
+            return Err(change);
         }
-        Some(if time == NEVER { (End::NothingLeft, now) } else { (End::Horizon, self.limits.until) })
+        Ok(if next == NEVER { (End::NothingLeft, last) } else { (End::Horizon, self.limits.until) })
     }
 
     fn set_barrier(&mut self) {
         self.barrier = self.mode_changes.last().map_or(NEVER, |&(at, _)| at).min(self.limits.until);
     }
 
-    /// Completions of the instant come first, its releases afterwards.
-    fn change_mode(&mut self, lanes: &mut [Lane], at: u64, mode: u32) {
-        for lane in lanes.iter_mut() {
-            if lane.has_timers {
-                self.report_execution::<WATCHED>(lane, at);
-            }
-            if lane.finish == at {
-                self.segment_ends(lane, at);
-            }
-            lane.kernel_until = lane.kernel_until.max(at);
-            lane.choice_due = true;
-        }
-        let taken = self.machine.on(Event::at(Instant::from_ns(at), EventKind::ModeChange { mode }));
-        debug_assert_eq!(taken, Ok(()));
-        if let Some(lane) = lanes.first() {
-            self.emit(lane, at, Kind::ModeChange, NO_TASK, NO_JOB, mode.into(), 0);
-        }
+    /// A timer was called: a supply of the caller's own that never stops asking ends by the limit of a run.
+    pub(crate) fn called_timer(&mut self) -> bool {
+        self.steps += 1;
+        self.steps < self.limits.events
+    }
+
+    /// One more instant was looked at.
+    #[inline(always)]
+    pub(crate) fn goes_on(&mut self, now: u64) -> bool {
+        self.steps += 1;
+        self.end_after(now).is_none()
     }
 
     #[inline(always)]
@@ -273,45 +192,17 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         }
     }
 
-    /// One instant.
     #[inline(always)]
-    fn step<const COUNTED: u8>(&mut self, lane: &mut Lane, now: u64) -> Result<(), Reason> {
-        self.steps += 1;
-        if COUNTED > NOTHING && (lane.finish == now || lane.next_interrupt <= now || lane.reports_always) {
-            self.report_execution::<COUNTED>(lane, now);
-        }
-        if lane.finish == now {
-            self.segment_ends(lane, now);
-        }
-        if lane.next_interrupt <= now {
-            lane.serve_interrupts(now);
-        }
-        if COUNTED > NOTHING {
-            self.fire_wall_timers(lane, now);
-        }
-        self.release_due::<COUNTED>(lane, now)?;
-        if COUNTED > NOTHING {
-            // What arrived may have asked for one that is due.
-            self.fire_wall_timers(lane, now);
-            if self.machine.has_changed(lane.processor) {
-                self.note_servers(lane, now);
-            }
-        }
-        if lane.choice_due && lane.kernel_until <= now {
-            self.choose::<COUNTED>(lane, now);
-        }
-        if COUNTED > NOTHING && lane.is_moved {
-            lane.watch_timers::<COUNTED>(now);
-        }
-        Ok(())
-    }
-
-    #[inline(always)]
-    pub(crate) fn release_due<const COUNTED: u8>(&mut self, lane: &mut Lane, now: u64) -> Result<(), Reason> {
+    pub(crate) fn release_due(
+        &mut self,
+        tell: &mut Tell<'_>,
+        lane: &mut Lane,
+        now: u64,
+    ) -> Result<(), Reason> {
         while lane.next_notice == now {
             // The first of several tasks in the order of their ids, and each of its jobs in turn.
             let local = lane.next_local as usize;
-            self.release::<COUNTED>(lane, local, now)?;
+            self.release(tell, lane, local, now)?;
             self.fetch(lane, local);
             lane.refresh_next_notice();
         }
@@ -331,8 +222,9 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
     }
 
     #[inline(always)]
-    pub(crate) fn release<const COUNTED: u8>(
+    pub(crate) fn release(
         &mut self,
+        tell: &mut Tell<'_>,
         lane: &mut Lane,
         local: usize,
         now: u64,
@@ -343,14 +235,9 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         if run.backlog.len() >= self.limits.backlog {
             return Err(self.overloaded(task, now));
         }
-        if COUNTED > NOTHING && run.is_served {
-            self.report_execution::<COUNTED>(lane, now);
-        }
-        let run = &mut self.tasks[task as usize];
         // That deadlines stay below 2^64 was checked at the start.
         let deadline = Instant::from_ns(arrival.saturating_add(run.deadline));
-        let event = Event::at(Instant::from_ns(now), EventKind::Release { task: TaskId(task), deadline });
-        if self.machine.on(event).is_err() {
+        if tell.release(TaskId(task), deadline, |_| lane.executed(now)).is_err() {
             self.skip(lane, task, arrival, now);
             return Ok(());
         }
@@ -359,7 +246,6 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         if self.release_cost > 0 {
             lane.charge(now, self.release_cost);
         }
-        lane.choice_due = true;
         self.emit(lane, now, Kind::Release, task, job, arrival, 0);
         Ok(())
     }
@@ -381,23 +267,18 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
 
     /// The running segment ends: a preemption point, or the end of the job.
     #[inline(always)]
-    pub(crate) fn segment_ends(&mut self, lane: &mut Lane, now: u64) {
+    pub(crate) fn segment_ends(&mut self, tell: &mut Tell<'_>, lane: &mut Lane, now: u64) {
         let task = lane.running;
-        lane.choice_due = true;
         if let Some((next, length)) = self.source.advance(task as usize) {
-            let point = EventKind::PreemptionPoint { task: TaskId(task), willing: true, next };
-            let taken = self.machine.on(Event::at(Instant::from_ns(now), point));
-            debug_assert_eq!(taken, Ok(()));
+            let told = tell.preemption_point(TaskId(task), next);
+            debug_assert_eq!(told, Ok(()));
             self.tasks[task as usize].executed += length;
-            lane.finish = now + length;
-            lane.timers.begin(length);
-            lane.is_moved = true;
+            lane.begin(now, length);
             lane.at_point = Some(next);
             return;
         }
-        let completion = EventKind::Completion { task: TaskId(task) };
-        let taken = self.machine.on(Event::at(Instant::from_ns(now), completion));
-        debug_assert_eq!(taken, Ok(()));
+        let told = tell.completion(TaskId(task));
+        debug_assert_eq!(told, Ok(()));
         lane.running = NONE;
         lane.finish = NEVER;
         self.complete(lane, task, now);
@@ -432,30 +313,16 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         }
     }
 
-    /// Asks the machine who runs and carries it out.
+    /// Gives the processor to the task that was chosen.
     #[inline(always)]
-    pub(crate) fn choose<const COUNTED: u8>(&mut self, lane: &mut Lane, now: u64) {
-        lane.choice_due = false;
-        let (running, changes) = self.machine.choose(lane.processor);
-        let next = running.map_or(NONE, |task| task.0);
-        if COUNTED > NOTHING && changes.wall {
-            lane.timers.wall = self.machine.wall_timer(lane.processor);
-            lane.is_moved = true;
-        }
-        let switches = next != lane.running;
-        if COUNTED > NOTHING && (changes.execution | (switches & lane.timers.counts())) {
-            self.replace_execution_timer(lane, next, now);
-        } else if COUNTED == WATCHED && lane.is_watched && switches {
-            self.report_execution::<COUNTED>(lane, now);
-            lane.timers.begin(0);
-        }
+    pub(crate) fn carry_out(&mut self, lane: &mut Lane, next: u32, now: u64) {
         let previous = lane.running;
         if next != previous || lane.at_point.is_some() {
             if previous != NONE {
                 self.leave(lane, previous, next, now);
             }
             if next != previous {
-                self.switch_to::<COUNTED>(lane, next, now);
+                self.switch_to(lane, next, now);
             }
         }
         lane.on_cpu = next;
@@ -482,7 +349,7 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
     }
 
     #[inline(always)]
-    fn switch_to<const COUNTED: u8>(&mut self, lane: &mut Lane, next: u32, now: u64) {
+    fn switch_to(&mut self, lane: &mut Lane, next: u32, now: u64) {
         lane.running = next;
         if next == NONE {
             lane.finish = NEVER;
@@ -502,12 +369,29 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
             run.executed = run.remaining;
             Kind::Start
         };
-        lane.finish = lane.kernel_until.max(now).saturating_add(run.remaining);
-        if COUNTED > NOTHING {
-            lane.timers.begin(run.remaining);
-        }
+        lane.begin(lane.kernel_until.max(now), run.remaining);
         let job = run.completed;
         self.emit(lane, now, kind, next, job, 0, 0);
+    }
+
+    /// Records what a server or a slack policy did.
+    #[inline(never)]
+    pub(crate) fn note(&mut self, lane: &Lane, now: u64, note: Note) {
+        let job = match note {
+            Note::Promoted { task } => self.tasks[task.index()].completed,
+            _ => NO_JOB,
+        };
+        self.events += 1;
+        if K::ACTIVE {
+            self.sink.record(Record::of_note(note, Instant::from_ns(now), lane.cpu, job));
+        }
+    }
+
+    /// Records that the mode has changed.
+    pub(crate) fn mode_changed(&mut self, lane: Option<&Lane>, at: u64, mode: u32) {
+        if let Some(lane) = lane {
+            self.emit(lane, at, Kind::ModeChange, NO_TASK, NO_JOB, mode.into(), 0);
+        }
     }
 
     #[inline(always)]

@@ -1,20 +1,11 @@
 //! One processor of a simulation: what runs, what the kernel owes, what happens next.
 
-use crate::servers::Watched;
-use crate::timers::Timers;
 use horolog_model::{CpuId, System, TaskId};
 use horolog_sched::ProcessorIndex;
 
 pub(crate) const NEVER: u64 = u64::MAX;
 /// No task.
 pub(crate) const NONE: u32 = u32::MAX;
-
-/// What of execution is counted on a processor, for code that is made apart for each: nothing,
-pub(crate) const NOTHING: u8 = 0;
-/// what budgets limit,
-pub(crate) const BUDGETS: u8 = 1;
-/// or everything, where [`Lane::is_watched`].
-pub(crate) const WATCHED: u8 = 2;
 
 /// A recurring load above all tasks: the tick's interrupt, or one `[[interference]]`.
 #[derive(Clone, Debug)]
@@ -45,24 +36,13 @@ pub(crate) struct Lane {
     pub(crate) kernel_until: u64,
     /// When the running segment ends if nothing intervenes.
     pub(crate) finish: u64,
-    /// Whether a choice is due once the kernel is through.
-    pub(crate) choice_due: bool,
+    /// What was left of the running segment when its execution was looked at last.
+    left: u64,
     /// Whether the running job stands at a preemption point until the next choice, and the segment it announced.
     pub(crate) at_point: Option<u32>,
     pub(crate) interrupts: Vec<Interrupt>,
-    /// The next interrupt, or the next of the machine's timers.
+    /// When the next of them comes.
     pub(crate) next_interrupt: u64,
-    /// Whether the machine may want timers here.
-    pub(crate) has_timers: bool,
-    /// Whether every execution is reported.
-    pub(crate) is_watched: bool,
-    /// Whether execution is reported at every instant, or only where the machine must know.
-    pub(crate) reports_always: bool,
-    pub(crate) timers: Timers,
-    /// Whether the next look at the timers may be due at another time than `next_interrupt` says.
-    pub(crate) is_moved: bool,
-    /// Its servers, and its hard tasks with two places.
-    pub(crate) watched: Watched,
 }
 
 impl Lane {
@@ -96,16 +76,10 @@ impl Lane {
                 on_cpu: NONE,
                 kernel_until: 0,
                 finish: NEVER,
-                choice_due: false,
+                left: 0,
                 at_point: None,
                 next_interrupt: if interrupts.is_empty() { NEVER } else { 0 },
                 interrupts,
-                has_timers: false,
-                is_watched: false,
-                reports_always: false,
-                timers: Timers::default(),
-                is_moved: false,
-                watched: Watched::new(system, cpu),
             }
         };
         // Only processors that have tasks: there may be billions of others.
@@ -118,8 +92,25 @@ impl Lane {
     /// When something happens next.
     #[inline(always)]
     pub(crate) fn next_time(&self) -> u64 {
-        let next = self.next_notice.min(self.finish).min(self.next_interrupt);
-        if self.choice_due { next.min(self.kernel_until) } else { next }
+        self.next_notice.min(self.finish).min(self.next_interrupt)
+    }
+
+    /// A segment of this length is executed from `at` on.
+    #[inline(always)]
+    pub(crate) fn begin(&mut self, at: u64, length: u64) {
+        self.finish = at.saturating_add(length);
+        self.left = length;
+    }
+
+    /// What the running segment has executed since this was asked last, read off its end: what is left of it at `now` is
+    /// `finish - max(now, kernel_until)`, since the kernel's own time delays `finish` by as much.
+    #[inline(always)]
+    pub(crate) fn executed(&mut self, now: u64) -> u64 {
+        let at = now.max(self.kernel_until);
+        let left = if self.running == NONE { 0 } else { self.finish.saturating_sub(at) };
+        let amount = self.left.saturating_sub(left);
+        self.left = left;
+        amount
     }
 
     #[inline(always)]
@@ -140,7 +131,6 @@ impl Lane {
         if self.finish != NEVER {
             self.finish = self.finish.saturating_add(cost);
         }
-        self.is_moved = true;
     }
 
     /// Serves the interrupts that are due.
@@ -156,6 +146,5 @@ impl Lane {
             }
         }
         self.next_interrupt = self.interrupts.iter().map(|i| i.next).min().unwrap_or(NEVER);
-        self.is_moved = true;
     }
 }

@@ -16,10 +16,9 @@ mod path;
 mod patterned;
 mod random;
 mod replay;
-mod servers;
 mod simulate;
 mod source;
-mod timers;
+mod world;
 
 pub use drivers::traced_names;
 pub use error::SimError;

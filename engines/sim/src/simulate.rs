@@ -176,7 +176,7 @@ pub(crate) fn outcome<S: Source, K: Sink>(
         events: engine.core.events,
         events_lost: 0,
         tasks: tasks.collect(),
-        servers: server_outcomes(system, &engine.core.machine),
+        servers: server_outcomes(system, engine.driver.machine()),
         overhead: Vec::new(),
         interrupts: Vec::new(),
         devices: Vec::new(),

@@ -16,9 +16,10 @@ use crate::report::Found;
 use crate::result::{Check, Class};
 use crate::verifier::Verifier;
 use horolog_model::{Companion, Gain, ModelError, Preemption, ServerId, ServerKind, System, TaskId};
-use horolog_sched::{ANY_SEGMENT, Event, EventKind, ExecutionTimer, Machine, ProcessorIndex, WallTimer};
+use horolog_sched::{ANY_SEGMENT, Choice, Driver, Machine, Note, ProcessorIndex, Tell, World};
 use horolog_time::{Instant, Span};
 use horolog_trace::{Kind, Record};
+use std::convert::Infallible;
 
 /// A decision that the machine would not have made.
 #[derive(Clone, Debug)]
@@ -45,27 +46,135 @@ struct Counted {
 /// The machine of one processor, told what the trace holds.
 #[derive(Clone, Debug)]
 pub(crate) struct Decisions {
-    machine: Machine,
-    processor: ProcessorIndex,
+    driver: Driver,
     cpu: u32,
-    is_exact: bool,
+    recorded: Recorded,
     servers: Vec<Counted>,
-    /// The relative deadline of each task.
-    deadlines: Vec<Option<u64>>,
-    /// Who runs by the machine, and by the records.
-    running: Option<TaskId>,
-    actual: Option<TaskId>,
-    execution: Option<ExecutionTimer>,
-    consumed: u64,
-    /// What was executed without an execution timer and is not told yet.
-    ran: u64,
-    wall: Option<WallTimer>,
-    last: u64,
-    depth: u32,
+    /// The records of the instant that is collected.
     group: Vec<Record>,
     /// Why nothing is compared any more.
     ended: Option<&'static str>,
     compared: u64,
+}
+
+/// What the records say of the processor.
+#[derive(Clone, Debug)]
+struct Recorded {
+    is_exact: bool,
+    /// The relative deadline of each task.
+    deadlines: Vec<Option<u64>>,
+    /// Whose job has it.
+    actual: Option<TaskId>,
+    /// How many interrupts and softirqs are under way.
+    depth: u32,
+    /// Up to when execution is accounted for.
+    last: u64,
+}
+
+/// A recorded trace as a world of the driver: at the instant of its records they are told, in between nothing but budgets and
+/// timers.
+struct Told<'a> {
+    recorded: &'a mut Recorded,
+    /// The records of the instant; empty in between.
+    group: &'a [Record],
+    /// Whom the machine chose before this instant.
+    wanted: Option<TaskId>,
+    /// What a budget that ends at this instant by its record is known to have been used since it was told last.
+    used: Option<u64>,
+    /// Whether the system under trace asked who runs.
+    asked: bool,
+    /// A job that ended although it does not run.
+    wrong: Option<TaskId>,
+}
+
+/// The only processor of a driver.
+const HERE: usize = 0;
+
+impl World for Told<'_> {
+    type Error = Infallible;
+
+    fn next(&self) -> u64 {
+        u64::MAX
+    }
+
+    fn ready_at(&self) -> u64 {
+        if self.asked { 0 } else { u64::MAX }
+    }
+
+    fn ends(&self, _: u64) -> bool {
+        true
+    }
+
+    /// Where budgets end by their records alone, an end only with one.
+    fn executed(&mut self, now: u64, allowance: u64) -> u64 {
+        let recorded = &mut *self.recorded;
+        let passed = now.saturating_sub(recorded.last);
+        recorded.last = recorded.last.max(now);
+        let goes = recorded.depth == 0 && recorded.actual.is_some() && recorded.actual == self.wanted;
+        let amount = if goes { passed } else { 0 };
+        match self.used.take() {
+            Some(used) => used.max(allowance),
+            None if !recorded.is_exact && allowance != u64::MAX => amount.min(allowance.saturating_sub(1)),
+            None => amount,
+        }
+    }
+
+    fn complete(&mut self, tell: &mut Tell<'_>) -> Result<(), Infallible> {
+        for record in self.group {
+            let task = TaskId(record.task);
+            match record.kind {
+                Kind::Completion | Kind::Suspend if tell.running() != Some(task) => {
+                    self.wrong = self.wrong.or(Some(task));
+                }
+                Kind::Completion => _ = tell.completion(task),
+                Kind::Suspend => _ = tell.block(task),
+                Kind::PreemptionPoint if self.recorded.is_exact => {
+                    _ = tell.preemption_point(task, record.value as u32);
+                }
+                Kind::PreemptionPoint | Kind::Yield if !self.recorded.is_exact => {
+                    _ = tell.preemption_point(task, ANY_SEGMENT);
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn arrive(&mut self, tell: &mut Tell<'_>) -> Result<(), Infallible> {
+        for record in self.group {
+            let task = TaskId(record.task);
+            match record.kind {
+                Kind::Release => {
+                    let deadline = self.recorded.deadlines.get(task.index()).copied().flatten();
+                    let deadline = deadline.and_then(|relative| record.value.checked_add(relative));
+                    // What was executed until now was told with the instant.
+                    let _ = tell.release(task, deadline.map_or(Instant::NEVER, Instant::from_ns), |_| 0);
+                }
+                Kind::Wake => _ = tell.wake(task),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn carry_out(&mut self, now: u64, choice: Choice<'_>) {
+        self.recorded.last = self.recorded.last.max(now);
+        self.wanted = choice.task;
+    }
+
+    fn note(&mut self, _: u64, _: Note) {}
+
+    fn goes_on(&mut self, _: u64) -> bool {
+        true
+    }
+}
+
+impl<'a> Told<'a> {
+    /// No record tells of anything; where what was executed is known to the nanosecond, every choice is made.
+    fn between(recorded: &'a mut Recorded, wanted: Option<TaskId>) -> Told<'a> {
+        let asked = recorded.is_exact;
+        Told { recorded, group: &[], wanted, used: None, asked, wrong: None }
+    }
 }
 
 impl Decisions {
@@ -117,28 +226,24 @@ impl Decisions {
                 exhaustions: 0,
                 replenishments: 0,
             };
-            let mut machine = machine.clone();
-            let processor = ProcessorIndex(index as u16);
-            let wall = machine.wall_timer(processor);
-            all.push(Decisions {
-                machine,
-                processor,
+            let mut decisions = Decisions {
+                driver: Driver::new(machine.clone(), own, std::iter::once(ProcessorIndex(index as u16))),
                 cpu: cpu.0,
-                is_exact,
+                recorded: Recorded {
+                    is_exact,
+                    deadlines: own.tasks().iter().map(|task| task.deadline.map(Span::as_ns)).collect(),
+                    actual: None,
+                    depth: 0,
+                    last: 0,
+                },
                 servers: here().map(count).collect(),
-                deadlines: own.tasks().iter().map(|task| task.deadline.map(Span::as_ns)).collect(),
-                running: None,
-                actual: None,
-                execution: None,
-                consumed: 0,
-                ran: 0,
-                wall,
-                last: 0,
-                depth: 0,
                 group: Vec::new(),
                 ended: None,
                 compared: 0,
-            });
+            };
+            let Self { driver, recorded, .. } = &mut decisions;
+            driver.settle(&mut Told::between(recorded, None), HERE, 0);
+            all.push(decisions);
         }
         Ok(all)
     }
@@ -191,191 +296,77 @@ impl Decisions {
     /// Lets time pass until `now`: ends of budgets and wall timers before it.
     fn until(&mut self, now: u64, system: &System) -> Option<Wrong> {
         loop {
-            let budget = self.budget_end();
-            let wall = self.wall.map_or(u64::MAX, |timer| timer.at.as_ns().max(self.last));
-            let at = budget.min(wall);
-            if at >= now {
-                self.pass(now);
-                return None;
-            }
-            self.pass(at);
-            self.report(at, None);
-            self.fire_due(at);
-            if self.is_exact {
-                self.decide(at);
-                if let Some(wrong) = self.compare(at, system) {
-                    return Some(wrong);
-                }
+            let Self { driver, recorded, .. } = &mut *self;
+            let is_exact = recorded.is_exact;
+            let mut told = Told::between(recorded, driver.running(HERE));
+            let Ok(reached) = driver.run_once(&mut told, HERE, now);
+            let at = reached?;
+            if is_exact && let Some(wrong) = self.compare(at, system) {
+                return Some(wrong);
             }
         }
-    }
-
-    /// When the budget of whoever runs ends, where that is known.
-    fn budget_end(&self) -> u64 {
-        let goes = self.is_exact && self.depth == 0 && self.running.is_some() && self.running == self.actual;
-        let rest = self.execution.map(|timer| timer.after.as_ns().saturating_sub(self.consumed));
-        match rest {
-            Some(rest) if goes && rest > 0 => self.last.saturating_add(rest),
-            _ => u64::MAX,
-        }
-    }
-
-    fn pass(&mut self, to: u64) {
-        let amount = to - self.last.min(to);
-        if self.depth == 0 && self.actual.is_some() && self.actual == self.running {
-            match self.execution {
-                Some(_) => self.consumed += amount,
-                None => self.ran += amount,
-            }
-        }
-        self.last = self.last.max(to);
-    }
-
-    /// Tells what was executed since the timer was armed; where budgets end by their records alone, an end only with one.
-    fn report(&mut self, now: u64, exhausted: Option<u64>) {
-        let Some(ExecutionTimer { entity, generation, after }) = self.execution else {
-            let amount = std::mem::take(&mut self.ran);
-            if let Some(task) = self.running.filter(|_| amount > 0 && self.machine.is_watched(self.processor))
-            {
-                let kind = EventKind::Ran { task, amount: Span::from_ns(amount) };
-                let _ = self.machine.on(Event::at(Instant::from_ns(now), kind));
-            }
-            return;
-        };
-        let after = after.as_ns();
-        self.consumed = match exhausted {
-            Some(consumed) => consumed.max(after),
-            None if !self.is_exact => self.consumed.min(after.saturating_sub(1)),
-            None => self.consumed,
-        };
-        if self.consumed == 0 {
-            return;
-        }
-        let consumed = Span::from_ns(self.consumed);
-        let kind = if self.consumed >= after {
-            EventKind::Exhausted { entity, generation, consumed }
-        } else {
-            EventKind::Executed { entity, generation, consumed }
-        };
-        let _ = self.machine.on(Event::at(Instant::from_ns(now), kind));
-    }
-
-    /// Every wall timer that is due goes off, before anything is chosen; what came before at this instant may have changed
-    /// which is next.
-    fn fire_due(&mut self, now: u64) {
-        self.wall = self.machine.wall_timer(self.processor);
-        while let Some(timer) = self.wall.filter(|timer| timer.at.as_ns() <= now) {
-            let kind = EventKind::Timer { entity: timer.entity, generation: timer.generation };
-            let _ = self.machine.on(Event::at(Instant::from_ns(now), kind));
-            let next = self.machine.wall_timer(self.processor);
-            self.wall = next.filter(|next| next.entity != timer.entity || next.at > timer.at);
-        }
-    }
-
-    fn decide(&mut self, now: u64) {
-        let desired = self.machine.decide(self.processor);
-        let goes_on = desired.running.is_some() && desired.running == self.running;
-        let generation = |timer: Option<ExecutionTimer>| timer.map(|timer| timer.generation);
-        let is_new = generation(desired.execution_timer) != generation(self.execution);
-        if is_new && (desired.execution_timer.is_some() || !goes_on) {
-            self.report(now, None);
-            self.execution = desired.execution_timer;
-            self.consumed = 0;
-        }
-        (self.running, self.wall) = (desired.running, desired.wall_timer);
     }
 
     /// The records of one instant, in the order of its phases.
     fn instant(&mut self, group: &[Record], now: u64, system: &System) -> Option<Wrong> {
         let exhausted = group.iter().find(|record| record.kind == Kind::BudgetExhausted);
-        self.report(now, exhausted.filter(|_| !self.is_exact).and_then(|record| self.since_armed(record)));
-        for record in group {
-            let task = TaskId(record.task);
-            let kind = match record.kind {
-                Kind::Completion => EventKind::Completion { task },
-                Kind::Suspend => EventKind::Block { task },
-                Kind::PreemptionPoint | Kind::Yield => {
-                    let next = match record.kind {
-                        Kind::PreemptionPoint if self.is_exact => record.value as u32,
-                        _ => ANY_SEGMENT,
-                    };
-                    EventKind::PreemptionPoint { task, willing: true, next }
-                }
-                _ => continue,
-            };
-            if record.kind == Kind::Yield && self.is_exact {
-                continue;
-            }
-            let told = self.machine.on(Event::at(Instant::from_ns(now), kind));
-            if told.is_err() && !matches!(record.kind, Kind::PreemptionPoint | Kind::Yield) {
-                let name = self.names(Some(task), system);
-                return self.found(
-                    now,
-                    Some(task),
-                    None,
-                    system,
-                    format!("{name} ended although it does not run"),
-                );
-            }
+        let used = exhausted.filter(|_| !self.recorded.is_exact).and_then(|record| self.used(record, system));
+        let asked = |record: &Record| {
+            let of_budget = matches!(record.kind, Kind::BudgetExhausted | Kind::BudgetReplenished);
+            gives(record.kind) || takes(record.kind) || of_budget
+        };
+        let Self { driver, recorded, .. } = &mut *self;
+        let is_exact = recorded.is_exact;
+        let asked = is_exact || group.iter().any(asked);
+        let wanted = driver.running(HERE);
+        let mut told = Told { recorded, group, wanted, used, asked, wrong: None };
+        let Ok(()) = driver.instant(&mut told, HERE, now);
+        let wrong = told.wrong;
+        if is_exact {
+            // What the choice has made due at this very instant.
+            let mut between = Told::between(recorded, driver.running(HERE));
+            while let Ok(Some(_)) = driver.run_once(&mut between, HERE, now.saturating_add(1)) {}
         }
-        self.fire_due(now);
-        for record in group {
-            let task = TaskId(record.task);
-            let kind = match record.kind {
-                Kind::Release => {
-                    let deadline = self.deadlines.get(task.index()).copied().flatten();
-                    let deadline = deadline.and_then(|relative| record.value.checked_add(relative));
-                    EventKind::Release { task, deadline: deadline.map_or(Instant::NEVER, Instant::from_ns) }
-                }
-                Kind::Wake => EventKind::Wake { task },
-                _ => continue,
-            };
-            let _ = self.machine.on(Event::at(Instant::from_ns(now), kind));
+        if let Some(task) = wrong {
+            let name = self.names(Some(task), system);
+            let what = format!("{name} ended although it does not run");
+            return self.found(now, Some(task), None, system, what);
         }
-        // What arrived may have asked for one that is due.
-        self.fire_due(now);
-        self.choose(group, now);
-        for record in group {
-            match record.kind {
-                Kind::InterruptEntry | Kind::SoftirqEntry => self.depth += 1,
-                Kind::InterruptExit | Kind::SoftirqExit => self.depth = self.depth.saturating_sub(1),
-                _ => {}
-            }
-        }
+        self.take_over(group);
         self.counted(group, now, system).or_else(|| self.twice_chosen(group, now, system)).or_else(|| {
-            let concerned = self.is_exact || group.iter().any(|record| gives(record.kind));
+            let concerned = is_exact || group.iter().any(|record| gives(record.kind));
             if concerned { self.compare(now, system) } else { None }
         })
     }
 
-    /// Asks the machine where the system under trace asked it, and takes over what the records say of the processor.
-    fn choose(&mut self, group: &[Record], now: u64) {
-        let of_budget = |kind| matches!(kind, Kind::BudgetExhausted | Kind::BudgetReplenished);
-        let asked = |record: &Record| gives(record.kind) || takes(record.kind) || of_budget(record.kind);
-        if self.is_exact || group.iter().any(asked) {
-            self.decide(now);
-            while self.is_exact && self.wall.is_some_and(|timer| timer.at.as_ns() <= now) {
-                self.fire_due(now);
-                self.decide(now);
-            }
-        }
+    /// Takes over what the records say of the processor.
+    fn take_over(&mut self, group: &[Record]) {
+        let recorded = &mut self.recorded;
         for record in group {
             let task = TaskId(record.task);
             if gives(record.kind) {
-                self.actual = Some(task);
-            } else if takes(record.kind) && self.actual == Some(task) && record.kind != Kind::PreemptionPoint
+                recorded.actual = Some(task);
+            } else if takes(record.kind)
+                && recorded.actual == Some(task)
+                && record.kind != Kind::PreemptionPoint
             {
-                self.actual = None;
+                recorded.actual = None;
+            }
+            match record.kind {
+                Kind::InterruptEntry | Kind::SoftirqEntry => recorded.depth += 1,
+                Kind::InterruptExit | Kind::SoftirqExit => recorded.depth = recorded.depth.saturating_sub(1),
+                _ => {}
             }
         }
     }
 
-    /// What a server has used since its timer was armed, as the record of the end of its budget tells.
-    fn since_armed(&self, record: &Record) -> Option<u64> {
+    /// What a server has used since that was told last, as the record of the end of its budget says.
+    fn used(&self, record: &Record, system: &System) -> Option<u64> {
         let counted = self.servers.iter().find(|counted| u64::from(counted.id.0) == record.value)?;
-        let is_its = self.execution.is_some_and(|timer| timer.entity == self.machine.server(counted.id));
-        let told = self.machine.tally(counted.id).consumed.as_ns();
-        is_its.then(|| self.consumed.max(record.extra.saturating_sub(told)))
+        let running = self.driver.running(HERE)?;
+        let told = self.driver.machine().tally(counted.id).consumed.as_ns();
+        let used = record.extra.saturating_sub(told).saturating_sub(self.driver.untold(HERE));
+        (system.server_of(running) == Some(counted.id)).then_some(used)
     }
 
     /// Compares how often each server's budget ended and came back.
@@ -403,7 +394,7 @@ impl Decisions {
                 told([Kind::BudgetExhausted, Kind::SlackChange], 0),
                 told([Kind::BudgetReplenished, Kind::SlackChange], 1),
             ];
-            let tally = self.machine.tally(counted.id);
+            let tally = self.driver.machine().tally(counted.id);
             let (lost, back) = if counted.is_slack {
                 ("its soft tasks lost their slack", "its soft tasks got slack")
             } else {
@@ -414,8 +405,8 @@ impl Decisions {
                 (counted.replenishments, tally.replenishments, back),
             ];
             for (place, (seen, due, what)) in pairs.into_iter().enumerate() {
-                let is_early = seen > due && self.is_exact;
-                let is_late = seen < due && self.is_exact && noted[place] && !counted.may_lag;
+                let is_early = seen > due && self.recorded.is_exact;
+                let is_late = seen < due && self.recorded.is_exact && noted[place] && !counted.may_lag;
                 if is_early || is_late {
                     let how = if is_early {
                         "too early: by its rules not yet"
@@ -429,7 +420,7 @@ impl Decisions {
             }
         }
         for record in group.iter().filter(|record| record.kind == Kind::Promotion) {
-            if self.is_exact && self.machine.stands_low(TaskId(record.task)) {
+            if self.recorded.is_exact && self.driver.machine().stands_low(TaskId(record.task)) {
                 let name = self.names(Some(TaskId(record.task)), system);
                 return self.found(
                     now,
@@ -446,7 +437,9 @@ impl Decisions {
     /// Whether a job got the processor and was preempted at one instant: all that is due comes before the one choice. Only
     /// a job that takes no time at all makes a second choice necessary.
     fn twice_chosen(&self, group: &[Record], now: u64, system: &System) -> Option<Wrong> {
-        if !self.is_exact || group.iter().any(|record| record.kind == Kind::Completion && record.value == 0) {
+        if !self.recorded.is_exact
+            || group.iter().any(|record| record.kind == Kind::Completion && record.value == 0)
+        {
             return None;
         }
         let lost = group.iter().enumerate().find(|(place, record)| {
@@ -461,10 +454,10 @@ impl Decisions {
     /// Whether who has the processor is whom the machine chose.
     fn compare(&mut self, now: u64, system: &System) -> Option<Wrong> {
         self.compared += 1;
-        if self.running == self.actual {
+        let (actual, desired) = (self.recorded.actual, self.driver.running(HERE));
+        if actual == desired {
             return None;
         }
-        let (actual, desired) = (self.actual, self.running);
         let (runs, should) = (self.names(actual, system), self.names(desired, system));
         let why = match (self.server_of(actual, system), self.server_of(desired, system)) {
             (Some(server), None) => match system.server(server).kind {

@@ -5,7 +5,7 @@ pub mod served;
 
 use horolog_model::{System, TaskId};
 use horolog_sched::{Desired, Event, EventKind, Machine, ProcessorIndex, Rejected};
-use horolog_time::Instant;
+use horolog_time::{Instant, Span};
 
 pub const CPU: ProcessorIndex = ProcessorIndex(0);
 
@@ -61,6 +61,30 @@ impl Driver {
         self.on(EventKind::PreemptionPoint { task: TaskId(task), willing: true, next })
             .expect("a legal point");
         self
+    }
+
+    /// The job of a task has executed for so long, up to then.
+    pub fn ran(&mut self, task: u32, amount: u64) -> &mut Driver {
+        self.now += amount;
+        self.told(task, amount)
+    }
+
+    /// The job of a task has executed for so long up to now.
+    pub fn told(&mut self, task: u32, amount: u64) -> &mut Driver {
+        let kind = EventKind::Ran { task: TaskId(task), amount: Span::from_ns(amount) };
+        self.on(kind).expect("the task exists");
+        self
+    }
+
+    /// Whoever runs has executed for so long.
+    pub fn executed(&mut self, amount: u64) {
+        let running = self.running().expect("somebody runs");
+        self.ran(running, amount);
+    }
+
+    /// How much the running job may execute.
+    pub fn allowance(&mut self) -> Option<u64> {
+        self.decide().allowance.map(Span::as_ns)
     }
 
     pub fn decide(&mut self) -> Desired {

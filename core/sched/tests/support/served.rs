@@ -53,7 +53,6 @@ pub fn served((server, policy): (&str, &str)) -> System {
 pub fn churn(machine: &mut Machine, from: u64, steps: u64) -> u64 {
     let mut state = 88_172_645_463_325_252_u64;
     let mut events = 0;
-    let mut consumed = (0, Span::ZERO);
     for now in from..from + steps {
         state ^= state << 13;
         state ^= state >> 7;
@@ -62,18 +61,7 @@ pub fn churn(machine: &mut Machine, from: u64, steps: u64) -> u64 {
             events += u64::from(machine.on(Event::at(Instant::from_ns(now), kind)).is_ok());
         };
         let desired = machine.decide(CPU);
-        if let (Some(timer), Some(_)) = (desired.execution_timer, desired.running) {
-            let before = if consumed.0 == timer.generation { consumed.1 } else { Span::ZERO };
-            consumed = (timer.generation, Span::from_ns(before.as_ns() + 1));
-            let (entity, generation, consumed) = (timer.entity, timer.generation, consumed.1);
-            let kind = if consumed >= timer.after {
-                EventKind::Exhausted { entity, generation, consumed }
-            } else {
-                EventKind::Executed { entity, generation, consumed }
-            };
-            on(machine, kind);
-        } else if let Some(task) = desired.running {
-            // Rejected where nobody watches.
+        if let Some(task) = desired.running {
             on(machine, EventKind::Ran { task, amount: Span::from_ns(1) });
         }
         if let Some(task) = desired.running.filter(|_| state.is_multiple_of(3)) {

@@ -69,8 +69,8 @@ impl CpuAgent {
         driver.catch_up(now);
         let result = event(&mut driver, now);
         driver.settle(now, Some(seat), cause);
-        let mut parks = driver.seats[seat].parked;
-        let mut wakes_agent = driver.next_wake() < driver.armed;
+        let mut parks = driver.threads.seats[seat].parked;
+        let mut wakes_agent = driver.next_wake() < driver.threads.armed;
         driver.promise(now);
         self.count_pass(&mut driver, now);
         drop(driver);
@@ -80,7 +80,7 @@ impl CpuAgent {
             let now = self.now();
             driver.catch_up(now);
             driver.settle(now, Some(seat), Cause::Other);
-            parks |= driver.seats[seat].parked;
+            parks |= driver.threads.seats[seat].parked;
             driver.promise(now);
             self.count_pass(&mut driver, now);
             wakes_agent = true;
@@ -92,7 +92,7 @@ impl CpuAgent {
     }
 
     fn count_pass(&self, driver: &mut Driver, begun: u64) {
-        driver.passes.add(begun, self.now());
+        driver.threads.passes.add(begun, self.now());
     }
 
     /// Enters on behalf of a task. Another task's thread is inside only where it was held up there by something
@@ -139,8 +139,8 @@ impl CpuAgent {
             driver.enforce(now);
             driver.settle(now, None, Cause::Other);
             driver.promise(now);
-            driver.armed = driver.next_wake();
-            let until = driver.armed;
+            driver.threads.armed = driver.next_wake();
+            let until = driver.threads.armed;
             self.count_pass(&mut driver, now);
             drop(driver);
             if self.monitor.try_leave() {

@@ -6,13 +6,13 @@
 //! declares a thread or a server, that is one job of the device's own thread; in an interrupt or a softirq it is done at once,
 //! since nothing below the kernel can execute there on a program's behalf.
 
-use super::driver::Driver;
+use super::driver::Threads;
 use crate::arrivals::Job;
 use crate::random::SplitMix;
 use horolog_model::{
     Companion, CpuId, Device, DeviceClass, Priority, RequestMode, System, TaskId, is_emulated,
 };
-use horolog_sched::{EventKind, Lent, Rejected};
+use horolog_sched::{Lent, Rejected, Tell};
 use horolog_time::Span;
 use horolog_trace::{DeviceOutcome, Kind, RequestOutcome, ResponseRecorder};
 use std::collections::VecDeque;
@@ -263,15 +263,15 @@ impl Asked {
 /// Outcomes, each with its place in the file.
 pub(crate) type Placed<T> = Vec<(usize, T)>;
 
-impl Driver {
+impl Threads {
     /// When a device has something next; `u64::MAX`: none.
     #[inline]
     pub(crate) fn next_device(&self) -> u64 {
         self.devices.as_ref().map_or(u64::MAX, |devices| devices.next())
     }
 
-    /// What the devices have done by `at` occurs, told as at `at`.
-    pub(super) fn device_events(&mut self, at: u64) {
+    /// What the devices have done by `at` occurs.
+    pub(super) fn device_events(&mut self, tell: &mut Tell<'_>, at: u64) {
         let Some(mut devices) = self.devices.take() else { return };
         for place in 0..devices.devices.len() {
             while let Some((occurred, to)) = devices.devices[place].due(at) {
@@ -279,8 +279,8 @@ impl Driver {
                     continue;
                 }
                 match devices.devices[place].seat {
-                    Some(seat) => self.release_event(&mut devices.devices[place], seat, occurred, at),
-                    None => self.event_done(&mut devices, place, at, 0),
+                    Some(seat) => self.release_event(tell, &mut devices.devices[place], seat, occurred),
+                    None => self.event_done(tell, &mut devices, place, 0),
                 }
             }
         }
@@ -288,30 +288,31 @@ impl Driver {
     }
 
     /// One job of a device's thread, which arrived with its event.
-    fn release_event(&mut self, device: &mut Emulated, seat: usize, arrival: u64, told: u64) {
+    fn release_event(&mut self, tell: &mut Tell<'_>, device: &mut Emulated, seat: usize, arrival: u64) {
         let job = Job {
             number: device.jobs,
             arrival,
-            ready: told,
+            ready: tell.now(),
             deadline: arrival.saturating_add(device.deadline),
         };
         device.jobs += 1;
-        self.release_job(seat, job, told);
+        self.release_job(tell, seat, job);
     }
 
     /// The job of a device's thread is done: what it worked off goes to whoever waits for it.
-    pub(super) fn event_served(&mut self, seat: usize, now: u64, executed: u64) {
+    pub(super) fn event_served(&mut self, tell: &mut Tell<'_>, seat: usize, executed: u64) {
         let Some(mut devices) = self.devices.take() else { return };
         if let Some(place) = devices.devices.iter().position(|device| device.seat == Some(seat)) {
             let total = &mut devices.devices[place].outcome.executed_ns;
             *total = Span::from_ns(total.as_ns().saturating_add(executed));
-            self.event_done(&mut devices, place, now, executed);
+            self.event_done(tell, &mut devices, place, executed);
         }
         self.devices = Some(devices);
     }
 
     /// The oldest event of a device is worked off, which took `executed`.
-    fn event_done(&mut self, devices: &mut Devices, place: usize, now: u64, executed: u64) {
+    fn event_done(&mut self, tell: &mut Tell<'_>, devices: &mut Devices, place: usize, executed: u64) {
+        let now = tell.now();
         let device = &mut devices.devices[place];
         let Some((occurred, to)) = device.ring.pop_front() else { return };
         let response = now.saturating_sub(occurred);
@@ -341,13 +342,14 @@ impl Driver {
             asked.charged = asked.charged.saturating_add(executed);
         }
         match waiting {
-            Some(request) => self.wake_request(devices, request, now),
+            Some(request) => self.wake_request(tell, devices, request),
             None => devices.devices[place].unread += 1,
         }
     }
 
     /// The job that waits with a request is ready again.
-    fn wake_request(&mut self, devices: &mut Devices, request: usize, now: u64) {
+    fn wake_request(&mut self, tell: &mut Tell<'_>, devices: &mut Devices, request: usize) {
+        let now = tell.now();
         let Some(asked) = &mut devices.requests[request] else { return };
         let Some(since) = asked.waiting_since.take() else {
             asked.unread += 1;
@@ -356,24 +358,30 @@ impl Driver {
         asked.answer(since, now);
         let seat = asked.seat;
         let task = self.seats[seat].shared.id;
-        if self.tell(now, EventKind::Wake { task }).is_ok() {
+        if tell.wake(task).is_ok() {
             self.seats[seat].suspended = false;
             let job = self.seats[seat].backlog.front().map_or(0, |job| job.number);
             self.record(seat, Kind::Wake, now, job, request as u64, 0);
         }
-        self.lend(devices, now);
+        self.lend(tell, devices);
     }
 
-    /// The job of `seat` asks. Whether it waits for the answer; an error where its thread is not the one that runs.
-    pub(crate) fn ask(&mut self, seat: usize, now: u64, request: usize) -> Result<bool, Rejected> {
+    pub(super) fn ask(
+        &mut self,
+        tell: &mut Tell<'_>,
+        seat: usize,
+        now: u64,
+        request: usize,
+    ) -> Result<bool, Rejected> {
         let Some(mut devices) = self.devices.take() else { return Ok(false) };
-        let told = self.ask_device(&mut devices, seat, now, request);
+        let told = self.ask_device(tell, &mut devices, seat, now, request);
         self.devices = Some(devices);
-        told
+        self.count_rejected(told)
     }
 
     fn ask_device(
         &mut self,
+        tell: &mut Tell<'_>,
         devices: &mut Devices,
         seat: usize,
         now: u64,
@@ -390,8 +398,10 @@ impl Driver {
         let unread = if asked.has_stream { &mut asked.unread } else { &mut device.unread };
         let is_there = !asked.is_closed && *unread > 0;
         if asked.waits && !is_there {
-            let task = self.seats[seat].shared.id;
-            self.tell(now, EventKind::Block { task })?;
+            if self.current != Some(seat) {
+                return Err(Rejected::NotRunning);
+            }
+            tell.block(self.seats[seat].shared.id)?;
             self.seats[seat].suspended = true;
             asked.waiting_since = Some(now);
             let job = self.seats[seat].backlog.front().map_or(0, |job| job.number);
@@ -408,19 +418,19 @@ impl Driver {
             }
         }
         let waits = self.seats[seat].suspended;
-        self.lend(devices, now);
+        self.lend(tell, devices);
         Ok(waits)
     }
 
     /// The threads under the rule `waiting` move to the priority of who waits now.
-    fn lend(&mut self, devices: &Devices, now: u64) {
+    fn lend(&mut self, tell: &mut Tell<'_>, devices: &Devices) {
         for thread in &devices.lent {
             let waiting = devices.requests.iter().flatten().filter(|asked| {
                 devices.devices[asked.device].id == thread.device && asked.waiting_since.is_some()
             });
             let numbers = waiting.filter_map(|asked| asked.priority.map(Priority::number));
             let greatest = numbers.max().map(Priority::new);
-            let _ = self.tell(now, EventKind::Lend { entity: thread.node, place: thread.place(greatest) });
+            let _ = tell.lend(thread.node, thread.place(greatest));
         }
     }
 

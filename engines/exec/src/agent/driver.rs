@@ -1,6 +1,11 @@
-//! Drives the machine of one processor: tells it what happened and carries out what it wants.
+//! The threads of one processor as a world of the driver of `sched`: what happened to them is told, what the machine wants is
+//! carried out.
 //!
 //! Every method runs inside the processor's monitor. All times are ns since the common start.
+//!
+//! A pass through the monitor first *catches up*: releases, wall timers and devices that have come due are told at the instants
+//! at which they were due, in their order, and nothing is chosen in between ([`World::ready_at`] is never). Then comes what the
+//! pass was made for, and the choice.
 
 use super::devices::Devices;
 use super::seat::Seat;
@@ -10,12 +15,13 @@ use crate::bands;
 use crate::control::{OVERRAN, SHOULD_YIELD};
 use crate::ring::Ring;
 use crate::shared::RunShared;
-use horolog_model::{OverrunPolicy, TaskId};
-use horolog_sched::{ANY_SEGMENT, Desired, Event, EventKind, Machine, ProcessorIndex, Rejected};
+use horolog_model::{OverrunPolicy, System, TaskId};
+use horolog_sched::{ANY_SEGMENT, Choice, Machine, Note, ProcessorIndex, Rejected, Tell, World};
 use horolog_sys::fixed_priority::{Class, set_class};
 use horolog_sys::{futex, hold};
 use horolog_time::{Instant, Span};
 use horolog_trace::{Kind, Overhead};
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -56,10 +62,14 @@ impl Passes {
     }
 }
 
-/// One processor's machine and seats.
+/// One processor's machine and the driver of it.
 pub(crate) struct Driver {
-    pub(super) machine: Machine,
-    pub(super) processor: ProcessorIndex,
+    pub(super) core: horolog_sched::Driver,
+    pub(crate) threads: Threads,
+}
+
+/// The threads of one processor.
+pub(crate) struct Threads {
     pub(crate) seats: Vec<Seat>,
     /// The seat of each task of the system; `usize::MAX`: on another processor.
     seat_of: Vec<usize>,
@@ -73,6 +83,8 @@ pub(crate) struct Driver {
     pub(super) served: Option<Box<Served>>,
     /// Where tasks wait for devices that are emulated.
     pub(super) devices: Option<Box<Devices>>,
+    /// The seat whose thread makes the present pass, and what for.
+    pass: (Option<usize>, Cause),
     /// What the passes through the monitor took.
     pub(crate) passes: Passes,
     /// Until when the agent sleeps.
@@ -83,25 +95,26 @@ pub(crate) struct Driver {
     pub(crate) refused: u64,
 }
 
+/// A driver has one processor.
+const HERE: usize = 0;
+
 impl Driver {
     pub(crate) fn new(
         machine: Machine,
+        system: &System,
         processor: ProcessorIndex,
         seats: Vec<Seat>,
-        tasks: usize,
         ring: Arc<Ring>,
         run: Arc<RunShared>,
         has_bands: bool,
     ) -> Driver {
-        let mut seat_of = vec![usize::MAX; tasks];
+        let mut seat_of = vec![usize::MAX; system.tasks().len()];
         for (index, seat) in seats.iter().enumerate() {
             seat_of[seat.shared.id.index()] = index;
         }
         let next_due =
             seats.iter().filter_map(|seat| seat.next.map(|job| job.ready)).min().unwrap_or(u64::MAX);
-        Driver {
-            machine,
-            processor,
+        let threads = Threads {
             seats,
             seat_of,
             current: None,
@@ -111,96 +124,57 @@ impl Driver {
             next_due,
             served: None,
             devices: None,
+            pass: (None, Cause::Other),
             passes: Passes::default(),
             armed: u64::MAX,
             rejected: 0,
             refused: 0,
-        }
+        };
+        Driver { core: horolog_sched::Driver::new(machine, system, std::iter::once(processor)), threads }
     }
 
     /// The processor has servers.
     pub(crate) fn with_servers(mut self, served: Option<Box<Served>>) -> Driver {
-        self.served = served;
+        self.threads.served = served;
         self
     }
 
     /// Tasks of the processor wait for devices.
     pub(crate) fn with_devices(mut self, devices: Option<Box<Devices>>) -> Driver {
-        self.devices = devices;
+        self.threads.devices = devices;
         self
     }
 
     /// When the agent must look again.
     pub(crate) fn next_wake(&self) -> u64 {
-        let look_at = self.current.map_or(u64::MAX, |current| self.seats[current].look_at);
-        let timers = self.served.as_ref().map_or(u64::MAX, |served| served.wall_at().min(served.budget_at));
-        self.next_due.min(self.next_device()).min(look_at).min(timers)
+        let threads = &self.threads;
+        let look_at = threads.current.map_or(u64::MAX, |current| threads.seats[current].look_at);
+        let budget = threads.served.as_ref().map_or(u64::MAX, |served| served.budget_at);
+        threads.next_event().min(look_at).min(self.core.wall_at(HERE)).min(budget)
     }
 
     /// Promises the collector that no record of this processor will bear an earlier time than the next event can.
     pub(crate) fn promise(&self, now: u64) {
-        let wall = self.served.as_ref().map_or(u64::MAX, |served| served.wall_at());
-        let due = self.next_due.min(self.next_device()).min(wall);
-        self.ring.promise(if self.current.is_some() { now } else { due.max(now) });
+        let due = self.threads.next_event().min(self.core.wall_at(HERE));
+        self.threads.ring.promise(if self.threads.current.is_some() { now } else { due.max(now) });
     }
 
-    pub(super) fn tell(&mut self, time: u64, kind: EventKind) -> Result<(), Rejected> {
-        let told = self.machine.on(Event::at(Instant::from_ns(time), kind));
-        self.rejected += u64::from(told == Err(Rejected::NotRunning));
-        told
+    /// Tells the machine everything that has come due by `now`.
+    pub(crate) fn catch_up(&mut self, now: u64) {
+        let Self { core, threads } = self;
+        threads.look_at_clock(now);
+        let Ok(_) = core.run(threads, HERE, now.saturating_add(1));
+        let Ok(()) = core.instant(threads, HERE, now);
     }
 
-    #[inline(always)]
-    pub(super) fn record(&self, seat: usize, kind: Kind, time: u64, job: u64, value: u64, extra: u64) {
-        self.seats[seat].shared.record_in(&self.ring, kind, time, job, value, extra);
-    }
-
-    /// Releases every job that became ready by `now`, in the order of their instants, then of their tasks; devices answer
-    /// between them.
-    pub(crate) fn release_due(&mut self, now: u64) {
-        loop {
-            let device = self.next_device();
-            if self.next_due.min(device) > now {
-                return;
-            }
-            if self.next_due <= device {
-                self.release_next(self.next_due);
-            } else {
-                self.device_events(device);
-            }
-        }
-    }
-
-    /// Releases the job that is due next, as at `told`.
-    pub(super) fn release_next(&mut self, told: u64) {
-        let due = self.next_due;
-        if let Some(seat) = self.seats.iter().position(|seat| seat.next.is_some_and(|job| job.ready == due)) {
-            self.release(seat, told);
-        }
-        self.next_due =
-            self.seats.iter().filter_map(|seat| seat.next.map(|job| job.ready)).min().unwrap_or(u64::MAX);
-    }
-
-    fn release(&mut self, seat: usize, told: u64) {
-        let horizon = self.run.horizon();
-        let Some(job) = self.seats[seat].take_next(horizon) else { return };
-        let (stopped, skips) = (self.seats[seat].stopped, self.seats[seat].skips_next);
-        if stopped || skips {
-            self.seats[seat].skips_next = false;
-            self.seats[seat].shared.tally().counts.skipped += 1;
-            self.record(seat, Kind::Skip, job.ready, job.number, job.arrival, 0);
-            return;
-        }
-        self.release_job(seat, job, told);
-    }
-
-    /// A job is ready, as at `told`.
-    pub(super) fn release_job(&mut self, seat: usize, job: Job, told: u64) {
-        self.record(seat, Kind::Release, job.ready, job.number, job.arrival, 0);
-        let task = self.seats[seat].shared.id;
-        let deadline = Instant::from_ns(job.deadline);
-        if self.tell(told, EventKind::Release { task, deadline }).is_ok() {
-            self.seats[seat].backlog.push_back(job);
+    /// Asks the machine and carries out what it wants. `caller` is the seat whose thread runs this; `None`: the agent.
+    pub(crate) fn settle(&mut self, now: u64, caller: Option<usize>, cause: Cause) {
+        let Self { core, threads } = self;
+        threads.pass = (caller, cause);
+        core.settle(threads, HERE, now);
+        let allowance = core.allowance(HERE);
+        if let Some(served) = &mut threads.served {
+            served.plan_look(now, allowance);
         }
     }
 
@@ -213,19 +187,157 @@ impl Driver {
         executed: u64,
         returned: i32,
     ) -> Result<(), Rejected> {
-        let task = self.seats[seat].shared.id;
-        if self.seats[seat].demoted {
-            // Back into the machine for the time of its completion.
-            self.tell(now, EventKind::Wake { task })?;
-            self.seats[seat].demoted = false;
-            let _ = self.machine.decide(self.processor);
+        let Self { core, threads } = self;
+        threads.complete(&mut core.tell(HERE, now), seat, now, executed, returned)
+    }
+
+    /// The job of `seat` reached a preemption point. Whether it is one for the machine.
+    pub(crate) fn point(&mut self, seat: usize, now: u64) -> bool {
+        let task = self.threads.seats[seat].shared.id;
+        let told = self.core.tell(HERE, now).preemption_point(task, ANY_SEGMENT);
+        self.threads.count_rejected(told).is_ok()
+    }
+
+    /// The job of `seat` switches its preemptibility.
+    pub(crate) fn set_preemptible(&mut self, seat: usize, now: u64, preemptible: bool) {
+        let task = self.threads.seats[seat].shared.id;
+        let told = self.core.tell(HERE, now).set_preemptible(task, preemptible);
+        let _ = self.threads.count_rejected(told);
+    }
+
+    /// The job of `seat` asks. Whether it waits for the answer; an error where its thread is not the one that runs.
+    pub(crate) fn ask(&mut self, seat: usize, now: u64, request: usize) -> Result<bool, Rejected> {
+        let Self { core, threads } = self;
+        threads.ask(&mut core.tell(HERE, now), seat, now, request)
+    }
+
+    /// Looks at the running job's execution where it is time to, and lets the overrun policy act.
+    pub(crate) fn enforce(&mut self, now: u64) {
+        let Self { core, threads } = self;
+        threads.enforce(&mut core.tell(HERE, now), now);
+    }
+}
+
+impl World for Threads {
+    type Error = Infallible;
+
+    fn next(&self) -> u64 {
+        self.next_event()
+    }
+
+    fn ready_at(&self) -> u64 {
+        u64::MAX
+    }
+
+    fn ends(&self, _: u64) -> bool {
+        true
+    }
+
+    fn executed(&mut self, now: u64, allowance: u64) -> u64 {
+        self.served.as_mut().map_or(0, |served| served.executed(now, allowance))
+    }
+
+    fn complete(&mut self, _: &mut Tell<'_>) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn arrive(&mut self, tell: &mut Tell<'_>) -> Result<(), Infallible> {
+        loop {
+            let device = self.next_device();
+            if self.next_due.min(device) > tell.now() {
+                return Ok(());
+            }
+            if self.next_due <= device {
+                self.release_next(tell);
+            } else {
+                self.device_events(tell, device);
+            }
         }
-        self.tell(now, EventKind::Completion { task })?;
+    }
+
+    fn carry_out(&mut self, now: u64, choice: Choice<'_>) {
+        self.hand_over(now, choice);
+    }
+
+    fn note(&mut self, now: u64, note: Note) {
+        self.record_note(now, note);
+    }
+
+    fn goes_on(&mut self, _: u64) -> bool {
+        true
+    }
+}
+
+impl Threads {
+    /// When something happens next by itself: a release, an event of a device.
+    fn next_event(&self) -> u64 {
+        self.next_due.min(self.next_device())
+    }
+
+    pub(super) fn count_rejected<T>(&mut self, told: Result<T, Rejected>) -> Result<T, Rejected> {
+        self.rejected += u64::from(matches!(told, Err(Rejected::NotRunning)));
+        told
+    }
+
+    #[inline(always)]
+    pub(super) fn record(&self, seat: usize, kind: Kind, time: u64, job: u64, value: u64, extra: u64) {
+        self.seats[seat].shared.record_in(&self.ring, kind, time, job, value, extra);
+    }
+
+    /// Releases the job that is due next.
+    fn release_next(&mut self, tell: &mut Tell<'_>) {
+        let due = self.next_due;
+        if let Some(seat) = self.seats.iter().position(|seat| seat.next.is_some_and(|job| job.ready == due)) {
+            self.release(tell, seat);
+        }
+        self.next_due =
+            self.seats.iter().filter_map(|seat| seat.next.map(|job| job.ready)).min().unwrap_or(u64::MAX);
+    }
+
+    fn release(&mut self, tell: &mut Tell<'_>, seat: usize) {
+        let horizon = self.run.horizon();
+        let Some(job) = self.seats[seat].take_next(horizon) else { return };
+        let (stopped, skips) = (self.seats[seat].stopped, self.seats[seat].skips_next);
+        if stopped || skips {
+            self.seats[seat].skips_next = false;
+            self.seats[seat].shared.tally().counts.skipped += 1;
+            self.record(seat, Kind::Skip, job.ready, job.number, job.arrival, 0);
+            return;
+        }
+        self.release_job(tell, seat, job);
+    }
+
+    /// A job is ready.
+    pub(super) fn release_job(&mut self, tell: &mut Tell<'_>, seat: usize, job: Job) {
+        self.record(seat, Kind::Release, job.ready, job.number, job.arrival, 0);
+        let task = self.seats[seat].shared.id;
+        let (deadline, now) = (Instant::from_ns(job.deadline), tell.now());
+        let served = &mut self.served;
+        let executed = |allowance| served.as_mut().map_or(0, |served| served.executed(now, allowance));
+        if tell.release(task, deadline, executed).is_ok() {
+            self.seats[seat].backlog.push_back(job);
+        }
+    }
+
+    fn complete(
+        &mut self,
+        tell: &mut Tell<'_>,
+        seat: usize,
+        now: u64,
+        executed: u64,
+        returned: i32,
+    ) -> Result<(), Rejected> {
+        let is_demoted = std::mem::take(&mut self.seats[seat].demoted);
+        if self.current != Some(seat) && !is_demoted {
+            return self.count_rejected(Err(Rejected::NotRunning));
+        }
+        let told = tell.completion(self.seats[seat].shared.id);
+        self.count_rejected(told)?;
         self.seats[seat].begun = false;
         if let Some(job) = self.seats[seat].backlog.pop_front() {
             self.account(seat, &job, now, executed, returned);
         }
-        self.event_served(seat, now, executed);
+        self.event_served(tell, seat, executed);
         Ok(())
     }
 
@@ -260,24 +372,10 @@ impl Driver {
         self.seats[seat].acted = false;
     }
 
-    /// The job of `seat` reached a preemption point. Whether it is one for the machine.
-    pub(crate) fn point(&mut self, seat: usize, now: u64) -> bool {
-        let task = self.seats[seat].shared.id;
-        let kind = EventKind::PreemptionPoint { task, willing: true, next: ANY_SEGMENT };
-        self.tell(now, kind).is_ok()
-    }
-
-    /// The job of `seat` switches its preemptibility.
-    pub(crate) fn set_preemptible(&mut self, seat: usize, now: u64, preemptible: bool) {
-        let task = self.seats[seat].shared.id;
-        let _ = self.tell(now, EventKind::SetPreemptible { task, preemptible });
-    }
-
-    /// Asks the machine and carries out what it wants. `caller` is the seat whose thread runs this; `None`: the agent.
-    pub(crate) fn settle(&mut self, now: u64, caller: Option<usize>, cause: Cause) {
-        self.note_changes(now);
-        let desired = self.machine.decide(self.processor);
-        let new = desired.running.map(|task: TaskId| self.seat_of[task.index()]);
+    /// Carries out what the machine wants.
+    fn hand_over(&mut self, now: u64, choice: Choice<'_>) {
+        let (caller, cause) = self.pass;
+        let new = choice.task.map(|task: TaskId| self.seat_of[task.index()]);
         let has_more = |seat: &Seat| seat.begun && !seat.demoted && !seat.suspended;
         let old = self.current.filter(|&old| has_more(&self.seats[old]));
         if let Some(old) = old.filter(|&old| Some(old) != new) {
@@ -290,15 +388,15 @@ impl Driver {
             let goes_on = self.current == Some(new) && self.seats[new].begun;
             if !goes_on || self.seats[new].parked || self.seats[new].lowered {
                 self.give(new, now, caller, goes_on);
-            } else if cause == Cause::Point && self.seats[new].flagged != 0 && !desired.should_yield {
+            } else if cause == Cause::Point && self.seats[new].flagged != 0 && !choice.should_yield() {
                 self.seats[new].shared.tally().vain_yields += 1;
                 let job = self.seats[new].backlog.front().map_or(0, |job| job.number);
                 self.record(new, Kind::VainYield, now, job, 0, 0);
             }
         }
-        self.arm(&desired, new, now);
+        self.follow_clock(new);
         self.current = new;
-        self.flag(&desired);
+        self.flag(choice);
     }
 
     /// The caller's thread will sleep on its gate once it has left the monitor.
@@ -384,14 +482,14 @@ impl Driver {
     }
 
     /// Shows the running job whether somebody waits for its preemption point.
-    fn flag(&mut self, desired: &Desired) {
+    fn flag(&mut self, choice: Choice<'_>) {
         let Some(current) = self.current else { return };
-        if !desired.should_yield {
+        if !choice.should_yield() {
             self.clear_flag(current);
             return;
         }
         // The generation makes two flags in a row differ, so that a trace of the word tells them apart.
-        let flag = SHOULD_YIELD | desired.generation << 8;
+        let flag = SHOULD_YIELD | choice.generation() << 8;
         let seat = &mut self.seats[current];
         if seat.flagged != flag {
             seat.flagged = flag;
@@ -416,8 +514,7 @@ impl Driver {
         }
     }
 
-    /// Looks at the running job's execution where it is time to, and lets the overrun policy act.
-    pub(crate) fn enforce(&mut self, now: u64) {
+    fn enforce(&mut self, tell: &mut Tell<'_>, now: u64) {
         let Some(current) = self.current else { return };
         if self.seats[current].look_at > now {
             return;
@@ -425,13 +522,13 @@ impl Driver {
         let seat = &self.seats[current];
         let verdict = seat.progress().map(|progress| seat.shared.allowance.judge(progress));
         if verdict.is_some_and(|verdict| verdict.demands_action()) {
-            self.act(current, now);
+            self.act(tell, current, now);
         }
         self.seats[current].plan_look(now);
     }
 
     /// The overrun policy acts on the running job of `seat`.
-    fn act(&mut self, seat: usize, now: u64) {
+    fn act(&mut self, tell: &mut Tell<'_>, seat: usize, now: u64) {
         let shared = self.seats[seat].shared.clone();
         self.seats[seat].acted = true;
         let job = self.seats[seat].backlog.front().map_or(0, |job| job.number);
@@ -442,20 +539,20 @@ impl Driver {
                 shared.control.must_end.store(true, Ordering::Release);
                 self.seats[seat].skips_next = true;
             }
-            OverrunPolicy::Demote => self.demote(seat, now, Class::Fifo(bands::DEMOTED)),
+            OverrunPolicy::Demote => self.demote(tell, seat, Class::Fifo(bands::DEMOTED)),
             OverrunPolicy::Stop => {
                 shared.control.must_end.store(true, Ordering::Release);
                 self.seats[seat].stopped = true;
-                self.demote(seat, now, Class::Idle);
+                self.demote(tell, seat, Class::Idle);
             }
             _ => {}
         }
     }
 
     /// Takes the running job out of the machine; its thread goes on below every task.
-    fn demote(&mut self, seat: usize, now: u64, class: Class) {
-        let task = self.seats[seat].shared.id;
-        if self.tell(now, EventKind::Block { task }).is_ok() {
+    fn demote(&mut self, tell: &mut Tell<'_>, seat: usize, class: Class) {
+        let told = tell.block(self.seats[seat].shared.id);
+        if self.count_rejected(told).is_ok() {
             self.clear_flag(seat);
             self.change_class(seat, class);
             self.seats[seat].lowered = true;

@@ -6,15 +6,20 @@ use super::rounds::Next;
 use super::source::Driven;
 use crate::engine::Core;
 use crate::error::Reason;
-use crate::lane::{Lane, NEVER, WATCHED};
+use crate::lane::{Lane, NEVER};
 use horolog_model::Priority;
-use horolog_sched::{Event, EventKind};
-use horolog_time::Instant;
+use horolog_sched::Tell;
 use horolog_trace::{Kind, NO_JOB, NO_TASK, Sink};
 
 impl<K: Sink> Core<'_, Driven, K> {
     /// Events of devices, answers of devices, lines of their own and lines that were held back, all due now.
-    pub(super) fn device_events(&mut self, lane: &mut Lane, index: usize, now: u64) -> Result<(), Reason> {
+    pub(super) fn device_events(
+        &mut self,
+        tell: &mut Tell<'_>,
+        lane: &mut Lane,
+        index: usize,
+        now: u64,
+    ) -> Result<(), Reason> {
         for line in 0..self.source.processors[index].lines.len() {
             let processor = &mut self.source.processors[index];
             if processor.lines[line].held_until <= now {
@@ -38,7 +43,7 @@ impl<K: Sink> Core<'_, Driven, K> {
                     None
                 };
                 let Some(to) = to else { break };
-                self.event_occurs(lane, index, device, to, now)?;
+                self.event_occurs(tell, lane, index, device, to, now)?;
             }
         }
         Ok(())
@@ -46,6 +51,7 @@ impl<K: Sink> Core<'_, Driven, K> {
 
     fn event_occurs(
         &mut self,
+        tell: &mut Tell<'_>,
         lane: &mut Lane,
         index: usize,
         device: usize,
@@ -60,13 +66,13 @@ impl<K: Sink> Core<'_, Driven, K> {
         }
         let Some(line) = state.line else {
             processor.left_interrupt = true;
-            return self.announce(lane, index, device, now);
+            return self.announce(tell, lane, index, device, now);
         };
         let free = state.free();
         let told = &processor.lines[line];
         if told.polling {
             // Softirq rounds see what comes by themselves.
-            return self.announce(lane, index, device, now);
+            return self.announce(tell, lane, index, device, now);
         }
         if told.free.is_none_or(|threshold| free <= threshold) {
             processor.raise(line, now);
@@ -75,7 +81,14 @@ impl<K: Sink> Core<'_, Driven, K> {
     }
 
     /// Hands all that a device has to whoever works it off.
-    fn announce(&mut self, lane: &mut Lane, index: usize, device: usize, now: u64) -> Result<(), Reason> {
+    fn announce(
+        &mut self,
+        tell: &mut Tell<'_>,
+        lane: &mut Lane,
+        index: usize,
+        device: usize,
+        now: u64,
+    ) -> Result<(), Reason> {
         let processor = &mut self.source.processors[index];
         let is_polling = processor.devices[device].line.is_some_and(|line| processor.lines[line].polling);
         let state = &mut processor.devices[device];
@@ -90,7 +103,7 @@ impl<K: Sink> Core<'_, Driven, K> {
             Where::Softirq { .. } => state.pending = !state.ring.is_empty(),
             Where::Thread { task, local } => {
                 while let Some(event) = self.source.processors[index].devices[device].unannounced() {
-                    self.release_event(lane, task, local, event.at, now)?;
+                    self.release_event(tell, lane, task, local, event.at, now)?;
                 }
             }
         }
@@ -100,6 +113,7 @@ impl<K: Sink> Core<'_, Driven, K> {
     /// One job of a thread of a driver, which arrived with its event.
     fn release_event(
         &mut self,
+        tell: &mut Tell<'_>,
         lane: &mut Lane,
         task: u32,
         local: usize,
@@ -111,34 +125,47 @@ impl<K: Sink> Core<'_, Driven, K> {
         run.jobs += 1;
         // No timer interrupt told of it.
         let cost = std::mem::take(&mut self.release_cost);
-        let released = self.release::<WATCHED>(lane, local, now);
+        let released = self.release(tell, lane, local, now);
         self.release_cost = cost;
         self.tasks[task as usize].next_arrival = NEVER;
         released
     }
 
     /// Handlers and softirqs that end now.
-    pub(super) fn kernel_work_ends(&mut self, lane: &mut Lane, index: usize, now: u64) -> Result<(), Reason> {
+    pub(super) fn kernel_work_ends(
+        &mut self,
+        tell: &mut Tell<'_>,
+        lane: &mut Lane,
+        index: usize,
+        now: u64,
+    ) -> Result<(), Reason> {
         let processor = &mut self.source.processors[index];
         if let Some((hard, _)) = processor.hard.take_if(|(_, end)| *end <= now) {
             processor.left_interrupt = true;
             match hard {
-                Hard::Handler(line) => self.handler_ends(lane, index, line, now)?,
+                Hard::Handler(line) => self.handler_ends(tell, lane, index, line, now)?,
                 Hard::Event(device) => {
                     let value = self.interrupt_number(index, device);
                     self.emit(lane, now, Kind::InterruptExit, NO_TASK, NO_JOB, value, 0);
-                    self.event_done(lane, index, device, now)?;
+                    self.event_done(tell, lane, index, device, now)?;
                     self.source.processors[index].unmask_if_idle(device);
                 }
             }
         }
         if let Some(device) = self.source.processors[index].round_event_ends(now) {
-            self.event_done(lane, index, device, now)?;
+            self.event_done(tell, lane, index, device, now)?;
         }
         Ok(())
     }
 
-    fn handler_ends(&mut self, lane: &mut Lane, index: usize, line: usize, now: u64) -> Result<(), Reason> {
+    fn handler_ends(
+        &mut self,
+        tell: &mut Tell<'_>,
+        lane: &mut Lane,
+        index: usize,
+        line: usize,
+        now: u64,
+    ) -> Result<(), Reason> {
         let processor = &mut self.source.processors[index];
         let state = &mut processor.lines[line];
         state.taken += 1;
@@ -147,7 +174,7 @@ impl<K: Sink> Core<'_, Driven, K> {
         self.emit(lane, now, Kind::InterruptExit, NO_TASK, NO_JOB, id, 0);
         for device in 0..self.source.processors[index].devices.len() {
             if self.source.processors[index].devices[device].line == Some(line) {
-                self.announce(lane, index, device, now)?;
+                self.announce(tell, lane, index, device, now)?;
             }
         }
         Ok(())
@@ -156,6 +183,7 @@ impl<K: Sink> Core<'_, Driven, K> {
     /// Gives the processor to what is due above the threads, until something executes or nothing is due.
     pub(super) fn begin_kernel_work(
         &mut self,
+        tell: &mut Tell<'_>,
         lane: &mut Lane,
         index: usize,
         now: u64,
@@ -175,7 +203,7 @@ impl<K: Sink> Core<'_, Driven, K> {
                 if processor.rounds.is_some_and(|rounds| rounds.end.is_some()) {
                     return Ok(());
                 }
-                self.next_in_rounds(lane, index, now)?;
+                self.next_in_rounds(tell, lane, index, now)?;
             } else if std::mem::take(&mut processor.left_interrupt)
                 && processor.in_background.is_none()
                 && processor.softirq_waits()
@@ -212,7 +240,13 @@ impl<K: Sink> Core<'_, Driven, K> {
         }
     }
 
-    fn next_in_rounds(&mut self, lane: &mut Lane, index: usize, now: u64) -> Result<(), Reason> {
+    fn next_in_rounds(
+        &mut self,
+        tell: &mut Tell<'_>,
+        lane: &mut Lane,
+        index: usize,
+        now: u64,
+    ) -> Result<(), Reason> {
         match self.source.processors[index].next_of_rounds() {
             Next::Event(device, begins) => {
                 if begins {
@@ -224,7 +258,7 @@ impl<K: Sink> Core<'_, Driven, K> {
                 lane.charge(now, cost);
             }
             Next::TurnEnds(device) => self.emit_softirq(lane, Kind::SoftirqExit, index, device, now),
-            Next::Over(true) => self.wake_background(lane, index, now)?,
+            Next::Over(true) => self.wake_background(tell, lane, index, now)?,
             Next::Over(false) => {}
         }
         Ok(())
@@ -236,19 +270,26 @@ impl<K: Sink> Core<'_, Driven, K> {
     }
 
     /// The background thread has something to do, unless it knows that already.
-    pub(super) fn wake_background(&mut self, lane: &mut Lane, index: usize, now: u64) -> Result<(), Reason> {
+    pub(super) fn wake_background(
+        &mut self,
+        tell: &mut Tell<'_>,
+        lane: &mut Lane,
+        index: usize,
+        now: u64,
+    ) -> Result<(), Reason> {
         let processor = &mut self.source.processors[index];
         let Some((task, local)) = processor.background else { return Ok(()) };
         if !processor.softirq_waits() || processor.background_waits || processor.in_background.is_some() {
             return Ok(());
         }
         processor.background_waits = true;
-        self.release_event(lane, task, local, now, now)
+        self.release_event(tell, lane, task, local, now, now)
     }
 
     /// The oldest event of a device is worked off: whoever waited for it goes on.
     pub(super) fn event_done(
         &mut self,
+        tell: &mut Tell<'_>,
         lane: &mut Lane,
         index: usize,
         device: usize,
@@ -260,18 +301,26 @@ impl<K: Sink> Core<'_, Driven, K> {
         if let Some(event) = state.serve(now)
             && event.admitted
         {
-            self.deliver(lane, index, id, event, now);
+            self.deliver(tell, lane, index, id, event, now);
         }
         Ok(())
     }
 
-    fn deliver(&mut self, lane: &mut Lane, index: usize, id: usize, event: DeviceEvent, now: u64) {
+    fn deliver(
+        &mut self,
+        tell: &mut Tell<'_>,
+        lane: &mut Lane,
+        index: usize,
+        id: usize,
+        event: DeviceEvent,
+        now: u64,
+    ) {
         let request = match event.to {
             Addressee::Answer(request, asked) => {
                 let state = &mut self.source.requests[request];
                 state.charged += event.cost;
                 if state.waits {
-                    self.wake(lane, index, request, now);
+                    self.wake(tell, lane, index, request, now);
                 } else {
                     state.answer(asked, now);
                 }
@@ -300,21 +349,19 @@ impl<K: Sink> Core<'_, Driven, K> {
                 request
             }
         };
-        self.wake(lane, index, request, now);
+        self.wake(tell, lane, index, request, now);
     }
 
     /// The threads under the rule `waiting` move to the priority of who waits now.
-    pub(super) fn lend_priorities(&mut self, lane: &mut Lane, index: usize, now: u64) {
+    pub(super) fn lend_priorities(&mut self, tell: &mut Tell<'_>, index: usize) {
         for place in 0..self.source.processors[index].lent.len() {
             let (device, thread) = &self.source.processors[index].lent[place];
             let id = self.source.processors[index].devices[*device].id;
             let waiting = self.source.requests.iter().filter(|r| r.device == id && r.waiting_since.is_some());
             let numbers = waiting.filter_map(|request| self.priorities[request.task as usize]);
             let greatest = numbers.map(Priority::number).max().map(Priority::new);
-            let event = EventKind::Lend { entity: thread.node, place: thread.place(greatest) };
-            let taken = self.machine.on(Event::at(Instant::from_ns(now), event));
-            debug_assert_eq!(taken, Ok(()));
-            lane.choice_due = true;
+            let told = tell.lend(thread.node, thread.place(greatest));
+            debug_assert_eq!(told, Ok(()));
         }
     }
 }

@@ -1,0 +1,356 @@
+//! The driver against small worlds: what is told when, and what makes no difference.
+
+mod support;
+
+use horolog_model::{Priority, ServerId, System, TaskId};
+use horolog_sched::{
+    Choice, Driver, Machine, MachineBuilder, NodePolicy, NodeSpec, Note, Place, Supply, Tell, World,
+};
+use horolog_time::{Instant, Span};
+use proptest::prelude::*;
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use support::served::{SERVERS, served};
+use support::{CPU, system};
+
+/// A job to come: when, of which task, for how long.
+type Job = (u64, u32, u64);
+
+/// One processor in virtual time, a nanosecond a unit.
+struct Virtual {
+    /// In the order of their arrivals.
+    jobs: VecDeque<Job>,
+    /// What is left of the jobs of each task, the oldest first.
+    left: Vec<VecDeque<u64>>,
+    deadline: u64,
+    running: Option<TaskId>,
+    /// Up to when the running job's execution was asked for.
+    asked: u64,
+    /// Up to when it was taken off `left`.
+    done: u64,
+    /// At these instants it is looked at without a reason.
+    looks: VecDeque<u64>,
+    /// The processor is somebody else's until then.
+    ready_at: u64,
+    log: Vec<String>,
+}
+
+impl Virtual {
+    fn new(tasks: usize, jobs: &[Job], looks: &[u64]) -> Virtual {
+        Virtual {
+            jobs: jobs.iter().copied().collect(),
+            left: vec![VecDeque::new(); tasks],
+            deadline: 40,
+            running: None,
+            asked: 0,
+            done: 0,
+            looks: looks.iter().copied().collect(),
+            ready_at: 0,
+            log: Vec::new(),
+        }
+    }
+
+    fn left(&mut self) -> Option<&mut u64> {
+        self.left[self.running?.index()].front_mut()
+    }
+
+    /// The running job executes until `now`.
+    fn pass(&mut self, now: u64) {
+        let passed = now - self.done;
+        self.done = now;
+        if let Some(left) = self.left() {
+            *left -= passed;
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        let left = self.running.and_then(|task| self.left[task.index()].front());
+        left.map_or(u64::MAX, |left| self.done + left)
+    }
+}
+
+impl World for Virtual {
+    type Error = Infallible;
+
+    fn next(&self) -> u64 {
+        let arrival = self.jobs.front().map_or(u64::MAX, |job| job.0);
+        arrival.min(self.finish()).min(self.looks.front().copied().unwrap_or(u64::MAX))
+    }
+
+    fn ready_at(&self) -> u64 {
+        self.ready_at
+    }
+
+    fn ends(&self, now: u64) -> bool {
+        self.finish() == now || self.looks.front() == Some(&now)
+    }
+
+    fn executed(&mut self, now: u64, _: u64) -> u64 {
+        now - std::mem::replace(&mut self.asked, now)
+    }
+
+    fn complete(&mut self, tell: &mut Tell<'_>) -> Result<(), Infallible> {
+        let now = tell.now();
+        self.pass(now);
+        while self.looks.front().is_some_and(|&look| look <= now) {
+            self.looks.pop_front();
+        }
+        if self.left().is_some_and(|left| *left == 0)
+            && let Some(task) = self.running.take()
+        {
+            self.left[task.index()].pop_front();
+            tell.completion(task).expect("it has begun");
+            self.log.push(format!("{now} {task:?} ends"));
+        }
+        Ok(())
+    }
+
+    fn arrive(&mut self, tell: &mut Tell<'_>) -> Result<(), Infallible> {
+        let now = tell.now();
+        while let Some((_, task, length)) = self.jobs.front().copied().filter(|job| job.0 <= now) {
+            self.jobs.pop_front();
+            let asked = &mut self.asked;
+            let executed = |_| now - std::mem::replace(asked, now);
+            let deadline = Instant::from_ns(now + self.deadline);
+            tell.release(TaskId(task), deadline, executed).expect("it is active");
+            self.left[task as usize].push_back(length);
+        }
+        Ok(())
+    }
+
+    fn carry_out(&mut self, now: u64, choice: Choice<'_>) {
+        if choice.task != self.running {
+            self.log.push(format!("{now} {:?}", choice.task));
+            (self.running, self.asked) = (choice.task, now);
+        }
+    }
+
+    fn note(&mut self, now: u64, note: Note) {
+        self.log.push(format!("{now} {note:?}"));
+    }
+
+    fn goes_on(&mut self, _: u64) -> bool {
+        true
+    }
+}
+
+fn driver(machine: Machine, system: &System) -> Driver {
+    Driver::new(machine, system, std::iter::once(CPU))
+}
+
+fn run(system: &System, jobs: &[Job], looks: &[u64]) -> (Vec<String>, String) {
+    let mut world = Virtual::new(system.tasks().len(), jobs, looks);
+    let mut driver = driver(Machine::new(system).expect("a valid system"), system);
+    let Ok(_) = driver.run(&mut world, 0, 500);
+    let tallies: Vec<_> = system.server_ids().map(|id| driver.machine().tally(id)).collect();
+    (world.log, format!("{tallies:?}"))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    /// Further instants at which only execution is told change nothing: no choice, no note, no tally.
+    #[test]
+    fn how_reports_are_split_makes_no_difference(
+        kind in 0..SERVERS.len(),
+        jobs in prop::collection::vec((0_u64..120, 0_u32..5, 1_u64..9), 1..20),
+        looks in prop::collection::btree_set(0_u64..200, 0..60),
+    ) {
+        let system = served(SERVERS[kind]);
+        let mut jobs = jobs;
+        jobs.sort_by_key(|&(at, task, _)| (at, task));
+        let looks: Vec<u64> = looks.into_iter().collect();
+        prop_assert_eq!(run(&system, &jobs, &looks), run(&system, &jobs, &[]));
+    }
+
+    /// A driver and its copy go on alike, each by itself.
+    #[test]
+    fn a_copy_goes_on_alike(
+        kind in 0..SERVERS.len(),
+        jobs in prop::collection::vec((0_u64..120, 0_u32..5, 1_u64..9), 1..20),
+        cut in 0_u64..120,
+    ) {
+        let system = served(SERVERS[kind]);
+        let mut jobs = jobs;
+        jobs.sort_by_key(|&(at, task, _)| (at, task));
+        let mut world = Virtual::new(system.tasks().len(), &jobs, &[]);
+        let mut first = driver(Machine::new(&system).expect("a valid system"), &system);
+        let Ok(_) = first.run(&mut world, 0, cut);
+        let mut second = first.clone();
+        let mut other = Virtual { jobs: world.jobs.clone(), left: world.left.clone(), looks: VecDeque::new(), log: world.log.clone(), ..world };
+        let Ok(_) = first.run(&mut world, 0, 500);
+        let Ok(_) = second.run(&mut other, 0, 500);
+        prop_assert_eq!(world.log, other.log);
+    }
+}
+
+const TASK: &str = "period = \"100 ms\"; wcet = \"2 ms\"";
+
+fn two(first: u32, second: u32) -> System {
+    let lines =
+        [first, second].map(|priority| format!("name = \"t{priority}\"; priority = {priority}; {TASK}"));
+    system("", &[&lines[0], &lines[1]])
+}
+
+#[test]
+fn what_is_put_off_is_told_in_order_and_chosen_once() {
+    let system = two(1, 2);
+    let mut world = Virtual::new(2, &[(0, 0, 5), (3, 1, 2), (4, 1, 2)], &[]);
+    let mut driver = driver(Machine::new(&system).expect("priorities"), &system);
+    world.ready_at = 6;
+    let Ok(reached) = driver.run(&mut world, 0, 6);
+    assert_eq!((reached.last, reached.next, world.log.len()), (4, 6, 0), "nobody runs before 6");
+    assert_eq!(driver.machine().jobs(TaskId(1)), 2);
+    let Ok(_) = driver.run(&mut world, 0, 100);
+    assert_eq!(
+        world.log,
+        [
+            "6 Some(TaskId(1))",
+            "8 TaskId(1) ends",
+            "8 Some(TaskId(1))",
+            "10 TaskId(1) ends",
+            "10 Some(TaskId(0))",
+            "15 TaskId(0) ends"
+        ]
+    );
+}
+
+#[test]
+fn a_late_event_is_told_at_the_last_instant_that_was_told() {
+    let system = two(1, 2);
+    let mut world = Virtual::new(2, &[], &[]);
+    let mut driver = driver(Machine::new(&system).expect("priorities"), &system);
+    let Ok(()) = driver.instant(&mut world, 0, 8);
+    assert_eq!(driver.tell(0, 5).now(), 8);
+    assert_eq!(driver.tell(0, 9).now(), 9);
+    world.jobs.push_back((3, 0, 4));
+    let Ok(()) = driver.instant(&mut world, 0, 3);
+    assert_eq!(world.log, ["9 Some(TaskId(0))"]);
+}
+
+/// Wants to be called at every instant again, or a fixed time later.
+#[derive(Clone, Debug)]
+struct Insistent {
+    at: u64,
+    step: u64,
+    calls: u64,
+}
+
+impl Supply for Insistent {
+    fn place(&self) -> Place {
+        Place::High
+    }
+
+    fn budget(&self) -> Option<Span> {
+        None
+    }
+
+    fn timer(&self) -> Option<Instant> {
+        Some(Instant::from_ns(self.at))
+    }
+
+    fn executed(&mut self, _: Instant, _: Span) -> bool {
+        false
+    }
+
+    fn timer_fired(&mut self, _: Instant) {
+        self.at += self.step;
+        self.calls += 1;
+        assert!(self.calls < 100, "called for ever");
+    }
+
+    fn boxed_clone(&self) -> Box<dyn Supply> {
+        Box::new(self.clone())
+    }
+}
+
+fn insistent(step: u64) -> (System, Machine) {
+    let system = two(1, 2);
+    let mut builder = MachineBuilder::new(&system);
+    let spec = NodeSpec {
+        policy: NodePolicy::Fifo,
+        priority: Some(Priority::new(5)),
+        supply: Some(Box::new(Insistent { at: 10, step, calls: 0 })),
+        ..NodeSpec::default()
+    };
+    let node = builder.node(builder.root_of(CPU), spec);
+    builder.place(TaskId(0), node);
+    let machine = builder.build().expect("a valid tree");
+    (system, machine)
+}
+
+#[test]
+fn a_timer_that_asks_for_the_instant_at_which_it_was_called_is_not_called_there_again() {
+    let (system, machine) = insistent(0);
+    let mut world = Virtual::new(2, &[(0, 1, 50), (20, 1, 1)], &[]);
+    let mut driver = driver(machine, &system);
+    let Ok(reached) = driver.run(&mut world, 0, 40);
+    assert_eq!(reached.last, 20, "the run goes on");
+    // One that asks for a later instant, also one that has passed, is called until it asks for the future.
+    let (system, machine) = insistent(3);
+    let mut world = Virtual::new(2, &[], &[]);
+    let mut driver = self::driver(machine, &system);
+    let Ok(()) = driver.instant(&mut world, 0, 0);
+    let Ok(()) = driver.instant(&mut world, 0, 18);
+    assert_eq!(driver.wall_at(0), 19);
+    let Ok(()) = driver.instant(&mut world, 0, 19);
+    assert_eq!(driver.wall_at(0), 22);
+}
+
+/// A soft task (0) behind a deferrable server of 4 in 10, and a hard one (1) below it.
+fn deferrable() -> System {
+    let text = "[system]\nname = \"one\"\n[[task]]\nname = \"soft\"\nseparation = \"1 ns\"\nwcet = \"1 ns\"\n[[task]]\nname = \
+                \"hard\"\nperiod = \"100 ns\"\nwcet = \"2 ns\"\npriority = 1\n[[server]]\nname = \"s\"\ntasks = [\"soft\"]\nkind = \
+                \"deferrable\"\nbudget = \"4 ns\"\nperiod = \"10 ns\"\npriority = 9\nlow_priority = \"none\"\n";
+    horolog_model::file::read(text, "one.toml", &[]).unwrap_or_else(|errors| panic!("{errors}")).0
+}
+
+#[test]
+fn execution_is_charged_to_whoever_really_has_the_processor() {
+    let system = deferrable();
+    let consumed = |driver: &Driver| driver.machine().tally(ServerId(0)).consumed.as_ns();
+    let mut world = Virtual::new(2, &[(0, 0, 9), (0, 1, 9)], &[]);
+    let mut driver = driver(Machine::new(&system).expect("a valid system"), &system);
+    let Ok(()) = driver.instant(&mut world, 0, 0);
+    assert_eq!((driver.running(0), driver.allowance(0)), (Some(TaskId(0)), 4));
+    driver.report(&mut world, 0, 1);
+    // From 1 to 3 somebody else has the processor.
+    driver.tell(0, 1).took(None);
+    world.asked = 3;
+    driver.report(&mut world, 0, 3);
+    assert_eq!((driver.running(0), consumed(&driver)), (None, 1));
+    driver.tell(0, 3).took(Some(TaskId(0)));
+    assert_eq!(driver.allowance(0), 3);
+    driver.report(&mut world, 0, 5);
+    assert_eq!(consumed(&driver), 3);
+    // The other task has it, although it is not its turn: nobody's budget pays.
+    driver.tell(0, 5).took(Some(TaskId(1)));
+    driver.report(&mut world, 0, 8);
+    assert_eq!(consumed(&driver), 3);
+}
+
+#[test]
+fn a_job_that_has_begun_may_end_or_suspend_itself_although_another_is_wanted() {
+    let system = two(1, 2);
+    let mut driver = driver(Machine::new(&system).expect("priorities"), &system);
+    let mut world = Virtual::new(2, &[(0, 0, 9)], &[]);
+    let Ok(()) = driver.instant(&mut world, 0, 0);
+    world.jobs.push_back((2, 1, 9));
+    let Ok(()) = driver.instant(&mut world, 0, 2);
+    assert_eq!(driver.running(0), Some(TaskId(1)));
+    // The displaced job suspends itself, wakes and ends; one that has not begun does neither.
+    driver.tell(0, 3).block(TaskId(0)).expect("it has begun");
+    assert!(driver.tell(0, 3).block(TaskId(0)).is_err(), "it is suspended");
+    driver.tell(0, 4).wake(TaskId(0)).expect("it is suspended");
+    driver.tell(0, 5).completion(TaskId(0)).expect("it has begun");
+    assert_eq!((driver.machine().jobs(TaskId(0)), driver.running(0)), (0, Some(TaskId(1))));
+    world.jobs.push_back((6, 0, 9));
+    let Ok(()) = driver.instant(&mut world, 0, 6);
+    assert!(driver.tell(0, 6).completion(TaskId(0)).is_err(), "it has not begun");
+    assert!(driver.tell(0, 6).block(TaskId(0)).is_err());
+    // One that is suspended may end, too.
+    driver.tell(0, 7).block(TaskId(1)).expect("it runs");
+    driver.tell(0, 8).completion(TaskId(1)).expect("it has begun");
+    driver.settle(&mut world, 0, 8);
+    assert_eq!(driver.running(0), Some(TaskId(0)));
+}

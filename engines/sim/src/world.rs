@@ -1,0 +1,176 @@
+//! Virtual time as a world of the driver of `sched`: the processors of a simulation, and the run from one mode change to the
+//! next.
+
+use crate::engine::{Core, End};
+use crate::error::Reason;
+use crate::lane::{Lane, NONE};
+use crate::source::Source;
+use horolog_sched::{Choice, Driver, Note, Tell, World, Worlds};
+use horolog_trace::Sink;
+
+/// One processor of a simulation without drivers.
+pub(crate) struct Simulated<'w, 'a, S, K> {
+    core: &'w mut Core<'a, S, K>,
+    lane: &'w mut Lane,
+}
+
+impl<S: Source, K: Sink> World for Simulated<'_, '_, S, K> {
+    type Error = Reason;
+    const NOTES: bool = K::ACTIVE;
+
+    #[inline(always)]
+    fn next(&self) -> u64 {
+        self.lane.next_time()
+    }
+
+    #[inline(always)]
+    fn ready_at(&self) -> u64 {
+        self.lane.kernel_until
+    }
+
+    #[inline(always)]
+    fn ends(&self, now: u64) -> bool {
+        (self.lane.finish == now) | (self.lane.next_interrupt <= now)
+    }
+
+    #[inline(always)]
+    fn executed(&mut self, now: u64, _: u64) -> u64 {
+        self.lane.executed(now)
+    }
+
+    #[inline(always)]
+    fn complete(&mut self, tell: &mut Tell<'_>) -> Result<(), Reason> {
+        let now = tell.now();
+        if self.lane.finish == now {
+            self.core.segment_ends(tell, self.lane, now);
+        }
+        if self.lane.next_interrupt <= now {
+            self.lane.serve_interrupts(now);
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn arrive(&mut self, tell: &mut Tell<'_>) -> Result<(), Reason> {
+        let now = tell.now();
+        self.core.release_due(tell, self.lane, now)
+    }
+
+    #[inline(always)]
+    fn carry_out(&mut self, now: u64, choice: Choice<'_>) {
+        let next = choice.task.map_or(NONE, |task| task.0);
+        self.core.carry_out(self.lane, next, now);
+    }
+
+    fn note(&mut self, now: u64, note: Note) {
+        self.core.note(self.lane, now, note);
+    }
+
+    #[inline(always)]
+    fn noted(&mut self, count: u64) {
+        self.core.events += count;
+    }
+
+    fn called_timer(&mut self) -> bool {
+        self.core.called_timer()
+    }
+
+    #[inline(always)]
+    fn goes_on(&mut self, now: u64) -> bool {
+        self.core.goes_on(now)
+    }
+}
+
+/// The processors of a simulation without drivers.
+pub(crate) struct Simulation<'w, 'a, S, K> {
+    pub(crate) core: &'w mut Core<'a, S, K>,
+    pub(crate) lanes: &'w mut [Lane],
+}
+
+impl<'a, S: Source, K: Sink> Worlds for Simulation<'_, 'a, S, K> {
+    type Error = Reason;
+    type One<'o>
+        = Simulated<'o, 'a, S, K>
+    where
+        Self: 'o;
+
+    #[inline(always)]
+    fn one(&mut self, place: usize) -> Simulated<'_, 'a, S, K> {
+        Simulated { core: self.core, lane: &mut self.lanes[place] }
+    }
+}
+
+/// What a run needs of a world beside what its driver needs.
+pub(crate) trait Run: Worlds<Error = Reason> {
+    /// The earlier of the horizon and the next mode change.
+    fn barrier(&self) -> u64;
+
+    /// Nothing more happens before the barrier: how the run ends, or the mode change that comes.
+    fn pass_barrier(&mut self, next: u64, last: u64) -> Result<(End, u64), (u64, u32)>;
+
+    /// How the run ended after the instant `now`, if it did.
+    fn end_after(&self, now: u64) -> Option<(End, u64)>;
+
+    fn mode_changed(&mut self, at: u64, mode: u32);
+
+    /// What ends exactly at the horizon has ended.
+    fn ends_with_horizon(&mut self, place: usize, tell: &mut Tell<'_>) -> Result<(), Reason>;
+
+    fn places(&self) -> usize;
+}
+
+impl<S: Source, K: Sink> Run for Simulation<'_, '_, S, K> {
+    fn barrier(&self) -> u64 {
+        self.core.barrier
+    }
+
+    fn pass_barrier(&mut self, next: u64, last: u64) -> Result<(End, u64), (u64, u32)> {
+        self.core.pass_barrier(next, last)
+    }
+
+    fn end_after(&self, now: u64) -> Option<(End, u64)> {
+        self.core.end_after(now)
+    }
+
+    fn mode_changed(&mut self, at: u64, mode: u32) {
+        self.core.mode_changed(self.lanes.first(), at, mode);
+    }
+
+    fn ends_with_horizon(&mut self, place: usize, tell: &mut Tell<'_>) -> Result<(), Reason> {
+        let (lane, now) = (&mut self.lanes[place], tell.now());
+        if lane.finish == now {
+            self.core.segment_ends(tell, lane, now);
+        }
+        Ok(())
+    }
+
+    fn places(&self) -> usize {
+        self.lanes.len()
+    }
+}
+
+/// Runs to the end; returns how and when it ended.
+pub(crate) fn run<W: Run>(driver: &mut Driver, world: &mut W) -> Result<(End, u64), Reason> {
+    let end = loop {
+        let reached = driver.run_all(world, world.barrier())?;
+        if reached.is_ended
+            && let Some(end) = world.end_after(reached.last)
+        {
+            break end;
+        }
+        match world.pass_barrier(reached.next, reached.last) {
+            Ok(end) => break end,
+            Err((at, mode)) => {
+                driver.change_mode(world, mode, at)?;
+                world.mode_changed(at, mode);
+            }
+        }
+    };
+    for place in 0..world.places() {
+        driver.report(&mut world.one(place), place, end.1);
+    }
+    for place in (0..world.places()).filter(|_| end.0 == End::Horizon) {
+        world.ends_with_horizon(place, &mut driver.tell(place, end.1))?;
+    }
+    Ok(end)
+}
