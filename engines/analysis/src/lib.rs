@@ -86,8 +86,7 @@ pub fn analyze(system: &System, options: &Options) -> Result<Analysis, AnalysisE
                     Some(device) => served.push((device, verdict)),
                 }
             }
-            servers[server.id.index()] =
-                Some(server::server_verdict(&model, index, resolved.policy(), options)?);
+            servers[server.id.index()] = Some(server::server_verdict(&resolved, &model, index, options)?);
         }
         let mut here = driver::verdicts(&resolved, &model, &served, options);
         if waits {
@@ -135,7 +134,7 @@ fn proves_a_miss(processor: &ProcessorVerdict) -> bool {
 }
 
 /// The verdicts of the tasks that no server serves, in the model's order, and the tests of the whole processor.
-fn hard_verdicts(
+pub(crate) fn hard_verdicts(
     system: &System,
     model: &CpuModel,
     options: &Options,

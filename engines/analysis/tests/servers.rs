@@ -251,30 +251,23 @@ fn the_largest_budget_passes_and_a_nanosecond_more_does_not() {
         for (place, server) in analysis.servers.iter().enumerate() {
             let Some(largest) = &server.largest_budget else { continue };
             closed += u32::from(largest.exact_ns.is_some());
-            let kind = system.servers()[place].kind;
-            // Of the tasks that its capacity delays: a task below its low place, or above it, does not count, but where its
-            // timers interrupt every task.
-            let has_timers = system.platform().timer_interrupt.is_some_and(|cost| !cost.is_zero());
-            let counts = |task: &horolog_model::Task| match (kind.priority(), task.priority) {
-                _ if has_timers => true,
-                (Some(high), Some(own)) => {
-                    let low = match kind.low_priority() {
-                        Some(horolog_model::LowPriority::At(low)) => own.is_more_important_than(low),
-                        _ => true,
-                    };
-                    !own.is_more_important_than(high) && low
-                }
-                _ => true,
-            };
-            let all_meet = |budget: Span| {
+            // What is proven with the least budget is proven with the largest, and not with more. The server's own tasks do not
+            // count.
+            let proven = |budget: Span| -> Option<Vec<String>> {
                 let system = resized(&system, place, budget)?;
                 let analysis = analyze(&system, &Options::default()).unwrap();
-                let tasks = system.tasks().iter().zip(&analysis.tasks);
-                let mut hard = tasks.filter(|(task, verdict)| {
-                    verdict.served_by.is_none() && task.deadline.is_some() && counts(task)
+                let tasks = system.tasks().iter().zip(&analysis.tasks).filter(|(task, verdict)| {
+                    verdict.served_by.as_ref() != Some(&server.name) && task.deadline.is_some()
                 });
-                Some(hard.all(|(_, verdict)| verdict.verdict == Verdict::Meets))
+                let tasks = tasks.filter(|(_, verdict)| verdict.verdict == Verdict::Meets);
+                let devices = analysis.devices.iter().filter(|d| !d.soft && d.verdict == Verdict::Meets);
+                Some(
+                    tasks.map(|(task, _)| task.name.clone()).chain(devices.map(|d| d.name.clone())).collect(),
+                )
             };
+            let least = proven(Span::from_ns(1)).unwrap();
+            let all_meet =
+                |budget: Span| proven(budget).map(|now| least.iter().all(|name| now.contains(name)));
             let context =
                 || format!("{index}, {}: {largest:?}\n{}", server.name, horolog_model::file::print(&system));
             if !largest.budget.is_zero() {
@@ -286,6 +279,38 @@ fn the_largest_budget_passes_and_a_nanosecond_more_does_not() {
         }
     }
     assert!(checked > 120 && closed > 40, "{checked} {closed}");
+}
+
+/// Two servers and a device below the first one: its advice leaves them what they have promised.
+#[test]
+fn the_largest_budget_leaves_other_servers_and_devices_their_deadlines() {
+    let text = |budget: &str| {
+        format!(
+            "[system]\nname = \"two\"\n[[task]]\nname = \"hard\"\nperiod = \"100 ms\"\nwcet = \"1 ms\"\npriority = 1\n\
+             [[task]]\nname = \"a\"\nseparation = \"1 ms\"\nwcet = \"1 ms\"\n[[task]]\nname = \"b\"\nseparation = \"50 ms\"\nwcet = \
+             \"1 ms\"\ndeadline = \"15 ms\"\n[[server]]\nname = \"x\"\ntasks = [\"a\"]\nkind = \"polling\"\npriority = 9\nperiod = \"10 \
+             ms\"\nbudget = \"{budget}\"\n[[server]]\nname = \"y\"\ntasks = [\"b\"]\nkind = \"polling\"\npriority = 5\nperiod = \"10 \
+             ms\"\nbudget = \"2 ms\"\n"
+        )
+    };
+    let device = "[[device]]\nname = \"d\"\nservice = \"thread\"\npriority = 7\nseparation = \"20 ms\"\ncost = \"1 ms\"\ndeadline = \
+                  \"3 ms\"\n";
+    for (devices, least, most) in [("", 3_000, 7_000), (device, 1_000, 2_000)] {
+        let advised = |budget: &str| {
+            let analysis = analyze(&read(&(text(budget) + devices)), &Options::default()).unwrap();
+            analysis.servers[0].largest_budget.clone().unwrap()
+        };
+        let found = advised("1 ms");
+        assert!((least..=most).contains(&(found.budget.as_ns() / 1_000)), "{found:?}");
+        assert_eq!(found.binding.as_deref(), Some(if devices.is_empty() { "b" } else { "d" }));
+        // Applied, everything is proven, and nothing more is advised.
+        let applied =
+            analyze(&read(&(text(&format!("{} ns", found.budget.as_ns())) + devices)), &Options::default())
+                .unwrap();
+        assert_eq!(applied.schedulable, Schedulable::Yes);
+        assert!(applied.tasks.iter().all(|task| task.name != "b" || task.verdict == Verdict::Meets));
+        assert_eq!(applied.servers[0].largest_budget.as_ref().map(|l| l.headroom), Some(0));
+    }
 }
 
 #[test]

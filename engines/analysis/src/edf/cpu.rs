@@ -114,7 +114,7 @@ pub(crate) fn analyze_cpu(
     let each = options.for_each_of(cpu.tasks.len());
     let [shared, own] =
         [options.effort_of_all(cpu.tasks.len()), each.effort].map(|effort| effort.saturating_mul(TERMS));
-    let least = keeps_exactness(cpu);
+    let least = cpu.keeps_exactness();
     let mut set_tests = Vec::new();
     let mut tests: Vec<Vec<TestResult>> = vec![Vec::new(); cpu.tasks.len()];
     for flavour in flavours {
@@ -228,11 +228,6 @@ pub(super) fn refuse_deferred(cpu: &CpuModel) -> Result<(), AnalysisError> {
             "use preemption = \"preemptive\" or \"non-preemptive\", or policy = \"fixed-priority\"",
         )),
     }
-}
-
-/// Whether the worst case that the tests assume can happen: then they are exact.
-pub(super) fn keeps_exactness(cpu: &CpuModel) -> bool {
-    cpu.keeps_exactness() && cpu.tasks.iter().filter(|t| t.offset.is_some()).count() < 2
 }
 
 fn set_test(

@@ -18,18 +18,18 @@ pub(crate) struct Largest {
     pub(crate) budget: u64,
     /// The ratio in closed form, where there is one.
     pub(crate) exact: Option<Ratio<u128>>,
-    /// An index into the processor's tasks.
-    pub(crate) binding: Option<usize>,
+    /// The task or device whose deadline a nanosecond more breaks.
+    pub(crate) binding: Option<String>,
 }
 
 impl Largest {
     /// The result beside the budget that the file gives.
-    pub(crate) fn against(&self, cpu: &CpuModel, given: Span) -> LargestBudget {
+    pub(crate) fn against(&self, given: Span) -> LargestBudget {
         let difference = i128::from(self.budget) - i128::from(given.as_ns());
         LargestBudget {
             budget: Span::from_ns(self.budget),
             exact_ns: self.exact.map(|ratio| ratio.to_string()),
-            binding: self.binding.map(|index| cpu.tasks[index].name.clone()),
+            binding: self.binding.clone(),
             // Both are below 2^63.
             headroom: i64::try_from(difference).unwrap_or(i64::MAX),
         }
@@ -60,7 +60,7 @@ pub(crate) fn largest_budget(
             .map(|found| Some(found.map(|f| f.map(|f| (f, Vec::new()))))),
     };
     match closed.flatten() {
-        Some(Ok(Some((capacity, tasks)))) => return Ok(Ok(from_closed_form(capacity, &tasks))),
+        Some(Ok(Some((capacity, tasks)))) => return Ok(Ok(from_closed_form(cpu, capacity, &tasks))),
         Some(Ok(None)) => return Ok(Err(NONE_SAFE.to_owned())),
         // The closed form does not apply, or is too much work: whole nanoseconds by bisection.
         Some(Err(_)) | None => {}
@@ -71,11 +71,12 @@ pub(crate) fn largest_budget(
 const NONE_SAFE: &str =
     "no capacity is safe: a task is not proven to meet its deadline with the server's least capacity";
 
-fn from_closed_form(capacity: Capacity, tasks: &[usize]) -> Largest {
+fn from_closed_form(cpu: &CpuModel, capacity: Capacity, tasks: &[usize]) -> Largest {
+    let binding = capacity.binding.and_then(|victim| tasks.get(victim));
     Largest {
         budget: capacity.floor_ns(),
         exact: Some(capacity.exact),
-        binding: capacity.binding.and_then(|victim| tasks.get(victim).copied()),
+        binding: binding.map(|&index| cpu.tasks[index].name.clone()),
     }
 }
 
@@ -163,6 +164,6 @@ fn bisect(
     if effort == 0 {
         return Ok(Err(NoAnswer::Effort.to_string()));
     }
-    let binding = late.filter(|_| good < period);
+    let binding = late.filter(|_| good < period).map(|index| cpu.tasks[index].name.clone());
     Ok(Ok(Largest { budget: good, exact: None, binding }))
 }

@@ -24,6 +24,7 @@
 //! `abeni98`, `davis95`, `burdalo07`.
 
 pub mod above;
+mod applied;
 mod attained;
 pub mod capacity;
 mod cpu_server;

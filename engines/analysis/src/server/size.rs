@@ -1,6 +1,7 @@
 //! How large a server of a system may be: for its own period, and the best of all candidate periods.
 
-use super::largest::{Largest, largest_budget};
+use super::applied::largest_that_stands;
+use super::largest::Largest;
 use super::sizing::candidates;
 use super::supply::Serve;
 use super::verdict::{HighPlace, service_of};
@@ -128,7 +129,7 @@ pub fn size_server(
         notes: Vec::new(),
     };
     match sizing.largest(capacity.period.as_ns())? {
-        Ok(found) => size.largest_budget = Some(found.against(&model, capacity.budget)),
+        Ok(found) => size.largest_budget = Some(found.against(capacity.budget)),
         Err(reason) => size.notes.push(reason),
     }
     sizing.best(&periods, &mut size)?;
@@ -151,7 +152,7 @@ struct Sizing<'a> {
 
 impl Sizing<'_> {
     fn largest(&self, period: u64) -> Result<Result<Largest, String>, AnalysisError> {
-        largest_budget(self.model, self.index, period, self.system.policy(), self.options)
+        largest_that_stands(self.system, self.model, self.index, period, self.options)
     }
 
     /// Looks at every candidate; among equals the longest period stays.

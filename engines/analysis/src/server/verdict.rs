@@ -1,10 +1,11 @@
 //! What a system's servers promise: bounds of the jobs that they serve, and how large they may be.
 
+use super::applied::largest_that_stands;
 use super::place::{Place, place_of, top_place};
 use super::queue::{self, QueuedTask, WorstJob};
 use super::slack::{SlackState, slack};
 use super::supply::{Service, Supply};
-use super::{CpuServer, HardTask, NoAnswer, largest};
+use super::{CpuServer, HardTask, NoAnswer};
 use crate::arrival_curve::ArrivalCurve;
 use crate::cpu_model::CpuModel;
 use crate::edf::{self, constant_bandwidth};
@@ -12,7 +13,7 @@ use crate::error::AnalysisError;
 use crate::fixed_priority::level_of;
 use crate::options::Options;
 use crate::result::{PromotionTime, ServerVerdict, TaskVerdict, TestResult, Verdict};
-use horolog_model::{Enforcement, LowPriority, Policy, Priority, ServerKind, SporadicRules, TaskId};
+use horolog_model::{Enforcement, LowPriority, Policy, Priority, ServerKind, SporadicRules, System, TaskId};
 use horolog_time::Span;
 
 /// Whether a task that misses without the servers is proven to miss with them: soft jobs that may never come change
@@ -198,9 +199,9 @@ impl HighPlace {
 
 /// The answer for one server.
 pub(crate) fn server_verdict(
+    system: &System,
     cpu: &CpuModel,
     index: usize,
-    policy: Policy,
     options: &Options,
 ) -> Result<ServerVerdict, AnalysisError> {
     let server = &cpu.servers[index];
@@ -221,11 +222,11 @@ pub(crate) fn server_verdict(
         verdict.note = Some(NoAnswer::PosixServer.to_string());
         return Ok(verdict);
     };
-    let place = HighPlace::new(cpu, index, policy, service, options);
+    let place = HighPlace::new(cpu, index, system.policy(), service, options);
     verdict.guaranteed = Some(place.is_ok());
     let mut notes: Vec<String> = place.err().map(|reason| reason.to_string()).into_iter().collect();
-    match largest::largest_budget(cpu, index, capacity.period.as_ns(), policy, options)? {
-        Ok(found) => verdict.largest_budget = Some(found.against(cpu, capacity.budget)),
+    match largest_that_stands(system, cpu, index, capacity.period.as_ns(), options)? {
+        Ok(found) => verdict.largest_budget = Some(found.against(capacity.budget)),
         Err(reason) => notes.push(reason),
     }
     verdict.note = (!notes.is_empty()).then(|| notes.join("; "));
