@@ -16,6 +16,7 @@
 mod any_service;
 mod any_supply;
 mod builder;
+mod check;
 mod companion;
 mod constant_bandwidth_server;
 mod deferrable_server;

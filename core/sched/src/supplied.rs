@@ -81,6 +81,18 @@ impl SuppliedNode {
         self.take_over(standing, processor);
     }
 
+    pub(crate) fn is_backlogged(&self) -> bool {
+        self.backlogged
+    }
+
+    /// Whether what is kept is what the supply answers.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let (kept, now) = (self.standing, self.supply.standing());
+        let is_same = (kept.place, kept.deadline, kept.timer, kept.budget)
+            == (now.place, now.deadline, now.timer, now.budget);
+        if is_same { Ok(()) } else { Err(format!("{kept:?} is kept and {now:?} is answered")) }
+    }
+
     pub(crate) fn budget(&self) -> Option<Span> {
         self.supply.budget()
     }

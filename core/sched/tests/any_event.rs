@@ -115,7 +115,9 @@ fn feed(mut machine: Machine, kinds: &[(EventKind, u16)]) -> Result<(), TestCase
                 event
             );
         }
+        prop_assert_eq!(machine.check(), Ok(()), "after {:?}", event);
         let desired = machine.decide(CPU);
+        prop_assert_eq!(machine.check(), Ok(()), "after the choice that follows {:?}", event);
         prop_assert_eq!(desired, machine.decide(CPU));
         if let Some(running) = desired.running {
             prop_assert!(machine.jobs(running) > 0, "{:?} runs without a job", running);

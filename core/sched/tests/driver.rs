@@ -141,7 +141,9 @@ fn driver(machine: Machine, system: &System) -> Driver {
 fn run(system: &System, jobs: &[Job], looks: &[u64]) -> (Vec<String>, String) {
     let mut world = Virtual::new(system.tasks().len(), jobs, looks);
     let mut driver = driver(Machine::new(system).expect("a valid system"), system);
-    let Ok(_) = driver.run(&mut world, 0, 500);
+    while let Ok(Some(_)) = driver.run_once(&mut world, 0, 500) {
+        driver.machine().check().unwrap_or_else(|what| panic!("{what}"));
+    }
     let tallies: Vec<_> = system.server_ids().map(|id| driver.machine().tally(id)).collect();
     (world.log, format!("{tallies:?}"))
 }
