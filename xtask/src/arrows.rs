@@ -25,7 +25,7 @@ const ORDER: [&[&str]; 5] = [
         "horolog-analysis",
         "horolog-certificate",
     ],
-    &["horolog-sched", "horolog-trace", "horolog-model", "horolog-probe"],
+    &["horolog-trace", "horolog-sched", "horolog-model", "horolog-probe"],
     &["horolog-sys", "horolog-time"],
 ];
 
