@@ -1,6 +1,5 @@
-//! Small systems under EDF. Late releases are compared with a simulation of its own, unit by unit over every phase, which
-//! shares no code with the analysis or the scheduling machine. The other test holds the verdict of the whole set against
-//! that of the system, both by the analysis.
+//! Small systems under EDF, compared with simulations of their own, unit by unit, which share no code with the analysis or the
+//! scheduling machine: late releases over every phase, and the set's verdict over every job that may block.
 #![allow(clippy::unwrap_used)] // Helpers of an integration test are tests too.
 
 use horolog_analysis::{Analysis, Options, Schedulable, Verdict, analyze, certify};
@@ -117,6 +116,83 @@ fn a_late_release_is_the_late_task_s_own_affair() {
         let _ = check(&system, &certificate).unwrap_or_else(|flaw| panic!("{flaw}\n{jobs:?}"));
     }
     assert!(decided > 40, "{decided}");
+}
+
+/// A unit of [`late`] is so many of its steps: a job that blocks starts a step before the others arrive.
+const STEPS: i64 = 10;
+
+/// Whether some job is late by then: `first` is released alone, the others a step later with all the jitter that they have, and
+/// each as soon as it may from then on; without `first` all at once. No other releases ask for more before any deadline.
+fn late(jobs: &[Job], first: Option<usize>, until: i64) -> bool {
+    let begin = i64::from(first.is_some());
+    // (ready, deadline, left, preemptive)
+    let mut pending: Vec<(i64, i64, i64, bool)> = Vec::new();
+    for (task, job) in jobs.iter().enumerate() {
+        let Job { period, deadline, wcet, jitter, preemptive } = *job;
+        let (start, jitter) = if first == Some(task) { (0, 0) } else { (begin, jitter * STEPS) };
+        for n in 0.. {
+            let arrival = start - jitter + n * period * STEPS;
+            if arrival >= until {
+                break;
+            }
+            pending.push((arrival.max(start), arrival + deadline * STEPS, wcet * STEPS, preemptive));
+        }
+    }
+    pending.sort_by_key(|p| (p.1, p.0));
+    let (mut running, mut oldest) = (None, 0);
+    for now in 0..until {
+        let kept = running.filter(|&at: &usize| !pending[at].3 && pending[at].2 > 0);
+        running =
+            kept.or_else(|| (oldest..pending.len()).find(|&at| pending[at].0 <= now && pending[at].2 > 0));
+        if let Some(at) = running {
+            pending[at].2 -= 1;
+        }
+        while oldest < pending.len() && pending[oldest].2 == 0 {
+            oldest += 1;
+        }
+        if pending[oldest..].iter().take_while(|p| p.1 <= now + 1).any(|p| p.2 > 0) {
+            return true;
+        }
+    }
+    false
+}
+
+/// Deadlines before periods end (jobs of a task that overtake each other would need an order), every kind of blocking, and a
+/// utilisation of exactly 1 drawn often.
+#[test]
+fn jobs_that_block_and_full_processors_are_judged_as_every_pattern_says() {
+    let (mut missed, mut met, mut full, mut blocked) = (0, 0, 0, 0);
+    for index in 0..4_000 {
+        let mut random = Random::new(0xb10c + index);
+        let mut below =
+            |least: i64, most: i64| least + (random.next_u64() % (most - least + 1) as u64) as i64;
+        let mut jobs = Vec::new();
+        for _ in 0..below(2, 3) {
+            let period = [2, 3, 4, 6, 12][below(0, 4) as usize];
+            let wcet = below(1, period.min(4));
+            let jitter = [0, 0, 0, 1][below(0, 3) as usize];
+            let mut made = job(period, below(wcet, period), wcet, jitter);
+            made.preemptive = below(0, 2) == 0;
+            jobs.push(made);
+        }
+        let demand = jobs.iter().map(|job| job.wcet * 12 / job.period).sum::<i64>();
+        if demand > 12 {
+            continue;
+        }
+        let blockers = (0..jobs.len()).filter(|&task| !jobs[task].preemptive).map(Some);
+        let until = 60 * STEPS;
+        let alone = late(&jobs, None, until);
+        let misses = alone || blockers.into_iter().any(|first| late(&jobs, first, until));
+        let analysis = analysis(&system(&jobs, STEPS));
+        let expected = if misses { Schedulable::No } else { Schedulable::Yes };
+        let tests = &analysis.processors[0].tests;
+        assert_eq!(analysis.schedulable, expected, "{jobs:?}\n{tests:#?}\n{:#?}", analysis.tasks);
+        missed += u32::from(misses);
+        met += u32::from(!misses);
+        full += u32::from(demand == 12);
+        blocked += u32::from(misses && !alone);
+    }
+    assert!(missed > 700 && met > 300 && full > 250 && blocked > 250, "{missed} {met} {full} {blocked}");
 }
 
 #[test]
