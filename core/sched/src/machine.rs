@@ -32,6 +32,8 @@ pub(crate) struct Processor {
     pub(crate) clock: ClockDomain,
     /// Who ran when the timers were looked at last.
     pub(crate) timed: u32,
+    /// Who was chosen when it was last found out which budgets pay; [`NONE`] once that job has left.
+    pub(crate) paying: u32,
     /// Which supplies are on this processor: a stretch of the machine's.
     pub(crate) supplies: std::ops::Range<usize>,
     /// Which of the machine's watches is on this processor, or [`NONE`].
@@ -549,6 +551,7 @@ impl Processor {
             may_want_timers: false,
             clock,
             timed: NONE,
+            paying: NONE,
             supplies: 0..0,
             watch: NONE,
             is_counting: true,
@@ -571,6 +574,7 @@ impl Processor {
     #[inline(always)]
     pub(crate) fn leave(&mut self) {
         self.running = NONE;
+        self.paying = NONE;
         self.committed = false;
         self.flag(false);
     }

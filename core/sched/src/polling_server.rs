@@ -56,13 +56,12 @@ impl Supply for PollingServer {
     }
 
     fn executed(&mut self, _: Instant, amount: Span) -> bool {
-        if self.left <= 0 {
-            return false;
-        }
+        let had_budget = self.left > 0;
         self.tally.consume(amount);
         self.left = self.left.saturating_sub_unsigned(amount.as_ns());
-        self.tally.exhaustions += u64::from(self.left <= 0);
-        self.left <= 0
+        let is_exhausted = had_budget && self.left <= 0;
+        self.tally.exhaustions += u64::from(is_exhausted);
+        is_exhausted
     }
 
     fn timer_fired(&mut self, now: Instant) {

@@ -154,6 +154,14 @@ impl Machine {
         let allowance = (running != processor.timed) & is_served;
         let wall = processor.wall_is_stale | std::mem::take(&mut processor.wall_is_new);
         processor.timed = running;
+        if allowance {
+            let is_kept = processor.committed & (processor.paying == running);
+            processor.paying = running;
+            let node = self.leaves[running as usize].node as usize;
+            if let Some(supplied) = self.supplied.get_mut(self.supply_of[node] as usize) {
+                supplied.chosen(is_kept);
+            }
+        }
         if wall {
             self.arm_wall_timer(index);
         }

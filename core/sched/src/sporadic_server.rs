@@ -84,7 +84,8 @@ impl SporadicServer {
             self.used -= chunk.amount;
             self.come_back(chunk);
         }
-        self.available = self.first().time <= now;
+        // Without budget it is the timer that brings it back.
+        self.available &= self.first().time <= now;
     }
 
     /// The used part of the first chunk parts from the rest.
@@ -146,13 +147,11 @@ impl Supply for SporadicServer {
     }
 
     fn executed(&mut self, now: Instant, amount: Span) -> bool {
-        if !self.available {
-            return false;
-        }
+        let was_available = self.available;
         self.tally.consume(amount);
         self.used = self.used.saturating_add_unsigned(amount.as_ns());
         self.check_budget(now.as_ns());
-        self.tally.exhaustions += u64::from(!self.available);
+        self.tally.exhaustions += u64::from(was_available && !self.available);
         !self.available
     }
 

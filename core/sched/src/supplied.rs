@@ -15,6 +15,9 @@ pub(crate) struct SuppliedNode {
     pub(crate) standing: Standing,
     /// Whether the supply was last told that the node has ready children.
     backlogged: bool,
+    /// Whether what is executed below it is charged: it stood at its own place when the running job was chosen. A job that keeps
+    /// the processor beyond the budget goes on paying until the next choice, or as long as it is committed.
+    pub(crate) pays: bool,
     /// The wall timer that is armed.
     pub(crate) timer: Option<Instant>,
     pub(crate) generation: u32,
@@ -23,7 +26,7 @@ pub(crate) struct SuppliedNode {
 impl SuppliedNode {
     pub(crate) fn new(node: u32, supply: AnySupply) -> SuppliedNode {
         let standing = supply.standing();
-        SuppliedNode { node, supply, standing, backlogged: false, timer: None, generation: 0 }
+        SuppliedNode { node, supply, standing, backlogged: false, pays: false, timer: None, generation: 0 }
     }
 
     /// Takes over the supply's answer; whether its place or its deadline is another than before.
@@ -79,6 +82,12 @@ impl SuppliedNode {
         let standing = self.supply.lent(now, place);
         (processor.wall_is_stale, processor.timed) = (true, STALE);
         self.take_over(standing, processor);
+    }
+
+    /// A job below it was chosen, or goes on.
+    #[inline(always)]
+    pub(crate) fn chosen(&mut self, is_kept: bool) {
+        self.pays = self.standing.place == Place::High || (is_kept && self.pays);
     }
 
     pub(crate) fn is_backlogged(&self) -> bool {

@@ -79,7 +79,9 @@ impl Machine {
         let mut node = first;
         let mut may_move = false;
         while node != NONE {
-            if let Some(supplied) = self.supplied.get_mut(self.supply_of[node as usize] as usize) {
+            if let Some(supplied) = self.supplied.get_mut(self.supply_of[node as usize] as usize)
+                && supplied.pays
+            {
                 may_move |= supplied.executed(now, amount, &mut self.processors[index]);
             }
             node = self.nodes[node as usize].parent;
@@ -104,10 +106,14 @@ impl Machine {
         if processor.clock != clock {
             return Err(Rejected::BadTime);
         }
+        if amount.is_zero() {
+            return Ok(());
+        }
         if !processor.is_shallow {
             self.charge_path(index, node, amount, now);
         } else if processor.watch == NONE
             && let Some(supplied) = self.supplied.get_mut(self.supply_of[node as usize] as usize)
+            && supplied.pays
             && supplied.executed(now, amount, processor)
         {
             self.follow_supply(node, now);

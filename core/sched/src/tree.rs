@@ -148,7 +148,22 @@ impl Machine {
         }
         processor.flag(should_yield);
         processor.has_changed = false;
+        self.find_who_pays(index);
         self.arm_wall_timer(index);
+    }
+
+    /// Every budget above the running job pays where its node stands at its own place.
+    fn find_who_pays(&mut self, index: usize) {
+        let processor = &mut self.processors[index];
+        let is_kept = processor.committed & (processor.paying == processor.running);
+        processor.paying = processor.running;
+        let mut node = self.leaves.get(processor.running as usize).map_or(NONE, |leaf| leaf.node);
+        while node != NONE {
+            if let Some(supplied) = self.supplied.get_mut(self.supply_of[node as usize] as usize) {
+                supplied.chosen(is_kept);
+            }
+            node = self.nodes[node as usize].parent;
+        }
     }
 
     /// The most important ready task, where the running one wins every tie; [`NONE`] if there is none.
