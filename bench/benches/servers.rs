@@ -107,7 +107,7 @@ fn system(tasks: usize, policy: Policy, kind: Option<ServerKind>) -> System {
     });
     if let Some(kind) = kind {
         let tasks = vec!["soft".to_owned()];
-        draft.servers.push(Server { name: "server".to_owned(), tasks, cpu: CpuId(0), kind });
+        draft.servers.push(Server::new("server", tasks, CpuId(0), kind));
     }
     System::new(draft).expect("the set is valid")
 }

@@ -161,7 +161,7 @@ fn service(random: &mut Random, draft: &mut Draft, place: u64) -> DeviceService 
                     rules: SporadicRules::Corrected,
                 },
             };
-            draft.servers.push(Server { name: name.clone(), tasks: Vec::new(), cpu: CpuId(0), kind });
+            draft.servers.push(Server::new(name.clone(), Vec::new(), CpuId(0), kind));
             DeviceService::Server { server: name }
         }
     }

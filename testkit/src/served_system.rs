@@ -51,7 +51,7 @@ pub fn served_system(seed: u64, index: u64, serving: Serving, ingredients: Ingre
         } else {
             kind(&mut random, serving)
         };
-        draft.servers.push(Server { name: format!("server {place}"), tasks, cpu: CpuId(0), kind });
+        draft.servers.push(Server::new(format!("server {place}"), tasks, CpuId(0), kind));
     }
     // Priority exchange serves all soft tasks of its processor, beside no other server.
     let exchange = |server: &Server| matches!(server.kind, ServerKind::PriorityExchange { .. });

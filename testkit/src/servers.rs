@@ -46,7 +46,7 @@ impl<C: Choices> Drawing<'_, C> {
             }
             let tasks = here.iter().map(|&index| draft.tasks[index].name.clone()).collect();
             let name = self.name("server", draft.servers.len() as u64);
-            draft.servers.push(Server { name, tasks, cpu, kind });
+            draft.servers.push(Server::new(name, tasks, cpu, kind));
         }
     }
 

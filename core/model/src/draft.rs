@@ -1,6 +1,9 @@
 //! The unchecked parts of a system, for building one in code.
 
-use crate::{Device, Interference, Interrupt, Platform, Policy, PriorityAssignment, Request, Server, Task};
+use crate::{
+    Cluster, Device, Interference, Interrupt, Mode, Platform, Policy, PriorityAssignment, Request, Server,
+    Task,
+};
 
 /// The parts of a system before [`crate::System::new`] has checked them.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -15,8 +18,12 @@ pub struct Draft {
     pub platform: Platform,
     /// The tasks.
     pub tasks: Vec<Task>,
-    /// The servers of soft tasks.
+    /// The servers of soft tasks, and schedulers.
     pub servers: Vec<Server>,
+    /// Roots over several processors.
+    pub clusters: Vec<Cluster>,
+    /// Modes beside the base mode, which is what everything else says.
+    pub modes: Vec<Mode>,
     /// Interrupts, whose handlers execute above all tasks.
     pub interrupts: Vec<Interrupt>,
     /// Devices, whose events are served.

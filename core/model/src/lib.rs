@@ -19,6 +19,8 @@
 //! | [`platform`], [`interference`] | processors, costs, and loads above all tasks |
 //! | [`driver`] | interrupts and devices, whose events are served |
 //! | [`server`] | servers and slack policies, which serve soft tasks |
+//! | [`scheduler`] | trees of schedulers, and roots over several processors |
+//! | [`mode`] | what a system does differently from some instant on |
 //! | [`priority`] | priorities, of which larger is more important, and where they come from |
 //! | [`system`], [`draft`] | a checked system, and its unchecked parts |
 //! | [`mod@file`] | the system file: reading, overrides, printing |
@@ -33,11 +35,13 @@ pub mod execution;
 pub mod file;
 mod graph_check;
 pub mod interference;
+pub mod mode;
 mod path;
 pub mod pattern;
 pub mod platform;
 pub mod priority;
 pub mod request;
+pub mod scheduler;
 pub mod segments;
 pub mod server;
 mod source;
@@ -52,9 +56,11 @@ pub use driver::{Admission, Device, DeviceClass, DeviceService, Interrupt, Prior
 pub use execution::{Body, ExecutionTimes, SpinTarget};
 pub use graph_check::GraphError;
 pub use interference::Interference;
+pub use mode::{LeftOver, Mode, SecondRequest, ServerChange, TakesEffect, TaskChange};
 pub use platform::{CpuId, Cpus, Platform, PlatformCosts};
 pub use priority::{Priority, PriorityAssignment};
 pub use request::{Request, RequestKind, RequestMode};
+pub use scheduler::{Cluster, Order};
 pub use segments::{Segment, SegmentGraph, SegmentId};
 pub use server::{
     Capacity, DEFAULT_REPLENISHMENTS, Enforcement, Gain, LowPriority, MAX_REPLENISHMENTS, Server, ServerId,
@@ -62,5 +68,5 @@ pub use server::{
 };
 pub use source::Source;
 pub use split_io::split_io;
-pub use system::{ModelError, Policy, System, TaskId};
+pub use system::{ModelError, Parent, Policy, System, TaskId};
 pub use task::{Arrival, OverrunPolicy, Preemption, Task};

@@ -1,6 +1,6 @@
 //! A server: how soft tasks are served beside hard ones.
 
-use crate::{CpuId, Priority};
+use crate::{CpuId, Order, Priority};
 use horolog_time::Span;
 
 /// The index of a server within its system, the same in every room.
@@ -84,6 +84,11 @@ pub enum Enforcement {
 pub enum ServerKind {
     /// Below every task.
     Background,
+    /// A scheduler without a budget.
+    Plain {
+        /// Its priority below one that orders by fixed priorities.
+        priority: Option<Priority>,
+    },
     /// Its budget is for what waits at the start of a period; what it does not use at once is gone.
     Polling {
         /// Budget and period.
@@ -148,7 +153,7 @@ pub const MAX_REPLENISHMENTS: u32 = 1024;
 /// How many replenishments wait at most where the file does not say.
 pub const DEFAULT_REPLENISHMENTS: u32 = 32;
 
-/// One server.
+/// One server, or a scheduler that stands below another one or orders its children by a policy of its own.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Server {
     /// Its name, unique among servers.
@@ -160,6 +165,25 @@ pub struct Server {
     pub cpu: CpuId,
     /// Its rules.
     pub kind: ServerKind,
+    /// The name of the scheduler or cluster above it; `None`: the root of its processor.
+    pub parent: Option<String>,
+    /// How it orders its children. A `[[server]]` serves first in, first out.
+    pub order: Order,
+}
+
+impl Server {
+    /// A `[[server]]`: below the root of its processor, first in, first out.
+    #[must_use]
+    pub fn new(name: impl Into<String>, tasks: Vec<String>, cpu: CpuId, kind: ServerKind) -> Server {
+        Server { name: name.into(), tasks, cpu, kind, parent: None, order: Order::Fifo }
+    }
+
+    /// Whether a `[[server]]` cannot say it: it stands below another one, orders its children otherwise than first in, first
+    /// out, or is without rules of its own.
+    #[must_use]
+    pub fn is_scheduler(&self) -> bool {
+        self.parent.is_some() || self.order != Order::Fifo || matches!(self.kind, ServerKind::Plain { .. })
+    }
 }
 
 impl ServerKind {
@@ -180,6 +204,7 @@ impl ServerKind {
     pub const fn word(&self) -> &'static str {
         match self {
             Self::Background => "background",
+            Self::Plain { .. } => "plain",
             Self::Polling { .. } => "polling",
             Self::Deferrable { .. } => "deferrable",
             Self::Sporadic { .. } => "sporadic",
@@ -199,7 +224,10 @@ impl ServerKind {
             | Self::Sporadic { capacity, .. }
             | Self::PriorityExchange { capacity, .. }
             | Self::ConstantBandwidth { capacity, .. } => Some(capacity),
-            Self::Background | Self::DualPriority { .. } | Self::SlackStealing { .. } => None,
+            Self::Background
+            | Self::Plain { .. }
+            | Self::DualPriority { .. }
+            | Self::SlackStealing { .. } => None,
         }
     }
 
@@ -211,6 +239,7 @@ impl ServerKind {
             | Self::Deferrable { priority, .. }
             | Self::Sporadic { priority, .. }
             | Self::PriorityExchange { priority, .. } => Some(priority),
+            Self::Plain { priority } => priority,
             _ => None,
         }
     }
@@ -272,7 +301,10 @@ impl ServerKind {
             | Self::Sporadic { capacity, .. }
             | Self::PriorityExchange { capacity, .. }
             | Self::ConstantBandwidth { capacity, .. } => *capacity = new,
-            Self::Background | Self::DualPriority { .. } | Self::SlackStealing { .. } => {}
+            Self::Background
+            | Self::Plain { .. }
+            | Self::DualPriority { .. }
+            | Self::SlackStealing { .. } => {}
         }
         self
     }

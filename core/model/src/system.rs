@@ -2,8 +2,8 @@
 
 use crate::check::{self, Paths};
 use crate::{
-    CpuId, Device, Draft, Interference, Interrupt, Platform, PlatformCosts, Priority, PriorityAssignment,
-    Request, Server, ServerId, Task,
+    Cluster, CpuId, Device, Draft, Interference, Interrupt, Mode, Order, Platform, PlatformCosts, Priority,
+    PriorityAssignment, Request, Server, ServerId, Task,
 };
 use horolog_time::Span;
 
@@ -66,8 +66,22 @@ pub struct ModelError {
 #[derive(Clone, PartialEq, Debug)]
 pub struct System {
     parts: Draft,
-    /// Who serves each task; empty where there is no server.
-    served_by: Vec<Option<ServerId>>,
+    /// The server or scheduler above each task; empty where there is none.
+    above: Vec<Option<ServerId>>,
+    /// What is above each server or scheduler.
+    parents: Vec<Parent>,
+}
+
+/// What stands directly above a server, scheduler or task.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Parent {
+    /// The root of its processor.
+    #[default]
+    Root,
+    /// A scheduler.
+    Scheduler(ServerId),
+    /// A root over several processors: its place in [`System::clusters`].
+    Cluster(usize),
 }
 
 impl System {
@@ -85,8 +99,10 @@ impl System {
 
     /// A draft that [`check::check`] found nothing wrong with.
     pub(crate) fn of_checked(parts: Draft) -> System {
-        let served_by = if parts.servers.is_empty() { Vec::new() } else { served_by(&parts) };
-        System { parts, served_by }
+        let above = if parts.servers.is_empty() { Vec::new() } else { above(&parts) };
+        let parents =
+            parts.servers.iter().map(|server| parent_of(&parts, server.parent.as_deref())).collect();
+        System { parts, above, parents }
     }
 
     /// The system's name.
@@ -153,10 +169,58 @@ impl System {
         self.server_ids().map(|id| (id, self.server(id))).filter(move |(_, server)| server.cpu == cpu)
     }
 
-    /// Who serves a task; `None`: nobody, it is a hard task (or, under EDF and without a deadline, a background one).
+    /// Who serves a task first in, first out; `None`: nobody, it is a hard task (or, under EDF and without a deadline, a
+    /// background one).
     #[must_use]
     pub fn server_of(&self, task: TaskId) -> Option<ServerId> {
-        self.served_by.get(task.index()).copied().flatten()
+        self.scheduler_of(task).filter(|&id| self.server(id).order == Order::Fifo)
+    }
+
+    /// The server or scheduler directly above a task; `None`: the root of its processor or cluster.
+    #[must_use]
+    pub fn scheduler_of(&self, task: TaskId) -> Option<ServerId> {
+        self.above.get(task.index()).copied().flatten()
+    }
+
+    /// What is directly above a server or scheduler.
+    #[must_use]
+    pub fn parent_of(&self, server: ServerId) -> Parent {
+        self.parents[server.index()]
+    }
+
+    /// The cluster whose root is directly above a task, by its place in [`System::clusters`].
+    #[must_use]
+    pub fn cluster_of(&self, task: TaskId) -> Option<usize> {
+        let name = &self.task(task).name;
+        self.parts.clusters.iter().position(|cluster| cluster.tasks.contains(name))
+    }
+
+    /// The tasks directly below a server or scheduler, in the order of the tasks.
+    pub fn tasks_below(&self, server: ServerId) -> impl Iterator<Item = (TaskId, &Task)> {
+        let is_below = move |id: &TaskId| self.scheduler_of(*id) == Some(server);
+        self.task_ids().filter(is_below).map(|id| (id, self.task(id)))
+    }
+
+    /// Roots over several processors.
+    #[must_use]
+    pub fn clusters(&self) -> &[Cluster] {
+        &self.parts.clusters
+    }
+
+    /// Modes beside the base mode.
+    #[must_use]
+    pub fn modes(&self) -> &[Mode] {
+        &self.parts.modes
+    }
+
+    /// Where the file says more than servers below the roots of single processors in one mode: a tree of schedulers, a
+    /// cluster, a mode. What does not know of these has to refuse, and to name this place.
+    #[must_use]
+    pub fn first_beyond_servers(&self) -> Option<String> {
+        let is_tree = |server: &&Server| server.is_scheduler();
+        let tree = self.parts.servers.iter().find(is_tree).map(|it| format!("scheduler.{}", it.name));
+        let cluster = || self.parts.clusters.first().map(|it| format!("scheduler.{}", it.name));
+        tree.or_else(cluster).or_else(|| self.parts.modes.first().map(|it| format!("mode.{}", it.name)))
     }
 
     /// Whether a server serves the task: it is soft, and no verdict is about it.
@@ -301,8 +365,18 @@ impl System {
     }
 }
 
-/// Who serves each task of a checked draft.
-fn served_by(parts: &Draft) -> Vec<Option<ServerId>> {
+/// What a name of a parent means in a checked draft.
+fn parent_of(parts: &Draft, name: Option<&str>) -> Parent {
+    let Some(name) = name else { return Parent::Root };
+    if let Some(index) = parts.servers.iter().position(|server| server.name == name) {
+        return Parent::Scheduler(ServerId(index as u32));
+    }
+    let cluster = parts.clusters.iter().position(|cluster| cluster.name == name);
+    cluster.map_or(Parent::Root, Parent::Cluster)
+}
+
+/// The server or scheduler above each task of a checked draft.
+fn above(parts: &Draft) -> Vec<Option<ServerId>> {
     let mut by_name = std::collections::BTreeMap::new();
     for (index, server) in parts.servers.iter().enumerate() {
         by_name.extend(server.tasks.iter().map(|name| (name.as_str(), ServerId(index as u32))));

@@ -45,12 +45,7 @@ fn sporadic() -> ServerKind {
 
 /// Two hard tasks and two soft ones below a sporadic server.
 fn draft() -> Draft {
-    let server = Server {
-        name: "s".to_owned(),
-        tasks: vec!["x".to_owned(), "y".to_owned()],
-        cpu: CpuId(0),
-        kind: sporadic(),
-    };
+    let server = Server::new("s", vec!["x".to_owned(), "y".to_owned()], CpuId(0), sporadic());
     Draft {
         name: "system".to_owned(),
         tasks: vec![task("a", Some(2)), task("x", None), task("b", Some(1)), task("y", None)],
@@ -247,7 +242,7 @@ fn what_the_kernel_serves_is_the_topmost_and_one_thread() {
         |d| {
             let tasks = vec![d.servers[0].tasks.remove(1)];
             d.servers[0].kind = kernels();
-            d.servers.push(Server { name: "t".into(), tasks, cpu: CpuId(0), kind: kernels() });
+            d.servers.push(Server::new("t", tasks, CpuId(0), kernels()));
         },
     );
     breaks(
@@ -295,7 +290,7 @@ fn a_slack_policy_stands_alone_beside_tasks_that_it_knows() {
     breaks(&["server.t.kind: dual-priority serves all soft tasks of its CPU, beside no other server"], |d| {
         let tasks = vec![d.servers[0].tasks.remove(0)];
         d.servers[0].kind = dual();
-        d.servers.push(Server { name: "t".into(), tasks, cpu: CpuId(0), kind: ServerKind::Background });
+        d.servers.push(Server::new("t", tasks, CpuId(0), ServerKind::Background));
     });
     breaks(&["interference.card.cpu: dual-priority knows nothing of interferences"], |d| {
         d.servers[0].kind = dual();
@@ -308,7 +303,7 @@ fn a_slack_policy_stands_alone_beside_tasks_that_it_knows() {
             let tasks = vec![d.servers[0].tasks.remove(0)];
             d.servers[0].kind =
                 ServerKind::PriorityExchange { capacity: capacity(2, 10), priority: Priority::new(9) };
-            d.servers.push(Server { name: "t".into(), tasks, cpu: CpuId(0), kind: ServerKind::Background });
+            d.servers.push(Server::new("t", tasks, CpuId(0), ServerKind::Background));
         },
     );
     let propagated = |expected: &str, change: fn(&mut Task)| {

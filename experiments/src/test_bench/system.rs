@@ -100,7 +100,7 @@ impl<'a> Prepared<'a> {
                 ..Platform::default()
             },
             tasks,
-            servers: vec![Server { name: "soft".to_owned(), tasks: served, cpu, kind }],
+            servers: vec![Server::new("soft", served, cpu, kind)],
             ..Draft::default()
         };
         System::new(draft)

@@ -152,7 +152,7 @@ fn add_processor(random: &mut Random, draft: &mut Draft, kind: Kind, cpu: CpuId,
             draft.tasks.push(task);
         }
         let name = format!("server-{}-{place}", cpu.0);
-        draft.servers.push(Server { name, tasks, cpu, kind: server_kind(random, of) });
+        draft.servers.push(Server::new(name, tasks, cpu, server_kind(random, of)));
     }
 }
 

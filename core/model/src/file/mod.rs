@@ -182,6 +182,8 @@ impl Reader {
             platform,
             tasks,
             servers,
+            clusters: Vec::new(),
+            modes: Vec::new(),
             interrupts,
             devices,
             requests,

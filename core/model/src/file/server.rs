@@ -61,7 +61,7 @@ impl Reader {
         if self.found.len() > before {
             return None;
         }
-        Some(Server { name: name?, tasks: tasks?, cpu: cpu?, kind: kind? })
+        Some(Server::new(name?, tasks?, cpu?, kind?))
     }
 
     fn server_kind(&mut self, table: &Table, path: &str, word: &str) -> Option<ServerKind> {

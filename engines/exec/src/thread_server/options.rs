@@ -118,7 +118,7 @@ impl ThreadServerOptions {
             Rules::Deferrable => ServerKind::Deferrable { capacity, priority, low_priority },
             Rules::Polling => ServerKind::Polling { capacity, priority, low_priority },
         };
-        Server { name: format!("thread {}", self.tid), tasks: Vec::new(), cpu: CpuId(0), kind }
+        Server::new(format!("thread {}", self.tid), Vec::new(), CpuId(0), kind)
     }
 
     /// What is wrong with the options, and the remedy.

@@ -1,0 +1,62 @@
+//! Trees of schedulers: what a `[[scheduler]]` adds to a server, and roots over several processors.
+//!
+//! A `[[server]]` is the short form of a scheduler: below the root of its processor, first in, first out. A scheduler
+//! may stand below another one, orders its children by a policy of its own, and need not have a budget.
+
+use crate::{CpuId, Policy};
+
+/// How a scheduler orders its children.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum Order {
+    /// First in, first out over the jobs of all its tasks.
+    #[default]
+    Fifo,
+    /// By fixed priority; equals first in, first out.
+    FixedPriority,
+    /// By absolute deadline.
+    Edf,
+}
+
+impl Order {
+    /// The words of the system file.
+    pub const WORDS: [&'static str; 3] = ["fifo", "fixed-priority", "edf"];
+
+    /// The word of the system file.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Fifo => "fifo",
+            Self::FixedPriority => "fixed-priority",
+            Self::Edf => "edf",
+        }
+    }
+
+    /// The order that a word of the system file names.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<Order> {
+        [Self::Fifo, Self::FixedPriority, Self::Edf].into_iter().find(|order| order.word() == word)
+    }
+
+    /// The order of the root of a processor under a policy.
+    #[must_use]
+    pub const fn of_policy(policy: Policy) -> Order {
+        match policy {
+            Policy::FixedPriority => Order::FixedPriority,
+            Policy::Edf => Order::Edf,
+        }
+    }
+}
+
+/// A root over several processors: its m most important ready jobs run, m being how many processors it has.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Cluster {
+    /// Its name, unique among servers, schedulers and clusters.
+    pub name: String,
+    /// Its processors, ascending, at least two, each of one cluster alone.
+    pub cpus: Vec<CpuId>,
+    /// By fixed priority or by deadline.
+    pub order: Order,
+    /// The names of its tasks. Such a task's `cpu` is the first of the cluster.
+    pub tasks: Vec<String>,
+}
