@@ -10,7 +10,9 @@ use crate::overheads::Overheads;
 use crate::supplied::SuppliedNode;
 use crate::watch::Watch;
 use crate::{ClockDomain, Level, Machine, Place, Supply, from_system};
-use horolog_model::{CpuId, ModelError, Policy, Preemption, Priority, ServerId, ServerKind, System, TaskId};
+use horolog_model::{
+    CpuId, ModelError, Parent, Policy, Preemption, Priority, ServerId, ServerKind, System, TaskId,
+};
 use horolog_time::Instant;
 use std::collections::VecDeque;
 
@@ -61,6 +63,31 @@ pub struct MachineBuilder<'a> {
 
 fn error(at: impl Into<String>, reason: &str, remedy: &str) -> ModelError {
     ModelError { at: at.into(), reason: reason.to_owned(), remedy: remedy.to_owned() }
+}
+
+/// The first task below each server or scheduler, at any depth.
+fn first_tasks(system: &System) -> Vec<Option<TaskId>> {
+    let mut firsts = vec![None; system.servers().len()];
+    for task in system.task_ids() {
+        let mut above = system.scheduler_of(task);
+        while let Some(id) = above {
+            firsts[id.index()].get_or_insert(task);
+            above = scheduler_above(system, id);
+        }
+    }
+    firsts
+}
+
+fn scheduler_above(system: &System, id: ServerId) -> Option<ServerId> {
+    match system.parent_of(id) {
+        Parent::Scheduler(above) => Some(above),
+        Parent::Root | Parent::Cluster(_) => None,
+    }
+}
+
+/// How many schedulers stand above one.
+fn depth(system: &System, id: ServerId) -> usize {
+    std::iter::successors(scheduler_above(system, id), |&above| scheduler_above(system, above)).count()
 }
 
 impl<'a> MachineBuilder<'a> {
@@ -115,25 +142,31 @@ impl<'a> MachineBuilder<'a> {
         builder
     }
 
-    /// One node a server below the root of its processor, its tasks below it. Nodes are in the order of their servers' first
-    /// tasks, so that a tie between servers goes to the lower task id, in whatever order the file has the servers.
+    /// One node a server or scheduler below its parent, its tasks below it. Nodes are in the order of the first tasks below them,
+    /// parents before children, so that a tie goes to the lower task id, in whatever order the file has the servers.
     fn add_servers(&mut self) {
-        let first = |id: ServerId| self.system.served_tasks(id).map(|(task, _)| task).min();
-        let mut ids: Vec<ServerId> = self.system.server_ids().collect();
-        ids.sort_by_key(|&id| first(id));
+        let system = self.system;
+        let firsts = first_tasks(system);
+        let mut ids: Vec<ServerId> = system.server_ids().collect();
+        ids.sort_by_key(|&id| (firsts[id.index()], depth(system, id)));
         self.servers = vec![0; ids.len()];
         for id in ids {
-            let server = self.system.server(id);
+            let server = system.server(id);
             // A processor that is not there was told with the server's tasks.
-            let root = first(id).map_or(0, |task| self.places[task.index()]);
-            let hard = self.system.hard_tasks_on(server.cpu).filter_map(|(_, task)| task.priority);
+            let root = firsts[id.index()]
+                .map_or(0, |task| usize::from(self.nodes[self.places[task.index()]].processor));
+            let parent = match system.parent_of(id) {
+                Parent::Scheduler(above) => self.servers[above.index()],
+                Parent::Root | Parent::Cluster(_) => root,
+            };
+            let hard = system.hard_tasks_on(server.cpu).filter_map(|(_, task)| task.priority);
             let spec = from_system::node(server, hard);
-            let processor = self.nodes.get(root).map_or(0, |node| node.processor);
+            let processor = self.nodes.get(parent).map_or(0, |node| node.processor);
             self.servers[id.index()] = self.nodes.len();
-            for (task, _) in self.system.served_tasks(id) {
+            for (task, _) in system.tasks_below(id) {
                 self.places[task.index()] = self.nodes.len();
             }
-            self.nodes.push(Node { parent: Some(root), processor, spec });
+            self.nodes.push(Node { parent: Some(parent), processor, spec });
         }
     }
 

@@ -14,7 +14,8 @@ use crate::slack_stealing::SlackStealing;
 use crate::sporadic_server::SporadicServer;
 use crate::{HardTask, Level, NodePolicy, NodeSpec, Place, Supply};
 use horolog_model::{
-    Capacity, Enforcement, LowPriority, ModelError, Priority, Server, ServerKind, SporadicRules, System,
+    Capacity, Enforcement, LowPriority, ModelError, Order, Priority, Server, ServerKind, SporadicRules,
+    System,
 };
 use horolog_time::{Instant, Span};
 
@@ -23,8 +24,12 @@ const LONGEST: Span = Span::from_ns(1 << 62);
 
 /// The node of a server, without its supply; `hard` are the priorities of the hard tasks beside it.
 pub(crate) fn node(server: &Server, hard: impl Iterator<Item = Priority>) -> NodeSpec {
-    let mut spec =
-        NodeSpec { policy: NodePolicy::Fifo, priority: server.kind.priority(), ..NodeSpec::default() };
+    let policy = match server.order {
+        Order::FixedPriority => NodePolicy::FixedPriority,
+        Order::Edf => NodePolicy::Edf,
+        _ => NodePolicy::Fifo,
+    };
+    let mut spec = NodeSpec { policy, priority: server.kind.priority(), ..NodeSpec::default() };
     spec.lower_places = match server.kind {
         ServerKind::Polling { low_priority, .. }
         | ServerKind::Deferrable { low_priority, .. }
@@ -39,7 +44,7 @@ pub(crate) fn node(server: &Server, hard: impl Iterator<Item = Priority>) -> Nod
         ServerKind::ConstantBandwidth { enforcement: Enforcement::Kernel { .. }, .. } => {
             vec![Level::ABOVE_ALL]
         }
-        ServerKind::ConstantBandwidth { .. } => Vec::new(),
+        ServerKind::ConstantBandwidth { .. } | ServerKind::Plain { .. } => Vec::new(),
         _ => vec![Level::BACKGROUND],
     };
     spec

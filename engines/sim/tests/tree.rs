@@ -1,6 +1,9 @@
 //! Trees in virtual time: budgets run out and come back where they should; nodes without supply change nothing.
 
-use horolog_model::{Policy, Priority, PriorityAssignment, System, TaskId};
+use horolog_model::{
+    Capacity, CpuId, LowPriority, Order, Policy, Priority, PriorityAssignment, Server, ServerKind, System,
+    TaskId,
+};
 use horolog_sched::{
     Machine, MachineBuilder, ModeSpec, NodePolicy, NodeSpec, Place, ProcessorIndex, Supply, TaskMode,
 };
@@ -202,5 +205,47 @@ proptest! {
         prop_assert_eq!(first.is_ok(), second.is_ok());
         let common = flat.len().min(deep.len());
         prop_assert_eq!(&flat[..common], &deep[..common]);
+    }
+}
+
+/// A deferrable server or scheduler that waits for its budget.
+fn reserve(name: &str, tasks: &[&str], budget: u64, period: u64, priority: i64) -> Server {
+    let kind = ServerKind::Deferrable {
+        capacity: Capacity { budget: Span::from_ns(budget), period: Span::from_ns(period) },
+        priority: Priority::new(priority),
+        low_priority: LowPriority::None,
+    };
+    Server::new(name, tasks.iter().map(|&task| task.to_owned()).collect(), CpuId(0), kind)
+}
+
+#[test]
+fn a_system_of_three_levels_is_charged_at_each() {
+    let text = "[system]\nname = \"three levels\"\n[[task]]\nname = \"a\"\narrivals = [\"0 ns\"]\nwcet = \"6 ns\"\npriority = 1\n\
+                [[task]]\nname = \"b\"\narrivals = [\"0 ns\"]\nwcet = \"2 ns\"\npriority = 1\n\
+                [[task]]\nname = \"z\"\narrivals = [\"0 ns\"]\nwcet = \"20 ns\"\npriority = 1\n";
+    let (flat, _) =
+        horolog_model::file::read(text, "three.toml", &[]).unwrap_or_else(|errors| panic!("{errors}"));
+    let mut draft = flat.to_draft();
+    draft.tasks[0].priority = None;
+    let inner = Server { parent: Some("outer".to_owned()), ..reserve("inner", &["a"], 2, 5, 2) };
+    let outer = Server { order: Order::FixedPriority, ..reserve("outer", &["b"], 3, 10, 5) };
+    for servers in [vec![inner.clone(), outer.clone()], vec![outer, inner]] {
+        draft.servers = servers;
+        let system = System::new(draft.clone()).expect("a valid tree");
+        let options = SimOptions { horizon: Horizon::Time(Span::from_ns(60)), ..SimOptions::default() };
+        let mut records: Vec<Record> = Vec::new();
+        simulate(&system, &options, &mut records).expect("it simulates");
+        let switches: Vec<(u64, u32)> = records
+            .iter()
+            .filter(|record| matches!(record.kind, Kind::Start | Kind::Resume))
+            .map(|record| (record.time.as_ns(), record.task))
+            .collect();
+        // inner ends at 2, outer at 3; inner's budget at 5 finds outer empty; b ends at 13; a at 22.
+        assert_eq!(
+            switches,
+            [(0, 0), (2, 1), (3, 2), (10, 0), (12, 1), (13, 2), (20, 0), (22, 2)],
+            "{:?}",
+            system.servers()
+        );
     }
 }

@@ -4,14 +4,15 @@ use super::{At, Checker, Paths};
 use crate::file::did_you_mean;
 use crate::server::MAX_REPLENISHMENTS;
 use crate::{
-    Arrival, DeviceService, Draft, Gain, LowPriority, Policy, Preemption, PriorityAssignment, Server,
+    Arrival, DeviceService, Draft, Gain, LowPriority, Order, Policy, Preemption, PriorityAssignment, Server,
     ServerKind, Task,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The names of all tasks that some server names.
 pub(super) fn served_names(draft: &Draft) -> BTreeSet<&str> {
-    draft.servers.iter().flat_map(|server| &server.tasks).map(String::as_str).collect()
+    let soft = draft.servers.iter().filter(|server| server.order == Order::Fifo);
+    soft.flat_map(|server| &server.tasks).map(String::as_str).collect()
 }
 
 impl Checker {
@@ -33,7 +34,8 @@ impl Checker {
             let serves_device = draft.devices.iter().any(|device| {
                 matches!(&device.service, DeviceService::Server { server: name } if *name == server.name)
             });
-            if server.tasks.is_empty() && !serves_device {
+            let is_parent = draft.servers.iter().any(|child| child.parent.as_ref() == Some(&server.name));
+            if server.tasks.is_empty() && !serves_device && !is_parent {
                 let remedy = "name the tasks that it serves, as in `tasks = [\"logger\"]`";
                 self.fail(At::new(path, "tasks"), "the server serves nobody", remedy);
             }
@@ -175,6 +177,9 @@ impl Checker {
                 "put both on the same CPU",
                 vec![(At::new(path, "cpu").to_string(), "the task's CPU".to_owned())],
             );
+        }
+        if server.order != Order::Fifo {
+            return;
         }
         if task.priority.is_some() && draft.policy == Policy::FixedPriority {
             self.fail_beside(
