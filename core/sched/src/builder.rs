@@ -1,6 +1,7 @@
 //! Builds a machine: flat by default, or a tree with inner nodes, supplies and modes.
 
 use crate::any_supply::AnySupply;
+use crate::cluster::{Cluster, NO_PROCESSOR};
 use crate::desired::{EntityId, ProcessorIndex};
 use crate::dispatcher::{Dispatcher, Layout, NONE, NodePolicy};
 use crate::leaf::Leaf;
@@ -9,7 +10,7 @@ use crate::mode::{Mode, ModeSpec};
 use crate::overheads::Overheads;
 use crate::supplied::SuppliedNode;
 use crate::watch::Watch;
-use crate::{ClockDomain, Level, Machine, Place, Supply, from_system};
+use crate::{Level, Machine, Place, Supply, from_system};
 use horolog_model::{
     CpuId, ModelError, Parent, Policy, Preemption, Priority, ServerId, ServerKind, System, TaskId,
 };
@@ -54,7 +55,7 @@ pub struct MachineBuilder<'a> {
     /// The node above each task.
     places: Vec<usize>,
     modes: Vec<ModeSpec>,
-    clocks: Vec<ClockDomain>,
+    processors: usize,
     origin: Instant,
     /// The node of each server.
     servers: Vec<usize>,
@@ -105,7 +106,7 @@ impl<'a> MachineBuilder<'a> {
             nodes: Vec::new(),
             places: Vec::new(),
             modes: Vec::new(),
-            clocks: vec![ClockDomain::default(); cpus.len()],
+            processors: cpus.len(),
             origin: Instant::from_ns(0),
             servers: Vec::new(),
             error: None,
@@ -136,6 +137,12 @@ impl<'a> MachineBuilder<'a> {
                     builder.fail(error(at, "no such processor among the first 65,535", "use a lower number"));
                     builder.places.push(0);
                 }
+            }
+        }
+        for cluster in system.clusters() {
+            let root = cluster.cpus.first().and_then(|&cpu| system.platform().cpus.index_of(cpu));
+            if let Some(node) = root.and_then(|root| builder.nodes.get_mut(root)) {
+                node.spec.policy = from_system::node_policy(cluster.order);
             }
         }
         builder.add_servers();
@@ -225,16 +232,6 @@ impl<'a> MachineBuilder<'a> {
         self.modes.len() as u32
     }
 
-    /// Says which clock the times of a processor's events are read from; 0 where not said.
-    #[must_use]
-    pub fn clock(mut self, processor: ProcessorIndex, clock: ClockDomain) -> MachineBuilder<'a> {
-        match self.clocks.get_mut(usize::from(processor.0)) {
-            Some(place) => *place = clock,
-            None => self.fail(error("tree", "no such processor", "use a place in platform.cpus")),
-        }
-        self
-    }
-
     /// Says from which instant on the periods of servers count; 0 where not said.
     #[must_use]
     pub fn origin(mut self, origin: Instant) -> MachineBuilder<'a> {
@@ -260,10 +257,12 @@ impl<'a> MachineBuilder<'a> {
         for (index, supplied) in supplied.iter().enumerate() {
             supply_of[supplied.node as usize] = index as u32;
         }
+        let clusters = self.clusters();
         let mut machine = Machine {
             leaves: self.leaves(&watches),
             nodes,
-            processors: self.processors(&supplied, &watches),
+            processors: self.processors(&supplied, &watches, &clusters),
+            clusters,
             supplied,
             supply_of,
             watches,
@@ -309,10 +308,24 @@ impl<'a> MachineBuilder<'a> {
         Ok(supplied)
     }
 
-    fn processors(&self, supplied: &[SuppliedNode], watches: &[Watch]) -> Vec<Processor> {
-        let mut processors: Vec<Processor> = Vec::with_capacity(self.clocks.len());
-        for (index, &clock) in self.clocks.iter().enumerate() {
-            let mut processor = Processor::new(index as u32, clock);
+    fn clusters(&self) -> Vec<Cluster> {
+        let cluster = |cluster: &horolog_model::Cluster| {
+            let index = |&cpu: &CpuId| self.system.platform().cpus.index_of(cpu).map(|index| index as u16);
+            let processors: Box<[u16]> = cluster.cpus.iter().filter_map(index).collect();
+            Cluster::new(processors.first().copied().map_or(0, u32::from), processors)
+        };
+        self.system.clusters().iter().map(cluster).collect()
+    }
+
+    fn processors(
+        &self,
+        supplied: &[SuppliedNode],
+        watches: &[Watch],
+        clusters: &[Cluster],
+    ) -> Vec<Processor> {
+        let mut processors: Vec<Processor> = Vec::with_capacity(self.processors);
+        for index in 0..self.processors {
+            let mut processor = Processor::new(index as u32);
             let of = |supplied: &SuppliedNode| usize::from(self.nodes[supplied.node as usize].processor);
             let first = supplied.partition_point(|supplied| of(supplied) < index);
             processor.supplies = first..supplied.partition_point(|supplied| of(supplied) <= index);
@@ -320,6 +333,12 @@ impl<'a> MachineBuilder<'a> {
         }
         for (index, watch) in watches.iter().enumerate() {
             processors[usize::from(watch.processor)].watch = index as u32;
+        }
+        for (number, cluster) in clusters.iter().enumerate() {
+            for &index in &cluster.processors {
+                let processor = &mut processors[usize::from(index)];
+                (processor.cluster, processor.root) = (number as u32, cluster.root);
+            }
         }
         for processor in &mut processors {
             processor.may_want_timers = !processor.supplies.is_empty() || processor.watch != NONE;
@@ -374,6 +393,7 @@ impl<'a> MachineBuilder<'a> {
                 is_direct: false,
                 is_counted: false,
                 processor: self.nodes[self.places[index]].processor,
+                on: NO_PROCESSOR,
                 preemptible: matches!(task.preemption, Preemption::Preemptive),
                 active: true,
                 begun: false,

@@ -104,7 +104,8 @@ impl Machine {
             self.check_heads(processor)?;
         }
         if let Some(leaf) = self.leaves.get(processor.running as usize) {
-            if leaf.jobs == 0 || leaf.blocked || !leaf.begun || usize::from(leaf.processor) != index {
+            let on = if processor.cluster == NONE { leaf.processor } else { leaf.on };
+            if leaf.jobs == 0 || leaf.blocked || !leaf.begun || usize::from(on) != index {
                 return Err(format!("{:?} cannot run", TaskId(processor.running)));
             }
             if processor.is_shallow && processor.running_position != self.position_below_root(processor) {

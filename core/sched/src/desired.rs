@@ -69,7 +69,7 @@ pub enum Rejected {
     /// The task is not active in this mode: the release is dropped.
     #[error("the task is not active in this mode")]
     Inactive,
-    /// The event's times are of another clock than the processor's, or it was observed before it occurred.
-    #[error("the event's times are of another clock, or it was observed before it occurred")]
+    /// The event was observed before it occurred.
+    #[error("the event was observed before it occurred")]
     BadTime,
 }

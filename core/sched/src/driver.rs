@@ -148,7 +148,17 @@ struct Pump {
     last: u64,
     /// When something happens next here, while several processors run.
     next_at: u64,
+    /// Which of the driver's groups it belongs to; [`NONE`]: it is decided alone.
+    group: u32,
     noted: Noted,
+}
+
+/// The processors of a cluster: decided together.
+#[derive(Clone, Debug)]
+struct Group {
+    cluster: usize,
+    /// Their places in the driver, in the order of the cluster's processors.
+    places: Box<[usize]>,
 }
 
 /// The pump between a [`Machine`] and a [`World`].
@@ -156,6 +166,7 @@ struct Pump {
 pub struct Driver {
     machine: Machine,
     pumps: Vec<Pump>,
+    groups: Vec<Group>,
 }
 
 /// How a world tells what happens on one processor at one instant.
@@ -191,11 +202,22 @@ impl Driver {
                 tells_always: machine.wants_every_report(processor),
                 last: 0,
                 next_at: NEVER,
+                group: NONE,
                 noted: Noted::new(system, processor),
             }
         };
-        let pumps = processors.map(pump).collect();
-        Driver { machine, pumps }
+        let mut pumps: Vec<Pump> = processors.map(pump).collect();
+        let groups = (0..machine.clusters()).map(|cluster| {
+            let place = |&index: &u16| pumps.iter().position(|pump| pump.processor.0 == index);
+            Group { cluster, places: machine.processors_of(cluster).iter().filter_map(place).collect() }
+        });
+        let groups: Vec<Group> = groups.collect();
+        for (number, group) in groups.iter().enumerate() {
+            for &place in &group.places {
+                pumps[place].group = number as u32;
+            }
+        }
+        Driver { machine, pumps, groups }
     }
 
     /// The machine, to look at.
@@ -239,12 +261,13 @@ impl Driver {
         self.pumps[place].untold
     }
 
-    /// Lets everything happen on the processor at `place` that is due before `until`. It ends early where the world says so.
+    /// Lets everything happen on the processor at `place` that is due before `until`. It ends early where the world says so. The
+    /// processor is none of a cluster.
     ///
     /// # Errors
     /// What the world gives.
     pub fn run<W: World>(&mut self, world: &mut W, place: usize, until: u64) -> Result<Reached, W::Error> {
-        let Self { machine, pumps } = self;
+        let Self { machine, pumps, .. } = self;
         let pump = &mut pumps[place];
         if pump.has_timers {
             pump.run::<W, true>(machine, world, until)
@@ -253,7 +276,8 @@ impl Driver {
         }
     }
 
-    /// Lets everything happen on all processors that is due before `until`, by time, then in the order of processors.
+    /// Lets everything happen on all processors that is due before `until`, by time, then in the order of processors. The
+    /// processors of a cluster go through the phases of an instant together, and are decided together.
     ///
     /// # Errors
     /// What the world gives.
@@ -261,7 +285,7 @@ impl Driver {
         if let [_] = self.pumps.as_slice() {
             return self.run(&mut worlds.one(0), 0, until);
         }
-        let Self { machine, pumps } = self;
+        let Self { machine, pumps, groups } = self;
         let mut last = pumps.iter().map(|pump| pump.last).max().unwrap_or(0);
         for (place, pump) in pumps.iter_mut().enumerate() {
             pump.next_at = pump.next_here(&worlds.one(place));
@@ -277,6 +301,13 @@ impl Driver {
                 return Ok(Reached { last, next, is_ended: false });
             }
             last = next.max(last);
+            if let Some(group) = groups.get(pumps[place].group as usize) {
+                step_together(machine, pumps, group, worlds, last)?;
+                if !worlds.one(place).goes_on(last) {
+                    return Ok(Reached { last, next, is_ended: true });
+                }
+                continue;
+            }
             let (pump, mut world) = (&mut pumps[place], worlds.one(place));
             if pump.has_timers {
                 pump.step::<W::One<'_>, true>(machine, &mut world, last)?;
@@ -315,7 +346,7 @@ impl Driver {
     /// What the world gives.
     #[inline]
     pub fn instant<W: World>(&mut self, world: &mut W, place: usize, now: u64) -> Result<(), W::Error> {
-        let Self { machine, pumps } = self;
+        let Self { machine, pumps, .. } = self;
         let pump = &mut pumps[place];
         let now = now.max(pump.last);
         if pump.has_timers {
@@ -369,6 +400,56 @@ impl Driver {
         debug_assert_eq!(told, Ok(()));
         Ok(())
     }
+}
+
+/// One round of an instant on the processors of a cluster: what ends on any of them, what arrives on any of them, and one choice
+/// for all. A processor that the kernel has keeps its job until it is ready, and is asked about again then.
+fn step_together<W: Worlds>(
+    machine: &mut Machine,
+    pumps: &mut [Pump],
+    group: &Group,
+    worlds: &mut W,
+    now: u64,
+) -> Result<(), W::Error> {
+    for &place in &group.places {
+        let pump = &mut pumps[place];
+        pump.last = now;
+        worlds.one(place).complete(&mut Tell { machine, pump, now })?;
+    }
+    for &place in &group.places {
+        let pump = &mut pumps[place];
+        worlds.one(place).arrive(&mut Tell { machine, pump, now })?;
+    }
+    let mut is_due = false;
+    let mut is_possible = false;
+    for &place in &group.places {
+        is_due |= pumps[place].is_due;
+        is_possible |= worlds.one(place).ready_at() <= now;
+    }
+    if is_due && is_possible {
+        let places = &group.places;
+        machine.choose_in_cluster(group.cluster, |index| {
+            let place = places.iter().find(|&&place| pumps[place].processor.0 == index);
+            place.is_some_and(|&place| worlds.one(place).ready_at() <= now)
+        });
+        for &place in places {
+            let (pump, mut world) = (&mut pumps[place], worlds.one(place));
+            pump.is_due = world.ready_at() > now;
+            if !pump.is_due {
+                let task = machine.running(pump.processor);
+                pump.running = task.map_or(NONE, |task| task.0);
+                world.carry_out(now, Choice { task, machine, processor: pump.processor });
+            }
+        }
+    } else if is_due {
+        for &place in &group.places {
+            pumps[place].is_due = true;
+        }
+    }
+    for &place in &group.places {
+        pumps[place].next_at = pumps[place].next_here(&worlds.one(place));
+    }
+    Ok(())
 }
 
 impl Pump {

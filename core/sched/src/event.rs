@@ -4,29 +4,24 @@ use crate::{EntityId, Place};
 use horolog_model::TaskId;
 use horolog_time::{Instant, Span};
 
-/// Which clock an event's times were read from. Times of different domains are never compared.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub struct ClockDomain(pub u16);
-
-/// One event, with the time when it occurred and the time when it was observed.
+/// One event, with the time when it occurred and the time when it was observed. A machine lives in one clock: whoever couples
+/// machines of different clocks converts before the event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Event {
     /// When it happened.
     pub occurred: Instant,
     /// When the driver noticed it; never earlier.
     pub observed: Instant,
-    /// The clock of both times.
-    pub clock: ClockDomain,
     /// What happened.
     pub kind: EventKind,
 }
 
 impl Event {
-    /// An event observed at the very instant when it occurred, on clock 0.
+    /// An event observed at the very instant when it occurred.
     #[inline(always)]
     #[must_use]
     pub fn at(time: Instant, kind: EventKind) -> Event {
-        Event { occurred: time, observed: time, clock: ClockDomain(0), kind }
+        Event { occurred: time, observed: time, kind }
     }
 }
 

@@ -22,13 +22,18 @@ use horolog_time::{Instant, Span};
 /// Beyond this (146 years) sums of budgets and times could leave the range of the arithmetic.
 const LONGEST: Span = Span::from_ns(1 << 62);
 
-/// The node of a server, without its supply; `hard` are the priorities of the hard tasks beside it.
-pub(crate) fn node(server: &Server, hard: impl Iterator<Item = Priority>) -> NodeSpec {
-    let policy = match server.order {
+/// How a node orders its children.
+pub(crate) fn node_policy(order: Order) -> NodePolicy {
+    match order {
         Order::FixedPriority => NodePolicy::FixedPriority,
         Order::Edf => NodePolicy::Edf,
         _ => NodePolicy::Fifo,
-    };
+    }
+}
+
+/// The node of a server, without its supply; `hard` are the priorities of the hard tasks beside it.
+pub(crate) fn node(server: &Server, hard: impl Iterator<Item = Priority>) -> NodeSpec {
+    let policy = node_policy(server.order);
     let mut spec = NodeSpec { policy, priority: server.kind.priority(), ..NodeSpec::default() };
     spec.lower_places = match server.kind {
         ServerKind::Polling { low_priority, .. }

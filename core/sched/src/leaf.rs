@@ -19,7 +19,10 @@ pub(crate) struct Leaf {
     pub(crate) is_direct: bool,
     /// Whether what it executes is charged to a budget or told to a service.
     pub(crate) is_counted: bool,
+    /// Its processor; in a cluster the first of it.
     pub(crate) processor: u16,
+    /// In a cluster, the processor that it runs on or had last; [`crate::cluster::NO_PROCESSOR`]: none yet, or no cluster.
+    pub(crate) on: u16,
     /// Whether its running job may be displaced anywhere.
     pub(crate) preemptible: bool,
     /// Whether releases are accepted in this mode.

@@ -9,7 +9,7 @@
 //!   idempotent: asking twice gives the same answer.
 //! - **Execution timers** ("after X of execution of entity E") beside wall timers, both with a generation, so
 //!   that a stale one is ignored. Exhaustion carries what was really consumed.
-//! - **Two times an event**: occurred and observed, with the clock's domain. In `sim` they are equal.
+//! - **Two times an event**: occurred and observed. In `sim` they are equal. A machine lives in one clock.
 //! - **Ordered phases at one instant**: complete, publish, release, latch, choose. The driver hands in all events
 //!   of an instant in that order, then asks [`Machine::decide`] once a processor.
 
@@ -17,6 +17,7 @@ mod any_service;
 mod any_supply;
 mod builder;
 mod check;
+mod cluster;
 mod companion;
 mod constant_bandwidth_server;
 mod deferrable_server;
@@ -54,7 +55,7 @@ pub use companion::Lent;
 pub use desired::{Desired, EntityId, ProcessorIndex, Rejected, TimerChanges, WallTimer};
 pub use dispatcher::NodePolicy;
 pub use driver::{Choice, Driver, Reached, Tell, World, Worlds};
-pub use event::{ANY_SEGMENT, ClockDomain, Event, EventKind, Phase};
+pub use event::{ANY_SEGMENT, Event, EventKind, Phase};
 pub use from_system::supply as supply_of;
 pub use lent_priority::LentPriority;
 pub use level::Level;

@@ -1,12 +1,13 @@
 //! The machine's door: [`Machine::on`] takes events, [`Machine::decide`] answers with desired state.
 
+use crate::cluster::Cluster;
 use crate::desired::{Desired, EntityId, ProcessorIndex, Rejected, TimerChanges, WallTimer};
 use crate::dispatcher::{Dispatcher, Key, NONE};
 use crate::leaf::{JobOrder, Leaf};
 use crate::mode::Mode;
 use crate::supplied::SuppliedNode;
 use crate::watch::Watch;
-use crate::{ANY_SEGMENT, ClockDomain, Event, EventKind, MachineBuilder, Tally};
+use crate::{ANY_SEGMENT, Event, EventKind, MachineBuilder, Tally};
 use horolog_model::{ModelError, ServerId, System, TaskId};
 use horolog_time::{Instant, Span};
 
@@ -15,6 +16,8 @@ use horolog_time::{Instant, Span};
 pub(crate) struct Processor {
     /// Its root dispatcher.
     pub(crate) root: u32,
+    /// Which of the machine's clusters it belongs to, or [`NONE`].
+    pub(crate) cluster: u32,
     /// The task that was chosen last and has neither completed nor suspended itself; [`NONE`]: nobody.
     pub(crate) running: u32,
     /// Its position in its dispatcher.
@@ -29,7 +32,6 @@ pub(crate) struct Processor {
     pub(crate) is_shallow: bool,
     /// Whether some node has a supply or a service watches.
     pub(crate) may_want_timers: bool,
-    pub(crate) clock: ClockDomain,
     /// Who ran when the timers were looked at last.
     pub(crate) timed: u32,
     /// Who was chosen when it was last found out which budgets pay; [`NONE`] once that job has left.
@@ -98,6 +100,7 @@ pub struct Machine {
     /// Which entry of `supplied` belongs to each node, or [`NONE`].
     pub(crate) supply_of: Vec<u32>,
     pub(crate) processors: Vec<Processor>,
+    pub(crate) clusters: Vec<Cluster>,
     pub(crate) modes: Vec<Mode>,
     pub(crate) mode: u32,
 }
@@ -123,55 +126,42 @@ impl Machine {
             return Err(Rejected::BadTime);
         }
         match event.kind {
-            EventKind::Release { task, deadline } => self.release(task, deadline, now, event.clock),
-            EventKind::Completion { task } => self.complete(task, now, event.clock),
-            EventKind::Ran { task, amount } => self.ran(task, amount, now, event.clock),
-            EventKind::Timer { entity, generation } => {
-                self.wall_timer_fired(entity, generation, now, event.clock)
-            }
-            kind => self.on_rare(now, event.clock, kind),
+            EventKind::Release { task, deadline } => self.release(task, deadline, now),
+            EventKind::Completion { task } => self.complete(task, now),
+            EventKind::Ran { task, amount } => self.ran(task, amount, now),
+            EventKind::Timer { entity, generation } => self.wall_timer_fired(entity, generation, now),
+            kind => self.on_rare(now, kind),
         }
     }
 
     /// Everything but releases, completions and timers.
-    fn on_rare(&mut self, now: Instant, clock: ClockDomain, kind: EventKind) -> Result<(), Rejected> {
+    fn on_rare(&mut self, now: Instant, kind: EventKind) -> Result<(), Rejected> {
         match kind {
             EventKind::Release { .. }
             | EventKind::Completion { .. }
             | EventKind::Ran { .. }
             | EventKind::Timer { .. } => Err(Rejected::Unknown),
-            EventKind::PreemptionPoint { task, willing, next } => {
-                self.preemption_point(task, willing, next, clock)
-            }
-            EventKind::Block { task } => self.block(task, now, clock),
-            EventKind::Wake { task } => self.wake(task, now, clock),
+            EventKind::PreemptionPoint { task, willing, next } => self.preemption_point(task, willing, next),
+            EventKind::Block { task } => self.block(task, now),
+            EventKind::Wake { task } => self.wake(task, now),
             EventKind::SetPreemptible { task, preemptible } => {
-                let processor = self.running_processor(task, clock)?;
+                let processor = self.running_processor(task)?;
                 self.leaves[task.index()].preemptible = preemptible;
                 self.processors[processor].committed = !preemptible;
                 Ok(())
             }
-            EventKind::Lend { entity, place } => self.lend(entity, place, now, clock),
+            EventKind::Lend { entity, place } => self.lend(entity, place, now),
             EventKind::ModeChange { mode } => self.change_mode(mode),
         }
     }
 
     #[inline(always)]
-    fn release(
-        &mut self,
-        task: TaskId,
-        deadline: Instant,
-        now: Instant,
-        clock: ClockDomain,
-    ) -> Result<(), Rejected> {
+    fn release(&mut self, task: TaskId, deadline: Instant, now: Instant) -> Result<(), Rejected> {
         let leaf = self.leaves.get_mut(task.index()).ok_or(Rejected::Unknown)?;
         if !leaf.active {
             return Err(Rejected::Inactive);
         }
         let processor = &mut self.processors[leaf.processor as usize];
-        if processor.clock != clock {
-            return Err(Rejected::BadTime);
-        }
         let order =
             JobOrder { deadline: deadline.as_ns(), released: now.as_ns(), sequence: processor.sequence };
         processor.sequence += 1;
@@ -194,14 +184,11 @@ impl Machine {
     }
 
     #[inline(always)]
-    fn complete(&mut self, task: TaskId, now: Instant, clock: ClockDomain) -> Result<(), Rejected> {
+    fn complete(&mut self, task: TaskId, now: Instant) -> Result<(), Rejected> {
         let leaf = self.leaves.get_mut(task.index()).ok_or(Rejected::Unknown)?;
         let processor = &mut self.processors[leaf.processor as usize];
-        if processor.clock != clock {
-            return Err(Rejected::BadTime);
-        }
         if processor.running != task.0 {
-            return self.complete_unwanted(task, now, clock);
+            return self.complete_unwanted(task, now);
         }
         processor.leave();
         self.end_job(task, now);
@@ -210,14 +197,15 @@ impl Machine {
 
     /// A job that the machine does not want to run has completed all the same: it had begun, and somebody let it go on.
     #[cold]
-    fn complete_unwanted(&mut self, task: TaskId, now: Instant, clock: ClockDomain) -> Result<(), Rejected> {
+    fn complete_unwanted(&mut self, task: TaskId, now: Instant) -> Result<(), Rejected> {
         let leaf = &self.leaves[task.index()];
         if !leaf.begun {
             return Err(Rejected::NotRunning);
         }
         if leaf.blocked {
-            self.wake(task, now, clock)?;
+            self.wake(task, now)?;
         }
+        self.leave_cluster(task);
         self.end_job(task, now);
         Ok(())
     }
@@ -241,14 +229,8 @@ impl Machine {
         }
     }
 
-    fn preemption_point(
-        &mut self,
-        task: TaskId,
-        willing: bool,
-        next: u32,
-        clock: ClockDomain,
-    ) -> Result<(), Rejected> {
-        let processor = self.running_processor(task, clock)?;
+    fn preemption_point(&mut self, task: TaskId, willing: bool, next: u32) -> Result<(), Rejected> {
+        let processor = self.running_processor(task)?;
         if !willing {
             return Ok(());
         }
@@ -265,36 +247,31 @@ impl Machine {
     }
 
     /// Any job that has begun may suspend itself, also one that the machine does not want to run.
-    fn block(&mut self, task: TaskId, now: Instant, clock: ClockDomain) -> Result<(), Rejected> {
+    fn block(&mut self, task: TaskId, now: Instant) -> Result<(), Rejected> {
         let leaf = self.leaves.get_mut(task.index()).ok_or(Rejected::Unknown)?;
-        let processor = &mut self.processors[usize::from(leaf.processor)];
-        if processor.clock != clock {
-            return Err(Rejected::BadTime);
-        }
         if !leaf.begun || leaf.blocked {
             return Err(Rejected::NotRunning);
         }
+        leaf.blocked = true;
+        let (from, position) = (leaf.node, leaf.position);
+        let processor = &mut self.processors[usize::from(leaf.processor)];
         if processor.running == task.0 {
             processor.leave();
         }
-        leaf.blocked = true;
-        let from = leaf.node;
-        self.nodes[from as usize].ready.remove(leaf.position);
+        self.leave_cluster(task);
+        self.nodes[from as usize].ready.remove(position);
         self.parted(from, now);
         Ok(())
     }
 
     /// A job that wakes goes to the end of its first-in-first-out level; under EDF it keeps its deadline and
     /// its release time.
-    fn wake(&mut self, task: TaskId, now: Instant, clock: ClockDomain) -> Result<(), Rejected> {
+    fn wake(&mut self, task: TaskId, now: Instant) -> Result<(), Rejected> {
         let leaf = self.leaves.get_mut(task.index()).ok_or(Rejected::Unknown)?;
         if !leaf.blocked {
             return Err(Rejected::NotBlocked);
         }
         let processor = &mut self.processors[leaf.processor as usize];
-        if processor.clock != clock {
-            return Err(Rejected::BadTime);
-        }
         leaf.blocked = false;
         let node = &mut self.nodes[leaf.node as usize];
         let Key { urgency, tie } = node.keys[leaf.position as usize];
@@ -305,17 +282,13 @@ impl Machine {
     }
 
     /// The processor where `task` runs.
-    fn running_processor(&self, task: TaskId, clock: ClockDomain) -> Result<usize, Rejected> {
+    fn running_processor(&self, task: TaskId) -> Result<usize, Rejected> {
         let leaf = self.leaves.get(task.index()).ok_or(Rejected::Unknown)?;
-        let index = leaf.processor as usize;
-        let processor = &self.processors[index];
-        if processor.running != task.0 {
-            return Err(Rejected::NotRunning);
-        }
-        if processor.clock != clock {
-            return Err(Rejected::BadTime);
-        }
-        Ok(index)
+        let home = usize::from(leaf.processor);
+        let is_global = self.processors[home].cluster != NONE;
+        let index = if is_global { usize::from(leaf.on) } else { home };
+        let processor = self.processors.get(index).filter(|processor| processor.running == task.0);
+        processor.map(|_| index).ok_or(Rejected::NotRunning)
     }
 
     /// What the processor should look like now. Asking again without an event between gives the same answer.
@@ -348,7 +321,10 @@ impl Machine {
     pub fn choose(&mut self, processor: ProcessorIndex) -> (Option<TaskId>, TimerChanges) {
         let index = processor.0 as usize;
         let changes = if !self.processors[index].is_shallow {
-            self.choose_in_tree(index);
+            match self.cluster_of(processor) {
+                Some(cluster) => self.choose_in_cluster(cluster, |_| true),
+                None => self.choose_in_tree(index),
+            }
             TimerChanges { allowance: true, wall: true }
         } else {
             self.choose_shallow(index);
@@ -538,9 +514,10 @@ impl Machine {
 }
 
 impl Processor {
-    pub(crate) fn new(root: u32, clock: ClockDomain) -> Processor {
+    pub(crate) fn new(root: u32) -> Processor {
         Processor {
             root,
+            cluster: NONE,
             running: NONE,
             running_position: 0,
             committed: false,
@@ -549,7 +526,6 @@ impl Processor {
             sequence: 0,
             is_shallow: false,
             may_want_timers: false,
-            clock,
             timed: NONE,
             paying: NONE,
             supplies: 0..0,

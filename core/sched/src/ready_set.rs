@@ -58,6 +58,21 @@ impl ReadySet {
         Some((index as u32 + 1) * 64 + self.rest[index].trailing_zeros())
     }
 
+    /// The lowest position in the set from `from` on, below `size`.
+    pub(crate) fn lowest_from(&self, from: u32, size: u32) -> Option<u32> {
+        let mut start = from;
+        while start < size {
+            let base = start & !63;
+            let word = if base == 0 { self.first } else { self.rest[base as usize / 64 - 1] };
+            let bits = word & (u64::MAX << (start - base));
+            if bits != 0 {
+                return Some(base + bits.trailing_zeros());
+            }
+            start = base + 64;
+        }
+        None
+    }
+
     /// Calls `visit` with every position of the set in `from..to`, ascending.
     #[inline]
     pub(crate) fn for_each_in(&self, from: u32, to: u32, mut visit: impl FnMut(u32)) {
@@ -103,6 +118,10 @@ mod tests {
                 let (from, to) = ((x >> 40) as usize % size, size - (x >> 50) as usize % size);
                 let mut seen = Vec::new();
                 set.for_each_in(from as u32, to as u32, |p| seen.push(p as usize));
+                assert_eq!(
+                    set.lowest_from(from as u32, size as u32),
+                    (from..size).find(|&p| list[p]).map(|p| p as u32)
+                );
                 let expected: Vec<usize> = (from..to.max(from)).filter(|&p| list[p]).collect();
                 assert_eq!(seen, expected, "size {size}, {from}..{to}");
             }

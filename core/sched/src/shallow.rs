@@ -171,7 +171,8 @@ impl Machine {
     /// Finds out which processors are shallow, and which tasks are direct.
     pub(crate) fn find_shallow(&mut self) {
         for processor in &mut self.processors {
-            processor.is_shallow = self.supply_of[processor.root as usize] == NONE;
+            processor.is_shallow =
+                self.supply_of[processor.root as usize] == NONE && processor.cluster == NONE;
         }
         for node in &self.nodes {
             let processor = &mut self.processors[usize::from(node.processor)];

@@ -1,8 +1,8 @@
 //! Budgets and timers of a tree: how much may be executed, what is charged when it has been.
 
+use crate::Machine;
 use crate::desired::{EntityId, Rejected, WallTimer};
 use crate::dispatcher::NONE;
-use crate::{ClockDomain, Machine};
 use horolog_model::TaskId;
 use horolog_time::{Instant, Span};
 
@@ -93,19 +93,10 @@ impl Machine {
 
     /// A task has executed: every budget above it is charged, and the service of its processor is told.
     #[inline(always)]
-    pub(crate) fn ran(
-        &mut self,
-        task: TaskId,
-        amount: Span,
-        now: Instant,
-        clock: ClockDomain,
-    ) -> Result<(), Rejected> {
+    pub(crate) fn ran(&mut self, task: TaskId, amount: Span, now: Instant) -> Result<(), Rejected> {
         let leaf = self.leaves.get(task.index()).ok_or(Rejected::Unknown)?;
         let (index, node) = (usize::from(leaf.processor), leaf.node);
         let processor = &mut self.processors[index];
-        if processor.clock != clock {
-            return Err(Rejected::BadTime);
-        }
         if amount.is_zero() {
             return Ok(());
         }
@@ -129,9 +120,8 @@ impl Machine {
         entity: EntityId,
         generation: u32,
         now: Instant,
-        clock: ClockDomain,
     ) -> Result<(), Rejected> {
-        let index = self.processor_of(entity, clock)?;
+        let index = self.processor_of(entity)?;
         let node = entity.0.checked_sub(self.leaves.len() as u32).ok_or(Rejected::Unknown)?;
         if self.processors[index].root == node && self.processors[index].watch != NONE {
             return self.watch_timer_fired(index, generation, now);
@@ -152,14 +142,11 @@ impl Machine {
     }
 
     /// The processor of a task or node.
-    pub(crate) fn processor_of(&self, entity: EntityId, clock: ClockDomain) -> Result<usize, Rejected> {
+    pub(crate) fn processor_of(&self, entity: EntityId) -> Result<usize, Rejected> {
         let index = match entity.0.checked_sub(self.leaves.len() as u32) {
             None => self.leaves[entity.0 as usize].processor,
             Some(node) => self.nodes.get(node as usize).ok_or(Rejected::Unknown)?.processor,
         };
-        if self.processors[usize::from(index)].clock != clock {
-            return Err(Rejected::BadTime);
-        }
         Ok(usize::from(index))
     }
 }

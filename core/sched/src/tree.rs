@@ -2,7 +2,7 @@
 
 use crate::desired::{EntityId, Rejected};
 use crate::dispatcher::{Key, NONE, NodePolicy};
-use crate::{ClockDomain, Machine, Place};
+use crate::{Machine, Place};
 use horolog_time::Instant;
 
 impl Machine {
@@ -85,14 +85,8 @@ impl Machine {
     }
 
     /// Puts a node at another place.
-    pub(crate) fn lend(
-        &mut self,
-        entity: EntityId,
-        place: Place,
-        now: Instant,
-        clock: ClockDomain,
-    ) -> Result<(), Rejected> {
-        let index = self.processor_of(entity, clock)?;
+    pub(crate) fn lend(&mut self, entity: EntityId, place: Place, now: Instant) -> Result<(), Rejected> {
+        let index = self.processor_of(entity)?;
         let node = entity.0.checked_sub(self.leaves.len() as u32).ok_or(Rejected::Unknown)?;
         let places = self.nodes[node as usize].positions.len();
         if matches!(place, Place::Low(low) if usize::from(low) + 1 >= places) {

@@ -82,8 +82,9 @@ impl Lane {
                 interrupts,
             }
         };
-        // Only processors that have tasks: there may be billions of others.
+        // Only processors that have tasks or run those of a cluster: there may be billions of others.
         let mut used: Vec<CpuId> = system.tasks().iter().map(|task| task.cpu).collect();
+        used.extend(system.clusters().iter().flat_map(|cluster| &cluster.cpus));
         used.sort_unstable();
         used.dedup();
         used.into_iter().filter_map(|cpu| Some((platform.cpus.index_of(cpu)?, cpu))).map(lane).collect()
