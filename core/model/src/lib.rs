@@ -56,7 +56,7 @@ pub use driver::{Admission, Device, DeviceClass, DeviceService, Interrupt, Prior
 pub use execution::{Body, ExecutionTimes, SpinTarget};
 pub use graph_check::GraphError;
 pub use interference::Interference;
-pub use mode::{LeftOver, Mode, SecondRequest, ServerChange, TakesEffect, TaskChange};
+pub use mode::{LeftOver, Mode, SecondRequest, ServerChange, TakesEffect, TaskChange, TaskInMode};
 pub use platform::{CpuId, Cpus, Platform, PlatformCosts};
 pub use priority::{Priority, PriorityAssignment};
 pub use request::{Request, RequestKind, RequestMode};

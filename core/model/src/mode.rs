@@ -1,6 +1,6 @@
 //! Modes: what a system does differently from some instant on.
 
-use crate::{Capacity, Priority};
+use crate::{Capacity, Priority, ServerId, System, TaskId};
 use horolog_time::Span;
 
 /// When a requested mode change takes effect.
@@ -47,7 +47,7 @@ pub struct TaskChange {
     pub task: String,
     /// Its priority in this mode.
     pub priority: Option<Priority>,
-    /// Its period or least separation in this mode; the first job of it arrives at the change.
+    /// Its period or least separation in this mode. Where that is another than before, the first job arrives at the change.
     pub period: Option<Span>,
     /// Its relative deadline in this mode.
     pub deadline: Option<Span>,
@@ -122,5 +122,124 @@ impl SecondRequest {
             Self::Queue => "queue",
             Self::Refuse => "refuse",
         }
+    }
+}
+
+/// A task as a mode has it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TaskInMode {
+    /// Whether it releases jobs.
+    pub is_active: bool,
+    /// Its priority.
+    pub priority: Option<Priority>,
+    /// Its period or least separation; `None` where its arrivals are listed.
+    pub separation: Option<Span>,
+    /// Its relative deadline.
+    pub deadline: Option<Span>,
+    /// What becomes of its jobs at a change to this mode, where the mode does not activate it or gives it another period.
+    pub left_over: LeftOver,
+}
+
+impl System {
+    /// How many modes there are, the base mode included.
+    #[must_use]
+    pub fn mode_count(&self) -> u32 {
+        self.modes().len() as u32 + 1
+    }
+
+    /// The name of a mode; 0 is the base mode.
+    #[must_use]
+    pub fn mode_name(&self, mode: u32) -> &str {
+        let named = (mode as usize).checked_sub(1).and_then(|index| self.modes().get(index));
+        named.map_or("base", |mode| mode.name.as_str())
+    }
+
+    /// A task as a mode has it; 0 is the base mode.
+    #[must_use]
+    pub fn task_in(&self, mode: u32, task: TaskId) -> TaskInMode {
+        let task = self.task(task);
+        let base = TaskInMode {
+            is_active: true,
+            priority: task.priority,
+            separation: task.separation(),
+            deadline: task.deadline,
+            left_over: LeftOver::Finish,
+        };
+        let Some(mode) = (mode as usize).checked_sub(1).and_then(|index| self.modes().get(index)) else {
+            return base;
+        };
+        let change = mode.tasks.iter().find(|change| change.task == task.name);
+        let is_active = mode.active.as_ref().is_none_or(|active| active.contains(&task.name));
+        TaskInMode {
+            is_active,
+            priority: change.and_then(|change| change.priority).or(base.priority),
+            separation: change.and_then(|change| change.period).or(base.separation),
+            deadline: change.and_then(|change| change.deadline).or(base.deadline),
+            left_over: change.and_then(|change| change.left_over).unwrap_or(mode.left_over),
+        }
+    }
+
+    /// Budget and period of a server or scheduler in a mode; 0 is the base mode. `None` where it has no budget.
+    #[must_use]
+    pub fn capacity_in(&self, mode: u32, server: ServerId) -> Option<Capacity> {
+        let server = self.server(server);
+        let changed =
+            (mode as usize).checked_sub(1).and_then(|index| self.modes().get(index)).and_then(|mode| {
+                mode.servers.iter().find(|change| change.server == server.name).map(|change| change.capacity)
+            });
+        server.kind.capacity().map(|base| changed.unwrap_or(base))
+    }
+
+    /// Every request for a mode that the file makes: when, and which mode; by time, then in the order of the modes.
+    #[must_use]
+    pub fn mode_requests(&self) -> Vec<(Span, u32)> {
+        let numbered = self.modes().iter().zip(1..);
+        let mut requests: Vec<(Span, u32)> =
+            numbered.flat_map(|(mode, number)| mode.at.iter().map(move |&at| (at, number))).collect();
+        requests.sort_by_key(|&(at, _)| at);
+        requests
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mode_says_what_differs_and_the_base_mode_the_rest() {
+        let text = "[system]\nname = \"modes\"\n[[task]]\nname = \"a\"\nperiod = \"10 ms\"\nwcet = \"1 ms\"\npriority = 2\n\
+                    [[task]]\nname = \"b\"\nperiod = \"20 ms\"\nwcet = \"1 ms\"\npriority = 1\n";
+        let (flat, _) = crate::file::read(text, "modes.toml", &[]).expect("a valid file");
+        let mut draft = flat.to_draft();
+        let change = TaskChange {
+            task: "a".to_owned(),
+            priority: Some(Priority::new(7)),
+            period: Some(Span::from_ns(5)),
+            left_over: Some(LeftOver::Suspend),
+            ..TaskChange::default()
+        };
+        let at = |ns: &[u64]| ns.iter().map(|&ns| Span::from_ns(ns)).collect();
+        let fast = Mode {
+            name: "fast".to_owned(),
+            at: at(&[4, 9]),
+            active: Some(vec!["a".to_owned()]),
+            left_over: LeftOver::Drop,
+            tasks: vec![change],
+            ..Mode::default()
+        };
+        let slow = Mode { name: "slow".to_owned(), at: at(&[4]), ..Mode::default() };
+        draft.modes = vec![fast, slow];
+        let system = System::new(draft).expect("a valid system");
+        let (a, b) = (system.task_in(1, TaskId(0)), system.task_in(1, TaskId(1)));
+        assert_eq!((a.is_active, a.priority.map(Priority::number)), (true, Some(7)));
+        assert_eq!((a.separation, a.deadline), (Some(Span::from_ns(5)), flat.task(TaskId(0)).deadline));
+        assert_eq!((a.left_over, b.left_over, b.is_active), (LeftOver::Suspend, LeftOver::Drop, false));
+        let base = system.task_in(0, TaskId(0));
+        assert_eq!(base, system.task_in(2, TaskId(0)));
+        assert_eq!((base.is_active, base.priority.map(Priority::number)), (true, Some(2)));
+        let requests: Vec<(u64, u32)> =
+            system.mode_requests().into_iter().map(|(at, mode)| (at.as_ns(), mode)).collect();
+        assert_eq!(requests, [(4, 1), (4, 2), (9, 1)]);
+        assert_eq!((system.mode_name(0), system.mode_name(2), system.mode_count()), ("base", "slow", 3));
     }
 }
