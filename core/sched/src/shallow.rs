@@ -138,7 +138,7 @@ impl Machine {
             }
             // The running job's server stands nowhere and nobody else is ready.
             None if !processor.committed => processor.running = NONE,
-            None => {}
+            None => should_yield = processor.running != NONE,
         }
         processor.flag(should_yield);
     }

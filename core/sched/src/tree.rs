@@ -132,7 +132,8 @@ impl Machine {
         if candidate == processor.running && candidate != NONE {
             processor.committed = !self.leaves[candidate as usize].preemptible;
         } else if processor.committed {
-            should_yield = candidate != NONE;
+            // It has lost its place: to whom waits, or, without budget, to nobody.
+            should_yield = true;
         } else if candidate != NONE {
             let position = self.leaves[candidate as usize].position;
             processor.run(candidate, position, &mut self.leaves);

@@ -163,6 +163,20 @@ fn a_committed_job_overdraws_its_budget() {
 }
 
 #[test]
+fn a_job_whose_budget_is_gone_is_asked_to_leave_although_nobody_waits() {
+    let deferred = "period = \"100 ms\"; preemption = \"deferred\"; segments = [\"2 ms\", \"2 ms\"]";
+    let Tree { mut driver, .. } = tree(deferred);
+    driver.release_until(E1, 40);
+    assert_eq!((driver.running(), driver.allowance()), (Some(E1), Some(4)));
+    driver.ran(E1, 4);
+    let overdrawn = driver.decide();
+    assert_eq!((overdrawn.running, overdrawn.should_yield), (Some(TaskId(E1)), true));
+    let point = EventKind::PreemptionPoint { task: TaskId(E1), willing: true, next: 1 };
+    driver.at(5).on(point).expect("it is at a point");
+    assert_eq!(driver.running(), None, "it waits for the next budget");
+}
+
+#[test]
 fn a_mode_change_reorders_and_deactivates() {
     let Tree { mut driver, second_mode, .. } = tree(TASK);
     driver.release(F0).release(F1).release(F1).release_until(E1, 30);
