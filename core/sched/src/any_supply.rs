@@ -9,6 +9,7 @@ use crate::polling_server::PollingServer;
 use crate::posix_sporadic_server::PosixSporadicServer;
 use crate::sporadic_server::SporadicServer;
 use crate::{Place, Supply, Tally};
+use horolog_model::Capacity;
 use horolog_time::{Instant, Span};
 
 /// The supply of one node.
@@ -139,6 +140,17 @@ impl AnySupply {
             supply.lent(now, place);
             Standing::of(supply)
         })
+    }
+
+    pub(crate) fn change_capacity(&mut self, now: Instant, capacity: Capacity) -> Standing {
+        each!(mut self, supply => {
+            supply.change_capacity(now, capacity);
+            Standing::of(supply)
+        })
+    }
+
+    pub(crate) fn frame(&self, now: Instant) -> Option<Instant> {
+        each!(self, supply => supply.frame(now))
     }
 
     pub(crate) fn budget(&self) -> Option<Span> {

@@ -146,6 +146,7 @@ impl<'a> MachineBuilder<'a> {
             }
         }
         builder.add_servers();
+        builder.modes = (1..system.mode_count()).map(|mode| ModeSpec::of(system, mode)).collect();
         builder
     }
 
@@ -398,6 +399,7 @@ impl<'a> MachineBuilder<'a> {
                 active: true,
                 begun: false,
                 blocked: false,
+                suspended: false,
                 jobs: 0,
                 segment: 0,
                 successors,
@@ -409,11 +411,20 @@ impl<'a> MachineBuilder<'a> {
 
     fn build_mode(&self, mode: usize) -> Result<Mode, ModelError> {
         let spec = mode.checked_sub(1).map(|index| &self.modes[index]);
-        let active =
-            (0..self.places.len()).map(|task| spec.is_none_or(|spec| spec.tasks[task].active)).collect();
+        let base = ModeSpec::of(self.system, 0);
         let children = self.children();
         let layouts = children.iter().enumerate().map(|(node, children)| self.layout(node, children, spec));
-        Ok(Mode { active, layouts: layouts.collect::<Result<Vec<_>, _>>()? })
+        let layouts = layouts.collect::<Result<Vec<_>, _>>()?;
+        let ModeSpec { tasks, capacities, takes_effect, refuses_second } = spec.unwrap_or(&base).clone();
+        // Changes of one mode are undone by those of the next.
+        let base = base.capacities.into_iter();
+        let is_changed = |server: ServerId| capacities.iter().any(|&(other, _)| other == server);
+        let mut all: Vec<_> = base.filter(|&(server, _)| !is_changed(server)).collect();
+        all.extend(&capacities);
+        if self.modes.is_empty() {
+            all.clear();
+        }
+        Ok(Mode { tasks, layouts, capacities: all, takes_effect, refuses_second })
     }
 
     /// The entities below each node, tasks first. One pass: there may be 65,535 processors.

@@ -39,7 +39,7 @@ impl Machine {
         if leaf.jobs as usize != leaf.backlog.len() + usize::from(leaf.jobs > 0) {
             return Err(format!("task {task}: {} jobs, {} of them behind", leaf.jobs, leaf.backlog.len()));
         }
-        if (leaf.blocked || leaf.begun) && leaf.jobs == 0 {
+        if (leaf.blocked || leaf.begun || leaf.suspended) && leaf.jobs == 0 {
             return Err(format!("task {task}: it has no job that could have begun"));
         }
         if leaf.position != leaf.positions[usize::from(leaf.is_low)] {
@@ -52,7 +52,7 @@ impl Machine {
     fn is_ready(&self, node: &Dispatcher, position: usize) -> bool {
         let entity = node.layout.children[position] as usize;
         if let Some(leaf) = self.leaves.get(entity) {
-            return leaf.jobs > 0 && !leaf.blocked && leaf.position as usize == position;
+            return leaf.jobs > 0 && !leaf.blocked && !leaf.suspended && leaf.position as usize == position;
         }
         let child = entity - self.leaves.len();
         let (number, child) = (child as u32, &self.nodes[child]);

@@ -33,6 +33,20 @@ impl ConstantBandwidthServer {
         }
     }
 
+    /// Without budget the deadline moves, and the budget is full again; whether that was so.
+    fn put_off(&mut self) -> bool {
+        let is_exhausted = self.left <= 0;
+        if is_exhausted {
+            // A late executive may have used more than one budget.
+            let periods = self.left.unsigned_abs() / self.full.unsigned_abs() + 1;
+            self.left = self.left.saturating_add(self.full.saturating_mul(periods as i64));
+            self.deadline = self.deadline.saturating_add(self.period.saturating_mul(periods));
+            self.tally.exhaustions += periods;
+            self.tally.replenishments += periods;
+        }
+        is_exhausted
+    }
+
     /// Whether what is left until the deadline is more than the server's share of that time.
     fn is_too_much(&self, now: u64) -> bool {
         let until = u128::from(self.deadline.saturating_sub(now));
@@ -61,16 +75,7 @@ impl Supply for ConstantBandwidthServer {
     fn executed(&mut self, _: Instant, amount: Span) -> bool {
         self.tally.consume(amount);
         self.left = self.left.saturating_sub_unsigned(amount.as_ns());
-        let is_exhausted = self.left <= 0;
-        if is_exhausted {
-            // A late executive may have used more than one budget.
-            let periods = self.left.unsigned_abs() / self.full.unsigned_abs() + 1;
-            self.left = self.left.saturating_add(self.full.saturating_mul(periods as i64));
-            self.deadline = self.deadline.saturating_add(self.period.saturating_mul(periods));
-            self.tally.exhaustions += periods;
-            self.tally.replenishments += periods;
-        }
-        is_exhausted
+        self.put_off()
     }
 
     fn timer_fired(&mut self, _: Instant) {}
@@ -81,6 +86,13 @@ impl Supply for ConstantBandwidthServer {
             self.tally.replenishments += u64::from(self.left < self.full);
             self.left = self.full;
         }
+    }
+
+    fn change_capacity(&mut self, _: Instant, capacity: Capacity) {
+        self.period = capacity.period.as_ns();
+        let full = capacity.budget.as_ns() as i64;
+        self.left += full - std::mem::replace(&mut self.full, full);
+        self.put_off();
     }
 
     fn tally(&self) -> Tally {

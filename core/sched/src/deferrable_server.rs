@@ -37,7 +37,13 @@ impl DeferrableServer {
     }
 
     fn refill(&mut self, now: Instant) {
-        if self.period.reach(now) && self.left < self.full {
+        if self.period.reach(now) {
+            self.fill();
+        }
+    }
+
+    fn fill(&mut self) {
+        if self.left < self.full {
             self.left = self.left.min(0) + self.full;
             self.tally.replenishments += 1;
         }
@@ -77,6 +83,19 @@ impl Supply for DeferrableServer {
         if backlogged {
             self.refill(now);
         }
+    }
+
+    fn change_capacity(&mut self, now: Instant, capacity: Capacity) {
+        if self.period.reach_before(now) {
+            self.fill();
+        }
+        self.period.change(capacity.period);
+        let full = capacity.budget.as_ns() as i64;
+        self.left += full - std::mem::replace(&mut self.full, full);
+    }
+
+    fn frame(&self, now: Instant) -> Option<Instant> {
+        Some(self.period.at_or_after(now))
     }
 
     fn tally(&self) -> Tally {

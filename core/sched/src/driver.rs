@@ -12,6 +12,7 @@
 //! - A timer that asks for an instant that it was already called at is not called again at that instant.
 
 use crate::dispatcher::NONE;
+use crate::mode_requests::ModeRequests;
 use crate::note::Noted;
 use crate::{EntityId, Event, EventKind, Machine, Note, Place, ProcessorIndex, Rejected, WallTimer};
 use horolog_model::{System, TaskId};
@@ -77,6 +78,11 @@ pub trait World {
     /// Where the run cannot go on.
     fn arrive(&mut self, tell: &mut Tell<'_>) -> Result<(), Self::Error>;
 
+    /// The mode has changed: what ended at `now` has been told, what arrives has not.
+    fn mode_changed(&mut self, now: u64, change: ModeChange<'_>) {
+        let _ = (now, change);
+    }
+
     /// Carries the choice out: the processor is given to the chosen job.
     fn carry_out(&mut self, now: u64, choice: Choice<'_>);
 
@@ -95,6 +101,19 @@ pub trait World {
 
     /// Everything of an instant was told; whether the run goes on.
     fn goes_on(&mut self, now: u64) -> bool;
+}
+
+/// A change of the mode.
+#[derive(Clone, Copy, Debug)]
+pub struct ModeChange<'a> {
+    /// The mode before.
+    pub before: u32,
+    /// The mode from now on.
+    pub mode: u32,
+    /// Whether this is the first processor that is told of it.
+    pub is_first: bool,
+    /// The machine after the change, to look at: a task of which it has no jobs has none left.
+    pub machine: &'a Machine,
 }
 
 /// The processors of a driver that has several, each a world of its own.
@@ -167,6 +186,7 @@ pub struct Driver {
     machine: Machine,
     pumps: Vec<Pump>,
     groups: Vec<Group>,
+    modes: ModeRequests,
 }
 
 /// How a world tells what happens on one processor at one instant.
@@ -217,7 +237,7 @@ impl Driver {
                 pumps[place].group = number as u32;
             }
         }
-        Driver { machine, pumps, groups }
+        Driver { machine, pumps, groups, modes: ModeRequests::new(system) }
     }
 
     /// The machine, to look at.
@@ -276,16 +296,47 @@ impl Driver {
         }
     }
 
+    /// Asks for a mode at an instant, behind what was asked for at the same instant before.
+    pub fn request_mode(&mut self, at: u64, mode: u32) {
+        self.modes.add(at, mode);
+    }
+
+    /// How many requests for modes were refused since another one waited.
+    #[must_use]
+    pub fn refused_modes(&self) -> u64 {
+        self.modes.refused()
+    }
+
     /// Lets everything happen on all processors that is due before `until`, by time, then in the order of processors. The
-    /// processors of a cluster go through the phases of an instant together, and are decided together.
+    /// processors of a cluster go through the phases of an instant together, and are decided together. Modes change as they were
+    /// asked for.
     ///
     /// # Errors
     /// What the world gives.
     pub fn run_all<W: Worlds>(&mut self, worlds: &mut W, until: u64) -> Result<Reached, W::Error> {
+        loop {
+            let mode_at = self.modes.next_at();
+            let (reached, has_changed) = if self.modes.waits_for_jobs() {
+                self.run_until_done(worlds, until.min(mode_at))?
+            } else {
+                (self.run_in_mode(worlds, until.min(mode_at))?, false)
+            };
+            if reached.is_ended || (!has_changed && until <= mode_at) {
+                return Ok(reached);
+            }
+            if !has_changed {
+                self.end_everywhere(worlds, mode_at)?;
+                self.take_modes(worlds, mode_at);
+            }
+        }
+    }
+
+    /// As [`Driver::run_all`], with nothing asked for before `until`.
+    fn run_in_mode<W: Worlds>(&mut self, worlds: &mut W, until: u64) -> Result<Reached, W::Error> {
         if let [_] = self.pumps.as_slice() {
             return self.run(&mut worlds.one(0), 0, until);
         }
-        let Self { machine, pumps, groups } = self;
+        let Self { machine, pumps, groups, .. } = self;
         let mut last = pumps.iter().map(|pump| pump.last).max().unwrap_or(0);
         for (place, pump) in pumps.iter_mut().enumerate() {
             pump.next_at = pump.next_here(&worlds.one(place));
@@ -320,6 +371,56 @@ impl Driver {
                 return Ok(Reached { last, next, is_ended: true });
             }
         }
+    }
+
+    /// As [`Driver::run_in_mode`], until the mode changes because jobs are done: at each instant what ends on any processor comes
+    /// before all else.
+    fn run_until_done<W: Worlds>(&mut self, worlds: &mut W, until: u64) -> Result<(Reached, bool), W::Error> {
+        loop {
+            let nexts = self.pumps.iter().enumerate().map(|(place, pump)| pump.next_here(&worlds.one(place)));
+            let next = nexts.min().unwrap_or(NEVER);
+            let last = self.pumps.iter().map(|pump| pump.last).max().unwrap_or(0);
+            if next >= until {
+                return Ok((Reached { last, next, is_ended: false }, false));
+            }
+            let now = next.max(last);
+            self.end_everywhere(worlds, now)?;
+            let mut has_changed = self.take_modes(worlds, now);
+            let reached = self.run_in_mode(worlds, now.saturating_add(1))?;
+            // A job of no length may have ended in a further round.
+            has_changed = has_changed || self.take_modes(worlds, now);
+            if reached.is_ended || has_changed {
+                return Ok((reached, has_changed));
+            }
+        }
+    }
+
+    /// What was executed until `now` and what ends then is told on every processor.
+    fn end_everywhere<W: Worlds>(&mut self, worlds: &mut W, now: u64) -> Result<(), W::Error> {
+        for (place, pump) in self.pumps.iter_mut().enumerate() {
+            let mut world = worlds.one(place);
+            pump.report(&mut self.machine, &mut world, now);
+            pump.last = now.max(pump.last);
+            world.complete(&mut Tell { machine: &mut self.machine, pump, now })?;
+        }
+        Ok(())
+    }
+
+    /// Changes to every mode that takes effect at `now`; whether there was one.
+    fn take_modes<W: Worlds>(&mut self, worlds: &mut W, now: u64) -> bool {
+        let mut has_changed = false;
+        while let Some(mode) = self.modes.take(&self.machine, now) {
+            has_changed = true;
+            let before = self.machine.mode();
+            let told = self.machine.on(Event::at(Instant::from_ns(now), EventKind::ModeChange { mode }));
+            debug_assert_eq!(told, Ok(()));
+            for place in 0..self.pumps.len() {
+                let change = ModeChange { before, mode, is_first: place == 0, machine: &self.machine };
+                worlds.one(place).mode_changed(now, change);
+                self.pumps[place].follow_machine(&self.machine);
+            }
+        }
+        has_changed
     }
 
     /// The next instant of a processor, where there is one before `until`: when it was.
@@ -383,23 +484,6 @@ impl Driver {
     pub fn report<W: World>(&mut self, world: &mut W, place: usize, now: u64) {
         self.pumps[place].report(&mut self.machine, world, now);
     }
-
-    /// The mode changes at `now`: what ends then comes first, what arrives then belongs to the new mode.
-    ///
-    /// # Errors
-    /// What the world gives.
-    pub fn change_mode<W: Worlds>(&mut self, worlds: &mut W, mode: u32, now: u64) -> Result<(), W::Error> {
-        for (place, pump) in self.pumps.iter_mut().enumerate() {
-            let mut world = worlds.one(place);
-            pump.report(&mut self.machine, &mut world, now);
-            pump.last = now.max(pump.last);
-            world.complete(&mut Tell { machine: &mut self.machine, pump, now })?;
-            pump.is_due = true;
-        }
-        let told = self.machine.on(Event::at(Instant::from_ns(now), EventKind::ModeChange { mode }));
-        debug_assert_eq!(told, Ok(()));
-        Ok(())
-    }
 }
 
 /// One round of an instant on the processors of a cluster: what ends on any of them, what arrives on any of them, and one choice
@@ -453,6 +537,17 @@ fn step_together<W: Worlds>(
 }
 
 impl Pump {
+    /// A job may have lost its processor, and any budget may be another.
+    fn follow_machine(&mut self, machine: &Machine) {
+        self.is_due = true;
+        if self.running != NONE && machine.running(self.processor) != Some(TaskId(self.running)) {
+            self.running = NONE;
+            self.is_counted = false;
+            self.allowance = NEVER;
+        }
+        self.wall = None;
+    }
+
     #[inline(never)]
     fn run<W: World, const TIMED: bool>(
         &mut self,

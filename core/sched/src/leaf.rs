@@ -31,6 +31,8 @@ pub(crate) struct Leaf {
     pub(crate) begun: bool,
     /// Whether its oldest job has suspended itself.
     pub(crate) blocked: bool,
+    /// Whether its jobs wait for a mode that activates it.
+    pub(crate) suspended: bool,
     /// Jobs released and not completed.
     pub(crate) jobs: u32,
     /// The segment that the oldest job executes.

@@ -2,7 +2,7 @@
 
 use crate::cluster::Cluster;
 use crate::desired::{Desired, EntityId, ProcessorIndex, Rejected, TimerChanges, WallTimer};
-use crate::dispatcher::{Dispatcher, Key, NONE};
+use crate::dispatcher::{Dispatcher, NONE};
 use crate::leaf::{JobOrder, Leaf};
 use crate::mode::Mode;
 use crate::supplied::SuppliedNode;
@@ -151,7 +151,7 @@ impl Machine {
                 Ok(())
             }
             EventKind::Lend { entity, place } => self.lend(entity, place, now),
-            EventKind::ModeChange { mode } => self.change_mode(mode),
+            EventKind::ModeChange { mode } => self.change_mode(mode, now),
         }
     }
 
@@ -271,13 +271,10 @@ impl Machine {
         if !leaf.blocked {
             return Err(Rejected::NotBlocked);
         }
-        let processor = &mut self.processors[leaf.processor as usize];
         leaf.blocked = false;
-        let node = &mut self.nodes[leaf.node as usize];
-        let Key { urgency, tie } = node.keys[leaf.position as usize];
-        node.keys[leaf.position as usize] = node.key(urgency, tie, processor.sequence);
-        processor.sequence += 1;
-        self.arrived(task, now);
+        if !leaf.suspended {
+            self.come_back(task, now);
+        }
         Ok(())
     }
 

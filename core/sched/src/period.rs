@@ -9,34 +9,78 @@ pub(crate) struct Period {
     length: u64,
     /// The multiple reached last.
     last: u64,
+    /// The one after it.
+    next: u64,
 }
 
 impl Period {
     pub(crate) fn new(length: Span, origin: Instant) -> Period {
-        Period { length: length.as_ns(), last: origin.as_ns() }
+        let (length, last) = (length.as_ns(), origin.as_ns());
+        Period { length, last, next: last.saturating_add(length) }
     }
 
     /// The multiple after the one reached last; never, where that is beyond the end of time.
     pub(crate) fn next(&self) -> Instant {
-        Instant::from_ns(self.last.saturating_add(self.length))
+        Instant::from_ns(self.next)
     }
 
     /// Goes on to the last multiple that is not after `now`; whether that is a new one.
     #[inline]
     pub(crate) fn reach(&mut self, now: Instant) -> bool {
-        let since = now.as_ns().saturating_sub(self.last);
-        if since < self.length {
+        let now = now.as_ns();
+        if now < self.next {
             return false;
         }
         // Most often it is the next one: then there is nothing to divide.
-        let beyond = since - self.length;
+        let beyond = now - self.next;
         let rest = if beyond < self.length { beyond } else { beyond % self.length };
-        self.last = now.as_ns() - rest;
+        self.last = now - rest;
+        self.next = self.last.saturating_add(self.length);
         true
+    }
+
+    /// Goes on to the last multiple before `now`; whether that is a new one.
+    pub(crate) fn reach_before(&mut self, now: Instant) -> bool {
+        now.as_ns() > 0 && self.reach(Instant::from_ns(now.as_ns() - 1))
     }
 
     /// Whether the multiple reached last is `now`.
     pub(crate) fn starts_at(&self, now: Instant) -> bool {
         self.last == now.as_ns()
+    }
+
+    /// The multiple at `now`, or the next one after it.
+    pub(crate) fn at_or_after(mut self, now: Instant) -> Instant {
+        self.reach(now);
+        if self.starts_at(now) { now } else { self.next() }
+    }
+
+    /// From the next multiple on it is this long. Every multiple before `now` was reached.
+    pub(crate) fn change(&mut self, length: Span) {
+        self.length = length.as_ns();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_multiple_stays_where_it_is_when_the_length_changes() {
+        let at = Instant::from_ns;
+        for (now, next) in [(23, 30), (30, 30), (31, 40)] {
+            let mut period = Period::new(Span::from_ns(10), at(0));
+            period.reach_before(at(now));
+            assert_eq!(period.at_or_after(at(now)), at(next), "at {now}");
+            period.change(Span::from_ns(4));
+            assert_eq!(period.next(), at(next), "at {now}");
+            assert!(!period.reach(at(next - 1)) && period.reach(at(next)) && period.starts_at(at(next)));
+            assert_eq!(period.next(), at(next + 4));
+            assert_eq!(period.at_or_after(at(next)), at(next));
+        }
+        let mut early = Period::new(Span::from_ns(10), at(0));
+        assert!(!early.reach_before(at(0)) && early.starts_at(at(0)));
+        early.change(Span::from_ns(50));
+        assert_eq!(early.next(), at(10));
     }
 }

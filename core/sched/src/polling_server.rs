@@ -16,6 +16,8 @@ use horolog_time::{Instant, Span};
 pub(crate) struct PollingServer {
     full: i64,
     left: i64,
+    /// Whether what is left is of the budget of this period: it was given at its start, and the queue has not run out since.
+    has_polled: bool,
     period: Period,
     /// Where it stands without budget.
     without: Place,
@@ -28,6 +30,7 @@ impl PollingServer {
         PollingServer {
             full: capacity.budget.as_ns() as i64,
             left: 0,
+            has_polled: false,
             period: Period::new(capacity.period, origin),
             without,
             backlogged: false,
@@ -38,6 +41,7 @@ impl PollingServer {
     fn poll(&mut self) {
         // What was overdrawn is owed.
         self.left = self.left.min(0) + self.full;
+        self.has_polled = true;
         self.tally.replenishments += 1;
     }
 }
@@ -75,12 +79,27 @@ impl Supply for PollingServer {
         self.backlogged = backlogged;
         if !backlogged {
             self.left = self.left.min(0);
+            self.has_polled = false;
             return;
         }
         self.period.reach(now);
         if self.period.starts_at(now) {
             self.poll();
         }
+    }
+
+    fn change_capacity(&mut self, now: Instant, capacity: Capacity) {
+        self.period.reach_before(now);
+        self.period.change(capacity.period);
+        let full = capacity.budget.as_ns() as i64;
+        let more = full - std::mem::replace(&mut self.full, full);
+        if self.has_polled {
+            self.left += more;
+        }
+    }
+
+    fn frame(&self, now: Instant) -> Option<Instant> {
+        Some(self.period.at_or_after(now))
     }
 
     fn tally(&self) -> Tally {

@@ -145,6 +145,20 @@ impl Supply for PosixSporadicServer {
         }
     }
 
+    fn change_capacity(&mut self, now: Instant, capacity: Capacity) {
+        self.period = capacity.period.as_ns();
+        let budget = capacity.budget.as_ns() as i64;
+        let more = budget - std::mem::replace(&mut self.budget, budget);
+        // It knows no debts.
+        self.capacity = (self.capacity + more).clamp(0, budget);
+        if self.high && self.capacity == 0 {
+            self.high = false;
+            self.schedule(now.as_ns());
+        } else if self.backlogged && !self.high {
+            self.lift(now.as_ns());
+        }
+    }
+
     fn tally(&self) -> Tally {
         self.tally
     }

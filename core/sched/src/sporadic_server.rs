@@ -182,6 +182,22 @@ impl Supply for SporadicServer {
         self.tally.replenishments += u64::from(self.available && !was_available);
     }
 
+    /// A greater budget is added to what comes back last; a smaller one is cut from what comes back last.
+    fn change_capacity(&mut self, now: Instant, capacity: Capacity) {
+        self.period = capacity.period.as_ns();
+        let all: i64 = self.chunks.iter().map(|chunk| chunk.amount).sum();
+        let mut cut = all - capacity.budget.as_ns() as i64;
+        while self.chunks.len() > 1 && self.chunks.back().is_some_and(|last| last.amount <= cut) {
+            cut -= self.chunks.pop_back().map_or(0, |last| last.amount);
+        }
+        if let Some(last) = self.chunks.back_mut() {
+            last.amount -= cut;
+        }
+        if self.available {
+            self.check_budget(now.as_ns());
+        }
+    }
+
     fn tally(&self) -> Tally {
         self.tally
     }

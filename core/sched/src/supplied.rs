@@ -4,6 +4,7 @@ use crate::any_supply::{AnySupply, Charged, Standing};
 use crate::machine::Processor;
 use crate::timers::STALE;
 use crate::{Place, Tally};
+use horolog_model::Capacity;
 use horolog_time::{Instant, Span};
 
 /// A node with a supply.
@@ -82,6 +83,22 @@ impl SuppliedNode {
         let standing = self.supply.lent(now, place);
         (processor.wall_is_stale, processor.timed) = (true, STALE);
         self.take_over(standing, processor);
+    }
+
+    /// It has another budget and period from now on; whether it may stand elsewhere now.
+    pub(crate) fn change_capacity(
+        &mut self,
+        now: Instant,
+        capacity: Capacity,
+        processor: &mut Processor,
+    ) -> bool {
+        let standing = self.supply.change_capacity(now, capacity);
+        self.take_over(standing, processor)
+    }
+
+    /// The start of its period at `now` or next after it.
+    pub(crate) fn frame(&self, now: Instant) -> Option<Instant> {
+        self.supply.frame(now)
     }
 
     /// A job below it was chosen, or goes on.

@@ -3,6 +3,7 @@
 //! A server, a reserve or a partition is one file that implements [`Supply`]; the machine arms its timers,
 //! charges its budget and keeps its node where its supply says: at its priority, at a lower place, or out.
 
+use horolog_model::Capacity;
 use horolog_time::{Instant, Span};
 use std::fmt;
 
@@ -72,6 +73,18 @@ pub trait Supply: fmt::Debug + Send + Sync {
     /// Somebody puts the node at another place; a supply that decides by itself does not listen.
     fn lent(&mut self, now: Instant, place: Place) {
         let _ = (now, place);
+    }
+
+    /// It has this budget and period from now on. What is left of the budget changes by as much as the budget does, and may become
+    /// a debt; the next replenishment stays where it is.
+    fn change_capacity(&mut self, now: Instant, capacity: Capacity) {
+        let _ = (now, capacity);
+    }
+
+    /// The start of its period at `now`, or else the next one; `None`: it has no periods.
+    fn frame(&self, now: Instant) -> Option<Instant> {
+        let _ = now;
+        None
     }
 
     /// What it has done so far.

@@ -205,36 +205,6 @@ impl Machine {
         supplied.is_none_or(|supplied| supplied.standing.place != Place::Out)
     }
 
-    /// Puts every child where the new mode wants it; its readiness and its key travel with it.
-    pub(crate) fn change_mode(&mut self, mode: u32) -> Result<(), Rejected> {
-        let spec = self.modes.get(mode as usize).ok_or(Rejected::Unknown)?;
-        let tasks = self.leaves.len();
-        self.mode = mode;
-        for (leaf, &active) in self.leaves.iter_mut().zip(&spec.active) {
-            leaf.active = active;
-        }
-        for (index, layout) in spec.layouts.iter().enumerate() {
-            self.nodes[index].spare_ready.clear();
-            for (position, (&entity, &place)) in layout.children.iter().zip(&layout.places).enumerate() {
-                let (entity, place) = (entity as usize, usize::from(place));
-                let old = if entity < tasks {
-                    self.leaves[entity].positions[place]
-                } else {
-                    self.nodes[entity - tasks].positions[place]
-                };
-                let node = &mut self.nodes[index];
-                node.spare_keys[position] = node.keys[old as usize];
-                if node.ready.contains(old) {
-                    node.spare_ready.insert(position as u32);
-                }
-            }
-            self.nodes[index].adopt(layout);
-        }
-        self.refresh_positions();
-        self.refresh_heads();
-        Ok(())
-    }
-
     /// Tells every entity where it stands.
     pub(crate) fn refresh_positions(&mut self) {
         let tasks = self.leaves.len();
@@ -277,7 +247,7 @@ impl crate::dispatcher::Dispatcher {
     }
 
     /// Takes over the spare keys and bits, and the layout, without allocating: their sizes never change.
-    fn adopt(&mut self, layout: &crate::dispatcher::Layout) {
+    pub(crate) fn adopt(&mut self, layout: &crate::dispatcher::Layout) {
         std::mem::swap(&mut self.keys, &mut self.spare_keys);
         std::mem::swap(&mut self.ready, &mut self.spare_ready);
         self.layout.children.clone_from(&layout.children);

@@ -74,8 +74,10 @@ fn tree() -> Machine {
     let node = builder.node(root, spec);
     builder.place(TaskId(0), node);
     builder.place(TaskId(3), node);
-    let tasks = (0..5).map(|i| TaskMode { active: i != 2, priority: Some(Priority::new(i)) }).collect();
-    builder.mode(ModeSpec { tasks });
+    let tasks = (0..5)
+        .map(|i| TaskMode { active: i != 2, priority: Some(Priority::new(i)), ..TaskMode::default() })
+        .collect();
+    builder.mode(ModeSpec { tasks, ..ModeSpec::default() });
     builder.build().expect("a valid tree")
 }
 

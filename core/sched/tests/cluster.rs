@@ -40,8 +40,9 @@ impl Naive {
 
     /// Who runs from now on; the processors that must be asked to give way.
     fn choose(&mut self, preemptible: impl Fn(u32) -> bool) -> Vec<bool> {
-        let kept: Vec<usize> =
-            (0..self.jobs.len()).filter(|&i| self.jobs[i].on.is_some() && !preemptible(self.jobs[i].task)).collect();
+        let kept: Vec<usize> = (0..self.jobs.len())
+            .filter(|&i| self.jobs[i].on.is_some() && !preemptible(self.jobs[i].task))
+            .collect();
         let room = self.processors - kept.len();
         let chosen: Vec<usize> = self.order().into_iter().filter(|i| !kept.contains(i)).take(room).collect();
         for i in 0..self.jobs.len() {
@@ -71,7 +72,8 @@ impl Naive {
         // The least important of those that run is asked where the first that waits is strictly more important, and so on.
         let order = self.order();
         let waiting: Vec<usize> = order.iter().copied().filter(|&i| self.jobs[i].on.is_none()).collect();
-        let running: Vec<usize> = order.iter().rev().copied().filter(|&i| self.jobs[i].on.is_some()).collect();
+        let running: Vec<usize> =
+            order.iter().rev().copied().filter(|&i| self.jobs[i].on.is_some()).collect();
         let mut flags = vec![false; self.processors];
         for (&kept, &waits) in running.iter().zip(&waiting) {
             if self.jobs[waits].rank >= self.jobs[kept].rank {

@@ -91,8 +91,13 @@ fn events_do_not_allocate() {
     let mode = |numbers: [i64; 5]| ModeSpec {
         tasks: numbers
             .iter()
-            .map(|&number| TaskMode { active: number != 4, priority: Some(Priority::new(number)) })
+            .map(|&number| TaskMode {
+                active: number != 4,
+                priority: Some(Priority::new(number)),
+                ..TaskMode::default()
+            })
             .collect(),
+        ..ModeSpec::default()
     };
     builder.mode(mode([1, 1, 2, 3, 3]));
     builder.mode(mode([5, 4, 3, 2, 1]));

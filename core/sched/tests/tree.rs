@@ -97,10 +97,10 @@ fn tree(e1: &str) -> Tree {
     for (task, node) in [(E0, server), (E1, server), (F0, inner), (F1, inner)] {
         builder.place(TaskId(task), node);
     }
-    let same = TaskMode { active: true, priority: None };
-    let at = |number| TaskMode { active: true, priority: Some(Priority::new(number)) };
-    let tasks = vec![same, TaskMode { active: false, priority: None }, at(1), at(4), same];
-    let second_mode = builder.mode(ModeSpec { tasks });
+    let same = TaskMode::default();
+    let at = |number| TaskMode { priority: Some(Priority::new(number)), ..TaskMode::default() };
+    let tasks = vec![same, TaskMode { active: false, ..TaskMode::default() }, at(1), at(4), same];
+    let second_mode = builder.mode(ModeSpec { tasks, ..ModeSpec::default() });
     Tree { driver: Driver::new(builder.build().expect("a valid tree")), server, second_mode }
 }
 
@@ -247,8 +247,8 @@ fn turned(count: u32) -> Driver {
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     let system = system("", &lines);
     let mut builder = MachineBuilder::new(&system);
-    let task = |n: u32| TaskMode { active: true, priority: Some(Priority::new(i64::from(n))) };
-    assert_eq!(builder.mode(ModeSpec { tasks: (0..count).map(task).collect() }), 1);
+    let task = |n: u32| TaskMode { priority: Some(Priority::new(i64::from(n))), ..TaskMode::default() };
+    assert_eq!(builder.mode(ModeSpec { tasks: (0..count).map(task).collect(), ..ModeSpec::default() }), 1);
     Driver::new(builder.build().expect("a valid machine"))
 }
 

@@ -239,6 +239,16 @@ impl Source for Drawn {
         Some(NextJob { arrival, notice: draw.last_notice })
     }
 
+    fn restart(&mut self, task: usize, at: u64, separation: u64) {
+        let draw = &mut self.tasks[task];
+        if let Rhythm::Every { separation: old, .. } = &mut draw.rhythm {
+            *old = separation;
+            draw.next = Some(at);
+            // What was in sight is gone.
+            draw.last_notice = at;
+        }
+    }
+
     #[inline(always)]
     fn begin(&mut self, task: usize) -> u64 {
         let draw = &mut self.tasks[task];

@@ -10,8 +10,8 @@ use crate::error::Reason;
 use crate::lane::{Lane, NEVER, NONE};
 use crate::source::Source;
 use crate::world::{Simulation, run};
-use horolog_model::{System, TaskId};
-use horolog_sched::{Driver, Machine, Note, Tell};
+use horolog_model::{System, TaskId, TaskInMode};
+use horolog_sched::{Driver, Machine, ModeChange, Note, Tell};
 use horolog_time::{Instant, Span};
 use horolog_trace::{Kind, NO_JOB, NO_TASK, Record, ResponseRecorder, Sink};
 
@@ -20,6 +20,9 @@ use horolog_trace::{Kind, NO_JOB, NO_TASK, Record, ResponseRecorder, Sink};
 pub(crate) struct TaskRun {
     /// Relative deadline; [`NEVER`]: none.
     deadline: u64,
+    /// The job from which on that holds, and what held before: for jobs up to that one, in their order.
+    deadline_since: u64,
+    deadlines_before: Vec<(u64, u64)>,
     /// Nominal arrival of the job that will be noticed next.
     pub(crate) next_arrival: u64,
     /// Nominal arrivals of the jobs that were noticed and have not finished.
@@ -29,6 +32,8 @@ pub(crate) struct TaskRun {
     /// What the oldest job has executed in the segments before, and the length of the present one.
     pub(crate) executed: u64,
     started: bool,
+    /// The number of the oldest job that has not ended, or of the next one.
+    pub(crate) oldest: u64,
     pub(crate) jobs: u64,
     pub(crate) completed: u64,
     pub(crate) missed: u64,
@@ -64,10 +69,8 @@ pub(crate) struct Core<'a, S, K> {
     sink: &'a mut K,
     pub(crate) tasks: Vec<TaskRun>,
     pub(crate) limits: Limits,
-    /// Mode changes to come, the next one last.
-    pub(crate) mode_changes: Vec<(u64, u32)>,
-    /// The earlier of the horizon and the next mode change.
-    pub(crate) barrier: u64,
+    /// The tasks as each mode of the file has them.
+    modes: Vec<Vec<TaskInMode>>,
     pub(crate) events: u64,
     /// Instants looked at, also those with nothing but interrupts, and jobs counted after the end: what bounds the
     /// time that a run takes.
@@ -108,8 +111,7 @@ impl<'a, S: Source, K: Sink> Engine<'a, S, K> {
             sink,
             tasks: system.tasks().iter().map(run).collect(),
             limits,
-            mode_changes: Vec::new(),
-            barrier: limits.until,
+            modes: modes_of(system),
             events: 0,
             steps: 0,
             completed: 0,
@@ -139,6 +141,45 @@ impl<'a, S: Source, K: Sink> Engine<'a, S, K> {
     }
 }
 
+impl TaskRun {
+    /// The relative deadline of a job.
+    #[inline(always)]
+    fn deadline_of(&self, job: u64) -> u64 {
+        if job >= self.deadline_since { self.deadline } else { self.deadline_before(job) }
+    }
+
+    #[cold]
+    fn deadline_before(&self, job: u64) -> u64 {
+        let place = self.deadlines_before.partition_point(|&(until, _)| until <= job);
+        self.deadlines_before.get(place).map_or(self.deadline, |&(_, deadline)| deadline)
+    }
+
+    /// Jobs that are released from now on have another relative deadline.
+    fn change_deadline(&mut self, deadline: u64) {
+        if deadline == self.deadline {
+            return;
+        }
+        let next = self.oldest + u64::from(self.backlog.len());
+        self.deadlines_before.retain(|&(until, _)| until > self.oldest);
+        if next > self.deadline_since {
+            self.deadlines_before.push((next, self.deadline));
+        }
+        (self.deadline, self.deadline_since) = (deadline, next);
+    }
+}
+
+/// The tasks as each mode of the file has them; empty where there is the base mode alone.
+fn modes_of(system: &System) -> Vec<Vec<TaskInMode>> {
+    if system.modes().is_empty() {
+        return Vec::new();
+    }
+    let tasks = |mode| system.task_ids().map(|id| system.task_in(mode, id)).collect();
+    (0..system.mode_count()).map(tasks).collect()
+}
+
+/// A mode change has ended a job: `extra` of [`Kind::Enforcement`].
+const DROPPED: u64 = 4;
+
 impl<S: Source, K: Sink> Core<'_, S, K> {
     /// The first job of every task comes into sight.
     pub(crate) fn begin(&mut self, lanes: &mut [Lane]) {
@@ -148,22 +189,6 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
             }
             lane.refresh_next_notice();
         }
-        self.set_barrier();
-    }
-
-    /// Nothing more happens before the barrier: the run ends, or the mode changes at an instant.
-    pub(crate) fn pass_barrier(&mut self, next: u64, last: u64) -> Result<(End, u64), (u64, u32)> {
-        if self.barrier < self.limits.until
-            && let Some(change) = self.mode_changes.pop()
-        {
-            self.set_barrier();
-            return Err(change);
-        }
-        Ok(if next == NEVER { (End::NothingLeft, last) } else { (End::Horizon, self.limits.until) })
-    }
-
-    fn set_barrier(&mut self) {
-        self.barrier = self.mode_changes.last().map_or(NEVER, |&(at, _)| at).min(self.limits.until);
     }
 
     /// A timer was called: a supply of the caller's own that never stops asking ends by the limit of a run.
@@ -241,7 +266,7 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
             self.skip(lane, task, arrival, now);
             return Ok(());
         }
-        let job = run.completed + u64::from(run.backlog.len());
+        let job = run.oldest + u64::from(run.backlog.len());
         run.backlog.push(arrival);
         if self.release_cost > 0 {
             lane.charge(now, self.release_cost);
@@ -290,17 +315,19 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         let run = &mut self.tasks[task as usize];
         let arrival = run.backlog.oldest();
         run.backlog.pop();
-        let job = run.completed;
+        let job = run.oldest;
+        run.oldest += 1;
         let response = now - arrival;
         run.responses.record(Span::from_ns(response));
         run.completed += 1;
         run.started = false;
         self.completed += 1;
-        let missed = response > run.deadline;
+        let deadline = run.deadline_of(job);
+        let missed = response > deadline;
         let vain = run.backlog.len() > 0;
         run.missed += u64::from(missed);
         run.vain_waits += u64::from(vain);
-        let (executed, deadline) = (run.executed, run.deadline);
+        let executed = run.executed;
         if self.limits.watched == Some((task, job)) {
             self.watched_response = Some(response);
         }
@@ -333,7 +360,7 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
     fn leave(&mut self, lane: &mut Lane, previous: u32, next: u32, now: u64) {
         let displaced = previous != next;
         let run = &mut self.tasks[previous as usize];
-        let job = run.completed;
+        let job = run.oldest;
         if let Some(segment) = lane.at_point.take() {
             run.yields += u64::from(displaced);
             run.remaining = lane.finish - now;
@@ -370,7 +397,7 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
             Kind::Start
         };
         lane.begin(lane.kernel_until.max(now), run.remaining);
-        let job = run.completed;
+        let job = run.oldest;
         self.emit(lane, now, kind, next, job, 0, 0);
     }
 
@@ -378,7 +405,7 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
     #[inline(never)]
     pub(crate) fn note(&mut self, lane: &Lane, now: u64, note: Note) {
         let job = match note {
-            Note::Promoted { task } => self.tasks[task.index()].completed,
+            Note::Promoted { task } => self.tasks[task.index()].oldest,
             _ => NO_JOB,
         };
         self.events += 1;
@@ -387,11 +414,72 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         }
     }
 
-    /// Records that the mode has changed.
-    pub(crate) fn mode_changed(&mut self, lane: Option<&Lane>, at: u64, mode: u32) {
-        if let Some(lane) = lane {
-            self.emit(lane, at, Kind::ModeChange, NO_TASK, NO_JOB, mode.into(), 0);
+    /// The mode has changed: arrivals and deadlines of this processor's tasks are those of the new one, and jobs that the
+    /// machine has dropped are gone.
+    pub(crate) fn mode_changed(&mut self, lane: &mut Lane, now: u64, change: ModeChange<'_>) {
+        if change.is_first {
+            self.emit(lane, now, Kind::ModeChange, NO_TASK, NO_JOB, change.mode.into(), 0);
         }
+        if lane.running != NONE && change.machine.jobs(TaskId(lane.running)) == 0 {
+            let run = &mut self.tasks[lane.running as usize];
+            run.remaining = 0;
+            (lane.running, lane.finish, lane.at_point) = (NONE, NEVER, None);
+        }
+        for local in 0..lane.tasks.len() {
+            let task = lane.tasks[local];
+            while change.machine.jobs(TaskId(task)) < self.tasks[task as usize].backlog.len() {
+                self.drop_job(lane, task, now);
+            }
+            let (before, mode) = (change.before as usize, change.mode as usize);
+            if let (Some(before), Some(mode)) = (self.modes.get(before), self.modes.get(mode)) {
+                let (before, mode) = (before[task as usize], mode[task as usize]);
+                self.tasks[task as usize].change_deadline(mode.deadline.map_or(NEVER, Span::as_ns));
+                self.change_arrivals(lane, local, now, before, mode);
+            }
+        }
+        lane.refresh_next_notice();
+    }
+
+    /// The arrivals of a task stop, or begin anew at a mode change.
+    fn change_arrivals(
+        &mut self,
+        lane: &mut Lane,
+        local: usize,
+        now: u64,
+        before: TaskInMode,
+        mode: TaskInMode,
+    ) {
+        let Some(separation) = mode.separation else { return };
+        let goes_on = before.is_active && before.separation == mode.separation;
+        if !before.is_active && !mode.is_active || goes_on && mode.is_active {
+            return;
+        }
+        let task = lane.tasks[local];
+        let run = &mut self.tasks[task as usize];
+        let arrival = std::mem::replace(&mut run.next_arrival, NEVER);
+        if arrival < now {
+            // It had arrived, and was not noticed before the change.
+            self.skip(lane, task, arrival, now);
+        } else if arrival != NEVER {
+            run.jobs -= 1;
+        }
+        lane.notices[local] = NEVER;
+        if mode.is_active {
+            self.source.restart(task as usize, now, separation.as_ns());
+            self.fetch(lane, local);
+        }
+    }
+
+    /// The oldest job of a task ends without completing.
+    fn drop_job(&mut self, lane: &Lane, task: u32, now: u64) {
+        let run = &mut self.tasks[task as usize];
+        let job = run.oldest;
+        run.backlog.pop();
+        run.oldest += 1;
+        run.started = false;
+        run.jobs -= 1;
+        run.skipped += 1;
+        self.emit(lane, now, Kind::Enforcement, task, job, 0, DROPPED);
     }
 
     #[inline(always)]
@@ -416,19 +504,19 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
     /// The nominal arrival of a job that was noticed and has not finished.
     pub(crate) fn arrival_of(&self, task: u32, job: u64) -> Option<u64> {
         let run = &self.tasks[task as usize];
-        let place = job.checked_sub(run.completed)?;
+        let place = job.checked_sub(run.oldest)?;
         run.backlog.iter().nth(usize::try_from(place).ok()?)
     }
 
     /// Books the jobs of a task that did not finish.
     fn book_unfinished(&mut self, lane: &Lane, task: u32, end: u64) {
         let run = &self.tasks[task as usize];
-        let deadline = run.deadline;
-        let late = |arrival: u64| arrival.checked_add(deadline).filter(|&deadline| deadline <= end);
-        let first = run.completed;
+        let late = |arrival: u64, deadline: u64| arrival.checked_add(deadline).filter(|&at| at <= end);
+        let first = run.oldest;
         for place in 0..run.backlog.len() {
-            if let Some(deadline) = late(self.tasks[task as usize].backlog.get(place)) {
-                self.miss(lane, task, first + u64::from(place), deadline, end);
+            let (run, job) = (&self.tasks[task as usize], first + u64::from(place));
+            if let Some(deadline) = late(run.backlog.get(place), run.deadline_of(job)) {
+                self.miss(lane, task, job, deadline, end);
             }
         }
         // The job in sight, and those that arrive before the end but are noticed after it.
@@ -440,7 +528,7 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         }
         while arrival < end && self.steps < self.limits.events {
             self.steps += 1;
-            if let Some(deadline) = late(arrival) {
+            if let Some(deadline) = late(arrival, self.tasks[task as usize].deadline) {
                 self.miss(lane, task, job, deadline, end);
             }
             job += 1;

@@ -47,7 +47,7 @@ pub fn simulate_machine<K: Sink>(
     note_assumptions(system, options, &mut notes);
     let changes = mode_changes(&machine, options)?;
     let mut engine = Engine::new(system, machine, source, sink, limits);
-    engine.core.mode_changes = changes;
+    changes.into_iter().for_each(|(at, mode)| engine.driver.request_mode(at, mode));
     let (end, at) = engine.run()?;
     note_end(end, at, options, engine.core.events, &mut notes);
     let horizon = if end == End::NothingLeft && limits.until < FAR { limits.until } else { at };
@@ -94,7 +94,7 @@ pub(crate) fn limits(
     Ok(Limits { until, jobs, events, backlog: options.max_backlog, watched: None })
 }
 
-/// The mode changes, the last one first.
+/// The mode changes that the options ask for.
 pub(crate) fn mode_changes(machine: &Machine, options: &SimOptions) -> Result<Vec<(u64, u32)>, Reason> {
     let refuse = |reason: &str| Reason::Option { option: "modes", reason: reason.to_owned() };
     if options.modes.windows(2).any(|pair| pair[1].0 < pair[0].0) {
@@ -103,7 +103,7 @@ pub(crate) fn mode_changes(machine: &Machine, options: &SimOptions) -> Result<Ve
     if options.modes.iter().any(|&(_, mode)| mode >= machine.modes()) {
         return Err(refuse("the machine has no such mode"));
     }
-    Ok(options.modes.iter().rev().map(|&(at, mode)| (at.as_ns(), mode)).collect())
+    Ok(options.modes.iter().map(|&(at, mode)| (at.as_ns(), mode)).collect())
 }
 
 /// Refuses systems in which some sum of times could leave u64 before the horizon.

@@ -14,6 +14,11 @@ pub(crate) trait Source {
     /// The next job of a task; `None`: there are no more.
     fn next_job(&mut self, task: usize) -> Option<NextJob>;
 
+    /// The jobs of a task begin anew with an arrival at `at`, so far apart from then on.
+    fn restart(&mut self, task: usize, at: u64, separation: u64) {
+        let _ = (task, at, separation);
+    }
+
     /// Starts the oldest job of a task: how long its first segment executes.
     fn begin(&mut self, task: usize) -> u64;
 

@@ -1,11 +1,10 @@
-//! Virtual time as a world of the driver of `sched`: the processors of a simulation, and the run from one mode change to the
-//! next.
+//! Virtual time as a world of the driver of `sched`: the processors of a simulation, and the run to its end.
 
 use crate::engine::{Core, End};
 use crate::error::Reason;
 use crate::lane::{Lane, NONE};
 use crate::source::Source;
-use horolog_sched::{Choice, Driver, Note, Tell, World, Worlds};
+use horolog_sched::{Choice, Driver, ModeChange, Note, Tell, World, Worlds};
 use horolog_trace::Sink;
 
 /// One processor of a simulation without drivers.
@@ -56,6 +55,10 @@ impl<S: Source, K: Sink> World for Simulated<'_, '_, S, K> {
         self.core.release_due(tell, self.lane, now)
     }
 
+    fn mode_changed(&mut self, now: u64, change: ModeChange<'_>) {
+        self.core.mode_changed(self.lane, now, change);
+    }
+
     #[inline(always)]
     fn carry_out(&mut self, now: u64, choice: Choice<'_>) {
         let next = choice.task.map_or(NONE, |task| task.0);
@@ -102,16 +105,11 @@ impl<'a, S: Source, K: Sink> Worlds for Simulation<'_, 'a, S, K> {
 
 /// What a run needs of a world beside what its driver needs.
 pub(crate) trait Run: Worlds<Error = Reason> {
-    /// The earlier of the horizon and the next mode change.
-    fn barrier(&self) -> u64;
-
-    /// Nothing more happens before the barrier: how the run ends, or the mode change that comes.
-    fn pass_barrier(&mut self, next: u64, last: u64) -> Result<(End, u64), (u64, u32)>;
+    /// The horizon.
+    fn until(&self) -> u64;
 
     /// How the run ended after the instant `now`, if it did.
     fn end_after(&self, now: u64) -> Option<(End, u64)>;
-
-    fn mode_changed(&mut self, at: u64, mode: u32);
 
     /// What ends exactly at the horizon has ended.
     fn ends_with_horizon(&mut self, place: usize, tell: &mut Tell<'_>) -> Result<(), Reason>;
@@ -120,20 +118,12 @@ pub(crate) trait Run: Worlds<Error = Reason> {
 }
 
 impl<S: Source, K: Sink> Run for Simulation<'_, '_, S, K> {
-    fn barrier(&self) -> u64 {
-        self.core.barrier
-    }
-
-    fn pass_barrier(&mut self, next: u64, last: u64) -> Result<(End, u64), (u64, u32)> {
-        self.core.pass_barrier(next, last)
+    fn until(&self) -> u64 {
+        self.core.limits.until
     }
 
     fn end_after(&self, now: u64) -> Option<(End, u64)> {
         self.core.end_after(now)
-    }
-
-    fn mode_changed(&mut self, at: u64, mode: u32) {
-        self.core.mode_changed(self.lanes.first(), at, mode);
     }
 
     fn ends_with_horizon(&mut self, place: usize, tell: &mut Tell<'_>) -> Result<(), Reason> {
@@ -151,20 +141,12 @@ impl<S: Source, K: Sink> Run for Simulation<'_, '_, S, K> {
 
 /// Runs to the end; returns how and when it ended.
 pub(crate) fn run<W: Run>(driver: &mut Driver, world: &mut W) -> Result<(End, u64), Reason> {
-    let end = loop {
-        let reached = driver.run_all(world, world.barrier())?;
-        if reached.is_ended
-            && let Some(end) = world.end_after(reached.last)
-        {
-            break end;
-        }
-        match world.pass_barrier(reached.next, reached.last) {
-            Ok(end) => break end,
-            Err((at, mode)) => {
-                driver.change_mode(world, mode, at)?;
-                world.mode_changed(at, mode);
-            }
-        }
+    let until = world.until();
+    let reached = driver.run_all(world, until)?;
+    let end = match world.end_after(reached.last) {
+        Some(end) if reached.is_ended => end,
+        _ if reached.next == u64::MAX => (End::NothingLeft, reached.last),
+        _ => (End::Horizon, until),
     };
     for place in 0..world.places() {
         driver.report(&mut world.one(place), place, end.1);

@@ -130,9 +130,14 @@ fn a_mode_change_drops_releases_and_reorders() {
     let (system, _) =
         horolog_model::file::read(text, "modes.toml", &[]).unwrap_or_else(|errors| panic!("{errors}"));
     let mut builder = MachineBuilder::new(&system);
-    let task = |active, priority| TaskMode { active, priority: Some(Priority::new(priority)) };
-    let swapped = builder.mode(ModeSpec { tasks: vec![task(true, 1), task(true, 2)] });
-    let without_a = builder.mode(ModeSpec { tasks: vec![task(false, 2), task(true, 1)] });
+    let task = |active, priority| TaskMode {
+        active,
+        priority: Some(Priority::new(priority)),
+        ..TaskMode::default()
+    };
+    let swapped = builder.mode(ModeSpec { tasks: vec![task(true, 1), task(true, 2)], ..ModeSpec::default() });
+    let without_a =
+        builder.mode(ModeSpec { tasks: vec![task(false, 2), task(true, 1)], ..ModeSpec::default() });
     let machine = builder.build().expect("valid modes");
     let ns = Span::from_ns;
     let modes = vec![(ns(12), swapped), (ns(30), without_a), (ns(34), 0)];

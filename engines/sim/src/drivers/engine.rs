@@ -8,7 +8,7 @@ use crate::error::Reason;
 use crate::lane::{Lane, NEVER, NONE};
 use crate::world::{Run, run as run_world};
 use horolog_model::{Role, TaskId};
-use horolog_sched::{Choice, Note, Tell, World, Worlds};
+use horolog_sched::{Choice, ModeChange, Note, Tell, World, Worlds};
 use horolog_trace::{Kind, Sink};
 
 /// Runs to the end; returns how and when it ended.
@@ -67,6 +67,10 @@ impl<K: Sink> World for WithDrivers<'_, '_, K> {
         core.begin_kernel_work(tell, lane, *place, now)
     }
 
+    fn mode_changed(&mut self, now: u64, change: ModeChange<'_>) {
+        self.core.mode_changed(self.lane, now, change);
+    }
+
     fn carry_out(&mut self, now: u64, choice: Choice<'_>) {
         let next = choice.task.map_or(NONE, |task| task.0);
         self.core.carry_out(self.lane, next, now);
@@ -108,20 +112,12 @@ impl<'a, K: Sink> Worlds for DrivenSimulation<'_, 'a, K> {
 }
 
 impl<K: Sink> Run for DrivenSimulation<'_, '_, K> {
-    fn barrier(&self) -> u64 {
-        self.core.barrier
-    }
-
-    fn pass_barrier(&mut self, next: u64, last: u64) -> Result<(End, u64), (u64, u32)> {
-        self.core.pass_barrier(next, last)
+    fn until(&self) -> u64 {
+        self.core.limits.until
     }
 
     fn end_after(&self, now: u64) -> Option<(End, u64)> {
         self.core.end_after(now)
-    }
-
-    fn mode_changed(&mut self, at: u64, mode: u32) {
-        self.core.mode_changed(self.lanes.first(), at, mode);
     }
 
     fn ends_with_horizon(&mut self, place: usize, tell: &mut Tell<'_>) -> Result<(), Reason> {
@@ -217,7 +213,7 @@ impl<K: Sink> Core<'_, Driven, K> {
         debug_assert_eq!(told, Ok(()));
         (lane.running, lane.finish) = (NONE, NEVER);
         self.tasks[task as usize].remaining = rest;
-        let job = self.tasks[task as usize].completed;
+        let job = self.tasks[task as usize].oldest;
         self.emit(lane, now, Kind::Suspend, task, job, request as u64, 0);
         self.lend_priorities(tell, index);
     }
@@ -237,7 +233,7 @@ impl<K: Sink> Core<'_, Driven, K> {
         let task = waiting.task;
         let told = tell.wake(TaskId(task));
         debug_assert_eq!(told, Ok(()));
-        let job = self.tasks[task as usize].completed;
+        let job = self.tasks[task as usize].oldest;
         self.emit(lane, now, Kind::Wake, task, job, request as u64, 0);
         self.lend_priorities(tell, index);
     }

@@ -37,7 +37,7 @@ pub(crate) fn run<K: Sink>(system: &System, options: &SimOptions, sink: &mut K) 
     let changes = simulate::mode_changes(&machine, options)?;
     let source = Driven::new(system, &companion, &lent, options)?;
     let mut engine = Engine::new(&companion.system, machine, source, sink, limits);
-    engine.core.mode_changes = changes;
+    changes.into_iter().for_each(|(at, mode)| engine.driver.request_mode(at, mode));
     let (end, at) = engine::run(&mut engine)?;
     simulate::note_end(end, at, options, engine.core.events, &mut notes);
     let horizon = if end == End::NothingLeft && !matches!(options.horizon, Horizon::Jobs(_)) {

@@ -1,0 +1,173 @@
+//! A mode change in the machine: places, budgets, left-over jobs.
+
+use crate::Machine;
+use crate::desired::Rejected;
+use crate::dispatcher::Key;
+use crate::mode::{Mode, ModeEffect};
+use crate::timers::STALE;
+use horolog_model::{LeftOver, TaskId};
+use horolog_time::Instant;
+
+impl Machine {
+    /// Puts every child where the new mode wants it, its readiness and its key with it; then budgets and left-over jobs.
+    pub(crate) fn change_mode(&mut self, mode: u32, now: Instant) -> Result<(), Rejected> {
+        if mode as usize >= self.modes.len() {
+            return Err(Rejected::Unknown);
+        }
+        // Taken out for as long as it is read; it is put back below.
+        let modes = std::mem::take(&mut self.modes);
+        let before = std::mem::replace(&mut self.mode, mode);
+        self.rearrange(&modes[mode as usize]);
+        for processor in &mut self.processors {
+            (processor.timed, processor.wall_is_stale, processor.has_changed) = (STALE, true, true);
+        }
+        self.change_capacities(&modes[mode as usize], now);
+        self.end_left_over(&modes[before as usize], &modes[mode as usize], now);
+        self.modes = modes;
+        Ok(())
+    }
+
+    fn rearrange(&mut self, spec: &Mode) {
+        let tasks = self.leaves.len();
+        for (leaf, task) in self.leaves.iter_mut().zip(&spec.tasks) {
+            leaf.active = task.active;
+        }
+        for (index, layout) in spec.layouts.iter().enumerate() {
+            self.nodes[index].spare_ready.clear();
+            for (position, (&entity, &place)) in layout.children.iter().zip(&layout.places).enumerate() {
+                let (entity, place) = (entity as usize, usize::from(place));
+                let old = if entity < tasks {
+                    self.leaves[entity].positions[place]
+                } else {
+                    self.nodes[entity - tasks].positions[place]
+                };
+                let node = &mut self.nodes[index];
+                node.spare_keys[position] = node.keys[old as usize];
+                if node.ready.contains(old) {
+                    node.spare_ready.insert(position as u32);
+                }
+            }
+            self.nodes[index].adopt(layout);
+        }
+        self.refresh_positions();
+        self.refresh_heads();
+    }
+
+    fn change_capacities(&mut self, spec: &Mode, now: Instant) {
+        for &(server, capacity) in &spec.capacities {
+            let node = self.servers[server.index()];
+            let index = usize::from(self.nodes[node as usize].processor);
+            let Some(supplied) = self.supplied.get_mut(self.supply_of[node as usize] as usize) else {
+                continue;
+            };
+            if supplied.change_capacity(now, capacity, &mut self.processors[index]) {
+                if self.processors[index].is_shallow {
+                    self.follow_supply(node, now);
+                } else {
+                    self.propagate(node, now);
+                }
+            }
+        }
+    }
+
+    /// Jobs of tasks that the new mode does not activate or gives another period, and those that waited for this mode.
+    fn end_left_over(&mut self, before: &Mode, mode: &Mode, now: Instant) {
+        for task in 0..self.leaves.len() {
+            let (old, new) = (before.tasks[task], mode.tasks[task]);
+            let is_left_over = !new.active || (old.active && old.separation != new.separation);
+            match new.left_over {
+                _ if new.active && self.leaves[task].suspended => self.resume(TaskId(task as u32), now),
+                LeftOver::Drop if is_left_over => self.drop_jobs(TaskId(task as u32), now),
+                LeftOver::Suspend if !new.active => self.suspend(TaskId(task as u32), now),
+                _ => {}
+            }
+        }
+    }
+
+    /// The running job of a task, where it is one, has the processor no more.
+    fn take_processor(&mut self, task: TaskId) {
+        let processor = &mut self.processors[usize::from(self.leaves[task.index()].processor)];
+        if processor.running == task.0 {
+            processor.leave();
+        }
+        self.leave_cluster(task);
+    }
+
+    /// The jobs of a task end without completing.
+    fn drop_jobs(&mut self, task: TaskId, now: Instant) {
+        if self.leaves[task.index()].jobs == 0 {
+            return;
+        }
+        self.take_processor(task);
+        let leaf = &mut self.leaves[task.index()];
+        leaf.backlog.clear();
+        (leaf.jobs, leaf.segment, leaf.begun, leaf.blocked, leaf.suspended) = (0, 0, false, false, false);
+        let (node, position) = (leaf.node, leaf.position);
+        self.nodes[node as usize].ready.remove(position);
+        self.parted(node, now);
+    }
+
+    /// The jobs of a task wait for a mode that activates it.
+    fn suspend(&mut self, task: TaskId, now: Instant) {
+        let leaf = &mut self.leaves[task.index()];
+        if leaf.jobs == 0 || leaf.suspended {
+            return;
+        }
+        leaf.suspended = true;
+        let (node, position) = (leaf.node, leaf.position);
+        self.take_processor(task);
+        if !self.leaves[task.index()].blocked {
+            self.nodes[node as usize].ready.remove(position);
+            self.parted(node, now);
+        }
+    }
+
+    /// The jobs of a task have waited for this mode; they come behind their equals.
+    fn resume(&mut self, task: TaskId, now: Instant) {
+        let leaf = &mut self.leaves[task.index()];
+        leaf.suspended = false;
+        if !leaf.blocked {
+            self.come_back(task, now);
+        }
+    }
+
+    /// A job that waited outside the order of its dispatcher enters it at the end of its first-in-first-out level; under EDF it
+    /// keeps its deadline and its release time.
+    pub(crate) fn come_back(&mut self, task: TaskId, now: Instant) {
+        let leaf = &self.leaves[task.index()];
+        let processor = &mut self.processors[usize::from(leaf.processor)];
+        let node = &mut self.nodes[leaf.node as usize];
+        let Key { urgency, tie } = node.keys[leaf.position as usize];
+        node.keys[leaf.position as usize] = node.key(urgency, tie, processor.sequence);
+        processor.sequence += 1;
+        self.arrived(task, now);
+    }
+
+    /// Whether a request for a mode may take effect at `now`, and else when it does at the latest change of a frame; `None`: that
+    /// depends on jobs.
+    pub(crate) fn mode_effect(&self, mode: u32, now: Instant) -> Option<Instant> {
+        match &self.modes[mode as usize].takes_effect {
+            ModeEffect::AtOnce => Some(now),
+            ModeEffect::Frame(server) => {
+                let node = self.servers[server.index()];
+                let supplied = self.supplied.get(self.supply_of[node as usize] as usize);
+                Some(supplied.and_then(|supplied| supplied.frame(now)).unwrap_or(now))
+            }
+            ModeEffect::WhenDone(tasks) => {
+                let is_done = tasks.iter().all(|task| self.leaves[task.index()].jobs == 0);
+                is_done.then_some(now)
+            }
+        }
+    }
+
+    /// Whether a request for this mode that comes while another one waits is refused.
+    pub(crate) fn refuses_second(&self, mode: u32) -> bool {
+        self.modes[mode as usize].refuses_second
+    }
+
+    /// Whether a task releases jobs in the present mode.
+    #[must_use]
+    pub fn is_active(&self, task: TaskId) -> bool {
+        self.leaves[task.index()].active
+    }
+}
