@@ -7,7 +7,7 @@
 
 use crate::{
     Arrival, Body, CpuId, Device, DeviceService, ExecutionTimes, ModelError, OverrunPolicy, Policy,
-    Preemption, Priority, PriorityRule, System, Task, TaskId,
+    Preemption, Priority, PriorityRule, Server, System, Task, TaskId,
 };
 use horolog_time::Span;
 
@@ -129,7 +129,7 @@ impl Companion {
             roles.push(Role::Background);
         }
         // A server of devices alone, whose threads are not wanted, has nobody left.
-        draft.servers.retain(|server| !server.tasks.is_empty());
+        retain_used(&mut draft.servers);
         let system = System::new(draft).map_err(|mut errors| errors.swap_remove(0))?;
         Ok(Companion { system, roles })
     }
@@ -139,6 +139,18 @@ impl Companion {
     pub fn task_of(&self, device: usize) -> Option<TaskId> {
         let place = self.roles.iter().position(|role| *role == Role::Handler(device));
         place.map(|place| TaskId(place as u32))
+    }
+}
+
+/// Drops servers and schedulers with nothing below them. One may have had nothing but others that are dropped.
+fn retain_used(servers: &mut Vec<Server>) {
+    loop {
+        let before = servers.len();
+        let parents: Vec<String> = servers.iter().filter_map(|server| server.parent.clone()).collect();
+        servers.retain(|server| !server.tasks.is_empty() || parents.contains(&server.name));
+        if servers.len() == before {
+            return;
+        }
     }
 }
 

@@ -182,6 +182,30 @@ impl System {
         self.above.get(task.index()).copied().flatten()
     }
 
+    /// The servers and schedulers above a task, from the one directly above it to the root.
+    pub fn schedulers_above(&self, task: TaskId) -> impl Iterator<Item = ServerId> {
+        std::iter::successors(self.scheduler_of(task), |&id| match self.parent_of(id) {
+            Parent::Scheduler(above) => Some(above),
+            Parent::Root | Parent::Cluster(_) => None,
+        })
+    }
+
+    /// Whether a processor has a tree: more than servers below its root.
+    #[must_use]
+    pub fn has_tree(&self, cpu: CpuId) -> bool {
+        self.servers_on(cpu).any(|(_, server)| server.is_scheduler())
+    }
+
+    /// How the node directly above a task orders its children.
+    #[must_use]
+    pub fn order_above(&self, task: TaskId) -> Order {
+        match (self.scheduler_of(task), self.cluster_of(task)) {
+            (Some(id), _) => self.server(id).order,
+            (None, Some(cluster)) => self.parts.clusters[cluster].order,
+            (None, None) => Order::of_policy(self.policy()),
+        }
+    }
+
     /// What is directly above a server or scheduler.
     #[must_use]
     pub fn parent_of(&self, server: ServerId) -> Parent {

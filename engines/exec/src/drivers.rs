@@ -68,7 +68,9 @@ pub(crate) fn notes(system: &System) -> Vec<String> {
         let devices = system.devices().iter().filter(|device| {
             matches!(&device.service, DeviceService::Server { server: name } if *name == server.name)
         });
-        if system.served_tasks(id).next().is_none() && !devices.clone().any(|device| emulated(&device)) {
+        let serves_devices_alone =
+            devices.clone().next().is_some() && system.tasks_below(id).next().is_none();
+        if serves_devices_alone && !devices.clone().any(|device| emulated(&device)) {
             let names: Vec<&str> = devices.map(|device| device.name.as_str()).collect();
             notes.push(format!(
                 "server {}: it serves devices alone ({}), which were not provoked; nothing ran below it",

@@ -6,7 +6,8 @@ use crate::options::{Backend, NonPreemptiveVariant};
 use crate::reservation;
 use crate::{ExecError, RunOptions};
 use horolog_model::{
-    Body, CpuId, Cpus, OverrunPolicy, Policy, Preemption, Priority, System, Task, TaskId, is_emulated,
+    Body, CpuId, Cpus, Order, OverrunPolicy, Policy, Preemption, Priority, Server, System, Task, TaskId,
+    is_emulated,
 };
 use horolog_sys::affinity::{CpuSet, allowed_cpus};
 use horolog_sys::deadline::Reservation;
@@ -48,6 +49,7 @@ pub(crate) struct Plan {
 impl Plan {
     /// Plans the run of `file`; `system` holds the threads of the devices that are emulated, too.
     pub(crate) fn new(file: &System, system: &System, options: &RunOptions) -> Result<Plan, ExecError> {
+        check_scope(system)?;
         check_served(system)?;
         let allowed = allowed_cpus()?;
         let listed = listed_cpus(system, &allowed)?;
@@ -245,11 +247,38 @@ fn listed_cpus<'a>(system: &'a System, allowed: &CpuSet) -> Result<&'a [CpuId], 
     }
 }
 
-fn check_priorities(system: &System, cpu: CpuId) -> Result<(), ExecError> {
-    if system.policy() == Policy::Edf {
-        return Ok(());
+/// What no run can do yet.
+fn check_scope(system: &System) -> Result<(), ExecError> {
+    if let Some(cluster) = system.clusters().first() {
+        return Err(ExecError::bad_input(format!(
+            "scheduler.{}.cpus: a run keeps each task on one processor and cannot schedule cpus {:?} together yet; give \
+             each of its tasks a `cpu`, or simulate the system",
+            cluster.name,
+            cluster.cpus.iter().map(|cpu| cpu.0).collect::<Vec<_>>()
+        )));
     }
-    match system.hard_tasks_on(cpu).find(|(_, task)| task.priority.is_none()) {
+    if let Some(mode) = system.modes().first() {
+        return Err(ExecError::bad_input(format!(
+            "mode.{}: a run cannot change its mode yet; remove the section to run the base mode, or simulate the system",
+            mode.name
+        )));
+    }
+    let in_tree = |server: &&Server| server.kind.is_kernels() && server.is_scheduler();
+    if let Some(server) = system.servers().iter().find(in_tree) {
+        return Err(ExecError::bad_input(format!(
+            "scheduler.{}.enforcement: the kernel's SCHED_DEADLINE serves one thread above every other one, so it cannot \
+             keep a scheduler in a tree to its budget; use `enforcement = \"own\"`",
+            server.name
+        )));
+    }
+    Ok(())
+}
+
+fn check_priorities(system: &System, cpu: CpuId) -> Result<(), ExecError> {
+    let lacks = |&(id, task): &(TaskId, &Task)| {
+        task.priority.is_none() && system.order_above(id) == Order::FixedPriority
+    };
+    match system.tasks_on(cpu).find(lacks) {
         Some((_, task)) => Err(ExecError::bad_input(format!(
             "task {} has no priority: give it one, or resolve the assignment of the system first",
             task.name

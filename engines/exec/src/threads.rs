@@ -234,10 +234,10 @@ impl Setup<'_> {
         Ok(CpuAgent::new(cpu.cpu, driver, self.run.clone()))
     }
 
-    /// Whether the task's server leaves the order where it has no budget.
+    /// Whether a server or scheduler above the task leaves the order where it has no budget.
     fn may_be_held(&self, id: TaskId) -> bool {
-        let low = self.system.server_of(id).and_then(|server| self.system.server(server).kind.low_priority());
-        low == Some(LowPriority::None)
+        let low = |server| self.system.server(server).kind.low_priority();
+        self.system.schedulers_above(id).any(|server| low(server) == Some(LowPriority::None))
     }
 
     /// A task's thread: prepared, then waiting for the common start, then `jobs`, then the body's end.

@@ -172,9 +172,9 @@ impl Driver {
         let Self { core, threads } = self;
         threads.pass = (caller, cause);
         core.settle(threads, HERE, now);
-        let allowance = core.allowance(HERE);
         if let Some(served) = &mut threads.served {
-            served.plan_look(now, allowance);
+            served.plan_look(now, core.allowance(HERE));
+            served.follow_budgets(core.machine(), core.running(HERE), core.untold(HERE));
         }
     }
 
@@ -233,8 +233,8 @@ impl World for Threads {
         true
     }
 
-    fn executed(&mut self, now: u64, allowance: u64) -> u64 {
-        self.served.as_mut().map_or(0, |served| served.executed(now, allowance))
+    fn executed(&mut self, now: u64, _: u64) -> u64 {
+        self.served.as_mut().map_or(0, |served| served.executed(now))
     }
 
     fn complete(&mut self, _: &mut Tell<'_>) -> Result<(), Infallible> {
@@ -313,7 +313,7 @@ impl Threads {
         let task = self.seats[seat].shared.id;
         let (deadline, now) = (Instant::from_ns(job.deadline), tell.now());
         let served = &mut self.served;
-        let executed = |allowance| served.as_mut().map_or(0, |served| served.executed(now, allowance));
+        let executed = |_| served.as_mut().map_or(0, |served| served.executed(now));
         if tell.release(task, deadline, executed).is_ok() {
             self.seats[seat].backlog.push_back(job);
         }

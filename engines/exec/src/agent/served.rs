@@ -11,7 +11,7 @@
 use super::driver::{Driver, Threads};
 use crate::options::RecordLevel;
 use horolog_model::{CpuId, ServerId, System, TaskId};
-use horolog_sched::Note;
+use horolog_sched::{Machine, Note};
 use horolog_time::{Instant, Span};
 use horolog_trace::{Enforcement, NO_JOB, Record, ResponseStatistics, ServerOutcome};
 
@@ -29,9 +29,6 @@ pub(crate) struct Served {
     /// What it had executed when the present pass read it, as far as it was not told, and when that was.
     pending: u64,
     read_at: u64,
-    /// By how much the present budget was overdrawn until that was noticed; what is executed later, below everybody or
-    /// committed, is not counted.
-    overshoot: Option<u64>,
     /// When the running budget can be used up at the earliest; `u64::MAX`: never.
     pub(crate) budget_at: u64,
     /// The shortest sleep until the next look at the budget.
@@ -39,22 +36,49 @@ pub(crate) struct Served {
     servers: Vec<Watched>,
 }
 
-/// A server of this processor.
+/// A server or scheduler of this processor.
 struct Watched {
     id: ServerId,
+    /// The tasks below it, at any depth.
     tasks: Vec<TaskId>,
+    /// What was left of its budget when the running job was chosen, where that one pays.
+    left: Option<u64>,
+    /// By how much the present budget was overdrawn until that was noticed; what is executed later, below everybody or
+    /// committed, is not counted.
+    overshoot: Option<u64>,
     overshoots: ResponseStatistics,
+}
+
+impl Watched {
+    /// What is charged to it has been executed.
+    fn executed(&mut self, amount: u64) {
+        if let Some(over) = &mut self.overshoot {
+            *over += amount;
+        } else if let Some(left) = self.left.filter(|_| amount > 0) {
+            self.overshoot = amount.checked_sub(left);
+            self.left = left.checked_sub(amount);
+        }
+    }
+
+    fn note_overshoot(&mut self) {
+        if let Some(over) = self.overshoot.take() {
+            self.overshoots.record(Span::from_ns(over));
+        }
+    }
 }
 
 impl Served {
     /// Of the processor `cpu`; `None` where it has no servers.
     pub(crate) fn new(system: &System, cpu: CpuId) -> Option<Box<Served>> {
+        let is_below = |task, id| system.schedulers_above(task).any(|above| above == id);
         let servers: Vec<Watched> = system
             .servers_on(cpu)
             .filter(|(_, server)| !server.kind.is_kernels())
             .map(|(id, _)| Watched {
                 id,
-                tasks: system.served_tasks(id).map(|(task, _)| task).collect(),
+                tasks: system.task_ids().filter(|&task| is_below(task, id)).collect(),
+                left: None,
+                overshoot: None,
                 overshoots: ResponseStatistics::default(),
             })
             .collect();
@@ -63,7 +87,6 @@ impl Served {
                 clock: 0,
                 pending: 0,
                 read_at: 0,
-                overshoot: None,
                 budget_at: u64::MAX,
                 patience: LEAST_SLEEP,
                 servers,
@@ -71,28 +94,26 @@ impl Served {
         })
     }
 
-    /// What of the execution up to the last look at the clock happened before `at` and was not told; `allowance` is what was left
-    /// of the budget.
-    pub(super) fn executed(&mut self, at: u64, allowance: u64) -> u64 {
+    /// What of the execution up to the last look at the clock happened before `at` and was not told. It counts at every level
+    /// above the running task.
+    pub(super) fn executed(&mut self, at: u64) -> u64 {
         let amount = self.pending.saturating_sub(self.read_at.saturating_sub(at));
         self.pending -= amount;
-        if let Some(over) = &mut self.overshoot {
-            *over += amount;
-        } else if allowance != u64::MAX && amount > 0 {
-            self.overshoot = amount.checked_sub(allowance);
-        }
+        self.servers.iter_mut().for_each(|server| server.executed(amount));
         amount
     }
 
-    /// A choice was made: where a budget of `task` was used up, notes by how much it was overdrawn before that was noticed.
-    fn note_overshoot(&mut self, task: Option<TaskId>) {
-        let (Some(over), Some(task)) = (self.overshoot.take(), task) else { return };
-        if let Some(server) = self.servers.iter_mut().find(|server| server.tasks.contains(&task)) {
-            server.overshoots.record(Span::from_ns(over));
+    /// A choice was made, and what the machine was not told (`untold`) is still to be charged: how much is left of each
+    /// budget above the running task.
+    pub(super) fn follow_budgets(&mut self, machine: &Machine, running: Option<TaskId>, untold: u64) {
+        for server in &mut self.servers {
+            let pays = running.is_some_and(|task| server.tasks.contains(&task));
+            let left = if pays { machine.budget(server.id) } else { None };
+            server.left = left.map(|left| left.as_ns().saturating_sub(untold));
         }
     }
 
-    /// When to look at the running thread's budget: not before it can be used up.
+    /// When to look at the running thread's budgets: not before the tightest can be used up.
     pub(super) fn plan_look(&mut self, now: u64, allowance: u64) {
         self.budget_at = match allowance {
             0 | u64::MAX => u64::MAX,
@@ -118,7 +139,7 @@ impl Threads {
     /// `new` runs from now on; the present one still stands in `current`.
     pub(super) fn follow_clock(&mut self, new: Option<usize>) {
         let Some(served) = &mut self.served else { return };
-        served.note_overshoot(self.current.map(|current| self.seats[current].shared.id));
+        served.servers.iter_mut().for_each(Watched::note_overshoot);
         if new.is_none() || new != self.current {
             served.patience = LEAST_SLEEP;
             served.pending = 0;
@@ -150,9 +171,8 @@ impl Driver {
         elapsed: u64,
     ) -> Vec<(ServerId, ServerOutcome)> {
         let Self { core, threads } = self;
-        let running = threads.current.map(|current| threads.seats[current].shared.id);
         let Some(served) = &mut threads.served else { return Vec::new() };
-        served.note_overshoot(running);
+        served.servers.iter_mut().for_each(Watched::note_overshoot);
         let machine = core.machine();
         let outcome = |seen: &Watched| {
             let (server, tally) = (system.server(seen.id), machine.tally(seen.id));
