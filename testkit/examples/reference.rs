@@ -8,7 +8,7 @@
 #[path = "../tests/comparison/mod.rs"]
 mod comparison;
 
-use comparison::{Agreement, END, compare, line};
+use comparison::{Agreement, END, compare, line, text};
 use horolog_model::System;
 use horolog_testkit::reference::Event;
 use horolog_testkit::reference::draw::{Kind, short_system};
@@ -24,10 +24,13 @@ struct Asked {
     kinds: Vec<Kind>,
     /// Go on after a difference and count them.
     keep_going: bool,
+    /// How many differences are shown, each with its smallest system.
+    shown: u64,
 }
 
 fn asked() -> Result<Asked, String> {
-    let mut asked = Asked { systems: 10_000, seed: 1, kinds: Kind::ALL.to_vec(), keep_going: false };
+    let mut asked =
+        Asked { systems: 10_000, seed: 1, kinds: Kind::ALL.to_vec(), keep_going: false, shown: 1 };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         if word == "--keep-going" {
@@ -39,6 +42,7 @@ fn asked() -> Result<Asked, String> {
         match word.as_str() {
             "--systems" => asked.systems = number()?,
             "--seed" => asked.seed = number()?,
+            "--show" => asked.shown = number()?,
             "--kind" if value == "all" => asked.kinds = Kind::ALL.to_vec(),
             "--kind" => {
                 let kind = Kind::ALL.into_iter().find(|kind| kind.word() == value);
@@ -46,7 +50,7 @@ fn asked() -> Result<Asked, String> {
             }
             _ => {
                 return Err(format!(
-                    "unknown option {word}; there are --systems, --seed, --kind, --keep-going"
+                    "unknown option {word}; there are --systems, --seed, --kind, --show, --keep-going"
                 ));
             }
         }
@@ -92,7 +96,7 @@ fn run(kind: Kind, systems: u64, asked: &Asked) -> u64 {
             }
             Err(_) => {
                 differences += 1;
-                if differences == 1 {
+                if differences <= asked.shown {
                     report(&system, index);
                 }
                 if !asked.keep_going {
@@ -115,7 +119,7 @@ fn report(system: &System, seed: u64) {
     let smallest = shrink(system, |system| compare(system, seed, true).is_err());
     let Err(difference) = compare(&smallest, seed, true) else { return };
     println!("{} (draws with seed {seed}): {}", system.name(), difference.what);
-    println!("{}", horolog_model::file::print(&smallest));
+    println!("{}", text(&smallest));
     let show = |title: &str, events: &[Event]| {
         println!("{title}");
         events.iter().for_each(|event| println!("  {}", line(&smallest, event)));

@@ -5,7 +5,7 @@
 
 mod comparison;
 
-use comparison::{END, compare, line};
+use comparison::{END, compare, line, text};
 use horolog_testkit::reference::Event;
 use horolog_testkit::reference::draw::{Kind, short_system};
 use horolog_testkit::reference::shrink::shrink;
@@ -36,7 +36,7 @@ fn agree(kind: Kind) {
                     events.iter().map(|event| line(&smallest, event) + "\n").collect()
                 };
                 let (simulated, expected) = (show(&difference.simulated), show(&difference.expected));
-                let text = horolog_model::file::print(&smallest);
+                let text = text(&smallest);
                 let what = &difference.what;
                 panic!(
                     "{} {index}: {what}\n{text}\nsimulated:\n{simulated}\nreference:\n{expected}",

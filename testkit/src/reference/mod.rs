@@ -4,12 +4,15 @@
 //! Written from `docs/concepts/servers.md`, `slack-stealing.md`, `dual-priority.md`, `scheduling-machine.md` and
 //! `simulation.md`; what it knows and how it is used stands in `docs/concepts/reference-simulator.md`.
 
+mod cluster;
 pub mod draw;
+mod group;
 mod order;
-mod processor;
 mod rules;
 pub mod shrink;
+mod tree;
 
+use group::Group;
 use horolog_model::{CpuId, System};
 
 /// One job to come, in units of a nanosecond.
@@ -49,6 +52,8 @@ pub struct Event {
     pub what: What,
     /// Which of the task's jobs, from 0.
     pub job: usize,
+    /// On which processor.
+    pub cpu: u32,
 }
 
 /// A schedule: what happens, in order of time, then of tasks.
@@ -64,18 +69,49 @@ pub struct Schedule {
     pub coincidences: u64,
 }
 
-/// Runs the jobs of each task up to `end`; jobs that end exactly then have ended. A processor's tasks and servers do not
-/// depend on those of another.
+/// Runs the jobs of each task up to `end`; jobs that end exactly then have ended.
 ///
 /// # Panics
 /// Where a task has no list of jobs.
 #[must_use]
 pub fn simulate(system: &System, jobs: &[Vec<Job>], end: u64) -> Schedule {
     assert_eq!(jobs.len(), system.tasks().len(), "each task has a list of jobs");
+    let mut groups = groups_of(system);
+    for now in 0..=end {
+        groups.iter_mut().for_each(|group| group.ends(now, jobs));
+        if now == end {
+            break;
+        }
+        for group in &mut groups {
+            group.timers(now);
+            for task in (0..jobs.len()).filter(|&task| group.above[task].is_some()).collect::<Vec<_>>() {
+                let relative = system.tasks()[task].deadline.map(|deadline| deadline.as_ns());
+                for (job, spec) in jobs[task].iter().enumerate().filter(|(_, job)| job.ready == now) {
+                    let deadline = relative.map(|relative| spec.arrival + relative);
+                    group.release(now, (task, job), spec.arrival, deadline);
+                }
+            }
+            group.decide(now);
+            group.execute(now);
+        }
+    }
+    together(system, groups)
+}
+
+/// The processors that decide together: those of each cluster, and each other one alone.
+fn groups_of(system: &System) -> Vec<Group<'_>> {
+    let clusters = system.clusters();
+    let mut groups: Vec<Group<'_>> =
+        clusters.iter().map(|cluster| Group::new(system, &cluster.cpus, tree::of_cluster(cluster))).collect();
+    let is_alone = |cpu: &CpuId| !clusters.iter().any(|cluster| cluster.cpus.contains(cpu));
+    let alone = system.platform().cpus.iter().filter(is_alone);
+    groups.extend(alone.map(|cpu| Group::new(system, &[cpu], tree::of_processor(system, cpu))));
+    groups
+}
+
+fn together(system: &System, groups: Vec<Group<'_>>) -> Schedule {
     let mut whole = Schedule { used: vec![Vec::new(); system.servers().len()], ..Schedule::default() };
-    let cpus: Vec<CpuId> = system.platform().cpus.iter().collect();
-    for cpu in cpus {
-        let part = processor::Processor::new(system, jobs, cpu).run(end);
+    for part in groups.into_iter().map(Group::finish) {
         whole.events.extend(part.events);
         whole.timers.extend(part.timers);
         whole.coincidences += part.coincidences;

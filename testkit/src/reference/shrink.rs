@@ -1,6 +1,6 @@
 //! The smallest system with a property that can be reached by leaving things out and making numbers smaller.
 
-use horolog_model::{Arrival, Draft, System};
+use horolog_model::{Arrival, Capacity, CpuId, Cpus, Draft, ServerKind, System};
 use horolog_time::Span;
 
 /// Steps down from `system` for as long as `keeps` holds.
@@ -25,9 +25,16 @@ fn steps(draft: &Draft) -> Vec<Draft> {
         steps.push(without_task(draft, index));
     }
     for index in 0..draft.servers.len() {
+        steps.push(without_server(draft, index));
+        steps_of_server(draft, index, &mut steps);
+    }
+    for index in 0..draft.modes.len() {
         let mut step = draft.clone();
-        step.servers.remove(index);
+        step.modes.remove(index);
         steps.push(step);
+    }
+    for cpu in (0..draft.platform.cpus.len()).filter(|_| draft.clusters.is_empty()) {
+        steps.push(on_one_processor(draft, cpu));
     }
     let platform = &draft.platform;
     let costs = [platform.context_switch, platform.timer_interrupt, platform.release_latency, platform.tick];
@@ -47,13 +54,66 @@ fn steps(draft: &Draft) -> Vec<Draft> {
     steps
 }
 
+/// Without a server; what was below it is below its parent.
+fn without_server(draft: &Draft, index: usize) -> Draft {
+    let mut step = draft.clone();
+    let gone = step.servers.remove(index);
+    for child in step.servers.iter_mut().filter(|child| child.parent.as_ref() == Some(&gone.name)) {
+        child.parent = gone.parent.clone();
+    }
+    if let Some(parent) = step.servers.iter_mut().find(|parent| Some(&parent.name) == gone.parent.as_ref()) {
+        parent.tasks.extend(gone.tasks);
+    }
+    step
+}
+
+/// Without a budget, or with a smaller one.
+fn steps_of_server(draft: &Draft, index: usize, steps: &mut Vec<Draft>) {
+    let server = &draft.servers[index];
+    if let Some(capacity) = server.kind.capacity() {
+        let mut plain = draft.clone();
+        plain.servers[index].kind = ServerKind::Plain { priority: server.kind.priority() };
+        steps.push(plain);
+        if capacity.budget.as_ns() > 1 {
+            let mut less = draft.clone();
+            let budget = Span::from_ns(capacity.budget.as_ns() - 1);
+            less.servers[index].kind = server.kind.with_capacity(Capacity { budget, ..capacity });
+            steps.push(less);
+        }
+    }
+}
+
+/// What is on one processor, alone.
+fn on_one_processor(draft: &Draft, cpu: usize) -> Draft {
+    let mut step = draft.clone();
+    let Some(cpu) = draft.platform.cpus.iter().nth(cpu) else { return step };
+    step.tasks.retain(|task| task.cpu == cpu);
+    step.servers.retain(|server| server.cpu == cpu);
+    step.tasks.iter_mut().for_each(|task| task.cpu = CpuId(0));
+    step.servers.iter_mut().for_each(|server| server.cpu = CpuId(0));
+    step.platform.cpus = Cpus::Count(1);
+    // The same draft is no step.
+    if step == *draft { Draft::default() } else { step }
+}
+
 fn without_task(draft: &Draft, index: usize) -> Draft {
     let mut step = draft.clone();
     let task = step.tasks.remove(index);
     for server in &mut step.servers {
         server.tasks.retain(|name| *name != task.name);
     }
-    step.servers.retain(|server| !server.tasks.is_empty());
+    for cluster in &mut step.clusters {
+        cluster.tasks.retain(|name| *name != task.name);
+    }
+    for mode in &mut step.modes {
+        mode.tasks.retain(|change| change.task != task.name);
+        mode.active.iter_mut().for_each(|active| active.retain(|name| *name != task.name));
+    }
+    // Nobody is left below some schedulers.
+    for _ in 0..draft.servers.len() {
+        let parents: Vec<String> = step.servers.iter().filter_map(|server| server.parent.clone()).collect();
+        step.servers.retain(|server| !server.tasks.is_empty() || parents.contains(&server.name));
+    }
     step
 }
 

@@ -72,10 +72,11 @@ pub(crate) fn compare(system: &System, seed: u64, with_bounds: bool) -> Result<A
         return different(format!("simulated: {found}; reference: {wanted}"), schedule.events);
     }
     if let Some(what) = budgets(system, &outcome, &records, &schedule) {
+        let what = format!("{what}; {}", uses(&records, &schedule));
         return different(what, schedule.events);
     }
     let mut bounds = 0;
-    if with_bounds {
+    if with_bounds && system.first_beyond_servers().is_none() {
         match above_bound(system, &jobs, &schedule) {
             Ok(count) => bounds = count,
             Err(what) => return different(what, schedule.events),
@@ -91,6 +92,42 @@ pub(crate) fn line(system: &System, event: &Event) -> String {
     format!("{:>4} {name} job {} {:?}", event.at, event.job, event.what)
 }
 
+/// A system in words: its file, or where the file cannot say it, the parts that matter to a schedule.
+pub(crate) fn text(system: &System) -> String {
+    if system.first_beyond_servers().is_none() {
+        return horolog_model::file::print(system);
+    }
+    let mut text = format!("policy {:?}, {:?}\n", system.policy(), system.platform());
+    for task in system.tasks() {
+        text += &format!(
+            "task {} on {}: {:?} offset {:?} jitter {} wcet {} {:?} deadline {:?} priority {:?} {:?}\n",
+            task.name,
+            task.cpu.0,
+            task.arrival,
+            task.offset,
+            task.jitter,
+            task.wcet,
+            task.execution,
+            task.deadline,
+            task.priority,
+            task.preemption
+        );
+    }
+    for server in system.servers() {
+        text += &format!(
+            "scheduler {} on {} below {:?}: {:?} over {:?}, {:?}\n",
+            server.name, server.cpu.0, server.parent, server.order, server.tasks, server.kind
+        );
+    }
+    for part in system.clusters() {
+        text += &format!("{part:?}\n");
+    }
+    for part in system.modes() {
+        text += &format!("{part:?}\n");
+    }
+    text
+}
+
 fn events_of(records: &[Record]) -> Vec<Event> {
     let event = |record: &Record| {
         let what = match record.kind {
@@ -101,7 +138,8 @@ fn events_of(records: &[Record]) -> Vec<Event> {
             Kind::Completion => What::Completion,
             _ => return None,
         };
-        Some(Event { at: record.time.as_ns(), task: record.task as usize, what, job: record.job as usize })
+        let (task, job, cpu) = (record.task as usize, record.job as usize, u32::from(record.cpu));
+        Some(Event { at: record.time.as_ns(), task, what, job, cpu })
     };
     let mut events: Vec<Event> = records.iter().filter_map(event).collect();
     events.sort_unstable();
@@ -208,6 +246,19 @@ fn budgets(system: &System, outcome: &Outcome, records: &[Record], schedule: &Sc
         }
     }
     None
+}
+
+/// When budgets ran out and came back, and when they were used.
+fn uses(records: &[Record], schedule: &Schedule) -> String {
+    let told = |kind: Kind| -> Vec<(u64, u64, u64)> {
+        let of = records.iter().filter(|record| record.kind == kind);
+        of.map(|record| (record.time.as_ns(), record.value, record.extra)).collect()
+    };
+    let (out, back) = (told(Kind::BudgetExhausted), told(Kind::BudgetReplenished));
+    format!(
+        "(when, server, used) out {out:?}; (when, server, left) back {back:?}; units used {:?}",
+        schedule.used
+    )
 }
 
 /// How many bounds no response exceeds, or the one that is exceeded.

@@ -1,7 +1,7 @@
 //! Constant bandwidth servers: by a deadline of their own, or as the kernel keeps them.
 
 use super::super::order::Place;
-use super::{Ran, Rules};
+use super::Rules;
 use horolog_model::Capacity;
 
 /// A constant bandwidth server under EDF: its deadline is put off when its budget is used up.
@@ -27,16 +27,20 @@ impl Rules for ConstantBandwidth {
         }
     }
 
-    fn unit(&mut self, _now: u64, ran: Ran, _has_work: bool) -> bool {
-        if !matches!(ran, Ran::Server(_)) {
-            return false;
-        }
+    fn charge(&mut self, _now: u64) {
         self.budget -= 1;
         if self.budget == 0 {
             self.budget = self.full;
             self.deadline += self.period;
         }
+    }
+
+    fn is_at_its_own(&self) -> bool {
         true
+    }
+
+    fn deadline(&self) -> Option<u64> {
+        Some(self.deadline)
     }
 
     fn place(&self, _now: u64) -> Option<Place> {
@@ -75,10 +79,12 @@ impl Rules for KernelsReservation {
         is_due
     }
 
-    fn unit(&mut self, _now: u64, ran: Ran, _has_work: bool) -> bool {
-        let is_charged = matches!(ran, Ran::Server(_));
-        self.budget -= u64::from(is_charged);
-        is_charged
+    fn charge(&mut self, _now: u64) {
+        self.budget -= 1;
+    }
+
+    fn is_at_its_own(&self) -> bool {
+        self.budget > 0
     }
 
     fn place(&self, _now: u64) -> Option<Place> {

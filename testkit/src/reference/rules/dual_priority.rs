@@ -64,7 +64,7 @@ impl Rules for DualPriority {
         any
     }
 
-    fn unit(&mut self, _now: u64, ran: Ran, _has_work: bool) -> bool {
+    fn watches(&mut self, _now: u64, ran: Ran, _has_work: bool) -> bool {
         if let (true, Ran::Hard(task, job)) = (self.gains, ran) {
             let runs = |waiting: &&mut Waiting| waiting.job == (task, job) && !waiting.is_promoted;
             self.jobs.iter_mut().filter(runs).for_each(|waiting| waiting.promotion += 1);

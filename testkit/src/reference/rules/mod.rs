@@ -24,9 +24,9 @@ pub(super) enum Ran {
 
 /// What a server is told and asked.
 pub(super) trait Rules {
-    /// Work arrives while the queue is empty.
+    /// Something below it could run that could not before.
     fn arrives(&mut self, _now: u64) {}
-    /// The last job of the queue has ended.
+    /// Nothing below it can run any more.
     fn empties(&mut self, _now: u64) {}
     /// Timers that are due go off; whether there were any.
     fn timers(&mut self, _now: u64, _has_work: bool) -> bool {
@@ -34,9 +34,19 @@ pub(super) trait Rules {
     }
     /// All jobs of this instant have arrived.
     fn settles(&mut self, _now: u64, _has_work: bool) {}
-    /// The unit from `now` on belonged to `ran`: this server, a hard task or nobody. Whether it was charged.
-    fn unit(&mut self, _now: u64, _ran: Ran, _has_work: bool) -> bool {
+    /// The unit from `now` on was executed below it, while it stood at its own priority.
+    fn charge(&mut self, _now: u64) {}
+    /// Whether it stands at its own priority, so that what is executed below it is charged.
+    fn is_at_its_own(&self) -> bool {
         false
+    }
+    /// The unit from `now` on belonged to `ran` and was not charged: this server, a hard task or nobody. Whether it used budget.
+    fn watches(&mut self, _now: u64, _ran: Ran, _has_work: bool) -> bool {
+        false
+    }
+    /// Its deadline, where it has one of its own.
+    fn deadline(&self) -> Option<u64> {
+        None
     }
     /// Where the server stands while it has work.
     fn place(&self, now: u64) -> Option<Place>;
@@ -75,6 +85,26 @@ impl HardTask {
             jitter: task.jitter.as_ns() as i64,
             is_periodic: matches!(task.arrival, Arrival::Periodic { .. }),
         }
+    }
+}
+
+/// The root of a processor has no rules.
+pub(super) struct Root;
+
+impl Rules for Root {
+    fn place(&self, _now: u64) -> Option<Place> {
+        None
+    }
+}
+
+/// Without a budget, at its priority; below an EDF parent where the earliest deadline below it stands.
+struct Plain {
+    place: Place,
+}
+
+impl Rules for Plain {
+    fn place(&self, _now: u64) -> Option<Place> {
+        Some(self.place)
     }
 }
 
@@ -118,6 +148,9 @@ pub(super) fn rules_of(server: &Server, hard: &[HardTask]) -> Box<dyn Rules> {
         ServerKind::DualPriority { gain } => Box::new(dual_priority::DualPriority::new(gain.is_self(), hard)),
         ServerKind::SlackStealing { gain } => {
             Box::new(slack_stealing::SlackStealing::new(gain.is_propagated(), hard))
+        }
+        ServerKind::Plain { priority: Some(priority) } => {
+            Box::new(Plain { place: Place::priority(number(priority)) })
         }
         _ => Box::new(Background),
     }

@@ -1,7 +1,7 @@
 //! Polling and deferrable servers: a full budget at every multiple of the period.
 
 use super::super::order::{Place, number};
-use super::{Ran, Rules};
+use super::Rules;
 use horolog_model::{Capacity, LowPriority, Priority};
 
 /// A polling or a deferrable server.
@@ -12,7 +12,8 @@ pub(super) struct Polled {
     low: Option<Place>,
     /// Whether budget that finds no work is lost.
     loses: bool,
-    budget: u64,
+    /// Below zero: what was overdrawn and is owed.
+    budget: i64,
 }
 
 impl Polled {
@@ -28,31 +29,40 @@ impl Polled {
     }
 }
 
+impl Polled {
+    /// What is left is gone; what is owed is not.
+    fn lose(&mut self) {
+        self.budget = self.budget.min(0);
+    }
+}
+
 impl Rules for Polled {
     fn empties(&mut self, _now: u64) {
         if self.loses {
-            self.budget = 0;
+            self.lose();
         }
     }
 
     fn timers(&mut self, now: u64, _has_work: bool) -> bool {
         let is_due = now.is_multiple_of(self.period);
         if is_due {
-            self.budget = self.full;
+            self.budget = self.full as i64 + self.budget.min(0);
         }
         is_due
     }
 
     fn settles(&mut self, _now: u64, has_work: bool) {
         if self.loses && !has_work {
-            self.budget = 0;
+            self.lose();
         }
     }
 
-    fn unit(&mut self, _now: u64, ran: Ran, _has_work: bool) -> bool {
-        let is_charged = matches!(ran, Ran::Server(_)) && self.budget > 0;
-        self.budget -= u64::from(is_charged);
-        is_charged
+    fn charge(&mut self, _now: u64) {
+        self.budget -= 1;
+    }
+
+    fn is_at_its_own(&self) -> bool {
+        self.budget > 0
     }
 
     fn place(&self, _now: u64) -> Option<Place> {

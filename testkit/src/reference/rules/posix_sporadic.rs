@@ -1,7 +1,7 @@
 //! The sporadic server by the letter of POSIX: one capacity, one activation time.
 
 use super::super::order::Place;
-use super::{Ran, Rules};
+use super::Rules;
 use horolog_model::Capacity;
 
 /// A sporadic server of POSIX.
@@ -71,10 +71,7 @@ impl Rules for PosixSporadic {
         due > 0
     }
 
-    fn unit(&mut self, now: u64, ran: Ran, _has_work: bool) -> bool {
-        if !matches!(ran, Ran::Server(_)) || self.activation.is_none() {
-            return false;
-        }
+    fn charge(&mut self, now: u64) {
         self.capacity -= 1;
         self.used += 1;
         if self.capacity == 0 {
@@ -85,10 +82,13 @@ impl Rules for PosixSporadic {
                 self.timers(end, true);
             }
         }
-        true
+    }
+
+    fn is_at_its_own(&self) -> bool {
+        self.activation.is_some()
     }
 
     fn place(&self, _now: u64) -> Option<Place> {
-        if self.activation.is_some() { Some(self.high) } else { self.low }
+        if self.is_at_its_own() { Some(self.high) } else { self.low }
     }
 }

@@ -45,7 +45,7 @@ impl Rules for PriorityExchange {
         is_due
     }
 
-    fn unit(&mut self, _now: u64, ran: Ran, has_work: bool) -> bool {
+    fn watches(&mut self, _now: u64, ran: Ran, has_work: bool) -> bool {
         match ran {
             Ran::Server(_) => return self.take(None),
             Ran::Nobody if !has_work => {

@@ -117,7 +117,7 @@ impl Rules for SlackStealing {
         self.compute_all(now as i64);
     }
 
-    fn unit(&mut self, _now: u64, ran: Ran, _has_work: bool) -> bool {
+    fn watches(&mut self, _now: u64, ran: Ran, _has_work: bool) -> bool {
         let is_above = self.is_above();
         // Everybody more important than this one loses a unit of slack.
         let running = match ran {

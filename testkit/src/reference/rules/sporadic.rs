@@ -1,7 +1,7 @@
 //! The sporadic server with the corrected rules: chunks of budget, each with its time (Stanovich and others 2010).
 
 use super::super::order::Place;
-use super::{Ran, Rules};
+use super::Rules;
 use horolog_model::Capacity;
 
 /// Part of the budget, and from when on it may be used.
@@ -70,10 +70,8 @@ impl Rules for Sporadic {
         self.chunks.iter().any(|chunk| chunk.at == now)
     }
 
-    fn unit(&mut self, now: u64, ran: Ran, _has_work: bool) -> bool {
-        if !matches!(ran, Ran::Server(_)) || self.chunks[0].at > now {
-            return false;
-        }
+    fn charge(&mut self, now: u64) {
+        // An overrun uses up the next chunk, whose time has not come.
         self.used += 1;
         if self.used == self.chunks[0].amount {
             let first = self.chunks.remove(0);
@@ -82,10 +80,13 @@ impl Rules for Sporadic {
             // Execution is charged at the end of its unit; what has come by then is there.
             self.come_until = now + 1;
         }
-        true
+    }
+
+    fn is_at_its_own(&self) -> bool {
+        self.chunks[0].at <= self.come_until
     }
 
     fn place(&self, _now: u64) -> Option<Place> {
-        if self.chunks[0].at <= self.come_until { Some(self.high) } else { self.low }
+        if self.is_at_its_own() { Some(self.high) } else { self.low }
     }
 }

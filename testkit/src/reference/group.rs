@@ -1,0 +1,324 @@
+//! One processor, or the processors of a cluster, unit by unit.
+
+use super::order::{Place, number};
+use super::rules::{HardTask, Ran};
+use super::tree::Node;
+use super::{Event, Job, Schedule, What};
+use horolog_model::{CpuId, System, Task};
+
+/// A task and one of its jobs.
+pub(super) type JobId = (usize, usize);
+
+/// A job that was released and has not ended.
+#[derive(Clone, Debug)]
+pub(super) struct Pending {
+    pub(super) id: JobId,
+    /// Its place in the order of all releases and changes of place.
+    pub(super) order: u64,
+    pub(super) released: u64,
+    /// Its absolute deadline.
+    pub(super) deadline: Option<u64>,
+    segment: usize,
+    /// Units executed in the present segment.
+    executed: u64,
+    /// Units executed in all.
+    total: u64,
+    started: bool,
+}
+
+/// A processor of the group.
+#[derive(Clone, Debug)]
+pub(super) struct Slot {
+    cpu: CpuId,
+    /// The job that has it.
+    pub(super) running: Option<JobId>,
+    /// Whether that job has just reached a preemption point.
+    pub(super) at_point: bool,
+    /// Who had it last, for the costs of switches.
+    last: Option<usize>,
+    /// What the kernel has yet to do.
+    owed: u64,
+}
+
+/// Processors on which one root decides, and everything below it.
+pub(super) struct Group<'a> {
+    pub(super) system: &'a System,
+    pub(super) slots: Vec<Slot>,
+    pub(super) pending: Vec<Pending>,
+    /// The root first.
+    pub(super) nodes: Vec<Node>,
+    /// The node directly above each task; `None`: a task of another group.
+    pub(super) above: Vec<Option<usize>>,
+    /// The priority of each task.
+    pub(super) priorities: Vec<i64>,
+    /// The processor that each task had last.
+    pub(super) had_last: Vec<Option<usize>>,
+    counter: u64,
+    pub(super) schedule: Schedule,
+    completed_now: bool,
+    pub(super) timed_now: bool,
+    released_now: bool,
+}
+
+impl<'a> Group<'a> {
+    pub(super) fn new(system: &'a System, cpus: &[CpuId], nodes: Vec<Node>) -> Group<'a> {
+        let above = super::tree::above(system, &nodes, cpus);
+        let slot = |&cpu: &CpuId| Slot { cpu, running: None, at_point: false, last: None, owed: 0 };
+        let priority = |task: &Task| task.priority.map_or(i64::MIN, number);
+        let mut group = Group {
+            system,
+            slots: cpus.iter().map(slot).collect(),
+            pending: Vec::new(),
+            nodes,
+            above,
+            priorities: system.tasks().iter().map(priority).collect(),
+            had_last: vec![None; system.tasks().len()],
+            counter: 0,
+            schedule: Schedule { used: vec![Vec::new(); system.servers().len()], ..Schedule::default() },
+            completed_now: false,
+            timed_now: false,
+            released_now: false,
+        };
+        let is_hard = |index: &usize| group.above[*index] == Some(0);
+        let hard: Vec<HardTask> = (0..system.tasks().len())
+            .filter(is_hard)
+            .map(|index| HardTask::of(index, &system.tasks()[index]))
+            .collect();
+        group.nodes.iter_mut().for_each(|node| node.add_rules(system, &hard));
+        group
+    }
+
+    pub(super) fn task(&self, index: usize) -> &'a Task {
+        &self.system.tasks()[index]
+    }
+
+    pub(super) fn next_order(&mut self) -> u64 {
+        self.counter += 1;
+        self.counter
+    }
+
+    fn note(&mut self, at: u64, what: What, slot: usize, (task, job): JobId) {
+        let cpu = self.slots[slot].cpu.0;
+        self.schedule.events.push(Event { at, task, what, job, cpu });
+    }
+
+    /// What was executed until now has been charged: who has executed all of it ends, who has no budget moves.
+    pub(super) fn ends(&mut self, now: u64, jobs: &[Vec<Job>]) {
+        (self.completed_now, self.timed_now, self.released_now) = (false, false, false);
+        for slot in 0..self.slots.len() {
+            self.end_segment(now, slot, jobs);
+        }
+        // A budget that has ended moves its server, even where it comes back at this instant.
+        self.update(now);
+    }
+
+    /// The running job ends a segment, or ends, when it has executed all of it.
+    fn end_segment(&mut self, now: u64, slot: usize, jobs: &[Vec<Job>]) {
+        let Some(id) = self.slots[slot].running else { return };
+        let Some(at) = self.pending.iter().position(|pending| pending.id == id) else { return };
+        let segments = &jobs[id.0][id.1].segments;
+        let pending = &mut self.pending[at];
+        if pending.executed < segments[pending.segment] {
+            return;
+        }
+        if pending.segment + 1 < segments.len() {
+            (pending.segment, pending.executed) = (pending.segment + 1, 0);
+            self.slots[slot].at_point = true;
+            return;
+        }
+        let total = pending.total;
+        self.pending.remove(at);
+        self.slots[slot].running = None;
+        self.completed_now = true;
+        self.note(now, What::Completion, slot, id);
+        if self.above[id.0] == Some(0) {
+            self.nodes.iter_mut().for_each(|node| node.rules.hard_ends(now, id.0, total));
+        }
+        self.update(now);
+    }
+
+    /// Interrupts, then every timer that is due.
+    pub(super) fn timers(&mut self, now: u64) {
+        let platform = self.system.platform();
+        let interrupt = platform.timer_interrupt.map_or(0, |cost| cost.as_ns());
+        for slot in &mut self.slots {
+            if platform.tick.is_some_and(|tick| now.is_multiple_of(tick.as_ns())) {
+                slot.owed += interrupt;
+            }
+            for load in self.system.interferences().iter().filter(|load| load.cpu == slot.cpu) {
+                let period = load.period.as_ns();
+                if now.is_multiple_of(period) {
+                    slot.owed += load.utilisation_ppb * period / 1_000_000_000;
+                }
+            }
+        }
+        // In the order of the lowest tasks below them.
+        for index in self.by_number() {
+            let has_demand = self.nodes[index].has_demand;
+            self.timed_now |= self.nodes[index].rules.timers(now, has_demand);
+            self.update(now);
+        }
+        if self.timed_now {
+            self.schedule.timers.push(now);
+        }
+    }
+
+    /// A job is noticed.
+    pub(super) fn release(&mut self, now: u64, id: JobId, arrival: u64, deadline: Option<u64>) {
+        self.released_now = true;
+        if self.system.platform().tick.is_none() {
+            let cost = self.system.platform().timer_interrupt.map_or(0, |cost| cost.as_ns());
+            self.slots[0].owed += cost;
+        }
+        let order = self.next_order();
+        let (segment, executed, total, started) = (0, 0, 0, false);
+        self.pending.push(Pending { id, order, released: now, deadline, segment, executed, total, started });
+        if self.above[id.0] == Some(0) {
+            self.nodes.iter_mut().for_each(|node| node.rules.hard_arrives(now, id.0, id.1, arrival));
+        } else {
+            self.update(now);
+        }
+    }
+
+    /// What is decided when all jobs of this instant are known, and who runs.
+    pub(super) fn decide(&mut self, now: u64) {
+        for node in &mut self.nodes {
+            node.rules.settles(now, node.has_demand);
+        }
+        self.update(now);
+        self.schedule.coincidences += u64::from(self.completed_now && (self.timed_now || self.released_now));
+        if self.slots.len() > 1 {
+            self.choose_together(now);
+        } else if self.slots[0].owed == 0 {
+            self.choose(now);
+        }
+    }
+
+    /// Whether the job on a processor keeps it whatever the order says.
+    pub(super) fn is_committed(&self, slot: usize) -> bool {
+        let slot = &self.slots[slot];
+        slot.running.is_some_and(|id| self.task(id.0).is_non_preemptive_between_points() && !slot.at_point)
+    }
+
+    /// The most important job gets the one processor.
+    fn choose(&mut self, now: u64) {
+        if !self.is_committed(0) {
+            let chosen = self.most_important(0, now);
+            self.hand_over(now, 0, chosen);
+            self.charge_above(chosen);
+        }
+        self.account_switch(0);
+    }
+
+    /// Which budgets pay for a job from now on: those on its path that stand at their own priority.
+    fn charge_above(&mut self, chosen: Option<JobId>) {
+        let path = chosen.map_or(Vec::new(), |id| self.path(id.0));
+        for (index, node) in self.nodes.iter_mut().enumerate() {
+            node.is_charged = path.contains(&index) && node.rules.is_at_its_own();
+        }
+    }
+
+    /// A processor goes from one job to another, or stays with its job.
+    pub(super) fn hand_over(&mut self, now: u64, slot: usize, chosen: Option<JobId>) {
+        let before = self.slots[slot].running;
+        if chosen != before {
+            self.take_away(now, slot);
+            if let Some(next) = chosen {
+                self.take_up(now, slot, next);
+            }
+        }
+        self.slots[slot].at_point = false;
+    }
+
+    /// The job on a processor, if any, loses it.
+    pub(super) fn take_away(&mut self, now: u64, slot: usize) {
+        if let Some(previous) = self.slots[slot].running.take() {
+            let what = if self.slots[slot].at_point { What::Yield } else { What::Preempt };
+            self.note(now, what, slot, previous);
+        }
+    }
+
+    /// A job gets a processor.
+    pub(super) fn take_up(&mut self, now: u64, slot: usize, next: JobId) {
+        let mut what = What::Resume;
+        for pending in self.pending.iter_mut().filter(|pending| pending.id == next && !pending.started) {
+            pending.started = true;
+            what = What::Start;
+        }
+        self.slots[slot].running = Some(next);
+        self.had_last[next.0] = Some(slot);
+        self.note(now, what, slot, next);
+    }
+
+    /// Where another task has the processor than before, the kernel has to switch.
+    pub(super) fn account_switch(&mut self, slot: usize) {
+        let cost = self.system.platform().context_switch.map_or(0, |cost| cost.as_ns());
+        let slot = &mut self.slots[slot];
+        let task = slot.running.map(|(task, _)| task);
+        if task != slot.last {
+            if task.is_some() {
+                slot.owed += cost;
+            }
+            slot.last = task;
+        }
+    }
+
+    /// One unit for the kernel, for the running job, or for nobody, on each processor.
+    pub(super) fn execute(&mut self, now: u64) {
+        for slot in 0..self.slots.len() {
+            if self.slots[slot].owed > 0 {
+                self.slots[slot].owed -= 1;
+                continue;
+            }
+            let running = self.slots[slot].running;
+            for pending in self.pending.iter_mut().filter(|pending| Some(pending.id) == running) {
+                pending.executed += 1;
+                pending.total += 1;
+            }
+            let ran = match running {
+                None => Ran::Nobody,
+                Some((task, job)) => match self.path(task).last() {
+                    Some(&below_root) => Ran::Server(below_root),
+                    None => Ran::Hard(task, job),
+                },
+            };
+            self.charge(now, ran);
+        }
+    }
+
+    fn charge(&mut self, now: u64, ran: Ran) {
+        for (index, node) in self.nodes.iter_mut().enumerate() {
+            let is_others = matches!(ran, Ran::Server(other) if other != index);
+            let has_used = if node.is_charged && !matches!(ran, Ran::Nobody) {
+                node.rules.charge(now);
+                true
+            } else {
+                !is_others && node.rules.watches(now, ran, node.has_demand)
+            };
+            if has_used {
+                node.used.push(now);
+            }
+        }
+    }
+
+    /// What happened, when all is over.
+    pub(super) fn finish(mut self) -> Schedule {
+        for node in &mut self.nodes {
+            if let Some(server) = node.server {
+                self.schedule.used[server] = std::mem::take(&mut node.used);
+            }
+        }
+        self.schedule
+    }
+
+    /// Where a task's job stands below its node.
+    pub(super) fn place_of(&self, now: u64, pending: &Pending, by_deadline: bool) -> Place {
+        let (task, job) = pending.id;
+        if by_deadline {
+            return Place::deadline(pending.deadline);
+        }
+        let priority = self.priorities[task];
+        let promoted = self.nodes.iter().any(|node| node.rules.is_promoted(now, task, job));
+        if promoted { Place::promoted(priority) } else { Place::priority(priority) }
+    }
+}

@@ -1,0 +1,232 @@
+//! A tree of schedulers: who asks for the processor, where everybody stands, who is first.
+
+use super::group::{Group, JobId, Pending};
+use super::order::Place;
+use super::rules::{HardTask, Root, Rules, rules_of};
+use horolog_model::{Cluster, CpuId, Order, Parent, ServerId, ServerKind, System};
+
+/// A scheduler, or the root.
+pub(super) struct Node {
+    /// Its place in the system; `None`: the root.
+    pub(super) server: Option<usize>,
+    /// The node above it.
+    parent: Option<usize>,
+    pub(super) order: Order,
+    /// Whether it has a deadline of its own, or the earliest one below it.
+    kind: Option<ServerKind>,
+    /// The lowest task below it.
+    number: usize,
+    /// How many nodes are above it.
+    depth: usize,
+    pub(super) rules: Box<dyn Rules>,
+    /// Whether something below it could run.
+    pub(super) has_demand: bool,
+    /// Where it stands in its parent's order.
+    place: Option<Place>,
+    /// When it came to its place, in the order of all releases and changes of place.
+    came: u64,
+    /// When it got demand.
+    entered: u64,
+    /// Whether the job that runs below it is charged to it.
+    pub(super) is_charged: bool,
+    /// The units in which its budget was used.
+    pub(super) used: Vec<u64>,
+}
+
+/// One who may get the processor, below one node.
+struct Candidate {
+    place: Place,
+    order: u64,
+    entered: u64,
+    /// Tasks before schedulers, lower ids first.
+    id: usize,
+    is_running: bool,
+    who: Who,
+}
+
+#[derive(Clone, Copy)]
+enum Who {
+    Job(JobId),
+    Node(usize),
+}
+
+fn node(server: Option<usize>, order: Order) -> Node {
+    Node {
+        server,
+        parent: None,
+        order,
+        kind: None,
+        number: 0,
+        depth: 0,
+        rules: Box::new(Root),
+        has_demand: false,
+        place: None,
+        came: 0,
+        entered: 0,
+        is_charged: false,
+        used: Vec::new(),
+    }
+}
+
+/// The root of one processor and the schedulers below it.
+pub(super) fn of_processor(system: &System, cpu: CpuId) -> Vec<Node> {
+    let mut nodes = vec![node(None, Order::of_policy(system.policy()))];
+    let here: Vec<ServerId> = system.servers_on(cpu).map(|(id, _)| id).collect();
+    nodes.extend(here.iter().map(|id| node(Some(id.index()), system.server(*id).order)));
+    for (place, &id) in here.iter().enumerate() {
+        let above = match system.parent_of(id) {
+            Parent::Scheduler(parent) => here.iter().position(|&other| other == parent).map(|at| at + 1),
+            _ => None,
+        };
+        nodes[place + 1].parent = Some(above.unwrap_or(0));
+        nodes[place + 1].kind = Some(system.server(id).kind);
+    }
+    for index in 1..nodes.len() {
+        let path: Vec<usize> = std::iter::successors(Some(index), |&at| nodes[at].parent).collect();
+        nodes[index].depth = path.len() - 1;
+        let is_below = |task: &usize| {
+            let mut above = above(system, &nodes, &[cpu])[*task];
+            while above.is_some_and(|at| at != index) {
+                above = above.and_then(|at| nodes[at].parent);
+            }
+            above.is_some()
+        };
+        nodes[index].number = (0..system.tasks().len()).find(is_below).unwrap_or(usize::MAX);
+    }
+    nodes
+}
+
+/// The root of a cluster.
+pub(super) fn of_cluster(cluster: &Cluster) -> Vec<Node> {
+    vec![node(None, cluster.order)]
+}
+
+/// The node directly above each task of these processors.
+pub(super) fn above(system: &System, nodes: &[Node], cpus: &[CpuId]) -> Vec<Option<usize>> {
+    let above = |id| {
+        if !cpus.contains(&system.task(id).cpu) {
+            return None;
+        }
+        let server = system.scheduler_of(id).map(ServerId::index);
+        Some(nodes.iter().position(|node| server.is_some() && node.server == server).unwrap_or(0))
+    };
+    system.task_ids().map(above).collect()
+}
+
+impl Node {
+    pub(super) fn add_rules(&mut self, system: &System, hard: &[HardTask]) {
+        if let Some(server) = self.server {
+            self.rules = rules_of(&system.servers()[server], hard);
+        }
+    }
+}
+
+impl Group<'_> {
+    /// The nodes between a task and the root, from below.
+    pub(super) fn path(&self, task: usize) -> Vec<usize> {
+        let parent = |&at: &usize| self.nodes[at].parent;
+        std::iter::successors(self.above[task], parent).filter(|&at| at != 0).collect()
+    }
+
+    /// All nodes but the root, in the order of the lowest tasks below them; of two on one path the upper one first.
+    pub(super) fn by_number(&self) -> Vec<usize> {
+        let mut nodes: Vec<usize> = (1..self.nodes.len()).collect();
+        nodes.sort_by_key(|&at| (self.nodes[at].number, self.nodes[at].depth));
+        nodes
+    }
+
+    /// Who has demand, and where everybody stands: from below, since a child without a place is no demand. Who stands
+    /// somewhere else than before has come to the end there.
+    pub(super) fn update(&mut self, now: u64) {
+        let mut upwards = self.by_number();
+        upwards.sort_by_key(|&at| std::cmp::Reverse(self.nodes[at].depth));
+        for index in upwards {
+            let has_demand = self.pending.iter().any(|pending| self.above[pending.id.0] == Some(index))
+                || self.nodes.iter().any(|child| child.parent == Some(index) && child.place.is_some());
+            let node = &mut self.nodes[index];
+            if has_demand && !node.has_demand {
+                node.rules.arrives(now);
+                node.entered = now;
+            }
+            if !has_demand && node.has_demand {
+                node.rules.empties(now);
+            }
+            node.has_demand = has_demand;
+            let place = node.rules.place(now).filter(|_| has_demand);
+            if place != node.place {
+                let came = self.next_order();
+                (self.nodes[index].place, self.nodes[index].came) = (place, came);
+            }
+        }
+    }
+
+    /// The first of each order, from a node down.
+    pub(super) fn most_important(&self, node: usize, now: u64) -> Option<JobId> {
+        let candidates = self.candidates(node, now);
+        let top = candidates.iter().map(|candidate| candidate.place).max()?;
+        let equals = candidates.iter().filter(|candidate| candidate.place == top);
+        let first = match self.nodes[node].order {
+            Order::Edf => equals.min_by_key(|c| (!c.is_running, c.entered, c.id)),
+            Order::Fifo => equals.min_by_key(|c| c.order),
+            _ => equals.min_by_key(|c| (!c.is_running, c.order)),
+        };
+        match first?.who {
+            Who::Job(id) => Some(id),
+            Who::Node(child) => self.most_important(child, now),
+        }
+    }
+
+    /// The oldest job of each task directly below a node, and the schedulers there that have a place.
+    fn candidates(&self, node: usize, now: u64) -> Vec<Candidate> {
+        let running = self.slots[0].running;
+        let by_deadline = self.nodes[node].order == Order::Edf;
+        let mut candidates = Vec::new();
+        for pending in self.oldest(node) {
+            let place = match self.nodes[node].order {
+                Order::Fifo => Place::BACKGROUND,
+                _ => self.place_of(now, pending, by_deadline),
+            };
+            candidates.push(Candidate {
+                place,
+                order: pending.order,
+                entered: pending.released,
+                id: pending.id.0,
+                is_running: running == Some(pending.id),
+                who: Who::Job(pending.id),
+            });
+        }
+        for (index, child) in self.nodes.iter().enumerate() {
+            let Some(place) = child.place.filter(|_| child.parent == Some(node)) else { continue };
+            let is_plain = matches!(child.kind, Some(ServerKind::Plain { .. }));
+            candidates.push(Candidate {
+                place: if by_deadline && is_plain { Place::deadline(self.earliest(index)) } else { place },
+                order: child.came,
+                entered: child.entered,
+                id: self.above.len() + child.number,
+                is_running: running.is_some_and(|id| self.path(id.0).contains(&index)),
+                who: Who::Node(index),
+            });
+        }
+        candidates
+    }
+
+    /// The oldest job of each task directly below a node.
+    pub(super) fn oldest(&self, node: usize) -> impl Iterator<Item = &Pending> {
+        let is_first = |pending: &Pending| {
+            !self.pending.iter().any(|other| other.id.0 == pending.id.0 && other.id.1 < pending.id.1)
+        };
+        self.pending
+            .iter()
+            .filter(move |&pending| self.above[pending.id.0] == Some(node) && is_first(pending))
+    }
+
+    /// The earliest deadline below a node, of what could run there.
+    fn earliest(&self, node: usize) -> Option<u64> {
+        let own = self.pending.iter().filter(|pending| self.above[pending.id.0] == Some(node));
+        let own = own.filter_map(|pending| pending.deadline);
+        let children = (1..self.nodes.len())
+            .filter(|&at| self.nodes[at].parent == Some(node) && self.nodes[at].place.is_some());
+        let below = children.filter_map(|at| self.nodes[at].rules.deadline().or_else(|| self.earliest(at)));
+        own.chain(below).min()
+    }
+}
