@@ -54,13 +54,21 @@ pub(super) fn faults_of(file: &str, source: &str) -> Result<Vec<Placed>, String>
     Ok(faults)
 }
 
-/// Copies the checkout's tracked files to `copy`.
-pub(super) fn copy_tree(root: &Path, copy: &Path) -> Result<(), String> {
+/// Copies the checkout's tracked files to `copy`, but for those that [`build`] writes with their faults: those, too, keep
+/// their times where they are as before.
+pub(super) fn copy_tree(
+    root: &Path,
+    copy: &Path,
+    subject: &Subject,
+    faults: &BTreeMap<u32, Placed>,
+) -> Result<(), String> {
+    let written: BTreeSet<&str> =
+        faults.values().map(|fault| fault.file.as_str()).chain([subject.root]).collect();
     let listed =
         output(Command::new("git").args(["ls-files", "-co", "--exclude-standard"]).current_dir(root))?;
     for file in listed.lines() {
         let (from, to) = (root.join(file), copy.join(file));
-        if !from.is_file() {
+        if !from.is_file() || written.contains(file) && to.is_file() {
             continue;
         }
         let new = fs::read(&from).map_err(|error| format!("{file}: {error}"))?;
@@ -76,18 +84,18 @@ pub(super) fn copy_tree(root: &Path, copy: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Builds the copy with these faults; those that do not compile are left out and returned.
+/// Builds the copy with these faults; those that do not compile are left out and added to `refused`.
 pub(super) fn build(
     root: &Path,
     copy: &Path,
     subject: &Subject,
     faults: &BTreeMap<u32, Placed>,
-) -> Result<(Vec<Program>, BTreeSet<u32>), String> {
-    let mut refused = BTreeSet::new();
+    refused: &mut BTreeSet<u32>,
+) -> Result<Vec<Program>, String> {
     for round in 0..25 {
-        let written = write(root, copy, subject, faults, &refused)?;
+        let written = write(root, copy, subject, faults, refused)?;
         match compile(copy, subject)? {
-            Compiled::Programs(programs) => return Ok((programs, refused)),
+            Compiled::Programs(programs) => return Ok(programs),
             Compiled::Errors(errors) => {
                 let before = refused.len();
                 for (file, place) in &errors {

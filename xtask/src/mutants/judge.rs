@@ -44,13 +44,14 @@ pub(super) fn baseline(programs: &[Program]) -> Result<Vec<(Program, Duration)>,
 
 /// Judges the faults, `jobs` at once. `is_real`: the tests run real processes and threads, which other load on the machine
 /// may fail, so that a failure counts when it comes a second time. After `minutes` no further fault is begun: those judged by
-/// then are the first of the sample, which is in no order.
+/// then are the first of the sample, which is in no order. `note` is told each verdict at once.
 pub(super) fn judge(
     programs: &[(Program, Duration)],
     faults: &[u32],
     jobs: usize,
     is_real: bool,
     minutes: Option<u64>,
+    note: &(dyn Fn(u32, Verdict) + Sync),
 ) -> BTreeMap<u32, Verdict> {
     let end = minutes.map(|minutes| Instant::now() + Duration::from_secs(60 * minutes));
     let next = AtomicUsize::new(0);
@@ -63,6 +64,7 @@ pub(super) fn judge(
                         return;
                     }
                     let verdict = judge_all(programs, number, is_real);
+                    note(number, verdict);
                     let mut verdicts = verdicts.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
                     verdicts.insert(number, verdict);
                     if verdicts.len() % 20 == 0 {
@@ -78,7 +80,7 @@ pub(super) fn judge(
 
 fn judge_all(programs: &[(Program, Duration)], number: u32, is_real: bool) -> Verdict {
     for (program, took) in programs {
-        let limit = *took * 6 + Duration::from_secs(20);
+        let limit = *took * 6 + Duration::from_secs(if is_real { 20 } else { 10 });
         let mut verdict = judge_one(program, number, limit);
         if is_real && verdict != Verdict::Survived {
             verdict = judge_one(program, number, limit);

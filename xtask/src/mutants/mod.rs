@@ -5,29 +5,36 @@
 
 mod build;
 mod find;
+mod journal;
 mod judge;
 mod record;
 mod schema;
 mod table;
 
 use build::Placed;
+use find::Candidate;
+use journal::{Journal, Outcome};
 use judge::Verdict;
 use record::{Record, Survivor};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::Path;
 use std::process::{Command, ExitCode};
 use table::Subject;
 
 /// Words for the usage.
-pub(crate) const USAGE: &str = "mutants NAME [--sample N] [--seed S] [--again] [--jobs J] [--minutes M]
+pub(crate) const USAGE: &str = "mutants NAME [--sample N] [--seed S] [--again | --resume] [--jobs J] [--minutes M]
                    puts N small faults (300) into sched, analysis, certificate, verify or guardian and says which
                    ones no test notices (reference: those of sched, by that comparison alone);
-                   --again: only those that the record lists; --minutes: ends after so long; see docs/mutants.md";
+                   --again: only those that the record lists; --minutes: ends after so long;
+                   --resume: goes on with the sample where the last run ended; see docs/mutants.md";
 
 struct Options {
     sample: usize,
     seed: u64,
     again: bool,
+    /// What was judged before is not judged again while the sources are the same.
+    resume: bool,
     jobs: Option<usize>,
     /// How long faults are judged; what was judged by then is the sample.
     minutes: Option<u64>,
@@ -50,7 +57,8 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> ExitCode {
 
 fn parse(words: &[&str]) -> Option<(&'static Subject, Options)> {
     let [name, rest @ ..] = words else { return None };
-    let mut options = Options { sample: 300, seed: 1, again: false, jobs: None, minutes: None };
+    let mut options =
+        Options { sample: 300, seed: 1, again: false, resume: false, jobs: None, minutes: None };
     let mut rest = rest.iter();
     while let Some(&word) = rest.next() {
         match word {
@@ -59,6 +67,7 @@ fn parse(words: &[&str]) -> Option<(&'static Subject, Options)> {
             "--jobs" => options.jobs = Some(rest.next()?.parse().ok()?),
             "--minutes" => options.minutes = Some(rest.next()?.parse().ok()?),
             "--again" => options.again = true,
+            "--resume" => options.resume = true,
             _ => return None,
         }
     }
@@ -82,6 +91,9 @@ fn shuffle<T>(items: &mut [T], seed: u64) {
 
 fn measure(root: &Path, subject: &Subject, options: &Options) -> Result<(), String> {
     let mut faults = build::all_faults(root, subject)?;
+    let mut of_sources = DefaultHasher::new();
+    faults.iter().for_each(|fault| (&fault.file, &fault.text, fault.candidate.line).hash(&mut of_sources));
+    let of_sources = of_sources.finish();
     let known = record::read(root, subject.name);
     println!("{}: {} faults in all", subject.name, faults.len());
     if options.again {
@@ -94,9 +106,17 @@ fn measure(root: &Path, subject: &Subject, options: &Options) -> Result<(), Stri
     }
     let faults: BTreeMap<u32, Placed> = (1..).zip(faults).collect();
     let copy = root.join("target/mutants").join(subject.name).join("tree");
-    build::copy_tree(root, &copy)?;
+    let journal = copy.with_file_name("judged");
+    let journal = Journal::open(&journal, of_sources, options.resume || options.again)?;
+    let outcome = |number: &u32| faults.get(number).and_then(|fault| journal.outcome(fault));
+    build::copy_tree(root, &copy, subject, &faults)?;
     println!("building {} faults", faults.len());
-    let (programs, refused) = build::build(root, &copy, subject, &faults)?;
+    let mut refused: BTreeSet<u32> =
+        faults.keys().copied().filter(|number| outcome(number) == Some(Outcome::Refused)).collect();
+    let programs = build::build(root, &copy, subject, &faults, &mut refused)?;
+    for number in &refused {
+        journal.note(&faults[number], Outcome::Refused);
+    }
     let programs = judge::baseline(&programs)?;
     for (program, took) in &programs {
         let name = program.path.file_name().unwrap_or_default().to_string_lossy();
@@ -107,7 +127,24 @@ fn measure(root: &Path, subject: &Subject, options: &Options) -> Result<(), Stri
         numbers.truncate(options.sample);
     }
     let jobs = options.jobs.unwrap_or(if subject.is_real { 1 } else { 2 });
-    let verdicts = judge::judge(&programs, &numbers, jobs, subject.is_real, options.minutes);
+    let mut verdicts = BTreeMap::new();
+    if !options.again {
+        verdicts.extend(numbers.iter().filter_map(|number| match outcome(number)? {
+            Outcome::Judged(verdict) => Some((*number, verdict)),
+            Outcome::Refused => None,
+        }));
+        numbers.retain(|number| !verdicts.contains_key(number));
+        println!("{} judged before", verdicts.len());
+    }
+    let note = |number: u32, verdict| {
+        let fault = &faults[&number];
+        journal.note(fault, Outcome::Judged(verdict));
+        if verdict == Verdict::Survived {
+            let Candidate { line, function, what, .. } = &fault.candidate;
+            println!("  survived: {}:{line} {function}: {what} ({})", fault.file, fault.text);
+        }
+    };
+    verdicts.extend(judge::judge(&programs, &numbers, jobs, subject.is_real, options.minutes, &note));
     let mut survivors: Vec<Survivor> = verdicts
         .iter()
         .filter(|(_, verdict)| **verdict == Verdict::Survived)

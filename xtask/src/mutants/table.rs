@@ -42,7 +42,19 @@ pub(super) const SUBJECTS: &[Subject] = &[
         sources: "engines/analysis/src",
         stages: &[
             &["-p", "horolog-analysis", "--lib", "--tests"],
-            &["-p", "horolog-testkit", "--lib", "--tests"],
+            // Those of the testkit that analyse something.
+            &[
+                "-p",
+                "horolog-testkit",
+                "--test",
+                "driver_bounds",
+                "--test",
+                "fixed_priority_bounds",
+                "--test",
+                "server_bounds",
+                "--test",
+                "waiting_bounds",
+            ],
         ],
         is_real: false,
     },
