@@ -47,6 +47,11 @@ fn response_times_equal_the_worst_of_every_run() {
     let (mut compared, mut missing) = (0, 0);
     for round in 0..240 {
         let tasks = tiny_set(&mut random, round % 2 == 1, round % 4 >= 2);
+        // Above a utilisation of 1 the states never end, and every limit would be reached for nothing.
+        let demand: u32 = tasks.iter().map(|t| t.wcet * 60 / t.separation).sum();
+        if demand > 60 {
+            continue;
+        }
         let Some(worst) = worst_edf_responses(&tasks, 25_000) else { continue };
         let set = set_of(&tasks, 1);
         let integer = responses(&set, NpTime::Units(1));
@@ -59,7 +64,7 @@ fn response_times_equal_the_worst_of_every_run() {
         missing += usize::from(!fits(&worst));
         compared += 1;
     }
-    assert!(compared > 80 && missing > 15 && compared - missing > 15, "{compared} compared, {missing} miss");
+    assert!(compared > 120 && missing > 15 && compared - missing > 15, "{compared} compared, {missing} miss");
 }
 
 #[test]
@@ -126,7 +131,7 @@ fn random_set(random: &mut Random, loads: bool) -> EdfSet {
 fn qpa_equals_the_criterion_window_by_window() {
     let mut random = Random::new(13);
     let mut counts = [0; 4];
-    for round in 0..30_000 {
+    for round in 0..10_000 {
         let set = random_set(&mut random, round % 2 == 0);
         for time in [NpTime::Continuous, NpTime::Units(1)] {
             match EdfSolver::new().check_within(&set, time, &mut Budget::default()) {
