@@ -282,6 +282,9 @@ impl<'a> MachineBuilder<'a> {
             let places = node.spec.places().count().max(1);
             let mut dispatcher = Dispatcher::new(node.spec.policy, parent, node.processor, places);
             dispatcher.prepare(&mode.layouts[index]);
+            let server = self.servers.iter().position(|&server| server == index);
+            let kind = server.and_then(|server| self.system.servers().get(server)).map(|server| server.kind);
+            dispatcher.is_background = kind == Some(ServerKind::Background);
             dispatcher
         };
         self.nodes.iter().enumerate().map(dispatcher).collect()
@@ -402,6 +405,7 @@ impl<'a> MachineBuilder<'a> {
                 suspended: false,
                 jobs: 0,
                 segment: 0,
+                deadline: 0,
                 successors,
                 backlog: VecDeque::with_capacity(4),
             }

@@ -37,14 +37,15 @@ impl DeferrableServer {
     }
 
     fn refill(&mut self, now: Instant) {
-        if self.period.reach(now) {
-            self.fill();
-        }
+        let periods = self.period.reach(now);
+        self.fill(periods);
     }
 
-    fn fill(&mut self) {
-        if self.left < self.full {
-            self.left = self.left.min(0) + self.full;
+    /// So many periods have begun, each with its budget: a debt takes as many of them as it is worth.
+    fn fill(&mut self, periods: u64) {
+        if periods > 0 && self.left < self.full {
+            let given = self.full.saturating_mul(i64::try_from(periods).unwrap_or(i64::MAX));
+            self.left = self.left.min(0).saturating_add(given).min(self.full);
             self.tally.replenishments += 1;
         }
     }
@@ -86,9 +87,8 @@ impl Supply for DeferrableServer {
     }
 
     fn change_capacity(&mut self, now: Instant, capacity: Capacity) {
-        if self.period.reach_before(now) {
-            self.fill();
-        }
+        let periods = self.period.reach_before(now);
+        self.fill(periods);
         self.period.change(capacity.period);
         let full = capacity.budget.as_ns() as i64;
         self.left += full - std::mem::replace(&mut self.full, full);

@@ -47,6 +47,8 @@ pub(crate) struct Layout {
 #[derive(Clone, Debug)]
 pub(crate) struct Dispatcher {
     pub(crate) policy: NodePolicy,
+    /// Below an EDF dispatcher it stands behind every deadline.
+    pub(crate) is_background: bool,
     pub(crate) parent: u32,
     /// Where it stands in its parent now.
     pub(crate) position: u32,
@@ -71,6 +73,7 @@ impl Dispatcher {
     pub(crate) fn new(policy: NodePolicy, parent: u32, processor: u16, places: usize) -> Dispatcher {
         Dispatcher {
             policy,
+            is_background: false,
             parent,
             position: 0,
             place: 0,

@@ -221,6 +221,7 @@ impl Machine {
         if leaf.jobs == 0 {
             node.ready.remove(leaf.position);
         } else if let Some(next) = leaf.backlog.pop_front() {
+            leaf.deadline = next.deadline;
             node.keys[leaf.position as usize] = node.key(next.deadline, next.released, next.sequence);
         }
         if !leaf.is_direct {
@@ -243,6 +244,8 @@ impl Machine {
             leaf.segment = next;
         }
         self.processors[processor].committed = false;
+        // Who goes on from here is chosen anew.
+        self.processors[processor].paying = NONE;
         Ok(())
     }
 

@@ -24,24 +24,25 @@ impl Period {
         Instant::from_ns(self.next)
     }
 
-    /// Goes on to the last multiple that is not after `now`; whether that is a new one.
+    /// Goes on to the last multiple that is not after `now`; how many that is.
     #[inline]
-    pub(crate) fn reach(&mut self, now: Instant) -> bool {
+    pub(crate) fn reach(&mut self, now: Instant) -> u64 {
         let now = now.as_ns();
         if now < self.next {
-            return false;
+            return 0;
         }
         // Most often it is the next one: then there is nothing to divide.
         let beyond = now - self.next;
-        let rest = if beyond < self.length { beyond } else { beyond % self.length };
+        let (more, rest) =
+            if beyond < self.length { (0, beyond) } else { (beyond / self.length, beyond % self.length) };
         self.last = now - rest;
         self.next = self.last.saturating_add(self.length);
-        true
+        more + 1
     }
 
-    /// Goes on to the last multiple before `now`; whether that is a new one.
-    pub(crate) fn reach_before(&mut self, now: Instant) -> bool {
-        now.as_ns() > 0 && self.reach(Instant::from_ns(now.as_ns() - 1))
+    /// Goes on to the last multiple before `now`; how many that is.
+    pub(crate) fn reach_before(&mut self, now: Instant) -> u64 {
+        if now.as_ns() == 0 { 0 } else { self.reach(Instant::from_ns(now.as_ns() - 1)) }
     }
 
     /// Whether the multiple reached last is `now`.
@@ -74,12 +75,17 @@ mod tests {
             assert_eq!(period.at_or_after(at(now)), at(next), "at {now}");
             period.change(Span::from_ns(4));
             assert_eq!(period.next(), at(next), "at {now}");
-            assert!(!period.reach(at(next - 1)) && period.reach(at(next)) && period.starts_at(at(next)));
+            assert_eq!((period.reach(at(next - 1)), period.reach(at(next))), (0, 1));
+            assert!(period.starts_at(at(next)));
             assert_eq!(period.next(), at(next + 4));
             assert_eq!(period.at_or_after(at(next)), at(next));
         }
         let mut early = Period::new(Span::from_ns(10), at(0));
-        assert!(!early.reach_before(at(0)) && early.starts_at(at(0)));
+        assert!(early.reach_before(at(0)) == 0 && early.starts_at(at(0)));
+        assert_eq!(
+            (early.reach_before(at(10)), early.clone().reach(at(39)), early.clone().reach(at(40))),
+            (0, 3, 4)
+        );
         early.change(Span::from_ns(50));
         assert_eq!(early.next(), at(10));
     }

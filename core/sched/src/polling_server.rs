@@ -38,6 +38,14 @@ impl PollingServer {
         }
     }
 
+    /// So many polls have found nobody: their budget is lost, but for what pays a debt.
+    fn poll_in_vain(&mut self, polls: u64) {
+        if self.left < 0 {
+            let given = self.full.saturating_mul(i64::try_from(polls).unwrap_or(i64::MAX));
+            self.left = self.left.saturating_add(given).min(0);
+        }
+    }
+
     fn poll(&mut self) {
         // What was overdrawn is owed.
         self.left = self.left.min(0) + self.full;
@@ -70,8 +78,12 @@ impl Supply for PollingServer {
 
     fn timer_fired(&mut self, now: Instant) {
         // Whoever has no work now polls in vain: what arrives at this very instant still finds the poll, by its demand.
-        if self.period.reach(now) && self.backlogged {
-            self.poll();
+        if self.backlogged {
+            let polls = self.period.reach(now);
+            self.poll_in_vain(polls.saturating_sub(1));
+            if polls > 0 {
+                self.poll();
+            }
         }
     }
 
@@ -82,14 +94,18 @@ impl Supply for PollingServer {
             self.has_polled = false;
             return;
         }
-        self.period.reach(now);
+        let polls = self.period.reach(now);
         if self.period.starts_at(now) {
+            self.poll_in_vain(polls.saturating_sub(1));
             self.poll();
+        } else {
+            self.poll_in_vain(polls);
         }
     }
 
     fn change_capacity(&mut self, now: Instant, capacity: Capacity) {
-        self.period.reach_before(now);
+        let polls = self.period.reach_before(now);
+        self.poll_in_vain(polls);
         self.period.change(capacity.period);
         let full = capacity.budget.as_ns() as i64;
         let more = full - std::mem::replace(&mut self.full, full);

@@ -149,7 +149,7 @@ impl Service for PriorityExchange {
 
     fn timer_fired(&mut self, now: Instant) {
         self.idle(now.as_ns());
-        if self.period.reach(now) {
+        if self.period.reach(now) > 0 {
             self.tally.replenishments += u64::from(self.levels[0] < self.full);
             self.levels[0] = self.full;
             self.best = 0;

@@ -21,7 +21,8 @@ impl Machine {
         if is_ranked {
             self.watch_release(task, Instant::from_ns(order.deadline), now);
         }
-        let leaf = &self.leaves[task.index()];
+        let leaf = &mut self.leaves[task.index()];
+        leaf.deadline = order.deadline;
         let (node, position) = (leaf.node, leaf.position);
         let is_shallow = self.processors[usize::from(leaf.processor)].is_shallow;
         let dispatcher = &mut self.nodes[node as usize];
@@ -174,10 +175,13 @@ impl Machine {
             processor.is_shallow =
                 self.supply_of[processor.root as usize] == NONE && processor.cluster == NONE;
         }
-        for node in &self.nodes {
+        for (index, node) in self.nodes.iter().enumerate() {
             let processor = &mut self.processors[usize::from(node.processor)];
             let is_below_root = node.parent == processor.root && node.policy == NodePolicy::Fifo;
-            processor.is_shallow &= node.parent == NONE || is_below_root;
+            // A queue that competes by its jobs' deadlines moves whenever one of them comes or goes.
+            let is_edf = self.nodes[processor.root as usize].policy == NodePolicy::Edf;
+            let has_deadline = node.is_background || self.supply_of[index] != NONE;
+            processor.is_shallow &= node.parent == NONE || (is_below_root && (!is_edf || has_deadline));
         }
         for leaf in &mut self.leaves {
             let processor = &self.processors[usize::from(leaf.processor)];

@@ -104,7 +104,7 @@ impl SuppliedNode {
     /// A job below it was chosen, or goes on.
     #[inline(always)]
     pub(crate) fn chosen(&mut self, is_kept: bool) {
-        self.pays = self.standing.place == Place::High || (is_kept && self.pays);
+        self.pays = if is_kept { self.pays } else { self.standing.place == Place::High };
     }
 
     pub(crate) fn is_backlogged(&self) -> bool {

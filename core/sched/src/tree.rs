@@ -47,6 +47,8 @@ impl Machine {
         deadline: Option<Instant>,
         now: Instant,
     ) {
+        let is_edf = self.nodes[parent as usize].policy == NodePolicy::Edf;
+        let urgency = if is_edf && place != Place::Out { self.urgency(node, deadline) } else { 0 };
         let child = &mut self.nodes[node as usize];
         let processor = &mut self.processors[usize::from(child.processor)];
         // In a shallow tree the running job stands where its server stands.
@@ -65,11 +67,7 @@ impl Machine {
         let position = child.positions[index];
         (child.position, child.place) = (position, index as u16);
         processor.running_position = if moves { position } else { processor.running_position };
-        let above = &self.nodes[parent as usize];
-        let key = match above.policy {
-            NodePolicy::Edf => Key { urgency: self.nodes[node as usize].urgency(deadline), tie: now.as_ns() },
-            _ => Key { urgency: 0, tie: processor.sequence },
-        };
+        let key = Key { urgency, tie: if is_edf { now.as_ns() } else { processor.sequence } };
         let above = &mut self.nodes[parent as usize];
         if position != old {
             above.ready.remove(old);
@@ -79,9 +77,36 @@ impl Machine {
             above.keys[position as usize] = key;
             above.heads[position as usize] = head;
             above.ready.insert(position);
-        } else if above.policy == NodePolicy::Edf {
+        } else if is_edf {
             above.keys[position as usize].urgency = key.urgency;
         }
+    }
+
+    /// What orders a node below an EDF dispatcher: its own deadline, or the earliest below it.
+    fn urgency(&self, node: u32, deadline: Option<Instant>) -> u64 {
+        let dispatcher = &self.nodes[node as usize];
+        if let Some(deadline) = deadline {
+            return deadline.as_ns();
+        }
+        if dispatcher.is_background {
+            return u64::MAX;
+        }
+        if dispatcher.policy == NodePolicy::Edf {
+            return dispatcher.best().map_or(u64::MAX, |best| dispatcher.keys[best as usize].urgency);
+        }
+        let mut earliest = u64::MAX;
+        dispatcher.ready.for_each_in(0, dispatcher.layout.children.len() as u32, |position| {
+            let entity = dispatcher.layout.children[position as usize] as usize;
+            let below = match entity.checked_sub(self.leaves.len()) {
+                None => self.leaves[entity].deadline,
+                Some(child) => {
+                    let supplied = self.supplied.get(self.supply_of[child] as usize);
+                    self.urgency(child as u32, supplied.and_then(|supplied| supplied.standing.deadline))
+                }
+            };
+            earliest = earliest.min(below);
+        });
+        earliest
     }
 
     /// Puts a node at another place.
@@ -237,15 +262,6 @@ impl Machine {
 }
 
 impl crate::dispatcher::Dispatcher {
-    /// What orders it below an EDF dispatcher: its own deadline, or that of its most urgent child.
-    fn urgency(&self, deadline: Option<Instant>) -> u64 {
-        match (deadline, self.policy, self.best()) {
-            (Some(deadline), _, _) => deadline.as_ns(),
-            (None, NodePolicy::Edf, Some(best)) => self.keys[best as usize].urgency,
-            _ => Instant::NEVER.as_ns(),
-        }
-    }
-
     /// Takes over the spare keys and bits, and the layout, without allocating: their sizes never change.
     pub(crate) fn adopt(&mut self, layout: &crate::dispatcher::Layout) {
         std::mem::swap(&mut self.keys, &mut self.spare_keys);

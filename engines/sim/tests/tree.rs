@@ -254,3 +254,46 @@ fn a_system_of_three_levels_is_charged_at_each() {
         );
     }
 }
+
+/// What the first scheduler has used of its budget, and when each job of the first task starts.
+fn used(system: &System, until: u64) -> (u64, Vec<u64>) {
+    let options = SimOptions { horizon: Horizon::Time(Span::from_ns(until)), ..SimOptions::default() };
+    let mut records: Vec<Record> = Vec::new();
+    let outcome = simulate(system, &options, &mut records).expect("it simulates");
+    let starts = records.iter().filter(|record| record.kind == Kind::Start && record.task == 0);
+    (outcome.servers[0].consumed_ns.as_ns(), starts.map(|record| record.time.as_ns()).collect())
+}
+
+/// A task below a polling scheduler that orders by fixed priority.
+fn polled(task: &str, budget: u64, period: u64, low_priority: LowPriority) -> System {
+    let text = format!("[system]\nname = \"polled\"\n[[task]]\nname = \"a\"\n{task}\npriority = 1\n");
+    let (flat, _) =
+        horolog_model::file::read(&text, "polled.toml", &[]).unwrap_or_else(|errors| panic!("{errors}"));
+    let mut draft = flat.to_draft();
+    let kind = ServerKind::Polling {
+        capacity: Capacity { budget: Span::from_ns(budget), period: Span::from_ns(period) },
+        priority: Priority::new(2),
+        low_priority,
+    };
+    let server = Server::new("outer", vec!["a".to_owned()], CpuId(0), kind);
+    draft.servers = vec![Server { order: Order::FixedPriority, ..server }];
+    System::new(draft).expect("a valid tree")
+}
+
+#[test]
+fn a_job_that_is_not_preemptible_pays_beyond_its_budget_where_its_scheduler_has_a_low_place() {
+    let task = "period = \"12 ns\"\ndeadline = \"14 ns\"\nwcet = \"2 ns\"\noffset = \"0 ns\"\npreemption = \"non-preemptive\"";
+    let low = LowPriority::At(Priority::new(-2));
+    // Polls at 0, 24, 48 and 72 find work: each time 1 of budget and 1 of debt, which the next poll pays.
+    assert_eq!(used(&polled(task, 1, 8, low), 96).0, 8);
+    // Chosen at the low place it pays nothing, although the poll at 25 brings budget.
+    let task = "period = \"12 ns\"\nwcet = \"2 ns\"\noffset = \"0 ns\"\npreemption = \"non-preemptive\"";
+    assert_eq!(used(&polled(task, 2, 5, LowPriority::Background), 96).0, 4);
+}
+
+#[test]
+fn a_poll_that_finds_nobody_pays_a_debt_too() {
+    let task = "period = \"11 ns\"\nwcet = \"2 ns\"\noffset = \"0 ns\"\npreemption = \"non-preemptive\"";
+    // 1 is owed at 2 and paid at 3; the job of 11 starts with the poll at 12.
+    assert_eq!(used(&polled(task, 1, 3, LowPriority::None), 15).1, [0, 12]);
+}
