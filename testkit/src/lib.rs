@@ -14,6 +14,7 @@ mod servers;
 pub mod shape;
 pub mod system;
 pub mod task_set;
+pub mod tree;
 
 pub use driven_system::driven_system;
 pub use mixed_system::{Ingredients, mixed_system};

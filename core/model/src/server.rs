@@ -199,6 +199,25 @@ impl ServerKind {
         "slack-stealing",
     ];
 
+    /// The words of a `[[scheduler]]`.
+    pub const SCHEDULER_WORDS: [&'static str; 4] =
+        ["polling", "deferrable", "sporadic", "constant-bandwidth"];
+
+    /// Whether a `[[scheduler]]` can say it: it has no budget, or one that nobody but its own machine keeps.
+    #[must_use]
+    pub const fn is_for_schedulers(&self) -> bool {
+        match self {
+            Self::Plain { .. } | Self::Polling { .. } | Self::Deferrable { .. } | Self::Sporadic { .. } => {
+                true
+            }
+            Self::ConstantBandwidth { .. } => !self.is_kernels(),
+            Self::Background
+            | Self::PriorityExchange { .. }
+            | Self::DualPriority { .. }
+            | Self::SlackStealing { .. } => false,
+        }
+    }
+
     /// The word of the system file.
     #[must_use]
     pub const fn word(&self) -> &'static str {

@@ -70,6 +70,8 @@ pub struct System {
     above: Vec<Option<ServerId>>,
     /// What is above each server or scheduler.
     parents: Vec<Parent>,
+    /// The cluster whose root is directly above each task; empty where there is none.
+    clusters: Vec<Option<usize>>,
 }
 
 /// What stands directly above a server, scheduler or task.
@@ -100,9 +102,9 @@ impl System {
     /// A draft that [`check::check`] found nothing wrong with.
     pub(crate) fn of_checked(parts: Draft) -> System {
         let above = if parts.servers.is_empty() { Vec::new() } else { above(&parts) };
-        let parents =
-            parts.servers.iter().map(|server| parent_of(&parts, server.parent.as_deref())).collect();
-        System { parts, above, parents }
+        let clusters = if parts.clusters.is_empty() { Vec::new() } else { clusters_of(&parts) };
+        let parents = parents(&parts);
+        System { parts, above, parents, clusters }
     }
 
     /// The system's name.
@@ -215,8 +217,7 @@ impl System {
     /// The cluster whose root is directly above a task, by its place in [`System::clusters`].
     #[must_use]
     pub fn cluster_of(&self, task: TaskId) -> Option<usize> {
-        let name = &self.task(task).name;
-        self.parts.clusters.iter().position(|cluster| cluster.tasks.contains(name))
+        self.clusters.get(task.index()).copied().flatten()
     }
 
     /// The tasks directly below a server or scheduler, in the order of the tasks.
@@ -331,7 +332,8 @@ impl System {
     }
 
     /// The same system with these priorities, one a task in the order of [`System::tasks`], as if its file gave
-    /// them: what a priority assignment hands on. Those at the places of served tasks are not looked at.
+    /// them: what a priority assignment hands on. Those at the places of tasks that no fixed priority orders are not looked
+    /// at.
     ///
     /// # Errors
     /// Under EDF, and where there are not as many priorities as tasks.
@@ -346,7 +348,9 @@ impl System {
         let mut parts = self.to_draft();
         parts.priorities = PriorityAssignment::Explicit;
         for (id, &priority) in self.task_ids().zip(priorities) {
-            parts.tasks[id.index()].priority = if self.is_served(id) { None } else { Some(priority) };
+            let is_ordered = self.policy() == Policy::Edf && self.order_above(id) != Order::Fifo
+                || self.order_above(id) == Order::FixedPriority;
+            parts.tasks[id.index()].priority = is_ordered.then_some(priority);
         }
         System::new(parts)
     }
@@ -389,14 +393,27 @@ impl System {
     }
 }
 
-/// What a name of a parent means in a checked draft.
-fn parent_of(parts: &Draft, name: Option<&str>) -> Parent {
-    let Some(name) = name else { return Parent::Root };
-    if let Some(index) = parts.servers.iter().position(|server| server.name == name) {
-        return Parent::Scheduler(ServerId(index as u32));
+/// What is above each server or scheduler of a checked draft.
+fn parents(parts: &Draft) -> Vec<Parent> {
+    let mut by_name = std::collections::BTreeMap::new();
+    if parts.servers.iter().any(|server| server.parent.is_some()) {
+        let servers = parts.servers.iter().enumerate();
+        by_name
+            .extend(servers.map(|(index, it)| (it.name.as_str(), Parent::Scheduler(ServerId(index as u32)))));
+        let clusters = parts.clusters.iter().enumerate();
+        by_name.extend(clusters.map(|(index, it)| (it.name.as_str(), Parent::Cluster(index))));
     }
-    let cluster = parts.clusters.iter().position(|cluster| cluster.name == name);
-    cluster.map_or(Parent::Root, Parent::Cluster)
+    let of = |server: &Server| server.parent.as_deref().and_then(|name| by_name.get(name).copied());
+    parts.servers.iter().map(|server| of(server).unwrap_or_default()).collect()
+}
+
+/// The cluster above each task of a checked draft.
+fn clusters_of(parts: &Draft) -> Vec<Option<usize>> {
+    let mut by_name = std::collections::BTreeMap::new();
+    for (index, cluster) in parts.clusters.iter().enumerate() {
+        by_name.extend(cluster.tasks.iter().map(|name| (name.as_str(), index)));
+    }
+    parts.tasks.iter().map(|task| by_name.get(task.name.as_str()).copied()).collect()
 }
 
 /// The server or scheduler above each task of a checked draft.

@@ -2,6 +2,7 @@
 
 use horolog_model::{System, file};
 use horolog_testkit::system::{Shape, systems};
+use horolog_testkit::tree::{TreeShape, trees};
 use proptest::prelude::*;
 use std::path::Path;
 
@@ -47,7 +48,7 @@ fn seeds() -> Vec<String> {
 }
 
 /// Bytes and words that matter to TOML and to the system file.
-const PIECES: [&str; 34] = [
+const PIECES: [&str; 40] = [
     "[",
     "]",
     "[[",
@@ -82,6 +83,12 @@ const PIECES: [&str; 34] = [
     "preemption = \"deferred\"\n",
     "\u{202e}",
     "name",
+    "[[scheduler]]\n",
+    "parent = \"vision\"\n",
+    "order = \"edf\"\n",
+    "cpus = [0, 1]\n",
+    "kind = \"sporadic\"\n",
+    "tasks = [\"control\"]\n",
 ];
 
 /// One change: at a place (in parts per 65536 of the text) remove so many bytes and insert a piece.
@@ -101,6 +108,28 @@ proptest! {
     #[test]
     fn every_system_reads_back_from_its_print(system in systems(Shape::with_servers())) {
         let printed = file::print(&system);
+        match file::read(&printed, "printed.toml", &[]) {
+            Ok((again, _)) => prop_assert_eq!(again, system),
+            Err(errors) => prop_assert!(false, "{}\n{}", errors, printed),
+        }
+    }
+
+    #[test]
+    fn every_tree_reads_back_from_its_print(system in trees(TreeShape::everything())) {
+        for printed in [file::print(&system), file::print_expanded(&system)] {
+            match file::read(&printed, "printed.toml", &[]) {
+                Ok((again, _)) => prop_assert_eq!(&again, &system, "{}", printed),
+                Err(errors) => prop_assert!(false, "{}\n{}", errors, printed),
+            }
+        }
+        prop_assert_eq!(System::new(system.to_draft()), Ok(system));
+    }
+
+    #[test]
+    fn every_server_reads_back_from_its_long_form(system in systems(Shape::with_servers())) {
+        let printed = file::print_expanded(&system);
+        let short = system.servers().iter().filter(|server| !server.kind.is_for_schedulers()).count();
+        prop_assert_eq!(printed.matches("[[server]]").count(), short);
         match file::read(&printed, "printed.toml", &[]) {
             Ok((again, _)) => prop_assert_eq!(again, system),
             Err(errors) => prop_assert!(false, "{}\n{}", errors, printed),

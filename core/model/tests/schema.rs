@@ -30,6 +30,9 @@ fn value(kind: Kind) -> Value {
             { "type": "integer", "minimum": 1, "maximum": horolog_model::platform::MAX_CPUS },
             { "type": "array", "minItems": 1, "uniqueItems": true, "items": { "type": "integer", "minimum": 0 } },
         ]}),
+        Kind::CpuList => json!({
+            "type": "array", "minItems": 2, "uniqueItems": true, "items": { "type": "integer", "minimum": 0 },
+        }),
         Kind::Segments => json!({
             "type": "array", "minItems": 1, "items": { "oneOf": [duration(), { "$ref": "#/definitions/segment" }] },
         }),
@@ -105,6 +108,7 @@ fn schema() -> Value {
             "platform": section(&keys::PLATFORM),
             "task": { "type": "array", "minItems": 1, "items": task },
             "server": { "type": "array", "items": section(&keys::SERVER) },
+            "scheduler": { "type": "array", "items": section(&keys::SCHEDULER) },
             "interrupt": { "type": "array", "items": section(&keys::INTERRUPT) },
             "device": { "type": "array", "items": section(&keys::DEVICE) },
             "request": { "type": "array", "items": section(&keys::REQUEST) },
@@ -138,7 +142,7 @@ fn the_schema_is_fresh() {
 }
 
 /// The sections in which a key may stand in the reference.
-const SECTIONS: [&Section; 11] = [
+const SECTIONS: [&Section; 12] = [
     &keys::SYSTEM,
     &keys::PLATFORM,
     &keys::TASK,
@@ -146,6 +150,7 @@ const SECTIONS: [&Section; 11] = [
     &keys::BODY,
     &keys::EXECUTION,
     &keys::SERVER,
+    &keys::SCHEDULER,
     &keys::INTERRUPT,
     &keys::DEVICE,
     &keys::REQUEST,

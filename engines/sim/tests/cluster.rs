@@ -15,6 +15,10 @@ fn pair(order: Order, platform: &str, tasks: &[&str]) -> System {
         horolog_model::file::read(&text, "pair.toml", &[]).unwrap_or_else(|errors| panic!("{errors}"));
     let mut draft = flat.to_draft();
     draft.platform.cpus = Cpus::Count(2);
+    if order == Order::Edf {
+        // The flat file under fixed priorities needs them.
+        draft.tasks.iter_mut().for_each(|task| task.priority = None);
+    }
     let tasks = draft.tasks.iter().map(|task| task.name.clone()).collect();
     draft.clusters = vec![Cluster { name: "pair".to_owned(), cpus: vec![CpuId(0), CpuId(1)], order, tasks }];
     System::new(draft).expect("a valid system")

@@ -91,6 +91,9 @@ pub(crate) struct CheckArguments {
     /// so many periods.
     #[arg(long, value_name = "PERIODS")]
     pub(crate) split_io: Option<u32>,
+    /// Print servers in their long form, as schedulers, where one can say them.
+    #[arg(long)]
+    pub(crate) expand: bool,
     /// `table`: the normalised model; `json`: the same in an object, with the messages of a file that is refused.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,

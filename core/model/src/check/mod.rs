@@ -2,12 +2,15 @@
 
 mod body;
 mod driver;
+mod forest;
 mod request;
+mod scheduler;
 mod server;
 mod task;
 
 use crate::platform::MAX_CPUS;
 use crate::{CpuId, Cpus, Draft, Interference, ModelError, Platform, Policy, PriorityAssignment, path};
+use forest::Forest;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -24,8 +27,10 @@ pub(crate) struct Finding {
 pub(crate) struct Paths {
     /// One path a task.
     pub(crate) tasks: Vec<String>,
-    /// One path a server.
+    /// One path a server or scheduler.
     pub(crate) servers: Vec<String>,
+    /// One path a root over several processors.
+    pub(crate) clusters: Vec<String>,
     /// One path an interrupt.
     pub(crate) interrupts: Vec<String>,
     /// One path a device.
@@ -34,9 +39,11 @@ pub(crate) struct Paths {
     pub(crate) requests: Vec<String>,
     /// One path an interference.
     pub(crate) interferences: Vec<String>,
-    /// Names of tasks that some server names, among them servers that could not be read: such a task lacks nothing
-    /// for being soft.
-    pub(crate) served: BTreeSet<String>,
+    /// Names of tasks that some server or scheduler names, among them those that could not be read: how such a task is
+    /// ordered is unknown then.
+    pub(crate) named: BTreeSet<String>,
+    /// Whether every server and scheduler could be read.
+    pub(crate) all_schedulers: bool,
 }
 
 impl Paths {
@@ -45,11 +52,13 @@ impl Paths {
         Paths {
             tasks: vec![String::new(); draft.tasks.len()],
             servers: vec![String::new(); draft.servers.len()],
+            clusters: vec![String::new(); draft.clusters.len()],
             interrupts: vec![String::new(); draft.interrupts.len()],
             devices: vec![String::new(); draft.devices.len()],
             requests: vec![String::new(); draft.requests.len()],
             interferences: vec![String::new(); draft.interferences.len()],
-            served: BTreeSet::new(),
+            named: BTreeSet::new(),
+            all_schedulers: true,
         }
     }
 
@@ -57,20 +66,36 @@ impl Paths {
     pub(crate) fn of(draft: &Draft) -> Paths {
         let tasks: Vec<&str> = draft.tasks.iter().map(|task| task.name.as_str()).collect();
         let interferences: Vec<&str> = draft.interferences.iter().map(|i| i.name.as_str()).collect();
-        let servers: Vec<&str> = draft.servers.iter().map(|server| server.name.as_str()).collect();
         let interrupts: Vec<&str> = draft.interrupts.iter().map(|i| i.name.as_str()).collect();
         let devices: Vec<&str> = draft.devices.iter().map(|device| device.name.as_str()).collect();
         let requests: Vec<&str> = draft.requests.iter().map(|request| request.name.as_str()).collect();
+        let (servers, clusters) = scheduler_paths(draft);
         Paths {
             interrupts: item_paths("interrupt", &interrupts),
             devices: item_paths("device", &devices),
             requests: item_paths("request", &requests),
             tasks: item_paths("task", &tasks),
-            servers: item_paths("server", &servers),
+            servers,
+            clusters,
             interferences: item_paths("interference", &interferences),
-            served: BTreeSet::new(),
+            named: BTreeSet::new(),
+            all_schedulers: true,
         }
     }
+}
+
+/// The paths of servers and schedulers, and of clusters: the two forms of the file count apart.
+fn scheduler_paths(draft: &Draft) -> (Vec<String>, Vec<String>) {
+    let is_scheduler = |server: &&crate::Server| server.is_scheduler();
+    let plain = draft.servers.iter().filter(|server| !is_scheduler(server));
+    let plain: Vec<&str> = plain.map(|server| server.name.as_str()).collect();
+    let trees = draft.servers.iter().filter(is_scheduler).map(|server| server.name.as_str());
+    let trees: Vec<&str> = trees.chain(draft.clusters.iter().map(|cluster| cluster.name.as_str())).collect();
+    let mut plain = item_paths("server", &plain).into_iter();
+    let mut trees = item_paths("scheduler", &trees).into_iter();
+    let of = |server: &crate::Server| if is_scheduler(&server) { trees.next() } else { plain.next() };
+    let servers = draft.servers.iter().filter_map(of).collect();
+    (servers, trees.collect())
 }
 
 /// One path an item: by its name where that is unique, else by its place.
@@ -263,13 +288,12 @@ pub(crate) fn check(draft: &Draft, paths: &Paths, is_complete: bool) -> Vec<Find
         checker.fail("task", "there are more than 2^32 - 1 tasks", "remove some");
     }
     checker.unique(draft.tasks.iter().map(|task| task.name.as_str()), &paths.tasks, "task");
-    let served = server::served_names(draft);
+    let forest = Forest::of(draft, paths);
     for (task, path) in draft.tasks.iter().zip(&paths.tasks) {
-        let is_served = served.contains(task.name.as_str()) || paths.served.contains(&task.name);
-        checker.task(task, path, draft, is_served);
+        checker.task(task, path, forest.above_task(&task.name), &forest);
     }
-    checker.unique(draft.servers.iter().map(|server| server.name.as_str()), &paths.servers, "server");
-    checker.servers(draft, paths, is_complete);
+    checker.schedulers(&forest, is_complete);
+    checker.servers(&forest, is_complete);
     checker.unique(draft.interrupts.iter().map(|i| i.name.as_str()), &paths.interrupts, "interrupt");
     for (interrupt, path) in draft.interrupts.iter().zip(&paths.interrupts) {
         checker.interrupt(interrupt, path, draft, is_complete);

@@ -1,10 +1,11 @@
 //! The rules of servers and of the tasks that they serve.
 
+use super::forest::{Above, Forest};
 use super::{At, Checker, Paths};
 use crate::file::did_you_mean;
 use crate::server::MAX_REPLENISHMENTS;
 use crate::{
-    Arrival, DeviceService, Draft, Gain, LowPriority, Order, Policy, Preemption, PriorityAssignment, Server,
+    Arrival, DeviceService, Draft, Gain, LowPriority, Order, Preemption, PriorityAssignment, Server,
     ServerKind, Task,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +17,8 @@ pub(super) fn served_names(draft: &Draft) -> BTreeSet<&str> {
 }
 
 impl Checker {
-    pub(super) fn servers(&mut self, draft: &Draft, paths: &Paths, is_complete: bool) {
+    pub(super) fn servers(&mut self, forest: &Forest<'_>, is_complete: bool) {
+        let (draft, paths) = (forest.draft, forest.paths);
         if draft.servers.is_empty() {
             return;
         }
@@ -27,15 +29,14 @@ impl Checker {
             let path = &paths.servers[index];
             self.name(&server.name, At::new(path, "name"));
             self.cpu(server.cpu, path, &draft.platform);
-            self.server_policy(server, path, draft);
+            self.server_policy(index, forest);
             self.server_capacity(server, path);
             self.server_places(server, path);
             self.server_details(server, path);
             let serves_device = draft.devices.iter().any(|device| {
                 matches!(&device.service, DeviceService::Server { server: name } if *name == server.name)
             });
-            let is_parent = draft.servers.iter().any(|child| child.parent.as_ref() == Some(&server.name));
-            if server.tasks.is_empty() && !serves_device && !is_parent {
+            if server.tasks.is_empty() && !serves_device && !server.is_scheduler() {
                 let remedy = "name the tasks that it serves, as in `tasks = [\"logger\"]`";
                 self.fail(At::new(path, "tasks"), "the server serves nobody", remedy);
             }
@@ -53,7 +54,7 @@ impl Checker {
                     ),
                     (Some(&task), None) => {
                         server_of.insert(name, (index, place));
-                        self.served(&draft.tasks[task], &paths.tasks[task], server, &at, draft);
+                        self.below(&draft.tasks[task], &paths.tasks[task], server, &at);
                     }
                     // It may be one of those that could not be read.
                     (None, None) if is_complete => {
@@ -76,29 +77,59 @@ impl Checker {
         }
     }
 
-    fn server_policy(&mut self, server: &Server, path: &str, draft: &Draft) {
+    /// Its kind and priority, by what orders it.
+    fn server_policy(&mut self, index: usize, forest: &Forest<'_>) {
+        let (draft, server, path) =
+            (forest.draft, &forest.draft.servers[index], &forest.paths.servers[index]);
+        let above = forest.above_server(index);
+        let is_root = above == Above::Root;
         let word = server.kind.word();
-        let policy = |label: &str| vec![("system.policy".to_owned(), label.to_owned())];
-        match (&server.kind, draft.policy) {
+        match (&server.kind, forest.order(above)) {
             (ServerKind::Background, _) => {}
             (kind, _) if kind.is_kernels() => {}
-            (ServerKind::ConstantBandwidth { .. }, Policy::FixedPriority) => self.fail_beside(
+            (ServerKind::ConstantBandwidth { .. }, Some(Order::FixedPriority)) => self.fail_beside(
                 At::new(path, "kind"),
                 "a constant-bandwidth server has a deadline, which fixed priorities do not look at",
-                "use `policy = \"edf\"` in [system], a sporadic server, or `enforcement = \"kernel\"` where it may stand above \
-                 every task",
-                policy("fixed priorities here"),
+                if is_root {
+                    "use `policy = \"edf\"` in [system], a sporadic server, or `enforcement = \"kernel\"` where it may stand \
+                     above every task"
+                        .to_owned()
+                } else {
+                    format!("use a sporadic one, or {}", forest.to_order(above, Order::Edf))
+                },
+                forest.what_orders(above),
             ),
-            (ServerKind::ConstantBandwidth { .. }, _) => {}
-            (_, Policy::Edf) => self.fail_beside(
+            (ServerKind::Plain { priority: None }, Some(Order::FixedPriority)) => self.fail_beside(
+                At::new(path, "priority"),
+                "under fixed priorities a scheduler needs a `priority`",
+                "add `priority = 90` (larger is more important)",
+                forest.what_orders(above),
+            ),
+            (ServerKind::Plain { priority: Some(_) }, Some(Order::Edf)) => self.fail_beside(
+                At::new(path, "priority"),
+                "under EDF a scheduler has no priority",
+                format!("remove `priority`, or use {}", forest.to_order(above, Order::FixedPriority)),
+                forest.what_orders(above),
+            ),
+            (ServerKind::ConstantBandwidth { .. } | ServerKind::Plain { .. }, _) => {}
+            (_, Some(Order::Edf)) => self.fail_beside(
                 At::new(path, "kind"),
                 format!("a {word} server needs fixed priorities"),
-                "use a constant-bandwidth server, or `policy = \"fixed-priority\"` in [system]",
-                policy("EDF here"),
+                if is_root {
+                    "use a constant-bandwidth server, or `policy = \"fixed-priority\"` in [system]".to_owned()
+                } else {
+                    format!("use a constant-bandwidth one, or {}", forest.to_order(above, Order::FixedPriority))
+                },
+                forest.what_orders(above),
             ),
+            // A parent that serves first in, first out, or is not there, is told as such.
             _ => {}
         }
-        if server.kind.priority().is_some() && draft.priorities != PriorityAssignment::Explicit {
+        // Beside trees no assignment is allowed at all.
+        if server.kind.priority().is_some()
+            && draft.priorities != PriorityAssignment::Explicit
+            && !forest.has_trees()
+        {
             self.fail_beside(
                 At::new(path, "priority"),
                 format!("the assignment `{}` places no servers", draft.priorities.word().unwrap_or_default()),
@@ -164,28 +195,36 @@ impl Checker {
         }
     }
 
-    /// A task and the server that serves it.
-    fn served(&mut self, task: &Task, path: &str, server: &Server, at: &str, draft: &Draft) {
-        let here = || vec![(at.to_owned(), "served here".to_owned())];
+    /// A task and the server or scheduler that names it.
+    fn below(&mut self, task: &Task, path: &str, server: &Server, at: &str) {
+        let noun = if server.is_scheduler() { "scheduler" } else { "server" };
         if task.cpu != server.cpu {
             self.fail_beside(
                 at,
                 format!(
-                    "the server is on CPU {} and its task `{}` on CPU {}",
+                    "the {noun} is on CPU {} and its task `{}` on CPU {}",
                     server.cpu.0, task.name, task.cpu.0
                 ),
                 "put both on the same CPU",
                 vec![(At::new(path, "cpu").to_string(), "the task's CPU".to_owned())],
             );
         }
-        if server.order != Order::Fifo {
-            return;
+        if server.order == Order::Fifo {
+            self.served(task, path, server, at);
         }
-        if task.priority.is_some() && draft.policy == Policy::FixedPriority {
+    }
+
+    /// A task that is served first in, first out.
+    fn served(&mut self, task: &Task, path: &str, server: &Server, at: &str) {
+        let here = || vec![(at.to_owned(), "served here".to_owned())];
+        let noun = if server.is_scheduler() { "scheduler" } else { "server" };
+        if task.priority.is_some() {
+            let has_place = server.kind.priority().is_some();
+            let how = if has_place { "at its own priority" } else { "first in, first out" };
             self.fail_beside(
                 At::new(path, "priority"),
-                format!("the server `{}` serves this task at its own priority", server.name),
-                "remove `priority`, or take the task out of the server's `tasks`",
+                format!("the {noun} `{}` serves this task {how}", server.name),
+                format!("remove `priority`, or take the task out of the {noun}'s `tasks`"),
                 here(),
             );
         }
@@ -193,10 +232,10 @@ impl Checker {
             self.fail_beside(
                 At::new(path, "preemption"),
                 format!(
-                    "the server `{}` serves this task, and takes the processor away when its budget ends",
+                    "the {noun} `{}` serves this task, and takes the processor away when its budget ends",
                     server.name
                 ),
-                "use `preemption = \"preemptive\"`, or take the task out of the server's `tasks`",
+                format!("use `preemption = \"preemptive\"`, or take the task out of the {noun}'s `tasks`"),
                 here(),
             );
         }

@@ -1,29 +1,37 @@
 //! The rules of one task.
 
+use super::forest::{Above, Forest};
 use super::{At, Checker};
 use crate::{
-    Arrival, Draft, ExecutionTimes, GraphError, Policy, Preemption, PriorityAssignment, Segment,
-    SegmentGraph, Task, path,
+    Arrival, ExecutionTimes, GraphError, Order, Preemption, PriorityAssignment, Segment, SegmentGraph, Task,
+    path,
 };
 use horolog_time::Span;
 
 impl Checker {
-    pub(super) fn task(&mut self, task: &Task, path: &str, draft: &Draft, is_served: bool) {
+    pub(super) fn task(&mut self, task: &Task, path: &str, above: Above, forest: &Forest<'_>) {
+        let order = forest.order(above);
+        let is_soft = matches!(order, None | Some(Order::Fifo));
         self.name(&task.name, At::new(path, "name"));
         self.arrival(task, path);
         self.execution_bounds(task, path);
-        self.deadline(task, path, is_served);
+        self.deadline(task, path, is_soft);
         self.samples(task, path);
-        self.cpu(task.cpu, path, &draft.platform);
-        self.priority(task, path, draft, is_served);
+        // The processors of a cluster are told with it.
+        if !matches!(above, Above::Cluster(_)) {
+            self.cpu(task.cpu, path, &forest.draft.platform);
+        }
+        self.priority(task, path, above, forest);
         if let Preemption::Deferred(graph) = &task.preemption {
             self.graph(task, graph, path);
-            if draft.policy == Policy::Edf {
+            // Below one that serves first in, first out, that is told with the server.
+            if order == Some(Order::Edf) {
+                let otherwise = forest.to_order(above, Order::FixedPriority);
                 self.fail_beside(
                     At::new(path, "preemption"),
                     "no test for deferred preemption under EDF exists yet",
-                    "use `preemption = \"non-preemptive\"`, or `policy = \"fixed-priority\"`",
-                    vec![("system.policy".to_owned(), "EDF here".to_owned())],
+                    format!("use `preemption = \"non-preemptive\"`, or {otherwise}"),
+                    forest.what_orders(above),
                 );
             }
         }
@@ -85,7 +93,7 @@ impl Checker {
         }
     }
 
-    fn deadline(&mut self, task: &Task, path: &str, is_served: bool) {
+    fn deadline(&mut self, task: &Task, path: &str, is_soft: bool) {
         match task.deadline {
             Some(deadline) if deadline < task.wcet => self.fail_beside(
                 At::new(path, "deadline"),
@@ -93,7 +101,7 @@ impl Checker {
                 "raise the deadline, or lower the wcet",
                 vec![(At::new(path, "wcet").to_string(), "the wcet".to_owned())],
             ),
-            None if task.separation().is_some() && !is_served => self.fail(
+            None if task.separation().is_some() && !is_soft => self.fail(
                 At::new(path, "deadline"),
                 "a periodic or sporadic task has a deadline",
                 "give one; the usual choice is the period",
@@ -131,30 +139,47 @@ impl Checker {
         }
     }
 
-    fn priority(&mut self, task: &Task, path: &str, draft: &Draft, is_served: bool) {
+    fn priority(&mut self, task: &Task, path: &str, above: Above, forest: &Forest<'_>) {
         let at = At::new(path, "priority");
-        match (draft.policy, draft.priorities, task.priority) {
-            (Policy::Edf, _, Some(_)) => self.fail_beside(
+        match (forest.order(above), task.priority) {
+            (Some(Order::Edf), Some(_)) => self.fail_beside(
                 at,
                 "under EDF a task has no priority",
-                "remove `priority`, or use `policy = \"fixed-priority\"`",
-                vec![("system.policy".to_owned(), "EDF here".to_owned())],
+                format!("remove `priority`, or use {}", forest.to_order(above, Order::FixedPriority)),
+                forest.what_orders(above),
             ),
-            // That it gives none is told with its server.
-            (Policy::FixedPriority, _, _) if is_served => {}
-            (Policy::FixedPriority, PriorityAssignment::Explicit, None) => self.fail(
+            (Some(Order::FixedPriority), None) if above != Above::Root => self.fail_beside(
+                at,
+                "under fixed priorities a task needs a `priority`",
+                format!(
+                    "add `priority = 10` (larger is more important), or use {}",
+                    forest.to_order(above, Order::Edf)
+                ),
+                forest.what_orders(above),
+            ),
+            (Some(Order::FixedPriority), _) if above == Above::Root => self.root_priority(task, path, forest),
+            // What is served first in, first out gives none: that is told with its server.
+            _ => {}
+        }
+    }
+
+    /// Below the root of a processor, under fixed priorities.
+    fn root_priority(&mut self, task: &Task, path: &str, forest: &Forest<'_>) {
+        let at = At::new(path, "priority");
+        match (forest.draft.priorities, task.priority) {
+            (PriorityAssignment::Explicit, None) => self.fail(
                 at,
                 "under fixed priorities a task needs a `priority`",
                 "add `priority = 10` (larger is more important), or `priorities = \"deadline-monotonic\"` in [system]",
             ),
-            (Policy::FixedPriority, PriorityAssignment::Explicit, Some(_)) | (Policy::Edf, ..) => {}
-            (_, assignment, Some(_)) => self.fail_beside(
+            (PriorityAssignment::Explicit, Some(_)) => {}
+            (assignment, Some(_)) => self.fail_beside(
                 at,
                 format!("priorities come from the assignment `{}`", assignment.word().unwrap_or_default()),
                 "remove `priority`, or remove `priorities` from [system]",
                 vec![("system.priorities".to_owned(), "the assignment".to_owned())],
             ),
-            (_, assignment, None) => self.assignable(task, path, assignment),
+            (assignment, None) => self.assignable(task, path, assignment),
         }
     }
 

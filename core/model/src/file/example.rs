@@ -18,6 +18,7 @@ fn value(kind: Kind) -> String {
         Kind::Decimal => "0.4".to_owned(),
         Kind::Word(words) => format!("\"{}\"", words.first().unwrap_or(&"…")),
         Kind::Cpus => "[1]".to_owned(),
+        Kind::CpuList => "[0, 1]".to_owned(),
         Kind::Segments => "[\"3 ms\", \"4 ms\"]".to_owned(),
         Kind::Body => "{ spin = 0.9 }".to_owned(),
         Kind::Spin => "0.9".to_owned(),

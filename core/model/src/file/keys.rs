@@ -3,7 +3,7 @@
 
 use crate::driver::CONSTRAINTS;
 use crate::{
-    DeviceClass, DeviceService, Enforcement, Gain, LowPriority, OverrunPolicy, Policy, Preemption,
+    DeviceClass, DeviceService, Enforcement, Gain, LowPriority, Order, OverrunPolicy, Policy, Preemption,
     PriorityAssignment, PriorityRule, RequestKind, RequestMode, ServerKind, SporadicRules, Throttling,
 };
 
@@ -27,6 +27,8 @@ pub enum Kind {
     Word(&'static [&'static str]),
     /// A list of CPU numbers, or a count.
     Cpus,
+    /// A list of CPU numbers.
+    CpuList,
     /// A list of durations or tables of the section [`SEGMENT`].
     Segments,
     /// A table of the section [`BODY`].
@@ -275,6 +277,48 @@ pub const SERVER: Section = Section {
     ],
 };
 
+/// `[[scheduler]]`
+pub const SCHEDULER: Section = Section {
+    header: "[[scheduler]]",
+    noun: "a scheduler",
+    meaning: "What orders tasks and other schedulers below it; or a root over several processors.",
+    keys: &[
+        required("name", Kind::Text, "The scheduler's name, unique among servers and schedulers."),
+        key("parent", Kind::Text, "the root of its CPU", "The scheduler that it stands below."),
+        key("cpu", Kind::Integer, "that of its parent, or the only CPU there is", "Its CPU."),
+        key("cpus", Kind::CpuList, "one CPU", "The CPUs of a root over several of them."),
+        key("order", Kind::Word(&Order::WORDS), "\"fifo\"", "How it orders what is below it."),
+        key("kind", Kind::Word(&ServerKind::SCHEDULER_WORDS), "no budget", "Whose rules its budget follows."),
+        key("budget", Kind::Duration, "", "Execution time in every period."),
+        key("period", Kind::Duration, "", "The replenishment period."),
+        key(
+            "priority",
+            Kind::Integer,
+            "",
+            "Its place below a parent that orders by fixed priority; larger is more important.",
+        ),
+        key(
+            "low_priority",
+            Kind::IntegerOrWord(&LowPriority::WORDS),
+            "\"background\"",
+            "Where it goes on without budget.",
+        ),
+        key(
+            "max_replenishments",
+            Kind::Integer,
+            "32",
+            "How many replenishments wait at most, from 1 to 1024 (sporadic).",
+        ),
+        key(
+            "rules",
+            Kind::Word(&SporadicRules::WORDS),
+            "\"corrected\"",
+            "Whose rules a sporadic one follows.",
+        ),
+        key("tasks", Kind::Texts, "none", "The names of the tasks directly below it."),
+    ],
+};
+
 /// `[[interrupt]]`
 pub const INTERRUPT: Section = Section {
     header: "[[interrupt]]",
@@ -359,11 +403,12 @@ pub const INTERFERENCE: Section = Section {
 };
 
 /// The whole file: its sections by the key that holds them.
-pub const FILE: [(&str, &Section); 8] = [
+pub const FILE: [(&str, &Section); 9] = [
     ("system", &SYSTEM),
     ("platform", &PLATFORM),
     ("task", &TASK),
     ("server", &SERVER),
+    ("scheduler", &SCHEDULER),
     ("interrupt", &INTERRUPT),
     ("device", &DEVICE),
     ("request", &REQUEST),

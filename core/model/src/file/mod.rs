@@ -10,6 +10,7 @@ mod overrides;
 mod print;
 mod reader;
 mod request;
+mod scheduler;
 mod sections;
 mod segments;
 mod server;
@@ -18,13 +19,14 @@ mod syntax;
 mod task;
 mod tree;
 
-pub use print::print;
+pub use print::{print, print_expanded};
 
 use crate::check::{self, Finding, Paths};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::source::{self, Place, Source, Text};
-use crate::{Device, Draft, Interference, Interrupt, Platform, Request, Server, System, Task};
+use crate::{Cluster, Device, Draft, Interference, Interrupt, Platform, Request, Server, System, Task};
 use reader::Reader;
+use scheduler::{Named, Scheduler};
 use std::path::Path;
 use std::sync::Arc;
 pub use suggest::did_you_mean;
@@ -127,17 +129,25 @@ impl Reader {
         let paths = paths_of("task", nodes);
         let server_nodes = self.items(root, "server");
         let server_paths = paths_of("server", server_nodes);
-        let served = server::names_of_served(server_nodes);
+        let scheduler_nodes = self.items(root, "scheduler");
+        let scheduler_paths = paths_of("scheduler", scheduler_nodes);
+        let named = Named::of(server_nodes, scheduler_nodes);
         let tasks: Vec<Option<Task>> = nodes
             .iter()
             .zip(&paths)
-            .map(|(node, path)| self.task(node, path, platform.as_ref(), served.contains(name_of(node))))
+            .map(|(node, path)| self.task(node, path, platform.as_ref(), &named))
             .collect();
-        let servers: Vec<Option<Server>> = server_nodes
-            .iter()
-            .zip(&server_paths)
-            .map(|(node, path)| self.server(node, path, platform.as_ref()))
-            .collect();
+        let mut below: Vec<(usize, Option<Scheduler>, String)> = Vec::new();
+        for (node, path) in server_nodes.iter().zip(server_paths) {
+            let server = self.server(node, &path, platform.as_ref());
+            below.push((node.place.range.start, server.map(Scheduler::Server), path));
+        }
+        for (node, path) in scheduler_nodes.iter().zip(scheduler_paths) {
+            let scheduler = self.scheduler(node, &path, platform.as_ref(), &named);
+            below.push((node.place.range.start, scheduler, path));
+        }
+        let Schedulers { servers, server_paths, clusters, cluster_paths, is_complete: all_schedulers } =
+            Schedulers::of(below);
         let interrupt_nodes = self.items(root, "interrupt");
         let interrupt_paths = paths_of("interrupt", interrupt_nodes);
         let interrupts: Vec<Option<Interrupt>> = interrupt_nodes
@@ -170,7 +180,6 @@ impl Reader {
             && devices.iter().all(Option::is_some)
             && !(root.get("task").is_some() && nodes.is_empty());
         let (tasks, task_paths) = keep(tasks, paths);
-        let (servers, server_paths) = keep(servers, server_paths);
         let (interrupts, interrupt_paths) = keep(interrupts, interrupt_paths);
         let (devices, device_paths) = keep(devices, device_paths);
         let (requests, request_paths) = keep(requests, request_paths);
@@ -182,7 +191,7 @@ impl Reader {
             platform,
             tasks,
             servers,
-            clusters: Vec::new(),
+            clusters,
             modes: Vec::new(),
             interrupts,
             devices,
@@ -192,11 +201,13 @@ impl Reader {
         let paths = Paths {
             tasks: task_paths,
             servers: server_paths,
+            clusters: cluster_paths,
             interrupts: interrupt_paths,
             devices: device_paths,
             requests: request_paths,
             interferences: interference_paths,
-            served: served.into_iter().map(str::to_owned).collect(),
+            named: named.into_tasks(),
+            all_schedulers,
         };
         for finding in check::check(&draft, &paths, is_complete) {
             self.finding(finding);
@@ -266,6 +277,39 @@ fn name_of(node: &Node) -> &str {
         return name;
     }
     ""
+}
+
+/// Servers and schedulers that could be read, in the order of the file, with their paths.
+#[derive(Default)]
+struct Schedulers {
+    servers: Vec<Server>,
+    server_paths: Vec<String>,
+    clusters: Vec<Cluster>,
+    cluster_paths: Vec<String>,
+    /// Whether all of them could be read.
+    is_complete: bool,
+}
+
+impl Schedulers {
+    /// Of items of both sections, each with where it starts.
+    fn of(mut items: Vec<(usize, Option<Scheduler>, String)>) -> Schedulers {
+        items.sort_by_key(|(start, ..)| *start);
+        let mut all = Schedulers { is_complete: true, ..Schedulers::default() };
+        for (_, item, path) in items {
+            match item {
+                Some(Scheduler::Server(server)) => {
+                    all.servers.push(server);
+                    all.server_paths.push(path);
+                }
+                Some(Scheduler::Cluster(cluster)) => {
+                    all.clusters.push(cluster);
+                    all.cluster_paths.push(path);
+                }
+                None => all.is_complete = false,
+            }
+        }
+        all
+    }
 }
 
 /// The items that could be read, with their paths.

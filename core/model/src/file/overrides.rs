@@ -179,8 +179,7 @@ fn place_in_list(
     value: Node,
     text: usize,
 ) -> Result<(), Diagnostic> {
-    let is_section =
-        matches!(list_name, "task" | "server" | "interrupt" | "device" | "request" | "interference");
+    let is_section = super::keys::FILE.iter().any(|(key, _)| *key == list_name);
     // A segment without a name is called by its place.
     let name_of =
         |(index, node): (usize, &Node)| item_name(node).or((!is_section).then(|| (index + 1).to_string()));

@@ -4,9 +4,9 @@ use super::body::FRACTION_PLACES;
 use super::decimal;
 use super::sections::UTILISATION_PLACES;
 use crate::{
-    Arrival, Body, Cpus, Device, DeviceService, Enforcement, ExecutionTimes, Interference, Interrupt,
-    LowPriority, Platform, Preemption, Request, Segment, SegmentGraph, Server, ServerKind, SpinTarget,
-    System, Task, Throttling,
+    Arrival, Body, Cluster, Cpus, Device, DeviceService, Enforcement, ExecutionTimes, Interference,
+    Interrupt, LowPriority, Platform, Preemption, Request, Segment, SegmentGraph, Server, ServerKind,
+    SpinTarget, System, Task, Throttling,
 };
 use horolog_time::Span;
 use std::fmt::Write as _;
@@ -24,6 +24,16 @@ use std::fmt::Write as _;
 /// ```
 #[must_use]
 pub fn print(system: &System) -> String {
+    written(system, false)
+}
+
+/// As [`print()`], with a `[[scheduler]]` in place of every `[[server]]` that one can say.
+#[must_use]
+pub fn print_expanded(system: &System) -> String {
+    written(system, true)
+}
+
+fn written(system: &System, is_expanded: bool) -> String {
     let mut out = Printer { text: String::new() };
     out.header("[system]");
     out.line("name", &quoted(system.name()));
@@ -32,11 +42,18 @@ pub fn print(system: &System) -> String {
         out.line("priorities", &quoted(word));
     }
     out.platform(system.platform());
-    for task in system.tasks() {
-        out.task(task);
+    for id in system.task_ids() {
+        out.task(system.task(id), system.cluster_of(id).is_none());
     }
     for server in system.servers() {
-        out.server(server);
+        if server.is_scheduler() || (is_expanded && server.kind.is_for_schedulers()) {
+            out.scheduler(server);
+        } else {
+            out.server(server);
+        }
+    }
+    for cluster in system.clusters() {
+        out.cluster(cluster);
     }
     for interrupt in system.interrupts() {
         out.interrupt(interrupt);
@@ -96,7 +113,7 @@ impl Printer {
         self.maybe_span("release_latency", platform.release_latency);
     }
 
-    fn task(&mut self, task: &Task) {
+    fn task(&mut self, task: &Task, has_cpu: bool) {
         self.header("[[task]]");
         self.line("name", &quoted(&task.name));
         match &task.arrival {
@@ -114,7 +131,9 @@ impl Printer {
         if let Some(priority) = task.priority {
             self.line("priority", &priority.number().to_string());
         }
-        self.line("cpu", &task.cpu.0.to_string());
+        if has_cpu {
+            self.line("cpu", &task.cpu.0.to_string());
+        }
         if task.overrun != crate::OverrunPolicy::default() {
             self.line("overrun", &quoted(task.overrun.word()));
         }
@@ -142,28 +161,59 @@ impl Printer {
         self.line("kind", &quoted(server.kind.word()));
         self.line("tasks", &texts(&server.tasks));
         self.line("cpu", &server.cpu.0.to_string());
-        if let Some(capacity) = server.kind.capacity() {
+        self.server_kind(server.kind);
+    }
+
+    fn scheduler(&mut self, server: &Server) {
+        self.header("[[scheduler]]");
+        self.line("name", &quoted(&server.name));
+        if let Some(parent) = &server.parent {
+            self.line("parent", &quoted(parent));
+        }
+        self.line("cpu", &server.cpu.0.to_string());
+        self.line("order", &quoted(server.order.word()));
+        if !matches!(server.kind, ServerKind::Plain { .. }) {
+            self.line("kind", &quoted(server.kind.word()));
+        }
+        self.server_kind(server.kind);
+        if !server.tasks.is_empty() {
+            self.line("tasks", &texts(&server.tasks));
+        }
+    }
+
+    fn cluster(&mut self, cluster: &Cluster) {
+        self.header("[[scheduler]]");
+        self.line("name", &quoted(&cluster.name));
+        let cpus: Vec<u32> = cluster.cpus.iter().map(|cpu| cpu.0).collect();
+        self.line("cpus", &format!("{cpus:?}"));
+        self.line("order", &quoted(cluster.order.word()));
+        self.line("tasks", &texts(&cluster.tasks));
+    }
+
+    /// What the kind of a server or scheduler adds.
+    fn server_kind(&mut self, kind: ServerKind) {
+        if let Some(capacity) = kind.capacity() {
             self.span("budget", capacity.budget);
             self.span("period", capacity.period);
         }
-        if let Some(priority) = server.kind.priority() {
+        if let Some(priority) = kind.priority() {
             self.line("priority", &priority.number().to_string());
         }
-        match server.kind.low_priority() {
+        match kind.low_priority() {
             Some(LowPriority::Background) => self.line("low_priority", &quoted("background")),
             Some(LowPriority::None) => self.line("low_priority", &quoted("none")),
             Some(LowPriority::At(priority)) => self.line("low_priority", &priority.number().to_string()),
             None => {}
         }
-        if let ServerKind::Sporadic { max_replenishments, rules, .. } = server.kind {
+        if let ServerKind::Sporadic { max_replenishments, rules, .. } = kind {
             self.line("max_replenishments", &max_replenishments.to_string());
             self.line("rules", &quoted(rules.word()));
         }
-        if let Some(Enforcement::Kernel { latency }) = server.kind.enforcement() {
+        if let Some(Enforcement::Kernel { latency }) = kind.enforcement() {
             self.line("enforcement", &quoted("kernel"));
             self.span("enforcement_latency", latency);
         }
-        if let Some(gain) = server.kind.gain() {
+        if let Some(gain) = kind.gain() {
             self.line("gain", &quoted(gain.word()));
         }
     }

@@ -127,7 +127,7 @@ impl Reader {
     }
 
     /// One item of a list, which has a place of its own.
-    fn item<T>(
+    pub(super) fn item<T>(
         &mut self,
         node: &Node,
         path: &str,

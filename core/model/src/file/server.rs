@@ -8,10 +8,9 @@ use crate::server::DEFAULT_REPLENISHMENTS;
 use crate::{
     Capacity, Enforcement, Gain, LowPriority, Platform, Priority, Server, ServerKind, SporadicRules,
 };
-use std::collections::BTreeSet;
 
 /// What keys beyond `name`, `kind`, `tasks` and `cpu` a kind has.
-fn keys_of(kind: &str) -> &'static [&'static str] {
+pub(super) fn keys_of(kind: &str) -> &'static [&'static str] {
     match kind {
         "polling" | "deferrable" => &["budget", "period", "priority", "low_priority"],
         "sporadic" => &["budget", "period", "priority", "low_priority", "max_replenishments", "rules"],
@@ -22,20 +21,16 @@ fn keys_of(kind: &str) -> &'static [&'static str] {
     }
 }
 
-/// The names in the `tasks` of all servers, as far as they can be read.
-pub(super) fn names_of_served(servers: &[Node]) -> BTreeSet<&str> {
-    let mut names = BTreeSet::new();
-    for node in servers {
-        if let Value::Table(table) = &node.value
-            && let Some(Node { value: Value::List(list), .. }) = table.get("tasks")
-        {
-            names.extend(list.iter().filter_map(|node| match &node.value {
-                Value::Text(name) => Some(name.as_str()),
-                _ => None,
-            }));
-        }
-    }
-    names
+/// The names in the `tasks` of a server or scheduler, as far as they can be read.
+pub(super) fn names_of_tasks(table: &Table) -> impl Iterator<Item = &str> {
+    let list = match table.get("tasks") {
+        Some(Node { value: Value::List(list), .. }) => list.as_slice(),
+        _ => &[],
+    };
+    list.iter().filter_map(|node| match &node.value {
+        Value::Text(name) => Some(name.as_str()),
+        _ => None,
+    })
 }
 
 impl Reader {
@@ -57,6 +52,9 @@ impl Reader {
                 ServerKind::WORDS.iter().copied().find(|&known| known == word)
             })
         });
+        if let Some(word) = word {
+            self.foreign_keys(table, path, word);
+        }
         let kind = word.and_then(|word| self.server_kind(table, path, word));
         if self.found.len() > before {
             return None;
@@ -64,8 +62,8 @@ impl Reader {
         Some(Server::new(name?, tasks?, cpu?, kind?))
     }
 
-    fn server_kind(&mut self, table: &Table, path: &str, word: &str) -> Option<ServerKind> {
-        self.foreign_keys(table, path, word);
+    /// The rules of a server or scheduler of this kind.
+    pub(super) fn server_kind(&mut self, table: &Table, path: &str, word: &str) -> Option<ServerKind> {
         let needs = |key: &str| keys_of(word).contains(&key);
         let capacity = if needs("budget") { self.capacity(table, path, word) } else { None };
         let priority = if needs("priority") {

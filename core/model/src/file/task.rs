@@ -2,6 +2,7 @@
 
 use super::keys::TASK;
 use super::reader::Reader;
+use super::scheduler::Named;
 use super::segments::ReadGraph;
 use super::tree::{Node, Table};
 use crate::diagnostic::Diagnostic;
@@ -13,13 +14,14 @@ use horolog_time::Span;
 
 impl Reader {
     /// The task at `path`; `None` where something in it cannot be read (the messages say what).
-    /// A served task has no deadline but the one that it gives.
+    /// A task that is served first in, first out has no deadline but the one that it gives; one of a cluster has no processor
+    /// of its own.
     pub(super) fn task(
         &mut self,
         node: &Node,
         path: &str,
         platform: Option<&Platform>,
-        is_served: bool,
+        named: &Named<'_>,
     ) -> Option<Task> {
         let before = self.found.len();
         let table = self.table(node, path, &TASK)?;
@@ -31,7 +33,8 @@ impl Reader {
         let name = name.and_then(|node| self.text(node, &path::join(path, "name")));
         let arrival = self.arrival(table, path);
         let deadline = self.optional(table, path, "deadline", Reader::span);
-        let by_default = arrival.as_ref().filter(|_| !is_served).and_then(separation);
+        let written = super::name_of(node);
+        let by_default = arrival.as_ref().filter(|_| !named.is_soft(written)).and_then(separation);
         let deadline = deadline.or(by_default);
         let (preemption, graph) = self.preemption(table, path);
         let execution = self.optional(table, path, "execution", Reader::execution).unwrap_or_default();
@@ -41,7 +44,10 @@ impl Reader {
         let priority = self.optional(table, path, "priority", |reader, node, path| {
             reader.integer(node, path, "an integer of 64 bits").map(Priority::new)
         });
-        let cpu = self.cpu(table, path, "task", platform);
+        let cpu = match named.cluster_cpu(written) {
+            Some(cpu) => self.no_cpu(table, path).map(|()| cpu),
+            None => self.cpu(table, path, "task", platform),
+        };
         let overrun = self.optional(table, path, "overrun", |reader, node, path| {
             reader.word(node, path, &OverrunPolicy::WORDS, OverrunPolicy::from_word)
         });
@@ -174,6 +180,19 @@ impl Reader {
             _ => None,
         };
         (given_wcet, given_bcet.or(least_sample).or(given_wcet))
+    }
+
+    /// A task of a cluster runs on any of its processors.
+    fn no_cpu(&mut self, table: &Table, path: &str) -> Option<()> {
+        let Some(node) = table.get("cpu") else { return Some(()) };
+        let reason = "a task below several processors has no `cpu` of its own";
+        self.fail(
+            node,
+            &path::join(path, "cpu"),
+            reason,
+            "remove it: the task runs on any of its scheduler's `cpus`",
+        );
+        None
     }
 
     fn required_unless_deferred(&mut self, table: &Table, path: &str) {

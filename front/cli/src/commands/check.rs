@@ -20,11 +20,16 @@ pub(crate) fn run(words: &CheckArguments) -> Done {
     match words.format {
         Format::Table => {
             let (system, _) = input::system(&words.file)?;
-            output::write(format_args!("{}", file::print(&split(&system, words.split_io)?)));
+            output::write(format_args!("{}", printed(&split(&system, words.split_io)?, words)));
             Ok(Verdict::Holds)
         }
         Format::Json => in_json(words),
     }
+}
+
+/// With servers in their short form, or as schedulers.
+fn printed(system: &System, words: &CheckArguments) -> String {
+    if words.expand { file::print_expanded(system) } else { file::print(system) }
 }
 
 /// The system itself, or with its input and output moved out of its jobs.
@@ -40,7 +45,7 @@ fn split(system: &System, write_periods: Option<u32>) -> Result<System, Failure>
 fn in_json(words: &CheckArguments) -> Done {
     let read = file::read_path(&words.file.file, &words.file.overrides);
     let (model, messages) = match &read {
-        Ok((system, _)) => (Some(file::print(&split(system, words.split_io)?)), Vec::new()),
+        Ok((system, _)) => (Some(printed(&split(system, words.split_io)?, words)), Vec::new()),
         Err(found) => (None, found.messages().collect()),
     };
     output::json(&Checked { schema: "horolog.check/1", valid: read.is_ok(), model, messages })?;

@@ -1,0 +1,336 @@
+//! The rules of trees of schedulers, and of roots over several processors.
+
+use super::forest::{Above, Forest};
+use super::{At, Checker};
+use crate::file::did_you_mean;
+use crate::{CpuId, Order, PriorityAssignment, Server};
+use std::collections::{BTreeMap, BTreeSet};
+
+impl Checker {
+    pub(super) fn schedulers(&mut self, forest: &Forest<'_>, is_complete: bool) {
+        let draft = forest.draft;
+        self.distinct_schedulers(forest);
+        if !forest.has_trees() {
+            return;
+        }
+        let mut has_child = vec![false; draft.servers.len()];
+        for index in 0..draft.servers.len() {
+            if let Above::Server(parent) = forest.above_server(index) {
+                has_child[parent] = true;
+            }
+        }
+        for (index, server) in draft.servers.iter().enumerate() {
+            if server.is_scheduler() {
+                self.scheduler(server, index, has_child[index], forest);
+            }
+        }
+        self.circles(forest);
+        self.clusters(forest, is_complete);
+        self.beside_trees(forest);
+        if draft.priorities != PriorityAssignment::Explicit {
+            let word = draft.priorities.word().unwrap_or_default();
+            self.fail(
+                "system.priorities",
+                format!("the assignment `{word}` knows nothing of trees of schedulers and of clusters"),
+                "remove `priorities`, and give every task its `priority`",
+            );
+        }
+    }
+
+    /// Names are unique over servers, schedulers and clusters.
+    fn distinct_schedulers(&mut self, forest: &Forest<'_>) {
+        let (draft, paths) = (forest.draft, forest.paths);
+        let servers = draft.servers.iter().map(|server| server.name.as_str());
+        if !forest.has_trees() {
+            self.unique(servers, &paths.servers, "server");
+            return;
+        }
+        let names = servers.chain(draft.clusters.iter().map(|cluster| cluster.name.as_str()));
+        let all: Vec<String> = paths.servers.iter().chain(&paths.clusters).cloned().collect();
+        self.unique(names, &all, "scheduler");
+    }
+
+    fn scheduler(&mut self, server: &Server, index: usize, has_child: bool, forest: &Forest<'_>) {
+        let path = &forest.paths.servers[index];
+        if !server.kind.is_for_schedulers() {
+            self.fail(
+                At::new(path, "kind"),
+                format!(
+                    "a {} server stands below the root of its CPU, and serves first in, first out",
+                    server.kind.word()
+                ),
+                "use a sporadic one, or make it a `[[server]]`",
+            );
+        }
+        // Some of what is below it may not have been read.
+        if server.tasks.is_empty() && !has_child && forest.paths.all_schedulers {
+            self.fail(
+                At::new(path, "tasks"),
+                "there is nothing below this scheduler",
+                "name its tasks, as in `tasks = [\"control\"]`, or name it as the `parent` of another scheduler",
+            );
+        }
+        let Some(name) = &server.parent else { return };
+        let at = At::new(path, "parent");
+        match forest.above_server(index) {
+            Above::Server(parent) => {
+                let above = &forest.draft.servers[parent];
+                let above_path = &forest.paths.servers[parent];
+                if above.order == Order::Fifo {
+                    self.fail_beside(
+                        at,
+                        format!("`{name}` serves tasks alone, first in, first out"),
+                        format!("use `order = \"fixed-priority\"` or `order = \"edf\"` for `{name}`, in a `[[scheduler]]`"),
+                        vec![(At::new(above_path, "order").to_string(), "first in, first out here".to_owned())],
+                    );
+                }
+                if above.cpu != server.cpu {
+                    self.fail_beside(
+                        At::new(path, "cpu"),
+                        format!("the scheduler is on CPU {} and its parent on CPU {}", server.cpu.0, above.cpu.0),
+                        "remove `cpu`: a scheduler is on the CPU of its parent",
+                        vec![(At::new(above_path, "cpu").to_string(), "the parent's CPU".to_owned())],
+                    );
+                }
+            }
+            Above::Cluster(parent) => self.fail_beside(
+                at,
+                format!("`{name}` is over several processors: a cluster's children are tasks"),
+                "put the scheduler on one `cpu` outside the cluster; budgets on several processors are not there yet",
+                vec![(At::new(&forest.paths.clusters[parent], "cpus").to_string(), "several here".to_owned())],
+            ),
+            Above::Unread if forest.paths.all_schedulers => {
+                let remedy = did_you_mean(name, &forest.scheduler_names());
+                self.fail(at, format!("there is no scheduler `{name}`"), remedy);
+            }
+            Above::Unread | Above::Root => {}
+        }
+    }
+
+    /// Schedulers that stand below themselves, each circle once.
+    fn circles(&mut self, forest: &Forest<'_>) {
+        let servers = &forest.draft.servers;
+        // Where the walk upwards that came by first started.
+        let mut walked_from: Vec<Option<usize>> = vec![None; servers.len()];
+        for start in 0..servers.len() {
+            let mut at = start;
+            while walked_from[at].is_none() {
+                walked_from[at] = Some(start);
+                let Above::Server(parent) = forest.above_server(at) else { break };
+                if walked_from[parent] == Some(start) {
+                    self.circle(parent, forest);
+                    break;
+                }
+                at = parent;
+            }
+        }
+    }
+
+    fn circle(&mut self, first: usize, forest: &Forest<'_>) {
+        const SHOWN: usize = 8;
+        let name = |index: usize| format!("`{}`", forest.draft.servers[index].name);
+        let (mut at, mut names) = (first, vec![name(first)]);
+        while let Above::Server(parent) = forest.above_server(at) {
+            names.push(if names.len() < SHOWN { name(parent) } else { "…".to_owned() });
+            if parent == first || names.len() > SHOWN {
+                break;
+            }
+            at = parent;
+        }
+        self.fail(
+            At::new(&forest.paths.servers[first], "parent"),
+            format!("{} stands below itself: {}", name(first), names.join(", ")),
+            "remove one `parent`, so that one of them stands below the root",
+        );
+    }
+
+    fn clusters(&mut self, forest: &Forest<'_>, is_complete: bool) {
+        let (draft, paths) = (forest.draft, forest.paths);
+        let mut cluster_of: BTreeMap<CpuId, usize> = BTreeMap::new();
+        let tasks: BTreeMap<&str, usize> =
+            draft.tasks.iter().enumerate().map(|(index, task)| (task.name.as_str(), index)).collect();
+        let mut named: BTreeMap<&str, String> = BTreeMap::new();
+        for (server, path) in draft.servers.iter().zip(&paths.servers) {
+            for (place, name) in server.tasks.iter().enumerate() {
+                named.entry(name).or_insert_with(|| At::new(path, "tasks").item(place));
+            }
+        }
+        for (index, (cluster, path)) in draft.clusters.iter().zip(&paths.clusters).enumerate() {
+            self.name(&cluster.name, At::new(path, "name"));
+            self.cluster_cpus(index, &mut cluster_of, forest);
+            if cluster.order == Order::Fifo {
+                self.fail(
+                    At::new(path, "order"),
+                    "a scheduler over several processors orders by fixed priority or by deadline",
+                    "add `order = \"fixed-priority\"` or `order = \"edf\"`",
+                );
+            }
+            if cluster.tasks.is_empty() {
+                let remedy = "name its tasks, as in `tasks = [\"control\"]`";
+                self.fail(At::new(path, "tasks"), "there is nothing below this scheduler", remedy);
+            }
+            for (place, name) in cluster.tasks.iter().enumerate() {
+                let at = At::new(path, "tasks").item(place);
+                if let Some(other) = named.get(name.as_str()) {
+                    self.fail_beside(
+                        at,
+                        format!("the task `{name}` is below two schedulers"),
+                        "name it once, below one of them",
+                        vec![(other.clone(), "already here".to_owned())],
+                    );
+                    continue;
+                }
+                match tasks.get(name.as_str()) {
+                    Some(&task) => {
+                        let (cpu, first) = (draft.tasks[task].cpu, cluster.cpus.first());
+                        if first.is_some_and(|&first| first != cpu) {
+                            self.fail(
+                                At::new(&paths.tasks[task], "cpu"),
+                                format!(
+                                    "a task of the cluster `{}` is on CPU {} in the model",
+                                    cluster.name, cpu.0
+                                ),
+                                "use the first CPU of the cluster",
+                            );
+                        }
+                    }
+                    // It may be one of those that could not be read.
+                    None if is_complete => {
+                        let known: Vec<&str> = tasks.keys().copied().collect();
+                        self.fail(
+                            at.clone(),
+                            format!("there is no task `{name}`"),
+                            did_you_mean(name, &known),
+                        );
+                    }
+                    None => {}
+                }
+                named.insert(name, at);
+            }
+        }
+        self.outside_clusters(&cluster_of, forest);
+    }
+
+    /// At least two processors of the platform, each in one cluster.
+    fn cluster_cpus(&mut self, index: usize, cluster_of: &mut BTreeMap<CpuId, usize>, forest: &Forest<'_>) {
+        let (cluster, path) = (&forest.draft.clusters[index], &forest.paths.clusters[index]);
+        let at = At::new(path, "cpus");
+        if cluster.cpus.len() < 2 {
+            self.fail(
+                at,
+                "a cluster has at least two processors",
+                "name them, as in `cpus = [0, 1]`, or use `cpu`",
+            );
+            return;
+        }
+        let findings = self.findings.len();
+        self.cpu_list(&cluster.cpus, &at.to_string());
+        if self.findings.len() > findings {
+            return;
+        }
+        let platform = &forest.draft.platform.cpus;
+        if let Some(place) = cluster.cpus.iter().position(|&cpu| platform.index_of(cpu).is_none()) {
+            self.fail_beside(
+                at.item(place),
+                format!("CPU {} is not among the platform's CPUs", cluster.cpus[place].0),
+                "add it to `cpus` of [platform], or remove it",
+                vec![("platform.cpus".to_owned(), "the platform's CPUs".to_owned())],
+            );
+        }
+        for (place, &cpu) in cluster.cpus.iter().enumerate() {
+            match cluster_of.get(&cpu) {
+                Some(&other) => self.fail_beside(
+                    at.item(place),
+                    format!("CPU {} is in two clusters", cpu.0),
+                    "leave it in one of them",
+                    vec![(
+                        At::new(&forest.paths.clusters[other], "cpus").to_string(),
+                        "the other".to_owned(),
+                    )],
+                ),
+                None => {
+                    cluster_of.insert(cpu, index);
+                }
+            }
+        }
+    }
+
+    /// What is not below a cluster is not on its processors.
+    fn outside_clusters(&mut self, cluster_of: &BTreeMap<CpuId, usize>, forest: &Forest<'_>) {
+        let (draft, paths) = (forest.draft, forest.paths);
+        let inside: BTreeSet<&str> =
+            draft.clusters.iter().flat_map(|cluster| &cluster.tasks).map(String::as_str).collect();
+        let cluster_on = |cpu: &CpuId| cluster_of.get(cpu).copied();
+        for (task, path) in draft.tasks.iter().zip(&paths.tasks) {
+            let is_inside = inside.contains(task.name.as_str());
+            // One that a server or a broken scheduler names is told there.
+            if let (false, Above::Root, Some(cluster)) =
+                (is_inside, forest.above_task(&task.name), cluster_on(&task.cpu))
+            {
+                let name = &draft.clusters[cluster].name;
+                self.fail_beside(
+                    At::new(path, "cpu"),
+                    format!("CPU {} belongs to `{name}`, and this task is not below it", task.cpu.0),
+                    format!("name the task in the `tasks` of `{name}`, or use another CPU"),
+                    vec![(At::new(&paths.clusters[cluster], "cpus").to_string(), "its CPUs".to_owned())],
+                );
+            }
+        }
+        for (index, (server, path)) in draft.servers.iter().zip(&paths.servers).enumerate() {
+            // One below a cluster is told as such.
+            if let (Some(cluster), false) =
+                (cluster_on(&server.cpu), matches!(forest.above_server(index), Above::Cluster(_)))
+            {
+                let name = &draft.clusters[cluster].name;
+                self.fail_beside(
+                    At::new(path, "cpu"),
+                    format!("CPU {} belongs to `{name}`, whose children are tasks", server.cpu.0),
+                    "use another CPU; budgets on several processors are not there yet",
+                    vec![(At::new(&paths.clusters[cluster], "cpus").to_string(), "its CPUs".to_owned())],
+                );
+            }
+        }
+    }
+
+    /// What nobody knows how to order beside a tree or below a cluster.
+    fn beside_trees(&mut self, forest: &Forest<'_>) {
+        let (draft, paths) = (forest.draft, forest.paths);
+        let mut refuse = |at: At<'_>, what: &str, cpu: CpuId| {
+            if forest.has_tree_on(cpu) {
+                let scheduler = trees_on(cpu, forest);
+                self.fail_beside(
+                    at,
+                    format!("{what} beside schedulers in a tree or over several processors is not there yet"),
+                    "put it on another CPU, or write the scheduler as a `[[server]]`",
+                    scheduler.into_iter().map(|path| (path, "a scheduler of that CPU".to_owned())).collect(),
+                );
+            }
+        };
+        for (server, path) in draft.servers.iter().zip(&paths.servers).filter(|(it, _)| !it.is_scheduler()) {
+            if server.kind.watches_processor() {
+                let what = format!("a {} server", server.kind.word());
+                refuse(At::new(path, "kind"), &what, server.cpu);
+            } else if server.kind.is_kernels() {
+                refuse(At::new(path, "enforcement"), "a server that the kernel serves", server.cpu);
+            }
+        }
+        for (interrupt, path) in draft.interrupts.iter().zip(&paths.interrupts) {
+            refuse(At::new(path, "cpu"), "an interrupt", interrupt.cpu);
+        }
+        for (device, path) in draft.devices.iter().zip(&paths.devices) {
+            refuse(At::new(path, "cpu"), "a device", device.cpu);
+        }
+        for (load, path) in draft.interferences.iter().zip(&paths.interferences) {
+            refuse(At::new(path, "cpu"), "an interference", load.cpu);
+        }
+    }
+}
+
+/// The path of the first scheduler of a processor that is more than a server.
+fn trees_on(cpu: CpuId, forest: &Forest<'_>) -> Option<String> {
+    let (draft, paths) = (forest.draft, forest.paths);
+    let server = draft.servers.iter().position(|server| server.is_scheduler() && server.cpu == cpu);
+    let cluster = || draft.clusters.iter().position(|cluster| cluster.cpus.contains(&cpu));
+    let server = server.map(|index| paths.servers[index].clone());
+    server.or_else(|| cluster().map(|index| paths.clusters[index].clone()))
+}
