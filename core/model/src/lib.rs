@@ -60,7 +60,7 @@ pub use mode::{LeftOver, Mode, SecondRequest, ServerChange, TakesEffect, TaskCha
 pub use platform::{CpuId, Cpus, Platform, PlatformCosts};
 pub use priority::{Priority, PriorityAssignment};
 pub use request::{Request, RequestKind, RequestMode};
-pub use scheduler::{Cluster, Order};
+pub use scheduler::{Cluster, Order, TimeTable, Window};
 pub use segments::{Segment, SegmentGraph, SegmentId};
 pub use server::{
     Capacity, DEFAULT_REPLENISHMENTS, Enforcement, Gain, LowPriority, MAX_REPLENISHMENTS, Server, ServerId,

@@ -4,6 +4,7 @@
 //! may stand below another one, orders its children by a policy of its own, and need not have a budget.
 
 use crate::{CpuId, Policy};
+use horolog_time::Span;
 
 /// How a scheduler orders its children.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -16,11 +17,33 @@ pub enum Order {
     FixedPriority,
     /// By absolute deadline.
     Edf,
+    /// By a time table ([`TimeTable`]): the child whose window it is, and nobody else.
+    Table,
+}
+
+/// When the children of a scheduler may run: windows in a cycle that begins again and again from the start on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TimeTable {
+    /// How long a cycle is, above zero.
+    pub cycle: Span,
+    /// They do not overlap, and end by the end of the cycle.
+    pub windows: Vec<Window>,
+}
+
+/// A window of a time table.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Window {
+    /// The name of the child, a task or scheduler, whose window it is.
+    pub child: String,
+    /// When it begins in each cycle.
+    pub from: Span,
+    /// How long it is, above zero.
+    pub length: Span,
 }
 
 impl Order {
     /// The words of the system file.
-    pub const WORDS: [&'static str; 3] = ["fifo", "fixed-priority", "edf"];
+    pub const WORDS: [&'static str; 4] = ["fifo", "fixed-priority", "edf", "table"];
 
     /// The word of the system file.
     #[must_use]
@@ -29,13 +52,16 @@ impl Order {
             Self::Fifo => "fifo",
             Self::FixedPriority => "fixed-priority",
             Self::Edf => "edf",
+            Self::Table => "table",
         }
     }
 
     /// The order that a word of the system file names.
     #[must_use]
     pub fn from_word(word: &str) -> Option<Order> {
-        [Self::Fifo, Self::FixedPriority, Self::Edf].into_iter().find(|order| order.word() == word)
+        [Self::Fifo, Self::FixedPriority, Self::Edf, Self::Table]
+            .into_iter()
+            .find(|order| order.word() == word)
     }
 
     /// The order of the root of a processor under a policy.

@@ -1,6 +1,6 @@
 //! A server: how soft tasks are served beside hard ones.
 
-use crate::{CpuId, Order, Priority};
+use crate::{CpuId, Order, Priority, TimeTable};
 use horolog_time::Span;
 
 /// The index of a server within its system, the same in every room.
@@ -169,13 +169,15 @@ pub struct Server {
     pub parent: Option<String>,
     /// How it orders its children. A `[[server]]` serves first in, first out.
     pub order: Order,
+    /// The time table, where it orders by one.
+    pub table: Option<TimeTable>,
 }
 
 impl Server {
     /// A `[[server]]`: below the root of its processor, first in, first out.
     #[must_use]
     pub fn new(name: impl Into<String>, tasks: Vec<String>, cpu: CpuId, kind: ServerKind) -> Server {
-        Server { name: name.into(), tasks, cpu, kind, parent: None, order: Order::Fifo }
+        Server { name: name.into(), tasks, cpu, kind, parent: None, order: Order::Fifo, table: None }
     }
 
     /// Whether a `[[server]]` cannot say it: it stands below another one, orders its children otherwise than first in, first

@@ -9,6 +9,7 @@ use crate::machine::Processor;
 use crate::mode::{Mode, ModeSpec};
 use crate::overheads::Overheads;
 use crate::supplied::SuppliedNode;
+use crate::table::Table;
 use crate::watch::Watch;
 use crate::{Level, Machine, Place, Supply, from_system};
 use horolog_model::{
@@ -259,11 +260,13 @@ impl<'a> MachineBuilder<'a> {
             supply_of[supplied.node as usize] = index as u32;
         }
         let clusters = self.clusters();
+        let tables = self.tables(&modes[0]);
         let mut machine = Machine {
             leaves: self.leaves(&watches),
             nodes,
-            processors: self.processors(&supplied, &watches, &clusters),
+            processors: self.processors(&supplied, &watches, &clusters, &tables),
             clusters,
+            tables,
             supplied,
             supply_of,
             watches,
@@ -271,6 +274,9 @@ impl<'a> MachineBuilder<'a> {
             modes,
             mode: 0,
         };
+        for table in &machine.tables {
+            machine.nodes[table.node as usize].current = table.current();
+        }
         machine.refresh_positions();
         machine.find_shallow();
         Ok(machine)
@@ -312,6 +318,28 @@ impl<'a> MachineBuilder<'a> {
         Ok(supplied)
     }
 
+    fn tables(&self, mode: &Mode) -> Vec<Table> {
+        let mut tables = Vec::new();
+        for (server, &node) in self.system.servers().iter().zip(&self.servers) {
+            let Some(table) = &server.table else { continue };
+            let entity = |name: &str| match self.system.find_server(name) {
+                Some(child) => Some(self.places.len() + self.servers[child.index()]),
+                None => self.system.find_task(name).map(TaskId::index),
+            };
+            let position = |name: &str| {
+                let entity = entity(name)? as u32;
+                mode.layouts[node].children.iter().position(|&child| child == entity)
+            };
+            let window = |window: &horolog_model::Window| {
+                let (from, until) = (window.from.as_ns(), window.from.as_ns() + window.length.as_ns());
+                Some((from, until, position(&window.child)? as u32))
+            };
+            let windows: Vec<(u64, u64, u32)> = table.windows.iter().filter_map(window).collect();
+            tables.push(Table::new(node as u32, table.cycle.as_ns(), &windows, self.origin));
+        }
+        tables
+    }
+
     fn clusters(&self) -> Vec<Cluster> {
         let cluster = |cluster: &horolog_model::Cluster| {
             let index = |&cpu: &CpuId| self.system.platform().cpus.index_of(cpu).map(|index| index as u16);
@@ -326,6 +354,7 @@ impl<'a> MachineBuilder<'a> {
         supplied: &[SuppliedNode],
         watches: &[Watch],
         clusters: &[Cluster],
+        tables: &[Table],
     ) -> Vec<Processor> {
         let mut processors: Vec<Processor> = Vec::with_capacity(self.processors);
         for index in 0..self.processors {
@@ -345,7 +374,10 @@ impl<'a> MachineBuilder<'a> {
             }
         }
         for processor in &mut processors {
-            processor.may_want_timers = !processor.supplies.is_empty() || processor.watch != NONE;
+            let is_here =
+                |table: &Table| u32::from(self.nodes[table.node as usize].processor) == processor.root;
+            processor.may_want_timers =
+                !processor.supplies.is_empty() || processor.watch != NONE || tables.iter().any(is_here);
         }
         processors
     }
@@ -450,7 +482,9 @@ impl<'a> MachineBuilder<'a> {
         let mut children: Vec<(Level, usize, u16)> = Vec::new();
         for &entity in entities {
             match self.nodes[node].spec.policy {
-                NodePolicy::Edf | NodePolicy::Fifo => children.push((Level::BACKGROUND, entity, 0)),
+                NodePolicy::Edf | NodePolicy::Fifo | NodePolicy::Table => {
+                    children.push((Level::BACKGROUND, entity, 0))
+                }
                 NodePolicy::FixedPriority => {
                     let levels = self.levels(entity, mode)?;
                     children.extend(levels.into_iter().zip(0..).map(|(level, place)| (level, entity, place)));

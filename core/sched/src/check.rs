@@ -20,7 +20,7 @@ impl Machine {
         }
         for supplied in &self.supplied {
             supplied.check().map_err(|what| format!("node {}: {what}", supplied.node))?;
-            let some_ready = !self.nodes[supplied.node as usize].ready.is_empty();
+            let some_ready = self.nodes[supplied.node as usize].could_run();
             if supplied.is_backlogged() != some_ready {
                 return Err(format!(
                     "node {}: its supply was told of other work than there is",
@@ -67,7 +67,10 @@ impl Machine {
             Place::Low(low) => usize::from(low) + 1,
             Place::Out => return false,
         };
-        let some_ready = (0..child.layout.children.len()).any(|below| self.is_ready(child, below));
+        let some_ready = match self.table_of(number).map(crate::table::Table::current) {
+            Some(current) => current != NONE && self.is_ready(child, current as usize),
+            None => (0..child.layout.children.len()).any(|below| self.is_ready(child, below)),
+        };
         some_ready && child.positions[stands] as usize == position
     }
 
@@ -80,7 +83,9 @@ impl Machine {
             }
         }
         // The choice without a search structure: the most important level, then the least key, then the first place.
+        let current = self.table_of(index as u32).map(crate::table::Table::current);
         let best = children
+            .filter(|&position| current.is_none_or(|current| current as usize == position))
             .filter(|&position| self.is_ready(node, position))
             .min_by_key(|&position| (node.layout.level_end[position], node.keys[position], position));
         if node.best().map(|best| best as usize) != best {
@@ -116,6 +121,7 @@ impl Machine {
             let supplies = self.supplied[processor.supplies.clone()].iter();
             let timers = supplies.filter_map(|supplied| supplied.standing.timer);
             let watch = self.watches.get(processor.watch as usize);
+            let timers = timers.chain(self.table_timer(index).map(|timer| timer.at));
             let earliest = timers.chain(watch.and_then(|watch| watch.service.timer())).min();
             if processor.wall.map(|timer| timer.at) != earliest {
                 return Err(format!("the next timer is {:?}, and {earliest:?} comes first", processor.wall));

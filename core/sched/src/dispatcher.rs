@@ -31,6 +31,8 @@ pub enum NodePolicy {
     Edf,
     /// First in, first out over all children.
     Fifo,
+    /// By a time table: the child whose window it is.
+    Table,
 }
 
 /// Where the children stand. One a mode, prepared when the machine is built.
@@ -47,6 +49,8 @@ pub(crate) struct Layout {
 #[derive(Clone, Debug)]
 pub(crate) struct Dispatcher {
     pub(crate) policy: NodePolicy,
+    /// Under a time table, the position of the child whose window it is; [`NONE`]: nobody's.
+    pub(crate) current: u32,
     /// Below an EDF dispatcher it stands behind every deadline.
     pub(crate) is_background: bool,
     pub(crate) parent: u32,
@@ -73,6 +77,7 @@ impl Dispatcher {
     pub(crate) fn new(policy: NodePolicy, parent: u32, processor: u16, places: usize) -> Dispatcher {
         Dispatcher {
             policy,
+            current: NONE,
             is_background: false,
             parent,
             position: 0,
@@ -93,7 +98,9 @@ impl Dispatcher {
     #[inline(always)]
     pub(crate) fn key(&self, deadline: u64, time: u64, sequence: u64) -> Key {
         match self.policy {
-            NodePolicy::FixedPriority | NodePolicy::Fifo => Key { urgency: 0, tie: sequence },
+            NodePolicy::FixedPriority | NodePolicy::Fifo | NodePolicy::Table => {
+                Key { urgency: 0, tie: sequence }
+            }
             NodePolicy::Edf => Key { urgency: deadline, tie: time },
         }
     }
@@ -101,6 +108,9 @@ impl Dispatcher {
     /// The position of the most important ready child.
     #[inline(always)]
     pub(crate) fn best(&self) -> Option<u32> {
+        if self.policy == NodePolicy::Table {
+            return self.best_of_table();
+        }
         let first = self.ready.lowest()?;
         let end = self.layout.level_end[first as usize];
         if end == first + 1 {
@@ -117,11 +127,21 @@ impl Dispatcher {
         Some(best)
     }
 
+    fn best_of_table(&self) -> Option<u32> {
+        (self.current != NONE && self.ready.contains(self.current)).then_some(self.current)
+    }
+
+    /// Whether something below it could run now.
+    #[inline(always)]
+    pub(crate) fn could_run(&self) -> bool {
+        if self.policy == NodePolicy::Table { self.best().is_some() } else { !self.ready.is_empty() }
+    }
+
     /// Whether the child at position `a` displaces the running child at `b`.
     #[inline(always)]
     pub(crate) fn displaces(&self, a: u32, b: u32) -> bool {
         if self.layout.level_end[a as usize] == self.layout.level_end[b as usize] {
-            self.keys[a as usize].urgency < self.keys[b as usize].urgency
+            self.keys[a as usize].urgency < self.keys[b as usize].urgency || self.policy == NodePolicy::Table
         } else {
             a < b
         }

@@ -27,6 +27,7 @@ pub(crate) fn node_policy(order: Order) -> NodePolicy {
     match order {
         Order::FixedPriority => NodePolicy::FixedPriority,
         Order::Edf => NodePolicy::Edf,
+        Order::Table => NodePolicy::Table,
         _ => NodePolicy::Fifo,
     }
 }

@@ -48,6 +48,7 @@ mod slack_stealing;
 mod sporadic_server;
 mod supplied;
 mod supply;
+mod table;
 mod timers;
 mod tree;
 mod watch;

@@ -6,6 +6,7 @@ use crate::dispatcher::{Dispatcher, NONE};
 use crate::leaf::{JobOrder, Leaf};
 use crate::mode::Mode;
 use crate::supplied::SuppliedNode;
+use crate::table::Table;
 use crate::watch::Watch;
 use crate::{ANY_SEGMENT, Event, EventKind, MachineBuilder, Tally};
 use horolog_model::{ModelError, ServerId, System, TaskId};
@@ -101,6 +102,7 @@ pub struct Machine {
     pub(crate) supply_of: Vec<u32>,
     pub(crate) processors: Vec<Processor>,
     pub(crate) clusters: Vec<Cluster>,
+    pub(crate) tables: Vec<Table>,
     pub(crate) modes: Vec<Mode>,
     pub(crate) mode: u32,
 }

@@ -150,6 +150,9 @@ impl Machine {
             ModeEffect::AtOnce => Some(now),
             ModeEffect::Frame(server) => {
                 let node = self.servers[server.index()];
+                if let Some(table) = self.table_of(node) {
+                    return Some(table.frame(now));
+                }
                 let supplied = self.supplied.get(self.supply_of[node as usize] as usize);
                 Some(supplied.and_then(|supplied| supplied.frame(now)).unwrap_or(now))
             }

@@ -58,6 +58,9 @@ impl Machine {
         let tasks = self.leaves.len() as u32;
         let is_watched = self.processors[index].watch != NONE;
         let mut earliest = if is_watched { self.watch_timer(index) } else { None };
+        if !self.tables.is_empty() {
+            earliest = self.table_timer(index);
+        }
         for supplied in &mut self.supplied[self.processors[index].supplies.clone()] {
             let at = supplied.standing.timer;
             if at != supplied.timer {
@@ -121,6 +124,9 @@ impl Machine {
         generation: u32,
         now: Instant,
     ) -> Result<(), Rejected> {
+        if let Some(table) = self.table_of_entity(entity) {
+            return self.table_timer_fired(table, generation, now);
+        }
         let index = self.processor_of(entity)?;
         let node = entity.0.checked_sub(self.leaves.len() as u32).ok_or(Rejected::Unknown)?;
         if self.processors[index].root == node && self.processors[index].watch != NONE {

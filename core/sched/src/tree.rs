@@ -19,7 +19,7 @@ impl Machine {
         loop {
             let dispatcher = &self.nodes[node as usize];
             let (parent, processor) = (dispatcher.parent, usize::from(dispatcher.processor));
-            let some_ready = !dispatcher.ready.is_empty();
+            let some_ready = dispatcher.could_run();
             let mut place = Place::High;
             let mut deadline = None;
             if let Some(supplied) = self.supplied.get_mut(self.supply_of[node as usize] as usize) {

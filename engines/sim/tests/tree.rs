@@ -2,7 +2,7 @@
 
 use horolog_model::{
     Capacity, CpuId, LowPriority, Order, Policy, Priority, PriorityAssignment, Server, ServerKind, System,
-    TaskId,
+    TaskId, TimeTable, Window,
 };
 use horolog_sched::{
     Machine, MachineBuilder, ModeSpec, NodePolicy, NodeSpec, Place, ProcessorIndex, Supply, TaskMode,
@@ -296,4 +296,41 @@ fn a_poll_that_finds_nobody_pays_a_debt_too() {
     let task = "period = \"11 ns\"\nwcet = \"2 ns\"\noffset = \"0 ns\"\npreemption = \"non-preemptive\"";
     // 1 is owed at 2 and paid at 3; the job of 11 starts with the poll at 12.
     assert_eq!(used(&polled(task, 1, 3, LowPriority::None), 15).1, [0, 12]);
+}
+
+#[test]
+fn in_its_window_a_child_runs_and_what_it_leaves_goes_to_others_outside_the_table() {
+    let text = "[system]\nname = \"table\"\n[[task]]\nname = \"a\"\narrivals = [\"0 ns\"]\nwcet = \"5 ns\"\npriority = 1\n\
+                [[task]]\nname = \"b\"\narrivals = [\"0 ns\"]\nwcet = \"5 ns\"\npriority = 1\n\
+                [[task]]\nname = \"z\"\narrivals = [\"0 ns\"]\nwcet = \"30 ns\"\npriority = 1\n";
+    let (flat, _) =
+        horolog_model::file::read(text, "table.toml", &[]).unwrap_or_else(|errors| panic!("{errors}"));
+    let mut draft = flat.to_draft();
+    draft.tasks[1].priority = None;
+    let plain = |name: &str, tasks: &[&str], priority: Option<i64>| {
+        let kind = ServerKind::Plain { priority: priority.map(Priority::new) };
+        Server::new(name, tasks.iter().map(|&task| task.to_owned()).collect(), CpuId(0), kind)
+    };
+    let ns = Span::from_ns;
+    let window =
+        |child: &str, from, length| Window { child: child.to_owned(), from: ns(from), length: ns(length) };
+    let windows = vec![window("A", 0, 4), window("B", 4, 3), window("A", 8, 2)];
+    let frame = Server {
+        order: Order::Table,
+        table: Some(TimeTable { cycle: ns(10), windows }),
+        ..plain("frame", &[], Some(5))
+    };
+    let below = |server: Server| Server { parent: Some("frame".to_owned()), ..server };
+    let first = below(Server { order: Order::FixedPriority, ..plain("A", &["a"], None) });
+    draft.servers = vec![frame, first, below(plain("B", &["b"], None))];
+    let system = System::new(draft).expect("a valid tree");
+    let options = SimOptions { horizon: Horizon::Time(ns(25)), ..SimOptions::default() };
+    let mut records: Vec<Record> = Vec::new();
+    simulate(&system, &options, &mut records).expect("it simulates");
+    let switches: Vec<(u64, u32)> = records
+        .iter()
+        .filter(|record| matches!(record.kind, Kind::Start | Kind::Resume))
+        .map(|record| (record.time.as_ns(), record.task))
+        .collect();
+    assert_eq!(switches, [(0, 0), (4, 1), (7, 2), (8, 0), (9, 2), (14, 1), (16, 2)]);
 }
