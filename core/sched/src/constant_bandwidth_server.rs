@@ -7,6 +7,7 @@
 //!
 //! Source: `abeni98`.
 
+use crate::supply::changed;
 use crate::{Place, Supply, Tally};
 use horolog_model::Capacity;
 use horolog_time::{Instant, Span};
@@ -91,7 +92,8 @@ impl Supply for ConstantBandwidthServer {
     fn change_capacity(&mut self, _: Instant, capacity: Capacity) {
         self.period = capacity.period.as_ns();
         let full = capacity.budget.as_ns() as i64;
-        self.left += full - std::mem::replace(&mut self.full, full);
+        let more = full - std::mem::replace(&mut self.full, full);
+        self.left = changed(self.left, more);
         self.put_off();
     }
 

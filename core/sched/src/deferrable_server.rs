@@ -7,6 +7,7 @@
 //! Sources: `lehoczky87`, `strosnider95`.
 
 use crate::period::Period;
+use crate::supply::changed;
 use crate::{Place, Supply, Tally};
 use horolog_model::Capacity;
 use horolog_time::{Instant, Span};
@@ -91,7 +92,8 @@ impl Supply for DeferrableServer {
         self.fill(periods);
         self.period.change(capacity.period);
         let full = capacity.budget.as_ns() as i64;
-        self.left += full - std::mem::replace(&mut self.full, full);
+        let more = full - std::mem::replace(&mut self.full, full);
+        self.left = changed(self.left, more);
     }
 
     fn frame(&self, now: Instant) -> Option<Instant> {

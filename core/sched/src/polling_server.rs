@@ -7,6 +7,7 @@
 //! Source: `lehoczky87`.
 
 use crate::period::Period;
+use crate::supply::changed;
 use crate::{Place, Supply, Tally};
 use horolog_model::Capacity;
 use horolog_time::{Instant, Span};
@@ -110,7 +111,7 @@ impl Supply for PollingServer {
         let full = capacity.budget.as_ns() as i64;
         let more = full - std::mem::replace(&mut self.full, full);
         if self.has_polled {
-            self.left += more;
+            self.left = changed(self.left, more);
         }
     }
 

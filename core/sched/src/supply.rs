@@ -75,8 +75,8 @@ pub trait Supply: fmt::Debug + Send + Sync {
         let _ = (now, place);
     }
 
-    /// It has this budget and period from now on. What is left of the budget changes by as much as the budget does, and may become
-    /// a debt; the next replenishment stays where it is.
+    /// It has this budget and period from now on. What is used of the old budget is used of the new one; the next replenishment
+    /// stays where it is.
     fn change_capacity(&mut self, now: Instant, capacity: Capacity) {
         let _ = (now, capacity);
     }
@@ -94,6 +94,11 @@ pub trait Supply: fmt::Debug + Send + Sync {
 
     /// A copy of this supply in its present state.
     fn boxed_clone(&self) -> Box<dyn Supply>;
+}
+
+/// What is left of a budget that has become greater by `more`: not below zero, and a debt does not grow.
+pub(crate) fn changed(left: i64, more: i64) -> i64 {
+    left.saturating_add(more).max(left.min(0))
 }
 
 impl Clone for Box<dyn Supply> {

@@ -151,11 +151,13 @@ fn a_budget_changes_at_a_frame_and_what_is_used_stays_used() {
         schedule(TakesEffect::AtOnce, 6, 15, 13),
         (vec![(13, 1)], vec![0, 4, 10, 16, 20, 26, 35, 41, 50, 56])
     );
-    // Less than is used: 3 - 2 are owed, so that 1 is left at 20.
+    // Less than is used: nothing is left until 20.
     assert_eq!(
         schedule(TakesEffect::AtOnce, 2, 15, 13),
-        (vec![(13, 1)], vec![0, 4, 10, 13, 20, 21, 35, 37, 50, 52])
+        (vec![(13, 1)], vec![0, 4, 10, 13, 20, 22, 35, 37, 50, 52])
     );
+    // At an instant of replenishment that one is of the new budget.
+    assert_eq!(schedule(TakesEffect::AtOnce, 2, 15, 20).1, [0, 4, 10, 14, 20, 22, 35, 37, 50, 52]);
     // At the next frame, whose budget is the new one already.
     let frame = || TakesEffect::Frame("s".to_owned());
     let at_the_frame = (vec![(20, 1)], vec![0, 4, 10, 14, 20, 26, 35, 41, 50, 56]);
