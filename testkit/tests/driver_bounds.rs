@@ -31,7 +31,9 @@ struct Counts {
 #[test]
 fn no_simulated_response_exceeds_its_bound() {
     let mut counts = Counts::default();
-    for index in 0..600 {
+    // Fewer where small faults are judged, each by all tests.
+    let systems = std::env::var("HOROLOG_BOUNDS_SYSTEMS").map_or(600, |text| text.parse().unwrap());
+    for index in 0..systems {
         let mut draft = driven_system(41, index).to_draft();
         if index % 4 == 3 {
             // The machine's own costs, in the proof and in the simulation.
@@ -85,6 +87,9 @@ fn no_simulated_response_exceeds_its_bound() {
                 counts.devices.1 += u32::from(largest == bound);
             }
         }
+    }
+    if systems < 600 {
+        return;
     }
     assert!(counts.tasks.0 > 5_000 && counts.tasks.1 > 100, "{counts:?}");
     assert!(counts.devices.0 > 2_000 && counts.devices.1 > 100, "{counts:?}");

@@ -88,7 +88,9 @@ struct Counts {
 #[test]
 fn no_simulated_response_exceeds_its_bound() {
     let mut counts = Counts::default();
-    for index in 0..600 {
+    // Fewer where small faults are judged, each by all tests.
+    let systems = std::env::var("HOROLOG_BOUNDS_SYSTEMS").map_or(600, |text| text.parse().unwrap());
+    for index in 0..systems {
         let mut random = Random::of_item(62, index);
         let system = waiting_system(&mut random, index);
         let waits = |name: &str| {
@@ -147,6 +149,9 @@ fn no_simulated_response_exceeds_its_bound() {
                 counts.devices += 1;
             }
         }
+    }
+    if systems < 600 {
+        return;
     }
     assert!(counts.waiting > 200 && counts.below > 500 && counts.devices > 300, "{counts:?}");
     assert!(counts.closest_percent >= 80 && counts.withdrawn > 50, "{counts:?}");

@@ -1,9 +1,11 @@
 //! Runs the test programs with one fault switched on after the other.
 
 use super::build::Program;
-use std::collections::BTreeMap;
+use super::schema::{LOOK, MOST_LOOKED_AT};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::CommandExt as _;
+use std::path::Path;
 use std::process::{ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -23,30 +25,109 @@ pub(super) enum Verdict {
 /// The memory that a faulty program may take: some grow without end.
 const MEMORY: &str = "--as=8589934592";
 
-/// The comparison with the reference simulator takes fewer systems of each kind than in a run of the tests alone.
-const FEWER: (&str, &str) = ("HOROLOG_REFERENCE_SYSTEMS", "60");
+/// Comparisons of many systems take fewer than in a run of the tests alone: with the reference simulator, of each kind, and of
+/// bounds with simulated responses.
+const FEWER: [(&str, &str); 2] = [("HOROLOG_REFERENCE_SYSTEMS", "60"), ("HOROLOG_BOUNDS_SYSTEMS", "150")];
 
-/// Runs every program without a fault, which must pass; the programs with their times, the fastest first within each
-/// group of a package.
-pub(super) fn baseline(programs: &[Program]) -> Result<Vec<(Program, Duration)>, String> {
-    let mut timed = Vec::new();
-    for program in programs {
-        let begin = Instant::now();
-        match judge_one(program, 0, Duration::from_secs(900)) {
-            Verdict::Survived => timed.push((program.clone(), begin.elapsed())),
-            verdict => return Err(format!("{} without a fault: {verdict:?}", program.path.display())),
+/// One test of a program, or all of them where it cannot be taken apart.
+#[derive(Clone, Debug)]
+struct Test {
+    /// `None`: all.
+    name: Option<String>,
+    took: Duration,
+    /// The faults that it comes by; `None`: any.
+    reached: Option<BTreeSet<u32>>,
+}
+
+impl Test {
+    /// A test that does not come by a fault runs as it does without.
+    fn can_notice(&self, number: u32) -> bool {
+        number >= MOST_LOOKED_AT || self.reached.as_ref().is_none_or(|reached| reached.contains(&number))
+    }
+}
+
+/// What is run at once.
+#[derive(Clone, Debug)]
+pub(super) struct Group {
+    program: Program,
+    tests: Vec<Test>,
+}
+
+/// Tests shorter than this are run together with the others of their program.
+const SHORT: Duration = Duration::from_millis(60);
+
+impl Group {
+    /// How long its tests take one after the other.
+    pub(super) fn took(&self) -> Duration {
+        self.tests.iter().map(|test| test.took).sum()
+    }
+
+    pub(super) fn name(&self) -> String {
+        let program = self.program.path.file_name().unwrap_or_default().to_string_lossy();
+        match self.tests.as_slice() {
+            [Test { name: Some(name), .. }] => format!("{program} {name}"),
+            tests => format!("{program} ({} tests)", tests.len()),
         }
     }
-    let first = timed.first().map(|(program, _)| program.folder.clone());
-    timed.sort_by_key(|(program, took)| (Some(&program.folder) != first.as_ref(), *took));
-    Ok(timed)
+}
+
+/// Runs every test without a fault, which must pass; the fastest first. Tests of real processes and threads stay together:
+/// what they come by is not the same each time.
+pub(super) fn baseline(programs: &[Program], is_real: bool) -> Result<Vec<Group>, String> {
+    let mut groups = Vec::new();
+    for program in programs {
+        let names = if is_real { Vec::new() } else { tests_of(program) };
+        let mut short = Vec::new();
+        for name in names {
+            let test = alone(program, Some(name))?;
+            if test.took < SHORT {
+                short.push(test);
+            } else {
+                groups.push(Group { program: program.clone(), tests: vec![test] });
+            }
+        }
+        if is_real {
+            short.push(alone(program, None)?);
+        }
+        if !short.is_empty() {
+            groups.push(Group { program: program.clone(), tests: short });
+        }
+    }
+    groups.sort_by_key(Group::took);
+    Ok(groups)
+}
+
+/// The names of a program's tests.
+fn tests_of(program: &Program) -> Vec<String> {
+    let mut command = Command::new(&program.path);
+    let listed = command.args(["--list", "--format", "terse"]).current_dir(&program.folder).output();
+    let text = listed.map(|listed| String::from_utf8_lossy(&listed.stdout).into_owned()).unwrap_or_default();
+    text.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect()
+}
+
+/// Runs one test, or all, without a fault.
+fn alone(program: &Program, name: Option<String>) -> Result<Test, String> {
+    let file = std::env::temp_dir().join(format!("horolog-reached-{}", std::process::id()));
+    let _ = std::fs::remove_file(&file);
+    let begin = Instant::now();
+    let look = name.is_some().then_some(file.as_path());
+    let names: Vec<&str> = name.iter().map(String::as_str).collect();
+    let verdict = judge_one(program, &names, LOOK, look, Duration::from_secs(900));
+    if verdict != Verdict::Survived {
+        return Err(format!("{} {names:?} without a fault: {verdict:?}", program.path.display()));
+    }
+    let took = begin.elapsed();
+    let numbers = std::fs::read_to_string(&file).unwrap_or_default();
+    let _ = std::fs::remove_file(&file);
+    let reached = look.map(|_| numbers.lines().filter_map(|line| line.parse().ok()).collect());
+    Ok(Test { name, took, reached })
 }
 
 /// Judges the faults, `jobs` at once. `is_real`: the tests run real processes and threads, which other load on the machine
 /// may fail, so that a failure counts when it comes a second time. After `minutes` no further fault is begun: those judged by
 /// then are the first of the sample, which is in no order. `note` is told each verdict at once.
 pub(super) fn judge(
-    programs: &[(Program, Duration)],
+    groups: &[Group],
     faults: &[u32],
     jobs: usize,
     is_real: bool,
@@ -63,7 +144,7 @@ pub(super) fn judge(
                     if end.is_some_and(|end| Instant::now() >= end) {
                         return;
                     }
-                    let verdict = judge_all(programs, number, is_real);
+                    let verdict = judge_all(groups, number, is_real);
                     note(number, verdict);
                     let mut verdicts = verdicts.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
                     verdicts.insert(number, verdict);
@@ -78,12 +159,18 @@ pub(super) fn judge(
     verdicts.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-fn judge_all(programs: &[(Program, Duration)], number: u32, is_real: bool) -> Verdict {
-    for (program, took) in programs {
-        let limit = *took * 6 + Duration::from_secs(if is_real { 20 } else { 10 });
-        let mut verdict = judge_one(program, number, limit);
+fn judge_all(groups: &[Group], number: u32, is_real: bool) -> Verdict {
+    for Group { program, tests } in groups {
+        let tests: Vec<&Test> = tests.iter().filter(|test| test.can_notice(number)).collect();
+        if tests.is_empty() {
+            continue;
+        }
+        let took: Duration = tests.iter().map(|test| test.took).sum();
+        let names: Vec<&str> = tests.iter().filter_map(|test| test.name.as_deref()).collect();
+        let limit = took * 6 + Duration::from_secs(if is_real { 20 } else { 6 });
+        let mut verdict = judge_one(program, &names, number, None, limit);
         if is_real && verdict != Verdict::Survived {
-            verdict = judge_one(program, number, limit);
+            verdict = judge_one(program, &names, number, None, limit);
         }
         if verdict != Verdict::Survived {
             return verdict;
@@ -92,14 +179,27 @@ fn judge_all(programs: &[(Program, Duration)], number: u32, is_real: bool) -> Ve
     Verdict::Survived
 }
 
-/// Runs one program. It is over with the first test that fails: the others may wait for what the fault keeps from coming.
-fn judge_one(program: &Program, number: u32, limit: Duration) -> Verdict {
+/// Runs these tests of a program; all of them where none is named. `look`: where to note the faults that are come by. It is over with the first test that fails: the others may wait for what the fault keeps from coming.
+fn judge_one(
+    program: &Program,
+    names: &[&str],
+    number: u32,
+    look: Option<&Path>,
+    limit: Duration,
+) -> Verdict {
     static RUNS: AtomicUsize = AtomicUsize::new(0);
     let mark = format!("{MARK}={}-{}", std::process::id(), RUNS.fetch_add(1, Ordering::Relaxed));
     let mut command = Command::new("prlimit");
     command.arg(MEMORY).arg(&program.path).current_dir(&program.folder);
-    command.env("HOROLOG_MUTANT", number.to_string()).env("RUST_BACKTRACE", "0").env(FEWER.0, FEWER.1);
+    command.env("HOROLOG_MUTANT", number.to_string()).env("RUST_BACKTRACE", "0").envs(FEWER);
     command.env(MARK, &mark[MARK.len() + 1..]);
+    if !names.is_empty() {
+        command.arg("--exact").args(names);
+    }
+    command.env_remove("HOROLOG_MUTANTS_REACHED");
+    if let Some(look) = look {
+        command.env("HOROLOG_MUTANTS_REACHED", look);
+    }
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0);
     let Ok(mut child) = command.spawn() else { return Verdict::TooLong };
     let has_failed = child.stdout.take().map(watch).unwrap_or_default();
@@ -154,4 +254,23 @@ fn marked(mark: &str) -> Vec<String> {
             variables.split(|&byte| byte == 0).any(|one| one == mark.as_bytes())
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_test_is_run_where_it_may_come_by_the_fault() {
+        let test = |reached: Option<&[u32]>| Test {
+            name: None,
+            took: Duration::ZERO,
+            reached: reached.map(|numbers| numbers.iter().copied().collect()),
+        };
+        assert!(
+            test(None).can_notice(5) && test(Some(&[5])).can_notice(5) && !test(Some(&[4])).can_notice(5)
+        );
+        // Nobody looked for those.
+        assert!(test(Some(&[])).can_notice(MOST_LOOKED_AT));
+    }
 }

@@ -117,10 +117,9 @@ fn measure(root: &Path, subject: &Subject, options: &Options) -> Result<(), Stri
     for number in &refused {
         journal.note(&faults[number], Outcome::Refused);
     }
-    let programs = judge::baseline(&programs)?;
-    for (program, took) in &programs {
-        let name = program.path.file_name().unwrap_or_default().to_string_lossy();
-        println!("  {:>6} ms  {name}", took.as_millis());
+    let groups = judge::baseline(&programs, subject.is_real)?;
+    for group in &groups {
+        println!("  {:>6} ms  {}", group.took().as_millis(), group.name());
     }
     let mut numbers: Vec<u32> = faults.keys().copied().filter(|number| !refused.contains(number)).collect();
     if !options.again {
@@ -144,7 +143,7 @@ fn measure(root: &Path, subject: &Subject, options: &Options) -> Result<(), Stri
             println!("  survived: {}:{line} {function}: {what} ({})", fault.file, fault.text);
         }
     };
-    verdicts.extend(judge::judge(&programs, &numbers, jobs, subject.is_real, options.minutes, &note));
+    verdicts.extend(judge::judge(&groups, &numbers, jobs, subject.is_real, options.minutes, &note));
     let mut survivors: Vec<Survivor> = verdicts
         .iter()
         .filter(|(_, verdict)| **verdict == Verdict::Survived)

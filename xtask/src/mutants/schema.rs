@@ -10,17 +10,42 @@ pub(super) struct Chosen {
     pub(super) candidate: Candidate,
 }
 
-/// The switch, put into the crate's root.
+/// The switch, put into the crate's root. Number [`LOOK`] is no fault: it notes which faults are come by.
 pub(super) const SWITCH: &str = "
 #[doc(hidden)]
 #[allow(missing_docs, clippy::all)]
 pub(crate) fn __mutant(number: u32) -> bool {
     static CHOSEN: std::sync::OnceLock<u32> = std::sync::OnceLock::new();
-    number == *CHOSEN.get_or_init(|| {
+    let chosen = *CHOSEN.get_or_init(|| {
         std::env::var(\"HOROLOG_MUTANT\").ok().and_then(|text| text.parse().ok()).unwrap_or(0)
-    })
+    });
+    if chosen == u32::MAX {
+        __mutant_reached(number);
+    }
+    number == chosen
+}
+
+#[cold]
+fn __mutant_reached(number: u32) {
+    use std::io::Write as _;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    static REACHED: [AtomicBool; 4096] = [const { AtomicBool::new(false) }; 4096];
+    if REACHED.get(number as usize).is_none_or(|reached| reached.swap(true, Ordering::Relaxed)) {
+        return;
+    }
+    if let Some(path) = std::env::var_os(\"HOROLOG_MUTANTS_REACHED\") {
+        if let Ok(mut file) = std::fs::OpenOptions::new().append(true).create(true).open(path) {
+            let _ = file.write_all(format!(\"{number}\\n\").as_bytes());
+        }
+    }
 }
 ";
+
+/// The number that only looks, in the variable `HOROLOG_MUTANT`.
+pub(super) const LOOK: u32 = u32::MAX;
+
+/// Of faults from this number on nobody says where they are reached.
+pub(super) const MOST_LOOKED_AT: u32 = 4_096;
 
 /// The file with the faults.
 pub(super) fn render(source: &str, chosen: &[Chosen]) -> String {
@@ -131,5 +156,28 @@ mod tests {
             "fn f(a: u32) -> u32 { (if crate::__mutant(1) { a - (if crate::__mutant(2) { 1 + 1 } else { 1 }) } \
              else { a + (if crate::__mutant(2) { 1 + 1 } else { 1 }) }) }"
         );
+    }
+
+    #[test]
+    fn the_switch_takes_one_fault_or_notes_those_that_are_come_by() {
+        let folder = std::env::temp_dir().join(format!("horolog-switch-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("made");
+        let (source, program) = (folder.join("main.rs"), folder.join("main"));
+        let main = "fn main() { for number in [7, 3, 7] { print!(\"{} \", __mutant(number)); } }";
+        std::fs::write(&source, format!("{main}{SWITCH}")).expect("written");
+        let mut rustc = std::process::Command::new("rustc");
+        rustc.args(["--edition", "2024", "-o"]).arg(&program).arg(&source);
+        assert!(rustc.status().expect("rustc is there").success());
+        let run = |number: u32, reached: &str| {
+            let mut command = std::process::Command::new(&program);
+            command.env("HOROLOG_MUTANT", number.to_string());
+            command.env("HOROLOG_MUTANTS_REACHED", folder.join(reached));
+            String::from_utf8(command.output().expect("it runs").stdout).expect("words")
+        };
+        assert_eq!(run(3, "three"), "false true false ");
+        assert_eq!(run(LOOK, "all"), "false false false ");
+        assert!(!folder.join("three").exists());
+        assert_eq!(std::fs::read_to_string(folder.join("all")).expect("noted"), "7\n3\n");
+        std::fs::remove_dir_all(folder).expect("it is there");
     }
 }

@@ -42,7 +42,7 @@ pub(super) const SUBJECTS: &[Subject] = &[
         sources: "engines/analysis/src",
         stages: &[
             &["-p", "horolog-analysis", "--lib", "--tests"],
-            // Those of the testkit that analyse something.
+            // Bounds against simulated responses.
             &[
                 "-p",
                 "horolog-testkit",
