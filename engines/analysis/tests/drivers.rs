@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)] // Helpers of an integration test are tests too.
 
 use horolog_analysis::frame_grabber::{Transfer, task};
-use horolog_analysis::{Analysis, Options, Schedulable, Verdict, analyze, certify, explain};
+use horolog_analysis::{Analysis, Options, Schedulable, TermKind, Verdict, analyze, certify, explain};
 use horolog_model::System;
 use horolog_time::Span;
 use toml::{Table, Value};
@@ -85,6 +85,24 @@ fn each_service_has_its_place() {
     let server = "service = \"server\"\nserver = \"s\"\n[[server]]\nname = \"s\"\nkind = \"deferrable\"\ntasks = []\n\
                   budget = \"1 ms\"\nperiod = \"10 ms\"\npriority = 60";
     assert_eq!(response(server), us(13_000));
+}
+
+/// The switches to a driver's thread and away from it are listed with the others, beside its work.
+#[test]
+fn the_switches_of_a_driver_are_explained() {
+    let device = |service: &str| {
+        let platform = "[platform]\ncontext_switch = \"10 us\"\n";
+        format!("{platform}[[device]]\nname = \"d\"\nseparation = \"1 ms\"\ncost = \"100 us\"\n{service}\n")
+    };
+    let switches = |service: &str| {
+        let system = read(&format!("{TASK}{}", device(service)));
+        let terms = explain(&system, system.task_ids().next().unwrap(), &Options::default()).unwrap().terms;
+        terms.iter().find(|t| t.kind == TermKind::ContextSwitches).unwrap().count.unwrap()
+    };
+    let thread = "service = \"thread\"\npriority = 60";
+    // R = 10 ms with switches + ⌈R/1 ms⌉·(100 us + 2·10 us): 12 events, two switches each.
+    assert_eq!(switches(thread) - switches("service = \"interrupt\""), 24);
+    assert!(beside(&device(thread)).tasks[0].response >= us(11_460));
 }
 
 #[test]

@@ -343,3 +343,21 @@ fn where_a_window_asks_for_too_much_a_task_is_named_that_misses() {
         "{named} {without_response} {replayed}"
     );
 }
+
+/// The run that would show the miss begins at phases of its own choosing, which a file with an offset does not leave open.
+#[test]
+fn a_run_that_an_offset_rules_out_is_no_witness() {
+    let witness = |offset: &str| {
+        let text = format!(
+            "[system]\nname = \"offset\"\npolicy = \"edf\"\n\
+             [[task]]\nname = \"a\"\nperiod = \"10 ms\"\nwcet = \"4 ms\"\ndeadline = \"7 ms\"\n{offset}\n\
+             [[task]]\nname = \"b\"\nseparation = \"10 ms\"\nwcet = \"4 ms\"\ndeadline = \"7 ms\"\n"
+        );
+        let (system, _) =
+            horolog_model::file::read(&text, "offset.toml", &[]).unwrap_or_else(|e| panic!("{e}"));
+        let analysis = analyze(&system, &Options::default()).unwrap();
+        assert_eq!(analysis.schedulable, Schedulable::No, "{analysis:#?}");
+        analysis.tasks.iter().any(|task| task.witness.is_some())
+    };
+    assert!(witness("") && !witness("offset = \"3 ms\""));
+}

@@ -88,6 +88,9 @@ fn terms_add_up_to_the_bound() {
                 .map(|t| i128::from(t.time.as_ns()) * if t.adds() { 1 } else { -1 })
                 .sum();
             assert_eq!(sum, i128::from(response.as_ns()), "system {index}: {explanation}");
+            // A job that never waits is blocked once: there is nothing to count.
+            let mut blocked = explanation.terms.iter().filter(|t| t.kind == TermKind::Blocking);
+            assert!(blocked.all(|t| t.count.is_none()), "system {index}: {explanation}");
             kinds.extend(explanation.terms.iter().map(|t| t.kind));
         }
     }

@@ -97,3 +97,17 @@ fn thousands_of_late_tasks_do_not_each_have_a_pattern_of_thousands() {
     let shown = missing.iter().filter(|task| task.witness.is_some()).count();
     assert!(missing.len() > 500 && shown == 500, "{} {shown}", missing.len());
 }
+
+#[test]
+fn a_jitter_of_2_to_the_62_ns_is_taken_and_a_longer_one_refused() {
+    let is_taken = |jitter: u64| {
+        let text = format!(
+            "[system]\nname = \"late\"\n[[task]]\nname = \"t\"\npriority = 1\nseparation = \"{0} ns\"\nwcet = \"1 ns\"\n\
+             deadline = \"{0} ns\"\njitter = \"{jitter} ns\"\n",
+            1_u64 << 62
+        );
+        let (system, _) = horolog_model::file::read(&text, "late.toml", &[]).unwrap();
+        analyze(&system, &Options::default()).is_ok()
+    };
+    assert!(is_taken(1 << 62) && !is_taken((1 << 62) + 1));
+}

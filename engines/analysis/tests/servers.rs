@@ -1,7 +1,9 @@
 //! Systems with servers: verdicts, exactness, soft deadlines, sizes, explanations.
 #![allow(clippy::unwrap_used)] // Helpers of an integration test are tests too.
 
-use horolog_analysis::server::Retention;
+use horolog_analysis::arrival_curve::ArrivalCurve;
+use horolog_analysis::cpu_model::InterruptLoad;
+use horolog_analysis::server::{Above, NoAnswer, Retention};
 use horolog_analysis::{Analysis, Options, Schedulable, Verdict, analyze, certify, explain, size_server};
 use horolog_model::{Draft, ServerKind, System};
 use horolog_testkit::{Ingredients, Random, Serving, Shape, draw_system, served_system};
@@ -127,7 +129,12 @@ fn posix_rules_have_no_bound() {
 fn slack_policies_promise_the_deadline() {
     for (kind, test) in [("dual-priority", "fp-dual-priority"), ("slack-stealing", "fp-slack-stealing")] {
         let soft = format!("[[task]]\nname = \"soft\"\n{BUSY}\n");
-        let found = with(&format!("{soft}[[server]]\nname = \"s\"\nkind = \"{kind}\"\ntasks = [\"soft\"]\n"));
+        let rest = format!("{soft}[[server]]\nname = \"s\"\nkind = \"{kind}\"\ntasks = [\"soft\"]\n");
+        let found = with(&rest);
+        let system = read(&format!("{SET_B}{rest}"));
+        for id in system.task_ids().take(3) {
+            assert_eq!(explain(&system, id, &Options::default()).unwrap().test, test);
+        }
         for task in found.tasks.iter().take(3) {
             assert_eq!((task.verdict, task.test, task.response), (Verdict::Meets, test, task.deadline));
         }
@@ -293,9 +300,16 @@ fn the_largest_budget_leaves_other_servers_and_devices_their_deadlines() {
              ms\"\nbudget = \"2 ms\"\n"
         )
     };
-    let device = "[[device]]\nname = \"d\"\nservice = \"thread\"\npriority = 7\nseparation = \"20 ms\"\ncost = \"1 ms\"\ndeadline = \
-                  \"3 ms\"\n";
-    for (devices, least, most) in [("", 3_000, 7_000), (device, 1_000, 2_000)] {
+    let device = |deadline: u64| {
+        format!(
+            "[[device]]\nname = \"d\"\nservice = \"thread\"\npriority = 7\nseparation = \"20 ms\"\ncost = \"1 ms\"\ndeadline = \
+             \"{deadline} ns\"\n"
+        )
+    };
+    // A nanosecond less for the device is a nanosecond less for the server.
+    let devices = (0..4).map(|less| (device(3_000_000 - less), 1_000, 2_000));
+    for (devices, least, most) in devices.chain([(String::new(), 3_000, 7_000)]) {
+        let devices = devices.as_str();
         let advised = |budget: &str| {
             let analysis = analyze(&read(&(text(budget) + devices)), &Options::default()).unwrap();
             analysis.servers[0].largest_budget.clone().unwrap()
@@ -383,4 +397,42 @@ fn a_size_is_no_worse_than_the_file() {
         }
     }
     assert!(sized > 20, "{sized}");
+}
+
+/// A job of 7 ms needs three periods of a server of 3 ms, so the processor is switched to the server three times and away from it
+/// three times before the job ends.
+#[test]
+fn the_switches_of_a_server_delay_what_it_serves() {
+    let response = |platform: &str| {
+        let soft = server("polling", "3 ms", "separation = \"100 ms\"\nwcet = \"7 ms\"");
+        let text = format!("[system]\nname = \"x\"\n{platform}{soft}");
+        analyze(&read(&text), &Options::default()).unwrap().tasks[0].response.unwrap()
+    };
+    let (without, with) = (response(""), response("[platform]\ncontext_switch = \"10 us\"\n"));
+    assert!(with.as_ns() >= without.as_ns() + 60_000, "{without:?} {with:?}");
+}
+
+/// One piece of 1 ns above, and work that is done at 2^63 ns sharp, the last instant that counts, or a nanosecond later.
+#[test]
+fn times_up_to_the_last_instant_have_an_answer() {
+    let arrival = ArrivalCurve::Periodic { separation: 1 << 63, jitter: 0 };
+    let above = Above { loads: vec![InterruptLoad { arrival, wcet: 1 }], ..Above::default() };
+    assert_eq!(above.finish((1 << 63) - 1, &mut 1_000), Ok(1 << 63));
+    assert_eq!(above.finish(1 << 63, &mut 1_000), Err(NoAnswer::TooLarge));
+}
+
+/// Below all tasks a job of 5 ms ends at 5 + 8 + 2·⌈27/10⌉ + 4·⌈27/20⌉ = 27 ms, and does so where all are released at once.
+#[test]
+fn a_bound_in_the_background_is_exact_where_there_is_one() {
+    let background = |wcet: u64| {
+        let text = format!(
+            "[[task]]\nname = \"soft\"\nseparation = \"100 ms\"\nwcet = \"{wcet} ms\"\n\
+             [[server]]\nname = \"s\"\nkind = \"background\"\ntasks = [\"soft\"]\n"
+        );
+        let soft = with(&text).tasks.remove(3);
+        (soft.response, soft.exact)
+    };
+    assert_eq!(background(5), (ms(27), true));
+    // 60 of 100 ms are taken by the others.
+    assert_eq!(background(41), (None, false));
 }

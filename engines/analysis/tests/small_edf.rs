@@ -187,6 +187,9 @@ fn jobs_that_block_and_full_processors_are_judged_as_every_pattern_says() {
         let expected = if misses { Schedulable::No } else { Schedulable::Yes };
         let tests = &analysis.processors[0].tests;
         assert_eq!(analysis.schedulable, expected, "{jobs:?}\n{tests:#?}\n{:#?}", analysis.tasks);
+        // What every pattern says is said to be so.
+        let verdict = if misses { Verdict::Misses } else { Verdict::Meets };
+        assert!(tests.iter().any(|test| test.verdict == verdict && test.exact), "{jobs:?}\n{tests:#?}");
         missed += u32::from(misses);
         met += u32::from(!misses);
         full += u32::from(demand == 12);
