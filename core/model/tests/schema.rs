@@ -36,6 +36,9 @@ fn value(kind: Kind) -> Value {
         Kind::Segments => json!({
             "type": "array", "minItems": 1, "items": { "oneOf": [duration(), { "$ref": "#/definitions/segment" }] },
         }),
+        Kind::Windows => json!({
+            "type": "array", "minItems": 1, "items": { "$ref": "#/definitions/window" },
+        }),
         Kind::Body => json!({ "$ref": "#/definitions/body" }),
         Kind::Spin => {
             json!({ "oneOf": [duration(), durations(), { "type": "number", "exclusiveMinimum": 0 }] })
@@ -121,6 +124,7 @@ fn schema() -> Value {
                 "pattern": "^\\s*[0-9][0-9_]*(\\.[0-9_]+)?\\s*(ns|us|µs|μs|ms|s)\\s*$",
             },
             "segment": section(&keys::SEGMENT),
+            "window": section(&keys::WINDOW),
             "body": body,
             "execution": section(&keys::EXECUTION),
         },
@@ -142,7 +146,7 @@ fn the_schema_is_fresh() {
 }
 
 /// The sections in which a key may stand in the reference.
-const SECTIONS: [&Section; 12] = [
+const SECTIONS: [&Section; 13] = [
     &keys::SYSTEM,
     &keys::PLATFORM,
     &keys::TASK,
@@ -151,6 +155,7 @@ const SECTIONS: [&Section; 12] = [
     &keys::EXECUTION,
     &keys::SERVER,
     &keys::SCHEDULER,
+    &keys::WINDOW,
     &keys::INTERRUPT,
     &keys::DEVICE,
     &keys::REQUEST,

@@ -334,3 +334,30 @@ fn in_its_window_a_child_runs_and_what_it_leaves_goes_to_others_outside_the_tabl
         .collect();
     assert_eq!(switches, [(0, 0), (4, 1), (7, 2), (8, 0), (9, 2), (14, 1), (16, 2)]);
 }
+
+#[test]
+fn a_scheduler_without_a_budget_competes_by_the_earliest_deadline_below_it() {
+    for order in [Order::FixedPriority, Order::Fifo, Order::Edf] {
+        let text = "[system]\nname = \"edf\"\npolicy = \"edf\"\n[[task]]\nname = \"early\"\nperiod = \"6 ns\"\nwcet = \"1 ns\"\n\
+                    [[task]]\nname = \"late\"\nperiod = \"14 ns\"\ndeadline = \"13 ns\"\nwcet = \"2 ns\"\n";
+        let (flat, _) =
+            horolog_model::file::read(text, "edf.toml", &[]).unwrap_or_else(|errors| panic!("{errors}"));
+        let mut draft = flat.to_draft();
+        draft.tasks[0].priority = (order == Order::FixedPriority).then(|| Priority::new(1));
+        let kind = ServerKind::Plain { priority: None };
+        let server = Server::new("inner", vec!["early".to_owned()], CpuId(0), kind);
+        draft.servers = vec![Server { order, ..server }];
+        let system = System::new(draft).expect("a valid tree");
+        // By deadlines 6 before 13, then 12 before 13 at 6, then 18 before 27 at 12: the second of late comes at 14.
+        assert_eq!(used(&system, 20).1, [0, 6, 12, 18], "{order:?}");
+        let options = SimOptions { horizon: Horizon::Time(Span::from_ns(20)), ..SimOptions::default() };
+        let mut records: Vec<Record> = Vec::new();
+        simulate(&system, &options, &mut records).expect("it simulates");
+        let late: Vec<u64> = records
+            .iter()
+            .filter(|record| record.kind == Kind::Start && record.task == 1)
+            .map(|record| record.time.as_ns())
+            .collect();
+        assert_eq!(late, [1, 14], "{order:?}");
+    }
+}

@@ -87,6 +87,14 @@ impl<'d> Forest<'d> {
         server.or_else(cluster).unwrap_or(Above::Unread)
     }
 
+    /// The names of what stands directly below a scheduler.
+    pub(super) fn children(&self, index: usize) -> Vec<&'d str> {
+        let server = &self.draft.servers[index];
+        let tasks = server.tasks.iter().map(String::as_str);
+        let below = |child: &&'d crate::Server| child.parent.as_ref() == Some(&server.name);
+        tasks.chain(self.draft.servers.iter().filter(below).map(|child| child.name.as_str())).collect()
+    }
+
     /// The names that a parent may have.
     pub(super) fn scheduler_names(&self) -> Vec<&'d str> {
         self.servers.keys().copied().collect()
@@ -107,6 +115,7 @@ impl<'d> Forest<'d> {
         let label = match self.order(above) {
             Some(Order::Edf) => "EDF here",
             Some(Order::FixedPriority) => "fixed priorities here",
+            Some(Order::Table) => "a time table here",
             _ => "first in, first out here",
         };
         let path = match above {

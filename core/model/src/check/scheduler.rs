@@ -3,7 +3,7 @@
 use super::forest::{Above, Forest};
 use super::{At, Checker};
 use crate::file::did_you_mean;
-use crate::{CpuId, Order, PriorityAssignment, Server};
+use crate::{CpuId, Order, PriorityAssignment, Server, TimeTable};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Checker {
@@ -34,6 +34,52 @@ impl Checker {
                 format!("the assignment `{word}` knows nothing of trees of schedulers and of clusters"),
                 "remove `priorities`, and give every task its `priority`",
             );
+        }
+    }
+
+    /// Windows within the cycle, one after the other, each of a child.
+    fn time_table(&mut self, table: &TimeTable, index: usize, forest: &Forest<'_>) {
+        let path = &forest.paths.servers[index];
+        let at = At::new(path, "windows");
+        if table.cycle.is_zero() {
+            let remedy = "give the time after which the windows begin again";
+            self.fail(At::new(path, "cycle"), "the cycle is zero", remedy);
+            return;
+        }
+        if table.windows.is_empty() {
+            self.fail(at, "there is no window, so nothing below it ever runs", "give at least one");
+        }
+        let children = forest.children(index);
+        for (place, window) in table.windows.iter().enumerate() {
+            let here = at.item(place);
+            if !children.contains(&window.child.as_str()) && forest.paths.all_schedulers {
+                let reason = format!("`{}` does not stand directly below this scheduler", window.child);
+                self.fail(here.clone(), reason, did_you_mean(&window.child, &children));
+            }
+            let end = window.from.checked_add(window.length);
+            if window.length.is_zero() {
+                self.fail(here, "the window has no length", "give it one, or remove it");
+            } else if end.is_none_or(|end| end > table.cycle) {
+                self.fail_beside(
+                    here,
+                    format!("the window ends after the cycle of {}", table.cycle),
+                    "let it end by the end of the cycle, and begin another one at its start for the rest",
+                    vec![(At::new(path, "cycle").to_string(), "the cycle".to_owned())],
+                );
+            }
+        }
+        let mut order: Vec<usize> = (0..table.windows.len()).collect();
+        order.sort_by_key(|&place| (table.windows[place].from, place));
+        for pair in order.windows(2) {
+            let (first, second) = (&table.windows[pair[0]], &table.windows[pair[1]]);
+            if first.from.checked_add(first.length).is_none_or(|end| end > second.from) {
+                self.fail_beside(
+                    at.item(pair[1]),
+                    "the window begins before another one has ended",
+                    "let it begin later, or end the other earlier",
+                    vec![(at.item(pair[0]), "the other".to_owned())],
+                );
+            }
         }
     }
 
@@ -69,6 +115,11 @@ impl Checker {
                 "there is nothing below this scheduler",
                 "name its tasks, as in `tasks = [\"control\"]`, or name it as the `parent` of another scheduler",
             );
+        }
+        if let Some(table) = &server.table {
+            self.time_table(table, index, forest);
+        } else if server.order == Order::Table {
+            self.fail(At::new(path, "order"), "there is no time table", "give `cycle` and `windows`");
         }
         let Some(name) = &server.parent else { return };
         let at = At::new(path, "parent");
@@ -158,7 +209,7 @@ impl Checker {
         for (index, (cluster, path)) in draft.clusters.iter().zip(&paths.clusters).enumerate() {
             self.name(&cluster.name, At::new(path, "name"));
             self.cluster_cpus(index, &mut cluster_of, forest);
-            if cluster.order == Order::Fifo {
+            if matches!(cluster.order, Order::Fifo | Order::Table) {
                 self.fail(
                     At::new(path, "order"),
                     "a scheduler over several processors orders by fixed priority or by deadline",

@@ -111,6 +111,14 @@ impl Checker {
                 format!("remove `priority`, or use {}", forest.to_order(above, Order::FixedPriority)),
                 forest.what_orders(above),
             ),
+            (kind, Some(Order::Table)) if kind.priority().is_some() || kind.capacity().is_some() => {
+                self.fail_beside(
+                    At::new(path, if kind.capacity().is_some() { "kind" } else { "priority" }),
+                    "what stands below a time table has its windows, and no budget or priority",
+                    "remove it, or put another scheduler between",
+                    forest.what_orders(above),
+                );
+            }
             (ServerKind::ConstantBandwidth { .. } | ServerKind::Plain { .. }, _) => {}
             (_, Some(Order::Edf)) => self.fail_beside(
                 At::new(path, "kind"),

@@ -158,6 +158,12 @@ impl Checker {
                 forest.what_orders(above),
             ),
             (Some(Order::FixedPriority), _) if above == Above::Root => self.root_priority(task, path, forest),
+            (Some(Order::Table), Some(_)) => self.fail_beside(
+                at,
+                "below a time table a task has no priority",
+                "remove `priority`",
+                forest.what_orders(above),
+            ),
             // What is served first in, first out gives none: that is told with its server.
             _ => {}
         }

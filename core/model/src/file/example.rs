@@ -20,6 +20,7 @@ fn value(kind: Kind) -> String {
         Kind::Cpus => "[1]".to_owned(),
         Kind::CpuList => "[0, 1]".to_owned(),
         Kind::Segments => "[\"3 ms\", \"4 ms\"]".to_owned(),
+        Kind::Windows => "[{ child = \"…\", from = \"0 ms\", length = \"4 ms\" }]".to_owned(),
         Kind::Body => "{ spin = 0.9 }".to_owned(),
         Kind::Spin => "0.9".to_owned(),
         Kind::Execution => "\"uniform\"".to_owned(),

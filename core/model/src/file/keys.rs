@@ -31,6 +31,8 @@ pub enum Kind {
     CpuList,
     /// A list of durations or tables of the section [`SEGMENT`].
     Segments,
+    /// A list of tables of the section [`WINDOW`].
+    Windows,
     /// A table of the section [`BODY`].
     Body,
     /// A duration, a list of durations, or a fraction.
@@ -288,6 +290,18 @@ pub const SCHEDULER: Section = Section {
         key("cpu", Kind::Integer, "that of its parent, or the only CPU there is", "Its CPU."),
         key("cpus", Kind::CpuList, "one CPU", "The CPUs of a root over several of them."),
         key("order", Kind::Word(&Order::WORDS), "\"fifo\"", "How it orders what is below it."),
+        key(
+            "cycle",
+            Kind::Duration,
+            "",
+            "How long a cycle of its time table is; required with `order = \"table\"`.",
+        ),
+        key(
+            "windows",
+            Kind::Windows,
+            "",
+            "Who may run when in each cycle; required with `order = \"table\"`.",
+        ),
         key("kind", Kind::Word(&ServerKind::SCHEDULER_WORDS), "no budget", "Whose rules its budget follows."),
         key("budget", Kind::Duration, "", "Execution time in every period."),
         key("period", Kind::Duration, "", "The replenishment period."),
@@ -316,6 +330,18 @@ pub const SCHEDULER: Section = Section {
             "Whose rules a sporadic one follows.",
         ),
         key("tasks", Kind::Texts, "none", "The names of the tasks directly below it."),
+    ],
+};
+
+/// `windows = [{ … }]`
+pub const WINDOW: Section = Section {
+    header: "windows",
+    noun: "a window",
+    meaning: "A part of each cycle that belongs to one child of a scheduler.",
+    keys: &[
+        required("child", Kind::Text, "The name of the task or scheduler whose window it is."),
+        required("from", Kind::Duration, "When it begins in each cycle."),
+        required("length", Kind::Duration, "How long it is."),
     ],
 };
 

@@ -172,6 +172,14 @@ impl Printer {
         }
         self.line("cpu", &server.cpu.0.to_string());
         self.line("order", &quoted(server.order.word()));
+        if let Some(table) = &server.table {
+            self.span("cycle", table.cycle);
+            let windows = table.windows.iter().map(|window| {
+                let (from, length) = (duration(window.from), duration(window.length));
+                format!("  {{ child = {}, from = {from}, length = {length} }},\n", quoted(&window.child))
+            });
+            self.line("windows", &format!("[\n{}]", windows.collect::<String>()));
+        }
         if !matches!(server.kind, ServerKind::Plain { .. }) {
             self.line("kind", &quoted(server.kind.word()));
         }

@@ -1,10 +1,10 @@
 //! Reads one `[[scheduler]]`, and who names which task.
 
-use super::keys::SCHEDULER;
+use super::keys::{SCHEDULER, WINDOW};
 use super::reader::Reader;
 use super::server::{keys_of, names_of_tasks};
 use super::tree::{Node, Table, Value};
-use crate::{Cluster, CpuId, Order, Platform, Priority, Server, ServerKind, path};
+use crate::{Cluster, CpuId, Order, Platform, Priority, Server, ServerKind, TimeTable, Window, path};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a `[[scheduler]]` is.
@@ -167,11 +167,12 @@ impl Reader {
             None => self.cpu(table, path, "scheduler", platform),
         };
         let kind = self.scheduler_kind(table, path);
+        let time_table = self.time_table(table, path, order);
         if self.found.len() > before {
             return None;
         }
         let server = Server::new(name?, tasks, cpu?, kind?);
-        Some(Scheduler::Server(Server { parent, order, ..server }))
+        Some(Scheduler::Server(Server { parent, order, table: time_table, ..server }))
     }
 
     fn scheduler_kind(&mut self, table: &Table, path: &str) -> Option<ServerKind> {
@@ -190,9 +191,61 @@ impl Reader {
         self.server_kind(table, path, word)
     }
 
+    /// The time table of a scheduler that orders by one.
+    fn time_table(&mut self, table: &Table, path: &str, order: Order) -> Option<TimeTable> {
+        if order != Order::Table {
+            for key in ["cycle", "windows"] {
+                if let Some(node) = table.get(key) {
+                    let reason = format!("only a scheduler that orders by a time table has `{key}`");
+                    self.fail(node, &path::join(path, key), reason, "remove it, or use `order = \"table\"`");
+                }
+            }
+            return None;
+        }
+        let cycle = self.table_key(table, path, "cycle");
+        let cycle = cycle.and_then(|node| self.span(node, &path::join(path, "cycle")));
+        let at = path::join(path, "windows");
+        let node = self.table_key(table, path, "windows")?;
+        let Value::List(list) = &node.value else {
+            let reason = format!("this is {} where a list of windows belongs", node.value.noun());
+            let remedy = "write a list, as in `[{ child = \"A\", from = \"0 ms\", length = \"4 ms\" }]`";
+            self.fail(node, &at, reason, remedy);
+            return None;
+        };
+        let windows: Vec<Option<Window>> = list
+            .iter()
+            .enumerate()
+            .map(|(index, node)| self.item(node, &at, index, Reader::window))
+            .collect();
+        Some(TimeTable { cycle: cycle?, windows: windows.into_iter().collect::<Option<_>>()? })
+    }
+
+    /// The value of a key that a scheduler with a time table must have.
+    fn table_key<'t>(&mut self, table: &'t Table, path: &str, key: &str) -> Option<&'t Node> {
+        let node = table.get(key);
+        if node.is_none() {
+            let remedy = format!("add `{}`", super::example::line(&SCHEDULER, key));
+            let reason = format!("a scheduler that orders by a time table needs `{key}`");
+            self.fail_at(&path::join(path, key), reason, remedy);
+        }
+        node
+    }
+
+    fn window(&mut self, node: &Node, path: &str) -> Option<Window> {
+        let table = self.table(node, path, &WINDOW)?;
+        let child = self.required(table, path, "child", &WINDOW);
+        let child = child.and_then(|node| self.text(node, &path::join(path, "child")));
+        let mut span = |key: &str| {
+            let node = self.required(table, path, key, &WINDOW)?;
+            self.span(node, &path::join(path, key))
+        };
+        let (from, length) = (span("from"), span("length"));
+        Some(Window { child: child?, from: from?, length: length? })
+    }
+
     /// Keys that a scheduler may have, but not one of this kind.
     fn foreign_to(&mut self, table: &Table, path: &str, word: Option<&str>) {
-        const COMMON: [&str; 6] = ["name", "parent", "cpu", "order", "kind", "tasks"];
+        const COMMON: [&str; 8] = ["name", "parent", "cpu", "order", "cycle", "windows", "kind", "tasks"];
         let own = |key: &str| match word {
             Some(word) => keys_of(word).contains(&key),
             None => key == "priority",
@@ -230,6 +283,7 @@ impl Reader {
             let remedy = match key {
                 "cpu" => "remove `cpu`, or remove `cpus`",
                 "parent" => "remove `parent`, or put it on one `cpu`: it is a root of its own",
+                "cycle" | "windows" => "remove it: a time table is on one CPU",
                 _ => "remove it: budgets over several processors are not there yet",
             };
             let reason = format!("a scheduler over several processors has no `{key}`");
