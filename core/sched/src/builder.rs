@@ -205,6 +205,15 @@ impl<'a> MachineBuilder<'a> {
         EntityId((self.places.len() + self.nodes.len() - 1) as u32)
     }
 
+    /// Puts a supply in the place of the one that a server's own rules give it: for whoever knows otherwise what became of its
+    /// budget.
+    pub fn supply(&mut self, server: ServerId, supply: Box<dyn Supply>) {
+        match self.servers.get(server.index()).and_then(|&node| self.nodes.get_mut(node)) {
+            Some(node) => node.spec.supply = Some(supply),
+            None => self.fail(error("tree", "no such server", "use one of the system")),
+        }
+    }
+
     /// The root dispatcher of a processor.
     #[must_use]
     pub fn root_of(&self, processor: ProcessorIndex) -> EntityId {

@@ -11,7 +11,7 @@ use crate::ring::Ring;
 use crate::shared::RunShared;
 use crate::task_shared::TaskShared;
 use crate::{ExecError, RunOptions, bands};
-use horolog_model::{Body, Companion, LowPriority, Preemption, Role, System, TaskId};
+use horolog_model::{Body, Companion, LowPriority, Order, Preemption, Role, System, TaskId};
 use horolog_sched::{Machine, ProcessorIndex};
 use horolog_sys::affinity::{CpuSet, set_affinity};
 use horolog_sys::clock::{self, ThreadClock};
@@ -234,10 +234,13 @@ impl Setup<'_> {
         Ok(CpuAgent::new(cpu.cpu, driver, self.run.clone()))
     }
 
-    /// Whether a server or scheduler above the task leaves the order where it has no budget.
+    /// Whether a server or scheduler above the task leaves the order where it has no budget, or gives its children windows.
     fn may_be_held(&self, id: TaskId) -> bool {
-        let low = |server| self.system.server(server).kind.low_priority();
-        self.system.schedulers_above(id).any(|server| low(server) == Some(LowPriority::None))
+        let waits = |server| {
+            let server = self.system.server(server);
+            server.kind.low_priority() == Some(LowPriority::None) || server.order == Order::Table
+        };
+        self.system.schedulers_above(id).any(waits)
     }
 
     /// A task's thread: prepared, then waiting for the common start, then `jobs`, then the body's end.

@@ -11,11 +11,14 @@
 //! two records is an estimate), and policies that depend on every microsecond
 //! executed (slack stealing, gain time, priority exchange, constant bandwidth) are left to the bounds. So are simulated traces
 //! with costs.
+//!
+//! A measured tree is decided by the records of its budgets alone ([`crate::on_record`]).
 
+use crate::on_record::{self, Put};
 use crate::report::Found;
 use crate::result::{Check, Class};
 use crate::verifier::Verifier;
-use horolog_model::{Companion, Gain, ModelError, Preemption, ServerId, ServerKind, System, TaskId};
+use horolog_model::{Companion, Gain, ModelError, Preemption, ServerId, ServerKind, System, Task, TaskId};
 use horolog_sched::{ANY_SEGMENT, Choice, Driver, Machine, Note, ProcessorIndex, Tell, World};
 use horolog_time::{Instant, Span};
 use horolog_trace::{Kind, Record};
@@ -50,6 +53,8 @@ pub(crate) struct Decisions {
     cpu: u32,
     recorded: Recorded,
     servers: Vec<Counted>,
+    /// In a measured tree, the budgets that the records tell of.
+    puts: Option<Vec<Put>>,
     /// The records of the instant that is collected.
     group: Vec<Record>,
     /// Why nothing is compared any more.
@@ -85,6 +90,8 @@ struct Told<'a> {
     asked: bool,
     /// A job that ended although it does not run.
     wrong: Option<TaskId>,
+    /// In a measured tree, the budgets that the records tell of.
+    puts: &'a [Put],
 }
 
 /// The only processor of a driver.
@@ -137,6 +144,7 @@ impl World for Told<'_> {
                 _ => {}
             }
         }
+        on_record::tell(self.puts, self.group, tell);
         Ok(())
     }
 
@@ -173,38 +181,62 @@ impl<'a> Told<'a> {
     /// No record tells of anything; where what was executed is known to the nanosecond, every choice is made.
     fn between(recorded: &'a mut Recorded, wanted: Option<TaskId>) -> Told<'a> {
         let asked = recorded.is_exact;
-        Told { recorded, group: &[], wanted, used: None, asked, wrong: None }
+        Told { recorded, group: &[], wanted, used: None, asked, wrong: None, puts: &[] }
     }
 }
 
 impl Decisions {
-    /// Of every processor with servers; `None` where there are none, or the machine cannot be told all that happened.
+    /// Of every processor with servers, unless the machine cannot be told all that happened there. Trees of which that is so are
+    /// named in `unjudged`, since nothing else orders their jobs.
     pub(crate) fn all(
         system: &System,
         companion: &Companion,
         simulated: bool,
         foreign: bool,
+        unjudged: &mut Vec<String>,
     ) -> Result<Vec<Decisions>, ModelError> {
         let own = &companion.system;
-        // When exactly the kernel told its threads of a simulated device's event is not on record.
-        if own.servers().is_empty() || foreign || (simulated && system.first_driver().is_some()) {
+        let platform = own.platform();
+        let mut none = |why: &str| {
+            let trees = platform.cpus.iter().filter(|&cpu| own.has_tree(cpu));
+            unjudged.extend(trees.map(|cpu| not_decided(cpu.0, why)));
+            Ok(Vec::new())
+        };
+        if own.servers().is_empty() {
             return Ok(Vec::new());
+        }
+        if foreign {
+            return none("horolog did not run it, so the ends of budgets are not on record");
+        }
+        if simulated && system.first_driver().is_some() {
+            return none("when a simulated device's thread was told of an event is not on record");
+        }
+        if !tells_all(own, simulated) {
+            return none("when a deferred job was asked to give way is not on record");
         }
         let (machine, lent) = Machine::of_companion(system, companion)?;
         if !lent.is_empty() {
-            // Who lends a thread its priority is not on record.
-            return Ok(Vec::new());
+            return none("who lends a device's thread its priority is not on record");
         }
-        let platform = own.platform();
         let free = platform.context_switch_cost().is_zero()
             && platform.timer_interrupt_cost().is_zero()
             && own.interferences().is_empty();
         if simulated && !free {
-            return Ok(Vec::new());
+            return none("with costs of the platform what a job executed is not known to the nanosecond");
         }
         let is_exact = simulated;
         let mut all = Vec::new();
+        let by_records = if is_exact { None } else { Some(on_record::machine(own)?) };
         for (index, cpu) in platform.cpus.iter().enumerate() {
+            let is_tree = own.has_tree(cpu);
+            let untold = own.servers_on(cpu).find(|(_, server)| !on_record::is_told(server));
+            if let Some((_, server)) = untold.filter(|_| is_tree && !is_exact) {
+                let why = format!("where server {} stood without budget is not on record", server.name);
+                unjudged.push(not_decided(cpu.0, &why));
+                continue;
+            }
+            let by_records = by_records.as_ref().filter(|_| is_tree);
+            let machine = by_records.map_or(&machine, |(machine, _)| machine);
             let here = || own.servers_on(cpu);
             let by_amounts = here().any(|(_, server)| match server.kind {
                 ServerKind::SlackStealing { .. }
@@ -237,6 +269,7 @@ impl Decisions {
                     last: 0,
                 },
                 servers: here().map(count).collect(),
+                puts: by_records.map(|(_, puts)| puts.clone()),
                 group: Vec::new(),
                 ended: None,
                 compared: 0,
@@ -310,16 +343,19 @@ impl Decisions {
     /// The records of one instant, in the order of its phases.
     fn instant(&mut self, group: &[Record], now: u64, system: &System) -> Option<Wrong> {
         let exhausted = group.iter().find(|record| record.kind == Kind::BudgetExhausted);
-        let used = exhausted.filter(|_| !self.recorded.is_exact).and_then(|record| self.used(record, system));
+        let is_tree = self.puts.is_some();
+        let by_amount = !self.recorded.is_exact && !is_tree;
+        let used = exhausted.filter(|_| by_amount).and_then(|record| self.used(record, system));
         let asked = |record: &Record| {
             let of_budget = matches!(record.kind, Kind::BudgetExhausted | Kind::BudgetReplenished);
-            gives(record.kind) || takes(record.kind) || of_budget
+            gives(record.kind) || takes(record.kind) || (of_budget && !is_tree)
         };
-        let Self { driver, recorded, .. } = &mut *self;
+        let Self { driver, recorded, puts, .. } = &mut *self;
+        let puts = puts.as_deref().unwrap_or_default();
         let is_exact = recorded.is_exact;
         let asked = is_exact || group.iter().any(asked);
         let wanted = driver.running(HERE);
-        let mut told = Told { recorded, group, wanted, used, asked, wrong: None };
+        let mut told = Told { recorded, group, wanted, used, asked, wrong: None, puts };
         let Ok(()) = driver.instant(&mut told, HERE, now);
         let wrong = told.wrong;
         if is_exact {
@@ -334,7 +370,10 @@ impl Decisions {
         }
         self.take_over(group);
         self.counted(group, now, system).or_else(|| self.twice_chosen(group, now, system)).or_else(|| {
-            let concerned = is_exact || group.iter().any(|record| gives(record.kind));
+            // A tree may leave the processor idle although jobs wait.
+            let left =
+                |record: &Record| is_tree && takes(record.kind) && record.kind != Kind::PreemptionPoint;
+            let concerned = is_exact || group.iter().any(|record| gives(record.kind) || left(record));
             if concerned { self.compare(now, system) } else { None }
         })
     }
@@ -459,7 +498,9 @@ impl Decisions {
             return None;
         }
         let (runs, should) = (self.names(actual, system), self.names(desired, system));
+        let cpu = horolog_model::CpuId(self.cpu);
         let why = match (self.server_of(actual, system), self.server_of(desired, system)) {
+            _ if system.has_tree(cpu) => "that is what its schedulers' orders and budgets say",
             (Some(server), None) => match system.server(server).kind {
                 ServerKind::DualPriority { .. } => "a hard job is promoted by now",
                 ServerKind::SlackStealing { .. } => "the hard tasks leave no slack",
@@ -492,13 +533,17 @@ impl Decisions {
     }
 
     fn server_of(&self, task: Option<TaskId>, system: &System) -> Option<ServerId> {
-        task.and_then(|task| system.server_of(task))
+        task.and_then(|task| system.scheduler_of(task))
     }
 
     fn names(&self, task: Option<TaskId>, system: &System) -> String {
         let task = task.and_then(|task| system.tasks().get(task.index()));
         task.map_or_else(|| "nobody".to_owned(), |task| task.name.clone())
     }
+}
+
+fn not_decided(cpu: u32, why: &str) -> String {
+    format!("cpu {cpu}: who should run in its tree of schedulers was not decided: {why}")
 }
 
 /// Records that say something about who has a processor, or about a budget.
@@ -531,8 +576,14 @@ fn takes(kind: Kind) -> bool {
 }
 
 /// Whether the machine is told of every point at which jobs of this system may lose the processor.
-pub(crate) fn tells_all(system: &System, simulated: bool) -> bool {
-    simulated || system.tasks().iter().all(|task| task.preemption == Preemption::Preemptive)
+fn tells_all(system: &System, simulated: bool) -> bool {
+    // Below a server nobody is non-preemptive; in a tree who is keeps the processor to his end, which is on record.
+    let is_told = |task: &Task| match task.preemption {
+        Preemption::Preemptive => true,
+        Preemption::NonPreemptive => system.has_tree(task.cpu),
+        _ => false,
+    };
+    simulated || system.tasks().iter().all(is_told)
 }
 
 impl Verifier {

@@ -222,7 +222,8 @@ impl Verifier {
     fn replay(&self, candidate: Candidate, conditions: Conditions, finished: bool) -> Option<u64> {
         let processor = &self.cpus[candidate.cpu];
         // What soft jobs took is no part of this schedule.
-        let has_soft = processor.tasks.iter().any(|&task| self.is_soft(task));
+        let has_soft =
+            processor.tasks.iter().any(|&task| self.is_soft(task)) || self.model.is_tree(candidate.cpu);
         let has_waits = processor.tasks.iter().any(|&task| self.model.waits.contains(&TaskId(task as u32)));
         if candidate.from < processor.forgotten || has_soft || has_waits {
             return None;

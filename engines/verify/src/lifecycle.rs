@@ -32,6 +32,7 @@ impl Verifier {
         self.note_demand(task, ready);
         self.tasks[task].pending.push_back(job);
         self.cpus[cpu].releases.push_back(self.now);
+        self.note_level_release(cpu);
         self.open_windows(task, cpu, arrival);
     }
 

@@ -2,7 +2,7 @@
 
 use crate::drivers::{self, Thread};
 use crate::{Bound, Options, VerifyError};
-use horolog_model::{Arrival, Companion, Policy, Preemption, ServerId, System, TaskId};
+use horolog_model::{Arrival, Companion, Order, Policy, Preemption, ServerId, System, TaskId};
 use horolog_trace::file::Header;
 
 /// Where a job may lose the processor.
@@ -94,6 +94,9 @@ pub(crate) struct Model {
     /// Linux numbers of the processors.
     pub(crate) cpus: Vec<u32>,
     pub(crate) edf: bool,
+    /// Per processor, whether schedulers stand in a tree: then priorities and deadlines are compared among siblings alone, and
+    /// nothing here orders its jobs.
+    trees: Vec<bool>,
     pub(crate) simulated: bool,
     pub(crate) foreign: bool,
     pub(crate) start: u64,
@@ -137,6 +140,7 @@ impl Model {
             waits: Vec::new(),
             cpus: platform.cpus.iter().map(|cpu| cpu.0).collect(),
             edf: system.policy() == Policy::Edf,
+            trees: platform.cpus.iter().map(|cpu| system.has_tree(cpu)).collect(),
             simulated,
             foreign: header.backend == "foreign",
             start: header.start.as_ns(),
@@ -192,17 +196,28 @@ impl Model {
         }
         for index in 0..self.tasks.len() {
             let (cpu, priority) = (self.tasks[index].cpu, self.tasks[index].priority);
+            if self.trees[cpu] {
+                continue;
+            }
             let lower = self.tasks.iter().filter(|task| task.cpu == cpu && task.priority < priority);
             let longest = lower.map(TaskModel::longest_stretch).max().unwrap_or(0);
             self.tasks[index].blocking = Some(longest);
         }
     }
 
-    /// Whether jobs of `task` belong to the busy window of `level`: everything under EDF, else all that is at
+    /// Whether schedulers of this processor stand in a tree.
+    #[inline]
+    pub(crate) fn is_tree(&self, cpu: usize) -> bool {
+        self.trees[cpu]
+    }
+
+    /// Whether jobs of `task` belong to the busy window of `level`: everything under EDF and in a tree, else all that is at
     /// least as important.
     #[inline]
     pub(crate) fn in_level(&self, task: usize, level: usize) -> bool {
-        self.edf || self.tasks[task].priority >= self.tasks[level].priority
+        self.edf
+            || self.trees[self.tasks[level].cpu]
+            || self.tasks[task].priority >= self.tasks[level].priority
     }
 
     /// How late after its arrival a job arrived at `arrival` may be ready.
@@ -267,6 +282,7 @@ fn task_model(system: &System, id: TaskId) -> Result<TaskModel, VerifyError> {
         // Below every hard task: what it may take from these is its server's account.
         _ if server.is_some() => i64::MIN,
         (_, Some(priority)) => priority.number(),
+        _ if system.order_above(id) != Order::FixedPriority => 0,
         (_, None) => {
             return Err(VerifyError::input(format!(
                 "task {} has no priority yet: resolve the assignment before verifying",

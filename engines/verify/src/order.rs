@@ -34,6 +34,8 @@ impl Verifier {
         let found = top.and_then(|top| {
             let waiting = (top, self.tasks[top].pending.front()?.number);
             match self.cpus[cpu].occupant {
+                // In a tree the decisions are made again instead: who is more important hangs on every budget.
+                Occupant::Task(_) if self.model.is_tree(cpu) => None,
                 Occupant::Task(running) => self.disorder(cpu, running, top, (from, to)),
                 Occupant::Idle => self.idleness_counts(cpu, top).then_some(Ongoing::Idle { waiting }),
                 Occupant::Foreign(thread) => {

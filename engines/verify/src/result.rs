@@ -210,7 +210,8 @@ pub struct ServerVerification {
     pub kind: &'static str,
     /// For how long its tasks had the processor while hard ones waited that it may interfere with.
     pub interference_ns: Span,
-    /// The most of it in a window of one period; null where no window is promised.
+    /// The most of it in a window of one period, in a tree the most that its tasks executed in one of its periods; null where
+    /// no window is promised.
     pub period_ns_max: Option<Span>,
     /// What is allowed there.
     pub period_allowed_ns: Option<Span>,
@@ -264,7 +265,7 @@ pub struct Verification {
     pub system: String,
     /// Where the trace comes from: `sim`, `linux`, `linux-best-effort`, `foreign`.
     pub backend: String,
-    /// The verdict in one word: `holds`, `model-violated`, `bound-violated`, `machine-disturbed`.
+    /// The verdict in one word: `holds`, `model-violated`, `bound-violated`, `machine-disturbed`, `unknown`.
     pub verdict: Verdict,
     /// Whether the trace was whole: without lost records and damage. A verdict from a trace that is not whole
     /// speaks only of what it shows.
@@ -308,17 +309,19 @@ pub enum Verdict {
     BoundViolated,
     /// Only disturbances were found.
     MachineDisturbed,
+    /// Nothing was judged: the notes name what of the system is not followed.
+    Unknown,
 }
 
 impl Verification {
     /// The schema's name.
     pub const SCHEMA: &'static str = "horolog.verification/1";
 
-    /// The exit status: 1 where the model or a bound was violated, or, if `strict`, where the machine was
+    /// The exit status: 1 where the model or a bound was violated or nothing could be judged, or, if `strict`, where the machine was
     /// disturbed or the trace is not whole; else 0.
     #[must_use]
     pub fn exit_code(&self, strict: bool) -> u8 {
-        let violated = self.model_violated > 0 || self.bound_violated > 0;
+        let violated = self.model_violated > 0 || self.bound_violated > 0 || self.verdict == Verdict::Unknown;
         let doubtful = self.machine_disturbed > 0 || !self.complete;
         u8::from(violated || (strict && doubtful))
     }

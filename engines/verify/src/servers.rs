@@ -45,6 +45,8 @@ enum Promise {
     Reservation { budget: u64, period: u64, overdrawn: u64 },
     /// What the deadlines of the hard tasks leave.
     Slack,
+    /// It is part of a tree: [`crate::levels`].
+    Level,
 }
 
 /// One stretch of interference.
@@ -94,6 +96,7 @@ impl ServerState {
         let server = system.server(id);
         let hard = || system.hard_tasks_on(server.cpu).filter_map(|(_, task)| task.priority);
         let promise = match server.kind {
+            _ if system.has_tree(server.cpu) => Promise::Level,
             ServerKind::Background => Promise::Nothing,
             ServerKind::Polling { capacity, priority, low_priority }
             | ServerKind::Deferrable { capacity, priority, low_priority }
@@ -158,11 +161,16 @@ impl ServerState {
         }
     }
 
+    /// Whether the bounds of hard tasks judge it.
+    pub(crate) fn leaves_it_to_bounds(&self) -> bool {
+        matches!(self.promise, Promise::Nothing | Promise::Slack)
+    }
+
     /// The replenishment period, where windows are promised.
     fn period(&self) -> Option<u64> {
         match self.promise {
             Promise::Budget { period, .. } | Promise::Reservation { period, .. } => Some(period),
-            Promise::Nothing | Promise::Slack => None,
+            Promise::Nothing | Promise::Slack | Promise::Level => None,
         }
     }
 
@@ -230,7 +238,7 @@ impl Verifier {
         let waits = self.model.tasks[top].priority;
         match self.servers[server].promise {
             Promise::Nothing => true,
-            Promise::Slack => false,
+            Promise::Slack | Promise::Level => false,
             Promise::Reservation { .. } => {
                 self.interfere(server, from, to);
                 false

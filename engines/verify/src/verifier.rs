@@ -1,14 +1,15 @@
 //! Reads records one after the other and keeps the state of every processor and job.
 
-use crate::decisions::{self, Decisions};
+use crate::decisions::Decisions;
 use crate::drivers::{self, Drivers};
 use crate::job::{Job, State, TaskState};
 use crate::judge::Candidate;
+use crate::levels::{self, Level};
 use crate::model::Model;
 use crate::order::Ongoing;
 use crate::processor::{MOST, Occupant, Open, Processor, Slice};
 use crate::report::{Found, Report};
-use crate::result::{Check, Class, TaskVerification, Verdict, Verification};
+use crate::result::{Check, Class, ServerVerification, TaskVerification, Verdict, Verification};
 use crate::servers::ServerState;
 use crate::{Bound, Options, VerifyError};
 use horolog_model::System;
@@ -25,6 +26,12 @@ pub struct Verifier {
     pub(crate) tasks: Vec<TaskState>,
     pub(crate) cpus: Vec<Processor>,
     pub(crate) servers: Vec<ServerState>,
+    /// The budgets of trees.
+    pub(crate) levels: Vec<Level>,
+    /// What of the system is not followed, so that nothing is judged.
+    undecided: Option<String>,
+    /// What is not judged of a processor, and why.
+    unjudged: Vec<String>,
     pub(crate) drivers: Drivers,
     /// One a processor with servers, where its decisions can be made again.
     pub(crate) decisions: Vec<Decisions>,
@@ -55,15 +62,19 @@ impl Verifier {
         options: &Options,
     ) -> Result<Verifier, VerifyError> {
         let companion = drivers::companion(system, header)?;
+        let undecided = undecided(system);
         let drivers = Drivers::new(system, &companion);
         let mut model = Model::new(&companion.system, bounds, header, options)?;
         model.learn_drivers(system, &companion);
-        let decisions = if decisions::tells_all(&companion.system, model.simulated) {
-            Decisions::all(system, &companion, model.simulated, model.foreign)
+        let mut unjudged = Vec::new();
+        let decisions = if undecided.is_none() {
+            Decisions::all(system, &companion, model.simulated, model.foreign, &mut unjudged)
                 .map_err(|error| VerifyError::input(error.to_string()))?
         } else {
             Vec::new()
         };
+        let levels = Level::all(&companion.system, &model);
+        unjudged.extend(levels::unjudged(&companion.system, &model, &levels));
         let cpus: Vec<Processor> = (0..model.cpus.len())
             .map(|cpu| {
                 let tasks = (0..model.tasks.len()).filter(|&task| model.tasks[task].cpu == cpu).collect();
@@ -75,6 +86,9 @@ impl Verifier {
             ongoing: vec![None; cpus.len()],
             cpus,
             servers: ServerState::all(&companion.system, system),
+            levels,
+            undecided,
+            unjudged,
             drivers,
             decisions,
             companion: companion.system,
@@ -106,6 +120,10 @@ impl Verifier {
     pub fn take(&mut self, record: &Record) {
         self.records += 1;
         let time = record.time.as_ns();
+        if self.undecided.is_some() {
+            self.now = self.now.max(time);
+            return;
+        }
         if time < self.now {
             self.disordered_times += 1;
             if self.model.simulated {
@@ -123,6 +141,9 @@ impl Verifier {
             self.promote(record.task as usize, record.job);
         } else if record.kind == Kind::BudgetReplenished {
             self.replenish(record.value);
+            self.note_level_budget(record.value, record.extra > 0);
+        } else if record.kind == Kind::BudgetExhausted {
+            self.note_level_budget(record.value, false);
         } else if matches!(record.kind, Kind::Suspend | Kind::Wake) {
             self.task_record(record);
         } else if record.kind as u8 >= Kind::KernelSwitch as u8 {
@@ -143,6 +164,7 @@ impl Verifier {
         if matches!(record.kind, Kind::Start | Kind::Resume) {
             self.check_processor(record, task, cpu);
             self.note_dispatch(task);
+            self.note_level_switch(task);
         }
         match record.kind {
             Kind::Release => self.release(record, task, cpu),
@@ -238,6 +260,11 @@ impl Verifier {
         {
             job.executed += to - from;
         }
+        if let Occupant::Task(task) = who
+            && !(self.model.simulated && self.cpus[cpu].interrupt_depth > 0)
+        {
+            self.charge_levels(task, from, to);
+        }
         self.check_order(cpu, from, to);
         if !self.model.simulated {
             self.cpus[cpu].note_slice(Slice { from, to, who });
@@ -261,8 +288,12 @@ impl Verifier {
         self.cpus[cpu].occupant = who;
     }
 
-    /// The most important pending hard job of a processor, by its task.
+    /// The most important pending hard job of a processor, by its task; in a tree the one that runs by its own records.
     pub(crate) fn most_important(&self, cpu: usize) -> Option<usize> {
+        if self.model.is_tree(cpu) {
+            let runs = |&&task: &&usize| !self.is_soft(task) && self.is_running(task);
+            return self.cpus[cpu].tasks.iter().find(runs).copied();
+        }
         let mut best: Option<(usize, &Job)> = None;
         for &task in &self.cpus[cpu].tasks {
             if self.is_soft(task) || self.model.tasks[task].thread.is_lent {
@@ -370,11 +401,13 @@ impl Verifier {
         let (model_violated, bound_violated, machine_disturbed) =
             (count(Class::ModelViolated), count(Class::BoundViolated), count(Class::MachineDisturbed));
         let verdict = match (bound_violated, model_violated, machine_disturbed) {
+            _ if self.undecided.is_some() => Verdict::Unknown,
             (1.., _, _) => Verdict::BoundViolated,
             (0, 1.., _) => Verdict::ModelViolated,
             (0, 0, 1..) => Verdict::MachineDisturbed,
             (0, 0, 0) => Verdict::Holds,
         };
+        let servers = self.server_results();
         let (groups, findings, checks) = self.report.finish();
         Verification {
             schema: Verification::SCHEMA,
@@ -389,7 +422,7 @@ impl Verifier {
             bound_violated,
             machine_disturbed,
             tasks,
-            servers: self.servers.iter().map(ServerState::result).collect(),
+            servers,
             groups,
             findings,
             checks,
@@ -448,7 +481,14 @@ impl Verifier {
         if self.disordered_times > 0 && !self.model.simulated {
             notes.push(format!("{} records came after later ones", self.disordered_times));
         }
-        let promises_slack = self.servers.iter().any(|server| server.result().period_allowed_ns.is_none());
+        if let Some(section) = &self.undecided {
+            notes.push(format!(
+                "{section}: verification does not follow clusters and modes yet, so nothing of this trace was judged"
+            ));
+        }
+        notes.extend(self.unjudged.iter().cloned());
+        notes.extend(self.missed_in_trees());
+        let promises_slack = self.servers.iter().any(ServerState::leaves_it_to_bounds);
         if promises_slack {
             notes.push(
                 "servers without a window of their own (slack policies, priority exchange, constant bandwidth by deadline, background) are \
@@ -462,6 +502,29 @@ impl Verifier {
                 "{missing} jobs have preemption points that are not on record: their segments were not checked"
             ));
         }
+    }
+
+    fn server_results(&self) -> Vec<ServerVerification> {
+        let result = |(index, server): (usize, &ServerState)| {
+            let level = self.levels.iter().find(|level| level.is_of(index));
+            level.map_or_else(|| server.result(), Level::result)
+        };
+        self.servers.iter().enumerate().map(result).collect()
+    }
+
+    /// Hard deadlines that were missed in a tree, where no test has a bound to hold them against.
+    fn missed_in_trees(&self) -> Vec<String> {
+        let hard = (0..self.tasks.len()).filter(|&task| {
+            let model = &self.model.tasks[task];
+            self.model.is_tree(model.cpu) && !self.is_soft(task) && model.bound.is_none()
+        });
+        let missed = |task: usize| {
+            let (name, tally) = (&self.model.tasks[task].name, &self.tasks[task].tally);
+            (tally.missed > 0).then(|| {
+                format!("{name} missed {} deadlines, and no test of a tree bounds its response", tally.missed)
+            })
+        };
+        hard.filter_map(missed).collect()
     }
 
     fn task_result(&self, task: usize) -> TaskVerification {
@@ -492,6 +555,12 @@ impl Verifier {
     pub(crate) fn is_running(&self, task: usize) -> bool {
         self.tasks[task].pending.front().is_some_and(|job| job.state == State::Running)
     }
+}
+
+/// The section of a cluster or a mode.
+fn undecided(system: &System) -> Option<String> {
+    let cluster = system.clusters().first().map(|cluster| format!("scheduler.{}", cluster.name));
+    cluster.or_else(|| system.modes().first().map(|mode| format!("mode.{}", mode.name)))
 }
 
 impl Sink for Verifier {

@@ -69,6 +69,7 @@ fn verdict(parts: &Parts<'_>) -> page::Verdict {
         Verdict::ModelViolated => page::RunVerdict::ModelViolated,
         Verdict::BoundViolated => page::RunVerdict::BoundViolated,
         Verdict::MachineDisturbed => page::RunVerdict::Disturbed,
+        Verdict::Unknown => page::RunVerdict::Undecided,
         Verdict::Holds if !found.complete => page::RunVerdict::Undecided,
         Verdict::Holds => page::RunVerdict::Held,
     });
