@@ -21,6 +21,7 @@ pub fn certify(
     analysis: &Analysis,
     options: &Options,
 ) -> Result<Certificate, AnalysisError> {
+    crate::beyond::refuse(system)?;
     if let Some(at) = system.first_driver() {
         return Err(AnalysisError::outside(
             at,

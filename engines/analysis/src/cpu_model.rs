@@ -112,8 +112,9 @@ impl CpuModel {
     /// The model of one processor of `system`.
     ///
     /// # Errors
-    /// Where a time with its costs is longer than 2^62 ns.
+    /// Where a time with its costs is longer than 2^62 ns, and where the system has a tree of schedulers, a cluster or modes.
     pub fn new(system: &System, cpu: CpuId) -> Result<CpuModel, AnalysisError> {
+        crate::beyond::refuse(system)?;
         let platform = system.platform();
         let context_switch = platform.context_switch_cost().as_ns();
         let interrupt = platform.timer_interrupt_cost().as_ns();

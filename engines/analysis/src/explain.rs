@@ -1,6 +1,7 @@
 //! Where a response time goes, in terms that add up to the bound exactly.
 
 use crate::arrival_curve::ArrivalCurve;
+use crate::beyond;
 use crate::cpu_model::{CpuModel, CpuTask};
 use crate::error::AnalysisError;
 use crate::fixed_priority::{level_of, name_of_exact, priority_of};
@@ -107,6 +108,10 @@ pub struct Explanation {
 /// # Errors
 /// As for [`crate::analyze`].
 pub fn explain(system: &System, id: TaskId, options: &Options) -> Result<Explanation, AnalysisError> {
+    if let Some(why) = beyond::why(system) {
+        let explanation = Explanation::unresolved(&system.task(id).name, beyond::NO_TEST);
+        return Ok(Explanation { reason: Some(why), ..explanation });
+    }
     crate::waiting::refuse_unbounded(system)?;
     let system = resolve_priorities(system)?;
     if system.is_served(id) {
@@ -383,6 +388,9 @@ impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(response) = self.response else {
             let reason = self.reason.as_deref().unwrap_or("unknown");
+            if self.test == beyond::NO_TEST {
+                return write!(f, "`{}` has no bound: {reason}", self.task);
+            }
             return write!(f, "`{}` has no bound by {}: {reason}", self.task, self.test);
         };
         writeln!(f, "`{}` responds within {response} ({}):", self.task, self.test)?;

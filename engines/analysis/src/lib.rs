@@ -6,6 +6,7 @@
 
 pub mod arrival_curve;
 pub mod assignment;
+mod beyond;
 mod certify;
 pub mod cpu_model;
 pub mod demand_bound;
@@ -49,8 +50,12 @@ use horolog_model::{Policy, System};
 ///
 /// # Errors
 /// Where the system lies outside the assumptions of every test, with the remedy. A deadline that is missed or not
-/// proven is a result, not an error.
+/// proven is a result, not an error; so is a system with a tree of schedulers, a cluster or modes, of which no test knows:
+/// every verdict is unknown then.
 pub fn analyze(system: &System, options: &Options) -> Result<Analysis, AnalysisError> {
+    if let Some(why) = beyond::why(system) {
+        return Ok(beyond::unknown(system, why));
+    }
     waiting::refuse_unbounded(system)?;
     let resolved = resolve_priorities(system)?;
     let mut tasks: Vec<Option<TaskVerdict>> = vec![None; resolved.tasks().len()];
@@ -114,7 +119,7 @@ pub fn analyze(system: &System, options: &Options) -> Result<Analysis, AnalysisE
     Ok(Analysis {
         schema: "horolog.analysis/1",
         system: resolved.name().to_owned(),
-        utilisation: processors.iter().map(|p| p.utilisation).fold(0.0, f64::max),
+        utilisation: Some(processors.iter().map(|p| p.utilisation).fold(0.0, f64::max)),
         schedulable: match processors.iter().any(proves_a_miss) {
             true => Schedulable::No,
             false => Schedulable::of(hard.map(|task| task.verdict).chain(required)),

@@ -102,16 +102,16 @@ pub struct TaskVerdict {
     /// Its relative deadline, `None` for an aperiodic task without one.
     #[serde(rename = "deadline_ns")]
     pub deadline: Option<Span>,
-    /// The test that gave verdict and bound.
+    /// The test that gave verdict and bound; `none` where no test knows the system.
     pub test: &'static str,
     /// Whether the bound is the least upper bound; without a bound, whether the verdict is proved either way: a miss by
     /// overload is.
     pub exact: bool,
-    /// A key of `docs/references.bib`.
+    /// A key of `docs/references.bib`; empty where there is no test.
     pub source: &'static str,
-    /// Longest time that a less important task may hold the processor against it.
+    /// Longest time that a less important task may hold the processor against it; `None` where no test knows.
     #[serde(rename = "blocking_ns")]
-    pub blocking: Span,
+    pub blocking: Option<Span>,
     /// The longest non-preemptive segment that it may have without more blocking to more important tasks than there
     /// is already; `None` where no task is more important, and under EDF.
     #[serde(rename = "allowed_segment_ns")]
@@ -157,7 +157,7 @@ impl TaskVerdict {
             test: best.test,
             exact: best.exact,
             source: best.source,
-            blocking,
+            blocking: Some(blocking),
             allowed_segment: None,
             tests,
             witness: None,
@@ -198,8 +198,8 @@ pub struct Analysis {
     /// The system's name.
     pub system: String,
     /// Long-run share of the busiest processor that tasks and interference ask for, for display; decisions are
-    /// taken on exact numbers.
-    pub utilisation: f64,
+    /// taken on exact numbers. `None` where no test knows the system.
+    pub utilisation: Option<f64>,
     /// Whether every task meets that no server serves, and every device with a hard deadline.
     pub schedulable: Schedulable,
     /// One answer a task, in the order of the file.

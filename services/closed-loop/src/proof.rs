@@ -71,3 +71,25 @@ pub fn with_measured_costs(
     })?;
     Ok((system, CostSource::Measured(Box::new(costs))))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use horolog_analysis::Schedulable;
+
+    #[test]
+    fn nothing_is_proved_of_a_tree_and_no_bound_is_verified() {
+        let flat = "[system]\nname = \"one\"\n[[task]]\nname = \"detect\"\nperiod = \"10 ms\"\nwcet = \"1 ms\"\npriority = 9\n";
+        let tree = "[[scheduler]]\nname = \"vision\"\norder = \"fixed-priority\"\npriority = 5\ntasks = [\"detect\"]\n";
+        let proved = |text: &str| {
+            let (system, _) = horolog_model::file::read(text, "one.toml", &[]).expect("valid");
+            prove(&system, CostSource::File).expect("an answer")
+        };
+        let flat_proof = proved(flat);
+        assert_eq!(flat_proof.analysis.schedulable, Schedulable::Yes);
+        assert_eq!(crate::bounds(&flat_proof).len(), 1);
+        let proof = proved(&format!("{flat}{tree}"));
+        assert_eq!(proof.analysis.schedulable, Schedulable::Unknown);
+        assert_eq!(crate::bounds(&proof).len(), 0);
+    }
+}

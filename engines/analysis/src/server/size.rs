@@ -88,6 +88,7 @@ pub fn size_server(
     least_period: Option<Span>,
     options: &Options,
 ) -> Result<ServerSize, AnalysisError> {
+    crate::beyond::refuse(system)?;
     let system = resolve_priorities(system)?;
     let server = system.server(id);
     let at = format!("server.{}", server.name);

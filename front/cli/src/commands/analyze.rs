@@ -164,7 +164,8 @@ fn table(analysis: &Analysis) {
         Schedulable::No => "not every deadline can hold",
         Schedulable::Unknown => "no test decides whether every deadline holds",
     };
-    outln!("{}: {word}; utilisation {:.3}", analysis.system, analysis.utilisation);
+    let share = analysis.utilisation.map_or_else(String::new, |share| format!("; utilisation {share:.3}"));
+    outln!("{}: {word}{share}", analysis.system);
     let mut rows = output::table(&["task", "cpu", "verdict", "test", "source", "", "bound", "deadline"], 6);
     for task in &analysis.tasks {
         rows.add_row([
@@ -176,7 +177,12 @@ fn table(analysis: &Analysis) {
             format!("{:?}", task.verdict).to_lowercase(),
             task.test.to_owned(),
             task.source.to_owned(),
-            if task.exact { "exact" } else { "sufficient" }.to_owned(),
+            match task.exact {
+                true => "exact",
+                false if task.tests.is_empty() => "",
+                false => "sufficient",
+            }
+            .to_owned(),
             output::optional(task.response),
             output::optional(task.deadline),
         ]);

@@ -1,0 +1,116 @@
+//! Systems with trees, clusters or modes: no entry of this library says a number about them.
+
+use horolog_analysis::{Options, Schedulable, Verdict, analyze, certify, cpu_model, explain, size_server};
+use horolog_certificate::{Certificate, check};
+use horolog_model::{Mode, System, file};
+use horolog_testkit::Random;
+use horolog_testkit::tree::{TreeShape, draw_tree};
+
+const FLAT: &str = "[system]\nname = \"flat\"\n[platform]\ncpus = 2\n\
+    [[task]]\nname = \"control\"\ncpu = 0\nperiod = \"10 ms\"\nwcet = \"1 ms\"\npriority = 9\n\
+    [[task]]\nname = \"soft\"\ncpu = 0\nperiod = \"10 ms\"\nwcet = \"1 ms\"\n\
+    [[server]]\nname = \"events\"\nkind = \"deferrable\"\ncpu = 0\ntasks = [\"soft\"]\nbudget = \"1 ms\"\nperiod = \"5 ms\"\npriority = 5\n\
+    [[task]]\nname = \"far\"\ncpu = 1\nperiod = \"10 ms\"\nwcet = \"1 ms\"\npriority = 9\n";
+
+fn flat() -> System {
+    file::read(FLAT, "flat.toml", &[]).expect("valid").0
+}
+
+/// A system with a mode that changes nothing, and drawn ones with trees and clusters.
+fn beyond() -> Vec<System> {
+    let mut draft = flat().to_draft();
+    draft.modes = vec![Mode { name: "same".to_owned(), ..Mode::default() }];
+    let mut systems = vec![System::new(draft).expect("valid")];
+    let mut random = Random::new(8);
+    systems.extend((0..200).map(|_| draw_tree(TreeShape::everything(), &mut random)));
+    systems.retain(|system| system.first_beyond_servers().is_some());
+    assert!(systems.len() > 150 && systems.iter().any(|system| !system.clusters().is_empty()));
+    systems
+}
+
+fn options() -> Options {
+    let mut options = Options::default();
+    options.sensitivity = true;
+    options
+}
+
+#[test]
+fn the_flat_system_is_proved() {
+    let analysis = analyze(&flat(), &options()).expect("within the assumptions");
+    assert_eq!(analysis.schedulable, Schedulable::Yes);
+    assert!(analysis.utilisation.is_some() && analysis.tasks.iter().all(|task| task.blocking.is_some()));
+}
+
+#[test]
+fn the_answer_is_unknown_and_has_no_number() {
+    for system in beyond() {
+        let at = system.first_beyond_servers().expect("kept for that");
+        let analysis = analyze(&system, &options()).expect("an answer, not an error");
+        assert_eq!(analysis.schedulable, Schedulable::Unknown);
+        assert_eq!(analysis.tasks.len(), system.tasks().len());
+        assert!(analysis.tasks.iter().all(|task| task.verdict == Verdict::Unknown));
+        assert!(analysis.notes[0].contains(&format!("no test knows of `{at}`")), "{:?}", analysis.notes);
+        let json = serde_json::to_value(&analysis).expect("plain data");
+        assert!(json["utilisation"].is_null() && json["processors"].as_array().is_some_and(Vec::is_empty));
+        for task in json["tasks"].as_array().expect("a list") {
+            let numbers = task.as_object().expect("a table").iter().filter(|(_, value)| value.is_number());
+            let named: Vec<&str> = numbers.map(|(key, _)| key.as_str()).collect();
+            // What the file says itself is all.
+            assert!(named.iter().all(|key| ["cpu", "deadline_ns"].contains(key)), "{named:?}");
+        }
+    }
+}
+
+#[test]
+fn nothing_is_explained_sized_or_certified() {
+    for system in beyond() {
+        for id in system.task_ids() {
+            let explanation = explain(&system, id, &options()).expect("an answer");
+            assert_eq!((explanation.response, explanation.busy_period), (None, None));
+            assert!(explanation.terms.is_empty());
+            assert!(explanation.to_string().contains("has no bound: no test knows of"), "{explanation}");
+        }
+        for id in system.server_ids() {
+            assert!(size_server(&system, id, None, &options()).is_err());
+        }
+        for cpu in system.platform().cpus.iter() {
+            let error = cpu_model::CpuModel::new(&system, cpu).expect_err("no test begins");
+            assert!(error.is_outside_assumptions(), "{error}");
+        }
+        let analysis = analyze(&system, &options()).expect("an answer");
+        assert!(certify(&system, &analysis, &options()).is_err());
+    }
+}
+
+#[test]
+fn no_certificate_is_accepted() {
+    for system in beyond() {
+        let empty = Certificate {
+            schema: Certificate::SCHEMA.to_owned(),
+            system: system.name().to_owned(),
+            claims: Vec::new(),
+        };
+        let flaw = check(&system, &empty).expect_err("refused even without a claim");
+        assert!(flaw.reason().contains("knows no trees of schedulers"), "{flaw}");
+    }
+}
+
+/// A certificate of the flat system says nothing about the same tasks below a scheduler.
+#[test]
+fn a_certificate_of_the_flat_system_does_not_carry_over() {
+    let text = FLAT
+        .split("[[server]]")
+        .next()
+        .expect("a head")
+        .replace("wcet = \"1 ms\"\n[[task]]", "wcet = \"1 ms\"\npriority = 1\n[[task]]");
+    let text = text.replace("name = \"soft\"", "priority = 1\nname = \"soft\"");
+    let (flat, _) = file::read(&text, "flat.toml", &[]).expect("valid");
+    let analysis = analyze(&flat, &options()).expect("within the assumptions");
+    let certificate = certify(&flat, &analysis, &options()).expect("no servers");
+    assert!(check(&flat, &certificate).is_ok());
+    let tree = format!(
+        "{text}[[scheduler]]\nname = \"tree\"\ncpu = 0\npriority = 5\norder = \"fixed-priority\"\ntasks = [\"soft\"]\n"
+    );
+    let (tree, _) = file::read(&tree, "tree.toml", &[]).expect("valid");
+    assert!(check(&tree, &certificate).is_err());
+}

@@ -1,0 +1,80 @@
+//! A file with a tree of schedulers: every verb that would compute a number or a verdict says that it does not know.
+
+mod common;
+
+use common::done;
+use std::path::{Path, PathBuf};
+
+const FLAT: &str = "[system]\nname = \"one\"\n[platform]\ncpus = 1\n\
+    [[task]]\nname = \"detect\"\nperiod = \"10 ms\"\nwcet = \"1 ms\"\npriority = 9\n\
+    [[task]]\nname = \"track\"\nperiod = \"20 ms\"\nwcet = \"1 ms\"\npriority = 8\n";
+const TREE: &str = "[[scheduler]]\nname = \"vision\"\norder = \"fixed-priority\"\nkind = \"deferrable\"\nbudget = \"4 ms\"\n\
+    period = \"10 ms\"\npriority = 5\ntasks = [\"detect\", \"track\"]\n";
+
+/// A folder with `flat.toml` and `tree.toml`.
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("beyond-{name}"));
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("a folder");
+    std::fs::write(folder.join("flat.toml"), FLAT).expect("written");
+    std::fs::write(folder.join("tree.toml"), format!("{FLAT}{TREE}")).expect("written");
+    folder
+}
+
+fn path(folder: &Path, file: &str) -> String {
+    folder.join(file).to_str().expect("UTF-8").to_owned()
+}
+
+const REASON: &str = "no test knows of `scheduler.vision`";
+
+#[test]
+fn analyze_says_unknown_without_a_number() {
+    let folder = folder("analyze");
+    let tree = path(&folder, "tree.toml");
+    let table = done(["analyze", &tree]);
+    assert_eq!(table.status, Some(1), "{table:?}");
+    assert!(table.out.contains("no test decides") && table.out.contains(REASON), "{table:?}");
+    assert!(!table.out.contains("utilisation") && !table.out.contains("sufficient"), "{table:?}");
+    assert_eq!(table.out.matches("unknown").count(), 2, "{table:?}");
+
+    let json = done(["analyze", &tree, "--format", "json"]);
+    assert_eq!(json.status, Some(1), "{json:?}");
+    let json = json.json();
+    assert_eq!(json["schedulable"], "unknown");
+    assert!(json["tasks"].as_array().expect("a list").iter().all(|task| task["response_ns"].is_null()));
+    // The same tasks without the tree are proved.
+    assert_eq!(done(["analyze", &path(&folder, "flat.toml")]).status, Some(0));
+}
+
+#[test]
+fn nothing_is_explained_or_sized() {
+    let folder = folder("explain");
+    let tree = path(&folder, "tree.toml");
+    let said = done(["analyze", &tree, "--explain", "detect"]);
+    assert_eq!(said.status, Some(1), "{said:?}");
+    assert!(said.out.contains("`detect` has no bound") && said.out.contains(REASON), "{said:?}");
+    let said = done(["analyze", &tree, "--size-server", "vision"]);
+    assert_eq!((said.status, said.out.as_str()), (Some(2), ""), "{said:?}");
+    assert!(said.err.contains(REASON), "{said:?}");
+}
+
+#[test]
+fn no_evidence_is_written_or_accepted() {
+    let folder = folder("evidence");
+    let (tree, flat) = (path(&folder, "tree.toml"), path(&folder, "flat.toml"));
+    let certificate = path(&folder, "tree.certificate");
+    let said = done(["analyze", &tree, "--certificate", &certificate]);
+    assert_eq!(said.status, Some(2), "{said:?}");
+    assert!(said.err.contains(REASON) && !Path::new(&certificate).exists(), "{said:?}");
+    let pattern = path(&folder, "pattern.json");
+    let said = done(["analyze", &tree, "--counterexample", &pattern]);
+    assert_eq!(said.status, Some(1), "{said:?}");
+    assert!(!Path::new(&pattern).exists(), "{said:?}");
+
+    let certificate = path(&folder, "flat.certificate");
+    assert_eq!(done(["analyze", &flat, "--certificate", &certificate]).status, Some(0));
+    assert_eq!(done(["check-certificate", &flat, &certificate]).status, Some(0));
+    let said = done(["check-certificate", &tree, &certificate]);
+    assert_eq!(said.status, Some(1), "{said:?}");
+    assert!(said.out.contains("scheduler.vision: this checker knows no trees"), "{said:?}");
+}
