@@ -17,8 +17,15 @@ fn systems() -> u64 {
         .map_or(780, |text| text.parse().unwrap_or_else(|error| panic!("HOROLOG_REFERENCE_SYSTEMS: {error}")))
 }
 
+/// Whether a kind needs more than servers below the roots of single processors in one mode.
+fn is_beyond_servers(kind: Kind) -> bool {
+    matches!(kind, Kind::Tree | Kind::Cluster | Kind::Modes)
+}
+
 fn agree(kind: Kind) {
-    let systems = systems();
+    // Trees, clusters and modes have more to draw.
+    let is_beyond = is_beyond_servers(kind);
+    let systems = if is_beyond { 4 * systems() } else { systems() };
     let (mut coinciding, mut jobs, mut bounds, mut refused) = (0, 0, 0, 0);
     for index in 0..systems {
         let system = short_system(1, index, kind, END);
@@ -48,7 +55,10 @@ fn agree(kind: Kind) {
     // Without servers only releases coincide with ends.
     assert!(coinciding * 3 > systems, "{}: {coinciding} systems with coincidences", kind.word());
     assert!(refused * 2 < systems, "{}: {refused} systems are refused", kind.word());
-    assert!(jobs > 10 * systems && bounds > systems / 2, "{}: {jobs} jobs, {bounds} bounds", kind.word());
+    // No test of schedulability knows of these.
+    let has_bounds = !is_beyond;
+    assert!(jobs > 10 * systems, "{}: {jobs} jobs", kind.word());
+    assert!(!has_bounds || bounds > systems / 2, "{}: {bounds} bounds", kind.word());
 }
 
 #[test]
@@ -114,4 +124,21 @@ fn slack_stealing() {
 #[test]
 fn several_servers() {
     agree(Kind::Mixed);
+}
+
+#[test]
+#[ignore = "the simulator: demand of a job that keeps the processor, chunks of one time"]
+fn trees() {
+    agree(Kind::Tree);
+}
+
+#[test]
+fn clusters() {
+    agree(Kind::Cluster);
+}
+
+#[test]
+#[ignore = "the simulator: two changes at one instant, left-over jobs of a task that comes back, sporadic budgets cut"]
+fn modes() {
+    agree(Kind::Modes);
 }

@@ -2,8 +2,8 @@
 #![allow(clippy::panic)] // Helpers of an integration test are tests too.
 
 use horolog_model::{
-    Arrival, Capacity, CpuId, Draft, ExecutionTimes, LowPriority, Order, OverrunPolicy, Policy, Preemption,
-    Priority, Server, ServerKind, SporadicRules, System, Task,
+    Arrival, Capacity, CpuId, Draft, Enforcement, ExecutionTimes, LowPriority, Order, OverrunPolicy, Policy,
+    Preemption, Priority, Server, ServerKind, SporadicRules, System, Task,
 };
 use horolog_testkit::reference::{Job, What, simulate};
 use horolog_time::Span;
@@ -33,6 +33,10 @@ fn task(name: &str, arrivals: &[u64], wcet: u64) -> Task {
 
 fn with_priority(priority: i64, task: Task) -> Task {
     Task { priority: Some(Priority::new(priority)), ..task }
+}
+
+fn with_deadline(deadline: u64, task: Task) -> Task {
+    Task { deadline: Some(ns(deadline)), ..task }
 }
 
 fn not_preemptive(task: Task) -> Task {
@@ -201,6 +205,47 @@ fn what_a_child_cannot_use_goes_to_its_sibling_before_it_leaves_the_scheduler() 
 }
 
 #[test]
+fn deadlines_inside_a_fixed_priority() {
+    let tasks = vec![
+        with_deadline(10, task("x", &[0], 3)),
+        with_deadline(5, task("y", &[1], 2)),
+        with_priority(3, task("z", &[2], 2)),
+    ];
+    let plain = ServerKind::Plain { priority: Some(Priority::new(2)) };
+    let edf = node("edf", None, plain, Order::Edf, &["x", "y"]);
+    let system = system(Policy::FixedPriority, tasks, vec![edf]);
+    expect(&system, 20, &[("x", 0, 1), ("y", 1, 2), ("z", 2, 4), ("y", 4, 5), ("x", 5, 7)]);
+}
+
+#[test]
+fn fixed_priorities_inside_a_constant_bandwidth() {
+    let tasks = vec![
+        with_priority(2, task("high", &[2], 1)),
+        with_priority(1, task("low", &[0], 3)),
+        with_deadline(7, task("other", &[0], 3)),
+    ];
+    let kind = ServerKind::ConstantBandwidth { capacity: capacity(2, 6), enforcement: Enforcement::Own };
+    let inside = node("inside", None, kind, Order::FixedPriority, &["high", "low"]);
+    let system = system(Policy::Edf, tasks, vec![inside]);
+    // The server's deadline is 6, before 7; at 2 it is 12, and `high` is not before `low` until 5.
+    expect(&system, 20, &[("low", 0, 2), ("other", 2, 5), ("high", 5, 6), ("low", 6, 7)]);
+}
+
+#[test]
+fn a_scheduler_without_budget_has_the_earliest_deadline_below_it() {
+    let tasks = vec![
+        with_deadline(20, with_priority(2, task("a", &[0], 2))),
+        with_deadline(6, with_priority(1, task("b", &[1], 1))),
+        with_deadline(8, task("other", &[0], 4)),
+    ];
+    let plain = ServerKind::Plain { priority: None };
+    let inside = node("inside", None, plain, Order::FixedPriority, &["a", "b"]);
+    let system = system(Policy::Edf, tasks, vec![inside]);
+    // At 1 b's deadline, 7, makes its scheduler the first, where a is more important than b.
+    expect(&system, 20, &[("other", 0, 1), ("a", 1, 3), ("b", 3, 4), ("other", 4, 7)]);
+}
+
+#[test]
 fn a_poll_that_finds_only_children_without_budget_is_in_vain() {
     let tasks = vec![task("a", &[0], 4), with_priority(1, task("c", &[0], 8))];
     let outer = node("outer", None, polling(3, 6, 5), Order::FixedPriority, &[]);
@@ -229,4 +274,34 @@ fn a_sporadic_budget_above_comes_back_for_each_stretch() {
         12,
         &[("a", 0, 1), ("c", 1, 3), ("a", 3, 4), ("c", 4, 6), ("a", 6, 7), ("c", 7, 9), ("a", 9, 10)],
     );
+}
+
+#[test]
+fn a_job_that_keeps_the_processor_is_demand_at_every_level_above() {
+    let tasks =
+        vec![with_priority(1, not_preemptive(task("a", &[0], 3))), with_priority(1, task("b", &[2], 1))];
+    let outer = node("outer", None, polling(4, 8, 5), Order::FixedPriority, &["b"]);
+    let inner = node("inner", Some("outer"), deferrable(1, 8, 3), Order::FixedPriority, &["a"]);
+    let system = system(Policy::FixedPriority, tasks, vec![inner, outer]);
+    // The inner budget ends at 1. The outer one does not find itself without work, and pays for a and b.
+    expect(&system, 20, &[("a", 0, 3), ("b", 3, 4)]);
+    assert_eq!(used(&system, 1, 20), [0, 1, 2, 3]);
+}
+
+#[test]
+fn chunks_of_one_time_are_one_chunk() {
+    let tasks = vec![with_priority(1, not_preemptive(task("a", &[0, 12, 24, 36, 48], 4)))];
+    let sporadic = ServerKind::Sporadic {
+        capacity: capacity(3, 12),
+        priority: Priority::new(4),
+        low_priority: LowPriority::Background,
+        max_replenishments: 2,
+        rules: SporadicRules::Corrected,
+    };
+    let only = node("only", None, sporadic, Order::FixedPriority, &["a"]);
+    let system = system(Policy::FixedPriority, tasks, vec![only]);
+    // (0, 3) is used up: (12, 3), of which unit 3 takes 1: (12, 2), (24, 1). 12 and 13 use 2, which join what comes at 24:
+    // (24, 3); 14 and 15 take 2 of it: (24, 1), (36, 2). 24 uses 1: (36, 3), all of which 25, 26 and 27 take: (48, 3).
+    let expected: Vec<u64> = [0..4, 12..16, 24..28, 48..52].into_iter().flatten().collect();
+    assert_eq!(used(&system, 0, 60), expected);
 }

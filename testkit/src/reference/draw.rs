@@ -1,5 +1,9 @@
 //! Short systems with small integer times, in which ends of jobs and timers often fall together.
 
+mod clusters;
+mod modes;
+mod trees;
+
 use crate::Random;
 use horolog_model::{
     Arrival, Capacity, CpuId, Cpus, Draft, Enforcement, ExecutionTimes, Gain, LowPriority, OverrunPolicy,
@@ -37,11 +41,17 @@ pub enum Kind {
     SlackStealing,
     /// Several servers of several kinds.
     Mixed,
+    /// Trees of schedulers.
+    Tree,
+    /// Roots over several processors.
+    Cluster,
+    /// Changes of modes.
+    Modes,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 13] = [
+    pub const ALL: [Kind; 16] = [
         Kind::FixedPriority,
         Kind::Edf,
         Kind::Background,
@@ -55,6 +65,9 @@ impl Kind {
         Kind::DualPriority,
         Kind::SlackStealing,
         Kind::Mixed,
+        Kind::Tree,
+        Kind::Cluster,
+        Kind::Modes,
     ];
 
     /// Its word on a command line.
@@ -74,6 +87,9 @@ impl Kind {
             Kind::DualPriority => "dual-priority",
             Kind::SlackStealing => "slack-stealing",
             Kind::Mixed => "mixed",
+            Kind::Tree => "tree",
+            Kind::Cluster => "cluster",
+            Kind::Modes => "modes",
         }
     }
 
@@ -99,20 +115,32 @@ fn ns(value: u64) -> Span {
 #[must_use]
 pub fn short_system(seed: u64, index: u64, kind: Kind, end: u64) -> System {
     let mut random = Random::of_item(seed ^ (kind as u64) << 56, index);
-    let mut draft = Draft { name: format!("{} {index}", kind.word()), ..Draft::default() };
+    let mut draft = match kind {
+        Kind::Tree => trees::draft(&mut random, end),
+        Kind::Cluster => clusters::draft(&mut random),
+        Kind::Modes => modes::draft(&mut random, end),
+        _ => beside_servers(&mut random, kind, end),
+    };
+    draft.name = format!("{} {index}", kind.word());
+    match System::new(draft) {
+        Ok(system) => system,
+        Err(errors) => panic!("a short system is a system: {errors:?}"),
+    }
+}
+
+/// Processors without servers, with servers of one kind, or of several.
+fn beside_servers(random: &mut Random, kind: Kind, end: u64) -> Draft {
+    let mut draft = Draft::default();
     let by_deadline = matches!(kind, Kind::Edf | Kind::ConstantBandwidth);
     let chance = matches!(kind, Kind::Background | Kind::Kernels) && random.below(3) == 0;
     draft.policy = if by_deadline || chance { Policy::Edf } else { Policy::FixedPriority };
     // A server that the kernel keeps is alone in its system.
     let cpus = if kind != Kind::Kernels && random.below(4) == 0 { 2 } else { 1 };
-    draft.platform = platform(&mut random, kind, cpus);
+    draft.platform = platform(random, kind, cpus);
     for cpu in 0..cpus {
-        add_processor(&mut random, &mut draft, kind, CpuId(cpu), end);
+        add_processor(random, &mut draft, kind, CpuId(cpu), end);
     }
-    match System::new(draft) {
-        Ok(system) => system,
-        Err(errors) => panic!("a short system is a system: {errors:?}"),
-    }
+    draft
 }
 
 fn platform(random: &mut Random, kind: Kind, cpus: u32) -> Platform {
@@ -235,15 +263,21 @@ fn add_preemption(random: &mut Random, task: &mut Task, policy: Policy) {
     }
 }
 
+/// So many instants before the end, ascending.
+fn any_arrivals(random: &mut Random, count: u64, end: u64) -> Vec<Span> {
+    let mut arrivals: Vec<Span> = (0..count).map(|_| ns(random.below(end))).collect();
+    arrivals.sort_unstable();
+    arrivals
+}
+
 fn soft_task(random: &mut Random, end: u64) -> Task {
     let wcet = random.between(1, 5);
     let mut task = any_task(wcet);
     task.bcet = ns(random.between(1, wcet));
     task.execution = execution(random, &task);
     if random.below(4) > 0 {
-        let mut arrivals: Vec<Span> = (0..random.between(1, 12)).map(|_| ns(random.below(end))).collect();
-        arrivals.sort_unstable();
-        task.arrival = Arrival::Aperiodic { arrivals };
+        let count = random.between(1, 12);
+        task.arrival = Arrival::Aperiodic { arrivals: any_arrivals(random, count, end) };
         return task;
     }
     let period = random.between(wcet + 1, 6 * wcet + 4);

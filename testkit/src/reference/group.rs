@@ -4,7 +4,7 @@ use super::order::{Place, number};
 use super::rules::{HardTask, Ran};
 use super::tree::Node;
 use super::{Event, Job, Schedule, What};
-use horolog_model::{CpuId, System, Task};
+use horolog_model::{Capacity, CpuId, Priority, System, Task};
 
 /// A task and one of its jobs.
 pub(super) type JobId = (usize, usize);
@@ -45,6 +45,8 @@ pub(super) struct Group<'a> {
     pub(super) system: &'a System,
     pub(super) slots: Vec<Slot>,
     pub(super) pending: Vec<Pending>,
+    /// Jobs that wait for a mode.
+    suspended: Vec<Pending>,
     /// The root first.
     pub(super) nodes: Vec<Node>,
     /// The node directly above each task; `None`: a task of another group.
@@ -69,6 +71,7 @@ impl<'a> Group<'a> {
             system,
             slots: cpus.iter().map(slot).collect(),
             pending: Vec::new(),
+            suspended: Vec::new(),
             nodes,
             above,
             priorities: system.tasks().iter().map(priority).collect(),
@@ -197,7 +200,10 @@ impl<'a> Group<'a> {
     /// Whether the job on a processor keeps it whatever the order says.
     pub(super) fn is_committed(&self, slot: usize) -> bool {
         let slot = &self.slots[slot];
-        slot.running.is_some_and(|id| self.task(id.0).is_non_preemptive_between_points() && !slot.at_point)
+        slot.running.is_some_and(|id| {
+            let is_ready = self.pending.iter().any(|pending| pending.id == id);
+            is_ready && self.task(id.0).is_non_preemptive_between_points() && !slot.at_point
+        })
     }
 
     /// The most important job gets the one processor.
@@ -309,6 +315,61 @@ impl<'a> Group<'a> {
             }
         }
         self.schedule
+    }
+
+    /// Whether a period of the named server starts now.
+    pub(super) fn starts_period(&self, now: u64, name: &str) -> bool {
+        let is_named = |node: &&Node| node.server.is_some_and(|at| self.system.servers()[at].name == name);
+        self.nodes.iter().filter(is_named).any(|node| node.rules.starts_period(now))
+    }
+
+    /// Whether a job of a task has not ended.
+    pub(super) fn has_job(&self, task: usize) -> bool {
+        self.pending.iter().chain(&self.suspended).any(|pending| pending.id.0 == task)
+    }
+
+    pub(super) fn change_priority(&mut self, task: usize, priority: Option<Priority>) {
+        self.priorities[task] = priority.map_or(i64::MIN, number);
+    }
+
+    pub(super) fn change_budget(&mut self, now: u64, server: usize, capacity: Capacity) {
+        for node in self.nodes.iter_mut().filter(|node| node.server == Some(server)) {
+            node.rules.changes(now, capacity);
+        }
+    }
+
+    /// All jobs of a task end without completing.
+    pub(super) fn drop_jobs(&mut self, task: usize) {
+        for slot in self.slots.iter_mut().filter(|slot| slot.running.is_some_and(|id| id.0 == task)) {
+            slot.running = None;
+        }
+        self.leave(task);
+        self.suspended.retain(|pending| pending.id.0 != task);
+    }
+
+    /// All jobs of a task wait for a mode that wakes them. Who runs has the processor until the choice.
+    pub(super) fn suspend_jobs(&mut self, task: usize) {
+        let gone = self.leave(task);
+        self.suspended.extend(gone);
+    }
+
+    /// No job of a task is left here; they, in their order.
+    fn leave(&mut self, task: usize) -> Vec<Pending> {
+        let (gone, stay) = std::mem::take(&mut self.pending).into_iter().partition(|it| it.id.0 == task);
+        self.pending = stay;
+        gone
+    }
+
+    /// Jobs of a task that waited for a mode go on, behind their equals.
+    pub(super) fn wake_jobs(&mut self, now: u64, task: usize) {
+        let suspended = std::mem::take(&mut self.suspended);
+        let (woken, stay): (Vec<Pending>, Vec<Pending>) =
+            suspended.into_iter().partition(|pending| pending.id.0 == task);
+        self.suspended = stay;
+        for mut pending in woken {
+            (pending.order, pending.released) = (self.next_order(), now);
+            self.pending.push(pending);
+        }
     }
 
     /// Where a task's job stands below its node.

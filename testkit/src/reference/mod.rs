@@ -7,6 +7,7 @@
 mod cluster;
 pub mod draw;
 mod group;
+mod modes;
 mod order;
 mod rules;
 pub mod shrink;
@@ -67,6 +68,8 @@ pub struct Schedule {
     pub timers: Vec<u64>,
     /// Instants at which a job ended and a timer went off or a job was released.
     pub coincidences: u64,
+    /// Instants at which the mode changed.
+    pub changes: Vec<u64>,
 }
 
 /// Runs the jobs of each task up to `end`; jobs that end exactly then have ended.
@@ -96,6 +99,41 @@ pub fn simulate(system: &System, jobs: &[Vec<Job>], end: u64) -> Schedule {
         }
     }
     together(system, groups)
+}
+
+/// Runs a system with modes up to `end`: its schedule, and the jobs that it released. Jobs are noticed when they arrive, and
+/// execute as long as the model says.
+#[must_use]
+pub fn simulate_modes(system: &System, end: u64) -> (Schedule, Vec<Vec<Job>>) {
+    let mut groups = groups_of(system);
+    let mut modes = modes::Modes::new(system);
+    let mut jobs: Vec<Vec<Job>> = vec![Vec::new(); system.tasks().len()];
+    for now in 0..=end {
+        groups.iter_mut().for_each(|group| group.ends(now, &jobs));
+        if now == end {
+            break;
+        }
+        modes.step(now, &mut groups);
+        for group in &mut groups {
+            group.timers(now);
+            for (task, jobs) in jobs
+                .iter_mut()
+                .enumerate()
+                .filter(|&(task, _)| group.above[task].is_some())
+                .collect::<Vec<_>>()
+            {
+                for (job, deadline) in modes.arrivals(now, task) {
+                    group.release(now, (task, jobs.len()), job.arrival, deadline);
+                    jobs.push(job);
+                }
+            }
+            group.decide(now);
+            group.execute(now);
+        }
+    }
+    let mut schedule = together(system, groups);
+    schedule.changes = modes.changes;
+    (schedule, jobs)
 }
 
 /// The processors that decide together: those of each cluster, and each other one alone.

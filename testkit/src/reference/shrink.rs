@@ -1,6 +1,8 @@
 //! The smallest system with a property that can be reached by leaving things out and making numbers smaller.
 
-use horolog_model::{Arrival, Capacity, CpuId, Cpus, Draft, ServerKind, System};
+use horolog_model::{
+    Arrival, Capacity, CpuId, Cpus, Draft, LeftOver, Mode, Order, ServerKind, System, TakesEffect,
+};
 use horolog_time::Span;
 
 /// Steps down from `system` for as long as `keeps` holds.
@@ -32,6 +34,7 @@ fn steps(draft: &Draft) -> Vec<Draft> {
         let mut step = draft.clone();
         step.modes.remove(index);
         steps.push(step);
+        steps_of_mode(draft, index, &mut steps);
     }
     for cpu in (0..draft.platform.cpus.len()).filter(|_| draft.clusters.is_empty()) {
         steps.push(on_one_processor(draft, cpu));
@@ -57,6 +60,13 @@ fn steps(draft: &Draft) -> Vec<Draft> {
 /// Without a server; what was below it is below its parent.
 fn without_server(draft: &Draft, index: usize) -> Draft {
     let mut step = draft.clone();
+    let above = draft.servers.iter().find(|it| Some(&it.name) == draft.servers[index].parent.as_ref());
+    let order = above.map_or(Order::of_policy(draft.policy), |above| above.order);
+    // What is below it would be misplaced.
+    if is_named(draft, index) || (draft.servers[index].is_scheduler() && draft.servers[index].order != order)
+    {
+        return Draft::default();
+    }
     let gone = step.servers.remove(index);
     for child in step.servers.iter_mut().filter(|child| child.parent.as_ref() == Some(&gone.name)) {
         child.parent = gone.parent.clone();
@@ -67,13 +77,51 @@ fn without_server(draft: &Draft, index: usize) -> Draft {
     step
 }
 
+/// Whether a mode names a server: its budget, or the start of its periods.
+fn is_named(draft: &Draft, index: usize) -> bool {
+    let name = &draft.servers[index].name;
+    let names = |mode: &Mode| {
+        mode.takes_effect == TakesEffect::Frame(name.clone())
+            || mode.servers.iter().any(|change| change.server == *name)
+    };
+    draft.modes.iter().any(names)
+}
+
+/// Smaller modes.
+fn steps_of_mode(draft: &Draft, index: usize, steps: &mut Vec<Draft>) {
+    let mut push = |change: &dyn Fn(&mut Mode)| {
+        let mut step = draft.clone();
+        change(&mut step.modes[index]);
+        if step != *draft {
+            steps.push(step);
+        }
+    };
+    let mode = &draft.modes[index];
+    for place in 0..mode.at.len() {
+        push(&|mode| {
+            let _ = mode.at.remove(place);
+        });
+    }
+    for place in 0..mode.tasks.len() {
+        push(&|mode| drop(mode.tasks.remove(place)));
+    }
+    for place in 0..mode.servers.len() {
+        push(&|mode| drop(mode.servers.remove(place)));
+    }
+    push(&|mode| mode.active = None);
+    push(&|mode| mode.takes_effect = TakesEffect::AtOnce);
+    push(&|mode| mode.left_over = LeftOver::Finish);
+}
+
 /// Without a budget, or with a smaller one.
 fn steps_of_server(draft: &Draft, index: usize, steps: &mut Vec<Draft>) {
     let server = &draft.servers[index];
     if let Some(capacity) = server.kind.capacity() {
-        let mut plain = draft.clone();
-        plain.servers[index].kind = ServerKind::Plain { priority: server.kind.priority() };
-        steps.push(plain);
+        if !is_named(draft, index) {
+            let mut plain = draft.clone();
+            plain.servers[index].kind = ServerKind::Plain { priority: server.kind.priority() };
+            steps.push(plain);
+        }
         if capacity.budget.as_ns() > 1 {
             let mut less = draft.clone();
             let budget = Span::from_ns(capacity.budget.as_ns() - 1);
@@ -88,6 +136,9 @@ fn on_one_processor(draft: &Draft, cpu: usize) -> Draft {
     let mut step = draft.clone();
     let Some(cpu) = draft.platform.cpus.iter().nth(cpu) else { return step };
     step.tasks.retain(|task| task.cpu == cpu);
+    if !draft.modes.is_empty() {
+        return Draft::default();
+    }
     step.servers.retain(|server| server.cpu == cpu);
     step.tasks.iter_mut().for_each(|task| task.cpu = CpuId(0));
     step.servers.iter_mut().for_each(|server| server.cpu = CpuId(0));
@@ -108,6 +159,12 @@ fn without_task(draft: &Draft, index: usize) -> Draft {
     for mode in &mut step.modes {
         mode.tasks.retain(|change| change.task != task.name);
         mode.active.iter_mut().for_each(|active| active.retain(|name| *name != task.name));
+        if let TakesEffect::WhenDone(names) = &mut mode.takes_effect {
+            names.retain(|name| *name != task.name);
+        }
+    }
+    if step.servers.iter().any(|it| it.tasks.is_empty()) && !draft.modes.is_empty() {
+        return Draft::default();
     }
     // Nobody is left below some schedulers.
     for _ in 0..draft.servers.len() {

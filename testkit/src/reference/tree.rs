@@ -138,11 +138,15 @@ impl Group<'_> {
     /// Who has demand, and where everybody stands: from below, since a child without a place is no demand. Who stands
     /// somewhere else than before has come to the end there.
     pub(super) fn update(&mut self, now: u64) {
+        let keeps = (0..self.slots.len()).filter(|&slot| self.is_committed(slot));
+        let kept: Vec<usize> =
+            keeps.filter_map(|slot| self.slots[slot].running).flat_map(|id| self.path(id.0)).collect();
         let mut upwards = self.by_number();
         upwards.sort_by_key(|&at| std::cmp::Reverse(self.nodes[at].depth));
         for index in upwards {
             let has_demand = self.pending.iter().any(|pending| self.above[pending.id.0] == Some(index))
-                || self.nodes.iter().any(|child| child.parent == Some(index) && child.place.is_some());
+                || self.nodes.iter().any(|child| child.parent == Some(index) && child.place.is_some())
+                || kept.contains(&index);
             let node = &mut self.nodes[index];
             if has_demand && !node.has_demand {
                 node.rules.arrives(now);
@@ -178,7 +182,9 @@ impl Group<'_> {
 
     /// The oldest job of each task directly below a node, and the schedulers there that have a place.
     fn candidates(&self, node: usize, now: u64) -> Vec<Candidate> {
-        let running = self.slots[0].running;
+        // Whose job has been taken out by a mode has nothing to win.
+        let is_ready = |id: &JobId| self.pending.iter().any(|pending| pending.id == *id);
+        let running = self.slots[0].running.filter(is_ready);
         let by_deadline = self.nodes[node].order == Order::Edf;
         let mut candidates = Vec::new();
         for pending in self.oldest(node) {

@@ -7,6 +7,7 @@ use horolog_testkit::Random;
 use horolog_testkit::reference::{self, Event, Job, Schedule, What};
 use horolog_time::Span;
 use horolog_trace::{Kind, Outcome, Record};
+use std::collections::BTreeMap;
 
 /// How long a short system is looked at.
 pub(crate) const END: u64 = 96;
@@ -47,7 +48,11 @@ pub(crate) fn compare(system: &System, seed: u64, with_bounds: bool) -> Result<A
         seed,
         jitter: choices[random.below(3) as usize],
         latency: choices[random.below(3) as usize],
-        sporadic_extra: Span::from_ns(if steals { 0 } else { [0, 0, 3][random.below(3) as usize] }),
+        sporadic_extra: Span::from_ns(if steals || !system.modes().is_empty() {
+            0
+        } else {
+            [0, 0, 3][random.below(3) as usize]
+        }),
         ..SimOptions::default()
     };
     let mut records: Vec<Record> = Vec::new();
@@ -58,11 +63,17 @@ pub(crate) fn compare(system: &System, seed: u64, with_bounds: bool) -> Result<A
     let different = |what: String, expected: Vec<Event>| {
         Err(Box::new(Difference { what, simulated: simulated.clone(), expected }))
     };
-    let jobs = match jobs_of(system, &options, &records) {
-        Ok(jobs) => jobs,
-        Err(what) => return different(what, Vec::new()),
+    let (mut schedule, jobs) = if system.modes().is_empty() {
+        match jobs_of(system, &options, &records) {
+            Ok(jobs) => (reference::simulate(system, &jobs, END), jobs),
+            Err(what) => return different(what, Vec::new()),
+        }
+    } else {
+        reference::simulate_modes(system, END)
     };
-    let mut schedule = reference::simulate(system, &jobs, END);
+    if let Some(what) = changes(&records, &schedule) {
+        return different(what, schedule.events);
+    }
     schedule.events.sort_unstable();
     if let Some(place) = (0..simulated.len().max(schedule.events.len()))
         .find(|&place| simulated.get(place) != schedule.events.get(place))
@@ -128,7 +139,15 @@ pub(crate) fn text(system: &System) -> String {
     text
 }
 
+/// Jobs are counted as they are released: some that do not come into being have numbers of their own.
 fn events_of(records: &[Record]) -> Vec<Event> {
+    let mut released: BTreeMap<(u32, u64), usize> = BTreeMap::new();
+    let mut count: BTreeMap<u32, usize> = BTreeMap::new();
+    for record in records.iter().filter(|record| record.kind == Kind::Release) {
+        let rank = count.entry(record.task).or_default();
+        released.insert((record.task, record.job), *rank);
+        *rank += 1;
+    }
     let event = |record: &Record| {
         let what = match record.kind {
             Kind::Start => What::Start,
@@ -138,12 +157,21 @@ fn events_of(records: &[Record]) -> Vec<Event> {
             Kind::Completion => What::Completion,
             _ => return None,
         };
-        let (task, job, cpu) = (record.task as usize, record.job as usize, u32::from(record.cpu));
+        let job = released.get(&(record.task, record.job)).copied().unwrap_or(usize::MAX);
+        let (task, cpu) = (record.task as usize, u32::from(record.cpu));
         Some(Event { at: record.time.as_ns(), task, what, job, cpu })
     };
     let mut events: Vec<Event> = records.iter().filter_map(event).collect();
     events.sort_unstable();
     events
+}
+
+/// How the instants of mode changes differ.
+fn changes(records: &[Record], schedule: &Schedule) -> Option<String> {
+    let of_modes = records.iter().filter(|record| record.kind == Kind::ModeChange);
+    let told: Vec<u64> = of_modes.map(|record| record.time.as_ns()).collect();
+    let wanted = &schedule.changes;
+    (told != *wanted).then(|| format!("the mode changes at {told:?}; reference: {wanted:?}"))
 }
 
 /// The jobs of each task. What the model fixes is computed from it; what is drawn is read from the records, and held

@@ -19,6 +19,16 @@ impl ConstantBandwidth {
     }
 }
 
+impl ConstantBandwidth {
+    /// A budget that is used up is there again, for a later deadline.
+    fn put_off(&mut self) {
+        if self.budget == 0 {
+            self.budget = self.full;
+            self.deadline += self.period;
+        }
+    }
+}
+
 impl Rules for ConstantBandwidth {
     fn arrives(&mut self, now: u64) {
         // c >= (d - r) C / T, without division.
@@ -29,10 +39,14 @@ impl Rules for ConstantBandwidth {
 
     fn charge(&mut self, _now: u64) {
         self.budget -= 1;
-        if self.budget == 0 {
-            self.budget = self.full;
-            self.deadline += self.period;
-        }
+        self.put_off();
+    }
+
+    fn changes(&mut self, _now: u64, capacity: Capacity) {
+        let full = capacity.budget.as_ns();
+        self.budget = (self.budget + full).saturating_sub(self.full);
+        (self.full, self.period) = (full, capacity.period.as_ns());
+        self.put_off();
     }
 
     fn is_at_its_own(&self) -> bool {

@@ -9,7 +9,7 @@ mod slack_stealing;
 mod sporadic;
 
 use super::order::{Place, number};
-use horolog_model::{Arrival, Enforcement, Server, ServerKind, SporadicRules, Task};
+use horolog_model::{Arrival, Capacity, Enforcement, Server, ServerKind, SporadicRules, Task};
 
 /// Who had the processor for one unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,6 +44,12 @@ pub(super) trait Rules {
     fn watches(&mut self, _now: u64, _ran: Ran, _has_work: bool) -> bool {
         false
     }
+    /// Whether a period starts now.
+    fn starts_period(&self, _now: u64) -> bool {
+        false
+    }
+    /// A mode gives it another budget, or the same.
+    fn changes(&mut self, _now: u64, _capacity: Capacity) {}
     /// Its deadline, where it has one of its own.
     fn deadline(&self) -> Option<u64> {
         None

@@ -8,12 +8,16 @@ use horolog_model::{Capacity, LowPriority, Priority};
 pub(super) struct Polled {
     full: u64,
     period: u64,
+    /// When the next period starts.
+    next: u64,
     high: Place,
     low: Option<Place>,
     /// Whether budget that finds no work is lost.
     loses: bool,
     /// Below zero: what was overdrawn and is owed.
     budget: i64,
+    /// Whether the rest of this period's budget is lost.
+    has_lost: bool,
 }
 
 impl Polled {
@@ -21,10 +25,12 @@ impl Polled {
         Polled {
             full: capacity.budget.as_ns(),
             period: capacity.period.as_ns(),
+            next: 0,
             high: Place::priority(number(priority)),
             low: Place::low(low),
             loses,
             budget: 0,
+            has_lost: false,
         }
     }
 }
@@ -33,6 +39,7 @@ impl Polled {
     /// What is left is gone; what is owed is not.
     fn lose(&mut self) {
         self.budget = self.budget.min(0);
+        self.has_lost = true;
     }
 }
 
@@ -44,8 +51,10 @@ impl Rules for Polled {
     }
 
     fn timers(&mut self, now: u64, _has_work: bool) -> bool {
-        let is_due = now.is_multiple_of(self.period);
+        let is_due = self.starts_period(now);
         if is_due {
+            self.next = now + self.period;
+            self.has_lost = false;
             self.budget = self.full as i64 + self.budget.min(0);
         }
         is_due
@@ -54,6 +63,18 @@ impl Rules for Polled {
     fn settles(&mut self, _now: u64, has_work: bool) {
         if self.loses && !has_work {
             self.lose();
+        }
+    }
+
+    fn starts_period(&self, now: u64) -> bool {
+        now == self.next
+    }
+
+    fn changes(&mut self, _now: u64, capacity: Capacity) {
+        let more = capacity.budget.as_ns() as i64 - self.full as i64;
+        (self.full, self.period) = (capacity.budget.as_ns(), capacity.period.as_ns());
+        if !self.has_lost {
+            self.budget = (self.budget + more).max(self.budget.min(0));
         }
     }
 

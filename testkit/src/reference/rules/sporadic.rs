@@ -32,8 +32,12 @@ impl Sporadic {
         Sporadic { period, high, low, most: most as usize, chunks: vec![whole], used: 0, come_until: 0 }
     }
 
+    /// Chunks of one time are one chunk.
     fn add(&mut self, chunk: Chunk) {
-        self.chunks.push(chunk);
+        match self.chunks.iter_mut().find(|other| other.at == chunk.at) {
+            Some(other) => other.amount += chunk.amount,
+            None => self.chunks.push(chunk),
+        }
         self.chunks.sort_by_key(|chunk| chunk.at);
     }
 }
@@ -79,6 +83,27 @@ impl Rules for Sporadic {
             self.add(Chunk { at: first.at + self.period, amount: first.amount });
             // Execution is charged at the end of its unit; what has come by then is there.
             self.come_until = now + 1;
+        }
+    }
+
+    fn changes(&mut self, now: u64, capacity: Capacity) {
+        let (before, after): (u64, u64) =
+            (self.chunks.iter().map(|chunk| chunk.amount).sum(), capacity.budget.as_ns());
+        self.period = capacity.period.as_ns();
+        if let Some(last) = self.chunks.last_mut() {
+            last.amount += after.saturating_sub(before);
+        }
+        let mut less = before.saturating_sub(after);
+        for chunk in self.chunks.iter_mut().rev() {
+            let cut = less.min(chunk.amount);
+            (chunk.amount, less) = (chunk.amount - cut, less - cut);
+        }
+        self.chunks.retain(|chunk| chunk.amount > 0);
+        if self.used >= self.chunks[0].amount {
+            let first = self.chunks.remove(0);
+            self.used = 0;
+            self.add(Chunk { at: first.at + self.period, amount: first.amount });
+            self.come_until = now;
         }
     }
 

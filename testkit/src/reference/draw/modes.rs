@@ -1,0 +1,104 @@
+//! Systems with one to three modes beside the base mode.
+
+use super::{Kind, any_arrivals, ns};
+use crate::Random;
+use horolog_model::{
+    Arrival, Capacity, Draft, ExecutionTimes, LeftOver, Mode, Policy, Priority, SecondRequest, ServerChange,
+    ServerKind, TakesEffect, TaskChange,
+};
+
+/// A system without modes of some kind, and modes for it.
+pub(super) fn draft(random: &mut Random, end: u64) -> Draft {
+    let mut draft = match random.below(8) {
+        0 => super::clusters::draft(random),
+        1 => super::beside_servers(random, Kind::Edf, end),
+        2 => super::beside_servers(random, Kind::FixedPriority, end),
+        3 => super::beside_servers(random, Kind::Polling, end),
+        4 => super::beside_servers(random, Kind::Sporadic, end),
+        5 => super::beside_servers(random, Kind::ConstantBandwidth, end),
+        _ => super::beside_servers(random, Kind::Deferrable, end),
+    };
+    draft.platform.tick = None;
+    draft.platform.release_latency = None;
+    draft.platform.timer_interrupt = None;
+    for task in &mut draft.tasks {
+        // What is drawn during a run depends on who is released.
+        task.jitter = ns(0);
+        if task.execution == ExecutionTimes::Uniform {
+            task.execution = ExecutionTimes::Wcet;
+        }
+    }
+    let count = random.between(1, 3);
+    for place in 0..count {
+        let mode = mode(random, &draft, place, end);
+        draft.modes.push(mode);
+    }
+    draft
+}
+
+fn left_over(random: &mut Random) -> LeftOver {
+    [LeftOver::Finish, LeftOver::Drop, LeftOver::Suspend][random.below(3) as usize]
+}
+
+fn mode(random: &mut Random, draft: &Draft, place: u64, end: u64) -> Mode {
+    let mut mode = Mode { name: format!("mode-{place}"), ..Mode::default() };
+    let some = random.below(4);
+    mode.at = any_arrivals(random, some, end);
+    mode.at.dedup();
+    if random.below(4) > 0 {
+        let names = draft.tasks.iter().map(|task| task.name.clone());
+        mode.active = Some(names.filter(|_| random.below(3) > 0).collect());
+    }
+    // The others have no periods.
+    let has_periods =
+        |kind: &ServerKind| matches!(kind, ServerKind::Polling { .. } | ServerKind::Deferrable { .. });
+    let framed = draft.servers.iter().filter(|server| has_periods(&server.kind));
+    let framed: Vec<&String> = framed.map(|server| &server.name).collect();
+    mode.takes_effect = match random.below(4) {
+        0 | 1 if !framed.is_empty() => {
+            TakesEffect::Frame(framed[random.below(framed.len() as u64) as usize].clone())
+        }
+        2 => {
+            let named = draft.tasks.iter().filter(|_| random.below(3) == 0);
+            let mut named: Vec<String> = named.map(|task| task.name.clone()).collect();
+            if named.is_empty() {
+                named.push(draft.tasks[0].name.clone());
+            }
+            TakesEffect::WhenDone(named)
+        }
+        _ => TakesEffect::AtOnce,
+    };
+    mode.second_request = [SecondRequest::Queue, SecondRequest::Refuse][random.below(2) as usize];
+    mode.left_over = left_over(random);
+    for task in &draft.tasks {
+        if random.below(3) > 0 {
+            continue;
+        }
+        let is_hard = !draft.servers.iter().any(|server| server.tasks.contains(&task.name));
+        let mut change = TaskChange { task: task.name.clone(), ..TaskChange::default() };
+        let wcet = task.wcet.as_ns();
+        if is_hard && draft.policy == Policy::FixedPriority && random.below(2) == 0 {
+            change.priority = Some(Priority::new(random.between(1, 5) as i64));
+        }
+        let is_active = mode.active.as_ref().is_none_or(|active| active.contains(&task.name));
+        let has_period = is_active && !matches!(task.arrival, Arrival::Aperiodic { .. });
+        if has_period && random.below(2) == 0 {
+            change.period = Some(ns(random.between(3, 16)));
+        }
+        if is_hard && random.below(2) == 0 {
+            change.deadline = Some(ns(random.between(wcet.max(2), 24)));
+        }
+        if random.below(3) == 0 {
+            change.left_over = Some(left_over(random));
+        }
+        mode.tasks.push(change);
+    }
+    for server in &draft.servers {
+        if server.kind.capacity().is_some() && random.below(2) == 0 {
+            let period = random.between(2, 12);
+            let capacity = Capacity { budget: ns(random.between(1, period.div_ceil(2))), period: ns(period) };
+            mode.servers.push(ServerChange { server: server.name.clone(), capacity });
+        }
+    }
+    mode
+}
