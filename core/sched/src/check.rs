@@ -20,7 +20,10 @@ impl Machine {
         }
         for supplied in &self.supplied {
             supplied.check().map_err(|what| format!("node {}: {what}", supplied.node))?;
-            let some_ready = self.nodes[supplied.node as usize].could_run();
+            let node = &self.nodes[supplied.node as usize];
+            let processor = &self.processors[usize::from(node.processor)];
+            let is_kept = crate::tree::keeps(processor, supplied.node, &self.leaves, &self.nodes);
+            let some_ready = node.could_run() || is_kept;
             if supplied.is_backlogged() != some_ready {
                 return Err(format!(
                     "node {}: its supply was told of other work than there is",
@@ -133,6 +136,9 @@ impl Machine {
     /// Where the running job stands below the root of a shallow tree; [`NONE`]: its server stands nowhere.
     fn position_below_root(&self, processor: &Processor) -> u32 {
         let leaf = &self.leaves[processor.running as usize];
+        if leaf.suspended {
+            return NONE;
+        }
         if leaf.node == processor.root {
             return leaf.position;
         }

@@ -90,7 +90,7 @@ impl Supply for DeferrableServer {
     fn change_capacity(&mut self, now: Instant, capacity: Capacity) {
         let periods = self.period.reach_before(now);
         self.fill(periods);
-        self.period.change(capacity.period);
+        self.period.change(now, capacity.period);
         let full = capacity.budget.as_ns() as i64;
         let more = full - std::mem::replace(&mut self.full, full);
         self.left = changed(self.left, more);

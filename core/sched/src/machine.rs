@@ -143,13 +143,16 @@ impl Machine {
             | EventKind::Completion { .. }
             | EventKind::Ran { .. }
             | EventKind::Timer { .. } => Err(Rejected::Unknown),
-            EventKind::PreemptionPoint { task, willing, next } => self.preemption_point(task, willing, next),
+            EventKind::PreemptionPoint { task, willing, next } => {
+                self.preemption_point(task, willing, next, now)
+            }
             EventKind::Block { task } => self.block(task, now),
             EventKind::Wake { task } => self.wake(task, now),
             EventKind::SetPreemptible { task, preemptible } => {
                 let processor = self.running_processor(task)?;
                 self.leaves[task.index()].preemptible = preemptible;
                 self.processors[processor].committed = !preemptible;
+                self.ends_keeping(task, now);
                 Ok(())
             }
             EventKind::Lend { entity, place } => self.lend(entity, place, now),
@@ -221,6 +224,7 @@ impl Machine {
         leaf.begun = false;
         let node = &mut self.nodes[leaf.node as usize];
         if leaf.jobs == 0 {
+            leaf.suspended = false;
             node.ready.remove(leaf.position);
         } else if let Some(next) = leaf.backlog.pop_front() {
             leaf.deadline = next.deadline;
@@ -232,7 +236,13 @@ impl Machine {
         }
     }
 
-    fn preemption_point(&mut self, task: TaskId, willing: bool, next: u32) -> Result<(), Rejected> {
+    fn preemption_point(
+        &mut self,
+        task: TaskId,
+        willing: bool,
+        next: u32,
+        now: Instant,
+    ) -> Result<(), Rejected> {
         let processor = self.running_processor(task)?;
         if !willing {
             return Ok(());
@@ -248,7 +258,17 @@ impl Machine {
         self.processors[processor].committed = false;
         // Who goes on from here is chosen anew.
         self.processors[processor].paying = NONE;
+        self.ends_keeping(task, now);
         Ok(())
+    }
+
+    /// The running job has become preemptible, or not: what stands above it has demand by what could run, or by this job.
+    fn ends_keeping(&mut self, task: TaskId, now: Instant) {
+        let leaf = &self.leaves[task.index()];
+        let processor = &self.processors[usize::from(leaf.processor)];
+        if !processor.is_shallow && processor.may_want_timers {
+            self.propagate(leaf.node, now);
+        }
     }
 
     /// Any job that has begun may suspend itself, also one that the machine does not want to run.

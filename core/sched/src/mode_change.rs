@@ -2,7 +2,7 @@
 
 use crate::Machine;
 use crate::desired::Rejected;
-use crate::dispatcher::Key;
+use crate::dispatcher::{Key, NONE};
 use crate::mode::{Mode, ModeEffect};
 use crate::timers::STALE;
 use horolog_model::{LeftOver, TaskId};
@@ -74,10 +74,10 @@ impl Machine {
     fn end_left_over(&mut self, before: &Mode, mode: &Mode, now: Instant) {
         for task in 0..self.leaves.len() {
             let (old, new) = (before.tasks[task], mode.tasks[task]);
-            let is_left_over = !new.active || (old.active && old.separation != new.separation);
+            let is_left_over = !new.active || old.separation != new.separation;
             match new.left_over {
-                _ if new.active && self.leaves[task].suspended => self.resume(TaskId(task as u32), now),
                 LeftOver::Drop if is_left_over => self.drop_jobs(TaskId(task as u32), now),
+                _ if new.active && self.leaves[task].suspended => self.resume(TaskId(task as u32), now),
                 LeftOver::Suspend if !new.active => self.suspend(TaskId(task as u32), now),
                 _ => {}
             }
@@ -115,7 +115,10 @@ impl Machine {
         }
         leaf.suspended = true;
         let (node, position) = (leaf.node, leaf.position);
-        self.take_processor(task);
+        // Who has the processor loses it by the choice: another mode of this instant may wake him.
+        for processor in self.processors.iter_mut().filter(|processor| processor.running == task.0) {
+            (processor.committed, processor.running_position) = (false, NONE);
+        }
         if !self.leaves[task.index()].blocked {
             self.nodes[node as usize].ready.remove(position);
             self.parted(node, now);
@@ -126,7 +129,11 @@ impl Machine {
     fn resume(&mut self, task: TaskId, now: Instant) {
         let leaf = &mut self.leaves[task.index()];
         leaf.suspended = false;
-        if !leaf.blocked {
+        let position = leaf.position;
+        for processor in self.processors.iter_mut().filter(|processor| processor.running == task.0) {
+            processor.running_position = position;
+        }
+        if !self.leaves[task.index()].blocked {
             self.come_back(task, now);
         }
     }

@@ -56,9 +56,12 @@ impl Period {
         if self.starts_at(now) { now } else { self.next() }
     }
 
-    /// From the next multiple on it is this long. Every multiple before `now` was reached.
-    pub(crate) fn change(&mut self, length: Span) {
+    /// From the next multiple on it is this long, or from that at `now` on. Every multiple before `now` was reached.
+    pub(crate) fn change(&mut self, now: Instant, length: Span) {
         self.length = length.as_ns();
+        if self.starts_at(now) {
+            self.next = self.last.saturating_add(self.length);
+        }
     }
 }
 
@@ -73,7 +76,7 @@ mod tests {
             let mut period = Period::new(Span::from_ns(10), at(0));
             period.reach_before(at(now));
             assert_eq!(period.at_or_after(at(now)), at(next), "at {now}");
-            period.change(Span::from_ns(4));
+            period.change(at(now), Span::from_ns(4));
             assert_eq!(period.next(), at(next), "at {now}");
             assert_eq!((period.reach(at(next - 1)), period.reach(at(next))), (0, 1));
             assert!(period.starts_at(at(next)));
@@ -86,7 +89,13 @@ mod tests {
             (early.reach_before(at(10)), early.clone().reach(at(39)), early.clone().reach(at(40))),
             (0, 3, 4)
         );
-        early.change(Span::from_ns(50));
+        early.change(at(3), Span::from_ns(50));
         assert_eq!(early.next(), at(10));
+        // A period that starts at the change is as long as the new one.
+        for (now, next) in [(10, 14), (14, 17)] {
+            assert_eq!(early.reach(at(now)), 1);
+            early.change(at(now), Span::from_ns(next - now));
+            assert_eq!(early.next(), at(next));
+        }
     }
 }

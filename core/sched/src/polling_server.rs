@@ -107,7 +107,7 @@ impl Supply for PollingServer {
     fn change_capacity(&mut self, now: Instant, capacity: Capacity) {
         let polls = self.period.reach_before(now);
         self.poll_in_vain(polls);
-        self.period.change(capacity.period);
+        self.period.change(now, capacity.period);
         let full = capacity.budget.as_ns() as i64;
         let more = full - std::mem::replace(&mut self.full, full);
         if self.has_polled {

@@ -73,8 +73,11 @@ impl SporadicServer {
 
     fn come_back(&mut self, chunk: Chunk) {
         let time = chunk.time.saturating_add(self.period);
-        // Chunks are used in the order of their times, so this one comes last.
-        self.chunks.push_back(Chunk { time, ..chunk });
+        // Chunks are used in the order of their times, so this one comes last; those of one time are one.
+        match self.chunks.back_mut().filter(|last| last.time == time) {
+            Some(last) => last.amount += chunk.amount,
+            None => self.chunks.push_back(Chunk { time, ..chunk }),
+        }
     }
 
     /// Chunks that are used up come back; the next one is charged with what was used beyond them.
@@ -93,7 +96,10 @@ impl SporadicServer {
         if self.used <= 0 {
             return;
         }
-        let is_room = self.chunks.len() < self.max_chunks;
+        let back_at = self.first().time.saturating_add(self.period);
+        // It takes no room of its own where one comes back at that time already.
+        let is_room = self.chunks.len() < self.max_chunks
+            || self.chunks.back().is_some_and(|last| last.time == back_at);
         let Some(first) = self.chunks.front_mut() else { return };
         let chunk = *first;
         let rest = chunk.amount - self.used;
@@ -193,6 +199,8 @@ impl Supply for SporadicServer {
         if let Some(last) = self.chunks.back_mut() {
             last.amount -= cut;
         }
+        // What is used beyond the new budget is no debt.
+        self.used = self.used.min(self.first().amount);
         if self.available {
             self.check_budget(now.as_ns());
         }

@@ -1,9 +1,21 @@
 //! What only deeper trees need: readiness that travels upwards, places, the choice along a path, modes.
 
 use crate::desired::{EntityId, Rejected};
-use crate::dispatcher::{Key, NONE, NodePolicy};
+use crate::dispatcher::{Dispatcher, Key, NONE, NodePolicy};
+use crate::leaf::Leaf;
+use crate::machine::Processor;
 use crate::{Machine, Place};
 use horolog_time::Instant;
+
+/// Whether a job below `node` keeps the processor until it gives it up, whatever its budgets: as long as it runs there is demand.
+pub(crate) fn keeps(processor: &Processor, node: u32, leaves: &[Leaf], nodes: &[Dispatcher]) -> bool {
+    let running = leaves.get(processor.running as usize).filter(|_| processor.committed);
+    let mut above = running.map_or(NONE, |leaf| leaf.node);
+    while above != NONE && above != node {
+        above = nodes[above as usize].parent;
+    }
+    above == node
+}
 
 impl Machine {
     /// Tells the dispatchers above `node` whether it has something to run.
@@ -23,7 +35,9 @@ impl Machine {
             let mut place = Place::High;
             let mut deadline = None;
             if let Some(supplied) = self.supplied.get_mut(self.supply_of[node as usize] as usize) {
-                supplied.demand(some_ready, now, &mut self.processors[processor]);
+                let is_kept =
+                    !some_ready && keeps(&self.processors[processor], node, &self.leaves, &self.nodes);
+                supplied.demand(some_ready | is_kept, now, &mut self.processors[processor]);
                 (place, deadline) = (supplied.standing.place, supplied.standing.deadline);
             } else if let Some(watch) = self.watch_of_soft(node) {
                 place = self.watch_soft_demand(watch, some_ready, now);

@@ -164,3 +164,52 @@ fn a_budget_changes_at_a_frame_and_what_is_used_stays_used() {
     assert_eq!(schedule(frame(), 6, 15, 13), at_the_frame);
     assert_eq!(schedule(frame(), 6, 15, 20), at_the_frame);
 }
+
+#[test]
+fn jobs_of_a_task_that_comes_back_with_another_period_are_left_over_too() {
+    let mut draft =
+        parts(&["name = \"a\"; period = \"10 ns\"; offset = \"0 ns\"; wcet = \"5 ns\"; priority = 1"]);
+    let off = Mode { active: Some(vec![]), left_over: LeftOver::Suspend, ..mode("off", &[3]) };
+    let change = TaskChange { task: "a".to_owned(), period: Some(ns(15)), ..TaskChange::default() };
+    let slow = Mode { left_over: LeftOver::Drop, tasks: vec![change], ..mode("slow", &[20]) };
+    draft.modes = vec![off, slow];
+    let (records, _) = run(draft, 30);
+    assert_eq!(of(&records, Kind::Completion), [(25, 0)]);
+}
+
+#[test]
+fn a_sporadic_budget_cut_below_what_is_used_owes_nothing() {
+    let mut draft = parts(&["name = \"soft\"; arrivals = [\"20 ns\"]; wcet = \"3 ns\"; priority = 1"]);
+    draft.tasks[0].priority = None;
+    let capacity = |budget, period| Capacity { budget: ns(budget), period: ns(period) };
+    let kind = ServerKind::Sporadic {
+        capacity: capacity(3, 8),
+        priority: Priority::new(1),
+        low_priority: LowPriority::None,
+        max_replenishments: 32,
+        rules: horolog_model::SporadicRules::Corrected,
+    };
+    draft.servers = vec![Server::new("s", vec!["soft".to_owned()], CpuId(0), kind)];
+    let servers = vec![ServerChange { server: "s".to_owned(), capacity: capacity(1, 7) }];
+    draft.modes = vec![Mode { servers, ..mode("less", &[22]) }];
+    let (records, _) = run(draft, 40);
+    assert_eq!((of(&records, Kind::Resume), of(&records, Kind::Completion)), (vec![(27, 0)], vec![(28, 0)]));
+}
+
+#[test]
+fn a_period_that_starts_at_a_change_belongs_to_the_new_mode() {
+    let mut draft = parts(&["name = \"soft\"; arrivals = [\"88 ns\"]; wcet = \"1 ns\"; priority = 1"]);
+    draft.tasks[0].priority = None;
+    let capacity = |budget, period| Capacity { budget: ns(budget), period: ns(period) };
+    let kind = ServerKind::Polling {
+        capacity: capacity(1, 5),
+        priority: Priority::new(1),
+        low_priority: LowPriority::None,
+    };
+    draft.servers = vec![Server::new("s", vec!["soft".to_owned()], CpuId(0), kind)];
+    let servers = vec![ServerChange { server: "s".to_owned(), capacity: capacity(1, 9) }];
+    draft.modes = vec![Mode { servers, ..mode("less", &[0]) }];
+    // Polls at 0, 9, 18 ... 90; those of the base mode would go on to 5 and then by 9 to 86 and 95.
+    let (records, _) = run(draft, 100);
+    assert_eq!(of(&records, Kind::Start), [(90, 0)]);
+}

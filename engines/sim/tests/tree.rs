@@ -361,3 +361,86 @@ fn a_scheduler_without_a_budget_competes_by_the_earliest_deadline_below_it() {
         assert_eq!(late, [1, 14], "{order:?}");
     }
 }
+
+/// The starts, resumptions and completions of the tasks of a system file.
+fn schedule(text: &str, until: u64) -> Vec<(u64, Kind, u32)> {
+    let (system, _) =
+        horolog_model::file::read(text, "tree.toml", &[]).unwrap_or_else(|errors| panic!("{errors}"));
+    let options = SimOptions { horizon: Horizon::Time(Span::from_ns(until)), ..SimOptions::default() };
+    let mut records: Vec<Record> = Vec::new();
+    simulate(&system, &options, &mut records).expect("it simulates");
+    let kinds = [Kind::Start, Kind::Resume, Kind::Completion];
+    let of_jobs = records.iter().filter(|record| kinds.contains(&record.kind));
+    of_jobs.map(|record| (record.time.as_ns(), record.kind, record.task)).collect()
+}
+
+#[test]
+fn whoever_keeps_the_processor_is_demand_at_every_level_above() {
+    let text = r#"
+[system]
+name = "kept"
+[[task]]
+name = "a"
+arrivals = ["0 ns"]
+wcet = "3 ns"
+priority = 1
+preemption = "non-preemptive"
+[[task]]
+name = "b"
+arrivals = ["2 ns"]
+wcet = "1 ns"
+priority = 1
+[[scheduler]]
+name = "outer"
+order = "fixed-priority"
+kind = "polling"
+budget = "4 ns"
+period = "8 ns"
+priority = 5
+low_priority = "none"
+tasks = ["b"]
+[[scheduler]]
+name = "inner"
+parent = "outer"
+order = "fixed-priority"
+kind = "deferrable"
+budget = "1 ns"
+period = "8 ns"
+priority = 3
+low_priority = "none"
+tasks = ["a"]
+"#;
+    use Kind::{Completion, Start};
+    // inner's budget ends at 1; outer keeps its own, and has 1 left for b.
+    assert_eq!(schedule(text, 12), [(0, Start, 0), (3, Completion, 0), (3, Start, 1), (4, Completion, 1)]);
+}
+
+#[test]
+fn chunks_of_a_sporadic_budget_that_come_back_at_one_time_are_one() {
+    let text = r#"
+[system]
+name = "chunks"
+[[task]]
+name = "a"
+period = "12 ns"
+deadline = "13 ns"
+wcet = "4 ns"
+offset = "0 ns"
+priority = 1
+preemption = "non-preemptive"
+[[scheduler]]
+name = "node"
+order = "fixed-priority"
+kind = "sporadic"
+budget = "3 ns"
+period = "12 ns"
+priority = 4
+low_priority = "background"
+max_replenishments = 2
+tasks = ["a"]
+"#;
+    let (system, _) =
+        horolog_model::file::read(text, "chunks.toml", &[]).unwrap_or_else(|errors| panic!("{errors}"));
+    // Charged from 0, 12 and 24 on, four each; at 36 it stands low, and at 48 high again.
+    assert_eq!([28, 47, 60].map(|until| used(&system, until).0), [12, 12, 16]);
+}
