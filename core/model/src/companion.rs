@@ -128,6 +128,12 @@ impl Companion {
             draft.tasks.push(task);
             roles.push(Role::Background);
         }
+        // A mode names the tasks of the file that it activates; what drivers do in threads goes on in every mode.
+        let threads: Vec<String> =
+            draft.tasks[system.tasks().len()..].iter().map(|task| task.name.clone()).collect();
+        for active in draft.modes.iter_mut().filter_map(|mode| mode.active.as_mut()) {
+            active.extend(threads.iter().cloned());
+        }
         // A server of devices alone, whose threads are not wanted, has nobody left.
         retain_used(&mut draft.servers);
         let system = System::new(draft).map_err(|mut errors| errors.swap_remove(0))?;

@@ -123,6 +123,12 @@ impl SecondRequest {
             Self::Refuse => "refuse",
         }
     }
+
+    /// What a word of the system file names.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<SecondRequest> {
+        [Self::Queue, Self::Refuse].into_iter().find(|it| it.word() == word)
+    }
 }
 
 /// A task as a mode has it.

@@ -48,7 +48,7 @@ fn seeds() -> Vec<String> {
 }
 
 /// Bytes and words that matter to TOML and to the system file.
-const PIECES: [&str; 40] = [
+const PIECES: [&str; 43] = [
     "[",
     "]",
     "[[",
@@ -83,6 +83,9 @@ const PIECES: [&str; 40] = [
     "preemption = \"deferred\"\n",
     "\u{202e}",
     "name",
+    "[[mode]]\nname = \"fast\"\n",
+    "[[mode.task]]\nname = \"control\"\n",
+    "takes_effect = { frame = \"vision\" }\n",
     "[[scheduler]]\n",
     "parent = \"vision\"\n",
     "order = \"edf\"\n",

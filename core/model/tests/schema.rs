@@ -40,6 +40,11 @@ fn value(kind: Kind) -> Value {
             "type": "array", "minItems": 1, "items": { "$ref": "#/definitions/window" },
         }),
         Kind::Body => json!({ "$ref": "#/definitions/body" }),
+        Kind::TakesEffect => json!({
+            "oneOf": [{ "enum": ["at-once"] }, { "$ref": "#/definitions/takes_effect" }],
+        }),
+        Kind::TaskChanges => json!({ "type": "array", "items": section(&keys::MODE_TASK) }),
+        Kind::ServerChanges => json!({ "type": "array", "items": section(&keys::MODE_SERVER) }),
         Kind::Spin => {
             json!({ "oneOf": [duration(), durations(), { "type": "number", "exclusiveMinimum": 0 }] })
         }
@@ -93,6 +98,8 @@ fn schema() -> Value {
         json!({ "properties": { "preemption": { "const": "deferred" } }, "required": ["preemption"] });
     task["then"] = json!({ "required": ["segments"] });
     task["else"] = json!({ "required": ["wcet"], "not": { "required": ["segments"] } });
+    let mut takes_effect = section(&keys::TAKES_EFFECT);
+    takes_effect["oneOf"] = one_of(&["frame", "when_done"]);
     let mut body = section(&keys::BODY);
     body["oneOf"] = json!([
         { "required": ["spin"] },
@@ -112,6 +119,7 @@ fn schema() -> Value {
             "task": { "type": "array", "minItems": 1, "items": task },
             "server": { "type": "array", "items": section(&keys::SERVER) },
             "scheduler": { "type": "array", "items": section(&keys::SCHEDULER) },
+            "mode": { "type": "array", "items": section(&keys::MODE) },
             "interrupt": { "type": "array", "items": section(&keys::INTERRUPT) },
             "device": { "type": "array", "items": section(&keys::DEVICE) },
             "request": { "type": "array", "items": section(&keys::REQUEST) },
@@ -127,6 +135,7 @@ fn schema() -> Value {
             "window": section(&keys::WINDOW),
             "body": body,
             "execution": section(&keys::EXECUTION),
+            "takes_effect": takes_effect,
         },
     })
 }
@@ -146,7 +155,7 @@ fn the_schema_is_fresh() {
 }
 
 /// The sections in which a key may stand in the reference.
-const SECTIONS: [&Section; 13] = [
+const SECTIONS: [&Section; 17] = [
     &keys::SYSTEM,
     &keys::PLATFORM,
     &keys::TASK,
@@ -155,6 +164,10 @@ const SECTIONS: [&Section; 13] = [
     &keys::EXECUTION,
     &keys::SERVER,
     &keys::SCHEDULER,
+    &keys::MODE,
+    &keys::MODE_TASK,
+    &keys::MODE_SERVER,
+    &keys::TAKES_EFFECT,
     &keys::WINDOW,
     &keys::INTERRUPT,
     &keys::DEVICE,

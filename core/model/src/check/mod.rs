@@ -3,6 +3,7 @@
 mod body;
 mod driver;
 mod forest;
+mod mode;
 mod request;
 mod scheduler;
 mod server;
@@ -31,6 +32,8 @@ pub(crate) struct Paths {
     pub(crate) servers: Vec<String>,
     /// One path a root over several processors.
     pub(crate) clusters: Vec<String>,
+    /// One path a mode.
+    pub(crate) modes: Vec<String>,
     /// One path an interrupt.
     pub(crate) interrupts: Vec<String>,
     /// One path a device.
@@ -53,6 +56,7 @@ impl Paths {
             tasks: vec![String::new(); draft.tasks.len()],
             servers: vec![String::new(); draft.servers.len()],
             clusters: vec![String::new(); draft.clusters.len()],
+            modes: vec![String::new(); draft.modes.len()],
             interrupts: vec![String::new(); draft.interrupts.len()],
             devices: vec![String::new(); draft.devices.len()],
             requests: vec![String::new(); draft.requests.len()],
@@ -70,7 +74,9 @@ impl Paths {
         let devices: Vec<&str> = draft.devices.iter().map(|device| device.name.as_str()).collect();
         let requests: Vec<&str> = draft.requests.iter().map(|request| request.name.as_str()).collect();
         let (servers, clusters) = scheduler_paths(draft);
+        let modes: Vec<&str> = draft.modes.iter().map(|mode| mode.name.as_str()).collect();
         Paths {
+            modes: item_paths("mode", &modes),
             interrupts: item_paths("interrupt", &interrupts),
             devices: item_paths("device", &devices),
             requests: item_paths("request", &requests),
@@ -311,5 +317,6 @@ pub(crate) fn check(draft: &Draft, paths: &Paths, is_complete: bool) -> Vec<Find
     for (interference, path) in draft.interferences.iter().zip(&paths.interferences) {
         checker.interference(interference, path, &draft.platform);
     }
+    checker.modes(draft, paths, is_complete);
     checker.findings
 }

@@ -22,6 +22,8 @@ fn value(kind: Kind) -> String {
         Kind::Segments => "[\"3 ms\", \"4 ms\"]".to_owned(),
         Kind::Windows => "[{ child = \"…\", from = \"0 ms\", length = \"4 ms\" }]".to_owned(),
         Kind::Body => "{ spin = 0.9 }".to_owned(),
+        Kind::TakesEffect => "\"at-once\"".to_owned(),
+        Kind::TaskChanges | Kind::ServerChanges => "[{ name = \"…\" }]".to_owned(),
         Kind::Spin => "0.9".to_owned(),
         Kind::Execution => "\"uniform\"".to_owned(),
         Kind::IntegerOrWord(words) => format!("\"{}\"", words.first().unwrap_or(&"…")),

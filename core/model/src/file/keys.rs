@@ -3,8 +3,9 @@
 
 use crate::driver::CONSTRAINTS;
 use crate::{
-    DeviceClass, DeviceService, Enforcement, Gain, LowPriority, Order, OverrunPolicy, Policy, Preemption,
-    PriorityAssignment, PriorityRule, RequestKind, RequestMode, ServerKind, SporadicRules, Throttling,
+    DeviceClass, DeviceService, Enforcement, Gain, LeftOver, LowPriority, Order, OverrunPolicy, Policy,
+    Preemption, PriorityAssignment, PriorityRule, RequestKind, RequestMode, SecondRequest, ServerKind,
+    SporadicRules, Throttling,
 };
 
 /// What a key's value looks like.
@@ -35,6 +36,12 @@ pub enum Kind {
     Windows,
     /// A table of the section [`BODY`].
     Body,
+    /// The word `at-once`, or a table of the section [`TAKES_EFFECT`].
+    TakesEffect,
+    /// A list of tables of the section [`MODE_TASK`].
+    TaskChanges,
+    /// A list of tables of the section [`MODE_SERVER`].
+    ServerChanges,
     /// A duration, a list of durations, or a fraction.
     Spin,
     /// One of the words, or a table of the section [`EXECUTION`].
@@ -345,6 +352,70 @@ pub const WINDOW: Section = Section {
     ],
 };
 
+/// `[[mode]]`
+pub const MODE: Section = Section {
+    header: "[[mode]]",
+    noun: "a mode",
+    meaning: "What differs from some instant on.",
+    keys: &[
+        required("name", Kind::Text, "The mode's name, unique among modes."),
+        key("at", Kind::Durations, "requested by a program alone", "When it is requested."),
+        key("active", Kind::Texts, "all tasks", "The tasks that release jobs in it."),
+        key("takes_effect", Kind::TakesEffect, "\"at-once\"", "When a request takes effect."),
+        key(
+            "second_request",
+            Kind::Word(&SecondRequest::WORDS),
+            "\"queue\"",
+            "What becomes of a request for it while another one waits.",
+        ),
+        key(
+            "left_over",
+            Kind::Word(&LeftOver::WORDS),
+            "\"finish\"",
+            "What becomes of jobs that the change leaves over.",
+        ),
+        key("task", Kind::TaskChanges, "none", "What is different for tasks: `[[mode.task]]`."),
+        key("server", Kind::ServerChanges, "none", "What is different for budgets: `[[mode.server]]`."),
+    ],
+};
+
+/// `[[mode.task]]`
+pub const MODE_TASK: Section = Section {
+    header: "[[mode.task]]",
+    noun: "what a mode changes of a task",
+    meaning: "What is different for one task in the mode above.",
+    keys: &[
+        required("name", Kind::Text, "The task."),
+        key("priority", Kind::Integer, "as in the base mode", "Its priority in the mode."),
+        key("period", Kind::Duration, "as in the base mode", "Its period or least separation in the mode."),
+        key("deadline", Kind::Duration, "as in the base mode", "Its relative deadline in the mode."),
+        key("left_over", Kind::Word(&LeftOver::WORDS), "that of the mode", "What becomes of its jobs."),
+    ],
+};
+
+/// `[[mode.server]]`
+pub const MODE_SERVER: Section = Section {
+    header: "[[mode.server]]",
+    noun: "what a mode changes of a server",
+    meaning: "What is different for one server or scheduler in the mode above.",
+    keys: &[
+        required("name", Kind::Text, "The server or scheduler."),
+        required("budget", Kind::Duration, "Its budget in the mode."),
+        required("period", Kind::Duration, "Its period in the mode."),
+    ],
+};
+
+/// `takes_effect = { … }`
+pub const TAKES_EFFECT: Section = Section {
+    header: "takes_effect",
+    noun: "a table of when a change takes effect",
+    meaning: "Exactly one of frame and when_done.",
+    keys: &[
+        key("frame", Kind::Text, "", "At the next start of a period of this server or scheduler."),
+        key("when_done", Kind::Texts, "", "As soon as no job of these tasks is left."),
+    ],
+};
+
 /// `[[interrupt]]`
 pub const INTERRUPT: Section = Section {
     header: "[[interrupt]]",
@@ -429,12 +500,13 @@ pub const INTERFERENCE: Section = Section {
 };
 
 /// The whole file: its sections by the key that holds them.
-pub const FILE: [(&str, &Section); 9] = [
+pub const FILE: [(&str, &Section); 10] = [
     ("system", &SYSTEM),
     ("platform", &PLATFORM),
     ("task", &TASK),
     ("server", &SERVER),
     ("scheduler", &SCHEDULER),
+    ("mode", &MODE),
     ("interrupt", &INTERRUPT),
     ("device", &DEVICE),
     ("request", &REQUEST),

@@ -6,6 +6,7 @@ mod decimal;
 mod driver;
 mod example;
 pub mod keys;
+mod mode;
 mod overrides;
 mod print;
 mod reader;
@@ -24,7 +25,7 @@ pub use print::{print, print_expanded};
 use crate::check::{self, Finding, Paths};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::source::{self, Place, Source, Text};
-use crate::{Cluster, Device, Draft, Interference, Interrupt, Platform, Request, Server, System, Task};
+use crate::{Cluster, Device, Draft, Interference, Interrupt, Mode, Platform, Request, Server, System, Task};
 use reader::Reader;
 use scheduler::{Named, Scheduler};
 use std::path::Path;
@@ -148,6 +149,11 @@ impl Reader {
         }
         let Schedulers { servers, server_paths, clusters, cluster_paths, is_complete: all_schedulers } =
             Schedulers::of(below);
+        let mode_nodes = self.items(root, "mode");
+        let mode_paths = paths_of("mode", mode_nodes);
+        let implicit = mode::without_deadline(nodes, &named);
+        let modes: Vec<Option<Mode>> =
+            mode_nodes.iter().zip(&mode_paths).map(|(node, path)| self.mode(node, path, &implicit)).collect();
         let interrupt_nodes = self.items(root, "interrupt");
         let interrupt_paths = paths_of("interrupt", interrupt_nodes);
         let interrupts: Vec<Option<Interrupt>> = interrupt_nodes
@@ -180,6 +186,7 @@ impl Reader {
             && devices.iter().all(Option::is_some)
             && !(root.get("task").is_some() && nodes.is_empty());
         let (tasks, task_paths) = keep(tasks, paths);
+        let (modes, mode_paths) = keep(modes, mode_paths);
         let (interrupts, interrupt_paths) = keep(interrupts, interrupt_paths);
         let (devices, device_paths) = keep(devices, device_paths);
         let (requests, request_paths) = keep(requests, request_paths);
@@ -192,7 +199,7 @@ impl Reader {
             tasks,
             servers,
             clusters,
-            modes: Vec::new(),
+            modes,
             interrupts,
             devices,
             requests,
@@ -202,6 +209,7 @@ impl Reader {
             tasks: task_paths,
             servers: server_paths,
             clusters: cluster_paths,
+            modes: mode_paths,
             interrupts: interrupt_paths,
             devices: device_paths,
             requests: request_paths,

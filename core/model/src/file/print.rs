@@ -5,8 +5,8 @@ use super::decimal;
 use super::sections::UTILISATION_PLACES;
 use crate::{
     Arrival, Body, Cluster, Cpus, Device, DeviceService, Enforcement, ExecutionTimes, Interference,
-    Interrupt, LowPriority, Platform, Preemption, Request, Segment, SegmentGraph, Server, ServerKind,
-    SpinTarget, System, Task, Throttling,
+    Interrupt, LowPriority, Mode, Platform, Preemption, Request, Segment, SegmentGraph, Server, ServerKind,
+    SpinTarget, System, TakesEffect, Task, Throttling,
 };
 use horolog_time::Span;
 use std::fmt::Write as _;
@@ -54,6 +54,9 @@ fn written(system: &System, is_expanded: bool) -> String {
     }
     for cluster in system.clusters() {
         out.cluster(cluster);
+    }
+    for mode in system.modes() {
+        out.mode(mode);
     }
     for interrupt in system.interrupts() {
         out.interrupt(interrupt);
@@ -223,6 +226,43 @@ impl Printer {
         }
         if let Some(gain) = kind.gain() {
             self.line("gain", &quoted(gain.word()));
+        }
+    }
+
+    fn mode(&mut self, mode: &Mode) {
+        self.header("[[mode]]");
+        self.line("name", &quoted(&mode.name));
+        if !mode.at.is_empty() {
+            self.line("at", &durations(&mode.at));
+        }
+        if let Some(active) = &mode.active {
+            self.line("active", &texts(active));
+        }
+        let takes_effect = match &mode.takes_effect {
+            TakesEffect::AtOnce => quoted("at-once"),
+            TakesEffect::Frame(name) => format!("{{ frame = {} }}", quoted(name)),
+            TakesEffect::WhenDone(names) => format!("{{ when_done = {} }}", texts(names)),
+        };
+        self.line("takes_effect", &takes_effect);
+        self.line("second_request", &quoted(mode.second_request.word()));
+        self.line("left_over", &quoted(mode.left_over.word()));
+        for change in &mode.tasks {
+            self.header("[[mode.task]]");
+            self.line("name", &quoted(&change.task));
+            if let Some(priority) = change.priority {
+                self.line("priority", &priority.number().to_string());
+            }
+            self.maybe_span("period", change.period);
+            self.maybe_span("deadline", change.deadline);
+            if let Some(left_over) = change.left_over {
+                self.line("left_over", &quoted(left_over.word()));
+            }
+        }
+        for change in &mode.servers {
+            self.header("[[mode.server]]");
+            self.line("name", &quoted(&change.server));
+            self.span("budget", change.capacity.budget);
+            self.span("period", change.capacity.period);
         }
     }
 

@@ -1,0 +1,237 @@
+//! The rules of modes.
+
+use super::{At, Checker, Finding, Paths, check, item_paths};
+use crate::file::did_you_mean;
+use crate::{Arrival, Draft, Mode, Order, Server, ServerKind, TakesEffect, path};
+use std::collections::{BTreeMap, BTreeSet};
+
+impl Checker {
+    pub(super) fn modes(&mut self, draft: &Draft, paths: &Paths, is_complete: bool) {
+        if draft.modes.is_empty() {
+            return;
+        }
+        self.unique(draft.modes.iter().map(|mode| mode.name.as_str()), &paths.modes, "mode");
+        // What is wrong without any mode is told once, not again for each of them.
+        let is_clean = self.findings.is_empty();
+        for (mode, path) in draft.modes.iter().zip(&paths.modes) {
+            let before = self.findings.len();
+            self.mode(mode, path, draft, is_complete);
+            if is_clean && self.findings.len() == before {
+                self.mode_as_a_whole(mode, path, draft, paths, is_complete);
+            }
+        }
+        for (server, path) in draft.servers.iter().zip(&paths.servers) {
+            if server.kind.is_slack_policy() || server.kind.is_kernels() {
+                self.fail_beside(
+                    At::new(path, "kind"),
+                    "modes beside slack policies, and beside servers that the kernel serves, are not there yet",
+                    "use a sporadic server, or a constant-bandwidth one with `enforcement = \"own\"`",
+                    vec![(paths.modes[0].clone(), "a mode".to_owned())],
+                );
+            }
+        }
+    }
+
+    fn mode(&mut self, mode: &Mode, path: &str, draft: &Draft, is_complete: bool) {
+        self.name(&mode.name, At::new(path, "name"));
+        if mode.name == "base" {
+            self.fail(
+                At::new(path, "name"),
+                "`base` is the mode that the other sections say",
+                "give this one another name",
+            );
+        }
+        if let Some(index) = mode.at.windows(2).position(|pair| pair[0] >= pair[1]) {
+            let reason =
+                format!("the requests are not ascending: {} after {}", mode.at[index + 1], mode.at[index]);
+            self.fail(
+                At::new(path, "at").item(index + 1),
+                reason,
+                "write them in the order of time, each once",
+            );
+        }
+        let tasks: BTreeSet<&str> = draft.tasks.iter().map(|task| task.name.as_str()).collect();
+        if let Some(active) = &mode.active {
+            self.named_once(active, At::new(path, "active"), "task", &tasks, is_complete);
+        }
+        match &mode.takes_effect {
+            TakesEffect::Frame(name) => self.frame(name, path, draft, is_complete),
+            TakesEffect::WhenDone(names) => {
+                let at = At::new(path, "takes_effect.when_done");
+                if names.is_empty() {
+                    self.fail(at, "there is no task to wait for", "name at least one, or use `\"at-once\"`");
+                }
+                self.named_once(names, at, "task", &tasks, is_complete);
+            }
+            TakesEffect::AtOnce => {}
+        }
+        self.task_changes(mode, path, draft, is_complete);
+        self.server_changes(mode, path, draft, is_complete);
+    }
+
+    /// Names that exist, each given once.
+    fn named_once(
+        &mut self,
+        names: &[String],
+        at: At<'_>,
+        noun: &str,
+        known: &BTreeSet<&str>,
+        is_complete: bool,
+    ) {
+        let mut seen = BTreeSet::new();
+        for (place, name) in names.iter().enumerate() {
+            if !seen.insert(name.as_str()) {
+                self.fail(at.item(place), format!("`{name}` is named twice"), "name it once");
+            } else if is_complete && !known.contains(name.as_str()) {
+                let known: Vec<&str> = known.iter().copied().collect();
+                self.fail(at.item(place), format!("there is no {noun} `{name}`"), did_you_mean(name, &known));
+            }
+        }
+    }
+
+    /// A frame is a period of a server.
+    fn frame(&mut self, name: &str, path: &str, draft: &Draft, is_complete: bool) {
+        let at = At::new(path, "takes_effect.frame");
+        match draft.servers.iter().find(|server| server.name == name) {
+            Some(server) if !has_frames(server) => self.fail(
+                at,
+                format!("`{name}` has no periods that follow each other from the start on"),
+                "name a polling or deferrable server or scheduler, or one that orders by a time table",
+            ),
+            None if is_complete => {
+                let known = draft.servers.iter().filter(|server| has_frames(server));
+                let known: Vec<&str> = known.map(|server| server.name.as_str()).collect();
+                let reason = format!("there is no server or scheduler `{name}`");
+                self.fail(at, reason, did_you_mean(name, &known));
+            }
+            _ => {}
+        }
+    }
+
+    fn task_changes(&mut self, mode: &Mode, path: &str, draft: &Draft, is_complete: bool) {
+        let names: Vec<&str> = mode.tasks.iter().map(|change| change.task.as_str()).collect();
+        let paths = item_paths(&path::join(path, "task"), &names);
+        self.unique_changes(&names, &paths, "task");
+        for (change, path) in mode.tasks.iter().zip(&paths) {
+            let Some(task) = draft.tasks.iter().find(|task| task.name == change.task) else {
+                if is_complete {
+                    let known: Vec<&str> = draft.tasks.iter().map(|task| task.name.as_str()).collect();
+                    let reason = format!("there is no task `{}`", change.task);
+                    self.fail(At::new(path, "name"), reason, did_you_mean(&change.task, &known));
+                }
+                continue;
+            };
+            let says_nothing = change.priority.is_none() && change.period.is_none();
+            if says_nothing && change.deadline.is_none() && change.left_over.is_none() {
+                self.fail(
+                    At::new(path, "name"),
+                    "nothing of this task is different in the mode",
+                    "give a `priority`, `period`, `deadline` or `left_over`, or remove the section",
+                );
+            }
+            if change.period.is_some() && matches!(task.arrival, Arrival::Aperiodic { .. }) {
+                self.fail(
+                    At::new(path, "period"),
+                    "the arrivals of this task are listed, so it has no period",
+                    "remove `period`, or give the task a `period` or `separation` instead of `arrivals`",
+                );
+            }
+            let is_active = mode.active.as_ref().is_none_or(|active| active.contains(&change.task));
+            if change.period.is_some() && !is_active {
+                self.fail(
+                    At::new(path, "period"),
+                    "the task releases nothing in this mode",
+                    "remove `period`, or name the task in `active`",
+                );
+            }
+        }
+    }
+
+    fn server_changes(&mut self, mode: &Mode, path: &str, draft: &Draft, is_complete: bool) {
+        let names: Vec<&str> = mode.servers.iter().map(|change| change.server.as_str()).collect();
+        let paths = item_paths(&path::join(path, "server"), &names);
+        self.unique_changes(&names, &paths, "server");
+        for (change, path) in mode.servers.iter().zip(&paths) {
+            match draft.servers.iter().find(|server| server.name == change.server) {
+                None if is_complete => {
+                    let known: Vec<&str> = draft.servers.iter().map(|server| server.name.as_str()).collect();
+                    let reason = format!("there is no server or scheduler `{}`", change.server);
+                    self.fail(At::new(path, "name"), reason, did_you_mean(&change.server, &known));
+                }
+                Some(server) if server.kind.capacity().is_none() => self.fail(
+                    At::new(path, "budget"),
+                    format!("`{}` has no budget that a mode could change", change.server),
+                    "remove the section, or give the server or scheduler a `kind` with a budget",
+                ),
+                _ => {}
+            }
+        }
+    }
+
+    fn unique_changes(&mut self, names: &[&str], paths: &[String], noun: &str) {
+        let mut first: BTreeMap<&str, usize> = BTreeMap::new();
+        for (index, &name) in names.iter().enumerate() {
+            if let Some(&earlier) = first.get(name) {
+                self.fail_beside(
+                    At::new(&paths[index], "name"),
+                    format!("the mode changes the {noun} `{name}` twice"),
+                    "write both into one section",
+                    vec![(At::new(&paths[earlier], "name").to_string(), "the other".to_owned())],
+                );
+            } else {
+                first.insert(name, index);
+            }
+        }
+    }
+
+    /// The system as the mode has it obeys every rule that the base mode does.
+    fn mode_as_a_whole(&mut self, mode: &Mode, path: &str, draft: &Draft, paths: &Paths, is_complete: bool) {
+        let (changed, changed_paths) = in_mode(mode, path, draft, paths);
+        let inside = format!("{path}.");
+        for Finding { mut error, others } in check(&changed, &changed_paths, is_complete) {
+            // What the mode breaks elsewhere is told at the mode.
+            if !error.at.starts_with(&inside) {
+                error.reason = format!("in this mode, {}: {}", error.at, error.reason);
+                error.at = path.to_owned();
+            }
+            self.findings.push(Finding { error, others });
+        }
+    }
+}
+
+/// Whether it has periods that follow each other from the start on: a polling or deferrable one, and a time table.
+fn has_frames(server: &Server) -> bool {
+    let is_periodic = matches!(server.kind, ServerKind::Polling { .. } | ServerKind::Deferrable { .. });
+    is_periodic || server.order == Order::Table
+}
+
+/// The draft as a mode has it, where its changed values have the paths of the mode.
+fn in_mode(mode: &Mode, path: &str, draft: &Draft, paths: &Paths) -> (Draft, Paths) {
+    let (mut draft, mut paths) = (draft.clone(), paths.clone());
+    draft.modes.clear();
+    paths.modes.clear();
+    let names: Vec<&str> = mode.tasks.iter().map(|change| change.task.as_str()).collect();
+    let task_paths = item_paths(&path::join(path, "task"), &names);
+    for (change, path) in mode.tasks.iter().zip(task_paths) {
+        let Some(index) = draft.tasks.iter().position(|task| task.name == change.task) else { continue };
+        let task = &mut draft.tasks[index];
+        task.priority = change.priority.or(task.priority);
+        task.deadline = change.deadline.or(task.deadline);
+        match (&mut task.arrival, change.period) {
+            (Arrival::Periodic { period }, Some(new)) => *period = new,
+            (Arrival::Sporadic { separation }, Some(new)) => *separation = new,
+            _ => {}
+        }
+        paths.tasks[index] = path;
+    }
+    let names: Vec<&str> = mode.servers.iter().map(|change| change.server.as_str()).collect();
+    let server_paths = item_paths(&path::join(path, "server"), &names);
+    for (change, path) in mode.servers.iter().zip(server_paths) {
+        let found = draft.servers.iter().position(|server| server.name == change.server);
+        let Some(index) = found else { continue };
+        let server = &mut draft.servers[index];
+        server.kind = server.kind.with_capacity(change.capacity);
+        paths.servers[index] = path;
+    }
+    (draft, paths)
+}
