@@ -1,6 +1,9 @@
 //! What holds for every system and for every text.
 
-use horolog_model::{System, file};
+use horolog_model::{
+    Capacity, LeftOver, Mode, Order, Priority, SecondRequest, ServerChange, ServerKind, System, TakesEffect,
+    TaskChange, file,
+};
 use horolog_testkit::system::{Shape, systems};
 use horolog_testkit::tree::{TreeShape, trees};
 use proptest::prelude::*;
@@ -105,8 +108,70 @@ fn mutated(text: &str, changes: &[(u16, u8, usize)]) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
+/// The system with a mode that changes what `choice` has a bit for, and one that goes back.
+fn with_modes(system: &System, choice: u32) -> System {
+    let has = |bit: u32| choice >> bit & 1 == 1;
+    let twice = |span: horolog_time::Span| span.checked_mul(2).unwrap_or(span);
+    let active: Vec<String> =
+        system.tasks().iter().step_by(if has(0) { 2 } else { 1 }).map(|task| task.name.clone()).collect();
+    let change = |id| {
+        let task = system.task(id);
+        let is_ordered = has(1) && system.order_above(id) == Order::FixedPriority;
+        let is_active = !has(2) || active.contains(&task.name);
+        TaskChange {
+            task: task.name.clone(),
+            priority: if is_ordered { task.priority.map(|it| Priority::new(it.number() / 2)) } else { None },
+            period: if is_active { task.separation().map(twice) } else { None },
+            deadline: if has(3) { task.deadline.map(twice) } else { None },
+            left_over: if is_active { None } else { Some(LeftOver::Suspend) },
+        }
+    };
+    let is_said =
+        |change: &TaskChange| *change != TaskChange { task: change.task.clone(), ..TaskChange::default() };
+    let half = |capacity: Capacity| Capacity { period: twice(capacity.period), ..capacity };
+    let servers = system.servers().iter().filter(|_| has(4)).filter_map(|server| {
+        Some(ServerChange { server: server.name.clone(), capacity: half(server.kind.capacity()?) })
+    });
+    let frame = system
+        .servers()
+        .iter()
+        .find(|it| matches!(it.kind, ServerKind::Polling { .. } | ServerKind::Deferrable { .. }));
+    let fast = Mode {
+        name: "fast \"and\" loose".to_owned(),
+        at: [3, 5].map(horolog_time::Span::from_ns).into_iter().take(if has(5) { 2 } else { 0 }).collect(),
+        active: has(2).then(|| active.clone()),
+        takes_effect: match (has(6), frame) {
+            (true, Some(server)) => TakesEffect::Frame(server.name.clone()),
+            (true, None) => TakesEffect::WhenDone(active.clone()),
+            (false, _) => TakesEffect::AtOnce,
+        },
+        second_request: if has(7) { SecondRequest::Refuse } else { SecondRequest::Queue },
+        left_over: if has(8) { LeftOver::Drop } else { LeftOver::Finish },
+        tasks: system.task_ids().map(change).filter(is_said).collect(),
+        servers: servers.collect(),
+    };
+    let mut draft = system.to_draft();
+    draft.modes = vec![fast, Mode { name: "back".to_owned(), ..Mode::default() }];
+    System::new(draft).unwrap_or_else(|errors| panic!("{errors:?} in {system:?}"))
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn every_mode_reads_back_from_its_print(system in trees(TreeShape::everything()), choice in 0_u32..512) {
+        let system = with_modes(&system, choice);
+        let printed = file::print(&system);
+        match file::read(&printed, "printed.toml", &[]) {
+            Ok((again, _)) => prop_assert_eq!(&again, &system, "{}", printed),
+            Err(errors) => prop_assert!(false, "{}\n{}", errors, printed),
+        }
+        // As a mode has it, a system obeys every rule by itself.
+        for id in system.task_ids() {
+            let task = system.task_in(1, id);
+            prop_assert!(task.deadline.is_none_or(|deadline| deadline >= system.task(id).wcet));
+        }
+    }
 
     #[test]
     fn every_system_reads_back_from_its_print(system in systems(Shape::with_servers())) {

@@ -1,4 +1,5 @@
-//! A file with a tree of schedulers: every verb that would compute a number or a verdict says that it does not know.
+//! A file with a tree of schedulers: every verb that would compute a number or a verdict says that it does not know, and
+//! `check --expand` prints servers as schedulers.
 
 mod common;
 
@@ -77,4 +78,19 @@ fn no_evidence_is_written_or_accepted() {
     let said = done(["check-certificate", &tree, &certificate]);
     assert_eq!(said.status, Some(1), "{said:?}");
     assert!(said.out.contains("scheduler.vision: this checker knows no trees"), "{said:?}");
+}
+
+#[test]
+fn check_prints_the_long_form_of_servers() {
+    let folder = folder("expand");
+    let flat = path(&folder, "server.toml");
+    let soft = "[[task]]\nname = \"soft\"\nperiod = \"20 ms\"\nwcet = \"1 ms\"\n";
+    let server = "[[server]]\nname = \"events\"\nkind = \"polling\"\nbudget = \"1 ms\"\nperiod = \"5 ms\"\npriority = 3\ntasks = [\"soft\"]\n";
+    std::fs::write(&flat, format!("{FLAT}{soft}{server}")).expect("written");
+    let (short, long) = (done(["check", &flat]), done(["check", &flat, "--expand"]));
+    assert_eq!((short.status, long.status), (Some(0), Some(0)), "{short:?} {long:?}");
+    assert!(short.out.contains("[[server]]") && !short.out.contains("[[scheduler]]"), "{short:?}");
+    assert!(long.out.contains("[[scheduler]]\nname = \"events\"\ncpu = 0\norder = \"fifo\""), "{long:?}");
+    std::fs::write(&flat, &long.out).expect("written");
+    assert_eq!(done(["check", &flat]).out, short.out, "it reads back to the same system");
 }
