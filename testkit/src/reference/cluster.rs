@@ -40,7 +40,7 @@ impl Group<'_> {
         let mut jobs: Vec<&Pending> = self.oldest(0).collect();
         jobs.sort_by_key(|pending| {
             let place = self.place_of(now, pending, by_deadline);
-            let runs = self.slots.iter().any(|slot| slot.running == Some(pending.id));
+            let runs = !pending.is_back && self.slots.iter().any(|slot| slot.running == Some(pending.id));
             let entered =
                 if by_deadline { (pending.released, pending.id.0 as u64) } else { (pending.order, 0) };
             (std::cmp::Reverse(place), !runs, entered)

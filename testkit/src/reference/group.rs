@@ -24,6 +24,8 @@ pub(super) struct Pending {
     /// Units executed in all.
     total: u64,
     started: bool,
+    /// Whether a mode has just let it go on: it has left the processor, if it had one.
+    pub(super) is_back: bool,
 }
 
 /// A processor of the group.
@@ -175,7 +177,18 @@ impl<'a> Group<'a> {
         }
         let order = self.next_order();
         let (segment, executed, total, started) = (0, 0, 0, false);
-        self.pending.push(Pending { id, order, released: now, deadline, segment, executed, total, started });
+        let is_back = false;
+        self.pending.push(Pending {
+            id,
+            order,
+            released: now,
+            deadline,
+            segment,
+            executed,
+            total,
+            started,
+            is_back,
+        });
         if self.above[id.0] == Some(0) {
             self.nodes.iter_mut().for_each(|node| node.rules.hard_arrives(now, id.0, id.1, arrival));
         } else {
@@ -194,14 +207,17 @@ impl<'a> Group<'a> {
             self.choose_together(now);
         } else if self.slots[0].owed == 0 {
             self.choose(now);
+        } else {
+            return;
         }
+        self.pending.iter_mut().for_each(|pending| pending.is_back = false);
     }
 
     /// Whether the job on a processor keeps it whatever the order says.
     pub(super) fn is_committed(&self, slot: usize) -> bool {
         let slot = &self.slots[slot];
         slot.running.is_some_and(|id| {
-            let is_ready = self.pending.iter().any(|pending| pending.id == id);
+            let is_ready = self.pending.iter().any(|pending| pending.id == id && !pending.is_back);
             is_ready && self.task(id.0).is_non_preemptive_between_points() && !slot.at_point
         })
     }
@@ -367,7 +383,7 @@ impl<'a> Group<'a> {
             suspended.into_iter().partition(|pending| pending.id.0 == task);
         self.suspended = stay;
         for mut pending in woken {
-            (pending.order, pending.released) = (self.next_order(), now);
+            (pending.order, pending.released, pending.is_back) = (self.next_order(), now, true);
             self.pending.push(pending);
         }
     }

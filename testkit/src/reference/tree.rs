@@ -183,7 +183,7 @@ impl Group<'_> {
     /// The oldest job of each task directly below a node, and the schedulers there that have a place.
     fn candidates(&self, node: usize, now: u64) -> Vec<Candidate> {
         // Whose job has been taken out by a mode has nothing to win.
-        let is_ready = |id: &JobId| self.pending.iter().any(|pending| pending.id == *id);
+        let is_ready = |id: &JobId| self.pending.iter().any(|pending| pending.id == *id && !pending.is_back);
         let running = self.slots[0].running.filter(is_ready);
         let by_deadline = self.nodes[node].order == Order::Edf;
         let mut candidates = Vec::new();

@@ -44,6 +44,7 @@ impl Sporadic {
 
 impl Rules for Sporadic {
     fn arrives(&mut self, now: u64) {
+        self.come_until = now;
         let come: u64 = self.chunks.iter().filter(|chunk| chunk.at <= now).map(|chunk| chunk.amount).sum();
         self.chunks.retain(|chunk| chunk.at > now);
         if come > 0 {
@@ -55,8 +56,10 @@ impl Rules for Sporadic {
         if self.used == 0 {
             return;
         }
-        let is_full = self.chunks.len() >= self.most;
         let first = self.chunks.remove(0);
+        // What comes back together with another chunk is no further one.
+        let joins = self.chunks.iter().any(|chunk| chunk.at == first.at + self.period);
+        let is_full = self.chunks.len() + usize::from(!joins) >= self.most;
         let (used, rest) = (self.used, first.amount - self.used);
         let comes_back = Chunk { at: first.at + self.period, amount: used };
         self.used = 0;
