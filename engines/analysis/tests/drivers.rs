@@ -224,3 +224,11 @@ fn waits_without_a_bound_are_refused_with_the_remedy() {
     // The other's request may be ahead: 12 ms more, and one more job of `control` in the longer window.
     assert_eq!(shared.tasks[0].response.unwrap().as_ns() - alone, 12_000_000 + 4_000_000 + 600_000);
 }
+
+#[test]
+fn an_analysis_of_jobs_that_wait_says_what_it_rests_on() {
+    let request = "[[device]]\nname = \"disk\"\nclass = \"closed\"\nservice = \"interrupt\"\nseparation = \"5 ms\"\n\
+                   latency = \"5 ms\"\ncost = \"100 us\"\n[[request]]\nname = \"read\"\ntask = \"t\"\ndevice = \"disk\"\n";
+    let says = |rest: &str| beside(rest).notes.iter().any(|note| note.contains("waits for a device"));
+    assert!(says(request) && !says(""));
+}

@@ -166,3 +166,23 @@ fn the_chain_of_windows_ends_at_the_shortest_deadline() {
         }
     }
 }
+
+/// A job of 1 ns comes every nanosecond and may be held up for one: that one is due as it is released.
+#[test]
+fn a_period_of_one_nanosecond_is_counted() {
+    let check = |jitter: u64| {
+        let set = EdfSet::new(vec![EdfTask::new(1, 1, 1).with_jitter(jitter)], vec![]).unwrap();
+        EdfSolver::new().check(&set)
+    };
+    assert!(check(0).is_schedulable());
+    assert!(matches!(check(1), EdfVerdict::Fails(_)));
+}
+
+#[test]
+fn a_load_takes_a_part_of_the_processor_and_no_more_than_all() {
+    let is_taken = |utilisation_ppb: u64| {
+        let load = TopLoad::Linear(HyperbolicLoad { utilisation_ppb, period: 10 });
+        EdfSet::new(vec![EdfTask::new(1, 10, 10)], vec![load]).is_ok()
+    };
+    assert_eq!([0, 1, 1_000_000_000, 1_000_000_001].map(is_taken), [false, true, true, false]);
+}

@@ -206,3 +206,26 @@ fn hostile_systems_end() {
         assert!(analysis.processors[0].sensitivity.is_some());
     }
 }
+
+/// The urgent task of 2 ms bears 3 ms of others until its deadline, so that a job of 3 ms may stay as it is.
+#[test]
+fn only_jobs_longer_than_what_is_borne_are_to_be_shortened() {
+    let mut text =
+        "[system]\nname = \"x\"\n[[task]]\nname = \"urgent\"\nseparation = \"50 ms\"\nwcet = \"2 ms\"\n\
+                    deadline = \"5 ms\"\npriority = 9\n"
+            .to_owned();
+    for (name, wcet, priority) in [("short", 3, 5), ("long", 4, 4)] {
+        text += &format!(
+            "[[task]]\nname = \"{name}\"\nseparation = \"50 ms\"\nwcet = \"{wcet} ms\"\npriority = {priority}\n\
+             preemption = \"non-preemptive\"\n"
+        );
+    }
+    let (system, _) = horolog_model::file::read(&text, "x.toml", &[]).unwrap();
+    let urgent = explored(&system).tasks.remove(0);
+    assert_eq!(urgent.verdict, Verdict::Misses);
+    let blocking = urgent.remedies.iter().find_map(|remedy| match remedy {
+        Remedy::Blocking { at_most_ns, tasks } => Some((*at_most_ns, tasks.clone())),
+        _ => None,
+    });
+    assert_eq!(blocking, Some((ns(3_000_000), vec!["`long`".to_owned()])));
+}
