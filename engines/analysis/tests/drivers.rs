@@ -87,6 +87,17 @@ fn each_service_has_its_place() {
     assert_eq!(response(server), us(13_000));
 }
 
+/// An event that a server handles in the background: its cost, a switch to it and one away from it, behind 1 ms and its two, and a
+/// switch that has begun as the event comes.
+#[test]
+fn an_event_in_a_server_s_queue_is_switched_to_and_away_from() {
+    let text = "[system]\nname = \"x\"\n[platform]\ncontext_switch = \"10 us\"\n[[task]]\nname = \"t\"\n\
+                separation = \"100 ms\"\nwcet = \"1 ms\"\npriority = 5\n[[device]]\nname = \"d\"\nservice = \"server\"\nserver = \"s\"\nseparation = \"10 ms\"\ncost = \"100 us\"\n\
+                [[server]]\nname = \"s\"\nkind = \"background\"\ntasks = []\n";
+    let found = analyze(&read(text), &Options::default()).unwrap();
+    assert_eq!(found.devices[0].response, us(1_150));
+}
+
 /// The switches to a driver's thread and away from it are listed with the others, beside its work.
 #[test]
 fn the_switches_of_a_driver_are_explained() {

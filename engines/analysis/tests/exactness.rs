@@ -1,7 +1,8 @@
 //! When an answer may be called exact: phases that the file fixes, and levels that never come to rest.
 #![allow(clippy::unwrap_used)] // Helpers of an integration test are tests too.
 
-use horolog_analysis::{Analysis, Options, Verdict, analyze};
+use horolog_analysis::{Analysis, MissWitness, Options, Verdict, analyze};
+use horolog_model::pattern::PatternArrivals;
 use horolog_time::Span;
 
 fn read(policy: &str, tasks: &[&str]) -> Analysis {
@@ -75,4 +76,47 @@ fn blocking_stays_where_a_level_uses_the_whole_processor() {
         ],
     );
     assert_eq!(free.tasks[1].response, Span::from_ms(4));
+}
+
+/// A path that ends with 3 ns is none in units of 2 ns, though all before it is.
+#[test]
+fn integer_time_of_a_resolution_is_for_systems_in_units_of_it() {
+    let has_integer_tests = |last: u64| {
+        let text = format!(
+            "[system]\nname = \"x\"\n[[task]]\nname = \"t\"\nseparation = \"40 ns\"\npriority = 1\npreemption = \"deferred\"\n\
+             segments = [{{ name = \"a\", wcet = \"2 ns\", next = [\"b\", \"c\"] }}, {{ name = \"b\", wcet = \"8 ns\" }}, \
+             {{ name = \"c\", wcet = \"2 ns\", next = [\"d\"] }}, {{ name = \"d\", wcet = \"{last} ns\" }}]\n\
+             [[task]]\nname = \"u\"\nseparation = \"40 ns\"\nwcet = \"2 ns\"\npriority = 2\n"
+        );
+        let (system, _) = horolog_model::file::read(&text, "x", &[]).unwrap_or_else(|e| panic!("{e}"));
+        let mut options = Options::default();
+        options.resolution = Span::from_ns(2);
+        let found = analyze(&system, &options).unwrap();
+        found.tasks.iter().flat_map(|task| &task.tests).any(|test| test.test.ends_with("-integer"))
+    };
+    assert!(has_integer_tests(2) && !has_integer_tests(3));
+}
+
+/// The late job takes the longer one of the ways to its last segment: 1 + 5 + 2, and is held up by 2.
+#[test]
+fn the_witness_of_a_branching_job_takes_the_longest_way() {
+    let text = "[system]\nname = \"x\"\n[[task]]\nname = \"t\"\nseparation = \"40 ms\"\ndeadline = \"9 ms\"\npriority = 1\n\
+                preemption = \"deferred\"\nsegments = [\
+                { name = \"entry\", wcet = \"1 ms\", next = [\"long\", \"short\", \"other\"] }, \
+                { name = \"long\", wcet = \"5 ms\", next = [\"end\"] }, { name = \"short\", wcet = \"1 ms\", next = [\"end\"] }, \
+                { name = \"other\", wcet = \"3 ms\" }, { name = \"end\", wcet = \"2 ms\" }]\n\
+                [[task]]\nname = \"u\"\nseparation = \"40 ms\"\nwcet = \"2 ms\"\npriority = 2\n";
+    let (system, _) = horolog_model::file::read(text, "x", &[]).unwrap_or_else(|e| panic!("{e}"));
+    let found = analyze(&system, &Options::default()).unwrap();
+    let Some(MissWitness::Pattern { pattern }) = &found.tasks[0].witness else {
+        panic!("{:#?}", found.tasks[0])
+    };
+    let paths = pattern.tasks.iter().filter(|task| task.task == "t").flat_map(|task| match &task.arrivals {
+        PatternArrivals::Explicit { jobs } => jobs.iter().filter_map(|job| job.path.clone()).collect(),
+        PatternArrivals::Periodic { .. } => Vec::new(),
+    });
+    let paths: Vec<_> = paths.collect();
+    let graph = system.tasks()[0].segment_graph().unwrap();
+    let work = |path: &Vec<usize>| path.iter().map(|&at| graph.segments[at].wcet.as_ns()).sum::<u64>();
+    assert_eq!(paths.iter().map(work).collect::<Vec<u64>>(), [8_000_000], "{pattern:#?}");
 }

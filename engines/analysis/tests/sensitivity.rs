@@ -229,3 +229,33 @@ fn only_jobs_longer_than_what_is_borne_are_to_be_shortened() {
     });
     assert_eq!(blocking, Some((ns(3_000_000), vec!["`long`".to_owned()])));
 }
+
+/// A job of 3 ms that cannot be preempted may grow by 1 ms: the urgent task of 1 ms bears 4 ms until its deadline.
+#[test]
+fn the_slack_of_a_job_that_blocks_is_what_others_bear() {
+    let text = "[system]\nname = \"x\"\n[[task]]\nname = \"urgent\"\nseparation = \"50 ms\"\nwcet = \"1 ms\"\n\
+                deadline = \"5 ms\"\npriority = 9\n[[task]]\nname = \"long\"\nseparation = \"50 ms\"\nwcet = \"3 ms\"\n\
+                priority = 5\npreemption = \"non-preemptive\"\n";
+    let (system, _) = horolog_model::file::read(text, "x.toml", &[]).unwrap();
+    let slacks = explored(&system).tasks.iter().map(|task| task.slack).collect::<Vec<_>>();
+    // The urgent task may take 5 - 3 ms.
+    assert_eq!(slacks, [Some(ns(1_000_000)), Some(ns(1_000_000))]);
+}
+
+#[test]
+fn what_too_little_work_leaves_open_is_said() {
+    let systems = systems();
+    let note = |policy: Policy, effort: u64| {
+        let system = systems.iter().find(|system| system.policy() == policy).unwrap();
+        let mut options = Options::default();
+        (options.sensitivity, options.effort) = (true, effort);
+        analyze(system, &options).unwrap().processors[0].sensitivity.clone().unwrap().note.unwrap_or_default()
+    };
+    for policy in [Policy::Edf, Policy::FixedPriority] {
+        assert_eq!(note(policy, 5_000_000), "");
+    }
+    // With a single step nothing is left after the first test. Where each task's test is cheap, some alone take too much.
+    assert!(note(Policy::Edf, 1).contains("count as failed, and the work allowed for all of them ran out"));
+    let some = note(Policy::FixedPriority, 100);
+    assert!(some.contains("count as failed") && !some.contains("ran out"), "{some}");
+}
