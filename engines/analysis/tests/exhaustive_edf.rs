@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used)] // Helpers of an integration test are tests too.
 
 use horolog_analysis::edf::{
-    Budget, DemandFunction, EdfSet, EdfSolver, EdfTask, EdfVerdict, NpTime, ResponseAnalysis, TopLoad,
+    Budget, DemandFunction, EdfSet, EdfSolver, EdfTask, EdfVerdict, Failure, NpTime, ResponseAnalysis,
+    TopLoad,
 };
 use horolog_analysis::hyperbolic_load::HyperbolicLoad;
 use horolog_testkit::Random;
@@ -165,6 +166,14 @@ fn the_chain_of_windows_ends_at_the_shortest_deadline() {
             assert!(solver.horizon().is_some_and(|h| h.last > 0));
         }
     }
+}
+
+/// Nothing but its own release makes such a job late.
+#[test]
+fn a_job_that_may_be_released_after_its_deadline_is_late_without_any_other() {
+    let set = EdfSet::new(vec![EdfTask::new(1, 10, 3).with_jitter(4)], vec![]).unwrap();
+    let failure = Failure { window: 0, demand: 1, blocking: 0, blocker: None };
+    assert_eq!(EdfSolver::new().check(&set), EdfVerdict::Fails(failure));
 }
 
 /// A job of 1 ns comes every nanosecond and may be held up for one: that one is due as it is released.

@@ -140,3 +140,11 @@ fn fit_of_the_example() {
         |s: &LoadSample| shorter.load(s.window).unwrap() < Ratio::new(u128::from(s.load_ppb), 1_000_000_000);
     assert!(samples.iter().any(below));
 }
+
+#[test]
+fn the_straight_line_is_rounded_up_to_a_nanosecond() {
+    let task = PeriodicDemand::new(Span::from_ns(5), Span::from_ns(2)).unwrap();
+    // 2/5 · (4 + 5 - 2) = 2.8, and 2/5 · (7 + 5 - 2) = 4.
+    assert_eq!(task.linear_up(Span::from_ns(4)), Some(Span::from_ns(3)));
+    assert_eq!(task.linear_up(Span::from_ns(7)), Some(Span::from_ns(4)));
+}

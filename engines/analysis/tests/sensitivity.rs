@@ -259,3 +259,30 @@ fn what_too_little_work_leaves_open_is_said() {
     let some = note(Policy::FixedPriority, 100);
     assert!(some.contains("count as failed") && !some.contains("ran out"), "{some}");
 }
+
+/// With costs, which the slack has no part in: at the edge the system passes, and a nanosecond beyond it does not.
+#[test]
+fn the_slack_of_a_job_that_blocks_is_the_edge_beside_costs() {
+    let text = "[system]\nname = \"x\"\n[platform]\ncontext_switch = \"10 us\"\n\
+                [[task]]\nname = \"urgent\"\nseparation = \"50 ms\"\nwcet = \"1 ms\"\ndeadline = \"5 ms\"\npriority = 9\n\
+                [[task]]\nname = \"long\"\nseparation = \"50 ms\"\nwcet = \"3 ms\"\npriority = 5\npreemption = \"non-preemptive\"\n";
+    let (system, _) = horolog_model::file::read(text, "x.toml", &[]).unwrap();
+    let slack = explored(&system).tasks[1].slack.unwrap().as_ns();
+    let grown =
+        |more: u64| verdict(with_wcets(&system, |index, wcet| if index == 1 { wcet + more } else { wcet }));
+    assert_eq!(grown(slack), Schedulable::Yes, "{slack}");
+    assert_ne!(grown(slack + 1), Schedulable::Yes, "{slack}");
+}
+
+/// What has no deadline cannot be late, so that the others alone say how far the edge is: 2 of 10 ms may become 10, less what
+/// a search that long may cost.
+#[test]
+fn a_task_without_a_deadline_does_not_bound_the_scaling_factor() {
+    let text = "[system]\nname = \"x\"\n[[task]]\nname = \"once\"\narrivals = [\"1 ms\"]\nwcet = \"1 ms\"\npriority = 1\n\
+                [[task]]\nname = \"t\"\nseparation = \"10 ms\"\nwcet = \"2 ms\"\npriority = 2\n";
+    let (system, _) = horolog_model::file::read(text, "x.toml", &[]).unwrap();
+    let found = explored(&system);
+    assert_eq!(found.tasks[0].deadline, None);
+    let factor = found.processors[0].sensitivity.as_ref().unwrap().scaling_ppb.unwrap();
+    assert!((4_900_000_000..=5_000_000_000).contains(&factor), "{factor}");
+}

@@ -4,7 +4,9 @@
 use horolog_analysis::arrival_curve::ArrivalCurve;
 use horolog_analysis::cpu_model::InterruptLoad;
 use horolog_analysis::server::{Above, NoAnswer, Retention, Serve as _, Service, Supply};
-use horolog_analysis::{Analysis, Options, Schedulable, Verdict, analyze, certify, explain, size_server};
+use horolog_analysis::{
+    Analysis, Options, Schedulable, TermKind, Verdict, analyze, certify, explain, size_server,
+};
 use horolog_model::{Draft, ServerKind, System};
 use horolog_testkit::{Ingredients, Random, Serving, Shape, draw_system, served_system};
 use horolog_time::Span;
@@ -456,6 +458,24 @@ fn a_bound_in_the_background_is_exact_where_there_is_one() {
     assert_eq!(background("arrivals = [\"5 ms\"]", 5), (ms(27), false));
 }
 
+/// Two queues below all tasks, or one below deadlines: the bound counts all that may come first, but not in which order.
+#[test]
+fn a_bound_in_the_background_is_not_exact_beside_another_queue_or_under_edf() {
+    let queue = |name: &str| {
+        format!(
+            "[[task]]\nname = \"{name}\"\nseparation = \"100 ms\"\nwcet = \"5 ms\"\n\
+             [[server]]\nname = \"of {name}\"\nkind = \"background\"\ntasks = [\"{name}\"]\n"
+        )
+    };
+    let exact =
+        |found: &Analysis, name: &str| found.tasks.iter().find(|task| task.name == name).unwrap().exact;
+    let two = with(&format!("{}{}", queue("soft"), queue("other")));
+    assert!(!exact(&two, "soft") && !exact(&two, "other"));
+    let hard = "[[task]]\nname = \"hard\"\nseparation = \"10 ms\"\nwcet = \"2 ms\"\n";
+    let text = format!("[system]\nname = \"x\"\npolicy = \"edf\"\n{hard}{}", queue("soft"));
+    assert!(!exact(&analyze(&read(&text), &Options::default()).unwrap(), "soft"));
+}
+
 /// Where a job cannot be preempted, work that surely comes may also help: it can hold up the one that would have blocked. So what
 /// misses without the servers is only proven to miss with them where their work may stay away.
 #[test]
@@ -468,9 +488,12 @@ fn what_misses_without_a_server_misses_with_it_unless_its_work_may_help() {
             // Less than the capacity, so that the bound beside the server is not known to be the least.
             server("polling", "1 ms", &format!("{soft} = \"50 ms\"\nwcet = \"500 us\""))
         );
-        analyze(&read(&text), &Options::default()).unwrap().tasks[0].verdict
+        let urgent = analyze(&read(&text), &Options::default()).unwrap().tasks.remove(0);
+        let says = |note: &String| note.contains("without any server");
+        (urgent.verdict, urgent.tests.iter().any(|test| test.note.as_ref().is_some_and(says)))
     };
-    assert_eq!((urgent("separation"), urgent("period")), (Verdict::Misses, Verdict::Unknown));
+    assert_eq!(urgent("separation"), (Verdict::Misses, true));
+    assert_eq!(urgent("period"), (Verdict::Unknown, false));
 }
 
 #[test]
@@ -510,6 +533,21 @@ fn the_shortest_term_of_a_served_job_is_listed() {
     assert_eq!(sum, 1_000_001, "{explained}");
 }
 
+/// Interrupts of timers are no context switches.
+#[test]
+fn interrupts_above_a_served_job_are_listed_as_what_they_are() {
+    let text = "[system]\nname = \"x\"\n[platform]\ntimer_interrupt = \"10 us\"\n[[task]]\nname = \"hard\"\nseparation = \"10 ms\"\n\
+                wcet = \"1 ms\"\npriority = 3\n[[task]]\nname = \"soft\"\nseparation = \"100 ms\"\nwcet = \"1 ms\"\n\
+                [[server]]\nname = \"s\"\nkind = \"background\"\ntasks = [\"soft\"]\n";
+    let system = read(text);
+    let explained = explain(&system, system.task_ids().nth(1).unwrap(), &Options::default()).unwrap();
+    let kinds: Vec<TermKind> = explained.terms.iter().map(|term| term.kind).collect();
+    assert!(
+        kinds.contains(&TermKind::TimerInterrupts) && !kinds.contains(&TermKind::ContextSwitches),
+        "{explained}"
+    );
+}
+
 /// Alone on its processor a server may have all of it.
 #[test]
 fn a_server_alone_may_have_the_whole_processor() {
@@ -517,6 +555,10 @@ fn a_server_alone_may_have_the_whole_processor() {
     let system = read(&text);
     let size = size_server(&system, system.server_ids().next().unwrap(), None, &Options::default()).unwrap();
     assert_eq!(size.best_share.unwrap().share_ppb, 1_000_000_000);
+    // Beside tasks no period is tried that is shorter than an eighth of the shortest of theirs, 10 ms.
+    let system = read(&format!("{SET_B}{}", server("polling", "1 ms", BUSY)));
+    let size = size_server(&system, system.server_ids().next().unwrap(), None, &Options::default()).unwrap();
+    assert_eq!(size.least_period.as_ns(), 1_250_000);
 }
 
 /// Two tasks with 50 % of the processor are below both bounds for rate-monotonic priorities, 82.8 % and 2 ≥ (1 + 1/4)². Beside a
@@ -532,6 +574,8 @@ fn utilisation_bounds_are_applied_where_no_server_takes_part() {
         let found = analyze(&read(&format!("{tasks}{rest}")), &Options::default()).unwrap();
         found.processors[0].tests.iter().filter(|t| t.test.starts_with("rm-")).map(|t| t.verdict).collect()
     };
+    let share = analyze(&read(tasks), &Options::default()).unwrap().utilisation;
+    assert!((share - 0.5).abs() < 1e-9, "{share}");
     assert_eq!(verdicts(""), [Verdict::Meets; 2]);
     assert_eq!(verdicts(background), [Verdict::Meets; 2]);
     assert_eq!(verdicts(&polling), [Verdict::Unknown; 2]);

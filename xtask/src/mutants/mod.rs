@@ -23,16 +23,19 @@ use std::process::{Command, ExitCode};
 use table::Subject;
 
 /// Words for the usage.
-pub(crate) const USAGE: &str = "mutants NAME [--sample N] [--seed S] [--again | --resume] [--jobs J] [--minutes M]
+pub(crate) const USAGE: &str = "mutants NAME [--sample N] [--seed S] [--again | --open | --resume] [--jobs J] [--minutes M]
                    puts N small faults (300) into sched, analysis, certificate, verify or guardian and says which
                    ones no test notices (reference: those of sched, by that comparison alone);
-                   --again: only those that the record lists; --minutes: ends after so long;
+                   --again: only those that the record lists; --open: of them those without a reason; --minutes: ends
+                   after so long;
                    --resume: goes on with the sample where the last run ended; see docs/mutants.md";
 
 struct Options {
     sample: usize,
     seed: u64,
     again: bool,
+    /// Of those that the record lists only the open ones; `again` is set, too.
+    open: bool,
     /// What was judged before is not judged again while the sources are the same.
     resume: bool,
     jobs: Option<usize>,
@@ -58,7 +61,7 @@ pub(crate) fn run(root: &Path, words: &[&str]) -> ExitCode {
 fn parse(words: &[&str]) -> Option<(&'static Subject, Options)> {
     let [name, rest @ ..] = words else { return None };
     let mut options =
-        Options { sample: 300, seed: 1, again: false, resume: false, jobs: None, minutes: None };
+        Options { sample: 300, seed: 1, again: false, open: false, resume: false, jobs: None, minutes: None };
     let mut rest = rest.iter();
     while let Some(&word) = rest.next() {
         match word {
@@ -67,6 +70,7 @@ fn parse(words: &[&str]) -> Option<(&'static Subject, Options)> {
             "--jobs" => options.jobs = Some(rest.next()?.parse().ok()?),
             "--minutes" => options.minutes = Some(rest.next()?.parse().ok()?),
             "--again" => options.again = true,
+            "--open" => (options.again, options.open) = (true, true),
             "--resume" => options.resume = true,
             _ => return None,
         }
@@ -96,9 +100,13 @@ fn measure(root: &Path, subject: &Subject, options: &Options) -> Result<(), Stri
     let of_sources = of_sources.finish();
     let known = record::read(root, subject.name);
     println!("{}: {} faults in all", subject.name, faults.len());
+    // What is not judged again stays as it is, where the fault is still there.
+    let mut kept: Vec<Survivor> = Vec::new();
     if options.again {
         let survivors = known.as_ref().map(|record| record.survivors.clone()).unwrap_or_default();
-        faults.retain(|fault| survivors.iter().any(|one| one.is_same(&Survivor::of(fault))));
+        let listed = |fault: &Placed| survivors.iter().find(|one| one.is_same(&Survivor::of(fault)));
+        kept.extend(faults.iter().filter_map(listed).cloned());
+        faults.retain(|fault| listed(fault).is_some_and(|one| !options.open || one.why.is_empty()));
     } else {
         shuffle(&mut faults, options.seed);
         // Some do not compile.
@@ -149,6 +157,8 @@ fn measure(root: &Path, subject: &Subject, options: &Options) -> Result<(), Stri
         .filter(|(_, verdict)| **verdict == Verdict::Survived)
         .map(|(number, _)| Survivor::of(&faults[number]))
         .collect();
+    kept.retain(|old| !verdicts.keys().any(|number| old.is_same(&Survivor::of(&faults[number]))));
+    survivors.extend(kept);
     survivors.sort();
     for one in &mut survivors {
         let old = known.iter().flat_map(|record| &record.survivors).find(|old| old.is_same(one));
@@ -200,6 +210,8 @@ mod tests {
     fn words_are_read_and_wrong_ones_refused() {
         let (subject, options) = parse(&["verify", "--sample", "20", "--seed", "3"]).expect("right");
         assert_eq!((subject.name, options.sample, options.seed, options.again), ("verify", 20, 3, false));
+        let (_, options) = parse(&["verify", "--open"]).expect("right");
+        assert!(options.again && options.open);
         for wrong in [&["nothing"][..], &[], &["verify", "--sample"], &["verify", "--sample", "x"]] {
             assert!(parse(wrong).is_none(), "{wrong:?}");
         }
