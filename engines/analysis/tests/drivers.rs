@@ -67,6 +67,22 @@ fn a_network_card_s_interrupts() {
     assert_eq!(beside(&moderated).tasks[0].response, us(10_420));
 }
 
+/// The interrupt stays off until the server that polls has executed, which is below the task: it comes once. The server above, of
+/// 1 ms in 10, polls for nobody: R = 10 + 0.004 + ⌈R/10⌉·1.
+#[test]
+fn an_interrupt_waits_for_the_server_that_polls() {
+    let server = |name: &str, tasks: &str, priority: u32| {
+        format!(
+            "[[server]]\nname = \"{name}\"\nkind = \"polling\"\ntasks = [{tasks}]\nbudget = \"1 ms\"\nperiod = \"10 ms\"\n\
+             priority = {priority}\n"
+        )
+    };
+    let soft = "[[task]]\nname = \"soft\"\nseparation = \"100 ms\"\nwcet = \"50 ms\"\n";
+    let polled = format!("{}{}", interrupt("napi"), poller("service = \"server\"\nserver = \"low\""));
+    let (high, low) = (server("high", "\"soft\"", 90), server("low", "", 10));
+    assert_eq!(beside(&format!("{soft}{polled}{high}{low}")).tasks[0].response, us(12_004));
+}
+
 #[test]
 fn each_service_has_its_place() {
     let device = |service: &str| {

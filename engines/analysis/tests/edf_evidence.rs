@@ -369,3 +369,19 @@ fn a_run_that_an_offset_rules_out_is_no_witness() {
     };
     assert!(witness("") && !witness("offset = \"3 ms\""));
 }
+
+/// Whichever stands first in the file.
+#[test]
+fn a_job_that_is_due_later_may_block() {
+    let urgent =
+        "[[task]]\nname = \"urgent\"\nseparation = \"20 ms\"\nwcet = \"1 ms\"\ndeadline = \"5 ms\"\n";
+    let long = "[[task]]\nname = \"long\"\nseparation = \"20 ms\"\nwcet = \"3 ms\"\npreemption = \"non-preemptive\"\n";
+    let blocking = |tasks: [&str; 2]| {
+        let text = format!("[system]\nname = \"x\"\npolicy = \"edf\"\n{}", tasks.concat());
+        let (system, _) = horolog_model::file::read(&text, "x.toml", &[]).unwrap();
+        let found = analyze(&system, &Options::default()).unwrap();
+        let of = |name: &str| found.tasks.iter().find(|task| task.name == name).unwrap().blocking.as_ns();
+        (of("urgent"), of("long"))
+    };
+    assert_eq!([blocking([urgent, long]), blocking([long, urgent])], [(3_000_000, 0); 2]);
+}

@@ -194,4 +194,11 @@ fn a_load_takes_a_part_of_the_processor_and_no_more_than_all() {
         EdfSet::new(vec![EdfTask::new(1, 10, 10)], vec![load]).is_ok()
     };
     assert_eq!([0, 1, 1_000_000_000, 1_000_000_001].map(is_taken), [false, true, true, false]);
+    let arrivals = horolog_analysis::edf::Arrivals::Separated(10);
+    let is_taken = |cost: u64| {
+        let load = TopLoad::Interrupts { cost, arrivals: arrivals.clone(), jitter: 0 };
+        EdfSet::new(vec![EdfTask::new(1, 10, 10)], vec![load]).is_ok()
+    };
+    // Times below 2^60 ns.
+    assert_eq!([0, 1, (1 << 60) - 1, 1 << 60].map(is_taken), [false, true, true, false]);
 }
