@@ -559,6 +559,9 @@ fn a_server_alone_may_have_the_whole_processor() {
     let system = read(&format!("{SET_B}{}", server("polling", "1 ms", BUSY)));
     let size = size_server(&system, system.server_ids().next().unwrap(), None, &Options::default()).unwrap();
     assert_eq!(size.least_period.as_ns(), 1_250_000);
+    let asked =
+        size_server(&system, system.server_ids().next().unwrap(), ms(2), &Options::default()).unwrap();
+    assert_eq!(asked.least_period, ms(2).unwrap());
 }
 
 /// Two tasks with 50 % of the processor are below both bounds for rate-monotonic priorities, 82.8 % and 2 ≥ (1 + 1/4)². Beside a
