@@ -1,17 +1,16 @@
-//! Scheduling as one pure state machine: events in, desired state out.
+//! Scheduling as one pure state machine: events in, choices out.
 //!
-//! The same [`Machine`] runs under the simulator and under the executive. It owns no clock, makes no system
-//! call, and allocates nothing per event (a queue grows only when a backlog sets a new record). It promises:
+//! The same [`Machine`] runs under the simulator, the executive and `verify`, and one [`Driver`] stands between it and each of
+//! these [`World`]s. It owns no clock, makes no system call, and allocates nothing per event (a queue grows only when a backlog
+//! sets a new record). It promises:
 //!
-//! - **A tree.** Inner nodes dispatch children and receive supply from above; leaves are tasks. A flat system is
-//!   a tree of depth one and pays nothing for it.
-//! - **One machine a system**, the processor an index. Decisions are desired state, addressed by processor,
-//!   idempotent: asking twice gives the same answer.
-//! - **Execution timers** ("after X of execution of entity E") beside wall timers, both with a generation, so
-//!   that a stale one is ignored. Exhaustion carries what was really consumed.
-//! - **Two times an event**: occurred and observed. In `sim` they are equal. A machine lives in one clock.
-//! - **Ordered phases at one instant**: complete, publish, release, latch, choose. The driver hands in all events
-//!   of an instant in that order, then asks [`Machine::decide`] once a processor.
+//! - **A tree.** Inner nodes order their children and receive supply from above; leaves are tasks. A flat system is a tree of
+//!   depth one and pays nothing for it.
+//! - **One machine a system**, the processor an index. Choices are desired state, idempotent: asking twice gives the same answer.
+//!   The processors of a cluster are chosen for together; nothing else crosses from one processor to another.
+//! - **One report of execution.** What a job has executed is told as an amount; that a budget is used up is the machine's
+//!   conclusion. Wall timers have a generation, so that a stale one is ignored.
+//! - **Ordered phases at one instant**, in the order that the [`Driver`] states.
 
 mod any_service;
 mod any_supply;
@@ -41,6 +40,7 @@ mod period;
 mod polling_server;
 mod posix_sporadic_server;
 mod priority_exchange;
+mod pump;
 mod ready_set;
 mod service;
 mod shallow;
@@ -49,15 +49,17 @@ mod sporadic_server;
 mod supplied;
 mod supply;
 mod table;
+mod tell;
 mod timers;
 mod tree;
 mod watch;
+mod world;
 
 pub use builder::{MachineBuilder, NodeSpec};
 pub use companion::Lent;
 pub use desired::{Desired, EntityId, ProcessorIndex, Rejected, TimerChanges, WallTimer};
 pub use dispatcher::NodePolicy;
-pub use driver::{Choice, Driver, ModeChange, Reached, Tell, World, Worlds};
+pub use driver::Driver;
 pub use event::{ANY_SEGMENT, Event, EventKind, Phase};
 pub use from_system::supply as supply_of;
 pub use lent_priority::LentPriority;
@@ -67,3 +69,5 @@ pub use mode::{ModeEffect, ModeSpec, TaskMode};
 pub use note::Note;
 pub use service::{HardTask, Service};
 pub use supply::{Place, Supply, Tally};
+pub use tell::Tell;
+pub use world::{Choice, ModeChange, Reached, World, Worlds};

@@ -1,0 +1,356 @@
+//! One processor between two events: what its job may still execute, what the machine has not been told, and which timer is
+//! next; and one instant of it, phase by phase.
+
+use crate::dispatcher::NONE;
+use crate::note::Noted;
+use crate::{
+    Choice, EntityId, Event, EventKind, Machine, ProcessorIndex, Reached, Tell, WallTimer, World, Worlds,
+};
+use horolog_model::{System, TaskId};
+use horolog_time::{Instant, Span};
+
+/// Never.
+pub(crate) const NEVER: u64 = u64::MAX;
+
+/// What is kept of one processor between two events.
+#[derive(Clone, Debug)]
+pub(crate) struct Pump {
+    pub(crate) processor: ProcessorIndex,
+    /// Whose job has the processor; [`NONE`]: nobody's.
+    pub(crate) running: u32,
+    /// Whether what it executes is told to the machine.
+    pub(crate) is_counted: bool,
+    /// What was executed and has not been told.
+    pub(crate) untold: u64,
+    /// What may be executed until the machine must be told; [`NEVER`]: no limit. Zero until the next choice.
+    pub(crate) allowance: u64,
+    pub(crate) wall: Option<WallTimer>,
+    /// A timer that asked for the instant at which it was called already, and that instant.
+    pub(crate) refused: Option<(EntityId, u64)>,
+    /// When a budget is used up or a timer is due.
+    pub(crate) look_at: u64,
+    /// Whether a choice is due.
+    pub(crate) is_due: bool,
+    /// Whether the machine may want timers or count execution here.
+    pub(crate) has_timers: bool,
+    /// Whether execution is told at every instant, or only where the machine must know.
+    pub(crate) tells_always: bool,
+    pub(crate) last: u64,
+    /// When something happens next here, while several processors run.
+    pub(crate) next_at: u64,
+    /// Which of the driver's groups it belongs to; [`NONE`]: it is decided alone.
+    pub(crate) group: u32,
+    pub(crate) noted: Noted,
+}
+
+/// The processors of a cluster: decided together.
+#[derive(Clone, Debug)]
+pub(crate) struct Group {
+    pub(crate) cluster: usize,
+    /// Their places in the driver, in the order of the cluster's processors.
+    pub(crate) places: Box<[usize]>,
+}
+
+/// One round of an instant on the processors of a cluster: what ends on any of them, what arrives on any of them, and one choice
+/// for all. A processor that the kernel has keeps its job until it is ready, and is asked about again then.
+pub(crate) fn step_together<W: Worlds>(
+    machine: &mut Machine,
+    pumps: &mut [Pump],
+    group: &Group,
+    worlds: &mut W,
+    now: u64,
+) -> Result<(), W::Error> {
+    for &place in &group.places {
+        let pump = &mut pumps[place];
+        pump.last = now;
+        worlds.one(place).complete(&mut Tell { machine, pump, now })?;
+    }
+    for &place in &group.places {
+        let pump = &mut pumps[place];
+        worlds.one(place).arrive(&mut Tell { machine, pump, now })?;
+    }
+    let mut is_due = false;
+    let mut is_possible = false;
+    for &place in &group.places {
+        is_due |= pumps[place].is_due;
+        is_possible |= worlds.one(place).ready_at() <= now;
+    }
+    if is_due && is_possible {
+        let places = &group.places;
+        machine.choose_in_cluster(group.cluster, |index| {
+            let place = places.iter().find(|&&place| pumps[place].processor.0 == index);
+            place.is_some_and(|&place| worlds.one(place).ready_at() <= now)
+        });
+        for &place in places {
+            let (pump, mut world) = (&mut pumps[place], worlds.one(place));
+            pump.is_due = world.ready_at() > now;
+            if !pump.is_due {
+                let task = machine.running(pump.processor);
+                pump.running = task.map_or(NONE, |task| task.0);
+                world.carry_out(now, Choice { task, machine, processor: pump.processor });
+            }
+        }
+    } else if is_due {
+        for &place in &group.places {
+            pumps[place].is_due = true;
+        }
+    }
+    for &place in &group.places {
+        pumps[place].next_at = pumps[place].next_here(&worlds.one(place));
+    }
+    Ok(())
+}
+
+impl Pump {
+    pub(crate) fn new(machine: &Machine, system: &System, processor: ProcessorIndex) -> Pump {
+        let has_timers = machine.may_want_timers(processor);
+        Pump {
+            processor,
+            running: NONE,
+            is_counted: false,
+            untold: 0,
+            allowance: NEVER,
+            wall: None,
+            refused: None,
+            look_at: NEVER,
+            // The first answer tells which timers are wanted before anything is released.
+            is_due: has_timers,
+            has_timers,
+            tells_always: machine.wants_every_report(processor),
+            last: 0,
+            next_at: NEVER,
+            group: NONE,
+            noted: Noted::new(system, processor),
+        }
+    }
+
+    /// A job may have lost its processor, and any budget may be another.
+    pub(crate) fn follow_machine(&mut self, machine: &Machine) {
+        self.is_due = true;
+        if self.running != NONE && machine.running(self.processor) != Some(TaskId(self.running)) {
+            self.running = NONE;
+            self.is_counted = false;
+            self.allowance = NEVER;
+        }
+        self.wall = None;
+    }
+
+    #[inline(never)]
+    pub(crate) fn run<W: World, const TIMED: bool>(
+        &mut self,
+        machine: &mut Machine,
+        world: &mut W,
+        until: u64,
+    ) -> Result<Reached, W::Error> {
+        let mut last = self.last;
+        loop {
+            let next = self.next::<W, TIMED>(world);
+            if next >= until {
+                return Ok(Reached { last, next, is_ended: false });
+            }
+            last = next.max(last);
+            self.step::<W, TIMED>(machine, world, last)?;
+            if !world.goes_on(last) {
+                return Ok(Reached { last, next, is_ended: true });
+            }
+        }
+    }
+
+    /// When something happens next.
+    #[inline(always)]
+    fn next<W: World, const TIMED: bool>(&self, world: &W) -> u64 {
+        let mut next = world.next();
+        if TIMED {
+            next = next.min(self.look_at);
+        }
+        if self.is_due {
+            next = next.min(world.ready_at().max(self.last));
+        }
+        next
+    }
+
+    pub(crate) fn next_here<W: World>(&self, world: &W) -> u64 {
+        if self.has_timers { self.next::<W, true>(world) } else { self.next::<W, false>(world) }
+    }
+
+    /// One instant.
+    #[inline(always)]
+    pub(crate) fn step<W: World, const TIMED: bool>(
+        &mut self,
+        machine: &mut Machine,
+        world: &mut W,
+        now: u64,
+    ) -> Result<(), W::Error> {
+        self.last = now;
+        if TIMED && (self.look_at <= now || self.tells_always || world.ends(now)) {
+            self.report(machine, world, now);
+        }
+        world.complete(&mut Tell { machine, pump: self, now })?;
+        if TIMED {
+            self.fire(machine, world, now);
+        }
+        world.arrive(&mut Tell { machine, pump: self, now })?;
+        if TIMED {
+            // What arrived may have asked for a timer that is due.
+            self.fire(machine, world, now);
+            self.take_notes(machine, world, now);
+        }
+        if self.is_due && world.ready_at() <= now {
+            self.settle::<W, TIMED>(machine, world, now);
+        }
+        if TIMED {
+            self.look_again(world, now);
+        }
+        Ok(())
+    }
+
+    /// Takes over what was executed, as far as it has not been told.
+    #[inline(always)]
+    fn count<W: World>(&mut self, world: &mut W, now: u64) {
+        self.take_amount(world.executed(now, self.allowance));
+    }
+
+    #[inline(always)]
+    fn take_amount(&mut self, amount: u64) {
+        self.untold += amount;
+        if self.allowance != NEVER {
+            self.allowance = self.allowance.saturating_sub(amount);
+        }
+    }
+
+    #[inline(never)]
+    pub(crate) fn tell_amount(&mut self, machine: &mut Machine, amount: u64, now: u64) {
+        self.take_amount(amount);
+        self.tell_untold(machine, now);
+    }
+
+    /// Tells the machine what was executed.
+    #[inline(always)]
+    pub(crate) fn report<W: World>(&mut self, machine: &mut Machine, world: &mut W, now: u64) {
+        if self.is_counted {
+            self.count(world, now);
+            self.tell_untold(machine, now);
+        }
+    }
+
+    #[inline]
+    fn tell_untold(&mut self, machine: &mut Machine, now: u64) {
+        let amount = std::mem::take(&mut self.untold);
+        if amount > 0 {
+            let kind = EventKind::Ran { task: TaskId(self.running), amount: Span::from_ns(amount) };
+            let told = machine.on(Event::at(Instant::from_ns(now), kind));
+            debug_assert_eq!(told, Ok(()));
+            self.is_due |= self.allowance == 0;
+        }
+    }
+
+    /// Every wall timer that is due goes off, before anything is chosen. Which one is next may have changed by what came
+    /// before at this instant.
+    #[inline(always)]
+    fn fire<W: World>(&mut self, machine: &mut Machine, world: &mut W, now: u64) {
+        if machine.wall_is_stale(self.processor) {
+            self.ask_for_wall_timer(machine, now);
+        }
+        if self.wall.is_some_and(|timer| timer.at.as_ns() <= now) {
+            self.fire_due(machine, world, now);
+        }
+    }
+
+    /// Takes over the next wall timer, unless it was refused at this very instant.
+    #[inline(always)]
+    fn ask_for_wall_timer(&mut self, machine: &mut Machine, now: u64) {
+        self.wall = machine.wall_timer(self.processor);
+        if let Some(timer) = self.wall
+            && timer.at.as_ns() <= now
+            && self.refused == Some((timer.entity, now))
+        {
+            self.wall = None;
+        }
+    }
+
+    #[inline(never)]
+    fn fire_due<W: World>(&mut self, machine: &mut Machine, world: &mut W, now: u64) {
+        self.report(machine, world, now);
+        self.ask_for_wall_timer(machine, now);
+        while let Some(timer) = self.wall.filter(|timer| timer.at.as_ns() <= now) {
+            let kind = EventKind::Timer { entity: timer.entity, generation: timer.generation };
+            let told = machine.on(Event::at(Instant::from_ns(now), kind));
+            debug_assert_eq!(told, Ok(()));
+            self.is_due = true;
+            let next = machine.wall_timer(self.processor);
+            if next.is_some_and(|next| next.entity == timer.entity && next.at <= timer.at) {
+                self.refused = Some((timer.entity, now));
+            }
+            self.ask_for_wall_timer(machine, now);
+            if !world.called_timer() {
+                return;
+            }
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn take_notes<W: World>(&mut self, machine: &Machine, world: &mut W, now: u64) {
+        if !machine.has_changed(self.processor) {
+            return;
+        }
+        if W::NOTES || self.noted.has_promotions() {
+            self.noted.tell(machine, |note| world.note(now, note));
+        } else {
+            world.noted(self.noted.count(machine.budget_changes(self.processor)));
+        }
+    }
+
+    /// Asks the machine who runs, and has it carried out.
+    #[inline(always)]
+    pub(crate) fn settle<W: World, const TIMED: bool>(
+        &mut self,
+        machine: &mut Machine,
+        world: &mut W,
+        now: u64,
+    ) {
+        self.is_due = false;
+        let (task, changes) = machine.choose(self.processor);
+        let next = task.map_or(NONE, |task| task.0);
+        if TIMED {
+            if changes.wall {
+                self.ask_for_wall_timer(machine, now);
+            }
+            if next != self.running {
+                self.report(machine, world, now);
+                // The end of a budget that was used up just now was part of this choice.
+                self.hand_over(machine, next);
+            } else if (changes.allowance | (self.allowance == 0)) & self.is_counted {
+                let allowance = task.and_then(|task| machine.allowance(task));
+                self.allowance = allowance.map_or(NEVER, |budget| budget.as_ns().saturating_sub(self.untold));
+            }
+        } else {
+            self.running = next;
+        }
+        world.carry_out(now, Choice { task, machine, processor: self.processor });
+    }
+
+    /// From now on another job has the processor, or none.
+    #[inline(always)]
+    pub(crate) fn hand_over(&mut self, machine: &Machine, next: u32) {
+        self.running = next;
+        self.untold = 0;
+        self.is_counted = next != NONE && machine.is_counted(TaskId(next));
+        self.allowance = NEVER;
+        if self.is_counted
+            && let Some(budget) = machine.allowance(TaskId(next))
+        {
+            self.allowance = budget.as_ns();
+        }
+    }
+
+    /// Last thing at an instant: when a budget is used up or a timer due next.
+    #[inline(always)]
+    pub(crate) fn look_again<W: World>(&mut self, world: &mut W, now: u64) {
+        self.look_at = self.wall.map_or(NEVER, |timer| timer.at.as_ns().max(now));
+        if self.allowance != NEVER {
+            self.count(world, now);
+            let end = now.max(world.ready_at()).saturating_add(self.allowance);
+            self.look_at = self.look_at.min(end);
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! How a world tells what happens on one processor at one instant.
+
+use crate::dispatcher::NONE;
+use crate::pump::{NEVER, Pump};
+use crate::{EntityId, Event, EventKind, Machine, Place, Rejected};
+use horolog_model::TaskId;
+use horolog_time::Instant;
+
+/// How a world tells what happens on one processor at one instant.
+#[derive(Debug)]
+pub struct Tell<'a> {
+    pub(crate) machine: &'a mut Machine,
+    pub(crate) pump: &'a mut Pump,
+    pub(crate) now: u64,
+}
+
+impl Tell<'_> {
+    /// The instant.
+    #[inline(always)]
+    #[must_use]
+    pub fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// The machine, to look at.
+    #[must_use]
+    pub fn machine(&self) -> &Machine {
+        self.machine
+    }
+
+    /// Whose job has the processor, as far as was told.
+    #[must_use]
+    pub fn running(&self) -> Option<TaskId> {
+        (self.pump.running != NONE).then_some(TaskId(self.pump.running))
+    }
+
+    #[inline(always)]
+    fn on(&mut self, kind: EventKind) -> Result<(), Rejected> {
+        let told = self.machine.on(Event::at(Instant::from_ns(self.now), kind));
+        self.pump.is_due |= told.is_ok();
+        told
+    }
+
+    /// The running job of `task` has left the processor.
+    #[inline(always)]
+    fn left(&mut self, task: TaskId) {
+        if self.pump.running == task.0 {
+            self.pump.running = NONE;
+            self.pump.is_counted = false;
+            self.pump.allowance = NEVER;
+        }
+    }
+
+    /// The job of `task` is done.
+    ///
+    /// # Errors
+    /// As [`Machine::on`]; so do the other methods.
+    #[inline(always)]
+    pub fn completion(&mut self, task: TaskId) -> Result<(), Rejected> {
+        self.on(EventKind::Completion { task })?;
+        self.left(task);
+        Ok(())
+    }
+
+    /// The job of `task` suspends itself.
+    pub fn block(&mut self, task: TaskId) -> Result<(), Rejected> {
+        self.on(EventKind::Block { task })?;
+        self.left(task);
+        Ok(())
+    }
+
+    /// The job of `task` is at a preemption point and gives way if somebody more important waits; `next` is its next segment, or
+    /// [`crate::ANY_SEGMENT`].
+    #[inline(always)]
+    pub fn preemption_point(&mut self, task: TaskId, next: u32) -> Result<(), Rejected> {
+        self.on(EventKind::PreemptionPoint { task, willing: true, next })
+    }
+
+    /// The job of `task` switches its own preemptibility.
+    pub fn set_preemptible(&mut self, task: TaskId, preemptible: bool) -> Result<(), Rejected> {
+        self.on(EventKind::SetPreemptible { task, preemptible })
+    }
+
+    /// A job of `task` is ready. `executed` says what the running job has executed since the world was asked last; it is called
+    /// where the release may change a budget.
+    #[inline(always)]
+    pub fn release(
+        &mut self,
+        task: TaskId,
+        deadline: Instant,
+        executed: impl FnOnce(u64) -> u64,
+    ) -> Result<(), Rejected> {
+        if self.pump.is_counted && self.machine.is_served(task) {
+            self.pump.tell_amount(self.machine, executed(self.pump.allowance), self.now);
+        }
+        self.on(EventKind::Release { task, deadline })
+    }
+
+    /// A job of `task` that suspended itself is ready again.
+    pub fn wake(&mut self, task: TaskId) -> Result<(), Rejected> {
+        self.on(EventKind::Wake { task })
+    }
+
+    /// A node stands at another place from now on.
+    pub fn lend(&mut self, entity: EntityId, place: Place) -> Result<(), Rejected> {
+        self.on(EventKind::Lend { entity, place })
+    }
+
+    /// Something has changed that the machine does not see: it is asked who runs.
+    pub fn choice_is_due(&mut self) {
+        self.pump.is_due = true;
+    }
+
+    /// Who really has the processor from now on, where that is not whom the machine chose. Execution is charged to him.
+    pub fn took(&mut self, task: Option<TaskId>) {
+        self.pump.hand_over(self.machine, task.map_or(NONE, |task| task.0));
+    }
+}
