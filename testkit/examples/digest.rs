@@ -3,7 +3,7 @@
 //! `cargo run --release -p horolog-testkit --example digest -- --systems 10000 --seed 1 --kind all [--each] [--show N]`
 //!
 //! Simulates random systems of every kind and prints a line a kind: systems, refused ones, records, and a hash of all records
-//! in their order. The same line from two versions means equal traces. `--each` prints a line a system, so that `diff` finds
+//! of each processor in their order. The same line from two versions means equal traces. `--each` prints a line a system, so that `diff` finds
 //! the first that differs; `--show N` prints the records of one. `--cost MS` simulates each system for so long without a trace
 //! and prints jobs and time a job; under `valgrind --tool=callgrind` the same command counts instructions.
 
@@ -13,6 +13,7 @@ use horolog_testkit::reference::draw::{Kind, short_system};
 use horolog_testkit::{Ingredients, Serving, driven_system, mixed_system, served_system};
 use horolog_time::Span;
 use horolog_trace::{NullSink, Record, Sink};
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -49,15 +50,28 @@ const END: u64 = 96;
 /// Records, hashed in their order (FNV-1a, 64 bits).
 struct Hashed {
     hash: u64,
+    /// Of each processor's records: which processor comes first at an instant does not count.
+    by_cpu: BTreeMap<u16, u64>,
     records: u64,
     shows: bool,
 }
 
+fn add(hash: &mut u64, word: u64) {
+    for byte in word.to_le_bytes() {
+        *hash = (*hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+}
+
 impl Hashed {
-    fn add(&mut self, word: u64) {
-        for byte in word.to_le_bytes() {
-            self.hash = (self.hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    fn new(hash: u64, shows: bool) -> Hashed {
+        Hashed { hash, by_cpu: BTreeMap::new(), records: 0, shows }
+    }
+
+    fn whole(mut self) -> u64 {
+        for hash in self.by_cpu.into_values() {
+            add(&mut self.hash, hash);
         }
+        self.hash
     }
 }
 
@@ -66,6 +80,7 @@ impl Sink for Hashed {
 
     fn record(&mut self, record: Record) {
         self.records += 1;
+        let hash = self.by_cpu.entry(record.cpu).or_default();
         for word in [
             record.time.as_ns(),
             record.kind as u64,
@@ -75,7 +90,7 @@ impl Sink for Hashed {
             record.value,
             record.extra,
         ] {
-            self.add(word);
+            add(hash, word);
         }
         if self.shows {
             println!("{record:?}");
@@ -139,26 +154,27 @@ fn main() -> ExitCode {
             print_cost(name, (0..systems).map(|index| draw(seed, index)), horizon);
             continue;
         }
-        let (mut all, mut refused) = (Hashed { hash: 0xcbf2_9ce4_8422_2325, records: 0, shows: false }, 0);
+        let (mut all, mut refused) = (Hashed::new(0xcbf2_9ce4_8422_2325, false), 0);
         let range = show.map_or(0..systems, |index| index..index + 1);
         for index in range {
             let system = draw(seed, index);
-            let mut one = Hashed { hash: 0, records: 0, shows: show.is_some() };
+            let mut one = Hashed::new(0, show.is_some());
             if show.is_some() {
                 println!("{}", horolog_model::file::print(&system));
             }
             match simulate(&system, &options(name, index), &mut one) {
-                Ok(outcome) => one.add(outcome.events),
+                Ok(outcome) => add(&mut one.hash, outcome.events),
                 Err(error) => {
                     refused += 1;
-                    one.add(error.to_string().len() as u64);
+                    add(&mut one.hash, error.to_string().len() as u64);
                 }
             }
+            let (records, hash) = (one.records, one.whole());
             if each {
-                println!("{name} {index} {} {:016x}", one.records, one.hash);
+                println!("{name} {index} {records} {hash:016x}");
             }
-            all.records += one.records;
-            all.add(one.hash);
+            all.records += records;
+            add(&mut all.hash, hash);
         }
         println!("{name}: {systems} systems, {refused} refused, {} records, {:016x}", all.records, all.hash);
     }

@@ -1,8 +1,10 @@
 //! The one pump between the machine and a world: virtual time, real threads, or a recorded trace.
 //!
-//! An instant goes through its phases: what was executed until then, what ends (completions, preemption points, suspensions),
-//! timers that are due, what arrives (releases, wakes), timers that these have made due, and then the choice. A world is asked
-//! for each phase and tells through [`Tell`]; it carries the choice out. Everything that is counted between two events stays
+//! An instant is a sequence of rounds. A round goes through its phases over all processors where something is due: what was
+//! executed until then and what ends (completions, preemption points, suspensions); mode changes; timers that are due, what
+//! arrives (releases, wakes), timers that these have made due; and then the choices. A world is asked for each phase and tells
+//! through [`Tell`]; it carries the choices out. What a round causes at its own instant, as a job of no length does, is
+//! the next round. Everything that is counted between two events stays
 //! here: how much the running job may still execute, what of it the machine has not been told, which timer is next.
 //!
 //! - A world may put off the choice ([`World::ready_at`]): the instants between are told in order all the same.
@@ -13,7 +15,7 @@
 
 use crate::dispatcher::NONE;
 use crate::mode_requests::ModeRequests;
-use crate::pump::{Group, NEVER, Pump, step_together};
+use crate::pump::{Group, NEVER, Pump, choose_together};
 use crate::{Event, EventKind, Machine, ModeChange, ProcessorIndex, Reached, Tell, World, Worlds};
 use horolog_model::{System, TaskId};
 use horolog_time::Instant;
@@ -25,6 +27,8 @@ pub struct Driver {
     pumps: Vec<Pump>,
     groups: Vec<Group>,
     modes: ModeRequests,
+    /// Where something is due in the present round.
+    due: Vec<usize>,
 }
 
 impl Driver {
@@ -47,7 +51,8 @@ impl Driver {
                 pumps[place].group = number as u32;
             }
         }
-        Driver { machine, pumps, groups, modes: ModeRequests::new(system) }
+        let due = Vec::with_capacity(pumps.len());
+        Driver { machine, pumps, groups, modes: ModeRequests::new(system), due }
     }
 
     /// The machine, to look at.
@@ -117,110 +122,85 @@ impl Driver {
         self.modes.refused()
     }
 
-    /// Lets everything happen on all processors that is due before `until`, by time, then in the order of processors. The
-    /// processors of a cluster go through the phases of an instant together, and are decided together. Modes change as they were
-    /// asked for.
+    /// Lets everything happen on all processors that is due before `until`, round by round: what ends on any of them; mode
+    /// changes; timers and what arrives; then each is decided once, the processors of a cluster together. In each phase processors come
+    /// in their order. What a round causes at the same instant is the next round. Modes change as they were asked for.
     ///
     /// # Errors
     /// What the world gives.
     pub fn run_all<W: Worlds>(&mut self, worlds: &mut W, until: u64) -> Result<Reached, W::Error> {
+        let mut last = self.pumps.iter().map(|pump| pump.last).max().unwrap_or(0);
+        self.ask_when_next(worlds);
         loop {
-            let mode_at = self.modes.next_at();
-            let (reached, has_changed) = if self.modes.waits_for_jobs() {
-                self.run_until_done(worlds, until.min(mode_at))?
-            } else {
-                (self.run_in_mode(worlds, until.min(mode_at))?, false)
-            };
-            if reached.is_ended || (!has_changed && until <= mode_at) {
-                return Ok(reached);
+            if self.is_single() && !self.modes.waits_for_jobs() {
+                // Until the mode may change there is nobody else's phase to wait for.
+                let reached = self.run(&mut worlds.one(0), 0, until.min(self.modes.next_at()))?;
+                if reached.is_ended || self.modes.next_at() >= until {
+                    return Ok(reached);
+                }
+                self.ask_when_next(worlds);
             }
-            if !has_changed {
-                self.end_everywhere(worlds, mode_at)?;
-                self.take_modes(worlds, mode_at);
-            }
-        }
-    }
-
-    /// As [`Driver::run_all`], with nothing asked for before `until`.
-    fn run_in_mode<W: Worlds>(&mut self, worlds: &mut W, until: u64) -> Result<Reached, W::Error> {
-        if let [_] = self.pumps.as_slice() {
-            return self.run(&mut worlds.one(0), 0, until);
-        }
-        let Self { machine, pumps, groups, .. } = self;
-        let mut last = pumps.iter().map(|pump| pump.last).max().unwrap_or(0);
-        for (place, pump) in pumps.iter_mut().enumerate() {
-            pump.next_at = pump.next_here(&worlds.one(place));
-        }
-        loop {
-            // The processor on which something happens next, the first of several.
-            let (mut next, mut place) = (NEVER, 0);
-            for (index, pump) in pumps.iter().enumerate() {
-                place = if pump.next_at < next { index } else { place };
-                next = next.min(pump.next_at);
-            }
-            if next >= until {
+            let next = self.pumps.iter().fold(NEVER, |next, pump| next.min(pump.next_at));
+            if self.modes.next_at() >= until && next >= until {
                 return Ok(Reached { last, next, is_ended: false });
             }
-            last = next.max(last);
-            if let Some(group) = groups.get(pumps[place].group as usize) {
-                step_together(machine, pumps, group, worlds, last)?;
-                if !worlds.one(place).goes_on(last) {
-                    return Ok(Reached { last, next, is_ended: true });
-                }
-                continue;
-            }
-            let (pump, mut world) = (&mut pumps[place], worlds.one(place));
-            if pump.has_timers {
-                pump.step::<W::One<'_>, true>(machine, &mut world, last)?;
-            } else {
-                pump.step::<W::One<'_>, false>(machine, &mut world, last)?;
-            }
-            // What happens on one processor changes nothing on another.
-            pump.next_at = pump.next_here(&world);
-            if !world.goes_on(last) {
+            last = next.min(self.modes.next_at()).max(last);
+            if !self.round(worlds, last)? {
                 return Ok(Reached { last, next, is_ended: true });
             }
         }
     }
 
-    /// As [`Driver::run_in_mode`], until the mode changes because jobs are done: at each instant what ends on any processor comes
-    /// before all else.
-    fn run_until_done<W: Worlds>(&mut self, worlds: &mut W, until: u64) -> Result<(Reached, bool), W::Error> {
-        loop {
-            let nexts = self.pumps.iter().enumerate().map(|(place, pump)| pump.next_here(&worlds.one(place)));
-            let next = nexts.min().unwrap_or(NEVER);
-            let last = self.pumps.iter().map(|pump| pump.last).max().unwrap_or(0);
-            if next >= until {
-                return Ok((Reached { last, next, is_ended: false }, false));
-            }
-            let now = next.max(last);
-            self.end_everywhere(worlds, now)?;
-            let mut has_changed = self.take_modes(worlds, now);
-            let reached = self.run_in_mode(worlds, now.saturating_add(1))?;
-            // A job of no length may have ended in a further round.
-            has_changed = has_changed || self.take_modes(worlds, now);
-            if reached.is_ended || has_changed {
-                return Ok((reached, has_changed));
-            }
-        }
+    /// Whether there is one processor, decided alone.
+    fn is_single(&self) -> bool {
+        self.pumps.len() == 1 && self.groups.is_empty()
     }
 
-    /// What was executed until `now` and what ends then is told on every processor.
-    fn end_everywhere<W: Worlds>(&mut self, worlds: &mut W, now: u64) -> Result<(), W::Error> {
+    /// When something happens next on each processor; the processors of a cluster are due together.
+    fn ask_when_next<W: Worlds>(&mut self, worlds: &mut W) {
         for (place, pump) in self.pumps.iter_mut().enumerate() {
-            let mut world = worlds.one(place);
-            pump.report(&mut self.machine, &mut world, now);
-            pump.last = now.max(pump.last);
-            world.complete(&mut Tell { machine: &mut self.machine, pump, now })?;
+            pump.next_at = pump.next_here(&worlds.one(place));
         }
-        Ok(())
+        self.groups.iter().for_each(|group| group.share_next(&mut self.pumps));
     }
 
-    /// Changes to every mode that takes effect at `now`; whether there was one.
-    fn take_modes<W: Worlds>(&mut self, worlds: &mut W, now: u64) -> bool {
-        let mut has_changed = false;
+    /// One round of the instant `now` on all processors where something is due; whether the world goes on.
+    fn round<W: Worlds>(&mut self, worlds: &mut W, now: u64) -> Result<bool, W::Error> {
+        let may_change = self.modes.next_at() <= now || self.modes.waits_for_jobs();
+        let mut due = std::mem::take(&mut self.due);
+        due.clear();
+        let is_due = |&place: &usize| may_change || self.pumps[place].next_at <= now;
+        due.extend((0..self.pumps.len()).filter(is_due));
+        for &place in &due {
+            let (pump, mut world) = (&mut self.pumps[place], worlds.one(place));
+            if may_change {
+                pump.report(&mut self.machine, &mut world, now);
+            }
+            pump.ends_here(&mut self.machine, &mut world, now)?;
+        }
+        if may_change {
+            self.take_modes(worlds, now);
+        }
+        for &place in &due {
+            self.pumps[place].arrives_here(&mut self.machine, &mut worlds.one(place), now)?;
+        }
+        for group in self.groups.iter().filter(|group| due.contains(&group.places[0])) {
+            choose_together(&mut self.machine, &mut self.pumps, group, worlds, now);
+        }
+        let mut goes_on = true;
+        for &place in &due {
+            let (pump, mut world) = (&mut self.pumps[place], worlds.one(place));
+            pump.is_chosen_here(&mut self.machine, &mut world, now);
+            goes_on &= world.goes_on(now);
+        }
+        self.groups.iter().for_each(|group| group.share_next(&mut self.pumps));
+        self.due = due;
+        Ok(goes_on)
+    }
+
+    /// Changes to every mode that takes effect at `now`.
+    fn take_modes<W: Worlds>(&mut self, worlds: &mut W, now: u64) {
         while let Some(mode) = self.modes.take(&self.machine, now) {
-            has_changed = true;
             let before = self.machine.mode();
             let told = self.machine.on(Event::at(Instant::from_ns(now), EventKind::ModeChange { mode }));
             debug_assert_eq!(told, Ok(()));
@@ -230,7 +210,6 @@ impl Driver {
                 self.pumps[place].follow_machine(&self.machine);
             }
         }
-        has_changed
     }
 
     /// The next instant of a processor, where there is one before `until`: when it was.

@@ -51,54 +51,45 @@ pub(crate) struct Group {
     pub(crate) places: Box<[usize]>,
 }
 
-/// One round of an instant on the processors of a cluster: what ends on any of them, what arrives on any of them, and one choice
-/// for all. A processor that the kernel has keeps its job until it is ready, and is asked about again then.
-pub(crate) fn step_together<W: Worlds>(
+impl Group {
+    /// Something is due on each of the processors when it is due on one.
+    pub(crate) fn share_next(&self, pumps: &mut [Pump]) {
+        let next = self.places.iter().fold(NEVER, |next, &place| next.min(pumps[place].next_at));
+        self.places.iter().for_each(|&place| pumps[place].next_at = next);
+    }
+}
+
+/// One choice for all processors of a cluster. A processor that the kernel has keeps its job until it is ready, and is asked
+/// about again then.
+pub(crate) fn choose_together<W: Worlds>(
     machine: &mut Machine,
     pumps: &mut [Pump],
     group: &Group,
     worlds: &mut W,
     now: u64,
-) -> Result<(), W::Error> {
-    for &place in &group.places {
-        let pump = &mut pumps[place];
-        pump.last = now;
-        worlds.one(place).complete(&mut Tell { machine, pump, now })?;
+) {
+    let places = &group.places;
+    let mut is_ready = |place: usize| worlds.one(place).ready_at() <= now;
+    if !places.iter().any(|&place| pumps[place].is_due) {
+        return;
     }
-    for &place in &group.places {
-        let pump = &mut pumps[place];
-        worlds.one(place).arrive(&mut Tell { machine, pump, now })?;
+    if !places.iter().any(|&place| is_ready(place)) {
+        places.iter().for_each(|&place| pumps[place].is_due = true);
+        return;
     }
-    let mut is_due = false;
-    let mut is_possible = false;
-    for &place in &group.places {
-        is_due |= pumps[place].is_due;
-        is_possible |= worlds.one(place).ready_at() <= now;
-    }
-    if is_due && is_possible {
-        let places = &group.places;
-        machine.choose_in_cluster(group.cluster, |index| {
-            let place = places.iter().find(|&&place| pumps[place].processor.0 == index);
-            place.is_some_and(|&place| worlds.one(place).ready_at() <= now)
-        });
-        for &place in places {
-            let (pump, mut world) = (&mut pumps[place], worlds.one(place));
-            pump.is_due = world.ready_at() > now;
-            if !pump.is_due {
-                let task = machine.running(pump.processor);
-                pump.running = task.map_or(NONE, |task| task.0);
-                world.carry_out(now, Choice { task, machine, processor: pump.processor });
-            }
-        }
-    } else if is_due {
-        for &place in &group.places {
-            pumps[place].is_due = true;
+    machine.choose_in_cluster(group.cluster, |index| {
+        let place = places.iter().find(|&&place| pumps[place].processor.0 == index);
+        place.is_some_and(|&place| is_ready(place))
+    });
+    for &place in places {
+        let (pump, mut world) = (&mut pumps[place], worlds.one(place));
+        pump.is_due = world.ready_at() > now;
+        if !pump.is_due {
+            let task = machine.running(pump.processor);
+            pump.running = task.map_or(NONE, |task| task.0);
+            world.carry_out(now, Choice { task, machine, processor: pump.processor });
         }
     }
-    for &place in &group.places {
-        pumps[place].next_at = pumps[place].next_here(&worlds.one(place));
-    }
-    Ok(())
 }
 
 impl Pump {
@@ -181,11 +172,35 @@ impl Pump {
         world: &mut W,
         now: u64,
     ) -> Result<(), W::Error> {
+        self.ends::<W, TIMED>(machine, world, now)?;
+        self.arrives::<W, TIMED>(machine, world, now)?;
+        self.is_chosen::<W, TIMED>(machine, world, now);
+        Ok(())
+    }
+
+    /// The first phase: what was executed, and what ends.
+    #[inline(always)]
+    fn ends<W: World, const TIMED: bool>(
+        &mut self,
+        machine: &mut Machine,
+        world: &mut W,
+        now: u64,
+    ) -> Result<(), W::Error> {
         self.last = now;
         if TIMED && (self.look_at <= now || self.tells_always || world.ends(now)) {
             self.report(machine, world, now);
         }
-        world.complete(&mut Tell { machine, pump: self, now })?;
+        world.complete(&mut Tell { machine, pump: self, now })
+    }
+
+    /// The second phase: timers, and what arrives.
+    #[inline(always)]
+    fn arrives<W: World, const TIMED: bool>(
+        &mut self,
+        machine: &mut Machine,
+        world: &mut W,
+        now: u64,
+    ) -> Result<(), W::Error> {
         if TIMED {
             self.fire(machine, world, now);
         }
@@ -195,13 +210,56 @@ impl Pump {
             self.fire(machine, world, now);
             self.take_notes(machine, world, now);
         }
+        Ok(())
+    }
+
+    /// The last phase: the choice, where one is due, and when something is due next.
+    #[inline(always)]
+    fn is_chosen<W: World, const TIMED: bool>(&mut self, machine: &mut Machine, world: &mut W, now: u64) {
         if self.is_due && world.ready_at() <= now {
             self.settle::<W, TIMED>(machine, world, now);
         }
         if TIMED {
             self.look_again(world, now);
         }
-        Ok(())
+    }
+
+    /// The first phase of a round of several processors.
+    pub(crate) fn ends_here<W: World>(
+        &mut self,
+        machine: &mut Machine,
+        world: &mut W,
+        now: u64,
+    ) -> Result<(), W::Error> {
+        if self.has_timers {
+            self.ends::<W, true>(machine, world, now)
+        } else {
+            self.ends::<W, false>(machine, world, now)
+        }
+    }
+
+    /// The second phase of a round of several processors.
+    pub(crate) fn arrives_here<W: World>(
+        &mut self,
+        machine: &mut Machine,
+        world: &mut W,
+        now: u64,
+    ) -> Result<(), W::Error> {
+        if self.has_timers {
+            self.arrives::<W, true>(machine, world, now)
+        } else {
+            self.arrives::<W, false>(machine, world, now)
+        }
+    }
+
+    /// The last phase of a round of several processors. Those of a cluster have been chosen for.
+    pub(crate) fn is_chosen_here<W: World>(&mut self, machine: &mut Machine, world: &mut W, now: u64) {
+        if self.has_timers {
+            self.is_chosen::<W, true>(machine, world, now);
+        } else if self.group == NONE {
+            self.is_chosen::<W, false>(machine, world, now);
+        }
+        self.next_at = self.next_here(world);
     }
 
     /// Takes over what was executed, as far as it has not been told.

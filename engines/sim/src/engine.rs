@@ -1,9 +1,9 @@
 //! What a simulation keeps of its tasks and does with them at an instant. The driver of `sched` asks for it, phase by phase
 //! (`world.rs`).
 //!
-//! The total order of events: by time; at one instant by processor; on one processor completions and preemption
-//! points, then interrupts, then releases by task id, then the choice. A job that takes no time at all ends at
-//! the instant at which it starts: the processor goes through its phases at that instant again.
+//! The total order of events: by time; at one instant by round; in a round completions and preemption points and interrupts on
+//! each processor, then timers and releases by task id on each, then the choices. A job that takes no time at all ends at the
+//! instant at which it starts: that is the next round.
 
 use crate::backlog::Backlog;
 use crate::error::Reason;
