@@ -19,8 +19,43 @@ pub(crate) struct Cluster {
     pub(crate) processors: Box<[u16]>,
     /// Room for a decision: the first jobs in their order, which processors are free, who runs (the least important first).
     first: Vec<Candidate>,
-    free: Vec<u16>,
+    free: Free,
     kept: Vec<Candidate>,
+}
+
+/// Processors that are free, a bit each.
+#[derive(Clone, Debug, Default)]
+struct Free {
+    words: Vec<u64>,
+    count: usize,
+}
+
+impl Free {
+    fn clear(&mut self) {
+        self.words.fill(0);
+        self.count = 0;
+    }
+
+    fn add(&mut self, index: u16) {
+        self.words[usize::from(index / 64)] |= 1 << (index % 64);
+        self.count += 1;
+    }
+
+    fn has(&self, index: u16) -> bool {
+        self.words.get(usize::from(index / 64)).is_some_and(|word| word >> (index % 64) & 1 == 1)
+    }
+
+    fn take(&mut self, index: u16) {
+        self.words[usize::from(index / 64)] &= !(1 << (index % 64));
+        self.count -= 1;
+    }
+
+    fn take_lowest(&mut self) -> Option<u16> {
+        let place = self.words.iter().position(|&word| word != 0)?;
+        let index = (64 * place) as u16 + self.words[place].trailing_zeros() as u16;
+        self.take(index);
+        Some(index)
+    }
 }
 
 /// No processor.
@@ -50,7 +85,8 @@ impl Cluster {
     pub(crate) fn new(root: u32, processors: Box<[u16]>) -> Cluster {
         let size = processors.len();
         let room = || Vec::with_capacity(size + 1);
-        Cluster { root, processors, first: room(), free: Vec::with_capacity(size), kept: room() }
+        let words = vec![0; processors.last().map_or(0, |&last| usize::from(last) / 64 + 1)];
+        Cluster { root, processors, first: room(), free: Free { words, count: 0 }, kept: room() }
     }
 }
 
@@ -78,23 +114,28 @@ impl Machine {
         (running != NONE).then_some(TaskId(running))
     }
 
-    /// Decides who runs on the processors of a cluster. One that is not ready keeps the job that it has, and gets none if it
+    /// Decides who runs on the processors of a cluster; `is_ready` is asked by their place among them. One that is not ready keeps the job that it has, and gets none if it
     /// has none. Asking again without an event between gives the same answer.
-    pub(crate) fn choose_in_cluster(&mut self, cluster: usize, mut is_ready: impl FnMut(u16) -> bool) {
+    pub(crate) fn choose_in_cluster(&mut self, cluster: usize, mut is_ready: impl FnMut(usize) -> bool) {
         // Its room is put back below; an empty one allocates nothing.
         let mut state = std::mem::take(&mut self.clusters[cluster]);
         let Cluster { root, processors, first, free, .. } = &mut state;
         free.clear();
-        for &index in processors.iter() {
+        let mut is_anybody_asked = false;
+        for (place, &index) in processors.iter().enumerate() {
             let processor = &self.processors[usize::from(index)];
             let is_kept = processor.running != NONE && processor.committed;
-            if !is_kept && is_ready(index) {
-                free.push(index);
+            is_anybody_asked |= processor.should_yield;
+            if !is_kept && is_ready(place) {
+                free.add(index);
             }
         }
-        self.find_first(*root, first, free.len(), |on| on == NO_PROCESSOR || free.contains(&on));
+        self.find_first(*root, first, free.count, |on| on == NO_PROCESSOR || free.has(on));
         self.place(first, free);
-        self.ask_to_yield(&mut state);
+        let is_committed = |&index: &u16| self.processors[usize::from(index)].committed;
+        if is_anybody_asked || processors.iter().any(is_committed) {
+            self.ask_to_yield(&mut state);
+        }
         self.clusters[cluster] = state;
     }
 
@@ -160,30 +201,32 @@ impl Machine {
     }
 
     /// Gives the free processors to the first jobs.
-    fn place(&mut self, first: &mut Vec<Candidate>, free: &mut Vec<u16>) {
+    fn place(&mut self, first: &mut Vec<Candidate>, free: &mut Free) {
         first.retain(|candidate| {
             let on = self.processor_running(candidate.task);
             if on == NO_PROCESSOR {
                 return true;
             }
             // It runs already and stays where it is.
-            free.retain(|&index| index != on);
+            free.take(on);
             self.processors[usize::from(on)].committed = !self.leaves[candidate.task as usize].preemptible;
             false
         });
         first.retain(|candidate| {
             let last = self.leaves[candidate.task as usize].on;
-            let is_free = free.contains(&last);
+            let is_free = free.has(last);
             if is_free {
-                free.retain(|&index| index != last);
+                free.take(last);
                 self.start(candidate, last);
             }
             !is_free
         });
-        for (candidate, &index) in first.iter().zip(free.iter()) {
-            self.start(candidate, index);
+        for candidate in first.iter() {
+            if let Some(index) = free.take_lowest() {
+                self.start(candidate, index);
+            }
         }
-        for &index in free.iter().skip(first.len()) {
+        while let Some(index) = free.take_lowest() {
             self.processors[usize::from(index)].leave();
         }
     }

@@ -27,8 +27,6 @@ pub struct Driver {
     pumps: Vec<Pump>,
     groups: Vec<Group>,
     modes: ModeRequests,
-    /// Where something is due in the present round.
-    due: Vec<usize>,
 }
 
 impl Driver {
@@ -51,8 +49,7 @@ impl Driver {
                 pumps[place].group = number as u32;
             }
         }
-        let due = Vec::with_capacity(pumps.len());
-        Driver { machine, pumps, groups, modes: ModeRequests::new(system), due }
+        Driver { machine, pumps, groups, modes: ModeRequests::new(system) }
     }
 
     /// The machine, to look at.
@@ -129,72 +126,112 @@ impl Driver {
     /// # Errors
     /// What the world gives.
     pub fn run_all<W: Worlds>(&mut self, worlds: &mut W, until: u64) -> Result<Reached, W::Error> {
+        loop {
+            let mode_at = self.modes.next_at();
+            if !self.modes.waits_for_jobs() {
+                let reached = self.run_in_mode(worlds, until.min(mode_at))?;
+                if reached.is_ended || mode_at >= until {
+                    return Ok(reached);
+                }
+            }
+            let last = self.pumps.iter().map(|pump| pump.last).max().unwrap_or(0);
+            let next = self.ask_when_next(worlds);
+            if mode_at >= until && next >= until {
+                return Ok(Reached { last, next, is_ended: false });
+            }
+            let now = next.min(mode_at).max(last);
+            if !self.round::<W, true>(worlds, now)? {
+                return Ok(Reached { last: now, next, is_ended: true });
+            }
+        }
+    }
+
+    /// As [`Driver::run_all`], while no mode can change before `until`.
+    fn run_in_mode<W: Worlds>(&mut self, worlds: &mut W, until: u64) -> Result<Reached, W::Error> {
+        if self.pumps.len() == 1 && self.groups.is_empty() {
+            // There is nobody else's phase to wait for.
+            return self.run(&mut worlds.one(0), 0, until);
+        }
         let mut last = self.pumps.iter().map(|pump| pump.last).max().unwrap_or(0);
         self.ask_when_next(worlds);
         loop {
-            if self.is_single() && !self.modes.waits_for_jobs() {
-                // Until the mode may change there is nobody else's phase to wait for.
-                let reached = self.run(&mut worlds.one(0), 0, until.min(self.modes.next_at()))?;
-                if reached.is_ended || self.modes.next_at() >= until {
-                    return Ok(reached);
-                }
-                self.ask_when_next(worlds);
+            // The processor on which something happens next, the first of several, and whether there are several.
+            let (mut next, mut place, mut several) = (NEVER, 0, false);
+            for (index, pump) in self.pumps.iter().enumerate() {
+                several = (several & (pump.next_at >= next)) | (pump.next_at == next);
+                place = if pump.next_at < next { index } else { place };
+                next = next.min(pump.next_at);
             }
-            let next = self.pumps.iter().fold(NEVER, |next, pump| next.min(pump.next_at));
-            if self.modes.next_at() >= until && next >= until {
+            if next >= until {
                 return Ok(Reached { last, next, is_ended: false });
             }
-            last = next.min(self.modes.next_at()).max(last);
-            if !self.round(worlds, last)? {
+            let is_alone = !several && next > last && self.pumps[place].group == NONE;
+            last = next.max(last);
+            let goes_on = if is_alone {
+                self.step_alone(&mut worlds.one(place), place, last)?
+            } else {
+                self.round::<W, false>(worlds, last)?
+            };
+            if !goes_on {
                 return Ok(Reached { last, next, is_ended: true });
             }
         }
     }
 
-    /// Whether there is one processor, decided alone.
-    fn is_single(&self) -> bool {
-        self.pumps.len() == 1 && self.groups.is_empty()
+    /// A round in which something is due on one processor alone: no phase waits for another processor's.
+    #[inline(always)]
+    fn step_alone<W: World>(&mut self, world: &mut W, place: usize, now: u64) -> Result<bool, W::Error> {
+        let Self { machine, pumps, .. } = self;
+        let pump = &mut pumps[place];
+        if pump.has_timers {
+            pump.step::<W, true>(machine, world, now)?;
+        } else {
+            pump.step::<W, false>(machine, world, now)?;
+        }
+        pump.next_at = pump.next_here(world);
+        Ok(world.goes_on(now))
     }
 
     /// When something happens next on each processor; the processors of a cluster are due together.
-    fn ask_when_next<W: Worlds>(&mut self, worlds: &mut W) {
+    fn ask_when_next<W: Worlds>(&mut self, worlds: &mut W) -> u64 {
         for (place, pump) in self.pumps.iter_mut().enumerate() {
             pump.next_at = pump.next_here(&worlds.one(place));
         }
         self.groups.iter().for_each(|group| group.share_next(&mut self.pumps));
+        self.pumps.iter().fold(NEVER, |next, pump| next.min(pump.next_at))
     }
 
-    /// One round of the instant `now` on all processors where something is due; whether the world goes on.
-    fn round<W: Worlds>(&mut self, worlds: &mut W, now: u64) -> Result<bool, W::Error> {
-        let may_change = self.modes.next_at() <= now || self.modes.waits_for_jobs();
-        let mut due = std::mem::take(&mut self.due);
-        due.clear();
-        let is_due = |&place: &usize| may_change || self.pumps[place].next_at <= now;
-        due.extend((0..self.pumps.len()).filter(is_due));
-        for &place in &due {
-            let (pump, mut world) = (&mut self.pumps[place], worlds.one(place));
-            if may_change {
-                pump.report(&mut self.machine, &mut world, now);
+    /// One round of the instant `now` on all processors where something is due, on all where the mode may change; whether the world
+    /// goes on.
+    fn round<W: Worlds, const MODES: bool>(&mut self, worlds: &mut W, now: u64) -> Result<bool, W::Error> {
+        for (place, pump) in self.pumps.iter_mut().enumerate() {
+            pump.is_in_round = MODES | (pump.next_at <= now);
+            if pump.is_in_round {
+                let mut world = worlds.one(place);
+                if MODES {
+                    pump.report(&mut self.machine, &mut world, now);
+                }
+                pump.ends_here(&mut self.machine, &mut world, now)?;
             }
-            pump.ends_here(&mut self.machine, &mut world, now)?;
         }
-        if may_change {
+        if MODES {
             self.take_modes(worlds, now);
         }
-        for &place in &due {
-            self.pumps[place].arrives_here(&mut self.machine, &mut worlds.one(place), now)?;
+        for (place, pump) in self.pumps.iter_mut().enumerate().filter(|(_, pump)| pump.is_in_round) {
+            pump.arrives_here(&mut self.machine, &mut worlds.one(place), now)?;
         }
-        for group in self.groups.iter().filter(|group| due.contains(&group.places[0])) {
-            choose_together(&mut self.machine, &mut self.pumps, group, worlds, now);
+        for group in &self.groups {
+            if self.pumps[group.places[0]].is_in_round {
+                choose_together(&mut self.machine, &mut self.pumps, group, worlds, now);
+            }
         }
         let mut goes_on = true;
-        for &place in &due {
-            let (pump, mut world) = (&mut self.pumps[place], worlds.one(place));
+        for (place, pump) in self.pumps.iter_mut().enumerate().filter(|(_, pump)| pump.is_in_round) {
+            let mut world = worlds.one(place);
             pump.is_chosen_here(&mut self.machine, &mut world, now);
             goes_on &= world.goes_on(now);
         }
         self.groups.iter().for_each(|group| group.share_next(&mut self.pumps));
-        self.due = due;
         Ok(goes_on)
     }
 

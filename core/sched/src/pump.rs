@@ -38,6 +38,8 @@ pub(crate) struct Pump {
     pub(crate) last: u64,
     /// When something happens next here, while several processors run.
     pub(crate) next_at: u64,
+    /// Whether something is due here in the present round.
+    pub(crate) is_in_round: bool,
     /// Which of the driver's groups it belongs to; [`NONE`]: it is decided alone.
     pub(crate) group: u32,
     pub(crate) noted: Noted,
@@ -77,9 +79,8 @@ pub(crate) fn choose_together<W: Worlds>(
         places.iter().for_each(|&place| pumps[place].is_due = true);
         return;
     }
-    machine.choose_in_cluster(group.cluster, |index| {
-        let place = places.iter().find(|&&place| pumps[place].processor.0 == index);
-        place.is_some_and(|&place| is_ready(place))
+    machine.choose_in_cluster(group.cluster, |ordinal| {
+        places.get(ordinal).is_some_and(|&place| is_ready(place))
     });
     for &place in places {
         let (pump, mut world) = (&mut pumps[place], worlds.one(place));
@@ -110,6 +111,7 @@ impl Pump {
             tells_always: machine.wants_every_report(processor),
             last: 0,
             next_at: NEVER,
+            is_in_round: false,
             group: NONE,
             noted: Noted::new(system, processor),
         }
@@ -225,6 +227,7 @@ impl Pump {
     }
 
     /// The first phase of a round of several processors.
+    #[inline(always)]
     pub(crate) fn ends_here<W: World>(
         &mut self,
         machine: &mut Machine,
@@ -239,6 +242,7 @@ impl Pump {
     }
 
     /// The second phase of a round of several processors.
+    #[inline(always)]
     pub(crate) fn arrives_here<W: World>(
         &mut self,
         machine: &mut Machine,
@@ -253,6 +257,7 @@ impl Pump {
     }
 
     /// The last phase of a round of several processors. Those of a cluster have been chosen for.
+    #[inline(always)]
     pub(crate) fn is_chosen_here<W: World>(&mut self, machine: &mut Machine, world: &mut W, now: u64) {
         if self.has_timers {
             self.is_chosen::<W, true>(machine, world, now);

@@ -187,7 +187,6 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
             for local in 0..lane.tasks.len() {
                 self.fetch(lane, local);
             }
-            lane.refresh_next_notice();
         }
     }
 
@@ -224,12 +223,11 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         lane: &mut Lane,
         now: u64,
     ) -> Result<(), Reason> {
-        while lane.next_notice == now {
+        while lane.notices.time == now {
             // The first of several tasks in the order of their ids, and each of its jobs in turn.
-            let local = lane.next_local as usize;
+            let local = lane.notices.place as usize;
             self.release(tell, lane, local, now)?;
             self.fetch(lane, local);
-            lane.refresh_next_notice();
         }
         Ok(())
     }
@@ -243,7 +241,7 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         let (arrival, notice) = next.map_or((NEVER, NEVER), |job| (job.arrival, job.notice));
         run.next_arrival = arrival;
         run.jobs += u64::from(arrival != NEVER);
-        lane.notices[local] = notice;
+        lane.notices.set(local, notice);
     }
 
     #[inline(always)]
@@ -437,7 +435,6 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
                 self.change_arrivals(lane, local, now, before, mode);
             }
         }
-        lane.refresh_next_notice();
     }
 
     /// The arrivals of a task stop, or begin anew at a mode change.
@@ -463,7 +460,7 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         } else if arrival != NEVER {
             run.jobs -= 1;
         }
-        lane.notices[local] = NEVER;
+        lane.notices.set(local, NEVER);
         if mode.is_active {
             self.source.restart(task as usize, now, separation.as_ns());
             self.fetch(lane, local);

@@ -1,5 +1,6 @@
 //! One processor of a simulation: what runs, what the kernel owes, what happens next.
 
+use crate::earliest::Earliest;
 use horolog_model::{CpuId, System, TaskId};
 use horolog_sched::ProcessorIndex;
 
@@ -23,11 +24,7 @@ pub(crate) struct Lane {
     /// Its tasks in the order of their ids.
     pub(crate) tasks: Vec<u32>,
     /// When the next job of each of `tasks` is noticed.
-    pub(crate) notices: Vec<u64>,
-    /// The least of `notices`.
-    pub(crate) next_notice: u64,
-    /// Where it stands; the first of several.
-    pub(crate) next_local: u32,
+    pub(crate) notices: Earliest,
     /// The task whose job has the processor, or [`NONE`] when idle or between jobs.
     pub(crate) running: u32,
     /// The task that had the processor after the last choice, or [`NONE`] for idle.
@@ -68,10 +65,8 @@ impl Lane {
             Lane {
                 processor: ProcessorIndex(index as u16),
                 cpu: cpu.0 as u16,
-                notices: vec![NEVER; tasks.len()],
+                notices: Earliest::new(tasks.len()),
                 tasks,
-                next_notice: NEVER,
-                next_local: 0,
                 running: NONE,
                 on_cpu: NONE,
                 kernel_until: 0,
@@ -93,7 +88,7 @@ impl Lane {
     /// When something happens next.
     #[inline(always)]
     pub(crate) fn next_time(&self) -> u64 {
-        self.next_notice.min(self.finish).min(self.next_interrupt)
+        self.notices.time.min(self.finish).min(self.next_interrupt)
     }
 
     /// A segment of this length is executed from `at` on.
@@ -112,16 +107,6 @@ impl Lane {
         let amount = self.left.saturating_sub(left);
         self.left = left;
         amount
-    }
-
-    #[inline(always)]
-    pub(crate) fn refresh_next_notice(&mut self) {
-        let (mut least, mut place) = (NEVER, 0);
-        for (local, &notice) in self.notices.iter().enumerate() {
-            place = if notice < least { local as u32 } else { place };
-            least = least.min(notice);
-        }
-        (self.next_notice, self.next_local) = (least, place);
     }
 
     /// The kernel takes the processor for `cost` from `now`, or after what it does already. What runs is

@@ -7,6 +7,7 @@
 mod backlog;
 mod drawn;
 mod drivers;
+mod earliest;
 mod engine;
 mod error;
 mod horizon;
