@@ -100,6 +100,8 @@ pub(crate) struct Model {
     pub(crate) simulated: bool,
     pub(crate) foreign: bool,
     pub(crate) start: u64,
+    /// When a measured run was over, where its head tells: its threads end then, whatever their jobs have left to do.
+    pub(crate) over_at: u64,
     pub(crate) tick: Option<u64>,
     pub(crate) context_switch: u64,
     pub(crate) timer_interrupt: u64,
@@ -144,6 +146,11 @@ impl Model {
             simulated,
             foreign: header.backend == "foreign",
             start: header.start.as_ns(),
+            over_at: match header.horizon.as_ns() {
+                0 => u64::MAX,
+                _ if simulated => u64::MAX,
+                horizon => header.start.as_ns().saturating_add(horizon),
+            },
             tick: platform.tick.map(|tick| tick.as_ns()),
             context_switch: platform.context_switch_cost().as_ns(),
             timer_interrupt: platform.timer_interrupt_cost().as_ns(),

@@ -30,6 +30,10 @@ impl Verifier {
             self.close_ongoing(cpu, from);
             return;
         }
+        if from >= self.model.over_at {
+            self.close_ongoing(cpu, from);
+            return;
+        }
         let top = self.most_important(cpu);
         let found = top.and_then(|top| {
             let waiting = (top, self.tasks[top].pending.front()?.number);

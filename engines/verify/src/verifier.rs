@@ -254,6 +254,11 @@ impl Verifier {
         if to <= from {
             return;
         }
+        let over_at = self.model.over_at;
+        if from < over_at && over_at < to {
+            self.advance(cpu, over_at);
+            return self.advance(cpu, to);
+        }
         let who = self.cpus[cpu].occupant;
         if let Occupant::Task(task) = who
             && let Some(job) = self.tasks[task].pending.front_mut()

@@ -424,3 +424,27 @@ fn a_cluster_or_a_mode_leaves_everything_unknown_by_name() {
         }
     }
 }
+
+#[test]
+fn who_has_the_processor_after_the_end_of_a_run_disturbs_nobody() {
+    let system = alone((1_000_000, 10_000_000), Preemption::Preemptive);
+    let mut header = Header::simulated(String::new(), vec!["a".into()], 0, Span::from_ns(500_000));
+    header.backend = "linux".to_owned();
+    // A thread outside the model takes over from a job that is not done, before or at the end.
+    let foreign = |from: u64| {
+        let kernel = |time, kind, value, extra| Record { task: u32::MAX, ..at(time, kind, 0, value, extra) };
+        let records = [
+            kernel(0, Kind::KernelSwitch, 0, 1),
+            at(0, Kind::Release, 0, 0, 0),
+            Record { task: 0, ..kernel(1_000, Kind::KernelSwitch, 1, 2) },
+            at(1_000, Kind::Start, 0, 0, 0),
+            kernel(from, Kind::KernelSwitch, 2, 3),
+            kernel(900_000, Kind::KernelSwitch, 3, 1),
+        ];
+        let result =
+            verify_records(&system, &[], &header, &records, &Options::default()).expect("it can be verified");
+        of(&result, Check::ForeignThread).iter().map(|found| found.observed_ns).collect::<Vec<_>>()
+    };
+    assert_eq!(foreign(500_000), []);
+    assert_eq!(foreign(300_000), [Some(ns(200_000))]);
+}

@@ -5,6 +5,7 @@ use crate::{
     CostSource, Guard, LoopError, MeasuredRun, Proof, measured_run, prove, simulated_run, verify_trace,
     with_measured_costs,
 };
+use horolog_analysis::Schedulable;
 use horolog_exec::{Limit, RunOptions};
 use horolog_model::{Cpus, System, TaskId};
 use horolog_sim::{Horizon, SimOptions};
@@ -102,6 +103,10 @@ pub fn close(
     let proof = prove(&system, costs)?;
     save(&options.out.join("system.toml"), horolog_model::file::print(&proof.system).as_bytes())?;
     save_json(&options.out.join("analysis.json"), &proof.analysis)?;
+    if proof.analysis.schedulable == Schedulable::Unknown {
+        // Why nothing is proved stands beside the verdict.
+        notes.extend(proof.analysis.notes.iter().cloned());
+    }
 
     stage(Stage::Simulate, "");
     let simulated_trace = options.out.join("simulated.trace");
