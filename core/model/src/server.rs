@@ -78,9 +78,8 @@ pub enum Enforcement {
     },
 }
 
-/// The rules of a server.
+/// The rules of a server. Who matches on it names every kind, so that the compiler names every place that a new one touches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[non_exhaustive]
 pub enum ServerKind {
     /// Below every task.
     Background,

@@ -51,7 +51,7 @@ pub(crate) fn node(server: &Server, hard: impl Iterator<Item = Priority>) -> Nod
             vec![Level::ABOVE_ALL]
         }
         ServerKind::ConstantBandwidth { .. } | ServerKind::Plain { .. } => Vec::new(),
-        _ => vec![Level::BACKGROUND],
+        ServerKind::Background => vec![Level::BACKGROUND],
     };
     spec
 }
@@ -101,7 +101,11 @@ pub(crate) fn any_supply(server: &Server, origin: Instant) -> Result<Option<AnyS
         ServerKind::ConstantBandwidth { capacity, .. } => {
             Some(AnySupply::ConstantBandwidth(ConstantBandwidthServer::new(capacity)))
         }
-        _ => None,
+        ServerKind::Background
+        | ServerKind::Plain { .. }
+        | ServerKind::PriorityExchange { .. }
+        | ServerKind::DualPriority { .. }
+        | ServerKind::SlackStealing { .. } => None,
     })
 }
 
@@ -124,7 +128,12 @@ pub(crate) fn service(
         ServerKind::SlackStealing { gain } => {
             Some(AnyService::SlackStealing(SlackStealing::new(hard, overheads(), gain)))
         }
-        _ => None,
+        ServerKind::Background
+        | ServerKind::Plain { .. }
+        | ServerKind::Polling { .. }
+        | ServerKind::Deferrable { .. }
+        | ServerKind::Sporadic { .. }
+        | ServerKind::ConstantBandwidth { .. } => None,
     })
 }
 

@@ -243,7 +243,11 @@ impl Decisions {
                 | ServerKind::PriorityExchange { .. }
                 | ServerKind::ConstantBandwidth { .. } => true,
                 ServerKind::DualPriority { gain } => gain != Gain::None,
-                _ => false,
+                ServerKind::Background
+                | ServerKind::Plain { .. }
+                | ServerKind::Polling { .. }
+                | ServerKind::Deferrable { .. }
+                | ServerKind::Sporadic { .. } => false,
             });
             if here().next().is_none() || (by_amounts && !is_exact) {
                 continue;

@@ -74,7 +74,11 @@ pub(crate) fn is_told(server: &Server) -> bool {
         ServerKind::Sporadic { max_replenishments, rules: SporadicRules::Corrected, .. } => {
             max_replenishments >= TOLD_REPLENISHMENTS
         }
-        _ => false,
+        ServerKind::Sporadic { .. }
+        | ServerKind::PriorityExchange { .. }
+        | ServerKind::ConstantBandwidth { .. }
+        | ServerKind::DualPriority { .. }
+        | ServerKind::SlackStealing { .. } => false,
     }
 }
 

@@ -128,7 +128,11 @@ impl ServerState {
                     overdrawn: latency.as_ns(),
                 }
             }
-            _ => Promise::Slack,
+            ServerKind::Plain { .. }
+            | ServerKind::PriorityExchange { .. }
+            | ServerKind::ConstantBandwidth { .. }
+            | ServerKind::DualPriority { .. }
+            | ServerKind::SlackStealing { .. } => Promise::Slack,
         };
         ServerState {
             name: server.name.clone(),

@@ -50,7 +50,11 @@ pub(crate) fn service_of(server: &CpuServer) -> Option<(Service, &'static str, &
         ServerKind::ConstantBandwidth { .. } => {
             Some((Service::ConstantBandwidth, "server-constant-bandwidth", "abeni98"))
         }
-        _ => None,
+        ServerKind::Sporadic { .. }
+        | ServerKind::Background
+        | ServerKind::Plain { .. }
+        | ServerKind::DualPriority { .. }
+        | ServerKind::SlackStealing { .. } => None,
     }
 }
 

@@ -158,6 +158,6 @@ pub(super) fn rules_of(server: &Server, hard: &[HardTask]) -> Box<dyn Rules> {
         ServerKind::Plain { priority: Some(priority) } => {
             Box::new(Plain { place: Place::priority(number(priority)) })
         }
-        _ => Box::new(Background),
+        ServerKind::Background | ServerKind::Plain { priority: None } => Box::new(Background),
     }
 }
