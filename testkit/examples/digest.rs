@@ -21,7 +21,7 @@ use std::time::Instant;
 type Series = (&'static str, fn(u64, u64) -> System);
 
 /// Where systems come from.
-const SERIES: [Series; 20] = [
+const SERIES: [Series; 21] = [
     ("fixed-priority", |seed, index| short_system(seed, index, Kind::FixedPriority, END)),
     ("edf", |seed, index| short_system(seed, index, Kind::Edf, END)),
     ("background", |seed, index| short_system(seed, index, Kind::Background, END)),
@@ -42,6 +42,7 @@ const SERIES: [Series; 20] = [
     ("served-slack", |seed, index| served_system(seed, index, Serving::SlackPolicy, Ingredients::ALL)),
     ("served-kernel", |seed, index| served_system(seed, index, Serving::Kernel, Ingredients::ALL)),
     ("served-plain", |seed, index| served_system(seed, index, Serving::Placed, Ingredients::NONE)),
+    ("total-bandwidth", |seed, index| short_system(seed, index, Kind::TotalBandwidth, END)),
 ];
 
 /// How long short systems are looked at.

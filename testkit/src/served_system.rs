@@ -16,6 +16,8 @@ pub enum Serving {
     SlackPolicy,
     /// Constant bandwidth and background servers under EDF.
     Edf,
+    /// Total and constant bandwidth servers under EDF.
+    TotalBandwidth,
     /// A constant bandwidth server that the kernel serves, above every task and perhaps another server: under EDF
     /// where the index is odd.
     Kernel,
@@ -32,7 +34,9 @@ pub fn served_system(seed: u64, index: u64, serving: Serving, ingredients: Ingre
     if serving != Serving::Placed {
         draft.tasks.iter_mut().for_each(make_preemptive);
     }
-    if serving == Serving::Edf || (serving == Serving::Kernel && index % 2 == 1) {
+    if matches!(serving, Serving::Edf | Serving::TotalBandwidth)
+        || (serving == Serving::Kernel && index % 2 == 1)
+    {
         draft.policy = Policy::Edf;
         draft.tasks.iter_mut().for_each(|task| task.priority = None);
     }
@@ -152,6 +156,10 @@ fn kind(random: &mut Random, serving: Serving) -> ServerKind {
     match (serving, random.below(6)) {
         (Serving::Edf, 0) | (Serving::Placed, 0) => ServerKind::Background,
         (Serving::Edf, _) => ServerKind::ConstantBandwidth { capacity, enforcement: Enforcement::Own },
+        (Serving::TotalBandwidth, 0) => {
+            ServerKind::ConstantBandwidth { capacity, enforcement: Enforcement::Own }
+        }
+        (Serving::TotalBandwidth, _) => ServerKind::TotalBandwidth { capacity },
         (Serving::SlackPolicy, choice) => match choice {
             0 => ServerKind::DualPriority { gain: Gain::None },
             1 => ServerKind::DualPriority { gain: Gain::SelfGain },
@@ -181,7 +189,7 @@ mod tests {
     #[test]
     fn every_kind_turns_up() {
         let mut words = BTreeSet::new();
-        for serving in [Serving::Placed, Serving::SlackPolicy, Serving::Edf] {
+        for serving in [Serving::Placed, Serving::SlackPolicy, Serving::Edf, Serving::TotalBandwidth] {
             for index in 0..60 {
                 let system = served_system(1, index, serving, Ingredients::ALL);
                 words.extend(system.servers().iter().map(|server| server.kind.word()));

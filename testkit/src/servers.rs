@@ -58,6 +58,8 @@ impl<C: Choices> Drawing<'_, C> {
         if draft.policy == Policy::Edf {
             return if self.choices.once_in(3) {
                 ServerKind::Background
+            } else if self.choices.once_in(3) {
+                ServerKind::TotalBandwidth { capacity }
             } else {
                 ServerKind::ConstantBandwidth { capacity, enforcement: Enforcement::Own }
             };

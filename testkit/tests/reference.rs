@@ -107,6 +107,11 @@ fn constant_bandwidth() {
 }
 
 #[test]
+fn total_bandwidth() {
+    agree(Kind::TotalBandwidth);
+}
+
+#[test]
 fn a_server_that_the_kernel_keeps() {
     agree(Kind::Kernels);
 }

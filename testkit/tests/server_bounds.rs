@@ -93,6 +93,12 @@ fn constant_bandwidth_servers() {
 }
 
 #[test]
+fn total_bandwidth_servers() {
+    let counts = compare(35, 200, 8, Serving::TotalBandwidth);
+    assert!(counts.hard.0 > 1_000 && counts.soft.0 > 400, "{counts:?}");
+}
+
+#[test]
 fn a_server_that_the_kernel_serves() {
     let counts = compare(34, 200, 8, Serving::Kernel);
     assert!(counts.hard.0 > 1_000 && counts.soft.0 > 400, "{counts:?}");

@@ -134,6 +134,12 @@ pub enum ServerKind {
         /// Who keeps it to its budget.
         enforcement: Enforcement,
     },
+    /// Under EDF: each job gets a deadline when it is released, `max(release, deadline before) + wcet·period/budget`, and
+    /// nothing is budgeted: it relies on the wcet.
+    TotalBandwidth {
+        /// Its share of the processor: budget by period.
+        capacity: Capacity,
+    },
     /// Above the hard jobs until each is promoted at its latest safe time.
     DualPriority {
         /// Which unused time delays promotions.
@@ -189,13 +195,14 @@ impl Server {
 
 impl ServerKind {
     /// The words of the system file.
-    pub const WORDS: [&'static str; 8] = [
+    pub const WORDS: [&'static str; 9] = [
         "background",
         "polling",
         "deferrable",
         "sporadic",
         "priority-exchange",
         "constant-bandwidth",
+        "total-bandwidth",
         "dual-priority",
         "slack-stealing",
     ];
@@ -214,6 +221,7 @@ impl ServerKind {
             Self::ConstantBandwidth { .. } => !self.is_kernels(),
             Self::Background
             | Self::PriorityExchange { .. }
+            | Self::TotalBandwidth { .. }
             | Self::DualPriority { .. }
             | Self::SlackStealing { .. } => false,
         }
@@ -230,12 +238,13 @@ impl ServerKind {
             Self::Sporadic { .. } => "sporadic",
             Self::PriorityExchange { .. } => "priority-exchange",
             Self::ConstantBandwidth { .. } => "constant-bandwidth",
+            Self::TotalBandwidth { .. } => "total-bandwidth",
             Self::DualPriority { .. } => "dual-priority",
             Self::SlackStealing { .. } => "slack-stealing",
         }
     }
 
-    /// Budget and period, where it has them.
+    /// Budget and period, where it has them; of a total bandwidth server only their quotient counts.
     #[must_use]
     pub const fn capacity(&self) -> Option<Capacity> {
         match *self {
@@ -243,11 +252,28 @@ impl ServerKind {
             | Self::Deferrable { capacity, .. }
             | Self::Sporadic { capacity, .. }
             | Self::PriorityExchange { capacity, .. }
-            | Self::ConstantBandwidth { capacity, .. } => Some(capacity),
+            | Self::ConstantBandwidth { capacity, .. }
+            | Self::TotalBandwidth { capacity } => Some(capacity),
             Self::Background
             | Self::Plain { .. }
             | Self::DualPriority { .. }
             | Self::SlackStealing { .. } => None,
+        }
+    }
+
+    /// Whether anybody holds what it takes against its budget. A total bandwidth server has a share alone, by its deadlines.
+    #[must_use]
+    pub const fn is_budgeted(&self) -> bool {
+        self.capacity().is_some() && !matches!(self, Self::TotalBandwidth { .. })
+    }
+
+    /// Whether its jobs compete by deadlines that the server gives them.
+    #[must_use]
+    pub const fn has_deadlines(&self) -> bool {
+        match self {
+            Self::ConstantBandwidth { .. } => !self.is_kernels(),
+            Self::TotalBandwidth { .. } => true,
+            _ => false,
         }
     }
 
@@ -320,7 +346,8 @@ impl ServerKind {
             | Self::Deferrable { capacity, .. }
             | Self::Sporadic { capacity, .. }
             | Self::PriorityExchange { capacity, .. }
-            | Self::ConstantBandwidth { capacity, .. } => *capacity = new,
+            | Self::ConstantBandwidth { capacity, .. }
+            | Self::TotalBandwidth { capacity } => *capacity = new,
             Self::Background
             | Self::Plain { .. }
             | Self::DualPriority { .. }

@@ -187,6 +187,10 @@ fn kinds_and_policies() {
         &["server.s.kind: a constant-bandwidth server has a deadline, which fixed priorities do not look at"],
         kind(ServerKind::ConstantBandwidth { capacity: capacity(2, 10), enforcement: Enforcement::Own }),
     );
+    breaks(
+        &["server.s.kind: a total-bandwidth server has a deadline, which fixed priorities do not look at"],
+        kind(ServerKind::TotalBandwidth { capacity: capacity(2, 10) }),
+    );
     breaks(&["server.s.kind: a sporadic server needs fixed priorities"], |d| {
         d.policy = Policy::Edf;
         d.tasks.iter_mut().for_each(|task| task.priority = None);
@@ -206,6 +210,8 @@ fn kinds_and_policies() {
     edf.tasks.iter_mut().for_each(|task| task.priority = None);
     edf.servers[0].kind =
         ServerKind::ConstantBandwidth { capacity: capacity(2, 10), enforcement: Enforcement::Own };
+    assert!(System::new(edf.clone()).is_ok());
+    edf.servers[0].kind = ServerKind::TotalBandwidth { capacity: capacity(2, 10) };
     assert!(System::new(edf.clone()).is_ok());
     edf.servers[0].kind = ServerKind::Background;
     assert!(System::new(edf).is_ok());
@@ -419,4 +425,16 @@ fn overrides_reach_servers() {
     );
     let said = read(&["server.events=3ms"]).expect_err("a whole server");
     assert!(said.contains("the path names a whole server"), "{said}");
+}
+
+#[test]
+fn a_total_bandwidth_server_serves_no_device() {
+    let text = "[system]\nname = \"x\"\npolicy = \"edf\"\n[[task]]\nname = \"soft\"\nseparation = \"9 ms\"\nwcet = \"1 ms\"\n\
+                [[server]]\nname = \"s\"\nkind = \"constant-bandwidth\"\nbudget = \"1 ms\"\nperiod = \"9 ms\"\ntasks = [\"soft\"]\n\
+                [[device]]\nname = \"d\"\nservice = \"server\"\nserver = \"s\"\nseparation = \"9 ms\"\ncost = \"1 us\"\n";
+    let read =
+        |text: &str| horolog_model::file::read(text, "x.toml", &[]).map(|_| ()).map_err(|e| e.to_string());
+    assert_eq!(read(text), Ok(()));
+    let said = read(&text.replace("constant", "total")).unwrap_err();
+    assert!(said.contains("a total bandwidth server has to know what each job executes at most"), "{said}");
 }

@@ -10,6 +10,7 @@ use crate::mode::{Mode, ModeSpec};
 use crate::overheads::Overheads;
 use crate::supplied::SuppliedNode;
 use crate::table::Table;
+use crate::total_bandwidth::TotalBandwidth;
 use crate::watch::Watch;
 use crate::{Level, Machine, Place, Supply, from_system};
 use horolog_model::{
@@ -270,14 +271,16 @@ impl<'a> MachineBuilder<'a> {
         }
         let clusters = self.clusters();
         let tables = self.tables(&modes[0]);
+        let bandwidths = self.bandwidths();
         let mut machine = Machine {
-            leaves: self.leaves(&watches),
+            leaves: self.leaves(&watches, &bandwidths),
             nodes,
             processors: self.processors(&supplied, &watches, &clusters, &tables),
             clusters,
             tables,
             supplied,
             supply_of,
+            bandwidths,
             watches,
             servers: self.servers.iter().map(|&node| node as u32).collect(),
             modes,
@@ -418,7 +421,19 @@ impl<'a> MachineBuilder<'a> {
         Ok(watches)
     }
 
-    fn leaves(&self, watches: &[Watch]) -> Vec<Leaf> {
+    fn bandwidths(&self) -> Vec<TotalBandwidth> {
+        let of = |(server, &node): (&horolog_model::Server, &usize)| match server.kind {
+            ServerKind::TotalBandwidth { capacity } => Some(TotalBandwidth::new(node as u32, capacity)),
+            _ => None,
+        };
+        self.system.servers().iter().zip(&self.servers).filter_map(of).collect()
+    }
+
+    fn leaves(&self, watches: &[Watch], bandwidths: &[TotalBandwidth]) -> Vec<Leaf> {
+        let bandwidth = |index: usize| {
+            let node = self.places[index] as u32;
+            bandwidths.iter().position(|server| server.node == node).map_or(NONE, |found| found as u32)
+        };
         let rank = |index: usize| {
             let rank = |watch: &Watch| watch.tasks.iter().position(|&(task, _)| task as usize == index);
             watches.iter().find_map(rank).map_or(NONE, |rank| rank as u32)
@@ -435,6 +450,8 @@ impl<'a> MachineBuilder<'a> {
                 positions: [0; 2],
                 is_low: false,
                 rank: rank(index),
+                bandwidth: bandwidth(index),
+                wcet: task.wcet.as_ns(),
                 is_direct: false,
                 is_counted: false,
                 processor: self.nodes[self.places[index]].processor,

@@ -50,7 +50,9 @@ pub(crate) fn node(server: &Server, hard: impl Iterator<Item = Priority>) -> Nod
         ServerKind::ConstantBandwidth { enforcement: Enforcement::Kernel { .. }, .. } => {
             vec![Level::ABOVE_ALL]
         }
-        ServerKind::ConstantBandwidth { .. } | ServerKind::Plain { .. } => Vec::new(),
+        ServerKind::ConstantBandwidth { .. }
+        | ServerKind::TotalBandwidth { .. }
+        | ServerKind::Plain { .. } => Vec::new(),
         ServerKind::Background => vec![Level::BACKGROUND],
     };
     spec
@@ -104,6 +106,7 @@ pub(crate) fn any_supply(server: &Server, origin: Instant) -> Result<Option<AnyS
         ServerKind::Background
         | ServerKind::Plain { .. }
         | ServerKind::PriorityExchange { .. }
+        | ServerKind::TotalBandwidth { .. }
         | ServerKind::DualPriority { .. }
         | ServerKind::SlackStealing { .. } => None,
     })
@@ -133,7 +136,8 @@ pub(crate) fn service(
         | ServerKind::Polling { .. }
         | ServerKind::Deferrable { .. }
         | ServerKind::Sporadic { .. }
-        | ServerKind::ConstantBandwidth { .. } => None,
+        | ServerKind::ConstantBandwidth { .. }
+        | ServerKind::TotalBandwidth { .. } => None,
     })
 }
 

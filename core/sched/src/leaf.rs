@@ -15,6 +15,10 @@ pub(crate) struct Leaf {
     pub(crate) is_low: bool,
     /// Its rank among the hard tasks of its processor's service; [`crate::dispatcher::NONE`]: it is none of them.
     pub(crate) rank: u32,
+    /// Which of the machine's total bandwidth servers gives its jobs their deadlines; [`crate::dispatcher::NONE`]: none.
+    pub(crate) bandwidth: u32,
+    /// Its wcet, ns.
+    pub(crate) wcet: u64,
     /// Whether it stands below the root of a shallow tree that nobody watches: being ready is a bit there, and no more.
     pub(crate) is_direct: bool,
     /// Whether what it executes is charged to a budget or told to a service.

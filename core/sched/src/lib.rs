@@ -51,6 +51,7 @@ mod supply;
 mod table;
 mod tell;
 mod timers;
+mod total_bandwidth;
 mod tree;
 mod watch;
 mod world;

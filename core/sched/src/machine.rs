@@ -7,6 +7,7 @@ use crate::leaf::{JobOrder, Leaf};
 use crate::mode::Mode;
 use crate::supplied::SuppliedNode;
 use crate::table::Table;
+use crate::total_bandwidth::TotalBandwidth;
 use crate::watch::Watch;
 use crate::{ANY_SEGMENT, Event, EventKind, MachineBuilder, Tally};
 use horolog_model::{ModelError, ServerId, System, TaskId};
@@ -94,6 +95,8 @@ pub struct Machine {
     pub(crate) nodes: Vec<Dispatcher>,
     /// The supplies of the nodes that have one, by processor; empty in a flat machine.
     pub(crate) supplied: Vec<SuppliedNode>,
+    /// The servers that give their jobs deadlines when they are released.
+    pub(crate) bandwidths: Vec<TotalBandwidth>,
     /// The services of the processors that have one.
     pub(crate) watches: Vec<Watch>,
     /// The node of each server of the system.
@@ -167,9 +170,12 @@ impl Machine {
             return Err(Rejected::Inactive);
         }
         let processor = &mut self.processors[leaf.processor as usize];
-        let order =
+        let mut order =
             JobOrder { deadline: deadline.as_ns(), released: now.as_ns(), sequence: processor.sequence };
         processor.sequence += 1;
+        if leaf.bandwidth != NONE {
+            order.deadline = self.bandwidths[leaf.bandwidth as usize].deadline(now, leaf.wcet);
+        }
         leaf.jobs += 1;
         if leaf.jobs > 1 {
             leaf.backlog.push_back(order);

@@ -57,6 +57,9 @@ impl Machine {
         for &(server, capacity) in &spec.capacities {
             let node = self.servers[server.index()];
             let index = usize::from(self.nodes[node as usize].processor);
+            for bandwidth in self.bandwidths.iter_mut().filter(|bandwidth| bandwidth.node == node) {
+                bandwidth.change_capacity(capacity);
+            }
             let Some(supplied) = self.supplied.get_mut(self.supply_of[node as usize] as usize) else {
                 continue;
             };

@@ -152,6 +152,33 @@ fn slack_policies_promise_the_deadline() {
 }
 
 #[test]
+fn jobs_of_a_total_bandwidth_server_are_done_by_their_deadlines() {
+    let text = |budget: &str, more: &str| {
+        format!(
+            "[system]\nname = \"edf\"\npolicy = \"edf\"\n[[task]]\nname = \"hard\"\nseparation = \"10 ms\"\ndeadline = \"5 ms\"\n\
+             wcet = \"2 ms\"\n{more}[[task]]\nname = \"soft\"\nseparation = \"100 ms\"\nwcet = \"5 ms\"\n[[task]]\nname = \
+             \"other\"\nseparation = \"100 ms\"\nwcet = \"1 ms\"\n[[server]]\nname = \"s\"\nkind = \"total-bandwidth\"\ntasks = \
+             [\"soft\", \"other\"]\nbudget = \"{budget}\"\nperiod = \"10 ms\"\n"
+        )
+    };
+    let of = |text: &str| analyze(&read(text), &Options::default()).unwrap();
+    let found = of(&text("3 ms", ""));
+    assert_eq!((found.tasks[0].verdict, found.tasks[0].test), (Verdict::Meets, "edf-servers"));
+    assert_eq!(found.tasks[1].test, "server-total-bandwidth");
+    // 5·10/3 and 1·10/3 ms, each rounded up to whole ns; either may find the other ahead.
+    let response = Some(Span::from_ns(16_666_667 + 3_333_334));
+    assert_eq!([found.tasks[1].response, found.tasks[2].response], [response; 2]);
+    // 2 + 5·Q/10 ≤ 5 binds before 0.2 + Q/10 ≤ 1.
+    assert_eq!(found.servers[0].largest_budget.as_ref().unwrap().budget, ms(6).unwrap());
+    assert_eq!(of(&text("6 ms", "")).tasks[1].verdict, Verdict::Meets);
+    let beyond = of(&text("6000001 ns", ""));
+    assert!(beyond.tasks.iter().all(|task| task.verdict == Verdict::Unknown), "{:?}", beyond.tasks);
+    // Two ms that cannot be preempted hold the last of them up.
+    let held_up = of(&text("3 ms", "preemption = \"non-preemptive\"\n"));
+    assert_eq!(held_up.tasks[1].response, Some(Span::from_ns(22_000_001)));
+}
+
+#[test]
 fn constant_bandwidth_servers_take_their_share_of_every_window() {
     let text = r#"
 [system]
@@ -269,7 +296,11 @@ fn resized(system: &System, index: usize, budget: Span) -> Option<System> {
 fn the_largest_budget_passes_and_a_nanosecond_more_does_not() {
     let (mut checked, mut closed) = (0, 0);
     for index in 0..400 {
-        let serving = if index % 4 == 0 { Serving::Edf } else { Serving::Placed };
+        let serving = match index % 4 {
+            0 if index % 8 == 0 => Serving::TotalBandwidth,
+            0 => Serving::Edf,
+            _ => Serving::Placed,
+        };
         let ingredients = if index % 3 == 0 { Ingredients::ALL } else { Ingredients::NONE };
         let system = served_system(43, index, serving, ingredients);
         let analysis = analyze(&system, &Options::default()).unwrap();
@@ -349,7 +380,8 @@ fn the_largest_budget_leaves_other_servers_and_devices_their_deadlines() {
 fn terms_add_up_and_belong_to_the_bound() {
     let (mut hard, mut soft) = (0, 0);
     for index in 0..300 {
-        let serving = [Serving::Placed, Serving::SlackPolicy, Serving::Edf][index as usize % 3];
+        let serving = [Serving::Placed, Serving::SlackPolicy, Serving::Edf, Serving::TotalBandwidth]
+            [index as usize % 4];
         let ingredients = if index % 2 == 0 { Ingredients::ALL } else { Ingredients::NONE };
         let system = served_system(44, index, serving, ingredients);
         let analysis = analyze(&system, &Options::default()).unwrap();
@@ -577,7 +609,7 @@ fn utilisation_bounds_are_applied_where_no_server_takes_part() {
         let found = analyze(&read(&format!("{tasks}{rest}")), &Options::default()).unwrap();
         found.processors[0].tests.iter().filter(|t| t.test.starts_with("rm-")).map(|t| t.verdict).collect()
     };
-    let share = analyze(&read(tasks), &Options::default()).unwrap().utilisation;
+    let share = analyze(&read(tasks), &Options::default()).unwrap().utilisation.unwrap();
     assert!((share - 0.5).abs() < 1e-9, "{share}");
     assert_eq!(verdicts(""), [Verdict::Meets; 2]);
     assert_eq!(verdicts(background), [Verdict::Meets; 2]);

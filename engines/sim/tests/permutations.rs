@@ -76,7 +76,7 @@ fn watches(draft: &Draft) -> bool {
 #[test]
 fn the_order_of_servers_changes_ids_alone() {
     let mut compared = 0;
-    for serving in [Serving::Placed, Serving::Edf, Serving::Kernel] {
+    for serving in [Serving::Placed, Serving::Edf, Serving::TotalBandwidth, Serving::Kernel] {
         for index in 0..150 {
             let ingredients = if index % 2 == 0 { Ingredients::NONE } else { Ingredients::ALL };
             let mut draft = served_system(31, index, serving, ingredients).to_draft();

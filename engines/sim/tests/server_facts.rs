@@ -185,6 +185,31 @@ fn a_budget_that_is_renewed_for_new_work_came_back() {
 }
 
 #[test]
+fn a_total_bandwidth_server_gives_each_job_its_deadline_at_its_release() {
+    // A quarter of the processor. The soft jobs' deadlines: 3 + 4, 9 + 8, 17 + 4. At 12 "a" has 18, later than 17; at 16 "b" has
+    // 24, later than 21.
+    let text = "policy = \"edf\"\n".to_owned()
+        + &hard("a", 6, 3, 0, "").replace("priority = 0\n", "")
+        + &hard("b", 8, 2, 0, "").replace("priority = 0\n", "")
+        + &soft(&[3, 14], 1)
+        + "[[task]]\nname = \"more\"\narrivals = [\"9 ns\"]\nwcet = \"2 ns\"\n"
+        + "[[server]]\nname = \"server\"\ntasks = [\"soft\", \"more\"]\nkind = \"total-bandwidth\"\nbudget = \"1 ns\"\nperiod = \"4 ns\"\n";
+    let (_, records) = run(&text, 20);
+    let expected = [
+        (0, 0, 3),
+        (2, 3, 4),
+        (1, 4, 6),
+        (0, 6, 9),
+        (1, 9, 11),
+        (3, 11, 13),
+        (0, 13, 16),
+        (2, 16, 17),
+        (1, 17, 19),
+    ];
+    assert_eq!(service(&records)[..9], expected);
+}
+
+#[test]
 fn soft_work_in_the_background_gives_away_what_jobs_left_over() {
     // "e" may come at any time and has no slack, so soft work waits in the background until it has come. "a" leaves 6: 3 are
     // left when the soft job has run from 4 to 7, 2 when "f" has run for 1. At 28 "f" has until 107 and 9 to execute.

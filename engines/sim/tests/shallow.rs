@@ -48,7 +48,7 @@ fn general(system: &System) -> Option<Machine> {
 #[test]
 fn a_shallow_tree_behaves_as_the_general_one() {
     let mut compared = 0;
-    for serving in [Serving::Placed, Serving::SlackPolicy, Serving::Edf] {
+    for serving in [Serving::Placed, Serving::SlackPolicy, Serving::Edf, Serving::TotalBandwidth] {
         for index in 0..240 {
             let ingredients = if index % 3 == 0 { Ingredients::NONE } else { Ingredients::ALL };
             let system = served_system(17, index, serving, ingredients);

@@ -242,6 +242,8 @@ impl Decisions {
                 ServerKind::SlackStealing { .. }
                 | ServerKind::PriorityExchange { .. }
                 | ServerKind::ConstantBandwidth { .. } => true,
+                // Its deadlines count from the instants of releases, to the nanosecond.
+                ServerKind::TotalBandwidth { .. } => true,
                 ServerKind::DualPriority { gain } => gain != Gain::None,
                 ServerKind::Background
                 | ServerKind::Plain { .. }

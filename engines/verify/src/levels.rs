@@ -291,6 +291,7 @@ pub(crate) fn unjudged(system: &System, model: &Model, levels: &[Level]) -> Vec<
         let why = match server.kind {
             _ if model.foreign => "horolog did not run it, so when its periods begin is not known",
             ServerKind::ConstantBandwidth { .. } => "without budget its deadline moves and it goes on",
+            ServerKind::TotalBandwidth { .. } => "it has no budget, only deadlines",
             ServerKind::Polling { .. } => {
                 "without work its budget goes without a record, and it goes on at its low place"
             }

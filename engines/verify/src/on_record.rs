@@ -77,6 +77,7 @@ pub(crate) fn is_told(server: &Server) -> bool {
         ServerKind::Sporadic { .. }
         | ServerKind::PriorityExchange { .. }
         | ServerKind::ConstantBandwidth { .. }
+        | ServerKind::TotalBandwidth { .. }
         | ServerKind::DualPriority { .. }
         | ServerKind::SlackStealing { .. } => false,
     }

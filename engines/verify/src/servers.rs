@@ -131,6 +131,7 @@ impl ServerState {
             ServerKind::Plain { .. }
             | ServerKind::PriorityExchange { .. }
             | ServerKind::ConstantBandwidth { .. }
+            | ServerKind::TotalBandwidth { .. }
             | ServerKind::DualPriority { .. }
             | ServerKind::SlackStealing { .. } => Promise::Slack,
         };

@@ -78,6 +78,11 @@ fn servers_under_edf_have_no_findings() {
 }
 
 #[test]
+fn total_bandwidth_servers_have_no_findings() {
+    no_findings(Serving::TotalBandwidth);
+}
+
+#[test]
 fn a_server_that_the_kernel_serves_has_no_findings() {
     no_findings(Serving::Kernel);
 }

@@ -47,11 +47,13 @@ pub enum Kind {
     Cluster,
     /// Changes of modes.
     Modes,
+    /// Total bandwidth servers under EDF.
+    TotalBandwidth,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 16] = [
+    pub const ALL: [Kind; 17] = [
         Kind::FixedPriority,
         Kind::Edf,
         Kind::Background,
@@ -68,6 +70,7 @@ impl Kind {
         Kind::Tree,
         Kind::Cluster,
         Kind::Modes,
+        Kind::TotalBandwidth,
     ];
 
     /// Its word on a command line.
@@ -90,6 +93,7 @@ impl Kind {
             Kind::Tree => "tree",
             Kind::Cluster => "cluster",
             Kind::Modes => "modes",
+            Kind::TotalBandwidth => "total-bandwidth",
         }
     }
 
@@ -131,7 +135,7 @@ pub fn short_system(seed: u64, index: u64, kind: Kind, end: u64) -> System {
 /// Processors without servers, with servers of one kind, or of several.
 fn beside_servers(random: &mut Random, kind: Kind, end: u64) -> Draft {
     let mut draft = Draft::default();
-    let by_deadline = matches!(kind, Kind::Edf | Kind::ConstantBandwidth);
+    let by_deadline = matches!(kind, Kind::Edf | Kind::ConstantBandwidth | Kind::TotalBandwidth);
     let chance = matches!(kind, Kind::Background | Kind::Kernels) && random.below(3) == 0;
     draft.policy = if by_deadline || chance { Policy::Edf } else { Policy::FixedPriority };
     // A server that the kernel keeps is alone in its system.
@@ -313,6 +317,7 @@ fn server_kind(random: &mut Random, kind: Kind) -> ServerKind {
         }
         Kind::PriorityExchange => ServerKind::PriorityExchange { capacity, priority },
         Kind::ConstantBandwidth => ServerKind::ConstantBandwidth { capacity, enforcement: Enforcement::Own },
+        Kind::TotalBandwidth => ServerKind::TotalBandwidth { capacity },
         Kind::Kernels => {
             let enforcement = Enforcement::Kernel { latency: Span::ZERO };
             ServerKind::ConstantBandwidth { capacity, enforcement }

@@ -175,6 +175,9 @@ impl<'a> Group<'a> {
             let cost = self.system.platform().timer_interrupt.map_or(0, |cost| cost.as_ns());
             self.slots[0].owed += cost;
         }
+        let wcet = self.task(id.0).wcet.as_ns();
+        let given = self.above[id.0].and_then(|node| self.nodes[node].rules.deadline_of_job(now, wcet));
+        let deadline = given.or(deadline);
         let order = self.next_order();
         let (segment, executed, total, started) = (0, 0, 0, false);
         let is_back = false;

@@ -203,7 +203,8 @@ impl Group<'_> {
         }
         for (index, child) in self.nodes.iter().enumerate() {
             let Some(place) = child.place.filter(|_| child.parent == Some(node)) else { continue };
-            let is_plain = matches!(child.kind, Some(ServerKind::Plain { .. }));
+            let is_plain =
+                matches!(child.kind, Some(ServerKind::Plain { .. } | ServerKind::TotalBandwidth { .. }));
             candidates.push(Candidate {
                 place: if by_deadline && is_plain { Place::deadline(self.earliest(index)) } else { place },
                 order: child.came,

@@ -3,8 +3,8 @@
 use super::{At, Checker, Paths};
 use crate::file::did_you_mean;
 use crate::{
-    Device, DeviceClass, DeviceService, Draft, Interrupt, Policy, PriorityAssignment, PriorityRule,
-    Throttling,
+    Device, DeviceClass, DeviceService, Draft, Interrupt, Policy, PriorityAssignment, PriorityRule, Server,
+    ServerKind, Throttling,
 };
 use horolog_time::Span;
 
@@ -202,6 +202,10 @@ impl Checker {
                     Some(found) if found.kind.is_slack_policy() => {
                         let reason = format!("{} knows nothing of devices", found.kind.word());
                         self.fail(At::new(path, "server"), reason, "use a sporadic server");
+                    }
+                    Some(Server { kind: ServerKind::TotalBandwidth { .. }, .. }) => {
+                        let reason = "a total bandwidth server has to know what each job executes at most";
+                        self.fail(At::new(path, "server"), reason, "use a constant-bandwidth server");
                     }
                     Some(_) => {}
                 }

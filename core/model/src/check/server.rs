@@ -87,10 +87,12 @@ impl Checker {
         match (&server.kind, forest.order(above)) {
             (ServerKind::Background, _) => {}
             (kind, _) if kind.is_kernels() => {}
-            (ServerKind::ConstantBandwidth { .. }, Some(Order::FixedPriority)) => self.fail_beside(
+            (kind, Some(Order::FixedPriority)) if kind.has_deadlines() => self.fail_beside(
                 At::new(path, "kind"),
-                "a constant-bandwidth server has a deadline, which fixed priorities do not look at",
-                if is_root {
+                format!("a {word} server has a deadline, which fixed priorities do not look at"),
+                if is_root && !kind.is_budgeted() {
+                    "use `policy = \"edf\"` in [system], or a sporadic server".to_owned()
+                } else if is_root {
                     "use `policy = \"edf\"` in [system], a sporadic server, or `enforcement = \"kernel\"` where it may stand \
                      above every task"
                         .to_owned()
@@ -119,7 +121,8 @@ impl Checker {
                     forest.what_orders(above),
                 );
             }
-            (ServerKind::ConstantBandwidth { .. } | ServerKind::Plain { .. }, _) => {}
+            (ServerKind::Plain { .. }, _) => {}
+            (kind, _) if kind.has_deadlines() => {}
             (_, Some(Order::Edf)) => self.fail_beside(
                 At::new(path, "kind"),
                 format!("a {word} server needs fixed priorities"),

@@ -16,6 +16,7 @@ pub(super) fn keys_of(kind: &str) -> &'static [&'static str] {
         "sporadic" => &["budget", "period", "priority", "low_priority", "max_replenishments", "rules"],
         "priority-exchange" => &["budget", "period", "priority"],
         "constant-bandwidth" => &["budget", "period", "enforcement", "enforcement_latency"],
+        "total-bandwidth" => &["budget", "period"],
         "dual-priority" | "slack-stealing" => &["gain"],
         _ => &[],
     }
@@ -104,6 +105,7 @@ impl Reader {
                 let enforcement = self.enforcement(table, path)?;
                 ServerKind::ConstantBandwidth { capacity: capacity?, enforcement }
             }
+            "total-bandwidth" => ServerKind::TotalBandwidth { capacity: capacity? },
             "dual-priority" => ServerKind::DualPriority { gain },
             _ => ServerKind::SlackStealing { gain },
         })

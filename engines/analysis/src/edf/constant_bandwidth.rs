@@ -1,9 +1,10 @@
-//! Constant bandwidth servers beside a set of tasks: the demand criterion on what they leave of the processor.
+//! Constant and total bandwidth servers beside a set of tasks: the demand criterion on what they leave of the processor.
 //!
 //! A constant bandwidth server of capacity Q and period T demands at most `w·Q/T` in any window of length w, and no less
 //! will do: a server that has c left with its deadline d ahead keeps both at the next arrival r as long as
 //! `c < (d − r)·Q/T`, so a window of any length may hold its share. The step ⌊w/T⌋·Q of a periodic task is *not* a bound
-//! of it. All deadlines hold if, for every window length t,
+//! of it. The jobs of a total bandwidth server that are released and due in a window ask for no more either: their
+//! deadlines are `C·T/Q` apart. All deadlines hold if, for every window length t,
 //!
 //! `h(t) + B(t) + K + (Σ Q/T + U_I)·t ≤ t`
 //!
@@ -11,7 +12,7 @@
 //! 1 − Σ Q/T − U_I = a/b that is `b·(h(t) + B(t) + K) ≤ a·t`: the criterion of a set with every execution time
 //! multiplied by b and every other time by a. So the same solver decides it.
 //!
-//! Sufficient; exact in the sense that no larger share passes this criterion. Sources: `abeni98`, `baruah90`.
+//! Sufficient; exact in the sense that no larger share passes this criterion. Sources: `abeni98`, `spuri96b`, `baruah90`.
 
 use super::{Arrivals, Budget, EdfSet, EdfSolver, EdfTask, EdfVerdict, NpTime};
 use crate::arrival_curve::ArrivalCurve;
@@ -19,7 +20,6 @@ use crate::cpu_model::{CpuModel, CpuTask};
 use crate::options::Options;
 use crate::result::{TaskVerdict, TestResult, Verdict};
 use crate::server::{Capacity, CpuServer, NoAnswer};
-use horolog_model::ServerKind;
 use horolog_time::Span;
 use num_bigint::BigInt;
 use num_rational::{BigRational, Ratio};
@@ -32,9 +32,7 @@ const COARSE: u64 = 1 << 20;
 
 /// Whether any server has a deadline.
 pub(crate) fn applies(cpu: &CpuModel) -> bool {
-    let has_deadline =
-        |kind: ServerKind| matches!(kind, ServerKind::ConstantBandwidth { .. }) && !kind.is_kernels();
-    cpu.servers.iter().any(|server| has_deadline(server.kind))
+    cpu.servers.iter().any(|server| server.kind.has_deadlines())
 }
 
 /// What tasks and servers leave to the deadlines: a line above all loads, and the longest blocking.

@@ -67,8 +67,12 @@ impl Query<'_> {
         let work = worst.work + u128::from(high.service.overdrawn());
         let pieces = work.div_ceil(budget);
         let mut terms = Terms::default();
-        if high.service == Service::ConstantBandwidth {
-            terms.add(TermKind::ServerPeriods, Some(&self.server.name), Some(pieces), pieces * period)?;
+        if high.service.has_deadlines() {
+            let (count, time) = match high.service {
+                Service::TotalBandwidth => (None, worst.work),
+                _ => (Some(pieces), pieces * period),
+            };
+            terms.add(TermKind::ServerPeriods, Some(&self.server.name), count, time)?;
             terms.add(
                 TermKind::Blocking,
                 Some("work above or not preemptive"),

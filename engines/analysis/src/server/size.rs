@@ -97,7 +97,7 @@ pub fn size_server(
         return Err(AnalysisError::outside(
             at,
             reason,
-            "size a polling, deferrable, sporadic or constant-bandwidth one",
+            "size a polling, deferrable, sporadic, constant-bandwidth or total-bandwidth one",
         ));
     };
     let model = CpuModel::new(&system, server.cpu)?;

@@ -26,6 +26,8 @@ pub enum Service {
     },
     /// Under earliest deadline first: every C_s of work gets a deadline T_s later than the last.
     ConstantBandwidth,
+    /// Under earliest deadline first: every job has its own deadline, and asks for the time up to it.
+    TotalBandwidth,
 }
 
 impl Service {
@@ -45,8 +47,14 @@ impl Service {
                 let periods = overdrawn.checked_div(capacity).unwrap_or(0).saturating_add(1);
                 period.saturating_sub(capacity).saturating_mul(periods)
             }
-            Self::ConstantBandwidth => 0,
+            Self::ConstantBandwidth | Self::TotalBandwidth => 0,
         }
+    }
+
+    /// Whether its work is done by deadlines of its own.
+    #[must_use]
+    pub const fn has_deadlines(self) -> bool {
+        matches!(self, Self::ConstantBandwidth | Self::TotalBandwidth)
     }
 
     /// What a server may owe when a job finds its queue empty, ns.
@@ -93,7 +101,7 @@ pub struct Supply<'a> {
 impl<'a> Supply<'a> {
     /// A server whose whole capacity is certain to be served within each period.
     ///
-    /// Under fixed priorities that is checked here: `above.finish(C_s) ≤ T_s`. A constant bandwidth server is taken
+    /// Under fixed priorities that is checked here: `above.finish(C_s) ≤ T_s`. A constant or total bandwidth server is taken
     /// to belong to a set of tasks and servers that passed a test of earliest deadline first.
     ///
     /// # Errors
@@ -109,7 +117,7 @@ impl<'a> Supply<'a> {
         if capacity == 0 || capacity > period {
             return Err(NoAnswer::NotGuaranteed);
         }
-        if service != Service::ConstantBandwidth {
+        if !service.has_deadlines() {
             match above.finish(u128::from(capacity), effort) {
                 Ok(done) if done <= u128::from(period) => {}
                 Ok(_) | Err(NoAnswer::TooLarge) => return Err(NoAnswer::NotGuaranteed),
@@ -130,7 +138,8 @@ impl<'a> Supply<'a> {
 impl Serve for Supply<'_> {
     /// With n = ⌈work/C_s⌉ and R the response time at the server's place:
     /// `wait + (n − 1)·T_s + R(work − (n − 1)·C_s)`, the wait being [`Service::longest_wait`]; for the constant
-    /// bandwidth server `n·T_s`, the deadline of the last piece.
+    /// bandwidth server `n·T_s`, the deadline of the last piece; for the total bandwidth server the work itself, which is the time
+    /// up to the last deadline ([`crate::server::QueuedTask`] with `⌈C·T_s/C_s⌉` for a job).
     ///
     /// What a hard reservation may owe is work ahead.
     ///
@@ -139,6 +148,9 @@ impl Serve for Supply<'_> {
     fn finish(&self, work: u128, effort: &mut u64) -> Result<u128, NoAnswer> {
         if work == 0 {
             return Ok(0);
+        }
+        if self.service == Service::TotalBandwidth {
+            return work.checked_add(u128::from(self.lateness)).ok_or(NoAnswer::TooLarge);
         }
         let (capacity, period) = (u128::from(self.capacity), u128::from(self.period));
         let work = work + u128::from(self.service.overdrawn());
@@ -153,8 +165,11 @@ impl Serve for Supply<'_> {
     }
 
     fn settled(&self, work: u128, effort: &mut u64) -> Result<u128, NoAnswer> {
-        if self.service != Service::ConstantBandwidth {
-            return self.finish(work, effort);
+        match self.service {
+            // The deadline after this one counts from the release alone.
+            Service::TotalBandwidth => return Ok(work),
+            Service::ConstantBandwidth => {}
+            _ => return self.finish(work, effort),
         }
         // A job that comes when the deadline d and the capacity c left satisfy c/C_s ≥ (d − t)/T_s gets a new deadline.
         let scaled = work.checked_mul(u128::from(self.period)).ok_or(NoAnswer::TooLarge)?;
@@ -162,6 +177,9 @@ impl Serve for Supply<'_> {
     }
 
     fn rate(&self) -> BigRational {
+        if self.service == Service::TotalBandwidth {
+            return BigRational::from_integer(BigInt::from(1));
+        }
         BigRational::new(BigInt::from(self.capacity), BigInt::from(self.period))
     }
 }

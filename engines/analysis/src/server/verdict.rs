@@ -7,7 +7,7 @@ use super::slack::{SlackState, slack};
 use super::supply::{Service, Supply};
 use super::{CpuServer, HardTask, NoAnswer};
 use crate::arrival_curve::ArrivalCurve;
-use crate::cpu_model::CpuModel;
+use crate::cpu_model::{CpuModel, CpuTask};
 use crate::edf::{self, constant_bandwidth};
 use crate::error::AnalysisError;
 use crate::fixed_priority::level_of;
@@ -50,6 +50,9 @@ pub(crate) fn service_of(server: &CpuServer) -> Option<(Service, &'static str, &
         ServerKind::ConstantBandwidth { .. } => {
             Some((Service::ConstantBandwidth, "server-constant-bandwidth", "abeni98"))
         }
+        ServerKind::TotalBandwidth { .. } => {
+            Some((Service::TotalBandwidth, "server-total-bandwidth", "spuri96b"))
+        }
         ServerKind::Sporadic { .. }
         | ServerKind::Background
         | ServerKind::Plain { .. }
@@ -70,7 +73,7 @@ fn may_merge(server: &CpuServer, period: Span, most: u32) -> bool {
 /// Where a server serves without capacity, or instead of it; `None` where it does not.
 pub(crate) fn low_place(server: &CpuServer) -> Option<Option<Priority>> {
     match server.kind {
-        ServerKind::ConstantBandwidth { .. } => None,
+        ServerKind::ConstantBandwidth { .. } | ServerKind::TotalBandwidth { .. } => None,
         kind => match kind.low_priority() {
             Some(LowPriority::None) => None,
             _ => server.low_place(),
@@ -78,9 +81,19 @@ pub(crate) fn low_place(server: &CpuServer) -> Option<Option<Priority>> {
     }
 }
 
-/// The tasks of a queue with the costs of serving them.
+/// The tasks of a queue with the costs of serving them. Those of a total bandwidth server with the time that a job's deadline is
+/// after the one before: `⌈C·T/Q⌉`, C without costs, as the server computes it.
 pub(crate) fn queued(server: &CpuServer) -> Vec<QueuedTask> {
-    server.queue.iter().map(|t| QueuedTask { arrival: t.arrival.clone(), wcet: t.wcet }).collect()
+    let wcet = |task: &CpuTask| match server.kind {
+        ServerKind::TotalBandwidth { capacity } => {
+            let whole = u128::from(task.bare_wcet) * u128::from(capacity.period.as_ns());
+            let time = whole.div_ceil(u128::from(capacity.budget.as_ns()));
+            // Longer than all that is computed with: no answer.
+            u64::try_from(time).unwrap_or(u64::MAX)
+        }
+        _ => task.wcet,
+    };
+    server.queue.iter().map(|t| QueuedTask { arrival: t.arrival.clone(), wcet: wcet(t) }).collect()
 }
 
 /// The answers for the tasks of one server.
@@ -147,7 +160,7 @@ pub(crate) struct HighPlace {
     pub(crate) budget: u64,
     pub(crate) period: u64,
     pub(crate) place: Place,
-    /// How late a piece can be after its deadline, for a constant bandwidth server.
+    /// How late a piece can be after its deadline, for a server with deadlines.
     pub(crate) lateness: u64,
 }
 
@@ -177,8 +190,7 @@ impl HighPlace {
         if service == Service::PriorityExchange && place.above.blocking > 0 {
             return Err(NoAnswer::NotGuaranteed);
         }
-        let lateness =
-            if service == Service::ConstantBandwidth { constant_bandwidth::lateness(cpu)? } else { 0 };
+        let lateness = if service.has_deadlines() { constant_bandwidth::lateness(cpu)? } else { 0 };
         let high = HighPlace { service, budget, period, place, lateness };
         high.supply(&mut { options.effort })?;
         Ok(high)

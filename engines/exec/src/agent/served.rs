@@ -176,7 +176,7 @@ impl Driver {
         let machine = core.machine();
         let outcome = |seen: &Watched| {
             let (server, tally) = (system.server(seen.id), machine.tally(seen.id));
-            let enforcement = server.kind.capacity().map(|capacity| {
+            let enforcement = server.kind.capacity().filter(|_| server.kind.is_budgeted()).map(|capacity| {
                 Enforcement::new(
                     "one-shot timer on the thread's CPU clock",
                     &seen.overshoots,

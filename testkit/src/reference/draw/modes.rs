@@ -15,7 +15,10 @@ pub(super) fn draft(random: &mut Random, end: u64) -> Draft {
         2 => super::beside_servers(random, Kind::FixedPriority, end),
         3 => super::beside_servers(random, Kind::Polling, end),
         4 => super::beside_servers(random, Kind::Sporadic, end),
-        5 => super::beside_servers(random, Kind::ConstantBandwidth, end),
+        5 => {
+            let kind = [Kind::ConstantBandwidth, Kind::TotalBandwidth][random.below(2) as usize];
+            super::beside_servers(random, kind, end)
+        }
         _ => super::beside_servers(random, Kind::Deferrable, end),
     };
     draft.platform.tick = None;

@@ -7,6 +7,7 @@ mod posix_sporadic;
 mod priority_exchange;
 mod slack_stealing;
 mod sporadic;
+mod total_bandwidth;
 
 use super::order::{Place, number};
 use horolog_model::{Arrival, Capacity, Enforcement, Server, ServerKind, SporadicRules, Task};
@@ -52,6 +53,10 @@ pub(super) trait Rules {
     fn changes(&mut self, _now: u64, _capacity: Capacity) {}
     /// Its deadline, where it has one of its own.
     fn deadline(&self) -> Option<u64> {
+        None
+    }
+    /// The deadline that it gives a job which is released now, of a task with this wcet.
+    fn deadline_of_job(&mut self, _now: u64, _wcet: u64) -> Option<u64> {
         None
     }
     /// Where the server stands while it has work.
@@ -151,6 +156,7 @@ pub(super) fn rules_of(server: &Server, hard: &[HardTask]) -> Box<dyn Rules> {
         ServerKind::ConstantBandwidth { capacity, .. } => {
             Box::new(constant_bandwidth::KernelsReservation::new(capacity))
         }
+        ServerKind::TotalBandwidth { capacity } => Box::new(total_bandwidth::TotalBandwidth::new(capacity)),
         ServerKind::DualPriority { gain } => Box::new(dual_priority::DualPriority::new(gain.is_self(), hard)),
         ServerKind::SlackStealing { gain } => {
             Box::new(slack_stealing::SlackStealing::new(gain.is_propagated(), hard))
