@@ -380,7 +380,8 @@ fn a_job_that_is_due_later_may_block() {
         let text = format!("[system]\nname = \"x\"\npolicy = \"edf\"\n{}", tasks.concat());
         let (system, _) = horolog_model::file::read(&text, "x.toml", &[]).unwrap();
         let found = analyze(&system, &Options::default()).unwrap();
-        let of = |name: &str| found.tasks.iter().find(|task| task.name == name).unwrap().blocking.as_ns();
+        let of =
+            |name: &str| found.tasks.iter().find(|task| task.name == name).unwrap().blocking.unwrap().as_ns();
         (of("urgent"), of("long"))
     };
     assert_eq!([blocking([urgent, long]), blocking([long, urgent])], [(3_000_000, 0); 2]);
