@@ -19,7 +19,7 @@ fn systems() -> u64 {
 
 /// Whether a kind needs more than servers below the roots of single processors in one mode.
 fn is_beyond_servers(kind: Kind) -> bool {
-    matches!(kind, Kind::Tree | Kind::Cluster | Kind::Modes)
+    matches!(kind, Kind::Tree | Kind::Cluster | Kind::Modes | Kind::Table | Kind::TreeModes)
 }
 
 fn agree(kind: Kind) {
@@ -146,4 +146,15 @@ fn clusters() {
 #[ignore = "the simulator: two changes at one instant, left-over jobs of a task that comes back, sporadic budgets cut"]
 fn modes() {
     agree(Kind::Modes);
+}
+
+#[test]
+fn time_tables() {
+    agree(Kind::Table);
+}
+
+#[test]
+#[ignore = "the simulator: deadlines below a window that is not open, equals at one instant of two tables"]
+fn modes_beside_trees() {
+    agree(Kind::TreeModes);
 }

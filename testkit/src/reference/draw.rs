@@ -49,11 +49,15 @@ pub enum Kind {
     Modes,
     /// Total bandwidth servers under EDF.
     TotalBandwidth,
+    /// Trees with time tables.
+    Table,
+    /// Changes of modes beside trees.
+    TreeModes,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 17] = [
+    pub const ALL: [Kind; 19] = [
         Kind::FixedPriority,
         Kind::Edf,
         Kind::Background,
@@ -71,6 +75,8 @@ impl Kind {
         Kind::Cluster,
         Kind::Modes,
         Kind::TotalBandwidth,
+        Kind::Table,
+        Kind::TreeModes,
     ];
 
     /// Its word on a command line.
@@ -94,6 +100,8 @@ impl Kind {
             Kind::Cluster => "cluster",
             Kind::Modes => "modes",
             Kind::TotalBandwidth => "total-bandwidth",
+            Kind::Table => "table",
+            Kind::TreeModes => "tree-modes",
         }
     }
 
@@ -120,7 +128,9 @@ fn ns(value: u64) -> Span {
 pub fn short_system(seed: u64, index: u64, kind: Kind, end: u64) -> System {
     let mut random = Random::of_item(seed ^ (kind as u64) << 56, index);
     let mut draft = match kind {
-        Kind::Tree => trees::draft(&mut random, end),
+        Kind::Tree => trees::draft(&mut random, end, trees::Tables::No),
+        Kind::Table => trees::draft(&mut random, end, trees::Tables::BelowFixedPriorities),
+        Kind::TreeModes => modes::beside_trees(&mut random, end),
         Kind::Cluster => clusters::draft(&mut random),
         Kind::Modes => modes::draft(&mut random, end),
         _ => beside_servers(&mut random, kind, end),

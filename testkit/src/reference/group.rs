@@ -157,6 +157,11 @@ impl<'a> Group<'a> {
                 }
             }
         }
+        // A window ends as a job does: before the budgets of this instant come back.
+        for node in &mut self.nodes {
+            self.timed_now |= node.turn_to(now);
+        }
+        self.update(now);
         // In the order of the lowest tasks below them.
         for index in self.by_number() {
             let has_demand = self.nodes[index].has_demand;
@@ -339,7 +344,7 @@ impl<'a> Group<'a> {
     /// Whether a period of the named server starts now.
     pub(super) fn starts_period(&self, now: u64, name: &str) -> bool {
         let is_named = |node: &&Node| node.server.is_some_and(|at| self.system.servers()[at].name == name);
-        self.nodes.iter().filter(is_named).any(|node| node.rules.starts_period(now))
+        self.nodes.iter().filter(is_named).any(|node| node.rules.starts_period(now) || node.starts_cycle(now))
     }
 
     /// Whether a job of a task has not ended.

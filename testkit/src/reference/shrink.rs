@@ -116,6 +116,13 @@ fn steps_of_mode(draft: &Draft, index: usize, steps: &mut Vec<Draft>) {
 /// Without a budget, or with a smaller one.
 fn steps_of_server(draft: &Draft, index: usize, steps: &mut Vec<Draft>) {
     let server = &draft.servers[index];
+    for place in 0..server.table.as_ref().map_or(0, |table| table.windows.len()) {
+        let mut less = draft.clone();
+        if let Some(table) = &mut less.servers[index].table {
+            let _ = table.windows.remove(place);
+        }
+        steps.push(less);
+    }
     if let Some(capacity) = server.kind.capacity() {
         if !is_named(draft, index) {
             let mut plain = draft.clone();
@@ -152,6 +159,9 @@ fn without_task(draft: &Draft, index: usize) -> Draft {
     let task = step.tasks.remove(index);
     for server in &mut step.servers {
         server.tasks.retain(|name| *name != task.name);
+        if let Some(table) = &mut server.table {
+            table.windows.retain(|window| window.child != task.name);
+        }
     }
     for cluster in &mut step.clusters {
         cluster.tasks.retain(|name| *name != task.name);
@@ -163,13 +173,15 @@ fn without_task(draft: &Draft, index: usize) -> Draft {
             names.retain(|name| *name != task.name);
         }
     }
-    if step.servers.iter().any(|it| it.tasks.is_empty()) && !draft.modes.is_empty() {
-        return Draft::default();
-    }
     // Nobody is left below some schedulers.
     for _ in 0..draft.servers.len() {
         let parents: Vec<String> = step.servers.iter().filter_map(|server| server.parent.clone()).collect();
         step.servers.retain(|server| !server.tasks.is_empty() || parents.contains(&server.name));
+        let servers = step.servers.iter().map(|server| server.name.clone());
+        let names: Vec<String> = step.tasks.iter().map(|task| task.name.clone()).chain(servers).collect();
+        for table in step.servers.iter_mut().filter_map(|server| server.table.as_mut()) {
+            table.windows.retain(|window| names.contains(&window.child));
+        }
     }
     step
 }

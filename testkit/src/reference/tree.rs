@@ -31,6 +31,24 @@ pub(super) struct Node {
     pub(super) is_charged: bool,
     /// The units in which its budget was used.
     pub(super) used: Vec<u64>,
+    /// Where it orders by a time table.
+    table: Option<Table>,
+}
+
+/// A time table.
+struct Table {
+    cycle: u64,
+    /// Whose window, from when to when in a cycle.
+    windows: Vec<(Child, u64, u64)>,
+    /// Whose window it is.
+    present: Option<Child>,
+}
+
+/// What stands directly below a node.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Child {
+    Task(usize),
+    Node(usize),
 }
 
 /// One who may get the processor, below one node.
@@ -65,6 +83,7 @@ fn node(server: Option<usize>, order: Order) -> Node {
         entered: 0,
         is_charged: false,
         used: Vec::new(),
+        table: None,
     }
 }
 
@@ -93,7 +112,25 @@ pub(super) fn of_processor(system: &System, cpu: CpuId) -> Vec<Node> {
         };
         nodes[index].number = (0..system.tasks().len()).find(is_below).unwrap_or(usize::MAX);
     }
+    for index in 1..nodes.len() {
+        nodes[index].table = table_of(system, &nodes, index);
+    }
     nodes
+}
+
+fn table_of(system: &System, nodes: &[Node], index: usize) -> Option<Table> {
+    let table = system.servers()[nodes[index].server?].table.as_ref()?;
+    let child = |name: &str| {
+        let is_named = |node: &Node| node.server.is_some_and(|at| system.servers()[at].name == name);
+        let below = nodes.iter().position(|node| node.parent == Some(index) && is_named(node));
+        let task = || system.find_task(name).map(|id| Child::Task(id.index()));
+        below.map(Child::Node).or_else(task)
+    };
+    let windows = table.windows.iter().filter_map(|window| {
+        let from = window.from.as_ns();
+        Some((child(&window.child)?, from, from + window.length.as_ns()))
+    });
+    Some(Table { cycle: table.cycle.as_ns(), windows: windows.collect(), present: None })
 }
 
 /// The root of a cluster.
@@ -118,6 +155,25 @@ impl Node {
         if let Some(server) = self.server {
             self.rules = rules_of(&system.servers()[server], hard);
         }
+    }
+
+    /// The window of this instant, where there is a time table; whether one begins or ends.
+    pub(super) fn turn_to(&mut self, now: u64) -> bool {
+        let Some(table) = &mut self.table else { return false };
+        let at = now % table.cycle;
+        let here = table.windows.iter().find(|&&(_, from, to)| (from..to).contains(&at));
+        table.present = here.map(|&(child, ..)| child);
+        table.windows.iter().any(|&(_, from, to)| from == at || to % table.cycle == at)
+    }
+
+    /// Whether a cycle of its time table starts now.
+    pub(super) fn starts_cycle(&self, now: u64) -> bool {
+        self.table.as_ref().is_some_and(|table| now.is_multiple_of(table.cycle))
+    }
+
+    /// Whether a child may stand in its order: with a time table, only in its window.
+    fn admits(&self, child: Child) -> bool {
+        self.table.as_ref().is_none_or(|table| table.present == Some(child))
     }
 }
 
@@ -144,7 +200,7 @@ impl Group<'_> {
         let mut upwards = self.by_number();
         upwards.sort_by_key(|&at| std::cmp::Reverse(self.nodes[at].depth));
         for index in upwards {
-            let has_demand = self.pending.iter().any(|pending| self.above[pending.id.0] == Some(index))
+            let has_demand = self.is_any_job_below(index)
                 || self.nodes.iter().any(|child| child.parent == Some(index) && child.place.is_some())
                 || kept.contains(&index);
             let node = &mut self.nodes[index];
@@ -157,11 +213,24 @@ impl Group<'_> {
             }
             node.has_demand = has_demand;
             let place = node.rules.place(now).filter(|_| has_demand);
-            if place != node.place {
+            let place = place.filter(|_| self.is_admitted(index));
+            if place != self.nodes[index].place {
                 let came = self.next_order();
                 (self.nodes[index].place, self.nodes[index].came) = (place, came);
             }
         }
+    }
+
+    /// Whether a job directly below a node could run.
+    fn is_any_job_below(&self, index: usize) -> bool {
+        let node = &self.nodes[index];
+        let mut below = self.pending.iter().filter(|pending| self.above[pending.id.0] == Some(index));
+        below.any(|pending| node.admits(Child::Task(pending.id.0)))
+    }
+
+    /// Whether what is above a node lets it stand in its order.
+    fn is_admitted(&self, index: usize) -> bool {
+        self.nodes[index].parent.is_none_or(|parent| self.nodes[parent].admits(Child::Node(index)))
     }
 
     /// The first of each order, from a node down.
@@ -189,7 +258,7 @@ impl Group<'_> {
         let mut candidates = Vec::new();
         for pending in self.oldest(node) {
             let place = match self.nodes[node].order {
-                Order::Fifo => Place::BACKGROUND,
+                Order::Fifo | Order::Table => Place::BACKGROUND,
                 _ => self.place_of(now, pending, by_deadline),
             };
             candidates.push(Candidate {
@@ -225,11 +294,13 @@ impl Group<'_> {
         self.pending
             .iter()
             .filter(move |&pending| self.above[pending.id.0] == Some(node) && is_first(pending))
+            .filter(move |&pending| self.nodes[node].admits(Child::Task(pending.id.0)))
     }
 
     /// The earliest deadline below a node, of what could run there.
     fn earliest(&self, node: usize) -> Option<u64> {
         let own = self.pending.iter().filter(|pending| self.above[pending.id.0] == Some(node));
+        let own = own.filter(|pending| self.nodes[node].admits(Child::Task(pending.id.0)));
         let own = own.filter_map(|pending| pending.deadline);
         let children = (1..self.nodes.len())
             .filter(|&at| self.nodes[at].parent == Some(node) && self.nodes[at].place.is_some());

@@ -126,8 +126,8 @@ pub(crate) fn text(system: &System) -> String {
     }
     for server in system.servers() {
         text += &format!(
-            "scheduler {} on {} below {:?}: {:?} over {:?}, {:?}\n",
-            server.name, server.cpu.0, server.parent, server.order, server.tasks, server.kind
+            "scheduler {} on {} below {:?}: {:?} {:?} over {:?}, {:?}\n",
+            server.name, server.cpu.0, server.parent, server.order, server.table, server.tasks, server.kind
         );
     }
     for part in system.clusters() {

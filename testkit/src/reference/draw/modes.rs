@@ -1,10 +1,11 @@
 //! Systems with one to three modes beside the base mode.
 
+use super::trees::Tables;
 use super::{Kind, any_arrivals, ns};
 use crate::Random;
 use horolog_model::{
-    Arrival, Capacity, Draft, ExecutionTimes, LeftOver, Mode, Policy, Priority, SecondRequest, ServerChange,
-    ServerKind, TakesEffect, TaskChange,
+    Arrival, Capacity, Draft, ExecutionTimes, LeftOver, Mode, Order, Priority, SecondRequest, Server,
+    ServerChange, ServerKind, TakesEffect, TaskChange,
 };
 
 /// A system without modes of some kind, and modes for it.
@@ -21,6 +22,20 @@ pub(super) fn draft(random: &mut Random, end: u64) -> Draft {
         }
         _ => super::beside_servers(random, Kind::Deferrable, end),
     };
+    add_modes(random, &mut draft, end);
+    draft
+}
+
+/// A tree of schedulers with modes; half of them with time tables.
+pub(super) fn beside_trees(random: &mut Random, end: u64) -> Draft {
+    let tables = [Tables::No, Tables::Anywhere][random.below(2) as usize];
+    let mut draft = super::trees::draft(random, end, tables);
+    add_modes(random, &mut draft, end);
+    draft
+}
+
+/// One to three modes, and nothing that is drawn during a run.
+fn add_modes(random: &mut Random, draft: &mut Draft, end: u64) {
     draft.platform.tick = None;
     draft.platform.release_latency = None;
     draft.platform.timer_interrupt = None;
@@ -33,10 +48,9 @@ pub(super) fn draft(random: &mut Random, end: u64) -> Draft {
     }
     let count = random.between(1, 3);
     for place in 0..count {
-        let mode = mode(random, &draft, place, end);
+        let mode = mode(random, draft, place, end);
         draft.modes.push(mode);
     }
-    draft
 }
 
 fn left_over(random: &mut Random) -> LeftOver {
@@ -55,7 +69,8 @@ fn mode(random: &mut Random, draft: &Draft, place: u64, end: u64) -> Mode {
     // The others have no periods.
     let has_periods =
         |kind: &ServerKind| matches!(kind, ServerKind::Polling { .. } | ServerKind::Deferrable { .. });
-    let framed = draft.servers.iter().filter(|server| has_periods(&server.kind));
+    let is_framed = |server: &&Server| has_periods(&server.kind) || server.order == Order::Table;
+    let framed = draft.servers.iter().filter(is_framed);
     let framed: Vec<&String> = framed.map(|server| &server.name).collect();
     mode.takes_effect = match random.below(4) {
         0 | 1 if !framed.is_empty() => {
@@ -77,10 +92,12 @@ fn mode(random: &mut Random, draft: &Draft, place: u64, end: u64) -> Mode {
         if random.below(3) > 0 {
             continue;
         }
-        let is_hard = !draft.servers.iter().any(|server| server.tasks.contains(&task.name));
+        let above = draft.servers.iter().find(|server| server.tasks.contains(&task.name));
+        let is_hard = above.is_none_or(|above| above.order != Order::Fifo);
+        let order = above.map_or(Order::of_policy(draft.policy), |above| above.order);
         let mut change = TaskChange { task: task.name.clone(), ..TaskChange::default() };
         let wcet = task.wcet.as_ns();
-        if is_hard && draft.policy == Policy::FixedPriority && random.below(2) == 0 {
+        if order == Order::FixedPriority && random.below(2) == 0 {
             change.priority = Some(Priority::new(random.between(1, 5) as i64));
         }
         let is_active = mode.active.as_ref().is_none_or(|active| active.contains(&task.name));
@@ -94,7 +111,10 @@ fn mode(random: &mut Random, draft: &Draft, place: u64, end: u64) -> Mode {
         if random.below(3) == 0 {
             change.left_over = Some(left_over(random));
         }
-        mode.tasks.push(change);
+        let is_empty = TaskChange { task: task.name.clone(), ..TaskChange::default() };
+        if change != is_empty {
+            mode.tasks.push(change);
+        }
     }
     for server in &draft.servers {
         if server.kind.capacity().is_some() && random.below(2) == 0 {

@@ -3,8 +3,8 @@
 use super::{hard_task, ns, platform, soft_task};
 use crate::Random;
 use horolog_model::{
-    Capacity, CpuId, Draft, Enforcement, LowPriority, Order, Policy, Preemption, Priority, Server,
-    ServerKind, SporadicRules,
+    Capacity, CpuId, Draft, Enforcement, LowPriority, Order, Platform, Policy, Preemption, Priority, Server,
+    ServerKind, SporadicRules, TimeTable, Window,
 };
 
 /// How many schedulers a path has at most.
@@ -12,14 +12,32 @@ const DEEPEST: u64 = 4;
 /// How many tasks a processor has at most.
 const MOST_TASKS: usize = 6;
 
+/// Where time tables stand.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tables {
+    /// Nowhere.
+    No,
+    /// Below schedulers that order by fixed priority alone: none below another one, and none below EDF.
+    BelowFixedPriorities,
+    /// Everywhere.
+    Anywhere,
+}
+
 /// One or two processors with a tree each.
-pub(super) fn draft(random: &mut Random, end: u64) -> Draft {
-    let policy = [Policy::FixedPriority, Policy::Edf][random.below(2) as usize];
+pub(super) fn draft(random: &mut Random, end: u64, tables: Tables) -> Draft {
+    let mut policy = [Policy::FixedPriority, Policy::Edf][random.below(2) as usize];
+    if tables == Tables::BelowFixedPriorities {
+        policy = Policy::FixedPriority;
+    }
     let mut draft = Draft { policy, ..Draft::default() };
     let cpus = if random.below(8) == 0 { 2 } else { 1 };
     draft.platform = platform(random, super::Kind::Tree, cpus);
+    if tables != Tables::No {
+        let cpus = draft.platform.cpus.clone();
+        draft.platform = Platform { cpus, ..Platform::default() };
+    }
     for cpu in 0..cpus {
-        let mut tree = Tree { random, draft: &mut draft, cpu: CpuId(cpu), end, tasks: 0 };
+        let mut tree = Tree { random, draft: &mut draft, cpu: CpuId(cpu), end, tasks: 0, tables };
         tree.children(Order::of_policy(policy), None, 0);
     }
     shuffle(random, &mut draft.tasks);
@@ -39,6 +57,7 @@ struct Tree<'a> {
     cpu: CpuId,
     end: u64,
     tasks: usize,
+    tables: Tables,
 }
 
 impl Tree<'_> {
@@ -53,7 +72,8 @@ impl Tree<'_> {
             }
             // More schedulers above than below.
             let may_nest = order != Order::Fifo && depth < DEEPEST && !is_full;
-            if may_nest && self.random.below(4 + depth) < 3 {
+            let has_no_table = self.draft.servers.is_empty();
+            if may_nest && ((self.tables != Tables::No && has_no_table) || self.random.below(4 + depth) < 3) {
                 self.scheduler(order, parent, depth + 1);
             } else {
                 self.task(order, parent);
@@ -62,7 +82,10 @@ impl Tree<'_> {
     }
 
     fn scheduler(&mut self, above: Order, parent: Option<usize>, depth: u64) {
-        let order = [Order::Fifo, Order::FixedPriority, Order::Edf][self.random.below(3) as usize];
+        let mut order = [Order::Fifo, Order::FixedPriority, Order::Edf][self.random.below(3) as usize];
+        if self.may_have_table(parent) && (self.draft.servers.is_empty() || self.random.below(3) == 0) {
+            order = Order::Table;
+        }
         let kind = self.kind(above);
         let index = self.draft.servers.len();
         let mut server = Server::new(format!("node-{index}"), Vec::new(), self.cpu, kind);
@@ -70,6 +93,50 @@ impl Tree<'_> {
         server.parent = parent.map(|parent| self.draft.servers[parent].name.clone());
         self.draft.servers.push(server);
         self.children(order, Some(index), depth);
+        if order == Order::Table {
+            let table = self.time_table(index);
+            self.draft.servers[index].table = Some(table);
+        }
+    }
+
+    /// Whether a scheduler below this parent may have a time table.
+    fn may_have_table(&self, parent: Option<usize>) -> bool {
+        let find = |name: &String| self.draft.servers.iter().position(|it| it.name == *name);
+        let up = |&at: &usize| self.draft.servers[at].parent.as_ref().and_then(find);
+        let mut above = std::iter::successors(parent, up);
+        match self.tables {
+            Tables::No => false,
+            Tables::Anywhere => true,
+            Tables::BelowFixedPriorities => {
+                above.all(|at| self.draft.servers[at].order == Order::FixedPriority)
+            }
+        }
+    }
+
+    /// Windows of what stands below a scheduler, most of them one behind the other.
+    fn time_table(&mut self, index: usize) -> TimeTable {
+        let name = &self.draft.servers[index].name;
+        let below = self.draft.servers.iter().filter(|child| child.parent.as_ref() == Some(name));
+        let mut children: Vec<String> = below.map(|child| child.name.clone()).collect();
+        children.extend(self.draft.servers[index].tasks.iter().cloned());
+        let random = &mut *self.random;
+        let cycle = random.between(2, 16);
+        let (mut at, mut windows) = (0, Vec::new());
+        while at < cycle && windows.len() < 5 {
+            if random.below(3) == 0 {
+                at += random.below(3);
+            }
+            let length = random.between(1, 5).min(cycle.saturating_sub(at));
+            if length > 0 {
+                let child = children[random.below(children.len() as u64) as usize].clone();
+                windows.push(Window { child, from: ns(at), length: ns(length) });
+            }
+            at += length.max(1);
+        }
+        if windows.is_empty() {
+            windows.push(Window { child: children[0].clone(), from: ns(0), length: ns(1) });
+        }
+        TimeTable { cycle: ns(cycle), windows }
     }
 
     /// Below fixed priorities every child has a priority, below EDF none.
@@ -77,15 +144,22 @@ impl Tree<'_> {
         let random = &mut *self.random;
         let period = random.between(3, 16);
         let capacity = Capacity { budget: ns(random.between(1, period.div_ceil(2) + 1)), period: ns(period) };
+        if above == Order::Table {
+            return ServerKind::Plain { priority: None };
+        }
         if above == Order::Edf {
             return match random.below(3) {
                 0 => ServerKind::Plain { priority: None },
                 _ => ServerKind::ConstantBandwidth { capacity, enforcement: Enforcement::Own },
             };
         }
-        let number = random.between(1, 5) as i64;
+        // Which of two equal schedulers comes first where windows and budgets begin at one instant is undecided.
+        let are_distinct = self.tables == Tables::BelowFixedPriorities;
+        let from = if are_distinct { 10 * (self.draft.servers.len() as i64 + 1) } else { 0 };
+        let number = from + random.between(1, 5) as i64;
         let priority = Priority::new(number);
         let low_priority = match random.below(3) {
+            1 if are_distinct => LowPriority::None,
             0 => LowPriority::At(Priority::new(number - random.between(1, 4) as i64)),
             1 => LowPriority::Background,
             _ => LowPriority::None,
@@ -115,6 +189,9 @@ impl Tree<'_> {
             }
             task
         };
+        if order == Order::Table {
+            task.priority = None;
+        }
         (task.name, task.cpu) = (format!("task-{}", self.draft.tasks.len()), self.cpu);
         if let Some(parent) = parent {
             self.draft.servers[parent].tasks.push(task.name.clone());
