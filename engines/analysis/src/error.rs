@@ -27,6 +27,14 @@ pub(crate) enum Kind {
         /// Which quantity.
         what: &'static str,
     },
+    /// A time is longer than a test takes.
+    #[error("{at}: {reason}; keep every time below 2^60 ns (36 years)")]
+    TooLong {
+        /// A dotted path of keys.
+        at: String,
+        /// What is too long.
+        reason: String,
+    },
     /// A changed system broke a rule of the model.
     #[error("{0}")]
     Model(ModelError),
@@ -49,6 +57,16 @@ impl AnalysisError {
     /// A number left the range of the arithmetic.
     pub(crate) fn overflow(at: impl Into<String>, what: &'static str) -> AnalysisError {
         AnalysisError(Kind::Overflow { at: at.into(), what })
+    }
+
+    /// A time is longer than a test takes.
+    pub(crate) fn too_long(at: impl Into<String>, reason: impl Into<String>) -> AnalysisError {
+        AnalysisError(Kind::TooLong { at: at.into(), reason: reason.into() })
+    }
+
+    /// Whether numbers left the range of a test: it has no answer then, and nothing is wrong with the file.
+    pub(crate) fn is_out_of_range(&self) -> bool {
+        matches!(self.0, Kind::Overflow { .. } | Kind::TooLong { .. })
     }
 
     /// The first of the rules that a changed system broke.

@@ -50,12 +50,20 @@ use horolog_model::{Policy, System};
 ///
 /// # Errors
 /// Where the system lies outside the assumptions of every test, with the remedy. A deadline that is missed or not
-/// proven is a result, not an error; so is a system with a tree of schedulers, a cluster or modes, of which no test knows:
-/// every verdict is unknown then.
+/// proven is a result, not an error; so is a system with a tree of schedulers, a cluster or modes, of which no test knows, and
+/// one whose times leave the range of the tests: every verdict is unknown then.
 pub fn analyze(system: &System, options: &Options) -> Result<Analysis, AnalysisError> {
     if let Some(why) = beyond::why(system) {
         return Ok(beyond::unknown(system, why));
     }
+    match analyze_known(system, options) {
+        Err(error) if error.is_out_of_range() => Ok(beyond::unknown(system, error.to_string())),
+        answer => answer,
+    }
+}
+
+/// As [`analyze`], of a system that the tests know.
+fn analyze_known(system: &System, options: &Options) -> Result<Analysis, AnalysisError> {
     waiting::refuse_unbounded(system)?;
     let resolved = resolve_priorities(system)?;
     let mut tasks: Vec<Option<TaskVerdict>> = vec![None; resolved.tasks().len()];

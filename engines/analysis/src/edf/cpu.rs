@@ -32,9 +32,7 @@ pub(super) fn set_of(cpu: &CpuModel) -> Result<EdfSet, AnalysisError> {
     let measured = cpu.interferences.iter().map(|load| TopLoad::Linear(*load));
     EdfSet::new(tasks, interrupts.chain(measured).collect())
         .and_then(|set| set.with_extra_blocking(cpu.context_switch))
-        .map_err(|error| {
-            AnalysisError::outside("system", error.to_string(), "keep every time below 2^60 ns (36 years)")
-        })
+        .map_err(|error| AnalysisError::too_long("system", error.to_string()))
 }
 
 fn arrivals(curve: &ArrivalCurve) -> Arrivals {

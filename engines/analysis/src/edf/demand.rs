@@ -2,6 +2,7 @@
 
 use super::{Arrivals, Budget, EdfSet, TopLoad, Unresolved};
 use crate::hyperbolic_load::HyperbolicLoad;
+use std::cell::RefCell;
 use std::cmp::Ordering;
 
 /// One periodic term: ⌊(t + T + J − D) / T⌋ · C, zero where the numerator is negative.
@@ -104,9 +105,37 @@ const TOO_MUCH: u64 = 1 << 62;
 /// Beyond this many listed arrivals the least windows are extended by superadditivity instead of counted.
 const COUNTED_ARRIVALS: usize = 4_096;
 
+/// Lists at least so long are kept with their windows: each of hundreds of changed sets asks for them anew.
+const LONG: usize = 256;
+
+/// How many lists are kept.
+const KEPT: usize = 8;
+
+thread_local! {
+    /// Long lists of arrivals and their least windows, the last one used last.
+    static WINDOWS: RefCell<Vec<(Vec<u64>, Vec<u64>)>> = const { RefCell::new(Vec::new()) };
+}
+
 /// The least window lengths of a list of arrivals: entry n holds the least distance between arrival i and
 /// arrival i + n over all i. Beyond `COUNTED_ARRIVALS` the lower bound least\[a + b\] ≥ least\[a\] + least\[b\] stands in.
 pub(super) fn least_windows(arrivals: &[u64]) -> Vec<u64> {
+    if arrivals.len() < LONG {
+        return count_windows(arrivals);
+    }
+    WINDOWS.with_borrow_mut(|kept| {
+        let place = kept.iter().position(|(list, _)| list == arrivals);
+        let entry =
+            place.map_or_else(|| (arrivals.to_vec(), count_windows(arrivals)), |place| kept.remove(place));
+        let windows = entry.1.clone();
+        if kept.len() == KEPT {
+            kept.remove(0);
+        }
+        kept.push(entry);
+        windows
+    })
+}
+
+fn count_windows(arrivals: &[u64]) -> Vec<u64> {
     let counted = arrivals.len().min(COUNTED_ARRIVALS);
     let mut least: Vec<u64> = (0..counted)
         .map(|n| arrivals.iter().zip(&arrivals[n..]).map(|(&first, &last)| last - first).min().unwrap_or(0))

@@ -18,7 +18,7 @@ pub(crate) fn run(words: &CertificateArguments) -> Done {
         Ok(conclusion) => {
             let tasks = system.tasks().len();
             let claimed = conclusion.meet.len() + conclusion.miss.len();
-            outln!("every claim holds: {claimed} of {tasks} tasks have one");
+            outln!("each claim of the certificate holds: {claimed} of {tasks} tasks have one");
             if !conclusion.miss.is_empty() {
                 outln!("proved to miss: {}", conclusion.miss.join(", "));
             }
