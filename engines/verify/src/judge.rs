@@ -233,8 +233,16 @@ impl Verifier {
         if let Some((task, from)) = candidate.blocker {
             jobs.push(self.blocking_stretch(candidate, task, from, conditions)?);
         }
-        for job in &processor.finished {
-            let concerned = job.completion > candidate.from && job.ready < candidate.to;
+        // They ended in this order.
+        let first = processor.finished.partition_point(|job| job.completion <= candidate.from);
+        for job in processor.finished.iter().skip(first) {
+            if self.jobs_replayed.get() > replay::MOST_JOBS_IN_ALL {
+                return None;
+            }
+            if jobs.len() > replay::MOST_JOBS {
+                break;
+            }
+            let concerned = job.ready < candidate.to;
             if !concerned || !self.model.in_level(job.task, candidate.task) {
                 continue;
             }
@@ -264,6 +272,7 @@ impl Verifier {
                 jobs.push(self.replay_job(&whole, conditions));
             }
         }
+        self.jobs_replayed.set(self.jobs_replayed.get() + jobs.len());
         let (at, arrival, legal_arrival) = target?;
         if jobs.len() > replay::MOST_JOBS {
             return None;

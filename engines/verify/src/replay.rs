@@ -20,6 +20,10 @@ pub(crate) struct ReplayJob {
 /// The most jobs that are scheduled again.
 pub(crate) const MOST_JOBS: usize = 1 << 16;
 
+/// How many jobs are scheduled again in one verification: thousands of late jobs in one busy window would take hours. Then the
+/// amounts decide, and a note says so.
+pub(crate) const MOST_JOBS_IN_ALL: usize = 1 << 21;
+
 /// The jobs of one task, in the order in which they are served.
 struct Queue<'a> {
     jobs: Vec<(usize, &'a ReplayJob)>,

@@ -16,6 +16,7 @@ use horolog_model::System;
 use horolog_time::Span;
 use horolog_trace::file::{Damage, Header, Losses, Thread};
 use horolog_trace::{Kind, Record, Sink};
+use std::cell::Cell;
 use std::collections::VecDeque;
 
 /// Verifies records as they come: hand them to [`Verifier::take`], then ask [`Verifier::finish`]. It is a
@@ -29,6 +30,8 @@ pub struct Verifier {
     /// The budgets of trees.
     pub(crate) levels: Vec<Level>,
     /// What of the system is not followed, so that nothing is judged.
+    /// Jobs that were scheduled again so far.
+    pub(crate) jobs_replayed: Cell<usize>,
     undecided: Option<String>,
     /// What is not judged of a processor, and why.
     unjudged: Vec<String>,
@@ -87,6 +90,7 @@ impl Verifier {
             cpus,
             servers: ServerState::all(&companion.system, system),
             levels,
+            jobs_replayed: Cell::new(0),
             undecided,
             unjudged,
             drivers,
@@ -407,8 +411,11 @@ impl Verifier {
             (count(Class::ModelViolated), count(Class::BoundViolated), count(Class::MachineDisturbed));
         let verdict = match (bound_violated, model_violated, machine_disturbed) {
             _ if self.undecided.is_some() => Verdict::Unknown,
+            // What a damaged trace does not show may have been anything; so may be what is seen behind a hole.
+            _ if damage.as_ref().is_some_and(|damage| damage.is_hole) => Verdict::Unknown,
             (1.., _, _) => Verdict::BoundViolated,
             (0, 1.., _) => Verdict::ModelViolated,
+            _ if damage.is_some() || self.records == 0 => Verdict::Unknown,
             (0, 0, 1..) => Verdict::MachineDisturbed,
             (0, 0, 0) => Verdict::Holds,
         };
@@ -465,6 +472,13 @@ impl Verifier {
                 "{} records were lost: the verdict speaks only of what the trace shows",
                 self.losses.total()
             ));
+        }
+        if self.jobs_replayed.get() > crate::replay::MOST_JOBS_IN_ALL {
+            notes.push(
+                "so many jobs were late in long busy windows that not all were scheduled again: of the rest the amounts of \
+                 what went wrong in the window decide"
+                    .to_owned(),
+            );
         }
         if let Some(damage) = damage {
             notes.push(format!("the trace was read only up to its damage: {damage}"));

@@ -26,6 +26,8 @@ pub struct Damage {
     pub block: u64,
     /// What is wrong with it.
     pub reason: String,
+    /// Whether records may be missing anywhere before, and not only from here on.
+    pub is_hole: bool,
 }
 
 impl fmt::Display for Damage {
@@ -65,6 +67,8 @@ pub struct Reader<R> {
     not_before: Instant,
     /// Where the first block begins.
     blocks_from: u64,
+    /// The first time of the last block read.
+    first: Instant,
 }
 
 impl Reader<BufReader<File>> {
@@ -129,6 +133,7 @@ impl<R: Read> Reader<R> {
             done: false,
             not_before: Instant::ZERO,
             blocks_from,
+            first: Instant::ZERO,
         })
     }
 
@@ -310,7 +315,14 @@ impl<R: Read> Reader<R> {
             return self.stop("the trace was cut off inside a block's header").is_some();
         };
         match self.read_payload(&header, head) {
-            Ok(()) => true,
+            Ok(()) if head.first < self.first => {
+                self.stop_at_hole("a block begins before the one before it");
+                false
+            }
+            Ok(()) => {
+                self.first = head.first;
+                true
+            }
             Err(reason) => self.stop(&reason).is_some(),
         }
     }
@@ -353,9 +365,31 @@ impl<R: Read> Reader<R> {
         };
         let footer = json.and_then(|json| serde_json::from_slice::<Footer>(&json).map_err(|e| e.to_string()));
         match footer {
-            Ok(footer) => self.take_footer(footer),
+            Ok(footer) => {
+                self.take_footer(footer);
+                self.check_end();
+            }
             Err(reason) => {
                 self.stop(&format!("the foot is damaged: {reason}"));
+            }
+        }
+    }
+
+    /// The last bytes say where the foot was written: it stands elsewhere where blocks were taken out or put in.
+    fn check_end(&mut self) {
+        let mut end = [0; END];
+        match read_up_to(&mut self.input, &mut end) {
+            Ok(got) if got == END && end[8..] == END_MAGIC => {
+                let written = layout::u64_at(&end, 0);
+                if written != self.offset {
+                    self.stop_at_hole(&format!(
+                        "blocks were taken out or put in: the foot was written at byte {written} and stands at byte {}",
+                        self.offset
+                    ));
+                }
+            }
+            _ => {
+                self.stop("the trace was cut off inside its last bytes");
             }
         }
     }
@@ -410,13 +444,26 @@ impl<R: Read> Reader<R> {
         }
     }
 
+    /// As [`Reader::stop`], where what is missing may lie anywhere before.
+    fn stop_at_hole(&mut self, reason: &str) {
+        self.stop(reason);
+        if let Some(damage) = &mut self.damage {
+            damage.is_hole = true;
+        }
+    }
+
     /// Notes damage at the last block read (or the place where the next should be) and ends the stream.
     fn stop(&mut self, reason: &str) -> Option<Record> {
         self.done = true;
         self.entries_left = 0;
         self.at = self.end;
         if self.damage.is_none() {
-            self.damage = Some(Damage { offset: self.offset, block: self.block, reason: reason.to_owned() });
+            self.damage = Some(Damage {
+                offset: self.offset,
+                block: self.block,
+                reason: reason.to_owned(),
+                is_hole: false,
+            });
         }
         None
     }
@@ -485,6 +532,7 @@ impl<R: Read + Seek> Reader<R> {
         self.end = 0;
         self.done = false;
         self.damage = None;
+        self.first = Instant::ZERO;
         self.losses = Losses::default();
         self.causes = BTreeMap::new();
         self.words.clear();

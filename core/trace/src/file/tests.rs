@@ -334,3 +334,47 @@ fn the_index_stays_bounded_and_right() {
     reader.seek(Instant::from_ns(54_322)).unwrap();
     assert_eq!(reader.next().unwrap().time.as_ns(), 54_330);
 }
+
+/// The blocks of a trace, and what stands before and behind them.
+fn parts(bytes: &[u8]) -> (Vec<u8>, Vec<Vec<u8>>, Vec<u8>) {
+    let at = |magic: &[u8], from: usize| {
+        bytes[from..].windows(4).position(|four| four == magic).map(|it| it + from)
+    };
+    let (first, foot) = (at(b"HBLK", 0).unwrap(), at(b"HFTR", 0).unwrap());
+    let mut blocks = Vec::new();
+    let mut from = first;
+    while from < foot {
+        let payload = u32::from_le_bytes(bytes[from + 4..from + 8].try_into().unwrap()) as usize;
+        let to = from + 32 + payload;
+        blocks.push(bytes[from..to].to_vec());
+        from = to;
+    }
+    assert_eq!(from, foot);
+    (bytes[..first].to_vec(), blocks, bytes[foot..].to_vec())
+}
+
+#[test]
+fn blocks_that_are_taken_out_put_in_or_exchanged_are_noticed() {
+    let bytes = write(&typical(30_000), 2);
+    let (head, blocks, foot) = parts(&bytes);
+    assert!(blocks.len() > 3, "{}", blocks.len());
+    let damage = |blocks: Vec<&Vec<u8>>| {
+        let middle: Vec<u8> = blocks.into_iter().flatten().copied().collect();
+        read(&[head.clone(), middle, foot.clone()].concat()).1.damage().cloned()
+    };
+    assert_eq!(damage(blocks.iter().collect()), None);
+    assert!(damage(Vec::new()).unwrap().is_hole);
+    for place in 0..blocks.len() {
+        let without = blocks.iter().enumerate().filter(|&(other, _)| other != place);
+        assert!(damage(without.map(|(_, block)| block).collect()).unwrap().is_hole, "{place}");
+        let mut twice: Vec<&Vec<u8>> = blocks.iter().collect();
+        twice.insert(place, &blocks[place]);
+        assert!(damage(twice).unwrap().is_hole, "{place}");
+    }
+    let mut exchanged: Vec<&Vec<u8>> = blocks.iter().collect();
+    exchanged.swap(1, 2);
+    assert!(damage(exchanged).unwrap().is_hole);
+    // One byte too few at the very end is a cut.
+    let cut = read(&bytes[..bytes.len() - 1]).1.damage().cloned().unwrap();
+    assert!(!cut.is_hole && cut.reason.contains("cut off"), "{cut}");
+}

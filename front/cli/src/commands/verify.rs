@@ -56,7 +56,7 @@ pub(crate) fn print(found: &Verification) {
 fn word(verdict: horolog_verify::Verdict) -> &'static str {
     match verdict {
         horolog_verify::Verdict::Holds => "model and bounds hold",
-        horolog_verify::Verdict::Unknown => "unknown: nothing was judged",
+        horolog_verify::Verdict::Unknown => "unknown: not decided",
         horolog_verify::Verdict::ModelViolated => "MODEL VIOLATED",
         horolog_verify::Verdict::BoundViolated => "BOUND VIOLATED",
         horolog_verify::Verdict::MachineDisturbed => "machine disturbed; beyond that, model and bounds hold",
