@@ -132,9 +132,16 @@ fn several_servers() {
 }
 
 #[test]
-#[ignore = "the simulator: demand of a job that keeps the processor, chunks of one time"]
 fn trees() {
     agree(Kind::Tree);
+}
+
+/// A job that is not preemptible runs beyond the budget above it: the scheduler above that one does not leave the order of the root.
+#[test]
+fn a_scheduler_above_a_job_that_keeps_the_processor_stays_where_it_is() {
+    let system = short_system(31, 937, Kind::Tree, END);
+    let kept = compare(&system, 937, false);
+    assert!(kept.is_ok(), "{}", text(&system));
 }
 
 #[test]

@@ -34,9 +34,9 @@ impl Machine {
             let some_ready = dispatcher.could_run();
             let mut place = Place::High;
             let mut deadline = None;
+            // A job that keeps the processor runs: what stands above it does not leave its order meanwhile.
+            let is_kept = !some_ready && keeps(&self.processors[processor], node, &self.leaves, &self.nodes);
             if let Some(supplied) = self.supplied.get_mut(self.supply_of[node as usize] as usize) {
-                let is_kept =
-                    !some_ready && keeps(&self.processors[processor], node, &self.leaves, &self.nodes);
                 supplied.demand(some_ready | is_kept, now, &mut self.processors[processor]);
                 (place, deadline) = (supplied.standing.place, supplied.standing.deadline);
             } else if let Some(watch) = self.watch_of_soft(node) {
@@ -45,7 +45,8 @@ impl Machine {
             if parent == NONE {
                 return;
             }
-            self.set_ready(node, parent, if some_ready { place } else { Place::Out }, deadline, now);
+            let stays = some_ready | is_kept;
+            self.set_ready(node, parent, if stays { place } else { Place::Out }, deadline, now);
             node = parent;
         }
     }
