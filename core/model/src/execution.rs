@@ -14,6 +14,17 @@ pub enum ExecutionTimes {
     /// Jobs draw from this list (`execution = { samples = ["1 ms", …] }`), at least one, each between
     /// bcet and wcet; a segmented job's is shared among its segments in proportion to their wcets.
     Samples(Vec<Span>),
+    /// Job k takes the k-th of this list, then from the first again (`execution = { jobs = ["2 ms", …] }`), at least one, none
+    /// below bcet. Those above wcet are overruns.
+    Jobs(Vec<Span>),
+}
+
+impl ExecutionTimes {
+    /// Whether a job may execute longer than this wcet.
+    #[must_use]
+    pub fn may_exceed(&self, wcet: Span) -> bool {
+        matches!(self, ExecutionTimes::Jobs(times) if times.iter().any(|&time| time > wcet))
+    }
 }
 
 /// How much a `spin` body burns.

@@ -37,7 +37,7 @@ pub enum Preemption {
     Deferred(SegmentGraph),
 }
 
-/// What the executive does with a job that executes longer than its wcet.
+/// What happens to a job that executes longer than its wcet (decision 0010).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum OverrunPolicy {
@@ -50,11 +50,13 @@ pub enum OverrunPolicy {
     Demote,
     /// Stop the task.
     Stop,
+    /// End the job there, without completing. In a simulation alone: nobody can end a thread's job from outside.
+    Drop,
 }
 
 impl OverrunPolicy {
     /// The words of the system file.
-    pub const WORDS: [&'static str; 4] = ["count", "skip", "demote", "stop"];
+    pub const WORDS: [&'static str; 5] = ["count", "skip", "demote", "stop", "drop"];
 
     /// The word of the system file.
     #[must_use]
@@ -64,13 +66,14 @@ impl OverrunPolicy {
             Self::Skip => "skip",
             Self::Demote => "demote",
             Self::Stop => "stop",
+            Self::Drop => "drop",
         }
     }
 
     /// The policy that a word of the system file names.
     #[must_use]
     pub fn from_word(word: &str) -> Option<OverrunPolicy> {
-        [Self::Count, Self::Skip, Self::Demote, Self::Stop].into_iter().find(|p| p.word() == word)
+        [Self::Count, Self::Skip, Self::Demote, Self::Stop, Self::Drop].into_iter().find(|p| p.word() == word)
     }
 }
 

@@ -4,6 +4,7 @@ use crate::any_supply::AnySupply;
 use crate::cluster::{Cluster, NO_PROCESSOR};
 use crate::desired::{EntityId, ProcessorIndex};
 use crate::dispatcher::{Dispatcher, Layout, NONE, NodePolicy};
+use crate::job_budget::{JobBudget, may_be_lowered};
 use crate::leaf::Leaf;
 use crate::machine::Processor;
 use crate::mode::{Mode, ModeSpec};
@@ -61,6 +62,7 @@ pub struct MachineBuilder<'a> {
     origin: Instant,
     /// The node of each server.
     servers: Vec<usize>,
+    has_job_budgets: bool,
     error: Option<ModelError>,
 }
 
@@ -111,6 +113,7 @@ impl<'a> MachineBuilder<'a> {
             processors: cpus.len(),
             origin: Instant::from_ns(0),
             servers: Vec::new(),
+            has_job_budgets: false,
             error: None,
         };
         if policy.is_none() {
@@ -251,6 +254,18 @@ impl<'a> MachineBuilder<'a> {
         self
     }
 
+    /// Gives the jobs of every task that may execute longer than its wcet ([`horolog_model::ExecutionTimes::may_exceed`]) their wcet
+    /// as a budget. For worlds in which jobs do so at that word: on threads somebody else looks.
+    #[must_use]
+    pub fn job_budgets(mut self) -> MachineBuilder<'a> {
+        self.has_job_budgets = true;
+        self
+    }
+
+    fn has_budget(&self, task: &horolog_model::Task) -> bool {
+        self.has_job_budgets && task.execution.may_exceed(task.wcet)
+    }
+
     /// Builds the machine.
     ///
     /// # Errors
@@ -272,6 +287,8 @@ impl<'a> MachineBuilder<'a> {
         let clusters = self.clusters();
         let tables = self.tables(&modes[0]);
         let bandwidths = self.bandwidths();
+        let budgeted = self.system.tasks().iter().filter(|task| self.has_budget(task));
+        let budgets = budgeted.map(|task| JobBudget::new(task.wcet.as_ns(), task.overrun)).collect();
         let mut machine = Machine {
             leaves: self.leaves(&watches, &bandwidths),
             nodes,
@@ -281,6 +298,7 @@ impl<'a> MachineBuilder<'a> {
             supplied,
             supply_of,
             bandwidths,
+            budgets,
             watches,
             servers: self.servers.iter().map(|&node| node as u32).collect(),
             modes,
@@ -388,8 +406,14 @@ impl<'a> MachineBuilder<'a> {
         for processor in &mut processors {
             let is_here =
                 |table: &Table| u32::from(self.nodes[table.node as usize].processor) == processor.root;
-            processor.may_want_timers =
-                !processor.supplies.is_empty() || processor.watch != NONE || tables.iter().any(is_here);
+            let is_on = |task: &horolog_model::Task| {
+                self.system.platform().cpus.index_of(task.cpu) == Some(processor.root as usize)
+            };
+            let has_budgets = self.system.tasks().iter().any(|task| self.has_budget(task) && is_on(task));
+            processor.may_want_timers = !processor.supplies.is_empty()
+                || processor.watch != NONE
+                || tables.iter().any(is_here)
+                || has_budgets;
         }
         processors
     }
@@ -438,7 +462,10 @@ impl<'a> MachineBuilder<'a> {
             let rank = |watch: &Watch| watch.tasks.iter().position(|&(task, _)| task as usize == index);
             watches.iter().find_map(rank).map_or(NONE, |rank| rank as u32)
         };
+        let mut budgets = 0;
         let leaf = |(index, task): (usize, &horolog_model::Task)| {
+            let budget = if self.has_budget(task) { budgets } else { NONE };
+            budgets += u32::from(budget != NONE);
             let successors = task.segment_graph().map_or_else(Box::default, |graph| {
                 let next =
                     |segment: &horolog_model::Segment| segment.next.iter().map(|&n| n as u32).collect();
@@ -451,6 +478,7 @@ impl<'a> MachineBuilder<'a> {
                 is_low: false,
                 rank: rank(index),
                 bandwidth: bandwidth(index),
+                budget,
                 wcet: task.wcet.as_ns(),
                 is_direct: false,
                 is_counted: false,
@@ -547,7 +575,10 @@ impl<'a> MachineBuilder<'a> {
             .system
             .servers_on(task.cpu)
             .any(|(_, server)| matches!(server.kind, ServerKind::DualPriority { .. }));
-        Ok(if is_promoted {
+        let task = &self.system.tasks()[entity];
+        Ok(if self.has_budget(task) && may_be_lowered(task.overrun) {
+            vec![Level::at(priority), Level::BACKGROUND]
+        } else if is_promoted {
             vec![Level::promoted(priority), Level::at(priority)]
         } else {
             vec![Level::at(priority)]

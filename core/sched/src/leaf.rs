@@ -17,6 +17,8 @@ pub(crate) struct Leaf {
     pub(crate) rank: u32,
     /// Which of the machine's total bandwidth servers gives its jobs their deadlines; [`crate::dispatcher::NONE`]: none.
     pub(crate) bandwidth: u32,
+    /// Which of the machine's budgets its jobs have; [`crate::dispatcher::NONE`]: none.
+    pub(crate) budget: u32,
     /// Its wcet, ns.
     pub(crate) wcet: u64,
     /// Whether it stands below the root of a shallow tree that nobody watches: being ready is a bit there, and no more.

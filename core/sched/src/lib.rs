@@ -27,6 +27,7 @@ mod dual_priority;
 mod event;
 mod from_system;
 mod hard_reservation;
+mod job_budget;
 mod leaf;
 mod lent_priority;
 mod level;

@@ -3,6 +3,7 @@
 use crate::cluster::Cluster;
 use crate::desired::{Desired, EntityId, ProcessorIndex, Rejected, TimerChanges, WallTimer};
 use crate::dispatcher::{Dispatcher, NONE};
+use crate::job_budget::JobBudget;
 use crate::leaf::{JobOrder, Leaf};
 use crate::mode::Mode;
 use crate::supplied::SuppliedNode;
@@ -97,6 +98,8 @@ pub struct Machine {
     pub(crate) supplied: Vec<SuppliedNode>,
     /// The servers that give their jobs deadlines when they are released.
     pub(crate) bandwidths: Vec<TotalBandwidth>,
+    /// The budgets of the tasks whose jobs have one.
+    pub(crate) budgets: Vec<JobBudget>,
     /// The services of the processors that have one.
     pub(crate) watches: Vec<Watch>,
     /// The node of each server of the system.
@@ -167,7 +170,7 @@ impl Machine {
     fn release(&mut self, task: TaskId, deadline: Instant, now: Instant) -> Result<(), Rejected> {
         let leaf = self.leaves.get_mut(task.index()).ok_or(Rejected::Unknown)?;
         if !leaf.active {
-            return Err(Rejected::Inactive);
+            return self.refuse_release(task);
         }
         let processor = &mut self.processors[leaf.processor as usize];
         let mut order =
@@ -223,7 +226,7 @@ impl Machine {
 
     /// The oldest job of a task is done; it has the processor no more.
     #[inline(always)]
-    fn end_job(&mut self, task: TaskId, now: Instant) {
+    pub(crate) fn end_job(&mut self, task: TaskId, now: Instant) {
         let leaf = &mut self.leaves[task.index()];
         leaf.jobs -= 1;
         leaf.segment = 0;
@@ -237,7 +240,10 @@ impl Machine {
             node.keys[leaf.position as usize] = node.key(next.deadline, next.released, next.sequence);
         }
         if !leaf.is_direct {
-            let from = leaf.node;
+            let (from, has_budget) = (leaf.node, leaf.budget != NONE);
+            if has_budget {
+                self.refill(task);
+            }
             self.left(task, from, now);
         }
     }

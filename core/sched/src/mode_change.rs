@@ -30,7 +30,7 @@ impl Machine {
     fn rearrange(&mut self, spec: &Mode) {
         let tasks = self.leaves.len();
         for (leaf, task) in self.leaves.iter_mut().zip(&spec.tasks) {
-            leaf.active = task.active;
+            leaf.active = task.active && !Machine::is_held(leaf, &self.budgets);
         }
         for (index, layout) in spec.layouts.iter().enumerate() {
             self.nodes[index].spare_ready.clear();
@@ -107,6 +107,7 @@ impl Machine {
         (leaf.jobs, leaf.segment, leaf.begun, leaf.blocked, leaf.suspended) = (0, 0, false, false, false);
         let (node, position) = (leaf.node, leaf.position);
         self.nodes[node as usize].ready.remove(position);
+        self.refill(task);
         self.parted(node, now);
     }
 

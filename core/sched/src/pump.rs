@@ -33,6 +33,8 @@ pub(crate) struct Pump {
     pub(crate) is_due: bool,
     /// Whether the machine may want timers or count execution here.
     pub(crate) has_timers: bool,
+    /// Whether jobs have budgets here.
+    pub(crate) has_budgets: bool,
     /// Whether execution is told at every instant, or only where the machine must know.
     pub(crate) tells_always: bool,
     pub(crate) last: u64,
@@ -108,6 +110,7 @@ impl Pump {
             // The first answer tells which timers are wanted before anything is released.
             is_due: has_timers,
             has_timers,
+            has_budgets: has_timers && machine.has_job_budgets(processor),
             tells_always: machine.wants_every_report(processor),
             last: 0,
             next_at: NEVER,
@@ -192,7 +195,24 @@ impl Pump {
         if TIMED && (self.look_at <= now || self.tells_always || world.ends(now)) {
             self.report(machine, world, now);
         }
-        world.complete(&mut Tell { machine, pump: self, now })
+        world.complete(&mut Tell { machine, pump: self, now })?;
+        if TIMED && self.has_budgets {
+            self.act_on_overrun(machine, world, now);
+        }
+        Ok(())
+    }
+
+    /// Whoever has used up his budget and has not ended is acted upon.
+    #[inline(never)]
+    fn act_on_overrun<W: World>(&mut self, machine: &mut Machine, world: &mut W, now: u64) {
+        let Some((task, action)) = machine.act_on_overrun(self.processor, Instant::from_ns(now)) else {
+            return;
+        };
+        self.is_due = true;
+        if machine.running(self.processor) != Some(task) {
+            (self.running, self.is_counted, self.allowance) = (NONE, false, NEVER);
+        }
+        world.overran(now, task, action);
     }
 
     /// The second phase: timers, and what arrives.

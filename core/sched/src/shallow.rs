@@ -183,12 +183,15 @@ impl Machine {
             let has_deadline = node.is_background || self.supply_of[index] != NONE;
             processor.is_shallow &= node.parent == NONE || (is_below_root && (!is_edf || has_deadline));
         }
+        for leaf in self.leaves.iter().filter(|leaf| leaf.budget != NONE) {
+            self.processors[usize::from(leaf.processor)].is_shallow = false;
+        }
         for leaf in &mut self.leaves {
             let processor = &self.processors[usize::from(leaf.processor)];
             let watch = self.watches.get(processor.watch as usize);
             let is_listened_to = watch.is_some_and(|watch| watch.service.wants_jobs());
             leaf.is_direct = processor.is_shallow && leaf.node == processor.root && !is_listened_to;
-            leaf.is_counted = watch.is_some();
+            leaf.is_counted = watch.is_some() || leaf.budget != NONE;
             let mut node = leaf.node;
             while node != NONE && !leaf.is_counted {
                 leaf.is_counted = self.supply_of[node as usize] != NONE;

@@ -3,6 +3,7 @@
 use crate::Machine;
 use crate::desired::{EntityId, Rejected, WallTimer};
 use crate::dispatcher::NONE;
+use crate::job_budget::JobBudget;
 use horolog_model::TaskId;
 use horolog_time::{Instant, Span};
 
@@ -26,7 +27,8 @@ impl Machine {
             return self.budget_of(leaf.node);
         }
         let mut node = leaf.node;
-        let mut tightest: Option<Span> = None;
+        let own = self.budgets.get(leaf.budget as usize).and_then(JobBudget::left);
+        let mut tightest: Option<Span> = own.map(Span::from_ns);
         while node != NONE {
             if let Some(budget) = self.budget_of(node) {
                 tightest = Some(tightest.map_or(budget, |least| least.min(budget)));
@@ -104,6 +106,9 @@ impl Machine {
             return Ok(());
         }
         if !processor.is_shallow {
+            if let Some(budget) = self.job_budget(task) {
+                budget.charge(amount.as_ns());
+            }
             self.charge_path(index, node, amount, now);
         } else if processor.watch == NONE
             && let Some(supplied) = self.supplied.get_mut(self.supply_of[node as usize] as usize)

@@ -1,7 +1,7 @@
 //! What a driver asks of the world that it drives: virtual time, real threads, or a recorded trace.
 
 use crate::{Machine, Note, ProcessorIndex, Tell};
-use horolog_model::TaskId;
+use horolog_model::{OverrunPolicy, TaskId};
 
 /// What a processor should do from now on.
 #[derive(Clone, Copy, Debug)]
@@ -63,6 +63,12 @@ pub trait World {
     /// The mode has changed: what ended at `now` has been told, what arrives has not.
     fn mode_changed(&mut self, now: u64, change: ModeChange<'_>) {
         let _ = (now, change);
+    }
+
+    /// The running job of a task has used up its budget, and the machine has acted as the task's policy says: with
+    /// [`OverrunPolicy::Drop`] the job is gone, with [`OverrunPolicy::Stop`] those that waited behind it, too.
+    fn overran(&mut self, now: u64, task: TaskId, action: OverrunPolicy) {
+        let _ = (now, task, action);
     }
 
     /// Carries the choice out: the processor is given to the chosen job.

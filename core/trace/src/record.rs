@@ -34,7 +34,7 @@ pub enum Kind {
     Miss = 9,
     /// A job executed longer than allowed. `value`: executed (ns); `extra`: 0 job, else 1 + segment.
     Overrun = 10,
-    /// The overrun policy acted, or a mode change ended a job. `extra`: 0 count, 1 skip, 2 demote, 3 stop, 4 dropped by a mode change.
+    /// The overrun policy acted, or a mode change ended a job. `extra`: 0 count, 1 skip, 2 demote, 3 stop, 4 dropped, by the policy or a mode change.
     Enforcement = 11,
     /// A wait for the next release returned at once, since that release had already passed.
     VainWait = 12,

@@ -51,6 +51,7 @@ impl Plan {
     pub(crate) fn new(file: &System, system: &System, options: &RunOptions) -> Result<Plan, ExecError> {
         check_scope(system)?;
         check_served(system)?;
+        check_overruns(system)?;
         let allowed = allowed_cpus()?;
         let listed = listed_cpus(system, &allowed)?;
         let mut plan = Plan {
@@ -281,6 +282,18 @@ fn check_priorities(system: &System, cpu: CpuId) -> Result<(), ExecError> {
     match system.tasks_on(cpu).find(lacks) {
         Some((_, task)) => Err(ExecError::bad_input(format!(
             "task {} has no priority: give it one, or resolve the assignment of the system first",
+            task.name
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// A job of a thread ends by its own code alone.
+fn check_overruns(system: &System) -> Result<(), ExecError> {
+    match system.tasks().iter().find(|task| task.overrun == OverrunPolicy::Drop) {
+        Some(task) => Err(ExecError::bad_input(format!(
+            "task {}: nobody can end a thread's job from outside, so `overrun = \"drop\"` is for simulations alone; use \
+             \"skip\", which asks the job to end, or \"demote\"",
             task.name
         ))),
         None => Ok(()),

@@ -21,6 +21,8 @@ enum Execution {
     Bcet,
     Uniform,
     Samples(Vec<u64>),
+    /// The times, and whose turn it is.
+    Jobs(Vec<u64>, usize),
 }
 
 /// Which way jobs take.
@@ -121,6 +123,9 @@ impl TaskDraw {
             (_, ExecutionTimes::Samples(samples)) if !samples.is_empty() => {
                 Execution::Samples(samples.iter().map(|s| s.as_ns()).collect())
             }
+            (_, ExecutionTimes::Jobs(times)) if !times.is_empty() => {
+                Execution::Jobs(times.iter().map(|time| time.as_ns()).collect(), 0)
+            }
             _ => Execution::Wcet,
         };
         let platform = system.platform();
@@ -161,7 +166,12 @@ impl TaskDraw {
     /// How long one whole job of a task without segments executes.
     #[inline(always)]
     fn draw_execution(&mut self) -> u64 {
-        match &self.execution {
+        match &mut self.execution {
+            Execution::Jobs(times, next) => {
+                let time = times[*next];
+                *next = (*next + 1) % times.len();
+                time
+            }
             Execution::Wcet => self.wcet,
             Execution::Bcet => self.bcet,
             Execution::Uniform => self.bcet + self.executions.up_to(self.wcet - self.bcet),
@@ -175,7 +185,8 @@ impl TaskDraw {
         let segment = &graph.segments.segments[graph.segment as usize];
         let (bcet, wcet) = (segment.bcet.as_ns(), segment.wcet.as_ns());
         match &self.execution {
-            Execution::Wcet => wcet,
+            // Only for tasks without segments.
+            Execution::Wcet | Execution::Jobs(..) => wcet,
             Execution::Bcet => bcet,
             Execution::Uniform => bcet + self.executions.up_to(wcet - bcet),
             Execution::Samples(_) => {

@@ -10,7 +10,7 @@ use crate::error::Reason;
 use crate::lane::{Lane, NEVER, NONE};
 use crate::source::Source;
 use crate::world::{Simulation, run};
-use horolog_model::{System, TaskId, TaskInMode};
+use horolog_model::{OverrunPolicy, System, TaskId, TaskInMode};
 use horolog_sched::{Driver, Machine, ModeChange, Note, Tell};
 use horolog_time::{Instant, Span};
 use horolog_trace::{Kind, NO_JOB, NO_TASK, Record, ResponseRecorder, Sink};
@@ -42,6 +42,9 @@ pub(crate) struct TaskRun {
     pub(crate) switch_ins: u64,
     pub(crate) vain_waits: u64,
     pub(crate) skipped: u64,
+    /// What a job executes at most without an overrun.
+    wcet: u64,
+    pub(crate) overruns: u64,
     pub(crate) responses: ResponseRecorder,
 }
 
@@ -104,6 +107,7 @@ impl<'a, S: Source, K: Sink> Engine<'a, S, K> {
         let run = |task: &horolog_model::Task| TaskRun {
             deadline: task.deadline.map_or(NEVER, Span::as_ns),
             next_arrival: NEVER,
+            wcet: task.wcet.as_ns(),
             ..TaskRun::default()
         };
         let core = Core {
@@ -177,7 +181,7 @@ fn modes_of(system: &System) -> Vec<Vec<TaskInMode>> {
     (0..system.mode_count()).map(tasks).collect()
 }
 
-/// A mode change has ended a job: `extra` of [`Kind::Enforcement`].
+/// A mode change, or the overrun policy, has ended a job: `extra` of [`Kind::Enforcement`].
 const DROPPED: u64 = 4;
 
 impl<S: Source, K: Sink> Core<'_, S, K> {
@@ -333,6 +337,10 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         if missed {
             self.emit(lane, now, Kind::Miss, task, job, arrival + deadline, 0);
         }
+        if executed > self.tasks[task as usize].wcet {
+            self.tasks[task as usize].overruns += 1;
+            self.emit(lane, now, Kind::Overrun, task, job, executed, 0);
+        }
         if vain {
             self.emit(lane, now, Kind::VainWait, task, job + 1, 0, 0);
         }
@@ -409,6 +417,30 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         self.events += 1;
         if K::ACTIVE {
             self.sink.record(Record::of_note(note, Instant::from_ns(now), lane.cpu, job));
+        }
+    }
+
+    /// The machine has acted upon the running job, which has used up its budget.
+    pub(crate) fn overran(&mut self, lane: &mut Lane, now: u64, task: u32, action: OverrunPolicy) {
+        let job = self.tasks[task as usize].oldest;
+        match action {
+            OverrunPolicy::Skip => self.emit(lane, now, Kind::Enforcement, task, job, 0, 1),
+            OverrunPolicy::Demote => self.emit(lane, now, Kind::Enforcement, task, job, 0, 2),
+            OverrunPolicy::Stop => {
+                (lane.running, lane.finish, lane.at_point) = (NONE, NEVER, None);
+                let run = &mut self.tasks[task as usize];
+                run.started = false;
+                while run.backlog.len() > 0 {
+                    run.backlog.pop();
+                    run.oldest += 1;
+                }
+                self.emit(lane, now, Kind::Enforcement, task, job, 0, 3);
+            }
+            OverrunPolicy::Drop => {
+                (lane.running, lane.finish, lane.at_point) = (NONE, NEVER, None);
+                self.drop_job(lane, task, now);
+            }
+            _ => {}
         }
     }
 

@@ -7,7 +7,7 @@ use crate::horizon::{default_horizon, listed_after};
 use crate::options::{DelayChoice, Horizon, SimOptions};
 use crate::source::Source;
 use horolog_model::System;
-use horolog_sched::Machine;
+use horolog_sched::{Machine, MachineBuilder};
 use horolog_time::Span;
 use horolog_trace::{Outcome, ServerOutcome, Sink, TaskOutcome};
 
@@ -27,7 +27,7 @@ pub fn simulate<K: Sink>(system: &System, options: &SimOptions, sink: &mut K) ->
     if crate::concerns(system) {
         return crate::drivers::run(system, options, sink);
     }
-    simulate_machine(system, Machine::new(system)?, options, sink)
+    simulate_machine(system, MachineBuilder::new(system).job_budgets().build()?, options, sink)
 }
 
 /// Like [`simulate`], with a machine of this system that need not be flat: a tree with servers, budgets and reserves,
@@ -162,6 +162,7 @@ pub(crate) fn outcome<S: Source, K: Sink>(
             switch_ins: run.switch_ins,
             vain_waits: run.vain_waits,
             skipped: run.skipped,
+            overruns: run.overruns,
             ..TaskOutcome::default()
         };
         run.responses.statistics().fill(&mut outcome);

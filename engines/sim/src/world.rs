@@ -4,6 +4,7 @@ use crate::engine::{Core, End};
 use crate::error::Reason;
 use crate::lane::{Lane, NONE};
 use crate::source::Source;
+use horolog_model::{OverrunPolicy, TaskId};
 use horolog_sched::{Choice, Driver, ModeChange, Note, Tell, World, Worlds};
 use horolog_trace::Sink;
 
@@ -57,6 +58,10 @@ impl<S: Source, K: Sink> World for Simulated<'_, '_, S, K> {
 
     fn mode_changed(&mut self, now: u64, change: ModeChange<'_>) {
         self.core.mode_changed(self.lane, now, change);
+    }
+
+    fn overran(&mut self, now: u64, task: TaskId, action: OverrunPolicy) {
+        self.core.overran(self.lane, now, task.0, action);
     }
 
     #[inline(always)]

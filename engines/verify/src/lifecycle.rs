@@ -337,6 +337,14 @@ impl Verifier {
                 self.leave_processor(task, cpu);
                 self.close_windows(cpu);
             }
+            4 => {
+                // The oldest job is gone without completing.
+                let dropped = self.tasks[task].pending.pop_front();
+                if dropped.is_some_and(|job| job.state == State::Running) {
+                    self.leave_processor(task, cpu);
+                }
+                self.close_windows(cpu);
+            }
             _ => {}
         }
     }

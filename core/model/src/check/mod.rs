@@ -300,6 +300,7 @@ pub(crate) fn check(draft: &Draft, paths: &Paths, is_complete: bool) -> Vec<Find
     }
     checker.schedulers(&forest, is_complete);
     checker.servers(&forest, is_complete);
+    checker.overruns(draft, paths);
     checker.unique(draft.interrupts.iter().map(|i| i.name.as_str()), &paths.interrupts, "interrupt");
     for (interrupt, path) in draft.interrupts.iter().zip(&paths.interrupts) {
         checker.interrupt(interrupt, path, draft, is_complete);

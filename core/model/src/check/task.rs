@@ -1,10 +1,10 @@
 //! The rules of one task.
 
 use super::forest::{Above, Forest};
-use super::{At, Checker};
+use super::{At, Checker, Paths};
 use crate::{
-    Arrival, ExecutionTimes, GraphError, Order, Preemption, PriorityAssignment, Segment, SegmentGraph, Task,
-    path,
+    Arrival, Draft, ExecutionTimes, GraphError, Order, OverrunPolicy, Preemption, PriorityAssignment,
+    Segment, SegmentGraph, Server, Task, path,
 };
 use horolog_time::Span;
 
@@ -17,6 +17,7 @@ impl Checker {
         self.execution_bounds(task, path);
         self.deadline(task, path, is_soft);
         self.samples(task, path);
+        self.listed_times(task, path);
         // The processors of a cluster are told with it.
         if !matches!(above, Above::Cluster(_)) {
             self.cpu(task.cpu, path, &forest.draft.platform);
@@ -107,6 +108,61 @@ impl Checker {
                 "give one; the usual choice is the period",
             ),
             _ => {}
+        }
+    }
+
+    fn listed_times(&mut self, task: &Task, path: &str) {
+        let ExecutionTimes::Jobs(times) = &task.execution else { return };
+        let at = At::new(path, "execution.jobs");
+        if times.is_empty() {
+            self.fail(at, "there is no job", "give at least one time, or use `execution = \"wcet\"`");
+        }
+        if task.segment_graph().is_some() {
+            let remedy = "use `samples`, which are shared among the segments";
+            self.fail(at, "a job with segments has no time of its own to list", remedy);
+        }
+        if let Some((index, time)) = times.iter().enumerate().find(|(_, time)| **time < task.bcet) {
+            self.fail_beside(
+                at.item(index),
+                format!("the time {time} is below the bcet {}", task.bcet),
+                "lower the bcet, or raise the time",
+                vec![(At::new(path, "bcet").to_string(), "the bcet".to_owned())],
+            );
+        }
+    }
+
+    /// Where a job may execute longer than its wcet, everything beside it has to know what then.
+    pub(super) fn overruns(&mut self, draft: &Draft, paths: &Paths) {
+        for (task, path) in draft.tasks.iter().zip(&paths.tasks) {
+            if !task.execution.may_exceed(task.wcet) {
+                continue;
+            }
+            let watches = |server: &Server| server.cpu == task.cpu && server.kind.watches_processor();
+            let has_drivers = !draft.interrupts.is_empty() || !draft.devices.is_empty();
+            let beside = if has_drivers {
+                Some("beside interrupts and devices")
+            } else if !draft.clusters.is_empty() {
+                Some("beside clusters")
+            } else if draft.servers.iter().any(watches) {
+                Some("beside a server that looks at every task of the CPU")
+            } else {
+                None
+            };
+            if let Some(beside) = beside {
+                self.fail(
+                    At::new(path, "execution.jobs"),
+                    format!("times above the wcet {beside} are not there yet"),
+                    "list times up to the wcet",
+                );
+            }
+            let is_below = draft.servers.iter().any(|server| server.tasks.contains(&task.name));
+            if is_below && task.overrun == OverrunPolicy::Demote {
+                self.fail(
+                    At::new(path, "overrun"),
+                    "`demote` below a server is not there yet",
+                    "use another word, or list times up to the wcet",
+                );
+            }
         }
     }
 

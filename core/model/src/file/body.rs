@@ -14,6 +14,19 @@ impl Reader {
     pub(super) fn execution(&mut self, node: &Node, path: &str) -> Option<ExecutionTimes> {
         if let Value::Table(_) = node.value {
             let table = self.table(node, path, &EXECUTION)?;
+            if let Some(jobs) = table.get("jobs") {
+                if let Some(samples) = table.get("samples") {
+                    let remedy = "keep one of them";
+                    self.fail(
+                        samples,
+                        &path::join(path, "samples"),
+                        "execution times are drawn or listed, not both",
+                        remedy,
+                    );
+                    return None;
+                }
+                return self.spans(jobs, &path::join(path, "jobs")).map(ExecutionTimes::Jobs);
+            }
             let samples = self.required(table, path, "samples", &EXECUTION)?;
             return self.spans(samples, &path::join(path, "samples")).map(ExecutionTimes::Samples);
         }

@@ -225,8 +225,16 @@ pub const BODY: Section = Section {
 pub const EXECUTION: Section = Section {
     header: "execution",
     noun: "an execution table",
-    meaning: "Measured execution times that a simulation draws from.",
-    keys: &[required("samples", Kind::Durations, "Execution times, each between bcet and wcet.")],
+    meaning: "Execution times of a simulation: either `samples` or `jobs`.",
+    keys: &[
+        key(
+            "samples",
+            Kind::Durations,
+            "",
+            "Execution times that jobs draw from, each between bcet and wcet.",
+        ),
+        key("jobs", Kind::Durations, "", "Execution times of the jobs in their order; may be above wcet."),
+    ],
 };
 
 /// `[[server]]`

@@ -149,6 +149,9 @@ impl Printer {
         match &task.execution {
             ExecutionTimes::Wcet => {}
             ExecutionTimes::Uniform => self.line("execution", &quoted("uniform")),
+            ExecutionTimes::Jobs(times) => {
+                self.line("execution", &format!("{{ jobs = {} }}", durations(times)));
+            }
             ExecutionTimes::Samples(samples) => {
                 self.line("execution", &format!("{{ samples = {} }}", durations(samples)));
             }

@@ -176,7 +176,8 @@ impl Reader {
             self.required_unless_deferred(table, path);
         }
         let least_sample = match execution {
-            ExecutionTimes::Samples(samples) => samples.iter().min().copied(),
+            ExecutionTimes::Samples(times) => times.iter().min().copied(),
+            ExecutionTimes::Jobs(times) => times.iter().min().copied().min(given_wcet),
             _ => None,
         };
         (given_wcet, given_bcet.or(least_sample).or(given_wcet))

@@ -1,0 +1,51 @@
+//! Jobs beyond their wcet, simulated with every policy: what verification says of them is that, and nothing else.
+
+use horolog_model::System;
+use horolog_sim::{Horizon, SimOptions, simulate};
+use horolog_time::Span;
+use horolog_trace::Record;
+use horolog_trace::file::Header;
+use horolog_verify::{Options, Verification, verify_records};
+
+fn system(policy: &str, overrun: &str, jobs: &str) -> System {
+    let (head, high, low) = match policy {
+        "edf" => ("policy = \"edf\"\n", "", ""),
+        _ => ("", "priority = 2\n", "priority = 1\n"),
+    };
+    let text = format!(
+        "[system]\nname = \"overruns\"\n{head}[[task]]\nname = \"a\"\nperiod = \"10 ns\"\noffset = \"0 ns\"\nwcet = \"3 ns\"\n{high}\
+         overrun = \"{overrun}\"\nexecution = {{ jobs = [{jobs}] }}\n\
+         [[task]]\nname = \"b\"\nperiod = \"20 ns\"\noffset = \"0 ns\"\nwcet = \"6 ns\"\n{low}"
+    );
+    horolog_model::file::read(&text, "overruns.toml", &[]).expect("it can be read").0
+}
+
+fn verified(system: &System) -> (Verification, Vec<Record>) {
+    let options = SimOptions { horizon: Horizon::Time(Span::from_ns(60)), ..SimOptions::default() };
+    let mut records: Vec<Record> = Vec::new();
+    simulate(system, &options, &mut records).expect("it can be simulated");
+    let names = system.tasks().iter().map(|task| task.name.clone()).collect();
+    let header = Header::simulated(String::new(), names, 0, Span::ZERO);
+    let found =
+        verify_records(system, &[], &header, &records, &Options::default()).expect("it can be verified");
+    (found, records)
+}
+
+#[test]
+fn an_overrun_is_found_and_its_policy_is_none() {
+    for policy in ["fixed-priority", "edf"] {
+        for overrun in ["count", "skip", "demote", "stop", "drop"] {
+            let within = verified(&system(policy, overrun, "\"3 ns\", \"2 ns\"")).0;
+            assert_eq!(within.findings, [], "{policy} {overrun}");
+            let (beyond, records) = verified(&system(policy, overrun, "\"4 ns\", \"2 ns\""));
+            // A job that ends at its wcet, by whatever hand, has not executed longer.
+            let ends = matches!(overrun, "stop" | "drop");
+            let said: Vec<_> = beyond.findings.iter().map(|one| one.message.clone()).collect();
+            assert_eq!(beyond.findings.is_empty(), ends, "{policy} {overrun}: {said:?}\n{records:?}");
+            assert!(
+                said.iter().all(|said| said.contains("wcet")),
+                "{policy} {overrun}: {said:?}\n{records:?}"
+            );
+        }
+    }
+}
