@@ -110,7 +110,13 @@ impl Machine {
             return dispatcher.best().map_or(u64::MAX, |best| dispatcher.keys[best as usize].urgency);
         }
         let mut earliest = u64::MAX;
-        dispatcher.ready.for_each_in(0, dispatcher.layout.children.len() as u32, |position| {
+        // Of a table's children only the one whose window it is could run.
+        let (from, to) = match (dispatcher.policy, dispatcher.current) {
+            (NodePolicy::Table, NONE) => return earliest,
+            (NodePolicy::Table, current) => (current, current + 1),
+            _ => (0, dispatcher.layout.children.len() as u32),
+        };
+        dispatcher.ready.for_each_in(from, to, |position| {
             let entity = dispatcher.layout.children[position as usize] as usize;
             let below = match entity.checked_sub(self.leaves.len()) {
                 None => self.leaves[entity].deadline,

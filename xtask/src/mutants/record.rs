@@ -112,22 +112,26 @@ fn page(root: &Path) -> String {
          other. The sample is drawn with the seed\nfrom all faults of the sources. A fault counts as noticed where a test \
          fails or takes far longer than without it. \"Open\" are those that no\ntest noticed and for which no reason is \
          known why none could.\n\n\
-         | subject | judged | noticed | of them too slow | share | open | argued equivalent | seed | commit |\n\
-         |---|---|---|---|---|---|---|---|---|\n",
+         | subject | judged | noticed | of them too slow | share | share of those not argued | open | argued equivalent | seed | \
+         commit |\n\
+         |---|---|---|---|---|---|---|---|---|---|\n",
     );
     let records: Vec<_> =
         SUBJECTS.iter().filter_map(|subject| Some((subject, read(root, subject.name)?))).collect();
     for (subject, record) in &records {
         let noticed = record.viable - record.survivors.len();
         let argued = record.survivors.iter().filter(|one| !one.why.is_empty()).count();
-        let permille = noticed * 1000 / record.viable.max(1);
+        let share = |of: usize| {
+            let permille = noticed * 1000 / of.max(1);
+            format!("{}.{} %", permille / 10, permille % 10)
+        };
         text.push_str(&format!(
-            "| {} | {} | {noticed} | {} | {}.{} % | {} | {argued} | {} | {} |\n",
+            "| {} | {} | {noticed} | {} | {} | {} | {} | {argued} | {} | {} |\n",
             subject.name,
             record.viable,
             record.too_long,
-            permille / 10,
-            permille % 10,
+            share(record.viable),
+            share(record.viable - argued),
             record.survivors.len() - argued,
             record.seed,
             record.commit,
