@@ -344,7 +344,11 @@ impl<'a> Group<'a> {
     /// Whether a period of the named server starts now.
     pub(super) fn starts_period(&self, now: u64, name: &str) -> bool {
         let is_named = |node: &&Node| node.server.is_some_and(|at| self.system.servers()[at].name == name);
-        self.nodes.iter().filter(is_named).any(|node| node.rules.starts_period(now) || node.starts_cycle(now))
+        let starts = |node: &Node| match node.has_table() {
+            true => node.starts_cycle(now),
+            false => node.rules.starts_period(now),
+        };
+        self.nodes.iter().filter(is_named).any(starts)
     }
 
     /// Whether a job of a task has not ended.

@@ -171,6 +171,10 @@ impl Node {
         self.table.as_ref().is_some_and(|table| now.is_multiple_of(table.cycle))
     }
 
+    pub(super) fn has_table(&self) -> bool {
+        self.table.is_some()
+    }
+
     /// Whether a child may stand in its order: with a time table, only in its window.
     fn admits(&self, child: Child) -> bool {
         self.table.as_ref().is_none_or(|table| table.present == Some(child))
