@@ -204,7 +204,10 @@ fn a_certificate_passes_the_checker_and_a_forged_one_does_not() {
     let certificate = inside(&place, "certificate.json");
     assert_eq!(done(["analyze", QUICK_START, "--certificate", &certificate]).status, Some(0));
     let checked = done(["check-certificate", QUICK_START, &certificate]);
-    assert!(checked.status == Some(0) && checked.out.contains("each claim of the certificate holds"), "{checked:?}");
+    assert!(
+        checked.status == Some(0) && checked.out.contains("each claim of the certificate holds"),
+        "{checked:?}"
+    );
     // The same claims about a system that needs longer.
     let set = "task.control.wcet=\"2.5 ms\"";
     let forged = done(["check-certificate", QUICK_START, &certificate, "--set", set]);
