@@ -28,7 +28,9 @@ pub(crate) const USAGE: &str = "mutants NAME [--sample N] [--seed S] [--again | 
                    ones no test notices (reference: those of sched, by that comparison alone);
                    --again: only those that the record lists; --open: of them those without a reason; --minutes: ends
                    after so long;
-                   --resume: goes on with the sample where the last run ended; see docs/mutants.md";
+                   --resume: goes on with the sample where the last run ended; see docs/mutants.md
+  mutants page
+                   writes docs/mutants.md anew from the records, after a reason was put into one";
 
 struct Options {
     sample: usize,
@@ -45,11 +47,15 @@ struct Options {
 
 /// The verb.
 pub(crate) fn run(root: &Path, words: &[&str]) -> ExitCode {
-    let Some((subject, options)) = parse(words) else {
-        eprintln!("{USAGE}");
-        return ExitCode::from(2);
+    let done = match (words, parse(words)) {
+        (["page"], _) => record::write_page(root),
+        (_, Some((subject, options))) => measure(root, subject, &options),
+        (_, None) => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
     };
-    match measure(root, subject, &options) {
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");

@@ -100,6 +100,11 @@ pub(super) fn write(root: &Path, name: &str, record: &Record) -> Result<(), Stri
     let text = serde_json::to_string_pretty(&value).map_err(|error| error.to_string())?;
     fs::create_dir_all(file.parent().unwrap_or(root)).map_err(|error| error.to_string())?;
     fs::write(&file, text + "\n").map_err(|error| format!("{}: {error}", file.display()))?;
+    write_page(root)
+}
+
+/// Writes the page of all records.
+pub(super) fn write_page(root: &Path) -> Result<(), String> {
     fs::write(root.join("docs/mutants.md"), page(root)).map_err(|error| format!("docs/mutants.md: {error}"))
 }
 
@@ -159,6 +164,13 @@ fn page(root: &Path) -> String {
 mod tests {
     use super::super::build::faults_of;
     use super::*;
+
+    #[test]
+    fn the_page_says_what_the_records_say() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");
+        let text = fs::read_to_string(root.join("docs/mutants.md")).expect("the page is there");
+        assert!(text == page(root), "make it anew: cargo xtask mutants page");
+    }
 
     #[test]
     fn two_faults_with_the_same_words_in_one_line_are_told_apart() {
