@@ -31,6 +31,7 @@ fn system(cpu: u32) -> System {
         preemption: Preemption::Deferred(graph),
         overrun: OverrunPolicy::Count,
         execution: ExecutionTimes::Wcet,
+        sections: Vec::new(),
         body: None,
     };
     let platform = Platform { cpus: Cpus::Listed(vec![CpuId(cpu)]), ..Platform::default() };

@@ -103,6 +103,7 @@ fn system(tasks: usize, policy: Policy, kind: Option<ServerKind>) -> System {
         preemption: Preemption::Preemptive,
         overrun: OverrunPolicy::Count,
         execution: ExecutionTimes::Uniform,
+        sections: Vec::new(),
         body: None,
     });
     if let Some(kind) = kind {

@@ -185,6 +185,7 @@ impl<C: Choices> Drawing<'_, C> {
             preemption,
             overrun: OverrunPolicy::Count,
             execution: ExecutionTimes::Wcet,
+            sections: Vec::new(),
             body: None,
         };
         if self.shape.bodies {

@@ -27,6 +27,7 @@ fn task(name: &str, arrivals: &[u64], wcet: u64) -> Task {
         preemption: Preemption::Preemptive,
         overrun: OverrunPolicy::Count,
         execution: ExecutionTimes::Wcet,
+        sections: Vec::new(),
         body: None,
     }
 }

@@ -208,6 +208,7 @@ fn thread(system: &System, name: String, cpu: CpuId, wcet: Span) -> Task {
         preemption: Preemption::Preemptive,
         overrun: OverrunPolicy::Count,
         execution: ExecutionTimes::Wcet,
+        sections: Vec::new(),
         body: None,
     }
 }

@@ -1,8 +1,8 @@
 //! The unchecked parts of a system, for building one in code.
 
 use crate::{
-    Cluster, Device, Interference, Interrupt, Mode, Platform, Policy, PriorityAssignment, Request, Server,
-    Task,
+    Cluster, Device, Interference, Interrupt, Mode, Platform, Policy, PriorityAssignment, Request, Resource,
+    Server, Task,
 };
 
 /// The parts of a system before [`crate::System::new`] has checked them.
@@ -24,6 +24,8 @@ pub struct Draft {
     pub clusters: Vec<Cluster>,
     /// Modes beside the base mode, which is what everything else says.
     pub modes: Vec<Mode>,
+    /// What jobs share by mutual exclusion.
+    pub resources: Vec<Resource>,
     /// Interrupts, whose handlers execute above all tasks.
     pub interrupts: Vec<Interrupt>,
     /// Devices, whose events are served.

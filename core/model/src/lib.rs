@@ -41,6 +41,7 @@ pub mod pattern;
 pub mod platform;
 pub mod priority;
 pub mod request;
+mod resource;
 pub mod scheduler;
 pub mod segments;
 pub mod server;
@@ -60,6 +61,7 @@ pub use mode::{LeftOver, Mode, SecondRequest, ServerChange, TakesEffect, TaskCha
 pub use platform::{CpuId, Cpus, Platform, PlatformCosts};
 pub use priority::{Priority, PriorityAssignment};
 pub use request::{Request, RequestKind, RequestMode};
+pub use resource::{AtExhaustion, Protocol, Resource, Section};
 pub use scheduler::{Cluster, Order, TimeTable, Window};
 pub use segments::{Segment, SegmentGraph, SegmentId};
 pub use server::{

@@ -3,7 +3,7 @@
 use crate::check::{self, Paths};
 use crate::{
     Cluster, CpuId, Device, Draft, Interference, Interrupt, Mode, Order, Platform, PlatformCosts, Priority,
-    PriorityAssignment, Request, Server, ServerId, Task,
+    PriorityAssignment, Request, Resource, Server, ServerId, Task,
 };
 use horolog_time::Span;
 
@@ -238,14 +238,28 @@ impl System {
         &self.parts.modes
     }
 
+    /// What jobs share by mutual exclusion.
+    #[must_use]
+    pub fn resources(&self) -> &[Resource] {
+        &self.parts.resources
+    }
+
+    /// The place of the resource with this name.
+    #[must_use]
+    pub fn find_resource(&self, name: &str) -> Option<usize> {
+        self.parts.resources.iter().position(|resource| resource.name == name)
+    }
+
     /// Where the file says more than servers below the roots of single processors in one mode: a tree of schedulers, a
-    /// cluster, a mode. What does not know of these has to refuse, and to name this place.
+    /// cluster, a mode, a resource. What does not know of these has to refuse, and to name this place.
     #[must_use]
     pub fn first_beyond_servers(&self) -> Option<String> {
         let is_tree = |server: &&Server| server.is_scheduler();
         let tree = self.parts.servers.iter().find(is_tree).map(|it| format!("scheduler.{}", it.name));
         let cluster = || self.parts.clusters.first().map(|it| format!("scheduler.{}", it.name));
-        tree.or_else(cluster).or_else(|| self.parts.modes.first().map(|it| format!("mode.{}", it.name)))
+        let mode = || self.parts.modes.first().map(|it| format!("mode.{}", it.name));
+        let resource = || self.parts.resources.first().map(|it| format!("resource.{}", it.name));
+        tree.or_else(cluster).or_else(mode).or_else(resource)
     }
 
     /// Whether a server serves the task: it is soft, and no verdict is about it.

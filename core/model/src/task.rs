@@ -1,6 +1,6 @@
 //! A task: when its jobs arrive, how long they execute, by when they must be done.
 
-use crate::{Body, CpuId, ExecutionTimes, Priority, SegmentGraph};
+use crate::{Body, CpuId, ExecutionTimes, Priority, Section, SegmentGraph};
 use horolog_time::Span;
 
 /// When a task's jobs arrive.
@@ -105,6 +105,8 @@ pub struct Task {
     pub overrun: OverrunPolicy,
     /// How long jobs execute in a simulation.
     pub execution: ExecutionTimes,
+    /// Where its jobs hold resources.
+    pub sections: Vec<Section>,
     /// What a run executes; `None`: spin for the wcet's 90 percent.
     pub body: Option<Body>,
 }

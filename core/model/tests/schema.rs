@@ -43,6 +43,7 @@ fn value(kind: Kind) -> Value {
         Kind::TakesEffect => json!({
             "oneOf": [{ "enum": ["at-once"] }, { "$ref": "#/definitions/takes_effect" }],
         }),
+        Kind::TaskSections => json!({ "type": "array", "items": section(&keys::TASK_SECTION) }),
         Kind::TaskChanges => json!({ "type": "array", "items": section(&keys::MODE_TASK) }),
         Kind::ServerChanges => json!({ "type": "array", "items": section(&keys::MODE_SERVER) }),
         Kind::Spin => {
@@ -155,15 +156,17 @@ fn the_schema_is_fresh() {
 }
 
 /// The sections in which a key may stand in the reference.
-const SECTIONS: [&Section; 17] = [
+const SECTIONS: [&Section; 19] = [
     &keys::SYSTEM,
     &keys::PLATFORM,
     &keys::TASK,
+    &keys::TASK_SECTION,
     &keys::SEGMENT,
     &keys::BODY,
     &keys::EXECUTION,
     &keys::SERVER,
     &keys::SCHEDULER,
+    &keys::RESOURCE,
     &keys::MODE,
     &keys::MODE_TASK,
     &keys::MODE_SERVER,

@@ -130,6 +130,10 @@ impl<'a> MachineBuilder<'a> {
                 "analyse the system, or remove its interrupts and devices",
             ));
         }
+        if let Some(resource) = system.resources().first() {
+            let at = format!("resource.{}", resource.name);
+            builder.fail(error(at, "the machine knows of no resources yet", "remove the section"));
+        }
         for processor in 0..cpus.len() {
             let spec = NodeSpec { policy: policy.unwrap_or_default(), ..NodeSpec::default() };
             builder.nodes.push(Node { parent: None, processor: processor as u16, spec });

@@ -208,6 +208,7 @@ mod tests {
             preemption: Preemption::Deferred(graph),
             overrun: OverrunPolicy::Count,
             execution: ExecutionTimes::Wcet,
+            sections: Vec::new(),
             body: None,
         }
     }

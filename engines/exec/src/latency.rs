@@ -87,6 +87,7 @@ fn system(probe: Probe, preemption: Preemption) -> Result<System, ExecError> {
         preemption,
         overrun: OverrunPolicy::Count,
         execution: ExecutionTimes::Wcet,
+        sections: Vec::new(),
         body: None,
     };
     let platform = Platform { cpus: Cpus::Listed(vec![CpuId(probe.cpu)]), ..Platform::default() };

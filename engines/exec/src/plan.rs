@@ -264,6 +264,12 @@ fn check_scope(system: &System) -> Result<(), ExecError> {
             mode.name
         )));
     }
+    if let Some(resource) = system.resources().first() {
+        return Err(ExecError::bad_input(format!(
+            "resource.{}: a run knows of no resources yet; remove the section, or simulate the system",
+            resource.name
+        )));
+    }
     let in_tree = |server: &&Server| server.kind.is_kernels() && server.is_scheduler();
     if let Some(server) = system.servers().iter().find(in_tree) {
         return Err(ExecError::bad_input(format!(

@@ -579,7 +579,9 @@ impl Verifier {
 /// The section of a cluster or a mode.
 fn undecided(system: &System) -> Option<String> {
     let cluster = system.clusters().first().map(|cluster| format!("scheduler.{}", cluster.name));
-    cluster.or_else(|| system.modes().first().map(|mode| format!("mode.{}", mode.name)))
+    let mode = || system.modes().first().map(|mode| format!("mode.{}", mode.name));
+    let resource = || system.resources().first().map(|resource| format!("resource.{}", resource.name));
+    cluster.or_else(mode).or_else(resource)
 }
 
 impl Sink for Verifier {

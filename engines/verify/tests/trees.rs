@@ -31,6 +31,7 @@ fn task(name: &str, wcet: u64, period: u64) -> Task {
         preemption: Preemption::Preemptive,
         overrun: OverrunPolicy::Count,
         execution: ExecutionTimes::Wcet,
+        sections: Vec::new(),
         body: None,
     }
 }

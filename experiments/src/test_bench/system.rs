@@ -144,6 +144,7 @@ fn plain(name: String, arrival: Arrival, wcet: Span, cpu: CpuId) -> Task {
         preemption: Preemption::Preemptive,
         overrun: OverrunPolicy::Count,
         execution: ExecutionTimes::Wcet,
+        sections: Vec::new(),
         body: None,
     }
 }

@@ -212,6 +212,7 @@ fn any_task(wcet: u64) -> Task {
         preemption: Preemption::Preemptive,
         overrun: OverrunPolicy::Count,
         execution: ExecutionTimes::Wcet,
+        sections: Vec::new(),
         body: None,
     }
 }

@@ -5,6 +5,7 @@ mod driver;
 mod forest;
 mod mode;
 mod request;
+mod resource;
 mod scheduler;
 mod server;
 mod task;
@@ -40,6 +41,8 @@ pub(crate) struct Paths {
     pub(crate) devices: Vec<String>,
     /// One path a request.
     pub(crate) requests: Vec<String>,
+    /// One path a resource.
+    pub(crate) resources: Vec<String>,
     /// One path an interference.
     pub(crate) interferences: Vec<String>,
     /// Names of tasks that some server or scheduler names, among them those that could not be read: how such a task is
@@ -60,6 +63,7 @@ impl Paths {
             interrupts: vec![String::new(); draft.interrupts.len()],
             devices: vec![String::new(); draft.devices.len()],
             requests: vec![String::new(); draft.requests.len()],
+            resources: vec![String::new(); draft.resources.len()],
             interferences: vec![String::new(); draft.interferences.len()],
             named: BTreeSet::new(),
             all_schedulers: true,
@@ -72,6 +76,7 @@ impl Paths {
         let interferences: Vec<&str> = draft.interferences.iter().map(|i| i.name.as_str()).collect();
         let interrupts: Vec<&str> = draft.interrupts.iter().map(|i| i.name.as_str()).collect();
         let devices: Vec<&str> = draft.devices.iter().map(|device| device.name.as_str()).collect();
+        let resources: Vec<&str> = draft.resources.iter().map(|resource| resource.name.as_str()).collect();
         let requests: Vec<&str> = draft.requests.iter().map(|request| request.name.as_str()).collect();
         let (servers, clusters) = scheduler_paths(draft);
         let modes: Vec<&str> = draft.modes.iter().map(|mode| mode.name.as_str()).collect();
@@ -80,6 +85,7 @@ impl Paths {
             interrupts: item_paths("interrupt", &interrupts),
             devices: item_paths("device", &devices),
             requests: item_paths("request", &requests),
+            resources: item_paths("resource", &resources),
             tasks: item_paths("task", &tasks),
             servers,
             clusters,
@@ -313,6 +319,7 @@ pub(crate) fn check(draft: &Draft, paths: &Paths, is_complete: bool) -> Vec<Find
     for (request, path) in draft.requests.iter().zip(&paths.requests) {
         checker.request(request, path, draft, is_complete);
     }
+    checker.resources(&forest, is_complete);
     checker.beside_drivers(draft, paths);
     checker.unique(draft.interferences.iter().map(|i| i.name.as_str()), &paths.interferences, "interference");
     for (interference, path) in draft.interferences.iter().zip(&paths.interferences) {

@@ -23,6 +23,7 @@ fn value(kind: Kind) -> String {
         Kind::Windows => "[{ child = \"…\", from = \"0 ms\", length = \"4 ms\" }]".to_owned(),
         Kind::Body => "{ spin = 0.9 }".to_owned(),
         Kind::TakesEffect => "\"at-once\"".to_owned(),
+        Kind::TaskSections => "[{ resource = \"…\", from = \"0 ms\", length = \"1 ms\" }]".to_owned(),
         Kind::TaskChanges | Kind::ServerChanges => "[{ name = \"…\" }]".to_owned(),
         Kind::Spin => "0.9".to_owned(),
         Kind::Execution => "\"uniform\"".to_owned(),

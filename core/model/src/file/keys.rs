@@ -3,9 +3,9 @@
 
 use crate::driver::CONSTRAINTS;
 use crate::{
-    DeviceClass, DeviceService, Enforcement, Gain, LeftOver, LowPriority, Order, OverrunPolicy, Policy,
-    Preemption, PriorityAssignment, PriorityRule, RequestKind, RequestMode, SecondRequest, ServerKind,
-    SporadicRules, Throttling,
+    AtExhaustion, DeviceClass, DeviceService, Enforcement, Gain, LeftOver, LowPriority, Order, OverrunPolicy,
+    Policy, Preemption, PriorityAssignment, PriorityRule, Protocol, RequestKind, RequestMode, SecondRequest,
+    ServerKind, SporadicRules, Throttling,
 };
 
 /// What a key's value looks like.
@@ -38,6 +38,8 @@ pub enum Kind {
     Body,
     /// The word `at-once`, or a table of the section [`TAKES_EFFECT`].
     TakesEffect,
+    /// A list of tables of the section [`TASK_SECTION`].
+    TaskSections,
     /// A list of tables of the section [`MODE_TASK`].
     TaskChanges,
     /// A list of tables of the section [`MODE_SERVER`].
@@ -173,7 +175,20 @@ pub const TASK: Section = Section {
         ),
         key("segments", Kind::Segments, "", "The segments between preemption points of a deferred task."),
         key("execution", Kind::Execution, "\"wcet\"", "How long jobs execute in a simulation."),
+        key("section", Kind::TaskSections, "none", "Where its jobs hold resources: `[[task.section]]`."),
         key("body", Kind::Body, "{ spin = 0.9 }", "What a run executes."),
+    ],
+};
+
+/// `[[task.section]]`
+pub const TASK_SECTION: Section = Section {
+    header: "[[task.section]]",
+    noun: "a section",
+    meaning: "A stretch of the execution of the task above in which its jobs hold a resource.",
+    keys: &[
+        required("resource", Kind::Text, "The resource."),
+        required("from", Kind::Duration, "What a job has executed when it locks."),
+        required("length", Kind::Duration, "How much it executes until it unlocks."),
     ],
 };
 
@@ -360,6 +375,23 @@ pub const WINDOW: Section = Section {
     ],
 };
 
+/// `[[resource]]`
+pub const RESOURCE: Section = Section {
+    header: "[[resource]]",
+    noun: "a resource",
+    meaning: "What jobs share by mutual exclusion.",
+    keys: &[
+        required("name", Kind::Text, "The resource's name, unique among resources."),
+        key("protocol", Kind::Word(&Protocol::WORDS), "\"ceiling\"", "How it is given to jobs."),
+        key(
+            "at_exhaustion",
+            Kind::Word(&AtExhaustion::WORDS),
+            "\"finish\"",
+            "What happens where a budget ends while a job below it holds the resource.",
+        ),
+    ],
+};
+
 /// `[[mode]]`
 pub const MODE: Section = Section {
     header: "[[mode]]",
@@ -508,12 +540,13 @@ pub const INTERFERENCE: Section = Section {
 };
 
 /// The whole file: its sections by the key that holds them.
-pub const FILE: [(&str, &Section); 10] = [
+pub const FILE: [(&str, &Section); 11] = [
     ("system", &SYSTEM),
     ("platform", &PLATFORM),
     ("task", &TASK),
     ("server", &SERVER),
     ("scheduler", &SCHEDULER),
+    ("resource", &RESOURCE),
     ("mode", &MODE),
     ("interrupt", &INTERRUPT),
     ("device", &DEVICE),

@@ -11,6 +11,7 @@ mod overrides;
 mod print;
 mod reader;
 mod request;
+mod resource;
 mod scheduler;
 mod sections;
 mod segments;
@@ -25,7 +26,9 @@ pub use print::{print, print_expanded};
 use crate::check::{self, Finding, Paths};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::source::{self, Place, Source, Text};
-use crate::{Cluster, Device, Draft, Interference, Interrupt, Mode, Platform, Request, Server, System, Task};
+use crate::{
+    Cluster, Device, Draft, Interference, Interrupt, Mode, Platform, Request, Resource, Server, System, Task,
+};
 use reader::Reader;
 use scheduler::{Named, Scheduler};
 use std::path::Path;
@@ -172,6 +175,13 @@ impl Reader {
         let request_paths = paths_of("request", request_nodes);
         let requests: Vec<Option<Request>> =
             request_nodes.iter().zip(&request_paths).map(|(node, path)| self.request(node, path)).collect();
+        let resource_nodes = self.items(root, "resource");
+        let resource_paths = paths_of("resource", resource_nodes);
+        let resources: Vec<Option<Resource>> = resource_nodes
+            .iter()
+            .zip(&resource_paths)
+            .map(|(node, path)| self.resource(node, path))
+            .collect();
         let loads = self.items(root, "interference");
         let load_paths = paths_of("interference", loads);
         let interferences: Vec<Option<Interference>> = loads
@@ -184,12 +194,14 @@ impl Reader {
         let (system, platform) = (system?, platform?);
         let is_complete = tasks.iter().all(Option::is_some)
             && devices.iter().all(Option::is_some)
+            && resources.iter().all(Option::is_some)
             && !(root.get("task").is_some() && nodes.is_empty());
         let (tasks, task_paths) = keep(tasks, paths);
         let (modes, mode_paths) = keep(modes, mode_paths);
         let (interrupts, interrupt_paths) = keep(interrupts, interrupt_paths);
         let (devices, device_paths) = keep(devices, device_paths);
         let (requests, request_paths) = keep(requests, request_paths);
+        let (resources, resource_paths) = keep(resources, resource_paths);
         let (interferences, interference_paths) = keep(interferences, load_paths);
         let draft = Draft {
             name: system.name,
@@ -200,6 +212,7 @@ impl Reader {
             servers,
             clusters,
             modes,
+            resources,
             interrupts,
             devices,
             requests,
@@ -213,6 +226,7 @@ impl Reader {
             interrupts: interrupt_paths,
             devices: device_paths,
             requests: request_paths,
+            resources: resource_paths,
             interferences: interference_paths,
             named: named.into_tasks(),
             all_schedulers,

@@ -29,12 +29,12 @@ impl Reader {
             reader.word(node, path, &SecondRequest::WORDS, SecondRequest::from_word)
         });
         let left_over = self.optional(table, path, "left_over", Reader::left_over);
-        let nodes = self.changes(table, path, "task");
+        let nodes = self.tables_below(table, path, "mode", "task");
         let paths = paths_of(&path::join(path, "task"), nodes);
         let tasks: Vec<Option<TaskChange>> =
             nodes.iter().zip(&paths).map(|(node, path)| self.task_change(node, path, implicit)).collect();
         let (tasks, _) = keep(tasks, paths);
-        let nodes = self.changes(table, path, "server");
+        let nodes = self.tables_below(table, path, "mode", "server");
         let paths = paths_of(&path::join(path, "server"), nodes);
         let servers: Vec<Option<ServerChange>> =
             nodes.iter().zip(&paths).map(|(node, path)| self.server_change(node, path)).collect();
@@ -54,14 +54,20 @@ impl Reader {
         })
     }
 
-    /// The tables of `[[mode.key]]`.
-    fn changes<'t>(&mut self, table: &'t Table, path: &str, key: &str) -> &'t [Node] {
+    /// The tables of `[[above.key]]`.
+    pub(super) fn tables_below<'t>(
+        &mut self,
+        table: &'t Table,
+        path: &str,
+        above: &str,
+        key: &str,
+    ) -> &'t [Node] {
         match table.get(key) {
             None => &[],
             Some(Node { value: Value::List(list), .. }) => list,
             Some(node) => {
                 let reason = format!("this is {} where a list of tables belongs", node.value.noun());
-                let remedy = format!("write the header with two brackets: `[[mode.{key}]]`");
+                let remedy = format!("write the header with two brackets: `[[{above}.{key}]]`");
                 self.fail(node, &path::join(path, key), reason, remedy);
                 &[]
             }

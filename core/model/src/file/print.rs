@@ -5,8 +5,8 @@ use super::decimal;
 use super::sections::UTILISATION_PLACES;
 use crate::{
     Arrival, Body, Cluster, Cpus, Device, DeviceService, Enforcement, ExecutionTimes, Interference,
-    Interrupt, LowPriority, Mode, Platform, Preemption, Request, Segment, SegmentGraph, Server, ServerKind,
-    SpinTarget, System, TakesEffect, Task, Throttling,
+    Interrupt, LowPriority, Mode, Platform, Preemption, Request, Resource, Segment, SegmentGraph, Server,
+    ServerKind, SpinTarget, System, TakesEffect, Task, Throttling,
 };
 use horolog_time::Span;
 use std::fmt::Write as _;
@@ -54,6 +54,9 @@ fn written(system: &System, is_expanded: bool) -> String {
     }
     for cluster in system.clusters() {
         out.cluster(cluster);
+    }
+    for resource in system.resources() {
+        out.resource(resource);
     }
     for mode in system.modes() {
         out.mode(mode);
@@ -159,6 +162,12 @@ impl Printer {
         if let Some(body) = &task.body {
             self.line("body", &body_table(body));
         }
+        for section in &task.sections {
+            self.header("[[task.section]]");
+            self.line("resource", &quoted(&section.resource));
+            self.span("from", section.from);
+            self.span("length", section.length);
+        }
     }
 
     fn server(&mut self, server: &Server) {
@@ -230,6 +239,13 @@ impl Printer {
         if let Some(gain) = kind.gain() {
             self.line("gain", &quoted(gain.word()));
         }
+    }
+
+    fn resource(&mut self, resource: &Resource) {
+        self.header("[[resource]]");
+        self.line("name", &quoted(&resource.name));
+        self.line("protocol", &quoted(resource.protocol.word()));
+        self.line("at_exhaustion", &quoted(resource.at_exhaustion.word()));
     }
 
     fn mode(&mut self, mode: &Mode) {

@@ -53,6 +53,7 @@ impl Reader {
         });
         let order = graph.as_ref().map(|graph| graph.order.as_slice());
         let body = self.optional(table, path, "body", |reader, node, path| reader.body(node, path, order));
+        let sections = self.sections(table, path);
         if self.found.len() > before {
             return None;
         }
@@ -69,6 +70,7 @@ impl Reader {
             preemption,
             overrun: overrun.unwrap_or_default(),
             execution,
+            sections,
             body,
         })
     }

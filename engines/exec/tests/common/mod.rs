@@ -36,6 +36,7 @@ pub fn task(name: &str, priority: i64, period: Span, wcet: Span) -> Task {
         preemption: Preemption::Preemptive,
         overrun: OverrunPolicy::Count,
         execution: ExecutionTimes::Wcet,
+        sections: Vec::new(),
         body: None,
     }
 }

@@ -1,0 +1,46 @@
+//! Reads one `[[resource]]`, and the `[[task.section]]` of a task.
+
+use super::keys::{RESOURCE, TASK_SECTION};
+use super::reader::Reader;
+use super::tree::{Node, Table};
+use crate::{AtExhaustion, Protocol, Resource, Section, path};
+
+impl Reader {
+    /// The resource at `path`; `None` where something in it cannot be read (the messages say what).
+    pub(super) fn resource(&mut self, node: &Node, path: &str) -> Option<Resource> {
+        let before = self.found.len();
+        let table = self.table(node, path, &RESOURCE)?;
+        let name = self.name_of_item(table, path, &RESOURCE);
+        let protocol = self.optional(table, path, "protocol", |reader, node, path| {
+            reader.word(node, path, &Protocol::WORDS, Protocol::from_word)
+        });
+        let at_exhaustion = self.optional(table, path, "at_exhaustion", |reader, node, path| {
+            reader.word(node, path, &AtExhaustion::WORDS, AtExhaustion::from_word)
+        });
+        if self.found.len() > before {
+            return None;
+        }
+        let (protocol, at_exhaustion) = (protocol.unwrap_or_default(), at_exhaustion.unwrap_or_default());
+        Some(Resource { name: name?, protocol, at_exhaustion })
+    }
+
+    /// The sections of a task, those that can be read.
+    pub(super) fn sections(&mut self, table: &Table, path: &str) -> Vec<Section> {
+        let nodes = self.tables_below(table, path, "task", "section");
+        let at = path::join(path, "section");
+        let read = |(index, node)| self.item(node, &at, index, Reader::section);
+        nodes.iter().enumerate().filter_map(read).collect()
+    }
+
+    fn section(&mut self, node: &Node, path: &str) -> Option<Section> {
+        let table = self.table(node, path, &TASK_SECTION)?;
+        let resource = self.required(table, path, "resource", &TASK_SECTION);
+        let resource = resource.and_then(|node| self.text(node, &path::join(path, "resource")));
+        let mut span = |key: &str| {
+            let node = self.required(table, path, key, &TASK_SECTION)?;
+            self.span(node, &path::join(path, key))
+        };
+        let (from, length) = (span("from"), span("length"));
+        Some(Section { resource: resource?, from: from?, length: length? })
+    }
+}

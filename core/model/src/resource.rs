@@ -1,0 +1,143 @@
+//! Resources that jobs share by mutual exclusion, and the sections of tasks that hold them (decision 0009).
+
+use horolog_time::Span;
+
+/// How a resource is given to jobs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum Protocol {
+    /// The local immediate ceiling: a lift under fixed priorities, a gate under EDF.
+    #[default]
+    Ceiling,
+}
+
+/// What a child without budget does while a job below it holds the resource.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub enum AtExhaustion {
+    /// It goes on in debt until its last such section ends.
+    #[default]
+    Finish,
+    /// It waits for budget, and the resource stays held.
+    Wait,
+}
+
+/// What jobs share by mutual exclusion.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Resource {
+    /// Its name, unique among resources.
+    pub name: String,
+    /// How it is given to jobs.
+    pub protocol: Protocol,
+    /// What happens where a budget ends inside a section.
+    pub at_exhaustion: AtExhaustion,
+}
+
+/// A stretch of a task's execution in which its jobs hold a resource.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Section {
+    /// The name of the resource.
+    pub resource: String,
+    /// What a job has executed when it locks.
+    pub from: Span,
+    /// How much it executes until it unlocks, above zero.
+    pub length: Span,
+}
+
+impl Protocol {
+    /// The words of the system file.
+    pub const WORDS: [&'static str; 1] = ["ceiling"];
+
+    /// The word of the system file.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Ceiling => "ceiling",
+        }
+    }
+
+    /// What a word of the system file names.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<Protocol> {
+        [Self::Ceiling].into_iter().find(|it| it.word() == word)
+    }
+}
+
+impl AtExhaustion {
+    /// The words of the system file.
+    pub const WORDS: [&'static str; 2] = ["finish", "wait"];
+
+    /// The word of the system file.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Finish => "finish",
+            Self::Wait => "wait",
+        }
+    }
+
+    /// What a word of the system file names.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<AtExhaustion> {
+        [Self::Finish, Self::Wait].into_iter().find(|it| it.word() == word)
+    }
+}
+
+impl Section {
+    /// What a job has executed when it unlocks; `None` above 2^64 - 1 ns.
+    #[must_use]
+    pub fn end(&self) -> Option<Span> {
+        self.from.as_ns().checked_add(self.length.as_ns()).map(Span::from_ns)
+    }
+
+    /// Whether the two nest properly: one lies within the other, or they do not overlap. A section that begins where another
+    /// ends does not overlap it. `false` where an end is out of range.
+    #[must_use]
+    pub fn nests_with(&self, other: &Section) -> bool {
+        let (Some(end), Some(other_end)) = (self.end(), other.end()) else { return false };
+        let is_apart = end <= other.from || other_end <= self.from;
+        let is_within = other.from <= self.from && end <= other_end;
+        let is_around = self.from <= other.from && other_end <= end;
+        is_apart || is_within || is_around
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn section(from: u64, length: u64) -> Section {
+        Section { resource: "bus".to_owned(), from: Span::from_ns(from), length: Span::from_ns(length) }
+    }
+
+    #[test]
+    fn sections_nest_or_are_apart_to_the_unit() {
+        let outer = section(10, 10);
+        let proper = [(0, 10), (20, 5), (10, 10), (10, 1), (19, 1), (12, 3), (9, 11), (10, 11), (5, 40)];
+        for (from, length) in proper {
+            assert!(outer.nests_with(&section(from, length)), "{from} + {length}");
+            assert!(section(from, length).nests_with(&outer), "{from} + {length}");
+        }
+        for (from, length) in [(0, 11), (9, 10), (11, 10), (19, 2)] {
+            assert!(!outer.nests_with(&section(from, length)), "{from} + {length}");
+            assert!(!section(from, length).nests_with(&outer), "{from} + {length}");
+        }
+    }
+
+    #[test]
+    fn an_end_beyond_the_range_is_told() {
+        assert_eq!(section(u64::MAX - 1, 1).end(), Some(Span::MAX));
+        assert_eq!(section(u64::MAX, 1).end(), None);
+        assert!(!section(u64::MAX, 1).nests_with(&section(0, 1)));
+    }
+
+    #[test]
+    fn every_word_names_what_it_is_the_word_of() {
+        assert!(
+            Protocol::WORDS.iter().all(|word| Protocol::from_word(word).map(Protocol::word) == Some(word))
+        );
+        let found = AtExhaustion::WORDS.map(|word| AtExhaustion::from_word(word).map(AtExhaustion::word));
+        assert_eq!(found, AtExhaustion::WORDS.map(Some));
+        assert_eq!((Protocol::from_word("pip"), AtExhaustion::from_word("ceiling")), (None, None));
+    }
+}
