@@ -6,7 +6,7 @@
 //! a word. Processes of a test program are found by a variable of their environment, so also those that have left its
 //! group and lost their parent.
 
-use std::fs;
+use crate::left_behind::{end_all, processes};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -44,18 +44,18 @@ fn limited(limit: Duration, afterwards: Duration, program: &str, arguments: &[&s
             _ => break None,
         }
     };
-    let mut left = processes(&mark);
+    let mut left = processes(MARK, |value| value == mark);
     if status.is_some() {
         let end = Instant::now() + afterwards;
         while !left.is_empty() && Instant::now() < end {
             std::thread::sleep(Duration::from_millis(20));
-            left = processes(&mark);
+            left = processes(MARK, |value| value == mark);
         }
     }
     for (id, words) in &left {
         eprintln!("ended process {id} of this test program: {words}");
     }
-    end_all(&mark);
+    end_all(MARK, |value| value == mark);
     let _ = child.wait();
     match status.map(|status| status.code()) {
         None => {
@@ -71,38 +71,6 @@ fn limited(limit: Duration, afterwards: Duration, program: &str, arguments: &[&s
     }
 }
 
-/// Ends all processes with the mark, those too that they start meanwhile.
-fn end_all(mark: &str) {
-    let end = Instant::now() + AFTERWARDS;
-    while Instant::now() < end {
-        let left = processes(mark);
-        if left.is_empty() {
-            return;
-        }
-        for (id, _) in left {
-            let _ = Command::new("kill").args(["-KILL", &id.to_string()]).stderr(Stdio::null()).status();
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
-/// The living processes with the mark: number and command line.
-fn processes(mark: &str) -> Vec<(u32, String)> {
-    let wanted = format!("{MARK}={mark}");
-    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-    let ids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    ids.filter(|&id| {
-        // That of a process that is dead and not yet waited for cannot be read, or is empty.
-        fs::read(format!("/proc/{id}/environ"))
-            .is_ok_and(|bytes| bytes.split(|&byte| byte == 0).any(|line| line == wanted.as_bytes()))
-    })
-    .map(|id| {
-        let line = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
-        (id, String::from_utf8_lossy(&line).replace('\0', " ").trim_end().to_owned())
-    })
-    .collect()
-}
-
 /// A mark that no other living process has.
 fn fresh_mark() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -113,6 +81,8 @@ fn fresh_mark() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::left_behind::tests::in_a_group;
+    use std::fs;
 
     /// How the verb ends, as text: an [`ExitCode`] cannot be compared.
     fn ends(words: &[&str]) -> String {
@@ -148,6 +118,18 @@ mod tests {
         let words = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
         assert!(!words.starts_with(b"sleep"), "the child lives on");
         let _ = fs::remove_dir_all(&folder);
+    }
+
+    #[test]
+    fn a_program_that_is_ended_leaves_no_control_group() {
+        for script in ["pids", "freezer"].into_iter().filter_map(in_a_group) {
+            let word = std::env::temp_dir().join(format!("horolog-limited-group-{}", std::process::id()));
+            let script = format!("WORD={}; {script}", word.display());
+            assert_eq!(ends(&["1", "sh", "-c", &script]), code(TOO_LONG));
+            let group = fs::read_to_string(&word).expect("the program made a group");
+            assert!(!std::path::Path::new(group.trim()).exists(), "{group}");
+            let _ = fs::remove_file(word);
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod arrows;
 mod dist;
 mod environment;
+mod left_behind;
 mod limited;
 mod mutants;
 mod retry;

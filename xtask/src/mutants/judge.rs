@@ -2,6 +2,7 @@
 
 use super::build::Program;
 use super::schema::{LOOK, MOST_LOOKED_AT};
+use crate::left_behind;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::CommandExt as _;
@@ -188,11 +189,13 @@ fn judge_one(
     limit: Duration,
 ) -> Verdict {
     static RUNS: AtomicUsize = AtomicUsize::new(0);
-    let mark = format!("{MARK}={}-{}", std::process::id(), RUNS.fetch_add(1, Ordering::Relaxed));
+    let mark = format!("{}-{}", std::process::id(), RUNS.fetch_add(1, Ordering::Relaxed));
+    let folder = std::env::temp_dir().join(format!("{FOLDER}{mark}"));
+    std::fs::create_dir(&folder).unwrap_or_else(|error| stop(&format!("{}: {error}", folder.display())));
     let mut command = Command::new("prlimit");
     command.arg(MEMORY).arg(&program.path).current_dir(&program.folder);
     command.env("HOROLOG_MUTANT", number.to_string()).env("RUST_BACKTRACE", "0").envs(FEWER);
-    command.env(MARK, &mark[MARK.len() + 1..]);
+    command.env(MARK, &mark).env("TMPDIR", &folder);
     if !names.is_empty() {
         command.arg("--exact").args(names);
     }
@@ -201,7 +204,7 @@ fn judge_one(
         command.env("HOROLOG_MUTANTS_REACHED", look);
     }
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0);
-    let Ok(mut child) = command.spawn() else { return Verdict::TooLong };
+    let mut child = command.spawn().unwrap_or_else(|error| stop(&format!("prlimit: {error}")));
     let has_failed = child.stdout.take().map(watch).unwrap_or_default();
     let end = Instant::now() + limit;
     let verdict = loop {
@@ -214,19 +217,28 @@ fn judge_one(
         }
     };
     // Itself, and what it left behind: a guardian with a fault may stay for ever, at the top priority.
-    let mut ids = marked(&mark);
-    if !matches!(child.try_wait(), Ok(Some(_))) {
-        ids.push(format!("-{}", child.id()));
-    }
-    if !ids.is_empty() {
-        let _ = Command::new("kill").args(["-KILL", "--"]).args(&ids).stderr(Stdio::null()).status();
-    }
+    left_behind::end_all(MARK, |value| value == mark);
+    let _ = child.kill();
     let _ = child.wait();
+    left_behind::remove_folder(&folder);
     verdict
 }
 
 /// The variable by which the processes of one program are found.
 const MARK: &str = "HOROLOG_MUTANT_RUN";
+/// How the names of their folders for temporary files begin.
+const FOLDER: &str = "horolog-mutant-";
+
+/// Removes what runs left that were ended themselves.
+pub(super) fn clean_up() {
+    left_behind::end_orphans(MARK, FOLDER);
+}
+
+/// Ends the run without a verdict on what could not be run; `--resume` goes on with it.
+fn stop(error: &str) -> ! {
+    eprintln!("error: {error}");
+    std::process::exit(1)
+}
 
 /// Becomes true when a test has failed.
 fn watch(output: ChildStdout) -> Arc<AtomicBool> {
@@ -241,19 +253,6 @@ fn watch(output: ChildStdout) -> Arc<AtomicBool> {
         }
     });
     has_failed
-}
-
-/// The processes that have this variable.
-fn marked(mark: &str) -> Vec<String> {
-    let Ok(processes) = std::fs::read_dir("/proc") else { return Vec::new() };
-    let names = processes.flatten().filter_map(|entry| entry.file_name().into_string().ok());
-    names
-        .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
-        .filter(|id| {
-            let variables = std::fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
-            variables.split(|&byte| byte == 0).any(|one| one == mark.as_bytes())
-        })
-        .collect()
 }
 
 #[cfg(test)]
@@ -272,5 +271,41 @@ mod tests {
         );
         // Nobody looked for those.
         assert!(test(Some(&[])).can_notice(MOST_LOOKED_AT));
+    }
+
+    #[test]
+    fn a_program_that_is_ended_early_leaves_nothing() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = std::env::temp_dir().join(format!("horolog-judge-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder for the test");
+        let (path, word) = (folder.join("program"), folder.join("word"));
+        let run = |script: &str, limit| {
+            let text = format!(
+                "#!/bin/sh\nWORD={}\necho > \"$TMPDIR/file\"; echo \"$TMPDIR\" > {}-2\n{script}\n",
+                word.display(),
+                word.display()
+            );
+            std::fs::write(&path, text).expect("a program");
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o700)).expect("it is ours");
+            let program = Program { path: path.clone(), folder: folder.clone() };
+            let verdict = judge_one(&program, &[], 1, None, limit);
+            let files = std::fs::read_to_string(folder.join("word-2")).expect("it had a folder");
+            assert!(!Path::new(files.trim()).exists(), "{files}");
+            verdict
+        };
+        let second = Duration::from_secs(1);
+        assert_eq!(run("exit 0", 20 * second), Verdict::Survived);
+        assert_eq!(run("exit 1", 20 * second), Verdict::Noticed);
+        // What it started is in a session of its own, and it waits for that after a failure.
+        let script = "setsid sh -c 'echo $$ > word; exec sleep 600' & echo 'test a ... FAILED'; wait";
+        assert_eq!(run(&format!("cd {}; {script}", folder.display()), 20 * second), Verdict::Noticed);
+        let id = std::fs::read_to_string(&word).unwrap_or_default().trim().parse().ok();
+        assert_eq!(id.and_then(left_behind::born), None, "{id:?}");
+        for script in ["pids", "freezer"].into_iter().filter_map(left_behind::tests::in_a_group) {
+            assert_eq!(run(&script, second), Verdict::TooLong);
+            let group = std::fs::read_to_string(&word).expect("the program made a group");
+            assert!(!Path::new(group.trim()).exists(), "{group}");
+        }
+        std::fs::remove_dir_all(&folder).expect("it is ours");
     }
 }

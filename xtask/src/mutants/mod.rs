@@ -131,6 +131,7 @@ fn measure(root: &Path, subject: &Subject, options: &Options) -> Result<(), Stri
     for number in &refused {
         journal.note(&faults[number], Outcome::Refused);
     }
+    judge::clean_up();
     let groups = judge::baseline(&programs, subject.is_real)?;
     for group in &groups {
         println!("  {:>6} ms  {}", group.took().as_millis(), group.name());

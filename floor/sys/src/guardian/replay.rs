@@ -97,8 +97,7 @@ fn undo_all(contents: &Contents) -> Restored {
     // Processes first: they might keep directories busy or write settings again.
     for entry in contents.entries.iter().rev() {
         if let Entry::End { process, group } = entry {
-            let ended = end(*process, *group);
-            restored.count(&Ok(ended), |restored| &mut restored.processes);
+            restored.count(&end(*process, *group), |restored| &mut restored.processes);
         }
     }
     for entry in contents.entries.iter().rev() {
@@ -225,9 +224,9 @@ fn set_scheduler(tid: u32, policy: i32, priority: i32, nice: i32) -> Result<(), 
 }
 
 /// Ends a process (and the group that it leads) with SIGTERM, then SIGKILL; says whether it had to.
-pub(super) fn end(process: Life, group: bool) -> bool {
+fn end(process: Life, group: bool) -> Result<bool, String> {
     if !has_members(process, group) {
-        return false;
+        return Ok(false);
     }
     signal(process, group, libc::SIGTERM);
     let deadline = Instant::now() + GRACE;
@@ -241,7 +240,11 @@ pub(super) fn end(process: Life, group: bool) -> bool {
             std::thread::sleep(Duration::from_millis(5));
         }
     }
-    true
+    if has_members(process, group) {
+        // Frozen, or waiting in the kernel for what does not come.
+        return Err(format!("process {} does not end, although it was killed", process.id));
+    }
+    Ok(true)
 }
 
 /// Whether the process, or a living member of the group that it led, is left.
@@ -289,6 +292,28 @@ mod tests {
             assert_eq!((target(id, false), target(id, true)), (None, None), "{id}");
         }
         assert_eq!(target(2, true), Some(-2));
+    }
+
+    /// A thread may end at any moment while its class is given back.
+    #[test]
+    fn a_thread_that_ends_meanwhile_is_no_failure() {
+        let own = Scheduled::of(crate::thread::id()).unwrap();
+        for round in 0..200_u64 {
+            let (send, receive) = std::sync::mpsc::channel();
+            let thread = std::thread::spawn(move || {
+                send.send(Life::of(crate::thread::id()).unwrap()).unwrap();
+                // Anywhere within a few tries.
+                std::thread::sleep(Duration::from_micros(round * 37 % 400));
+            });
+            let life = receive.recv().unwrap();
+            for policy in [libc::SCHED_BATCH, libc::SCHED_OTHER].into_iter().cycle() {
+                if !life.is_alive() {
+                    break;
+                }
+                give_back(life, &Scheduled { policy, ..own.clone() }).unwrap();
+            }
+            thread.join().unwrap();
+        }
     }
 
     #[test]

@@ -3,7 +3,11 @@
 //! Each role is an ignored test, told by a variable that it is meant; without that variable it does nothing.
 
 // Each test program uses some of it.
-#![allow(dead_code)]
+#![allow(dead_code, unused_imports)]
+
+mod control_group;
+
+pub(crate) use control_group::{ControlGroup, remove_left_over};
 
 use horolog_sys::guardian::{GuardianOptions, Restored, restore, serve};
 use std::fs;

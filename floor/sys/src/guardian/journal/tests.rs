@@ -152,6 +152,18 @@ fn a_journal_tells_its_run_by_its_name_and_its_first_line() {
 }
 
 #[test]
+fn journals_are_listed_by_their_names_in_whatever_order_the_file_system_has_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut paths: Vec<PathBuf> = (0..40)
+        .map(|number| format!("{}.journal", number * 7 % 40))
+        .map(|name| folder.path().join(name))
+        .collect();
+    paths.iter().for_each(|path| fs::write(path, "").unwrap());
+    paths.sort();
+    assert_eq!(list(folder.path()).unwrap(), paths);
+}
+
+#[test]
 fn what_others_could_have_put_there_is_refused() {
     use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
     let folder = tempfile::tempdir().unwrap();
@@ -168,6 +180,7 @@ fn what_others_could_have_put_there_is_refused() {
     assert!(prepare_directory(&file("link")).unwrap_err().is_bad_input());
     fs::write(file("plain"), "").unwrap();
     assert!(prepare_directory(&file("plain")).is_err());
+    assert_eq!(list(&file("plain")).unwrap_err().errno(), Some(libc::ENOTDIR));
 
     fs::write(file("a.journal"), "").unwrap();
     fs::write(file("a.text"), "").unwrap();
