@@ -1,8 +1,8 @@
 //! The unchecked parts of a system, for building one in code.
 
 use crate::{
-    Cluster, Device, Interference, Interrupt, Mode, Platform, Policy, PriorityAssignment, Request, Resource,
-    Server, Task,
+    Cluster, Device, Interference, Interrupt, Link, Mode, Platform, Policy, PriorityAssignment, Request,
+    Resource, Server, Task,
 };
 
 /// The parts of a system before [`crate::System::new`] has checked them.
@@ -26,6 +26,8 @@ pub struct Draft {
     pub modes: Vec<Mode>,
     /// What jobs share by mutual exclusion.
     pub resources: Vec<Resource>,
+    /// Values that tasks hand to others.
+    pub links: Vec<Link>,
     /// Interrupts, whose handlers execute above all tasks.
     pub interrupts: Vec<Interrupt>,
     /// Devices, whose events are served.

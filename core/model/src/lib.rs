@@ -20,6 +20,7 @@
 //! | [`driver`] | interrupts and devices, whose events are served |
 //! | [`server`] | servers and slack policies, which serve soft tasks |
 //! | [`scheduler`] | trees of schedulers, and roots over several processors |
+//! | [`link`] | values that tasks hand to others |
 //! | [`mode`] | what a system does differently from some instant on |
 //! | [`priority`] | priorities, of which larger is more important, and where they come from |
 //! | [`system`], [`draft`] | a checked system, and its unchecked parts |
@@ -35,6 +36,7 @@ pub mod execution;
 pub mod file;
 mod graph_check;
 pub mod interference;
+pub mod link;
 pub mod mode;
 mod path;
 pub mod pattern;
@@ -57,6 +59,7 @@ pub use driver::{Admission, Device, DeviceClass, DeviceService, Interrupt, Prior
 pub use execution::{Body, ExecutionTimes, SpinTarget};
 pub use graph_check::GraphError;
 pub use interference::Interference;
+pub use link::{Link, LinkKind, MAX_LINK_SIZE};
 pub use mode::{LeftOver, Mode, SecondRequest, ServerChange, TakesEffect, TaskChange, TaskInMode};
 pub use platform::{CpuId, Cpus, Platform, PlatformCosts};
 pub use priority::{Priority, PriorityAssignment};

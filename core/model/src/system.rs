@@ -2,8 +2,8 @@
 
 use crate::check::{self, Paths};
 use crate::{
-    Cluster, CpuId, Device, Draft, Interference, Interrupt, Mode, Order, Platform, PlatformCosts, Priority,
-    PriorityAssignment, Request, Resource, Server, ServerId, Task,
+    Cluster, CpuId, Device, Draft, Interference, Interrupt, Link, Mode, Order, Platform, PlatformCosts,
+    Priority, PriorityAssignment, Request, Resource, Server, ServerId, Task,
 };
 use horolog_time::Span;
 
@@ -250,8 +250,27 @@ impl System {
         self.parts.resources.iter().position(|resource| resource.name == name)
     }
 
+    /// Values that tasks hand to others.
+    #[must_use]
+    pub fn links(&self) -> &[Link] {
+        &self.parts.links
+    }
+
+    /// The writer of a link, by the link's place in [`System::links`].
+    #[must_use]
+    pub fn writer_of(&self, link: usize) -> TaskId {
+        // A checked link names a task.
+        self.find_task(&self.parts.links[link].from).unwrap_or(TaskId(0))
+    }
+
+    /// The readers of a link, by the link's place, in the order of the tasks.
+    pub fn readers_of(&self, link: usize) -> impl Iterator<Item = TaskId> {
+        let to = &self.parts.links[link].to;
+        self.task_ids().filter(|id| to.contains(&self.task(*id).name))
+    }
+
     /// Where the file says more than servers below the roots of single processors in one mode: a tree of schedulers, a
-    /// cluster, a mode, a resource. What does not know of these has to refuse, and to name this place.
+    /// cluster, a mode, a resource. A link is none: it changes nothing about who runs when. What does not know of these has to refuse, and to name this place.
     #[must_use]
     pub fn first_beyond_servers(&self) -> Option<String> {
         let is_tree = |server: &&Server| server.is_scheduler();

@@ -120,6 +120,8 @@ fn schema() -> Value {
             "task": { "type": "array", "minItems": 1, "items": task },
             "server": { "type": "array", "items": section(&keys::SERVER) },
             "scheduler": { "type": "array", "items": section(&keys::SCHEDULER) },
+            "resource": { "type": "array", "items": section(&keys::RESOURCE) },
+            "link": { "type": "array", "items": section(&keys::LINK) },
             "mode": { "type": "array", "items": section(&keys::MODE) },
             "interrupt": { "type": "array", "items": section(&keys::INTERRUPT) },
             "device": { "type": "array", "items": section(&keys::DEVICE) },
@@ -156,7 +158,7 @@ fn the_schema_is_fresh() {
 }
 
 /// The sections in which a key may stand in the reference.
-const SECTIONS: [&Section; 19] = [
+const SECTIONS: [&Section; 20] = [
     &keys::SYSTEM,
     &keys::PLATFORM,
     &keys::TASK,
@@ -167,6 +169,7 @@ const SECTIONS: [&Section; 19] = [
     &keys::SERVER,
     &keys::SCHEDULER,
     &keys::RESOURCE,
+    &keys::LINK,
     &keys::MODE,
     &keys::MODE_TASK,
     &keys::MODE_SERVER,

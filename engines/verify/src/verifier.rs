@@ -581,7 +581,8 @@ fn undecided(system: &System) -> Option<String> {
     let cluster = system.clusters().first().map(|cluster| format!("scheduler.{}", cluster.name));
     let mode = || system.modes().first().map(|mode| format!("mode.{}", mode.name));
     let resource = || system.resources().first().map(|resource| format!("resource.{}", resource.name));
-    cluster.or_else(mode).or_else(resource)
+    let link = || system.links().first().map(|link| format!("link.{}", link.name));
+    cluster.or_else(mode).or_else(resource).or_else(link)
 }
 
 impl Sink for Verifier {

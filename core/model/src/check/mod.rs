@@ -3,6 +3,7 @@
 mod body;
 mod driver;
 mod forest;
+mod link;
 mod mode;
 mod request;
 mod resource;
@@ -43,6 +44,8 @@ pub(crate) struct Paths {
     pub(crate) requests: Vec<String>,
     /// One path a resource.
     pub(crate) resources: Vec<String>,
+    /// One path a link.
+    pub(crate) links: Vec<String>,
     /// One path an interference.
     pub(crate) interferences: Vec<String>,
     /// Names of tasks that some server or scheduler names, among them those that could not be read: how such a task is
@@ -64,6 +67,7 @@ impl Paths {
             devices: vec![String::new(); draft.devices.len()],
             requests: vec![String::new(); draft.requests.len()],
             resources: vec![String::new(); draft.resources.len()],
+            links: vec![String::new(); draft.links.len()],
             interferences: vec![String::new(); draft.interferences.len()],
             named: BTreeSet::new(),
             all_schedulers: true,
@@ -77,6 +81,7 @@ impl Paths {
         let interrupts: Vec<&str> = draft.interrupts.iter().map(|i| i.name.as_str()).collect();
         let devices: Vec<&str> = draft.devices.iter().map(|device| device.name.as_str()).collect();
         let resources: Vec<&str> = draft.resources.iter().map(|resource| resource.name.as_str()).collect();
+        let links: Vec<&str> = draft.links.iter().map(|link| link.name.as_str()).collect();
         let requests: Vec<&str> = draft.requests.iter().map(|request| request.name.as_str()).collect();
         let (servers, clusters) = scheduler_paths(draft);
         let modes: Vec<&str> = draft.modes.iter().map(|mode| mode.name.as_str()).collect();
@@ -86,6 +91,7 @@ impl Paths {
             devices: item_paths("device", &devices),
             requests: item_paths("request", &requests),
             resources: item_paths("resource", &resources),
+            links: item_paths("link", &links),
             tasks: item_paths("task", &tasks),
             servers,
             clusters,
@@ -320,6 +326,7 @@ pub(crate) fn check(draft: &Draft, paths: &Paths, is_complete: bool) -> Vec<Find
         checker.request(request, path, draft, is_complete);
     }
     checker.resources(&forest, is_complete);
+    checker.links(draft, paths, is_complete);
     checker.beside_drivers(draft, paths);
     checker.unique(draft.interferences.iter().map(|i| i.name.as_str()), &paths.interferences, "interference");
     for (interference, path) in draft.interferences.iter().zip(&paths.interferences) {

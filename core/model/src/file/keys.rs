@@ -3,9 +3,9 @@
 
 use crate::driver::CONSTRAINTS;
 use crate::{
-    AtExhaustion, DeviceClass, DeviceService, Enforcement, Gain, LeftOver, LowPriority, Order, OverrunPolicy,
-    Policy, Preemption, PriorityAssignment, PriorityRule, Protocol, RequestKind, RequestMode, SecondRequest,
-    ServerKind, SporadicRules, Throttling,
+    AtExhaustion, DeviceClass, DeviceService, Enforcement, Gain, LeftOver, LinkKind, LowPriority, Order,
+    OverrunPolicy, Policy, Preemption, PriorityAssignment, PriorityRule, Protocol, RequestKind, RequestMode,
+    SecondRequest, ServerKind, SporadicRules, Throttling,
 };
 
 /// What a key's value looks like.
@@ -392,6 +392,20 @@ pub const RESOURCE: Section = Section {
     ],
 };
 
+/// `[[link]]`
+pub const LINK: Section = Section {
+    header: "[[link]]",
+    noun: "a link",
+    meaning: "A value that one task publishes and others latch.",
+    keys: &[
+        required("name", Kind::Text, "The link's name, unique among links."),
+        key("kind", Kind::Word(&LinkKind::WORDS), "\"let\"", "When a value passes."),
+        required("from", Kind::Text, "The task that publishes, which has a deadline."),
+        required("to", Kind::Texts, "The tasks that latch."),
+        key("size", Kind::Integer, "none", "How many bytes a body may publish."),
+    ],
+};
+
 /// `[[mode]]`
 pub const MODE: Section = Section {
     header: "[[mode]]",
@@ -540,13 +554,14 @@ pub const INTERFERENCE: Section = Section {
 };
 
 /// The whole file: its sections by the key that holds them.
-pub const FILE: [(&str, &Section); 11] = [
+pub const FILE: [(&str, &Section); 12] = [
     ("system", &SYSTEM),
     ("platform", &PLATFORM),
     ("task", &TASK),
     ("server", &SERVER),
     ("scheduler", &SCHEDULER),
     ("resource", &RESOURCE),
+    ("link", &LINK),
     ("mode", &MODE),
     ("interrupt", &INTERRUPT),
     ("device", &DEVICE),

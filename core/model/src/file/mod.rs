@@ -6,6 +6,7 @@ mod decimal;
 mod driver;
 mod example;
 pub mod keys;
+mod link;
 mod mode;
 mod overrides;
 mod print;
@@ -27,7 +28,8 @@ use crate::check::{self, Finding, Paths};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::source::{self, Place, Source, Text};
 use crate::{
-    Cluster, Device, Draft, Interference, Interrupt, Mode, Platform, Request, Resource, Server, System, Task,
+    Cluster, Device, Draft, Interference, Interrupt, Link, Mode, Platform, Request, Resource, Server, System,
+    Task,
 };
 use reader::Reader;
 use scheduler::{Named, Scheduler};
@@ -182,6 +184,10 @@ impl Reader {
             .zip(&resource_paths)
             .map(|(node, path)| self.resource(node, path))
             .collect();
+        let link_nodes = self.items(root, "link");
+        let link_paths = paths_of("link", link_nodes);
+        let links: Vec<Option<Link>> =
+            link_nodes.iter().zip(&link_paths).map(|(node, path)| self.link_section(node, path)).collect();
         let loads = self.items(root, "interference");
         let load_paths = paths_of("interference", loads);
         let interferences: Vec<Option<Interference>> = loads
@@ -202,6 +208,7 @@ impl Reader {
         let (devices, device_paths) = keep(devices, device_paths);
         let (requests, request_paths) = keep(requests, request_paths);
         let (resources, resource_paths) = keep(resources, resource_paths);
+        let (links, link_paths) = keep(links, link_paths);
         let (interferences, interference_paths) = keep(interferences, load_paths);
         let draft = Draft {
             name: system.name,
@@ -213,6 +220,7 @@ impl Reader {
             clusters,
             modes,
             resources,
+            links,
             interrupts,
             devices,
             requests,
@@ -227,6 +235,7 @@ impl Reader {
             devices: device_paths,
             requests: request_paths,
             resources: resource_paths,
+            links: link_paths,
             interferences: interference_paths,
             named: named.into_tasks(),
             all_schedulers,

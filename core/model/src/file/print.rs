@@ -5,8 +5,8 @@ use super::decimal;
 use super::sections::UTILISATION_PLACES;
 use crate::{
     Arrival, Body, Cluster, Cpus, Device, DeviceService, Enforcement, ExecutionTimes, Interference,
-    Interrupt, LowPriority, Mode, Platform, Preemption, Request, Resource, Segment, SegmentGraph, Server,
-    ServerKind, SpinTarget, System, TakesEffect, Task, Throttling,
+    Interrupt, Link, LowPriority, Mode, Platform, Preemption, Request, Resource, Segment, SegmentGraph,
+    Server, ServerKind, SpinTarget, System, TakesEffect, Task, Throttling,
 };
 use horolog_time::Span;
 use std::fmt::Write as _;
@@ -57,6 +57,9 @@ fn written(system: &System, is_expanded: bool) -> String {
     }
     for resource in system.resources() {
         out.resource(resource);
+    }
+    for link in system.links() {
+        out.link(link);
     }
     for mode in system.modes() {
         out.mode(mode);
@@ -246,6 +249,17 @@ impl Printer {
         self.line("name", &quoted(&resource.name));
         self.line("protocol", &quoted(resource.protocol.word()));
         self.line("at_exhaustion", &quoted(resource.at_exhaustion.word()));
+    }
+
+    fn link(&mut self, link: &Link) {
+        self.header("[[link]]");
+        self.line("name", &quoted(&link.name));
+        self.line("kind", &quoted(link.kind.word()));
+        self.line("from", &quoted(&link.from));
+        self.line("to", &texts(&link.to));
+        if let Some(size) = link.size {
+            self.line("size", &size.to_string());
+        }
     }
 
     fn mode(&mut self, mode: &Mode) {
