@@ -19,7 +19,7 @@ fn systems() -> u64 {
 
 /// Whether a kind needs more than servers below the roots of single processors in one mode.
 fn is_beyond_servers(kind: Kind) -> bool {
-    matches!(kind, Kind::Tree | Kind::Cluster | Kind::Modes | Kind::Table | Kind::TreeModes)
+    matches!(kind, Kind::Tree | Kind::Cluster | Kind::Modes | Kind::Table | Kind::TreeModes | Kind::Links)
 }
 
 fn agree(kind: Kind) {
@@ -59,6 +59,11 @@ fn agree(kind: Kind) {
     let has_bounds = !is_beyond;
     assert!(jobs > 10 * systems, "{}: {jobs} jobs", kind.word());
     assert!(!has_bounds || bounds > systems / 2, "{}: {bounds} bounds", kind.word());
+}
+
+#[test]
+fn links() {
+    agree(Kind::Links);
 }
 
 #[test]

@@ -134,10 +134,6 @@ impl<'a> MachineBuilder<'a> {
             let at = format!("resource.{}", resource.name);
             builder.fail(error(at, "the machine knows of no resources yet", "remove the section"));
         }
-        if let Some(link) = system.links().first() {
-            let at = format!("link.{}", link.name);
-            builder.fail(error(at, "nothing hands values over yet", "remove the section"));
-        }
         for processor in 0..cpus.len() {
             let spec = NodeSpec { policy: policy.unwrap_or_default(), ..NodeSpec::default() };
             builder.nodes.push(Node { parent: None, processor: processor as u16, spec });

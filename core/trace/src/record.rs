@@ -85,6 +85,12 @@ pub enum Kind {
     Wake = 46,
     /// Records were lost here. `value`: how many; `extra`: who lost them, see [`LossCause`].
     Lost = 48,
+    /// A job's value is there for the readers of a link. `value`: which link of the system; `extra`: from when on they latch it, its
+    /// nominal instant (ns).
+    Publish = 50,
+    /// A job takes the value that a link has at its arrival. `value`: which link of the system; `extra`: the writer's job whose value
+    /// it is, or [`NO_JOB`].
+    Latch = 51,
     /// An event of a user program. `value`: its number in the trace's table of events; `extra`: the thread that met it
     /// (number in the trace's thread table); its arguments stand beside the record
     /// ([`Reader::user_event`](crate::file::Reader::user_event)).
@@ -93,7 +99,7 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind, in the order of its number.
-    pub const ALL: [Kind; 32] = [
+    pub const ALL: [Kind; 34] = [
         Kind::Release,
         Kind::Start,
         Kind::Preempt,
@@ -126,6 +132,8 @@ impl Kind {
         Kind::Wake,
         Kind::Lost,
         Kind::User,
+        Kind::Publish,
+        Kind::Latch,
     ];
 
     /// The kind with this number.
@@ -171,6 +179,8 @@ impl Kind {
             Kind::SlackChange => "slack-change",
             Kind::Lost => "lost",
             Kind::User => "user",
+            Kind::Publish => "publish",
+            Kind::Latch => "latch",
         }
     }
 

@@ -270,6 +270,12 @@ fn check_scope(system: &System) -> Result<(), ExecError> {
             resource.name
         )));
     }
+    if let Some(link) = system.links().first() {
+        return Err(ExecError::bad_input(format!(
+            "link.{}: a run hands no values over yet; remove the section, or simulate the system",
+            link.name
+        )));
+    }
     let in_tree = |server: &&Server| server.kind.is_kernels() && server.is_scheduler();
     if let Some(server) = system.servers().iter().find(in_tree) {
         return Err(ExecError::bad_input(format!(

@@ -11,7 +11,7 @@ use crate::lane::{Lane, NEVER, NONE};
 use crate::source::Source;
 use crate::world::{Simulation, run};
 use horolog_model::{OverrunPolicy, System, TaskId, TaskInMode};
-use horolog_sched::{Driver, Machine, ModeChange, Note, Tell};
+use horolog_sched::{Driver, Links, Machine, ModeChange, Note, Publication, Tell};
 use horolog_time::{Instant, Span};
 use horolog_trace::{Kind, NO_JOB, NO_TASK, Record, ResponseRecorder, Sink};
 
@@ -42,7 +42,8 @@ pub(crate) struct TaskRun {
     pub(crate) switch_ins: u64,
     pub(crate) vain_waits: u64,
     pub(crate) skipped: u64,
-    /// What a job executes at most without an overrun.
+    /// A job that has executed as much has more to do at its end: it has overrun. Of the writer of a link: any job.
+    more_from: u64,
     wcet: u64,
     pub(crate) overruns: u64,
     pub(crate) responses: ResponseRecorder,
@@ -84,6 +85,9 @@ pub(crate) struct Core<'a, S, K> {
     switch_cost: u64,
     /// Cost of noticing one release; zero on a tick, where the tick itself costs.
     pub(crate) release_cost: u64,
+    /// Whether a release costs, or may latch values.
+    has_more_at_release: bool,
+    links: Links,
     names: Vec<String>,
     /// Priorities of the tasks, for who borrows them.
     pub(crate) priorities: Vec<Option<horolog_model::Priority>>,
@@ -108,12 +112,17 @@ impl<'a, S: Source, K: Sink> Engine<'a, S, K> {
             deadline: task.deadline.map_or(NEVER, Span::as_ns),
             next_arrival: NEVER,
             wcet: task.wcet.as_ns(),
+            more_from: task.wcet.as_ns().saturating_add(1),
             ..TaskRun::default()
         };
+        let mut tasks: Vec<TaskRun> = system.tasks().iter().map(run).collect();
+        let links = Links::new(system);
+        (0..system.links().len()).for_each(|link| tasks[system.writer_of(link).index()].more_from = 0);
+        let release_cost = if platform.tick.is_some() { 0 } else { platform.timer_interrupt_cost().as_ns() };
         let core = Core {
             source,
             sink,
-            tasks: system.tasks().iter().map(run).collect(),
+            tasks,
             limits,
             modes: modes_of(system),
             events: 0,
@@ -121,7 +130,9 @@ impl<'a, S: Source, K: Sink> Engine<'a, S, K> {
             completed: 0,
             watched_response: None,
             switch_cost: platform.context_switch_cost().as_ns(),
-            release_cost: if platform.tick.is_some() { 0 } else { platform.timer_interrupt_cost().as_ns() },
+            release_cost,
+            has_more_at_release: release_cost > 0 || !system.links().is_empty(),
+            links,
             names: system.tasks().iter().map(|task| task.name.clone()).collect(),
             priorities: system.tasks().iter().map(|task| task.priority).collect(),
         };
@@ -270,10 +281,15 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         }
         let job = run.oldest + u64::from(run.backlog.len());
         run.backlog.push(arrival);
-        if self.release_cost > 0 {
-            lane.charge(now, self.release_cost);
-        }
         self.emit(lane, now, Kind::Release, task, job, arrival, 0);
+        if self.has_more_at_release {
+            if self.release_cost > 0 {
+                lane.charge(now, self.release_cost);
+            }
+            if self.links.has_any() {
+                self.latch(lane, now, task, job, arrival);
+            }
+        }
         Ok(())
     }
 
@@ -337,12 +353,36 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         if missed {
             self.emit(lane, now, Kind::Miss, task, job, arrival + deadline, 0);
         }
-        if executed > self.tasks[task as usize].wcet {
-            self.tasks[task as usize].overruns += 1;
-            self.emit(lane, now, Kind::Overrun, task, job, executed, 0);
+        if executed >= self.tasks[task as usize].more_from {
+            if executed > self.tasks[task as usize].wcet {
+                self.tasks[task as usize].overruns += 1;
+                self.emit(lane, now, Kind::Overrun, task, job, executed, 0);
+            }
+            self.publish(lane, now, task, Publication { job, nominal: arrival + deadline, completed: now });
         }
         if vain {
             self.emit(lane, now, Kind::VainWait, task, job + 1, 0, 0);
+        }
+    }
+
+    /// The value of a job that has completed is there for the readers of its task's links.
+    #[cold]
+    fn publish(&mut self, lane: &Lane, now: u64, task: u32, publication: Publication) {
+        for place in 0..self.links.written_by(task).len() {
+            let link = self.links.written_by(task)[place];
+            self.links.publish(link, publication);
+            let Publication { job, nominal, .. } = publication;
+            self.emit(lane, now, Kind::Publish, task, job, u64::from(link), nominal);
+        }
+    }
+
+    /// A released job takes the values that the links of its task had at its arrival.
+    #[cold]
+    fn latch(&mut self, lane: &Lane, now: u64, task: u32, job: u64, arrival: u64) {
+        for place in 0..self.links.read_by(task).len() {
+            let link = self.links.read_by(task)[place];
+            let instance = self.links.latch(link, arrival).map_or(NO_JOB, |publication| publication.job);
+            self.emit(lane, now, Kind::Latch, task, job, u64::from(link), instance);
         }
     }
 

@@ -1,6 +1,7 @@
 //! Short systems with small integer times, in which ends of jobs and timers often fall together.
 
 mod clusters;
+mod links;
 mod modes;
 mod trees;
 
@@ -53,11 +54,13 @@ pub enum Kind {
     Table,
     /// Changes of modes beside trees.
     TreeModes,
+    /// Tasks that hand values over.
+    Links,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 19] = [
+    pub const ALL: [Kind; 20] = [
         Kind::FixedPriority,
         Kind::Edf,
         Kind::Background,
@@ -77,6 +80,7 @@ impl Kind {
         Kind::TotalBandwidth,
         Kind::Table,
         Kind::TreeModes,
+        Kind::Links,
     ];
 
     /// Its word on a command line.
@@ -102,6 +106,7 @@ impl Kind {
             Kind::TotalBandwidth => "total-bandwidth",
             Kind::Table => "table",
             Kind::TreeModes => "tree-modes",
+            Kind::Links => "links",
         }
     }
 
@@ -133,6 +138,7 @@ pub fn short_system(seed: u64, index: u64, kind: Kind, end: u64) -> System {
         Kind::TreeModes => modes::beside_trees(&mut random, end),
         Kind::Cluster => clusters::draft(&mut random),
         Kind::Modes => modes::draft(&mut random, end),
+        Kind::Links => links::draft(&mut random, end),
         _ => beside_servers(&mut random, kind, end),
     };
     draft.name = format!("{} {index}", kind.word());

@@ -7,6 +7,7 @@
 mod cluster;
 pub mod draw;
 mod group;
+pub mod links;
 mod modes;
 mod order;
 mod rules;

@@ -4,9 +4,10 @@ use horolog_analysis::{Options, analyze};
 use horolog_model::{Arrival, ExecutionTimes, ServerKind, System};
 use horolog_sim::{DelayChoice, Horizon, SimOptions, simulate};
 use horolog_testkit::Random;
+use horolog_testkit::reference::links::{self, Latch, Publication};
 use horolog_testkit::reference::{self, Event, Job, Schedule, What};
 use horolog_time::Span;
-use horolog_trace::{Kind, Outcome, Record};
+use horolog_trace::{Kind, NO_JOB, Outcome, Record};
 use std::collections::BTreeMap;
 
 /// How long a short system is looked at.
@@ -84,6 +85,9 @@ pub(crate) fn compare(system: &System, seed: u64, with_bounds: bool) -> Result<A
     }
     if let Some(what) = budgets(system, &outcome, &records, &schedule) {
         let what = format!("{what}; {}", uses(&records, &schedule));
+        return different(what, schedule.events);
+    }
+    if let Some(what) = handed_over(system, &records, &jobs, &schedule) {
         return different(what, schedule.events);
     }
     let mut bounds = 0;
@@ -164,6 +168,38 @@ fn events_of(records: &[Record]) -> Vec<Event> {
     let mut events: Vec<Event> = records.iter().filter_map(event).collect();
     events.sort_unstable();
     events
+}
+
+/// How what links hand over differs.
+fn handed_over(
+    system: &System,
+    records: &[Record],
+    jobs: &[Vec<Job>],
+    schedule: &Schedule,
+) -> Option<String> {
+    let mut latches: Vec<Latch> = Vec::new();
+    let mut publications: Vec<Publication> = Vec::new();
+    for record in records {
+        let (at, task, job) = (record.time.as_ns(), record.task as usize, record.job as usize);
+        let link = record.value as usize;
+        match record.kind {
+            Kind::Publish => publications.push(Publication { at, job, link, nominal: record.extra }),
+            Kind::Latch => {
+                let instance = (record.extra != NO_JOB).then_some(record.extra as usize);
+                latches.push(Latch { at, task, job, link, instance });
+            }
+            _ => {}
+        }
+    }
+    latches.sort_unstable();
+    publications.sort_unstable();
+    let wanted = links::published(system, jobs, schedule);
+    if publications != wanted {
+        return Some(format!("published: {publications:?}; reference: {wanted:?}"));
+    }
+    let wanted = links::latches(system, jobs, schedule, END);
+    let place = (0..latches.len().max(wanted.len())).find(|&at| latches.get(at) != wanted.get(at))?;
+    Some(format!("latched: {:?}; reference: {:?}", latches.get(place), wanted.get(place)))
 }
 
 /// How the instants of mode changes differ.

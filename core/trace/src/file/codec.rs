@@ -75,7 +75,9 @@ const fn shape(kind: Kind) -> u8 {
         | Kind::Promotion
         | Kind::SlackChange
         | Kind::Suspend
-        | Kind::Wake => 0,
+        | Kind::Wake
+        | Kind::Publish
+        | Kind::Latch => 0,
     }
 }
 
@@ -90,6 +92,8 @@ const fn is_late(kind: Kind) -> bool {
             | Kind::SlackChange
             | Kind::Suspend
             | Kind::Wake
+            | Kind::Publish
+            | Kind::Latch
     )
 }
 
