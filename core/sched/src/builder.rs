@@ -307,6 +307,7 @@ impl<'a> MachineBuilder<'a> {
             servers: self.servers.iter().map(|&node| node as u32).collect(),
             modes,
             mode: 0,
+            keeps_begun: false,
         };
         for table in &machine.tables {
             machine.nodes[table.node as usize].current = table.current();

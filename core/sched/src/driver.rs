@@ -237,7 +237,10 @@ impl Driver {
 
     /// Changes to every mode that takes effect at `now`.
     fn take_modes<W: Worlds>(&mut self, worlds: &mut W, now: u64) {
-        while let Some(mode) = self.modes.take(&self.machine, now) {
+        loop {
+            let Self { machine, modes, .. } = &mut *self;
+            let effect = |mode| machine.mode_effect(mode, Instant::from_ns(now));
+            let Some(mode) = modes.take(now, effect, |mode| machine.refuses_second(mode)) else { return };
             let before = self.machine.mode();
             let told = self.machine.on(Event::at(Instant::from_ns(now), EventKind::ModeChange { mode }));
             debug_assert_eq!(told, Ok(()));
@@ -247,6 +250,31 @@ impl Driver {
                 self.pumps[place].follow_machine(&self.machine);
             }
         }
+    }
+
+    /// The mode changes on a processor whose driver has no other, where a [`crate::ModeSequence`] says so. What ends at this instant
+    /// is told before; what arrives then is told later, in the new mode.
+    ///
+    /// # Errors
+    /// What the world gives.
+    pub fn change_mode<W: World>(
+        &mut self,
+        world: &mut W,
+        place: usize,
+        now: u64,
+        mode: u32,
+    ) -> Result<(), W::Error> {
+        let Self { machine, pumps, .. } = self;
+        let pump = &mut pumps[place];
+        let now = now.max(pump.last);
+        pump.report(machine, world, now);
+        pump.ends_here(machine, world, now)?;
+        let before = machine.mode();
+        let told = machine.on(Event::at(Instant::from_ns(now), EventKind::ModeChange { mode }));
+        debug_assert_eq!(told, Ok(()));
+        world.mode_changed(now, ModeChange { before, mode, is_first: true, machine });
+        pump.follow_machine(machine);
+        Ok(())
     }
 
     /// The next instant of a processor, where there is one before `until`: when it was.

@@ -111,6 +111,8 @@ pub struct Machine {
     pub(crate) tables: Vec<Table>,
     pub(crate) modes: Vec<Mode>,
     pub(crate) mode: u32,
+    /// Whether a job that has begun outlives being dropped.
+    pub(crate) keeps_begun: bool,
 }
 
 impl Machine {
@@ -384,6 +386,13 @@ impl Machine {
     #[must_use]
     pub fn jobs(&self, task: TaskId) -> u32 {
         self.leaves[task.index()].jobs
+    }
+
+    /// Whether the oldest job of `task` waits outside the order: it has suspended itself, or was dropped and goes on
+    /// ([`Machine::keeping_begun_jobs`]).
+    #[must_use]
+    pub fn is_blocked(&self, task: TaskId) -> bool {
+        self.leaves[task.index()].blocked
     }
 
     /// The segment that the oldest job of `task` executes or will execute next.

@@ -96,6 +96,14 @@ impl Machine {
         self.leave_cluster(task);
     }
 
+    /// A job that has begun when a mode drops it is taken out of the order, as one that has suspended itself, until it completes;
+    /// jobs of its task that come meanwhile wait for it. So it is where nobody can end a job from outside.
+    #[must_use]
+    pub fn keeping_begun_jobs(mut self) -> Machine {
+        self.keeps_begun = true;
+        self
+    }
+
     /// The jobs of a task end without completing.
     fn drop_jobs(&mut self, task: TaskId, now: Instant) {
         if self.leaves[task.index()].jobs == 0 {
@@ -104,10 +112,17 @@ impl Machine {
         self.take_processor(task);
         let leaf = &mut self.leaves[task.index()];
         leaf.backlog.clear();
-        (leaf.jobs, leaf.segment, leaf.begun, leaf.blocked, leaf.suspended) = (0, 0, false, false, false);
+        let is_kept = self.keeps_begun && leaf.begun;
+        if is_kept {
+            (leaf.jobs, leaf.blocked, leaf.suspended) = (1, true, false);
+        } else {
+            (leaf.jobs, leaf.segment, leaf.begun, leaf.blocked, leaf.suspended) = (0, 0, false, false, false);
+        }
         let (node, position) = (leaf.node, leaf.position);
         self.nodes[node as usize].ready.remove(position);
-        self.refill(task);
+        if !is_kept {
+            self.refill(task);
+        }
         self.parted(node, now);
     }
 

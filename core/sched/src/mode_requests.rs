@@ -1,6 +1,5 @@
 //! Requests for modes that have not taken effect yet.
 
-use crate::Machine;
 use horolog_model::System;
 use horolog_time::Instant;
 use std::collections::VecDeque;
@@ -49,18 +48,22 @@ impl ModeRequests {
     }
 
     /// The next mode that takes effect at `now`. Requests that have come are taken over one by one: each finds those before it
-    /// done or waiting.
-    pub(crate) fn take(&mut self, machine: &Machine, now: u64) -> Option<u32> {
+    /// done or waiting. `effect` says when a mode takes effect that is asked for now, `refuses` whether it does not wait for another.
+    pub(crate) fn take(
+        &mut self,
+        now: u64,
+        effect: impl Fn(u32) -> Option<Instant>,
+        refuses: impl Fn(u32) -> bool,
+    ) -> Option<u32> {
         loop {
-            let first = self.waiting.front().copied();
-            let effect = first.and_then(|mode| machine.mode_effect(mode, Instant::from_ns(now)));
+            let effect = self.waiting.front().and_then(|&mode| effect(mode));
             self.effect_at = effect.map_or(NEVER, Instant::as_ns);
             if self.effect_at <= now {
                 self.effect_at = NEVER;
                 return self.waiting.pop_front();
             }
             let (_, mode) = self.to_come.pop_if(|&mut (at, _)| at <= now)?;
-            if self.waiting.is_empty() || !machine.refuses_second(mode) {
+            if self.waiting.is_empty() || !refuses(mode) {
                 self.waiting.push_back(mode);
             } else {
                 self.refused += 1;

@@ -3,6 +3,7 @@
 use crate::options::ArrivalPattern;
 use crate::random::SplitMix;
 use horolog_model::{Arrival, Task};
+use horolog_time::Span;
 
 /// One job's arrival, in nanoseconds since the common start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,6 +29,8 @@ pub(crate) struct Arrivals {
     pattern: ArrivalPattern,
     chance: SplitMix,
     next: u64,
+    /// The job that arrives at the offset.
+    first: u64,
     last_arrival: Option<u64>,
     last_ready: u64,
 }
@@ -43,6 +46,7 @@ impl Arrivals {
             pattern,
             chance: SplitMix::new(seed, &task.name, "arrivals"),
             next: 0,
+            first: 0,
             last_arrival: None,
             last_ready: 0,
         }
@@ -69,15 +73,40 @@ impl Arrivals {
         Some(job)
     }
 
+    /// From now on jobs have this relative deadline.
+    pub(crate) fn change_deadline(&mut self, deadline: Option<u64>) {
+        self.deadline = deadline;
+    }
+
+    /// The absolute deadline of a job that arrives at `arrival`.
+    pub(crate) fn deadline_of(&self, arrival: u64) -> u64 {
+        self.deadline.map_or(u64::MAX, |relative| arrival.saturating_add(relative))
+    }
+
+    /// Job `number` arrives at `at`, and those after it at this distance. Listed arrivals stay where they are.
+    pub(crate) fn restart(&mut self, number: u64, at: u64, separation: u64) {
+        let separation = Span::from_ns(separation);
+        match &mut self.arrival {
+            Arrival::Periodic { period } => *period = separation,
+            Arrival::Sporadic { separation: old } => *old = separation,
+            _ => return,
+        }
+        (self.offset, self.next, self.first, self.last_arrival, self.last_ready) =
+            (at, number, number, None, at);
+    }
+
     fn next_arrival(&mut self) -> Option<u64> {
         match &self.arrival {
-            Arrival::Periodic { period } => self.offset.checked_add(period.as_ns().checked_mul(self.next)?),
+            Arrival::Periodic { period } => {
+                self.offset.checked_add(period.as_ns().checked_mul(self.next - self.first)?)
+            }
             Arrival::Sporadic { separation } => {
                 let separation = separation.as_ns();
                 let extra =
                     if self.pattern == ArrivalPattern::Random { self.chance.up_to(separation) } else { 0 };
                 match self.last_arrival {
-                    None => self.offset.checked_add(extra),
+                    // At a mode change the first one comes at once.
+                    None => self.offset.checked_add(if self.first == 0 { extra } else { 0 }),
                     Some(last) => last.checked_add(separation)?.checked_add(extra),
                 }
             }

@@ -72,6 +72,9 @@ impl Runtime for Direct {
     /// Where a task waits for a device, the agent schedules its processor.
     fn ask(&self, _task: &TaskShared, _request: usize) {}
 
+    /// Where there are modes, the agent schedules every processor.
+    fn request_mode(&self, _task: &TaskShared, _mode: u32) {}
+
     fn set_preemptible(&self, _task: &TaskShared, _job: u64, preemptible: bool) {
         if let Class::Fifo(_) = self.class {
             Direct::put(0, if preemptible { self.class } else { Class::Fifo(bands::ABOVE_TASKS) });

@@ -161,10 +161,11 @@ impl Allowance {
 }
 
 /// `M = max over l at or below i of max over k of WC_{l,k}`: the longest stretch without preemption that the analysis
-/// of the tasks above `id` has allowed for. Priorities of a tree are compared among siblings alone, and nothing is analysed there.
+/// of the tasks above `id` has allowed for. Priorities of a tree are compared among siblings alone, and nothing is analysed there, nor where there are
+/// modes.
 fn longest_blocking(system: &System, id: TaskId) -> Option<Span> {
     let task = system.task(id);
-    if !task.is_non_preemptive_between_points() || system.has_tree(task.cpu) {
+    if !task.is_non_preemptive_between_points() || system.has_tree(task.cpu) || !system.modes().is_empty() {
         return None;
     }
     let own = task.priority?;

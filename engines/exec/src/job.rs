@@ -17,6 +17,9 @@ pub(crate) trait Runtime {
     /// The job asks a device, and comes back once it need not wait any more.
     fn ask(&self, task: &TaskShared, request: usize);
 
+    /// The job asks for a mode of the system.
+    fn request_mode(&self, task: &TaskShared, mode: u32);
+
     /// The job switches its own preemptibility.
     fn set_preemptible(&self, task: &TaskShared, job: u64, preemptible: bool);
 }
@@ -96,6 +99,15 @@ impl Job<'_> {
         let found = self.task.requests.iter().find(|known| known.name == request);
         let Some(place) = found.map(|known| known.place) else { return false };
         self.runtime.ask(self.task, place);
+        true
+    }
+
+    /// Asks for a mode of the system (a `[[mode]]` of the system file, or `base`), as a request of the file at this instant does:
+    /// whether it takes effect at once says the mode. Returns whether there is such a mode; without, nothing happens.
+    pub fn request_mode(&mut self, name: &str) -> bool {
+        let found = self.run.modes.as_ref().and_then(|modes| modes.number_of(name));
+        let Some(mode) = found else { return false };
+        self.runtime.request_mode(self.task, mode);
         true
     }
 

@@ -50,6 +50,7 @@ impl Plan {
     /// Plans the run of `file`; `system` holds the threads of the devices that are emulated, too.
     pub(crate) fn new(file: &System, system: &System, options: &RunOptions) -> Result<Plan, ExecError> {
         check_scope(system)?;
+        check_modes(file)?;
         check_served(system)?;
         check_overruns(system)?;
         let allowed = allowed_cpus()?;
@@ -113,6 +114,10 @@ impl Plan {
                  pinning, so beside server {} the agent decides",
                 cpu.0, server.name
             ));
+            return false;
+        }
+        if !system.modes().is_empty() {
+            self.notes.push(format!("cpu {}: SCHED_DEADLINE is not used: the agent changes the mode", cpu.0));
             return false;
         }
         match reservation::of_tasks(system, tasks, &self.all) {
@@ -258,12 +263,6 @@ fn check_scope(system: &System) -> Result<(), ExecError> {
             cluster.cpus.iter().map(|cpu| cpu.0).collect::<Vec<_>>()
         )));
     }
-    if let Some(mode) = system.modes().first() {
-        return Err(ExecError::bad_input(format!(
-            "mode.{}: a run cannot change its mode yet; remove the section to run the base mode, or simulate the system",
-            mode.name
-        )));
-    }
     if let Some(resource) = system.resources().first() {
         return Err(ExecError::bad_input(format!(
             "resource.{}: a run knows of no resources yet; remove the section, or simulate the system",
@@ -282,6 +281,26 @@ fn check_scope(system: &System) -> Result<(), ExecError> {
             "scheduler.{}.enforcement: the kernel's SCHED_DEADLINE serves one thread above every other one, so it cannot \
              keep a scheduler in a tree to its budget; use `enforcement = \"own\"`",
             server.name
+        )));
+    }
+    Ok(())
+}
+
+/// What a mode change would have to reach and cannot.
+fn check_modes(system: &System) -> Result<(), ExecError> {
+    let Some(mode) = system.modes().first().map(|mode| &mode.name) else { return Ok(()) };
+    if let Some(task) = system.tasks().iter().find(|task| is_command(task)) {
+        return Err(ExecError::bad_input(format!(
+            "mode.{mode}: task {} is a command, which releases its own jobs whatever the mode is; make it a library, or remove \
+             the section",
+            task.name
+        )));
+    }
+    if let Some(request) = system.requests().first() {
+        return Err(ExecError::bad_input(format!(
+            "mode.{mode}: a run cannot change the mode beside `[[request]]` {}, since a job that waits for an emulated device can \
+             neither be dropped nor suspended; remove one of the two, or simulate the system",
+            request.name
         )));
     }
     Ok(())
@@ -361,7 +380,7 @@ fn place_of_command(system: &System, command: TaskId, tasks: &[TaskId]) -> Resul
 /// The kernel may decide where its rules are the model's: preemptive tasks of distinct fixed priorities, and overrun
 /// policies that need no timer.
 fn mode_of(system: &System, cpu: CpuId, tasks: &[TaskId], options: &RunOptions) -> Mode {
-    if system.servers_on(cpu).any(|(_, server)| !server.kind.is_kernels()) {
+    if system.servers_on(cpu).any(|(_, server)| !server.kind.is_kernels()) || !system.modes().is_empty() {
         return Mode::Authoritative;
     }
     let by_variant = options.non_preemptive != NonPreemptiveVariant::Flag;

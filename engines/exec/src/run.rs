@@ -2,6 +2,7 @@
 
 use crate::body::Bodies;
 use crate::collect::Collector;
+use crate::modes::Modes;
 use crate::plan::Plan;
 use crate::result::{RunResult, Started, ThreadInfo};
 use crate::shared::RunShared;
@@ -86,7 +87,7 @@ fn run_planned(
         Limit::For(span) => span.as_ns(),
         Limit::Forever => u64::MAX,
     };
-    let run = Arc::new(RunShared::new(horizon));
+    let run = Arc::new(RunShared::new(horizon, Modes::of(&companion.system)?));
     let _crashes = crash::Guard::new()?;
     let _awake = ShallowIdle::ask();
     let setup = Setup { system: &companion.system, file, companion, options, plan, run: &run };
@@ -104,6 +105,9 @@ fn run_planned(
         let _ = started.set(Started { origin_ns, threads: thread_infos(plan, &threads) });
     }
     let infos = thread_infos(plan, &threads);
+    if let Some(modes) = &run.modes {
+        modes.kick_these(threads.agents.iter().map(|agent| (agent.cpu, agent.kick.clone())).collect());
+    }
     run.start(origin_ns);
     // A processor's ring before those of its tasks: see `Collector::turn`.
     let rings = threads.cpu_rings.iter().cloned().chain(threads.tasks.iter().map(|task| task.ring.clone()));
@@ -174,7 +178,7 @@ fn end_agents(threads: &Threads) -> Vec<String> {
             notes.push(format!("cpu {}: its unfinished jobs could not be counted", agent.cpu));
             continue;
         };
-        driver.threads.count_unfinished();
+        driver.count_unfinished();
         let mut note = |count: u64, what: &str| {
             if count > 0 {
                 notes.push(format!("cpu {}: {count} {what}", agent.cpu));
@@ -204,6 +208,7 @@ fn outcome_of(
     for task in &threads.tasks {
         notes.extend(task.tally().notes(&task.name));
     }
+    notes.extend(run.modes.iter().flat_map(Modes::notes));
     let (devices, requests) = device_outcomes(system, run, threads);
     Outcome {
         schema: Outcome::SCHEMA,

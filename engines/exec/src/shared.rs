@@ -1,6 +1,7 @@
 //! What the threads of one run share.
 
 use crate::ExecError;
+use crate::modes::Modes;
 use horolog_sys::{clock, futex};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -18,11 +19,13 @@ pub(crate) struct RunShared {
     /// The end of the run, ns since the start.
     horizon: AtomicU64,
     failure: Mutex<Option<ExecError>>,
+    /// Where the system has modes.
+    pub(crate) modes: Option<Modes>,
 }
 
 impl RunShared {
-    pub(crate) fn new(horizon: u64) -> RunShared {
-        let shared = RunShared::default();
+    pub(crate) fn new(horizon: u64, modes: Option<Modes>) -> RunShared {
+        let shared = RunShared { modes, ..RunShared::default() };
         shared.horizon.store(horizon, Ordering::Relaxed);
         shared
     }

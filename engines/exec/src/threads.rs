@@ -1,6 +1,6 @@
 //! Starts and ends the threads of a run.
 
-use crate::agent::{self, CpuAgent, Devices, Driver, Seat, Served};
+use crate::agent::{self, CpuAgent, Devices, Driver, InModes, Seat, Served};
 use crate::arrivals::Arrivals;
 use crate::body::{Bodies, TaskBody, place};
 use crate::direct::{self, Direct, Exclusion};
@@ -11,7 +11,7 @@ use crate::ring::Ring;
 use crate::shared::RunShared;
 use crate::task_shared::TaskShared;
 use crate::{ExecError, RunOptions, bands};
-use horolog_model::{Body, Companion, LowPriority, Order, Preemption, Role, System, TaskId};
+use horolog_model::{Body, Companion, LeftOver, LowPriority, Order, Preemption, Role, System, TaskId};
 use horolog_sched::{Machine, ProcessorIndex};
 use horolog_sys::affinity::{CpuSet, set_affinity};
 use horolog_sys::clock::{self, ThreadClock};
@@ -217,6 +217,8 @@ impl Setup<'_> {
         let ring = Arc::new(Ring::new(self.options.ring_capacity.saturating_mul(4)));
         threads.cpu_rings.push(ring.clone());
         let (machine, lent) = Machine::of_companion(self.file, self.companion)?;
+        // Nobody can end a thread's job from outside.
+        let machine = machine.keeping_begun_jobs();
         let number = horolog_model::CpuId(cpu.cpu);
         let served = Served::new(self.system, number);
         let devices = Devices::new(self.file, self.companion, lent, number, &cpu.tasks, self.options.seed);
@@ -230,17 +232,23 @@ impl Setup<'_> {
             !self.options.best_effort,
         )
         .with_servers(served)
-        .with_devices(devices);
+        .with_devices(devices)
+        .with_modes(InModes::new(self.system, &cpu.tasks, cpu.cpu));
         Ok(CpuAgent::new(cpu.cpu, driver, self.run.clone()))
     }
 
-    /// Whether a server or scheduler above the task leaves the order where it has no budget, or gives its children windows.
+    /// Whether a server or scheduler above the task leaves the order where it has no budget, or gives its children windows, or a mode
+    /// suspends its jobs.
     fn may_be_held(&self, id: TaskId) -> bool {
         let waits = |server| {
             let server = self.system.server(server);
             server.kind.low_priority() == Some(LowPriority::None) || server.order == Order::Table
         };
-        self.system.schedulers_above(id).any(waits)
+        let suspends = |mode| {
+            let task = self.system.task_in(mode, id);
+            !task.is_active && task.left_over == LeftOver::Suspend
+        };
+        self.system.schedulers_above(id).any(waits) || (0..self.system.mode_count()).any(suspends)
     }
 
     /// A task's thread: prepared, then waiting for the common start, then `jobs`, then the body's end.

@@ -6,8 +6,8 @@
 
 use horolog_exec::{Executive, RunOptions, RunResult};
 use horolog_model::{
-    Arrival, Capacity, Cluster, Enforcement, LowPriority, Mode, Order, OverrunPolicy, Priority, Server,
-    ServerKind, SporadicRules, System, Task,
+    Arrival, Capacity, Cluster, Enforcement, LowPriority, Order, OverrunPolicy, Priority, Server, ServerKind,
+    SporadicRules, System, Task,
 };
 use horolog_time::Span;
 use horolog_trace::{Kind, Record};
@@ -256,21 +256,17 @@ fn a_greedy_task_three_levels_down_gets_the_tightest_budget_and_no_more() {
 }
 
 #[test]
-fn a_cluster_and_a_mode_are_refused_by_name() {
+fn a_cluster_is_refused_by_name() {
     let tasks =
         [task("a", "period = \"10 ms\"\nwcet = \"1 ms\""), task("b", "period = \"10 ms\"\nwcet = \"1 ms\"")]
             .concat();
     let mut draft = tree(&tasks, Vec::new()).to_draft();
-    draft.modes = vec![Mode { name: "degraded".into(), at: vec![ms(5)], ..Mode::default() }];
     let refusal = |draft: horolog_model::Draft| {
         let system = System::new(draft).unwrap_or_else(|errors| panic!("{errors:?}"));
         let error = horolog_exec::run(&system, &RunOptions::for_span(ms(10))).expect_err("it is refused");
         assert!(error.is_bad_input(), "{error}");
         error.to_string()
     };
-    let said = refusal(draft.clone());
-    assert!(said.starts_with("mode.degraded: ") && said.contains("simulate"), "{said}");
-    draft.modes.clear();
     let cpus = vec![last_cpu(), horolog_model::CpuId(last_cpu().0 + 1)];
     draft.platform.cpus = horolog_model::Cpus::Listed(cpus.clone());
     draft.clusters = vec![Cluster {

@@ -3,11 +3,11 @@
 //! `front/capi/include/horolog.h` describes the same layout; a test compiles it and compares. A library links
 //! against nothing: everything it may call stands in a table that the handle points to.
 
-use std::ffi::c_void;
+use std::ffi::{c_char, c_void};
 use std::sync::atomic::AtomicU32;
 
 /// The version of this layout; it grows with every change, and a table never loses an entry.
-pub const ABI_VERSION: u32 = 1;
+pub const ABI_VERSION: u32 = 2;
 
 /// `horolog_overrun`: what an overrun callback is told.
 #[repr(C)]
@@ -77,4 +77,6 @@ pub struct JobTable {
     pub must_end: extern "C" fn(*mut JobHandle) -> i32,
     /// Registers a callback.
     pub on_overrun: extern "C" fn(*mut JobHandle, OverrunFn, *mut c_void),
+    /// Asks for a mode by its name. Since version 2.
+    pub request_mode: extern "C" fn(*mut JobHandle, *const c_char) -> i32,
 }

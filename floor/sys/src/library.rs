@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::job_abi::{ABI_VERSION, JobHandle, JobTable, OverrunFn, OverrunInfo};
-use std::ffi::{CString, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::Path;
 use std::sync::atomic::AtomicU32;
 
@@ -22,6 +22,8 @@ pub trait JobCalls {
     fn must_end(&self) -> bool;
     /// Registers a callback.
     fn on_overrun(&mut self, hook: OverrunHook);
+    /// Asks for a mode by its name. Whether there is one.
+    fn request_mode(&mut self, name: &str) -> bool;
 }
 
 /// A callback of the library.
@@ -157,6 +159,7 @@ static TABLE: JobTable = JobTable {
     executed_ns,
     must_end,
     on_overrun,
+    request_mode,
 };
 
 /// The calls behind a handle.
@@ -192,4 +195,13 @@ extern "C" fn must_end(job: *mut JobHandle) -> i32 {
 
 extern "C" fn on_overrun(job: *mut JobHandle, function: OverrunFn, context: *mut c_void) {
     calls(job).on_overrun(OverrunHook { function, context });
+}
+
+extern "C" fn request_mode(job: *mut JobHandle, name: *const c_char) -> i32 {
+    if name.is_null() {
+        return 0;
+    }
+    // SAFETY: the header asks for a text that ends with a zero and stays as it is until this returns.
+    let name = unsafe { CStr::from_ptr(name) };
+    i32::from(name.to_str().is_ok_and(|name| calls(job).request_mode(name)))
 }

@@ -29,7 +29,7 @@ extern "C" {
 #endif
 
 /* The version of this layout; `horolog_abi_version(job)` gives the executive's. */
-#define HOROLOG_ABI_VERSION 1u
+#define HOROLOG_ABI_VERSION 2u
 
 /* No deadline. */
 #define HOROLOG_NO_DEADLINE UINT64_MAX
@@ -63,6 +63,7 @@ struct horolog_job_table {
     uint64_t (*executed_ns)(horolog_job *);
     int32_t (*must_end)(horolog_job *);
     void (*on_overrun)(horolog_job *, horolog_overrun_fn, void *);
+    int32_t (*request_mode)(horolog_job *, const char *);
 };
 
 /* Private: use the functions below. */
@@ -134,6 +135,10 @@ static inline void horolog_on_overrun(horolog_job *job, horolog_overrun_fn funct
 {
     job->table->on_overrun(job, function, context);
 }
+
+/* Asks for the mode of this name (a `[[mode]]` of the system file, or "base"), as a request of the file at this instant does.
+ * Returns whether there is such a mode; without, nothing happens. Since version 2. */
+static inline int horolog_request_mode(horolog_job *job, const char *name) { return job->table->request_mode(job, name); }
 
 #ifdef __cplusplus
 }

@@ -25,7 +25,7 @@ fn layout() -> Vec<(String, usize)> {
     }
     offsets!("struct horolog_job", JobHandle: attention table context state number release_ns deadline_ns);
     offsets!("struct horolog_job_table", JobTable: version reserved preemption_point next_segment set_preemptible
-        remaining_ns executed_ns must_end on_overrun);
+        remaining_ns executed_ns must_end on_overrun request_mode);
     offsets!("horolog_overrun", OverrunInfo: job executed_ns segment flags);
     all
 }

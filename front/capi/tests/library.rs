@@ -151,6 +151,7 @@ fn the_handle_tells_the_facts_and_keeps_the_state() {
             if (horolog_executed_ns(job) > 4000000u) return 6;
             if (horolog_should_yield(job) || horolog_must_end(job)) return 7;
             if (horolog_preemption_point(job, 0)) return 8;
+            if (horolog_request_mode(job, "nothing") || horolog_request_mode(job, 0)) return 9;
             horolog_set_preemptible(job, 0);
             horolog_set_preemptible(job, 1);
             return 0;

@@ -2,6 +2,7 @@
 
 use super::driver::{Cause, Driver};
 use super::monitor::Monitor;
+use crate::modes;
 use crate::shared::RunShared;
 use horolog_sys::{clock, futex};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -14,7 +15,7 @@ pub(crate) struct CpuAgent {
     /// Only ever locked inside the monitor, hence never contended.
     driver: Mutex<Driver>,
     /// The agent sleeps on this word; a change makes it look again.
-    kick: AtomicU32,
+    pub(crate) kick: Arc<AtomicU32>,
     pub(crate) run: Arc<RunShared>,
     /// The common start on `CLOCK_MONOTONIC`.
     origin: AtomicU64,
@@ -31,7 +32,7 @@ impl CpuAgent {
             cpu,
             monitor: Monitor::new(),
             driver: Mutex::new(driver),
-            kick: AtomicU32::new(0),
+            kick: Arc::default(),
             run,
             origin: AtomicU64::new(0),
             tid: AtomicU32::new(0),
@@ -106,8 +107,7 @@ impl CpuAgent {
 
     /// Makes the agent look again.
     pub(crate) fn kick(&self) {
-        self.kick.fetch_add(1, Ordering::AcqRel);
-        let _ = futex::wake(&self.kick, 1);
+        modes::kick(&self.kick);
     }
 
     /// The agent's thread, from the common start (on `CLOCK_MONOTONIC`) to the end of the run. Tasks get their first
@@ -139,7 +139,7 @@ impl CpuAgent {
             driver.enforce(now);
             driver.settle(now, None, Cause::Other);
             driver.promise(now);
-            driver.threads.armed = driver.next_wake();
+            driver.threads.armed = driver.sleeps_until(now);
             let until = driver.threads.armed;
             self.count_pass(&mut driver, now);
             drop(driver);

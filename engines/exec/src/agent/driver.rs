@@ -8,6 +8,7 @@
 //! pass was made for, and the choice.
 
 use super::devices::Devices;
+use super::modes::{InModes, LOOKS_EVERY};
 use super::seat::Seat;
 use super::served::Served;
 use crate::arrivals::Job;
@@ -16,7 +17,7 @@ use crate::control::{OVERRAN, SHOULD_YIELD};
 use crate::ring::Ring;
 use crate::shared::RunShared;
 use horolog_model::{OverrunPolicy, System, TaskId};
-use horolog_sched::{ANY_SEGMENT, Choice, Machine, Note, ProcessorIndex, Rejected, Tell, World};
+use horolog_sched::{ANY_SEGMENT, Choice, Machine, ModeChange, Note, ProcessorIndex, Rejected, Tell, World};
 use horolog_sys::fixed_priority::{Class, set_class};
 use horolog_sys::{futex, hold};
 use horolog_time::{Instant, Span};
@@ -75,7 +76,7 @@ pub(crate) struct Threads {
     seat_of: Vec<usize>,
     pub(super) current: Option<usize>,
     pub(super) ring: Arc<Ring>,
-    run: Arc<RunShared>,
+    pub(super) run: Arc<RunShared>,
     /// Whether classes can be set: not in best effort.
     has_bands: bool,
     pub(super) next_due: u64,
@@ -83,6 +84,8 @@ pub(crate) struct Threads {
     pub(super) served: Option<Box<Served>>,
     /// Where tasks wait for devices that are emulated.
     pub(super) devices: Option<Box<Devices>>,
+    /// Where the system has modes.
+    pub(super) modes: Option<Box<InModes>>,
     /// The seat whose thread makes the present pass, and what for.
     pass: (Option<usize>, Cause),
     /// What the passes through the monitor took.
@@ -96,7 +99,7 @@ pub(crate) struct Threads {
 }
 
 /// A driver has one processor.
-const HERE: usize = 0;
+pub(super) const HERE: usize = 0;
 
 impl Driver {
     pub(crate) fn new(
@@ -124,6 +127,7 @@ impl Driver {
             next_due,
             served: None,
             devices: None,
+            modes: None,
             pass: (None, Cause::Other),
             passes: Passes::default(),
             armed: u64::MAX,
@@ -145,30 +149,47 @@ impl Driver {
         self
     }
 
+    /// The system has modes.
+    pub(crate) fn with_modes(mut self, modes: Option<Box<InModes>>) -> Driver {
+        self.threads.modes = modes;
+        self
+    }
+
     /// When the agent must look again.
     pub(crate) fn next_wake(&self) -> u64 {
         let threads = &self.threads;
         let look_at = threads.current.map_or(u64::MAX, |current| threads.seats[current].look_at);
         let budget = threads.served.as_ref().map_or(u64::MAX, |served| served.budget_at);
-        threads.next_event().min(look_at).min(self.core.wall_at(HERE)).min(budget)
+        let mode = threads.run.modes.as_ref().map_or(u64::MAX, |modes| modes.next_at());
+        threads.next_event().min(look_at).min(self.core.wall_at(HERE)).min(budget).min(mode)
+    }
+
+    /// Until when the agent may sleep that leaves at `now`.
+    pub(crate) fn sleeps_until(&self, now: u64) -> u64 {
+        let wake = self.next_wake();
+        if self.threads.modes.is_some() { wake.min(now.saturating_add(LOOKS_EVERY)) } else { wake }
     }
 
     /// Promises the collector that no record of this processor will bear an earlier time than the next event can.
     pub(crate) fn promise(&self, now: u64) {
         let due = self.threads.next_event().min(self.core.wall_at(HERE));
-        self.threads.ring.promise(if self.threads.current.is_some() { now } else { due.max(now) });
+        let may_come = self.threads.current.is_some() || self.threads.modes.is_some();
+        self.threads.ring.promise(if may_come { now } else { due.max(now) });
     }
 
     /// Tells the machine everything that has come due by `now`.
     pub(crate) fn catch_up(&mut self, now: u64) {
+        self.threads.look_at_clock(now);
+        self.follow_modes(now);
         let Self { core, threads } = self;
-        threads.look_at_clock(now);
         let Ok(_) = core.run(threads, HERE, now.saturating_add(1));
         let Ok(()) = core.instant(threads, HERE, now);
     }
 
     /// Asks the machine and carries out what it wants. `caller` is the seat whose thread runs this; `None`: the agent.
     pub(crate) fn settle(&mut self, now: u64, caller: Option<usize>, cause: Cause) {
+        // A job that has ended, or has asked for a mode, may be what a change has waited for.
+        self.follow_modes(now);
         let Self { core, threads } = self;
         threads.pass = (caller, cause);
         core.settle(threads, HERE, now);
@@ -218,6 +239,14 @@ impl Driver {
     }
 }
 
+impl Driver {
+    /// Counts what was released, or would have been, by the end of the run and has not completed.
+    pub(crate) fn count_unfinished(&mut self) {
+        let Self { core, threads } = self;
+        threads.count_unfinished(core.machine());
+    }
+}
+
 impl World for Threads {
     type Error = Infallible;
 
@@ -253,6 +282,10 @@ impl World for Threads {
                 self.device_events(tell, device);
             }
         }
+    }
+
+    fn mode_changed(&mut self, now: u64, change: ModeChange<'_>) {
+        self.take_over_mode(now, change);
     }
 
     fn carry_out(&mut self, now: u64, choice: Choice<'_>) {
@@ -298,8 +331,9 @@ impl Threads {
         let horizon = self.run.horizon();
         let Some(job) = self.seats[seat].take_next(horizon) else { return };
         let (stopped, skips) = (self.seats[seat].stopped, self.seats[seat].skips_next);
-        if stopped || skips {
-            self.seats[seat].skips_next = false;
+        let is_active = tell.machine().is_active(self.seats[seat].shared.id);
+        if stopped || skips || !is_active {
+            self.seats[seat].skips_next &= !is_active;
             self.seats[seat].shared.tally().counts.skipped += 1;
             self.record(seat, Kind::Skip, job.ready, job.number, job.arrival, 0);
             return;
@@ -498,7 +532,7 @@ impl Threads {
         }
     }
 
-    fn clear_flag(&mut self, seat: usize) {
+    pub(super) fn clear_flag(&mut self, seat: usize) {
         let seat = &mut self.seats[seat];
         if seat.flagged != 0 {
             seat.flagged = 0;
@@ -507,7 +541,7 @@ impl Threads {
         }
     }
 
-    fn change_class(&mut self, seat: usize, class: Class) {
+    pub(super) fn change_class(&mut self, seat: usize, class: Class) {
         if self.has_bands {
             let tid = self.seats[seat].shared.tid.load(Ordering::Relaxed);
             self.refused += u64::from(set_class(tid, class).is_err());
@@ -561,14 +595,15 @@ impl Threads {
     }
 
     /// Counts what was released, or would have been, by the end of the run and has not completed.
-    pub(crate) fn count_unfinished(&mut self) {
+    fn count_unfinished(&mut self, machine: &Machine) {
         let horizon = self.run.horizon();
         for seat in 0..self.seats.len() {
             while let Some(job) = self.seats[seat].backlog.pop_front() {
                 self.seats[seat].shared.tally().unfinished(&job, horizon);
             }
             while let Some(job) = self.seats[seat].take_next(horizon) {
-                if job.arrival < horizon && !self.seats[seat].stopped {
+                let is_active = machine.is_active(self.seats[seat].shared.id);
+                if job.arrival < horizon && !self.seats[seat].stopped && is_active {
                     self.record(seat, Kind::Release, job.ready, job.number, job.arrival, 0);
                     self.seats[seat].shared.tally().unfinished(&job, horizon);
                 }

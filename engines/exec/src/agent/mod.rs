@@ -9,6 +9,7 @@
 mod cpu;
 mod devices;
 mod driver;
+mod modes;
 mod monitor;
 mod seat;
 mod served;
@@ -17,6 +18,7 @@ mod tasks;
 pub(crate) use cpu::CpuAgent;
 pub(crate) use devices::Devices;
 pub(crate) use driver::Driver;
+pub(crate) use modes::InModes;
 pub(crate) use seat::Seat;
 pub(crate) use served::Served;
 pub(crate) use tasks::run_jobs;

@@ -20,7 +20,9 @@ const LOOK_SLACK: u64 = 30_000;
 pub(crate) struct Seat {
     pub(crate) shared: Arc<TaskShared>,
     arrivals: Arrivals,
-    /// The next job to arrive.
+    /// The number of the next job to arrive.
+    next_number: u64,
+    /// That job.
     pub(crate) next: Option<Job>,
     /// Jobs that were released and have not completed, the oldest first.
     pub(crate) backlog: VecDeque<Job>,
@@ -56,6 +58,7 @@ impl Seat {
         Seat {
             shared,
             arrivals,
+            next_number: 0,
             next,
             backlog: VecDeque::with_capacity(BACKLOG),
             begun: false,
@@ -76,8 +79,26 @@ impl Seat {
     /// Takes the next arrival and draws the one after it.
     pub(crate) fn take_next(&mut self, horizon: u64) -> Option<Job> {
         let job = self.next.take()?;
+        self.next_number = job.number + 1;
         self.next = self.arrivals.next_job().filter(|job| job.arrival < horizon);
         Some(job)
+    }
+
+    /// From now on jobs have this relative deadline.
+    pub(crate) fn change_deadline(&mut self, deadline: Option<u64>) {
+        self.arrivals.change_deadline(deadline);
+        if let Some(next) = &mut self.next {
+            next.deadline = self.arrivals.deadline_of(next.arrival);
+        }
+    }
+
+    /// What was to come does not; the next job arrives at an instant and others follow at a distance, or none.
+    pub(crate) fn restart(&mut self, from: Option<(u64, u64)>, horizon: u64) {
+        self.next = None;
+        if let Some((at, separation)) = from {
+            self.arrivals.restart(self.next_number, at, separation);
+            self.next = self.arrivals.next_job().filter(|job| job.arrival < horizon);
+        }
     }
 
     /// Whether the overrun policy needs a timer: it acts while the job runs.

@@ -174,9 +174,15 @@ impl Driver {
         let Some(served) = &mut threads.served else { return Vec::new() };
         served.servers.iter_mut().for_each(Watched::note_overshoot);
         let machine = core.machine();
+        // Where a mode gives it another one, there is no share to hold it to.
+        let keeps_one_budget = |id| {
+            let mut modes = 0..system.mode_count();
+            let capacity = system.server(id).kind.capacity();
+            system.server(id).kind.is_budgeted() && modes.all(|mode| system.capacity_in(mode, id) == capacity)
+        };
         let outcome = |seen: &Watched| {
             let (server, tally) = (system.server(seen.id), machine.tally(seen.id));
-            let enforcement = server.kind.capacity().filter(|_| server.kind.is_budgeted()).map(|capacity| {
+            let enforcement = server.kind.capacity().filter(|_| keeps_one_budget(seen.id)).map(|capacity| {
                 Enforcement::new(
                     "one-shot timer on the thread's CPU clock",
                     &seen.overshoots,

@@ -109,6 +109,14 @@ impl Runtime for Driven<'_> {
         }
     }
 
+    fn request_mode(&self, task: &TaskShared, mode: u32) {
+        let (_, parks) =
+            self.agent.pass(self.seat, Cause::Other, |driver, now| driver.request_mode(now, mode));
+        if parks {
+            let _ = wait_for_grant(self.agent, task);
+        }
+    }
+
     fn set_preemptible(&self, task: &TaskShared, _job: u64, preemptible: bool) {
         let seat = self.seat;
         let (_, parks) =

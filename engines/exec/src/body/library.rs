@@ -99,6 +99,10 @@ impl JobCalls for Job<'_> {
     fn on_overrun(&mut self, hook: OverrunHook) {
         Job::on_overrun(self, move |overrun| hook.call(&info(overrun)));
     }
+
+    fn request_mode(&mut self, name: &str) -> bool {
+        Job::request_mode(self, name)
+    }
 }
 
 fn info(overrun: Overrun) -> OverrunInfo {
