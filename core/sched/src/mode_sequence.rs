@@ -126,11 +126,11 @@ mod tests {
         modes.request(35, 1);
         assert_eq!(modes.take(36, |_| done.get()), None);
         done.set(true);
-        // The periods of the base mode: they begin at multiples of 10 after 21.
+        // Periods of the base mode began when the last one of 7 was over, at 27.
         assert_eq!((modes.take(41, |_| done.get()), modes.take(41, |_| done.get())), (Some((41, 3)), None));
-        assert_eq!((modes.next_at(), modes.take(50, |_| done.get())), (50, Some((50, 1))));
+        assert_eq!((modes.next_at(), modes.take(50, |_| done.get())), (47, Some((47, 1))));
         // A late request comes with the last change at the earliest.
         modes.request(3, 2);
-        assert_eq!(modes.take(60, |_| true), Some((50, 2)));
+        assert_eq!(modes.take(60, |_| true), Some((47, 2)));
     }
 }
