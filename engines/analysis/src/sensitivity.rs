@@ -406,3 +406,24 @@ fn slow_down(model: &mut CpuModel, index: usize, period: u64) {
     }
     model.tasks[index].arrival = new;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_test_that_is_given_up_counts_once() {
+        let text = "[system]\nname = \"x\"\n[[task]]\nname = \"a\"\nperiod = \"10 ms\"\nwcet = \"1 ms\"\npriority = 2\n\
+                    [[task]]\nname = \"b\"\nperiod = \"20 ms\"\nwcet = \"1 ms\"\npriority = 1\n";
+        let (system, _) = horolog_model::file::read(text, "x", &[]).expect("a good file");
+        let model = CpuModel::new(&system, system.tasks()[0].cpu).expect("a model");
+        let mut probe = Probe::new(&model, Policy::FixedPriority, &Options::default());
+        assert!(probe.passes(Goal::All, &|_, _| true, 0).expect("a test"));
+        assert_eq!(probe.given_up, 0);
+        probe.sweeps = 0;
+        for expected in 1..4 {
+            assert!(!probe.passes(Goal::All, &|_, _| true, 0).expect("a test"));
+            assert_eq!(probe.given_up, expected);
+        }
+    }
+}

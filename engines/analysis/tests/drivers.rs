@@ -252,6 +252,24 @@ fn waits_without_a_bound_are_refused_with_the_remedy() {
     assert_eq!(shared.tasks[0].response.unwrap().as_ns() - alone, 12_000_000 + 4_000_000 + 600_000);
 }
 
+/// A job with its waits may be as long as any job, 2^62 ns, and no longer.
+#[test]
+fn a_job_and_its_waits_have_the_limit_of_a_job() {
+    let response = |wcet: u64| {
+        let text = format!(
+            "[system]\nname = \"x\"\n[[task]]\nname = \"t\"\nseparation = \"9000000000000000000 ns\"\nwcet = \"{wcet} ns\"\n\
+             priority = 5\n[[device]]\nname = \"disk\"\nclass = \"closed\"\nservice = \"thread\"\npriority = 7\n\
+             separation = \"1 s\"\nlatency = \"2 s\"\ncost = \"100 us\"\n\
+             [[request]]\nname = \"read\"\ntask = \"t\"\ndevice = \"disk\"\n"
+        );
+        analyze(&read(&text), &Options::default()).unwrap().tasks[0].response.map(Span::as_ns)
+    };
+    // The answer comes after 2 s and costs 100 us.
+    let longest = (1 << 62) - 2_000_100_000;
+    assert!(response(longest).is_some_and(|response| response >= 1 << 62));
+    assert_eq!(response(longest + 1), None);
+}
+
 #[test]
 fn an_analysis_of_jobs_that_wait_says_what_it_rests_on() {
     let request = "[[device]]\nname = \"disk\"\nclass = \"closed\"\nservice = \"interrupt\"\nseparation = \"5 ms\"\n\

@@ -183,6 +183,37 @@ fn a_blocking_segment_to_split_is_named() {
     }
 }
 
+/// Beside a server of constant bandwidth all tasks are proven or none. What keeps `long` from being proven is that it blocks
+/// `urgent`: no shorter segment of `other` helps, and its own is not among those of the others.
+#[test]
+fn a_task_that_blocks_another_is_not_helped_by_shorter_segments_of_a_third() {
+    let mut text =
+        "[system]\nname = \"x\"\npolicy = \"edf\"\n[[task]]\nname = \"urgent\"\nseparation = \"50 ms\"\n\
+                    wcet = \"1 ms\"\ndeadline = \"5 ms\"\n"
+            .to_owned();
+    for (name, wcet, deadline) in [("long", 6, 50), ("other", 1, 60)] {
+        text += &format!(
+            "[[task]]\nname = \"{name}\"\nseparation = \"60 ms\"\nwcet = \"{wcet} ms\"\ndeadline = \"{deadline} ms\"\n\
+             preemption = \"non-preemptive\"\n"
+        );
+    }
+    text += "[[task]]\nname = \"soft\"\narrivals = [\"2 ms\"]\nwcet = \"1 ms\"\n\
+             [[server]]\nname = \"s\"\nkind = \"constant-bandwidth\"\ntasks = [\"soft\"]\nbudget = \"1 ms\"\n\
+             period = \"10 ms\"\n";
+    let blocking = |text: &str| -> Vec<Option<Remedy>> {
+        let (system, _) = horolog_model::file::read(text, "x.toml", &[]).unwrap();
+        let tasks = explored(&system).tasks;
+        let found = tasks.iter().map(|task| {
+            assert_ne!(task.verdict, Verdict::Misses);
+            task.remedies.iter().find(|remedy| matches!(remedy, Remedy::Blocking { .. })).cloned()
+        });
+        found.collect()
+    };
+    let found = blocking(&text);
+    assert!(matches!(&found[0], Some(Remedy::Blocking { tasks, .. }) if *tasks == ["`long`"]), "{found:?}");
+    assert_eq!(found[1], None, "{found:?}");
+}
+
 #[test]
 fn hostile_systems_end() {
     // Forty tasks at a utilisation of exactly 1 with jitter and periods without a common measure.

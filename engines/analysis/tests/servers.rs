@@ -275,6 +275,29 @@ fn no_share_is_safe_beside_a_task_that_may_be_released_at_its_deadline() {
     }
 }
 
+/// The closed form of a share knows tasks alone: 1/3001 of the processor is left beside a job of 3 ms in 3.001 ms. With costs,
+/// interrupts or measured loads even the least budget is too much.
+#[test]
+fn no_share_is_safe_where_something_else_takes_the_rest() {
+    let largest = |platform: &str, rest: &str| {
+        let text = format!(
+            "[system]\nname = \"x\"\npolicy = \"edf\"\n[platform]\n{platform}\n\
+             [[task]]\nname = \"hard\"\nperiod = \"3001 us\"\nwcet = \"3 ms\"\n\
+             [[task]]\nname = \"soft\"\narrivals = [\"2 ms\"]\nwcet = \"1 ms\"\n\
+             [[server]]\nname = \"s\"\nkind = \"constant-bandwidth\"\ntasks = [\"soft\"]\nbudget = \"1 us\"\n\
+             period = \"3001 us\"\n{rest}"
+        );
+        let found = analyze(&read(&text), &Options::default()).unwrap();
+        found.servers[0].largest_budget.as_ref().map(|largest| largest.exact_ns.clone())
+    };
+    assert_eq!(largest("", ""), Some(Some("1000".to_owned())));
+    assert_eq!(largest("context_switch = \"5 us\"", ""), None);
+    let interrupt = "[[interrupt]]\nname = \"eth0\"\nseparation = \"1 ms\"\ncost = \"10 us\"\n";
+    assert_eq!(largest("", interrupt), None);
+    let load = "[[interference]]\nname = \"n\"\nutilisation = 0.01\nperiod = \"1 us\"\ncpu = 0\n";
+    assert_eq!(largest("", load), None);
+}
+
 #[test]
 fn certificates_refuse_servers() {
     let text = format!("{SET_B}{}", server("polling", "1 ms", BUSY));

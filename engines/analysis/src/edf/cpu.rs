@@ -356,3 +356,55 @@ pub(crate) fn task_meets(cpu: &CpuModel, index: usize, effort: &mut u64) -> Resu
     let deadline = cpu.tasks[index].deadline;
     Ok(matches!(found, Ok(Some(worst)) if deadline.is_none_or(|d| worst.response <= d)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use horolog_model::file::read;
+
+    /// Under EDF, none of them preemptive: wcet and deadline in ms.
+    fn model(tasks: &[(u64, u64)]) -> CpuModel {
+        let mut text = "[system]\nname = \"x\"\npolicy = \"edf\"\n".to_owned();
+        for (index, (wcet, deadline)) in tasks.iter().enumerate() {
+            text += &format!(
+                "[[task]]\nname = \"t{index}\"\nperiod = \"100 ms\"\nwcet = \"{wcet} ms\"\n\
+                 deadline = \"{deadline} ms\"\npreemption = \"non-preemptive\"\n"
+            );
+        }
+        let (system, _) = read(&text, "x", &[]).expect("a good file");
+        CpuModel::new(&system, system.tasks()[0].cpu).expect("a model")
+    }
+
+    /// The longest job with a longer deadline, in whatever order the file has them; equals do not block.
+    #[test]
+    fn what_blocks_does_not_depend_on_the_order_of_the_tasks() {
+        let tasks = [(2, 10), (7, 40), (3, 20), (5, 20)];
+        for turn in 0..tasks.len() {
+            for is_mirrored in [false, true] {
+                let mut turned = tasks;
+                turned.rotate_left(turn);
+                if is_mirrored {
+                    turned.reverse();
+                }
+                let expected = turned.map(|(_, own)| {
+                    let behind = tasks.iter().filter(|(_, deadline)| *deadline > own);
+                    behind.map(|(wcet, _)| wcet * 1_000_000).max().unwrap_or(0)
+                });
+                assert_eq!(longest_blocking(&model(&turned)), expected, "{turned:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_test_of_the_set_takes_what_it_costs() {
+        let model = model(&[(2, 10), (7, 40), (3, 20), (5, 20)]);
+        let mut effort = 1_000_000;
+        assert!(all_meet(&model, &mut effort).expect("a set"));
+        assert!((1..1_000_000).contains(&effort), "{effort}");
+        let before = effort;
+        assert!(task_meets(&model, 0, &mut effort).expect("a set"));
+        assert!(effort < before, "{effort}");
+        // Nothing is proven with nothing.
+        assert!(!all_meet(&model, &mut 0).expect("a set"));
+    }
+}

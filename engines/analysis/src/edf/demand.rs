@@ -366,3 +366,22 @@ impl DemandFunction {
         (self.terms.len() + 4 * self.listed.len() + 4 * self.linear.len()) as u64 + 1
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::edf::EdfTask;
+
+    /// Arrivals at 0, 6, 16, 26: the first may come 4 late.
+    #[test]
+    fn an_interrupt_at_the_end_of_a_window_counts_where_the_window_holds_its_end() {
+        let interrupts = TopLoad::Interrupts { cost: 3, arrivals: Arrivals::Separated(10), jitter: 4 };
+        let set = EdfSet::new(vec![EdfTask::new(1, 100, 100)], vec![interrupts]).expect("a valid set");
+        let demand = DemandFunction::new(&set);
+        for (length, open, closed) in
+            [(0, 3, 3), (1, 3, 3), (5, 3, 3), (6, 3, 6), (7, 6, 6), (16, 6, 9), (17, 9, 9)]
+        {
+            assert_eq!((demand.loads(length, false), demand.loads(length, true)), (open, closed), "{length}");
+        }
+    }
+}

@@ -184,8 +184,20 @@ mod tests {
             EdfTask::new(3, 1_000_003, 2_000_000),
             EdfTask::new(5, (1 << 28) - 9, 1 << 29).with_jitter(77),
         ];
-        let mut work = DueWork::new(&EdfSet::new(tasks.clone(), vec![]).unwrap());
+        let work = DueWork::new(&EdfSet::new(tasks.clone(), vec![]).unwrap());
         assert!((1 << 34..1 << 36).contains(&work.narrow_below));
+        assert_all_are_plain(&tasks, work);
+    }
+
+    /// A period of 1 has no reciprocal; with jitter beyond the deadline a job of it is released, and due, before 0.
+    #[test]
+    fn a_period_of_one_is_divided_by_at_every_instant() {
+        let tasks = vec![EdfTask::new(1, 1, 2).with_jitter(3), EdfTask::new(1, 7, 5).with_jitter(9)];
+        let work = DueWork::new(&EdfSet::new(tasks.clone(), vec![]).unwrap());
+        assert_all_are_plain(&tasks, work);
+    }
+
+    fn assert_all_are_plain(tasks: &[EdfTask], mut work: DueWork) {
         let edges = [0, 1, 6, 7, 1_000_002, 1_000_003, 2_000_000, work.narrow_below, 1 << 34, (1 << 61) + 5];
         let around = edges.iter().flat_map(|&edge: &u64| [edge.saturating_sub(1), edge, edge + 1]);
         for d in around.clone() {

@@ -203,3 +203,35 @@ fn gcd(mut a: u64, mut b: u64) -> u64 {
     }
     a
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::edf::{EdfSet, EdfTask, TopLoad};
+    use crate::hyperbolic_load::HyperbolicLoad;
+
+    fn of(tasks: Vec<EdfTask>, loads: Vec<TopLoad>) -> Result<Reach, Unresolved> {
+        let set = EdfSet::new(tasks, loads).expect("a valid set");
+        horizon(&DemandFunction::new(&set), &mut Budget::default())
+    }
+
+    /// With U = 1 only a hyperperiod would help. With a little less there is a linear bound, and it is too far.
+    #[test]
+    fn a_set_without_horizon_is_told_from_one_whose_horizon_is_too_far() {
+        let long = 1 << 59;
+        let almost = EdfTask::new(long - 1, long, long - 1).with_jitter(1 << 58);
+        assert_eq!(of(vec![almost], vec![]), Err(Unresolved::TooLarge));
+        let primes = [(1 << 59) - 55, (1 << 58) - 27];
+        let halves = primes.map(|period| EdfTask::new(period, 2 * period, period).with_jitter(1));
+        assert_eq!(of(halves.to_vec(), vec![]), Err(Unresolved::NoHorizon));
+    }
+
+    /// t ≥ U·t + p + 1 for each load, which is rounded up once, and 1 that the term of the task is rounded up by:
+    /// (1 + 100 + 1)/(1 − 1/4 − 1/4) = 204, and the first window after it.
+    #[test]
+    fn the_bound_leaves_room_for_the_period_of_a_load_and_its_rounding() {
+        let load = TopLoad::Linear(HyperbolicLoad { utilisation_ppb: 250_000_000, period: 100 });
+        let horizon = of(vec![EdfTask::new(1_000, 4_000, 4_000)], vec![load]);
+        assert_eq!(horizon, Ok(Reach::Finite(Horizon { last: 205, proof: HorizonProof::LinearBound })));
+    }
+}

@@ -105,3 +105,20 @@ pub(crate) fn share(arrival: &ArrivalCurve, wcet: u64) -> BigRational {
         ArrivalCurve::Listed { .. } => BigRational::zero(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_busy_period_may_be_as_long_as_the_horizon_and_no_longer() {
+        let load =
+            |wcet| InterruptLoad { arrival: ArrivalCurve::Listed { arrivals: vec![0], jitter: 0 }, wcet };
+        let busy = |wcet| {
+            Above { loads: vec![load(1 << 62), load(wcet)], ..Above::default() }.busy_period(&mut 1_000)
+        };
+        assert_eq!(busy((1 << 62) - 1), Ok(HORIZON - 1));
+        assert_eq!(busy(1 << 62), Ok(HORIZON));
+        assert_eq!(busy((1 << 62) + 1), Err(NoAnswer::TooLarge));
+    }
+}

@@ -258,3 +258,29 @@ fn hyperperiod<'a>(curves: impl Iterator<Item = &'a ArrivalCurve>) -> Result<u12
 fn gcd(a: u128, b: u128) -> u128 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Above;
+    use super::*;
+
+    /// Jobs of the level that come before the first instant at which all work that came is done, instant by instant.
+    #[test]
+    fn the_jobs_to_check_are_those_that_come_in_the_busy_period() {
+        let mut of_several = 0;
+        for (wcet, separation, capacity, period, blocking) in
+            (1..5).flat_map(|wcet| (0..24).map(move |n| (wcet, 5 + n % 4, 1 + n % 3, 6 + n % 5, n % 6)))
+        {
+            let above = Above { blocking, ..Above::default() };
+            let victim = Victim { wcet, separation, jitter: 0, deadline: 100, above };
+            let search = Search { victim: &victim, retention: Retention::AsPeriodic, period };
+            let come = |t: u64, every: u64, each: u64| t.div_ceil(every) * each;
+            let is_done = |t: &u64| blocking + come(*t, separation, wcet) + come(*t, period, capacity) <= *t;
+            let Some(end) = (1..10_000).find(is_done) else { continue };
+            let jobs = search.jobs_to_check(Ratio::from_integer(u128::from(capacity)), &mut 100_000);
+            assert_eq!(jobs, Ok(end.div_ceil(separation)), "{victim:?} {capacity} {period}");
+            of_several += u32::from(end > separation && end % separation != 0);
+        }
+        assert!(of_several > 5, "{of_several}");
+    }
+}
