@@ -9,6 +9,10 @@ use horolog_sys::clock::monotonic_ns;
 use horolog_sys::cpu_list::online_cpus;
 use horolog_sys::fixed_priority::{Class, class_of, may_use_fifo};
 use horolog_sys::guardian::{Guardian, GuardianOptions, Life, left_over_in, restore};
+use horolog_sys::kernel_fs::KernelFs;
+use horolog_sys::kernel_trace::{
+    Backend, Recorder, RecorderOptions, left_over_instances, remove_left_over_instances,
+};
 use horolog_sys::thread_facts::of_thread;
 use horolog_time::Span;
 use roles::{DIRECTORY, Ended, die, guardian_options, journal_of_an_ended_run, restore_soon, role, until};
@@ -49,6 +53,15 @@ fn role_run() {
             guardian.write_file(file("a"), "new").unwrap();
             guardian.set_deadline(Some(monotonic_ns() + 50_000_000));
             sleep(Duration::from_secs(10));
+        }
+        "records" => {
+            let options =
+                RecorderOptions { backend: Some(Backend::Tracefs), ..RecorderOptions::new(vec![0]) };
+            let recorder = Recorder::start(&options);
+            fs::write(file("records"), recorder.as_ref().map_or_else(ToString::to_string, |_| String::new()))
+                .unwrap();
+            sleep(Duration::from_millis(50));
+            die();
         }
         "full" => fill_the_disk(&mut guardian, &directory),
         other => panic!("no scenario {other}"),
@@ -122,6 +135,70 @@ fn it_tells_of_runs_that_were_killed_or_ended_and_of_no_others() {
     }
     let folder = scene();
     assert!(play(folder.path(), "exits").0.success() && is_as_before(folder.path()));
+}
+
+/// The instances in tracefs that a process has made.
+fn instances_of(process: u32) -> Vec<String> {
+    let root = KernelFs::tracefs().unwrap();
+    let names = fs::read_dir(root.root().join("instances")).unwrap().flatten();
+    let names = names.filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter(|name| name.starts_with(&format!("horolog-{process}-"))).collect()
+}
+
+#[test]
+fn a_record_of_the_kernel_ends_with_the_run_that_is_killed() {
+    let folder = scene();
+    let mut run = roles::start_run(folder.path(), "records");
+    let word = folder.path().join("records");
+    assert!(until(|| word.exists()));
+    let instances = KernelFs::tracefs().map(|_| instances_of(run.id()));
+    run.wait().unwrap();
+    let refused = fs::read_to_string(&word).unwrap();
+    if !refused.is_empty() {
+        println!("SKIPPED: {refused}");
+        return;
+    }
+    assert_eq!(instances.unwrap().len(), 1);
+    roles::wait_for_guardian(folder.path());
+    assert!(until(|| instances_of(run.id()).is_empty()), "it records on: {:?}", instances_of(run.id()));
+}
+
+#[test]
+#[ignore = "a role that the other tests start"]
+fn role_recorder() {
+    let Some((directory, _)) = roles::scenario() else { return };
+    let options = RecorderOptions { backend: Some(Backend::Tracefs), ..RecorderOptions::new(vec![0]) };
+    let recorder = Recorder::start(&options);
+    fs::write(
+        directory.join("records"),
+        recorder.as_ref().map_or_else(ToString::to_string, |_| String::new()),
+    )
+    .unwrap();
+    sleep(Duration::from_secs(1_000));
+}
+
+/// As `measure costs` records.
+#[test]
+fn a_record_of_a_killed_command_without_guardian_is_told_and_removed() {
+    let folder = scene();
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(role("role_recorder")).env(DIRECTORY, folder.path()).env(roles::SCENARIO, "");
+    let mut command = Ended(command.stdout(Stdio::null()).spawn().unwrap());
+    let (id, word) = (command.0.id(), folder.path().join("records"));
+    assert!(until(|| word.exists()));
+    let refused = fs::read_to_string(&word).unwrap();
+    if !refused.is_empty() {
+        println!("SKIPPED: {refused}");
+        return;
+    }
+    let is_told = || left_over_instances().unwrap().iter().any(|one| one.run == id);
+    assert!(!is_told() && instances_of(id).len() == 1, "it lives");
+    command.0.kill().unwrap();
+    command.0.wait().unwrap();
+    // Another recorder that starts just now removes it, too.
+    assert!(is_told() || instances_of(id).is_empty());
+    remove_left_over_instances().unwrap();
+    assert!(!is_told() && instances_of(id).is_empty());
 }
 
 #[test]
@@ -309,7 +386,11 @@ fn a_run_that_is_gone_already_or_was_another_is_not_ended() {
     assert_eq!(raw.hear(), "ready\n");
     assert_eq!(raw.end().0, Some(0));
     assert!(is_as_before(folder.path()));
-    assert_eq!(other.0.try_wait().unwrap(), None);
+    // On a loaded machine a signal takes its time.
+    for _ in 0..30 {
+        sleep(Duration::from_millis(10));
+        assert_eq!(other.0.try_wait().unwrap(), None);
+    }
 }
 
 #[test]

@@ -25,8 +25,10 @@ fn with_journals<'a>(journals: &str, words: impl IntoIterator<Item = &'a str>) -
 }
 
 fn nothing_left(journals: &str) {
-    let restored = Done::of(&mut with_journals(journals, ["doctor", "--restore"]));
-    assert!(restored.status == Some(0) && restored.out.contains("nothing is left over"), "{restored:?}");
+    let restored = Done::of(&mut with_journals(journals, ["doctor", "--restore", "--format", "json"]));
+    // Journals alone: recordings in tracefs may be another's that was killed.
+    assert_eq!(restored.status, Some(0), "{restored:?}");
+    assert_eq!(restored.json()["journals"].as_array().map(Vec::len), Some(0), "{restored:?}");
 }
 
 #[test]

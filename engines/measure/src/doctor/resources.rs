@@ -2,10 +2,11 @@
 
 use super::{Fact, State};
 use horolog_sys::guardian::left_over;
+use horolog_sys::kernel_trace::left_over_instances;
 use horolog_sys::machine::{Capability, Limit, has_capability, limit, may_write, read};
 
 pub(super) fn facts() -> Vec<Fact> {
-    vec![locked_memory(), cgroup_v2(), cgroup_v1(), left_over_journals()]
+    vec![locked_memory(), cgroup_v2(), cgroup_v1(), left_over_changes()]
 }
 
 fn locked_memory() -> Fact {
@@ -115,20 +116,33 @@ fn cgroup_v1() -> Fact {
     }
 }
 
-fn left_over_journals() -> Fact {
+fn left_over_changes() -> Fact {
     const NAME: &str = "clean";
     const FOR: &str = "a machine that is as it was before the last run";
-    match left_over() {
-        Ok(found) if found.is_empty() => Fact::new(NAME, FOR, State::Yes, "no run left changes behind"),
-        Ok(found) => {
-            let changes: usize = found.iter().map(|left| left.changes).sum();
-            let first = found[0].path.display();
-            let detail = format!(
-                "{} runs were killed together with their guardians and left {changes} changes ({first})",
-                found.len()
-            );
-            Fact::new(NAME, FOR, State::No, detail).remedy("`horolog doctor --restore` puts everything back")
-        }
-        Err(error) => Fact::new(NAME, FOR, State::Unknown, error.what()),
+    let journals = match left_over() {
+        Ok(found) => found,
+        Err(error) => return Fact::new(NAME, FOR, State::Unknown, error.what()),
+    };
+    // Who may not read tracefs has made no instance either.
+    let instances = left_over_instances().unwrap_or_default();
+    let mut left = Vec::new();
+    if let Some(first) = journals.first() {
+        let changes: usize = journals.iter().map(|left| left.changes).sum();
+        left.push(format!(
+            "{} runs were killed together with their guardians and left {changes} changes ({})",
+            journals.len(),
+            first.path.display()
+        ));
     }
+    if let Some(first) = instances.first() {
+        left.push(format!(
+            "{} recordings of the kernel go on, whose commands were killed (tracefs instance {})",
+            instances.len(),
+            first.name
+        ));
+    }
+    if left.is_empty() {
+        return Fact::new(NAME, FOR, State::Yes, "no run left changes behind");
+    }
+    Fact::new(NAME, FOR, State::No, left.join("; ")).remedy("`horolog doctor --restore` puts everything back")
 }

@@ -350,6 +350,10 @@ pub fn left_over() -> Result<Vec<LeftOver>, Error> {
 pub fn left_over_in(directory: &Path) -> Result<Vec<LeftOver>, Error> {
     let mut found = Vec::new();
     for path in journal::list(directory)? {
+        // A guardian that is just starting takes the lock; nobody else may have it then.
+        if journal::run_in_name(&path).is_some_and(|run| run.is_alive()) {
+            continue;
+        }
         let Some(mut locked) = Locked::open(&path)? else { continue };
         let (run, changes) = match locked.read(&path)? {
             Found::Journal(contents) => (Some(contents.run), contents.entries.len() + contents.strange.len()),

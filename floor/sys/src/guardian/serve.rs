@@ -6,6 +6,7 @@ use crate::Error;
 use crate::affinity::{CpuSet, set_affinity};
 use crate::clock::monotonic_ns;
 use crate::fixed_priority::{Class, set_class};
+use crate::kernel_trace::remove_instances_of;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStringExt as _;
@@ -84,6 +85,10 @@ fn guard() -> Result<(), Error> {
 
     let end = watch(&mut reader, run.as_ref(), &orders);
     let restored = replay(&orders.journal, &mut locked)?;
+    if end != End::Finished {
+        // Its record of the kernel goes on until somebody removes it.
+        remove_instances_of(orders.run);
+    }
     match end {
         End::Finished => {
             // The run waits for this line; where it died meanwhile, nobody needs it.

@@ -3,16 +3,14 @@
 use super::RecorderOptions;
 use super::decode::Decoder;
 use super::event::{KernelEvent, KernelEventKind};
+use super::instance::{own_name, remove_stale};
 use super::ring_page::{Entry, PageLayout};
 use super::source::Source;
 use crate::Error;
-use crate::guardian::Life;
 use crate::kernel_fs::KernelFs;
-use crate::machine::names_in;
 use std::fs::{self, File, OpenOptions};
 use std::io::Read as _;
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 /// An instance with its own buffers, clock and filters: other users of tracefs notice nothing.
 #[derive(Debug)]
@@ -185,44 +183,5 @@ impl Drop for TracefsSource {
         self.pipes.clear();
         // What remains is removed by the next recording.
         let _ = fs::remove_dir(self.tracefs.root().join(&self.instance));
-    }
-}
-
-/// A name that tells whose instance it is: `horolog-PID-START-NUMBER`.
-fn own_name() -> Result<String, Error> {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let life = Life::of(std::process::id())
-        .ok_or_else(|| Error::unexpected("read(/proc/self/stat)", "not understood", "mount procfs"))?;
-    Ok(format!("horolog-{}-{}-{}", life.id, life.started, NEXT.fetch_add(1, Ordering::Relaxed)))
-}
-
-/// Removes the instances of recorders that were killed.
-fn remove_stale(tracefs: &KernelFs) {
-    let instances = tracefs.root().join("instances");
-    let Some(place) = instances.to_str() else { return };
-    for name in names_in(place) {
-        if owner(&name).is_some_and(|life| !life.is_alive()) {
-            let _ = fs::remove_dir(instances.join(name));
-        }
-    }
-}
-
-/// Whose instance this is; `None` where it is not one of ours.
-fn owner(name: &str) -> Option<Life> {
-    let mut parts = name.strip_prefix("horolog-")?.split('-');
-    Some(Life { id: parts.next()?.parse().ok()?, started: parts.next()?.parse().ok()? })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_instance_names_its_owner() {
-        let life = owner(&own_name().unwrap()).unwrap();
-        assert_eq!(life.id, std::process::id());
-        assert!(life.is_alive());
-        assert_eq!(owner("somebody"), None);
-        assert_eq!(owner("horolog-x-1-2"), None);
     }
 }

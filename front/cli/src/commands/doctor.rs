@@ -6,6 +6,7 @@ use crate::output;
 use crate::output::outln;
 use horolog_measure::doctor::{Doctor, State, examine};
 use horolog_sys::guardian::{left_over, restore};
+use horolog_sys::kernel_trace::{left_over_instances, remove_left_over_instances};
 use serde::Serialize;
 
 pub(crate) fn run(words: &DoctorArguments) -> Done {
@@ -30,6 +31,12 @@ fn print_left_over() -> Result<(), Failure> {
             "a killed run has left {} changes on this machine: `horolog doctor --restore` puts them back ({})",
             journal.changes,
             journal.path.display()
+        );
+    }
+    for instance in left_over_instances().unwrap_or_default() {
+        outln!(
+            "a killed command has left a recording of the kernel: `horolog doctor --restore` ends it (tracefs instance {})",
+            instance.name
         );
     }
     Ok(())
@@ -58,6 +65,14 @@ fn print(doctor: &Doctor) {
 struct PutBack {
     schema: &'static str,
     journals: Vec<JournalPutBack>,
+    instances: Vec<InstanceRemoved>,
+}
+
+/// A recording of the kernel that a killed command has left.
+#[derive(Serialize)]
+struct InstanceRemoved {
+    name: String,
+    run: u32,
 }
 
 /// What became of the changes that one killed run has left: each is counted once.
@@ -75,8 +90,19 @@ struct JournalPutBack {
 fn put_back(format: Format) -> Done {
     let left = left_over().map_err(Failure::not_permitted)?;
     let mut journals = Vec::new();
-    if left.is_empty() && format == Format::Table {
+    let instances = match left_over_instances() {
+        Ok(found) if !found.is_empty() => remove_left_over_instances().map_err(Failure::not_permitted)?,
+        _ => Vec::new(),
+    };
+    let instances: Vec<InstanceRemoved> =
+        instances.into_iter().map(|one| InstanceRemoved { name: one.name, run: one.run }).collect();
+    if left.is_empty() && instances.is_empty() && format == Format::Table {
         outln!("nothing is left over");
+    }
+    if format == Format::Table {
+        for one in &instances {
+            outln!("tracefs instance {}: removed, a recording of process {}", one.name, one.run);
+        }
     }
     for journal in left {
         let restored = restore(&journal.path).map_err(Failure::not_permitted)?;
@@ -94,7 +120,7 @@ fn put_back(format: Format) -> Done {
     }
     let good = journals.iter().all(|journal| journal.failures.is_empty());
     if format == Format::Json {
-        output::json(&PutBack { schema: "horolog.put-back/1", journals })?;
+        output::json(&PutBack { schema: "horolog.put-back/1", journals, instances })?;
     }
     Ok(Verdict::of(good))
 }
