@@ -20,6 +20,7 @@ fn systems() -> u64 {
 /// Whether a kind needs more than servers below the roots of single processors in one mode.
 fn is_beyond_servers(kind: Kind) -> bool {
     matches!(kind, Kind::Tree | Kind::Cluster | Kind::Modes | Kind::Table | Kind::TreeModes | Kind::Links)
+        || matches!(kind, Kind::Locks | Kind::TreeLocks)
 }
 
 fn agree(kind: Kind) {
@@ -169,4 +170,14 @@ fn time_tables() {
 #[ignore = "the simulator: deadlines below a window that is not open, equals at one instant of two tables"]
 fn modes_beside_trees() {
     agree(Kind::TreeModes);
+}
+
+#[test]
+fn locks() {
+    agree(Kind::Locks);
+}
+
+#[test]
+fn locks_in_trees() {
+    agree(Kind::TreeLocks);
 }

@@ -6,6 +6,7 @@ use crate::desired::{EntityId, ProcessorIndex};
 use crate::dispatcher::{Dispatcher, Layout, NONE, NodePolicy};
 use crate::job_budget::{JobBudget, may_be_lowered};
 use crate::leaf::Leaf;
+use crate::locks::{Ceiling, Locks, Resource};
 use crate::machine::Processor;
 use crate::mode::{Mode, ModeSpec};
 use crate::overheads::Overheads;
@@ -15,10 +16,11 @@ use crate::total_bandwidth::TotalBandwidth;
 use crate::watch::Watch;
 use crate::{Level, Machine, Place, Supply, from_system};
 use horolog_model::{
-    CpuId, ModelError, Parent, Policy, Preemption, Priority, ServerId, ServerKind, System, TaskId,
+    AtExhaustion, CpuId, ModelError, Parent, Policy, Preemption, Priority, ServerId, ServerKind, System,
+    TaskId,
 };
-use horolog_time::Instant;
-use std::collections::VecDeque;
+use horolog_time::{Instant, Span};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// An inner node to be.
 #[derive(Clone, Debug, Default)]
@@ -129,10 +131,6 @@ impl<'a> MachineBuilder<'a> {
                 "there is no dispatcher for interrupts and devices yet",
                 "analyse the system, or remove its interrupts and devices",
             ));
-        }
-        if let Some(resource) = system.resources().first() {
-            let at = format!("resource.{}", resource.name);
-            builder.fail(error(at, "the machine knows of no resources yet", "remove the section"));
         }
         for processor in 0..cpus.len() {
             let spec = NodeSpec { policy: policy.unwrap_or_default(), ..NodeSpec::default() };
@@ -293,7 +291,9 @@ impl<'a> MachineBuilder<'a> {
         let bandwidths = self.bandwidths();
         let budgeted = self.system.tasks().iter().filter(|task| self.has_budget(task));
         let budgets = budgeted.map(|task| JobBudget::new(task.wcet.as_ns(), task.overrun)).collect();
+        let locks = self.locks(&modes);
         let mut machine = Machine {
+            locks,
             leaves: self.leaves(&watches, &bandwidths),
             nodes,
             processors: self.processors(&supplied, &watches, &clusters, &tables),
@@ -314,6 +314,7 @@ impl<'a> MachineBuilder<'a> {
         }
         machine.refresh_positions();
         machine.find_shallow();
+        machine.refresh_ceilings();
         Ok(machine)
     }
 
@@ -373,6 +374,77 @@ impl<'a> MachineBuilder<'a> {
             tables.push(Table::new(node as u32, table.cycle.as_ns(), &windows, self.origin));
         }
         tables
+    }
+
+    /// The resources, and how urgent everything is below EDF in each mode.
+    fn locks(&self, modes: &[Mode]) -> Locks {
+        let resources: Vec<Resource> = self.system.resources().iter().map(|it| self.resource(it)).collect();
+        let has_any = !resources.is_empty();
+        let levels = modes.iter().enumerate().filter(|_| has_any);
+        Locks {
+            levels: levels.map(|(number, mode)| self.relative_deadlines(number, mode)).collect(),
+            resources,
+        }
+    }
+
+    fn resource(&self, resource: &horolog_model::Resource) -> Resource {
+        // Below each node, the children with users below them.
+        let mut below: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
+        let mut users = 0;
+        for (index, task) in self.system.tasks().iter().enumerate() {
+            if !task.sections.iter().any(|section| section.resource == resource.name) {
+                continue;
+            }
+            users += 1;
+            let (mut entity, mut above) = (index, Some(self.places[index]));
+            while let Some(node) = above {
+                below.entry(node as u32).or_default().insert(entity as u32);
+                (entity, above) = (self.places.len() + node, self.nodes[node].parent);
+            }
+        }
+        let orders = |node: u32| {
+            matches!(self.nodes[node as usize].spec.policy, NodePolicy::FixedPriority | NodePolicy::Edf)
+        };
+        let ceilings = below.into_iter().filter(|(node, users)| users.len() > 1 && orders(*node));
+        let ceiling =
+            |(node, users): (u32, BTreeSet<u32>)| Ceiling { node, users: users.into_iter().collect(), at: 0 };
+        Resource {
+            finishes: resource.at_exhaustion == AtExhaustion::Finish,
+            holder: NONE,
+            waiting: VecDeque::with_capacity(users),
+            ceilings: ceilings.map(ceiling).collect(),
+        }
+    }
+
+    /// The relative deadline of a task, the period of a constant bandwidth, the shortest below any other node.
+    fn relative_deadlines(&self, number: usize, mode: &Mode) -> Box<[u64]> {
+        let tasks = self.places.len();
+        let number =
+            u32::try_from(number).ok().filter(|&number| number < self.system.mode_count()).unwrap_or(0);
+        let mut levels = vec![u64::MAX; tasks + self.nodes.len()];
+        for id in self.system.task_ids() {
+            levels[id.index()] = self.system.task_in(number, id).deadline.map_or(u64::MAX, Span::as_ns);
+        }
+        for (task, &node) in self.places.iter().enumerate() {
+            levels[tasks + node] = levels[tasks + node].min(levels[task]);
+        }
+        for node in (0..self.nodes.len()).rev() {
+            let server = self.servers.iter().position(|&of| of == node);
+            let id = server.map(|server| ServerId(server as u32));
+            match id.map(|id| (id, self.system.server(id).kind)) {
+                Some((id, ServerKind::ConstantBandwidth { capacity, .. })) => {
+                    let changed =
+                        mode.capacities.iter().find(|(of, _)| *of == id).map(|&(_, capacity)| capacity);
+                    levels[tasks + node] = changed.unwrap_or(capacity).period.as_ns();
+                }
+                Some((_, ServerKind::Background)) => levels[tasks + node] = u64::MAX,
+                _ => {}
+            }
+            if let Some(parent) = self.nodes[node].parent {
+                levels[tasks + parent] = levels[tasks + parent].min(levels[tasks + node]);
+            }
+        }
+        levels.into_boxed_slice()
     }
 
     fn clusters(&self) -> Vec<Cluster> {
@@ -494,6 +566,10 @@ impl<'a> MachineBuilder<'a> {
                 begun: false,
                 blocked: false,
                 suspended: false,
+                uses_resources: !task.sections.is_empty(),
+                holds: 0,
+                finishes: 0,
+                waits_for: NONE,
                 jobs: 0,
                 segment: 0,
                 deadline: 0,

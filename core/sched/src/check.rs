@@ -31,6 +31,7 @@ impl Machine {
                 ));
             }
         }
+        self.check_locks()?;
         for index in 0..self.processors.len() {
             self.check_processor(index).map_err(|what| format!("processor {index}: {what}"))?;
         }
@@ -65,6 +66,7 @@ impl Machine {
             (None, Some(watch)) => self.watches[watch].place,
             (None, None) => Place::High,
         };
+        let place = if self.goes_on_in_debt(number) { Place::High } else { place };
         let stands = match place {
             Place::High => 0,
             Place::Low(low) => usize::from(low) + 1,

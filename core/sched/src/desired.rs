@@ -60,8 +60,14 @@ pub enum Rejected {
     /// The task is not suspended.
     #[error("the task is not suspended")]
     NotBlocked,
-    /// No such task, entity, segment or mode.
-    #[error("no such task, entity, segment or mode")]
+    /// The job holds the resource already.
+    #[error("the job holds the resource already")]
+    Held,
+    /// The job does not hold the resource.
+    #[error("the job does not hold the resource")]
+    NotHeld,
+    /// No such task, entity, segment, resource or mode.
+    #[error("no such task, entity, segment, resource or mode")]
     Unknown,
     /// The announced segment does not follow the present one, or the task has no preemption points.
     #[error("the announced segment does not follow the present one")]

@@ -53,6 +53,20 @@ pub enum EventKind {
         /// Whose.
         task: TaskId,
     },
+    /// The oldest job of `task`, which has begun, locks a resource; where another job holds it, it is suspended until it gets it.
+    Lock {
+        /// Whose.
+        task: TaskId,
+        /// Which resource of the system.
+        resource: u32,
+    },
+    /// The oldest job of `task` unlocks a resource that it holds.
+    Unlock {
+        /// Whose.
+        task: TaskId,
+        /// Which resource of the system.
+        resource: u32,
+    },
     /// What the job of `task` has executed since this was told last. Told before the job completes or suspends itself, before
     /// a wall timer, when its budget is used up, and before every release of a served task. That a budget has run out is the
     /// machine's conclusion, and how reports between two other events are split makes no difference.
@@ -126,6 +140,8 @@ impl EventKind {
             Self::Completion { .. }
             | Self::PreemptionPoint { .. }
             | Self::Block { .. }
+            | Self::Lock { .. }
+            | Self::Unlock { .. }
             | Self::SetPreemptible { .. }
             | Self::Ran { .. } => Phase::Complete,
             Self::Release { .. }

@@ -39,6 +39,14 @@ pub(crate) struct Leaf {
     pub(crate) blocked: bool,
     /// Whether its jobs wait for a mode that activates it.
     pub(crate) suspended: bool,
+    /// Whether its jobs hold resources.
+    pub(crate) uses_resources: bool,
+    /// How many resources its oldest job holds.
+    pub(crate) holds: u32,
+    /// How many of them let it go on without budget.
+    pub(crate) finishes: u32,
+    /// The resource that its oldest job waits for, or [`crate::dispatcher::NONE`].
+    pub(crate) waits_for: u32,
     /// Jobs released and not completed.
     pub(crate) jobs: u32,
     /// The segment that the oldest job executes.
@@ -49,6 +57,18 @@ pub(crate) struct Leaf {
     pub(crate) deadline: u64,
     /// What orders the jobs behind the oldest: (deadline, release time, sequence).
     pub(crate) backlog: VecDeque<JobOrder>,
+}
+
+impl Leaf {
+    /// Its oldest job holds one resource more, or one less.
+    pub(crate) fn count_held(&mut self, finishes: bool, more: bool) {
+        let (held, finishing) = (1, u32::from(finishes));
+        if more {
+            (self.holds, self.finishes) = (self.holds + held, self.finishes + finishing);
+        } else {
+            (self.holds, self.finishes) = (self.holds - held, self.finishes - finishing);
+        }
+    }
 }
 
 /// What orders a job among others.

@@ -32,6 +32,7 @@ mod leaf;
 mod lent_priority;
 mod level;
 mod link;
+mod locks;
 mod machine;
 mod mode;
 mod mode_change;

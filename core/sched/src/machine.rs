@@ -5,6 +5,7 @@ use crate::desired::{Desired, EntityId, ProcessorIndex, Rejected, TimerChanges, 
 use crate::dispatcher::{Dispatcher, NONE};
 use crate::job_budget::JobBudget;
 use crate::leaf::{JobOrder, Leaf};
+use crate::locks::Locks;
 use crate::mode::Mode;
 use crate::supplied::SuppliedNode;
 use crate::table::Table;
@@ -29,6 +30,8 @@ pub(crate) struct Processor {
     pub(crate) committed: bool,
     pub(crate) should_yield: bool,
     pub(crate) generation: u32,
+    /// How many resources are held here.
+    pub(crate) held: u32,
     /// Counts releases and wake-ups: the order of a first-in-first-out level.
     pub(crate) sequence: u64,
     /// One dispatcher, and below it tasks and first-in-first-out nodes of tasks.
@@ -109,6 +112,7 @@ pub struct Machine {
     pub(crate) processors: Vec<Processor>,
     pub(crate) clusters: Vec<Cluster>,
     pub(crate) tables: Vec<Table>,
+    pub(crate) locks: Locks,
     pub(crate) modes: Vec<Mode>,
     pub(crate) mode: u32,
     /// Whether a job that has begun outlives being dropped.
@@ -163,6 +167,8 @@ impl Machine {
                 self.ends_keeping(task, now);
                 Ok(())
             }
+            EventKind::Lock { task, resource } => self.lock(task, resource, now),
+            EventKind::Unlock { task, resource } => self.unlock(task, resource, now),
             EventKind::Lend { entity, place } => self.lend(entity, place, now),
             EventKind::ModeChange { mode } => self.change_mode(mode, now),
         }
@@ -219,6 +225,7 @@ impl Machine {
             return Err(Rejected::NotRunning);
         }
         if leaf.blocked {
+            self.waits_no_more(task);
             self.wake(task, now)?;
         }
         self.leave_cluster(task);
@@ -242,9 +249,12 @@ impl Machine {
             node.keys[leaf.position as usize] = node.key(next.deadline, next.released, next.sequence);
         }
         if !leaf.is_direct {
-            let (from, has_budget) = (leaf.node, leaf.budget != NONE);
+            let (from, has_budget, holds) = (leaf.node, leaf.budget != NONE, leaf.holds > 0);
             if has_budget {
                 self.refill(task);
+            }
+            if holds {
+                self.let_go(task, now);
             }
             self.left(task, from, now);
         }
@@ -269,7 +279,7 @@ impl Machine {
             }
             leaf.segment = next;
         }
-        self.processors[processor].committed = false;
+        self.processors[processor].committed = self.is_beyond_window(task.0);
         // Who goes on from here is chosen anew.
         self.processors[processor].paying = NONE;
         self.ends_keeping(task, now);
@@ -286,7 +296,7 @@ impl Machine {
     }
 
     /// Any job that has begun may suspend itself, also one that the machine does not want to run.
-    fn block(&mut self, task: TaskId, now: Instant) -> Result<(), Rejected> {
+    pub(crate) fn block(&mut self, task: TaskId, now: Instant) -> Result<(), Rejected> {
         let leaf = self.leaves.get_mut(task.index()).ok_or(Rejected::Unknown)?;
         if !leaf.begun || leaf.blocked {
             return Err(Rejected::NotRunning);
@@ -305,9 +315,9 @@ impl Machine {
 
     /// A job that wakes goes to the end of its first-in-first-out level; under EDF it keeps its deadline and
     /// its release time.
-    fn wake(&mut self, task: TaskId, now: Instant) -> Result<(), Rejected> {
+    pub(crate) fn wake(&mut self, task: TaskId, now: Instant) -> Result<(), Rejected> {
         let leaf = self.leaves.get_mut(task.index()).ok_or(Rejected::Unknown)?;
-        if !leaf.blocked {
+        if !leaf.blocked || leaf.waits_for != NONE {
             return Err(Rejected::NotBlocked);
         }
         leaf.blocked = false;
@@ -566,6 +576,7 @@ impl Processor {
             committed: false,
             should_yield: false,
             generation: 0,
+            held: 0,
             sequence: 0,
             is_shallow: false,
             may_want_timers: false,

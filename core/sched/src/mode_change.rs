@@ -51,6 +51,7 @@ impl Machine {
         }
         self.refresh_positions();
         self.refresh_heads();
+        self.refresh_ceilings();
     }
 
     fn change_capacities(&mut self, spec: &Mode, now: Instant) {
@@ -110,6 +111,8 @@ impl Machine {
             return;
         }
         self.take_processor(task);
+        self.waits_no_more(task);
+        self.let_go(task, now);
         let leaf = &mut self.leaves[task.index()];
         leaf.backlog.clear();
         let is_kept = self.keeps_begun && leaf.begun;

@@ -186,6 +186,9 @@ impl Machine {
         for leaf in self.leaves.iter().filter(|leaf| leaf.budget != NONE) {
             self.processors[usize::from(leaf.processor)].is_shallow = false;
         }
+        for leaf in self.leaves.iter().filter(|leaf| leaf.uses_resources) {
+            self.processors[usize::from(leaf.processor)].is_shallow = false;
+        }
         for leaf in &mut self.leaves {
             let processor = &self.processors[usize::from(leaf.processor)];
             let watch = self.watches.get(processor.watch as usize);

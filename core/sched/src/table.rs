@@ -105,6 +105,7 @@ impl Machine {
         }
         let (node, current) = (table.node, table.current());
         self.nodes[node as usize].current = current;
+        self.window_changed(node);
         let index = usize::from(self.nodes[node as usize].processor);
         self.processors[index].wall_is_stale = true;
         self.propagate(node, now);

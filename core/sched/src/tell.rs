@@ -101,6 +101,22 @@ impl Tell<'_> {
         self.on(EventKind::Wake { task })
     }
 
+    /// The job of `task` locks a resource; whether it has it, and else it is suspended until it gets it.
+    pub fn lock(&mut self, task: TaskId, resource: u32) -> Result<bool, Rejected> {
+        self.on(EventKind::Lock { task, resource })?;
+        let has_it = self.machine.holder(resource) == Some(task);
+        if !has_it {
+            self.left(task);
+        }
+        Ok(has_it)
+    }
+
+    /// The job of `task` unlocks a resource; who has got it by that, and is ready.
+    pub fn unlock(&mut self, task: TaskId, resource: u32) -> Result<Option<TaskId>, Rejected> {
+        self.on(EventKind::Unlock { task, resource })?;
+        Ok(self.machine.holder(resource))
+    }
+
     /// A node stands at another place from now on.
     pub fn lend(&mut self, entity: EntityId, place: Place) -> Result<(), Rejected> {
         self.on(EventKind::Lend { entity, place })

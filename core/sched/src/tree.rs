@@ -45,6 +45,9 @@ impl Machine {
             if parent == NONE {
                 return;
             }
+            if place != Place::High && self.goes_on_in_debt(node) {
+                place = Place::High;
+            }
             let stays = some_ready | is_kept;
             self.set_ready(node, parent, if stays { place } else { Place::Out }, deadline, now);
             node = parent;
@@ -172,7 +175,8 @@ impl Machine {
 
     /// The choice in a tree: who should run, whether he waits for a committed job, and the timers.
     pub(crate) fn choose_in_tree(&mut self, index: usize) {
-        let candidate = self.pick(index);
+        let is_held = self.processors[index].held > 0;
+        let candidate = if is_held { self.pick_while_held(index) } else { self.pick(index) };
         let processor = &mut self.processors[index];
         let mut should_yield = false;
         if candidate == processor.running && candidate != NONE {
@@ -198,10 +202,14 @@ impl Machine {
         let processor = &mut self.processors[index];
         let is_kept = processor.committed & (processor.paying == processor.running);
         processor.paying = processor.running;
-        let mut node = self.leaves.get(processor.running as usize).map_or(NONE, |leaf| leaf.node);
+        let running = self.leaves.get(processor.running as usize);
+        // Who goes on in debt pays at every level.
+        let in_debt = running.is_some_and(|leaf| leaf.finishes > 0);
+        let mut node = running.map_or(NONE, |leaf| leaf.node);
         while node != NONE {
             if let Some(supplied) = self.supplied.get_mut(self.supply_of[node as usize] as usize) {
                 supplied.chosen(is_kept);
+                supplied.pays |= in_debt;
             }
             node = self.nodes[node as usize].parent;
         }
@@ -235,7 +243,7 @@ impl Machine {
 
     /// Where the path from `node` down to `task` goes: a position in `node`.
     #[inline(always)]
-    fn position_on_path(&self, task: u32, node: u32) -> u32 {
+    pub(crate) fn position_on_path(&self, task: u32, node: u32) -> u32 {
         let leaf = &self.leaves[task as usize];
         let (mut position, mut above) = (leaf.position, leaf.node);
         while above != node {
@@ -246,7 +254,7 @@ impl Machine {
     }
 
     #[inline(always)]
-    fn is_supplied(&self, node: u32) -> bool {
+    pub(crate) fn is_supplied(&self, node: u32) -> bool {
         let supplied = self.supplied.get(self.supply_of[node as usize] as usize);
         supplied.is_none_or(|supplied| supplied.standing.place != Place::Out)
     }

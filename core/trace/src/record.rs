@@ -79,10 +79,15 @@ pub enum Kind {
     /// Soft tasks got or lost the place above the hard ones (slack stealing). `value`: which server of the system; `extra`:
     /// 1 got, 0 lost.
     SlackChange = 44,
-    /// A job suspended itself: it waits for a device. `value`: which request of the system.
+    /// A job suspended itself: it waits for a device, or for a resource. `value`: which request of the system; `extra`: 1 where
+    /// `value` says which resource of the system.
     Suspend = 45,
-    /// A job that had suspended itself is ready again. `value`: which request of the system.
+    /// A job that had suspended itself is ready again. `value`, `extra`: as where it suspended itself.
     Wake = 46,
+    /// A job holds a resource from now on. `value`: which resource of the system.
+    Lock = 52,
+    /// A job holds a resource no more. `value`: which resource of the system.
+    Unlock = 53,
     /// Records were lost here. `value`: how many; `extra`: who lost them, see [`LossCause`].
     Lost = 48,
     /// A job's value is there for the readers of a link. `value`: which link of the system; `extra`: from when on they latch it, its
@@ -99,7 +104,7 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind, in the order of its number.
-    pub const ALL: [Kind; 34] = [
+    pub const ALL: [Kind; 36] = [
         Kind::Release,
         Kind::Start,
         Kind::Preempt,
@@ -134,6 +139,8 @@ impl Kind {
         Kind::User,
         Kind::Publish,
         Kind::Latch,
+        Kind::Lock,
+        Kind::Unlock,
     ];
 
     /// The kind with this number.
@@ -164,6 +171,8 @@ impl Kind {
             Kind::ModeChange => "mode-change",
             Kind::Suspend => "suspend",
             Kind::Wake => "wake",
+            Kind::Lock => "lock",
+            Kind::Unlock => "unlock",
             Kind::KernelSwitch => "kernel-switch",
             Kind::KernelWakeup => "kernel-wakeup",
             Kind::InterruptEntry => "interrupt-entry",

@@ -126,6 +126,7 @@ fn detail(record: &Record, words: &[u64], names: &Names<'_>) -> String {
         Kind::SoftirqEntry | Kind::SoftirqExit => format!("softirq {value}"),
         Kind::Steal if extra == 0 => format!("{span} until now"),
         Kind::Steal => format!("{span} within the last {}", Span::from_ns(extra)),
+        Kind::Suspend | Kind::Wake if extra == 1 => format!("resource {value}"),
         Kind::Suspend | Kind::Wake => format!("request {value}"),
         Kind::Publish if extra >= record.time.as_ns() => {
             format!("link {value}, in {}", Span::from_ns(extra - record.time.as_ns()))
@@ -133,6 +134,7 @@ fn detail(record: &Record, words: &[u64], names: &Names<'_>) -> String {
         Kind::Publish => format!("link {value}, late by {}", before(extra)),
         Kind::Latch if extra == NO_JOB => format!("link {value}, nothing yet"),
         Kind::Latch => format!("link {value}, job {extra}"),
+        Kind::Lock | Kind::Unlock => format!("resource {value}"),
         Kind::Lost => match LossCause::from_number(extra) {
             Some(LossCause::HiddenSwitch) => "a switch that the kernel made without recording it".to_owned(),
             Some(cause) => format!("{value} records, {}", cause.describe()),

@@ -8,6 +8,7 @@
 use crate::backlog::Backlog;
 use crate::error::Reason;
 use crate::lane::{Lane, NEVER, NONE};
+use crate::sections::{Beginning, Sections};
 use crate::source::Source;
 use crate::world::{Simulation, run};
 use horolog_model::{OverrunPolicy, System, TaskId, TaskInMode};
@@ -72,6 +73,9 @@ pub(crate) struct Core<'a, S, K> {
     pub(crate) source: S,
     sink: &'a mut K,
     pub(crate) tasks: Vec<TaskRun>,
+    /// Where the jobs of each task hold resources; empty where none does.
+    sections: Vec<Sections>,
+    has_sections: bool,
     pub(crate) limits: Limits,
     /// The tasks as each mode of the file has them.
     modes: Vec<Vec<TaskInMode>>,
@@ -123,6 +127,8 @@ impl<'a, S: Source, K: Sink> Engine<'a, S, K> {
             source,
             sink,
             tasks,
+            sections: Sections::of(system),
+            has_sections: system.tasks().iter().any(|task| !task.sections.is_empty()),
             limits,
             modes: modes_of(system),
             events: 0,
@@ -191,6 +197,9 @@ fn modes_of(system: &System) -> Vec<Vec<TaskInMode>> {
     let tasks = |mode| system.task_ids().map(|id| system.task_in(mode, id)).collect();
     (0..system.mode_count()).map(tasks).collect()
 }
+
+/// A job waits for a resource: `extra` of [`Kind::Suspend`] and [`Kind::Wake`].
+const OF_RESOURCE: u64 = 1;
 
 /// A mode change, or the overrun policy, has ended a job: `extra` of [`Kind::Enforcement`].
 const DROPPED: u64 = 4;
@@ -312,19 +321,84 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
     #[inline(always)]
     pub(crate) fn segment_ends(&mut self, tell: &mut Tell<'_>, lane: &mut Lane, now: u64) {
         let task = lane.running;
+        if self.has_sections && self.pass_borders(tell, lane, task, now) {
+            return;
+        }
         if let Some((next, length)) = self.source.advance(task as usize) {
             let told = tell.preemption_point(TaskId(task), next);
             debug_assert_eq!(told, Ok(()));
             self.tasks[task as usize].executed += length;
-            lane.begin(now, length);
+            let stretch =
+                if self.has_sections { self.sections[task as usize].next_segment(length) } else { length };
+            lane.begin(now, stretch);
             lane.at_point = Some(next);
             return;
+        }
+        if self.has_sections {
+            self.close_sections(tell, lane, task, now);
         }
         let told = tell.completion(TaskId(task));
         debug_assert_eq!(told, Ok(()));
         lane.running = NONE;
         lane.finish = NEVER;
         self.complete(lane, task, now);
+    }
+
+    /// A stretch of execution ends, and with it maybe a section or the wait for one; whether the segment goes on, or the job waits for
+    /// a resource.
+    #[inline(never)]
+    fn pass_borders(&mut self, tell: &mut Tell<'_>, lane: &mut Lane, task: u32, now: u64) -> bool {
+        if !self.sections[task as usize].has_any() {
+            return false;
+        }
+        let job = self.tasks[task as usize].oldest;
+        while let Some(resource) = self.sections[task as usize].pass_end() {
+            self.unlock(tell, lane, task, resource, now);
+        }
+        if self.sections[task as usize].is_at_end() {
+            return false;
+        }
+        loop {
+            match self.sections[task as usize].pass_beginning(now) {
+                Beginning::None => break,
+                Beginning::AfterTheChoice => return true,
+                Beginning::Of(resource) => match tell.lock(TaskId(task), resource) {
+                    Ok(true) => self.emit(lane, now, Kind::Lock, task, job, resource.into(), 0),
+                    told => {
+                        debug_assert_eq!(told, Ok(false));
+                        // It goes on once it holds the resource.
+                        self.tasks[task as usize].remaining = self.sections[task as usize].next_stretch();
+                        (lane.running, lane.finish) = (NONE, NEVER);
+                        self.emit(lane, now, Kind::Suspend, task, job, resource.into(), OF_RESOURCE);
+                        return true;
+                    }
+                },
+            }
+        }
+        lane.begin(now, self.sections[task as usize].next_stretch());
+        true
+    }
+
+    /// A job lets go of a resource; who waited longest for it has it from now on.
+    fn unlock(&mut self, tell: &mut Tell<'_>, lane: &Lane, task: u32, resource: u32, now: u64) {
+        let told = tell.unlock(TaskId(task), resource);
+        debug_assert!(told.is_ok());
+        let value = resource.into();
+        self.emit(lane, now, Kind::Unlock, task, self.tasks[task as usize].oldest, value, 0);
+        if let Ok(Some(TaskId(next))) = told {
+            let job = self.tasks[next as usize].oldest;
+            self.emit(lane, now, Kind::Lock, next, job, value, 0);
+            self.emit(lane, now, Kind::Wake, next, job, value, OF_RESOURCE);
+        }
+    }
+
+    /// A job ends: so does what it still holds.
+    #[inline(never)]
+    fn close_sections(&mut self, tell: &mut Tell<'_>, lane: &Lane, task: u32, now: u64) {
+        let passed = self.sections[task as usize].passed();
+        while let Some(resource) = self.sections[task as usize].close(passed) {
+            self.unlock(tell, lane, task, resource, now);
+        }
     }
 
     /// Books a finished job.
@@ -440,6 +514,9 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
             run.started = true;
             run.remaining = self.source.begin(next as usize);
             run.executed = run.remaining;
+            if self.has_sections {
+                run.remaining = self.sections[next as usize].begin(run.remaining);
+            }
             Kind::Start
         };
         lane.begin(lane.kernel_until.max(now), run.remaining);

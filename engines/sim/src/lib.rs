@@ -17,6 +17,7 @@ mod path;
 mod patterned;
 mod random;
 mod replay;
+mod sections;
 mod simulate;
 mod source;
 mod world;

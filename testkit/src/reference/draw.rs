@@ -2,6 +2,7 @@
 
 mod clusters;
 mod links;
+mod locks;
 mod modes;
 mod trees;
 
@@ -56,11 +57,15 @@ pub enum Kind {
     TreeModes,
     /// Tasks that hand values over.
     Links,
+    /// Resources, beside servers of any kind.
+    Locks,
+    /// Resources in trees.
+    TreeLocks,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 20] = [
+    pub const ALL: [Kind; 22] = [
         Kind::FixedPriority,
         Kind::Edf,
         Kind::Background,
@@ -81,6 +86,8 @@ impl Kind {
         Kind::Table,
         Kind::TreeModes,
         Kind::Links,
+        Kind::Locks,
+        Kind::TreeLocks,
     ];
 
     /// Its word on a command line.
@@ -107,6 +114,8 @@ impl Kind {
             Kind::Table => "table",
             Kind::TreeModes => "tree-modes",
             Kind::Links => "links",
+            Kind::Locks => "locks",
+            Kind::TreeLocks => "tree-locks",
         }
     }
 
@@ -139,6 +148,8 @@ pub fn short_system(seed: u64, index: u64, kind: Kind, end: u64) -> System {
         Kind::Cluster => clusters::draft(&mut random),
         Kind::Modes => modes::draft(&mut random, end),
         Kind::Links => links::draft(&mut random, end),
+        Kind::Locks => locks::draft(&mut random, end),
+        Kind::TreeLocks => locks::in_trees(&mut random, end),
         _ => beside_servers(&mut random, kind, end),
     };
     draft.name = format!("{} {index}", kind.word());

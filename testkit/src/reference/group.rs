@@ -18,12 +18,15 @@ pub(super) struct Pending {
     pub(super) released: u64,
     /// Its absolute deadline.
     pub(super) deadline: Option<u64>,
-    segment: usize,
+    pub(super) segment: usize,
     /// Units executed in the present segment.
-    executed: u64,
+    pub(super) executed: u64,
     /// Units executed in all.
-    total: u64,
-    started: bool,
+    pub(super) total: u64,
+    pub(super) started: bool,
+    /// Which of its task's sections it is in, and which it has come to.
+    pub(super) holds: Vec<usize>,
+    pub(super) begun: Vec<usize>,
     /// Whether a mode has just let it go on: it has left the processor, if it had one.
     pub(super) is_back: bool,
 }
@@ -47,6 +50,8 @@ pub(super) struct Group<'a> {
     pub(super) system: &'a System,
     pub(super) slots: Vec<Slot>,
     pub(super) pending: Vec<Pending>,
+    /// Who holds which resource.
+    pub(super) locks: Vec<super::locks::Lock>,
     /// Jobs that wait for a mode.
     suspended: Vec<Pending>,
     /// The root first.
@@ -73,6 +78,7 @@ impl<'a> Group<'a> {
             system,
             slots: cpus.iter().map(slot).collect(),
             pending: Vec::new(),
+            locks: super::locks::locks_of(system),
             suspended: Vec::new(),
             nodes,
             above,
@@ -102,7 +108,7 @@ impl<'a> Group<'a> {
         self.counter
     }
 
-    fn note(&mut self, at: u64, what: What, slot: usize, (task, job): JobId) {
+    pub(super) fn note(&mut self, at: u64, what: What, slot: usize, (task, job): JobId) {
         let cpu = self.slots[slot].cpu.0;
         self.schedule.events.push(Event { at, task, what, job, cpu });
     }
@@ -110,6 +116,8 @@ impl<'a> Group<'a> {
     /// What was executed until now has been charged: who has executed all of it ends, who has no budget moves.
     pub(super) fn ends(&mut self, now: u64, jobs: &[Vec<Job>]) {
         (self.completed_now, self.timed_now, self.released_now) = (false, false, false);
+        // What was executed is charged before anything ends.
+        self.update(now);
         for slot in 0..self.slots.len() {
             self.end_segment(now, slot, jobs);
         }
@@ -120,6 +128,7 @@ impl<'a> Group<'a> {
     /// The running job ends a segment, or ends, when it has executed all of it.
     fn end_segment(&mut self, now: u64, slot: usize, jobs: &[Vec<Job>]) {
         let Some(id) = self.slots[slot].running else { return };
+        self.end_sections(now, id, false);
         let Some(at) = self.pending.iter().position(|pending| pending.id == id) else { return };
         let segments = &jobs[id.0][id.1].segments;
         let pending = &mut self.pending[at];
@@ -132,7 +141,8 @@ impl<'a> Group<'a> {
             return;
         }
         let total = pending.total;
-        self.pending.remove(at);
+        self.end_sections(now, id, true);
+        self.pending.retain(|pending| pending.id != id);
         self.slots[slot].running = None;
         self.completed_now = true;
         self.note(now, What::Completion, slot, id);
@@ -196,6 +206,8 @@ impl<'a> Group<'a> {
             total,
             started,
             is_back,
+            holds: Vec::new(),
+            begun: Vec::new(),
         });
         if self.above[id.0] == Some(0) {
             self.nodes.iter_mut().for_each(|node| node.rules.hard_arrives(now, id.0, id.1, arrival));
@@ -205,7 +217,7 @@ impl<'a> Group<'a> {
     }
 
     /// What is decided when all jobs of this instant are known, and who runs.
-    pub(super) fn decide(&mut self, now: u64) {
+    pub(super) fn decide(&mut self, now: u64, jobs: &[Vec<Job>]) {
         for node in &mut self.nodes {
             node.rules.settles(now, node.has_demand);
         }
@@ -215,6 +227,10 @@ impl<'a> Group<'a> {
             self.choose_together(now);
         } else if self.slots[0].owed == 0 {
             self.choose(now);
+            // What begins to hold something after the choice may let another one be chosen.
+            while self.slots[0].owed == 0 && self.begin_sections(now, jobs) {
+                self.choose(now);
+            }
         } else {
             return;
         }
@@ -226,7 +242,8 @@ impl<'a> Group<'a> {
         let slot = &self.slots[slot];
         slot.running.is_some_and(|id| {
             let is_ready = self.pending.iter().any(|pending| pending.id == id && !pending.is_back);
-            is_ready && self.task(id.0).is_non_preemptive_between_points() && !slot.at_point
+            let keeps = self.task(id.0).is_non_preemptive_between_points() && !slot.at_point;
+            is_ready && (keeps || self.is_beyond_window(id))
         })
     }
 
@@ -236,6 +253,13 @@ impl<'a> Group<'a> {
             let chosen = self.most_important(0, now);
             self.hand_over(now, 0, chosen);
             self.charge_above(chosen);
+        } else if let Some(id) = self.slots[0].running.filter(|&id| self.may_finish(id)) {
+            // From a section on, who keeps the processor is charged everywhere.
+            for index in self.path(id.0) {
+                self.nodes[index].is_charged |= self.nodes[index].rules.knows_debt();
+            }
+            // A preemption point within a section that goes on beyond its window is passed.
+            self.slots[0].at_point = false;
         }
         self.account_switch(0);
     }
@@ -243,8 +267,10 @@ impl<'a> Group<'a> {
     /// Which budgets pay for a job from now on: those on its path that stand at their own priority.
     fn charge_above(&mut self, chosen: Option<JobId>) {
         let path = chosen.map_or(Vec::new(), |id| self.path(id.0));
+        let may_finish = chosen.is_some_and(|id| self.may_finish(id));
         for (index, node) in self.nodes.iter_mut().enumerate() {
-            node.is_charged = path.contains(&index) && node.rules.is_at_its_own();
+            node.is_charged = path.contains(&index)
+                && (node.rules.is_at_its_own() || (may_finish && node.rules.knows_debt()));
         }
     }
 
@@ -353,7 +379,7 @@ impl<'a> Group<'a> {
 
     /// Whether a job of a task has not ended.
     pub(super) fn has_job(&self, task: usize) -> bool {
-        self.pending.iter().chain(&self.suspended).any(|pending| pending.id.0 == task)
+        self.pending.iter().chain(&self.suspended).any(|pending| pending.id.0 == task) || self.waits(task)
     }
 
     pub(super) fn change_priority(&mut self, task: usize, priority: Option<Priority>) {

@@ -8,6 +8,7 @@ mod cluster;
 pub mod draw;
 mod group;
 pub mod links;
+mod locks;
 mod modes;
 mod order;
 mod rules;
@@ -41,6 +42,12 @@ pub enum What {
     Resume,
     /// It has executed all that it needs.
     Completion,
+    /// It holds a resource from now on.
+    Lock(usize),
+    /// It holds a resource no more.
+    Unlock(usize),
+    /// It waits for a resource.
+    Wait(usize),
 }
 
 /// Something that happens to a job.
@@ -95,7 +102,7 @@ pub fn simulate(system: &System, jobs: &[Vec<Job>], end: u64) -> Schedule {
                     group.release(now, (task, job), spec.arrival, deadline);
                 }
             }
-            group.decide(now);
+            group.decide(now, jobs);
             group.execute(now);
         }
     }
@@ -128,7 +135,7 @@ pub fn simulate_modes(system: &System, end: u64) -> (Schedule, Vec<Vec<Job>>) {
                     jobs.push(job);
                 }
             }
-            group.decide(now);
+            group.decide(now, &jobs);
             group.execute(now);
         }
     }

@@ -29,6 +29,11 @@ impl Place {
         Place { before: true, ..Place::priority(priority) }
     }
 
+    /// Before all that stand here.
+    pub(super) fn before_equals(self) -> Place {
+        Place { before: true, ..self }
+    }
+
     /// A fixed priority among promoted hard jobs.
     pub(super) fn promoted(priority: i64) -> Place {
         Place { band: 3, ..Place::priority(priority) }

@@ -203,6 +203,10 @@ fn steps_of_task(draft: &Draft, index: usize, steps: &mut Vec<Draft>) {
             });
         }
     }
+    for place in 0..draft.tasks[index].sections.len() {
+        push(&|task| drop(task.sections.remove(place)));
+        push(&|task| task.sections[place].length = Span::from_ns(task.sections[place].length.as_ns() - 1));
+    }
     push(&|task| task.jitter = Span::ZERO);
     push(&|task| task.offset = None);
     push(&|task| task.execution = horolog_model::ExecutionTimes::Wcet);

@@ -10,7 +10,7 @@ pub(super) struct Node {
     /// Its place in the system; `None`: the root.
     pub(super) server: Option<usize>,
     /// The node above it.
-    parent: Option<usize>,
+    pub(super) parent: Option<usize>,
     pub(super) order: Order,
     /// Whether it has a deadline of its own, or the earliest one below it.
     kind: Option<ServerKind>,
@@ -46,7 +46,7 @@ struct Table {
 
 /// What stands directly below a node.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Child {
+pub(super) enum Child {
     Task(usize),
     Node(usize),
 }
@@ -176,7 +176,7 @@ impl Node {
     }
 
     /// Whether a child may stand in its order: with a time table, only in its window.
-    fn admits(&self, child: Child) -> bool {
+    pub(super) fn admits(&self, child: Child) -> bool {
         self.table.as_ref().is_none_or(|table| table.present == Some(child))
     }
 }
@@ -216,7 +216,9 @@ impl Group<'_> {
                 node.rules.empties(now);
             }
             node.has_demand = has_demand;
-            let place = node.rules.place(now).filter(|_| has_demand);
+            let place = node.rules.place(now);
+            let place = if self.is_in_debt(index) { Some(self.own_place(index)) } else { place };
+            let place = place.filter(|_| has_demand);
             let place = place.filter(|_| self.is_admitted(index));
             if place != self.nodes[index].place {
                 let came = self.next_order();
@@ -229,7 +231,8 @@ impl Group<'_> {
     fn is_any_job_below(&self, index: usize) -> bool {
         let node = &self.nodes[index];
         let mut below = self.pending.iter().filter(|pending| self.above[pending.id.0] == Some(index));
-        below.any(|pending| node.admits(Child::Task(pending.id.0)))
+        // Jobs behind one that waits for a resource wait as well.
+        below.any(|pending| node.admits(Child::Task(pending.id.0)) && !self.waits(pending.id.0))
     }
 
     /// Whether what is above a node lets it stand in its order.
@@ -239,17 +242,25 @@ impl Group<'_> {
 
     /// The first of each order, from a node down.
     pub(super) fn most_important(&self, node: usize, now: u64) -> Option<JobId> {
-        let candidates = self.candidates(node, now);
+        let mut candidates = self.candidates(node, now);
+        candidates.retain(|candidate| self.has_eligible(candidate, now));
         let top = candidates.iter().map(|candidate| candidate.place).max()?;
         let equals = candidates.iter().filter(|candidate| candidate.place == top);
         let first = match self.nodes[node].order {
             Order::Edf => equals.min_by_key(|c| (!c.is_running, c.entered, c.id)),
-            Order::Fifo => equals.min_by_key(|c| c.order),
             _ => equals.min_by_key(|c| (!c.is_running, c.order)),
         };
         match first?.who {
             Who::Job(id) => Some(id),
             Who::Node(child) => self.most_important(child, now),
+        }
+    }
+
+    /// Whether somebody may be chosen there.
+    fn has_eligible(&self, candidate: &Candidate, now: u64) -> bool {
+        match candidate.who {
+            Who::Job(id) => self.pending.iter().any(|pending| pending.id == id && self.is_eligible(pending)),
+            Who::Node(child) => self.most_important(child, now).is_some(),
         }
     }
 
@@ -265,6 +276,10 @@ impl Group<'_> {
                 Order::Fifo | Order::Table => Place::BACKGROUND,
                 _ => self.place_of(now, pending, by_deadline),
             };
+            let place = match self.nodes[node].order {
+                Order::FixedPriority => self.lifted(node, Child::Task(pending.id.0), place),
+                _ => place,
+            };
             candidates.push(Candidate {
                 place,
                 order: pending.order,
@@ -278,8 +293,16 @@ impl Group<'_> {
             let Some(place) = child.place.filter(|_| child.parent == Some(node)) else { continue };
             let is_plain =
                 matches!(child.kind, Some(ServerKind::Plain { .. } | ServerKind::TotalBandwidth { .. }));
+            let place = match self.nodes[node].order {
+                Order::FixedPriority => self.lifted(node, Child::Node(index), place),
+                _ => place,
+            };
             candidates.push(Candidate {
-                place: if by_deadline && is_plain { Place::deadline(self.earliest(index)) } else { place },
+                place: if by_deadline && is_plain {
+                    Place::deadline(self.earliest(index, now))
+                } else {
+                    place
+                },
                 order: child.came,
                 entered: child.entered,
                 id: self.above.len() + child.number,
@@ -299,16 +322,20 @@ impl Group<'_> {
             .iter()
             .filter(move |&pending| self.above[pending.id.0] == Some(node) && is_first(pending))
             .filter(move |&pending| self.nodes[node].admits(Child::Task(pending.id.0)))
+            .filter(|&pending| !self.waits(pending.id.0))
     }
 
     /// The earliest deadline below a node, of what could run there.
-    fn earliest(&self, node: usize) -> Option<u64> {
+    fn earliest(&self, node: usize, now: u64) -> Option<u64> {
         let own = self.pending.iter().filter(|pending| self.above[pending.id.0] == Some(node));
         let own = own.filter(|pending| self.nodes[node].admits(Child::Task(pending.id.0)));
-        let own = own.filter_map(|pending| pending.deadline);
+        let own = own.filter(|pending| !self.waits(pending.id.0));
+        let own = own.filter(|pending| self.is_eligible(pending)).filter_map(|pending| pending.deadline);
         let children = (1..self.nodes.len())
-            .filter(|&at| self.nodes[at].parent == Some(node) && self.nodes[at].place.is_some());
-        let below = children.filter_map(|at| self.nodes[at].rules.deadline().or_else(|| self.earliest(at)));
+            .filter(|&at| self.nodes[at].parent == Some(node) && self.nodes[at].place.is_some())
+            .filter(|&at| self.most_important(at, now).is_some());
+        let below =
+            children.filter_map(|at| self.nodes[at].rules.deadline().or_else(|| self.earliest(at, now)));
         own.chain(below).min()
     }
 }

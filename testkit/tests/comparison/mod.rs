@@ -127,6 +127,12 @@ pub(crate) fn text(system: &System) -> String {
             task.priority,
             task.preemption
         );
+        for section in &task.sections {
+            text += &format!("    {section:?}\n");
+        }
+    }
+    for part in system.resources() {
+        text += &format!("{part:?}\n");
     }
     for server in system.servers() {
         text += &format!(
@@ -159,6 +165,9 @@ fn events_of(records: &[Record]) -> Vec<Event> {
             Kind::Yield => What::Yield,
             Kind::Resume => What::Resume,
             Kind::Completion => What::Completion,
+            Kind::Lock => What::Lock(record.value as usize),
+            Kind::Unlock => What::Unlock(record.value as usize),
+            Kind::Suspend if record.extra == 1 => What::Wait(record.value as usize),
             _ => return None,
         };
         let job = released.get(&(record.task, record.job)).copied().unwrap_or(usize::MAX);

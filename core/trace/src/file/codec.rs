@@ -77,7 +77,9 @@ const fn shape(kind: Kind) -> u8 {
         | Kind::Suspend
         | Kind::Wake
         | Kind::Publish
-        | Kind::Latch => 0,
+        | Kind::Latch
+        | Kind::Lock
+        | Kind::Unlock => 0,
     }
 }
 
@@ -94,6 +96,8 @@ const fn is_late(kind: Kind) -> bool {
             | Kind::Wake
             | Kind::Publish
             | Kind::Latch
+            | Kind::Lock
+            | Kind::Unlock
     )
 }
 

@@ -41,6 +41,10 @@ pub(super) trait Rules {
     fn is_at_its_own(&self) -> bool {
         false
     }
+    /// Whether what is executed without budget is paid for later.
+    fn knows_debt(&self) -> bool {
+        true
+    }
     /// The unit from `now` on belonged to `ran` and was not charged: this server, a hard task or nobody. Whether it used budget.
     fn watches(&mut self, _now: u64, _ran: Ran, _has_work: bool) -> bool {
         false

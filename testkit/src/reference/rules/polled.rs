@@ -44,6 +44,11 @@ impl Polled {
 }
 
 impl Rules for Polled {
+    /// Where work comes by what ends at the instant at which the budget comes back, the budget comes with it.
+    fn arrives(&mut self, now: u64) {
+        self.timers(now, true);
+    }
+
     fn empties(&mut self, _now: u64) {
         if self.loses {
             self.lose();

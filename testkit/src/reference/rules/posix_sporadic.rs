@@ -84,6 +84,10 @@ impl Rules for PosixSporadic {
         }
     }
 
+    fn knows_debt(&self) -> bool {
+        false
+    }
+
     fn is_at_its_own(&self) -> bool {
         self.activation.is_some()
     }

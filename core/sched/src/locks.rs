@@ -1,0 +1,397 @@
+//! Resources under the local immediate ceiling (decision 0009): who holds what, and the choice while something is held.
+//!
+//! On the path from the root to a holder, every node below two children of which somebody uses the resource sees its ceiling in
+//! its own order. Under fixed priorities the child with the holder is *lifted* to it; under EDF jobs that have not begun are *gated*
+//! by it (the stack resource policy). Both change who is chosen and nothing else: demand, budgets and charges are what they are
+//! without. So a processor on which nothing is held is chosen for as always, and one on which something is held goes through
+//! [`Machine::pick_while_held`].
+
+use crate::desired::Rejected;
+use crate::dispatcher::{Dispatcher, Key, NONE, NodePolicy};
+use crate::{Machine, Place};
+use horolog_model::TaskId;
+use horolog_time::Instant;
+use std::collections::VecDeque;
+
+/// The ceiling of a resource at one node.
+#[derive(Clone, Debug)]
+pub(crate) struct Ceiling {
+    pub(crate) node: u32,
+    /// The entities directly below the node that use the resource, or have users of it below them; two at least.
+    pub(crate) users: Box<[u32]>,
+    /// Under fixed priorities the level of the most important of them ([`crate::dispatcher::Layout::level_end`]); under EDF the
+    /// shortest of their relative deadlines.
+    pub(crate) at: u64,
+}
+
+/// What jobs share by mutual exclusion.
+#[derive(Clone, Debug)]
+pub(crate) struct Resource {
+    /// Whether a holder goes on where a budget above it has run out.
+    pub(crate) finishes: bool,
+    /// The task whose job holds it, or [`NONE`].
+    pub(crate) holder: u32,
+    /// Tasks whose jobs wait for it, the longest wait first.
+    pub(crate) waiting: VecDeque<u32>,
+    pub(crate) ceilings: Box<[Ceiling]>,
+}
+
+/// The resources of a machine.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Locks {
+    pub(crate) resources: Vec<Resource>,
+    /// For each mode, how urgent each entity is below EDF: a relative deadline.
+    pub(crate) levels: Vec<Box<[u64]>>,
+}
+
+/// Who may run below a node at all.
+#[derive(Clone, Copy, Default)]
+struct Only {
+    /// Jobs that have begun.
+    begun: bool,
+    /// Jobs that hold a resource with which they go on in debt.
+    finishing: bool,
+}
+
+/// How a child stands in a node's order while something is held; less goes first.
+type Standing = (u64, Key, u32);
+
+impl Machine {
+    /// The job of a task locks a resource, or waits for it.
+    pub(crate) fn lock(&mut self, task: TaskId, resource: u32, now: Instant) -> Result<(), Rejected> {
+        let leaf = self.leaves.get(task.index()).ok_or(Rejected::Unknown)?;
+        let lock = self.locks.resources.get_mut(resource as usize).ok_or(Rejected::Unknown)?;
+        if !leaf.begun || leaf.blocked {
+            return Err(Rejected::NotRunning);
+        }
+        if lock.holder == task.0 {
+            return Err(Rejected::Held);
+        }
+        if lock.holder == NONE {
+            self.take_resource(task, resource, now);
+            return Ok(());
+        }
+        lock.waiting.push_back(task.0);
+        self.leaves[task.index()].waits_for = resource;
+        self.block(task, now)
+    }
+
+    /// The job of a task unlocks a resource; who has waited longest for it gets it, and is ready.
+    pub(crate) fn unlock(&mut self, task: TaskId, resource: u32, now: Instant) -> Result<(), Rejected> {
+        self.leaves.get(task.index()).ok_or(Rejected::Unknown)?;
+        let lock = self.locks.resources.get_mut(resource as usize).ok_or(Rejected::Unknown)?;
+        if lock.holder != task.0 {
+            return Err(Rejected::NotHeld);
+        }
+        let (finishes, next) = (lock.finishes, lock.waiting.pop_front());
+        lock.holder = next.unwrap_or(NONE);
+        self.leaves[task.index()].count_held(finishes, false);
+        if let Some(next) = next {
+            // It has it before anybody looks who goes on in debt.
+            let leaf = &mut self.leaves[next as usize];
+            leaf.count_held(finishes, true);
+            leaf.waits_for = NONE;
+        }
+        let leaf = &self.leaves[task.index()];
+        let (node, goes_on) = (leaf.node, leaf.finishes > 0 || !leaf.preemptible);
+        let processor = &mut self.processors[usize::from(leaf.processor)];
+        processor.held -= u32::from(next.is_none());
+        if processor.running == task.0 && !goes_on {
+            // It kept the processor beyond its window, or went on in debt: who goes on from here is chosen anew.
+            (processor.committed, processor.paying) = (false, NONE);
+        }
+        self.propagate(node, now);
+        next.map_or(Ok(()), |next| self.wake(TaskId(next), now))
+    }
+
+    fn take_resource(&mut self, task: TaskId, resource: u32, now: Instant) {
+        let lock = &mut self.locks.resources[resource as usize];
+        lock.holder = task.0;
+        let leaf = &mut self.leaves[task.index()];
+        leaf.count_held(lock.finishes, true);
+        let node = leaf.node;
+        self.processors[usize::from(leaf.processor)].held += 1;
+        self.propagate(node, now);
+    }
+
+    /// The job of a task does not wait for a resource any more, where it has.
+    pub(crate) fn waits_no_more(&mut self, task: TaskId) {
+        let resource = std::mem::replace(&mut self.leaves[task.index()].waits_for, NONE);
+        if let Some(lock) = self.locks.resources.get_mut(resource as usize) {
+            lock.waiting.retain(|&waiting| waiting != task.0);
+        }
+    }
+
+    /// A job that ends, or is ended, lets go of everything.
+    #[cold]
+    pub(crate) fn let_go(&mut self, task: TaskId, now: Instant) {
+        for resource in (0..self.locks.resources.len() as u32).rev() {
+            if self.locks.resources[resource as usize].holder == task.0 {
+                let told = self.unlock(task, resource, now);
+                debug_assert_eq!(told, Ok(()));
+            }
+        }
+    }
+
+    /// Whether the oldest job of a task waits for a resource.
+    ///
+    /// # Panics
+    /// Where there is no such task.
+    #[must_use]
+    pub fn waits_for(&self, task: TaskId) -> Option<u32> {
+        let resource = self.leaves[task.index()].waits_for;
+        (resource != NONE).then_some(resource)
+    }
+
+    /// Whose job holds a resource of the system.
+    ///
+    /// # Panics
+    /// Where there is no such resource.
+    #[must_use]
+    pub fn holder(&self, resource: u32) -> Option<TaskId> {
+        let holder = self.locks.resources[resource as usize].holder;
+        (holder != NONE).then_some(TaskId(holder))
+    }
+
+    /// Whether an entity is a task's leaf or stands above it.
+    fn is_above(&self, entity: u32, task: u32) -> bool {
+        let tasks = self.leaves.len() as u32;
+        let mut above = task;
+        while above != entity {
+            let node = match above.checked_sub(tasks) {
+                None => self.leaves[above as usize].node,
+                Some(node) => self.nodes[node as usize].parent,
+            };
+            if node == NONE {
+                return false;
+            }
+            above = tasks + node;
+        }
+        true
+    }
+
+    /// Whether a node goes on without budget since a job below it holds a resource.
+    pub(crate) fn goes_on_in_debt(&self, node: u32) -> bool {
+        let entity = self.leaves.len() as u32 + node;
+        let is_held_below =
+            |lock: &Resource| lock.finishes && lock.holder != NONE && self.is_above(entity, lock.holder);
+        let processor = &self.processors[usize::from(self.nodes[node as usize].processor)];
+        processor.held > 0 && self.locks.resources.iter().any(is_held_below)
+    }
+
+    /// Whether the job of a task goes on to the end of a section beyond its window.
+    pub(crate) fn is_beyond_window(&self, task: u32) -> bool {
+        let leaf = &self.leaves[task as usize];
+        let mut node = if leaf.finishes > 0 { leaf.node } else { NONE };
+        while node != NONE {
+            let dispatcher = &self.nodes[node as usize];
+            if dispatcher.policy == NodePolicy::Table
+                && dispatcher.current != self.position_on_path(task, node)
+            {
+                return true;
+            }
+            node = dispatcher.parent;
+        }
+        false
+    }
+
+    /// A window has begun or ended: a job that goes on beyond its own keeps the processor until it is in one again, or its
+    /// section is over.
+    pub(crate) fn window_changed(&mut self, node: u32) {
+        let index = usize::from(self.nodes[node as usize].processor);
+        let running = self.processors[index].running;
+        let Some(leaf) = self.leaves.get(running as usize).filter(|leaf| leaf.finishes > 0) else { return };
+        let is_preemptible = leaf.preemptible;
+        if self.is_beyond_window(running) {
+            self.processors[index].committed = true;
+        } else if is_preemptible {
+            self.processors[index].committed = false;
+        }
+    }
+
+    /// Ceilings in the places of the present mode.
+    pub(crate) fn refresh_ceilings(&mut self) {
+        let Self { locks, leaves, nodes, mode, .. } = self;
+        let Locks { resources, levels } = locks;
+        for ceiling in resources.iter_mut().flat_map(|resource| &mut resource.ceilings) {
+            let node = &nodes[ceiling.node as usize];
+            let tasks = leaves.len();
+            let level = |&entity: &u32| {
+                let entity = entity as usize;
+                if node.policy == NodePolicy::Edf {
+                    return levels[*mode as usize][entity];
+                }
+                let position = match entity.checked_sub(tasks) {
+                    None => leaves[entity].positions[0],
+                    Some(child) => nodes[child].positions[0],
+                };
+                u64::from(node.layout.level_end[position as usize])
+            };
+            ceiling.at = ceiling.users.iter().map(level).min().unwrap_or(u64::MAX);
+        }
+    }
+
+    /// The ceilings at a node of what is held below it, each with its holder.
+    fn ceilings_at(&self, node: u32) -> impl Iterator<Item = (u64, u32)> + '_ {
+        let entity = self.leaves.len() as u32 + node;
+        let held = self.locks.resources.iter().filter(|lock| lock.holder != NONE);
+        held.filter_map(move |lock| {
+            let ceiling = lock.ceilings.iter().find(|ceiling| ceiling.node == node)?;
+            self.is_above(entity, lock.holder).then_some((ceiling.at, lock.holder))
+        })
+    }
+
+    /// As [`Machine::pick`], on a processor on which something is held.
+    #[cold]
+    pub(crate) fn pick_while_held(&self, index: usize) -> u32 {
+        let processor = &self.processors[index];
+        let (mut node, mut only) = (processor.root, Only::default());
+        if !self.is_supplied(node) && !self.goes_on_in_debt(node) {
+            return NONE;
+        }
+        let mut running = processor.running;
+        loop {
+            let Some((position, is_running, below)) = self.best_child(node, only, running) else {
+                return NONE;
+            };
+            running = if is_running { running } else { NONE };
+            let entity = self.nodes[node as usize].layout.children[position as usize];
+            match entity.checked_sub(self.leaves.len() as u32) {
+                None => return entity,
+                Some(child) => (node, only) = (child, below),
+            }
+        }
+    }
+
+    /// The first child of a node below which somebody may run: its position, whether the running job is below it, and who
+    /// may run there. The running job's child wins every tie.
+    fn best_child(&self, node: u32, only: Only, running: u32) -> Option<(u32, bool, Only)> {
+        let dispatcher = &self.nodes[node as usize];
+        let (from, to) = match (dispatcher.policy, dispatcher.current) {
+            (NodePolicy::Table, NONE) => return None,
+            (NodePolicy::Table, current) => (current, current + 1),
+            _ => (0, dispatcher.layout.children.len() as u32),
+        };
+        let mut best: Option<(Standing, bool, Only)> = None;
+        dispatcher.ready.for_each_in(from, to, |position| {
+            let entity = dispatcher.layout.children[position as usize];
+            let below = self.only_below(node, entity, only);
+            let Some(urgency) = self.first_deadline(node, position, below) else { return };
+            let level = self.lifted(node, dispatcher, position, entity);
+            let standing = (level, Key { urgency, ..dispatcher.keys[position as usize] }, position);
+            let is_running = running != NONE && self.is_above(entity, running);
+            let goes_first = match &best {
+                None => true,
+                Some((first, true, _)) => (level, urgency) < (first.0, first.1.urgency),
+                Some((first, false, _)) if is_running => (level, urgency) <= (first.0, first.1.urgency),
+                Some((first, ..)) => standing < *first,
+            };
+            if goes_first {
+                best = Some((standing, is_running, below));
+            }
+        });
+        best.map(|((_, _, position), is_running, below)| (position, is_running, below))
+    }
+
+    /// Who may run below a child.
+    fn only_below(&self, node: u32, entity: u32, only: Only) -> Only {
+        let mut below = only;
+        if self.nodes[node as usize].policy == NodePolicy::Edf {
+            let level = self.locks.levels[self.mode as usize][entity as usize];
+            below.begun |= self
+                .ceilings_at(node)
+                .any(|(ceiling, holder)| level >= ceiling && !self.is_above(entity, holder));
+        }
+        if let Some(child) = entity.checked_sub(self.leaves.len() as u32) {
+            let supplied = self.supplied.get(self.supply_of[child as usize] as usize);
+            let is_empty = supplied.is_some_and(|supplied| supplied.standing.place != Place::High);
+            // It stands at its own place without budget: in debt.
+            below.finishing |= is_empty && self.goes_on_in_debt(child);
+        }
+        below
+    }
+
+    /// The level of a child: its own, or before all of the highest ceiling of what is held below it.
+    fn lifted(&self, node: u32, dispatcher: &Dispatcher, position: u32, entity: u32) -> u64 {
+        let own = 2 * u64::from(dispatcher.layout.level_end[position as usize]);
+        let has_low_place = entity
+            .checked_sub(self.leaves.len() as u32)
+            .is_some_and(|child| self.nodes[child as usize].place != 0);
+        if dispatcher.policy != NodePolicy::FixedPriority || has_low_place {
+            return own;
+        }
+        let above = self.ceilings_at(node).filter(|&(_, holder)| self.is_above(entity, holder));
+        above.map(|(ceiling, _)| 2 * ceiling - 1).fold(own, u64::min)
+    }
+
+    /// The deadline that orders a ready child below EDF, 0 elsewhere; `None`: nobody below it may run.
+    fn first_deadline(&self, node: u32, position: u32, only: Only) -> Option<u64> {
+        let dispatcher = &self.nodes[node as usize];
+        let is_edf = dispatcher.policy == NodePolicy::Edf;
+        let entity = dispatcher.layout.children[position as usize];
+        let own = dispatcher.keys[position as usize].urgency;
+        let Some(child) = entity.checked_sub(self.leaves.len() as u32) else {
+            let leaf = &self.leaves[entity as usize];
+            let may_run = (leaf.begun || !only.begun) && (leaf.finishes > 0 || !only.finishing);
+            return may_run.then_some(own);
+        };
+        let earliest = self.earliest_below(child, only)?;
+        let supplied = self.supplied.get(self.supply_of[child as usize] as usize);
+        let has_own = self.nodes[child as usize].is_background
+            || supplied.is_some_and(|supplied| supplied.standing.deadline.is_some());
+        Some(if !is_edf || has_own { own } else { earliest })
+    }
+
+    /// The earliest deadline below a node of who may run there; `None`: nobody.
+    fn earliest_below(&self, node: u32, only: Only) -> Option<u64> {
+        let dispatcher = &self.nodes[node as usize];
+        let (from, to) = match (dispatcher.policy, dispatcher.current) {
+            (NodePolicy::Table, NONE) => return None,
+            (NodePolicy::Table, current) => (current, current + 1),
+            _ => (0, dispatcher.layout.children.len() as u32),
+        };
+        let mut earliest: Option<u64> = None;
+        dispatcher.ready.for_each_in(from, to, |position| {
+            let entity = dispatcher.layout.children[position as usize];
+            let below = self.only_below(node, entity, only);
+            let Some(urgency) = self.first_deadline(node, position, below) else { return };
+            let deadline = match (dispatcher.policy, entity.checked_sub(self.leaves.len() as u32)) {
+                (NodePolicy::Edf, _) => urgency,
+                (_, None) => self.leaves[entity as usize].deadline,
+                (_, Some(child)) => {
+                    let supplied = self.supplied.get(self.supply_of[child as usize] as usize);
+                    let own = supplied.and_then(|supplied| supplied.standing.deadline);
+                    let below = || self.earliest_below(child, below).unwrap_or(u64::MAX);
+                    own.map_or_else(below, Instant::as_ns)
+                }
+            };
+            earliest = Some(earliest.map_or(deadline, |first| first.min(deadline)));
+        });
+        earliest
+    }
+
+    /// What is kept of resources, computed anew.
+    pub(crate) fn check_locks(&self) -> Result<(), String> {
+        let held = |task: u32| self.locks.resources.iter().filter(move |lock| lock.holder == task);
+        for (task, leaf) in self.leaves.iter().enumerate() {
+            let (holds, finishes) =
+                (held(task as u32).count(), held(task as u32).filter(|it| it.finishes).count());
+            if (leaf.holds as usize, leaf.finishes as usize) != (holds, finishes) {
+                return Err(format!("task {task}: it holds {holds} resources"));
+            }
+            let waits = self.locks.resources.iter().position(|lock| lock.waiting.contains(&(task as u32)));
+            if waits != self.waits_for(TaskId(task as u32)).map(|it| it as usize)
+                || waits.is_some() && !leaf.blocked
+            {
+                return Err(format!("task {task}: it waits for {waits:?}"));
+            }
+        }
+        for (index, processor) in self.processors.iter().enumerate() {
+            let here = self.leaves.iter().filter(|leaf| usize::from(leaf.processor) == index);
+            if here.map(|leaf| leaf.holds).sum::<u32>() != processor.held {
+                return Err(format!("processor {index}: {} resources are not held there", processor.held));
+            }
+        }
+        Ok(())
+    }
+}
