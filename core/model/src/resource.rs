@@ -44,6 +44,44 @@ pub struct Section {
     pub length: Span,
 }
 
+/// Where a section begins or ends, counted by what a job has executed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Border {
+    /// What the job has executed there, ns.
+    pub at: u64,
+    /// The place of the resource in the system.
+    pub resource: usize,
+    /// Of an end, the place of its beginning in the list of borders.
+    pub begun_at: Option<usize>,
+}
+
+/// Where sections begin and end, in the order in which a job passes them: at one place ends before beginnings, inner ends and
+/// outer beginnings first. `place_of` tells the place of a resource; sections of unknown ones are left out.
+pub(crate) fn borders(sections: &[Section], place_of: impl Fn(&str) -> Option<usize>) -> Vec<Border> {
+    let mut sorted: Vec<(u64, u64, usize)> = Vec::new();
+    for section in sections {
+        if let (Some(resource), Some(end)) = (place_of(&section.resource), section.end()) {
+            sorted.push((section.from.as_ns(), end.as_ns(), resource));
+        }
+    }
+    // Outer sections first.
+    sorted.sort_by_key(|&(from, end, _)| (from, std::cmp::Reverse(end)));
+    let mut borders: Vec<Border> = Vec::new();
+    let mut open: Vec<(u64, usize, usize)> = Vec::new();
+    let close_up_to = |at: u64, open: &mut Vec<(u64, usize, usize)>, borders: &mut Vec<Border>| {
+        while let Some((end, resource, begun)) = open.pop_if(|&mut (end, ..)| end <= at) {
+            borders.push(Border { at: end, resource, begun_at: Some(begun) });
+        }
+    };
+    for (from, end, resource) in sorted {
+        close_up_to(from, &mut open, &mut borders);
+        open.push((end, resource, borders.len()));
+        borders.push(Border { at: from, resource, begun_at: None });
+    }
+    close_up_to(u64::MAX, &mut open, &mut borders);
+    borders
+}
+
 impl Protocol {
     /// The words of the system file.
     pub const WORDS: [&'static str; 1] = ["ceiling"];

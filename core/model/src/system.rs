@@ -244,6 +244,12 @@ impl System {
         &self.parts.resources
     }
 
+    /// Where the sections of a task begin and end, in the order in which a job passes them.
+    #[must_use]
+    pub fn borders(&self, task: TaskId) -> Vec<crate::Border> {
+        crate::resource::borders(&self.task(task).sections, |name| self.find_resource(name))
+    }
+
     /// The place of the resource with this name.
     #[must_use]
     pub fn find_resource(&self, name: &str) -> Option<usize> {

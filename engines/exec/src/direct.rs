@@ -75,6 +75,11 @@ impl Runtime for Direct {
     /// Where there are modes, the agent schedules every processor.
     fn request_mode(&self, _task: &TaskShared, _mode: u32) {}
 
+    /// Where tasks share resources, the agent schedules their processor.
+    fn lock(&self, _task: &TaskShared, _job: u64, _resource: usize) {}
+
+    fn unlock(&self, _task: &TaskShared, _job: u64, _resource: usize) {}
+
     fn set_preemptible(&self, _task: &TaskShared, _job: u64, preemptible: bool) {
         if let Class::Fifo(_) = self.class {
             Direct::put(0, if preemptible { self.class } else { Class::Fifo(bands::ABOVE_TASKS) });

@@ -20,6 +20,12 @@ pub(crate) trait Runtime {
     /// The job asks for a mode of the system.
     fn request_mode(&self, task: &TaskShared, mode: u32);
 
+    /// The job locks a resource, and comes back once it has it.
+    fn lock(&self, task: &TaskShared, job: u64, resource: usize);
+
+    /// The job lets go of a resource.
+    fn unlock(&self, task: &TaskShared, job: u64, resource: usize);
+
     /// The job switches its own preemptibility.
     fn set_preemptible(&self, task: &TaskShared, job: u64, preemptible: bool);
 }
@@ -109,6 +115,31 @@ impl Job<'_> {
         let Some(mode) = found else { return false };
         self.runtime.request_mode(self.task, mode);
         true
+    }
+
+    /// Locks the resource of this name and comes back once the job has it. Returns whether a `[[task.section]]` of the task names it;
+    /// where not, or where the job holds it already, nothing happens. What a job still holds at its end it lets go of.
+    pub fn lock(&mut self, resource: &str) -> bool {
+        let Some(place) = self.resource(resource) else { return false };
+        if self.run.locks.holder(place) != Some(self.task.id) {
+            self.runtime.lock(self.task, self.facts.number, place);
+        }
+        true
+    }
+
+    /// Unlocks the resource of this name. Returns whether the job held it.
+    pub fn unlock(&mut self, resource: &str) -> bool {
+        let held = self.resource(resource).filter(|&it| self.run.locks.holder(it) == Some(self.task.id));
+        if let Some(place) = held {
+            self.runtime.unlock(self.task, self.facts.number, place);
+        }
+        held.is_some()
+    }
+
+    /// A resource that the task's sections name.
+    fn resource(&self, name: &str) -> Option<usize> {
+        let place = self.run.locks.find(name)?;
+        self.task.borders.iter().any(|border| border.resource == place).then_some(place)
     }
 
     /// Calls `callback` from now on whenever a job of this task overruns: on this thread, at the next preemption

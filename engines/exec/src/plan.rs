@@ -80,7 +80,8 @@ impl Plan {
             // The kernel wakes nobody when an emulated device has answered.
             let emulates = file.devices().iter().any(|device| device.cpu == cpu && is_emulated(file, device));
             let mut mode = if emulates { Mode::Authoritative } else { mode_of(system, cpu, &tasks, options) };
-            if !emulates && plan.reserve(system, cpu, &tasks, options) {
+            let is_agents = emulates || shares_resources(system, &tasks);
+            if !is_agents && plan.reserve(system, cpu, &tasks, options) {
                 mode = Mode::Shadow;
             } else {
                 match mode {
@@ -263,10 +264,11 @@ fn check_scope(system: &System) -> Result<(), ExecError> {
             cluster.cpus.iter().map(|cpu| cpu.0).collect::<Vec<_>>()
         )));
     }
-    if let Some(resource) = system.resources().first() {
+    let holds = |task: &&Task| is_command(task) && !task.sections.is_empty();
+    if let Some(task) = system.tasks().iter().find(holds) {
         return Err(ExecError::bad_input(format!(
-            "resource.{}: a run knows of no resources yet; remove the section, or simulate the system",
-            resource.name
+            "task.{}.section: a command is a program of its own and can lock nothing; use a library or `spin`",
+            task.name
         )));
     }
     if let Some(link) = system.links().first() {
@@ -377,10 +379,18 @@ fn place_of_command(system: &System, command: TaskId, tasks: &[TaskId]) -> Resul
     )))
 }
 
+/// Whether tasks lock resources: the agent decides who runs then.
+fn shares_resources(system: &System, tasks: &[TaskId]) -> bool {
+    tasks.iter().any(|&id| !system.task(id).sections.is_empty())
+}
+
 /// The kernel may decide where its rules are the model's: preemptive tasks of distinct fixed priorities, and overrun
 /// policies that need no timer.
 fn mode_of(system: &System, cpu: CpuId, tasks: &[TaskId], options: &RunOptions) -> Mode {
     if system.servers_on(cpu).any(|(_, server)| !server.kind.is_kernels()) || !system.modes().is_empty() {
+        return Mode::Authoritative;
+    }
+    if shares_resources(system, tasks) {
         return Mode::Authoritative;
     }
     let by_variant = options.non_preemptive != NonPreemptiveVariant::Flag;

@@ -2,6 +2,7 @@
 
 use crate::body::Bodies;
 use crate::collect::Collector;
+use crate::locks::Locks;
 use crate::modes::Modes;
 use crate::plan::Plan;
 use crate::result::{RunResult, Started, ThreadInfo};
@@ -87,7 +88,7 @@ fn run_planned(
         Limit::For(span) => span.as_ns(),
         Limit::Forever => u64::MAX,
     };
-    let run = Arc::new(RunShared::new(horizon, Modes::of(&companion.system)?));
+    let run = Arc::new(RunShared::new(horizon, Modes::of(&companion.system)?, Locks::of(&companion.system)));
     let _crashes = crash::Guard::new()?;
     let _awake = ShallowIdle::ask();
     let setup = Setup { system: &companion.system, file, companion, options, plan, run: &run };

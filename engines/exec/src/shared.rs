@@ -1,6 +1,7 @@
 //! What the threads of one run share.
 
 use crate::ExecError;
+use crate::locks::Locks;
 use crate::modes::Modes;
 use horolog_sys::{clock, futex};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -21,11 +22,13 @@ pub(crate) struct RunShared {
     failure: Mutex<Option<ExecError>>,
     /// Where the system has modes.
     pub(crate) modes: Option<Modes>,
+    /// Its resources.
+    pub(crate) locks: Locks,
 }
 
 impl RunShared {
-    pub(crate) fn new(horizon: u64, modes: Option<Modes>) -> RunShared {
-        let shared = RunShared { modes, ..RunShared::default() };
+    pub(crate) fn new(horizon: u64, modes: Option<Modes>, locks: Locks) -> RunShared {
+        let shared = RunShared { modes, locks, ..RunShared::default() };
         shared.horizon.store(horizon, Ordering::Relaxed);
         shared
     }

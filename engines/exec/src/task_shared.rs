@@ -7,7 +7,7 @@ use crate::enforcement::{Allowance, Progress, Verdict};
 use crate::options::{PointVariant, RecordLevel, RunOptions};
 use crate::ring::Ring;
 use crate::tally::Tally;
-use horolog_model::{OverrunPolicy, SegmentGraph, System, TaskId};
+use horolog_model::{Border, OverrunPolicy, SegmentGraph, System, TaskId};
 use horolog_sys::clock::{self, ThreadClock};
 use horolog_sys::crash;
 use horolog_sys::status::Status;
@@ -54,6 +54,8 @@ pub(crate) struct TaskShared {
     pub(crate) record: RecordLevel,
     /// What its jobs ask of emulated devices, by what they have executed then.
     pub(crate) requests: Vec<RequestPoint>,
+    /// Where its sections begin and end.
+    pub(crate) borders: Vec<Border>,
     /// Where a crash of the task's code is noted.
     pub(crate) crash: Arc<crash::Cell>,
     /// Overruns are looked for by timer, though the policy would only count them.
@@ -109,6 +111,7 @@ impl TaskShared {
             executed: AtomicU64::new(0),
             record: options.record,
             requests: Vec::new(),
+            borders: system.borders(id),
             crash: Arc::default(),
             is_watched_closely: options.watch_all,
             tally: Mutex::new(Tally::default()),

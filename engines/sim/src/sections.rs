@@ -1,15 +1,6 @@
 //! Sections that hold resources: where a job's execution stops since one begins or ends (decision 0009).
 
-use horolog_model::{System, Task};
-
-/// Where a section begins or ends, counted by what the job has executed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Border {
-    at: u64,
-    resource: u32,
-    /// Of an end, the place of its beginning in the list.
-    begun_at: Option<usize>,
-}
+use horolog_model::{Border, System};
 
 /// How far the oldest job of a task has come.
 #[derive(Clone, Debug, Default)]
@@ -41,11 +32,8 @@ impl Sections {
         if system.tasks().iter().all(|task| task.sections.is_empty()) {
             return Vec::new();
         }
-        system
-            .tasks()
-            .iter()
-            .map(|task| Sections { borders: borders(system, task), ..Sections::default() })
-            .collect()
+        let sections = |task| Sections { borders: system.borders(task).into(), ..Sections::default() };
+        system.task_ids().map(sections).collect()
     }
 
     pub(crate) fn has_any(&self) -> bool {
@@ -99,7 +87,7 @@ impl Sections {
         let border =
             self.borders.get(self.next).filter(|border| border.at == self.until && is_meant(border))?;
         self.next += 1;
-        Some(border.resource)
+        Some(border.resource as u32)
     }
 
     /// How many borders were passed.
@@ -114,37 +102,10 @@ impl Sections {
             let border = self.borders.get(self.next)?;
             self.next += 1;
             if border.begun_at.is_some_and(|begun| begun < passed) {
-                return Some(border.resource);
+                return Some(border.resource as u32);
             }
         }
     }
-}
-
-/// Where the sections of a task begin and end.
-fn borders(system: &System, task: &Task) -> Box<[Border]> {
-    let mut sorted: Vec<(u64, u64, u32)> = Vec::new();
-    for section in &task.sections {
-        // That names and ends are there was checked with the model.
-        if let (Some(resource), Some(end)) = (system.find_resource(&section.resource), section.end()) {
-            sorted.push((section.from.as_ns(), end.as_ns(), resource as u32));
-        }
-    }
-    // Outer sections first.
-    sorted.sort_by_key(|&(from, end, _)| (from, std::cmp::Reverse(end)));
-    let mut borders: Vec<Border> = Vec::new();
-    let mut open: Vec<(u64, u32, usize)> = Vec::new();
-    let close_up_to = |at: u64, open: &mut Vec<(u64, u32, usize)>, borders: &mut Vec<Border>| {
-        while let Some((end, resource, begun)) = open.pop_if(|&mut (end, ..)| end <= at) {
-            borders.push(Border { at: end, resource, begun_at: Some(begun) });
-        }
-    };
-    for (from, end, resource) in sorted {
-        close_up_to(from, &mut open, &mut borders);
-        open.push((end, resource, borders.len()));
-        borders.push(Border { at: from, resource, begun_at: None });
-    }
-    close_up_to(u64::MAX, &mut open, &mut borders);
-    borders.into()
 }
 
 #[cfg(test)]

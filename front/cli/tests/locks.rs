@@ -1,156 +1,152 @@
-//! `horolog trace locks` as a user runs it.
+//! `horolog loop` on tasks that share a resource: the ceiling holds on real threads under fixed priorities, under EDF, and with the
+//! holder in a server whose budget ends inside its section.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+mod common;
 
-fn horolog() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_horolog"))
-}
+use common::{done, folder, inside, real_time};
+use horolog_model::System;
+use horolog_trace::file::Reader;
+use horolog_trace::{Kind, Record};
 
-/// Whether the lock library was built beside the command, as building the workspace does.
-fn has_library() -> bool {
-    let folder = Path::new(env!("CARGO_BIN_EXE_horolog")).parent().map(Path::to_owned).unwrap_or_default();
-    let there =
-        ["libhorolog_locks.so", "deps/libhorolog_locks.so"].iter().any(|name| folder.join(name).exists());
-    if !there {
-        println!("SKIPPED: the lock library is not built: cargo build -p horolog-locks");
+const HEAD: &str = r#"
+[system]
+name = "shared"
+policy = "POLICY"
+[platform]
+cpus = [1]
+context_switch = "20 us"
+timer_interrupt = "50 us"
+release_latency = "300 us"
+[[resource]]
+name = "bus"
+"#;
+
+fn task(name: &str, period: u64, wcet: u64, place: &str, section: Option<(u64, u64)>) -> String {
+    let mut text = format!(
+        "[[task]]\nname = \"{name}\"\nperiod = \"{period} ms\"\nwcet = \"{wcet} ms\"\nbcet = \"10 us\"\n{place}\n"
+    );
+    if let Some((from, length)) = section {
+        text += &format!(
+            "[[task.section]]\nresource = \"bus\"\nfrom = \"{from} ms\"\nlength = \"{length} ms\"\n"
+        );
     }
-    there
+    text
 }
 
-/// Compiles a program; `None` (said) without a C compiler.
-fn compile(folder: &Path, words: &[&str], source: &str) -> Option<PathBuf> {
-    let (file, program) = (folder.join("program.c"), folder.join("program"));
-    std::fs::write(&file, source).expect("writable");
-    let compiled = Command::new("cc").args(["-O1", "-o"]).args([&program, &file]).args(words).output();
-    match compiled {
-        Ok(output) if output.status.success() => Some(program),
-        Ok(output) => {
-            println!("SKIPPED: {}", String::from_utf8_lossy(&output.stderr));
-            None
-        }
-        Err(error) => {
-            println!("SKIPPED: no C compiler: {error}");
-            None
-        }
-    }
-}
-
-const NESTED: &str = "
-#include <pthread.h>
-#include <stdio.h>
-pthread_mutex_t outer = PTHREAD_MUTEX_INITIALIZER, inner = PTHREAD_MUTEX_INITIALIZER;
-int main(void) {
-    for (int i = 0; i < 1000; i++) {
-        pthread_mutex_lock(&outer);
-        pthread_mutex_lock(&inner);
-        pthread_mutex_unlock(&inner);
-        pthread_mutex_unlock(&outer);
-    }
-    puts(\"the program's own output\");
-    return 3;
-}
-";
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-fn said(output: &Output) -> String {
-    format!("{}{}", text(&output.stdout), text(&output.stderr))
-}
-
-#[test]
-fn a_program_is_studied_as_it_runs() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let Some(program) = compile(folder.path(), &["-g"], NESTED).filter(|_| has_library()) else { return };
-    let output =
-        horolog().args(["trace", "locks", "--format", "json", "--"]).arg(&program).output().expect("runs");
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
-    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON alone on the output");
-    assert_eq!((&report["schema"], &report["counts"]["lost"]), (&"horolog.locks/1".into(), &0.into()));
-    let lock = |name: &str| {
-        let rows = report["locks"].as_array().expect("rows");
-        rows.iter().find(|row| row["name"] == *format!("program!{name}")).cloned().unwrap_or_default()
+/// The long section of `low` lies across releases of the others.
+fn three(policy: &str) -> String {
+    let place = |priority: u32, deadline: u64| match policy {
+        "edf" => format!("deadline = \"{deadline} ms\""),
+        _ => format!("priority = {priority}"),
     };
-    assert_eq!(
-        (&lock("outer")["sections"], &lock("outer")["depths"]),
-        (&1000.into(), &serde_json::json!([1000]))
-    );
-    assert_eq!(lock("inner")["depths"], serde_json::json!([0, 1000]));
-    assert!(lock("inner")["site"].as_str().is_some_and(|site| site.starts_with("program!main+")), "{report}");
-    let class = &report["classes"][0];
-    assert_eq!(
-        (&class["name"], &class["sections"], &class["contended"]),
-        (&"mutex".into(), &2000.into(), &0.into())
-    );
-    let counted: u64 =
-        class["histogram"].as_array().expect("bins").iter().filter_map(|bin| bin[2].as_u64()).sum();
-    assert_eq!(counted, 2000);
-    assert!(text(&output.stderr).contains("the program's own output"), "{}", said(&output));
-    assert!(text(&output.stderr).contains("exit status: 3"), "{}", said(&output));
+    HEAD.replace("POLICY", policy)
+        + &task("low", 60, 20, &place(1, 60), Some((2, 14)))
+        + &task("middle", 25, 2, &place(2, 25), None)
+        + &task("high", 17, 2, &place(3, 17), Some((0, 1)))
+}
+
+fn records(file: &str, text: &str) -> (System, Vec<Record>) {
+    let (system, _) = horolog_model::file::read(text, "file", &[]).expect("valid");
+    let mut reader = Reader::open(std::path::Path::new(file)).expect("a trace");
+    let mut records: Vec<Record> = reader.by_ref().collect();
+    // Threads and the agent write rings of their own.
+    records.sort_by_key(|record| record.time);
+    (system, records)
+}
+
+/// Runs a file through the loop; its records.
+fn looped(text: &str) -> (System, Vec<Record>) {
+    let (place, file) = folder(text);
+    let out = inside(&place, "out");
+    let ended = done(["loop", &file, "--for", "2s", "--out", &out, "--seed", "1"]);
+    // Nothing is proved, and the answer says why.
+    assert_eq!(ended.no_panic().status, Some(1), "{ended:?}");
+    let said = format!("{}{}", ended.out, ended.err);
+    assert!(said.contains("resource.bus"), "{said}");
+    records(&inside(&place, "out/run.trace"), text)
+}
+
+/// Sections of a task: from when to when.
+fn sections(system: &System, records: &[Record], name: &str) -> Vec<(u64, u64)> {
+    let task = system.find_task(name).expect("a task").0;
+    let of = |kind: Kind| records.iter().filter(move |it| it.kind == kind && it.task == task);
+    let ends: Vec<u64> = of(Kind::Unlock).map(|it| it.time.as_ns()).collect();
+    let begins = of(Kind::Lock).map(|it| it.time.as_ns());
+    begins.zip(ends).collect()
+}
+
+/// How often the job of a task got the processor within these stretches, from their beginning to 20 us before their end.
+fn begun_within(
+    system: &System,
+    records: &[Record],
+    name: &str,
+    within: &[(u64, u64)],
+    kinds: &[Kind],
+) -> usize {
+    let task = system.find_task(name).expect("a task").0;
+    let is_in = |at: u64| within.iter().any(|&(from, to)| from < at && at < to);
+    records.iter().filter(|it| it.task == task && kinds.contains(&it.kind) && is_in(it.time.as_ns())).count()
 }
 
 #[test]
-fn the_table_names_locks_call_sites_and_depths() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let Some(program) = compile(folder.path(), &[], NESTED).filter(|_| has_library()) else { return };
-    let output = horolog().args(["trace", "locks", "--"]).arg(&program).output().expect("runs");
-    let table = text(&output.stdout);
-    assert!(
-        table.contains("2000 critical sections") && table.contains("6000 lock events, 0 lost"),
-        "{table}"
-    );
-    assert!(table.contains("program!inner (mutex)") && table.contains("program!main+"), "{table}");
-    assert!(table.contains("50.00 %"), "{table}");
-}
-
-#[test]
-fn a_recorded_trace_gives_the_same_study() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let Some(program) = compile(folder.path(), &[], NESTED).filter(|_| has_library()) else { return };
-    let trace = folder.path().join("trace");
-    let mut record = horolog();
-    record.args(["trace", "record", "--locks", "--out"]).arg(&trace).arg("--").arg(&program);
-    let recorded = record.output().expect("runs");
-    assert!(trace.exists(), "{}", said(&recorded));
-    let output = horolog().args(["trace", "locks", "--format", "json"]).arg(&trace).output().expect("runs");
-    assert_eq!(output.status.code(), Some(0), "{}{}", said(&recorded), said(&output));
-    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    assert_eq!((&report["counts"]["sections"], &report["counts"]["lost"]), (&2000.into(), &0.into()));
-    assert_eq!(report["classes"][0]["depths"], serde_json::json!([1000, 1000]));
-    assert!(report["locks"][0]["name"].as_str().is_some_and(|name| name.starts_with("program!")), "{report}");
-    // Any other trace is refused with the way to record one.
-    let mut simulate = horolog();
-    let system = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/quick-start/system.toml");
-    simulate.args(["simulate", system, "--for", "10 ms", "--trace"]).arg(folder.path().join("other"));
-    if simulate.output().is_ok_and(|output| output.status.success()) {
-        let refused =
-            horolog().args(["trace", "locks"]).arg(folder.path().join("other")).output().expect("runs");
-        assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
-        assert!(text(&refused.stderr).contains("trace record --locks"), "{}", said(&refused));
+fn the_ceiling_holds_under_fixed_priorities_and_edf() {
+    let Some(_alone) = real_time() else { return };
+    for policy in ["fixed-priority", "edf"] {
+        let (system, records) = looped(&three(policy));
+        let held = sections(&system, &records, "low");
+        assert!(held.len() >= 25, "{policy}: {} sections", held.len());
+        // Whoever is below the ceiling and has not begun waits; without the resource all three would preempt.
+        let released =
+            ["middle", "high"].map(|name| begun_within(&system, &records, name, &held, &[Kind::Release]));
+        assert!(released.iter().all(|&count| count >= 10), "{policy}: {released:?} releases within sections");
+        for name in ["middle", "high"] {
+            let begun = begun_within(&system, &records, name, &held, &[Kind::Start]);
+            assert_eq!(begun, 0, "{policy}: jobs of `{name}` began within sections of `low`");
+        }
+        // Nobody ever waits for the resource itself, and locks and unlocks alternate.
+        assert!(records.iter().all(|it| it.kind != Kind::Suspend), "{policy}");
+        let mut holder = None;
+        for record in records.iter().filter(|it| matches!(it.kind, Kind::Lock | Kind::Unlock)) {
+            match record.kind {
+                Kind::Lock => assert_eq!(holder.replace(record.task), None, "{policy}: {record:?}"),
+                _ => assert_eq!(holder.take(), Some(record.task), "{policy}: {record:?}"),
+            }
+        }
+        // Right behind a section whoever waited begins.
+        let starts =
+            |from: u64, to: u64| begun_within(&system, &records, "high", &[(from, to)], &[Kind::Start]);
+        let after = held.iter().filter(|&&(_, to)| starts(to, to + 5_000_000) > 0).count();
+        assert!(after >= 10, "{policy}: {after}");
     }
 }
 
 #[test]
-fn a_program_that_does_not_end_is_asked_to() {
-    if !has_library() {
-        return;
-    }
-    let output =
-        horolog().args(["trace", "locks", "--for", "100 ms", "--", "sleep", "3600"]).output().expect("runs");
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
-    assert!(text(&output.stderr).contains("signal: 15"), "{}", said(&output));
-    assert!(said(&output).contains("only 0 lock events"), "{}", said(&output));
-}
-
-#[test]
-fn a_static_program_is_refused_with_the_reason() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let Some(program) = compile(folder.path(), &["-static"], "int main(void) { return 0; }") else { return };
-    let output = horolog().args(["trace", "locks", "--"]).arg(&program).output().expect("runs");
-    assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("statically linked"), "{}", said(&output));
-    let output = horolog().args(["trace", "locks", "--", "/no/such/program"]).output().expect("runs");
-    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+fn a_budget_that_ends_inside_a_section_is_overdrawn_or_waited_for() {
+    let Some(_alone) = real_time() else { return };
+    let server = "[[server]]\nname = \"reserve\"\nkind = \"deferrable\"\nbudget = \"4 ms\"\nperiod = \"20 ms\"\npriority = 9\nlow_priority = \"none\"\ntasks = [\"served\"]\n";
+    let text = |at_exhaustion: &str| {
+        HEAD.replace("POLICY", "fixed-priority")
+            .replace("name = \"bus\"", &format!("name = \"bus\"\nat_exhaustion = \"{at_exhaustion}\""))
+            + &task("served", 60, 12, "body = { spin = \"9 ms\" }", Some((1, 7)))
+            + &task("user", 15, 2, "priority = 3", Some((0, 1)))
+            + server
+    };
+    // It goes on in debt: its section is one stretch, and whoever uses the resource never waits for it.
+    let (system, records) = looped(&text("finish"));
+    let held = sections(&system, &records, "served");
+    assert!(held.len() >= 20, "{} sections", held.len());
+    assert_eq!(begun_within(&system, &records, "user", &held, &[Kind::Start]), 0);
+    assert!(records.iter().all(|it| it.kind != Kind::Suspend));
+    let served = system.find_task("served").expect("a task").0;
+    let is_within = |at: u64| held.iter().any(|&(from, to)| from < at && at < to);
+    let preempted = records.iter().filter(|it| it.task == served && it.kind == Kind::Preempt);
+    assert_eq!(preempted.filter(|it| is_within(it.time.as_ns())).count(), 0);
+    // It waits for budget, and whoever uses the resource meanwhile waits for it and gets it where it is let go.
+    let (system, records) = looped(&text("wait"));
+    let held = sections(&system, &records, "served");
+    let user = system.find_task("user").expect("a task").0;
+    let of_user = |kind: Kind| records.iter().filter(|it| it.task == user && it.kind == kind).count();
+    assert!(of_user(Kind::Suspend) >= 10, "{} waits", of_user(Kind::Suspend));
+    assert!(of_user(Kind::Wake).abs_diff(of_user(Kind::Suspend)) <= 1);
+    assert!(held.iter().filter(|(from, to)| to - from > 12_000_000).count() >= 10, "{held:?}");
 }

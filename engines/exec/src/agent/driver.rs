@@ -73,7 +73,7 @@ pub(crate) struct Driver {
 pub(crate) struct Threads {
     pub(crate) seats: Vec<Seat>,
     /// The seat of each task of the system; `usize::MAX`: on another processor.
-    seat_of: Vec<usize>,
+    pub(super) seat_of: Vec<usize>,
     pub(super) current: Option<usize>,
     pub(super) ring: Arc<Ring>,
     pub(super) run: Arc<RunShared>,
@@ -179,6 +179,7 @@ impl Driver {
 
     /// Tells the machine everything that has come due by `now`.
     pub(crate) fn catch_up(&mut self, now: u64) {
+        self.follow_locks();
         self.threads.look_at_clock(now);
         self.follow_modes(now);
         let Self { core, threads } = self;
@@ -197,6 +198,7 @@ impl Driver {
             served.plan_look(now, core.allowance(HERE));
             served.follow_budgets(core.machine(), core.running(HERE), core.untold(HERE));
         }
+        self.mark_locks();
     }
 
     /// Tells the machine that the oldest job of `seat` completed; an error where its thread is not the one that
@@ -305,6 +307,12 @@ impl Threads {
     /// When something happens next by itself: a release, an event of a device.
     fn next_event(&self) -> u64 {
         self.next_due.min(self.next_device())
+    }
+
+    /// Whether a task of this processor uses a resource.
+    pub(super) fn holds_here(&self, resource: usize) -> bool {
+        let uses = |seat: &Seat| seat.shared.borders.iter().any(|border| border.resource == resource);
+        self.seats.iter().any(uses)
     }
 
     pub(super) fn count_rejected<T>(&mut self, told: Result<T, Rejected>) -> Result<T, Rejected> {

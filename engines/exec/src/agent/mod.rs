@@ -9,6 +9,7 @@
 mod cpu;
 mod devices;
 mod driver;
+mod locks;
 mod modes;
 mod monitor;
 mod seat;

@@ -48,6 +48,11 @@ fn run_job(driven: &Driven<'_>, task: &TaskShared, body: &mut dyn TaskBody) -> O
     task.control.begin(facts.number, begun);
     let mut job = Job { facts, task, run: &agent.run, runtime: driven, next: None };
     let returned = body.job(&mut job);
+    for resource in 0..agent.run.locks.len() {
+        if agent.run.locks.holder(resource) == Some(task.id) {
+            driven.unlock(task, facts.number, resource);
+        }
+    }
     let executed = clock::thread_cpu_ns().saturating_sub(begun);
     watch::at_end(task, executed, agent.now(), facts.number);
     task.control.job.store(0, Ordering::Release);
@@ -112,6 +117,35 @@ impl Runtime for Driven<'_> {
     fn request_mode(&self, task: &TaskShared, mode: u32) {
         let (_, parks) =
             self.agent.pass(self.seat, Cause::Other, |driver, now| driver.request_mode(now, mode));
+        if parks {
+            let _ = wait_for_grant(self.agent, task);
+        }
+    }
+
+    fn lock(&self, task: &TaskShared, job: u64, resource: usize) {
+        let locks = &self.agent.run.locks;
+        if locks.try_lock(resource, task.id) {
+            task.record(Kind::Lock, self.agent.now(), job, resource as u64, 0);
+            return;
+        }
+        while locks.holder(resource) != Some(task.id) && !self.agent.run.is_stopping() {
+            let seat = self.seat;
+            let (_, parks) =
+                self.agent.pass(seat, Cause::Other, |driver, now| driver.lock(seat, now, resource));
+            if parks && !wait_for_grant(self.agent, task) {
+                return;
+            }
+        }
+    }
+
+    fn unlock(&self, task: &TaskShared, job: u64, resource: usize) {
+        // Its record comes first: whoever gets the processor by it is recorded behind.
+        task.record(Kind::Unlock, self.agent.now(), job, resource as u64, 0);
+        if self.agent.run.locks.try_unlock(resource, task.id) {
+            return;
+        }
+        let (_, parks) =
+            self.agent.pass(self.seat, Cause::Other, |driver, now| driver.unlock(self.seat, now, resource));
         if parks {
             let _ = wait_for_grant(self.agent, task);
         }

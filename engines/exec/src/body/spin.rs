@@ -103,6 +103,29 @@ impl Spin {
     }
 }
 
+impl Spin {
+    /// Burns towards `target` as far as sections of the task begin before it or end by it, which are locked and unlocked.
+    fn burn_through_sections(&self, job: &Job<'_>, begun: u64, target: u64, passed: &mut usize) {
+        while let Some(border) = job.task.borders.get(*passed) {
+            let at = begun.saturating_add(border.at);
+            let is_end = border.begun_at.is_some();
+            if at > target || (at == target && !is_end) {
+                return;
+            }
+            self.spinner.burn_until(at, || job.is_run_over());
+            if job.must_end() {
+                return;
+            }
+            *passed += 1;
+            if is_end {
+                job.runtime.unlock(job.task, job.number(), border.resource);
+            } else {
+                job.runtime.lock(job.task, job.number(), border.resource);
+            }
+        }
+    }
+}
+
 impl TaskBody for Spin {
     fn job(&mut self, job: &mut Job<'_>) -> i32 {
         let begun = clock::thread_cpu_ns();
@@ -116,9 +139,10 @@ impl TaskBody for Spin {
                 job.runtime.ask(job.task, point.place);
             }
         }
-        let mut segment = 0;
+        let (mut segment, mut passed) = (0, 0);
         loop {
             target += self.targets[segment];
+            self.burn_through_sections(job, begun, target, &mut passed);
             self.spinner.burn_until(target, || job.is_run_over());
             if job.must_end() {
                 return 0;

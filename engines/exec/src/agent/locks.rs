@@ -1,0 +1,76 @@
+//! Resources in the machine of one processor: what threads did by themselves is told before anything else, and what concerns
+//! others goes through the monitor.
+
+use super::driver::{Driver, HERE};
+use horolog_sched::Rejected;
+use horolog_trace::Kind;
+
+/// A job waits for a resource: `extra` of [`Kind::Suspend`] and [`Kind::Wake`].
+const OF_RESOURCE: u64 = 1;
+
+impl Driver {
+    /// Tells the machine what jobs have locked and unlocked since the last pass.
+    pub(super) fn follow_locks(&mut self) {
+        let run = self.threads.run.clone();
+        for resource in 0..run.locks.len() {
+            let (word, known) = (run.locks.holder(resource), self.core.machine().holder(resource as u32));
+            if word == known || !self.threads.holds_here(resource) {
+                continue;
+            }
+            // At the last instant that was told: releases that have come due since keep theirs.
+            let mut tell = self.core.tell(HERE, 0);
+            if let Some(task) = known {
+                // Only a word that is not marked changes by itself, so nobody waits for it.
+                let told = tell.unlock(task, resource as u32);
+                let _ = self.threads.count_rejected(told);
+            }
+            if let Some(task) = word {
+                let told = tell.lock(task, resource as u32);
+                let _ = self.threads.count_rejected(told);
+            }
+        }
+    }
+
+    /// Whoever holds something from here on says so when it lets go: others may wait for that.
+    pub(super) fn mark_locks(&mut self) {
+        let run = &self.threads.run;
+        for resource in (0..run.locks.len()).filter(|&resource| self.threads.holds_here(resource)) {
+            run.locks.mark(resource);
+        }
+    }
+
+    /// The job of `seat` locks a resource that was taken: whether it has it now, and else it waits. An error where its thread is not the
+    /// one that runs.
+    pub(crate) fn lock(&mut self, seat: usize, now: u64, resource: usize) -> Result<bool, Rejected> {
+        let task = self.threads.seats[seat].shared.id;
+        if self.threads.current != Some(seat) {
+            return self.threads.count_rejected(Err(Rejected::NotRunning));
+        }
+        let told = self.core.tell(HERE, now).lock(task, resource as u32);
+        let has_it = self.threads.count_rejected(told)?;
+        let job = self.threads.seats[seat].backlog.front().map_or(0, |job| job.number);
+        if has_it {
+            self.threads.run.locks.set(resource, Some(task));
+            self.threads.record(seat, Kind::Lock, now, job, resource as u64, 0);
+        } else {
+            self.threads.seats[seat].suspended = true;
+            self.threads.record(seat, Kind::Suspend, now, job, resource as u64, OF_RESOURCE);
+        }
+        Ok(has_it)
+    }
+
+    /// The job of `seat` lets go of a resource, and who waited longest for it has it.
+    pub(crate) fn unlock(&mut self, seat: usize, now: u64, resource: usize) {
+        let task = self.threads.seats[seat].shared.id;
+        let told = self.core.tell(HERE, now).unlock(task, resource as u32);
+        let next = self.threads.count_rejected(told).ok().flatten();
+        self.threads.run.locks.set(resource, next);
+        if let Some(next) = next {
+            let seat = self.threads.seat_of[next.index()];
+            self.threads.seats[seat].suspended = false;
+            let job = self.threads.seats[seat].backlog.front().map_or(0, |job| job.number);
+            self.threads.record(seat, Kind::Lock, now, job, resource as u64, 0);
+            self.threads.record(seat, Kind::Wake, now, job, resource as u64, OF_RESOURCE);
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Resources on real threads: a word each, which says whose job holds it.
+//!
+//! A lock or unlock that concerns nobody else writes the word and does no more. The release agent reads the words of its
+//! processor before it tells its machine anything, and marks those that are held when it leaves: who unlocks a marked word, or
+//! finds one taken, goes through the monitor.
+
+use horolog_model::{System, TaskId};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Whoever unlocks has to say so.
+const MARKED: u32 = 1 << 31;
+
+/// The resources of a system.
+#[derive(Debug, Default)]
+pub(crate) struct Locks {
+    names: Vec<String>,
+    /// The task that holds each, plus one; zero: nobody.
+    words: Vec<AtomicU32>,
+}
+
+impl Locks {
+    pub(crate) fn of(system: &System) -> Locks {
+        let names: Vec<String> = system.resources().iter().map(|resource| resource.name.clone()).collect();
+        Locks { words: names.iter().map(|_| AtomicU32::new(0)).collect(), names }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.words.len()
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Option<usize> {
+        self.names.iter().position(|known| known == name)
+    }
+
+    /// Takes a resource that nobody holds.
+    pub(crate) fn try_lock(&self, resource: usize, task: TaskId) -> bool {
+        self.words[resource].compare_exchange(0, task.0 + 1, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    /// Lets go of a resource where that concerns nobody else.
+    pub(crate) fn try_unlock(&self, resource: usize, task: TaskId) -> bool {
+        self.words[resource].compare_exchange(task.0 + 1, 0, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    pub(crate) fn holder(&self, resource: usize) -> Option<TaskId> {
+        (self.words[resource].load(Ordering::Acquire) & !MARKED).checked_sub(1).map(TaskId)
+    }
+
+    /// Says who holds a resource from now on. Only inside the monitor of its processor.
+    pub(crate) fn set(&self, resource: usize, holder: Option<TaskId>) {
+        self.words[resource].store(holder.map_or(0, |task| (task.0 + 1) | MARKED), Ordering::Release);
+    }
+
+    /// Whoever holds the resource has to say so when it lets go. Only inside the monitor.
+    pub(crate) fn mark(&self, resource: usize) {
+        let word = self.words[resource].load(Ordering::Acquire);
+        if word != 0 {
+            // Where it has changed meanwhile, its holder has let go by itself.
+            let _ = self.words[resource].compare_exchange(
+                word,
+                word | MARKED,
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_marked_word_is_not_unlocked_behind_the_agents_back() {
+        let locks = Locks { names: vec!["bus".into()], words: vec![AtomicU32::new(0)] };
+        let (first, second) = (TaskId(0), TaskId(7));
+        assert!(locks.try_lock(0, first) && !locks.try_lock(0, second) && !locks.try_lock(0, first));
+        assert_eq!(locks.holder(0), Some(first));
+        assert!(!locks.try_unlock(0, second) && locks.try_unlock(0, first));
+        locks.mark(0);
+        assert_eq!(locks.holder(0), None);
+        assert!(locks.try_lock(0, second));
+        locks.mark(0);
+        assert_eq!(locks.holder(0), Some(second));
+        assert!(!locks.try_unlock(0, second));
+        locks.set(0, Some(first));
+        assert!(locks.holder(0) == Some(first) && !locks.try_unlock(0, first));
+        locks.set(0, None);
+        assert!(locks.holder(0).is_none() && locks.try_lock(0, first));
+    }
+}
