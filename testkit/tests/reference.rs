@@ -4,6 +4,7 @@
 #![allow(clippy::panic)] // Helpers of an integration test are tests too.
 
 mod comparison;
+mod instants;
 
 use comparison::{END, compare, line, text};
 use horolog_testkit::reference::Event;
@@ -156,7 +157,6 @@ fn clusters() {
 }
 
 #[test]
-#[ignore = "the simulator: two changes at one instant, left-over jobs of a task that comes back, sporadic budgets cut"]
 fn modes() {
     agree(Kind::Modes);
 }
@@ -167,7 +167,6 @@ fn time_tables() {
 }
 
 #[test]
-#[ignore = "the simulator: deadlines below a window that is not open, equals at one instant of two tables"]
 fn modes_beside_trees() {
     agree(Kind::TreeModes);
 }

@@ -305,6 +305,7 @@ impl<'a> MachineBuilder<'a> {
             budgets,
             watches,
             servers: self.servers.iter().map(|&node| node as u32).collect(),
+            upwards: self.upwards(),
             modes,
             mode: 0,
             keeps_begun: false,
@@ -316,6 +317,15 @@ impl<'a> MachineBuilder<'a> {
         machine.find_shallow();
         machine.refresh_ceilings();
         Ok(machine)
+    }
+
+    /// All nodes, the deepest first; of one depth in their order.
+    fn upwards(&self) -> Box<[u32]> {
+        let depth =
+            |&node: &u32| std::iter::successors(Some(node as usize), |&at| self.nodes[at].parent).count();
+        let mut nodes: Vec<u32> = (0..self.nodes.len() as u32).collect();
+        nodes.sort_by_key(|node| std::cmp::Reverse(depth(node)));
+        nodes.into()
     }
 
     fn dispatchers(&self, mode: &Mode) -> Vec<Dispatcher> {
@@ -570,6 +580,8 @@ impl<'a> MachineBuilder<'a> {
                 holds: 0,
                 finishes: 0,
                 waits_for: NONE,
+                kept_at: u64::MAX,
+                is_taken_out: false,
                 jobs: 0,
                 segment: 0,
                 deadline: 0,

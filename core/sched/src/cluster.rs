@@ -21,6 +21,8 @@ pub(crate) struct Cluster {
     first: Vec<Candidate>,
     free: Free,
     kept: Vec<Candidate>,
+    /// Whether a mode has taken a processor from a job since the last choice.
+    is_any_taken_out: bool,
 }
 
 /// Processors that are free, a bit each.
@@ -86,7 +88,14 @@ impl Cluster {
         let size = processors.len();
         let room = || Vec::with_capacity(size + 1);
         let words = vec![0; processors.last().map_or(0, |&last| usize::from(last) / 64 + 1)];
-        Cluster { root, processors, first: room(), free: Free { words, count: 0 }, kept: room() }
+        Cluster {
+            root,
+            processors,
+            first: room(),
+            free: Free { words, count: 0 },
+            kept: room(),
+            is_any_taken_out: false,
+        }
     }
 }
 
@@ -136,7 +145,22 @@ impl Machine {
         if is_anybody_asked || processors.iter().any(is_committed) {
             self.ask_to_yield(&mut state);
         }
+        if std::mem::take(&mut state.is_any_taken_out) {
+            for &task in &self.nodes[state.root as usize].layout.children {
+                self.leaves[task as usize].is_taken_out = false;
+            }
+        }
         self.clusters[cluster] = state;
+    }
+
+    /// A mode takes the processor from the job of `task`. It keeps it where another mode of this instant wakes the job and that is among
+    /// the first.
+    pub(crate) fn take_out_of_cluster(&mut self, task: TaskId) {
+        let on = self.processor_running(task.0);
+        if on != NO_PROCESSOR {
+            self.leaves[task.index()].is_taken_out = true;
+            self.clusters[self.processors[usize::from(on)].cluster as usize].is_any_taken_out = true;
+        }
     }
 
     /// How a ready job stands in the order of a root.
@@ -205,7 +229,13 @@ impl Machine {
         first.retain(|candidate| {
             let on = self.processor_running(candidate.task);
             if on == NO_PROCESSOR {
-                return true;
+                let leaf = &self.leaves[candidate.task as usize];
+                let (on, goes_on) = (leaf.on, leaf.is_taken_out && free.has(leaf.on));
+                if goes_on {
+                    free.take(on);
+                    self.start(candidate, on);
+                }
+                return !goes_on;
             }
             // It runs already and stays where it is.
             free.take(on);

@@ -47,6 +47,10 @@ pub(crate) struct Leaf {
     pub(crate) finishes: u32,
     /// The resource that its oldest job waits for, or [`crate::dispatcher::NONE`].
     pub(crate) waits_for: u32,
+    /// When its job last kept the processor beyond its window at a preemption point, ns.
+    pub(crate) kept_at: u64,
+    /// In a cluster, whether a mode has taken the processor from its job since the last choice.
+    pub(crate) is_taken_out: bool,
     /// Jobs released and not completed.
     pub(crate) jobs: u32,
     /// The segment that the oldest job executes.

@@ -197,11 +197,12 @@ impl Machine {
 
     /// A window has begun or ended: a job that goes on beyond its own keeps the processor until it is in one again, or its
     /// section is over.
-    pub(crate) fn window_changed(&mut self, node: u32) {
+    pub(crate) fn window_changed(&mut self, node: u32, now: Instant) {
         let index = usize::from(self.nodes[node as usize].processor);
         let running = self.processors[index].running;
         let Some(leaf) = self.leaves.get(running as usize).filter(|leaf| leaf.finishes > 0) else { return };
-        let is_preemptible = leaf.preemptible;
+        // At a preemption point of this instant it kept the processor for its window alone.
+        let is_preemptible = leaf.preemptible || leaf.kept_at == now.as_ns();
         if self.is_beyond_window(running) {
             self.processors[index].committed = true;
         } else if is_preemptible {

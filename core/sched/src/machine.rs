@@ -107,6 +107,8 @@ pub struct Machine {
     pub(crate) watches: Vec<Watch>,
     /// The node of each server of the system.
     pub(crate) servers: Vec<u32>,
+    /// All nodes, the deepest first.
+    pub(crate) upwards: Box<[u32]>,
     /// Which entry of `supplied` belongs to each node, or [`NONE`].
     pub(crate) supply_of: Vec<u32>,
     pub(crate) processors: Vec<Processor>,
@@ -279,7 +281,11 @@ impl Machine {
             }
             leaf.segment = next;
         }
-        self.processors[processor].committed = self.is_beyond_window(task.0);
+        let keeps = self.is_beyond_window(task.0);
+        if keeps {
+            self.leaves[task.index()].kept_at = now.as_ns();
+        }
+        self.processors[processor].committed = keeps;
         // Who goes on from here is chosen anew.
         self.processors[processor].paying = NONE;
         self.ends_keeping(task, now);

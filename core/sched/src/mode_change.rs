@@ -2,7 +2,7 @@
 
 use crate::Machine;
 use crate::desired::Rejected;
-use crate::dispatcher::{Key, NONE};
+use crate::dispatcher::Key;
 use crate::mode::{Mode, ModeEffect};
 use crate::timers::STALE;
 use horolog_model::{LeftOver, TaskId};
@@ -64,13 +64,15 @@ impl Machine {
             let Some(supplied) = self.supplied.get_mut(self.supply_of[node as usize] as usize) else {
                 continue;
             };
-            if supplied.change_capacity(now, capacity, &mut self.processors[index]) {
-                if self.processors[index].is_shallow {
-                    self.follow_supply(node, now);
-                } else {
-                    self.propagate(node, now);
-                }
-            }
+            supplied.change_capacity(now, capacity, &mut self.processors[index]);
+        }
+        self.look_everywhere(now);
+    }
+
+    /// What a mode changes it changes at once: budgets, then jobs, and demand is looked at when each of these is done.
+    fn look_everywhere(&mut self, now: Instant) {
+        for index in 0..self.processors.len() {
+            self.look_at_all(index, now);
         }
     }
 
@@ -82,10 +84,11 @@ impl Machine {
             match new.left_over {
                 LeftOver::Drop if is_left_over => self.drop_jobs(TaskId(task as u32), now),
                 _ if new.active && self.leaves[task].suspended => self.resume(TaskId(task as u32), now),
-                LeftOver::Suspend if !new.active => self.suspend(TaskId(task as u32), now),
+                LeftOver::Suspend if !new.active => self.suspend(TaskId(task as u32)),
                 _ => {}
             }
         }
+        self.look_everywhere(now);
     }
 
     /// The running job of a task, where it is one, has the processor no more.
@@ -126,37 +129,36 @@ impl Machine {
         if !is_kept {
             self.refill(task);
         }
-        self.parted(node, now);
     }
 
     /// The jobs of a task wait for a mode that activates it.
-    fn suspend(&mut self, task: TaskId, now: Instant) {
+    fn suspend(&mut self, task: TaskId) {
         let leaf = &mut self.leaves[task.index()];
         if leaf.jobs == 0 || leaf.suspended {
             return;
         }
         leaf.suspended = true;
         let (node, position) = (leaf.node, leaf.position);
-        // Who has the processor loses it by the choice: another mode of this instant may wake him.
-        for processor in self.processors.iter_mut().filter(|processor| processor.running == task.0) {
-            (processor.committed, processor.running_position) = (false, NONE);
-        }
-        if !self.leaves[task.index()].blocked {
-            self.nodes[node as usize].ready.remove(position);
-            self.parted(node, now);
-        }
+        self.nodes[node as usize].ready.remove(position);
+        self.take_out_of_cluster(task);
+        self.take_processor(task);
     }
 
-    /// The jobs of a task have waited for this mode; they come behind their equals.
+    /// The jobs of a task have waited for this mode; they come behind their equals, in their order.
     fn resume(&mut self, task: TaskId, now: Instant) {
         let leaf = &mut self.leaves[task.index()];
         leaf.suspended = false;
-        let position = leaf.position;
-        for processor in self.processors.iter_mut().filter(|processor| processor.running == task.0) {
-            processor.running_position = position;
+        let processor = &mut self.processors[usize::from(leaf.processor)];
+        let node = &mut self.nodes[leaf.node as usize];
+        let urgency = node.keys[leaf.position as usize].urgency;
+        node.keys[leaf.position as usize] = node.key(urgency, now.as_ns(), processor.sequence);
+        processor.sequence += 1;
+        for order in &mut leaf.backlog {
+            (order.released, order.sequence) = (now.as_ns(), processor.sequence);
+            processor.sequence += 1;
         }
-        if !self.leaves[task.index()].blocked {
-            self.come_back(task, now);
+        if !leaf.blocked {
+            node.ready.insert(leaf.position);
         }
     }
 

@@ -47,6 +47,14 @@ impl PollingServer {
         }
     }
 
+    /// Without work the budget of a poll before `now` is lost; that of a poll at `now` is for whoever still comes.
+    fn lose_before(&mut self, now: Instant) {
+        if !self.backlogged && !self.period.starts_at(now) {
+            self.left = self.left.min(0);
+            self.has_polled = false;
+        }
+    }
+
     fn poll(&mut self) {
         // What was overdrawn is owed.
         self.left = self.left.min(0) + self.full;
@@ -89,22 +97,24 @@ impl Supply for PollingServer {
     }
 
     fn demand_changed(&mut self, now: Instant, backlogged: bool) {
-        self.backlogged = backlogged;
         if !backlogged {
-            self.left = self.left.min(0);
-            self.has_polled = false;
+            self.backlogged = false;
+            self.lose_before(now);
             return;
         }
+        self.lose_before(now);
+        self.backlogged = true;
         let polls = self.period.reach(now);
-        if self.period.starts_at(now) {
+        if !self.period.starts_at(now) {
+            self.poll_in_vain(polls);
+        } else if !self.has_polled {
             self.poll_in_vain(polls.saturating_sub(1));
             self.poll();
-        } else {
-            self.poll_in_vain(polls);
         }
     }
 
     fn change_capacity(&mut self, now: Instant, capacity: Capacity) {
+        self.lose_before(now);
         let polls = self.period.reach_before(now);
         self.poll_in_vain(polls);
         self.period.change(now, capacity.period);

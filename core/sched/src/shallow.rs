@@ -87,6 +87,15 @@ impl Machine {
         self.nodes[parent as usize].heads[position as usize] = head;
     }
 
+    /// After anything may have changed below a server of a shallow tree.
+    pub(crate) fn look_at_server(&mut self, node: u32, now: Instant) {
+        if self.nodes[node as usize].parent != NONE {
+            self.parted(node, now);
+            let some_ready = !self.nodes[node as usize].ready.is_empty();
+            self.stand(node, some_ready, now);
+        }
+    }
+
     /// Puts a server of a shallow tree where its supply wants it, which is told whether it has ready children.
     #[inline(always)]
     pub(crate) fn stand(&mut self, node: u32, some_ready: bool, now: Instant) {

@@ -73,10 +73,13 @@ impl SporadicServer {
 
     fn come_back(&mut self, chunk: Chunk) {
         let time = chunk.time.saturating_add(self.period);
-        // Chunks are used in the order of their times, so this one comes last; those of one time are one.
-        match self.chunks.back_mut().filter(|last| last.time == time) {
-            Some(last) => last.amount += chunk.amount,
-            None => self.chunks.push_back(Chunk { time, ..chunk }),
+        // Chunks are used in the order of their times, so this one comes last, unless a mode has shortened the period.
+        let place = self.chunks.iter().rposition(|other| other.time <= time).map_or(0, |before| before + 1);
+        // Those of one time are one.
+        match place.checked_sub(1).and_then(|before| self.chunks.get_mut(before)).filter(|it| it.time == time)
+        {
+            Some(other) => other.amount += chunk.amount,
+            None => self.chunks.insert(place, Chunk { time, ..chunk }),
         }
     }
 
@@ -98,8 +101,8 @@ impl SporadicServer {
         }
         let back_at = self.first().time.saturating_add(self.period);
         // It takes no room of its own where one comes back at that time already.
-        let is_room = self.chunks.len() < self.max_chunks
-            || self.chunks.back().is_some_and(|last| last.time == back_at);
+        let is_room =
+            self.chunks.len() < self.max_chunks || self.chunks.iter().any(|other| other.time == back_at);
         let Some(first) = self.chunks.front_mut() else { return };
         let chunk = *first;
         let rest = chunk.amount - self.used;
@@ -201,9 +204,7 @@ impl Supply for SporadicServer {
         }
         // What is used beyond the new budget is no debt.
         self.used = self.used.min(self.first().amount);
-        if self.available {
-            self.check_budget(now.as_ns());
-        }
+        self.check_budget(now.as_ns());
     }
 
     fn tally(&self) -> Tally {

@@ -99,16 +99,22 @@ impl Machine {
         generation: u32,
         now: Instant,
     ) -> Result<(), Rejected> {
-        let table = &mut self.tables[number];
-        if table.generation != generation || !table.pass(now) {
+        let table = &self.tables[number];
+        if table.generation != generation || now.as_ns() < table.next() {
             return Err(Rejected::Stale);
         }
-        let (node, current) = (table.node, table.current());
-        self.nodes[node as usize].current = current;
-        self.window_changed(node);
-        let index = usize::from(self.nodes[node as usize].processor);
+        let index = usize::from(self.nodes[table.node as usize].processor);
+        // All tables of a processor turn together: where a window of one ends as one of another begins is no gap in demand.
+        for number in 0..self.tables.len() {
+            let table = &mut self.tables[number];
+            let node = table.node;
+            if usize::from(self.nodes[node as usize].processor) == index && table.pass(now) {
+                self.nodes[node as usize].current = table.current();
+                self.window_changed(node, now);
+            }
+        }
         self.processors[index].wall_is_stale = true;
-        self.propagate(node, now);
+        self.look_at_all(index, now);
         Ok(())
     }
 

@@ -28,30 +28,51 @@ impl Machine {
     }
 
     fn propagate_up(&mut self, mut node: u32, now: Instant) {
-        loop {
-            let dispatcher = &self.nodes[node as usize];
-            let (parent, processor) = (dispatcher.parent, usize::from(dispatcher.processor));
-            let some_ready = dispatcher.could_run();
-            let mut place = Place::High;
-            let mut deadline = None;
-            // A job that keeps the processor runs: what stands above it does not leave its order meanwhile.
-            let is_kept = !some_ready && keeps(&self.processors[processor], node, &self.leaves, &self.nodes);
-            if let Some(supplied) = self.supplied.get_mut(self.supply_of[node as usize] as usize) {
-                supplied.demand(some_ready | is_kept, now, &mut self.processors[processor]);
-                (place, deadline) = (supplied.standing.place, supplied.standing.deadline);
-            } else if let Some(watch) = self.watch_of_soft(node) {
-                place = self.watch_soft_demand(watch, some_ready, now);
+        while node != NONE {
+            node = self.tell_parent(node, now);
+        }
+    }
+
+    /// Looks at everything below the root of a processor anew, from below: what has changed together leaves no gap in demand.
+    pub(crate) fn look_at_all(&mut self, index: usize, now: Instant) {
+        let upwards = std::mem::take(&mut self.upwards);
+        for &node in &upwards {
+            if usize::from(self.nodes[node as usize].processor) != index {
+                continue;
             }
-            if parent == NONE {
-                return;
+            if self.processors[index].is_shallow {
+                self.look_at_server(node, now);
+            } else {
+                self.tell_parent(node, now);
             }
+        }
+        self.upwards = upwards;
+    }
+
+    /// Tells the dispatcher above `node` whether that has something to run; which one that is.
+    #[inline(always)]
+    fn tell_parent(&mut self, node: u32, now: Instant) -> u32 {
+        let dispatcher = &self.nodes[node as usize];
+        let (parent, processor) = (dispatcher.parent, usize::from(dispatcher.processor));
+        let some_ready = dispatcher.could_run();
+        let mut place = Place::High;
+        let mut deadline = None;
+        // A job that keeps the processor runs: what stands above it does not leave its order meanwhile.
+        let is_kept = !some_ready && keeps(&self.processors[processor], node, &self.leaves, &self.nodes);
+        if let Some(supplied) = self.supplied.get_mut(self.supply_of[node as usize] as usize) {
+            supplied.demand(some_ready | is_kept, now, &mut self.processors[processor]);
+            (place, deadline) = (supplied.standing.place, supplied.standing.deadline);
+        } else if let Some(watch) = self.watch_of_soft(node) {
+            place = self.watch_soft_demand(watch, some_ready, now);
+        }
+        if parent != NONE {
             if place != Place::High && self.goes_on_in_debt(node) {
                 place = Place::High;
             }
             let stays = some_ready | is_kept;
             self.set_ready(node, parent, if stays { place } else { Place::Out }, deadline, now);
-            node = parent;
         }
+        parent
     }
 
     /// Enters `node` into its parent's order at its place, or takes it out. A node that changes its place goes to the end

@@ -71,6 +71,13 @@ impl<'a> Modes<'a> {
 
     fn change(&mut self, now: u64, mode: u32, groups: &mut [Group<'_>]) {
         self.changes.push(now);
+        // Budgets first, then jobs.
+        for server in self.system.server_ids() {
+            if let Some(capacity) = self.system.capacity_in(mode, server) {
+                groups.iter_mut().for_each(|group| group.change_budget(now, server.index(), capacity));
+            }
+        }
+        groups.iter_mut().for_each(|group| group.update(now));
         for task in 0..self.next.len() {
             let (before, after) = (self.task(self.mode, task), self.task(mode, task));
             let has_other_period = before.separation != after.separation;
@@ -93,11 +100,6 @@ impl<'a> Modes<'a> {
                 } else if after.left_over == LeftOver::Suspend {
                     group.suspend_jobs(task);
                 }
-            }
-        }
-        for server in self.system.server_ids() {
-            if let Some(capacity) = self.system.capacity_in(mode, server) {
-                groups.iter_mut().for_each(|group| group.change_budget(now, server.index(), capacity));
             }
         }
         groups.iter_mut().for_each(|group| group.update(now));

@@ -327,10 +327,8 @@ impl Group<'_> {
 
     /// The earliest deadline below a node, of what could run there.
     fn earliest(&self, node: usize, now: u64) -> Option<u64> {
-        let own = self.pending.iter().filter(|pending| self.above[pending.id.0] == Some(node));
-        let own = own.filter(|pending| self.nodes[node].admits(Child::Task(pending.id.0)));
-        let own = own.filter(|pending| !self.waits(pending.id.0));
-        let own = own.filter(|pending| self.is_eligible(pending)).filter_map(|pending| pending.deadline);
+        let own = self.oldest(node).filter(|pending| self.is_eligible(pending));
+        let own = own.filter_map(|pending| pending.deadline);
         let children = (1..self.nodes.len())
             .filter(|&at| self.nodes[at].parent == Some(node) && self.nodes[at].place.is_some())
             .filter(|&at| self.most_important(at, now).is_some());
