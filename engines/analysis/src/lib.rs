@@ -17,6 +17,7 @@ mod explain;
 pub mod fixed_priority;
 pub mod frame_grabber;
 pub mod hyperbolic_load;
+mod links;
 pub mod load_bound;
 mod options;
 pub mod quick_facts;
@@ -53,13 +54,16 @@ use horolog_model::{Policy, System};
 /// proven is a result, not an error; so is a system with a tree of schedulers, a cluster or modes, of which no test knows, and
 /// one whose times leave the range of the tests: every verdict is unknown then.
 pub fn analyze(system: &System, options: &Options) -> Result<Analysis, AnalysisError> {
-    if let Some(why) = beyond::why(system) {
-        return Ok(beyond::unknown(system, why));
-    }
-    match analyze_known(system, options) {
-        Err(error) if error.is_out_of_range() => Ok(beyond::unknown(system, error.to_string())),
-        answer => answer,
-    }
+    let answer = match beyond::why(system) {
+        Some(why) => Ok(beyond::unknown(system, why)),
+        None => analyze_known(system, options),
+    };
+    let mut analysis = match answer {
+        Err(error) if error.is_out_of_range() => beyond::unknown(system, error.to_string()),
+        answer => answer?,
+    };
+    analysis.notes.extend(links::notes(system, &analysis.tasks));
+    Ok(analysis)
 }
 
 /// As [`analyze`], of a system that the tests know.

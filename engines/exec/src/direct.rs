@@ -162,9 +162,11 @@ impl Thread<'_> {
         let begun = clock::thread_cpu_ns();
         task.control.begin(job.number, begun);
         task.record(Kind::Start, woken - start, job.number, 0, 0);
+        task.latch(job, woken - start);
         let mut handle = Job { facts: *job, task, run, runtime: direct, next: None };
         direct.keep_out();
         let returned = body.job(&mut handle);
+        task.put_values(job);
         let executed = clock::thread_cpu_ns().saturating_sub(begun);
         task.control.job.store(0, Ordering::Release);
         let finished = clock::monotonic_ns() - start;
@@ -175,6 +177,7 @@ impl Thread<'_> {
         tally.counts.overruns += u64::from(overran);
         drop(tally);
         task.record(Kind::Completion, finished, job.number, executed, 0);
+        task.publish_values(&task.ring, job, finished);
         if missed {
             // Where the program is traced as a flight recorder, what led here is worth keeping.
             horolog_probe::session::snapshot::request();

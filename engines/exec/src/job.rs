@@ -142,6 +142,26 @@ impl Job<'_> {
         self.task.borders.iter().any(|border| border.resource == place).then_some(place)
     }
 
+    /// Gives the value that this job publishes on a link that its task writes (a `[[link]]` of the system file with a `size`): the last
+    /// one given is there for readers from the job's deadline on, once the job has completed. Whether there is such a link and the
+    /// value fits. A job that gives none publishes its number and no bytes.
+    pub fn publish(&mut self, link: &str, value: &[u8]) -> bool {
+        self.task.links.publish(link, value)
+    }
+
+    /// Whose value this job has from a link that its task reads: the number of the writer's job. `None`: nothing was published when
+    /// this job arrived, or there is no such link.
+    #[must_use]
+    pub fn latched(&self, link: &str) -> Option<u64> {
+        self.task.links.latched(link)
+    }
+
+    /// Copies the value that this job has from a link, as much of it as fits; how many bytes it has. `None` where
+    /// [`Job::latched`] gives none, and where a job that started after its deadline came too late for the bytes.
+    pub fn read(&self, link: &str, into: &mut [u8]) -> Option<usize> {
+        self.task.links.read(link, into)
+    }
+
     /// Calls `callback` from now on whenever a job of this task overruns: on this thread, at the next preemption
     /// point or at the end of the job, once a job. It must not block.
     pub fn on_overrun(&mut self, callback: impl Fn(Overrun) + Send + Sync + 'static) {

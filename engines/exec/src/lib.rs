@@ -22,6 +22,7 @@ mod executive;
 mod flight;
 mod job;
 pub mod latency;
+mod links;
 mod locks;
 mod modes;
 mod options;

@@ -271,11 +271,15 @@ fn check_scope(system: &System) -> Result<(), ExecError> {
             task.name
         )));
     }
-    if let Some(link) = system.links().first() {
-        return Err(ExecError::bad_input(format!(
-            "link.{}: a run hands no values over yet; remove the section, or simulate the system",
-            link.name
-        )));
+    let is_process = |name: &String| system.tasks().iter().any(|task| task.name == *name && is_command(task));
+    for link in system.links() {
+        if let Some(name) = std::iter::once(&link.from).chain(&link.to).find(|name| is_process(name)) {
+            return Err(ExecError::bad_input(format!(
+                "link.{}: task {name} is a process, which publishes and latches nothing; make it a library, or remove it \
+                 from the link",
+                link.name
+            )));
+        }
     }
     let in_tree = |server: &&Server| server.kind.is_kernels() && server.is_scheduler();
     if let Some(server) = system.servers().iter().find(in_tree) {

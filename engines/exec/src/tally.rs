@@ -20,6 +20,8 @@ pub(crate) struct Tally {
     pub(crate) segment_overruns: u64,
     /// Segments that blocked more important tasks for longer than analysed.
     pub(crate) blocked_too_long: u64,
+    /// Values that were latched and gone before a late job could take them.
+    pub(crate) overwritten: u64,
     /// Preemption points beyond the last segment.
     pub(crate) extra_points: u64,
     /// Preemption points at a branch where the job did not announce a legal way.
@@ -71,6 +73,7 @@ impl Tally {
         note(self.vain_yields, "preemption points found their flag set and nobody waiting");
         note(self.segment_overruns, "segments executed longer than their worst case");
         note(self.blocked_too_long, "segments blocked more important tasks for longer than analysed");
+        note(self.overwritten, "values of links were overwritten before late jobs could take them");
         note(self.extra_points, "preemption points lay beyond the last segment");
         note(self.unannounced, "branches were taken without announcing a legal one; the first was assumed");
         if let Some(value) = self.first_failure {

@@ -4,6 +4,7 @@ use crate::announce::announce;
 use crate::arrivals::Job;
 use crate::control::{Control, SHOULD_YIELD, WATCHED};
 use crate::enforcement::{Allowance, Progress, Verdict};
+use crate::links::{Link, TaskLinks};
 use crate::options::{PointVariant, RecordLevel, RunOptions};
 use crate::ring::Ring;
 use crate::tally::Tally;
@@ -56,6 +57,8 @@ pub(crate) struct TaskShared {
     pub(crate) requests: Vec<RequestPoint>,
     /// Where its sections begin and end.
     pub(crate) borders: Vec<Border>,
+    /// What it hands over and takes.
+    pub(crate) links: TaskLinks,
     /// Where a crash of the task's code is noted.
     pub(crate) crash: Arc<crash::Cell>,
     /// Overruns are looked for by timer, though the policy would only count them.
@@ -91,6 +94,7 @@ impl TaskShared {
         system: &System,
         options: &RunOptions,
         id: TaskId,
+        links: &[Arc<Link>],
     ) -> Result<TaskShared, horolog_sys::Error> {
         let task = system.task(id);
         let asks = options.points == PointVariant::StatusCall && task.segment_graph().is_some();
@@ -112,6 +116,7 @@ impl TaskShared {
             record: options.record,
             requests: Vec::new(),
             borders: system.borders(id),
+            links: TaskLinks::new(system, id, links),
             crash: Arc::default(),
             is_watched_closely: options.watch_all,
             tally: Mutex::new(Tally::default()),

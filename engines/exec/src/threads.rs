@@ -5,6 +5,7 @@ use crate::arrivals::Arrivals;
 use crate::body::{Bodies, TaskBody, place};
 use crate::direct::{self, Direct, Exclusion};
 use crate::drivers::request_points;
+use crate::links;
 use crate::options::NonPreemptiveVariant;
 use crate::plan::{CpuPlan, Mode, Plan, is_command};
 use crate::ring::Ring;
@@ -65,9 +66,10 @@ impl Setup<'_> {
     /// Starts a thread for each task that has one and for each agent; they wait at the start barrier.
     pub(crate) fn start(&self, bodies: &mut Bodies) -> Result<Threads, ExecError> {
         let ids = (0..self.system.tasks().len()).map(|index| TaskId(index as u32));
+        let links = links::all(self.system);
         let tasks = ids
             .map(|id| {
-                let mut shared = TaskShared::new(self.system, self.options, id)?;
+                let mut shared = TaskShared::new(self.system, self.options, id, &links)?;
                 shared.requests = request_points(self.file, id);
                 Ok(Arc::new(shared))
             })

@@ -18,9 +18,26 @@ use horolog_time::Span;
 /// Something that is too long, and whose cause is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Question {
-    Execution { executed: u64, wcet: u64, interrupted: u64 },
-    Blocking { blocked: u64, allowed: u64 },
-    Response { response: u64, bound: u64, finished: bool },
+    Execution {
+        executed: u64,
+        wcet: u64,
+        interrupted: u64,
+    },
+    Blocking {
+        blocked: u64,
+        allowed: u64,
+    },
+    Response {
+        response: u64,
+        bound: u64,
+        finished: bool,
+    },
+    /// A value of this link was published too late.
+    Late {
+        response: u64,
+        deadline: u64,
+        link: usize,
+    },
 }
 
 /// A job with an open question, and the window in which its cause lies.
@@ -67,6 +84,9 @@ impl Verifier {
                 Question::Blocking { blocked, allowed } => self.judge_blocking(candidate, blocked, allowed),
                 Question::Response { response, bound, finished } => {
                     self.judge_response(candidate, response, bound, finished);
+                }
+                Question::Late { response, deadline, link } => {
+                    self.judge_late(candidate, response, deadline, link);
                 }
             }
             self.candidates.pop_front();
@@ -185,6 +205,28 @@ impl Verifier {
             Span::from_ns(bound)
         );
         self.found(candidate, class, Check::Response, (response, bound), account.evidence, message);
+    }
+
+    /// A proof of the writer's deadline is a proof that no value comes late; without one the model alone says that it does not.
+    fn judge_late(&mut self, candidate: Candidate, response: u64, deadline: u64, link: usize) {
+        let account = self.account(candidate);
+        let model = &self.model.tasks[candidate.task];
+        let is_proved = model.bound.as_ref().is_some_and(|(bound, _)| *bound <= deadline);
+        let class = if is_proved {
+            self.class_of_response(candidate, response, deadline, true, &account)
+        } else if response - deadline <= account.by_machine {
+            Class::MachineDisturbed
+        } else {
+            Class::ModelViolated
+        };
+        let message = format!(
+            "{} job {} published on link {} {} after its instant",
+            model.name,
+            candidate.job,
+            self.links[link].name,
+            Span::from_ns(response - deadline)
+        );
+        self.found(candidate, class, Check::Link, (response, deadline), account.evidence, message);
     }
 
     fn class_of_response(

@@ -18,6 +18,7 @@ mod judge;
 mod kernel;
 mod levels;
 mod lifecycle;
+mod links;
 mod model;
 mod on_record;
 mod options;

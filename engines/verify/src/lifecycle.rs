@@ -29,6 +29,7 @@ impl Verifier {
         let mut job = Job::released(record.job, arrival, ready);
         job.legal_arrival = legal_arrival;
         job.noticed = self.model.simulated || !self.cpus[cpu].kernel || woken || ready > arrival;
+        self.link_release(task, record.job, arrival);
         self.note_demand(task, ready);
         self.tasks[task].pending.push_back(job);
         self.cpus[cpu].releases.push_back(self.now);
@@ -333,13 +334,18 @@ impl Verifier {
                 }
             }
             3 => {
-                self.tasks[task].pending.clear();
+                let ended: Vec<(u64, u64)> =
+                    self.tasks[task].pending.drain(..).map(|job| (job.number, job.arrival)).collect();
+                ended.into_iter().for_each(|job| self.link_completion(task, job, 0, false));
                 self.leave_processor(task, cpu);
                 self.close_windows(cpu);
             }
             4 => {
                 // The oldest job is gone without completing.
                 let dropped = self.tasks[task].pending.pop_front();
+                if let Some(job) = &dropped {
+                    self.link_completion(task, (job.number, job.arrival), 0, false);
+                }
                 if dropped.is_some_and(|job| job.state == State::Running) {
                     self.leave_processor(task, cpu);
                 }
@@ -361,6 +367,7 @@ impl Verifier {
         let segment = job.segment;
         let last = job.end_stretch(&self.model.tasks[task]);
         self.check_path_end(task, &mut job, segment, last);
+        self.link_completion(task, (job.number, job.arrival), record.value, true);
         self.check_deadline(task, &job);
         let window = self.tasks[task].busy;
         let response = self.now.saturating_sub(job.arrival);

@@ -78,11 +78,13 @@ pub enum Check {
     Budget,
     /// Budgets end and come back, and soft and hard jobs are chosen, as the servers' rules say.
     ServerDecision,
+    /// A value is published in time, and every job of a reader latches the one that is due at its arrival.
+    Link,
 }
 
 impl Check {
     /// Every check.
-    pub const ALL: [Check; 23] = [
+    pub const ALL: [Check; 24] = [
         Check::EventOrder,
         Check::Processor,
         Check::Arrival,
@@ -106,6 +108,7 @@ impl Check {
         Check::Gap,
         Check::Budget,
         Check::ServerDecision,
+        Check::Link,
     ];
 
     /// Its name, as in JSON.
@@ -135,6 +138,7 @@ impl Check {
             Check::Gap => "gap",
             Check::Budget => "budget",
             Check::ServerDecision => "server-decision",
+            Check::Link => "link",
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::drivers::{self, Drivers};
 use crate::job::{Job, State, TaskState};
 use crate::judge::Candidate;
 use crate::levels::{self, Level};
+use crate::links::Link;
 use crate::model::Model;
 use crate::order::Ongoing;
 use crate::processor::{MOST, Occupant, Open, Processor, Slice};
@@ -29,6 +30,7 @@ pub struct Verifier {
     pub(crate) servers: Vec<ServerState>,
     /// The budgets of trees.
     pub(crate) levels: Vec<Level>,
+    pub(crate) links: Vec<Link>,
     /// What of the system is not followed, so that nothing is judged.
     /// Jobs that were scheduled again so far.
     pub(crate) jobs_replayed: Cell<usize>,
@@ -90,6 +92,7 @@ impl Verifier {
             cpus,
             servers: ServerState::all(&companion.system, system),
             levels,
+            links: Link::all(system, model.foreign),
             jobs_replayed: Cell::new(0),
             undecided,
             unjudged,
@@ -135,6 +138,9 @@ impl Verifier {
             }
         }
         self.settle(Some(time.max(self.now)));
+        if time > self.now && !self.links.is_empty() {
+            self.judge_latches(time);
+        }
         self.now = self.now.max(time);
         if !self.decisions.is_empty() {
             self.replay_decisions(record);
@@ -148,6 +154,8 @@ impl Verifier {
             self.note_level_budget(record.value, record.extra > 0);
         } else if record.kind == Kind::BudgetExhausted {
             self.note_level_budget(record.value, false);
+        } else if matches!(record.kind, Kind::Publish | Kind::Latch) {
+            self.link_record(record);
         } else if matches!(record.kind, Kind::Suspend | Kind::Wake) {
             self.task_record(record);
         } else if record.kind as u8 >= Kind::KernelSwitch as u8 {
@@ -220,6 +228,7 @@ impl Verifier {
         if record.extra == 1 && !self.model.foreign {
             return;
         }
+        self.links_lost();
         for task in &mut self.tasks {
             task.pending.clear();
             task.next_number = None;
@@ -400,6 +409,7 @@ impl Verifier {
             self.close_ongoing(cpu, self.now);
             self.judge_interference(cpu);
         }
+        self.judge_latches(u64::MAX);
         self.finish_decisions(&mut notes);
         self.judge_unfinished();
         self.settle(None);
@@ -581,8 +591,7 @@ fn undecided(system: &System) -> Option<String> {
     let cluster = system.clusters().first().map(|cluster| format!("scheduler.{}", cluster.name));
     let mode = || system.modes().first().map(|mode| format!("mode.{}", mode.name));
     let resource = || system.resources().first().map(|resource| format!("resource.{}", resource.name));
-    let link = || system.links().first().map(|link| format!("link.{}", link.name));
-    cluster.or_else(mode).or_else(resource).or_else(link)
+    cluster.or_else(mode).or_else(resource)
 }
 
 impl Sink for Verifier {

@@ -7,7 +7,7 @@ use std::ffi::{c_char, c_void};
 use std::sync::atomic::AtomicU32;
 
 /// The version of this layout; it grows with every change, and a table never loses an entry.
-pub const ABI_VERSION: u32 = 2;
+pub const ABI_VERSION: u32 = 3;
 
 /// `horolog_overrun`: what an overrun callback is told.
 #[repr(C)]
@@ -79,4 +79,14 @@ pub struct JobTable {
     pub on_overrun: extern "C" fn(*mut JobHandle, OverrunFn, *mut c_void),
     /// Asks for a mode by its name. Since version 2.
     pub request_mode: extern "C" fn(*mut JobHandle, *const c_char) -> i32,
+    /// Gives a value to a link. Since version 3; 0: it is taken, -1: there is no such link, or it does not fit.
+    pub publish: extern "C" fn(*mut JobHandle, *const c_char, *const c_void, u32) -> i32,
+    /// The writer's job whose value the job has; -1: none. Since version 3.
+    pub latched: extern "C" fn(*mut JobHandle, *const c_char) -> i64,
+    /// Copies that value; how many bytes it has, -1: none. Since version 3.
+    pub read: extern "C" fn(*mut JobHandle, *const c_char, *mut c_void, u32) -> i64,
+    /// Locks a resource by its name; 0: the job has it, -1: no section of the task names it. Since version 3.
+    pub lock: extern "C" fn(*mut JobHandle, *const c_char) -> i32,
+    /// Unlocks it; -1: the job did not have it. Since version 3.
+    pub unlock: extern "C" fn(*mut JobHandle, *const c_char) -> i32,
 }

@@ -20,6 +20,16 @@ pub trait JobCalls {
     fn executed_ns(&self) -> u64;
     /// Whether the job should end.
     fn must_end(&self) -> bool;
+    /// Gives a value to a link. Whether it is taken.
+    fn publish(&mut self, link: &str, value: &[u8]) -> bool;
+    /// The writer's job whose value the job has.
+    fn latched(&self, link: &str) -> Option<u64>;
+    /// Copies that value; how many bytes it has.
+    fn read(&self, link: &str, into: &mut [u8]) -> Option<usize>;
+    /// Locks a resource and comes back once the job has it. Whether a section of the task names it.
+    fn lock(&mut self, resource: &str) -> bool;
+    /// Unlocks it. Whether the job had it.
+    fn unlock(&mut self, resource: &str) -> bool;
     /// Registers a callback.
     fn on_overrun(&mut self, hook: OverrunHook);
     /// Asks for a mode by its name. Whether there is one.
@@ -160,6 +170,11 @@ static TABLE: JobTable = JobTable {
     must_end,
     on_overrun,
     request_mode,
+    publish,
+    latched,
+    read,
+    lock,
+    unlock,
 };
 
 /// The calls behind a handle.
@@ -204,4 +219,48 @@ extern "C" fn request_mode(job: *mut JobHandle, name: *const c_char) -> i32 {
     // SAFETY: the header asks for a text that ends with a zero and stays as it is until this returns.
     let name = unsafe { CStr::from_ptr(name) };
     i32::from(name.to_str().is_ok_and(|name| calls(job).request_mode(name)))
+}
+
+/// The text that a library gave; `None` where it is no name.
+fn name<'a>(text: *const c_char) -> Option<&'a str> {
+    if text.is_null() {
+        return None;
+    }
+    // SAFETY: the header asks for a string that ends with a zero and lives during the call.
+    unsafe { CStr::from_ptr(text) }.to_str().ok()
+}
+
+extern "C" fn publish(job: *mut JobHandle, link: *const c_char, value: *const c_void, length: u32) -> i32 {
+    let Some(link) = name(link) else { return -1 };
+    let value = match length {
+        0 => &[][..],
+        _ if value.is_null() => return -1,
+        // SAFETY: the header asks for `length` bytes that live during the call.
+        length => unsafe { std::slice::from_raw_parts(value.cast::<u8>(), length as usize) },
+    };
+    if calls(job).publish(link, value) { 0 } else { -1 }
+}
+
+extern "C" fn latched(job: *mut JobHandle, link: *const c_char) -> i64 {
+    let found = name(link).and_then(|link| calls(job).latched(link));
+    found.and_then(|instance| i64::try_from(instance).ok()).unwrap_or(-1)
+}
+
+extern "C" fn read(job: *mut JobHandle, link: *const c_char, into: *mut c_void, length: u32) -> i64 {
+    let Some(link) = name(link) else { return -1 };
+    let into = match length {
+        0 => &mut [][..],
+        _ if into.is_null() => return -1,
+        // SAFETY: the header asks for room for `length` bytes that nobody else uses during the call.
+        length => unsafe { std::slice::from_raw_parts_mut(into.cast::<u8>(), length as usize) },
+    };
+    calls(job).read(link, into).and_then(|length| i64::try_from(length).ok()).unwrap_or(-1)
+}
+
+extern "C" fn lock(job: *mut JobHandle, resource: *const c_char) -> i32 {
+    if name(resource).is_some_and(|resource| calls(job).lock(resource)) { 0 } else { -1 }
+}
+
+extern "C" fn unlock(job: *mut JobHandle, resource: *const c_char) -> i32 {
+    if name(resource).is_some_and(|resource| calls(job).unlock(resource)) { 0 } else { -1 }
 }

@@ -29,7 +29,7 @@ extern "C" {
 #endif
 
 /* The version of this layout; `horolog_abi_version(job)` gives the executive's. */
-#define HOROLOG_ABI_VERSION 2u
+#define HOROLOG_ABI_VERSION 3u
 
 /* No deadline. */
 #define HOROLOG_NO_DEADLINE UINT64_MAX
@@ -64,6 +64,11 @@ struct horolog_job_table {
     int32_t (*must_end)(horolog_job *);
     void (*on_overrun)(horolog_job *, horolog_overrun_fn, void *);
     int32_t (*request_mode)(horolog_job *, const char *);
+    int32_t (*publish)(horolog_job *, const char *, const void *, uint32_t);
+    int64_t (*latched)(horolog_job *, const char *);
+    int64_t (*read)(horolog_job *, const char *, void *, uint32_t);
+    int32_t (*lock)(horolog_job *, const char *);
+    int32_t (*unlock)(horolog_job *, const char *);
 };
 
 /* Private: use the functions below. */
@@ -138,7 +143,45 @@ static inline void horolog_on_overrun(horolog_job *job, horolog_overrun_fn funct
 
 /* Asks for the mode of this name (a `[[mode]]` of the system file, or "base"), as a request of the file at this instant does.
  * Returns whether there is such a mode; without, nothing happens. Since version 2. */
-static inline int horolog_request_mode(horolog_job *job, const char *name) { return job->table->request_mode(job, name); }
+static inline int horolog_request_mode(horolog_job *job, const char *name) 
+{
+    return job->table->version < 2u ? 0 : job->table->request_mode(job, name);
+}
+
+/* Gives the value that this job publishes on a link that its task writes: a `[[link]]` of the system file with a `size`. The last
+ * one given is there for readers from the job's deadline on, once the job has completed. Returns 0, or -1 where there is no
+ * such link or the value is too long. A job that gives none publishes its number and no bytes. */
+static inline int horolog_publish(horolog_job *job, const char *link, const void *value, uint32_t length)
+{
+    return job->table->version < 3u ? -1 : job->table->publish(job, link, value, length);
+}
+
+/* Whose value this job has from a link that its task reads: the number of the writer's job, or -1 where nothing was
+ * published when this job arrived. */
+static inline int64_t horolog_latched(horolog_job *job, const char *link)
+{
+    return job->table->version < 3u ? -1 : job->table->latched(job, link);
+}
+
+/* Copies that value, at most `length` bytes of it. Returns how many bytes it has; -1 where there is none, and where a job that
+ * started after its deadline came too late for the bytes. */
+static inline int64_t horolog_read(horolog_job *job, const char *link, void *into, uint32_t length)
+{
+    return job->table->version < 3u ? -1 : job->table->read(job, link, into, length);
+}
+
+/* Locks the resource of this name, which a `[[task.section]]` of the task names, and comes back once the job has it. Returns 0, or -1
+ * where no section of the task names it: then nothing is locked. What a job still holds at its end is unlocked. Since version 3. */
+static inline int horolog_lock(horolog_job *job, const char *resource)
+{
+    return job->table->version < 3u ? -1 : job->table->lock(job, resource);
+}
+
+/* Unlocks the resource. Returns 0, or -1 where the job does not hold it. Since version 3. */
+static inline int horolog_unlock(horolog_job *job, const char *resource)
+{
+    return job->table->version < 3u ? -1 : job->table->unlock(job, resource);
+}
 
 #ifdef __cplusplus
 }

@@ -25,7 +25,7 @@ fn layout() -> Vec<(String, usize)> {
     }
     offsets!("struct horolog_job", JobHandle: attention table context state number release_ns deadline_ns);
     offsets!("struct horolog_job_table", JobTable: version reserved preemption_point next_segment set_preemptible
-        remaining_ns executed_ns must_end on_overrun request_mode);
+        remaining_ns executed_ns must_end on_overrun request_mode publish latched read lock unlock);
     offsets!("horolog_overrun", OverrunInfo: job executed_ns segment flags);
     all
 }
@@ -41,7 +41,7 @@ fn the_header_and_the_executive_agree() {
         for (expression, value) in layout() {
             writeln!(source, "CHECK({expression} == {value}, \"{expression}\");").expect("a string");
         }
-        source.push_str("int use(horolog_job *job) { return horolog_preemption_point(job, 1); }\n");
+        source.push_str("int use(horolog_job *job) { return horolog_preemption_point(job, 1); }\nint hand(horolog_job *job) { char b[4] = {0}; return horolog_publish(job, \"x\", b, 4) + (int)horolog_latched(job, \"x\") + (int)horolog_read(job, \"x\", b, 4) + horolog_lock(job, \"r\") + horolog_unlock(job, \"r\"); }\n");
         let path = folder.path().join(name);
         std::fs::write(&path, source).expect("writable");
         let output = Command::new(compiler)

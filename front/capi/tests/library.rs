@@ -74,10 +74,14 @@ fn run(tasks: Vec<Task>, folder: &Path) -> Option<Result<RunResult, ExecError>> 
     let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let platform = Platform { cpus: Cpus::Listed(vec![last_cpu()]), ..Platform::default() };
     let draft = Draft { name: "test".into(), platform, tasks, ..Draft::default() };
-    let system = System::new(draft).expect("a valid system");
+    run_system(&System::new(draft).expect("a valid system"), folder)
+}
+
+/// Runs it; the caller holds [`ALONE`].
+fn run_system(system: &System, folder: &Path) -> Option<Result<RunResult, ExecError>> {
     let mut options = RunOptions::for_span(ms(190));
     options.folder = Some(folder.to_owned());
-    match horolog_exec::run(&system, &options) {
+    match horolog_exec::run(system, &options) {
         Err(error) if error.is_not_permitted() => {
             println!("SKIPPED: {error}");
             None
@@ -161,6 +165,59 @@ fn the_handle_tells_the_facts_and_keeps_the_state() {
     let Some(result) = run(vec![task("t", 9, "step")], folder.path()) else { return };
     let result = result.expect("runs");
     assert_eq!(result.outcome.tasks[0].completed, 10);
+    assert!(result.outcome.notes.iter().all(|note| !note.contains("failed")), "{:?}", result.outcome.notes);
+}
+
+/// Twenty jobs in C hand values over and take turns at a resource; every answer that is not the one of the header ends the job with its number.
+#[test]
+fn links_and_resources_are_there_in_c() {
+    let source = r#"
+        #include "horolog.h"
+        #include <string.h>
+        static int shared;
+        int writer(horolog_job *job) {
+            uint64_t value = horolog_job_number(job) * 3;
+            if (horolog_publish(job, "pose", &value, sizeof value)) return 1;
+            if (!horolog_publish(job, "pose", &value, 9) || !horolog_publish(job, "none", &value, 8) || !horolog_publish(job, 0, 0, 0)) return 2;
+            if (horolog_lock(job, "bus")) return 3;
+            shared = shared + 1;
+            if (horolog_unlock(job, "bus") || !horolog_unlock(job, "bus")) return 4;
+            if (!horolog_lock(job, "none") || !horolog_lock(job, 0) || !horolog_unlock(job, 0)) return 5;
+            if (horolog_latched(job, "pose") != -1) return 6;
+            return 0;
+        }
+        int reader(horolog_job *job) {
+            uint64_t value = 7;
+            int64_t from = (int64_t)horolog_job_number(job) - 1;
+            if (horolog_latched(job, "pose") != from) return 11;
+            if (horolog_read(job, "pose", &value, sizeof value) != (from < 0 ? -1 : 8)) return 12;
+            if (value != (from < 0 ? 7 : (uint64_t)from * 3)) return 13;
+            if (horolog_read(job, "none", &value, 8) != -1 || horolog_read(job, "pose", 0, 8) != -1) return 14;
+            if (horolog_lock(job, "bus")) return 15;
+            shared = shared + 1;
+            return 0;
+        }
+    "#;
+    let Some(folder) = library(source) else { return };
+    let cpu = last_cpu().0;
+    let task = |name: &str, priority: u32, section: &str| {
+        format!(
+            "[[task]]\nname = \"{name}\"\ncpu = {cpu}\nperiod = \"20 ms\"\noffset = \"0 ms\"\nwcet = \"4 ms\"\npriority = {priority}\n\
+             body = {{ library = \"libtest.so\", symbol = \"{name}\" }}\n[[task.section]]\nresource = \"bus\"\nfrom = \"0 ms\"\nlength = \"{section}\"\n"
+        )
+    };
+    let text = format!(
+        "[system]\nname = \"t\"\n[platform]\ncpus = [{cpu}]\n[[resource]]\nname = \"bus\"\n{}{}\
+         [[link]]\nname = \"pose\"\nfrom = \"writer\"\nto = [\"reader\"]\nsize = 8\n",
+        task("writer", 5, "2 ms"),
+        task("reader", 9, "1 ms"),
+    );
+    let (system, _) =
+        horolog_model::file::read(&text, "test.toml", &[]).unwrap_or_else(|errors| panic!("{errors}"));
+    let _alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let Some(result) = run_system(&system, folder.path()) else { return };
+    let result = result.expect("runs");
+    assert!(result.outcome.tasks.iter().all(|task| task.completed == 10), "{:?}", result.outcome.tasks);
     assert!(result.outcome.notes.iter().all(|note| !note.contains("failed")), "{:?}", result.outcome.notes);
 }
 

@@ -394,6 +394,7 @@ impl Threads {
         tally.counts.vain_waits += u64::from(waits);
         drop(tally);
         self.record(seat, Kind::Completion, now, job.number, executed, 0);
+        self.seats[seat].shared.publish_values(&self.ring, job, now);
         if missed {
             // Where the program is traced as a flight recorder, what led here is worth keeping.
             horolog_probe::session::snapshot::request();

@@ -46,6 +46,9 @@ fn run_job(driven: &Driven<'_>, task: &TaskShared, body: &mut dyn TaskBody) -> O
     let facts = task.assigned();
     let begun = clock::thread_cpu_ns();
     task.control.begin(facts.number, begun);
+    if task.links.has_any() {
+        task.latch(&facts, agent.now());
+    }
     let mut job = Job { facts, task, run: &agent.run, runtime: driven, next: None };
     let returned = body.job(&mut job);
     for resource in 0..agent.run.locks.len() {
@@ -53,6 +56,7 @@ fn run_job(driven: &Driven<'_>, task: &TaskShared, body: &mut dyn TaskBody) -> O
             driven.unlock(task, facts.number, resource);
         }
     }
+    task.put_values(&facts);
     let executed = clock::thread_cpu_ns().saturating_sub(begun);
     watch::at_end(task, executed, agent.now(), facts.number);
     task.control.job.store(0, Ordering::Release);

@@ -96,6 +96,26 @@ impl JobCalls for Job<'_> {
         Job::must_end(self)
     }
 
+    fn publish(&mut self, link: &str, value: &[u8]) -> bool {
+        Job::publish(self, link, value)
+    }
+
+    fn latched(&self, link: &str) -> Option<u64> {
+        Job::latched(self, link)
+    }
+
+    fn read(&self, link: &str, into: &mut [u8]) -> Option<usize> {
+        Job::read(self, link, into)
+    }
+
+    fn lock(&mut self, resource: &str) -> bool {
+        Job::lock(self, resource)
+    }
+
+    fn unlock(&mut self, resource: &str) -> bool {
+        Job::unlock(self, resource)
+    }
+
     fn on_overrun(&mut self, hook: OverrunHook) {
         Job::on_overrun(self, move |overrun| hook.call(&info(overrun)));
     }

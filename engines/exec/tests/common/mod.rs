@@ -70,6 +70,19 @@ pub fn run_or_skip(system: &System, options: &RunOptions) -> Option<RunResult> {
     }
 }
 
+/// As [`run_or_skip`], with bodies of the caller's.
+pub fn run_bodies_or_skip(executive: horolog_exec::Executive) -> Option<RunResult> {
+    let _alone = alone();
+    match executive.run() {
+        Ok(result) => Some(result),
+        Err(error) if error.is_not_permitted() => {
+            println!("SKIPPED: {error}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
 /// Holds the processor for tests that do not go through [`run_or_skip`].
 pub fn alone() -> std::sync::MutexGuard<'static, ()> {
     ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
