@@ -74,6 +74,13 @@ impl Driver {
         (running != NONE).then_some(TaskId(running))
     }
 
+    /// The task whose job the machine wants to have the processor, whoever has it.
+    #[inline]
+    #[must_use]
+    pub fn wanted(&self, place: usize) -> Option<TaskId> {
+        self.machine.running(self.pumps[place].processor)
+    }
+
     /// When the next wall timer goes off; `u64::MAX`: never.
     #[inline]
     #[must_use]

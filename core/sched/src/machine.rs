@@ -235,6 +235,35 @@ impl Machine {
         Ok(())
     }
 
+    /// The processor was taken by another job than the chosen one, or by nobody. The machine still wants the job that it chose; but
+    /// that one cannot keep a processor that it never got.
+    pub(crate) fn took(&mut self, processor: ProcessorIndex, task: Option<TaskId>, now: Instant) {
+        let state = &mut self.processors[usize::from(processor.0)];
+        let chosen = (state.running != NONE).then_some(TaskId(state.running));
+        if let Some(chosen) = chosen.filter(|_| state.committed && chosen != task) {
+            state.committed = false;
+            self.ends_keeping(chosen, now);
+        }
+        let leaf = task.and_then(|task| self.leaves.get_mut(task.index()));
+        if let Some(leaf) = leaf.filter(|leaf| leaf.jobs > 0 && !leaf.blocked) {
+            leaf.begun = true;
+        }
+    }
+
+    /// The ready job of a task has the processor as if it had been chosen; whether it can have.
+    pub(crate) fn take_over(&mut self, processor: ProcessorIndex, task: TaskId) -> bool {
+        let Self { processors, leaves, nodes, .. } = self;
+        let state = &mut processors[usize::from(processor.0)];
+        let Some(leaf) = leaves.get(task.index()) else { return false };
+        let (node, position) = (leaf.node, leaf.position);
+        let is_here = state.is_shallow && state.root == node && nodes[node as usize].ready.contains(position);
+        if is_here {
+            state.leave();
+            state.run(task.0, position, leaves);
+        }
+        is_here
+    }
+
     /// The oldest job of a task is done; it has the processor no more.
     #[inline(always)]
     pub(crate) fn end_job(&mut self, task: TaskId, now: Instant) {

@@ -127,8 +127,17 @@ impl Tell<'_> {
         self.pump.is_due = true;
     }
 
-    /// Who really has the processor from now on, where that is not whom the machine chose. Execution is charged to him.
+    /// Who really has the processor from now on, where that is not whom the machine chose. Execution is charged to him, and his
+    /// job has begun: it may end although the machine does not want it. Whoever was chosen has not begun to keep the processor.
     pub fn took(&mut self, task: Option<TaskId>) {
+        self.machine.took(self.pump.processor, task, Instant::from_ns(self.now));
         self.pump.hand_over(self.machine, task.map_or(NONE, |task| task.0));
+    }
+    /// A job got the processor that is as good a choice as the machine's, since the order of two events was not known or makes no
+    /// difference: the machine takes it for its own choice. Only jobs directly below the root of a processor are taken over.
+    pub fn chose(&mut self, task: TaskId) {
+        if self.machine.take_over(self.pump.processor, task) {
+            self.pump.hand_over(self.machine, task.0);
+        }
     }
 }

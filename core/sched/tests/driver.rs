@@ -391,3 +391,63 @@ fn a_job_that_has_begun_may_end_or_suspend_itself_although_another_is_wanted() {
     driver.settle(&mut world, 0, 8);
     assert_eq!(driver.running(0), Some(TaskId(0)));
 }
+
+#[test]
+fn a_job_that_took_the_processor_unwanted_has_begun() {
+    let system = two(1, 2);
+    let mut driver = driver(Machine::new(&system).expect("priorities"), &system);
+    let mut world = Virtual::new(2, &[(0, 0, 9), (0, 1, 9)], &[]);
+    let Ok(()) = driver.instant(&mut world, 0, 0);
+    assert_eq!((driver.wanted(0), driver.running(0)), (Some(TaskId(1)), Some(TaskId(1))));
+    assert!(driver.tell(0, 1).completion(TaskId(0)).is_err(), "it has not begun");
+    driver.tell(0, 1).took(Some(TaskId(0)));
+    // Who is wanted stays so.
+    assert_eq!((driver.wanted(0), driver.running(0)), (Some(TaskId(1)), Some(TaskId(0))));
+    driver.tell(0, 2).completion(TaskId(0)).expect("it had the processor");
+    driver.settle(&mut world, 0, 2);
+    assert_eq!((driver.wanted(0), driver.running(0)), (Some(TaskId(1)), Some(TaskId(1))));
+    assert_eq!(driver.machine().check(), Ok(()));
+}
+
+#[test]
+fn whoever_never_got_the_processor_does_not_keep_it() {
+    let mut draft = two(1, 2).to_draft();
+    draft.tasks.iter_mut().for_each(|task| task.preemption = horolog_model::Preemption::NonPreemptive);
+    let system = System::new(draft).expect("a right system");
+    let wanted = |took: Option<Option<TaskId>>| {
+        let mut driver = driver(Machine::new(&system).expect("priorities"), &system);
+        let mut world = Virtual::new(2, &[(0, 0, 9)], &[]);
+        let Ok(()) = driver.instant(&mut world, 0, 0);
+        if let Some(task) = took {
+            driver.tell(0, 1).took(task);
+        }
+        world.jobs.push_back((2, 1, 9));
+        let Ok(()) = driver.instant(&mut world, 0, 2);
+        assert_eq!(driver.machine().check(), Ok(()));
+        driver.wanted(0)
+    };
+    // Not preemptible, it goes on; where nobody had the processor meanwhile, the choice is free.
+    assert_eq!(wanted(None), Some(TaskId(0)));
+    assert_eq!(wanted(Some(Some(TaskId(0)))), Some(TaskId(0)));
+    assert_eq!(wanted(Some(None)), Some(TaskId(1)));
+}
+
+#[test]
+fn a_choice_that_is_as_good_is_taken_over() {
+    let mut draft = two(1, 2).to_draft();
+    draft.tasks.iter_mut().for_each(|task| task.priority = Some(Priority::new(1)));
+    let system = System::new(draft).expect("a right system");
+    let mut driver = driver(Machine::new(&system).expect("priorities"), &system);
+    let mut world = Virtual::new(2, &[(0, 0, 9), (0, 1, 9)], &[]);
+    let Ok(()) = driver.instant(&mut world, 0, 0);
+    assert_eq!(driver.wanted(0), Some(TaskId(0)));
+    driver.tell(0, 1).chose(TaskId(1));
+    driver.settle(&mut world, 0, 1);
+    assert_eq!((driver.wanted(0), driver.running(0)), (Some(TaskId(1)), Some(TaskId(1))));
+    assert_eq!(driver.machine().check(), Ok(()));
+    // One that is not ready cannot have been chosen.
+    driver.tell(0, 2).completion(TaskId(1)).expect("it runs");
+    driver.tell(0, 2).chose(TaskId(1));
+    driver.settle(&mut world, 0, 2);
+    assert_eq!(driver.wanted(0), Some(TaskId(0)));
+}

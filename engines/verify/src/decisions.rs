@@ -1,28 +1,30 @@
-//! The decisions of servers, made again: the scheduling machine is told what the trace says that happened, and must decide
+//! The decisions of a processor, made again: the scheduling machine is told what the trace says that happened, and must decide
 //! what the trace says that was done.
 //!
-//! This is the one place where verification uses the machine: as the statement of each server's rules, since a budget, a
-//! promotion or slack is not to be seen in a single record. Bounds, windows and the order of hard jobs are judged without it.
+//! This is the one place where verification uses the machine. Bounds, windows and the order of hard jobs are judged without it.
 //!
-//! A simulated trace on a platform without costs is *exact*: what a job executed is the time for which it had the processor, less
-//! interrupts, so every end of a budget, every promotion and every change of slack is known to the nanosecond, and any other
-//! choice is a finding. In a measured trace consumption is known where a record tells it, at the end of a budget: there the ends
-//! of budgets are taken from the records and the choices are checked, a difference counts as a disturbance (what was executed between
-//! two records is an estimate), and policies that depend on every microsecond
-//! executed (slack stealing, gain time, priority exchange, constant bandwidth) are left to the bounds. So are simulated traces
-//! with costs.
+//! A simulated processor with servers on a platform without costs is *exact*: what a job executed is the time for which it had the
+//! processor, less interrupts, so every end of a budget, every promotion and every change of slack is known to the nanosecond, and
+//! any other choice is a finding. Everywhere else the machine runs beside the processor as its shadow: it says whose job should
+//! run, the trace says whose thread did, and what counts is for how long the two differ ([`crate::shadow`]). In a measured trace
+//! consumption is known where a record tells it, at the end of a budget: there the ends of budgets are taken from the records, and
+//! policies that depend on every microsecond executed (slack stealing, gain time, priority exchange, constant bandwidth) are left
+//! to the bounds. So are servers in simulated traces with costs.
 //!
 //! A measured tree is decided by the records of its budgets alone ([`crate::on_record`]).
 
+use crate::decidable::Source;
 use crate::on_record::{self, Put};
+use crate::processor::Occupant;
+use crate::recorded::{Recorded, Told, concerns, gives, leave, takes};
 use crate::report::Found;
 use crate::result::{Check, Class};
+use crate::shadow::{Compared, Stretch, Stretches};
 use crate::verifier::Verifier;
-use horolog_model::{Companion, Gain, ModelError, Preemption, ServerId, ServerKind, System, Task, TaskId};
-use horolog_sched::{ANY_SEGMENT, Choice, Driver, Machine, Note, ProcessorIndex, Tell, World};
+use horolog_model::{Companion, CpuId, ModelError, ServerId, ServerKind, System, TaskId};
+use horolog_sched::{ANY_SEGMENT, Driver, Machine, ProcessorIndex};
 use horolog_time::{Instant, Span};
 use horolog_trace::{Kind, Record};
-use std::convert::Infallible;
 
 /// A decision that the machine would not have made.
 #[derive(Clone, Debug)]
@@ -50,347 +52,305 @@ struct Counted {
 #[derive(Clone, Debug)]
 pub(crate) struct Decisions {
     driver: Driver,
-    cpu: u32,
+    pub(crate) cpu: u32,
+    /// Its place among the model's processors.
+    pub(crate) place: usize,
     recorded: Recorded,
     servers: Vec<Counted>,
     /// In a measured tree, the budgets that the records tell of.
     puts: Option<Vec<Put>>,
-    /// The records of the instant that is collected.
+    /// Whether the machine is asked who runs whenever something has happened; else where the trace shows a choice.
+    asks_always: bool,
+    /// Whether the kernel's own rules schedule it: then a job is ready when its thread is woken.
+    pub(crate) is_kernels: bool,
+    /// Since when who has the processor was last in doubt.
+    unknown_from: u64,
+    /// Since when jobs are unknown, and of which tasks all are known again.
+    lost_since: Option<u64>,
+    is_known: Vec<bool>,
+    /// What follows an instant that was lost is decided anew from here; `None`: budgets are lost with it.
+    fresh: Option<Box<Driver>>,
+    pub(crate) stretches: Stretches,
+    /// Whom the machine wanted from instants between those of records on.
+    between: Vec<(u64, Option<TaskId>)>,
+    /// The records of the instant that is collected, and whether it is judged already.
     group: Vec<Record>,
+    group_at: u64,
+    is_open: bool,
     /// Why nothing is compared any more.
-    ended: Option<&'static str>,
+    pub(crate) ended: Option<&'static str>,
     compared: u64,
-}
-
-/// What the records say of the processor.
-#[derive(Clone, Debug)]
-struct Recorded {
-    is_exact: bool,
-    /// The relative deadline of each task.
-    deadlines: Vec<Option<u64>>,
-    /// Whose job has it.
-    actual: Option<TaskId>,
-    /// How many interrupts and softirqs are under way.
-    depth: u32,
-    /// Up to when execution is accounted for.
-    last: u64,
-}
-
-/// A recorded trace as a world of the driver: at the instant of its records they are told, in between nothing but budgets and
-/// timers.
-struct Told<'a> {
-    recorded: &'a mut Recorded,
-    /// The records of the instant; empty in between.
-    group: &'a [Record],
-    /// Whom the machine chose before this instant.
-    wanted: Option<TaskId>,
-    /// What a budget that ends at this instant by its record is known to have been used since it was told last.
-    used: Option<u64>,
-    /// Whether the system under trace asked who runs.
-    asked: bool,
-    /// A job that ended although it does not run.
-    wrong: Option<TaskId>,
-    /// In a measured tree, the budgets that the records tell of.
-    puts: &'a [Put],
 }
 
 /// The only processor of a driver.
 const HERE: usize = 0;
 
-impl World for Told<'_> {
-    type Error = Infallible;
-
-    fn next(&self) -> u64 {
-        u64::MAX
-    }
-
-    fn ready_at(&self) -> u64 {
-        if self.asked { 0 } else { u64::MAX }
-    }
-
-    fn ends(&self, _: u64) -> bool {
-        true
-    }
-
-    /// Where budgets end by their records alone, an end only with one.
-    fn executed(&mut self, now: u64, allowance: u64) -> u64 {
-        let recorded = &mut *self.recorded;
-        let passed = now.saturating_sub(recorded.last);
-        recorded.last = recorded.last.max(now);
-        let goes = recorded.depth == 0 && recorded.actual.is_some() && recorded.actual == self.wanted;
-        let amount = if goes { passed } else { 0 };
-        match self.used.take() {
-            Some(used) => used.max(allowance),
-            None if !recorded.is_exact && allowance != u64::MAX => amount.min(allowance.saturating_sub(1)),
-            None => amount,
-        }
-    }
-
-    fn complete(&mut self, tell: &mut Tell<'_>) -> Result<(), Infallible> {
-        for record in self.group {
-            let task = TaskId(record.task);
-            match record.kind {
-                Kind::Completion | Kind::Suspend if tell.running() != Some(task) => {
-                    self.wrong = self.wrong.or(Some(task));
-                }
-                Kind::Completion => _ = tell.completion(task),
-                Kind::Suspend => _ = tell.block(task),
-                Kind::PreemptionPoint if self.recorded.is_exact => {
-                    _ = tell.preemption_point(task, record.value as u32);
-                }
-                Kind::PreemptionPoint | Kind::Yield if !self.recorded.is_exact => {
-                    _ = tell.preemption_point(task, ANY_SEGMENT);
-                }
-                _ => {}
-            }
-        }
-        on_record::tell(self.puts, self.group, tell);
-        Ok(())
-    }
-
-    fn arrive(&mut self, tell: &mut Tell<'_>) -> Result<(), Infallible> {
-        for record in self.group {
-            let task = TaskId(record.task);
-            match record.kind {
-                Kind::Release => {
-                    let deadline = self.recorded.deadlines.get(task.index()).copied().flatten();
-                    let deadline = deadline.and_then(|relative| record.value.checked_add(relative));
-                    // What was executed until now was told with the instant.
-                    let _ = tell.release(task, deadline.map_or(Instant::NEVER, Instant::from_ns), |_| 0);
-                }
-                Kind::Wake => _ = tell.wake(task),
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
-    fn carry_out(&mut self, now: u64, choice: Choice<'_>) {
-        self.recorded.last = self.recorded.last.max(now);
-        self.wanted = choice.task;
-    }
-
-    fn note(&mut self, _: u64, _: Note) {}
-
-    fn goes_on(&mut self, _: u64) -> bool {
-        true
-    }
-}
-
-impl<'a> Told<'a> {
-    /// No record tells of anything; where what was executed is known to the nanosecond, every choice is made.
-    fn between(recorded: &'a mut Recorded, wanted: Option<TaskId>) -> Told<'a> {
-        let asked = recorded.is_exact;
-        Told { recorded, group: &[], wanted, used: None, asked, wrong: None, puts: &[] }
-    }
-}
-
 impl Decisions {
-    /// Of every processor with servers, unless the machine cannot be told all that happened there. Trees of which that is so are
-    /// named in `unjudged`, since nothing else orders their jobs.
+    /// Of every processor where the machine can be told all that happened, and why not of the others. Trees among these are named
+    /// in `unjudged`, since nothing else orders their jobs.
     pub(crate) fn all(
-        system: &System,
         companion: &Companion,
-        simulated: bool,
-        foreign: bool,
+        source: Source<'_>,
         unjudged: &mut Vec<String>,
-    ) -> Result<Vec<Decisions>, ModelError> {
-        let own = &companion.system;
-        let platform = own.platform();
-        let mut none = |why: &str| {
-            let trees = platform.cpus.iter().filter(|&cpu| own.has_tree(cpu));
-            unjudged.extend(trees.map(|cpu| not_decided(cpu.0, why)));
-            Ok(Vec::new())
-        };
-        if own.servers().is_empty() {
-            return Ok(Vec::new());
-        }
-        if foreign {
-            return none("horolog did not run it, so the ends of budgets are not on record");
-        }
-        if simulated && system.first_driver().is_some() {
-            return none("when a simulated device's thread was told of an event is not on record");
-        }
-        if !tells_all(own, simulated) {
-            return none("when a deferred job was asked to give way is not on record");
-        }
-        let (machine, lent) = Machine::of_companion(system, companion)?;
-        if !lent.is_empty() {
-            return none("who lends a device's thread its priority is not on record");
-        }
-        let free = platform.context_switch_cost().is_zero()
-            && platform.timer_interrupt_cost().is_zero()
-            && own.interferences().is_empty();
-        if simulated && !free {
-            return none("with costs of the platform what a job executed is not known to the nanosecond");
-        }
-        let is_exact = simulated;
-        let mut all = Vec::new();
-        let by_records = if is_exact { None } else { Some(on_record::machine(own)?) };
-        for (index, cpu) in platform.cpus.iter().enumerate() {
-            let is_tree = own.has_tree(cpu);
-            let untold = own.servers_on(cpu).find(|(_, server)| !on_record::is_told(server));
-            if let Some((_, server)) = untold.filter(|_| is_tree && !is_exact) {
-                let why = format!("where server {} stood without budget is not on record", server.name);
-                unjudged.push(not_decided(cpu.0, &why));
+    ) -> Result<(Vec<Decisions>, Vec<Compared>), ModelError> {
+        let own = source.own;
+        let (machine, lent) = Machine::of_companion(source.system, companion)?;
+        let source = Source { lends: !lent.is_empty(), ..source };
+        let by_records = if source.simulated { None } else { Some(on_record::machine(own)?) };
+        let (mut all, mut compared) = (Vec::new(), Vec::new());
+        for (place, cpu) in own.platform().cpus.iter().enumerate() {
+            let undecided = source.why_not(cpu);
+            compared.push(Compared::new(undecided.clone()));
+            if let Some(why) = undecided {
+                if own.has_tree(cpu) {
+                    unjudged.push(not_decided(cpu.0, &why));
+                }
                 continue;
             }
-            let by_records = by_records.as_ref().filter(|_| is_tree);
+            let by_records = by_records.as_ref().filter(|_| own.has_tree(cpu));
             let machine = by_records.map_or(&machine, |(machine, _)| machine);
-            let here = || own.servers_on(cpu);
-            let by_amounts = here().any(|(_, server)| match server.kind {
-                ServerKind::SlackStealing { .. }
-                | ServerKind::PriorityExchange { .. }
-                | ServerKind::ConstantBandwidth { .. } => true,
-                // Its deadlines count from the instants of releases, to the nanosecond.
-                ServerKind::TotalBandwidth { .. } => true,
-                ServerKind::DualPriority { gain } => gain != Gain::None,
-                ServerKind::Background
-                | ServerKind::Plain { .. }
-                | ServerKind::Polling { .. }
-                | ServerKind::Deferrable { .. }
-                | ServerKind::Sporadic { .. } => false,
-            });
-            if here().next().is_none() || (by_amounts && !is_exact) {
-                continue;
-            }
-            let count = |(id, server): (ServerId, &horolog_model::Server)| Counted {
-                id,
-                is_slack: matches!(server.kind, ServerKind::SlackStealing { .. }),
-                may_lag: matches!(
-                    server.kind,
-                    ServerKind::Sporadic { max_replenishments, .. } if max_replenishments < 8
-                ),
-                exhaustions: 0,
-                replenishments: 0,
-            };
-            let mut decisions = Decisions {
-                driver: Driver::new(machine.clone(), own, std::iter::once(ProcessorIndex(index as u16))),
-                cpu: cpu.0,
-                recorded: Recorded {
-                    is_exact,
-                    deadlines: own.tasks().iter().map(|task| task.deadline.map(Span::as_ns)).collect(),
-                    actual: None,
-                    depth: 0,
-                    last: 0,
-                },
-                servers: here().map(count).collect(),
-                puts: by_records.map(|(_, puts)| puts.clone()),
-                group: Vec::new(),
-                ended: None,
-                compared: 0,
-            };
-            let Self { driver, recorded, .. } = &mut decisions;
-            driver.settle(&mut Told::between(recorded, None), HERE, 0);
-            all.push(decisions);
+            let puts = by_records.map(|(_, puts)| puts.clone());
+            all.push(Decisions::of(source, machine, (place, cpu), puts));
         }
-        Ok(all)
+        Ok((all, compared))
     }
 
-    /// Takes a record; the instant before is judged once a later one comes.
-    fn take(&mut self, record: &Record, system: &System) -> Option<Wrong> {
-        if self.ended.is_some() {
-            return None;
-        }
-        let is_end = match record.kind {
-            Kind::Lost => record.extra != 1 && record.extra != 2,
-            Kind::Enforcement => record.extra != 0,
-            Kind::ModeChange => true,
-            _ => false,
+    fn of(
+        source: Source<'_>,
+        machine: &Machine,
+        (place, cpu): (usize, CpuId),
+        puts: Option<Vec<Put>>,
+    ) -> Decisions {
+        let own = source.own;
+        let count = |(id, server): (ServerId, &horolog_model::Server)| Counted {
+            id,
+            is_slack: matches!(server.kind, ServerKind::SlackStealing { .. }),
+            may_lag: matches!(
+                server.kind,
+                ServerKind::Sporadic { max_replenishments, .. } if max_replenishments < on_record::TOLD_REPLENISHMENTS
+            ),
+            exhaustions: 0,
+            replenishments: 0,
         };
-        if is_end {
+        let driver = Driver::new(machine.clone(), own, std::iter::once(ProcessorIndex(place as u16)));
+        let is_flat = !source.is_served(cpu);
+        let mut decisions = Decisions {
+            fresh: is_flat.then(|| Box::new(driver.clone())),
+            driver,
+            cpu: cpu.0,
+            place,
+            recorded: Recorded {
+                is_exact: source.is_exact(cpu),
+                is_flat,
+                deadlines: own.tasks().iter().map(|task| task.deadline.map(Span::as_ns)).collect(),
+                actual: None,
+                given_at: 0,
+                depth: 0,
+                last: 0,
+            },
+            servers: own.servers_on(cpu).map(count).collect(),
+            // In a tree a job that cannot be preempted keeps what stands above it, so nobody is chosen who does not begin.
+            asks_always: is_flat || puts.is_none() || source.is_preemptive(cpu),
+            puts,
+            is_kernels: source.foreign || source.is_kernels(cpu),
+            stretches: Stretches::new(),
+            between: Vec::new(),
+            unknown_from: 0,
+            lost_since: source.foreign.then_some(0),
+            is_known: vec![false; own.tasks().len()],
+            group: Vec::new(),
+            group_at: 0,
+            is_open: false,
+            ended: None,
+            compared: 0,
+        };
+        let Self { driver, recorded, .. } = &mut decisions;
+        driver.settle(&mut Told::between(recorded, None), HERE, 0);
+        decisions
+    }
+
+    /// Whether every wrong choice is a finding; else only one that lasts.
+    #[inline]
+    pub(crate) fn is_exact(&self) -> bool {
+        self.recorded.is_exact
+    }
+
+    /// Whether priorities or deadlines alone decide.
+    #[inline]
+    pub(crate) fn is_flat(&self) -> bool {
+        self.recorded.is_flat
+    }
+
+    /// Whose job the machine wants to have the processor.
+    #[inline]
+    pub(crate) fn wanted(&self) -> Option<TaskId> {
+        self.driver.wanted(HERE)
+    }
+
+    /// Whose job has the processor by its own records, where those came since that was in doubt.
+    pub(crate) fn told_of(&self) -> Option<usize> {
+        let actual = self.recorded.actual.filter(|_| self.recorded.given_at >= self.unknown_from);
+        actual.map(TaskId::index)
+    }
+
+    /// From `now` on who has the processor is in doubt.
+    pub(crate) fn doubt(&mut self, now: u64) {
+        self.unknown_from = now;
+        self.stretches.lose(now);
+    }
+
+    /// Jobs are unknown from `now` on: until the processor is idle, where nothing else has to be known; else for good.
+    pub(crate) fn lose(&mut self, now: u64) {
+        self.group.clear();
+        self.is_open = false;
+        if self.fresh.is_none() {
             self.ended = Some("a loss, an overrun policy or a mode change made what followed unknown");
-            return None;
         }
-        if u32::from(record.cpu) != self.cpu || !concerns(record.kind) {
-            return None;
-        }
-        let wrong = match self.group.first() {
-            Some(first) if first.time < record.time => self.judge(system),
-            _ => None,
-        };
-        self.group.push(*record);
-        wrong
+        self.lost_since = Some(self.stretches.since().unwrap_or(now).min(self.lost_since.unwrap_or(now)));
+        let _ = self.stretches.close(now);
+        self.is_known.fill(false);
     }
 
-    /// Judges the instant whose records are collected.
+    /// The processor is idle at `now` and has no job: the machine begins anew. Returns for how long nothing was decided.
+    fn begin_anew(&mut self, now: u64) -> u64 {
+        let Some(fresh) = &self.fresh else { return 0 };
+        let Some(since) = self.lost_since.take() else { return 0 };
+        self.driver = (**fresh).clone();
+        self.recorded.actual = None;
+        now.saturating_sub(since)
+    }
+
+    /// Where priorities or deadlines alone decide, no phase of an instant waits for another: what a record says is told at once.
+    #[inline]
+    fn tell_flat(&mut self, kind: Kind, task: TaskId, value: u64, now: u64) {
+        let Self { driver, recorded, .. } = self;
+        let mut tell = driver.tell(HERE, now);
+        let has_it = recorded.actual == Some(task);
+        match kind {
+            Kind::Release => {
+                let deadline = recorded.deadline_of(task, value);
+                let _ = tell.release(task, deadline, |_| 0);
+            }
+            Kind::Start | Kind::Resume => {
+                (recorded.actual, recorded.given_at) = (Some(task), now);
+                tell.choice_is_due();
+            }
+            Kind::Completion | Kind::Suspend => leave(&mut tell, task, kind),
+            Kind::Wake => _ = tell.wake(task),
+            Kind::PreemptionPoint | Kind::Yield => _ = tell.preemption_point(task, ANY_SEGMENT),
+            _ => {}
+        }
+        if has_it && matches!(kind, Kind::Completion | Kind::Suspend | Kind::Preempt | Kind::Yield) {
+            recorded.actual = None;
+        }
+    }
+
+    /// Makes the choice of an instant of which everything was told.
+    fn choose_flat(&mut self, now: u64) {
+        self.is_open = false;
+        let Self { driver, recorded, .. } = &mut *self;
+        if driver.is_due(HERE) {
+            driver.settle(&mut Told::between(recorded, None), HERE, now);
+        }
+        self.say_who_took_it(now);
+    }
+
+    /// Judges the instant that is collected.
     fn judge(&mut self, system: &System) -> Option<Wrong> {
         let group = std::mem::take(&mut self.group);
-        let now = group.first()?.time.as_ns();
-        let wrong = self.until(now, system).or_else(|| self.instant(&group, now, system));
+        let now = self.group_at;
+        self.is_open = false;
+        let mut wrong = self.until(now, system);
+        if wrong.is_none() && !group.is_empty() {
+            wrong = self.instant(&group, now, system);
+        }
         self.group = group;
         self.group.clear();
         if wrong.is_some() {
             self.ended = Some("a wrong decision was found");
+            self.lost_since = Some(now);
         }
         wrong
-    }
-
-    /// Judges what is left where recording ended at `end`: the choice of that very instant may be cut off.
-    fn judge_last(&mut self, end: u64, system: &System) -> Option<Wrong> {
-        let last = self.group.first()?.time.as_ns();
-        if last < end { self.judge(system) } else { self.until(last, system) }
     }
 
     /// Lets time pass until `now`: ends of budgets and wall timers before it.
     fn until(&mut self, now: u64, system: &System) -> Option<Wrong> {
         loop {
             let Self { driver, recorded, .. } = &mut *self;
-            let is_exact = recorded.is_exact;
             let mut told = Told::between(recorded, driver.running(HERE));
             let Ok(reached) = driver.run_once(&mut told, HERE, now);
             let at = reached?;
-            if is_exact && let Some(wrong) = self.compare(at, system) {
-                return Some(wrong);
+            if self.is_exact() {
+                if let Some(wrong) = self.compare(at, system) {
+                    return Some(wrong);
+                }
+            } else if self.asks_always && self.driver.is_due(HERE) {
+                let Self { driver, recorded, .. } = &mut *self;
+                driver.settle(&mut Told::between(recorded, None), HERE, at);
+                self.say_who_took_it(at);
+                self.between.push((at, self.wanted()));
             }
         }
     }
 
     /// The records of one instant, in the order of its phases.
     fn instant(&mut self, group: &[Record], now: u64, system: &System) -> Option<Wrong> {
-        let exhausted = group.iter().find(|record| record.kind == Kind::BudgetExhausted);
         let is_tree = self.puts.is_some();
-        let by_amount = !self.recorded.is_exact && !is_tree;
+        let is_exact = self.is_exact();
+        let exhausted = group.iter().find(|record| record.kind == Kind::BudgetExhausted);
+        let by_amount = !is_exact && !is_tree;
         let used = exhausted.filter(|_| by_amount).and_then(|record| self.used(record, system));
-        let asked = |record: &Record| {
-            let of_budget = matches!(record.kind, Kind::BudgetExhausted | Kind::BudgetReplenished);
-            gives(record.kind) || takes(record.kind) || (of_budget && !is_tree)
-        };
-        let Self { driver, recorded, puts, .. } = &mut *self;
+        let asks = |record: &Record| gives(record.kind) || takes(record.kind);
+        let Self { driver, recorded, puts, asks_always, .. } = &mut *self;
         let puts = puts.as_deref().unwrap_or_default();
-        let is_exact = recorded.is_exact;
-        let asked = is_exact || group.iter().any(asked);
-        let wanted = driver.running(HERE);
-        let mut told = Told { recorded, group, wanted, used, asked, wrong: None, puts };
+        // Only where it is asked the machine makes its choice. A budget ends by its record, so nobody looks at it before.
+        let asked = is_exact || (!*asks_always && group.iter().any(asks));
+        let charged = driver.running(HERE);
+        let mut told = Told { recorded, group, charged, used, asked, wrong: None, puts, is_exact };
         let Ok(()) = driver.instant(&mut told, HERE, now);
         let wrong = told.wrong;
         if is_exact {
             // What the choice has made due at this very instant.
             let mut between = Told::between(recorded, driver.running(HERE));
             while let Ok(Some(_)) = driver.run_once(&mut between, HERE, now.saturating_add(1)) {}
+        } else if *asks_always && driver.is_due(HERE) {
+            driver.settle(&mut Told::between(recorded, None), HERE, now);
         }
         if let Some(task) = wrong {
             let name = self.names(Some(task), system);
             let what = format!("{name} ended although it does not run");
             return self.found(now, Some(task), None, system, what);
         }
-        self.take_over(group);
-        self.counted(group, now, system).or_else(|| self.twice_chosen(group, now, system)).or_else(|| {
-            // A tree may leave the processor idle although jobs wait.
-            let left =
-                |record: &Record| is_tree && takes(record.kind) && record.kind != Kind::PreemptionPoint;
-            let concerned = is_exact || group.iter().any(|record| gives(record.kind) || left(record));
-            if concerned { self.compare(now, system) } else { None }
-        })
+        self.take_over(group, now);
+        if !is_exact {
+            self.say_who_took_it(now);
+            return None;
+        }
+        let counted = self.counted(group, now, system);
+        counted.or_else(|| self.twice_chosen(group, now, system)).or_else(|| self.compare(now, system))
+    }
+
+    /// Tells the machine who really has the processor, where that is another one than it was told.
+    fn say_who_took_it(&mut self, now: u64) {
+        if self.driver.running(HERE) != self.recorded.actual {
+            self.driver.tell(HERE, now).took(self.recorded.actual);
+        }
+    }
+
+    /// Whoever got the processor at `now`, where the machine wanted another one.
+    fn other_choice(&self, now: u64) -> Option<(TaskId, TaskId)> {
+        let (actual, wanted) = (self.recorded.actual?, self.wanted()?);
+        (self.recorded.given_at == now && actual != wanted).then_some((actual, wanted))
     }
 
     /// Takes over what the records say of the processor.
-    fn take_over(&mut self, group: &[Record]) {
+    fn take_over(&mut self, group: &[Record], now: u64) {
         let recorded = &mut self.recorded;
         for record in group {
             let task = TaskId(record.task);
             if gives(record.kind) {
                 recorded.actual = Some(task);
+                recorded.given_at = now;
             } else if takes(record.kind)
                 && recorded.actual == Some(task)
                 && record.kind != Kind::PreemptionPoint
@@ -504,22 +464,7 @@ impl Decisions {
             return None;
         }
         let (runs, should) = (self.names(actual, system), self.names(desired, system));
-        let cpu = horolog_model::CpuId(self.cpu);
-        let why = match (self.server_of(actual, system), self.server_of(desired, system)) {
-            _ if system.has_tree(cpu) => "that is what its schedulers' orders and budgets say",
-            (Some(server), None) => match system.server(server).kind {
-                ServerKind::DualPriority { .. } => "a hard job is promoted by now",
-                ServerKind::SlackStealing { .. } => "the hard tasks leave no slack",
-                ServerKind::Background => "it stands below every hard task",
-                _ => "its server has no budget for that place",
-            },
-            (None, Some(server)) => match system.server(server).kind {
-                ServerKind::DualPriority { .. } => "no hard job is promoted yet",
-                ServerKind::SlackStealing { .. } => "the hard tasks leave slack",
-                _ => "its server has budget",
-            },
-            _ => "that is what the servers' rules say",
-        };
+        let why = why(system, CpuId(self.cpu), actual, desired);
         let server = self.server_of(actual, system).or_else(|| self.server_of(desired, system));
         let what = format!("{runs} has the processor and {should} should: {why}");
         self.found(now, desired.or(actual), server, system, what)
@@ -552,70 +497,191 @@ fn not_decided(cpu: u32, why: &str) -> String {
     format!("cpu {cpu}: who should run in its tree of schedulers was not decided: {why}")
 }
 
-/// Records that say something about who has a processor, or about a budget.
-fn concerns(kind: Kind) -> bool {
-    gives(kind)
-        || takes(kind)
-        || matches!(
-            kind,
-            Kind::Release
-                | Kind::Wake
-                | Kind::BudgetExhausted
-                | Kind::BudgetReplenished
-                | Kind::SlackChange
-                | Kind::Promotion
-                | Kind::InterruptEntry
-                | Kind::InterruptExit
-                | Kind::SoftirqEntry
-                | Kind::SoftirqExit
-        )
-}
-
-/// A job gets the processor.
-fn gives(kind: Kind) -> bool {
-    matches!(kind, Kind::Start | Kind::Resume)
-}
-
-/// A job loses the processor, or may.
-fn takes(kind: Kind) -> bool {
-    matches!(kind, Kind::Preempt | Kind::Yield | Kind::Completion | Kind::Suspend | Kind::PreemptionPoint)
-}
-
-/// Whether the machine is told of every point at which jobs of this system may lose the processor.
-fn tells_all(system: &System, simulated: bool) -> bool {
-    // Below a server nobody is non-preemptive; in a tree who is keeps the processor to his end, which is on record.
-    let is_told = |task: &Task| match task.preemption {
-        Preemption::Preemptive => true,
-        Preemption::NonPreemptive => system.has_tree(task.cpu),
-        _ => false,
-    };
-    simulated || system.tasks().iter().all(is_told)
-}
-
 impl Verifier {
-    /// Hands a record to the machines of processors with servers.
+    /// Hands a record to the machine of its processor; the instant before is judged first.
     pub(crate) fn replay_decisions(&mut self, record: &Record) {
+        match record.kind {
+            Kind::Lost if record.extra == 2 => {}
+            Kind::Lost | Kind::ModeChange => return self.lose_decisions(record),
+            _ => {}
+        }
+        let task = record.task as usize;
+        let place = if is_of_job(record.kind) {
+            self.model.tasks.get(task).map(|task| task.cpu)
+        } else {
+            self.place_of(u32::from(record.cpu))
+        };
+        let Some(place) = place else { return };
+        self.with_decisions(place, |verifier, decisions| verifier.take_record(decisions, record));
+    }
+
+    fn place_of(&self, cpu: u32) -> Option<usize> {
+        self.model.cpus.iter().position(|number| *number == cpu)
+    }
+
+    /// Does something with the decisions of a processor, which are taken out meanwhile.
+    pub(crate) fn with_decisions(&mut self, place: usize, with: impl FnOnce(&mut Verifier, &mut Decisions)) {
+        let Some(Some(index)) = self.decisions_of.get(place).copied() else { return };
         let mut all = std::mem::take(&mut self.decisions);
-        for decisions in &mut all {
-            if let Some(wrong) = decisions.take(record, &self.companion) {
-                self.wrong_decision(decisions.cpu, wrong);
-            }
+        if let Some(decisions) = all.get_mut(index).filter(|decisions| decisions.ended.is_none()) {
+            with(self, decisions);
         }
         self.decisions = all;
     }
 
+    fn take_record(&mut self, decisions: &mut Decisions, record: &Record) {
+        let kind = record.kind;
+        if kind == Kind::InterruptEntry && !self.model.simulated && record.extra == crate::kernel::LOCAL_TIMER
+        {
+            // It comes before whom it wakes.
+            self.judge_until(decisions);
+            decisions.stretches.note_timer(self.now);
+        }
+        let is_event = concerns(kind, decisions.is_exact());
+        let is_switch = matches!(kind, Kind::KernelSwitch | Kind::KernelWakeup | Kind::Lost);
+        if !is_event && !is_switch && kind != Kind::Enforcement {
+            return;
+        }
+        self.judge_until(decisions);
+        if decisions.lost_since.is_some() {
+            if matches!(kind, Kind::Start) {
+                let front = self.tasks[record.task as usize].pending.front();
+                decisions.is_known[record.task as usize] |= front.is_some_and(|job| job.number == record.job);
+            }
+            let is_idle = kind == Kind::KernelSwitch && self.is_idle_thread(record.extra);
+            if is_idle {
+                decisions.is_known.fill(true);
+            }
+            (decisions.is_open, decisions.group_at) = (true, self.now);
+            return;
+        }
+        let lost = match kind {
+            Kind::Lost => {
+                decisions.doubt(self.now);
+                false
+            }
+            Kind::Enforcement if decisions.is_flat() => record.extra > 1,
+            Kind::Enforcement => record.extra != 0,
+            _ => false,
+        };
+        if lost {
+            return decisions.lose(self.now);
+        }
+        // Where the kernel schedules, a job is ready once its thread is woken.
+        let is_told = is_event && !(kind == Kind::Release && self.waits_for_notice(decisions));
+        if is_told && decisions.is_flat() {
+            decisions.tell_flat(kind, TaskId(record.task), record.value, self.now);
+        } else if is_told {
+            decisions.group.push(Record { time: Instant::from_ns(self.now), ..*record });
+        }
+        (decisions.is_open, decisions.group_at) = (true, self.now);
+    }
+
+    fn is_idle_thread(&self, thread: u64) -> bool {
+        let known = self.threads.get(usize::try_from(thread).unwrap_or(usize::MAX));
+        known.is_some_and(|thread| thread.tid == 0)
+    }
+
+    fn waits_for_notice(&self, decisions: &Decisions) -> bool {
+        decisions.is_kernels && self.cpus[decisions.place].kernel
+    }
+
+    /// The machine of a job's processor learns that it is ready, suspended or awake, where its own record does not say so.
+    pub(crate) fn tell_decisions(&mut self, task: usize, kind: Kind, arrival: u64) {
+        let now = self.now;
+        self.with_decisions(self.model.tasks[task].cpu, |verifier, decisions| {
+            if decisions.lost_since.is_none() && verifier.waits_for_notice(decisions) {
+                decisions.tell_flat(kind, TaskId(task as u32), arrival, now);
+                (decisions.is_open, decisions.group_at) = (true, now);
+            }
+        });
+    }
+
+    /// Judges the instant that is collected, if it lies before now.
+    fn judge_until(&mut self, decisions: &mut Decisions) {
+        if decisions.is_open && decisions.group_at < self.now {
+            self.judge_instant(decisions);
+        }
+    }
+
+    fn judge_instant(&mut self, decisions: &mut Decisions) {
+        let now = decisions.group_at;
+        if decisions.lost_since.is_some() {
+            decisions.is_open = false;
+            let mut tasks = self.cpus[decisions.place].tasks.iter();
+            let is_idle = tasks.all(|&task| decisions.is_known[task] && self.tasks[task].pending.is_empty());
+            if is_idle {
+                let span = decisions.begin_anew(now);
+                self.compared[decisions.place].count_not_judged(span);
+            }
+            return;
+        }
+        if decisions.is_flat() {
+            decisions.choose_flat(now);
+            if let Some((actual, wanted)) = decisions.other_choice(now)
+                && self.is_as_good(actual.index(), wanted.index(), now)
+            {
+                decisions.driver.tell(HERE, now).chose(actual);
+            }
+            return self.compare(decisions, now);
+        }
+        let wrong = decisions.judge(&self.companion);
+        let mut between = std::mem::take(&mut decisions.between);
+        for (at, wanted) in between.drain(..) {
+            let actual = decisions.stretches.actual;
+            self.compare_with(decisions, at, wanted, actual);
+        }
+        decisions.between = between;
+        if let Some(wrong) = wrong {
+            self.wrong_decision(decisions, wrong);
+        } else if !decisions.is_exact() {
+            self.compare(decisions, now);
+        }
+    }
+
+    /// What is lost is lost for every processor, but for the kernel's records: these tell nothing about jobs, unless the jobs were
+    /// derived from them.
+    fn lose_decisions(&mut self, record: &Record) {
+        let is_kernels = record.kind == Kind::Lost && record.extra == 1 && !self.model.foreign;
+        for place in 0..self.cpus.len() {
+            self.with_decisions(place, |verifier, decisions| {
+                verifier.judge_until(decisions);
+                if decisions.ended.is_some() {
+                } else if is_kernels {
+                    decisions.doubt(verifier.now);
+                } else {
+                    decisions.lose(verifier.now);
+                }
+            });
+        }
+    }
+
     /// Judges the last instant, and counts what was compared.
     pub(crate) fn finish_decisions(&mut self, notes: &mut Vec<String>) {
-        let mut all = std::mem::take(&mut self.decisions);
-        for decisions in &mut all {
-            if decisions.ended.is_none()
-                && let Some(wrong) = decisions.judge_last(self.now, &self.companion)
-            {
-                self.wrong_decision(decisions.cpu, wrong);
-            }
+        let end = self.now.min(self.model.over_at);
+        for place in 0..self.cpus.len() {
+            // The choice of the very instant where recording ended may be cut off.
+            let is_last = |decisions: &Decisions, now| decisions.is_open && decisions.group_at >= now;
+            self.with_decisions(place, |verifier, decisions| {
+                if is_last(decisions, verifier.now) {
+                    decisions.group.clear();
+                }
+                if decisions.is_open {
+                    verifier.judge_instant(decisions);
+                }
+                let now = decisions.stretches.since().map_or(end, |since| end.max(since));
+                if let Some(closed) = decisions.stretches.close(now) {
+                    verifier.measure(decisions, closed);
+                }
+            });
+        }
+        for decisions in std::mem::take(&mut self.decisions) {
             for _ in 0..decisions.compared {
                 self.report.apply(Check::ServerDecision);
             }
+            let compared = &mut self.compared[decisions.place];
+            compared.count_not_judged(decisions.stretches.not_judged);
+            compared.count_not_judged(decisions.lost_since.map_or(0, |since| end.saturating_sub(since)));
             if let Some(why) = decisions.ended {
                 notes.push(format!(
                     "cpu {}: the servers' decisions were made again up to where {why}",
@@ -625,13 +691,15 @@ impl Verifier {
         }
     }
 
-    fn wrong_decision(&mut self, cpu: u32, wrong: Wrong) {
+    fn wrong_decision(&mut self, decisions: &Decisions, wrong: Wrong) {
         let Wrong { time, task, job, server, what } = wrong;
+        let place = decisions.place;
+        self.compared[place].count_wrong();
         self.report.add(Found {
-            class: if self.model.simulated { Class::ModelViolated } else { Class::MachineDisturbed },
+            class: Class::ModelViolated,
             check: Check::ServerDecision,
             time,
-            cpu,
+            cpu: decisions.cpu,
             task: task.and_then(|task| Some(self.model.tasks.get(task)?.name.clone())),
             job,
             observed: None,
@@ -640,9 +708,47 @@ impl Verifier {
             subject: server,
             message: what,
         });
-        let place = self.model.cpus.iter().position(|number| *number == cpu);
-        if let Some(place) = place.filter(|_| self.model.simulated) {
-            self.breach(place, time, u64::MAX, true, "a wrong decision of a server");
-        }
+        self.breach(place, time, u64::MAX, true, "a wrong decision of a server");
+    }
+
+    /// Why whoever should have had the processor should have.
+    pub(crate) fn why(&self, place: usize, stretch: Stretch) -> &'static str {
+        let runs = match stretch.actual {
+            Occupant::Task(task) => Some(TaskId(task as u32)),
+            _ => None,
+        };
+        why(&self.companion, CpuId(self.model.cpus[place]), runs, stretch.wanted)
+    }
+}
+
+/// Whether a record speaks of a task's job, whose processor it is about.
+fn is_of_job(kind: Kind) -> bool {
+    (kind as u8) < Kind::KernelSwitch as u8 || matches!(kind, Kind::Suspend | Kind::Wake | Kind::Promotion)
+}
+
+/// Why `wanted` should have a processor and not `runs`.
+fn why(system: &System, cpu: CpuId, runs: Option<TaskId>, wanted: Option<TaskId>) -> &'static str {
+    let server = |task: Option<TaskId>| task.and_then(|task| system.scheduler_of(task));
+    if system.servers_on(cpu).next().is_none() {
+        return match (runs, wanted, system.policy()) {
+            (Some(_), Some(_), horolog_model::Policy::Edf) => "its deadline is earlier",
+            (Some(_), Some(_), _) => "it is more important, or came first",
+            _ => "it is ready",
+        };
+    }
+    match (server(runs), server(wanted)) {
+        _ if system.has_tree(cpu) => "that is what its schedulers' orders and budgets say",
+        (Some(server), None) => match system.server(server).kind {
+            ServerKind::DualPriority { .. } => "a hard job is promoted by now",
+            ServerKind::SlackStealing { .. } => "the hard tasks leave no slack",
+            ServerKind::Background => "it stands below every hard task",
+            _ => "its server has no budget for that place",
+        },
+        (None, Some(server)) => match system.server(server).kind {
+            ServerKind::DualPriority { .. } => "no hard job is promoted yet",
+            ServerKind::SlackStealing { .. } => "the hard tasks leave slack",
+            _ => "its server has budget",
+        },
+        _ => "that is what the servers' rules say",
     }
 }

@@ -131,6 +131,8 @@ pub(crate) struct TaskState {
     pub(crate) woken: Option<u64>,
     /// Since when the task's thread is off the processor although its job runs, by the job's own records.
     pub(crate) off_since: Option<u64>,
+    /// Whether the kernel says that the thread sleeps in the middle of its job.
+    pub(crate) sleeps: bool,
     /// Since when jobs of this task's level are pending, and the stretch of a less important job that was under
     /// way then: task, begin, execution so far.
     pub(crate) busy: Option<Busy>,

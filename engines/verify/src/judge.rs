@@ -11,6 +11,7 @@ use crate::processor::{Finished, Occupant, Processor};
 use crate::replay::{self, ReplayJob};
 use crate::report::Found;
 use crate::result::{Check, Class, Evidence};
+use crate::shadow::Stretch;
 use crate::verifier::Verifier;
 use horolog_model::TaskId;
 use horolog_time::Span;
@@ -37,6 +38,11 @@ pub(crate) enum Question {
         response: u64,
         deadline: u64,
         link: usize,
+    },
+    Divergence {
+        stretch: Stretch,
+        allowed: u64,
+        was_late: bool,
     },
 }
 
@@ -87,6 +93,9 @@ impl Verifier {
                 }
                 Question::Late { response, deadline, link } => {
                     self.judge_late(candidate, response, deadline, link);
+                }
+                Question::Divergence { stretch, allowed, was_late } => {
+                    self.judge_divergence(candidate, stretch, allowed, was_late);
                 }
             }
             self.candidates.pop_front();

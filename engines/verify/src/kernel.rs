@@ -11,7 +11,7 @@ use horolog_trace::{Kind, Record};
 /// Threads of these names serve horolog itself: their time is the machine's cost, not a disturbance.
 const OWN_PREFIX: &str = "horolog";
 /// The purpose of an interrupt that is the processor's own timer's.
-const LOCAL_TIMER: u64 = 1;
+pub(crate) const LOCAL_TIMER: u64 = 1;
 
 impl Verifier {
     pub(crate) fn kernel_record(&mut self, record: &Record) {
@@ -34,6 +34,7 @@ impl Verifier {
             Kind::InterruptExit | Kind::SoftirqExit => self.leave_interrupt(record, cpu),
             Kind::Steal => self.steal(record, cpu),
             Kind::KernelStarve => self.starve(record, cpu),
+            Kind::KernelBlock => self.fall_asleep(record),
             _ => {}
         }
     }
@@ -81,6 +82,7 @@ impl Verifier {
         if self.tasks[other].pending.is_empty() {
             return;
         }
+        self.cpus[cpu].found.push_back((self.now, self.now.saturating_add(1)));
         let number = self.tasks[task].pending.front().map_or(0, |job| job.number);
         let (name, by) = (self.model.tasks[task].name.clone(), self.model.tasks[other].name.clone());
         let message = format!("{name} job {number} lost the processor to {by} where it may not be preempted");
@@ -101,6 +103,22 @@ impl Verifier {
         }
     }
 
+    /// The thread of a task sleeps; in the middle of a job that keeps the processor for others until it wakes.
+    fn fall_asleep(&mut self, record: &Record) {
+        let task = record.task as usize;
+        if task < self.tasks.len() && self.is_running(task) {
+            self.tasks[task].sleeps = true;
+            self.tell_front(task, Kind::Suspend);
+        }
+    }
+
+    /// Tells the machine beside the processor of a task something about its oldest job.
+    fn tell_front(&mut self, task: usize, kind: Kind) {
+        if let Some(arrival) = self.tasks[task].pending.front().map(|job| job.arrival) {
+            self.tell_decisions(task, kind, arrival);
+        }
+    }
+
     /// A wake-up of a task's thread: its release, or the end of a sleep in the middle of a job.
     fn wakeup(&mut self, record: &Record) {
         let thread = self.threads.get(usize::try_from(record.value).unwrap_or(usize::MAX));
@@ -109,6 +127,9 @@ impl Verifier {
             return;
         }
         self.report.apply(Check::SelfSuspension);
+        if std::mem::take(&mut self.tasks[task].sleeps) {
+            self.tell_front(task, Kind::Wake);
+        }
         let running =
             self.tasks[task].pending.front().filter(|job| job.state == State::Running).map(|job| job.number);
         match (running, self.tasks[task].off_since.take()) {
@@ -138,6 +159,7 @@ impl Verifier {
         job.noticed = true;
         job.ready = now;
         let (number, arrival) = (job.number, job.arrival);
+        self.tell_decisions(task, Kind::Release, arrival);
         let lateness = self.check_release(task, cpu, number, arrival, now);
         let tally = &mut self.tasks[task].tally;
         tally.lateness_max = tally.lateness_max.max(Some(lateness));

@@ -7,9 +7,10 @@
 //! told apart.
 //!
 //! The bounds are plain data ([`Bound`]), and nothing of the analysis is used, so that a bug there cannot hide itself here. The
-//! scheduling machine is used for one thing: to make the decisions of servers again.
+//! scheduling machine is used for one thing: to make the processors' decisions again.
 
 mod assumptions;
+mod decidable;
 mod decisions;
 mod drivers;
 mod error;
@@ -24,17 +25,19 @@ mod on_record;
 mod options;
 mod order;
 mod processor;
+mod recorded;
 mod replay;
 mod report;
 mod result;
 mod servers;
+mod shadow;
 mod verifier;
 
 pub use error::VerifyError;
 pub use options::{Bound, Options, Tolerance};
 pub use result::{
-    Check, CheckCount, Class, Evidence, Finding, FindingGroup, ServerVerification, TaskVerification, Verdict,
-    Verification,
+    Check, CheckCount, Class, Evidence, Finding, FindingGroup, ProcessorVerification, ServerVerification,
+    TaskVerification, Verdict, Verification,
 };
 pub use verifier::Verifier;
 

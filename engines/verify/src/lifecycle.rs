@@ -7,7 +7,7 @@ use crate::processor::{Finished, Occupant};
 use crate::result::{Check, Class};
 use crate::verifier::Verifier;
 use horolog_time::Span;
-use horolog_trace::{NO_JOB, Record};
+use horolog_trace::{Kind, NO_JOB, Record};
 
 impl Verifier {
     pub(crate) fn release(&mut self, record: &Record, task: usize, cpu: usize) {
@@ -31,6 +31,9 @@ impl Verifier {
         job.noticed = self.model.simulated || !self.cpus[cpu].kernel || woken || ready > arrival;
         self.link_release(task, record.job, arrival);
         self.note_demand(task, ready);
+        if job.noticed {
+            self.tell_decisions(task, Kind::Release, arrival);
+        }
         self.tasks[task].pending.push_back(job);
         self.cpus[cpu].releases.push_back(self.now);
         self.note_level_release(cpu);
@@ -97,7 +100,9 @@ impl Verifier {
         let windows = tasks.filter_map(|&task| self.tasks[task].busy.map(|busy| busy.since));
         let questions = self.candidates.iter().map(|candidate| candidate.from);
         let evidence = self.now.saturating_sub(self.model.evidence_delay);
-        let needed = windows.chain(questions).min().unwrap_or(self.now).min(evidence);
+        let decisions = self.decisions.iter().filter(|decisions| decisions.place == cpu);
+        let stretches = decisions.filter_map(|decisions| decisions.stretches.since());
+        let needed = windows.chain(questions).chain(stretches).min().unwrap_or(self.now).min(evidence);
         // A server's budget is judged in windows that reach back further.
         let served = self.servers.iter().filter_map(|server| server.oldest_window(cpu)).min();
         self.cpus[cpu].forget_before(needed, served.map_or(needed, |served| served.min(needed)));
@@ -174,7 +179,7 @@ impl Verifier {
         let Some(job) = self.head(record, task) else { return };
         let state = job.state;
         job.state = State::Running;
-        job.noticed = true;
+        let unnoticed = (!std::mem::replace(&mut job.noticed, true)).then_some(job.arrival);
         if job.started.is_none() {
             job.started = Some(now);
             // What the thread did before belongs to the machine, not to the job.
@@ -182,6 +187,10 @@ impl Verifier {
         }
         job.stretch_from = stretched.then_some(now);
         let ready = job.ready;
+        self.tasks[task].sleeps = false;
+        if let Some(arrival) = unnoticed {
+            self.tell_decisions(task, Kind::Release, arrival);
+        }
         self.check_queue(task, record.job, ready);
         if state != State::Ready {
             self.misfit(record, state);
@@ -199,6 +208,7 @@ impl Verifier {
         }
         self.report.apply(Check::NonPreemption);
         if stretch {
+            self.cpus[cpu].found.push_back((self.now, self.now.saturating_add(1)));
             let name = &self.model.tasks[task].name;
             let message = format!("{name} job {} was preempted where it may not be", record.job);
             self.job_finding(Class::ModelViolated, Check::NonPreemption, task, record.job, message, None);

@@ -161,7 +161,7 @@ impl Verifier {
     }
 
     /// What the release of this job left of the release latency, which the model has once a job.
-    fn latency_left(&self, cpu: usize, (task, number): (usize, u64)) -> u64 {
+    pub(crate) fn latency_left(&self, cpu: usize, (task, number): (usize, u64)) -> u64 {
         if self.model.simulated {
             return 0;
         }
@@ -196,6 +196,7 @@ impl Verifier {
         if length <= allowed {
             return;
         }
+        self.cpus[cpu].found.push_back((since, end));
         let processor = &self.cpus[cpu];
         let disturbed = processor.interrupted(since, end).saturating_add(processor.stolen(since, end));
         let late_switch = self.was_preempted(cpu, running) || length - allowed <= self.model.dispatch;
@@ -238,6 +239,7 @@ impl Verifier {
         if length <= allowed {
             return;
         }
+        self.cpus[cpu].found.push_back((since, end));
         let class = if self.model.simulated { Class::ModelViolated } else { Class::MachineDisturbed };
         let check = if self.model.simulated { Check::WorkConservation } else { Check::Gap };
         let (name, number) = (self.model.tasks[waiting.0].name.clone(), waiting.1);
@@ -278,6 +280,7 @@ impl Verifier {
         if length <= allowed {
             return;
         }
+        self.cpus[cpu].found.push_back((since, end));
         let known = self.threads.get(usize::try_from(thread).unwrap_or(usize::MAX));
         let (name, tid) = known.map_or(("?".to_owned(), 0), |thread| (thread.comm.clone(), thread.tid));
         let (task, number) = (&self.model.tasks[waiting.0], waiting.1);

@@ -98,6 +98,8 @@ pub(crate) struct Processor {
     pub(crate) stolen: VecDeque<Stolen>,
     pub(crate) releases: VecDeque<u64>,
     pub(crate) breaches: VecDeque<Breach>,
+    /// When the check of the order found something.
+    pub(crate) found: VecDeque<(u64, u64)>,
     pub(crate) finished: VecDeque<Finished>,
     /// History before this is gone.
     pub(crate) forgotten: u64,
@@ -122,6 +124,7 @@ impl Processor {
             stolen: VecDeque::new(),
             releases: VecDeque::new(),
             breaches: VecDeque::new(),
+            found: VecDeque::new(),
             finished: VecDeque::new(),
             forgotten: 0,
         }
@@ -163,6 +166,7 @@ impl Processor {
         trim(trim_front(&mut self.stolen, time, |stolen| stolen.to));
         trim(trim_front(&mut self.releases, released, |at| *at));
         trim(trim_front(&mut self.breaches, time, |breach| breach.time));
+        trim(trim_front(&mut self.found, time, |(_, to)| *to));
         trim(trim_front(&mut self.finished, time, |job| job.completion));
         self.forgotten = self.forgotten.max(forgotten);
     }

@@ -80,11 +80,13 @@ pub enum Check {
     ServerDecision,
     /// A value is published in time, and every job of a reader latches the one that is due at its arrival.
     Link,
+    /// Whoever has a processor is whom the scheduling machine wants, but for what latency and costs allow.
+    Divergence,
 }
 
 impl Check {
     /// Every check.
-    pub const ALL: [Check; 24] = [
+    pub const ALL: [Check; 25] = [
         Check::EventOrder,
         Check::Processor,
         Check::Arrival,
@@ -109,6 +111,7 @@ impl Check {
         Check::Budget,
         Check::ServerDecision,
         Check::Link,
+        Check::Divergence,
     ];
 
     /// Its name, as in JSON.
@@ -139,6 +142,7 @@ impl Check {
             Check::Budget => "budget",
             Check::ServerDecision => "server-decision",
             Check::Link => "link",
+            Check::Divergence => "divergence",
         }
     }
 }
@@ -223,6 +227,31 @@ pub struct ServerVerification {
     pub exceeded: u64,
 }
 
+/// Who had one processor, beside whom the scheduling machine wanted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ProcessorVerification {
+    /// Its number.
+    pub cpu: u32,
+    /// Whether the machine was told all that happened there.
+    pub compared: bool,
+    /// Why it was not; left out where it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Stretches in which another one had the processor than the machine wanted, for longer than release latency and costs allow,
+    /// and nothing in the trace explains it.
+    pub divergences: u64,
+    /// Longer ones that threads outside the model, interrupts, stolen time or late timer interrupts explain.
+    pub disturbed: u64,
+    /// Those that were not longer.
+    pub short: u64,
+    /// The longest of them; null where there was none.
+    pub short_ns_max: Option<Span>,
+    /// The longest stretch of all; null where there was none.
+    pub longest_ns: Option<Span>,
+    /// For how long a job was ready and it is not known who had the processor, or what was ready is not known.
+    pub not_judged_ns: Span,
+}
+
 /// What one task's jobs came to.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct TaskVerification {
@@ -291,6 +320,8 @@ pub struct Verification {
     /// Per server, in the order of the file; left out where there is none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<ServerVerification>,
+    /// Per processor of the platform, whose thread had it beside whose job should have had it.
+    pub processors: Vec<ProcessorVerification>,
     /// Findings by class, check and subject.
     pub groups: Vec<FindingGroup>,
     /// The findings in the order of time: the first ones of each group.

@@ -1,5 +1,6 @@
 //! Reads records one after the other and keeps the state of every processor and job.
 
+use crate::decidable::Source;
 use crate::decisions::Decisions;
 use crate::drivers::{self, Drivers};
 use crate::job::{Job, State, TaskState};
@@ -12,6 +13,7 @@ use crate::processor::{MOST, Occupant, Open, Processor, Slice};
 use crate::report::{Found, Report};
 use crate::result::{Check, Class, ServerVerification, TaskVerification, Verdict, Verification};
 use crate::servers::ServerState;
+use crate::shadow::Compared;
 use crate::{Bound, Options, VerifyError};
 use horolog_model::System;
 use horolog_time::Span;
@@ -38,8 +40,10 @@ pub struct Verifier {
     /// What is not judged of a processor, and why.
     unjudged: Vec<String>,
     pub(crate) drivers: Drivers,
-    /// One a processor with servers, where its decisions can be made again.
+    /// One a processor whose decisions can be made again, and the place of each processor's.
     pub(crate) decisions: Vec<Decisions>,
+    pub(crate) decisions_of: Vec<Option<usize>>,
+    pub(crate) compared: Vec<Compared>,
     /// The tasks that the trace numbers.
     pub(crate) companion: System,
     pub(crate) report: Report,
@@ -72,12 +76,19 @@ impl Verifier {
         let mut model = Model::new(&companion.system, bounds, header, options)?;
         model.learn_drivers(system, &companion);
         let mut unjudged = Vec::new();
-        let decisions = if undecided.is_none() {
-            Decisions::all(system, &companion, model.simulated, model.foreign, &mut unjudged)
+        let source = Source::new(system, &companion, &header.backend, model.simulated);
+        let (decisions, compared) = if undecided.is_none() {
+            Decisions::all(&companion, source, &mut unjudged)
                 .map_err(|error| VerifyError::input(error.to_string()))?
         } else {
-            Vec::new()
+            let reason = undecided.as_ref().map(|section| format!("{section} is not followed yet"));
+            let nothing = Compared::new(reason);
+            (Vec::new(), vec![nothing; model.cpus.len()])
         };
+        let mut decisions_of = vec![None; model.cpus.len()];
+        for (index, decisions) in decisions.iter().enumerate() {
+            decisions_of[decisions.place] = Some(index);
+        }
         let levels = Level::all(&companion.system, &model);
         unjudged.extend(levels::unjudged(&companion.system, &model, &levels));
         let cpus: Vec<Processor> = (0..model.cpus.len())
@@ -98,6 +109,8 @@ impl Verifier {
             unjudged,
             drivers,
             decisions,
+            decisions_of,
+            compared,
             companion: companion.system,
             report: Report::new(options.listed_per_group),
             threads: Vec::new(),
@@ -415,6 +428,7 @@ impl Verifier {
         self.settle(None);
         self.notes(&mut notes, damage.as_ref());
         self.excuse_unseen_pauses(&mut notes);
+        self.excuse_unseen_stretches(&mut notes);
         let tasks = (0..self.tasks.len()).map(|task| self.task_result(task)).collect();
         let count = |class| self.report.count(class);
         let (model_violated, bound_violated, machine_disturbed) =
@@ -430,6 +444,8 @@ impl Verifier {
             (0, 0, 0) => Verdict::Holds,
         };
         let servers = self.server_results();
+        let compared = self.compared.iter().zip(&self.model.cpus);
+        let processors = compared.map(|(compared, &cpu)| compared.result(cpu)).collect();
         let (groups, findings, checks) = self.report.finish();
         Verification {
             schema: Verification::SCHEMA,
@@ -445,6 +461,7 @@ impl Verifier {
             machine_disturbed,
             tasks,
             servers,
+            processors,
             groups,
             findings,
             checks,

@@ -121,7 +121,7 @@ fn the_loop_closes_over_a_tree_of_three_levels() {
     }
     // Nothing orders its jobs but the decisions, which were made again; and every level was held to its budget.
     assert_eq!(applied(verification, "priority-inversion"), 0);
-    assert!(applied(verification, "server-decision") > 100, "{verification:#}");
+    assert!(applied(verification, "divergence") > 100, "{verification:#}");
     assert!(applied(verification, "budget") > 100, "{verification:#}");
     let servers = result["measured"]["servers"].as_array().expect("schedulers");
     let exhaustions: Vec<u64> = servers.iter().filter_map(|server| server["exhaustions"].as_u64()).collect();

@@ -5,7 +5,7 @@ use crate::failure::{Done, Failure, Verdict};
 use crate::output::outln;
 use crate::{input, output};
 use horolog_closed_loop::{CostSource, is_own_trace, override_bounds, prove, verify_foreign, verify_trace};
-use horolog_verify::Verification;
+use horolog_verify::{ProcessorVerification, Verification};
 
 pub(crate) fn run(words: &VerifyArguments) -> Done {
     let (system, _) = input::system(&words.file)?;
@@ -50,7 +50,40 @@ pub(crate) fn print(found: &Verification) {
     for finding in found.findings.iter().take(10) {
         outln!("  {}", finding.message);
     }
+    found.processors.iter().for_each(print_processor);
     output::notes(&found.notes);
+}
+
+/// For how long another one had the processor than the scheduling machine wanted.
+fn print_processor(processor: &ProcessorVerification) {
+    let cpu = processor.cpu;
+    if let Some(reason) = &processor.reason {
+        outln!("cpu {cpu}: who should run was not compared: {reason}");
+        return;
+    }
+    let divergences = match processor.divergences {
+        0 => "no divergence from the scheduling machine".to_owned(),
+        1 => "1 DIVERGENCE from the scheduling machine".to_owned(),
+        many => format!("{many} DIVERGENCES from the scheduling machine"),
+    };
+    let within = processor.short_ns_max.map_or_else(
+        || "who ran was always whom it wants".to_owned(),
+        |longest| {
+            format!(
+                "{} stretches within latency and costs, the longest {}",
+                processor.short,
+                output::span(longest)
+            )
+        },
+    );
+    let mut more = String::new();
+    if processor.disturbed > 0 {
+        more.push_str(&format!("; {} longer ones were disturbed", processor.disturbed));
+    }
+    if !processor.not_judged_ns.is_zero() {
+        more.push_str(&format!("; {} not judged", output::span(processor.not_judged_ns)));
+    }
+    outln!("cpu {cpu}: {divergences}; {within}{more}");
 }
 
 fn word(verdict: horolog_verify::Verdict) -> &'static str {

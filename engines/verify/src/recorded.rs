@@ -1,0 +1,179 @@
+//! A recorded trace as a world of the driver.
+
+use crate::on_record::{self, Put};
+use horolog_model::TaskId;
+use horolog_sched::{ANY_SEGMENT, Choice, Note, Tell, World};
+use horolog_time::Instant;
+use horolog_trace::{Kind, Record};
+use std::convert::Infallible;
+
+/// What the records say of the processor.
+#[derive(Clone, Debug)]
+pub(crate) struct Recorded {
+    pub(crate) is_exact: bool,
+    /// No budget asks what is executed.
+    pub(crate) is_flat: bool,
+    /// The relative deadline of each task.
+    pub(crate) deadlines: Vec<Option<u64>>,
+    /// Whose job has it, and since when.
+    pub(crate) actual: Option<TaskId>,
+    pub(crate) given_at: u64,
+    /// How many interrupts and softirqs are under way.
+    pub(crate) depth: u32,
+    /// Up to when execution is accounted for.
+    pub(crate) last: u64,
+}
+
+/// A recorded trace as a world of the driver: at the instant of its records they are told, in between nothing but budgets and
+/// timers.
+pub(crate) struct Told<'a> {
+    pub(crate) recorded: &'a mut Recorded,
+    /// The records of the instant; empty in between.
+    pub(crate) group: &'a [Record],
+    /// To whom execution before this instant is charged.
+    pub(crate) charged: Option<TaskId>,
+    /// What a budget that ends at this instant by its record is known to have been used since it was told last.
+    pub(crate) used: Option<u64>,
+    /// Whether the system under trace asked who runs.
+    pub(crate) asked: bool,
+    /// A job that ended although it does not run.
+    pub(crate) wrong: Option<TaskId>,
+    /// In a measured tree, the budgets that the records tell of.
+    pub(crate) puts: &'a [Put],
+    pub(crate) is_exact: bool,
+}
+
+impl Recorded {
+    /// The absolute deadline of a job of `task` that arrived at this instant.
+    #[inline]
+    pub(crate) fn deadline_of(&self, task: TaskId, arrival: u64) -> Instant {
+        let relative = self.deadlines.get(task.index()).copied().flatten();
+        let deadline = relative.and_then(|relative| arrival.checked_add(relative));
+        deadline.map_or(Instant::NEVER, Instant::from_ns)
+    }
+}
+
+impl World for Told<'_> {
+    type Error = Infallible;
+
+    fn next(&self) -> u64 {
+        u64::MAX
+    }
+
+    fn ready_at(&self) -> u64 {
+        if self.asked { 0 } else { u64::MAX }
+    }
+
+    fn ends(&self, _: u64) -> bool {
+        true
+    }
+
+    /// Where budgets end by their records alone, an end only with one.
+    fn executed(&mut self, now: u64, allowance: u64) -> u64 {
+        let recorded = &mut *self.recorded;
+        let passed = now.saturating_sub(recorded.last);
+        recorded.last = recorded.last.max(now);
+        let goes = recorded.depth == 0 && recorded.actual.is_some() && recorded.actual == self.charged;
+        let amount = if goes { passed } else { 0 };
+        match self.used.take() {
+            Some(used) => used.max(allowance),
+            None if !recorded.is_exact && allowance != u64::MAX => amount.min(allowance.saturating_sub(1)),
+            None => amount,
+        }
+    }
+
+    fn complete(&mut self, tell: &mut Tell<'_>) -> Result<(), Infallible> {
+        for record in self.group {
+            let task = TaskId(record.task);
+            match record.kind {
+                Kind::Completion | Kind::Suspend if self.is_exact && tell.running() != Some(task) => {
+                    self.wrong = self.wrong.or(Some(task));
+                }
+                Kind::Completion | Kind::Suspend => leave(tell, task, record.kind),
+                Kind::Start | Kind::Resume if !self.is_exact => tell.choice_is_due(),
+                Kind::PreemptionPoint if self.recorded.is_exact => {
+                    _ = tell.preemption_point(task, record.value as u32);
+                }
+                Kind::PreemptionPoint | Kind::Yield if !self.recorded.is_exact => {
+                    _ = tell.preemption_point(task, ANY_SEGMENT);
+                }
+                _ => {}
+            }
+        }
+        on_record::tell(self.puts, self.group, tell);
+        Ok(())
+    }
+
+    fn arrive(&mut self, tell: &mut Tell<'_>) -> Result<(), Infallible> {
+        for record in self.group {
+            let task = TaskId(record.task);
+            match record.kind {
+                Kind::Release => {
+                    let deadline = self.recorded.deadline_of(task, record.value);
+                    // What was executed until now was told with the instant.
+                    let _ = tell.release(task, deadline, |_| 0);
+                }
+                Kind::Wake => _ = tell.wake(task),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn carry_out(&mut self, now: u64, choice: Choice<'_>) {
+        self.recorded.last = self.recorded.last.max(now);
+        self.charged = choice.task;
+    }
+
+    fn note(&mut self, _: u64, _: Note) {}
+
+    fn goes_on(&mut self, _: u64) -> bool {
+        true
+    }
+}
+
+impl<'a> Told<'a> {
+    /// No record tells of anything; where what was executed is known to the nanosecond, every choice is made.
+    pub(crate) fn between(recorded: &'a mut Recorded, charged: Option<TaskId>) -> Told<'a> {
+        let (asked, is_exact) = (recorded.is_exact, recorded.is_exact);
+        Told { recorded, group: &[], charged, used: None, asked, wrong: None, puts: &[], is_exact }
+    }
+}
+
+/// The job of `task` is done, or suspends itself. It cannot have come so far without the processor.
+pub(crate) fn leave(tell: &mut Tell<'_>, task: TaskId, kind: Kind) {
+    let mut told = || if kind == Kind::Completion { tell.completion(task) } else { tell.block(task) };
+    if told().is_err() {
+        tell.took(Some(task));
+        let _ = if kind == Kind::Completion { tell.completion(task) } else { tell.block(task) };
+    }
+}
+
+/// Records that say something about who has a processor, or about a budget.
+/// An interrupt concerns only whoever counts every nanosecond.
+pub(crate) fn concerns(kind: Kind, is_exact: bool) -> bool {
+    let is_interrupt =
+        matches!(kind, Kind::InterruptEntry | Kind::InterruptExit | Kind::SoftirqEntry | Kind::SoftirqExit);
+    gives(kind)
+        || takes(kind)
+        || (is_exact && is_interrupt)
+        || matches!(
+            kind,
+            Kind::Release
+                | Kind::Wake
+                | Kind::BudgetExhausted
+                | Kind::BudgetReplenished
+                | Kind::SlackChange
+                | Kind::Promotion
+        )
+}
+
+/// A job gets the processor.
+pub(crate) fn gives(kind: Kind) -> bool {
+    matches!(kind, Kind::Start | Kind::Resume)
+}
+
+/// A job loses the processor, or may.
+pub(crate) fn takes(kind: Kind) -> bool {
+    matches!(kind, Kind::Preempt | Kind::Yield | Kind::Completion | Kind::Suspend | Kind::PreemptionPoint)
+}

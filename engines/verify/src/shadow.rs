@@ -1,0 +1,514 @@
+//! Whose job should have a processor, and whose thread has it: the stretches in which the two differ.
+//!
+//! A *stretch* begins where another one has the processor than the machine wants, and ends where they agree again. It may last
+//! as long as the release latency and the platform's costs allow, which is what the check of the order allows a switch
+//! ([`crate::order`]); such ones are counted. A longer one is either explained by what the trace shows to have taken the
+//! processor (threads outside the model, interrupts, stolen time, a timer interrupt that came late), or it is a *divergence*.
+//!
+//! Where it is not known who has the processor, nothing is judged, and the time is counted as such.
+
+use crate::decisions::Decisions;
+use crate::judge::{Candidate, Question};
+use crate::processor::Occupant;
+use crate::report::Found;
+use crate::result::{Check, Class, Evidence, ProcessorVerification};
+use crate::verifier::Verifier;
+use horolog_model::TaskId;
+use horolog_time::Span;
+
+/// A stretch that goes on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Stretch {
+    pub(crate) since: u64,
+    /// Who should have had the processor first.
+    pub(crate) wanted: Option<TaskId>,
+    pub(crate) job: Option<u64>,
+    /// Who had it then.
+    pub(crate) actual: Occupant,
+    pub(crate) actual_job: Option<u64>,
+    /// Whether the release agent had to notice the wanted job as the stretch began.
+    pub(crate) at_release: bool,
+    /// The first interrupt of the processor's own timer within it.
+    pub(crate) timer_at: Option<u64>,
+}
+
+/// A stretch that has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Closed {
+    pub(crate) stretch: Stretch,
+    pub(crate) end: u64,
+}
+
+/// Who should have a processor and who has it, as time passes.
+#[derive(Clone, Debug)]
+pub(crate) struct Stretches {
+    wanted: Option<TaskId>,
+    pub(crate) actual: Occupant,
+    open: Option<Stretch>,
+    /// Whose jobs were wanted since the stretch began.
+    wanted_since: Vec<TaskId>,
+    /// Since when it is not known who has the processor although somebody should.
+    unknown_since: Option<u64>,
+    pub(crate) not_judged: u64,
+}
+
+impl Stretches {
+    pub(crate) fn new() -> Stretches {
+        Stretches {
+            wanted: None,
+            actual: Occupant::Unknown,
+            open: None,
+            wanted_since: Vec::new(),
+            unknown_since: None,
+            not_judged: 0,
+        }
+    }
+
+    /// Since when the two differ.
+    pub(crate) fn since(&self) -> Option<u64> {
+        self.open.map(|open| open.since)
+    }
+
+    /// From `now` on `actual` has the processor and `wanted` should. `describe` is asked where a stretch begins. Returns the
+    /// stretch that ends.
+    pub(crate) fn update(
+        &mut self,
+        now: u64,
+        wanted: Option<TaskId>,
+        actual: Occupant,
+        describe: impl FnOnce() -> Stretch,
+    ) -> Option<Closed> {
+        (self.wanted, self.actual) = (wanted, actual);
+        if actual == Occupant::Unknown {
+            let closed = self.open.take().map(|stretch| Closed { stretch, end: now });
+            self.lose(now);
+            return closed.filter(|closed| closed.end > closed.stretch.since);
+        }
+        self.known(now);
+        let has_it = match (wanted, actual) {
+            (Some(wanted), Occupant::Task(task)) => task == wanted.index(),
+            (None, Occupant::Task(_)) => false,
+            (wanted, _) => wanted.is_none(),
+        };
+        // Somebody who was wanted a moment ago was served late, and is no wrong choice.
+        let was_wanted = matches!(actual, Occupant::Task(task)
+            if self.wanted_since.iter().any(|wanted| wanted.index() == task));
+        let closed = match self.open {
+            Some(stretch) if has_it || was_wanted => {
+                self.open = None;
+                Some(Closed { stretch, end: now })
+            }
+            _ => None,
+        };
+        if !has_it && self.open.is_none() {
+            self.wanted_since.clear();
+            self.open = Some(describe());
+        }
+        if let Some(wanted) = wanted
+            && !has_it
+            && self.wanted_since.last() != Some(&wanted)
+        {
+            self.wanted_since.push(wanted);
+        }
+        closed.filter(|closed| closed.end > closed.stretch.since)
+    }
+
+    /// Ends what goes on at `now`.
+    pub(crate) fn close(&mut self, now: u64) -> Option<Closed> {
+        self.known(now);
+        let stretch = self.open.take()?;
+        (now > stretch.since).then_some(Closed { stretch, end: now })
+    }
+
+    /// From `now` on it is not known who has the processor; nobody is blamed for the stretch that was under way.
+    pub(crate) fn lose(&mut self, now: u64) {
+        let since = self.open.take().map_or(now, |open| open.since);
+        self.actual = Occupant::Unknown;
+        if self.wanted.is_some() {
+            self.unknown_since = Some(self.unknown_since.map_or(since, |before| before.min(since)));
+        } else {
+            self.known(now);
+        }
+    }
+
+    fn known(&mut self, now: u64) {
+        if let Some(since) = self.unknown_since.take() {
+            self.not_judged = self.not_judged.saturating_add(now.saturating_sub(since));
+        }
+    }
+
+    /// The processor's own timer has interrupted it.
+    #[inline]
+    pub(crate) fn note_timer(&mut self, now: u64) {
+        if let Some(open) = &mut self.open
+            && open.timer_at.is_none()
+        {
+            open.timer_at = Some(now);
+        }
+    }
+}
+
+/// What the comparison of one processor came to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Compared {
+    /// Why nothing was compared.
+    undecided: Option<String>,
+    divergences: u64,
+    disturbed: u64,
+    short: u64,
+    longest_short: u64,
+    longest: u64,
+    not_judged: u64,
+    /// Too long by no more than a pause of the host that leaves no trace. How often these come decides whose they are.
+    unseen: Vec<Found>,
+    /// How many these are, with those that the check of the order has named.
+    unseen_count: u64,
+    /// They come too often for that.
+    is_often: bool,
+}
+
+/// So many stretches may be laid to pauses that nobody saw before their share is looked at.
+const FEW_PAUSES: u64 = 64;
+
+impl Compared {
+    /// Of a hundred stretches one may be laid to a pause that leaves no trace, and one at least.
+    fn unseen_allowed(&self) -> u64 {
+        let stretches = self.short.saturating_add(self.disturbed).saturating_add(self.divergences);
+        (stretches / 100).max(1)
+    }
+
+    pub(crate) fn new(undecided: Option<String>) -> Compared {
+        Compared { undecided, ..Compared::default() }
+    }
+
+    pub(crate) fn result(&self, cpu: u32) -> ProcessorVerification {
+        let spans = |ns: u64, count: u64| (count > 0).then_some(Span::from_ns(ns));
+        ProcessorVerification {
+            cpu,
+            compared: self.undecided.is_none(),
+            reason: self.undecided.clone(),
+            divergences: self.divergences,
+            disturbed: self.disturbed,
+            short: self.short,
+            short_ns_max: spans(self.longest_short, self.short),
+            longest_ns: spans(self.longest, self.short + self.disturbed + self.divergences),
+            not_judged_ns: Span::from_ns(self.not_judged),
+        }
+    }
+
+    pub(crate) fn count_wrong(&mut self) {
+        self.divergences += 1;
+    }
+
+    pub(crate) fn count_not_judged(&mut self, span: u64) {
+        self.not_judged = self.not_judged.saturating_add(span);
+    }
+}
+
+/// What explains a stretch.
+struct Causes {
+    evidence: Vec<Evidence>,
+    amount: u64,
+}
+
+impl Verifier {
+    /// Compares who should have a processor with who has it, from `now` on.
+    pub(crate) fn compare(&mut self, decisions: &mut Decisions, now: u64) {
+        let wanted = decisions.wanted();
+        let actual = self.who_has(decisions, wanted);
+        self.report.apply(Check::Divergence);
+        self.compare_with(decisions, now, wanted, actual);
+    }
+
+    /// The same where only the machine's mind may have changed.
+    pub(crate) fn compare_with(
+        &mut self,
+        decisions: &mut Decisions,
+        now: u64,
+        wanted: Option<TaskId>,
+        actual: Occupant,
+    ) {
+        let over_at = self.model.over_at;
+        let closed = if now >= over_at {
+            decisions.stretches.close(over_at.max(decisions.stretches.since().unwrap_or(0)))
+        } else {
+            let (tasks, is_kernels) = (&self.tasks, decisions.is_kernels);
+            let describe = || {
+                let front = wanted.and_then(|task| tasks[task.index()].pending.front());
+                let runs = match actual {
+                    Occupant::Task(task) => tasks[task].pending.front().map(|job| job.number),
+                    _ => None,
+                };
+                Stretch {
+                    since: now,
+                    wanted,
+                    job: front.map(|job| job.number),
+                    actual,
+                    actual_job: runs,
+                    at_release: !is_kernels && front.is_some_and(|job| job.ready == now),
+                    timer_at: None,
+                }
+            };
+            decisions.stretches.update(now, wanted, actual, describe)
+        };
+        if let Some(closed) = closed {
+            self.measure(decisions, closed);
+        }
+    }
+
+    /// Who has a processor. In doubt the job's own records tell: a thread that says that its job starts is there.
+    fn who_has(&self, decisions: &Decisions, wanted: Option<TaskId>) -> Occupant {
+        let occupant = self.cpus[decisions.place].occupant;
+        match (occupant, wanted) {
+            (Occupant::Unknown, _) => decisions.told_of().map_or(Occupant::Unknown, Occupant::Task),
+            // A job that sleeps by itself leaves the processor to nobody.
+            (Occupant::Idle, Some(task)) if self.tasks[task.index()].off_since.is_some() => {
+                Occupant::Task(task.index())
+            }
+            // Without the kernel's record nobody tells of idling.
+            (Occupant::Idle, Some(_)) if !self.model.simulated && !self.cpus[decisions.place].kernel => {
+                Occupant::Unknown
+            }
+            // What a thread does between its jobs is the machine's.
+            (Occupant::Task(task), None) if self.tasks[task].pending.is_empty() => Occupant::Idle,
+            _ => occupant,
+        }
+    }
+
+    /// Whether `actual` could get the processor at `now` although the machine chose `wanted`: they are equals whose order nobody
+    /// gives, or it cannot be preempted and began before the other was there, as far as time stamps tell.
+    pub(crate) fn is_as_good(&self, actual: usize, wanted: usize, now: u64) -> bool {
+        let (Some(had), Some(waits)) =
+            (self.tasks[actual].pending.front(), self.tasks[wanted].pending.front())
+        else {
+            return false;
+        };
+        let slack = self.model.stamping;
+        let latest = waits.ready.saturating_add(slack);
+        if self.is_more_important((wanted, waits), (actual, had)) {
+            return !self.model.tasks[actual].is_preemptive() && now < latest;
+        }
+        self.model.edf || had.ready <= latest
+    }
+
+    /// A stretch has ended: what is longer than allowed is judged once its evidence is there.
+    pub(crate) fn measure(&mut self, decisions: &Decisions, closed: Closed) {
+        let Closed { stretch, end } = closed;
+        let cpu = decisions.place;
+        let length = end - stretch.since;
+        let allowed = self.allowed(decisions, closed);
+        let compared = &mut self.compared[cpu];
+        compared.longest = compared.longest.max(length);
+        if length <= allowed {
+            compared.short += 1;
+            compared.longest_short = compared.longest_short.max(length);
+            return;
+        }
+        let runs = match stretch.actual {
+            Occupant::Task(task) => Some(task),
+            _ => None,
+        };
+        let Some(task) = stretch.wanted.map(TaskId::index).or(runs) else { return };
+        let job = stretch.job.filter(|_| stretch.wanted.is_some()).or(stretch.actual_job);
+        // Where that thread lost the processor in the end, the kernel was only late to take it.
+        let was_late = runs.is_some_and(|runs| {
+            let pending = self.tasks[runs].pending.front();
+            pending.is_some_and(|job| Some(job.number) == stretch.actual_job)
+        });
+        self.candidates.push_back(Candidate {
+            task,
+            cpu,
+            job: job.unwrap_or(horolog_trace::NO_JOB),
+            arrival: stretch.since,
+            from: stretch.since,
+            to: end,
+            blocker: None,
+            question: Question::Divergence { stretch, allowed, was_late },
+        });
+    }
+
+    /// How long a stretch may last: what a switch may take, and what is left of the release latency. The end of a budget is
+    /// noticed with its own tolerance.
+    fn allowed(&self, decisions: &Decisions, Closed { stretch, end }: Closed) -> u64 {
+        let costs = self.slack(decisions.place, stretch.since, end);
+        if self.model.simulated {
+            return costs;
+        }
+        let job = stretch.wanted.zip(stretch.job);
+        let latency = match job {
+            Some((task, number)) if decisions.is_kernels => {
+                self.latency_left(decisions.place, (task.index(), number))
+            }
+            _ => self.model.release_latency,
+        };
+        let budget = if decisions.is_flat() { 0 } else { self.model.budget };
+        costs.saturating_add(latency).saturating_add(budget)
+    }
+
+    /// Judges a stretch that was longer than allowed.
+    pub(crate) fn judge_divergence(
+        &mut self,
+        candidate: Candidate,
+        stretch: Stretch,
+        allowed: u64,
+        was_late: bool,
+    ) {
+        let length = candidate.to - candidate.from;
+        let excess = length - allowed;
+        let causes = self.causes(candidate, stretch);
+        if !self.model.simulated && excess <= causes.amount {
+            self.compared[candidate.cpu].disturbed += 1;
+            return;
+        }
+        let found = &self.cpus[candidate.cpu].found;
+        let is_named = found.iter().any(|&(from, to)| from < candidate.to && to > candidate.from);
+        let is_as_a_pause = self.model.unseen_pause.is_some_and(|pause| excess - causes.amount <= pause);
+        let is_unseen = is_as_a_pause && !self.compared[candidate.cpu].is_often;
+        let compared = &mut self.compared[candidate.cpu];
+        if is_unseen {
+            compared.unseen_count += 1;
+        } else {
+            compared.divergences += 1;
+        }
+        if is_named {
+            // The check of the order has named it.
+            return self.look_at_unseen(candidate.cpu);
+        }
+        let is_machines = !self.model.simulated && (was_late || excess <= self.model.dispatch);
+        let class = if is_machines { Class::MachineDisturbed } else { Class::ModelViolated };
+        let message = self.divergence_message(candidate, stretch, length);
+        let (task, number) = (&self.model.tasks[candidate.task], candidate.job);
+        let subject = task.name.clone();
+        let found = Found {
+            class,
+            check: Check::Divergence,
+            time: candidate.from,
+            cpu: self.model.cpus[candidate.cpu],
+            task: Some(subject.clone()),
+            job: (number != horolog_trace::NO_JOB).then_some(number),
+            observed: Some(length),
+            allowed: Some(allowed),
+            evidence: causes.evidence,
+            subject,
+            message,
+        };
+        self.breach(
+            candidate.cpu,
+            candidate.from,
+            excess,
+            !is_machines && !is_unseen,
+            "a divergence from the policy",
+        );
+        if !is_unseen {
+            return self.report.add(found);
+        }
+        self.compared[candidate.cpu].unseen.push(found);
+        self.look_at_unseen(candidate.cpu);
+    }
+
+    /// Where there are so many already that they can no longer be rare, they are not kept until the end.
+    fn look_at_unseen(&mut self, cpu: usize) {
+        let compared = &self.compared[cpu];
+        if compared.unseen_count > FEW_PAUSES && compared.unseen_count > compared.unseen_allowed() {
+            self.count_unseen(cpu);
+        }
+    }
+
+    /// Too many stretches were too long without a cause: they are no pauses of the host.
+    fn count_unseen(&mut self, cpu: usize) {
+        let compared = &mut self.compared[cpu];
+        compared.is_often = true;
+        compared.divergences += std::mem::take(&mut compared.unseen_count);
+        for found in std::mem::take(&mut compared.unseen) {
+            self.report.add(found);
+        }
+    }
+
+    /// On a virtual machine the host may stop a processor for a moment without leaving a trace. Stretches that are too long by no
+    /// more than that, at most one in a hundred of a processor, are laid to the machine.
+    pub(crate) fn excuse_unseen_stretches(&mut self, notes: &mut Vec<String>) {
+        for cpu in 0..self.compared.len() {
+            let compared = &mut self.compared[cpu];
+            let count = compared.unseen_count;
+            if count > compared.unseen_allowed() {
+                self.count_unseen(cpu);
+                continue;
+            }
+            let Some(pause) = self.model.unseen_pause.filter(|_| count > 0) else { continue };
+            compared.disturbed += count;
+            for found in std::mem::take(&mut compared.unseen) {
+                self.report.add(Found { class: Class::MachineDisturbed, ..found });
+            }
+            notes.push(format!(
+                "cpu {}: {count} stretches beside the scheduling machine were longer than allowed, and no record says why: on a \
+                 virtual machine that is laid to the host (at most one in a hundred, by at most {}); on real hardware each is a \
+                 divergence",
+                self.model.cpus[cpu],
+                Span::from_ns(pause)
+            ));
+        }
+    }
+
+    fn divergence_message(&self, candidate: Candidate, stretch: Stretch, length: u64) -> String {
+        let job = |task: usize, number: Option<u64>| {
+            let number = number.map_or_else(String::new, |number| format!(" job {number}"));
+            format!("{}{number}", self.model.tasks[task].name)
+        };
+        let runs = match stretch.actual {
+            Occupant::Task(task) => job(task, stretch.actual_job),
+            Occupant::Foreign(thread) | Occupant::Own(thread) => {
+                let known = self.threads.get(usize::try_from(thread).unwrap_or(usize::MAX));
+                known.map_or_else(|| "a thread".to_owned(), |thread| format!("thread {}", thread.comm))
+            }
+            Occupant::Idle | Occupant::Unknown => "nobody".to_owned(),
+        };
+        let should =
+            stretch.wanted.map_or_else(|| "nobody".to_owned(), |task| job(task.index(), stretch.job));
+        let why = self.why(candidate.cpu, stretch);
+        format!(
+            "{runs} had CPU {} for {} where {should} should have: {why}; unknown cause",
+            self.model.cpus[candidate.cpu],
+            Span::from_ns(length)
+        )
+    }
+
+    /// What took the processor in a stretch by the trace's own record.
+    fn causes(&self, candidate: Candidate, stretch: Stretch) -> Causes {
+        let (from, to) = (candidate.from, candidate.to);
+        let processor = &self.cpus[candidate.cpu];
+        if self.model.simulated {
+            return Causes { evidence: Vec::new(), amount: 0 };
+        }
+        let is_foreign = |who| matches!(who, Occupant::Foreign(_));
+        let foreign = processor.occupied(from, to, is_foreign);
+        // What horolog's own threads take is a cost, and no choice.
+        let own = processor.occupied(from, to, |who| matches!(who, Occupant::Own(_)));
+        let interrupts =
+            processor.interrupted(from, to).saturating_sub(processor.interrupted_while(from, to, is_foreign));
+        // A thread that has no job does horolog's own work: it ends one job or gets ready for the next.
+        let between = match (stretch.actual, stretch.actual_job) {
+            (Occupant::Task(task), None) => processor.occupied(from, to, |who| who == Occupant::Task(task)),
+            _ => 0,
+        };
+        // Whoever waits for a timer notices the release when that goes off.
+        let late = stretch.timer_at.filter(|_| stretch.at_release).map_or(0, |at| at.saturating_sub(from));
+        let amounts = [
+            ("foreign threads", foreign),
+            ("horolog's own threads", own),
+            ("a task's thread between its jobs", between),
+            ("interrupts", interrupts),
+            ("steal", processor.stolen(from, to)),
+            ("a late timer interrupt", late),
+        ];
+        let evidence = amounts.iter().filter(|(_, amount)| *amount > 0);
+        Causes {
+            amount: amounts.iter().fold(0, |sum, (_, amount)| sum.saturating_add(*amount)),
+            evidence: evidence
+                .map(|(what, amount)| Evidence {
+                    what: (*what).to_owned(),
+                    amount_ns: Span::from_ns(*amount),
+                })
+                .collect(),
+        }
+    }
+}

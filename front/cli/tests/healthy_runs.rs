@@ -1,0 +1,118 @@
+//! Healthy runs on real threads beside the scheduling machine: none may diverge from it. Two hundred of each system take minutes, so
+//! this is started by hand:
+//!
+//! ```text
+//! HOROLOG_COMMAND=target/release/horolog cargo test -p horolog --test healthy_runs -- --ignored --nocapture
+//! ```
+//!
+//! `HOROLOG_COMMAND` is the command to try (the one that was built with the tests), `HOROLOG_RUNS` how many runs of each system.
+
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+
+mod common;
+
+use common::real_time;
+
+/// Three systems on this processor: fixed priorities that the kernel keeps, deadlines and a server that the agent does.
+fn systems(cpu: u32) -> [(&'static str, String); 3] {
+    let platform = format!(
+        "[platform]\ncpus = [{cpu}]\nrelease_latency = \"100 us\"\ncontext_switch = \"3 us\"\ntimer_interrupt = \"5 us\"\n"
+    );
+    let task = |name: &str, period: &str, wcet: &str, spin: &str, more: &str| {
+        format!(
+            "[[task]]\nname = \"{name}\"\n{period}\nwcet = \"{wcet}\"\nbody = {{ spin = \"{spin}\" }}\n{more}\n"
+        )
+    };
+    let file = |name: &str, policy: &str, rest: &str| {
+        format!("[system]\nname = \"{name}\"\n{policy}{platform}{rest}")
+    };
+    let three = |fast: &str, middle: &str, slow: &str| {
+        task("fast", "period = \"2 ms\"", "500 us", "300 us", fast)
+            + &task("middle", "period = \"5 ms\"", "1500 us", "1 ms", middle)
+            + &task("slow", "period = \"20 ms\"", "5 ms", "4 ms", slow)
+    };
+    let priorities = three("priority = 30", "priority = 20", "priority = 10");
+    let served = task("fast", "period = \"2 ms\"", "500 us", "300 us", "priority = 30")
+        + &task("slow", "period = \"20 ms\"", "5 ms", "4 ms", "priority = 10")
+        + &task("soft", "separation = \"7 ms\"", "2 ms", "1 ms", "")
+        + "[[server]]\nname = \"events\"\nkind = \"deferrable\"\nbudget = \"1 ms\"\nperiod = \"5 ms\"\npriority = 20\n\
+           tasks = [\"soft\"]\n";
+    [
+        ("fixed-priority", file("fixed-priority", "", &priorities)),
+        ("edf", file("edf", "policy = \"edf\"\n", &three("", "", ""))),
+        ("server", file("server", "", &served)),
+    ]
+}
+
+fn horolog(words: &[&str]) -> std::process::Output {
+    let command =
+        std::env::var("HOROLOG_COMMAND").unwrap_or_else(|_| env!("CARGO_BIN_EXE_horolog").to_owned());
+    Command::new(command).args(words).output().expect("horolog starts")
+}
+
+/// What `verify` says of the processor of a run; `None` where the machine does not allow it.
+fn run(folder: &Path, file: &str, seed: u64) -> Option<Value> {
+    let trace = folder.join("run.hrt");
+    let trace = trace.to_str().expect("a readable path");
+    let ran =
+        horolog(&["run", file, "--for", "300 ms", "--trace", trace, "--seed", &seed.to_string(), "--quiet"]);
+    if ran.status.code() == Some(3) {
+        println!("SKIPPED: {}", String::from_utf8_lossy(&ran.stderr));
+        return None;
+    }
+    let found = horolog(&["verify", file, trace, "--format", "json"]);
+    let found: Value = serde_json::from_slice(&found.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&found.stderr)));
+    let diverges = found["findings"].as_array().into_iter().flatten();
+    for finding in diverges.filter(|finding| finding["check"] == "divergence") {
+        println!("{}", finding["message"]);
+    }
+    Some(found["processors"][0].clone())
+}
+
+/// Median, 99 of 100, longest.
+fn spread(mut spans: Vec<u64>) -> String {
+    spans.sort_unstable();
+    let at = |share: usize| spans.get((spans.len() * share / 100).min(spans.len().saturating_sub(1)));
+    let text = |share| {
+        at(share).map_or_else(|| "none".to_owned(), |&ns| horolog_time::Span::from_ns(ns).to_string())
+    };
+    format!("p50 {}, p99 {}, at most {}", text(50), text(99), text(100))
+}
+
+#[test]
+#[ignore = "two hundred runs of each system: minutes"]
+fn healthy_runs_do_not_diverge() {
+    let Some(_alone) = real_time() else { return };
+    let runs = std::env::var("HOROLOG_RUNS").ok().and_then(|text| text.parse().ok()).unwrap_or(200);
+    let folder = tempfile::tempdir().expect("a folder");
+    let cpu = std::thread::available_parallelism().map_or(0, |count| count.get() as u32 - 1);
+    let mut divergences = 0;
+    for (name, text) in systems(cpu) {
+        let file = folder.path().join(format!("{name}.toml"));
+        std::fs::write(&file, text).expect("it can be written");
+        let file = file.to_str().expect("a readable path");
+        let mut found = Vec::new();
+        for seed in 1..=runs {
+            let Some(processor) = run(folder.path(), file, seed) else { return };
+            assert_eq!(processor["compared"], true, "{processor}");
+            found.push(processor);
+        }
+        let number = |processor: &Value, key: &str| processor[key].as_u64().unwrap_or(0);
+        let sum = |key: &str| found.iter().map(|processor| number(processor, key)).sum::<u64>();
+        let all = |key: &str| spread(found.iter().map(|processor| number(processor, key)).collect());
+        println!(
+            "{name}: {} runs, {} divergences, {} disturbed, {} short; longest short of a run: {}; not judged of a run: {}",
+            found.len(),
+            sum("divergences"),
+            sum("disturbed"),
+            sum("short"),
+            all("short_ns_max"),
+            all("not_judged_ns")
+        );
+        divergences += sum("divergences");
+    }
+    assert_eq!(divergences, 0);
+}
