@@ -6,6 +6,7 @@ use crate::result::{Check, Class};
 use crate::verifier::Verifier;
 use horolog_model::Arrival;
 use horolog_time::Span;
+use horolog_trace::NO_JOB;
 
 impl Verifier {
     /// Checks that an arrival keeps the task's pattern; returns the earliest arrival that does.
@@ -13,7 +14,18 @@ impl Verifier {
         if self.model.tasks[task].thread.is_driver {
             return arrival;
         }
+        let restart = self.tasks[task].restarts_at;
+        let is_listed = matches!(self.model.tasks[task].arrival, Arrival::Aperiodic { .. });
+        if number == NO_JOB
+            && !is_listed
+            && (self.tasks[task].is_inactive || restart.is_some_and(|at| arrival < at))
+        {
+            // It had arrived, and was not noticed before the mode changed.
+            return arrival;
+        }
         self.report.apply(Check::Arrival);
+        let place = self.place_in_list(task, number);
+        self.tasks[task].restarts_at = None;
         let last = self.tasks[task].last_arrival.replace(arrival);
         let model = &self.model.tasks[task];
         let start = self.model.start;
@@ -25,12 +37,13 @@ impl Verifier {
         };
         let after = |span: Span| last.map(|last| last.saturating_add(span.as_ns()));
         let (expected, exactly) = match &model.arrival {
+            Arrival::Periodic { .. } | Arrival::Sporadic { .. } if restart.is_some() => (restart, true),
             Arrival::Periodic { period } => {
                 (after(*period).or(model.offset.map(|offset| start.saturating_add(offset))), true)
             }
             Arrival::Sporadic { separation } => (after(*separation), false),
             Arrival::Aperiodic { arrivals } => {
-                let at = usize::try_from(number).ok().and_then(|number| arrivals.get(number));
+                let at = place.and_then(|place| arrivals.get(place));
                 (at.map(|at| start.saturating_add(at.as_ns())), true)
             }
             _ => (None, false),
@@ -62,6 +75,19 @@ impl Verifier {
             return expected;
         }
         arrival
+    }
+
+    /// The place of an arrival among those that are listed. One that is skipped without a number takes its place, too.
+    fn place_in_list(&mut self, task: usize, number: u64) -> Option<usize> {
+        let is_lossy = self.lossy();
+        let state = &mut self.tasks[task];
+        if number != NO_JOB {
+            return usize::try_from(number.checked_add(state.unnumbered)?).ok();
+        }
+        let next = if is_lossy { state.next_number? } else { state.next_number.unwrap_or(0) };
+        let place = next.checked_add(state.unnumbered)?;
+        state.unnumbered += 1;
+        usize::try_from(place).ok()
     }
 
     /// Checks that a job was ready soon enough after its arrival; returns how late it was.

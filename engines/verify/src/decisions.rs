@@ -13,17 +13,15 @@
 //!
 //! A measured tree is decided by the records of its budgets alone ([`crate::on_record`]).
 
+mod telling;
+
 use crate::decidable::Source;
 use crate::on_record::{self, Put};
-use crate::processor::Occupant;
-use crate::recorded::{Recorded, Told, concerns, gives, leave, takes};
-use crate::report::Found;
-use crate::result::{Check, Class};
-use crate::shadow::{Compared, Stretch, Stretches};
-use crate::verifier::Verifier;
+use crate::recorded::{Recorded, Told, gives, leave, takes};
+use crate::shadow::{Compared, Stretches};
 use horolog_model::{Companion, CpuId, ModelError, ServerId, ServerKind, System, TaskId};
 use horolog_sched::{ANY_SEGMENT, Driver, Machine, ProcessorIndex};
-use horolog_time::{Instant, Span};
+use horolog_time::Span;
 use horolog_trace::{Kind, Record};
 
 /// A decision that the machine would not have made.
@@ -70,6 +68,9 @@ pub(crate) struct Decisions {
     is_known: Vec<bool>,
     /// What follows an instant that was lost is decided anew from here; `None`: budgets are lost with it.
     fresh: Option<Box<Driver>>,
+    /// The mode by the records, and since when it holds.
+    mode: u32,
+    changed_at: Option<u64>,
     pub(crate) stretches: Stretches,
     /// Whom the machine wanted from instants between those of records on.
     between: Vec<(u64, Option<TaskId>)>,
@@ -94,9 +95,14 @@ impl Decisions {
         unjudged: &mut Vec<String>,
     ) -> Result<(Vec<Decisions>, Vec<Compared>), ModelError> {
         let own = source.own;
+        // A mode cannot end a job that has begun on a thread.
+        let keeping =
+            |machine: Machine| if source.simulated { machine } else { machine.keeping_begun_jobs() };
         let (machine, lent) = Machine::of_companion(source.system, companion)?;
+        let machine = keeping(machine);
         let source = Source { lends: !lent.is_empty(), ..source };
         let by_records = if source.simulated { None } else { Some(on_record::machine(own)?) };
+        let by_records = by_records.map(|(machine, puts)| (keeping(machine), puts));
         let (mut all, mut compared) = (Vec::new(), Vec::new());
         for (place, cpu) in own.platform().cpus.iter().enumerate() {
             let undecided = source.why_not(cpu);
@@ -137,6 +143,8 @@ impl Decisions {
         let mut decisions = Decisions {
             fresh: is_flat.then(|| Box::new(driver.clone())),
             driver,
+            mode: 0,
+            changed_at: None,
             cpu: cpu.0,
             place,
             recorded: Recorded {
@@ -204,7 +212,7 @@ impl Decisions {
         self.group.clear();
         self.is_open = false;
         if self.fresh.is_none() {
-            self.ended = Some("a loss, an overrun policy or a mode change made what followed unknown");
+            self.ended = Some("a loss or an overrun policy made what followed unknown");
         }
         self.lost_since = Some(self.stretches.since().unwrap_or(now).min(self.lost_since.unwrap_or(now)));
         let _ = self.stretches.close(now);
@@ -212,11 +220,14 @@ impl Decisions {
     }
 
     /// The processor is idle at `now` and has no job: the machine begins anew. Returns for how long nothing was decided.
-    fn begin_anew(&mut self, now: u64) -> u64 {
+    fn begin_anew(&mut self, now: u64, system: &System) -> u64 {
         let Some(fresh) = &self.fresh else { return 0 };
         let Some(since) = self.lost_since.take() else { return 0 };
         self.driver = (**fresh).clone();
         self.recorded.actual = None;
+        if self.mode > 0 {
+            self.change_mode(&[], self.mode, now, system);
+        }
         now.saturating_sub(since)
     }
 
@@ -253,6 +264,27 @@ impl Decisions {
             driver.settle(&mut Told::between(recorded, None), HERE, now);
         }
         self.say_who_took_it(now);
+    }
+
+    /// The mode changes, after what ends in the records of its instant.
+    fn change_mode(&mut self, group: &[Record], mode: u32, now: u64, system: &System) -> Option<TaskId> {
+        (self.mode, self.changed_at) = (mode, Some(now));
+        let charged = self.driver.running(HERE);
+        let puts = self.puts.as_deref().unwrap_or_default();
+        let is_exact = self.recorded.is_exact;
+        let Self { driver, recorded, .. } = self;
+        let mut told = Told { group, puts, is_exact, ..Told::between(recorded, charged) };
+        let Ok(()) = driver.change_mode(&mut told, HERE, now, mode);
+        let wrong = told.wrong;
+        for (task, deadline) in system.task_ids().zip(&mut recorded.deadlines) {
+            *deadline = system.task_in(mode, task).deadline.map(Span::as_ns);
+        }
+        wrong
+    }
+
+    /// Whether the mode change of this very instant has dropped the job that an enforcement names.
+    fn is_by_mode(&self, record: &Record, now: u64) -> bool {
+        matches!(record.extra, 2 | 4) && self.changed_at == Some(now)
     }
 
     /// Judges the instant that is collected.
@@ -301,14 +333,22 @@ impl Decisions {
         let by_amount = !is_exact && !is_tree;
         let used = exhausted.filter(|_| by_amount).and_then(|record| self.used(record, system));
         let asks = |record: &Record| gives(record.kind) || takes(record.kind);
+        let (mut wrong, mut has_ended) = (None, false);
+        for change in group.iter().filter(|record| record.kind == Kind::ModeChange) {
+            let mode = u32::try_from(change.value).ok().filter(|&mode| mode < system.mode_count());
+            let Some(mode) = mode else { continue };
+            let group = if has_ended { &[] } else { group };
+            wrong = wrong.or(self.change_mode(group, mode, now, system));
+            has_ended = true;
+        }
         let Self { driver, recorded, puts, asks_always, .. } = &mut *self;
         let puts = puts.as_deref().unwrap_or_default();
         // Only where it is asked the machine makes its choice. A budget ends by its record, so nobody looks at it before.
         let asked = is_exact || (!*asks_always && group.iter().any(asks));
         let charged = driver.running(HERE);
-        let mut told = Told { recorded, group, charged, used, asked, wrong: None, puts, is_exact };
+        let mut told = Told { recorded, group, charged, used, asked, wrong: None, puts, is_exact, has_ended };
         let Ok(()) = driver.instant(&mut told, HERE, now);
-        let wrong = told.wrong;
+        let wrong = wrong.or(told.wrong);
         if is_exact {
             // What the choice has made due at this very instant.
             let mut between = Told::between(recorded, driver.running(HERE));
@@ -355,6 +395,10 @@ impl Decisions {
                 && recorded.actual == Some(task)
                 && record.kind != Kind::PreemptionPoint
             {
+                recorded.actual = None;
+            }
+            if record.kind == Kind::Enforcement && recorded.actual == Some(task) {
+                // The mode has dropped it.
                 recorded.actual = None;
             }
             match record.kind {
@@ -495,235 +539,6 @@ impl Decisions {
 
 fn not_decided(cpu: u32, why: &str) -> String {
     format!("cpu {cpu}: who should run in its tree of schedulers was not decided: {why}")
-}
-
-impl Verifier {
-    /// Hands a record to the machine of its processor; the instant before is judged first.
-    pub(crate) fn replay_decisions(&mut self, record: &Record) {
-        match record.kind {
-            Kind::Lost if record.extra == 2 => {}
-            Kind::Lost | Kind::ModeChange => return self.lose_decisions(record),
-            _ => {}
-        }
-        let task = record.task as usize;
-        let place = if is_of_job(record.kind) {
-            self.model.tasks.get(task).map(|task| task.cpu)
-        } else {
-            self.place_of(u32::from(record.cpu))
-        };
-        let Some(place) = place else { return };
-        self.with_decisions(place, |verifier, decisions| verifier.take_record(decisions, record));
-    }
-
-    fn place_of(&self, cpu: u32) -> Option<usize> {
-        self.model.cpus.iter().position(|number| *number == cpu)
-    }
-
-    /// Does something with the decisions of a processor, which are taken out meanwhile.
-    pub(crate) fn with_decisions(&mut self, place: usize, with: impl FnOnce(&mut Verifier, &mut Decisions)) {
-        let Some(Some(index)) = self.decisions_of.get(place).copied() else { return };
-        let mut all = std::mem::take(&mut self.decisions);
-        if let Some(decisions) = all.get_mut(index).filter(|decisions| decisions.ended.is_none()) {
-            with(self, decisions);
-        }
-        self.decisions = all;
-    }
-
-    fn take_record(&mut self, decisions: &mut Decisions, record: &Record) {
-        let kind = record.kind;
-        if kind == Kind::InterruptEntry && !self.model.simulated && record.extra == crate::kernel::LOCAL_TIMER
-        {
-            // It comes before whom it wakes.
-            self.judge_until(decisions);
-            decisions.stretches.note_timer(self.now);
-        }
-        let is_event = concerns(kind, decisions.is_exact());
-        let is_switch = matches!(kind, Kind::KernelSwitch | Kind::KernelWakeup | Kind::Lost);
-        if !is_event && !is_switch && kind != Kind::Enforcement {
-            return;
-        }
-        self.judge_until(decisions);
-        if decisions.lost_since.is_some() {
-            if matches!(kind, Kind::Start) {
-                let front = self.tasks[record.task as usize].pending.front();
-                decisions.is_known[record.task as usize] |= front.is_some_and(|job| job.number == record.job);
-            }
-            let is_idle = kind == Kind::KernelSwitch && self.is_idle_thread(record.extra);
-            if is_idle {
-                decisions.is_known.fill(true);
-            }
-            (decisions.is_open, decisions.group_at) = (true, self.now);
-            return;
-        }
-        let lost = match kind {
-            Kind::Lost => {
-                decisions.doubt(self.now);
-                false
-            }
-            Kind::Enforcement if decisions.is_flat() => record.extra > 1,
-            Kind::Enforcement => record.extra != 0,
-            _ => false,
-        };
-        if lost {
-            return decisions.lose(self.now);
-        }
-        // Where the kernel schedules, a job is ready once its thread is woken.
-        let is_told = is_event && !(kind == Kind::Release && self.waits_for_notice(decisions));
-        if is_told && decisions.is_flat() {
-            decisions.tell_flat(kind, TaskId(record.task), record.value, self.now);
-        } else if is_told {
-            decisions.group.push(Record { time: Instant::from_ns(self.now), ..*record });
-        }
-        (decisions.is_open, decisions.group_at) = (true, self.now);
-    }
-
-    fn is_idle_thread(&self, thread: u64) -> bool {
-        let known = self.threads.get(usize::try_from(thread).unwrap_or(usize::MAX));
-        known.is_some_and(|thread| thread.tid == 0)
-    }
-
-    fn waits_for_notice(&self, decisions: &Decisions) -> bool {
-        decisions.is_kernels && self.cpus[decisions.place].kernel
-    }
-
-    /// The machine of a job's processor learns that it is ready, suspended or awake, where its own record does not say so.
-    pub(crate) fn tell_decisions(&mut self, task: usize, kind: Kind, arrival: u64) {
-        let now = self.now;
-        self.with_decisions(self.model.tasks[task].cpu, |verifier, decisions| {
-            if decisions.lost_since.is_none() && verifier.waits_for_notice(decisions) {
-                decisions.tell_flat(kind, TaskId(task as u32), arrival, now);
-                (decisions.is_open, decisions.group_at) = (true, now);
-            }
-        });
-    }
-
-    /// Judges the instant that is collected, if it lies before now.
-    fn judge_until(&mut self, decisions: &mut Decisions) {
-        if decisions.is_open && decisions.group_at < self.now {
-            self.judge_instant(decisions);
-        }
-    }
-
-    fn judge_instant(&mut self, decisions: &mut Decisions) {
-        let now = decisions.group_at;
-        if decisions.lost_since.is_some() {
-            decisions.is_open = false;
-            let mut tasks = self.cpus[decisions.place].tasks.iter();
-            let is_idle = tasks.all(|&task| decisions.is_known[task] && self.tasks[task].pending.is_empty());
-            if is_idle {
-                let span = decisions.begin_anew(now);
-                self.compared[decisions.place].count_not_judged(span);
-            }
-            return;
-        }
-        if decisions.is_flat() {
-            decisions.choose_flat(now);
-            if let Some((actual, wanted)) = decisions.other_choice(now)
-                && self.is_as_good(actual.index(), wanted.index(), now)
-            {
-                decisions.driver.tell(HERE, now).chose(actual);
-            }
-            return self.compare(decisions, now);
-        }
-        let wrong = decisions.judge(&self.companion);
-        let mut between = std::mem::take(&mut decisions.between);
-        for (at, wanted) in between.drain(..) {
-            let actual = decisions.stretches.actual;
-            self.compare_with(decisions, at, wanted, actual);
-        }
-        decisions.between = between;
-        if let Some(wrong) = wrong {
-            self.wrong_decision(decisions, wrong);
-        } else if !decisions.is_exact() {
-            self.compare(decisions, now);
-        }
-    }
-
-    /// What is lost is lost for every processor, but for the kernel's records: these tell nothing about jobs, unless the jobs were
-    /// derived from them.
-    fn lose_decisions(&mut self, record: &Record) {
-        let is_kernels = record.kind == Kind::Lost && record.extra == 1 && !self.model.foreign;
-        for place in 0..self.cpus.len() {
-            self.with_decisions(place, |verifier, decisions| {
-                verifier.judge_until(decisions);
-                if decisions.ended.is_some() {
-                } else if is_kernels {
-                    decisions.doubt(verifier.now);
-                } else {
-                    decisions.lose(verifier.now);
-                }
-            });
-        }
-    }
-
-    /// Judges the last instant, and counts what was compared.
-    pub(crate) fn finish_decisions(&mut self, notes: &mut Vec<String>) {
-        let end = self.now.min(self.model.over_at);
-        for place in 0..self.cpus.len() {
-            // The choice of the very instant where recording ended may be cut off.
-            let is_last = |decisions: &Decisions, now| decisions.is_open && decisions.group_at >= now;
-            self.with_decisions(place, |verifier, decisions| {
-                if is_last(decisions, verifier.now) {
-                    decisions.group.clear();
-                }
-                if decisions.is_open {
-                    verifier.judge_instant(decisions);
-                }
-                let now = decisions.stretches.since().map_or(end, |since| end.max(since));
-                if let Some(closed) = decisions.stretches.close(now) {
-                    verifier.measure(decisions, closed);
-                }
-            });
-        }
-        for decisions in std::mem::take(&mut self.decisions) {
-            for _ in 0..decisions.compared {
-                self.report.apply(Check::ServerDecision);
-            }
-            let compared = &mut self.compared[decisions.place];
-            compared.count_not_judged(decisions.stretches.not_judged);
-            compared.count_not_judged(decisions.lost_since.map_or(0, |since| end.saturating_sub(since)));
-            if let Some(why) = decisions.ended {
-                notes.push(format!(
-                    "cpu {}: the servers' decisions were made again up to where {why}",
-                    decisions.cpu
-                ));
-            }
-        }
-    }
-
-    fn wrong_decision(&mut self, decisions: &Decisions, wrong: Wrong) {
-        let Wrong { time, task, job, server, what } = wrong;
-        let place = decisions.place;
-        self.compared[place].count_wrong();
-        self.report.add(Found {
-            class: Class::ModelViolated,
-            check: Check::ServerDecision,
-            time,
-            cpu: decisions.cpu,
-            task: task.and_then(|task| Some(self.model.tasks.get(task)?.name.clone())),
-            job,
-            observed: None,
-            allowed: None,
-            evidence: Vec::new(),
-            subject: server,
-            message: what,
-        });
-        self.breach(place, time, u64::MAX, true, "a wrong decision of a server");
-    }
-
-    /// Why whoever should have had the processor should have.
-    pub(crate) fn why(&self, place: usize, stretch: Stretch) -> &'static str {
-        let runs = match stretch.actual {
-            Occupant::Task(task) => Some(TaskId(task as u32)),
-            _ => None,
-        };
-        why(&self.companion, CpuId(self.model.cpus[place]), runs, stretch.wanted)
-    }
-}
-
-/// Whether a record speaks of a task's job, whose processor it is about.
-fn is_of_job(kind: Kind) -> bool {
-    (kind as u8) < Kind::KernelSwitch as u8 || matches!(kind, Kind::Suspend | Kind::Wake | Kind::Promotion)
 }
 
 /// Why `wanted` should have a processor and not `runs`.

@@ -37,6 +37,12 @@ pub(crate) struct Job {
     /// The earliest arrival that the model allows.
     pub(crate) legal_arrival: u64,
     pub(crate) ready: u64,
+    /// Since when it stands behind its equals.
+    pub(crate) stands_since: u64,
+    /// Since when it has the processor, by its own records.
+    pub(crate) runs_from: u64,
+    /// Its absolute deadline, by the mode in which it was released.
+    pub(crate) deadline: Option<u64>,
     /// Whether the machine has noticed the release: nobody can serve it before. A measured release is recorded with
     /// its nominal arrival, and the kernel's wake-up of the thread tells when it was noticed.
     pub(crate) noticed: bool,
@@ -77,6 +83,9 @@ impl Job {
             arrival,
             legal_arrival: arrival,
             ready,
+            stands_since: ready,
+            runs_from: 0,
+            deadline: None,
             noticed: true,
             started: None,
             state: State::Ready,
@@ -95,11 +104,6 @@ impl Job {
             excesses: Vec::new(),
             points_missing: false,
         }
-    }
-
-    /// Its absolute deadline.
-    pub(crate) fn deadline(&self, task: &TaskModel) -> Option<u64> {
-        task.deadline.map(|deadline| self.arrival.saturating_add(deadline))
     }
 
     /// Closes the current stretch at `now` and returns its execution.
@@ -127,6 +131,14 @@ pub(crate) struct TaskState {
     /// The number that the next job must have; `None` at the beginning and after a loss.
     pub(crate) next_number: Option<u64>,
     pub(crate) last_arrival: Option<u64>,
+    /// Where a mode change lets it begin anew, when its next job arrives.
+    pub(crate) restarts_at: Option<u64>,
+    /// Whether the present mode does not activate it.
+    pub(crate) is_inactive: bool,
+    /// Whether its jobs wait for a mode that activates it.
+    pub(crate) is_suspended: bool,
+    /// Arrivals that were skipped without a number.
+    pub(crate) unnumbered: u64,
     /// When the kernel last woke the task's thread.
     pub(crate) woken: Option<u64>,
     /// Since when the task's thread is off the processor although its job runs, by the job's own records.

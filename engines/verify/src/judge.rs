@@ -110,7 +110,7 @@ impl Verifier {
             for place in 0..self.tasks[task].pending.len() {
                 let job = &self.tasks[task].pending[place];
                 let (number, arrival) = (job.number, job.arrival);
-                let late = job.deadline(&self.model.tasks[task]).is_some_and(|deadline| self.now > deadline);
+                let late = job.deadline.is_some_and(|deadline| self.now > deadline);
                 self.tasks[task].tally.missed += u64::from(late);
                 let Some((bound, _)) = self.model.tasks[task].bound else { continue };
                 self.report.apply(Check::Response);

@@ -9,7 +9,9 @@
 //! executed in n periods ≤ (n + 2)·C + o    a sporadic one, whose budget comes back T after its use began
 //! ```
 //!
-//! The excess of the worst n is kept as a sum that each period lowers by C and that never falls below zero. In a measured trace
+//! The excess of the worst n is kept as a sum that each period lowers by C and that never falls below zero. A sporadic one whose
+//! tasks wait for others keeps the times of its replenishments and may catch up, so there the sum falls below zero while
+//! something below it is pending, and its windows begin where nothing was. In a measured trace
 //! a period may add [`crate::Tolerance::budget`], the release latency, and what the time stamps leave open at each switch; costs
 //! of the platform come on top. One that goes on at a low place is charged while its records say that it has budget. Nothing of the
 //! scheduling machine is used.
@@ -19,7 +21,7 @@ use crate::processor::Occupant;
 use crate::report::Found;
 use crate::result::{Check, Class, Evidence, ServerVerification};
 use crate::verifier::Verifier;
-use horolog_model::{LowPriority, ServerKind, SporadicRules, System};
+use horolog_model::{LowPriority, ServerId, ServerKind, SporadicRules, System};
 use horolog_time::Span;
 
 /// One budget of a tree.
@@ -47,10 +49,14 @@ pub(crate) struct Level {
     taken: u64,
     switches: u64,
     releases: u64,
-    /// Beyond the budgets so far.
-    excess: u64,
+    /// Beyond the budgets so far; below zero only for what a sporadic one may catch up.
+    excess: i128,
     /// Since when that is above zero.
     since: u64,
+    /// Of a sporadic one: whether something below it was pending in the whole of the present period so far, and is now.
+    catches_up: bool,
+    was_pending: bool,
+    is_pending: bool,
     most: u64,
     exceeded: u64,
 }
@@ -72,6 +78,10 @@ impl Level {
         ids.filter_map(|(id, server)| {
             let cpu = system.platform().cpus.index_of(server.cpu)?;
             let capacity = server.kind.capacity().filter(|_| model.is_tree(cpu))?;
+            if changes(system, id) {
+                // What a change takes away or gives back has no record.
+                return None;
+            }
             let waits = server.kind.low_priority() == Some(LowPriority::None);
             let again = match server.kind {
                 // Without work its budget goes without a record.
@@ -115,6 +125,9 @@ impl Level {
                 releases: 0,
                 excess: 0,
                 since: 0,
+                catches_up: again > 0,
+                was_pending: false,
+                is_pending: false,
                 most: 0,
                 exceeded: 0,
             })
@@ -159,9 +172,9 @@ impl Level {
         // Whole periods at once: there may be very many.
         let whole = (to - end) / self.period;
         if whole > 0 {
-            let allowed = self.budget.saturating_add(self.tolerance(model).0);
-            self.excess = self.excess.saturating_add(self.period.saturating_mul(whole));
-            self.excess = self.excess.saturating_sub(allowed.saturating_mul(whole));
+            let allowed = i128::from(self.budget.saturating_add(self.tolerance(model).0));
+            let gained = (i128::from(self.period) - allowed).saturating_mul(i128::from(whole));
+            self.excess = self.at_least(self.excess.saturating_add(gained));
             self.most = self.most.max(self.period);
             self.number = self.number.saturating_add(whole);
         }
@@ -175,22 +188,50 @@ impl Level {
             return;
         }
         let (by_itself, by_events) = self.tolerance(model);
-        let allowed = self.budget.saturating_add(by_itself);
+        let allowed = i128::from(self.budget.saturating_add(by_itself));
         self.most = self.most.max(self.taken);
-        self.excess =
-            self.excess.saturating_add(self.taken).saturating_sub(allowed.saturating_add(by_events));
-        self.excess = self.excess.saturating_sub((number - self.number - 1).saturating_mul(allowed));
-        if self.excess == 0 {
+        let gained = i128::from(self.taken) - allowed - i128::from(by_events);
+        self.excess = self.at_least(self.excess.saturating_add(gained));
+        self.was_pending = self.is_pending;
+        let idle = allowed.saturating_mul(i128::from(number - self.number - 1));
+        self.excess = self.at_least(self.excess.saturating_sub(idle));
+        if self.excess <= 0 {
             self.since = number.saturating_mul(self.period);
         }
         (self.number, self.taken, self.switches, self.releases) = (number, 0, 0, 0);
+    }
+
+    /// The sum: below zero only where it may catch up.
+    fn at_least(&self, excess: i128) -> i128 {
+        if self.catches_up && self.was_pending { excess } else { excess.max(0) }
+    }
+
+    /// Something below it is pending since `arrival`, which may be noted late: nothing below it has run since then.
+    fn is_pending_since(&mut self, arrival: u64, model: &Model) {
+        if !std::mem::replace(&mut self.is_pending, true) && self.catches_up {
+            let first = arrival.div_ceil(self.period);
+            let allowed = self.budget.saturating_add(self.tolerance(model).0);
+            let whole = i128::from(self.number.saturating_sub(first));
+            self.excess = self.excess.saturating_sub(i128::from(allowed).saturating_mul(whole));
+            self.was_pending = first <= self.number;
+        }
+    }
+
+    /// Nothing below it is pending any more: what it did not use is lost.
+    fn has_nothing_pending(&mut self) {
+        (self.was_pending, self.is_pending) = (false, false);
+        if self.excess < 0 {
+            let spent = self.excess.saturating_add(i128::from(self.taken)).max(0);
+            (self.excess, self.taken) = (0, u64::try_from(spent).unwrap_or(u64::MAX));
+        }
     }
 
     /// Whether it has taken too much by now, the present period included. What is told is not told again.
     fn beyond(&mut self, model: &Model) -> Option<Beyond> {
         let (by_itself, by_events) = self.tolerance(model);
         let allowed = self.budget.saturating_add(by_itself).saturating_add(by_events);
-        let excess = self.excess.saturating_add(self.taken).saturating_sub(allowed);
+        let excess = self.excess.saturating_add(i128::from(self.taken) - i128::from(allowed));
+        let excess = u64::try_from(excess.max(0)).unwrap_or(u64::MAX);
         if excess <= self.overdraw {
             return None;
         }
@@ -255,12 +296,27 @@ impl Verifier {
         }
     }
 
-    /// A job is released on a processor: whoever has it may be held up.
-    pub(crate) fn note_level_release(&mut self, cpu: usize) {
+    /// A job of `task` that arrived at `arrival` is released on a processor: whoever has it may be held up.
+    pub(crate) fn note_level_release(&mut self, cpu: usize, task: usize, arrival: u64) {
         let now = self.now;
         for level in self.levels.iter_mut().filter(|level| level.cpu == cpu) {
             level.go_on(now, &self.model);
             level.releases += 1;
+            if level.is_below[task] {
+                level.is_pending_since(arrival, &self.model);
+            }
+        }
+    }
+
+    /// Jobs of a processor have ended.
+    pub(crate) fn note_level_end(&mut self, cpu: usize) {
+        let now = self.now;
+        for level in self.levels.iter_mut().filter(|level| level.cpu == cpu && level.is_pending) {
+            let mut below = self.tasks.iter().zip(&level.is_below).filter(|(_, is_below)| **is_below);
+            if below.all(|(task, _)| task.pending.is_empty()) {
+                level.go_on(now, &self.model);
+                level.has_nothing_pending();
+            }
         }
     }
 
@@ -279,16 +335,24 @@ impl Verifier {
     }
 }
 
+/// Whether modes change the budget of a server.
+pub(crate) fn changes(system: &System, id: ServerId) -> bool {
+    (1..system.mode_count()).any(|mode| system.capacity_in(mode, id) != system.capacity_in(0, id))
+}
+
 /// The budgets of trees that no window judges, and why.
 pub(crate) fn unjudged(system: &System, model: &Model, levels: &[Level]) -> Vec<String> {
     let servers = system.server_ids().zip(system.servers());
-    let note = |(id, server): (horolog_model::ServerId, &horolog_model::Server)| {
+    let note = |(id, server): (ServerId, &horolog_model::Server)| {
         let cpu = system.platform().cpus.index_of(server.cpu)?;
         server.kind.capacity().filter(|_| model.is_tree(cpu))?;
         if levels.iter().any(|level| level.is_of(id.index())) {
             return None;
         }
         let why = match server.kind {
+            _ if changes(system, id) => {
+                "modes change it, and what a change takes away or gives back has no record"
+            }
             _ if model.foreign => "horolog did not run it, so when its periods begin is not known",
             ServerKind::ConstantBandwidth { .. } => "without budget its deadline moves and it goes on",
             ServerKind::TotalBandwidth { .. } => "it has no budget, only deadlines",

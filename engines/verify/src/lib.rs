@@ -21,6 +21,7 @@ mod levels;
 mod lifecycle;
 mod links;
 mod model;
+mod modes;
 mod on_record;
 mod options;
 mod order;

@@ -20,6 +20,7 @@ impl Verifier {
         self.report.apply(Check::EventOrder);
         let arrival = record.value;
         let ready = self.ready_time(record, task);
+        self.check_activity(task, record.job);
         let legal_arrival = self.check_arrival(task, record.job, arrival);
         let lateness = self.check_release(task, cpu, record.job, arrival, ready);
         let woken = self.tasks[task].woken.take().is_some_and(|woken| woken >= arrival);
@@ -28,6 +29,7 @@ impl Verifier {
         tally.lateness_max = tally.lateness_max.max(Some(lateness));
         let mut job = Job::released(record.job, arrival, ready);
         job.legal_arrival = legal_arrival;
+        job.deadline = self.model.tasks[task].deadline.map(|deadline| arrival.saturating_add(deadline));
         job.noticed = self.model.simulated || !self.cpus[cpu].kernel || woken || ready > arrival;
         self.link_release(task, record.job, arrival);
         self.note_demand(task, ready);
@@ -36,7 +38,7 @@ impl Verifier {
         }
         self.tasks[task].pending.push_back(job);
         self.cpus[cpu].releases.push_back(self.now);
-        self.note_level_release(cpu);
+        self.note_level_release(cpu, task, arrival);
         self.open_windows(task, cpu, arrival);
     }
 
@@ -81,6 +83,7 @@ impl Verifier {
 
     /// Ends the busy windows of the levels that have nothing pending any more.
     fn close_windows(&mut self, cpu: usize) {
+        self.note_level_end(cpu);
         for place in 0..self.cpus[cpu].tasks.len() {
             let level = self.cpus[cpu].tasks[place];
             let Some(busy) = self.tasks[level].busy else { continue };
@@ -176,9 +179,10 @@ impl Verifier {
     pub(crate) fn start(&mut self, record: &Record, task: usize, cpu: usize) {
         let now = self.now;
         let stretched = !self.model.tasks[task].is_preemptive();
+        self.check_suspension(record, task);
         let Some(job) = self.head(record, task) else { return };
         let state = job.state;
-        job.state = State::Running;
+        (job.state, job.runs_from) = (State::Running, now);
         let unnoticed = (!std::mem::replace(&mut job.noticed, true)).then_some(job.arrival);
         if job.started.is_none() {
             job.started = Some(now);
@@ -186,7 +190,7 @@ impl Verifier {
             (job.executed, job.interrupted) = (0, 0);
         }
         job.stretch_from = stretched.then_some(now);
-        let ready = job.ready;
+        let ready = job.stands_since;
         self.tasks[task].sleeps = false;
         if let Some(arrival) = unnoticed {
             self.tell_decisions(task, Kind::Release, arrival);
@@ -198,6 +202,13 @@ impl Verifier {
         self.take_processor(record, task, cpu);
     }
 
+    /// A job gets the processor: no mode may have suspended it.
+    fn check_suspension(&mut self, record: &Record, task: usize) {
+        if self.tasks[task].is_suspended {
+            self.order_finding(record, "its mode has suspended it");
+        }
+    }
+
     pub(crate) fn preempt(&mut self, record: &Record, task: usize, cpu: usize) {
         let Some(job) = self.head(record, task) else { return };
         let state = job.state;
@@ -207,7 +218,7 @@ impl Verifier {
             self.misfit(record, state);
         }
         self.report.apply(Check::NonPreemption);
-        if stretch {
+        if stretch && !self.tasks[task].is_suspended {
             self.cpus[cpu].found.push_back((self.now, self.now.saturating_add(1)));
             let name = &self.model.tasks[task].name;
             let message = format!("{name} job {} was preempted where it may not be", record.job);
@@ -219,9 +230,10 @@ impl Verifier {
     pub(crate) fn resume(&mut self, record: &Record, task: usize, cpu: usize) {
         let now = self.now;
         let stretched = !self.model.tasks[task].is_preemptive();
+        self.check_suspension(record, task);
         let Some(job) = self.head(record, task) else { return };
         let state = job.state;
-        job.state = State::Running;
+        (job.state, job.runs_from) = (State::Running, now);
         if stretched && job.stretch_from.is_none() {
             job.stretch_from = Some(now);
         }
@@ -288,7 +300,6 @@ impl Verifier {
 
     pub(crate) fn miss(&mut self, record: &Record, task: usize) {
         self.report.apply(Check::Deadline);
-        let deadline = self.model.tasks[task].deadline;
         let state = &mut self.tasks[task];
         if state.late_unnoted == Some(record.job) {
             state.late_unnoted = None;
@@ -303,7 +314,7 @@ impl Verifier {
             return;
         };
         job.missed = true;
-        let expected = deadline.map(|deadline| job.arrival.saturating_add(deadline));
+        let expected = job.deadline;
         if expected != Some(record.value) {
             self.order_finding(
                 record,
@@ -351,8 +362,10 @@ impl Verifier {
                 self.close_windows(cpu);
             }
             4 => {
-                // The oldest job is gone without completing.
-                let dropped = self.tasks[task].pending.pop_front();
+                // The job is gone without completing.
+                let pending = &mut self.tasks[task].pending;
+                let place = pending.iter().position(|job| job.number == record.job);
+                let dropped = place.and_then(|place| pending.remove(place));
                 if let Some(job) = &dropped {
                     self.link_completion(task, (job.number, job.arrival), 0, false);
                 }
@@ -371,7 +384,8 @@ impl Verifier {
             return;
         }
         let Some(mut job) = self.tasks[task].pending.pop_front() else { return };
-        if job.state != State::Running {
+        // Below every task it goes on without a record.
+        if job.state != State::Running && !job.demoted {
             self.misfit(record, job.state);
         }
         let segment = job.segment;
@@ -430,7 +444,7 @@ impl Verifier {
     }
 
     fn check_deadline(&mut self, task: usize, job: &Job) {
-        let Some(deadline) = job.deadline(&self.model.tasks[task]) else { return };
+        let Some(deadline) = job.deadline else { return };
         let late = self.now > deadline;
         self.tasks[task].tally.missed += u64::from(late);
         self.report.apply(Check::Deadline);

@@ -184,7 +184,9 @@ impl Model {
                 (None, None) => None,
             };
         }
-        model.find_blocking();
+        if system.modes().is_empty() {
+            model.find_blocking();
+        }
         Ok(model)
     }
 

@@ -106,16 +106,20 @@ impl Verifier {
             let what = |check| Ongoing::Disorder { check, waiting: numbers.0, running: numbers.1 };
             if self.is_more_important((top, waiting), (running, job)) {
                 let slack = self.model.stamping;
-                let excused = job.stretch_from.is_some_and(|from| from < waiting.ready.saturating_add(slack));
+                // A mode may have put it above the other one.
+                let since = waiting.ready.max(self.mode_since(cpu)).saturating_add(slack);
+                let excused = job.stretch_from.is_some_and(|from| from < since);
                 if !excused {
                     return Some(what(check));
                 }
                 self.count_blocking(cpu, running, to - from);
                 return None;
             }
-            let later = job.ready > waiting.ready.saturating_add(self.model.stamping);
+            let later = job.stands_since > waiting.stands_since.saturating_add(self.model.stamping);
             let equals =
                 self.model.tasks[running].priority == self.model.tasks[top].priority && !self.has_bands(cpu);
+            // Where a mode has made them equals, the one that runs goes on.
+            let later = later && job.runs_from >= self.mode_since(cpu);
             if equals && !self.model.edf && later && !self.is_more_important((running, job), (top, waiting)) {
                 return Some(what(Check::FirstInFirstOut));
             }

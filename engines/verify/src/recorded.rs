@@ -41,6 +41,8 @@ pub(crate) struct Told<'a> {
     /// In a measured tree, the budgets that the records tell of.
     pub(crate) puts: &'a [Put],
     pub(crate) is_exact: bool,
+    /// What ends at this instant was told.
+    pub(crate) has_ended: bool,
 }
 
 impl Recorded {
@@ -83,6 +85,9 @@ impl World for Told<'_> {
     }
 
     fn complete(&mut self, tell: &mut Tell<'_>) -> Result<(), Infallible> {
+        if self.has_ended {
+            return Ok(());
+        }
         for record in self.group {
             let task = TaskId(record.task);
             match record.kind {
@@ -136,7 +141,17 @@ impl<'a> Told<'a> {
     /// No record tells of anything; where what was executed is known to the nanosecond, every choice is made.
     pub(crate) fn between(recorded: &'a mut Recorded, charged: Option<TaskId>) -> Told<'a> {
         let (asked, is_exact) = (recorded.is_exact, recorded.is_exact);
-        Told { recorded, group: &[], charged, used: None, asked, wrong: None, puts: &[], is_exact }
+        Told {
+            recorded,
+            group: &[],
+            charged,
+            used: None,
+            asked,
+            wrong: None,
+            puts: &[],
+            is_exact,
+            has_ended: false,
+        }
     }
 }
 
@@ -165,6 +180,7 @@ pub(crate) fn concerns(kind: Kind, is_exact: bool) -> bool {
                 | Kind::BudgetReplenished
                 | Kind::SlackChange
                 | Kind::Promotion
+                | Kind::ModeChange
         )
 }
 

@@ -94,18 +94,23 @@ impl ServerState {
 
     fn new(system: &System, file: &System, id: ServerId) -> ServerState {
         let server = system.server(id);
+        // Modes may give it other ones: what it takes is at most its largest budget in its shortest period.
+        let capacities = || (0..system.mode_count()).filter_map(|mode| system.capacity_in(mode, id));
+        let most = capacities().map(|capacity| capacity.budget.as_ns()).max().unwrap_or(0);
+        let shortest = capacities().map(|capacity| capacity.period.as_ns()).min().unwrap_or(0).max(1);
         let hard = || system.hard_tasks_on(server.cpu).filter_map(|(_, task)| task.priority);
         let promise = match server.kind {
             _ if system.has_tree(server.cpu) => Promise::Level,
             ServerKind::Background => Promise::Nothing,
-            ServerKind::Polling { capacity, priority, low_priority }
-            | ServerKind::Deferrable { capacity, priority, low_priority }
-            | ServerKind::Sporadic { capacity, priority, low_priority, .. } => {
+            ServerKind::Polling { priority, low_priority, .. }
+            | ServerKind::Deferrable { priority, low_priority, .. }
+            | ServerKind::Sporadic { priority, low_priority, .. } => {
                 // Nothing may hold its jobs up, so that they never come back to back.
                 let is_top = hard().all(|other| priority.is_more_important_than(other))
                     && system
                         .hard_tasks_on(server.cpu)
                         .all(|(_, task)| task.preemption == Preemption::Preemptive)
+                    && system.modes().is_empty()
                     && !system.interferences().iter().any(|load| load.cpu == server.cpu)
                     && !file.interrupts().iter().any(|interrupt| interrupt.cpu == server.cpu)
                     && !file.devices().iter().any(|device| device.cpu == server.cpu);
@@ -114,8 +119,8 @@ impl ServerState {
                     _ => i64::MIN,
                 };
                 Promise::Budget {
-                    budget: capacity.budget.as_ns(),
-                    period: capacity.period.as_ns().max(1),
+                    budget: most,
+                    period: shortest,
                     is_refined: is_top && !matches!(server.kind, ServerKind::Deferrable { .. }),
                     priority: priority.number(),
                     low,
@@ -381,7 +386,8 @@ impl Verifier {
             let head = self.tasks[other].pending.front();
             other != task
                 && head.is_some_and(|head| {
-                    !head.demoted && head.ready.saturating_add(self.model.stamping) < ready
+                    let waits = !head.demoted && !self.tasks[other].is_suspended;
+                    waits && head.stands_since.saturating_add(self.model.stamping) < ready
                 })
         });
         if let Some(earlier) = earlier {

@@ -8,6 +8,7 @@ use crate::judge::Candidate;
 use crate::levels::{self, Level};
 use crate::links::Link;
 use crate::model::Model;
+use crate::modes::{self, InModes};
 use crate::order::Ongoing;
 use crate::processor::{MOST, Occupant, Open, Processor, Slice};
 use crate::report::{Found, Report};
@@ -37,6 +38,10 @@ pub struct Verifier {
     /// Jobs that were scheduled again so far.
     pub(crate) jobs_replayed: Cell<usize>,
     undecided: Option<String>,
+    /// Where the system has modes.
+    pub(crate) modes: Option<Box<InModes>>,
+    /// What nothing was held against that would show it: without a finding the verdict is unknown.
+    unknown: Vec<String>,
     /// What is not judged of a processor, and why.
     unjudged: Vec<String>,
     pub(crate) drivers: Drivers,
@@ -91,6 +96,9 @@ impl Verifier {
         }
         let levels = Level::all(&companion.system, &model);
         unjudged.extend(levels::unjudged(&companion.system, &model, &levels));
+        let modes = InModes::of(&companion.system, model.simulated, model.cpus.len())?;
+        let is_decided = |cpu| decisions.iter().any(|one| one.cpu == cpu);
+        let unknown = modes::unjudged(&companion.system, model.simulated, is_decided);
         let cpus: Vec<Processor> = (0..model.cpus.len())
             .map(|cpu| {
                 let tasks = (0..model.tasks.len()).filter(|&task| model.tasks[task].cpu == cpu).collect();
@@ -106,6 +114,8 @@ impl Verifier {
             links: Link::all(system, model.foreign),
             jobs_replayed: Cell::new(0),
             undecided,
+            modes,
+            unknown,
             unjudged,
             drivers,
             decisions,
@@ -150,6 +160,7 @@ impl Verifier {
                 self.order_finding(record, "its time lies before the previous record's");
             }
         }
+        self.expect_changes_before(record);
         self.settle(Some(time.max(self.now)));
         if time > self.now && !self.links.is_empty() {
             self.judge_latches(time);
@@ -173,7 +184,9 @@ impl Verifier {
             self.task_record(record);
         } else if record.kind as u8 >= Kind::KernelSwitch as u8 {
             self.kernel_record(record);
-        } else if record.kind != Kind::ModeChange {
+        } else if record.kind == Kind::ModeChange {
+            self.change_mode(record);
+        } else {
             self.task_record(record);
         }
     }
@@ -327,7 +340,7 @@ impl Verifier {
         }
         let mut best: Option<(usize, &Job)> = None;
         for &task in &self.cpus[cpu].tasks {
-            if self.is_soft(task) || self.model.tasks[task].thread.is_lent {
+            if self.is_soft(task) || self.model.tasks[task].thread.is_lent || self.tasks[task].is_suspended {
                 continue;
             }
             let can_run = |job: &&Job| !job.demoted && job.noticed && job.state != State::Suspended;
@@ -354,9 +367,8 @@ impl Verifier {
             return b.1.demoted && !a.1.demoted;
         }
         if self.model.edf {
-            let deadline =
-                |(task, job): (usize, &Job)| job.deadline(&self.model.tasks[task]).unwrap_or(u64::MAX);
-            deadline(a) < deadline(b)
+            let deadline = |job: &Job| job.deadline.unwrap_or(u64::MAX);
+            deadline(a.1) < deadline(b.1)
         } else {
             // Under dual priority only a promotion on record tells for certain who stands in which band.
             let stands_high = a.1.promoted || !self.has_bands(self.model.tasks[a.0].cpu);
@@ -365,7 +377,7 @@ impl Verifier {
     }
 
     fn goes_before(&self, a: (usize, &Job), b: (usize, &Job)) -> bool {
-        self.is_more_important(a, b) || (!self.is_more_important(b, a) && a.1.ready < b.1.ready)
+        self.is_more_important(a, b) || (!self.is_more_important(b, a) && a.1.stands_since < b.1.stands_since)
     }
 
     /// A finding about a job, with what was observed and what is allowed.
@@ -440,6 +452,7 @@ impl Verifier {
             (1.., _, _) => Verdict::BoundViolated,
             (0, 1.., _) => Verdict::ModelViolated,
             _ if damage.is_some() || self.records == 0 => Verdict::Unknown,
+            _ if !self.unknown.is_empty() => Verdict::Unknown,
             (0, 0, 1..) => Verdict::MachineDisturbed,
             (0, 0, 0) => Verdict::Holds,
         };
@@ -529,10 +542,10 @@ impl Verifier {
         }
         if let Some(section) = &self.undecided {
             notes.push(format!(
-                "{section}: verification does not follow clusters and modes yet, so nothing of this trace was judged"
+                "{section}: verification does not follow it yet, so nothing of this trace was judged"
             ));
         }
-        notes.extend(self.unjudged.iter().cloned());
+        notes.extend(self.unknown.iter().chain(&self.unjudged).cloned());
         notes.extend(self.missed_in_trees());
         let promises_slack = self.servers.iter().any(ServerState::leaves_it_to_bounds);
         if promises_slack {
@@ -603,12 +616,11 @@ impl Verifier {
     }
 }
 
-/// The section of a cluster or a mode.
+/// The section that nothing here follows.
 fn undecided(system: &System) -> Option<String> {
     let cluster = system.clusters().first().map(|cluster| format!("scheduler.{}", cluster.name));
-    let mode = || system.modes().first().map(|mode| format!("mode.{}", mode.name));
     let resource = || system.resources().first().map(|resource| format!("resource.{}", resource.name));
-    cluster.or_else(mode).or_else(resource)
+    cluster.or_else(resource)
 }
 
 impl Sink for Verifier {

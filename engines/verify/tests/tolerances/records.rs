@@ -43,7 +43,9 @@ fn records_that_do_not_fit_a_jobs_state() {
 fn a_change_of_mode_is_no_record_of_a_job() {
     let mut records = run(0, 0, 0, 200).to_vec();
     records.push(Record { task: NO_TASK, ..at(300, Kind::ModeChange, 0, 0, 1) });
-    holds(&simulated(&short(nothing), &[], &records));
+    let result = simulated(&short(nothing), &[], &records);
+    let said: Vec<&str> = result.findings.iter().map(|one| one.message.as_str()).collect();
+    assert_eq!(said, ["mode-change of trace job 0: the system has no modes"]);
 }
 
 #[test]

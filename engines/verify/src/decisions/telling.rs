@@ -1,0 +1,265 @@
+//! Which machine a record is told to, and what is found there.
+
+use super::{Decisions, HERE, Wrong, why};
+use crate::processor::Occupant;
+use crate::recorded::concerns;
+use crate::report::Found;
+use crate::result::{Check, Class};
+use crate::shadow::Stretch;
+use crate::verifier::Verifier;
+use horolog_model::{CpuId, TaskId};
+use horolog_time::Instant;
+use horolog_trace::{Kind, Record};
+
+impl Verifier {
+    /// Hands a record to the machine of its processor; the instant before is judged first.
+    pub(crate) fn replay_decisions(&mut self, record: &Record) {
+        match record.kind {
+            Kind::Lost if record.extra == 2 => {}
+            Kind::Lost => return self.lose_decisions(record),
+            // A simulation notes a change once for all processors.
+            Kind::ModeChange if self.model.simulated => {
+                for place in 0..self.cpus.len() {
+                    self.with_decisions(place, |verifier, decisions| verifier.take_record(decisions, record));
+                }
+                return;
+            }
+            _ => {}
+        }
+        let task = record.task as usize;
+        let place = if is_of_job(record.kind) {
+            self.model.tasks.get(task).map(|task| task.cpu)
+        } else {
+            self.place_of(u32::from(record.cpu))
+        };
+        let Some(place) = place else { return };
+        self.with_decisions(place, |verifier, decisions| verifier.take_record(decisions, record));
+    }
+
+    fn place_of(&self, cpu: u32) -> Option<usize> {
+        self.model.cpus.iter().position(|number| *number == cpu)
+    }
+
+    /// Does something with the decisions of a processor, which are taken out meanwhile.
+    pub(crate) fn with_decisions(&mut self, place: usize, with: impl FnOnce(&mut Verifier, &mut Decisions)) {
+        let Some(Some(index)) = self.decisions_of.get(place).copied() else { return };
+        let mut all = std::mem::take(&mut self.decisions);
+        if let Some(decisions) = all.get_mut(index).filter(|decisions| decisions.ended.is_none()) {
+            with(self, decisions);
+        }
+        self.decisions = all;
+    }
+
+    fn take_record(&mut self, decisions: &mut Decisions, record: &Record) {
+        let kind = record.kind;
+        if kind == Kind::InterruptEntry && !self.model.simulated && record.extra == crate::kernel::LOCAL_TIMER
+        {
+            // It comes before whom it wakes.
+            self.judge_until(decisions);
+            decisions.stretches.note_timer(self.now);
+        }
+        let mode = u32::try_from(record.value).ok().filter(|&mode| mode < self.companion.mode_count());
+        let mode = mode.filter(|_| kind == Kind::ModeChange);
+        let is_event = concerns(kind, decisions.is_exact());
+        let is_switch = matches!(kind, Kind::KernelSwitch | Kind::KernelWakeup | Kind::Lost);
+        if !is_event && !is_switch && kind != Kind::Enforcement {
+            return;
+        }
+        self.judge_until(decisions);
+        if decisions.lost_since.is_some() {
+            decisions.mode = mode.unwrap_or(decisions.mode);
+            if matches!(kind, Kind::Start) {
+                let front = self.tasks[record.task as usize].pending.front();
+                decisions.is_known[record.task as usize] |= front.is_some_and(|job| job.number == record.job);
+            }
+            let is_idle = kind == Kind::KernelSwitch && self.is_idle_thread(record.extra);
+            if is_idle {
+                decisions.is_known.fill(true);
+            }
+            (decisions.is_open, decisions.group_at) = (true, self.now);
+            return;
+        }
+        if let Some(mode) = mode {
+            decisions.changed_at = Some(self.now);
+            if decisions.is_flat() {
+                // Its phase comes after what has ended, which was told already.
+                let _ = decisions.change_mode(&[], mode, self.now, &self.companion);
+            }
+        }
+        let by_mode = kind == Kind::Enforcement && decisions.is_by_mode(record, self.now);
+        let lost = match kind {
+            Kind::Enforcement if by_mode => {
+                if decisions.is_flat() && decisions.recorded.actual == Some(TaskId(record.task)) {
+                    decisions.recorded.actual = None;
+                }
+                false
+            }
+            Kind::Lost => {
+                decisions.doubt(self.now);
+                false
+            }
+            Kind::Enforcement if decisions.is_flat() => record.extra > 1,
+            Kind::Enforcement => record.extra != 0,
+            _ => false,
+        };
+        if lost {
+            return decisions.lose(self.now);
+        }
+        // Where the kernel schedules, a job is ready once its thread is woken.
+        let is_told = (is_event || by_mode) && !(kind == Kind::Release && self.waits_for_notice(decisions));
+        if is_told && decisions.is_flat() {
+            decisions.tell_flat(kind, TaskId(record.task), record.value, self.now);
+        } else if is_told {
+            decisions.group.push(Record { time: Instant::from_ns(self.now), ..*record });
+        }
+        (decisions.is_open, decisions.group_at) = (true, self.now);
+    }
+
+    fn is_idle_thread(&self, thread: u64) -> bool {
+        let known = self.threads.get(usize::try_from(thread).unwrap_or(usize::MAX));
+        known.is_some_and(|thread| thread.tid == 0)
+    }
+
+    fn waits_for_notice(&self, decisions: &Decisions) -> bool {
+        decisions.is_kernels && self.cpus[decisions.place].kernel
+    }
+
+    /// The machine of a job's processor learns that it is ready, suspended or awake, where its own record does not say so.
+    pub(crate) fn tell_decisions(&mut self, task: usize, kind: Kind, arrival: u64) {
+        let now = self.now;
+        self.with_decisions(self.model.tasks[task].cpu, |verifier, decisions| {
+            if decisions.lost_since.is_none() && verifier.waits_for_notice(decisions) {
+                decisions.tell_flat(kind, TaskId(task as u32), arrival, now);
+                (decisions.is_open, decisions.group_at) = (true, now);
+            }
+        });
+    }
+
+    /// Judges the instant that is collected, if it lies before now.
+    fn judge_until(&mut self, decisions: &mut Decisions) {
+        if decisions.is_open && decisions.group_at < self.now {
+            self.judge_instant(decisions);
+        }
+    }
+
+    fn judge_instant(&mut self, decisions: &mut Decisions) {
+        let now = decisions.group_at;
+        if decisions.lost_since.is_some() {
+            decisions.is_open = false;
+            let mut tasks = self.cpus[decisions.place].tasks.iter();
+            let is_idle = tasks.all(|&task| decisions.is_known[task] && self.tasks[task].pending.is_empty());
+            if is_idle {
+                let span = decisions.begin_anew(now, &self.companion);
+                self.compared[decisions.place].count_not_judged(span);
+            }
+            return;
+        }
+        if decisions.is_flat() {
+            decisions.choose_flat(now);
+            if let Some((actual, wanted)) = decisions.other_choice(now)
+                && self.is_as_good(actual.index(), wanted.index(), now)
+            {
+                decisions.driver.tell(HERE, now).chose(actual);
+            }
+            return self.compare(decisions, now);
+        }
+        let wrong = decisions.judge(&self.companion);
+        let mut between = std::mem::take(&mut decisions.between);
+        for (at, wanted) in between.drain(..) {
+            let actual = decisions.stretches.actual;
+            self.compare_with(decisions, at, wanted, actual);
+        }
+        decisions.between = between;
+        if let Some(wrong) = wrong {
+            self.wrong_decision(decisions, wrong);
+        } else if !decisions.is_exact() {
+            self.compare(decisions, now);
+        }
+    }
+
+    /// What is lost is lost for every processor, but for the kernel's records: these tell nothing about jobs, unless the jobs were
+    /// derived from them.
+    fn lose_decisions(&mut self, record: &Record) {
+        let is_kernels = record.kind == Kind::Lost && record.extra == 1 && !self.model.foreign;
+        for place in 0..self.cpus.len() {
+            self.with_decisions(place, |verifier, decisions| {
+                verifier.judge_until(decisions);
+                if decisions.ended.is_some() {
+                } else if is_kernels {
+                    decisions.doubt(verifier.now);
+                } else {
+                    decisions.lose(verifier.now);
+                }
+            });
+        }
+    }
+
+    /// Judges the last instant, and counts what was compared.
+    pub(crate) fn finish_decisions(&mut self, notes: &mut Vec<String>) {
+        let end = self.now.min(self.model.over_at);
+        for place in 0..self.cpus.len() {
+            // The choice of the very instant where recording ended may be cut off.
+            let is_last = |decisions: &Decisions, now| decisions.is_open && decisions.group_at >= now;
+            self.with_decisions(place, |verifier, decisions| {
+                if is_last(decisions, verifier.now) {
+                    decisions.group.clear();
+                }
+                if decisions.is_open {
+                    verifier.judge_instant(decisions);
+                }
+                let now = decisions.stretches.since().map_or(end, |since| end.max(since));
+                if let Some(closed) = decisions.stretches.close(now) {
+                    verifier.measure(decisions, closed);
+                }
+            });
+        }
+        for decisions in std::mem::take(&mut self.decisions) {
+            for _ in 0..decisions.compared {
+                self.report.apply(Check::ServerDecision);
+            }
+            let compared = &mut self.compared[decisions.place];
+            compared.count_not_judged(decisions.stretches.not_judged);
+            compared.count_not_judged(decisions.lost_since.map_or(0, |since| end.saturating_sub(since)));
+            if let Some(why) = decisions.ended {
+                notes.push(format!(
+                    "cpu {}: the servers' decisions were made again up to where {why}",
+                    decisions.cpu
+                ));
+            }
+        }
+    }
+
+    fn wrong_decision(&mut self, decisions: &Decisions, wrong: Wrong) {
+        let Wrong { time, task, job, server, what } = wrong;
+        let place = decisions.place;
+        self.compared[place].count_wrong();
+        self.report.add(Found {
+            class: Class::ModelViolated,
+            check: Check::ServerDecision,
+            time,
+            cpu: decisions.cpu,
+            task: task.and_then(|task| Some(self.model.tasks.get(task)?.name.clone())),
+            job,
+            observed: None,
+            allowed: None,
+            evidence: Vec::new(),
+            subject: server,
+            message: what,
+        });
+        self.breach(place, time, u64::MAX, true, "a wrong decision of a server");
+    }
+
+    /// Why whoever should have had the processor should have.
+    pub(crate) fn why(&self, place: usize, stretch: Stretch) -> &'static str {
+        let runs = match stretch.actual {
+            Occupant::Task(task) => Some(TaskId(task as u32)),
+            _ => None,
+        };
+        why(&self.companion, CpuId(self.model.cpus[place]), runs, stretch.wanted)
+    }
+}
+
+/// Whether a record speaks of a task's job, whose processor it is about.
+fn is_of_job(kind: Kind) -> bool {
+    (kind as u8) < Kind::KernelSwitch as u8 || matches!(kind, Kind::Suspend | Kind::Wake | Kind::Promotion)
+}

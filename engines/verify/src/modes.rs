@@ -1,0 +1,193 @@
+//! Modes: by what a job, a server and the order of jobs are judged from a change on.
+//!
+//! A job keeps the deadline of the mode in which it was released. Periods, priorities and budgets are those of the mode that the
+//! records name; in a simulated trace the changes themselves are held against the requests of the file and the instants at which
+//! these take effect, in a measured one a job may have asked. Each processor of a run notes its own change, a simulation notes one for all.
+
+use crate::VerifyError;
+use crate::levels;
+use crate::result::{Check, Class};
+use crate::verifier::Verifier;
+use horolog_model::{Arrival, LeftOver, ServerId, System, TaskId, TaskInMode};
+use horolog_sched::ModeSequence;
+use horolog_time::Span;
+use horolog_trace::Record;
+
+/// What is known of the modes.
+#[derive(Clone, Debug)]
+pub(crate) struct InModes {
+    names: Vec<String>,
+    /// The tasks as each mode has them.
+    tasks: Vec<Vec<TaskInMode>>,
+    /// The mode of each processor, and since when.
+    current: Vec<(u32, u64)>,
+    /// In a simulated trace, the changes that the file asks for.
+    sequence: Option<ModeSequence>,
+}
+
+impl InModes {
+    /// Of a system; `None` where there is one mode alone.
+    pub(crate) fn of(
+        system: &System,
+        simulated: bool,
+        cpus: usize,
+    ) -> Result<Option<Box<InModes>>, VerifyError> {
+        if system.modes().is_empty() {
+            return Ok(None);
+        }
+        let modes = || 0..system.mode_count();
+        let sequence = if simulated {
+            let sequence = ModeSequence::new(system);
+            Some(sequence.map_err(|error| VerifyError::input(error.to_string()))?)
+        } else {
+            None
+        };
+        Ok(Some(Box::new(InModes {
+            names: modes().map(|mode| system.mode_name(mode).to_owned()).collect(),
+            tasks: modes()
+                .map(|mode| system.task_ids().map(|task| system.task_in(mode, task)).collect())
+                .collect(),
+            current: vec![(0, 0); cpus],
+            sequence,
+        })))
+    }
+
+    fn name(&self, mode: u32) -> &str {
+        self.names.get(mode as usize).map_or("?", String::as_str)
+    }
+}
+
+impl Verifier {
+    /// A record says that the mode has changed.
+    pub(crate) fn change_mode(&mut self, record: &Record) {
+        let Some(mut modes) = self.modes.take() else {
+            return self.order_finding(record, "the system has no modes");
+        };
+        let known = u32::try_from(record.value).ok().filter(|&mode| (mode as usize) < modes.names.len());
+        if let Some(mode) = known {
+            self.expect_change(&mut modes, record, mode);
+            let here = self.model.cpus.iter().position(|number| *number == u32::from(record.cpu));
+            let cpus =
+                if self.model.simulated { 0..self.cpus.len() } else { here.map_or(0..0, |cpu| cpu..cpu + 1) };
+            for cpu in cpus {
+                self.advance(cpu, self.now);
+                let before = std::mem::replace(&mut modes.current[cpu], (mode, self.now)).0;
+                for place in 0..self.cpus[cpu].tasks.len() {
+                    let task = self.cpus[cpu].tasks[place];
+                    let of = |mode: u32| modes.tasks[mode as usize][task];
+                    self.change_task(task, of(before), of(mode));
+                }
+            }
+        } else {
+            self.order_finding(record, &format!("there is no mode {}", record.value));
+        }
+        self.modes = Some(modes);
+    }
+
+    /// Holds a change against the requests of the file.
+    fn expect_change(&mut self, modes: &mut InModes, record: &Record, mode: u32) {
+        let Some(sequence) = &mut modes.sequence else { return };
+        self.report.apply(Check::EventOrder);
+        let is_done = |task: TaskId| self.tasks[task.index()].pending.is_empty();
+        let expected = sequence.take(self.now, is_done);
+        if expected != Some((self.now, mode)) {
+            modes.sequence = None;
+            let what = match expected {
+                Some((at, other)) => {
+                    format!("the file asks for {} at {} here", modes.name(other), Span::from_ns(at))
+                }
+                None => "no request of the file takes effect here".to_owned(),
+            };
+            let reason = format!("mode {}: {what}", modes.name(mode));
+            self.order_finding(record, &reason);
+        }
+    }
+
+    /// Before the records of an instant: the changes that had to come until then and did not.
+    pub(crate) fn expect_changes_before(&mut self, record: &Record) {
+        let time = record.time.as_ns();
+        if time <= self.now {
+            return;
+        }
+        let Some(modes) = &mut self.modes else { return };
+        let Some(sequence) = &mut modes.sequence else { return };
+        let is_done = |task: TaskId| self.tasks[task.index()].pending.is_empty();
+        let waits = sequence.waits_for_jobs().then(|| sequence.take(self.now, is_done)).flatten();
+        if let Some((at, mode)) = waits.or_else(|| sequence.take(time - 1, is_done)) {
+            modes.sequence = None;
+            let reason = format!(
+                "mode {} takes effect at {} by the file, and no record says so",
+                modes.name(mode),
+                Span::from_ns(at)
+            );
+            self.order_finding(record, &reason);
+        }
+    }
+
+    fn change_task(&mut self, task: usize, before: TaskInMode, mode: TaskInMode) {
+        let now = self.now;
+        let (model, state) = (&mut self.model.tasks[task], &mut self.tasks[task]);
+        model.deadline = mode.deadline.map(Span::as_ns);
+        if !self.model.edf
+            && model.server.is_none()
+            && let Some(priority) = mode.priority
+        {
+            model.priority = priority.number();
+        }
+        state.is_inactive = !mode.is_active;
+        if state.is_suspended && mode.is_active {
+            state.is_suspended = false;
+            // It comes behind its equals.
+            state.pending.iter_mut().for_each(|job| job.stands_since = job.stands_since.max(now));
+        } else if mode.left_over == LeftOver::Suspend && !mode.is_active {
+            state.is_suspended |= !state.pending.is_empty();
+        }
+        let Some(separation) = mode.separation else { return };
+        let goes_on = before.is_active && before.separation == mode.separation;
+        if !before.is_active && !mode.is_active || goes_on && mode.is_active {
+            return;
+        }
+        match &mut model.arrival {
+            Arrival::Periodic { period } => *period = separation,
+            Arrival::Sporadic { separation: old } => *old = separation,
+            _ => return,
+        }
+        state.last_arrival = None;
+        state.restarts_at = mode.is_active.then_some(now);
+    }
+
+    /// Since when the present mode of a processor holds.
+    pub(crate) fn mode_since(&self, cpu: usize) -> u64 {
+        self.modes.as_ref().map_or(0, |modes| modes.current[cpu].1)
+    }
+
+    /// A task releases a job in a mode that does not activate it.
+    pub(crate) fn check_activity(&mut self, task: usize, job: u64) {
+        if !self.tasks[task].is_inactive {
+            return;
+        }
+        let model = &self.model.tasks[task];
+        let mode = self.modes.as_ref().map_or("?", |modes| modes.name(modes.current[model.cpu].0));
+        let message =
+            format!("{} job {job} was released in mode {mode}, which does not activate it", model.name);
+        self.job_finding(Class::ModelViolated, Check::Arrival, task, job, message, None);
+    }
+}
+
+/// The servers whose budgets modes change where no decision is made again to the nanosecond, and by what they are judged then.
+pub(crate) fn unjudged(system: &System, simulated: bool, is_decided: impl Fn(u32) -> bool) -> Vec<String> {
+    let is_left = |&id: &ServerId| {
+        let cpu = system.server(id).cpu;
+        levels::changes(system, id) && !(simulated && is_decided(cpu.0))
+    };
+    let note = |id| {
+        let server = system.server(id);
+        let by = if system.has_tree(server.cpu) {
+            "what it took was held against no budget"
+        } else {
+            "what it took was held against its largest budget in its shortest period alone"
+        };
+        format!("server {}: modes change its budget, and {by}", server.name)
+    };
+    system.server_ids().filter(is_left).map(note).collect()
+}
