@@ -143,6 +143,12 @@ impl Machine {
         (resource != NONE).then_some(resource)
     }
 
+    /// How many resources the system has.
+    #[must_use]
+    pub fn resource_count(&self) -> usize {
+        self.locks.resources.len()
+    }
+
     /// Whose job holds a resource of the system.
     ///
     /// # Panics

@@ -1,5 +1,6 @@
 //! Checks of the model's assumptions: arrivals, readiness, execution.
 
+use crate::job::Part;
 use crate::job::{Excess, Job};
 use crate::judge::Question;
 use crate::result::{Check, Class};
@@ -193,10 +194,11 @@ impl Verifier {
 
     /// Checks one segment's execution, `executed` with the interrupts in it; what is too long is judged when the job
     /// is done.
-    pub(crate) fn check_segment(
+    pub(crate) fn check_part(
         &mut self,
         task: usize,
-        segment: usize,
+        part: Part,
+        (begin, switches): (Option<u64>, u64),
         (executed, interrupted): (u64, u64),
         wcet: Option<u64>,
     ) -> Option<Excess> {
@@ -214,17 +216,23 @@ impl Verifier {
             return None;
         }
         // The time for which the job had the processor holds switches and interrupts, too.
-        let slack =
-            self.slack(cpu, self.now.saturating_sub(executed), self.now).saturating_add(self.model.execution);
+        let begin = begin.unwrap_or(self.now.saturating_sub(executed));
+        let slack = self.part_slack(cpu, (begin, self.now), switches);
         if excess <= slack {
             return None;
         }
-        let excess = Excess { segment, executed, interrupted, wcet, time: self.now };
+        let excess = Excess { part, executed, interrupted, wcet, switches, begin, time: self.now };
         // Nothing but the model explains it in a simulation, so whoever waits need not wait for the job's end.
         if self.model.simulated {
             self.breach_segment(cpu, &excess);
         }
         Some(excess)
+    }
+
+    /// What the time for which a job had the processor may hold beside its execution.
+    fn part_slack(&self, cpu: usize, (begin, end): (u64, u64), switches: u64) -> u64 {
+        let switches = switches.saturating_mul(self.model.context_switch.saturating_add(self.model.stamping));
+        self.slack(cpu, begin, end).saturating_add(self.model.execution).saturating_add(switches)
     }
 
     /// Judges the segments that took longer than their wcet, once their job is done: the time for which it had the
@@ -233,20 +241,19 @@ impl Verifier {
         let gap = job.executed.saturating_sub(job.interrupted).saturating_sub(executed);
         for excess in &job.excesses {
             let over = excess.executed - excess.wcet;
-            let begin = excess.time.saturating_sub(excess.executed);
+            let begin = excess.begin;
             let stolen = self.cpus[cpu].stolen(begin, excess.time);
-            let slack = self.slack(cpu, begin, excess.time).saturating_add(self.model.execution);
+            let slack = self.part_slack(cpu, (begin, excess.time), excess.switches);
             let explained =
                 excess.interrupted.saturating_add(stolen).saturating_add(gap).saturating_add(slack);
             let disturbed = !self.model.simulated && over <= explained;
             let class = if disturbed { Class::MachineDisturbed } else { Class::ModelViolated };
             let message = format!(
-                "{} job {} had the processor for {} in segment {}, whose wcet is {}",
+                "{} job {} had the processor for {} {}",
                 self.model.tasks[task].name,
                 job.number,
                 Span::from_ns(excess.executed),
-                excess.segment,
-                Span::from_ns(excess.wcet)
+                self.part_of(excess)
             );
             let numbers = Some((excess.executed, excess.wcet));
             self.job_finding(class, Check::SegmentExecution, task, job.number, message, numbers);
@@ -259,6 +266,10 @@ impl Verifier {
     /// Remembers a segment's excess at the segment's end: it explains what waited for that, not only for the job.
     fn breach_segment(&mut self, cpu: usize, excess: &Excess) {
         let over = excess.executed - excess.wcet;
-        self.breach(cpu, excess.time, over, true, "segments beyond their wcet");
+        let what = match excess.part {
+            Part::Segment(_) => "segments beyond their wcet",
+            Part::Section(_) => "sections beyond their length",
+        };
+        self.breach(cpu, excess.time, over, true, what);
     }
 }

@@ -65,6 +65,7 @@ impl<'a> Source<'a> {
         let asks = |name: &str| self.system.requests().iter().any(|request| request.task == name);
         !self.is_served(cpu)
             && self.own.modes().is_empty()
+            && self.own.tasks_on(cpu).all(|(_, task)| task.sections.is_empty())
             && self.is_preemptive(cpu)
             && numbers.len() == all
             && self.own.tasks_on(cpu).all(|(_, task)| plain(task) && !asks(&task.name))

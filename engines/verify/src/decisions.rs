@@ -17,7 +17,8 @@ mod telling;
 
 use crate::decidable::Source;
 use crate::on_record::{self, Put};
-use crate::recorded::{Recorded, Told, gives, leave, takes};
+use crate::recorded::{Recorded, Told, gives, leave, takes, unlock, waits_for_resource};
+use crate::sections::OF_RESOURCE;
 use crate::shadow::{Compared, Stretches};
 use horolog_model::{Companion, CpuId, ModelError, ServerId, ServerKind, System, TaskId};
 use horolog_sched::{ANY_SEGMENT, Driver, Machine, ProcessorIndex};
@@ -233,7 +234,11 @@ impl Decisions {
 
     /// Where priorities or deadlines alone decide, no phase of an instant waits for another: what a record says is told at once.
     #[inline]
-    fn tell_flat(&mut self, kind: Kind, task: TaskId, value: u64, now: u64) {
+    fn tell_flat(&mut self, record: &Record, now: u64) {
+        let (kind, task, value) = (record.kind, TaskId(record.task), record.value);
+        if kind == Kind::Lock || waits_for_resource(record) {
+            self.tell_lock(record, now);
+        }
         let Self { driver, recorded, .. } = self;
         let mut tell = driver.tell(HERE, now);
         let has_it = recorded.actual == Some(task);
@@ -246,13 +251,36 @@ impl Decisions {
                 (recorded.actual, recorded.given_at) = (Some(task), now);
                 tell.choice_is_due();
             }
+            Kind::Unlock => unlock(&mut tell, task, value),
+            _ if waits_for_resource(record) => {}
             Kind::Completion | Kind::Suspend => leave(&mut tell, task, kind),
-            Kind::Wake => _ = tell.wake(task),
+            Kind::Wake if record.extra != OF_RESOURCE => _ = tell.wake(task),
             Kind::PreemptionPoint | Kind::Yield => _ = tell.preemption_point(task, ANY_SEGMENT),
             _ => {}
         }
         if has_it && matches!(kind, Kind::Completion | Kind::Suspend | Kind::Preempt | Kind::Yield) {
             recorded.actual = None;
+        }
+    }
+
+    /// A job locks a resource, or comes to wait for one: after the choice of this instant, since it has the processor. Who gets it by
+    /// an unlock has it already.
+    fn tell_lock(&mut self, record: &Record, now: u64) {
+        let count = self.driver.machine().resource_count();
+        let resource = u32::try_from(record.value).ok().filter(|&resource| (resource as usize) < count);
+        let (task, Some(resource)) = (TaskId(record.task), resource) else { return };
+        let Self { driver, recorded, .. } = self;
+        if driver.machine().holder(resource) == Some(task) {
+            return;
+        }
+        if driver.is_due(HERE) {
+            driver.settle(&mut Told::between(recorded, None), HERE, now);
+        }
+        let mut tell = driver.tell(HERE, now);
+        if tell.lock(task, resource).is_err() {
+            // It cannot have come so far without the processor.
+            tell.took(Some(task));
+            let _ = tell.lock(task, resource);
         }
     }
 
@@ -349,6 +377,10 @@ impl Decisions {
         let mut told = Told { recorded, group, charged, used, asked, wrong: None, puts, is_exact, has_ended };
         let Ok(()) = driver.instant(&mut told, HERE, now);
         let wrong = wrong.or(told.wrong);
+        for record in group.iter().filter(|record| record.kind == Kind::Lock || waits_for_resource(record)) {
+            self.tell_lock(record, now);
+        }
+        let Self { driver, recorded, asks_always, .. } = &mut *self;
         if is_exact {
             // What the choice has made due at this very instant.
             let mut between = Told::between(recorded, driver.running(HERE));
@@ -493,7 +525,10 @@ impl Decisions {
         }
         let lost = group.iter().enumerate().find(|(place, record)| {
             let got = |other: &Record| gives(other.kind) && other.task == record.task;
-            record.kind == Kind::Preempt && group[..*place].iter().any(got)
+            // What it has locked in between may have made a second choice necessary.
+            let locked = |other: &Record| other.kind == Kind::Lock && other.task == record.task;
+            let before = &group[..*place];
+            record.kind == Kind::Preempt && before.iter().any(got) && !before.iter().any(locked)
         });
         let task = TaskId(lost?.1.task);
         let what = format!("{} got the processor and lost it at once", self.names(Some(task), system));

@@ -185,7 +185,7 @@ impl Verifier {
         let now = self.now;
         let Some(job) = self.head(record, task) else { return };
         let (state, blocked) = (job.state, std::mem::take(&mut job.blocked));
-        (job.state, job.ready) = (State::Preempted, now);
+        (job.state, job.ready, job.stands_since) = (State::Preempted, now, now);
         if state != State::Suspended {
             self.misfit(record, state);
         }

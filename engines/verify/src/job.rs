@@ -18,14 +18,25 @@ pub(crate) enum State {
     Suspended,
 }
 
-/// A segment that took longer than its wcet, by the time for which its job had the processor.
+/// What of a job the file gives a length.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Part {
+    Segment(usize),
+    /// A section that holds this resource.
+    Section(usize),
+}
+
+/// A part of a job that took longer than the file says, by the time for which the job had the processor.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Excess {
-    pub(crate) segment: usize,
+    pub(crate) part: Part,
     pub(crate) executed: u64,
     pub(crate) interrupted: u64,
     pub(crate) wcet: u64,
-    /// When it ended.
+    /// How often its job got the processor within it.
+    pub(crate) switches: u64,
+    /// When it began, as far as known, and when it ended.
+    pub(crate) begin: u64,
     pub(crate) time: u64,
 }
 
@@ -41,6 +52,10 @@ pub(crate) struct Job {
     pub(crate) stands_since: u64,
     /// Since when it has the processor, by its own records.
     pub(crate) runs_from: u64,
+    /// Whether it has held a resource since it got the processor: it goes on before its equals.
+    pub(crate) was_lifted: bool,
+    /// How often it got the processor.
+    pub(crate) switches: u64,
     /// Its absolute deadline, by the mode in which it was released.
     pub(crate) deadline: Option<u64>,
     /// Whether the machine has noticed the release: nobody can serve it before. A measured release is recorded with
@@ -85,6 +100,8 @@ impl Job {
             ready,
             stands_since: ready,
             runs_from: 0,
+            was_lifted: false,
+            switches: 0,
             deadline: None,
             noticed: true,
             started: None,

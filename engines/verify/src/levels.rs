@@ -20,6 +20,7 @@ use crate::model::{Model, Stretches};
 use crate::processor::Occupant;
 use crate::report::Found;
 use crate::result::{Check, Class, Evidence, ServerVerification};
+use crate::sections::Resources;
 use crate::verifier::Verifier;
 use horolog_model::{LowPriority, ServerId, ServerKind, SporadicRules, System};
 use horolog_time::Span;
@@ -70,7 +71,7 @@ struct Beyond {
 
 impl Level {
     /// Of every budget in a tree that promises something by itself.
-    pub(crate) fn all(system: &System, model: &Model) -> Vec<Level> {
+    pub(crate) fn all(system: &System, model: &Model, resources: &Resources) -> Vec<Level> {
         if model.foreign {
             return Vec::new();
         }
@@ -104,6 +105,9 @@ impl Level {
                 Stretches::Whole => task.wcet,
                 Stretches::Segments(segments) => segments.iter().map(|(wcet, _)| *wcet).max().unwrap_or(0),
             });
+            // A job that holds a resource may go on in debt, and so may each that waits for a chance beside it.
+            let tasks = is_below.iter().enumerate().filter(|(_, is_below)| **is_below);
+            let in_debt: u64 = tasks.map(|(task, _)| resources.longest_in_debt(task)).sum();
             let budget = capacity.budget.as_ns();
             let twice = budget.saturating_mul(again);
             Some(Level {
@@ -114,7 +118,12 @@ impl Level {
                 budget,
                 period: capacity.period.as_ns().max(1),
                 // Something was left when the stretch began.
-                overdraw: stretch.max().unwrap_or(0).saturating_sub(1).saturating_add(twice),
+                overdraw: stretch
+                    .max()
+                    .unwrap_or(0)
+                    .saturating_add(in_debt)
+                    .saturating_sub(1)
+                    .saturating_add(twice),
                 waits,
                 has_budget: true,
                 pays: true,

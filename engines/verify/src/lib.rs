@@ -30,6 +30,7 @@ mod recorded;
 mod replay;
 mod report;
 mod result;
+mod sections;
 mod servers;
 mod shadow;
 mod verifier;

@@ -1,6 +1,6 @@
 //! A job's own records, from release to completion.
 
-use crate::job::{Busy, Job, State};
+use crate::job::{Busy, Job, Part, State};
 use crate::judge::{Candidate, Question};
 use crate::model::Stretches;
 use crate::processor::{Finished, Occupant};
@@ -183,6 +183,7 @@ impl Verifier {
         let Some(job) = self.head(record, task) else { return };
         let state = job.state;
         (job.state, job.runs_from) = (State::Running, now);
+        job.switches += 1;
         let unnoticed = (!std::mem::replace(&mut job.noticed, true)).then_some(job.arrival);
         if job.started.is_none() {
             job.started = Some(now);
@@ -231,9 +232,11 @@ impl Verifier {
         let now = self.now;
         let stretched = !self.model.tasks[task].is_preemptive();
         self.check_suspension(record, task);
+        let is_lifted = self.holds_anything(task);
         let Some(job) = self.head(record, task) else { return };
         let state = job.state;
-        (job.state, job.runs_from) = (State::Running, now);
+        (job.state, job.runs_from, job.was_lifted) = (State::Running, now, is_lifted);
+        job.switches += 1;
         if stretched && job.stretch_from.is_none() {
             job.stretch_from = Some(now);
         }
@@ -280,7 +283,8 @@ impl Verifier {
             self.job_finding(Class::ModelViolated, Check::Branch, task, record.job, message, None);
         }
         if !missing {
-            let excess = self.check_segment(task, segment, (executed, interrupted), wcet);
+            let excess =
+                self.check_part(task, Part::Segment(segment), (None, 0), (executed, interrupted), wcet);
             if let Some(job) = self.tasks[task].pending.front_mut() {
                 job.excesses.extend(excess);
             }
@@ -392,6 +396,7 @@ impl Verifier {
         let last = job.end_stretch(&self.model.tasks[task]);
         self.check_path_end(task, &mut job, segment, last);
         self.link_completion(task, (job.number, job.arrival), record.value, true);
+        self.let_go(task, job.number);
         self.check_deadline(task, &job);
         let window = self.tasks[task].busy;
         let response = self.now.saturating_sub(job.arrival);
@@ -438,7 +443,8 @@ impl Verifier {
         }
         if !job.points_missing {
             let interrupted = job.interrupted - job.interrupted_before;
-            let excess = self.check_segment(task, segment, (executed, interrupted), wcet);
+            let excess =
+                self.check_part(task, Part::Segment(segment), (None, 0), (executed, interrupted), wcet);
             job.excesses.extend(excess);
         }
     }

@@ -185,7 +185,7 @@ impl Model {
             };
         }
         if system.modes().is_empty() {
-            model.find_blocking();
+            model.find_blocking(system);
         }
         Ok(model)
     }
@@ -199,13 +199,15 @@ impl Model {
         self.waits = waiting.collect();
     }
 
-    fn find_blocking(&mut self) {
+    fn find_blocking(&mut self, system: &System) {
         if self.edf {
             return;
         }
         for index in 0..self.tasks.len() {
             let (cpu, priority) = (self.tasks[index].cpu, self.tasks[index].priority);
-            if self.trees[cpu] {
+            // Resources block, too: there the order of jobs and the decisions speak.
+            let shares = |task: &horolog_model::Task| !task.sections.is_empty();
+            if self.trees[cpu] || system.tasks().iter().any(shares) {
                 continue;
             }
             let lower = self.tasks.iter().filter(|task| task.cpu == cpu && task.priority < priority);

@@ -41,6 +41,7 @@ impl Verifier {
                 // In a tree the decisions are made again instead: who is more important hangs on every budget.
                 Occupant::Task(_) if self.model.is_tree(cpu) => None,
                 Occupant::Task(running) => self.disorder(cpu, running, top, (from, to)),
+                Occupant::Idle if self.is_gated(top) => None,
                 Occupant::Idle => self.idleness_counts(cpu, top).then_some(Ongoing::Idle { waiting }),
                 Occupant::Foreign(thread) => {
                     self.report.apply(Check::ForeignThread);
@@ -81,6 +82,11 @@ impl Verifier {
         (self.model.simulated || self.cpus[cpu].kernel) && self.tasks[top].off_since.is_none()
     }
 
+    /// Whether what another one holds may keep the oldest job of a task back.
+    fn is_gated(&self, task: usize) -> bool {
+        self.tasks[task].pending.front().is_some_and(|job| self.may_be_gated((task, job)))
+    }
+
     /// Whether `running` has the processor against the policy for `length`, which counts as blocking of the most
     /// important waiting job where it is allowed.
     fn disorder(
@@ -91,6 +97,9 @@ impl Verifier {
         (from, to): (u64, u64),
     ) -> Option<Ongoing> {
         if self.is_soft(running) && !self.soft_before_hard(running, top, from, to) {
+            return None;
+        }
+        if self.is_lifted_by_a_server(running) || self.is_gated(top) {
             return None;
         }
         if self.model.tasks[running].thread.is_lent {
@@ -108,7 +117,8 @@ impl Verifier {
                 let slack = self.model.stamping;
                 // A mode may have put it above the other one.
                 let since = waiting.ready.max(self.mode_since(cpu)).saturating_add(slack);
-                let excused = job.stretch_from.is_some_and(|from| from < since);
+                // It may have got the processor lifted, and keeps it to the end of its stretch.
+                let excused = job.stretch_from.is_some_and(|from| from < since || job.was_lifted);
                 if !excused {
                     return Some(what(check));
                 }
@@ -120,7 +130,13 @@ impl Verifier {
                 self.model.tasks[running].priority == self.model.tasks[top].priority && !self.has_bands(cpu);
             // Where a mode has made them equals, the one that runs goes on.
             let later = later && job.runs_from >= self.mode_since(cpu);
-            if equals && !self.model.edf && later && !self.is_more_important((running, job), (top, waiting)) {
+            let holds = job.was_lifted || self.holds_anything(top);
+            if equals
+                && !holds
+                && !self.model.edf
+                && later
+                && !self.is_more_important((running, job), (top, waiting))
+            {
                 return Some(what(Check::FirstInFirstOut));
             }
             self.report.apply(Check::FirstInFirstOut);

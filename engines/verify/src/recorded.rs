@@ -1,6 +1,7 @@
 //! A recorded trace as a world of the driver.
 
 use crate::on_record::{self, Put};
+use crate::sections::OF_RESOURCE;
 use horolog_model::TaskId;
 use horolog_sched::{ANY_SEGMENT, Choice, Note, Tell, World};
 use horolog_time::Instant;
@@ -91,6 +92,9 @@ impl World for Told<'_> {
         for record in self.group {
             let task = TaskId(record.task);
             match record.kind {
+                // Whether it has to wait the machine says, once the choice is made.
+                _ if waits_for_resource(record) => {}
+                Kind::Unlock => unlock(tell, task, record.value),
                 Kind::Completion | Kind::Suspend if self.is_exact && tell.running() != Some(task) => {
                     self.wrong = self.wrong.or(Some(task));
                 }
@@ -118,7 +122,8 @@ impl World for Told<'_> {
                     // What was executed until now was told with the instant.
                     let _ = tell.release(task, deadline, |_| 0);
                 }
-                Kind::Wake => _ = tell.wake(task),
+                // Who has a resource by an unlock is awake by it.
+                Kind::Wake if record.extra != OF_RESOURCE => _ = tell.wake(task),
                 _ => {}
             }
         }
@@ -164,6 +169,20 @@ pub(crate) fn leave(tell: &mut Tell<'_>, task: TaskId, kind: Kind) {
     }
 }
 
+/// The job of `task` has a resource no more.
+pub(crate) fn unlock(tell: &mut Tell<'_>, task: TaskId, resource: u64) {
+    let known =
+        u32::try_from(resource).ok().filter(|&resource| tell.machine().resource_count() > resource as usize);
+    if let Some(resource) = known {
+        let _ = tell.unlock(task, resource);
+    }
+}
+
+/// A job comes to a section of a resource that another one holds.
+pub(crate) fn waits_for_resource(record: &Record) -> bool {
+    record.kind == Kind::Suspend && record.extra == OF_RESOURCE
+}
+
 /// Records that say something about who has a processor, or about a budget.
 /// An interrupt concerns only whoever counts every nanosecond.
 pub(crate) fn concerns(kind: Kind, is_exact: bool) -> bool {
@@ -181,6 +200,8 @@ pub(crate) fn concerns(kind: Kind, is_exact: bool) -> bool {
                 | Kind::SlackChange
                 | Kind::Promotion
                 | Kind::ModeChange
+                | Kind::Lock
+                | Kind::Unlock
         )
 }
 

@@ -42,7 +42,7 @@ pub enum Check {
     Release,
     /// A job executes at most its wcet.
     Execution,
-    /// A segment executes at most its wcet.
+    /// A segment executes at most its wcet, a section of a resource at most its length.
     SegmentExecution,
     /// The announced segment may follow the one before; the last one has no successor.
     Branch,
@@ -80,13 +80,15 @@ pub enum Check {
     ServerDecision,
     /// A value is published in time, and every job of a reader latches the one that is due at its arrival.
     Link,
+    /// A resource has one holder, who is a user of it, and whoever has waited longest gets it next.
+    Resource,
     /// Whoever has a processor is whom the scheduling machine wants, but for what latency and costs allow.
     Divergence,
 }
 
 impl Check {
     /// Every check.
-    pub const ALL: [Check; 25] = [
+    pub const ALL: [Check; 26] = [
         Check::EventOrder,
         Check::Processor,
         Check::Arrival,
@@ -111,6 +113,7 @@ impl Check {
         Check::Budget,
         Check::ServerDecision,
         Check::Link,
+        Check::Resource,
         Check::Divergence,
     ];
 
@@ -142,6 +145,7 @@ impl Check {
             Check::Budget => "budget",
             Check::ServerDecision => "server-decision",
             Check::Link => "link",
+            Check::Resource => "resource",
             Check::Divergence => "divergence",
         }
     }

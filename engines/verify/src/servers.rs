@@ -15,9 +15,11 @@
 //! of the scheduling machine is used. Slack policies and priority exchange promise no window; there the bounds of the hard
 //! tasks speak.
 
+use crate::job::State;
 use crate::processor::Occupant;
 use crate::report::Found;
 use crate::result::{Check, Class, Evidence, ServerVerification};
+use crate::sections::Resources;
 use crate::verifier::Verifier;
 use horolog_model::{Enforcement, LowPriority, Preemption, ServerId, ServerKind, System};
 use horolog_time::Span;
@@ -82,17 +84,19 @@ pub(crate) struct ServerState {
     most: u64,
     budgets_checked: u64,
     exceeded: u64,
+    /// How much of a section each of its budgets may be overdrawn by.
+    in_debt: u64,
     /// Up to when a finding speaks already.
     told: u64,
 }
 
 impl ServerState {
     /// Of the servers of `system`; `file` has its drivers, too.
-    pub(crate) fn all(system: &System, file: &System) -> Vec<ServerState> {
-        system.server_ids().map(|id| ServerState::new(system, file, id)).collect()
+    pub(crate) fn all(system: &System, file: &System, resources: &Resources) -> Vec<ServerState> {
+        system.server_ids().map(|id| ServerState::new(system, file, resources, id)).collect()
     }
 
-    fn new(system: &System, file: &System, id: ServerId) -> ServerState {
+    fn new(system: &System, file: &System, resources: &Resources, id: ServerId) -> ServerState {
         let server = system.server(id);
         // Modes may give it other ones: what it takes is at most its largest budget in its shortest period.
         let capacities = || (0..system.mode_count()).filter_map(|mode| system.capacity_in(mode, id));
@@ -111,6 +115,7 @@ impl ServerState {
                         .hard_tasks_on(server.cpu)
                         .all(|(_, task)| task.preemption == Preemption::Preemptive)
                     && system.modes().is_empty()
+                    && system.tasks_on(server.cpu).all(|(_, task)| task.sections.is_empty())
                     && !system.interferences().iter().any(|load| load.cpu == server.cpu)
                     && !file.interrupts().iter().any(|interrupt| interrupt.cpu == server.cpu)
                     && !file.devices().iter().any(|device| device.cpu == server.cpu);
@@ -155,6 +160,7 @@ impl ServerState {
             most: 0,
             budgets_checked: 0,
             exceeded: 0,
+            in_debt: system.served_tasks(id).map(|(task, _)| resources.longest_in_debt(task.index())).sum(),
             told: 0,
         }
     }
@@ -322,7 +328,8 @@ impl Verifier {
             state.budgets_checked += 1;
             self.report.apply(Check::Budget);
             let lateness = if self.model.simulated { 0 } else { self.model.release_latency };
-            let per_budget = self.model.budget.saturating_add(lateness);
+            let per_budget =
+                self.model.budget.saturating_add(lateness).saturating_add(self.servers[index].in_debt);
             // Switches and interrupts of every release that can come at once, and in a measured trace the agent.
             let tasks = self.cpus[cpu].tasks.len() as u64;
             let delay = self
@@ -386,7 +393,8 @@ impl Verifier {
             let head = self.tasks[other].pending.front();
             other != task
                 && head.is_some_and(|head| {
-                    let waits = !head.demoted && !self.tasks[other].is_suspended;
+                    let can_run = !head.demoted && head.state != State::Suspended;
+                    let waits = can_run && !self.tasks[other].is_suspended;
                     waits && head.stands_since.saturating_add(self.model.stamping) < ready
                 })
         });

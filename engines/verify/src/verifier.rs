@@ -13,6 +13,7 @@ use crate::order::Ongoing;
 use crate::processor::{MOST, Occupant, Open, Processor, Slice};
 use crate::report::{Found, Report};
 use crate::result::{Check, Class, ServerVerification, TaskVerification, Verdict, Verification};
+use crate::sections::{OF_RESOURCE, Resources};
 use crate::servers::ServerState;
 use crate::shadow::Compared;
 use crate::{Bound, Options, VerifyError};
@@ -34,6 +35,7 @@ pub struct Verifier {
     /// The budgets of trees.
     pub(crate) levels: Vec<Level>,
     pub(crate) links: Vec<Link>,
+    pub(crate) resources: Resources,
     /// What of the system is not followed, so that nothing is judged.
     /// Jobs that were scheduled again so far.
     pub(crate) jobs_replayed: Cell<usize>,
@@ -94,7 +96,8 @@ impl Verifier {
         for (index, decisions) in decisions.iter().enumerate() {
             decisions_of[decisions.place] = Some(index);
         }
-        let levels = Level::all(&companion.system, &model);
+        let resources = Resources::of(&companion.system);
+        let levels = Level::all(&companion.system, &model, &resources);
         unjudged.extend(levels::unjudged(&companion.system, &model, &levels));
         let modes = InModes::of(&companion.system, model.simulated, model.cpus.len())?;
         let is_decided = |cpu| decisions.iter().any(|one| one.cpu == cpu);
@@ -109,9 +112,10 @@ impl Verifier {
             tasks: vec![TaskState::default(); model.tasks.len()],
             ongoing: vec![None; cpus.len()],
             cpus,
-            servers: ServerState::all(&companion.system, system),
+            servers: ServerState::all(&companion.system, system, &resources),
             levels,
             links: Link::all(system, model.foreign),
+            resources,
             jobs_replayed: Cell::new(0),
             undecided,
             modes,
@@ -180,7 +184,7 @@ impl Verifier {
             self.note_level_budget(record.value, false);
         } else if matches!(record.kind, Kind::Publish | Kind::Latch) {
             self.link_record(record);
-        } else if matches!(record.kind, Kind::Suspend | Kind::Wake) {
+        } else if matches!(record.kind, Kind::Suspend | Kind::Wake | Kind::Lock | Kind::Unlock) {
             self.task_record(record);
         } else if record.kind as u8 >= Kind::KernelSwitch as u8 {
             self.kernel_record(record);
@@ -212,6 +216,10 @@ impl Verifier {
             Kind::PreemptionPoint => self.point(record, task, cpu),
             Kind::Yield => self.give_way(record, task, cpu),
             Kind::Completion => self.complete(record, task, cpu),
+            Kind::Lock => self.lock(record, task),
+            Kind::Unlock => self.unlock(record, task),
+            Kind::Suspend if record.extra == OF_RESOURCE => self.wait_for(record, task, cpu),
+            Kind::Wake if record.extra == OF_RESOURCE => self.has_got(record, task),
             Kind::Suspend => self.suspend(record, task, cpu),
             Kind::Wake => self.awake(record, task),
             Kind::Miss => self.miss(record, task),
@@ -255,6 +263,7 @@ impl Verifier {
             return;
         }
         self.links_lost();
+        self.resources.lose();
         for task in &mut self.tasks {
             task.pending.clear();
             task.next_number = None;
@@ -372,7 +381,7 @@ impl Verifier {
         } else {
             // Under dual priority only a promotion on record tells for certain who stands in which band.
             let stands_high = a.1.promoted || !self.has_bands(self.model.tasks[a.0].cpu);
-            self.model.tasks[a.0].priority > self.model.tasks[b.0].priority && stands_high
+            self.priority_of(a.0) > self.priority_of(b.0) && stands_high
         }
     }
 
@@ -618,9 +627,7 @@ impl Verifier {
 
 /// The section that nothing here follows.
 fn undecided(system: &System) -> Option<String> {
-    let cluster = system.clusters().first().map(|cluster| format!("scheduler.{}", cluster.name));
-    let resource = || system.resources().first().map(|resource| format!("resource.{}", resource.name));
-    cluster.or_else(resource)
+    system.clusters().first().map(|cluster| format!("scheduler.{}", cluster.name))
 }
 
 impl Sink for Verifier {

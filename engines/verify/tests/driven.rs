@@ -145,3 +145,33 @@ fn an_interrupt_beyond_its_cost_and_a_thread_at_another_priority_are_found() {
     let other = System::new(other.to_draft()).expect("a right system");
     assert!(found(&verified(&other, &[], &busy_records), Check::PriorityInversion));
 }
+
+/// Whoever waited for a device stands behind the equals that came meanwhile; a third one has the processor until both are ready.
+#[test]
+fn a_job_whose_device_has_answered_stands_behind_its_equals() {
+    let equal = "[[task]]\nname = \"equal\"\nperiod = \"1000 ns\"\noffset = \"100 ns\"\nwcet = \"60 ns\"\npriority = 50\n";
+    let mut text = WAITING.replace("[[interrupt]]", &format!("{equal}[[interrupt]]"));
+    // The control task runs from 60 to 210, while the equal one comes and the disk answers.
+    text = text.replace(
+        "period = \"200 ns\"\nwcet = \"40 ns\"",
+        "period = \"1000 ns\"\noffset = \"60 ns\"\nwcet = \"150 ns\"",
+    );
+    text = text.replace("priority = 70", "priority = 95");
+    let system = read(&text);
+    let clean = records(&system, 1, 20_000).expect("it can be simulated");
+    let equal = system.find_task("equal").expect("the task");
+    // It is there before the player's disk has answered, and has not started.
+    let mut behind = 0;
+    let (mut released, mut started) = (0, 0);
+    for record in &clean {
+        match record.kind {
+            Kind::Release if record.task == equal.0 => released += 1,
+            Kind::Start if record.task == equal.0 => started += 1,
+            Kind::Wake if released > started => behind += 1,
+            _ => {}
+        }
+    }
+    assert!(behind > 5, "{behind}");
+    let result = verified(&system, &[], &clean);
+    assert_eq!(result.findings, []);
+}

@@ -108,7 +108,7 @@ impl Verifier {
         // Where the kernel schedules, a job is ready once its thread is woken.
         let is_told = (is_event || by_mode) && !(kind == Kind::Release && self.waits_for_notice(decisions));
         if is_told && decisions.is_flat() {
-            decisions.tell_flat(kind, TaskId(record.task), record.value, self.now);
+            decisions.tell_flat(record, self.now);
         } else if is_told {
             decisions.group.push(Record { time: Instant::from_ns(self.now), ..*record });
         }
@@ -129,7 +129,16 @@ impl Verifier {
         let now = self.now;
         self.with_decisions(self.model.tasks[task].cpu, |verifier, decisions| {
             if decisions.lost_since.is_none() && verifier.waits_for_notice(decisions) {
-                decisions.tell_flat(kind, TaskId(task as u32), arrival, now);
+                let record = Record {
+                    time: Instant::from_ns(now),
+                    kind,
+                    cpu: 0,
+                    task: task as u32,
+                    job: horolog_trace::NO_JOB,
+                    value: arrival,
+                    extra: 0,
+                };
+                decisions.tell_flat(&record, now);
                 (decisions.is_open, decisions.group_at) = (true, now);
             }
         });

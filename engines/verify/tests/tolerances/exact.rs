@@ -130,6 +130,48 @@ fn segments_of_a_job() {
     assert_eq!(numbers(&make(100, 301)), (301, 300));
 }
 
+/// "low" holds the bus from 100 on for `held` of its time, "high" in between.
+fn holds_the_bus(held: u64) -> [Record; 9] {
+    [
+        at(0, Kind::Release, 1, 0, 0),
+        at(0, Kind::Start, 1, 0, 0),
+        at(100, Kind::Lock, 1, 0, 0),
+        at(200, Kind::Release, 0, 0, 200),
+        at(200, Kind::Preempt, 1, 0, 0),
+        at(200, Kind::Start, 0, 0, 0),
+        at(400, Kind::Completion, 0, 0, 200),
+        at(400, Kind::Resume, 1, 0, 0),
+        at(300 + held, Kind::Unlock, 1, 0, 0),
+    ]
+}
+
+#[test]
+fn sections_of_a_job() {
+    let make = |held: u64| {
+        let system = short(|draft| {
+            section(draft, 100, 300);
+            draft.tasks[0].offset = Some(Span::from_ns(200));
+        });
+        let mut records = holds_the_bus(held).to_vec();
+        records.push(at(700, Kind::Completion, 1, 0, 500));
+        simulated(&system, &[], &records)
+    };
+    edge(make, 300, of_job(ModelViolated, Check::SegmentExecution, "low", 0));
+    assert_eq!(numbers(&make(301)), (301, 300));
+    // Costs of a window, and of each time that the job gets the processor in its section.
+    let make = |held: u64| {
+        let system = short(|draft| {
+            section(draft, 100, 200);
+            draft.tasks[0].offset = Some(Span::from_ns(200));
+            draft.platform.context_switch = Some(Span::from_ns(10));
+        });
+        let mut records = holds_the_bus(held).to_vec();
+        records.push(at(700, Kind::Completion, 1, 0, 500));
+        simulated(&system, &[], &records)
+    };
+    edge(make, 200 + 20 + 10, of_job(ModelViolated, Check::SegmentExecution, "low", 0));
+}
+
 /// "low" runs from 0, "high" comes at 100, and "low" runs on for `on`.
 fn runs_on(on: u64) -> [Record; 8] {
     [

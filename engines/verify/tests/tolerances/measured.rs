@@ -359,6 +359,46 @@ fn segments_of_a_job() {
 }
 
 #[test]
+fn sections_of_a_job() {
+    let system = long(|draft| section(draft, MS, 2 * MS));
+    // "high" may come in between, by which "low" gets the processor once more.
+    let make = |held: u64, is_preempted: bool| {
+        let mut records = vec![
+            switch(0, 0, 2),
+            at(0, Kind::Release, 1, 0, 0),
+            at(0, Kind::Start, 1, 0, 0),
+            at(MS, Kind::Lock, 1, 0, 0),
+        ];
+        let mut end = MS + held;
+        if is_preempted {
+            records.extend([
+                wakeup(2 * MS, 1),
+                at(2 * MS, Kind::Release, 0, 0, 2 * MS),
+                at(2 * MS, Kind::Preempt, 1, 0, 0),
+                switch(2 * MS, 2, 1),
+                at(2 * MS, Kind::Start, 0, 0, 0),
+                at(3 * MS, Kind::Completion, 0, 0, MS),
+                at(3 * MS, Kind::Resume, 1, 0, 0),
+                switch(3 * MS, 1, 2),
+            ]);
+            end += MS;
+        }
+        records.extend([
+            at(end, Kind::Unlock, 1, 0, 0),
+            at(end + MS, Kind::Completion, 1, 0, held + 2 * MS),
+            switch(end + MS, 2, 0),
+        ]);
+        measured(&system, &[], &records)
+    };
+    let beyond = of_job(ModelViolated, Check::SegmentExecution, "low", 0);
+    let limit = 2 * MS + 25 * US;
+    holds(&make(limit, false));
+    finds(&make(limit + 1, false), &[beyond]);
+    holds(&make(limit + 20 * US, true));
+    finds(&make(limit + 20 * US + 1, true), &[beyond]);
+}
+
+#[test]
 fn threads_outside_the_model() {
     // "burst" takes the processor from "high" for `length`.
     let make = |change: &dyn Fn(&mut Draft), length: u64| {

@@ -1,7 +1,8 @@
 //! Small systems, records and what is expected of them.
 
 use horolog_model::{
-    Arrival, CpuId, Cpus, Draft, Preemption, Priority, Segment, SegmentGraph, System, Task, TaskId,
+    Arrival, CpuId, Cpus, Draft, Preemption, Priority, Resource, Section, Segment, SegmentGraph, System,
+    Task, TaskId,
 };
 use horolog_time::{Instant, Span};
 use horolog_trace::file::{Header, Thread};
@@ -56,6 +57,13 @@ pub(crate) fn segments(lengths: &[u64]) -> Preemption {
         next: if index + 1 < lengths.len() { vec![index + 1] } else { Vec::new() },
     };
     Preemption::Deferred(SegmentGraph { segments: lengths.iter().enumerate().map(segment).collect() })
+}
+
+/// "low" holds a resource for `length` once it has executed `from`; nobody else uses it.
+pub(crate) fn section(draft: &mut Draft, from: u64, length: u64) {
+    draft.resources.push(Resource { name: "bus".to_owned(), ..Resource::default() });
+    let (from, length) = (Span::from_ns(from), Span::from_ns(length));
+    draft.tasks[1].sections.push(Section { resource: "bus".to_owned(), from, length });
 }
 
 pub(crate) fn bound(task: u32, response: u64) -> Bound {

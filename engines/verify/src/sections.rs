@@ -1,0 +1,300 @@
+//! Sections that hold resources (decision 0009): who holds what by the records, and what that means for the order of jobs.
+//!
+//! A resource has one holder, its sections are those of the file and take no longer than it says, and whoever waits longest gets it
+//! next. Under fixed priorities a job that holds a resource stands as high as the most important task that uses it, under EDF a job
+//! that has not begun may be kept back by what another one holds. Nothing of the scheduling machine is used.
+
+use crate::job::{Excess, Job, Part, State};
+use crate::result::{Check, Class};
+use crate::verifier::Verifier;
+use horolog_model::{AtExhaustion, System};
+use horolog_time::Span;
+use horolog_trace::Record;
+use std::collections::VecDeque;
+
+/// `extra` of a suspension or a wake-up that is about a resource.
+pub(crate) const OF_RESOURCE: u64 = 1;
+
+/// Who holds a resource.
+#[derive(Clone, Copy, Debug)]
+struct Holder {
+    task: usize,
+    job: u64,
+    /// Since when, and what the job had executed then and had been interrupted for.
+    since: u64,
+    so_far: (u64, u64, u64),
+}
+
+/// One resource.
+#[derive(Clone, Debug)]
+struct Resource {
+    name: String,
+    users: Vec<usize>,
+    /// Whether a holder goes on where its budget ends.
+    finishes: bool,
+    holder: Option<Holder>,
+    /// The tasks whose jobs wait for it, the longest wait first.
+    waiting: VecDeque<usize>,
+    /// Whether it is known who holds it.
+    is_known: bool,
+}
+
+/// The resources of a system.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Resources {
+    all: Vec<Resource>,
+    /// Of each task: resource and length of its sections.
+    sections: Vec<Vec<(usize, u64)>>,
+}
+
+impl Resources {
+    pub(crate) fn of(system: &System) -> Resources {
+        let find = |name: &str| system.find_resource(name);
+        let sections: Vec<Vec<(usize, u64)>> = system
+            .tasks()
+            .iter()
+            .map(|task| {
+                let one = |section: &horolog_model::Section| {
+                    find(&section.resource).map(|resource| (resource, section.length.as_ns()))
+                };
+                task.sections.iter().filter_map(one).collect()
+            })
+            .collect();
+        let all = system.resources().iter().enumerate().map(|(place, resource)| {
+            let uses = |sections: &Vec<(usize, u64)>| sections.iter().any(|(of, _)| *of == place);
+            let users = sections.iter().enumerate().filter(|(_, sections)| uses(sections));
+            Resource {
+                name: resource.name.clone(),
+                users: users.map(|(task, _)| task).collect(),
+                finishes: resource.at_exhaustion == AtExhaustion::Finish,
+                holder: None,
+                waiting: VecDeque::new(),
+                is_known: true,
+            }
+        });
+        Resources { all: all.collect(), sections }
+    }
+
+    /// The longest section in which a job of `task` goes on although its budget has ended.
+    pub(crate) fn longest_in_debt(&self, task: usize) -> u64 {
+        let in_debt = self.sections[task].iter().filter(|(resource, _)| self.all[*resource].finishes);
+        in_debt.map(|(_, length)| *length).max().unwrap_or(0)
+    }
+
+    /// After a loss nobody is known to hold anything.
+    pub(crate) fn lose(&mut self) {
+        for resource in &mut self.all {
+            (resource.holder, resource.is_known) = (None, false);
+            resource.waiting.clear();
+        }
+    }
+
+    fn is_held_by(&self, resource: &Resource, task: usize) -> bool {
+        resource.holder.is_some_and(|holder| holder.task == task)
+    }
+}
+
+impl Verifier {
+    fn name_of(&self, task: usize) -> &str {
+        self.model.tasks.get(task).map_or("?", |task| &task.name)
+    }
+
+    fn resource_finding(&mut self, task: usize, job: u64, message: String) {
+        self.job_finding(Class::ModelViolated, Check::Resource, task, job, message, None);
+    }
+
+    /// The place of the resource that a record names; finds fault where there is none, or the task does not use it.
+    fn resource_of(&mut self, record: &Record, task: usize) -> Option<usize> {
+        self.report.apply(Check::Resource);
+        let place = usize::try_from(record.value).ok().filter(|&place| place < self.resources.all.len());
+        let Some(place) = place else {
+            self.order_finding(record, &format!("there is no resource {}", record.value));
+            return None;
+        };
+        if !self.resources.all[place].users.contains(&task) {
+            let message = format!(
+                "{} job {} names {}, and the file gives it no section there",
+                self.name_of(task),
+                record.job,
+                self.resources.all[place].name
+            );
+            self.resource_finding(task, record.job, message);
+        }
+        Some(place)
+    }
+
+    /// A job has a resource from now on.
+    pub(crate) fn lock(&mut self, record: &Record, task: usize) {
+        let now = self.now;
+        let Some(place) = self.resource_of(record, task) else { return };
+        let Some(job) = self.head(record, task) else { return };
+        let (state, so_far) = (job.state, (job.executed, job.interrupted, job.switches));
+        job.was_lifted = true;
+        let resource = &mut self.resources.all[place];
+        let next = resource.waiting.front().copied();
+        let before = resource.holder.replace(Holder { task, job: record.job, since: now, so_far });
+        resource.is_known = true;
+        // It waited, or it runs.
+        let waited = resource.waiting.iter().position(|&waiting| waiting == task);
+        if let Some(place) = waited {
+            resource.waiting.remove(place);
+        }
+        let name = resource.name.clone();
+        let locks = format!("{} job {} locks {name}", self.name_of(task), record.job);
+        if let Some(holder) = before {
+            let message = format!("{locks}, which {} holds", self.name_of(holder.task));
+            self.resource_finding(task, record.job, message);
+        } else if let Some(next) = next.filter(|&next| next != task) {
+            let message = format!("{locks}, for which {} has waited longer", self.name_of(next));
+            self.resource_finding(task, record.job, message);
+        } else if waited.is_none() && state != State::Running {
+            self.misfit(record, state);
+        }
+    }
+
+    /// A job has a resource no more.
+    pub(crate) fn unlock(&mut self, record: &Record, task: usize) {
+        let Some(place) = self.resource_of(record, task) else { return };
+        let Some(job) = self.head(record, task) else { return };
+        let now = (job.executed, job.interrupted, job.switches);
+        let resource = &mut self.resources.all[place];
+        let name = resource.name.clone();
+        let is_its = |holder: &Holder| (holder.task, holder.job) == (task, record.job);
+        if let Some(holder) = resource.holder.filter(is_its) {
+            resource.holder = None;
+            self.check_length(holder, place, now);
+            return;
+        }
+        if std::mem::replace(&mut resource.is_known, true) {
+            let message =
+                format!("{} job {} unlocks {name}, which it does not hold", self.name_of(task), record.job);
+            self.resource_finding(task, record.job, message);
+        }
+    }
+
+    /// A section takes no longer than the file says; judged with its job.
+    fn check_length(
+        &mut self,
+        Holder { task, since, so_far, .. }: Holder,
+        place: usize,
+        now: (u64, u64, u64),
+    ) {
+        let lengths = self.resources.sections[task].iter().filter(|(resource, _)| *resource == place);
+        let Some(length) = lengths.map(|(_, length)| *length).max() else { return };
+        let taken = (now.0.saturating_sub(so_far.0), now.1.saturating_sub(so_far.1));
+        let switches = now.2.saturating_sub(so_far.2);
+        let excess =
+            self.check_part(task, Part::Section(place), (Some(since), switches), taken, Some(length));
+        if let Some(job) = self.tasks[task].pending.front_mut() {
+            job.excesses.extend(excess);
+        }
+    }
+
+    /// What an excess was in, for its message.
+    pub(crate) fn part_of(&self, excess: &Excess) -> String {
+        match excess.part {
+            Part::Segment(segment) => {
+                format!("in segment {segment}, whose wcet is {}", Span::from_ns(excess.wcet))
+            }
+            Part::Section(place) => format!(
+                "in a section of {}, which takes at most {}",
+                self.resources.all[place].name,
+                Span::from_ns(excess.wcet)
+            ),
+        }
+    }
+
+    /// A job waits for a resource: somebody else has to hold it.
+    pub(crate) fn wait_for(&mut self, record: &Record, task: usize, cpu: usize) {
+        if let Some(place) = self.resource_of(record, task) {
+            let resource = &mut self.resources.all[place];
+            resource.waiting.push_back(task);
+            let is_held = resource.holder.is_some_and(|holder| holder.task != task);
+            if !is_held && resource.is_known {
+                let message = format!(
+                    "{} job {} waits for {}, which nobody else holds",
+                    self.model.tasks[task].name, record.job, resource.name
+                );
+                self.resource_finding(task, record.job, message);
+            }
+        }
+        let Some(job) = self.head(record, task) else { return };
+        let state = std::mem::replace(&mut job.state, State::Suspended);
+        job.stretch_from = None;
+        if state != State::Running {
+            self.misfit(record, state);
+        }
+        self.leave_processor(task, cpu);
+    }
+
+    /// A job has the resource that it waited for.
+    pub(crate) fn has_got(&mut self, record: &Record, task: usize) {
+        if let Some(place) = self.resource_of(record, task) {
+            let resource = &self.resources.all[place];
+            if !self.resources.is_held_by(resource, task) && resource.is_known {
+                let message = format!(
+                    "{} job {} goes on without {}, for which it has waited",
+                    self.model.tasks[task].name, record.job, resource.name
+                );
+                self.resource_finding(task, record.job, message);
+            }
+        }
+        self.awake(record, task);
+    }
+
+    /// The oldest job of `task` has ended: what it holds goes with it.
+    pub(crate) fn let_go(&mut self, task: usize, job: u64) {
+        for place in 0..self.resources.all.len() {
+            let resource = &mut self.resources.all[place];
+            resource.waiting.retain(|&waiting| waiting != task);
+            if resource.holder.is_none_or(|holder| (holder.task, holder.job) != (task, job)) {
+                continue;
+            }
+            resource.holder = None;
+            let name = resource.name.clone();
+            let message =
+                format!("{} job {job} ended, and no record says that it unlocked {name}", self.name_of(task));
+            self.resource_finding(task, job, message);
+        }
+    }
+
+    /// How important a task's job is: as the most important user of what it holds, under fixed priorities.
+    pub(crate) fn priority_of(&self, task: usize) -> i64 {
+        let own = self.model.tasks[task].priority;
+        let held = self.resources.all.iter().filter(|resource| self.resources.is_held_by(resource, task));
+        let users = held.flat_map(|resource| &resource.users);
+        users.map(|&user| self.model.tasks[user].priority).fold(own, i64::max)
+    }
+
+    /// Whether `running` may stand higher than could be told: with its server, below which something is held, or since a server's
+    /// task uses what it holds.
+    pub(crate) fn is_lifted_by_a_server(&self, running: usize) -> bool {
+        let server = self.model.tasks[running].server;
+        self.resources.all.iter().any(|resource| {
+            let Some(Holder { task: holder, .. }) = resource.holder else { return false };
+            let is_its_servers = server.is_some() && self.model.tasks[holder].server == server;
+            is_its_servers || holder == running && resource.users.iter().any(|&user| self.is_soft(user))
+        })
+    }
+
+    /// Whether something is held that may keep this job back: by EDF, one that has not begun.
+    pub(crate) fn may_be_gated(&self, (task, job): (usize, &Job)) -> bool {
+        if !self.model.edf || job.started.is_some() {
+            return false;
+        }
+        let own = self.model.tasks[task].deadline.unwrap_or(u64::MAX);
+        let reaches = |&user: &usize| {
+            user != task && (self.is_soft(user) || self.model.tasks[user].deadline.unwrap_or(u64::MAX) <= own)
+        };
+        self.resources.all.iter().any(|resource| {
+            let is_held = resource.holder.is_some_and(|holder| holder.task != task);
+            // Its ceiling is the shortest deadline of all who use it, the job's own task included.
+            is_held && (resource.users.contains(&task) || resource.users.iter().any(reaches))
+        })
+    }
+
+    /// Whether anything is held on a processor.
+    pub(crate) fn holds_anything(&self, task: usize) -> bool {
+        self.resources.all.iter().any(|resource| self.resources.is_held_by(resource, task))
+    }
+}

@@ -1,0 +1,307 @@
+//! Resources: what the simulator does is what verification expects, whatever is shared; what the ceiling does not allow is found.
+
+use horolog_model::System;
+use horolog_sim::{Horizon, SimOptions, simulate};
+use horolog_testkit::reference::draw::{Kind as Drawn, short_system};
+use horolog_time::Span;
+use horolog_trace::file::Header;
+use horolog_trace::{Kind, Record};
+use horolog_verify::{Check, Class, Options, Verdict, Verification, verify_records};
+
+const END: u64 = 400;
+
+fn simulated(system: &System, end: u64) -> Option<Vec<Record>> {
+    let options = SimOptions { horizon: Horizon::Time(Span::from_ns(end)), ..SimOptions::default() };
+    let mut records = Vec::new();
+    simulate(system, &options, &mut records).ok()?;
+    Some(records)
+}
+
+fn verified(system: &System, records: &[Record]) -> Verification {
+    let names = system.tasks().iter().map(|task| task.name.clone()).collect();
+    let header = Header::simulated(String::new(), names, 0, Span::ZERO);
+    verify_records(system, &[], &header, records, &Options::default()).expect("it can be verified")
+}
+
+/// So many drawn systems with resources, beside servers and below trees, each with its simulated trace.
+fn drawn(kind: Drawn, count: u64) -> impl Iterator<Item = (System, Vec<Record>)> {
+    (0..count).filter_map(move |index| {
+        let system = short_system(19, index, kind, END);
+        let records = simulated(&system, END)?;
+        let locks = records.iter().any(|record| record.kind == Kind::Lock);
+        locks.then_some((system, records))
+    })
+}
+
+#[test]
+fn simulated_locks_have_no_findings() {
+    for kind in [Drawn::Locks, Drawn::TreeLocks] {
+        let (mut count, mut waits) = (0, 0);
+        for (index, (system, records)) in drawn(kind, 4_000).enumerate() {
+            let result = verified(&system, &records);
+            let text = || horolog_model::file::print(&system);
+            assert_eq!(result.findings, [], "{index} {:#?}\n{}", result.notes, text());
+            assert!(matches!(result.verdict, Verdict::Holds | Verdict::Unknown), "{:?}", result.notes);
+            assert!(!result.notes.iter().any(|note| note.contains("up to where")), "{:?}", result.notes);
+            count += 1;
+            waits += records.iter().filter(|record| record.kind == Kind::Suspend).count();
+        }
+        println!("{count} systems, {waits} waits");
+        assert!(count > 500 && waits > 50, "{count}, {waits}");
+    }
+}
+/// A log that holds the bus while a control task that uses it arrives, and a camera that does not.
+const BUS: &str = r#"
+[system]
+name = "bus"
+policy = "fixed-priority"
+[[resource]]
+name = "bus"
+[[resource]]
+name = "disk"
+[[task]]
+name = "control"
+period = "100 ns"
+wcet = "10 ns"
+offset = "15 ns"
+priority = 90
+[[task.section]]
+resource = "bus"
+from = "2 ns"
+length = "3 ns"
+[[task]]
+name = "camera"
+period = "150 ns"
+wcet = "25 ns"
+offset = "20 ns"
+priority = 50
+[[task]]
+name = "log"
+period = "300 ns"
+wcet = "60 ns"
+priority = 10
+[[task.section]]
+resource = "bus"
+from = "10 ns"
+length = "20 ns"
+[[task.section]]
+resource = "disk"
+from = "40 ns"
+length = "5 ns"
+"#;
+
+fn bus(policy: &str, changes: &[(&str, &str)]) -> System {
+    let mut text = BUS.to_owned();
+    for (from, to) in changes {
+        assert!(text.contains(from), "{from}");
+        text = text.replacen(from, to, 1);
+    }
+    if policy == "edf" {
+        text = text.replace("fixed-priority", "edf");
+        text = text.lines().filter(|line| !line.starts_with("priority")).collect::<Vec<_>>().join("\n");
+    }
+    horolog_model::file::read(&text, "bus.toml", &[]).unwrap_or_else(|errors| panic!("{errors}")).0
+}
+
+fn found(result: &Verification) -> Vec<(Class, Check, String)> {
+    result.findings.iter().map(|it| (it.class, it.check, it.message.clone())).collect()
+}
+
+fn has(found: &[(Class, Check, String)], check: Check, text: &str) -> bool {
+    let is_it =
+        |it: &(Class, Check, String)| it.0 == Class::ModelViolated && it.1 == check && it.2.contains(text);
+    found.iter().any(is_it)
+}
+
+#[test]
+fn a_trace_is_judged_by_the_sections_of_its_file() {
+    for policy in ["fixed-priority", "edf"] {
+        let records = simulated(&bus(policy, &[]), 600).expect("it is simulated");
+        let right = verified(&bus(policy, &[]), &records);
+        assert_eq!((right.verdict, found(&right)), (Verdict::Holds, Vec::new()), "{:?}", right.notes);
+        let order = match policy {
+            "edf" => (Check::EarliestDeadlineFirst, "which has the earlier deadline"),
+            _ => (Check::PriorityInversion, "which is more important"),
+        };
+        // The same trace against a file that differs in one thing.
+        for (from, to, check, said) in [
+            // One nanosecond less than it took.
+            (
+                "length = \"20 ns\"",
+                "length = \"19 ns\"",
+                Check::SegmentExecution,
+                "log job 0 had the processor for 20 ns in a section of bus, which takes at most 19 ns",
+            ),
+            (
+                "length = \"3 ns\"",
+                "length = \"2 ns\"",
+                Check::SegmentExecution,
+                "control job 0 had the processor for 3 ns in a section of bus, which takes at most 2 ns",
+            ),
+            // Control does not use it, so nothing keeps it from running at 15.
+            (
+                "resource = \"bus\"\nfrom = \"2 ns\"",
+                "resource = \"disk\"\nfrom = \"2 ns\"",
+                Check::Resource,
+                "control job 0 names bus, and the file gives it no section there",
+            ),
+            ("resource = \"bus\"\nfrom = \"2 ns\"", "resource = \"disk\"\nfrom = \"2 ns\"", order.0, order.1),
+            (
+                "resource = \"bus\"\nfrom = \"2 ns\"",
+                "resource = \"disk\"\nfrom = \"2 ns\"",
+                Check::Divergence,
+                "should have",
+            ),
+        ] {
+            let result = verified(&bus(policy, &[(from, to)]), &records);
+            let found = found(&result);
+            // What the order has named is no divergence beside it.
+            if check == Check::Divergence {
+                assert!(result.processors[0].divergences > 0, "{policy}: {to}: {:#?}", result.processors);
+                continue;
+            }
+            assert!(has(&found, check, said), "{policy}: {to}: {found:#?}");
+            assert_eq!(result.verdict, Verdict::ModelViolated, "{to}");
+        }
+    }
+}
+
+#[test]
+fn a_section_may_take_its_length_and_not_a_nanosecond_more() {
+    for policy in ["fixed-priority", "edf"] {
+        let records = simulated(&bus(policy, &[]), 600).expect("it is simulated");
+        let longer = bus(policy, &[("length = \"20 ns\"", "length = \"21 ns\"")]);
+        assert_eq!(found(&verified(&longer, &records)), []);
+    }
+}
+
+#[test]
+fn what_nobody_may_do_with_a_resource_is_found() {
+    let system = bus("fixed-priority", &[]);
+    let records = simulated(&system, 300).expect("it is simulated");
+    let changed = |change: &dyn Fn(&mut Vec<Record>)| {
+        let mut records = records.clone();
+        change(&mut records);
+        found(&verified(&system, &records))
+    };
+    let place = |records: &[Record], kind: Kind, task: u32| {
+        records.iter().position(|record| (record.kind, record.task) == (kind, task)).expect("a record")
+    };
+    let (control, camera, log) = (0, 1, 2);
+    // The bus is locked while the log holds it, without its unlock.
+    let said = changed(&|records| _ = records.remove(place(records, Kind::Unlock, log)));
+    assert!(has(&said, Check::Resource, "control job 0 locks bus, which log holds"), "{said:#?}");
+    // It is unlocked by a job that does not hold it: twice, and without a lock.
+    let said = changed(&|records| {
+        let unlock = place(records, Kind::Unlock, log);
+        records.insert(unlock, records[unlock]);
+    });
+    assert!(has(&said, Check::Resource, "log job 0 unlocks bus, which it does not hold"), "{said:#?}");
+    let said = changed(&|records| _ = records.remove(place(records, Kind::Lock, control)));
+    assert!(has(&said, Check::Resource, "control job 0 unlocks bus, which it does not hold"), "{said:#?}");
+    // It is still held when its job ends.
+    let said = changed(&|records| _ = records.remove(place(records, Kind::Unlock, control)));
+    let what = "control job 0 ended, and no record says that it unlocked bus";
+    assert!(has(&said, Check::Resource, what), "{said:#?}");
+    // A resource that is not there, and a task that uses none.
+    let said = changed(&|records| {
+        let lock = place(records, Kind::Lock, log);
+        records[lock].value = 2;
+    });
+    assert!(has(&said, Check::EventOrder, "there is no resource 2"), "{said:#?}");
+    let said = changed(&|records| {
+        let start = place(records, Kind::Start, camera) + 1;
+        records.insert(start, Record { kind: Kind::Lock, value: 1, ..records[start - 1] });
+    });
+    assert!(
+        has(&said, Check::Resource, "camera job 0 names disk, and the file gives it no section there"),
+        "{said:#?}"
+    );
+    // A job that waits although nobody holds it.
+    let said = changed(&|records| {
+        let lock = place(records, Kind::Lock, control);
+        (records[lock].kind, records[lock].extra) = (Kind::Suspend, 1);
+    });
+    assert!(has(&said, Check::Resource, "control job 0 waits for bus, which nobody else holds"), "{said:#?}");
+    // One that goes on without having got it.
+    let said = changed(&|records| {
+        let lock = place(records, Kind::Lock, control);
+        let wait = Record { kind: Kind::Suspend, extra: 1, ..records[lock] };
+        let wake = Record { kind: Kind::Wake, extra: 1, ..records[lock] };
+        records.splice(lock..=lock, [wait, wake]);
+    });
+    assert!(
+        has(&said, Check::Resource, "control job 0 goes on without bus, for which it has waited"),
+        "{said:#?}"
+    );
+    // Without any of them the log had the processor for 15 ns before the control task.
+    let said = changed(&|records| records.retain(|record| !matches!(record.kind, Kind::Lock | Kind::Unlock)));
+    let what = "log job 0 ran for 15 ns while control job 0 was ready, which is more important";
+    assert!(has(&said, Check::PriorityInversion, what), "{said:#?}");
+}
+
+/// Two jobs wait for one resource: whoever has waited longer has it first.
+#[test]
+fn who_has_waited_longest_is_next() {
+    let text = r#"
+[system]
+name = "queue"
+policy = "fixed-priority"
+[[resource]]
+name = "bus"
+at_exhaustion = "wait"
+[[task]]
+name = "first"
+period = "200 ns"
+wcet = "10 ns"
+offset = "30 ns"
+priority = 3
+[[task.section]]
+resource = "bus"
+from = "1 ns"
+length = "3 ns"
+[[task]]
+name = "second"
+period = "200 ns"
+wcet = "10 ns"
+offset = "40 ns"
+priority = 9
+[[task.section]]
+resource = "bus"
+from = "1 ns"
+length = "3 ns"
+[[task]]
+name = "served"
+arrivals = ["0 ns"]
+wcet = "20 ns"
+[[task.section]]
+resource = "bus"
+from = "5 ns"
+length = "10 ns"
+[[server]]
+name = "server"
+kind = "deferrable"
+tasks = ["served"]
+budget = "10 ns"
+period = "60 ns"
+priority = 12
+low_priority = "none"
+"#;
+    let read = horolog_model::file::read(text, "queue.toml", &[]);
+    let system = read.unwrap_or_else(|errors| panic!("{errors}")).0;
+    let records = simulated(&system, 200).expect("it is simulated");
+    let right = verified(&system, &records);
+    assert_eq!((right.verdict, found(&right)), (Verdict::Holds, Vec::new()), "{:?}", right.notes);
+    let waits = records.iter().filter(|record| (record.kind, record.extra) == (Kind::Suspend, 1)).count();
+    assert_eq!(waits, 2);
+    // The log says that the second one got it, which has waited for less.
+    let lock =
+        records.iter().position(|record| (record.kind, record.task) == (Kind::Lock, 0)).expect("its lock");
+    let mut wrong = records[..=lock].to_vec();
+    wrong[lock].task = 1;
+    let said = found(&verified(&system, &wrong));
+    assert!(
+        has(&said, Check::Resource, "second job 0 locks bus, for which first has waited longer"),
+        "{said:#?}"
+    );
+}
