@@ -31,6 +31,7 @@ fn system(cpu: u32) -> System {
         preemption: Preemption::Deferred(graph),
         overrun: OverrunPolicy::Count,
         execution: ExecutionTimes::Wcet,
+        promotion: None,
         sections: Vec::new(),
         body: None,
     };

@@ -103,6 +103,7 @@ fn system(tasks: usize, policy: Policy, kind: Option<ServerKind>) -> System {
         preemption: Preemption::Preemptive,
         overrun: OverrunPolicy::Count,
         execution: ExecutionTimes::Uniform,
+        promotion: None,
         sections: Vec::new(),
         body: None,
     });
@@ -110,7 +111,8 @@ fn system(tasks: usize, policy: Policy, kind: Option<ServerKind>) -> System {
         let tasks = vec!["soft".to_owned()];
         draft.servers.push(Server::new("server", tasks, CpuId(0), kind));
     }
-    System::new(draft).expect("the set is valid")
+    let system = System::new(draft).expect("the set is valid");
+    horolog_analysis::resolve(&system).expect("priorities are given")
 }
 
 /// Nanoseconds an event, and the events.

@@ -23,6 +23,7 @@ fuzz_target!(|data: &[u8]| {
             tasks: &header.tasks,
             threads: reader.threads(),
             events: reader.events(),
+            system: None,
             start: header.start,
         };
         assert!(!line_with(&record, reader.arguments(), &names).is_empty());

@@ -10,7 +10,7 @@
 use horolog_model::System;
 use horolog_sim::{DelayChoice, ExecutionChoice, Horizon, SimOptions, simulate};
 use horolog_testkit::reference::draw::{Kind, short_system};
-use horolog_testkit::{Ingredients, Serving, driven_system, mixed_system, served_system};
+use horolog_testkit::{Ingredients, Serving, driven_system, mixed_system, resolved, served_system};
 use horolog_time::Span;
 use horolog_trace::{NullSink, Record, Sink};
 use std::collections::BTreeMap;
@@ -118,6 +118,7 @@ fn options(name: &str, index: u64) -> SimOptions {
 fn print_cost(name: &str, systems: impl Iterator<Item = System>, horizon: Span) {
     let (mut jobs, mut took) = (0_u64, 0_u128);
     for system in systems {
+        let system = resolved(&system);
         let options = SimOptions { horizon: Horizon::Time(horizon), ..options(name, 0) };
         let options = SimOptions { max_events: u64::MAX, ..options };
         let begun = Instant::now();
@@ -158,7 +159,7 @@ fn main() -> ExitCode {
         let (mut all, mut refused) = (Hashed::new(0xcbf2_9ce4_8422_2325, false), 0);
         let range = show.map_or(0..systems, |index| index..index + 1);
         for index in range {
-            let system = draw(seed, index);
+            let system = resolved(&draw(seed, index));
             let mut one = Hashed::new(0, show.is_some());
             if show.is_some() {
                 println!("{}", horolog_model::file::print(&system));

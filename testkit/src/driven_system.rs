@@ -4,7 +4,7 @@ use crate::Random;
 use horolog_model::{
     Admission, Arrival, Capacity, CpuId, Device, DeviceClass, DeviceService, Draft, ExecutionTimes,
     Interrupt, LowPriority, OverrunPolicy, Preemption, Priority, PriorityRule, Request, RequestKind,
-    RequestMode, Server, ServerKind, SporadicRules, System, Task, Throttling,
+    RequestMode, RequestOrder, Server, ServerKind, SporadicRules, System, Task, Throttling,
 };
 use horolog_time::Span;
 
@@ -55,6 +55,7 @@ fn task(random: &mut Random, place: u64) -> Task {
         preemption: if random.below(4) == 0 { Preemption::NonPreemptive } else { Preemption::Preemptive },
         overrun: OverrunPolicy::Count,
         execution: if random.below(2) == 0 { ExecutionTimes::Wcet } else { ExecutionTimes::Uniform },
+        promotion: None,
         sections: Vec::new(),
         body: None,
     }
@@ -104,6 +105,8 @@ fn device(random: &mut Random, draft: &mut Draft, place: u64) {
         spread: Span::from_ns(if random.below(2) == 0 { 0 } else { random.below(3 * separation.as_ns()) }),
         arrivals: None,
         latency: None,
+        slots: 1,
+        order: RequestOrder::Fifo,
         admission,
         ring,
         deadline: None,

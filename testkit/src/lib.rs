@@ -22,3 +22,15 @@ pub use random::{Random, SplitMix64};
 pub use served_system::{Serving, served_system};
 pub use system::{Choices, Shape, Words, draw_system, systems};
 pub use task_set::{Deadlines, DrawnTask, PreemptionRecipe, TaskSetRecipe, system_of};
+
+/// The system with what the analysis gives it before a machine can go by it: priorities, promotion times.
+///
+/// # Panics
+/// Where its priorities cannot be resolved.
+#[must_use]
+pub fn resolved(system: &horolog_model::System) -> horolog_model::System {
+    match horolog_analysis::resolve(system) {
+        Ok(system) => system,
+        Err(error) => panic!("{error}"),
+    }
+}

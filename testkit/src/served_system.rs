@@ -120,6 +120,7 @@ fn soft_task(random: &mut Random, draft: &mut Draft, server: u64, place: u64) ->
         preemption: Preemption::Preemptive,
         overrun: OverrunPolicy::Count,
         execution: ExecutionTimes::Wcet,
+        promotion: None,
         sections: Vec::new(),
         body: None,
     });

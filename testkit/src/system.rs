@@ -185,6 +185,7 @@ impl<C: Choices> Drawing<'_, C> {
             preemption,
             overrun: OverrunPolicy::Count,
             execution: ExecutionTimes::Wcet,
+            promotion: None,
             sections: Vec::new(),
             body: None,
         };
@@ -293,12 +294,10 @@ impl<C: Choices> Drawing<'_, C> {
     }
 
     fn add_body(&mut self, task: &mut Task) {
-        task.overrun = *self.choices.pick(&[
-            OverrunPolicy::Count,
-            OverrunPolicy::Skip,
-            OverrunPolicy::Demote,
-            OverrunPolicy::Stop,
-        ]);
+        task.overrun = self
+            .choices
+            .pick(&[OverrunPolicy::Count, OverrunPolicy::Skip, OverrunPolicy::Demote, OverrunPolicy::Stop])
+            .clone();
         task.execution = match self.choices.below(3) {
             0 => ExecutionTimes::Wcet,
             1 => ExecutionTimes::Uniform,

@@ -207,6 +207,7 @@ pub fn system_of(
             preemption: preemption_of(preemption, drawn.wcet, random),
             overrun: OverrunPolicy::Count,
             execution: ExecutionTimes::Wcet,
+            promotion: None,
             sections: Vec::new(),
             body: None,
         })

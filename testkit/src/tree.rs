@@ -176,7 +176,7 @@ impl<C: Choices> Drawing<'_, C> {
             _ if !self.shape.blocking => 1,
             Order::FixedPriority => 3,
             Order::Edf => 2,
-            _ => 1,
+            Order::Fifo | Order::Table => 1,
         };
         let preemption = match self.choices.below(modes) {
             0 => Preemption::Preemptive,
@@ -198,6 +198,7 @@ impl<C: Choices> Drawing<'_, C> {
             preemption,
             overrun: OverrunPolicy::Count,
             execution: ExecutionTimes::Wcet,
+            promotion: None,
             sections: Vec::new(),
             body: None,
         });

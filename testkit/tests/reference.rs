@@ -7,9 +7,12 @@ mod comparison;
 mod instants;
 
 use comparison::{END, compare, line, text};
+use horolog_model::System;
 use horolog_testkit::reference::Event;
 use horolog_testkit::reference::draw::{Kind, short_system};
 use horolog_testkit::reference::shrink::shrink;
+use horolog_testkit::{Random, resolved};
+use horolog_time::Span;
 
 /// Systems of each kind: ten thousand in all, where the environment asks for no other number.
 fn systems() -> u64 {
@@ -21,7 +24,7 @@ fn systems() -> u64 {
 /// Whether a kind needs more than servers below the roots of single processors in one mode.
 fn is_beyond_servers(kind: Kind) -> bool {
     matches!(kind, Kind::Tree | Kind::Cluster | Kind::Modes | Kind::Table | Kind::TreeModes | Kind::Links)
-        || matches!(kind, Kind::Locks | Kind::TreeLocks)
+        || matches!(kind, Kind::Locks | Kind::TreeLocks | Kind::Overruns | Kind::ModeOverruns)
 }
 
 fn agree(kind: Kind) {
@@ -61,6 +64,11 @@ fn agree(kind: Kind) {
     let has_bounds = !is_beyond;
     assert!(jobs > 10 * systems, "{}: {jobs} jobs", kind.word());
     assert!(!has_bounds || bounds > systems / 2, "{}: {bounds} bounds", kind.word());
+}
+
+#[test]
+fn modes_that_overruns_ask_for() {
+    agree(Kind::ModeOverruns);
 }
 
 #[test]
@@ -179,4 +187,31 @@ fn locks() {
 #[test]
 fn locks_in_trees() {
     agree(Kind::TreeLocks);
+}
+
+#[test]
+fn overruns() {
+    agree(Kind::Overruns);
+}
+
+/// Promotion times are data: whatever safe ones a file gives, both go by them.
+#[test]
+fn given_promotion_times() {
+    let (mut given, mut other) = (0, 0);
+    for index in 0..systems() {
+        let system = short_system(2, index, Kind::DualPriority, END);
+        let mut random = Random::of_item(3, index);
+        let mut draft = resolved(&system).to_draft();
+        for task in &mut draft.tasks {
+            let Some(latest) = task.promotion else { continue };
+            task.promotion = Some(Span::from_ns(random.between(0, latest.as_ns())));
+            given += 1;
+            other += u32::from(task.promotion != Some(latest));
+        }
+        let system = System::new(draft).expect("no later than before");
+        if let Err(difference) = compare(&system, index, true) {
+            panic!("{index}: {}\n{}", difference.what, text(&system));
+        }
+    }
+    assert!(given > 100 && other > given / 2, "{given} {other}");
 }

@@ -138,8 +138,8 @@ fn deferrable(budget: u64, period: u64) -> ServerKind {
 }
 
 fn with_budget(budget: u64, period: u64, mode: Mode) -> Mode {
-    let capacity = Capacity { budget: ns(budget), period: ns(period) };
-    Mode { servers: vec![ServerChange { server: "server".to_owned(), capacity }], ..mode }
+    let capacity = Some(Capacity { budget: ns(budget), period: ns(period) });
+    Mode { servers: vec![ServerChange { server: "server".to_owned(), capacity, table: None }], ..mode }
 }
 
 #[test]

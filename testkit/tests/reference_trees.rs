@@ -27,6 +27,7 @@ fn task(name: &str, arrivals: &[u64], wcet: u64) -> Task {
         preemption: Preemption::Preemptive,
         overrun: OverrunPolicy::Count,
         execution: ExecutionTimes::Wcet,
+        promotion: None,
         sections: Vec::new(),
         body: None,
     }
@@ -72,7 +73,12 @@ fn system(policy: Policy, tasks: Vec<Task>, servers: Vec<Server>) -> System {
 
 /// Who runs from when to when, up to `end`.
 fn runs(system: &System, end: u64) -> Vec<(String, u64, u64)> {
-    let job = |task: &Task, arrival: u64| Job { arrival, ready: arrival, segments: vec![task.wcet.as_ns()] };
+    let job = |task: &Task, arrival: u64| Job {
+        arrival,
+        ready: arrival,
+        segments: vec![task.wcet.as_ns()],
+        path: Vec::new(),
+    };
     let jobs: Vec<Vec<Job>> = system
         .tasks()
         .iter()
@@ -107,7 +113,7 @@ fn used(system: &System, server: usize, end: u64) -> Vec<u64> {
             arrivals
                 .iter()
                 .map(job)
-                .map(|(at, long)| Job { arrival: at, ready: at, segments: vec![long] })
+                .map(|(at, long)| Job { arrival: at, ready: at, segments: vec![long], path: Vec::new() })
                 .collect()
         }
         _ => Vec::new(),

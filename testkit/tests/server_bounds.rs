@@ -52,7 +52,9 @@ fn compare(seed: u64, systems: u64, runs: u64, serving: Serving) -> Counts {
                 ..SimOptions::default()
             };
             // A kind that has no dispatcher, or a backlog that overflows: there is nothing to compare.
-            let Ok(outcome) = simulate(&system, &options, &mut NullSink) else { continue };
+            let Ok(outcome) = simulate(&horolog_testkit::resolved(&system), &options, &mut NullSink) else {
+                continue;
+            };
             for (task, run) in analysis.tasks.iter().zip(&outcome.tasks) {
                 let (Some(bound), Some(largest)) = (task.response, run.response_ns_max) else { continue };
                 assert!(

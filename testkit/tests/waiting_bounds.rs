@@ -3,7 +3,8 @@
 
 use horolog_analysis::{Analysis, Options, Verdict, analyze, explain};
 use horolog_model::{
-    DeviceClass, Draft, Preemption, Request, RequestKind, RequestMode, System, TaskId, Throttling,
+    DeviceClass, Draft, Preemption, Request, RequestKind, RequestMode, RequestOrder, System, TaskId,
+    Throttling,
 };
 use horolog_sim::{ExecutionChoice, Horizon, SimOptions, simulate};
 use horolog_testkit::{Random, driven_system};
@@ -29,6 +30,9 @@ fn waiting_system(random: &mut Random, index: u64) -> System {
     for place in 0..draft.devices.len() {
         if random.below(3) > 0 {
             close(random, &mut draft, place);
+            if index.is_multiple_of(3) {
+                draft.devices[place].order = RequestOrder::FixedPriority;
+            }
         }
     }
     System::new(draft).unwrap()
@@ -80,6 +84,8 @@ fn terms_add_up(system: &System, analysis: &Analysis) {
 struct Counts {
     waiting: u32,
     below: u32,
+    /// Of `waiting`, those whose devices look at priorities.
+    by_priority: u32,
     devices: u32,
     closest_percent: u64,
     withdrawn: u32,
@@ -136,6 +142,7 @@ fn no_simulated_response_exceeds_its_bound() {
                 );
                 let counted = if waits(&task.name) { &mut counts.waiting } else { &mut counts.below };
                 *counted += 1;
+                counts.by_priority += u32::from(index.is_multiple_of(3) && waits(&task.name));
                 if waits(&task.name) {
                     let percent = 100 * largest.as_ns() / bound.as_ns();
                     counts.closest_percent = counts.closest_percent.max(percent);
@@ -154,6 +161,7 @@ fn no_simulated_response_exceeds_its_bound() {
         return;
     }
     assert!(counts.waiting > 200 && counts.below > 500 && counts.devices > 300, "{counts:?}");
+    assert!(counts.by_priority > 50, "{counts:?}");
     assert!(counts.closest_percent >= 80 && counts.withdrawn > 50, "{counts:?}");
 }
 
@@ -173,6 +181,37 @@ fn a_job_that_waits_alone_reaches_its_bound() {
     assert_eq!(outcome.tasks[0].response_ns_max, Some(Span::from_ns(7_110_000)));
     assert_eq!(analysis.tasks[0].response, Some(Span::from_ns(7_330_000)));
     assert_eq!((analysis.tasks[0].test, analysis.tasks[0].exact), ("fp-suspending", false));
+}
+
+/// Three tasks ask a disk that takes 10 for each. First in, first out, nobody has more than the two others ahead; by priority, others
+/// may pass more than once.
+#[test]
+fn a_device_that_looks_at_priorities_has_a_bound_of_its_busy_period() {
+    let text = |order: &str, short: u64| {
+        let mut text = "[system]\nname = \"disk\"\n[[device]]\nname = \"disk\"\nclass = \"closed\"\nservice = \"interrupt\"\n\
+                        separation = \"10 us\"\nlatency = \"10 us\"\ncost = \"1 ns\"\n"
+            .to_owned();
+        text += &format!("order = \"{order}\"\n");
+        for (name, period, priority) in [("a", short, 3), ("b", 300, 2), ("c", 300, 1)] {
+            text += &format!(
+                "[[task]]\nname = \"{name}\"\nperiod = \"{period} us\"\nwcet = \"2 ns\"\npriority = {priority}\n\
+                 [[request]]\nname = \"{name}\"\ntask = \"{name}\"\ndevice = \"disk\"\nafter = \"1 ns\"\n"
+            );
+        }
+        text
+    };
+    let bounds = |order: &str, short: u64| {
+        let (system, _) = horolog_model::file::read(&text(order, short), "disk", &[]).unwrap();
+        let analysis = analyze(&system, &Options::default()).unwrap();
+        let tasks = analysis.tasks.iter().map(|task| task.response.map(|response| response.as_ns() / 1_000));
+        tasks.collect::<Vec<Option<u64>>>()
+    };
+    assert_eq!(bounds("fifo", 100), [Some(30), Some(30), Some(30)]);
+    // Of each task two jobs may ask close together, one late and one early.
+    assert_eq!(bounds("fixed-priority", 100), [Some(60), Some(60), Some(60)]);
+    // Then a is beyond its deadline, on which all the rest rests.
+    assert_eq!(bounds("fifo", 35), [Some(30), Some(30), Some(30)]);
+    assert_eq!(bounds("fixed-priority", 35), [None, None, None]);
 }
 
 /// A task that suspends itself delays those below by more than its execution a period: 5 jobs of 1 come within 20 where a

@@ -70,22 +70,19 @@ impl Companion {
         Companion::with(system, |device| is_emulated(system, device), false)
     }
 
-    /// Of those threads that `names` has behind the file's tasks: what the records of a trace number (all of a simulation, the
-    /// emulated ones of a run, none of a foreign program). `None` where the names are not those of this system.
+    /// Of no thread: the tasks of the file alone, as in the records of a program that horolog did not run.
     ///
     /// # Errors
     /// As [`Companion::new`].
-    pub fn of_names(system: &System, names: &[String]) -> Result<Option<Companion>, ModelError> {
-        let plain = Companion::with(system, |_| false, false)?;
-        for companion in [plain, Companion::emulated(system)?, Companion::new(system)?] {
-            if companion.system.tasks().iter().map(|task| &task.name).eq(names) {
-                return Ok(Some(companion));
-            }
-        }
-        Ok(None)
+    pub fn without_threads(system: &System) -> Result<Companion, ModelError> {
+        Companion::with(system, |_| false, false)
     }
 
-    fn with(
+    /// Of the devices that are `wanted`, and of the background threads of the softirqs or not.
+    ///
+    /// # Errors
+    /// As [`Companion::new`].
+    pub fn with(
         system: &System,
         wanted: impl Fn(&Device) -> bool,
         has_background: bool,
@@ -202,6 +199,7 @@ fn thread(system: &System, name: String, cpu: CpuId, wcet: Span) -> Task {
         wcet,
         bcet: wcet,
         offset: None,
+        promotion: None,
         jitter: Span::ZERO,
         priority: background,
         cpu,

@@ -50,6 +50,16 @@ pub enum DeviceClass {
     Closed,
 }
 
+/// In which order a closed device takes the requests that wait for it; one that it works on is never interrupted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum RequestOrder {
+    /// First in, first out.
+    #[default]
+    Fifo,
+    /// The one whose task has the greatest priority in the file, of equals the one that was asked first.
+    FixedPriority,
+}
+
 /// Where a device's events are worked off.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -119,6 +129,10 @@ pub struct Device {
     /// How long the device itself works on one request, at least a separation; of a closed device alone. `None`: a
     /// separation.
     pub latency: Option<Span>,
+    /// How many requests the device itself works on at once, at least 1; of a closed device alone.
+    pub slots: u32,
+    /// Which of the waiting requests it takes next; of a closed device alone.
+    pub order: RequestOrder,
     /// A test of each event before it is worked off.
     pub admission: Option<Admission>,
     /// How many events wait at most; more are lost. At least 1.
@@ -143,7 +157,15 @@ impl Device {
     pub fn admitted_separation(&self) -> Span {
         self.admission.map_or(self.separation, |admission| admission.separation.max(self.separation))
     }
+
+    /// How long a closed device works on one request.
+    pub fn request_latency(&self) -> Span {
+        self.latency.unwrap_or(self.separation)
+    }
 }
+
+/// The most requests that a device can work on at once.
+pub const MOST_SLOTS: u32 = 1024;
 
 /// How many events one softirq round works off where the file does not say: NAPI's weight in mainline Linux.
 pub const DEFAULT_POLL_BUDGET: u32 = 64;
@@ -187,6 +209,26 @@ impl DeviceClass {
     #[must_use]
     pub fn from_word(word: &str) -> Option<DeviceClass> {
         [Self::Open, Self::Closed].into_iter().find(|class| class.word() == word)
+    }
+}
+
+impl RequestOrder {
+    /// The words of the system file.
+    pub const WORDS: [&'static str; 2] = ["fifo", "fixed-priority"];
+
+    /// The word of the system file.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Fifo => "fifo",
+            Self::FixedPriority => "fixed-priority",
+        }
+    }
+
+    /// The order that a word of the system file names.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<RequestOrder> {
+        [Self::Fifo, Self::FixedPriority].into_iter().find(|order| order.word() == word)
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a job executes: how long in a simulation, which code in a run.
 
+use crate::{Segment, SegmentGraph};
 use horolog_time::Span;
 
 /// How long jobs execute in a simulation.
@@ -17,13 +18,26 @@ pub enum ExecutionTimes {
     /// Job k takes the k-th of this list, then from the first again (`execution = { jobs = ["2 ms", …] }`), at least one, none
     /// below bcet. Those above wcet are overruns.
     Jobs(Vec<Span>),
+    /// A list a segment (`execution = { segments = [["3 ms", "5 ms"], …] }`), each with at least one time, none below the
+    /// segment's bcet: where job k executes a segment it takes the k-th of its list, then from the first again. Those above the
+    /// segment's wcet are overruns.
+    Segments(Vec<Vec<Span>>),
 }
 
 impl ExecutionTimes {
-    /// Whether a job may execute longer than this wcet.
+    /// Whether a job or a segment may execute longer than its wcet: this one of the job, or that of the segment.
     #[must_use]
-    pub fn may_exceed(&self, wcet: Span) -> bool {
-        matches!(self, ExecutionTimes::Jobs(times) if times.iter().any(|&time| time > wcet))
+    pub fn may_exceed(&self, wcet: Span, segments: Option<&SegmentGraph>) -> bool {
+        match self {
+            ExecutionTimes::Jobs(times) => times.iter().any(|&time| time > wcet),
+            ExecutionTimes::Segments(lists) => {
+                let segments = segments.map_or(&[][..], |graph| &graph.segments);
+                let exceeds =
+                    |(times, segment): (&Vec<Span>, &Segment)| times.iter().any(|&t| t > segment.wcet);
+                lists.iter().zip(segments).any(exceeds)
+            }
+            _ => false,
+        }
     }
 }
 

@@ -55,7 +55,9 @@ pub mod task;
 pub use companion::{Companion, Role, is_emulated, priorities};
 pub use diagnostic::{Diagnostics, Message};
 pub use draft::Draft;
-pub use driver::{Admission, Device, DeviceClass, DeviceService, Interrupt, PriorityRule, Throttling};
+pub use driver::{
+    Admission, Device, DeviceClass, DeviceService, Interrupt, PriorityRule, RequestOrder, Throttling,
+};
 pub use execution::{Body, ExecutionTimes, SpinTarget};
 pub use graph_check::GraphError;
 pub use interference::Interference;

@@ -1,6 +1,6 @@
 //! Modes: what a system does differently from some instant on.
 
-use crate::{Capacity, Priority, ServerId, System, TaskId};
+use crate::{Capacity, Priority, ServerId, System, TaskId, TimeTable};
 use horolog_time::Span;
 
 /// When a requested mode change takes effect.
@@ -61,10 +61,12 @@ pub struct ServerChange {
     /// Its name.
     pub server: String,
     /// Budget and period in this mode. Within the period of the change it keeps min(new budget, new budget − used).
-    pub capacity: Capacity,
+    pub capacity: Option<Capacity>,
+    /// Its time table in this mode. Where that is another than before, its first cycle begins at the change.
+    pub table: Option<TimeTable>,
 }
 
-/// A mode of the system. A run starts in the base mode, which is what the other sections say.
+/// A mode of the system. A run starts in the base mode, which is what the other sections describe.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Mode {
     /// Its name, unique among modes.
@@ -160,6 +162,13 @@ impl System {
         named.map_or("base", |mode| mode.name.as_str())
     }
 
+    /// The number of the mode of a name that a `[[mode]]` has.
+    #[must_use]
+    pub fn find_mode(&self, name: &str) -> Option<u32> {
+        let place = self.modes().iter().position(|mode| mode.name == name)?;
+        Some(place as u32 + 1)
+    }
+
     /// A task as a mode has it; 0 is the base mode.
     #[must_use]
     pub fn task_in(&self, mode: u32, task: TaskId) -> TaskInMode {
@@ -188,20 +197,32 @@ impl System {
     /// Budget and period of a server or scheduler in a mode; 0 is the base mode. `None` where it has no budget.
     #[must_use]
     pub fn capacity_in(&self, mode: u32, server: ServerId) -> Option<Capacity> {
-        let server = self.server(server);
-        let changed =
-            (mode as usize).checked_sub(1).and_then(|index| self.modes().get(index)).and_then(|mode| {
-                mode.servers.iter().find(|change| change.server == server.name).map(|change| change.capacity)
-            });
-        server.kind.capacity().map(|base| changed.unwrap_or(base))
+        let changed = self.change_in(mode, server).and_then(|change| change.capacity);
+        self.server(server).kind.capacity().map(|base| changed.unwrap_or(base))
     }
 
-    /// Every request for a mode that the file makes: when, and which mode; by time, then in the order of the modes.
+    /// The time table of a scheduler in a mode; 0 is the base mode. `None` where it orders by none.
+    #[must_use]
+    pub fn table_in(&self, mode: u32, server: ServerId) -> Option<&TimeTable> {
+        let changed = self.change_in(mode, server).and_then(|change| change.table.as_ref());
+        self.server(server).table.as_ref().map(|base| changed.unwrap_or(base))
+    }
+
+    /// What a mode changes of a server or scheduler.
+    fn change_in(&self, mode: u32, server: ServerId) -> Option<&ServerChange> {
+        let mode = (mode as usize).checked_sub(1).and_then(|index| self.modes().get(index))?;
+        mode.servers.iter().find(|change| change.server == self.server(server).name)
+    }
+
+    /// Every request for a mode that the file makes: when, and which mode; by time, then by the modes' names, so that the
+    /// order of the file's sections says nothing.
     #[must_use]
     pub fn mode_requests(&self) -> Vec<(Span, u32)> {
-        let numbered = self.modes().iter().zip(1..);
-        let mut requests: Vec<(Span, u32)> =
-            numbered.flat_map(|(mode, number)| mode.at.iter().map(move |&at| (at, number))).collect();
+        let mut numbered: Vec<(&Mode, u32)> = self.modes().iter().zip(1..).collect();
+        numbered.sort_by(|(a, _), (b, _)| a.name.cmp(&b.name));
+        let requests =
+            numbered.into_iter().flat_map(|(mode, number)| mode.at.iter().map(move |&at| (at, number)));
+        let mut requests: Vec<(Span, u32)> = requests.collect();
         requests.sort_by_key(|&(at, _)| at);
         requests
     }
@@ -235,7 +256,7 @@ mod tests {
         };
         let slow = Mode { name: "slow".to_owned(), at: at(&[4]), ..Mode::default() };
         draft.modes = vec![fast, slow];
-        let system = System::new(draft).expect("a valid system");
+        let system = System::new(draft.clone()).expect("a valid system");
         let (a, b) = (system.task_in(1, TaskId(0)), system.task_in(1, TaskId(1)));
         assert_eq!((a.is_active, a.priority.map(Priority::number)), (true, Some(7)));
         assert_eq!((a.separation, a.deadline), (Some(Span::from_ns(5)), flat.task(TaskId(0)).deadline));
@@ -243,9 +264,14 @@ mod tests {
         let base = system.task_in(0, TaskId(0));
         assert_eq!(base, system.task_in(2, TaskId(0)));
         assert_eq!((base.is_active, base.priority.map(Priority::number)), (true, Some(2)));
-        let requests: Vec<(u64, u32)> =
-            system.mode_requests().into_iter().map(|(at, mode)| (at.as_ns(), mode)).collect();
-        assert_eq!(requests, [(4, 1), (4, 2), (9, 1)]);
+        let requests = |system: &System| -> Vec<(u64, String)> {
+            let named = |(at, mode): (Span, u32)| (at.as_ns(), system.mode_name(mode).to_owned());
+            system.mode_requests().into_iter().map(named).collect()
+        };
+        let expected = [(4, "fast"), (4, "slow"), (9, "fast")].map(|(at, name)| (at, name.to_owned()));
+        assert_eq!(requests(&system), expected);
+        draft.modes.reverse();
+        assert_eq!(requests(&System::new(draft).expect("a valid system")), expected);
         assert_eq!((system.mode_name(0), system.mode_name(2), system.mode_count()), ("base", "slow", 3));
     }
 }

@@ -2,9 +2,9 @@
 
 use horolog_time::Span;
 
-/// How a resource is given to jobs.
+/// How a resource is given to jobs. Who matches on it names every protocol, so that the compiler names every place that a new one
+/// touches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[non_exhaustive]
 pub enum Protocol {
     /// The local immediate ceiling: a lift under fixed priorities, a gate under EDF.
     #[default]

@@ -6,9 +6,9 @@
 use crate::{CpuId, Policy};
 use horolog_time::Span;
 
-/// How a scheduler orders its children.
+/// How a scheduler orders its children. Who matches on it names every order, so that the compiler names the places that a new one
+/// touches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[non_exhaustive]
 pub enum Order {
     /// First in, first out over the jobs of all its tasks.
     #[default]

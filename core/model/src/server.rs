@@ -185,6 +185,15 @@ impl Server {
         Server { name: name.into(), tasks, cpu, kind, parent: None, order: Order::Fifo, table: None }
     }
 
+    /// Its kind, as results show it: the word of the system file, and `no budget` for a scheduler to which the file gives no kind.
+    #[must_use]
+    pub const fn kind_word(&self) -> &'static str {
+        match self.kind {
+            ServerKind::Plain { .. } => "no budget",
+            _ => self.kind.word(),
+        }
+    }
+
     /// Whether a `[[server]]` cannot say it: it stands below another one, orders its children otherwise than first in, first
     /// out, or is without rules of its own.
     #[must_use]
@@ -265,6 +274,21 @@ impl ServerKind {
     #[must_use]
     pub const fn is_budgeted(&self) -> bool {
         self.capacity().is_some() && !matches!(self, Self::TotalBandwidth { .. })
+    }
+
+    /// Whether its machine counts what its tasks execute on it: on a budget, or above hard tasks.
+    #[must_use]
+    pub const fn counts_execution(&self) -> bool {
+        match self {
+            Self::Polling { .. }
+            | Self::Deferrable { .. }
+            | Self::Sporadic { .. }
+            | Self::PriorityExchange { .. }
+            | Self::ConstantBandwidth { .. }
+            | Self::DualPriority { .. }
+            | Self::SlackStealing { .. } => true,
+            Self::Background | Self::Plain { .. } | Self::TotalBandwidth { .. } => false,
+        }
     }
 
     /// Whether its jobs compete by deadlines that the server gives them.

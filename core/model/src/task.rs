@@ -38,7 +38,7 @@ pub enum Preemption {
 }
 
 /// What happens to a job that executes longer than its wcet (decision 0010).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum OverrunPolicy {
     /// Count it and let it run.
@@ -52,28 +52,32 @@ pub enum OverrunPolicy {
     Stop,
     /// End the job there, without completing. In a simulation alone: nobody can end a thread's job from outside.
     Drop,
+    /// Let it run, and ask for the mode of this name.
+    Mode(String),
 }
 
 impl OverrunPolicy {
     /// The words of the system file.
     pub const WORDS: [&'static str; 5] = ["count", "skip", "demote", "stop", "drop"];
 
-    /// The word of the system file.
+    /// The word of the system file; `None` for a mode, which the file gives in a table.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn word(&self) -> Option<&'static str> {
         match self {
-            Self::Count => "count",
-            Self::Skip => "skip",
-            Self::Demote => "demote",
-            Self::Stop => "stop",
-            Self::Drop => "drop",
+            Self::Count => Some("count"),
+            Self::Skip => Some("skip"),
+            Self::Demote => Some("demote"),
+            Self::Stop => Some("stop"),
+            Self::Drop => Some("drop"),
+            Self::Mode(_) => None,
         }
     }
 
     /// The policy that a word of the system file names.
     #[must_use]
     pub fn from_word(word: &str) -> Option<OverrunPolicy> {
-        [Self::Count, Self::Skip, Self::Demote, Self::Stop, Self::Drop].into_iter().find(|p| p.word() == word)
+        let all = [Self::Count, Self::Skip, Self::Demote, Self::Stop, Self::Drop];
+        all.into_iter().find(|policy| policy.word() == Some(word))
     }
 }
 
@@ -93,6 +97,9 @@ pub struct Task {
     pub bcet: Span,
     /// Arrival of the first job after the start; `None`: any phase.
     pub offset: Option<Span>,
+    /// Under dual priority: how long after its arrival a hard job goes before the soft ones. `None`: not resolved yet, or there
+    /// is no safe time.
+    pub promotion: Option<Span>,
     /// Release jitter: how late after its arrival a job may become ready.
     pub jitter: Span,
     /// `None` under EDF, for a served task, or before [`crate::System::with_explicit_priorities`] resolved an assignment.
@@ -101,7 +108,7 @@ pub struct Task {
     pub cpu: CpuId,
     /// Whether and where a job may be preempted.
     pub preemption: Preemption,
-    /// What happens at an overrun in a run.
+    /// What happens at an overrun.
     pub overrun: OverrunPolicy,
     /// How long jobs execute in a simulation.
     pub execution: ExecutionTimes,
@@ -144,6 +151,12 @@ impl Task {
             Preemption::Deferred(graph) => Some(graph),
             _ => None,
         }
+    }
+
+    /// Whether a job, or one of its segments, may execute longer than its wcet in a simulation.
+    #[must_use]
+    pub fn may_exceed(&self) -> bool {
+        self.execution.may_exceed(self.wcet, self.segment_graph())
     }
 
     /// Whether a started job keeps the processor until it gives it up itself.

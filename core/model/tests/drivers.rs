@@ -1,7 +1,7 @@
 //! Interrupts and devices: read, checked with a place for every fault, printed and read back.
 #![allow(clippy::unwrap_used)] // Helpers of an integration test are tests too.
 
-use horolog_model::{DeviceClass, DeviceService, PriorityRule, Throttling, file};
+use horolog_model::{DeviceClass, DeviceService, PriorityRule, RequestOrder, Throttling, file};
 use horolog_time::Span;
 
 const HEAD: &str = "[system]\nname = \"x\"\n[[task]]\nname = \"a\"\nperiod = \"10 ms\"\nwcet = \"1 ms\"\npriority = 9\n\
@@ -20,7 +20,7 @@ fn first_fault(rest: &str) -> String {
 fn a_file_is_read_printed_and_read_back() {
     let others = "[[interrupt]]\nname = \"sda\"\nseparation = \"1 ms\"\ncost = \"3 us\"\nthrottling = \"moderated\"\n\
                   interval = \"2 ms\"\n[[device]]\nname = \"disk\"\nclass = \"closed\"\nservice = \"server\"\n\
-                  server = \"s\"\nrate = 1000\ncost = \"20 us\"\ndeadline = \"5 ms\"\nconstraint = \"soft\"\n\
+                  server = \"s\"\nrate = 1000\ncost = \"20 us\"\nslots = 4\norder = \"fixed-priority\"\ndeadline = \"5 ms\"\nconstraint = \"soft\"\n\
                   [[device]]\nname = \"uart\"\nservice = \"softirq\"\nrounds = 3\nrate = 7\ncost = \"1 us\"\n\
                   [[device]]\nname = \"pen\"\nservice = \"interrupt\"\nrate = 1\ncost = \"1 us\"\n\
                   [[device]]\nname = \"cam\"\nservice = \"thread\"\nrule = \"waiting\"\nusers = [\"a\"]\nrate = 30\n\
@@ -35,6 +35,7 @@ fn a_file_is_read_printed_and_read_back() {
     assert_eq!(disk.service, DeviceService::Server { server: "s".into() });
     assert_eq!(uart.service, DeviceService::Softirq { rounds: 3, poll_budget: 64 });
     assert_eq!((uart.separation.as_ns(), pen.ring), (142_857_142, 256));
+    assert_eq!((disk.slots, disk.order, net.slots), (4, RequestOrder::FixedPriority, 1));
     let waiting =
         DeviceService::Thread { priority: None, rule: PriorityRule::Waiting, users: vec!["a".into()] };
     assert_eq!(cam.service, waiting);
@@ -51,6 +52,18 @@ fn every_fault_has_its_place() {
     let fault = |change: &str, by: &str| first_fault(&NET.replace(change, by));
     for (change, by, expected) in [
         ("cost = \"6 us\"", "cost = \"0 us\"", "device.net.cost: an event takes no time"),
+        ("ring = 64", "slots = 0", "device.net.slots: no request is ever worked on"),
+        ("ring = 64", "slots = 2", "device.net.slots: only a closed device works on requests"),
+        (
+            "ring = 64",
+            "order = \"fixed-priority\"",
+            "device.net.order: only a closed device has requests to order",
+        ),
+        (
+            "ring = 64",
+            "class = \"closed\"\nslots = 1025",
+            "device.net.slots: more than 1024 requests at once",
+        ),
         ("ring = 64", "ring = 0", "device.net.ring: no event has room"),
         ("priority = 5\n", "", "device.net.priority: the thread has no priority"),
         ("priority = 5", "rule = \"open\"", "device.net.users: nobody lends the thread a priority"),

@@ -1,7 +1,8 @@
 //! Modes: what a file says of them, how it is printed, and what follows a period into a mode.
 
 use horolog_model::{
-    Capacity, Companion, LeftOver, Priority, SecondRequest, ServerId, System, TakesEffect, TaskId, file,
+    Capacity, Companion, LeftOver, OverrunPolicy, Priority, SecondRequest, ServerId, System, TakesEffect,
+    TaskId, file,
 };
 use horolog_time::Span;
 
@@ -128,6 +129,27 @@ fn the_whole_mode_is_checked() {
     // A broken base mode is told once.
     let said = read(&["task.control.bcet=3ms"]).expect_err("above the wcet");
     assert_eq!(said.matches("error:").count(), 1, "{said}");
+}
+
+#[test]
+fn an_overrun_may_name_a_mode() {
+    let system = read(&["task.control.overrun={ mode = \"degraded\" }"]).expect("valid");
+    assert_eq!(system.task(TaskId(0)).overrun, OverrunPolicy::Mode("degraded".to_owned()));
+    assert_eq!((system.find_mode("degraded"), system.find_mode("base")), (Some(1), None));
+    let printed = file::print(&system);
+    assert!(printed.contains("overrun = { mode = \"degraded\" }"), "{printed}");
+    assert_eq!(file::read(&printed, "printed", &[]).expect("reads back").0, system);
+    let said = read(&["task.control.overrun={ mode = \"degarded\" }"]).expect_err("no such mode");
+    assert_eq!(said.matches("error:").count(), 1, "{said}");
+    assert!(said.contains("there is no mode `degarded`") && said.contains("`degraded`"), "{said}");
+    // A mode that cannot be read is none that is missing.
+    let sets = ["task.control.overrun={ mode = \"degraded\" }", "mode.degraded.left_over=\"keep\""];
+    let said = read(&sets).expect_err("no such word");
+    assert!(!said.contains("there is no mode"), "{said}");
+    let said = read(&["task.control.overrun=\"degraded\""]).expect_err("no such word");
+    assert!(said.contains("`degraded` is none of the known words"), "{said}");
+    let said = read(&["task.control.overrun={ }"]).expect_err("no mode");
+    assert!(said.contains("mode"), "{said}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use horolog_model::{
     Capacity, LeftOver, Mode, Order, Priority, SecondRequest, ServerChange, ServerKind, System, TakesEffect,
-    TaskChange, file,
+    TaskChange, TimeTable, file,
 };
 use horolog_testkit::system::{Shape, systems};
 use horolog_testkit::tree::{TreeShape, trees};
@@ -130,7 +130,11 @@ fn with_modes(system: &System, choice: u32) -> System {
         |change: &TaskChange| *change != TaskChange { task: change.task.clone(), ..TaskChange::default() };
     let half = |capacity: Capacity| Capacity { period: twice(capacity.period), ..capacity };
     let servers = system.servers().iter().filter(|_| has(4)).filter_map(|server| {
-        Some(ServerChange { server: server.name.clone(), capacity: half(server.kind.capacity()?) })
+        let capacity = server.kind.capacity().map(half);
+        let table =
+            server.table.as_ref().map(|table| TimeTable { cycle: twice(table.cycle), ..table.clone() });
+        let change = ServerChange { server: server.name.clone(), capacity, table };
+        (change.capacity.is_some() || change.table.is_some()).then_some(change)
     });
     let frame = system
         .servers()

@@ -24,6 +24,7 @@ fn task(name: &str, period: u64, wcet: u64) -> Task {
         preemption: Preemption::Preemptive,
         overrun: OverrunPolicy::Count,
         execution: ExecutionTimes::Wcet,
+        promotion: None,
         sections: Vec::new(),
         body: None,
     }

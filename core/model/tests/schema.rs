@@ -22,6 +22,10 @@ fn value(kind: Kind) -> Value {
         Kind::Text => json!({ "type": "string" }),
         Kind::Duration => duration(),
         Kind::Durations => json!({ "type": "array", "items": duration(), "minItems": 1 }),
+        Kind::DurationLists => {
+            let list = json!({ "type": "array", "items": duration(), "minItems": 1 });
+            json!({ "type": "array", "items": list, "minItems": 1 })
+        }
         Kind::Texts => json!({ "type": "array", "items": { "type": "string" } }),
         Kind::Integer => json!({ "type": "integer" }),
         Kind::Decimal => json!({ "type": "number", "exclusiveMinimum": 0, "maximum": 1 }),
@@ -42,6 +46,9 @@ fn value(kind: Kind) -> Value {
         Kind::Body => json!({ "$ref": "#/definitions/body" }),
         Kind::TakesEffect => json!({
             "oneOf": [{ "enum": ["at-once"] }, { "$ref": "#/definitions/takes_effect" }],
+        }),
+        Kind::Overrun(words) => json!({
+            "oneOf": [{ "enum": words }, { "$ref": "#/definitions/overrun" }],
         }),
         Kind::TaskSections => json!({ "type": "array", "items": section(&keys::TASK_SECTION) }),
         Kind::TaskChanges => json!({ "type": "array", "items": section(&keys::MODE_TASK) }),
@@ -138,6 +145,7 @@ fn schema() -> Value {
             "window": section(&keys::WINDOW),
             "body": body,
             "execution": section(&keys::EXECUTION),
+            "overrun": section(&keys::OVERRUN),
             "takes_effect": takes_effect,
         },
     })
@@ -158,7 +166,7 @@ fn the_schema_is_fresh() {
 }
 
 /// The sections in which a key may stand in the reference.
-const SECTIONS: [&Section; 20] = [
+const SECTIONS: [&Section; 21] = [
     &keys::SYSTEM,
     &keys::PLATFORM,
     &keys::TASK,
@@ -174,6 +182,7 @@ const SECTIONS: [&Section; 20] = [
     &keys::MODE_TASK,
     &keys::MODE_SERVER,
     &keys::TAKES_EFFECT,
+    &keys::OVERRUN,
     &keys::WINDOW,
     &keys::INTERRUPT,
     &keys::DEVICE,

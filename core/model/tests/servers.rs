@@ -25,6 +25,7 @@ fn task(name: &str, priority: Option<i64>) -> Task {
         preemption: Preemption::Preemptive,
         overrun: OverrunPolicy::Count,
         execution: ExecutionTimes::Wcet,
+        promotion: None,
         sections: Vec::new(),
         body: None,
     }
@@ -289,6 +290,28 @@ fn who_keeps_the_budget_is_read_and_printed() {
     says("enforcement = \"own\"\nenforcement_latency = \"4 ms\"", "only the kernel");
     says("enforcement = \"both\"", "none of the known words");
     says("enforcement = \"own\"", "fixed priorities do not look at");
+}
+
+#[test]
+fn promotion_times_are_for_hard_tasks_beside_dual_priority() {
+    let text = |of_hard: &str, of_soft: &str, kind: &str| {
+        let head = "[system]\nname = \"promoted\"\n[[task]]\nname = \"hard\"\nperiod = \"10 ms\"\nwcet = \"1 ms\"\npriority = 9\n";
+        let soft = "[[task]]\nname = \"soft\"\nseparation = \"9 ms\"\nwcet = \"1 ms\"\n";
+        let server = format!("[[server]]\nname = \"s\"\nkind = \"{kind}\"\ntasks = [\"soft\"]\n");
+        format!("{head}{of_hard}{soft}{of_soft}{server}")
+    };
+    let at = |span: &str| format!("promotion = \"{span}\"\n");
+    let (system, _) = file::read(&text(&at("10 ms"), "", "dual-priority"), "p.toml", &[]).expect("valid");
+    assert_eq!(system.tasks()[0].promotion, Some(ms(10)));
+    assert_eq!(file::read(&file::print(&system), "printed.toml", &[]).expect("printed right").0, system);
+    for (text, expected) in [
+        (text(&at("10.000001 ms"), "", "dual-priority"), "the jobs would be promoted after their deadline"),
+        (text(&at("1 ms"), "", "slack-stealing"), "only beside dual priority jobs are promoted"),
+        (text("", &at("1 ms"), "dual-priority"), "a served task is never promoted"),
+    ] {
+        let errors = file::read(&text, "p.toml", &[]).map(|_| ()).expect_err("refused").to_string();
+        assert!(errors.contains(expected), "{errors}");
+    }
 }
 
 #[test]

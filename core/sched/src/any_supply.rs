@@ -8,7 +8,7 @@ use crate::hard_reservation::HardReservation;
 use crate::polling_server::PollingServer;
 use crate::posix_sporadic_server::PosixSporadicServer;
 use crate::sporadic_server::SporadicServer;
-use crate::{Place, Supply, Tally};
+use crate::{Doubt, Place, Supply, Tally};
 use horolog_model::Capacity;
 use horolog_time::{Instant, Span};
 
@@ -147,6 +147,26 @@ impl AnySupply {
             supply.change_capacity(now, capacity);
             Standing::of(supply)
         })
+    }
+
+    #[cold]
+    pub(crate) fn doubt(&mut self, now: Instant, doubt: Doubt) -> Standing {
+        each!(mut self, supply => {
+            supply.doubt(now, doubt);
+            Standing::of(supply)
+        })
+    }
+
+    #[cold]
+    pub(crate) fn learn(&mut self, now: Instant, budget: Span) -> Standing {
+        each!(mut self, supply => {
+            supply.learn(now, budget);
+            Standing::of(supply)
+        })
+    }
+
+    pub(crate) fn is_known(&self, now: Instant) -> bool {
+        each!(self, supply => supply.is_known(now))
     }
 
     pub(crate) fn frame(&self, now: Instant) -> Option<Instant> {

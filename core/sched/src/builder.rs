@@ -4,23 +4,24 @@ use crate::any_supply::AnySupply;
 use crate::cluster::{Cluster, NO_PROCESSOR};
 use crate::desired::{EntityId, ProcessorIndex};
 use crate::dispatcher::{Dispatcher, Layout, NONE, NodePolicy};
-use crate::job_budget::{JobBudget, may_be_lowered};
-use crate::leaf::Leaf;
+use crate::job_budget::{JobBudget, OverrunAction, may_be_lowered};
+use crate::leaf::{Leaf, Standing};
 use crate::locks::{Ceiling, Locks, Resource};
 use crate::machine::Processor;
 use crate::mode::{Mode, ModeSpec};
 use crate::overheads::Overheads;
 use crate::supplied::SuppliedNode;
-use crate::table::Table;
+use crate::table::{Table, Windows};
 use crate::total_bandwidth::TotalBandwidth;
 use crate::watch::Watch;
-use crate::{Level, Machine, Place, Supply, from_system};
+use crate::{Allowance, Level, Machine, Place, Supply, from_system};
 use horolog_model::{
-    AtExhaustion, CpuId, ModelError, Parent, Policy, Preemption, Priority, ServerId, ServerKind, System,
-    TaskId,
+    AtExhaustion, CpuId, ModelError, OverrunPolicy, Parent, Policy, Preemption, Priority, Protocol, ServerId,
+    ServerKind, System, TaskId, TimeTable,
 };
 use horolog_time::{Instant, Span};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 /// An inner node to be.
 #[derive(Clone, Debug, Default)]
@@ -64,8 +65,27 @@ pub struct MachineBuilder<'a> {
     origin: Instant,
     /// The node of each server.
     servers: Vec<usize>,
-    has_job_budgets: bool,
+    budgets: Budgets,
     error: Option<ModelError>,
+}
+
+/// The jobs of which tasks have budgets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Budgets {
+    None,
+    /// Of those that may execute longer than the model says.
+    Exceeding,
+    /// Of those with a policy that acts, on threads.
+    Acting,
+    /// Of all, on threads.
+    All,
+}
+
+impl Budgets {
+    /// Whether the world tells how far a job is, and nobody can end it from outside.
+    fn are_of_threads(self) -> bool {
+        matches!(self, Budgets::Acting | Budgets::All)
+    }
 }
 
 fn error(at: impl Into<String>, reason: &str, remedy: &str) -> ModelError {
@@ -115,7 +135,7 @@ impl<'a> MachineBuilder<'a> {
             processors: cpus.len(),
             origin: Instant::from_ns(0),
             servers: Vec::new(),
-            has_job_budgets: false,
+            budgets: Budgets::None,
             error: None,
         };
         if policy.is_none() {
@@ -256,16 +276,31 @@ impl<'a> MachineBuilder<'a> {
         self
     }
 
-    /// Gives the jobs of every task that may execute longer than its wcet ([`horolog_model::ExecutionTimes::may_exceed`]) their wcet
-    /// as a budget. For worlds in which jobs do so at that word: on threads somebody else looks.
+    /// Gives the jobs of every task that may execute longer than the model says ([`horolog_model::Task::may_exceed`]) and their
+    /// segments their wcets as budgets. For worlds in which jobs do so at that word.
     #[must_use]
     pub fn job_budgets(mut self) -> MachineBuilder<'a> {
-        self.has_job_budgets = true;
+        self.budgets = Budgets::Exceeding;
+        self
+    }
+
+    /// Gives the jobs of every task whose overrun policy acts, or of all, their budgets. For jobs on threads: the world tells how far
+    /// they are ([`crate::Tell::progress`]), and one that has begun outlives being demoted, stopped or dropped, as one that has
+    /// suspended itself, until it completes; jobs of its task that come meanwhile wait for it. So it is where nobody can end a
+    /// job from outside.
+    #[must_use]
+    pub fn on_threads(mut self, watches_all: bool) -> MachineBuilder<'a> {
+        self.budgets = if watches_all { Budgets::All } else { Budgets::Acting };
         self
     }
 
     fn has_budget(&self, task: &horolog_model::Task) -> bool {
-        self.has_job_budgets && task.execution.may_exceed(task.wcet)
+        match self.budgets {
+            Budgets::None => false,
+            Budgets::Exceeding => task.may_exceed(),
+            Budgets::Acting => task.overrun != OverrunPolicy::Count,
+            Budgets::All => true,
+        }
     }
 
     /// Builds the machine.
@@ -289,8 +324,11 @@ impl<'a> MachineBuilder<'a> {
         let clusters = self.clusters();
         let tables = self.tables(&modes[0]);
         let bandwidths = self.bandwidths();
-        let budgeted = self.system.tasks().iter().filter(|task| self.has_budget(task));
-        let budgets = budgeted.map(|task| JobBudget::new(task.wcet.as_ns(), task.overrun)).collect();
+        let budgeted = self.system.task_ids().filter(|&id| self.has_budget(self.system.task(id)));
+        let is_told = self.budgets.are_of_threads();
+        let action = |id| OverrunAction::of(self.system, &self.system.task(id).overrun);
+        let budget = |id| JobBudget::new(Allowance::of(self.system, id), action(id), is_told);
+        let budgets = budgeted.map(budget).collect();
         let locks = self.locks(&modes);
         let mut machine = Machine {
             locks,
@@ -308,7 +346,7 @@ impl<'a> MachineBuilder<'a> {
             upwards: self.upwards(),
             modes,
             mode: 0,
-            keeps_begun: false,
+            keeps_begun: self.budgets.are_of_threads(),
         };
         for table in &machine.tables {
             machine.nodes[table.node as usize].current = table.current();
@@ -364,24 +402,35 @@ impl<'a> MachineBuilder<'a> {
         Ok(supplied)
     }
 
+    /// The tables of the system, as the base mode has them.
     fn tables(&self, mode: &Mode) -> Vec<Table> {
+        let nodes =
+            self.system.servers().iter().zip(&self.servers).filter(|(server, _)| server.table.is_some());
+        let tables = nodes.zip(&mode.windows);
+        tables.map(|((_, &node), windows)| Table::new(node as u32, windows, self.origin)).collect()
+    }
+
+    /// What each table says in a mode.
+    fn windows(&self, layouts: &[Layout], changed: &[(ServerId, TimeTable)]) -> Vec<Arc<Windows>> {
         let mut tables = Vec::new();
-        for (server, &node) in self.system.servers().iter().zip(&self.servers) {
-            let Some(table) = &server.table else { continue };
+        for (id, &node) in self.system.server_ids().zip(&self.servers) {
+            let other = changed.iter().find(|(server, _)| *server == id).map(|(_, table)| table);
+            let Some(base) = &self.system.server(id).table else { continue };
+            let table = other.unwrap_or(base);
             let entity = |name: &str| match self.system.find_server(name) {
                 Some(child) => Some(self.places.len() + self.servers[child.index()]),
                 None => self.system.find_task(name).map(TaskId::index),
             };
             let position = |name: &str| {
                 let entity = entity(name)? as u32;
-                mode.layouts[node].children.iter().position(|&child| child == entity)
+                layouts[node].children.iter().position(|&child| child == entity)
             };
             let window = |window: &horolog_model::Window| {
                 let (from, until) = (window.from.as_ns(), window.from.as_ns() + window.length.as_ns());
                 Some((from, until, position(&window.child)? as u32))
             };
             let windows: Vec<(u64, u64, u32)> = table.windows.iter().filter_map(window).collect();
-            tables.push(Table::new(node as u32, table.cycle.as_ns(), &windows, self.origin));
+            tables.push(Arc::new(Windows::new(table.cycle.as_ns(), &windows)));
         }
         tables
     }
@@ -422,7 +471,9 @@ impl<'a> MachineBuilder<'a> {
             finishes: resource.at_exhaustion == AtExhaustion::Finish,
             holder: NONE,
             waiting: VecDeque::with_capacity(users),
-            ceilings: ceilings.map(ceiling).collect(),
+            ceilings: match resource.protocol {
+                Protocol::Ceiling => ceilings.map(ceiling).collect(),
+            },
         }
     }
 
@@ -575,7 +626,7 @@ impl<'a> MachineBuilder<'a> {
                 active: true,
                 begun: false,
                 blocked: false,
-                suspended: false,
+                standing: Standing::OWN,
                 uses_resources: !task.sections.is_empty(),
                 holds: 0,
                 finishes: 0,
@@ -598,7 +649,8 @@ impl<'a> MachineBuilder<'a> {
         let children = self.children();
         let layouts = children.iter().enumerate().map(|(node, children)| self.layout(node, children, spec));
         let layouts = layouts.collect::<Result<Vec<_>, _>>()?;
-        let ModeSpec { tasks, capacities, takes_effect, refuses_second } = spec.unwrap_or(&base).clone();
+        let ModeSpec { tasks, capacities, tables, takes_effect, refuses_second } =
+            spec.unwrap_or(&base).clone();
         // Changes of one mode are undone by those of the next.
         let base = base.capacities.into_iter();
         let is_changed = |server: ServerId| capacities.iter().any(|&(other, _)| other == server);
@@ -607,7 +659,8 @@ impl<'a> MachineBuilder<'a> {
         if self.modes.is_empty() {
             all.clear();
         }
-        Ok(Mode { tasks, layouts, capacities: all, takes_effect, refuses_second })
+        let windows = self.windows(&layouts, &tables);
+        Ok(Mode { tasks, layouts, capacities: all, windows, takes_effect, refuses_second })
     }
 
     /// The entities below each node, tasks first. One pass: there may be 65,535 processors.
@@ -669,7 +722,8 @@ impl<'a> MachineBuilder<'a> {
             .servers_on(task.cpu)
             .any(|(_, server)| matches!(server.kind, ServerKind::DualPriority { .. }));
         let task = &self.system.tasks()[entity];
-        Ok(if self.has_budget(task) && may_be_lowered(task.overrun) {
+        let may_be_lowered = !self.budgets.are_of_threads() && may_be_lowered(&task.overrun);
+        Ok(if self.has_budget(task) && may_be_lowered {
             vec![Level::at(priority), Level::BACKGROUND]
         } else if is_promoted {
             vec![Level::promoted(priority), Level::at(priority)]

@@ -1,6 +1,7 @@
 //! Everything that is cached for speed, computed anew: ready bits, heads, answers of supplies, the earliest timer.
 
 use crate::dispatcher::{Dispatcher, NONE};
+use crate::leaf::Standing;
 use crate::machine::Processor;
 use crate::{Machine, Place};
 use horolog_model::TaskId;
@@ -43,8 +44,11 @@ impl Machine {
         if leaf.jobs as usize != leaf.backlog.len() + usize::from(leaf.jobs > 0) {
             return Err(format!("task {task}: {} jobs, {} of them behind", leaf.jobs, leaf.backlog.len()));
         }
-        if (leaf.blocked || leaf.begun || leaf.suspended) && leaf.jobs == 0 {
+        if (leaf.blocked || leaf.begun || leaf.standing != Standing::OWN) && leaf.jobs == 0 {
             return Err(format!("task {task}: it has no job that could have begun"));
+        }
+        if leaf.standing.count() > leaf.jobs {
+            return Err(format!("task {task}: more jobs are left over than there are"));
         }
         if leaf.position != leaf.positions[usize::from(leaf.is_low)] {
             return Err(format!("task {task}: it stands at a place that is not its own"));
@@ -56,7 +60,10 @@ impl Machine {
     fn is_ready(&self, node: &Dispatcher, position: usize) -> bool {
         let entity = node.layout.children[position] as usize;
         if let Some(leaf) = self.leaves.get(entity) {
-            return leaf.jobs > 0 && !leaf.blocked && !leaf.suspended && leaf.position as usize == position;
+            return leaf.jobs > 0
+                && !leaf.blocked
+                && !leaf.standing.is_suspended()
+                && leaf.position as usize == position;
         }
         let child = entity - self.leaves.len();
         let (number, child) = (child as u32, &self.nodes[child]);
@@ -138,7 +145,7 @@ impl Machine {
     /// Where the running job stands below the root of a shallow tree; [`NONE`]: its server stands nowhere.
     fn position_below_root(&self, processor: &Processor) -> u32 {
         let leaf = &self.leaves[processor.running as usize];
-        if leaf.suspended {
+        if leaf.standing.is_suspended() {
             return NONE;
         }
         if leaf.node == processor.root {

@@ -40,7 +40,28 @@ impl Machine {
     /// # Errors
     /// As [`Machine::new`].
     pub fn of_companion(system: &System, companion: &Companion) -> Result<(Machine, Vec<Lent>), ModelError> {
-        let mut builder = MachineBuilder::new(&companion.system);
+        Self::of_companion_by(system, companion, MachineBuilder::new(&companion.system))
+    }
+
+    /// As [`Machine::of_companion`], for jobs on threads: those on which an overrun policy acts have budgets, or all of them
+    /// ([`MachineBuilder::on_threads`]).
+    ///
+    /// # Errors
+    /// As [`Machine::new`].
+    pub fn of_threads(
+        system: &System,
+        companion: &Companion,
+        watches_all: bool,
+    ) -> Result<(Machine, Vec<Lent>), ModelError> {
+        let builder = MachineBuilder::new(&companion.system).on_threads(watches_all);
+        Self::of_companion_by(system, companion, builder)
+    }
+
+    fn of_companion_by(
+        system: &System,
+        companion: &Companion,
+        mut builder: MachineBuilder<'_>,
+    ) -> Result<(Machine, Vec<Lent>), ModelError> {
         let mut lent = Vec::new();
         for (index, device) in system.devices().iter().enumerate() {
             let DeviceService::Thread { rule: PriorityRule::Waiting, .. } = &device.service else { continue };

@@ -8,7 +8,7 @@
 //! Source: `abeni98`.
 
 use crate::supply::changed;
-use crate::{Place, Supply, Tally};
+use crate::{Doubt, Place, Supply, Tally};
 use horolog_model::Capacity;
 use horolog_time::{Instant, Span};
 
@@ -19,6 +19,8 @@ pub(crate) struct ConstantBandwidthServer {
     period: u64,
     left: i64,
     deadline: u64,
+    /// Where budget and deadline are in doubt: the latest that the deadline may be, and what was executed towards putting it off.
+    doubt: Option<(u64, u64)>,
     tally: Tally,
 }
 
@@ -30,6 +32,7 @@ impl ConstantBandwidthServer {
             period: capacity.period.as_ns(),
             left: full,
             deadline: 0,
+            doubt: None,
             tally: Tally::default(),
         }
     }
@@ -62,7 +65,7 @@ impl Supply for ConstantBandwidthServer {
     }
 
     fn budget(&self) -> Option<Span> {
-        Some(Span::from_ns(self.left.unsigned_abs()))
+        self.doubt.is_none().then(|| Span::from_ns(self.left.unsigned_abs()))
     }
 
     fn timer(&self) -> Option<Instant> {
@@ -74,6 +77,13 @@ impl Supply for ConstantBandwidthServer {
     }
 
     fn executed(&mut self, _: Instant, amount: Span) -> bool {
+        if let Some((latest, used)) = &mut self.doubt {
+            *used = used.saturating_add(amount.as_ns());
+            let full = self.full.unsigned_abs();
+            *latest = latest.saturating_add((*used / full).saturating_mul(self.period));
+            *used %= full;
+            return false;
+        }
         self.tally.consume(amount);
         self.left = self.left.saturating_sub_unsigned(amount.as_ns());
         self.put_off()
@@ -82,10 +92,40 @@ impl Supply for ConstantBandwidthServer {
     fn timer_fired(&mut self, _: Instant) {}
 
     fn demand_changed(&mut self, now: Instant, backlogged: bool) {
+        if let Some((latest, _)) = &mut self.doubt
+            && backlogged
+        {
+            if now.as_ns() < *latest {
+                *latest = (*latest).max(now.as_ns().saturating_add(self.period));
+                return;
+            }
+            // What is left is more than its share of no time.
+            (self.doubt, self.deadline) = (None, now.as_ns());
+        }
         if backlogged && self.is_too_much(now.as_ns()) {
             self.deadline = now.as_ns().saturating_add(self.period);
             self.tally.replenishments += u64::from(self.left < self.full);
             self.left = self.full;
+        }
+    }
+
+    fn doubt(&mut self, now: Instant, doubt: Doubt) {
+        let before = self.doubt.map_or(0, |(latest, _)| latest);
+        let latest = self.deadline.max(before).max(now.as_ns().saturating_add(self.period));
+        let put_off = doubt.budgets(self.full).saturating_mul(self.period);
+        self.doubt = Some((latest.saturating_add(put_off), 0));
+    }
+
+    /// Once its deadline must have passed without work: the next work gets a new one, whatever is left.
+    fn is_known(&self, now: Instant) -> bool {
+        self.doubt.is_none_or(|(latest, _)| now.as_ns() >= latest)
+    }
+
+    /// Work has come and got a new deadline.
+    fn learn(&mut self, now: Instant, budget: Span) {
+        if budget.as_ns() == self.full.unsigned_abs() {
+            (self.doubt, self.left) = (None, self.full);
+            self.deadline = now.as_ns().saturating_add(self.period);
         }
     }
 

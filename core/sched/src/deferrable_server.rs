@@ -6,9 +6,10 @@
 //!
 //! Sources: `lehoczky87`, `strosnider95`.
 
+use crate::doubt::Missing;
 use crate::period::Period;
 use crate::supply::changed;
-use crate::{Place, Supply, Tally};
+use crate::{Doubt, Place, Supply, Tally};
 use horolog_model::Capacity;
 use horolog_time::{Instant, Span};
 
@@ -17,6 +18,7 @@ use horolog_time::{Instant, Span};
 pub(crate) struct DeferrableServer {
     full: i64,
     left: i64,
+    missing: Missing,
     period: Period,
     /// Where it stands without budget.
     without: Place,
@@ -30,6 +32,7 @@ impl DeferrableServer {
         DeferrableServer {
             full,
             left: full,
+            missing: Missing::default(),
             period: Period::new(capacity.period, origin),
             without,
             backlogged: false,
@@ -44,9 +47,10 @@ impl DeferrableServer {
 
     /// So many periods have begun, each with its budget: a debt takes as many of them as it is worth.
     fn fill(&mut self, periods: u64) {
-        if periods > 0 && self.left < self.full {
-            let given = self.full.saturating_mul(i64::try_from(periods).unwrap_or(i64::MAX));
-            self.left = self.left.min(0).saturating_add(given).min(self.full);
+        if periods > 0 && (self.left < self.full || self.missing.is_some()) {
+            let (full, given) = (self.full, i64::try_from(periods).unwrap_or(i64::MAX));
+            let given = full.saturating_mul(given);
+            self.missing.apply(&mut self.left, |left| left.min(0).saturating_add(given).min(full));
             self.tally.replenishments += 1;
         }
     }
@@ -59,7 +63,7 @@ impl Supply for DeferrableServer {
     }
 
     fn budget(&self) -> Option<Span> {
-        (self.left > 0).then(|| Span::from_ns(self.left.unsigned_abs()))
+        (self.left > 0 && !self.missing.is_some()).then(|| Span::from_ns(self.left.unsigned_abs()))
     }
 
     fn timer(&self) -> Option<Instant> {
@@ -68,6 +72,10 @@ impl Supply for DeferrableServer {
     }
 
     fn executed(&mut self, _: Instant, amount: Span) -> bool {
+        if self.missing.is_some() {
+            self.missing.executed(self.left, amount);
+            return false;
+        }
         let had_budget = self.left > 0;
         self.tally.consume(amount);
         self.left = self.left.saturating_sub_unsigned(amount.as_ns());
@@ -94,6 +102,23 @@ impl Supply for DeferrableServer {
         let full = capacity.budget.as_ns() as i64;
         let more = full - std::mem::replace(&mut self.full, full);
         self.left = changed(self.left, more);
+    }
+
+    fn doubt(&mut self, now: Instant, doubt: Doubt) {
+        self.refill(now);
+        self.missing.doubt(self.left, doubt);
+    }
+
+    /// At the start of a period it is full, unless more was overdrawn.
+    fn is_known(&self, now: Instant) -> bool {
+        let mut later = self.clone();
+        later.refill(now);
+        !later.missing.is_some()
+    }
+
+    fn learn(&mut self, now: Instant, budget: Span) {
+        self.refill(now);
+        self.missing.learn(&mut self.left, budget);
     }
 
     fn frame(&self, now: Instant) -> Option<Instant> {

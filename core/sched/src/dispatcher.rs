@@ -108,9 +108,12 @@ impl Dispatcher {
     /// The position of the most important ready child.
     #[inline(always)]
     pub(crate) fn best(&self) -> Option<u32> {
-        if self.policy == NodePolicy::Table {
-            return self.best_of_table();
-        }
+        if self.policy == NodePolicy::Table { self.best_of_table() } else { self.best_by_order() }
+    }
+
+    /// The same where the node has no time table.
+    #[inline(always)]
+    pub(crate) fn best_by_order(&self) -> Option<u32> {
         let first = self.ready.lowest()?;
         let end = self.layout.level_end[first as usize];
         if end == first + 1 {

@@ -14,6 +14,7 @@
 //! - A timer that asks for an instant that it was already called at is not called again at that instant.
 
 use crate::dispatcher::NONE;
+use crate::mode_notes::ModeNotes;
 use crate::mode_requests::ModeRequests;
 use crate::pump::{Group, NEVER, Pump, choose_together};
 use crate::{Event, EventKind, Machine, ModeChange, ProcessorIndex, Reached, Tell, World, Worlds};
@@ -23,10 +24,14 @@ use horolog_time::Instant;
 /// The pump between a [`Machine`] and a [`World`].
 #[derive(Clone, Debug)]
 pub struct Driver {
-    machine: Machine,
-    pumps: Vec<Pump>,
+    pub(crate) machine: Machine,
+    pub(crate) pumps: Vec<Pump>,
     groups: Vec<Group>,
     modes: ModeRequests,
+    /// Whether a job's budget may ask for a mode at its end, so that the mode may change at any instant.
+    asks_for_modes: bool,
+    /// What is still to be told of the last change; `None` where there is one mode alone.
+    mode_notes: Option<Box<ModeNotes>>,
 }
 
 impl Driver {
@@ -49,7 +54,9 @@ impl Driver {
                 pumps[place].group = number as u32;
             }
         }
-        Driver { machine, pumps, groups, modes: ModeRequests::new(system) }
+        let here: Vec<ProcessorIndex> = pumps.iter().map(|pump| pump.processor).collect();
+        let (asks_for_modes, mode_notes) = (machine.asks_for_modes(), ModeNotes::of(&machine, &here));
+        Driver { machine, pumps, groups, modes: ModeRequests::new(system), asks_for_modes, mode_notes }
     }
 
     /// The machine, to look at.
@@ -135,7 +142,7 @@ impl Driver {
     pub fn run_all<W: Worlds>(&mut self, worlds: &mut W, until: u64) -> Result<Reached, W::Error> {
         loop {
             let mode_at = self.modes.next_at();
-            if !self.modes.waits_for_jobs() {
+            if !self.watches_modes() {
                 let reached = self.run_in_mode(worlds, until.min(mode_at))?;
                 if reached.is_ended || mode_at >= until {
                     return Ok(reached);
@@ -153,6 +160,12 @@ impl Driver {
         }
     }
 
+    /// Whether every instant is one at which the mode may change, or something of a change is to be told.
+    fn watches_modes(&self) -> bool {
+        let has_more_to_tell = self.mode_notes.as_ref().is_some_and(|notes| notes.is_open());
+        self.modes.waits_for_jobs() || self.asks_for_modes || has_more_to_tell
+    }
+
     /// As [`Driver::run_all`], while no mode can change before `until`.
     fn run_in_mode<W: Worlds>(&mut self, worlds: &mut W, until: u64) -> Result<Reached, W::Error> {
         if self.pumps.len() == 1 && self.groups.is_empty() {
@@ -162,41 +175,31 @@ impl Driver {
         let mut last = self.pumps.iter().map(|pump| pump.last).max().unwrap_or(0);
         self.ask_when_next(worlds);
         loop {
-            // The processor on which something happens next, the first of several, and whether there are several.
-            let (mut next, mut place, mut several) = (NEVER, 0, false);
+            // The processor on which something happens next, the first of several, and when something does on another one.
+            let (mut next, mut place, mut second) = (NEVER, 0, NEVER);
             for (index, pump) in self.pumps.iter().enumerate() {
-                several = (several & (pump.next_at >= next)) | (pump.next_at == next);
+                second = second.min(next.max(pump.next_at));
                 place = if pump.next_at < next { index } else { place };
                 next = next.min(pump.next_at);
             }
             if next >= until {
                 return Ok(Reached { last, next, is_ended: false });
             }
-            let is_alone = !several && next > last && self.pumps[place].group == NONE;
+            if next < second && next > last && self.pumps[place].group == NONE {
+                // No phase waits for another processor's until then.
+                let reached = self.run(&mut worlds.one(place), place, second.min(until))?;
+                last = reached.last;
+                if reached.is_ended {
+                    return Ok(reached);
+                }
+                self.pumps[place].next_at = reached.next;
+                continue;
+            }
             last = next.max(last);
-            let goes_on = if is_alone {
-                self.step_alone(&mut worlds.one(place), place, last)?
-            } else {
-                self.round::<W, false>(worlds, last)?
-            };
-            if !goes_on {
+            if !self.round::<W, false>(worlds, last)? {
                 return Ok(Reached { last, next, is_ended: true });
             }
         }
-    }
-
-    /// A round in which something is due on one processor alone: no phase waits for another processor's.
-    #[inline(always)]
-    fn step_alone<W: World>(&mut self, world: &mut W, place: usize, now: u64) -> Result<bool, W::Error> {
-        let Self { machine, pumps, .. } = self;
-        let pump = &mut pumps[place];
-        if pump.has_timers {
-            pump.step::<W, true>(machine, world, now)?;
-        } else {
-            pump.step::<W, false>(machine, world, now)?;
-        }
-        pump.next_at = pump.next_here(world);
-        Ok(world.goes_on(now))
     }
 
     /// When something happens next on each processor; the processors of a cluster are due together.
@@ -222,6 +225,7 @@ impl Driver {
             }
         }
         if MODES {
+            self.tell_end(&mut worlds.one(0), now);
             self.take_modes(worlds, now);
         }
         for (place, pump) in self.pumps.iter_mut().enumerate().filter(|(_, pump)| pump.is_in_round) {
@@ -238,24 +242,53 @@ impl Driver {
             pump.is_chosen_here(&mut self.machine, &mut world, now);
             goes_on &= world.goes_on(now);
         }
+        for place in 0..if MODES { self.pumps.len() } else { 0 } {
+            self.tell_dispatch(&mut worlds.one(place), place, now);
+        }
         self.groups.iter().for_each(|group| group.share_next(&mut self.pumps));
         Ok(goes_on)
     }
 
     /// Changes to every mode that takes effect at `now`.
     fn take_modes<W: Worlds>(&mut self, worlds: &mut W, now: u64) {
+        for pump in self.pumps.iter_mut().filter(|pump| pump.asks_for != NONE) {
+            self.modes.add_by_overrun(now, std::mem::replace(&mut pump.asks_for, NONE));
+        }
         loop {
             let Self { machine, modes, .. } = &mut *self;
             let effect = |mode| machine.mode_effect(mode, Instant::from_ns(now));
-            let Some(mode) = modes.take(now, effect, |mode| machine.refuses_second(mode)) else { return };
-            let before = self.machine.mode();
+            let Some(request) = modes.take(now, machine.mode(), effect, |mode| machine.refuses_second(mode))
+            else {
+                return;
+            };
+            let (before, mode) = (self.machine.mode(), request.mode);
             let told = self.machine.on(Event::at(Instant::from_ns(now), EventKind::ModeChange { mode }));
             debug_assert_eq!(told, Ok(()));
+            let left_over = self.mode_notes.as_mut().map_or(0, |notes| notes.begin(&self.machine, before));
             for place in 0..self.pumps.len() {
-                let change = ModeChange { before, mode, is_first: place == 0, machine: &self.machine };
+                let is_first = place == 0;
+                let request = Some(request);
+                let change =
+                    ModeChange { before, mode, request, left_over, is_first, machine: &self.machine };
                 worlds.one(place).mode_changed(now, change);
                 self.pumps[place].follow_machine(&self.machine);
             }
+            self.tell_end(&mut worlds.one(0), now);
+        }
+    }
+
+    /// Tells that the mode before has ended, where it has.
+    fn tell_end<W: World>(&mut self, world: &mut W, now: u64) {
+        if let Some(note) = self.mode_notes.as_mut().and_then(|notes| notes.end(&self.machine)) {
+            world.note(now, note);
+        }
+    }
+
+    /// Tells who has the processor for the first time in the mode, where a choice was made at `now`.
+    fn tell_dispatch<W: World>(&mut self, world: &mut W, place: usize, now: u64) {
+        let (pump, Some(notes)) = (&self.pumps[place], &mut self.mode_notes) else { return };
+        if !pump.is_due && pump.running != NONE {
+            notes.dispatched(&self.machine, TaskId(pump.running), |note| world.note(now, note));
         }
     }
 
@@ -271,16 +304,19 @@ impl Driver {
         now: u64,
         mode: u32,
     ) -> Result<(), W::Error> {
-        let Self { machine, pumps, .. } = self;
-        let pump = &mut pumps[place];
-        let now = now.max(pump.last);
-        pump.report(machine, world, now);
-        pump.ends_here(machine, world, now)?;
+        let now = now.max(self.pumps[place].last);
+        self.pumps[place].report(&mut self.machine, world, now);
+        self.pumps[place].ends_here(&mut self.machine, world, now)?;
+        self.tell_end(world, now);
+        let Self { machine, pumps, mode_notes, .. } = &mut *self;
         let before = machine.mode();
         let told = machine.on(Event::at(Instant::from_ns(now), EventKind::ModeChange { mode }));
         debug_assert_eq!(told, Ok(()));
-        world.mode_changed(now, ModeChange { before, mode, is_first: true, machine });
-        pump.follow_machine(machine);
+        let left_over = mode_notes.as_mut().map_or(0, |notes| notes.begin(machine, before));
+        let (request, is_first) = (None, true);
+        world.mode_changed(now, ModeChange { before, mode, request, left_over, is_first, machine });
+        pumps[place].follow_machine(machine);
+        self.tell_end(world, now);
         Ok(())
     }
 
@@ -329,8 +365,9 @@ impl Driver {
 
     /// Makes the choice now, whether one is due or not.
     pub fn settle<W: World>(&mut self, world: &mut W, place: usize, now: u64) {
+        let now = now.max(self.pumps[place].last);
+        self.tell_end(world, now);
         let pump = &mut self.pumps[place];
-        let now = now.max(pump.last);
         pump.last = now;
         if pump.has_timers {
             pump.take_notes(&self.machine, world, now);
@@ -339,6 +376,7 @@ impl Driver {
         } else {
             pump.settle::<W, false>(&mut self.machine, world, now);
         }
+        self.tell_dispatch(world, place, now);
     }
 
     /// Tells the machine what was executed on a processor until `now`.

@@ -1,9 +1,9 @@
 //! Dual priority: hard jobs stand below the soft ones until each is promoted at its latest safe time.
 //!
-//! Three bands. A hard job released at r stands in the lower band and is promoted to the upper one at `r + U_i`, `U_i =
-//! D_i − R_i` with its worst response time R_i among the hard tasks; soft jobs stand between, first in, first out. Both
-//! hard bands have the order of the priorities. After its promotion a job is as in a system without soft jobs that was
-//! released U_i later, so it ends by `r + U_i + R_i = r + D_i`.
+//! Three bands. A hard job released at r stands in the lower band and is promoted to the upper one at `r + U_i`; soft jobs stand
+//! between, first in, first out. U_i is data of the resolved system (`promotion` of its task); the latest safe one is
+//! `D_i − R_i`, with its worst response time R_i among the hard tasks. Both hard bands have the order of the priorities. After its
+//! promotion a job is as in a system without soft jobs that was released U_i later, so it ends by `r + U_i + R_i ≤ r + D_i`.
 //!
 //! *Self gain*: what a job executes in the lower band moves its promotion as much later, for with so much less to do it
 //! needs so much less time. *Propagated gain*: when a job ends g before its wcet, the promotions of waiting less
@@ -16,7 +16,7 @@
 //! Source: `davis95`. # Differences: the literature gives no rule for when a gain may be propagated; ours is the one
 //! above.
 
-use crate::overheads::{Overheads, response};
+use crate::overheads::Overheads;
 use crate::{HardTask, Place, Service, Tally};
 use horolog_model::{Gain, ModelError, System};
 use horolog_time::{Instant, Span};
@@ -72,7 +72,7 @@ pub(crate) struct DualPriority {
 
 impl DualPriority {
     /// # Errors
-    /// Where a hard task cannot meet its deadline even alone, or the gain does not know what it must.
+    /// Where a hard task has no promotion time.
     pub(crate) fn new(
         system: &System,
         hard: &[HardTask],
@@ -80,22 +80,24 @@ impl DualPriority {
         gain: Gain,
     ) -> Result<DualPriority, ModelError> {
         let mut tasks = Vec::with_capacity(hard.len());
-        for (rank, task) in hard.iter().enumerate() {
+        for task in hard {
             let name = &system.task(task.task).name;
-            let Some(response) = response(hard, rank, overheads) else {
+            let Some(offset) = system.task(task.task).promotion else {
                 return Err(ModelError {
-                    at: format!("task.{name}.deadline"),
+                    at: format!("task.{name}.promotion"),
                     reason: "dual priority has no time to promote this task: it may miss its deadline even without \
-                             soft tasks"
+                             soft tasks, or the system is not resolved"
                         .to_owned(),
-                    remedy: "make the hard tasks schedulable first (`horolog analyze` without the server)".to_owned(),
+                    remedy: "make the hard tasks schedulable first (`horolog analyze` without the server), or give it; a program \
+                             that reads a file by itself calls `horolog_analysis::resolve`"
+                        .to_owned(),
                 });
             };
             tasks.push(Task {
                 execution: task.execution.as_ns(),
                 separation: task.separation.as_ns(),
                 deadline: task.deadline.as_ns(),
-                offset: task.deadline.as_ns() - response,
+                offset: offset.as_ns(),
                 margin: overheads.in_window(task.deadline.as_ns()).saturating_add(overheads.late),
             });
         }

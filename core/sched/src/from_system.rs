@@ -28,7 +28,7 @@ pub(crate) fn node_policy(order: Order) -> NodePolicy {
         Order::FixedPriority => NodePolicy::FixedPriority,
         Order::Edf => NodePolicy::Edf,
         Order::Table => NodePolicy::Table,
-        _ => NodePolicy::Fifo,
+        Order::Fifo => NodePolicy::Fifo,
     }
 }
 

@@ -11,7 +11,7 @@
 //! Source: `abeni98`; the kernel's `Documentation/scheduler/sched-deadline.rst` and `kernel/sched/deadline.c`, for a deadline
 //! that is the period.
 
-use crate::{Place, Supply, Tally};
+use crate::{Doubt, Place, Supply, Tally};
 use horolog_model::Capacity;
 use horolog_time::{Instant, Span};
 
@@ -23,6 +23,8 @@ pub(crate) struct HardReservation {
     left: i64,
     deadline: u64,
     is_throttled: bool,
+    /// Where budget and deadline are in doubt: the latest that the deadline may be, and what was executed towards putting it off.
+    doubt: Option<(u64, u64)>,
     tally: Tally,
 }
 
@@ -35,6 +37,7 @@ impl HardReservation {
             left: full,
             deadline: 0,
             is_throttled: false,
+            doubt: None,
             tally: Tally::default(),
         }
     }
@@ -62,7 +65,7 @@ impl Supply for HardReservation {
     }
 
     fn budget(&self) -> Option<Span> {
-        Some(Span::from_ns(self.left.max(0).unsigned_abs()))
+        self.doubt.is_none().then(|| Span::from_ns(self.left.max(0).unsigned_abs()))
     }
 
     fn timer(&self) -> Option<Instant> {
@@ -75,6 +78,13 @@ impl Supply for HardReservation {
     }
 
     fn executed(&mut self, now: Instant, amount: Span) -> bool {
+        if let Some((latest, used)) = &mut self.doubt {
+            *used = used.saturating_add(amount.as_ns());
+            let full = self.full.unsigned_abs();
+            *latest = latest.saturating_add((*used / full).saturating_mul(self.period));
+            *used %= full;
+            return false;
+        }
         self.tally.consume(amount);
         self.left = self.left.saturating_sub_unsigned(amount.as_ns());
         if self.left > 0 || self.is_throttled {
@@ -95,11 +105,34 @@ impl Supply for HardReservation {
     }
 
     fn demand_changed(&mut self, now: Instant, backlogged: bool) {
+        if let Some((latest, _)) = &mut self.doubt
+            && backlogged
+        {
+            if now.as_ns() <= *latest {
+                *latest = (*latest).max(now.as_ns().saturating_add(self.period.saturating_mul(2)));
+                return;
+            }
+            (self.doubt, self.deadline) = (None, 0);
+        }
         if backlogged && !self.is_throttled && !self.keeps(now.as_ns()) {
             self.deadline = now.as_ns().saturating_add(self.period);
             self.tally.replenishments += u64::from(self.left < self.full);
             self.left = self.full;
         }
+    }
+
+    fn doubt(&mut self, now: Instant, doubt: Doubt) {
+        let before = self.doubt.map_or(0, |(latest, _)| latest);
+        let latest = self.deadline.max(before).max(now.as_ns().saturating_add(self.period));
+        // What is throttled is given a budget more when its deadline passes.
+        let put_off = doubt.budgets(self.full).saturating_add(1).saturating_mul(self.period);
+        self.doubt = Some((latest.saturating_add(put_off), 0));
+        self.is_throttled = false;
+    }
+
+    /// Once its deadline must have passed without work: the next work gets a new one, whatever is left.
+    fn is_known(&self, now: Instant) -> bool {
+        self.doubt.is_none_or(|(latest, _)| now.as_ns() > latest)
     }
 
     fn tally(&self) -> Tally {

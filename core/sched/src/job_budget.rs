@@ -1,11 +1,58 @@
-//! Budgets of jobs: what a job may execute, and what happens when it has and goes on (decision 0010).
+//! Budgets of jobs and of their segments: what a job may execute, and what happens when it has and goes on (decision 0010).
 
 use crate::desired::ProcessorIndex;
 use crate::dispatcher::{NONE, NodePolicy};
 use crate::leaf::Leaf;
-use crate::{Machine, Rejected};
-use horolog_model::{OverrunPolicy, TaskId};
-use horolog_time::Instant;
+use crate::{Allowance, Machine, Progress, Rejected};
+use horolog_model::{OverrunPolicy, System, TaskId};
+use horolog_time::{Instant, Span};
+
+/// What the machine does about a job that has used up its budget.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OverrunAction {
+    /// Nothing: the job goes on.
+    Count,
+    /// The job goes on, and the next release of its task does not take place.
+    Skip,
+    /// The rest of the job stands below every task.
+    Demote,
+    /// The job ends, and its task releases no more.
+    Stop,
+    /// The job ends.
+    Drop,
+    /// The job goes on, and this mode is asked for.
+    AskFor(u32),
+}
+
+impl OverrunAction {
+    /// What a task's policy says.
+    #[must_use]
+    pub fn of(system: &System, policy: &OverrunPolicy) -> OverrunAction {
+        match policy {
+            OverrunPolicy::Skip => OverrunAction::Skip,
+            OverrunPolicy::Demote => OverrunAction::Demote,
+            OverrunPolicy::Stop => OverrunAction::Stop,
+            OverrunPolicy::Drop => OverrunAction::Drop,
+            OverrunPolicy::Mode(name) => {
+                system.find_mode(name).map_or(OverrunAction::Count, OverrunAction::AskFor)
+            }
+            _ => OverrunAction::Count,
+        }
+    }
+
+    /// Its number in an `Enforcement` record.
+    #[must_use]
+    pub const fn number(self) -> u64 {
+        match self {
+            OverrunAction::Count => 0,
+            OverrunAction::Skip => 1,
+            OverrunAction::Demote => 2,
+            OverrunAction::Stop => 3,
+            OverrunAction::Drop => 4,
+            OverrunAction::AskFor(_) => 5,
+        }
+    }
+}
 
 /// What is left of a budget.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -16,12 +63,20 @@ pub(crate) enum Limit {
     Empty { debt: u64 },
 }
 
-/// The budget of a task's oldest job.
+/// The budget of a task's oldest job and of the segment that it is in.
 #[derive(Clone, Debug)]
 pub(crate) struct JobBudget {
-    full: u64,
+    allowance: Allowance,
+    progress: Progress,
+    /// The worst cases of the segments before the present one.
+    path: Span,
+    /// What may be executed until the policy acts.
     limit: Limit,
-    action: OverrunPolicy,
+    /// Whether the world tells how far the job is, and it is not charged.
+    is_told: bool,
+    /// What of the segment's wcet was left when that was told last: the next segment may have a smaller budget, and begin untold.
+    of_segment: u64,
+    action: OverrunAction,
     /// Whether the action was taken for this job.
     has_acted: bool,
     /// Whether the next release does not take place.
@@ -33,13 +88,67 @@ pub(crate) struct JobBudget {
 }
 
 impl JobBudget {
-    /// `full` is above zero.
-    pub(crate) fn new(full: u64, action: OverrunPolicy) -> JobBudget {
-        let limit = Limit::Left(full);
-        JobBudget { full, limit, action, has_acted: false, skips: false, is_stopped: false, lowered: None }
+    pub(crate) fn new(allowance: Allowance, action: OverrunAction, is_told: bool) -> JobBudget {
+        let mut budget = JobBudget {
+            allowance,
+            progress: Progress::default(),
+            path: Span::ZERO,
+            limit: Limit::Empty { debt: 0 },
+            is_told,
+            of_segment: 0,
+            action,
+            has_acted: false,
+            skips: false,
+            is_stopped: false,
+            lowered: None,
+        };
+        budget.fill();
+        budget
+    }
+
+    /// The next job of the task has all of it.
+    fn fill(&mut self) {
+        (self.progress, self.path, self.has_acted) = (Progress::default(), Span::ZERO, false);
+        self.fill_segment();
+    }
+
+    /// The job begins a segment, having executed all that was charged.
+    pub(crate) fn enter(&mut self, segment: u32) {
+        let left = self.allowance.segment_wcet(self.progress.segment);
+        self.path = self.path.checked_add(left).unwrap_or(Span::MAX);
+        let segment = segment as usize;
+        let executed = self.progress.executed;
+        let tighter_wcet = Some(self.allowance.tighter_wcet(self.path, segment));
+        self.progress = Progress { segment, executed, before_segment: executed, tighter_wcet };
+        self.fill_segment();
+    }
+
+    /// So far the job is.
+    fn take(&mut self, progress: Progress) {
+        self.progress = progress;
+        self.fill_segment();
+    }
+
+    fn fill_segment(&mut self) {
+        let executed = self.progress.executed.as_ns();
+        if self.is_told {
+            let own = executed.saturating_sub(self.progress.before_segment.as_ns());
+            let wcet = self.allowance.segment_wcet(self.progress.segment).as_ns();
+            self.of_segment = wcet.saturating_sub(own);
+        }
+        let acts_at = self.allowance.acts_at(self.progress).as_ns();
+        self.limit = match acts_at.checked_sub(executed) {
+            None | Some(0) => Limit::Empty { debt: executed - acts_at },
+            Some(left) => Limit::Left(left),
+        };
     }
 
     pub(crate) fn charge(&mut self, amount: u64) {
+        if self.is_told {
+            return;
+        }
+        let executed = self.progress.executed.checked_add(Span::from_ns(amount));
+        self.progress.executed = executed.unwrap_or(Span::MAX);
         self.limit = match self.limit {
             Limit::Left(left) if amount < left => Limit::Left(left - amount),
             Limit::Left(left) => Limit::Empty { debt: amount - left },
@@ -47,9 +156,11 @@ impl JobBudget {
         };
     }
 
-    /// What may be executed until it is used up; `None`: it is.
+    /// What may be executed until the policy acts, or it must be told how far the job is; `None`: it has acted, or does at this
+    /// instant.
     pub(crate) fn left(&self) -> Option<u64> {
         match self.limit {
+            Limit::Left(left) if self.of_segment > 0 => Some(left.min(self.of_segment)),
             Limit::Left(left) => Some(left),
             Limit::Empty { .. } => None,
         }
@@ -61,8 +172,8 @@ impl JobBudget {
 }
 
 /// Whether a task with this policy needs a place below every task.
-pub(crate) fn may_be_lowered(action: OverrunPolicy) -> bool {
-    action == OverrunPolicy::Demote
+pub(crate) fn may_be_lowered(policy: &OverrunPolicy) -> bool {
+    *policy == OverrunPolicy::Demote
 }
 
 impl Machine {
@@ -70,6 +181,11 @@ impl Machine {
     pub(crate) fn job_budget(&mut self, task: TaskId) -> Option<&mut JobBudget> {
         let index = self.leaves[task.index()].budget;
         self.budgets.get_mut(index as usize)
+    }
+
+    /// Whether the end of some job's budget asks for a mode.
+    pub(crate) fn asks_for_modes(&self) -> bool {
+        self.budgets.iter().any(|budget| matches!(budget.action, OverrunAction::AskFor(_)))
     }
 
     /// Whether any job of this processor has a budget.
@@ -82,35 +198,53 @@ impl Machine {
         &mut self,
         processor: ProcessorIndex,
         now: Instant,
-    ) -> Option<(TaskId, OverrunPolicy)> {
+    ) -> Option<(TaskId, OverrunAction)> {
         let running = self.processors[usize::from(processor.0)].running;
         let leaf = self.leaves.get(running as usize)?;
         let budget = self.budgets.get_mut(leaf.budget as usize).filter(|budget| budget.is_overrun())?;
         budget.has_acted = true;
         let (task, action) = (TaskId(running), budget.action);
         match action {
-            OverrunPolicy::Skip => {
+            OverrunAction::Skip => {
                 budget.skips = true;
                 self.leaves[task.index()].active = false;
             }
-            OverrunPolicy::Demote => self.lower(task),
-            OverrunPolicy::Stop => {
+            OverrunAction::Demote if self.keeps_begun => self.take_out(task, now),
+            OverrunAction::Demote => self.lower(task),
+            OverrunAction::Stop => {
                 budget.is_stopped = true;
                 let leaf = &mut self.leaves[task.index()];
                 leaf.active = false;
                 // Those that wait are gone, too.
                 leaf.backlog.clear();
                 leaf.jobs = 1;
+                if self.keeps_begun {
+                    self.take_out(task, now);
+                } else {
+                    self.processors[usize::from(processor.0)].leave();
+                    self.end_job(task, now);
+                }
+            }
+            OverrunAction::Drop => {
                 self.processors[usize::from(processor.0)].leave();
                 self.end_job(task, now);
             }
-            OverrunPolicy::Drop => {
-                self.processors[usize::from(processor.0)].leave();
-                self.end_job(task, now);
-            }
-            _ => {}
+            OverrunAction::Count | OverrunAction::AskFor(_) => {}
         }
         Some((task, action))
+    }
+
+    /// The running job leaves the order, as one that has suspended itself: its thread goes on below every task.
+    fn take_out(&mut self, task: TaskId, now: Instant) {
+        let told = self.block(task, now);
+        debug_assert_eq!(told, Ok(()));
+    }
+
+    /// How far the oldest job of a task is, by its thread's own clock.
+    pub(crate) fn progress(&mut self, task: TaskId, progress: Progress) {
+        if let Some(budget) = self.job_budget(task) {
+            budget.take(progress);
+        }
     }
 
     /// The running job stands below every task from now on.
@@ -132,7 +266,7 @@ impl Machine {
     /// The oldest job of a task with a budget is gone: the next one has all of it, and stands at its own place.
     pub(crate) fn refill(&mut self, task: TaskId) {
         let Some(budget) = self.job_budget(task) else { return };
-        (budget.limit, budget.has_acted) = (Limit::Left(budget.full), false);
+        budget.fill();
         if let Some(was_preemptible) = budget.lowered.take() {
             self.leaves[task.index()].preemptible = was_preemptible;
             self.move_leaf(task.0, false);
@@ -165,7 +299,7 @@ mod tests {
 
     #[test]
     fn a_budget_is_used_up_at_its_last_unit() {
-        let mut budget = JobBudget::new(5, OverrunPolicy::Count);
+        let mut budget = JobBudget::new(Allowance::of_whole(5), OverrunAction::Count, false);
         budget.charge(4);
         assert_eq!((budget.left(), budget.is_overrun()), (Some(1), false));
         budget.charge(1);

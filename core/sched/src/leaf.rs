@@ -21,7 +21,8 @@ pub(crate) struct Leaf {
     pub(crate) budget: u32,
     /// Its wcet, ns.
     pub(crate) wcet: u64,
-    /// Whether it stands below the root of a shallow tree that nobody watches: being ready is a bit there, and no more.
+    /// Whether it stands below the root of a shallow tree that nobody watches, without a budget: being ready is a bit there, and no
+    /// more.
     pub(crate) is_direct: bool,
     /// Whether what it executes is charged to a budget or told to a service.
     pub(crate) is_counted: bool,
@@ -37,8 +38,8 @@ pub(crate) struct Leaf {
     pub(crate) begun: bool,
     /// Whether its oldest job has suspended itself.
     pub(crate) blocked: bool,
-    /// Whether its jobs wait for a mode that activates it.
-    pub(crate) suspended: bool,
+    /// How its jobs stand to the mode.
+    pub(crate) standing: Standing,
     /// Whether its jobs hold resources.
     pub(crate) uses_resources: bool,
     /// How many resources its oldest job holds.
@@ -64,6 +65,13 @@ pub(crate) struct Leaf {
 }
 
 impl Leaf {
+    /// All of its jobs are left over from the mode before, unless they wait for a mode.
+    pub(crate) fn leave_over(&mut self) {
+        if !self.standing.is_suspended() {
+            self.standing = Standing::left_over(self.jobs);
+        }
+    }
+
     /// Its oldest job holds one resource more, or one less.
     pub(crate) fn count_held(&mut self, finishes: bool, more: bool) {
         let (held, finishing) = (1, u32::from(finishes));
@@ -71,6 +79,38 @@ impl Leaf {
             (self.holds, self.finishes) = (self.holds + held, self.finishes + finishing);
         } else {
             (self.holds, self.finishes) = (self.holds - held, self.finishes - finishing);
+        }
+    }
+}
+
+/// How the jobs of a task stand to the present mode: they are its own, or the oldest so many are left over from a mode before, or
+/// they wait for a mode that activates the task.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Standing(u32);
+
+impl Standing {
+    pub(crate) const OWN: Standing = Standing(0);
+    pub(crate) const SUSPENDED: Standing = Standing(u32::MAX);
+
+    pub(crate) fn left_over(count: u32) -> Standing {
+        Standing(count.min(u32::MAX - 1))
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_suspended(self) -> bool {
+        self == Standing::SUSPENDED
+    }
+
+    /// How many of the oldest jobs are left over.
+    pub(crate) fn count(self) -> u32 {
+        if self.is_suspended() { 0 } else { self.0 }
+    }
+
+    /// The oldest job is gone, and others wait behind it.
+    #[inline(always)]
+    pub(crate) fn one_less(&mut self) {
+        if !self.is_suspended() {
+            self.0 = self.0.saturating_sub(1);
         }
     }
 }

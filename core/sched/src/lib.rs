@@ -12,6 +12,7 @@
 //!   conclusion. Wall timers have a generation, so that a stale one is ignored.
 //! - **Ordered phases at one instant**, in the order that the [`Driver`] states.
 
+mod allowance;
 mod any_service;
 mod any_supply;
 mod builder;
@@ -21,7 +22,9 @@ mod companion;
 mod constant_bandwidth_server;
 mod deferrable_server;
 mod desired;
+mod device_machine;
 mod dispatcher;
+mod doubt;
 mod driver;
 mod dual_priority;
 mod event;
@@ -36,6 +39,7 @@ mod locks;
 mod machine;
 mod mode;
 mod mode_change;
+mod mode_notes;
 mod mode_requests;
 mod mode_sequence;
 mod note;
@@ -58,23 +62,30 @@ mod timers;
 mod total_bandwidth;
 mod tree;
 mod watch;
+mod withdrawn;
 mod world;
 
+pub use allowance::{Allowance, Progress, Verdict};
 pub use builder::{MachineBuilder, NodeSpec};
 pub use companion::Lent;
 pub use desired::{Desired, EntityId, ProcessorIndex, Rejected, TimerChanges, WallTimer};
+pub use device_machine::{Answer, Asked, DeviceMachine};
 pub use dispatcher::NodePolicy;
+pub use doubt::Doubt;
 pub use driver::Driver;
 pub use event::{ANY_SEGMENT, Event, EventKind, Phase};
 pub use from_system::supply as supply_of;
+pub use job_budget::OverrunAction;
 pub use lent_priority::LentPriority;
 pub use level::Level;
 pub use link::{Links, Publication, latched};
 pub use machine::Machine;
 pub use mode::{ModeEffect, ModeSpec, TaskMode};
+pub use mode_requests::ModeRequest;
 pub use mode_sequence::ModeSequence;
 pub use note::Note;
 pub use service::{HardTask, Service};
 pub use supply::{Place, Supply, Tally};
 pub use tell::Tell;
+pub use withdrawn::{Cause, Withdrawn};
 pub use world::{Choice, ModeChange, Reached, World, Worlds};

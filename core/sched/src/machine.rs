@@ -4,11 +4,12 @@ use crate::cluster::Cluster;
 use crate::desired::{Desired, EntityId, ProcessorIndex, Rejected, TimerChanges, WallTimer};
 use crate::dispatcher::{Dispatcher, NONE};
 use crate::job_budget::JobBudget;
-use crate::leaf::{JobOrder, Leaf};
+use crate::leaf::{JobOrder, Leaf, Standing};
 use crate::locks::Locks;
 use crate::mode::Mode;
 use crate::supplied::SuppliedNode;
 use crate::table::Table;
+use crate::timers::STALE;
 use crate::total_bandwidth::TotalBandwidth;
 use crate::watch::Watch;
 use crate::{ANY_SEGMENT, Event, EventKind, MachineBuilder, Tally};
@@ -247,6 +248,24 @@ impl Machine {
         let leaf = task.and_then(|task| self.leaves.get_mut(task.index()));
         if let Some(leaf) = leaf.filter(|leaf| leaf.jobs > 0 && !leaf.blocked) {
             leaf.begun = true;
+            self.others_pay(usize::from(processor.0), task);
+        }
+    }
+
+    /// Another job than the chosen one has the processor: each budget above it pays that stands at its own place now. Who pays for
+    /// the chosen one is found out again with the next choice.
+    fn others_pay(&mut self, index: usize, task: Option<TaskId>) {
+        let processor = &mut self.processors[index];
+        let Some(task) = task.filter(|task| processor.may_want_timers && processor.running != task.0) else {
+            return;
+        };
+        (processor.paying, processor.timed) = (NONE, STALE);
+        let mut node = self.leaves[task.index()].node;
+        while node != NONE {
+            if let Some(supplied) = self.supplied.get_mut(self.supply_of[node as usize] as usize) {
+                supplied.chosen(false);
+            }
+            node = self.nodes[node as usize].parent;
         }
     }
 
@@ -273,9 +292,10 @@ impl Machine {
         leaf.begun = false;
         let node = &mut self.nodes[leaf.node as usize];
         if leaf.jobs == 0 {
-            leaf.suspended = false;
+            leaf.standing = Standing::OWN;
             node.ready.remove(leaf.position);
         } else if let Some(next) = leaf.backlog.pop_front() {
+            leaf.standing.one_less();
             leaf.deadline = next.deadline;
             node.keys[leaf.position as usize] = node.key(next.deadline, next.released, next.sequence);
         }
@@ -309,6 +329,9 @@ impl Machine {
                 return Err(Rejected::IllegalSegment);
             }
             leaf.segment = next;
+            if let Some(budget) = self.budgets.get_mut(leaf.budget as usize) {
+                budget.enter(next);
+            }
         }
         let keeps = self.is_beyond_window(task.0);
         if keeps {
@@ -356,7 +379,7 @@ impl Machine {
             return Err(Rejected::NotBlocked);
         }
         leaf.blocked = false;
-        if !leaf.suspended {
+        if !leaf.standing.is_suspended() {
             self.come_back(task, now);
         }
         Ok(())
@@ -656,7 +679,9 @@ impl Processor {
     /// Sets `should_yield` and counts the change.
     #[inline(always)]
     pub(crate) fn flag(&mut self, should_yield: bool) {
-        self.generation = self.generation.wrapping_add(u32::from(self.should_yield != should_yield));
-        self.should_yield = should_yield;
+        if self.should_yield != should_yield {
+            self.generation = self.generation.wrapping_add(1);
+            self.should_yield = should_yield;
+        }
     }
 }

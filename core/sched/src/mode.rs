@@ -1,7 +1,11 @@
 //! Modes: which tasks release jobs, at which priority they run, and what budgets there are.
 
-use horolog_model::{Capacity, LeftOver, Priority, SecondRequest, ServerId, System, TakesEffect, TaskId};
+use crate::table::Windows;
+use horolog_model::{
+    Capacity, LeftOver, Priority, SecondRequest, ServerId, System, TakesEffect, TaskId, TimeTable,
+};
 use horolog_time::Span;
+use std::sync::Arc;
 
 /// A mode of the system. Mode 0 is the system as its file gives it, with every task active; those of its file follow, and others
 /// are added with [`crate::MachineBuilder::mode`].
@@ -15,6 +19,8 @@ pub struct ModeSpec {
     pub tasks: Vec<TaskMode>,
     /// Budgets and periods that are others than in the base mode.
     pub capacities: Vec<(ServerId, Capacity)>,
+    /// Time tables that are others than in the base mode.
+    pub tables: Vec<(ServerId, TimeTable)>,
     /// When a request takes effect.
     pub takes_effect: ModeEffect,
     /// Whether a request that comes while another one waits is refused.
@@ -66,6 +72,7 @@ impl ModeSpec {
             }
         };
         let capacity = |id| Some((id, system.capacity_in(mode, id)?));
+        let table = |id| Some((id, system.table_in(mode, id)?.clone()));
         let named = (mode as usize).checked_sub(1).and_then(|index| system.modes().get(index));
         let takes_effect = match named.map(|mode| &mode.takes_effect) {
             Some(TakesEffect::Frame(server)) => {
@@ -79,6 +86,7 @@ impl ModeSpec {
         ModeSpec {
             tasks: system.task_ids().map(task).collect(),
             capacities: system.server_ids().filter_map(capacity).collect(),
+            tables: system.server_ids().filter_map(table).collect(),
             takes_effect,
             refuses_second: named.is_some_and(|mode| mode.second_request == SecondRequest::Refuse),
         }
@@ -92,6 +100,8 @@ pub(crate) struct Mode {
     /// The layout of every dispatcher.
     pub(crate) layouts: Vec<crate::dispatcher::Layout>,
     pub(crate) capacities: Vec<(ServerId, Capacity)>,
+    /// What each time table says.
+    pub(crate) windows: Vec<Arc<Windows>>,
     pub(crate) takes_effect: ModeEffect,
     pub(crate) refuses_second: bool,
 }

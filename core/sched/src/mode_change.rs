@@ -3,6 +3,7 @@
 use crate::Machine;
 use crate::desired::Rejected;
 use crate::dispatcher::Key;
+use crate::leaf::Standing;
 use crate::mode::{Mode, ModeEffect};
 use crate::timers::STALE;
 use horolog_model::{LeftOver, TaskId};
@@ -22,6 +23,8 @@ impl Machine {
             (processor.timed, processor.wall_is_stale, processor.has_changed) = (STALE, true, true);
         }
         self.change_capacities(&modes[mode as usize], now);
+        self.change_tables(&modes[mode as usize], now);
+        self.look_everywhere(now);
         self.end_left_over(&modes[before as usize], &modes[mode as usize], now);
         self.modes = modes;
         Ok(())
@@ -66,10 +69,18 @@ impl Machine {
             };
             supplied.change_capacity(now, capacity, &mut self.processors[index]);
         }
-        self.look_everywhere(now);
     }
 
-    /// What a mode changes it changes at once: budgets, then jobs, and demand is looked at when each of these is done.
+    /// The first cycle of a table that the change alters begins at the change; the others go on.
+    fn change_tables(&mut self, spec: &Mode, now: Instant) {
+        for (number, windows) in spec.windows.iter().enumerate() {
+            if self.tables[number].change_to(windows, now) {
+                self.turned(number, now);
+            }
+        }
+    }
+
+    /// What a mode changes it changes at once: budgets and tables, then jobs, and demand is looked at when each of these is done.
     fn look_everywhere(&mut self, now: Instant) {
         for index in 0..self.processors.len() {
             self.look_at_all(index, now);
@@ -83,8 +94,11 @@ impl Machine {
             let is_left_over = !new.active || old.separation != new.separation;
             match new.left_over {
                 LeftOver::Drop if is_left_over => self.drop_jobs(TaskId(task as u32), now),
-                _ if new.active && self.leaves[task].suspended => self.resume(TaskId(task as u32), now),
+                _ if new.active && self.leaves[task].standing.is_suspended() => {
+                    self.resume(TaskId(task as u32), now);
+                }
                 LeftOver::Suspend if !new.active => self.suspend(TaskId(task as u32)),
+                _ if is_left_over => self.leaves[task].leave_over(),
                 _ => {}
             }
         }
@@ -120,9 +134,10 @@ impl Machine {
         leaf.backlog.clear();
         let is_kept = self.keeps_begun && leaf.begun;
         if is_kept {
-            (leaf.jobs, leaf.blocked, leaf.suspended) = (1, true, false);
+            (leaf.jobs, leaf.blocked, leaf.standing) = (1, true, Standing::left_over(1));
         } else {
-            (leaf.jobs, leaf.segment, leaf.begun, leaf.blocked, leaf.suspended) = (0, 0, false, false, false);
+            (leaf.jobs, leaf.segment, leaf.begun, leaf.blocked) = (0, 0, false, false);
+            leaf.standing = Standing::OWN;
         }
         let (node, position) = (leaf.node, leaf.position);
         self.nodes[node as usize].ready.remove(position);
@@ -134,10 +149,10 @@ impl Machine {
     /// The jobs of a task wait for a mode that activates it.
     fn suspend(&mut self, task: TaskId) {
         let leaf = &mut self.leaves[task.index()];
-        if leaf.jobs == 0 || leaf.suspended {
+        if leaf.jobs == 0 || leaf.standing.is_suspended() {
             return;
         }
-        leaf.suspended = true;
+        leaf.standing = Standing::SUSPENDED;
         let (node, position) = (leaf.node, leaf.position);
         self.nodes[node as usize].ready.remove(position);
         self.take_out_of_cluster(task);
@@ -147,7 +162,7 @@ impl Machine {
     /// The jobs of a task have waited for this mode; they come behind their equals, in their order.
     fn resume(&mut self, task: TaskId, now: Instant) {
         let leaf = &mut self.leaves[task.index()];
-        leaf.suspended = false;
+        leaf.standing = Standing::OWN;
         let processor = &mut self.processors[usize::from(leaf.processor)];
         let node = &mut self.nodes[leaf.node as usize];
         let urgency = node.keys[leaf.position as usize].urgency;
@@ -192,6 +207,12 @@ impl Machine {
                 is_done.then_some(now)
             }
         }
+    }
+
+    /// How many jobs of a task are left over from a mode before: its oldest. Jobs that wait for another mode are that one's.
+    #[must_use]
+    pub fn left_over(&self, task: TaskId) -> u32 {
+        self.leaves[task.index()].standing.count()
     }
 
     /// Whether a request for this mode that comes while another one waits is refused.

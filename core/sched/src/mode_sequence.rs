@@ -1,7 +1,7 @@
 //! The sequence of mode changes of a system whose processors are driven apart.
 
 use crate::mode::ModeEffect;
-use crate::mode_requests::ModeRequests;
+use crate::mode_requests::{ModeRequest, ModeRequests};
 use crate::{Event, EventKind, Machine, MachineBuilder};
 use horolog_model::{ModelError, System, TaskId};
 use horolog_time::Instant;
@@ -31,6 +31,12 @@ impl ModeSequence {
         self.requests.add(at.max(self.last), mode);
     }
 
+    /// Asks for a mode as [`ModeSequence::request`] does, since a job has used up its budget: for nothing where that mode waits
+    /// already, or holds and none waits.
+    pub fn request_by_overrun(&mut self, at: u64, mode: u32) {
+        self.requests.add_by_overrun(at.max(self.last), mode);
+    }
+
     /// When something must be done about requests at the latest; `u64::MAX`: not before a job ends.
     #[must_use]
     pub fn next_at(&self) -> u64 {
@@ -49,8 +55,8 @@ impl ModeSequence {
         self.requests.refused()
     }
 
-    /// The next change up to `now`: when, and to which mode. `is_done` says whether no job of a task is left now.
-    pub fn take(&mut self, now: u64, is_done: impl Fn(TaskId) -> bool) -> Option<(u64, u32)> {
+    /// The next change up to `now`: when, and by which request. `is_done` says whether no job of a task is left now.
+    pub fn take(&mut self, now: u64, is_done: impl Fn(TaskId) -> bool) -> Option<(u64, ModeRequest)> {
         loop {
             let due = self.requests.next_at();
             let at = if due <= now { due.max(self.last) } else { now.max(self.last) };
@@ -64,16 +70,20 @@ impl ModeSequence {
                 }
                 _ => machine.mode_effect(mode, Instant::from_ns(at)),
             };
-            let Some(mode) = self.requests.take(at, effect, |mode| machine.refuses_second(mode)) else {
+            let current = machine.mode();
+            let Some(request) = self.requests.take(at, current, effect, |mode| machine.refuses_second(mode))
+            else {
                 if self.requests.next_at() > now {
                     return None;
                 }
                 continue;
             };
             self.last = at;
-            let told = self.machine.on(Event::at(Instant::from_ns(at), EventKind::ModeChange { mode }));
+            let told = self
+                .machine
+                .on(Event::at(Instant::from_ns(at), EventKind::ModeChange { mode: request.mode }));
             debug_assert_eq!(told, Ok(()));
-            return Some((at, mode));
+            return Some((at, request));
         }
     }
 }
@@ -105,7 +115,7 @@ mod tests {
             let mut changes = Vec::new();
             for now in (0..=29).filter(|now| now % step == 0 || *now == 29) {
                 while let Some(change) = modes.take(now, |_| false) {
-                    changes.push(change);
+                    changes.push((change.0, change.1.mode));
                 }
                 assert!(modes.next_at() > now);
             }
@@ -127,10 +137,13 @@ mod tests {
         assert_eq!(modes.take(36, |_| done.get()), None);
         done.set(true);
         // Periods of the base mode began when the last one of 7 was over, at 27.
-        assert_eq!((modes.take(41, |_| done.get()), modes.take(41, |_| done.get())), (Some((41, 3)), None));
-        assert_eq!((modes.next_at(), modes.take(50, |_| done.get())), (47, Some((47, 1))));
+        let take = |modes: &mut ModeSequence, now| {
+            modes.take(now, |_| done.get()).map(|(at, request)| (at, request.mode))
+        };
+        assert_eq!((take(&mut modes, 41), take(&mut modes, 41)), (Some((41, 3)), None));
+        assert_eq!((modes.next_at(), take(&mut modes, 50)), (47, Some((47, 1))));
         // A late request comes with the last change at the earliest.
         modes.request(3, 2);
-        assert_eq!(modes.take(60, |_| true), Some((47, 2)));
+        assert_eq!(take(&mut modes, 60), Some((47, 2)));
     }
 }

@@ -1,4 +1,4 @@
-//! What servers and slack policies did, as typed notes.
+//! What servers, slack policies and modes did, as typed notes.
 
 use crate::{Machine, ProcessorIndex};
 use horolog_model::{ServerId, ServerKind, System, TaskId};
@@ -35,6 +35,27 @@ pub enum Note {
     Promoted {
         /// Which task.
         task: TaskId,
+    },
+    /// A job of a task has the processor for the first time in a mode that a change has brought; left-over jobs do not count.
+    TaskDispatched {
+        /// Which task.
+        task: TaskId,
+        /// The mode.
+        mode: u32,
+    },
+    /// The same of a job below a server or scheduler.
+    ServerDispatched {
+        /// Which server.
+        server: ServerId,
+        /// The mode.
+        mode: u32,
+    },
+    /// No job is left over any more from the mode before the last change.
+    ModeEnded {
+        /// The mode before.
+        mode: u32,
+        /// The mode that the change has brought.
+        next: u32,
     },
 }
 

@@ -1,4 +1,4 @@
-//! What the machine adds to hard tasks, for services that compute with response times and slack: the bounds of
+//! What the machine adds to hard tasks, for services that compute with slack: the bounds of
 //! `docs/concepts/costs.md`.
 
 use crate::HardTask;
@@ -79,38 +79,5 @@ impl Overheads {
             .collect();
         hard.sort_by_key(|hard| (std::cmp::Reverse(hard.priority.number()), hard.task));
         hard
-    }
-}
-
-/// The worst response time of the task of this rank with deadlines up to the periods, everything preemptive; `None`
-/// where it is above the deadline.
-///
-/// The least fixed point of `w = o(w) + C_i + Σ ⌈(w + J_j)/T_j⌉·C_j` over every other task j that is not less
-/// important, plus the task's own jitter; o(w) are the costs of the machine. Exact without costs and jitter.
-///
-/// Source: `joseph86`, with jitter `audsley93`.
-pub(crate) fn response(hard: &[HardTask], rank: usize, overheads: &Overheads) -> Option<u64> {
-    let own = &hard[rank];
-    let late = |task: &HardTask| task.jitter.as_ns().saturating_add(overheads.late);
-    let deadline = own.deadline.as_ns();
-    let mut window = own.execution.as_ns();
-    loop {
-        let others = hard
-            .iter()
-            .enumerate()
-            .filter(|&(other, task)| other != rank && !own.priority.is_more_important_than(task.priority));
-        let demand = others.fold(overheads.in_window(window), |sum, (_, task)| {
-            let jobs = window.saturating_add(late(task)).div_ceil(task.separation.as_ns());
-            sum.saturating_add(jobs.saturating_mul(task.execution.as_ns()))
-        });
-        let next = demand.saturating_add(own.execution.as_ns());
-        let response = next.saturating_add(late(own));
-        if response > deadline {
-            return None;
-        }
-        if next == window {
-            return Some(response);
-        }
-        window = next;
     }
 }

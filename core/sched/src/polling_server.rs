@@ -6,9 +6,10 @@
 //!
 //! Source: `lehoczky87`.
 
+use crate::doubt::Missing;
 use crate::period::Period;
 use crate::supply::changed;
-use crate::{Place, Supply, Tally};
+use crate::{Doubt, Place, Supply, Tally};
 use horolog_model::Capacity;
 use horolog_time::{Instant, Span};
 
@@ -17,6 +18,7 @@ use horolog_time::{Instant, Span};
 pub(crate) struct PollingServer {
     full: i64,
     left: i64,
+    missing: Missing,
     /// Whether what is left is of the budget of this period: it was given at its start, and the queue has not run out since.
     has_polled: bool,
     period: Period,
@@ -31,6 +33,7 @@ impl PollingServer {
         PollingServer {
             full: capacity.budget.as_ns() as i64,
             left: 0,
+            missing: Missing::default(),
             has_polled: false,
             period: Period::new(capacity.period, origin),
             without,
@@ -41,23 +44,34 @@ impl PollingServer {
 
     /// So many polls have found nobody: their budget is lost, but for what pays a debt.
     fn poll_in_vain(&mut self, polls: u64) {
-        if self.left < 0 {
+        if self.left < 0 || self.missing.is_some() {
             let given = self.full.saturating_mul(i64::try_from(polls).unwrap_or(i64::MAX));
-            self.left = self.left.saturating_add(given).min(0);
+            let pays = |left: i64| if left < 0 { left.saturating_add(given).min(0) } else { left };
+            self.missing.apply(&mut self.left, pays);
         }
     }
 
     /// Without work the budget of a poll before `now` is lost; that of a poll at `now` is for whoever still comes.
     fn lose_before(&mut self, now: Instant) {
         if !self.backlogged && !self.period.starts_at(now) {
-            self.left = self.left.min(0);
+            self.missing.apply(&mut self.left, |left| left.min(0));
             self.has_polled = false;
+        }
+    }
+
+    /// The polls before `now` at which nobody was there.
+    fn catch_up(&mut self, now: Instant) {
+        if !self.backlogged {
+            self.lose_before(now);
+            let polls = self.period.reach_before(now);
+            self.poll_in_vain(polls);
         }
     }
 
     fn poll(&mut self) {
         // What was overdrawn is owed.
-        self.left = self.left.min(0) + self.full;
+        let full = self.full;
+        self.missing.apply(&mut self.left, |left| left.min(0) + full);
         self.has_polled = true;
         self.tally.replenishments += 1;
     }
@@ -69,7 +83,7 @@ impl Supply for PollingServer {
     }
 
     fn budget(&self) -> Option<Span> {
-        (self.left > 0).then(|| Span::from_ns(self.left.unsigned_abs()))
+        (self.left > 0 && !self.missing.is_some()).then(|| Span::from_ns(self.left.unsigned_abs()))
     }
 
     fn timer(&self) -> Option<Instant> {
@@ -77,6 +91,10 @@ impl Supply for PollingServer {
     }
 
     fn executed(&mut self, _: Instant, amount: Span) -> bool {
+        if self.missing.is_some() {
+            self.missing.executed(self.left, amount);
+            return false;
+        }
         let had_budget = self.left > 0;
         self.tally.consume(amount);
         self.left = self.left.saturating_sub_unsigned(amount.as_ns());
@@ -123,6 +141,23 @@ impl Supply for PollingServer {
         if self.has_polled {
             self.left = changed(self.left, more);
         }
+    }
+
+    fn doubt(&mut self, now: Instant, doubt: Doubt) {
+        self.catch_up(now);
+        self.missing.doubt(self.left, doubt);
+    }
+
+    /// Without work it has nothing; of what was overdrawn each poll pays a budget.
+    fn is_known(&self, now: Instant) -> bool {
+        let mut later = self.clone();
+        later.catch_up(now);
+        !later.missing.is_some()
+    }
+
+    fn learn(&mut self, now: Instant, budget: Span) {
+        self.catch_up(now);
+        self.missing.learn(&mut self.left, budget);
     }
 
     fn frame(&self, now: Instant) -> Option<Instant> {

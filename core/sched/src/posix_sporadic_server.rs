@@ -11,7 +11,7 @@
 //!
 //! Sources: `posix08`; for the defects `stanovich10`.
 
-use crate::{Place, Supply, Tally};
+use crate::{Doubt, Place, Supply, Tally};
 use horolog_model::Capacity;
 use horolog_time::{Instant, Span};
 use std::collections::VecDeque;
@@ -32,6 +32,8 @@ pub(crate) struct PosixSporadicServer {
     backlogged: bool,
     /// Whether it has its high priority.
     high: bool,
+    /// Where it is in doubt: when everything has come back, if nothing is used from now on.
+    back_at: Option<u64>,
     tally: Tally,
 }
 
@@ -50,6 +52,7 @@ impl PosixSporadicServer {
             without,
             backlogged: false,
             high: true,
+            back_at: None,
             tally: Tally::default(),
         }
     }
@@ -99,7 +102,7 @@ impl Supply for PosixSporadicServer {
     }
 
     fn budget(&self) -> Option<Span> {
-        self.high.then(|| Span::from_ns(self.capacity.unsigned_abs()))
+        (self.high && self.back_at.is_none()).then(|| Span::from_ns(self.capacity.unsigned_abs()))
     }
 
     fn timer(&self) -> Option<Instant> {
@@ -109,6 +112,10 @@ impl Supply for PosixSporadicServer {
     }
 
     fn executed(&mut self, now: Instant, amount: Span) -> bool {
+        if let Some(back_at) = &mut self.back_at {
+            *back_at = (*back_at).max(now.as_ns().saturating_add(self.period));
+            return false;
+        }
         if !self.high {
             return false;
         }
@@ -133,6 +140,13 @@ impl Supply for PosixSporadicServer {
     }
 
     fn demand_changed(&mut self, now: Instant, backlogged: bool) {
+        if let Some(back_at) = self.back_at {
+            self.backlogged = backlogged;
+            if !backlogged || now.as_ns() < back_at {
+                return;
+            }
+            self.back_at = None;
+        }
         if backlogged {
             self.replenish_due(now.as_ns());
             self.backlogged = true;
@@ -143,6 +157,18 @@ impl Supply for PosixSporadicServer {
         if self.high {
             self.schedule(now.as_ns());
         }
+    }
+
+    fn doubt(&mut self, now: Instant, _: Doubt) {
+        let back_at = now.as_ns().saturating_add(self.period);
+        self.back_at = Some(self.back_at.unwrap_or(0).max(back_at));
+        self.pending.clear();
+        (self.capacity, self.used, self.high) = (self.budget, 0, true);
+    }
+
+    /// Without work, once everything must have come back; an overdraw is forgotten.
+    fn is_known(&self, now: Instant) -> bool {
+        self.back_at.is_none_or(|back_at| !self.backlogged && now.as_ns() >= back_at)
     }
 
     fn change_capacity(&mut self, now: Instant, capacity: Capacity) {

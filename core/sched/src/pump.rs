@@ -3,8 +3,10 @@
 
 use crate::dispatcher::NONE;
 use crate::note::Noted;
+use crate::withdrawn::Withdrawal;
 use crate::{
-    Choice, EntityId, Event, EventKind, Machine, ProcessorIndex, Reached, Tell, WallTimer, World, Worlds,
+    Choice, EntityId, Event, EventKind, Machine, OverrunAction, ProcessorIndex, Reached, Tell, WallTimer,
+    World, Worlds,
 };
 use horolog_model::{System, TaskId};
 use horolog_time::{Instant, Span};
@@ -44,7 +46,11 @@ pub(crate) struct Pump {
     pub(crate) is_in_round: bool,
     /// Which of the driver's groups it belongs to; [`NONE`]: it is decided alone.
     pub(crate) group: u32,
+    /// Whether something outside the order has the processor.
+    pub(crate) withdrawal: Withdrawal,
     pub(crate) noted: Noted,
+    /// The mode that a job's budget has asked for at its end in the present round; [`NONE`]: no one.
+    pub(crate) asks_for: u32,
 }
 
 /// The processors of a cluster: decided together.
@@ -116,7 +122,9 @@ impl Pump {
             next_at: NEVER,
             is_in_round: false,
             group: NONE,
+            withdrawal: Withdrawal::default(),
             noted: Noted::new(system, processor),
+            asks_for: NONE,
         }
     }
 
@@ -159,7 +167,7 @@ impl Pump {
         if TIMED {
             next = next.min(self.look_at);
         }
-        if self.is_due {
+        if self.is_due & self.withdrawal.now.is_none() {
             next = next.min(world.ready_at().max(self.last));
         }
         next
@@ -212,6 +220,9 @@ impl Pump {
         if machine.running(self.processor) != Some(task) {
             (self.running, self.is_counted, self.allowance) = (NONE, false, NEVER);
         }
+        if let OverrunAction::AskFor(mode) = action {
+            self.asks_for = mode;
+        }
         world.overran(now, task, action);
     }
 
@@ -238,7 +249,7 @@ impl Pump {
     /// The last phase: the choice, where one is due, and when something is due next.
     #[inline(always)]
     fn is_chosen<W: World, const TIMED: bool>(&mut self, machine: &mut Machine, world: &mut W, now: u64) {
-        if self.is_due && world.ready_at() <= now {
+        if self.is_due && self.withdrawal.now.is_none() && world.ready_at() <= now {
             self.settle::<W, TIMED>(machine, world, now);
         }
         if TIMED {
@@ -417,7 +428,7 @@ impl Pump {
     pub(crate) fn hand_over(&mut self, machine: &Machine, next: u32) {
         self.running = next;
         self.untold = 0;
-        self.is_counted = next != NONE && machine.is_counted(TaskId(next));
+        self.is_counted = next != NONE && self.withdrawal.now.is_none() && machine.is_counted(TaskId(next));
         self.allowance = NEVER;
         if self.is_counted
             && let Some(budget) = machine.allowance(TaskId(next))

@@ -130,7 +130,8 @@ impl Machine {
         let own = processor.running_position;
         let root = &self.nodes[processor.root as usize];
         let mut should_yield = false;
-        match root.best() {
+        // A root has the system's policy, and so no time table.
+        match root.best_by_order() {
             Some(best) if processor.running == NONE => {
                 processor.run(root.heads[best as usize], best, &mut self.leaves);
             }
@@ -192,7 +193,9 @@ impl Machine {
             let has_deadline = node.is_background || self.supply_of[index] != NONE;
             processor.is_shallow &= node.parent == NONE || (is_below_root && (!is_edf || has_deadline));
         }
-        for leaf in self.leaves.iter().filter(|leaf| leaf.budget != NONE) {
+        // On threads nothing of a job's budget concerns the order.
+        let is_ordered = !self.keeps_begun;
+        for leaf in self.leaves.iter().filter(|leaf| is_ordered && leaf.budget != NONE) {
             self.processors[usize::from(leaf.processor)].is_shallow = false;
         }
         for leaf in self.leaves.iter().filter(|leaf| leaf.uses_resources) {
@@ -202,7 +205,8 @@ impl Machine {
             let processor = &self.processors[usize::from(leaf.processor)];
             let watch = self.watches.get(processor.watch as usize);
             let is_listened_to = watch.is_some_and(|watch| watch.service.wants_jobs());
-            leaf.is_direct = processor.is_shallow && leaf.node == processor.root && !is_listened_to;
+            let is_alone = !is_listened_to && leaf.budget == NONE;
+            leaf.is_direct = processor.is_shallow && leaf.node == processor.root && is_alone;
             leaf.is_counted = watch.is_some() || leaf.budget != NONE;
             let mut node = leaf.node;
             while node != NONE && !leaf.is_counted {

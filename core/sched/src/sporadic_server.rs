@@ -20,7 +20,7 @@
 //! comes while the first is used; an overrun is charged to the next chunk's amount instead of delaying that chunk. Both
 //! keep amounts and times of chunks exact, so that the sum of the chunks is C at every instant.
 
-use crate::{Place, Supply, Tally};
+use crate::{Doubt, Place, Supply, Tally};
 use horolog_model::Capacity;
 use horolog_time::{Instant, Span};
 use std::collections::VecDeque;
@@ -46,6 +46,8 @@ pub(crate) struct SporadicServer {
     backlogged: bool,
     /// Whether the first chunk may be used now.
     available: bool,
+    /// Where its chunks are in doubt: when all have come back, if nothing is used from now on, and how long after its use a chunk does.
+    doubt: Option<(u64, u64)>,
     tally: Tally,
 }
 
@@ -62,6 +64,7 @@ impl SporadicServer {
             without,
             backlogged: false,
             available: true,
+            doubt: None,
             tally: Tally::default(),
         }
     }
@@ -113,12 +116,11 @@ impl SporadicServer {
             self.come_back(used);
             return;
         }
+        // What is left waits for the chunk that comes back next: after a mode with a shorter period that may be the used part.
         self.chunks.pop_front();
+        self.come_back(used);
         if let Some(next) = self.chunks.front_mut() {
             next.amount += rest;
-            self.come_back(used);
-        } else {
-            self.come_back(chunk);
         }
     }
 
@@ -147,7 +149,8 @@ impl Supply for SporadicServer {
 
     #[inline]
     fn budget(&self) -> Option<Span> {
-        self.available.then(|| Span::from_ns((self.first().amount - self.used).unsigned_abs()))
+        let is_told = self.available && self.doubt.is_none();
+        is_told.then(|| Span::from_ns((self.first().amount - self.used).unsigned_abs()))
     }
 
     #[inline]
@@ -156,6 +159,10 @@ impl Supply for SporadicServer {
     }
 
     fn executed(&mut self, now: Instant, amount: Span) -> bool {
+        if let Some((back_at, after)) = &mut self.doubt {
+            *back_at = (*back_at).max(now.as_ns().saturating_add(*after));
+            return false;
+        }
         let was_available = self.available;
         self.tally.consume(amount);
         self.used = self.used.saturating_add_unsigned(amount.as_ns());
@@ -178,6 +185,12 @@ impl Supply for SporadicServer {
 
     fn demand_changed(&mut self, now: Instant, backlogged: bool) {
         self.backlogged = backlogged;
+        if let Some((back_at, _)) = self.doubt {
+            if !backlogged || now.as_ns() < back_at {
+                return;
+            }
+            self.doubt = None;
+        }
         if !backlogged {
             self.split();
             return;
@@ -189,6 +202,30 @@ impl Supply for SporadicServer {
             self.activate(now.as_ns());
         }
         self.tally.replenishments += u64::from(self.available && !was_available);
+    }
+
+    fn doubt(&mut self, now: Instant, doubt: Doubt) {
+        let budget: i64 = self.chunks.iter().map(|chunk| chunk.amount).sum();
+        let after = self.period.saturating_mul(doubt.periods(Span::from_ns(budget.unsigned_abs())));
+        let (before, longest) = self.doubt.unwrap_or((0, 0));
+        let after = after.max(longest);
+        self.doubt = Some((before.max(now.as_ns().saturating_add(after)), after));
+        self.chunks.clear();
+        self.chunks.push_back(Chunk { time: 0, amount: budget });
+        (self.used, self.available) = (0, true);
+    }
+
+    /// Without work, once every chunk must have come back: the next work takes up all of them at once.
+    fn is_known(&self, now: Instant) -> bool {
+        self.doubt.is_none_or(|(back_at, _)| !self.backlogged && now.as_ns() >= back_at)
+    }
+
+    /// With the whole budget nothing has still to come back.
+    fn learn(&mut self, now: Instant, budget: Span) {
+        if self.backlogged && budget.as_ns() as i64 == self.first().amount {
+            self.doubt = None;
+            self.activate(now.as_ns());
+        }
     }
 
     /// A greater budget is added to what comes back last; a smaller one is cut from what comes back last.
@@ -263,6 +300,21 @@ mod tests {
         single.executed(at(3), Span::from_ns(1));
         single.demand_changed(at(3), false);
         assert_eq!(chunks(&single), [(22, 5)]);
+    }
+
+    #[test]
+    fn the_rest_waits_for_what_comes_back_next_after_a_shorter_period() {
+        let mut server = server(5, 20, 2);
+        server.demand_changed(at(0), true);
+        server.executed(at(1), Span::from_ns(1));
+        server.demand_changed(at(1), false);
+        assert_eq!(chunks(&server), [(0, 4), (20, 1)]);
+        let capacity = Capacity { budget: Span::from_ns(5), period: Span::from_ns(8) };
+        server.change_capacity(at(2), capacity);
+        server.demand_changed(at(3), true);
+        server.executed(at(5), Span::from_ns(2));
+        server.demand_changed(at(5), false);
+        assert_eq!(chunks(&server), [(11, 4), (20, 1)]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::any_supply::{AnySupply, Charged, Standing};
 use crate::machine::Processor;
 use crate::timers::STALE;
-use crate::{Place, Tally};
+use crate::{Doubt, Place, Tally};
 use horolog_model::Capacity;
 use horolog_time::{Instant, Span};
 
@@ -94,6 +94,31 @@ impl SuppliedNode {
     ) -> bool {
         let standing = self.supply.change_capacity(now, capacity);
         self.take_over(standing, processor)
+    }
+
+    /// What it executed up to now is known within bounds.
+    pub(crate) fn doubt(&mut self, now: Instant, doubt: Doubt, processor: &mut Processor) {
+        let standing = self.supply.doubt(now, doubt);
+        (processor.wall_is_stale, processor.timed) = (true, STALE);
+        self.take_over(standing, processor);
+    }
+
+    /// A record says what may be executed.
+    pub(crate) fn learn(&mut self, now: Instant, budget: Span, processor: &mut Processor) {
+        let standing = self.supply.learn(now, budget);
+        (processor.wall_is_stale, processor.timed) = (true, STALE);
+        self.take_over(standing, processor);
+    }
+
+    /// There is no work below it, and what it executed is known within bounds.
+    pub(crate) fn begin_anew(&mut self, now: Instant, doubt: Doubt, processor: &mut Processor) {
+        self.demand(false, now, processor);
+        self.doubt(now, doubt, processor);
+        self.pays = false;
+    }
+
+    pub(crate) fn is_known(&self, now: Instant) -> bool {
+        self.supply.is_known(now)
     }
 
     /// The start of its period at `now` or next after it.

@@ -3,6 +3,7 @@
 //! A server, a reserve or a partition is one file that implements [`Supply`]; the machine arms its timers,
 //! charges its budget and keeps its node where its supply says: at its priority, at a lower place, or out.
 
+use crate::Doubt;
 use horolog_model::Capacity;
 use horolog_time::{Instant, Span};
 use std::fmt;
@@ -85,6 +86,24 @@ pub trait Supply: fmt::Debug + Send + Sync {
     fn frame(&self, now: Instant) -> Option<Instant> {
         let _ = now;
         None
+    }
+
+    /// More than was told may have been executed until `now`: what is left is in doubt until the rules of the supply say what it is.
+    /// What is executed meanwhile may have been charged or not. A supply that execution does not change has nothing to do.
+    fn doubt(&mut self, now: Instant, doubt: Doubt) {
+        let _ = (now, doubt);
+    }
+
+    /// Whether what it has at `now` is known; where it has work, only if its rules have said so already.
+    fn is_known(&self, now: Instant) -> bool {
+        let _ = now;
+        true
+    }
+
+    /// It is in doubt, and a record says that it may execute this from `now` on, of budget that has come back just now; zero: that
+    /// its budget has run out.
+    fn learn(&mut self, now: Instant, budget: Span) {
+        let _ = (now, budget);
     }
 
     /// What it has done so far.

@@ -7,23 +7,31 @@ use crate::Machine;
 use crate::desired::{EntityId, Rejected, WallTimer};
 use crate::dispatcher::NONE;
 use horolog_time::Instant;
+use std::sync::Arc;
+
+/// What a time table says.
+#[derive(PartialEq, Eq, Debug)]
+pub(crate) struct Windows {
+    cycle: u64,
+    /// From when on in the cycle, ascending from 0, the child at which position has the node; [`NONE`]: nobody.
+    borders: Box<[(u64, u32)]>,
+}
 
 /// The time table of one node.
 #[derive(Clone, Debug)]
 pub(crate) struct Table {
     pub(crate) node: u32,
-    cycle: u64,
-    /// From when on in the cycle, ascending from 0, the child at which position has the node; [`NONE`]: nobody.
-    borders: Box<[(u64, u32)]>,
+    /// That of the present mode.
+    windows: Arc<Windows>,
     /// Which of them was passed last, and the start of its cycle.
     passed: usize,
     base: u64,
     generation: u32,
 }
 
-impl Table {
+impl Windows {
     /// Of windows that do not overlap: from when, until when, and the child's position.
-    pub(crate) fn new(node: u32, cycle: u64, windows: &[(u64, u64, u32)], origin: Instant) -> Table {
+    pub(crate) fn new(cycle: u64, windows: &[(u64, u64, u32)]) -> Windows {
         let mut sorted = windows.to_vec();
         sorted.sort_unstable();
         let mut borders: Vec<(u64, u32)> = vec![(0, NONE)];
@@ -36,17 +44,34 @@ impl Table {
             }
         }
         borders.retain(|&(at, _)| at < cycle);
-        Table { node, cycle, borders: borders.into(), passed: 0, base: origin.as_ns(), generation: 0 }
+        Windows { cycle, borders: borders.into() }
+    }
+}
+
+impl Table {
+    /// With cycles from `origin` on.
+    pub(crate) fn new(node: u32, windows: &Arc<Windows>, origin: Instant) -> Table {
+        Table { node, windows: Arc::clone(windows), passed: 0, base: origin.as_ns(), generation: 0 }
+    }
+
+    /// A mode has these windows. Where they are others than before, a cycle begins now; whether they are.
+    pub(crate) fn change_to(&mut self, windows: &Arc<Windows>, now: Instant) -> bool {
+        if self.windows == *windows {
+            return false;
+        }
+        (self.windows, self.passed, self.base) = (Arc::clone(windows), 0, now.as_ns());
+        self.generation = self.generation.wrapping_add(1);
+        true
     }
 
     /// The position of the child whose window it is; [`NONE`]: nobody's.
     pub(crate) fn current(&self) -> u32 {
-        self.borders[self.passed].1
+        self.windows.borders[self.passed].1
     }
 
     /// When the next window begins or ends.
     fn next(&self) -> u64 {
-        let next = self.borders.get(self.passed + 1).map_or(self.cycle, |border| border.0);
+        let next = self.windows.borders.get(self.passed + 1).map_or(self.windows.cycle, |border| border.0);
         self.base.saturating_add(next)
     }
 
@@ -57,17 +82,18 @@ impl Table {
             return false;
         }
         let since = now - self.base;
-        self.base += since - since % self.cycle;
+        self.base += since - since % self.windows.cycle;
         let phase = now - self.base;
-        self.passed = self.borders.partition_point(|&(at, _)| at <= phase) - 1;
+        self.passed = self.windows.borders.partition_point(|&(at, _)| at <= phase) - 1;
         self.generation = self.generation.wrapping_add(1);
         true
     }
 
     /// The start of a cycle at `now`, or else the next one.
     pub(crate) fn frame(&self, now: Instant) -> Instant {
-        let phase = now.as_ns().saturating_sub(self.base) % self.cycle;
-        let wait = if phase == 0 { 0 } else { self.cycle - phase };
+        let cycle = self.windows.cycle;
+        let phase = now.as_ns().saturating_sub(self.base) % cycle;
+        let wait = if phase == 0 { 0 } else { cycle - phase };
         Instant::from_ns(now.as_ns().max(self.base).saturating_add(wait))
     }
 }
@@ -107,15 +133,22 @@ impl Machine {
         // All tables of a processor turn together: where a window of one ends as one of another begins is no gap in demand.
         for number in 0..self.tables.len() {
             let table = &mut self.tables[number];
-            let node = table.node;
-            if usize::from(self.nodes[node as usize].processor) == index && table.pass(now) {
-                self.nodes[node as usize].current = table.current();
-                self.window_changed(node, now);
+            let is_here = usize::from(self.nodes[table.node as usize].processor) == index;
+            if is_here && table.pass(now) {
+                self.turned(number, now);
             }
         }
         self.processors[index].wall_is_stale = true;
         self.look_at_all(index, now);
         Ok(())
+    }
+
+    /// Another window of a table than before.
+    pub(crate) fn turned(&mut self, number: usize, now: Instant) {
+        let table = &self.tables[number];
+        let node = table.node;
+        self.nodes[node as usize].current = table.current();
+        self.window_changed(node, now);
     }
 
     /// The table of a node.
@@ -132,7 +165,10 @@ mod tests {
     fn windows_gaps_and_cycles_follow_each_other() {
         let at = Instant::from_ns;
         // 2 to 5 is the first's, 5 to 6 the second's, 8 to 10 the first's again.
-        let mut table = Table::new(0, 10, &[(8, 10, 0), (2, 5, 0), (5, 6, 1)], at(0));
+        let new = |cycle, windows: &[(u64, u64, u32)], origin| {
+            Table::new(0, &Arc::new(Windows::new(cycle, windows)), at(origin))
+        };
+        let mut table = new(10, &[(8, 10, 0), (2, 5, 0), (5, 6, 1)], 0);
         let mut seen = Vec::new();
         for now in 0..23 {
             let (next, is_border) = (table.next(), table.pass(at(now)));
@@ -146,7 +182,26 @@ mod tests {
         // Late by more than a cycle.
         assert!(table.pass(at(45)) && table.current() == 1 && table.next() == 46);
         // From the first instant on.
-        assert_eq!(Table::new(0, 10, &[(0, 3, 7)], at(0)).current(), 7);
-        assert_eq!(Table::new(0, 10, &[(0, 10, 7)], at(5)).next(), 15);
+        assert_eq!(new(10, &[(0, 3, 7)], 0).current(), 7);
+        assert_eq!(new(10, &[(0, 10, 7)], 5).next(), 15);
+    }
+    #[test]
+    fn a_mode_begins_a_cycle_of_windows_that_are_others() {
+        let at = Instant::from_ns;
+        let windows = |cycle, windows: &[(u64, u64, u32)]| Arc::new(Windows::new(cycle, windows));
+        let mut table = Table::new(0, &windows(10, &[(0, 4, 0), (4, 10, 1)]), at(0));
+        assert!(table.pass(at(4)));
+        // The same once more goes on where it is.
+        assert!(!table.change_to(&windows(10, &[(4, 10, 1), (0, 4, 0)]), at(6)));
+        assert_eq!((table.current(), table.next()), (1, 10));
+        for (other, current, next) in [
+            (windows(9, &[(0, 4, 0), (4, 9, 1)]), 0, 11),
+            (windows(9, &[(0, 4, 2), (4, 9, 1)]), 2, 11),
+            (windows(9, &[(1, 4, 0)]), NONE, 8),
+        ] {
+            let (mut table, generation) = (table.clone(), table.generation);
+            assert!(table.change_to(&other, at(7)) && table.generation != generation);
+            assert_eq!((table.current(), table.next(), table.frame(at(8))), (current, next, at(16)));
+        }
     }
 }

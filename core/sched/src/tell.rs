@@ -2,7 +2,7 @@
 
 use crate::dispatcher::NONE;
 use crate::pump::{NEVER, Pump};
-use crate::{EntityId, Event, EventKind, Machine, Place, Rejected};
+use crate::{EntityId, Event, EventKind, Machine, Place, Progress, Rejected};
 use horolog_model::TaskId;
 use horolog_time::Instant;
 
@@ -74,6 +74,16 @@ impl Tell<'_> {
     #[inline(always)]
     pub fn preemption_point(&mut self, task: TaskId, next: u32) -> Result<(), Rejected> {
         self.on(EventKind::PreemptionPoint { task, willing: true, next })
+    }
+
+    /// How far the job of `task` is by its thread's own clock, where jobs are on threads ([`crate::MachineBuilder::on_threads`]):
+    /// its segment, and what it has executed. It takes the place of what was told before.
+    pub fn progress(&mut self, task: TaskId, progress: Progress) {
+        self.machine.progress(task, progress);
+        if self.pump.running == task.0 && self.pump.is_counted {
+            let allowance = self.machine.allowance(task).map_or(NEVER, |left| left.as_ns());
+            self.pump.allowance = allowance.saturating_sub(self.pump.untold);
+        }
     }
 
     /// The job of `task` switches its own preemptibility.

@@ -20,15 +20,19 @@ impl Machine {
     pub fn allowance(&self, task: TaskId) -> Option<Span> {
         let leaf = &self.leaves[task.index()];
         let processor = &self.processors[usize::from(leaf.processor)];
+        let own = self.budgets.get(leaf.budget as usize).and_then(JobBudget::left).map(Span::from_ns);
+        let and_own = |budget: Option<Span>| match (budget, own) {
+            (Some(budget), Some(own)) => Some(budget.min(own)),
+            (budget, own) => budget.or(own),
+        };
         if let Some(budget) = self.watched_budget(usize::from(leaf.processor), leaf) {
-            return Some(budget);
+            return and_own(Some(budget));
         }
         if processor.is_shallow {
-            return self.budget_of(leaf.node);
+            return and_own(self.budget_of(leaf.node));
         }
         let mut node = leaf.node;
-        let own = self.budgets.get(leaf.budget as usize).and_then(JobBudget::left);
-        let mut tightest: Option<Span> = own.map(Span::from_ns);
+        let mut tightest = own;
         while node != NONE {
             if let Some(budget) = self.budget_of(node) {
                 tightest = Some(tightest.map_or(budget, |least| least.min(budget)));

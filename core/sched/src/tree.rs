@@ -224,13 +224,13 @@ impl Machine {
         let is_kept = processor.committed & (processor.paying == processor.running);
         processor.paying = processor.running;
         let running = self.leaves.get(processor.running as usize);
-        // Who goes on in debt pays at every level.
+        // Who goes on in debt pays at every level that is empty.
         let in_debt = running.is_some_and(|leaf| leaf.finishes > 0);
         let mut node = running.map_or(NONE, |leaf| leaf.node);
         while node != NONE {
             if let Some(supplied) = self.supplied.get_mut(self.supply_of[node as usize] as usize) {
                 supplied.chosen(is_kept);
-                supplied.pays |= in_debt;
+                supplied.pays |= in_debt && supplied.standing.place != Place::High;
             }
             node = self.nodes[node as usize].parent;
         }

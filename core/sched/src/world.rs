@@ -1,7 +1,7 @@
 //! What a driver asks of the world that it drives: virtual time, real threads, or a recorded trace.
 
-use crate::{Machine, Note, ProcessorIndex, Tell};
-use horolog_model::{OverrunPolicy, TaskId};
+use crate::{Machine, ModeRequest, Note, OverrunAction, ProcessorIndex, Tell};
+use horolog_model::TaskId;
 
 /// What a processor should do from now on.
 #[derive(Clone, Copy, Debug)]
@@ -66,8 +66,8 @@ pub trait World {
     }
 
     /// The running job of a task has used up its budget, and the machine has acted as the task's policy says: with
-    /// [`OverrunPolicy::Drop`] the job is gone, with [`OverrunPolicy::Stop`] those that waited behind it, too.
-    fn overran(&mut self, now: u64, task: TaskId, action: OverrunPolicy) {
+    /// [`OverrunAction::Drop`] the job is gone, with [`OverrunAction::Stop`] those that waited behind it, too.
+    fn overran(&mut self, now: u64, task: TaskId, action: OverrunAction) {
         let _ = (now, task, action);
     }
 
@@ -98,6 +98,10 @@ pub struct ModeChange<'a> {
     pub before: u32,
     /// The mode from now on.
     pub mode: u32,
+    /// When it was asked for, and whether an overrun did; `None` where somebody else keeps the requests.
+    pub request: Option<ModeRequest>,
+    /// How many jobs on the driver's processors are left over from the mode before.
+    pub left_over: u32,
     /// Whether this is the first processor that is told of it.
     pub is_first: bool,
     /// The machine after the change, to look at: a task of which it has no jobs has none left.

@@ -4,7 +4,7 @@ mod support;
 
 use horolog_model::{Priority, ServerId, System, TaskId};
 use horolog_sched::{
-    Choice, Driver, Machine, MachineBuilder, NodePolicy, NodeSpec, Note, Place, Supply, Tell, World,
+    Cause, Choice, Driver, Machine, MachineBuilder, NodePolicy, NodeSpec, Note, Place, Supply, Tell, World,
 };
 use horolog_time::{Instant, Span};
 use proptest::prelude::*;
@@ -219,6 +219,58 @@ proptest! {
         let Ok(_) = second.run(&mut other, 0, 500);
         prop_assert_eq!(world.log, other.log);
     }
+}
+
+/// A soft job of 20 from 0 on, of a deferrable server (3 in 10); when its budget runs out before 9, and what it may execute from what
+/// was told last on.
+fn withdrawn(stretches: &[(u64, u64)]) -> (Vec<String>, u64) {
+    let system = served(SERVERS[2]);
+    let mut world = Virtual::new(system.tasks().len(), &[(0, 3, 20)], &[]);
+    let mut driver = driver(Machine::new(&system).expect("a valid system"), &system);
+    for &(from, to) in stretches {
+        let Ok(_) = driver.run(&mut world, 0, from);
+        driver.withdraw(&mut world, 0, from, Cause::Interrupt);
+        driver.withdraw(&mut world, 0, from, Cause::Foreign);
+        assert_eq!(driver.is_withdrawn(0), Some(Cause::Foreign));
+        let Ok(_) = driver.run(&mut world, 0, to);
+        driver.give_back(&mut world, 0, to);
+        assert_eq!((driver.is_withdrawn(0), driver.machine().check()), (None, Ok(())));
+    }
+    let Ok(_) = driver.run(&mut world, 0, 9);
+    let lengths: u64 = stretches.iter().map(|(from, to)| to - from).sum();
+    let taken = driver.withdrawn(0, 9);
+    assert_eq!(
+        (taken.by(Cause::Foreign), taken.by(Cause::Interrupt), taken.by(Cause::Cost)),
+        (lengths, 0, 0)
+    );
+    let is_end = |line: &&String| line.contains("Exhausted");
+    (world.log.iter().filter(is_end).cloned().collect(), driver.allowance(0))
+}
+
+#[test]
+fn while_a_processor_is_withdrawn_nothing_is_charged() {
+    let end = |at: u64| vec![format!("{at} Exhausted {{ server: ServerId(0), consumed: Span(3) }}")];
+    assert_eq!(withdrawn(&[]).0, end(3));
+    assert_eq!(withdrawn(&[(1, 2)]).0, end(4));
+    assert_eq!(withdrawn(&[(1, 2), (3, 7)]).0, end(8));
+    // Two units are left at 8; given back one unit earlier it has used them up by 9 exactly.
+    assert_eq!(withdrawn(&[(1, 8)]), (vec![], 2));
+    assert_eq!(withdrawn(&[(1, 7)]), (vec![], 2));
+    assert_eq!(withdrawn(&[(1, 6)]).0, end(8));
+}
+
+#[test]
+fn while_a_processor_is_withdrawn_no_choice_is_expected() {
+    let system = two(1, 2);
+    let mut world = Virtual::new(2, &[(0, 0, 5), (3, 1, 2)], &[]);
+    let mut driver = driver(Machine::new(&system).expect("priorities"), &system);
+    let Ok(_) = driver.run(&mut world, 0, 2);
+    driver.withdraw(&mut world, 0, 2, Cause::Cost);
+    let Ok(reached) = driver.run(&mut world, 0, 4);
+    assert_eq!((reached.last, driver.is_due(0), driver.wanted(0)), (3, true, Some(TaskId(0))));
+    driver.give_back(&mut world, 0, 4);
+    let Ok(()) = driver.instant(&mut world, 0, 4);
+    assert_eq!((driver.is_due(0), driver.wanted(0)), (false, Some(TaskId(1))));
 }
 
 const TASK: &str = "period = \"100 ms\"; wcet = \"2 ms\"";

@@ -12,6 +12,7 @@ use support::{CPU, Driver, system};
 fn machine(text: &str) -> Driver {
     let text = format!("[system]\nname = \"places\"\n{text}");
     let (system, _) = horolog_model::file::read(&text, "places.toml", &[]).unwrap_or_else(|e| panic!("{e}"));
+    let system = horolog_testkit::resolved(&system);
     Driver::new(Machine::new(&system).unwrap_or_else(|e| panic!("{e:?}")))
 }
 

@@ -30,8 +30,8 @@ pub use error::TraceError;
 pub use event::{EventDefinition, UserEvent, Value};
 pub use glob::Glob;
 pub use outcome::{
-    DeviceOutcome, Enforcement, InterruptOutcome, Outcome, Overhead, RequestOutcome, ResponseStatistics,
-    ResponseSummary, ServerOutcome, TaskOutcome,
+    DeviceOutcome, Enforcement, InterruptOutcome, ModeOutcome, Outcome, Overhead, RequestOutcome,
+    ResponseStatistics, ResponseSummary, ServerOutcome, TaskOutcome,
 };
 pub use record::{Kind, LossCause, NO_JOB, NO_TASK, Record};
 pub use recorder::ResponseRecorder;

@@ -1,11 +1,11 @@
-//! What servers and slack policies did becomes records: the one place where the machine's notes meet the file format.
+//! What servers, slack policies and modes did becomes records: the one place where the machine's notes meet the file format.
 
 use crate::{Kind, NO_JOB, NO_TASK, Record};
 use horolog_sched::Note;
 use horolog_time::{Instant, Span};
 
 impl Record {
-    /// The record of a note; `job` is the oldest job of a promoted task, and not looked at for other notes.
+    /// The record of a note; `job` is the oldest job of a promoted or dispatched task, and not looked at for other notes.
     #[must_use]
     pub fn of_note(note: Note, time: Instant, cpu: u16, job: u64) -> Record {
         let of_server = |kind, server: horolog_model::ServerId, extra| Record {
@@ -28,6 +28,18 @@ impl Record {
             Note::SlackBack { server } => of_server(Kind::SlackChange, server, 1),
             Note::Promoted { task } => {
                 Record { time, kind: Kind::Promotion, cpu, task: task.0, job, value: 0, extra: 0 }
+            }
+            Note::TaskDispatched { task, mode } => {
+                let (kind, value) = (Kind::FirstDispatch, mode.into());
+                Record { time, kind, cpu, task: task.0, job, value, extra: 0 }
+            }
+            Note::ServerDispatched { server, mode } => {
+                let (kind, value, extra) = (Kind::FirstDispatch, mode.into(), 1 + u64::from(server.0));
+                Record { time, kind, cpu, task: NO_TASK, job: NO_JOB, value, extra }
+            }
+            Note::ModeEnded { mode, next } => {
+                let (kind, value, extra) = (Kind::ModeEnd, mode.into(), next.into());
+                Record { time, kind, cpu, task: NO_TASK, job: NO_JOB, value, extra }
             }
         }
     }

@@ -26,6 +26,9 @@ pub struct Outcome {
     /// Per server, in the order of the file; left out where there is none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<ServerOutcome>,
+    /// Each change of the mode, the first thousand of them; left out where there was none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub modes: Vec<ModeOutcome>,
     /// What scheduling itself took on each processor of a real run; left out where nothing was measured.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub overhead: Vec<Overhead>,
@@ -40,6 +43,30 @@ pub struct Outcome {
     pub requests: Vec<RequestOutcome>,
     /// What the reader must know to read the numbers right ("offsets taken as 0", …).
     pub notes: Vec<String>,
+}
+
+/// One change of the mode.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ModeOutcome {
+    /// The mode that it brought.
+    pub mode: String,
+    /// When it was asked for.
+    pub requested_ns: Span,
+    /// Who asked: `request` (the file or a program) or `overrun`.
+    pub by: &'static str,
+    /// When it took effect; in a run, on the first processor.
+    pub changed_ns: Span,
+    /// How many jobs of the mode before went on, or could not be ended at once.
+    pub left_over: u64,
+    /// When the last of them was gone; `None`: not before the next change, or the end.
+    pub ended_ns: Option<Span>,
+}
+
+impl ModeOutcome {
+    /// How many changes an outcome lists.
+    pub const MOST: usize = 1000;
+    /// The words of [`ModeOutcome::by`].
+    pub const BY: [&'static str; 2] = ["request", "overrun"];
 }
 
 /// What scheduling itself took on one processor during a real run.
@@ -77,11 +104,14 @@ impl Outcome {
 pub struct ServerOutcome {
     /// The server's name.
     pub name: String,
-    /// Its kind, as in the system file.
+    /// Its kind, as in the system file; `no budget` of a scheduler without one.
     pub kind: &'static str,
-    /// What its tasks executed on its budget; of a slack policy, above hard tasks.
-    pub consumed_ns: Span,
-    /// How often its budget ran out while work waited; of slack stealing, the slack.
+    /// How a `[[scheduler]]` orders its children, as in the system file; left out of a `[[server]]`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub order: Option<&'static str>,
+    /// What its tasks executed on its budget; of a slack policy, above hard tasks; null of what has neither.
+    pub consumed_ns: Option<Span>,
+    /// How often its budget was used up; of slack stealing, the slack.
     pub exhaustions: u64,
     /// How often budget came back; of slack stealing, slack.
     pub replenishments: u64,
@@ -95,7 +125,8 @@ pub struct ServerOutcome {
 pub struct Enforcement {
     /// What tells that a budget is used up.
     pub method: &'static str,
-    /// Budgets that were used up.
+    /// How often the threads' clocks showed that all of a budget was executed. `exhaustions` counts by the scheduling machine's rules,
+    /// for instance not where budget came back at the same instant.
     pub exhausted: u64,
     /// How much more than the budget was executed, median; null without any.
     pub overshoot_ns_p50: Option<Span>,
@@ -185,6 +216,8 @@ pub struct DeviceOutcome {
     pub in_background: u64,
     /// What its events executed in all, admission control included.
     pub executed_ns: Span,
+    /// The longest that an answer of the device was there before its processor learned of it: zero in a simulation.
+    pub late_ns_max: Span,
     /// From when an event occurred until it was worked off.
     #[serde(flatten)]
     pub response: ResponseSummary,
@@ -244,8 +277,14 @@ pub struct TaskOutcome {
     pub vain_waits: u64,
     /// Jobs that executed longer than their wcet.
     pub overruns: u64,
-    /// Releases dropped by the overrun policy.
+    /// Releases that the overrun policy or a mode left out, and jobs that one of them dropped; they do not count in `jobs`.
     pub skipped: u64,
+}
+
+/// The value with the fewest digits from `least` to `most`; of several the greatest.
+fn roundest(least: u64, most: u64) -> u64 {
+    let powers = std::iter::successors(Some(10_000_000_000_000_000_000_u64), |power| Some(power / 10));
+    powers.take(20).map(|power| most / power * power).find(|&value| value >= least).unwrap_or(most)
 }
 
 /// Response times of one task: exact minimum, mean and maximum, and a histogram for percentiles.
@@ -324,11 +363,22 @@ impl ResponseStatistics {
         (self.count > 0).then(|| self.sum as f64 / self.count as f64)
     }
 
-    /// The nearest-rank percentile, to three significant digits and never above the maximum.
+    /// The nearest-rank percentile, to three significant digits: of its bucket the value with the fewest digits, so that
+    /// 2 ms are not shown as 2.001 ms. It is never below the minimum or above the maximum, and exact where it is one of them.
     #[must_use]
     pub fn percentile(&self, percent: f64) -> Option<Span> {
-        (self.count > 0)
-            .then(|| Span::from_ns(self.histogram.value_at_quantile(percent / 100.0).min(self.max)))
+        let rank = (percent / 100.0 * self.count as f64).ceil();
+        if rank <= 1.0 {
+            return self.min();
+        }
+        if rank >= self.count as f64 {
+            return self.max();
+        }
+        (self.count > 0).then(|| {
+            let most = self.histogram.value_at_quantile(percent / 100.0);
+            let least = self.histogram.lowest_equivalent(most).max(self.min);
+            Span::from_ns(roundest(least.min(self.max), most.min(self.max)))
+        })
     }
 
     /// The histogram, for plots.
@@ -356,5 +406,50 @@ impl ResponseStatistics {
         outcome.response_ns_p50 = self.percentile(50.0);
         outcome.response_ns_p99_9 = self.percentile(99.9);
         outcome.response_ns_max = self.max();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn statistics(ns: impl IntoIterator<Item = u64>) -> ResponseStatistics {
+        let mut statistics = ResponseStatistics::default();
+        ns.into_iter().for_each(|ns| statistics.record(Span::from_ns(ns)));
+        statistics
+    }
+
+    #[test]
+    fn a_percentile_is_the_roundest_value_of_its_bucket() {
+        // 2 ms lie in the bucket from 1,999,872 to 2,000,895 ns.
+        let exact = statistics([1_000_000, 2_000_000, 2_000_000, 2_000_000, 5_000_000]);
+        assert_eq!(exact.percentile(50.0), Some(Span::from_ns(2_000_000)));
+        assert_eq!(statistics([0, 7, 9_000_000]).percentile(50.0), Some(Span::from_ns(7)));
+        // Within what was measured, even where the bucket reaches further.
+        let alone = statistics([1_999_999]);
+        assert_eq!(alone.percentile(50.0), Some(Span::from_ns(1_999_999)));
+        let least = statistics([2_000_001, 2_000_001, 5_000_000]);
+        assert_eq!(least.percentile(50.0), Some(Span::from_ns(2_000_800)));
+        let most = statistics([1, 1_999_999, 1_999_999]);
+        assert_eq!(most.percentile(50.0), Some(Span::from_ns(1_999_900)));
+        // The first and the last are known exactly.
+        assert_eq!(most.percentile(99.9), Some(Span::from_ns(1_999_999)));
+        assert_eq!(least.percentile(33.0), Some(Span::from_ns(2_000_001)));
+        assert_eq!(statistics([]).percentile(50.0), None);
+    }
+
+    #[test]
+    fn the_roundest_value_lies_between_the_ends() {
+        for (least, most, value) in [
+            (0, 3, 0),
+            (1, 3, 3),
+            (99, 101, 100),
+            (999, 999, 999),
+            (1_234, 1_259, 1_250),
+            (u64::MAX - 1, u64::MAX, u64::MAX),
+            (1, u64::MAX, 10_000_000_000_000_000_000),
+        ] {
+            assert_eq!(roundest(least, most), value, "{least} to {most}");
+        }
     }
 }

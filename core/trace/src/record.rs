@@ -34,7 +34,8 @@ pub enum Kind {
     Miss = 9,
     /// A job executed longer than allowed. `value`: executed (ns); `extra`: 0 job, else 1 + segment.
     Overrun = 10,
-    /// The overrun policy acted, or a mode change ended a job. `extra`: 0 count, 1 skip, 2 demote, 3 stop, 4 dropped, by the policy or a mode change.
+    /// The overrun policy acted, or a mode change ended a job. `extra`: 0 count, 1 skip, 2 demote, 3 stop, 4 dropped, by the policy or a mode change,
+    /// 5 a mode was asked for.
     Enforcement = 11,
     /// A wait for the next release returned at once, since that release had already passed.
     VainWait = 12,
@@ -88,6 +89,12 @@ pub enum Kind {
     Lock = 52,
     /// A job holds a resource no more. `value`: which resource of the system.
     Unlock = 53,
+    /// A task has the processor for the first time in a mode that a change has brought, or somebody below a server has; jobs that
+    /// are left over from the mode before do not count. `value`: the mode; `extra`: 0 for a task, else 1 + which server.
+    FirstDispatch = 54,
+    /// No job is left over any more from the mode before the last change. `value`: that mode; `extra`: the mode that the change
+    /// has brought.
+    ModeEnd = 55,
     /// Records were lost here. `value`: how many; `extra`: who lost them, see [`LossCause`].
     Lost = 48,
     /// A job's value is there for the readers of a link. `value`: which link of the system; `extra`: from when on they latch it, its
@@ -104,7 +111,7 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind, in the order of its number.
-    pub const ALL: [Kind; 36] = [
+    pub const ALL: [Kind; 38] = [
         Kind::Release,
         Kind::Start,
         Kind::Preempt,
@@ -141,6 +148,8 @@ impl Kind {
         Kind::Latch,
         Kind::Lock,
         Kind::Unlock,
+        Kind::FirstDispatch,
+        Kind::ModeEnd,
     ];
 
     /// The kind with this number.
@@ -190,6 +199,8 @@ impl Kind {
             Kind::User => "user",
             Kind::Publish => "publish",
             Kind::Latch => "latch",
+            Kind::FirstDispatch => "first-dispatch",
+            Kind::ModeEnd => "mode-end",
         }
     }
 

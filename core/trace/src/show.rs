@@ -16,13 +16,79 @@ pub struct Names<'a> {
     pub threads: &'a [Thread],
     /// The events of user programs, by their number in the trace.
     pub events: &'a [EventDefinition],
+    /// What the system file calls servers, resources, links, requests and modes.
+    pub system: Option<&'a SystemNames>,
     /// Times are shown since this instant (the header's start).
     pub start: Instant,
+}
+
+/// What a system file calls things that records refer to by their place in it.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct SystemNames {
+    servers: Vec<String>,
+    resources: Vec<String>,
+    links: Vec<String>,
+    requests: Vec<String>,
+    modes: Vec<String>,
+}
+
+impl SystemNames {
+    /// Those of the system file in a trace's header; none where it holds no system, or one of a newer version.
+    #[must_use]
+    pub fn of(system_file: &str) -> SystemNames {
+        let Ok((system, _)) = horolog_model::file::read(system_file, "the trace's system", &[]) else {
+            return SystemNames::default();
+        };
+        // Mode 0 is the base mode, whether the file has a section for it or not.
+        let modes = (0..system.mode_count()).map(|mode| system.mode_name(mode).to_owned());
+        SystemNames {
+            servers: system.servers().iter().map(|server| server.name.clone()).collect(),
+            resources: system.resources().iter().map(|resource| resource.name.clone()).collect(),
+            links: system.links().iter().map(|link| link.name.clone()).collect(),
+            requests: system.requests().iter().map(|request| request.name.clone()).collect(),
+            modes: modes.collect(),
+        }
+    }
 }
 
 impl Names<'_> {
     fn task(&self, task: u32) -> String {
         self.tasks.get(task as usize).cloned().unwrap_or_else(|| format!("task {task}"))
+    }
+
+    /// `server events`, or `server 0` where it has no name.
+    fn named(&self, noun: &str, of: impl Fn(&SystemNames) -> &Vec<String>, place: u64) -> String {
+        let names = self.system.map(of);
+        let place_in =
+            |names: &Vec<String>| usize::try_from(place).ok().and_then(|at| names.get(at).cloned());
+        match names.and_then(place_in) {
+            Some(name) => format!("{noun} {name}"),
+            None => format!("{noun} {place}"),
+        }
+    }
+
+    fn server(&self, place: u64) -> String {
+        self.named("server", |names| &names.servers, place)
+    }
+
+    fn mode(&self, place: u64) -> String {
+        self.named("mode", |names| &names.modes, place)
+    }
+
+    fn resource(&self, place: u64) -> String {
+        self.named("resource", |names| &names.resources, place)
+    }
+
+    fn link(&self, place: u64) -> String {
+        self.named("link", |names| &names.links, place)
+    }
+
+    /// An instant of the trace, since the start.
+    fn since_start(&self, at: u64) -> String {
+        match Instant::from_ns(at).since(self.start) {
+            Some(since) => since.to_string(),
+            None => format!("-{}", self.start.saturating_since(Instant::from_ns(at))),
+        }
     }
 
     fn thread(&self, id: u64) -> String {
@@ -107,9 +173,14 @@ fn detail(record: &Record, words: &[u64], names: &Names<'_>) -> String {
             1 => "skips the next release".to_owned(),
             2 => "demoted".to_owned(),
             3 => "stopped".to_owned(),
+            4 => "dropped".to_owned(),
+            5 => "asked for a mode".to_owned(),
             other => format!("action {other}"),
         },
-        Kind::ModeChange => format!("mode {value}"),
+        Kind::ModeChange => names.mode(value),
+        Kind::FirstDispatch if extra == 0 => format!("in {}", names.mode(value)),
+        Kind::FirstDispatch => format!("{} in {}", names.server(extra - 1), names.mode(value)),
+        Kind::ModeEnd => format!("{}, {} goes on", names.mode(value), names.mode(extra)),
         Kind::KernelSwitch => format!("{} -> {}", names.thread(value), names.thread(extra)),
         Kind::KernelWakeup => names.thread(value),
         Kind::KernelBlock => {
@@ -117,24 +188,26 @@ fn detail(record: &Record, words: &[u64], names: &Names<'_>) -> String {
             format!("{} sleeps ({state})", names.thread(value))
         }
         Kind::KernelStarve => format!("{} waited {span}", names.thread(extra)),
-        Kind::BudgetExhausted => format!("server {value}, used {}", Span::from_ns(extra)),
-        Kind::BudgetReplenished => format!("server {value}, has {}", Span::from_ns(extra)),
-        Kind::SlackChange if extra == 0 => format!("server {value} below the hard tasks"),
-        Kind::SlackChange => format!("server {value} above the hard tasks"),
+        Kind::BudgetExhausted => {
+            format!("{}, used {} in all since the start", names.server(value), Span::from_ns(extra))
+        }
+        Kind::BudgetReplenished => format!("{}, has {}", names.server(value), Span::from_ns(extra)),
+        Kind::SlackChange if extra == 0 => format!("{} below the hard tasks", names.server(value)),
+        Kind::SlackChange => format!("{} above the hard tasks", names.server(value)),
         Kind::InterruptEntry | Kind::InterruptExit if extra == 0 => format!("interrupt {value}"),
         Kind::InterruptEntry | Kind::InterruptExit => format!("vector {value}"),
         Kind::SoftirqEntry | Kind::SoftirqExit => format!("softirq {value}"),
         Kind::Steal if extra == 0 => format!("{span} until now"),
         Kind::Steal => format!("{span} within the last {}", Span::from_ns(extra)),
-        Kind::Suspend | Kind::Wake if extra == 1 => format!("resource {value}"),
-        Kind::Suspend | Kind::Wake => format!("request {value}"),
+        Kind::Suspend | Kind::Wake if extra == 1 => names.resource(value),
+        Kind::Suspend | Kind::Wake => names.named("request", |names| &names.requests, value),
         Kind::Publish if extra >= record.time.as_ns() => {
-            format!("link {value}, in {}", Span::from_ns(extra - record.time.as_ns()))
+            format!("{}, visible at {}", names.link(value), names.since_start(extra))
         }
-        Kind::Publish => format!("link {value}, late by {}", before(extra)),
-        Kind::Latch if extra == NO_JOB => format!("link {value}, nothing yet"),
-        Kind::Latch => format!("link {value}, job {extra}"),
-        Kind::Lock | Kind::Unlock => format!("resource {value}"),
+        Kind::Publish => format!("{}, {} late", names.link(value), before(extra)),
+        Kind::Latch if extra == NO_JOB => format!("{}, nothing yet", names.link(value)),
+        Kind::Latch => format!("{}, job {extra}", names.link(value)),
+        Kind::Lock | Kind::Unlock => names.resource(value),
         Kind::Lost => match LossCause::from_number(extra) {
             Some(LossCause::HiddenSwitch) => "a switch that the kernel made without recording it".to_owned(),
             Some(cause) => format!("{value} records, {}", cause.describe()),
@@ -177,9 +250,66 @@ mod tests {
         assert!(
             line(&record(Kind::Steal, 1_000_000, 50_000_000), &names).ends_with("1 ms within the last 50 ms")
         );
+        let used = record(Kind::BudgetExhausted, 0, 10_000_000);
+        assert!(line(&used, &names).ends_with("server 0, used 10 ms in all since the start"));
+        assert!(line(&record(Kind::Enforcement, 0, 4), &names).ends_with("dropped"));
         for kind in Kind::ALL {
             assert!(line(&record(kind, 3, 1), &names).contains(kind.name()));
             assert!(!line(&record(kind, u64::MAX, u64::MAX), &names).is_empty());
         }
+    }
+
+    #[test]
+    fn what_the_system_file_names_is_shown_by_its_name() {
+        let text = r#"
+            [system]
+            name = "named"
+            [[task]]
+            name = "imu"
+            period = "10 ms"
+            deadline = "4 ms"
+            wcet = "1 ms"
+            priority = 2
+            [[task.section]]
+            resource = "bus"
+            from = "0 ms"
+            length = "1 ms"
+            [[task]]
+            name = "log"
+            arrivals = ["0 ms"]
+            wcet = "1 ms"
+            [[server]]
+            name = "soft"
+            kind = "deferrable"
+            tasks = ["log"]
+            budget = "1 ms"
+            period = "10 ms"
+            priority = 1
+            [[resource]]
+            name = "bus"
+            [[link]]
+            name = "pose"
+            from = "imu"
+            to = ["imu"]
+            [[mode]]
+            name = "degraded"
+        "#;
+        let system = SystemNames::of(text);
+        let names = Names { system: Some(&system), start: Instant::from_ns(500), ..Names::default() };
+        let ends = |kind, value, extra, end: &str| {
+            let line = line(&record(kind, value, extra), &names);
+            assert!(line.ends_with(&format!("  {end}")), "{line}");
+        };
+        ends(Kind::BudgetReplenished, 0, 7, "server soft, has 7 ns");
+        ends(Kind::Lock, 0, 0, "resource bus");
+        ends(Kind::Suspend, 0, 1, "resource bus");
+        ends(Kind::ModeChange, 0, 0, "mode base");
+        ends(Kind::ModeChange, 1, 0, "mode degraded");
+        ends(Kind::ModeChange, 2, 0, "mode 2");
+        // The record's time is 1,500 ns, and the start 500.
+        ends(Kind::Publish, 0, 1_500, "link pose, visible at 1 us");
+        ends(Kind::Publish, 0, 1_499, "link pose, 1 ns late");
+        ends(Kind::Latch, 0, 3, "link pose, job 3");
+        assert_eq!(SystemNames::of("no system"), SystemNames::default());
     }
 }

@@ -198,6 +198,7 @@ impl Statistics {
             events_lost: self.lost,
             tasks: tasks.collect(),
             servers: Vec::new(),
+            modes: Vec::new(),
             overhead: Vec::new(),
             interrupts: Vec::new(),
             devices: Vec::new(),

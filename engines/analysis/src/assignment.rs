@@ -4,6 +4,7 @@ use crate::cpu_model::CpuModel;
 use crate::error::AnalysisError;
 use crate::fixed_priority;
 use crate::options::Options;
+use crate::promotion_times;
 use horolog_model::{CpuId, Policy, Priority, PriorityAssignment, System, TaskId};
 
 /// The system with a priority at every task.
@@ -42,6 +43,16 @@ pub fn resolve_priorities(system: &System) -> Result<System, AnalysisError> {
     }
     draft.priorities = PriorityAssignment::Explicit;
     System::new(draft).map_err(AnalysisError::model)
+}
+
+/// The system with everything that an analysis gives it and a scheduling machine goes by: a priority at every task
+/// ([`resolve_priorities`]), and under dual priority a promotion time at every hard task that has a safe one. What the file gives
+/// stays.
+///
+/// # Errors
+/// As [`resolve_priorities`].
+pub fn resolve(system: &System) -> Result<System, AnalysisError> {
+    resolve_priorities(system).map(promotion_times::fill)
 }
 
 /// The tasks of one processor by rising key, tasks without one last.

@@ -1,4 +1,4 @@
-//! Systems that no test here knows: trees of schedulers, clusters, modes, resources.
+//! Systems that no test here knows: trees of schedulers, clusters, modes, resources, devices with several slots.
 //!
 //! The gate stands where every test begins, at the model of a processor ([`crate::cpu_model::CpuModel::new`]), so that a new
 //! test cannot forget it. What asks for an answer about a whole system says `unknown` instead of failing.
@@ -14,7 +14,8 @@ pub(crate) const NO_TEST: &str = "none";
 pub(crate) fn why(system: &System) -> Option<String> {
     let at = system.first_beyond_servers()?;
     Some(format!(
-        "no test knows of `{at}`: trees of schedulers, clusters, modes and resources are simulated and run alone"
+        "no test knows of `{at}`: trees of schedulers, clusters, modes, resources and devices with several slots can be simulated \
+         and run, but not analysed"
     ))
 }
 

@@ -14,6 +14,7 @@ use crate::arrival_curve::ArrivalCurve;
 use crate::driver::{self, Drivers, announced_late};
 use crate::error::AnalysisError;
 use crate::hyperbolic_load::HyperbolicLoad;
+use crate::promotion_times;
 use crate::server::CpuServer;
 use crate::server::place::top_place;
 use crate::waiting::{self, Waiting};
@@ -45,6 +46,8 @@ pub struct CpuModel {
     pub context_switch: u64,
     /// Whether any cost is above zero: then no test is exact.
     pub has_costs: bool,
+    /// A hard task whose given promotion time under dual priority is not safe.
+    pub(crate) unsafe_promotion: Option<String>,
 }
 
 /// Work above all tasks, in whole pieces.
@@ -173,6 +176,8 @@ impl CpuModel {
             interferences,
             context_switch,
             has_costs,
+            unsafe_promotion: promotion_times::first_unsafe(system, cpu)
+                .map(|id| system.task(id).name.clone()),
         };
         model.reserve().ok_or_else(|| {
             AnalysisError::overflow("server", "a server that the kernel serves, with costs")

@@ -268,8 +268,9 @@ pub(crate) fn verdicts_of_all(
     options: &Options,
 ) -> Result<Vec<(usize, DeviceVerdict)>, AnalysisError> {
     let mut served = Vec::new();
+    let each = options.for_each_server_of(cpu.servers.len());
     for index in 0..cpu.servers.len() {
-        for (id, verdict) in server::soft_verdicts(cpu, index, system.policy(), options)? {
+        for (id, verdict) in server::soft_verdicts(cpu, index, system.policy(), &each)? {
             if let Some(device) = device_of(id, system) {
                 served.push((device, verdict));
             }

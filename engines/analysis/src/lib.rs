@@ -1,7 +1,8 @@
 //! Schedulability, response times, demand and load bounds, certificates.
 //!
 //! [`analyze`] runs every test that applies to a system and keeps the best answer for each task; [`Analysis`]
-//! serialises to `horolog.analysis/1`. [`resolve_priorities`] turns a named priority assignment into numbers.
+//! serialises to `horolog.analysis/1`. [`resolve`] gives a system what a scheduling machine goes by: the numbers of
+//! a priority assignment, promotion times.
 //! Decisions are taken on integers and exact ratios; floating point is for display alone.
 
 pub mod arrival_curve;
@@ -20,6 +21,7 @@ pub mod hyperbolic_load;
 mod links;
 pub mod load_bound;
 mod options;
+mod promotion_times;
 pub mod quick_facts;
 mod result;
 pub mod segments;
@@ -28,7 +30,7 @@ pub mod server;
 pub mod utilisation;
 mod waiting;
 
-pub use assignment::resolve_priorities;
+pub use assignment::{resolve, resolve_priorities};
 pub use certify::certify;
 pub use error::AnalysisError;
 pub use explain::{Explanation, Term, TermKind, explain};
@@ -63,13 +65,27 @@ pub fn analyze(system: &System, options: &Options) -> Result<Analysis, AnalysisE
         answer => answer?,
     };
     analysis.notes.extend(links::notes(system, &analysis.tasks));
+    if analysis.schedulable != Schedulable::Unknown {
+        analysis.notes.extend(overruns(system));
+    }
     Ok(analysis)
+}
+
+/// The tasks whose listed executions leave the model on which the proof rests.
+fn overruns(system: &System) -> impl Iterator<Item = String> {
+    let longer = system.tasks().iter().filter(|task| task.may_exceed());
+    longer.map(|task| {
+        format!(
+            "task {}: `execution` lists times above the wcet of the job or of a segment; the proof holds for jobs within it",
+            task.name
+        )
+    })
 }
 
 /// As [`analyze`], of a system that the tests know.
 fn analyze_known(system: &System, options: &Options) -> Result<Analysis, AnalysisError> {
     waiting::refuse_unbounded(system)?;
-    let resolved = resolve_priorities(system)?;
+    let resolved = resolve(system)?;
     let mut tasks: Vec<Option<TaskVerdict>> = vec![None; resolved.tasks().len()];
     let mut servers: Vec<Option<ServerVerdict>> = vec![None; resolved.servers().len()];
     let (mut devices, mut served) = (Vec::new(), Vec::new());
@@ -96,6 +112,7 @@ fn analyze_known(system: &System, options: &Options) -> Result<Analysis, Analysi
         for (task, verdict) in model.tasks.iter().zip(verdicts) {
             tasks[task.id.index()] = Some(verdict);
         }
+        let options = &options.for_each_server_of(model.servers.len());
         for (index, server) in model.servers.iter().enumerate() {
             for (id, verdict) in server::soft_verdicts(&model, index, resolved.policy(), options)? {
                 match driver::device_of(id, &resolved) {

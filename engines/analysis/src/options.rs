@@ -36,6 +36,11 @@ impl Options {
     pub(crate) fn for_each_of(&self, tasks: usize) -> Options {
         Options { effort: self.effort_of_each(tasks), ..self.clone() }
     }
+
+    /// These options for each of `servers` servers: a step of their tests costs several times as much as one of the others.
+    pub(crate) fn for_each_server_of(&self, servers: usize) -> Options {
+        self.for_each_of(servers.saturating_mul(4))
+    }
 }
 
 impl Default for Options {

@@ -16,6 +16,10 @@
 //! - where every request of the device is waited for, no task has two at once: `Q = L · (other tasks that ask + 1)`;
 //! - else `Q = max_t (L · Σ_r (⌊(t + D_r)/T_r⌋ + 1) − t)` over its requests r, asked for anywhere within their jobs.
 //!
+//! Where the device takes requests by priority, Q is the length of the longest busy period of the second case: the least t above zero
+//! with `L · Σ_r (⌊(t + D_r)/T_r⌋ + 1) ≤ t`. A device is never idle while a request waits, so whatever the order, a request
+//! is done by the end of the busy period in which it was asked for.
+//!
 //! Sufficient, for preemptive tasks under fixed priorities with deadlines within their periods, and as long as each task
 //! that asks meets its deadline: until the first miss all hold, so where all are proven there is no first miss.
 //! Where one is not, what rests on it is `unknown`.
@@ -28,7 +32,9 @@ use crate::driver;
 use crate::error::AnalysisError;
 use crate::options::Options;
 use crate::result::{DeviceVerdict, TaskVerdict, Verdict};
-use horolog_model::{Arrival, Device, DeviceClass, Policy, Preemption, Request, RequestMode, System, Task};
+use horolog_model::{
+    Arrival, Device, DeviceClass, Policy, Preemption, Request, RequestMode, RequestOrder, System, Task,
+};
 
 /// How the jobs of one task wait.
 #[derive(Clone, Debug)]
@@ -177,15 +183,16 @@ fn answer_of(
     let index = system.find_device(&request.device)?;
     let (_, event) = events.iter().find(|(other, _)| *other == index)?;
     let device = &system.devices()[index];
-    let latency = device.latency.unwrap_or(device.separation).as_ns();
-    let queued = queueing(system, request, latency, &mut { options.effort })?;
+    let queued = queueing(system, request, device, &mut { options.effort })?;
     queued.checked_add(event.response?.as_ns()).filter(|&ns| ns <= LONGEST_NS)
 }
 
 /// How long the device itself takes with a request and all that may be ahead of it.
-fn queueing(system: &System, request: &Request, latency: u64, effort: &mut u64) -> Option<u64> {
+fn queueing(system: &System, request: &Request, device: &Device, effort: &mut u64) -> Option<u64> {
+    let latency = device.request_latency().as_ns();
+    let is_fifo = device.order == RequestOrder::Fifo;
     let rivals: Vec<&Request> = system.requests().iter().filter(|r| r.device == request.device).collect();
-    if rivals.iter().all(|rival| rival.mode == RequestMode::Synchronous) {
+    if is_fifo && rivals.iter().all(|rival| rival.mode == RequestMode::Synchronous) {
         let mut tasks: Vec<&str> = rivals.iter().map(|rival| rival.task.as_str()).collect();
         tasks.sort_unstable();
         tasks.dedup();
@@ -197,20 +204,31 @@ fn queueing(system: &System, request: &Request, latency: u64, effort: &mut u64) 
         let (separation, jitter) = (task.separation()?.as_ns(), task.deadline?.as_ns());
         curves.push(ArrivalCurve::Periodic { separation, jitter });
     }
-    longest_backlog(&curves, latency, effort)
+    let busy = busy_period(&curves, latency, effort)?;
+    Some(if is_fifo { busy.longest_backlog } else { busy.length })
 }
 
-/// The longest that a request waits for itself and all that came before it, where each takes `latency`.
-fn longest_backlog(curves: &[ArrivalCurve], latency: u64, effort: &mut u64) -> Option<u64> {
+/// A busy period of a device, in which every request comes as early as it may.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct BusyPeriod {
+    /// The longest that a request waits for itself and all that came before it.
+    longest_backlog: u64,
+    /// How long it lasts: whatever the order, what is asked in it is done by its end.
+    length: u64,
+}
+
+/// The longest busy period of requests that come along these curves, each of which takes `latency`.
+fn busy_period(curves: &[ArrivalCurve], latency: u64, effort: &mut u64) -> Option<BusyPeriod> {
     let latency = u128::from(latency);
     let (mut longest, mut at) = (0, 0_u128);
+    let within = |ns: u128| u64::try_from(ns).ok().filter(|&ns| ns <= LONGEST_NS);
     loop {
         *effort = effort.checked_sub(curves.len() as u64)?;
         let work = latency * curves.iter().map(|curve| curve.closed(at)).sum::<u128>();
         longest = longest.max(work.saturating_sub(at));
         at = curves.iter().filter_map(|curve| curve.next_step(at)).min()?;
         if work <= at {
-            return u64::try_from(longest).ok().filter(|&ns| ns <= LONGEST_NS);
+            return Some(BusyPeriod { longest_backlog: within(longest)?, length: within(work)? });
         }
     }
 }
@@ -253,11 +271,17 @@ mod tests {
     #[test]
     fn what_may_be_ahead_in_the_device() {
         let curve = |separation, jitter| ArrivalCurve::Periodic { separation, jitter };
+        let found = |curves: &[ArrivalCurve], latency| {
+            let busy = busy_period(curves, latency, &mut 10_000)?;
+            Some((busy.longest_backlog, busy.length))
+        };
         // Two requests at once, and the next long after both are done.
-        assert_eq!(longest_backlog(&[curve(100, 50), curve(100, 50)], 10, &mut 1_000), Some(20));
+        assert_eq!(found(&[curve(100, 50), curve(100, 50)], 10), Some((20, 20)));
         // A deadline as long as the period: a late one of the last job and an early one of this.
-        assert_eq!(longest_backlog(&[curve(100, 100)], 10, &mut 1_000), Some(20));
+        assert_eq!(found(&[curve(100, 100)], 10), Some((20, 20)));
+        // Both ask at once, and the first again at 30, so that the device is busy until 60.
+        assert_eq!(found(&[curve(30, 0), curve(1000, 0)], 20), Some((40, 60)));
         // More than the device can do.
-        assert_eq!(longest_backlog(&[curve(100, 0), curve(100, 0)], 60, &mut 10_000), None);
+        assert_eq!(found(&[curve(100, 0), curve(100, 0)], 60), None);
     }
 }

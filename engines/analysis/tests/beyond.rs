@@ -1,4 +1,4 @@
-//! Systems with trees, clusters or modes: no entry of this library says a number about them.
+//! Systems with trees, clusters, modes or devices with several slots: no entry of this library says a number about them.
 
 use horolog_analysis::{Options, Schedulable, Verdict, analyze, certify, cpu_model, explain, size_server};
 use horolog_certificate::{Certificate, check};
@@ -21,6 +21,9 @@ fn beyond() -> Vec<System> {
     let mut draft = flat().to_draft();
     draft.modes = vec![Mode { name: "same".to_owned(), ..Mode::default() }];
     let mut systems = vec![System::new(draft).expect("valid")];
+    let disk = "[[device]]\nname = \"disk\"\ncpu = 0\nclass = \"closed\"\nservice = \"interrupt\"\nseparation = \"1 ms\"\n\
+                cost = \"1 us\"\nslots = 2\n";
+    systems.push(file::read(&format!("{FLAT}{disk}"), "slots.toml", &[]).expect("valid").0);
     let mut random = Random::new(8);
     systems.extend((0..200).map(|_| draw_tree(TreeShape::everything(), &mut random)));
     systems.retain(|system| system.first_beyond_servers().is_some());
@@ -113,4 +116,24 @@ fn a_certificate_of_the_flat_system_does_not_carry_over() {
     );
     let (tree, _) = file::read(&tree, "tree.toml", &[]).expect("valid");
     assert!(check(&tree, &certificate).is_err());
+}
+
+#[test]
+fn a_proof_says_that_it_holds_for_jobs_within_the_wcet() {
+    let noted = |execution: &str, more: &str| {
+        let text = format!("{FLAT}execution = {execution}\n{more}");
+        let (system, _) = file::read(&text, "flat.toml", &[]).expect("valid");
+        let notes = analyze(&system, &options()).expect("an answer").notes;
+        notes.into_iter().filter(|note| note.contains("execution")).collect::<Vec<_>>()
+    };
+    // The last task of the file, whose wcet is 1 ms.
+    let beyond = noted("{ jobs = [\"1 ms\", \"1000001 ns\"] }", "");
+    assert!(
+        beyond.len() == 1 && beyond[0].starts_with("task far: `execution` lists times above"),
+        "{beyond:?}"
+    );
+    assert_eq!(noted("{ jobs = [\"1 ms\", \"1 ms\"] }", ""), [] as [String; 0]);
+    // Where nothing is proved there is nothing to restrict.
+    let mode = "[[mode]]\nname = \"same\"\n";
+    assert_eq!(noted("{ jobs = [\"1 ms\", \"2 ms\"] }", mode), [] as [String; 0]);
 }

@@ -36,6 +36,7 @@ fn task(random: &mut Random, index: usize, count: u64) -> Task {
         preemption: if random.below(3) == 0 { Preemption::NonPreemptive } else { Preemption::Preemptive },
         overrun: OverrunPolicy::default(),
         execution: ExecutionTimes::default(),
+        promotion: None,
         sections: Vec::new(),
         body: None,
     }

@@ -93,6 +93,7 @@ fn system(tiny: &[TinyTask], scale: u32) -> System {
             },
             overrun: OverrunPolicy::default(),
             execution: ExecutionTimes::default(),
+            promotion: None,
             sections: Vec::new(),
             body: None,
         }

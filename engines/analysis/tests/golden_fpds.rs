@@ -72,6 +72,7 @@ fn system(case: &Value, mode: &str) -> System {
             },
             overrun: OverrunPolicy::default(),
             execution: ExecutionTimes::default(),
+            promotion: None,
             sections: Vec::new(),
             body: None,
         }

@@ -131,6 +131,26 @@ fn posix_rules_have_no_bound() {
 }
 
 #[test]
+fn a_promotion_time_that_is_not_safe_leaves_the_whole_processor_unknown() {
+    let soft = format!("[[task]]\nname = \"soft\"\n{BUSY}\n");
+    let found = |given: &str| {
+        let set = SET_B.replace("priority = 10\n", &format!("priority = 10\npromotion = \"{given}\"\n"));
+        let text =
+            format!("{set}{soft}[[server]]\nname = \"s\"\nkind = \"dual-priority\"\ntasks = [\"soft\"]\n");
+        analyze(&read(&text), &Options::default()).unwrap()
+    };
+    for safe in ["0 ms", "24 ms"] {
+        assert!(found(safe).tasks.iter().take(3).all(|task| task.verdict == Verdict::Meets), "{safe}");
+    }
+    let late = found("24.000001 ms");
+    for task in late.tasks.iter().take(3) {
+        assert_eq!((task.verdict, task.response), (Verdict::Unknown, None));
+        let note = task.tests[0].note.as_ref().unwrap();
+        assert!(note.contains("task.three.promotion is later than its latest safe time"), "{note}");
+    }
+}
+
+#[test]
 fn slack_policies_promise_the_deadline() {
     for (kind, test) in [("dual-priority", "fp-dual-priority"), ("slack-stealing", "fp-slack-stealing")] {
         let soft = format!("[[task]]\nname = \"soft\"\n{BUSY}\n");

@@ -23,6 +23,9 @@ pub(crate) struct Control {
     pub(crate) gate: AtomicU32,
     /// The job that runs, plus one; zero between jobs.
     pub(crate) job: AtomicU64,
+    /// The job whose code has ended last, plus one, and what it had executed then.
+    pub(crate) ended: AtomicU64,
+    pub(crate) executed_at_end: AtomicU64,
     /// The thread's processor time at the job's start.
     pub(crate) cpu_at_start: AtomicU64,
     /// What the job had executed when its segment began.
@@ -47,6 +50,14 @@ impl Control {
     /// Shows that nobody waits. Only inside the processor's monitor.
     pub(crate) fn clear_yield(&self) {
         self.attention.fetch_and(WATCHED | OVERRAN, Ordering::AcqRel);
+    }
+
+    /// The code of the present job has ended, having executed so much.
+    pub(crate) fn end(&self, executed: u64) {
+        let job = self.job.load(Ordering::Relaxed);
+        self.executed_at_end.store(executed, Ordering::Relaxed);
+        self.ended.store(job, Ordering::Release);
+        self.job.store(0, Ordering::Release);
     }
 
     /// A job begins with the thread's processor time at `cpu`.

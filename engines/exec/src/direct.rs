@@ -7,7 +7,7 @@ use crate::job::{Job, Runtime};
 use crate::shared::RunShared;
 use crate::task_shared::TaskShared;
 use crate::watch;
-use horolog_model::OverrunPolicy;
+use horolog_sched::OverrunAction;
 use horolog_sys::clock::{self, Slept};
 use horolog_sys::fixed_priority::{Class, set_class};
 use horolog_trace::Kind;
@@ -185,7 +185,7 @@ impl Thread<'_> {
         }
         if overran {
             task.record(Kind::Overrun, finished, job.number, executed, 0);
-            self.skips = task.overrun == OverrunPolicy::Skip;
+            self.skips = task.overrun == OverrunAction::Skip;
         }
         if self.skips {
             task.record(Kind::Enforcement, finished, job.number, 0, 1);

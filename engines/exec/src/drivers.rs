@@ -7,14 +7,16 @@
 
 use crate::task_shared::RequestPoint;
 use horolog_model::ModelError;
-use horolog_model::{Body, Companion, Device, DeviceClass, DeviceService, System, TaskId, is_emulated};
+use horolog_model::{
+    Body, Companion, Device, DeviceClass, DeviceService, RequestOrder, System, TaskId, is_emulated,
+};
 
-/// The names that records of a run number: the file's tasks, then the threads of the devices that it emulates.
+/// What records of a run number: the file's tasks, then the threads of the devices that it emulates.
 ///
 /// # Errors
 /// Where the threads make no valid system: never for a checked one whose priorities are resolved.
-pub fn traced_names(system: &System) -> Result<Vec<String>, ModelError> {
-    Ok(Companion::emulated(system)?.system.tasks().iter().map(|task| task.name.clone()).collect())
+pub fn traced(system: &System) -> Result<Companion, ModelError> {
+    Companion::emulated(system)
 }
 
 /// Where jobs of `task` ask emulated devices, in the order of their execution.
@@ -93,10 +95,17 @@ pub(crate) fn notes(system: &System) -> Vec<String> {
 
 fn how(device: &Device) -> String {
     let events = match device.class {
-        DeviceClass::Closed => format!(
-            "it answers {} after it was asked, one request after the other",
-            device.latency.unwrap_or(device.separation)
-        ),
+        DeviceClass::Closed => {
+            let at_once = match device.slots {
+                1 => "one request after the other".to_owned(),
+                slots => format!("{slots} requests at once"),
+            };
+            let by = match device.order {
+                RequestOrder::Fifo => "",
+                RequestOrder::FixedPriority => ", by the priority of their tasks",
+            };
+            format!("it works {} on each request, {at_once}{by}", device.request_latency())
+        }
         _ if device.arrivals.is_some() => "its events come as listed".to_owned(),
         _ => format!("its events come every {} to {} later", device.separation, device.spread),
     };

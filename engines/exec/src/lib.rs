@@ -16,13 +16,13 @@ mod collect;
 mod control;
 mod direct;
 mod drivers;
-mod enforcement;
 mod error;
 mod executive;
 mod flight;
 mod job;
 pub mod latency;
 mod links;
+mod load;
 mod locks;
 mod modes;
 mod options;
@@ -40,16 +40,16 @@ mod threads;
 mod watch;
 
 pub use body::TaskBody;
-pub use drivers::traced_names;
-pub use enforcement::{Allowance, Progress, Verdict};
+pub use drivers::traced;
 pub use error::ExecError;
 pub use executive::Executive;
 pub use flight::{Dump, FlightRecorder};
+pub use horolog_sched::{Allowance, Progress, Verdict};
 pub use job::Job;
+pub use load::load_warnings;
 pub use options::{
     ArrivalPattern, Backend, Limit, NonPreemptiveVariant, PointVariant, RecordLevel, RunOptions,
 };
-pub use plan::load_warnings;
 pub use result::{RunResult, Started, ThreadInfo};
 pub use run::{run, run_into};
 pub use task_shared::{Overrun, OverrunCallback};

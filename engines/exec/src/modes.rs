@@ -6,8 +6,10 @@
 //! told by a kick, and what that takes stands in their records.
 
 use horolog_model::{ModelError, System, TaskId};
-use horolog_sched::ModeSequence;
+use horolog_sched::{ModeRequest, ModeSequence};
 use horolog_sys::futex;
+use horolog_time::Span;
+use horolog_trace::ModeOutcome;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -33,7 +35,19 @@ pub(crate) struct Modes {
 /// Held for as long as it takes to note a request or a change.
 struct State {
     sequence: ModeSequence,
-    changes: Vec<(u64, u32)>,
+    changes: Vec<Change>,
+}
+
+/// A change, and what the processors said of it.
+struct Change {
+    at: u64,
+    request: ModeRequest,
+    /// How many processors have made it, and on how many no job of the mode before is left.
+    made: u32,
+    ended: u32,
+    left_over: u64,
+    /// When the last of these said so.
+    last_end: u64,
 }
 
 impl Modes {
@@ -85,6 +99,13 @@ impl Modes {
         self.next_at.store(state.sequence.next_at(), Ordering::Release);
     }
 
+    /// A job has used up its budget: asks for a mode, as [`ModeSequence::request_by_overrun`] does.
+    pub(crate) fn request_by_overrun(&self, now: u64, mode: u32) {
+        let mut state = self.state();
+        state.sequence.request_by_overrun(now, mode);
+        self.next_at.store(state.sequence.next_at(), Ordering::Release);
+    }
+
     /// Writes the changes that come of what was asked for until `now`; the agents of other processors than `cpu` are kicked then.
     pub(crate) fn advance(&self, now: u64, cpu: u32) {
         if self.next_at() > now && !self.waits.load(Ordering::Acquire) {
@@ -93,8 +114,8 @@ impl Modes {
         let mut state = self.state();
         let before = state.changes.len();
         let is_done = |task: TaskId| self.left[task.index()].load(Ordering::Acquire) == 0;
-        while let Some(change) = state.sequence.take(now, is_done) {
-            state.changes.push(change);
+        while let Some((at, request)) = state.sequence.take(now, is_done) {
+            state.changes.push(Change { at, request, made: 0, ended: 0, left_over: 0, last_end: 0 });
         }
         let count = state.changes.len();
         self.count.store(count, Ordering::Release);
@@ -112,7 +133,39 @@ impl Modes {
         if known >= self.count.load(Ordering::Acquire) {
             return None;
         }
-        self.state().changes.get(known).copied()
+        self.state().changes.get(known).map(|change| (change.at, change.request.mode))
+    }
+
+    /// A processor has made its change number `count`, counted from 1, and so many of its jobs are left over.
+    pub(crate) fn note_change(&self, count: usize, left_over: u32) {
+        let mut state = self.state();
+        if let Some(change) = count.checked_sub(1).and_then(|place| state.changes.get_mut(place)) {
+            change.made += 1;
+            change.left_over += u64::from(left_over);
+        }
+    }
+
+    /// On a processor no job is left over any more from before its change number `count`.
+    pub(crate) fn note_end(&self, count: usize, now: u64) {
+        let mut state = self.state();
+        if let Some(change) = count.checked_sub(1).and_then(|place| state.changes.get_mut(place)) {
+            change.ended += 1;
+            change.last_end = change.last_end.max(now);
+        }
+    }
+
+    /// The first changes.
+    pub(crate) fn outcomes(&self) -> Vec<ModeOutcome> {
+        let state = self.state();
+        let outcome = |change: &Change| ModeOutcome {
+            mode: self.names[change.request.mode as usize].clone(),
+            requested_ns: Span::from_ns(change.request.at),
+            by: ModeOutcome::BY[usize::from(change.request.is_by_overrun)],
+            changed_ns: Span::from_ns(change.at),
+            left_over: change.left_over,
+            ended_ns: (change.ended == change.made).then_some(Span::from_ns(change.last_end)),
+        };
+        state.changes.iter().filter(|change| change.made > 0).take(ModeOutcome::MOST).map(outcome).collect()
     }
 
     /// What the reader should know.

@@ -98,7 +98,7 @@ impl Plan {
         if options.best_effort && !system.servers().is_empty() {
             plan.notes.push("best effort: budgets are counted and not enforced".into());
         }
-        plan.notes.extend(load_warnings(system));
+        plan.notes.extend(crate::load_warnings(system));
         plan.note_offsets(file);
         plan.notes.extend(drivers::notes(file));
         Ok(plan)
@@ -163,7 +163,9 @@ impl Plan {
     }
 
     fn note_offsets(&mut self, system: &System) {
-        if system.tasks().iter().any(|task| task.offset.is_none()) {
+        // Listed arrivals say when the first job comes.
+        let is_open = |task: &Task| task.offset.is_none() && task.separation().is_some();
+        if system.tasks().iter().any(is_open) {
             self.notes.push("tasks without an offset start at the common start".into());
         }
     }
@@ -314,7 +316,11 @@ fn check_modes(system: &System) -> Result<(), ExecError> {
 
 fn check_priorities(system: &System, cpu: CpuId) -> Result<(), ExecError> {
     let lacks = |&(id, task): &(TaskId, &Task)| {
-        task.priority.is_none() && system.order_above(id) == Order::FixedPriority
+        task.priority.is_none()
+            && match system.order_above(id) {
+                Order::FixedPriority => true,
+                Order::Fifo | Order::Edf | Order::Table => false,
+            }
     };
     match system.tasks_on(cpu).find(lacks) {
         Some((_, task)) => Err(ExecError::bad_input(format!(
@@ -419,24 +425,25 @@ fn mode_of(system: &System, cpu: CpuId, tasks: &[TaskId], options: &RunOptions) 
     }
 }
 
-/// Processors whose real-time threads ask for more than 95 percent: RT throttling and the fair server take their
-/// share there.
-#[must_use]
-pub fn load_warnings(system: &System) -> Vec<String> {
-    let mut warnings = Vec::new();
-    for cpu in system.platform().cpus.iter() {
-        let load: f64 = system
-            .tasks_on(cpu)
-            .filter_map(|(_, task)| Some(task.wcet.as_ns() as f64 / task.separation()?.as_ns() as f64))
-            .sum();
-        if load > 0.95 {
-            warnings.push(format!(
-                "cpu {}: real-time tasks ask for {:.1} percent; above 95 percent RT throttling and the fair server of \
-                 the kernel take their share from them (see horolog doctor)",
-                cpu.0,
-                load * 100.0
-            ));
-        }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_tasks_with_a_period_are_said_to_start_at_the_common_start() {
+        let allowed = allowed_cpus().expect("readable");
+        let cpu = allowed.as_slice()[0];
+        let notes = |offset: &str| {
+            let text = format!(
+                "[system]\nname = \"s\"\n[platform]\ncpus = [{cpu}]\n\
+                 [[task]]\nname = \"a\"\nperiod = \"10 ms\"\n{offset}wcet = \"1 ms\"\npriority = 2\n\
+                 [[task]]\nname = \"b\"\narrivals = [\"3 ms\"]\nwcet = \"1 ms\"\npriority = 1\n"
+            );
+            let (system, _) = horolog_model::file::read(&text, "s.toml", &[]).expect("a valid file");
+            let options = RunOptions { best_effort: true, ..RunOptions::default() };
+            let plan = Plan::new(&system, &system, &options).expect("it can be run");
+            plan.notes.iter().filter(|note| note.contains("offset")).count()
+        };
+        assert_eq!((notes("offset = \"0 ms\"\n"), notes("")), (0, 1));
     }
-    warnings
 }

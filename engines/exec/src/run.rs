@@ -231,6 +231,7 @@ fn outcome_of(
             })
             .collect(),
         servers: server_outcomes(companion, run, threads),
+        modes: run.modes.as_ref().map_or_else(Vec::new, Modes::outcomes),
         overhead: overheads(plan, threads),
         interrupts: Vec::new(),
         devices,
@@ -292,7 +293,13 @@ fn kernel_served(system: &System, run: &RunShared, threads: &Threads) -> Vec<(Se
         let (name, kind) = (server.name.clone(), server.kind.word());
         outcomes.push((
             id,
-            ServerOutcome { name, kind, consumed_ns: consumed, enforcement, ..ServerOutcome::default() },
+            ServerOutcome {
+                name,
+                kind,
+                consumed_ns: Some(consumed),
+                enforcement,
+                ..ServerOutcome::default()
+            },
         ));
     }
     outcomes

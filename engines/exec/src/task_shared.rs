@@ -3,12 +3,12 @@
 use crate::announce::announce;
 use crate::arrivals::Job;
 use crate::control::{Control, SHOULD_YIELD, WATCHED};
-use crate::enforcement::{Allowance, Progress, Verdict};
 use crate::links::{Link, TaskLinks};
 use crate::options::{PointVariant, RecordLevel, RunOptions};
 use crate::ring::Ring;
 use crate::tally::Tally;
-use horolog_model::{Border, OverrunPolicy, SegmentGraph, System, TaskId};
+use horolog_model::{Border, SegmentGraph, System, TaskId};
+use horolog_sched::{Allowance, OverrunAction, Progress, Verdict};
 use horolog_sys::clock::{self, ThreadClock};
 use horolog_sys::crash;
 use horolog_sys::status::Status;
@@ -39,7 +39,7 @@ pub(crate) struct TaskShared {
     pub(crate) name: String,
     pub(crate) cpu: u32,
     pub(crate) wcet: u64,
-    pub(crate) overrun: OverrunPolicy,
+    pub(crate) overrun: OverrunAction,
     pub(crate) allowance: Allowance,
     pub(crate) graph: Option<SegmentGraph>,
     pub(crate) control: Control,
@@ -103,7 +103,7 @@ impl TaskShared {
             name: task.name.clone(),
             cpu: task.cpu.0,
             wcet: task.wcet.as_ns(),
-            overrun: task.overrun,
+            overrun: OverrunAction::of(system, &task.overrun),
             allowance: Allowance::of(system, id),
             graph: task.segment_graph().cloned(),
             control: Control::default(),
@@ -125,12 +125,17 @@ impl TaskShared {
             status: if asks { Some(Status::new()?) } else { None },
         };
         // A policy that acts must know which segment runs.
-        let acts = task.overrun != OverrunPolicy::Count;
+        let acts = shared.overrun != OverrunAction::Count;
         let watched = asks || acts || options.record == RecordLevel::All || options.watch_all;
         if watched && task.segment_graph().is_some() {
             shared.control.attention.store(WATCHED, Ordering::Relaxed);
         }
         Ok(shared)
+    }
+
+    /// Whether its jobs have budgets in the machine: its policy acts, or all jobs are watched.
+    pub(crate) fn is_enforced(&self) -> bool {
+        self.overrun != OverrunAction::Count || self.is_watched_closely
     }
 
     /// The task's counts.

@@ -218,9 +218,7 @@ impl Setup<'_> {
         });
         let ring = Arc::new(Ring::new(self.options.ring_capacity.saturating_mul(4)));
         threads.cpu_rings.push(ring.clone());
-        let (machine, lent) = Machine::of_companion(self.file, self.companion)?;
-        // Nobody can end a thread's job from outside.
-        let machine = machine.keeping_begun_jobs();
+        let (machine, lent) = Machine::of_threads(self.file, self.companion, self.options.watch_all)?;
         let number = horolog_model::CpuId(cpu.cpu);
         let served = Served::new(self.system, number);
         let devices = Devices::new(self.file, self.companion, lent, number, &cpu.tasks, self.options.seed);
@@ -244,7 +242,11 @@ impl Setup<'_> {
     fn may_be_held(&self, id: TaskId) -> bool {
         let waits = |server| {
             let server = self.system.server(server);
-            server.kind.low_priority() == Some(LowPriority::None) || server.order == Order::Table
+            let has_windows = match server.order {
+                Order::Table => true,
+                Order::Fifo | Order::FixedPriority | Order::Edf => false,
+            };
+            server.kind.low_priority() == Some(LowPriority::None) || has_windows
         };
         let suspends = |mode| {
             let task = self.system.task_in(mode, id);

@@ -1,22 +1,18 @@
 //! Looks at a job's execution on its own thread: at preemption points and at its end.
 
 use crate::control::{OVERRAN, WATCHED};
-use crate::enforcement::{Progress, Verdict};
 use crate::task_shared::{Crossing, Overrun, TaskShared};
-use horolog_model::OverrunPolicy;
+use horolog_sched::{Progress, Verdict};
 use horolog_time::Span;
 use horolog_trace::Kind;
 use std::sync::atomic::Ordering;
 
-/// At the point where a segment ended, `now` ns since the start.
-pub(crate) fn at_crossing(task: &TaskShared, crossing: Crossing, now: u64, job: u64) {
+/// At the point where a segment ended, `now` ns since the start. Whether the job's budget may be used up.
+pub(crate) fn at_crossing(task: &TaskShared, crossing: Crossing, now: u64, job: u64) -> bool {
     let verdict = task.allowance.judge(crossing.left);
     note_segment(task, crossing.left, verdict, now, job);
-    if verdict.demands_action() && task.overrun == OverrunPolicy::Skip {
-        // The timer would have said so a little later; here the job can end at once.
-        task.control.must_end.store(true, Ordering::Relaxed);
-    }
     tell(task, crossing.left, verdict, job);
+    verdict.demands_action()
 }
 
 /// At the end of the job's code, after `executed` ns in all.

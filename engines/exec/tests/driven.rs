@@ -1,20 +1,12 @@
 //! Deferred, non-preemptive, equal-priority and EDF tasks on real threads, through the release agent.
 
 use horolog_exec::{RunOptions, RunResult};
-use horolog_model::{Body, OverrunPolicy, Policy, Preemption, SegmentGraph, SpinTarget, System, Task};
+use horolog_model::{Body, OverrunPolicy, Policy, Preemption, SpinTarget, System, Task};
 use horolog_time::Span;
 use horolog_trace::{Kind, Record};
 
 mod common;
-use common::{ms, run_or_skip, system, system_with, task, us};
-
-fn deferred(name: &str, priority: i64, period: Span, segments: &[Span]) -> Task {
-    let graph = SegmentGraph::sequence(segments);
-    let wcet = graph.wcet().expect("it fits");
-    let mut task = task(name, priority, period, wcet);
-    task.preemption = Preemption::Deferred(graph);
-    task
-}
+use common::{deferred, ms, run_or_skip, system, system_with, task, us};
 
 fn non_preemptive(name: &str, priority: i64, period: Span, wcet: Span) -> Task {
     let mut task = task(name, priority, period, wcet);

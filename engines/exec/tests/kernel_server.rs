@@ -40,7 +40,7 @@ fn soft_work_waits_for_its_budgets_and_hard_work_meets_its_deadlines() {
             assert!(result.outcome.notes.iter().any(|note| note.contains("SCHED_DEADLINE serves it above")));
             let waited =
                 soft.response_ns_max.is_some_and(|response| response > ms(195) && response < ms(240));
-            let executed = server.consumed_ns > ms(45) && server.consumed_ns < ms(65);
+            let executed = server.consumed_ns > Some(ms(45)) && server.consumed_ns < Some(ms(65));
             if waited && executed && hard.missed == 0 && hard.completed >= 4 {
                 seen.clear();
                 break;

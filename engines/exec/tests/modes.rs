@@ -384,6 +384,98 @@ second_request = "refuse"
     assert_eq!(numbers, (0..releases.len() as u64).collect::<Vec<u64>>());
 }
 
+/// A job that goes on beyond its wcet asks while it runs; the tasks of both processors change. A short overrun is noticed at its end.
+#[test]
+fn an_overrun_asks_for_a_mode_and_every_processor_changes() {
+    let allowed = horolog_sys::affinity::allowed_cpus().expect("readable");
+    let Some(&other) = allowed.as_slice().iter().find(|&&cpu| cpu != last_cpu().0) else {
+        return println!("SKIPPED: one processor alone");
+    };
+    let text = format!(
+        r#"
+[system]
+name = "overruns"
+[platform]
+cpus = [{other}, CPU]
+[[task]]
+name = "long"
+period = "40 ms"
+wcet = "10 ms"
+priority = 3
+cpu = CPU
+overrun = {{ mode = "degraded" }}
+[[task]]
+name = "there"
+period = "10 ms"
+wcet = "1 ms"
+priority = 2
+cpu = {other}
+body = {{ spin = 0.1 }}
+[[mode]]
+name = "degraded"
+active = ["long"]
+[[mode]]
+name = "normal"
+at = ["130 ms"]
+"#
+    );
+    let _alone = alone();
+    let system = read(&text);
+    let mut last = String::new();
+    for _ in 0..TRIES {
+        let run = Executive::new(system.clone()).options(RunOptions::for_span(ms(200)));
+        // Jobs 1 and 2 take too long, and so does job 4, by so little that nobody looks before it ends.
+        let run = run.body("long", |job| {
+            let long = match job.number() {
+                1 | 2 => 25_000_000,
+                4 => 10_004_000,
+                _ => 2_000_000,
+            };
+            while job.executed().as_ns() < long {}
+        });
+        let result = match run.run() {
+            Err(error) if error.is_not_permitted() => return println!("SKIPPED: {error}"),
+            result => result.expect("runs"),
+        };
+        match as_the_overruns_ask(&result, other) {
+            Ok(()) => return,
+            Err(difference) => last = difference,
+        }
+    }
+    panic!("every run was otherwise, the last one so: {last}");
+}
+
+/// Jobs 1, 2 and 4 of `long` ask, job 2 in the mode that it asks for; both processors change three times.
+fn as_the_overruns_ask(result: &RunResult, other: u32) -> Result<(), String> {
+    let of = |kind| result.records.iter().filter(move |record: &&Record| record.kind == kind);
+    let asked: Vec<(u64, u64)> = of(Kind::Enforcement).map(|record| (record.job, record.extra)).collect();
+    let at: Vec<u64> = of(Kind::Enforcement).map(|record| record.time.as_ns()).collect();
+    let ends: Vec<u64> =
+        of(Kind::Completion).filter(|record| record.task == 0).map(|record| record.time.as_ns()).collect();
+    if asked != [(1, 5), (2, 5), (4, 5)] || ends.len() < 5 {
+        return Err(format!("asked {asked:?}, ends {ends:?}"));
+    }
+    let in_time = at[0] >= 50_000_000 && at[0] < ends[1];
+    let at_its_end = at[2] == ends[4];
+    if !in_time || !at_its_end {
+        return Err(format!("asked at {at:?}, ends {ends:?}"));
+    }
+    for cpu in [other, last_cpu().0] {
+        let here = of(Kind::ModeChange).filter(|record| u32::from(record.cpu) == cpu);
+        let here: Vec<(u64, u64)> = here.map(|record| (record.value, record.time.as_ns())).collect();
+        let modes: Vec<u64> = here.iter().map(|change| change.0).collect();
+        if modes != [1, 2, 1] {
+            return Err(format!("CPU {cpu}: {here:?}"));
+        }
+        let in_order = here[0].1 >= at[0] && here[1].1 == 130_000_000 && here[2].1 >= at[2];
+        let at_once = cpu != last_cpu().0 || (here[0].1, here[2].1) == (at[0], at[2]);
+        if !in_order || !at_once {
+            return Err(format!("CPU {cpu}: {here:?}, asked at {at:?}"));
+        }
+    }
+    Ok(())
+}
+
 #[test]
 fn what_a_mode_cannot_reach_is_refused() {
     let body = "body = { command = [\"true\"] }";

@@ -21,7 +21,8 @@ fn read(tasks: &str, server: &str) -> System {
     let text = format!(
         "[system]\nname = \"served\"\n[platform]\ncpus = [{cpu}]\n{tasks}\n[[server]]\nname = \"server\"\n{server}\n"
     );
-    horolog_model::file::read(&text, "served.toml", &[]).unwrap_or_else(|errors| panic!("{errors}\n{text}")).0
+    let system = horolog_model::file::read(&text, "served.toml", &[]);
+    horolog_testkit::resolved(&system.unwrap_or_else(|errors| panic!("{errors}\n{text}")).0)
 }
 
 /// Set B of the paper on policies for soft tasks, a unit being 20 ms; hard jobs execute 40 percent of their wcet.

@@ -23,6 +23,8 @@ enum Execution {
     Samples(Vec<u64>),
     /// The times, and whose turn it is.
     Jobs(Vec<u64>, usize),
+    /// The times of each segment, and how many jobs have begun.
+    Segments(Vec<Vec<u64>>, usize),
 }
 
 /// Which way jobs take.
@@ -126,6 +128,10 @@ impl TaskDraw {
             (_, ExecutionTimes::Jobs(times)) if !times.is_empty() => {
                 Execution::Jobs(times.iter().map(|time| time.as_ns()).collect(), 0)
             }
+            (_, ExecutionTimes::Segments(lists)) if lists.iter().all(|times| !times.is_empty()) => {
+                let lists = lists.iter().map(|times| times.iter().map(|time| time.as_ns()).collect());
+                Execution::Segments(lists.collect(), 0)
+            }
             _ => Execution::Wcet,
         };
         let platform = system.platform();
@@ -172,7 +178,8 @@ impl TaskDraw {
                 *next = (*next + 1) % times.len();
                 time
             }
-            Execution::Wcet => self.wcet,
+            // Lists a segment are for tasks with segments.
+            Execution::Wcet | Execution::Segments(..) => self.wcet,
             Execution::Bcet => self.bcet,
             Execution::Uniform => self.bcet + self.executions.up_to(self.wcet - self.bcet),
             Execution::Samples(samples) => samples[self.executions.up_to(samples.len() as u64 - 1) as usize],
@@ -187,6 +194,11 @@ impl TaskDraw {
         match &self.execution {
             // Only for tasks without segments.
             Execution::Wcet | Execution::Jobs(..) => wcet,
+            Execution::Segments(lists, begun) => {
+                let times = lists.get(graph.segment as usize).map_or(&[][..], Vec::as_slice);
+                let turn = begun.saturating_sub(1) % times.len().max(1);
+                times.get(turn).copied().unwrap_or(wcet)
+            }
             Execution::Bcet => bcet,
             Execution::Uniform => bcet + self.executions.up_to(wcet - bcet),
             Execution::Samples(_) => {
@@ -266,14 +278,24 @@ impl Source for Drawn {
         if draw.graph.is_none() {
             return draw.draw_execution();
         }
-        let sample = match draw.execution {
+        let sample = match &mut draw.execution {
             Execution::Samples(_) => draw.draw_execution(),
+            Execution::Segments(_, begun) => {
+                *begun += 1;
+                0
+            }
             _ => 0,
         };
         if let Some(graph) = &mut draw.graph {
             (graph.place, graph.segment, graph.passed, graph.sample) = (0, 0, 0, sample);
         }
         draw.draw_segment()
+    }
+
+    fn pass_over(&mut self, task: usize) {
+        if let Execution::Jobs(times, next) = &mut self.tasks[task].execution {
+            *next = (*next + 1) % times.len();
+        }
     }
 
     #[inline(always)]

@@ -7,14 +7,17 @@
 
 use crate::backlog::Backlog;
 use crate::error::Reason;
+use crate::in_segment::InSegment;
 use crate::lane::{Lane, NEVER, NONE};
 use crate::sections::{Beginning, Sections};
 use crate::source::Source;
 use crate::world::{Simulation, run};
-use horolog_model::{OverrunPolicy, System, TaskId, TaskInMode};
-use horolog_sched::{Driver, Links, Machine, ModeChange, Note, Publication, Tell};
+use horolog_model::{System, TaskId, TaskInMode};
+use horolog_sched::{
+    Driver, Links, Machine, ModeChange, ModeRequest, Note, OverrunAction, Publication, Tell,
+};
 use horolog_time::{Instant, Span};
-use horolog_trace::{Kind, NO_JOB, NO_TASK, Record, ResponseRecorder, Sink};
+use horolog_trace::{Kind, ModeOutcome, NO_JOB, NO_TASK, Record, ResponseRecorder, Sink};
 
 /// One task's state and tally.
 #[derive(Clone, Debug, Default)]
@@ -43,7 +46,8 @@ pub(crate) struct TaskRun {
     pub(crate) switch_ins: u64,
     pub(crate) vain_waits: u64,
     pub(crate) skipped: u64,
-    /// A job that has executed as much has more to do at its end: it has overrun. Of the writer of a link: any job.
+    /// A job that has executed as much has more to do at its end: it has overrun. Of the writer of a link, and of the task of the
+    /// watched job: any job.
     more_from: u64,
     wcet: u64,
     pub(crate) overruns: u64,
@@ -76,9 +80,15 @@ pub(crate) struct Core<'a, S, K> {
     /// Where the jobs of each task hold resources; empty where none does.
     sections: Vec<Sections>,
     has_sections: bool,
+    /// The segments that the jobs of each task are in; empty where none may execute longer than its wcet.
+    segments: Vec<InSegment>,
+    has_segment_budgets: bool,
     pub(crate) limits: Limits,
     /// The tasks as each mode of the file has them.
     modes: Vec<Vec<TaskInMode>>,
+    /// The first changes of the mode, and how many there were in all.
+    pub(crate) changes: Vec<Change>,
+    change_count: usize,
     pub(crate) events: u64,
     /// Instants looked at, also those with nothing but interrupts, and jobs counted after the end: what bounds the
     /// time that a run takes.
@@ -95,6 +105,15 @@ pub(crate) struct Core<'a, S, K> {
     names: Vec<String>,
     /// Priorities of the tasks, for who borrows them.
     pub(crate) priorities: Vec<Option<horolog_model::Priority>>,
+}
+
+/// A change of the mode.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Change {
+    pub(crate) request: ModeRequest,
+    pub(crate) at: u64,
+    pub(crate) left_over: u32,
+    pub(crate) ended: Option<u64>,
 }
 
 /// How a run ended.
@@ -121,7 +140,10 @@ impl<'a, S: Source, K: Sink> Engine<'a, S, K> {
         };
         let mut tasks: Vec<TaskRun> = system.tasks().iter().map(run).collect();
         let links = Links::new(system);
-        (0..system.links().len()).for_each(|link| tasks[system.writer_of(link).index()].more_from = 0);
+        let watched = limits.watched.map(|(task, _)| task as usize);
+        let writers = (0..system.links().len()).map(|link| system.writer_of(link).index());
+        writers.chain(watched).for_each(|task| tasks[task].more_from = 0);
+        let segments = InSegment::of(system);
         let release_cost = if platform.tick.is_some() { 0 } else { platform.timer_interrupt_cost().as_ns() };
         let core = Core {
             source,
@@ -129,8 +151,12 @@ impl<'a, S: Source, K: Sink> Engine<'a, S, K> {
             tasks,
             sections: Sections::of(system),
             has_sections: system.tasks().iter().any(|task| !task.sections.is_empty()),
+            has_segment_budgets: !segments.is_empty(),
+            segments,
             limits,
             modes: modes_of(system),
+            changes: Vec::new(),
+            change_count: 0,
             events: 0,
             steps: 0,
             completed: 0,
@@ -209,7 +235,7 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
     pub(crate) fn begin(&mut self, lanes: &mut [Lane]) {
         for lane in lanes {
             for local in 0..lane.tasks.len() {
-                self.fetch(lane, local);
+                self.fetch(lane, lane.tasks[local], local);
             }
         }
     }
@@ -229,14 +255,18 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
 
     #[inline(always)]
     pub(crate) fn end_after(&self, now: u64) -> Option<(End, u64)> {
-        if self.completed >= self.limits.jobs {
-            Some((End::Jobs, now))
-        } else if self.watched_response.is_some() {
-            Some((End::Watched, now))
-        } else if self.events.max(self.steps) >= self.limits.events {
-            Some((End::Events, now))
+        let is_over = (self.completed >= self.limits.jobs) | (self.events >= self.limits.events);
+        if is_over || self.steps >= self.limits.events { Some(self.end_at(now)) } else { None }
+    }
+
+    #[cold]
+    fn end_at(&self, now: u64) -> (End, u64) {
+        if self.watched_response.is_some() {
+            (End::Watched, now)
+        } else if self.completed >= self.limits.jobs {
+            (End::Jobs, now)
         } else {
-            None
+            (End::Events, now)
         }
     }
 
@@ -250,21 +280,29 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         while lane.notices.time == now {
             // The first of several tasks in the order of their ids, and each of its jobs in turn.
             let local = lane.notices.place as usize;
-            self.release(tell, lane, local, now)?;
-            self.fetch(lane, local);
+            let task = lane.tasks[local];
+            self.release(tell, lane, task, now)?;
+            self.fetch(lane, task, local);
         }
         Ok(())
     }
 
     /// The next job of a task comes into sight.
     #[inline(always)]
-    fn fetch(&mut self, lane: &mut Lane, local: usize) {
-        let task = lane.tasks[local];
+    fn fetch(&mut self, lane: &mut Lane, task: u32, local: usize) {
         let run = &mut self.tasks[task as usize];
         let next = self.source.next_job(task as usize).filter(|job| job.arrival < self.limits.until);
-        let (arrival, notice) = next.map_or((NEVER, NEVER), |job| (job.arrival, job.notice));
-        run.next_arrival = arrival;
-        run.jobs += u64::from(arrival != NEVER);
+        let notice = match next {
+            Some(job) => {
+                run.next_arrival = job.arrival;
+                run.jobs += 1;
+                job.notice
+            }
+            None => {
+                run.next_arrival = NEVER;
+                NEVER
+            }
+        };
         lane.notices.set(local, notice);
     }
 
@@ -273,10 +311,9 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         &mut self,
         tell: &mut Tell<'_>,
         lane: &mut Lane,
-        local: usize,
+        task: u32,
         now: u64,
     ) -> Result<(), Reason> {
-        let task = lane.tasks[local];
         let run = &mut self.tasks[task as usize];
         let arrival = run.next_arrival;
         if run.backlog.len() >= self.limits.backlog {
@@ -324,7 +361,13 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         if self.has_sections && self.pass_borders(tell, lane, task, now) {
             return;
         }
+        if self.has_segment_budgets {
+            self.note_segment(lane, task, now);
+        }
         if let Some((next, length)) = self.source.advance(task as usize) {
+            if self.has_segment_budgets {
+                self.segments[task as usize].enter(next, length);
+            }
             let told = tell.preemption_point(TaskId(task), next);
             debug_assert_eq!(told, Ok(()));
             self.tasks[task as usize].executed += length;
@@ -342,6 +385,15 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         lane.running = NONE;
         lane.finish = NEVER;
         self.complete(lane, task, now);
+    }
+
+    /// The segment that a job is in has ended: it may have executed longer than its wcet.
+    #[inline(never)]
+    fn note_segment(&mut self, lane: &Lane, task: u32, now: u64) {
+        if let Some((segment, length)) = self.segments[task as usize].overrun() {
+            let job = self.tasks[task as usize].oldest;
+            self.emit(lane, now, Kind::Overrun, task, job, length, 1 + segment);
+        }
     }
 
     /// A stretch of execution ends, and with it maybe a section or the wait for one; whether the segment goes on, or the job waits for
@@ -417,26 +469,44 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         let deadline = run.deadline_of(job);
         let missed = response > deadline;
         let vain = run.backlog.len() > 0;
-        run.missed += u64::from(missed);
-        run.vain_waits += u64::from(vain);
         let executed = run.executed;
-        if self.limits.watched == Some((task, job)) {
-            self.watched_response = Some(response);
-        }
+        let has_more = executed >= run.more_from;
         self.emit(lane, now, Kind::Completion, task, job, executed, 0);
         if missed {
+            self.tasks[task as usize].missed += 1;
             self.emit(lane, now, Kind::Miss, task, job, arrival + deadline, 0);
         }
-        if executed >= self.tasks[task as usize].more_from {
-            if executed > self.tasks[task as usize].wcet {
-                self.tasks[task as usize].overruns += 1;
-                self.emit(lane, now, Kind::Overrun, task, job, executed, 0);
-            }
-            self.publish(lane, now, task, Publication { job, nominal: arrival + deadline, completed: now });
+        if has_more {
+            self.completes_with_more(
+                lane,
+                now,
+                task,
+                // A job without a deadline publishes nothing.
+                Publication { job, nominal: arrival.wrapping_add(deadline), completed: now },
+            );
         }
         if vain {
+            self.tasks[task as usize].vain_waits += 1;
             self.emit(lane, now, Kind::VainWait, task, job + 1, 0, 0);
         }
+    }
+
+    /// What else the end of a job means: it has overrun, it publishes, or the run ends with it.
+    #[cold]
+    fn completes_with_more(&mut self, lane: &Lane, now: u64, task: u32, publication: Publication) {
+        let (job, run) = (publication.job, &mut self.tasks[task as usize]);
+        let executed = run.executed;
+        if executed > run.wcet {
+            run.overruns += 1;
+            self.emit(lane, now, Kind::Overrun, task, job, executed, 0);
+        }
+        if self.limits.watched == Some((task, job)) {
+            let arrival = publication.nominal.wrapping_sub(self.tasks[task as usize].deadline_of(job));
+            self.watched_response = Some(now - arrival);
+            // The run is over.
+            self.limits.jobs = 0;
+        }
+        self.publish(lane, now, task, publication);
     }
 
     /// The value of a job that has completed is there for the readers of its task's links.
@@ -514,6 +584,9 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
             run.started = true;
             run.remaining = self.source.begin(next as usize);
             run.executed = run.remaining;
+            if self.has_segment_budgets {
+                self.segments[next as usize].enter(0, run.remaining);
+            }
             if self.has_sections {
                 run.remaining = self.sections[next as usize].begin(run.remaining);
             }
@@ -528,9 +601,13 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
     #[inline(never)]
     pub(crate) fn note(&mut self, lane: &Lane, now: u64, note: Note) {
         let job = match note {
-            Note::Promoted { task } => self.tasks[task.index()].oldest,
+            Note::Promoted { task } | Note::TaskDispatched { task, .. } => self.tasks[task.index()].oldest,
             _ => NO_JOB,
         };
+        let is_listed = self.change_count == self.changes.len();
+        if let (Note::ModeEnded { .. }, true, Some(change)) = (note, is_listed, self.changes.last_mut()) {
+            change.ended = Some(now);
+        }
         self.events += 1;
         if K::ACTIVE {
             self.sink.record(Record::of_note(note, Instant::from_ns(now), lane.cpu, job));
@@ -538,12 +615,14 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
     }
 
     /// The machine has acted upon the running job, which has used up its budget.
-    pub(crate) fn overran(&mut self, lane: &mut Lane, now: u64, task: u32, action: OverrunPolicy) {
+    pub(crate) fn overran(&mut self, lane: &mut Lane, now: u64, task: u32, action: OverrunAction) {
         let job = self.tasks[task as usize].oldest;
         match action {
-            OverrunPolicy::Skip => self.emit(lane, now, Kind::Enforcement, task, job, 0, 1),
-            OverrunPolicy::Demote => self.emit(lane, now, Kind::Enforcement, task, job, 0, 2),
-            OverrunPolicy::Stop => {
+            OverrunAction::Count => {}
+            OverrunAction::Skip | OverrunAction::Demote | OverrunAction::AskFor(_) => {
+                self.emit(lane, now, Kind::Enforcement, task, job, 0, action.number());
+            }
+            OverrunAction::Stop => {
                 (lane.running, lane.finish, lane.at_point) = (NONE, NEVER, None);
                 let run = &mut self.tasks[task as usize];
                 run.started = false;
@@ -551,13 +630,12 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
                     run.backlog.pop();
                     run.oldest += 1;
                 }
-                self.emit(lane, now, Kind::Enforcement, task, job, 0, 3);
+                self.emit(lane, now, Kind::Enforcement, task, job, 0, action.number());
             }
-            OverrunPolicy::Drop => {
+            OverrunAction::Drop => {
                 (lane.running, lane.finish, lane.at_point) = (NONE, NEVER, None);
                 self.drop_job(lane, task, now);
             }
-            _ => {}
         }
     }
 
@@ -565,6 +643,7 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
     /// machine has dropped are gone.
     pub(crate) fn mode_changed(&mut self, lane: &mut Lane, now: u64, change: ModeChange<'_>) {
         if change.is_first {
+            self.list_change(now, change);
             self.emit(lane, now, Kind::ModeChange, NO_TASK, NO_JOB, change.mode.into(), 0);
         }
         if lane.running != NONE && change.machine.jobs(TaskId(lane.running)) == 0 {
@@ -583,6 +662,14 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
                 self.tasks[task as usize].change_deadline(mode.deadline.map_or(NEVER, Span::as_ns));
                 self.change_arrivals(lane, local, now, before, mode);
             }
+        }
+    }
+
+    /// The outcome lists the first changes.
+    fn list_change(&mut self, now: u64, change: ModeChange<'_>) {
+        self.change_count += 1;
+        if let Some(request) = change.request.filter(|_| self.changes.len() < ModeOutcome::MOST) {
+            self.changes.push(Change { request, at: now, left_over: change.left_over, ended: None });
         }
     }
 
@@ -612,7 +699,7 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         lane.notices.set(local, NEVER);
         if mode.is_active {
             self.source.restart(task as usize, now, separation.as_ns());
-            self.fetch(lane, local);
+            self.fetch(lane, task, local);
         }
     }
 
@@ -622,9 +709,11 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         let job = run.oldest;
         run.backlog.pop();
         run.oldest += 1;
-        run.started = false;
         run.jobs -= 1;
         run.skipped += 1;
+        if !std::mem::take(&mut run.started) {
+            self.source.pass_over(task as usize);
+        }
         self.emit(lane, now, Kind::Enforcement, task, job, 0, DROPPED);
     }
 

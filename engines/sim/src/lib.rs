@@ -11,6 +11,7 @@ mod earliest;
 mod engine;
 mod error;
 mod horizon;
+mod in_segment;
 mod lane;
 mod options;
 mod path;
@@ -22,7 +23,7 @@ mod simulate;
 mod source;
 mod world;
 
-pub use drivers::traced_names;
+pub use drivers::traced;
 pub use error::SimError;
 pub use horizon::default_horizon;
 pub use options::{DelayChoice, ExecutionChoice, Horizon, PathChoice, SimOptions};

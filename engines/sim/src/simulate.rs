@@ -1,7 +1,7 @@
 //! [`simulate`]: a system in virtual time.
 
 use crate::drawn::Drawn;
-use crate::engine::{End, Engine, Limits};
+use crate::engine::{Change, End, Engine, Limits};
 use crate::error::{Reason, SimError};
 use crate::horizon::{default_horizon, listed_after};
 use crate::options::{DelayChoice, Horizon, SimOptions};
@@ -9,7 +9,7 @@ use crate::source::Source;
 use horolog_model::System;
 use horolog_sched::{Machine, MachineBuilder};
 use horolog_time::Span;
-use horolog_trace::{Outcome, ServerOutcome, Sink, TaskOutcome};
+use horolog_trace::{ModeOutcome, Outcome, ServerOutcome, Sink, TaskOutcome};
 
 /// The horizon of a run that ends by jobs: 292 years, so that no sum of times wraps.
 const FAR: u64 = u64::MAX / 2;
@@ -178,11 +178,23 @@ pub(crate) fn outcome<S: Source, K: Sink>(
         events_lost: 0,
         tasks: tasks.collect(),
         servers: server_outcomes(system, engine.driver.machine()),
+        modes: engine.core.changes.iter().map(|change| mode_outcome(system, change)).collect(),
         overhead: Vec::new(),
         interrupts: Vec::new(),
         devices: Vec::new(),
         requests: Vec::new(),
         notes,
+    }
+}
+
+fn mode_outcome(system: &System, change: &Change) -> ModeOutcome {
+    ModeOutcome {
+        mode: system.mode_name(change.request.mode).to_owned(),
+        requested_ns: Span::from_ns(change.request.at),
+        by: ModeOutcome::BY[usize::from(change.request.is_by_overrun)],
+        changed_ns: Span::from_ns(change.at),
+        left_over: change.left_over.into(),
+        ended_ns: change.ended.map(Span::from_ns),
     }
 }
 
@@ -192,8 +204,9 @@ fn server_outcomes(system: &System, machine: &Machine) -> Vec<ServerOutcome> {
         let tally = machine.tally(id);
         ServerOutcome {
             name: server.name.clone(),
-            kind: server.kind.word(),
-            consumed_ns: tally.consumed,
+            kind: server.kind_word(),
+            order: server.is_scheduler().then(|| server.order.word()),
+            consumed_ns: server.kind.counts_execution().then_some(tally.consumed),
             exhaustions: tally.exhaustions,
             replenishments: tally.replenishments,
             enforcement: None,

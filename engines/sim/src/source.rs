@@ -22,6 +22,11 @@ pub(crate) trait Source {
     /// Starts the oldest job of a task: how long its first segment executes.
     fn begin(&mut self, task: usize) -> u64;
 
+    /// The oldest job of a task ends before it has begun.
+    fn pass_over(&mut self, task: usize) {
+        let _ = task;
+    }
+
     /// The segment that follows the one just executed, and how long it executes; `None`: the job is done.
     fn advance(&mut self, task: usize) -> Option<(u32, u64)>;
 }

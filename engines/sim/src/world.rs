@@ -4,8 +4,8 @@ use crate::engine::{Core, End};
 use crate::error::Reason;
 use crate::lane::{Lane, NONE};
 use crate::source::Source;
-use horolog_model::{OverrunPolicy, TaskId};
-use horolog_sched::{Choice, Driver, ModeChange, Note, Tell, World, Worlds};
+use horolog_model::TaskId;
+use horolog_sched::{Choice, Driver, ModeChange, Note, OverrunAction, Tell, World, Worlds};
 use horolog_trace::Sink;
 
 /// One processor of a simulation without drivers.
@@ -60,7 +60,7 @@ impl<S: Source, K: Sink> World for Simulated<'_, '_, S, K> {
         self.core.mode_changed(self.lane, now, change);
     }
 
-    fn overran(&mut self, now: u64, task: TaskId, action: OverrunPolicy) {
+    fn overran(&mut self, now: u64, task: TaskId, action: OverrunAction) {
         self.core.overran(self.lane, now, task.0, action);
     }
 

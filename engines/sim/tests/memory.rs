@@ -27,11 +27,44 @@ execution = "uniform"
 priority = 1
 "#;
 
+/// Budgets of jobs and segments that are used up all the time.
+const OVERRUNS: &str = r#"
+[system]
+name = "overruns"
+[[task]]
+name = "a"
+period = "3 us"
+wcet = "1 us"
+priority = 2
+overrun = "skip"
+execution = { jobs = ["1 us", "2 us"] }
+[[task]]
+name = "b"
+period = "10 us"
+priority = 1
+overrun = "drop"
+preemption = "deferred"
+segments = ["1 us", "2 us"]
+execution = { segments = [["1 us", "2 us"], ["2 us", "3 us", "2 us"]] }
+[[task]]
+name = "c"
+period = "10 us"
+priority = 3
+overrun = "demote"
+preemption = "deferred"
+segments = ["1 us", "1 us"]
+execution = { segments = [["1 us"], ["1 us", "2 us"]] }
+"#;
+
 // One test, since the allocations of other tests' threads would count. The thread of the test harness may add some, so
 // the least of several equal passes counts.
 #[test]
 fn a_hundred_times_the_horizon_allocates_not_a_byte_more() {
-    let (system, _) = horolog_model::file::read(SYSTEM, "memory.toml", &[]).expect("a valid file");
+    [SYSTEM, OVERRUNS].into_iter().for_each(allocates_not_a_byte_more);
+}
+
+fn allocates_not_a_byte_more(text: &str) {
+    let (system, _) = horolog_model::file::read(text, "memory.toml", &[]).expect("a valid file");
     let pass = |horizon| {
         let options = SimOptions { horizon: Horizon::Time(Span::from_ns(horizon)), ..SimOptions::default() };
         let region = Region::new(GLOBAL);
@@ -46,6 +79,6 @@ fn a_hundred_times_the_horizon_allocates_not_a_byte_more() {
     };
     let (jobs, calls, bytes) = allocated(1_000_000);
     let (more_jobs, more_calls, more_bytes) = allocated(100_000_000);
-    assert!(more_jobs > 99 * jobs);
+    assert!(more_jobs > 90 * jobs);
     assert_eq!((calls, bytes), (more_calls, more_bytes));
 }

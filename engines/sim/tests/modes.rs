@@ -139,7 +139,11 @@ fn a_budget_changes_at_a_frame_and_what_is_used_stays_used() {
             low_priority: LowPriority::None,
         };
         draft.servers = vec![Server::new("s", vec!["soft".to_owned()], CpuId(0), kind)];
-        let servers = vec![ServerChange { server: "s".to_owned(), capacity: capacity(budget, period) }];
+        let servers = vec![ServerChange {
+            server: "s".to_owned(),
+            capacity: Some(capacity(budget, period)),
+            table: None,
+        }];
         draft.modes = vec![Mode { takes_effect, servers, ..mode("other", &[at]) }];
         let (records, _) = run(draft, 60);
         let kinds = [Kind::Start, Kind::Resume, Kind::Preempt, Kind::Completion];
@@ -190,7 +194,7 @@ fn a_sporadic_budget_cut_below_what_is_used_owes_nothing() {
         rules: horolog_model::SporadicRules::Corrected,
     };
     draft.servers = vec![Server::new("s", vec!["soft".to_owned()], CpuId(0), kind)];
-    let servers = vec![ServerChange { server: "s".to_owned(), capacity: capacity(1, 7) }];
+    let servers = vec![ServerChange { server: "s".to_owned(), capacity: Some(capacity(1, 7)), table: None }];
     draft.modes = vec![Mode { servers, ..mode("less", &[22]) }];
     let (records, _) = run(draft, 40);
     assert_eq!((of(&records, Kind::Resume), of(&records, Kind::Completion)), (vec![(27, 0)], vec![(28, 0)]));
@@ -207,9 +211,165 @@ fn a_period_that_starts_at_a_change_belongs_to_the_new_mode() {
         low_priority: LowPriority::None,
     };
     draft.servers = vec![Server::new("s", vec!["soft".to_owned()], CpuId(0), kind)];
-    let servers = vec![ServerChange { server: "s".to_owned(), capacity: capacity(1, 9) }];
+    let servers = vec![ServerChange { server: "s".to_owned(), capacity: Some(capacity(1, 9)), table: None }];
     draft.modes = vec![Mode { servers, ..mode("less", &[0]) }];
     // Polls at 0, 9, 18 ... 90; those of the base mode would go on to 5 and then by 9 to 86 and 95.
     let (records, _) = run(draft, 100);
     assert_eq!(of(&records, Kind::Start), [(90, 0)]);
+}
+
+/// "a" takes 3 of every 10, and its jobs what is listed; "b" is below it. What `mode` says of the mode comes behind.
+fn asking(jobs: &str, mode: &str) -> Draft {
+    let text = format!(
+        "[system]\nname = \"asking\"\n[[task]]\nname = \"a\"\nperiod = \"10 ns\"\noffset = \"0 ns\"\nwcet = \"3 ns\"\n\
+         bcet = \"1 ns\"\npriority = 2\nexecution = {{ jobs = [{jobs}] }}\noverrun = {{ mode = \"degraded\" }}\n[[task]]\n\
+         name = \"b\"\nperiod = \"20 ns\"\noffset = \"0 ns\"\nwcet = \"6 ns\"\npriority = 1\n[[mode]]\n\
+         name = \"degraded\"\nactive = [\"a\"]\n{mode}\n"
+    );
+    let (system, _) =
+        horolog_model::file::read(&text, "asking.toml", &[]).unwrap_or_else(|errors| panic!("{errors}"));
+    system.to_draft()
+}
+
+/// When jobs asked for a mode, and which of them.
+fn asked(records: &[Record]) -> Vec<(u64, u32, u64)> {
+    let asked = records.iter().filter(|r| r.kind == Kind::Enforcement && r.extra == 5);
+    asked.map(|r| (r.time.as_ns(), r.task, r.job)).collect()
+}
+
+#[test]
+fn a_job_asks_for_a_mode_when_it_has_executed_its_wcet_and_goes_on() {
+    // At its wcet and below it a job asks for nothing.
+    let (records, _) = run(asking("\"3 ns\", \"2 ns\"", ""), 40);
+    assert_eq!((asked(&records), changes(&records)), (vec![], vec![]));
+    // One unit more, and the mode changes at the very instant; the job has the processor to its end.
+    let (records, outcome) = run(asking("\"3 ns\", \"4 ns\", \"5 ns\"", ""), 60);
+    assert_eq!(asked(&records), [(13, 0, 1), (23, 0, 2), (43, 0, 4), (53, 0, 5)]);
+    // In the mode that it asks for already it asks for nothing.
+    assert_eq!(changes(&records), [(13, 1)]);
+    assert_eq!(of(&records, Kind::Completion), [(3, 0), (9, 1), (14, 0), (25, 0), (33, 0), (44, 0), (55, 0)]);
+    assert_eq!(of(&records, Kind::Preempt), []);
+    assert_eq!(outcome.tasks[0].overruns, 4);
+}
+
+/// What waits already is not asked for again; a request follows the rules of its mode.
+#[test]
+fn a_request_by_an_overrun_waits_as_any_other() {
+    let waits = "takes_effect = { when_done = [\"b\"] }";
+    // "b" has 4 to 10 and ends at 10, when the next job of "a" comes, which asks at 13 in the mode.
+    let (records, _) = run(asking("\"4 ns\"", waits), 40);
+    assert_eq!(asked(&records), [(3, 0, 0), (13, 0, 1), (23, 0, 2), (33, 0, 3)]);
+    assert_eq!(changes(&records), [(10, 1)]);
+    // Beside a request of the file for the same instant: that one comes first. Back in the base mode it asks again.
+    let mut draft = asking("\"4 ns\"", "");
+    draft.modes.push(mode("normal", &[13, 20]));
+    let (records, _) = run(draft, 40);
+    assert_eq!(changes(&records), [(3, 1), (13, 2), (13, 1), (20, 2), (23, 1)]);
+    // A mode that waits for nobody else is refused beside one that waits.
+    let mut draft = asking("\"4 ns\"", "second_request = \"refuse\"");
+    let waits = TakesEffect::WhenDone(vec!["b".to_owned()]);
+    draft.modes.push(Mode { takes_effect: waits, ..mode("normal", &[1]) });
+    let (records, _) = run(draft, 20);
+    assert_eq!(changes(&records), [(10, 2), (13, 1)]);
+}
+
+#[test]
+fn the_mode_says_what_becomes_of_the_job_that_asked() {
+    let mode = "left_over = \"drop\"\n[[mode.task]]\nname = \"a\"\nperiod = \"16 ns\"";
+    let (records, outcome) = run(asking("\"5 ns\", \"3 ns\"", mode), 20);
+    // Dropped at 3, and the first job of the mode comes at the change; jobs of "b" are gone, too.
+    assert_eq!(changes(&records), [(3, 1)]);
+    assert_eq!(of(&records, Kind::Completion), [(6, 0)]);
+    assert_eq!((outcome.tasks[0].skipped, outcome.tasks[1].skipped), (1, 1));
+}
+
+/// Of two processors the lower one asks first, and each change finds what the one before has left.
+#[test]
+fn two_processors_ask_at_one_instant_in_their_order() {
+    let task = |name: &str, cpu: u32, mode: &str| {
+        format!(
+            "[[task]]\nname = \"{name}\"\nperiod = \"20 ns\"\noffset = \"0 ns\"\nwcet = \"3 ns\"\npriority = 1\ncpu = {cpu}\n\
+             execution = {{ jobs = [\"4 ns\"] }}\noverrun = {{ mode = \"{mode}\" }}\n"
+        )
+    };
+    let tasks = task("b", 1, "second") + &task("a", 0, "first");
+    let text = format!(
+        "[system]\nname = \"two\"\n[platform]\ncpus = [0, 1]\n{tasks}[[mode]]\nname = \"first\"\n[[mode]]\nname = \"second\"\n"
+    );
+    let (system, _) = horolog_model::file::read(&text, "two.toml", &[]).expect("valid");
+    let (records, _) = run(system.to_draft(), 30);
+    assert_eq!(changes(&records), [(3, 1), (3, 2), (23, 1), (23, 2)]);
+}
+
+/// Ends of modes: when, which one, and the mode that goes on.
+fn ended(records: &[Record]) -> Vec<(u64, u64, u64)> {
+    let ends = records.iter().filter(|r| r.kind == Kind::ModeEnd);
+    ends.map(|r| (r.time.as_ns(), r.value, r.extra)).collect()
+}
+
+/// First dispatches: when, the task or the server (as `extra` has it), and the mode.
+fn dispatched(records: &[Record]) -> Vec<(u64, u32, u64, u64)> {
+    let first = records.iter().filter(|r| r.kind == Kind::FirstDispatch);
+    first.map(|r| (r.time.as_ns(), r.task, r.extra, r.value)).collect()
+}
+
+#[test]
+fn the_mode_before_ends_with_its_last_left_over_job() {
+    let less = |left_over, at: &[u64]| {
+        let mut draft = parts(&TWO);
+        draft.modes = vec![Mode { active: Some(vec!["a".to_owned()]), left_over, ..mode("less", at) }];
+        draft
+    };
+    // "b" has 4 to 9: at 6 its job is left over, and "a" is dispatched next at 10.
+    let (records, outcome) = run(less(LeftOver::Finish, &[6]), 25);
+    assert_eq!(ended(&records), [(9, 0, 1)]);
+    assert_eq!(dispatched(&records), [(10, 0, 0, 1)]);
+    let change = &outcome.modes[0];
+    assert_eq!((change.mode.as_str(), change.by, change.left_over), ("less", "request", 1));
+    assert_eq!((change.requested_ns, change.changed_ns, change.ended_ns), (ns(6), ns(6), Some(ns(9))));
+    // At the very end of the job there is nothing left, nor is there after it is dropped or suspended.
+    assert_eq!(ended(&run(less(LeftOver::Finish, &[9]), 25).0), [(9, 0, 1)]);
+    assert_eq!(ended(&run(less(LeftOver::Drop, &[6]), 25).0), [(6, 0, 1)]);
+    assert_eq!(ended(&run(less(LeftOver::Suspend, &[6]), 25).0), [(6, 0, 1)]);
+    // One unit before it the job is left over for one unit.
+    assert_eq!(ended(&run(less(LeftOver::Finish, &[8]), 25).0), [(9, 0, 1)]);
+    // A job that runs on into a mode that has its task as it was is dispatched there at the change.
+    let (records, _) = run(less(LeftOver::Finish, &[2]), 25);
+    assert_eq!((dispatched(&records), ended(&records)), (vec![(2, 0, 0, 1)], vec![(9, 0, 1)]));
+}
+
+/// What is left of a mode when another change comes is told with that change.
+#[test]
+fn a_second_change_takes_over_what_is_left() {
+    let mut draft = parts(&TWO);
+    let less = Mode { active: Some(vec!["a".to_owned()]), ..mode("less", &[6]) };
+    draft.modes = vec![less, Mode { active: Some(Vec::new()), ..mode("nothing", &[7]) }, mode("all", &[20])];
+    let (records, outcome) = run(draft, 26);
+    assert_eq!(changes(&records), [(6, 1), (7, 2), (20, 3)]);
+    assert_eq!(ended(&records), [(9, 1, 2), (20, 2, 3)]);
+    let ends: Vec<Option<Span>> = outcome.modes.iter().map(|change| change.ended_ns).collect();
+    assert_eq!(ends, [None, Some(ns(9)), Some(ns(20))]);
+    // Of a mode without tasks nothing is dispatched; then each once, though both have more jobs.
+    assert_eq!(dispatched(&records), [(20, 0, 0, 3), (24, 1, 0, 3)]);
+}
+
+/// A job of a task that restarts is left over beside the first one of the mode, which is dispatched behind it; the server above it too.
+#[test]
+fn a_left_over_job_is_no_dispatch_in_the_mode() {
+    let mut draft = parts(&[
+        "name = \"a\"; period = \"40 ns\"; offset = \"0 ns\"; wcet = \"2 ns\"; priority = 1",
+        "name = \"soft\"; period = \"20 ns\"; offset = \"0 ns\"; wcet = \"6 ns\"; priority = 2",
+    ]);
+    let text = "[system]\nname = \"x\"\n[[task]]\nname = \"soft\"\nperiod = \"20 ns\"\nwcet = \"6 ns\"\n[[server]]\nname = \"s\"\n\
+                kind = \"deferrable\"\ntasks = [\"soft\"]\nbudget = \"8 ns\"\nperiod = \"20 ns\"\npriority = 5\n";
+    draft.servers = horolog_model::file::read(text, "x", &[]).expect("valid").0.to_draft().servers;
+    (draft.tasks[1].deadline, draft.tasks[1].priority) = (None, None);
+    let change = TaskChange { task: "soft".to_owned(), period: Some(ns(30)), ..TaskChange::default() };
+    draft.modes = vec![Mode { tasks: vec![change], ..mode("slow", &[4]) }];
+    let (records, _) = run(draft, 20);
+    assert_eq!(ended(&records), [(6, 0, 1)]);
+    // The job of 4 gets the server's last 2 from 6 on.
+    let all = dispatched(&records);
+    assert_eq!(all[..2], [(6, 1, 0, 1), (6, horolog_trace::NO_TASK, 1, 1)]);
+    assert_eq!((all[2].1, all.len()), (0, 3));
 }

@@ -108,6 +108,7 @@ fn system(case: &Case) -> System {
             preemption,
             overrun: OverrunPolicy::Count,
             execution: ExecutionTimes::Wcet,
+            promotion: None,
             sections: Vec::new(),
             body: None,
         }

@@ -22,7 +22,7 @@ fn run(system: &System, seed: u64) -> Option<(Vec<Named>, Outcome)> {
     };
     let mut records: Vec<Record> = Vec::new();
     // Overload outgrows the backlog, and dual priority refuses hard tasks that miss even alone: in every order.
-    let mut outcome = simulate(system, &options, &mut records).ok()?;
+    let mut outcome = simulate(&horolog_testkit::resolved(system), &options, &mut records).ok()?;
     outcome.tasks.sort_by(|a, b| a.name.cmp(&b.name));
     outcome.servers.sort_by(|a, b| a.name.cmp(&b.name));
     outcome.notes.clear();

@@ -43,14 +43,20 @@ fn a_polling_server_whose_work_ends_at_its_poll_gets_no_budget() {
     assert_eq!(worst(&outcome, "hard"), 3);
     assert_eq!(outcome.tasks[0].missed, 0);
     // Polls with work: at 12 only. The job of 11 uses 1 at 12 and ends in the background.
-    assert_eq!((outcome.servers[0].consumed_ns.as_ns(), outcome.servers[0].replenishments), (1, 1));
+    assert_eq!(
+        (outcome.servers[0].consumed_ns.map_or(0, Span::as_ns), outcome.servers[0].replenishments),
+        (1, 1)
+    );
 }
 
 #[test]
 fn a_poll_sees_what_arrives_at_its_instant_also_where_a_job_ends_there() {
     // At 4 one job ends and another arrives: the poll comes after the end and sees the arrival, once.
     let outcome = run(&polling("\"2 ns\", \"4 ns\""), 10);
-    assert_eq!((outcome.servers[0].consumed_ns.as_ns(), outcome.servers[0].replenishments), (1, 1));
+    assert_eq!(
+        (outcome.servers[0].consumed_ns.map_or(0, Span::as_ns), outcome.servers[0].replenishments),
+        (1, 1)
+    );
 }
 
 #[test]
@@ -121,5 +127,5 @@ fn a_budget_ends_in_time_behind_an_interrupt_between_two_jobs_of_a_task() {
          ns\"\npriority = 5\nlow_priority = 1\nmax_replenishments = 3\n",
         200,
     );
-    assert_eq!(outcome.servers[0].consumed_ns.as_ns(), 6);
+    assert_eq!(outcome.servers[0].consumed_ns.map_or(0, Span::as_ns), 6);
 }

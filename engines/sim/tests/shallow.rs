@@ -51,7 +51,7 @@ fn a_shallow_tree_behaves_as_the_general_one() {
     for serving in [Serving::Placed, Serving::SlackPolicy, Serving::Edf, Serving::TotalBandwidth] {
         for index in 0..240 {
             let ingredients = if index % 3 == 0 { Ingredients::NONE } else { Ingredients::ALL };
-            let system = served_system(17, index, serving, ingredients);
+            let system = horolog_testkit::resolved(&served_system(17, index, serving, ingredients));
             // Whether the kernel's own time comes before or after what is executed beside it is open there: it counts as idle.
             let exchange =
                 system.servers().iter().any(|s| matches!(s.kind, ServerKind::PriorityExchange { .. }));

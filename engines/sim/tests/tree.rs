@@ -261,7 +261,10 @@ fn used(system: &System, until: u64) -> (u64, Vec<u64>) {
     let mut records: Vec<Record> = Vec::new();
     let outcome = simulate(system, &options, &mut records).expect("it simulates");
     let starts = records.iter().filter(|record| record.kind == Kind::Start && record.task == 0);
-    (outcome.servers[0].consumed_ns.as_ns(), starts.map(|record| record.time.as_ns()).collect())
+    (
+        outcome.servers[0].consumed_ns.map_or(0, Span::as_ns),
+        starts.map(|record| record.time.as_ns()).collect(),
+    )
 }
 
 /// A task below a polling scheduler that orders by fixed priority.

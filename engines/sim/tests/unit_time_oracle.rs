@@ -90,7 +90,7 @@ fn simulated(text: &str) -> Option<Ends> {
     let options = SimOptions { horizon: Horizon::Time(Span::from_ns(HORIZON)), ..SimOptions::default() };
     let mut records: Vec<Record> = Vec::new();
     // Dual priority refuses hard tasks that are late even alone.
-    simulate(&system, &options, &mut records).ok()?;
+    simulate(&horolog_testkit::resolved(&system), &options, &mut records).ok()?;
     let ends = records.iter().filter(|record| record.kind == Kind::Completion);
     let mut ends: Ends = ends.map(|r| (r.time.as_ns(), r.task as usize, r.job)).collect();
     ends.sort_unstable();
@@ -298,7 +298,7 @@ fn no_promotion_is_beyond_the_deadline_less_the_remaining_work() {
             let options =
                 SimOptions { horizon: Horizon::Time(Span::from_ns(HORIZON)), ..SimOptions::default() };
             let mut records: Vec<Record> = Vec::new();
-            if simulate(&system, &options, &mut records).is_err() {
+            if simulate(&horolog_testkit::resolved(&system), &options, &mut records).is_err() {
                 continue;
             }
             let (mut executed, mut since) = (vec![0; drawn.hard.len()], vec![None; drawn.hard.len()]);

@@ -165,6 +165,7 @@ impl Verifier {
         if executed < bcet && !job.cut_short {
             self.tasks[task].tally.below_bcet += 1;
         }
+        self.check_told(task, cpu, job, executed);
         let interrupted = job.interrupted;
         if executed > wcet.saturating_add(self.model.execution) {
             let question = Question::Execution { executed, wcet, interrupted };
@@ -189,6 +190,32 @@ impl Verifier {
             let numbers = Some((had, executed));
             self.job_finding(Class::MachineDisturbed, Check::Gap, task, job.number, message, numbers);
             self.breach(cpu, self.now, gap, false, "unexplained gaps");
+        }
+    }
+
+    /// In a simulated trace a job has executed for as long as it had the processor, less interrupts and costs: it may not say otherwise.
+    fn check_told(&mut self, task: usize, cpu: usize, job: &Job, told: u64) {
+        // What interrupts of drivers took within a job is not known to the nanosecond.
+        if !self.model.simulated || self.lossy() || job.demoted || self.drivers.has_any() {
+            return;
+        }
+        let had = job.executed.saturating_sub(job.interrupted);
+        if told > had || had - told > self.slack_of(cpu, job) {
+            let message = format!(
+                "{} job {} says that it executed {}, and had the processor for {}",
+                self.model.tasks[task].name,
+                job.number,
+                Span::from_ns(told),
+                Span::from_ns(had)
+            );
+            self.job_finding(
+                Class::ModelViolated,
+                Check::Execution,
+                task,
+                job.number,
+                message,
+                Some((told, had)),
+            );
         }
     }
 
@@ -230,7 +257,7 @@ impl Verifier {
     }
 
     /// What the time for which a job had the processor may hold beside its execution.
-    fn part_slack(&self, cpu: usize, (begin, end): (u64, u64), switches: u64) -> u64 {
+    pub(crate) fn part_slack(&self, cpu: usize, (begin, end): (u64, u64), switches: u64) -> u64 {
         let switches = switches.saturating_mul(self.model.context_switch.saturating_add(self.model.stamping));
         self.slack(cpu, begin, end).saturating_add(self.model.execution).saturating_add(switches)
     }

@@ -30,11 +30,15 @@ impl<'a> Source<'a> {
         Source { system, own: &companion.system, simulated, foreign, best_effort, lends: false }
     }
 
-    fn is_free(&self) -> bool {
+    fn has_costs(&self, cpu: CpuId) -> bool {
         let platform = self.own.platform();
-        platform.context_switch_cost().is_zero()
-            && platform.timer_interrupt_cost().is_zero()
-            && self.own.interferences().is_empty()
+        !platform.context_switch_cost().is_zero()
+            || !platform.timer_interrupt_cost().is_zero()
+            || self.own.interferences().iter().any(|load| load.cpu == cpu)
+    }
+
+    fn has_points(&self, cpu: CpuId) -> bool {
+        self.own.tasks_on(cpu).any(|(_, task)| matches!(task.preemption, Preemption::Deferred(_)))
     }
 
     /// Whether every wrong choice on a processor shows to the nanosecond, and its budgets do.
@@ -73,8 +77,7 @@ impl<'a> Source<'a> {
 
     /// Why the decisions of a processor cannot be made again.
     pub(crate) fn why_not(&self, cpu: CpuId) -> Option<String> {
-        let is_served = self.is_served(cpu);
-        let why = if self.foreign && is_served {
+        let why = if self.foreign && self.is_served(cpu) {
             "horolog did not run it, so the ends of budgets are not on record"
         } else if self.foreign && self.own.policy() == Policy::Edf {
             "horolog did not run it, so deadlines are not on record"
@@ -86,8 +89,8 @@ impl<'a> Source<'a> {
             "when a deferred job was asked to give way is not on record"
         } else if self.lends {
             "who lends a device's thread its priority is not on record"
-        } else if self.simulated && is_served && !self.is_free() {
-            "with costs of the platform what a job executed is not known to the nanosecond"
+        } else if self.simulated && self.is_served(cpu) && self.has_costs(cpu) && self.has_points(cpu) {
+            "with costs of the platform a deferred job may come to its preemption point before that is on record"
         } else {
             return self.untold(cpu);
         };

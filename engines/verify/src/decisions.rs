@@ -3,27 +3,31 @@
 //!
 //! This is the one place where verification uses the machine. Bounds, windows and the order of hard jobs are judged without it.
 //!
-//! A simulated processor with servers on a platform without costs is *exact*: what a job executed is the time for which it had the
-//! processor, less interrupts, so every end of a budget, every promotion and every change of slack is known to the nanosecond, and
-//! any other choice is a finding. Everywhere else the machine runs beside the processor as its shadow: it says whose job should
+//! A simulated processor with servers is *exact*: what a job executed is the time for which it had the processor, less interrupts and
+//! what the platform costs ([`crate::costs`]), so every end of a budget, every promotion and every change of slack is known to the
+//! nanosecond, and any other choice or record is a finding. Everywhere else the machine runs beside the processor as its shadow: it says whose job should
 //! run, the trace says whose thread did, and what counts is for how long the two differ ([`crate::shadow`]). In a measured trace
 //! consumption is known where a record tells it, at the end of a budget: there the ends of budgets are taken from the records, and
 //! policies that depend on every microsecond executed (slack stealing, gain time, priority exchange, constant bandwidth) are left
-//! to the bounds. So are servers in simulated traces with costs.
+//! to the bounds.
 //!
 //! A measured tree is decided by the records of its budgets alone ([`crate::on_record`]).
 
+mod losses;
+mod noted;
 mod telling;
 
+use crate::costs::Costs;
 use crate::decidable::Source;
 use crate::on_record::{self, Put};
 use crate::recorded::{Recorded, Told, gives, leave, takes, unlock, waits_for_resource};
 use crate::sections::OF_RESOURCE;
 use crate::shadow::{Compared, Stretches};
 use horolog_model::{Companion, CpuId, ModelError, ServerId, ServerKind, System, TaskId};
-use horolog_sched::{ANY_SEGMENT, Driver, Machine, ProcessorIndex};
+use horolog_sched::{ANY_SEGMENT, Cause, Driver, Machine, MachineBuilder, ProcessorIndex, Withdrawn};
 use horolog_time::Span;
 use horolog_trace::{Kind, Record};
+use losses::Lost;
 
 /// A decision that the machine would not have made.
 #[derive(Clone, Debug)]
@@ -43,8 +47,17 @@ struct Counted {
     /// With few places for replenishments a budget may come to nothing in the very choice, after the records of its instant:
     /// then records stand later than what they tell of.
     may_lag: bool,
+    /// Where its budget runs out it comes back at once, and the deadline moves: a return beside an end tells of no deadline.
+    puts_off: bool,
     exhaustions: u64,
     replenishments: u64,
+    /// Whether the next record of an exhaustion, and of a replenishment, is the first one that is told since what was before was lost:
+    /// then it is counted from there.
+    is_anew: [bool; 2],
+    /// The same before the records of this instant.
+    was_anew: [bool; 2],
+    /// What the records say was charged before the machine counted; `None`: that is lost.
+    charged_before: Option<u64>,
 }
 
 /// The machine of one processor, told what the trace holds.
@@ -64,11 +77,7 @@ pub(crate) struct Decisions {
     pub(crate) is_kernels: bool,
     /// Since when who has the processor was last in doubt.
     unknown_from: u64,
-    /// Since when jobs are unknown, and of which tasks all are known again.
-    lost_since: Option<u64>,
-    is_known: Vec<bool>,
-    /// What follows an instant that was lost is decided anew from here; `None`: budgets are lost with it.
-    fresh: Option<Box<Driver>>,
+    lost: Lost,
     /// The mode by the records, and since when it holds.
     mode: u32,
     changed_at: Option<u64>,
@@ -89,11 +98,12 @@ const HERE: usize = 0;
 
 impl Decisions {
     /// Of every processor where the machine can be told all that happened, and why not of the others. Trees among these are named
-    /// in `unjudged`, since nothing else orders their jobs.
+    /// in `unjudged`, since nothing else orders their jobs. By `late` any budget may be overdrawn in a measured trace.
     pub(crate) fn all(
         companion: &Companion,
         source: Source<'_>,
         unjudged: &mut Vec<String>,
+        late: u64,
     ) -> Result<(Vec<Decisions>, Vec<Compared>), ModelError> {
         let own = source.own;
         // A mode cannot end a job that has begun on a thread.
@@ -101,6 +111,9 @@ impl Decisions {
             |machine: Machine| if source.simulated { machine } else { machine.keeping_begun_jobs() };
         let (machine, lent) = Machine::of_companion(source.system, companion)?;
         let machine = keeping(machine);
+        // Where every nanosecond is known the machine acts upon overruns as the simulated one does.
+        let exact =
+            if source.simulated { Some(MachineBuilder::new(own).job_budgets().build()?) } else { None };
         let source = Source { lends: !lent.is_empty(), ..source };
         let by_records = if source.simulated { None } else { Some(on_record::machine(own)?) };
         let by_records = by_records.map(|(machine, puts)| (keeping(machine), puts));
@@ -115,9 +128,12 @@ impl Decisions {
                 continue;
             }
             let by_records = by_records.as_ref().filter(|_| own.has_tree(cpu));
-            let machine = by_records.map_or(&machine, |(machine, _)| machine);
+            let exact = exact.as_ref().filter(|_| source.is_exact(cpu));
+            let machine = by_records.map_or(exact.unwrap_or(&machine), |(machine, _)| machine);
             let puts = by_records.map(|(_, puts)| puts.clone());
-            all.push(Decisions::of(source, machine, (place, cpu), puts));
+            let mut one = Decisions::of(source, machine, (place, cpu), puts);
+            one.lost.overdraw = one.lost.overdraw.saturating_add(late);
+            all.push(one);
         }
         Ok((all, compared))
     }
@@ -136,13 +152,22 @@ impl Decisions {
                 server.kind,
                 ServerKind::Sporadic { max_replenishments, .. } if max_replenishments < on_record::TOLD_REPLENISHMENTS
             ),
+            puts_off: matches!(server.kind, ServerKind::ConstantBandwidth { .. }),
             exhaustions: 0,
             replenishments: 0,
+            is_anew: [false; 2],
+            was_anew: [false; 2],
+            charged_before: Some(0),
         };
         let driver = Driver::new(machine.clone(), own, std::iter::once(ProcessorIndex(place as u16)));
         let is_flat = !source.is_served(cpu);
         let mut decisions = Decisions {
-            fresh: is_flat.then(|| Box::new(driver.clone())),
+            // A mode that was lost may have changed budgets.
+            lost: Lost::new(
+                Some(&driver).filter(|_| is_flat || own.modes().is_empty()),
+                source.foreign.then_some(0),
+                (own, cpu),
+            ),
             driver,
             mode: 0,
             changed_at: None,
@@ -152,6 +177,9 @@ impl Decisions {
                 is_exact: source.is_exact(cpu),
                 is_flat,
                 deadlines: own.tasks().iter().map(|task| task.deadline.map(Span::as_ns)).collect(),
+                noted: Vec::new(),
+                overran: Vec::new(),
+                costs: if source.is_exact(cpu) { Costs::of(own, cpu) } else { Costs::default() },
                 actual: None,
                 given_at: 0,
                 depth: 0,
@@ -165,8 +193,6 @@ impl Decisions {
             stretches: Stretches::new(),
             between: Vec::new(),
             unknown_from: 0,
-            lost_since: source.foreign.then_some(0),
-            is_known: vec![false; own.tasks().len()],
             group: Vec::new(),
             group_at: 0,
             is_open: false,
@@ -182,6 +208,12 @@ impl Decisions {
     #[inline]
     pub(crate) fn is_exact(&self) -> bool {
         self.recorded.is_exact
+    }
+
+    /// Whether a wrong choice would be a finding at this very instant.
+    #[inline]
+    fn judges_all(&self) -> bool {
+        self.recorded.is_exact && !self.lost.follows
     }
 
     /// Whether priorities or deadlines alone decide.
@@ -206,30 +238,6 @@ impl Decisions {
     pub(crate) fn doubt(&mut self, now: u64) {
         self.unknown_from = now;
         self.stretches.lose(now);
-    }
-
-    /// Jobs are unknown from `now` on: until the processor is idle, where nothing else has to be known; else for good.
-    pub(crate) fn lose(&mut self, now: u64) {
-        self.group.clear();
-        self.is_open = false;
-        if self.fresh.is_none() {
-            self.ended = Some("a loss or an overrun policy made what followed unknown");
-        }
-        self.lost_since = Some(self.stretches.since().unwrap_or(now).min(self.lost_since.unwrap_or(now)));
-        let _ = self.stretches.close(now);
-        self.is_known.fill(false);
-    }
-
-    /// The processor is idle at `now` and has no job: the machine begins anew. Returns for how long nothing was decided.
-    fn begin_anew(&mut self, now: u64, system: &System) -> u64 {
-        let Some(fresh) = &self.fresh else { return 0 };
-        let Some(since) = self.lost_since.take() else { return 0 };
-        self.driver = (**fresh).clone();
-        self.recorded.actual = None;
-        if self.mode > 0 {
-            self.change_mode(&[], self.mode, now, system);
-        }
-        now.saturating_sub(since)
     }
 
     /// Where priorities or deadlines alone decide, no phase of an instant waits for another: what a record says is told at once.
@@ -273,7 +281,7 @@ impl Decisions {
         if driver.machine().holder(resource) == Some(task) {
             return;
         }
-        if driver.is_due(HERE) {
+        if driver.is_due(HERE) && recorded.costs.until() <= now {
             driver.settle(&mut Told::between(recorded, None), HERE, now);
         }
         let mut tell = driver.tell(HERE, now);
@@ -328,7 +336,7 @@ impl Decisions {
         self.group.clear();
         if wrong.is_some() {
             self.ended = Some("a wrong decision was found");
-            self.lost_since = Some(now);
+            self.lost.since = Some(now);
         }
         wrong
     }
@@ -340,15 +348,21 @@ impl Decisions {
             let mut told = Told::between(recorded, driver.running(HERE));
             let Ok(reached) = driver.run_once(&mut told, HERE, now);
             let at = reached?;
-            if self.is_exact() {
-                if let Some(wrong) = self.compare(at, system) {
+            if self.judges_all() {
+                if let Some(wrong) = self.compare(at, system).or_else(|| self.compare_notes(&[], at, system))
+                {
                     return Some(wrong);
                 }
+            } else if self.lost.follows && self.is_exact() {
+                self.recorded.forget_notes();
+                self.say_who_took_it(at);
             } else if self.asks_always && self.driver.is_due(HERE) {
                 let Self { driver, recorded, .. } = &mut *self;
                 driver.settle(&mut Told::between(recorded, None), HERE, at);
                 self.say_who_took_it(at);
-                self.between.push((at, self.wanted()));
+                if !self.lost.follows {
+                    self.between.push((at, self.wanted()));
+                }
             }
         }
     }
@@ -356,10 +370,14 @@ impl Decisions {
     /// The records of one instant, in the order of its phases.
     fn instant(&mut self, group: &[Record], now: u64, system: &System) -> Option<Wrong> {
         let is_tree = self.puts.is_some();
-        let is_exact = self.is_exact();
+        let (is_exact, judges_all) = (self.is_exact(), self.judges_all());
         let exhausted = group.iter().find(|record| record.kind == Kind::BudgetExhausted);
         let by_amount = !is_exact && !is_tree;
         let used = exhausted.filter(|_| by_amount).and_then(|record| self.used(record, system));
+        if used.is_some() {
+            // Whoever notes the end of a budget has the processor while he does: it ends all the same.
+            self.withdraw(None, now, system);
+        }
         let asks = |record: &Record| gives(record.kind) || takes(record.kind);
         let (mut wrong, mut has_ended) = (None, false);
         for change in group.iter().filter(|record| record.kind == Kind::ModeChange) {
@@ -374,7 +392,17 @@ impl Decisions {
         // Only where it is asked the machine makes its choice. A budget ends by its record, so nobody looks at it before.
         let asked = is_exact || (!*asks_always && group.iter().any(asks));
         let charged = driver.running(HERE);
-        let mut told = Told { recorded, group, charged, used, asked, wrong: None, puts, is_exact, has_ended };
+        let mut told = Told {
+            recorded,
+            group,
+            charged,
+            used,
+            asked,
+            wrong: None,
+            puts,
+            is_exact: judges_all,
+            has_ended,
+        };
         let Ok(()) = driver.instant(&mut told, HERE, now);
         let wrong = wrong.or(told.wrong);
         for record in group.iter().filter(|record| record.kind == Kind::Lock || waits_for_resource(record)) {
@@ -385,7 +413,8 @@ impl Decisions {
             // What the choice has made due at this very instant.
             let mut between = Told::between(recorded, driver.running(HERE));
             while let Ok(Some(_)) = driver.run_once(&mut between, HERE, now.saturating_add(1)) {}
-        } else if *asks_always && driver.is_due(HERE) {
+        } else if (*asks_always || asked) && driver.is_due(HERE) {
+            // Also where something outside the order has the processor just now.
             driver.settle(&mut Told::between(recorded, None), HERE, now);
         }
         if let Some(task) = wrong {
@@ -393,13 +422,46 @@ impl Decisions {
             let what = format!("{name} ended although it does not run");
             return self.found(now, Some(task), None, system, what);
         }
-        self.take_over(group, now);
-        if !is_exact {
+        self.take_over(group, now, system);
+        if !judges_all {
+            self.recorded.forget_notes();
             self.say_who_took_it(now);
+            if self.lost.follows {
+                self.learn(group, now);
+            } else {
+                self.note_charged(group);
+            }
             return None;
         }
-        let counted = self.counted(group, now, system);
-        counted.or_else(|| self.twice_chosen(group, now, system)).or_else(|| self.compare(now, system))
+        let counted = self.counted(group, now, system).or_else(|| self.twice_chosen(group, now, system));
+        let chosen = counted.or_else(|| self.compare(now, system));
+        chosen.or_else(|| self.compare_notes(group, now, system))
+    }
+
+    /// Something outside the order has the processor from `now` on, or not any more.
+    pub(crate) fn withdraw(&mut self, cause: Option<Cause>, now: u64, system: &System) {
+        if self.driver.is_withdrawn(HERE) == cause {
+            return;
+        }
+        if !self.is_flat() && !self.is_exact() {
+            // Ends of budgets and timers come before.
+            let _ = self.until(now, system);
+        }
+        let Self { driver, recorded, .. } = self;
+        let mut told = Told::between(recorded, driver.running(HERE));
+        match cause {
+            Some(cause) => driver.withdraw(&mut told, HERE, now, cause),
+            None => driver.give_back(&mut told, HERE, now),
+        }
+    }
+
+    pub(crate) fn cause(&self) -> Option<Cause> {
+        self.driver.is_withdrawn(HERE)
+    }
+
+    /// For how long something outside the order had the processor until `now`.
+    pub(crate) fn withdrawn(&self, now: u64) -> Withdrawn {
+        self.driver.withdrawn(HERE, now)
     }
 
     /// Tells the machine who really has the processor, where that is another one than it was told.
@@ -416,7 +478,7 @@ impl Decisions {
     }
 
     /// Takes over what the records say of the processor.
-    fn take_over(&mut self, group: &[Record], now: u64) {
+    fn take_over(&mut self, group: &[Record], now: u64, system: &System) {
         let recorded = &mut self.recorded;
         for record in group {
             let task = TaskId(record.task);
@@ -429,8 +491,9 @@ impl Decisions {
             {
                 recorded.actual = None;
             }
-            if record.kind == Kind::Enforcement && recorded.actual == Some(task) {
-                // The mode has dropped it.
+            let is_gone = !recorded.is_exact || matches!(record.extra, 3 | 4);
+            if record.kind == Kind::Enforcement && is_gone && recorded.actual == Some(task) {
+                // The mode, or its overrun policy, has dropped it.
                 recorded.actual = None;
             }
             match record.kind {
@@ -439,6 +502,9 @@ impl Decisions {
                 _ => {}
             }
         }
+        if recorded.is_exact {
+            self.withdraw((self.recorded.depth > 0).then_some(Cause::Interrupt), now, system);
+        }
     }
 
     /// What a server has used since that was told last, as the record of the end of its budget says.
@@ -446,8 +512,23 @@ impl Decisions {
         let counted = self.servers.iter().find(|counted| u64::from(counted.id.0) == record.value)?;
         let running = self.driver.running(HERE)?;
         let told = self.driver.machine().tally(counted.id).consumed.as_ns();
-        let used = record.extra.saturating_sub(told).saturating_sub(self.driver.untold(HERE));
+        // What was charged before a loss is not known: then the budget ends just now.
+        let used = counted.charged_before.map_or(0, |before| {
+            let charged = record.extra.saturating_sub(before);
+            charged.saturating_sub(told).saturating_sub(self.driver.untold(HERE))
+        });
         (system.server_of(running) == Some(counted.id)).then_some(used)
+    }
+
+    /// After a loss: what the records count differs from what the machine counts by what was charged meanwhile.
+    fn note_charged(&mut self, group: &[Record]) {
+        for record in group.iter().filter(|record| record.kind == Kind::BudgetExhausted) {
+            let of = |one: &&mut Counted| u64::from(one.id.0) == record.value && one.charged_before.is_none();
+            if let Some(counted) = self.servers.iter_mut().find(of) {
+                let told = self.driver.machine().tally(counted.id).consumed.as_ns();
+                counted.charged_before = Some(record.extra.saturating_sub(told));
+            }
+        }
     }
 
     /// Compares how often each server's budget ended and came back.
@@ -455,15 +536,21 @@ impl Decisions {
         for record in group {
             let Ok(id) = u32::try_from(record.value) else { continue };
             let Some(counted) = self.servers.iter_mut().find(|counted| counted.id.0 == id) else { continue };
-            match record.kind {
-                Kind::BudgetExhausted => counted.exhaustions += 1,
-                Kind::BudgetReplenished => counted.replenishments += 1,
-                Kind::SlackChange if record.extra == 0 => counted.exhaustions += 1,
-                Kind::SlackChange => counted.replenishments += 1,
-                _ => {}
+            let tally = self.driver.machine().tally(counted.id);
+            let (seen, due, anew) = match record.kind {
+                Kind::BudgetExhausted => (&mut counted.exhaustions, tally.exhaustions, 0),
+                Kind::SlackChange if record.extra == 0 => (&mut counted.exhaustions, tally.exhaustions, 0),
+                Kind::BudgetReplenished | Kind::SlackChange => {
+                    (&mut counted.replenishments, tally.replenishments, 1)
+                }
+                _ => continue,
+            };
+            *seen += 1;
+            if std::mem::take(&mut counted.is_anew[anew]) {
+                *seen = due;
             }
         }
-        for counted in &self.servers {
+        for counted in self.servers.iter().filter(|counted| counted.may_lag) {
             let told = |kinds: [Kind; 2], slack: u64| {
                 group.iter().any(|record| {
                     record.value == u64::from(counted.id.0)
@@ -485,7 +572,9 @@ impl Decisions {
                 (counted.exhaustions, tally.exhaustions, lost),
                 (counted.replenishments, tally.replenishments, back),
             ];
-            for (place, (seen, due, what)) in pairs.into_iter().enumerate() {
+            for (place, (seen, due, what)) in
+                pairs.into_iter().enumerate().filter(|(place, _)| !counted.is_anew[*place])
+            {
                 let is_early = seen > due && self.recorded.is_exact;
                 let is_late = seen < due && self.recorded.is_exact && noted[place] && !counted.may_lag;
                 if is_early || is_late {
@@ -498,18 +587,6 @@ impl Decisions {
                     let what = format!("server {server}: {what} {how}");
                     return Some(Wrong { time: now, task: None, job: None, server, what });
                 }
-            }
-        }
-        for record in group.iter().filter(|record| record.kind == Kind::Promotion) {
-            if self.recorded.is_exact && self.driver.machine().stands_low(TaskId(record.task)) {
-                let name = self.names(Some(TaskId(record.task)), system);
-                return self.found(
-                    now,
-                    Some(TaskId(record.task)),
-                    None,
-                    system,
-                    format!("{name} was promoted too early"),
-                );
             }
         }
         None

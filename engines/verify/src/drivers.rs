@@ -51,16 +51,7 @@ pub(crate) struct Thread {
 
 /// The system whose tasks the trace numbers.
 pub(crate) fn companion(system: &System, header: &Header) -> Result<Companion, VerifyError> {
-    let found =
-        Companion::of_names(system, &header.tasks).map_err(|error| VerifyError::input(error.to_string()))?;
-    found.ok_or_else(|| {
-        let known: Vec<&str> = system.tasks().iter().map(|task| task.name.as_str()).collect();
-        VerifyError::input(format!(
-            "the trace is of other tasks ({}) than the system has ({}); verify it against the file that it was made from",
-            header.tasks.join(", "),
-            known.join(", ")
-        ))
-    })
+    header.companion(system).map_err(VerifyError::input)
 }
 
 /// What each task of the companion is.
@@ -128,6 +119,10 @@ impl Drivers {
         drivers
     }
 
+    pub(crate) fn has_any(&self) -> bool {
+        !self.handlers.is_empty()
+    }
+
     /// What they may take in a window from a task of this priority.
     pub(crate) fn declared(&self, cpu: usize, window: u64, priority: i64) -> u64 {
         let above = |demand: &&Demand| demand.cpu == cpu && demand.priority.is_none_or(|own| own >= priority);
@@ -178,6 +173,7 @@ impl Verifier {
             self.job_finding(Class::ModelViolated, Check::SelfSuspension, task, record.job, message, None);
         }
         self.leave_processor(task, cpu);
+        self.device_asked(record, task);
     }
 
     /// The device has answered: the job is ready again, behind its equals.
@@ -191,6 +187,7 @@ impl Verifier {
         }
         let most = &mut self.tasks[task].tally.blocking_max;
         *most = (*most).max(blocked);
+        self.device_answered(record, task);
     }
 
     /// In a simulated trace every handler stands for itself: none may take longer than its cost.

@@ -81,8 +81,13 @@ pub(crate) struct Job {
     pub(crate) promoted: bool,
     /// The overrun policy put it below every task.
     pub(crate) demoted: bool,
+    /// It has used up its budget and asked for a mode.
+    pub(crate) has_asked: bool,
     /// The overrun policy ended it, so its path need not be whole.
     pub(crate) cut_short: bool,
+    /// How many borders of its sections it has passed, and when it unlocked first without being at one: where it ends.
+    pub(crate) border: usize,
+    pub(crate) closes_at: Option<(u64, usize)>,
     /// Finished stretches: begin, execution, wcet.
     pub(crate) stretches: Vec<(u64, u64, u64)>,
     /// Segments that took too long, to be judged when the job is done.
@@ -116,7 +121,10 @@ impl Job {
             missed: false,
             promoted: false,
             demoted: false,
+            has_asked: false,
             cut_short: false,
+            border: 0,
+            closes_at: None,
             stretches: Vec::new(),
             excesses: Vec::new(),
             points_missing: false,
@@ -145,6 +153,8 @@ impl Job {
 pub(crate) struct TaskState {
     /// Oldest first; only the first one may run.
     pub(crate) pending: VecDeque<Job>,
+    /// Whether jobs may be pending whose releases are lost: until a job starts whose release was seen.
+    pub(crate) has_unknown: bool,
     /// The number that the next job must have; `None` at the beginning and after a loss.
     pub(crate) next_number: Option<u64>,
     pub(crate) last_arrival: Option<u64>,
@@ -154,6 +164,12 @@ pub(crate) struct TaskState {
     pub(crate) is_inactive: bool,
     /// Whether its jobs wait for a mode that activates it.
     pub(crate) is_suspended: bool,
+    /// Jobs with a lower number are left over from a mode before.
+    pub(crate) left_until: u64,
+    /// When a mode last suspended its jobs: they have left the processor, also where another mode of that instant wakes them.
+    pub(crate) suspended_at: Option<u64>,
+    /// Whether the overrun policy has stopped the task.
+    pub(crate) is_stopped: bool,
     /// Arrivals that were skipped without a number.
     pub(crate) unnumbered: u64,
     /// When the kernel last woke the task's thread.
@@ -168,8 +184,21 @@ pub(crate) struct TaskState {
     /// The last finished busy window.
     pub(crate) last_busy: Option<(u64, u64)>,
     /// A late job that finished without a miss on record yet.
-    pub(crate) late_unnoted: Option<u64>,
+    pub(crate) late_unnoted: Option<(u64, Option<u64>)>,
     pub(crate) tally: Tally,
+}
+
+impl TaskState {
+    /// A pending job by its number: numbers count up, so its place is known.
+    pub(crate) fn pending_mut(&mut self, number: u64) -> Option<&mut Job> {
+        let ahead = number.checked_sub(self.pending.front()?.number);
+        let place = ahead.and_then(|ahead| usize::try_from(ahead).ok());
+        if place.and_then(|place| self.pending.get(place)).is_some_and(|job| job.number == number) {
+            return self.pending.get_mut(place?);
+        }
+        // A trace whose numbers are wrong.
+        self.pending.iter_mut().find(|job| job.number == number)
+    }
 }
 
 /// A busy window of one level.

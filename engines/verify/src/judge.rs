@@ -198,20 +198,14 @@ impl Verifier {
         }
         let model = &self.model.tasks[candidate.task];
         let test = model.bound.as_ref().map_or("", |(_, test)| test.as_str());
-        let did = if finished { "answered after" } else { "is not done after" };
-        let why = match class {
-            Class::BoundViolated => "the assumptions held and nothing in its busy window explains it",
-            Class::ModelViolated => "a broken assumption in its busy window explains it",
-            Class::MachineDisturbed => {
-                "without the disturbances in its busy window the bound would have held"
-            }
-        };
+        let did = if finished { "responded after" } else { "is not done after" };
         let message = format!(
-            "{} job {} {did} {}, its bound ({test}) is {}: {why}",
+            "{} job {} {did} {}, its bound ({test}) is {}: {}",
             model.name,
             candidate.job,
             Span::from_ns(response),
-            Span::from_ns(bound)
+            Span::from_ns(bound),
+            reason(class)
         );
         self.found(candidate, class, Check::Response, (response, bound), account.evidence, message);
     }
@@ -228,13 +222,23 @@ impl Verifier {
         } else {
             Class::ModelViolated
         };
+        let why = match class {
+            Class::MachineDisturbed if !is_proved => "the disturbances in its busy window explain it",
+            Class::ModelViolated if account.by_model == 0 => {
+                "nothing in its busy window explains it, and no bound says that it is in time"
+            }
+            _ => reason(class),
+        };
         let message = format!(
-            "{} job {} published on link {} {} after its instant",
+            "{} job {} published on link {} {} late: {why}",
             model.name,
             candidate.job,
             self.links[link].name,
             Span::from_ns(response - deadline)
         );
+        if class == Class::ModelViolated && account.by_model > 0 {
+            self.report.follows_from_the_model(&model.name);
+        }
         self.found(candidate, class, Check::Link, (response, deadline), account.evidence, message);
     }
 
@@ -461,6 +465,15 @@ impl Verifier {
             subject: model.name.clone(),
             message,
         });
+    }
+}
+
+/// What a response that is too long is laid to, in words.
+fn reason(class: Class) -> &'static str {
+    match class {
+        Class::BoundViolated => "the assumptions held and nothing in its busy window explains it",
+        Class::ModelViolated => "a broken assumption in its busy window explains it",
+        Class::MachineDisturbed => "without the disturbances in its busy window the bound would have held",
     }
 }
 

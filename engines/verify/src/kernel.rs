@@ -57,6 +57,13 @@ impl Verifier {
         if let Occupant::Task(task) = next {
             self.tasks[task].off_since = None;
         }
+        if next == Occupant::Idle {
+            // Nobody waits for it, but for budget.
+            for &task in &self.cpus[cpu].tasks {
+                self.tasks[task].has_unknown &=
+                    self.model.is_tree(cpu) || self.model.tasks[task].server.is_some();
+            }
+        }
         self.occupy(cpu, next);
     }
 
@@ -73,7 +80,8 @@ impl Verifier {
     /// The thread of a running job lost the processor: preempted, or asleep, which a wake-up will tell.
     fn leave_unwillingly(&mut self, task: usize, cpu: usize, next: Occupant) {
         self.tasks[task].off_since = Some(self.now);
-        let stretched = self.tasks[task].pending.front().is_some_and(|job| job.stretch_from.is_some());
+        let stretched =
+            self.tasks[task].pending.front().is_some_and(|job| job.stretch_from.is_some() && !job.demoted);
         let Occupant::Task(other) = next else { return };
         if !stretched || self.model.tasks[other].cpu != cpu {
             return;

@@ -58,6 +58,8 @@ pub(crate) struct Level {
     catches_up: bool,
     was_pending: bool,
     is_pending: bool,
+    /// What is pending below it is not known: what it may catch up with is not, either.
+    is_lost: bool,
     most: u64,
     exceeded: u64,
 }
@@ -93,7 +95,15 @@ impl Level {
                 {
                     2
                 }
-                _ => return None,
+                ServerKind::Polling { .. }
+                | ServerKind::Sporadic { .. }
+                | ServerKind::Background
+                | ServerKind::Plain { .. }
+                | ServerKind::PriorityExchange { .. }
+                | ServerKind::ConstantBandwidth { .. }
+                | ServerKind::TotalBandwidth { .. }
+                | ServerKind::DualPriority { .. }
+                | ServerKind::SlackStealing { .. } => return None,
             };
             let is_below: Vec<bool> = system
                 .task_ids()
@@ -112,7 +122,7 @@ impl Level {
             let twice = budget.saturating_mul(again);
             Some(Level {
                 name: server.name.clone(),
-                kind: server.kind.word(),
+                kind: server.kind_word(),
                 server: id.index(),
                 cpu,
                 budget,
@@ -137,6 +147,7 @@ impl Level {
                 catches_up: again > 0,
                 was_pending: false,
                 is_pending: false,
+                is_lost: false,
                 most: 0,
                 exceeded: 0,
             })
@@ -235,6 +246,14 @@ impl Level {
         }
     }
 
+    /// Nothing is known of it from now on. One that a record brings back to its own place is judged from there.
+    fn lose(&mut self, now: u64, model: &Model) {
+        self.go_on(now, model);
+        (self.taken, self.switches, self.releases, self.excess, self.since) = (0, 0, 0, 0, now);
+        (self.was_pending, self.is_pending, self.is_lost) = (false, false, self.catches_up);
+        (self.has_budget, self.pays) = (false, false);
+    }
+
     /// Whether it has taken too much by now, the present period included. What is told is not told again.
     fn beyond(&mut self, model: &Model) -> Option<Beyond> {
         let (by_itself, by_events) = self.tolerance(model);
@@ -256,7 +275,7 @@ impl Verifier {
     pub(crate) fn charge_levels(&mut self, task: usize, from: u64, to: u64) {
         for index in 0..self.levels.len() {
             let level = &mut self.levels[index];
-            if !level.is_below[task] || !(level.waits || level.pays) {
+            if !level.is_below[task] || level.is_lost || !(level.waits || level.pays) {
                 continue;
             }
             level.take((from, to), &self.model);
@@ -320,13 +339,19 @@ impl Verifier {
     /// Jobs of a processor have ended.
     pub(crate) fn note_level_end(&mut self, cpu: usize) {
         let now = self.now;
-        for level in self.levels.iter_mut().filter(|level| level.cpu == cpu && level.is_pending) {
+        let may_end = |level: &&mut Level| level.cpu == cpu && (level.is_pending || level.is_lost);
+        for level in self.levels.iter_mut().filter(may_end) {
             let mut below = self.tasks.iter().zip(&level.is_below).filter(|(_, is_below)| **is_below);
-            if below.all(|(task, _)| task.pending.is_empty()) {
+            if below.all(|(task, _)| task.pending.is_empty() && !task.has_unknown) {
                 level.go_on(now, &self.model);
                 level.has_nothing_pending();
+                level.is_lost = false;
             }
         }
+    }
+
+    pub(crate) fn lose_levels(&mut self) {
+        self.levels.iter_mut().for_each(|level| level.lose(self.now, &self.model));
     }
 
     /// A record says that the budget of a server has ended, or has come back.
@@ -371,7 +396,13 @@ pub(crate) fn unjudged(system: &System, model: &Model, levels: &[Level]) -> Vec<
             ServerKind::Sporadic { rules: SporadicRules::Corrected, .. } => {
                 "with few replenishments its budget may go without a record, and it goes on at its low place"
             }
-            _ => "its rules give more than the budget at times",
+            ServerKind::Sporadic { .. }
+            | ServerKind::Deferrable { .. }
+            | ServerKind::PriorityExchange { .. } => "its rules give more than the budget at times",
+            ServerKind::Background
+            | ServerKind::Plain { .. }
+            | ServerKind::DualPriority { .. }
+            | ServerKind::SlackStealing { .. } => return None,
         };
         Some(format!("scheduler {}: what it took was not held against its budget: {why}", server.name))
     };

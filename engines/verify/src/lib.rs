@@ -10,8 +10,12 @@
 //! scheduling machine is used for one thing: to make the processors' decisions again.
 
 mod assumptions;
+mod borders;
+mod completeness;
+mod costs;
 mod decidable;
 mod decisions;
+mod devices;
 mod drivers;
 mod error;
 mod job;
@@ -20,6 +24,7 @@ mod kernel;
 mod levels;
 mod lifecycle;
 mod links;
+mod mode_notes;
 mod model;
 mod modes;
 mod on_record;
@@ -30,6 +35,7 @@ mod recorded;
 mod replay;
 mod report;
 mod result;
+mod returns;
 mod sections;
 mod servers;
 mod shadow;

@@ -3,11 +3,16 @@
 use crate::job::{Busy, Job, Part, State};
 use crate::judge::{Candidate, Question};
 use crate::model::Stretches;
+use crate::modes::ASKED;
 use crate::processor::{Finished, Occupant};
 use crate::result::{Check, Class};
 use crate::verifier::Verifier;
+use horolog_model::Arrival;
 use horolog_time::Span;
 use horolog_trace::{Kind, NO_JOB, Record};
+
+/// After how many jobs history is looked through for what is needed no more.
+const KEPT_JOBS: u32 = 64;
 
 impl Verifier {
     pub(crate) fn release(&mut self, record: &Record, task: usize, cpu: usize) {
@@ -33,10 +38,12 @@ impl Verifier {
         job.noticed = self.model.simulated || !self.cpus[cpu].kernel || woken || ready > arrival;
         self.link_release(task, record.job, arrival);
         self.note_demand(task, ready);
+        self.device_event(record, task);
         if job.noticed {
             self.tell_decisions(task, Kind::Release, arrival);
         }
         self.tasks[task].pending.push_back(job);
+        self.cpus[cpu].set_pending(task, self.model.tasks[task].priority, true);
         self.cpus[cpu].releases.push_back(self.now);
         self.note_level_release(cpu, task, arrival);
         self.open_windows(task, cpu, arrival);
@@ -57,8 +64,17 @@ impl Verifier {
     /// Begins the busy window of every level that this release makes busy.
     fn open_windows(&mut self, task: usize, cpu: usize, arrival: u64) {
         let begin = arrival.min(self.now);
-        for place in 0..self.cpus[cpu].tasks.len() {
-            let level = self.cpus[cpu].tasks[place];
+        // Modes change who stands where.
+        let opened = if self.modes.is_some() {
+            0..self.cpus[cpu].levels.len()
+        } else {
+            let from = self.cpus[cpu].levels_from(self.model.rank(task));
+            let until = self.cpus[cpu].first_busy;
+            self.cpus[cpu].first_busy = until.min(from);
+            from..until
+        };
+        for place in opened {
+            let (_, level) = self.cpus[cpu].levels[place];
             if self.tasks[level].busy.is_some() || !self.model.in_level(task, level) {
                 continue;
             }
@@ -81,24 +97,44 @@ impl Verifier {
         }
     }
 
+    /// A job of `task` is not pending any more.
+    fn note_end_of_job(&mut self, task: usize, cpu: usize) {
+        let has_job = !self.tasks[task].pending.is_empty();
+        self.cpus[cpu].set_pending(task, self.model.tasks[task].priority, has_job);
+    }
+
     /// Ends the busy windows of the levels that have nothing pending any more.
     fn close_windows(&mut self, cpu: usize) {
         self.note_level_end(cpu);
-        for place in 0..self.cpus[cpu].tasks.len() {
-            let level = self.cpus[cpu].tasks[place];
+        // A level is busy as long as somebody at least as important is pending.
+        let top = self.cpus[cpu].pending.first().map(|&(_, top)| top);
+        let closed = if self.modes.is_some() {
+            0..self.cpus[cpu].levels.len()
+        } else {
+            let levels = self.cpus[cpu].levels.len();
+            let until = top.map_or(levels, |top| self.cpus[cpu].levels_from(self.model.rank(top)));
+            let from = self.cpus[cpu].first_busy;
+            self.cpus[cpu].first_busy = from.max(until);
+            from..until
+        };
+        for place in closed {
+            let (_, level) = self.cpus[cpu].levels[place];
             let Some(busy) = self.tasks[level].busy else { continue };
-            let pending =
-                |&task: &usize| !self.tasks[task].pending.is_empty() && self.model.in_level(task, level);
-            if !self.cpus[cpu].tasks.iter().any(pending) {
+            if !top.is_some_and(|top| self.model.in_level(top, level)) {
                 self.tasks[level].last_busy = Some((busy.since, self.now));
                 self.tasks[level].busy = None;
             }
         }
-        self.forget(cpu);
+        // Looking for what is needed yet takes longer than keeping a little more.
+        self.cpus[cpu].ended += 1;
+        if self.cpus[cpu].ended >= KEPT_JOBS {
+            self.forget(cpu);
+        }
     }
 
     /// Drops the history that no open window and no open question needs.
     pub(crate) fn forget(&mut self, cpu: usize) {
+        self.cpus[cpu].ended = 0;
         let tasks = self.cpus[cpu].tasks.iter();
         let windows = tasks.filter_map(|&task| self.tasks[task].busy.map(|busy| busy.since));
         let questions = self.candidates.iter().map(|candidate| candidate.from);
@@ -166,7 +202,9 @@ impl Verifier {
             return;
         }
         let mut next = Occupant::Idle;
-        if !self.model.simulated {
+        if self.may_have_unknown_jobs(cpu) {
+            next = Occupant::Unknown;
+        } else if !self.model.simulated {
             let running =
                 self.cpus[cpu].tasks.iter().copied().filter(|&other| other != task && self.is_running(other));
             // The most recently started one was the last to be preempted.
@@ -192,7 +230,7 @@ impl Verifier {
         }
         job.stretch_from = stretched.then_some(now);
         let ready = job.stands_since;
-        self.tasks[task].sleeps = false;
+        (self.tasks[task].sleeps, self.tasks[task].has_unknown) = (false, false);
         if let Some(arrival) = unnoticed {
             self.tell_decisions(task, Kind::Release, arrival);
         }
@@ -211,15 +249,18 @@ impl Verifier {
     }
 
     pub(crate) fn preempt(&mut self, record: &Record, task: usize, cpu: usize) {
+        self.check_request(record, task, cpu);
         let Some(job) = self.head(record, task) else { return };
         let state = job.state;
-        let stretch = job.stretch_from.is_some();
+        // A job that its policy put below every task can be preempted anywhere.
+        let stretch = job.stretch_from.is_some() && !job.demoted;
         job.state = State::Preempted;
         if state != State::Running {
             self.misfit(record, state);
         }
         self.report.apply(Check::NonPreemption);
-        if stretch && !self.tasks[task].is_suspended {
+        let is_by_mode = self.tasks[task].is_suspended || self.tasks[task].suspended_at == Some(self.now);
+        if stretch && !is_by_mode {
             self.cpus[cpu].found.push_back((self.now, self.now.saturating_add(1)));
             let name = &self.model.tasks[task].name;
             let message = format!("{name} job {} was preempted where it may not be", record.job);
@@ -305,20 +346,18 @@ impl Verifier {
     pub(crate) fn miss(&mut self, record: &Record, task: usize) {
         self.report.apply(Check::Deadline);
         let state = &mut self.tasks[task];
-        if state.late_unnoted == Some(record.job) {
+        let expected = if let Some((_, deadline)) = state.late_unnoted.filter(|(job, _)| *job == record.job) {
             state.late_unnoted = None;
-            return;
-        }
-        let is_next = state.next_number == Some(record.job);
-        let Some(job) = state.pending.iter_mut().find(|job| job.number == record.job) else {
-            let is_known = is_next && self.may_be_unnoticed(task, record.value);
-            if !is_known && !self.lossy() {
+            deadline
+        } else if let Some(job) = state.pending_mut(record.job) {
+            job.missed = true;
+            job.deadline
+        } else {
+            if !self.may_be_unnoticed(task, record.job, record.value) && !self.lossy() {
                 self.order_finding(record, "no such job is pending or was late");
             }
             return;
         };
-        job.missed = true;
-        let expected = job.deadline;
         if expected != Some(record.value) {
             self.order_finding(
                 record,
@@ -327,12 +366,24 @@ impl Verifier {
         }
     }
 
-    /// Whether a job with this deadline has missed it, and may have arrived without being noticed yet.
-    fn may_be_unnoticed(&self, task: usize, deadline: u64) -> bool {
-        let relative = self.model.tasks[task].deadline;
-        let Some(arrival) = relative.and_then(|relative| deadline.checked_sub(relative)) else {
-            return false;
+    /// Whether a job of this number and deadline has missed it, and may have arrived without being noticed yet: several may be on
+    /// their way at once, where they may be noticed that late.
+    fn may_be_unnoticed(&self, task: usize, number: u64, deadline: u64) -> bool {
+        let (model, state) = (&self.model.tasks[task], &self.tasks[task]);
+        let next = match state.next_number {
+            None if self.lossy() => return true,
+            next => next.unwrap_or(0),
         };
+        let arrival = model.deadline.and_then(|relative| deadline.checked_sub(relative));
+        let (Some(arrival), Some(ahead)) = (arrival, number.checked_sub(next)) else { return false };
+        if let Arrival::Periodic { period } = &model.arrival {
+            let first = state.last_arrival.map(|last| last.saturating_add(period.as_ns()));
+            let first = first.or(model.offset.map(|offset| self.model.start.saturating_add(offset)));
+            let expected = first.map(|first| first.saturating_add(period.as_ns().saturating_mul(ahead)));
+            if state.restarts_at.is_none() && expected.is_some_and(|expected| expected != arrival) {
+                return false;
+            }
+        }
         let latest = arrival.saturating_add(self.model.allowed_lateness(task, arrival));
         (deadline..=latest).contains(&self.now)
     }
@@ -359,25 +410,33 @@ impl Verifier {
                 }
             }
             3 => {
-                let ended: Vec<(u64, u64)> =
-                    self.tasks[task].pending.drain(..).map(|job| (job.number, job.arrival)).collect();
+                self.tasks[task].is_stopped = true;
+                let ended: Vec<(u64, u64, Option<u64>)> = self.tasks[task]
+                    .pending
+                    .drain(..)
+                    .map(|job| (job.number, job.arrival, job.deadline))
+                    .collect();
                 ended.into_iter().for_each(|job| self.link_completion(task, job, 0, false));
+                self.note_end_of_job(task, cpu);
                 self.leave_processor(task, cpu);
                 self.close_windows(cpu);
             }
             4 => {
+                self.check_request(record, task, cpu);
                 // The job is gone without completing.
                 let pending = &mut self.tasks[task].pending;
                 let place = pending.iter().position(|job| job.number == record.job);
                 let dropped = place.and_then(|place| pending.remove(place));
+                self.note_end_of_job(task, cpu);
                 if let Some(job) = &dropped {
-                    self.link_completion(task, (job.number, job.arrival), 0, false);
+                    self.link_completion(task, (job.number, job.arrival, job.deadline), 0, false);
                 }
                 if dropped.is_some_and(|job| job.state == State::Running) {
                     self.leave_processor(task, cpu);
                 }
                 self.close_windows(cpu);
             }
+            ASKED => self.ask_for_mode(record, task, cpu),
             _ => {}
         }
     }
@@ -387,7 +446,9 @@ impl Verifier {
             self.leave_processor(task, cpu);
             return;
         }
+        self.check_request(record, task, cpu);
         let Some(mut job) = self.tasks[task].pending.pop_front() else { return };
+        self.note_end_of_job(task, cpu);
         // Below every task it goes on without a record.
         if job.state != State::Running && !job.demoted {
             self.misfit(record, job.state);
@@ -395,7 +456,7 @@ impl Verifier {
         let segment = job.segment;
         let last = job.end_stretch(&self.model.tasks[task]);
         self.check_path_end(task, &mut job, segment, last);
-        self.link_completion(task, (job.number, job.arrival), record.value, true);
+        self.link_completion(task, (job.number, job.arrival, job.deadline), record.value, true);
         self.let_go(task, job.number);
         self.check_deadline(task, &job);
         let window = self.tasks[task].busy;
@@ -407,6 +468,7 @@ impl Verifier {
         tally.blocking_max = tally.blocking_max.max(job.blocked);
         tally.points_missing += u64::from(job.points_missing);
         self.check_execution(task, cpu, &job, record.value);
+        self.check_sections(task, cpu, &job, record.value);
         self.judge_segments(task, cpu, &job, record.value);
         self.check_blocking(task, cpu, &job, window);
         self.cpus[cpu].finished.push_back(Finished {
@@ -421,6 +483,7 @@ impl Verifier {
             stretches: std::mem::take(&mut job.stretches),
         });
         self.check_response(task, cpu, &job, response, window);
+        self.link_late(task, (job.number, job.arrival, job.deadline), window);
         self.leave_processor(task, cpu);
         self.tasks[task].off_since = None;
         self.close_windows(cpu);
@@ -456,7 +519,7 @@ impl Verifier {
         self.report.apply(Check::Deadline);
         let unnoted = self.tasks[task].late_unnoted.take();
         let name = &self.model.tasks[task].name;
-        if let Some(number) = unnoted
+        if let Some((number, _)) = unnoted
             && !self.lossy()
         {
             let message = format!("{name} job {number} was late, but no miss is on record");
@@ -467,7 +530,7 @@ impl Verifier {
         }
         // A foreign application keeps no record of misses.
         if late && !job.missed && !self.model.foreign {
-            self.tasks[task].late_unnoted = Some(job.number);
+            self.tasks[task].late_unnoted = Some((job.number, job.deadline));
         }
     }
 

@@ -3,6 +3,7 @@
 //! A job of the writer that arrived at a and completed at c publishes at a + D. A job of a reader that arrived at t takes the
 //! publication with the latest instant among those with a + D ≤ t and c ≤ t. What a trace says of publications and latches is held against that.
 
+use crate::job::Busy;
 use crate::judge::Question;
 use crate::result::{Check, Class};
 use crate::verifier::Verifier;
@@ -46,7 +47,10 @@ pub(crate) struct Link {
     pub(crate) name: String,
     writer: usize,
     readers: Vec<usize>,
+    /// The longest deadline that the writer has in any mode.
     deadline: u64,
+    /// Whether modes change that, so that a later job may be due earlier.
+    is_ordered: bool,
     done: VecDeque<Done>,
     latches: Vec<Latch>,
     due: Vec<Due>,
@@ -64,11 +68,14 @@ impl Link {
         }
         let link = |place: usize| {
             let writer = system.writer_of(place);
+            let deadlines = (0..system.mode_count()).filter_map(|mode| system.task_in(mode, writer).deadline);
+            let longest = deadlines.clone().max().unwrap_or(Span::ZERO);
             Link {
                 name: system.links()[place].name.clone(),
                 writer: writer.index(),
                 readers: system.readers_of(place).map(|id| id.index()).collect(),
-                deadline: system.task(writer).deadline.unwrap_or(Span::ZERO).as_ns(),
+                deadline: longest.as_ns(),
+                is_ordered: deadlines.min() == Some(longest),
                 done: VecDeque::new(),
                 latches: Vec::new(),
                 due: Vec::new(),
@@ -86,6 +93,10 @@ impl Link {
 
     /// What a latch at `at` gets by what is known, without the jobs for which `left_out` says so.
     fn at(&self, at: u64, left_out: impl Fn(&Done) -> bool) -> Option<&Done> {
+        if !self.is_ordered {
+            let is_there = |it: &&Done| it.nominal <= at && it.completed <= at && !left_out(it);
+            return self.done.iter().filter(is_there).max_by_key(|it| (it.nominal, it.job));
+        }
         self.done.range(..self.known_at(at)).rev().find(|it| !left_out(it))
     }
 
@@ -117,7 +128,13 @@ impl Link {
         if self.done.len() < 64 {
             return;
         }
-        let known = self.known_at(since);
+        let known = if self.is_ordered {
+            self.known_at(since)
+        } else {
+            // Whatever is due later than the first one to come is newer, or is not needed any more.
+            let Some(oldest) = self.at(since, |_| false).map(|it| (it.nominal, it.job)) else { return };
+            self.done.iter().position(|it| (it.nominal, it.job) >= oldest).map_or(0, |place| place + 1)
+        };
         self.done.drain(..known.saturating_sub(1));
     }
 }
@@ -134,7 +151,7 @@ impl Verifier {
     pub(crate) fn link_completion(
         &mut self,
         task: usize,
-        (job, arrival): (u64, u64),
+        (job, arrival, deadline): (u64, u64, Option<u64>),
         executed: u64,
         is_done: bool,
     ) {
@@ -156,14 +173,58 @@ impl Verifier {
             if link.writer != task || !is_done {
                 continue;
             }
-            let (nominal, completed) = (arrival.saturating_add(link.deadline), self.now);
+            // After a mode change that is the deadline with which the job was released.
+            let nominal = deadline.unwrap_or_else(|| arrival.saturating_add(link.deadline));
+            let completed = self.now;
+            let unpublished = link.done.back().filter(|before| !before.is_on_record).map(|before| before.job);
             let done = Done { job, nominal, completed, is_empty: executed == 0, is_on_record: false };
             link.done.push_back(done);
             self.report.apply(Check::Link);
-            if completed > nominal {
-                let (cpu, window) = (self.model.tasks[task].cpu, self.tasks[task].busy);
-                let (response, deadline) = (completed - arrival, nominal - arrival);
+            if let Some(before) = unpublished {
+                self.find_unpublished(place, before);
+            }
+        }
+    }
+
+    /// Asks why the job of `task` that has completed now published too late, where it did. It is asked behind what the job executed
+    /// itself, so that an execution beyond the wcet is known as a cause once this is answered.
+    pub(crate) fn link_late(
+        &mut self,
+        task: usize,
+        (job, arrival, deadline): (u64, u64, Option<u64>),
+        window: Option<Busy>,
+    ) {
+        let (cpu, response) = (self.model.tasks[task].cpu, self.now.saturating_sub(arrival));
+        for place in 0..self.links.len() {
+            let link = &self.links[place];
+            let deadline = deadline.map_or(link.deadline, |nominal| nominal.saturating_sub(arrival));
+            if link.writer == task && response > deadline {
                 self.ask(task, cpu, job, arrival, window, Question::Late { response, deadline, link: place });
+            }
+        }
+    }
+
+    /// A job of the writer has completed, and nothing says that it published.
+    fn find_unpublished(&mut self, place: usize, job: u64) {
+        if self.lossy() {
+            return;
+        }
+        let (link, writer) = (&self.links[place], self.links[place].writer);
+        let name = &self.model.tasks[writer].name;
+        let message =
+            format!("{name} job {job} completed without a publication on link {} on record", link.name);
+        self.job_finding(Class::ModelViolated, Check::Link, writer, job, message, None);
+    }
+
+    /// The last job of each writer has published, too.
+    pub(crate) fn judge_publications(&mut self) {
+        for place in 0..self.links.len() {
+            let last = self.links[place].done.back().filter(|last| !last.is_on_record);
+            // Where a run ends its last record may be missing.
+            if let Some(job) =
+                last.filter(|last| self.model.simulated || last.completed < self.now).map(|last| last.job)
+            {
+                self.find_unpublished(place, job);
             }
         }
     }

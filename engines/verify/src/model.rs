@@ -2,7 +2,7 @@
 
 use crate::drivers::{self, Thread};
 use crate::{Bound, Options, VerifyError};
-use horolog_model::{Arrival, Companion, Order, Policy, Preemption, ServerId, System, TaskId};
+use horolog_model::{Arrival, Companion, Order, OverrunPolicy, Policy, Preemption, ServerId, System, TaskId};
 use horolog_trace::file::Header;
 
 /// Where a job may lose the processor.
@@ -31,6 +31,8 @@ pub(crate) struct TaskModel {
     pub(crate) jitter: u64,
     pub(crate) wcet: u64,
     pub(crate) bcet: u64,
+    /// The mode that a job asks for which executes longer than its wcet.
+    pub(crate) asks_for: Option<u32>,
     pub(crate) stretches: Stretches,
     pub(crate) thread: Thread,
     pub(crate) bound: Option<(u64, String)>,
@@ -174,10 +176,14 @@ impl Model {
         for id in system.task_ids() {
             model.tasks.push(task_model(system, id)?);
         }
-        for (index, task) in model.tasks.iter_mut().enumerate() {
-            let named = |id: TaskId| id.index() == index;
-            let forced = options.bound_override.iter().find(|(id, _)| named(*id));
-            let given = bounds.iter().find(|bound| named(bound.task));
+        let mut given: Vec<Option<&Bound>> = vec![None; model.tasks.len()];
+        for bound in bounds.iter().rev() {
+            if let Some(place) = given.get_mut(bound.task.index()) {
+                *place = Some(bound);
+            }
+        }
+        for ((index, task), given) in model.tasks.iter_mut().enumerate().zip(given) {
+            let forced = options.bound_override.iter().find(|(id, _)| id.index() == index);
             task.bound = match (forced, given) {
                 (Some((_, span)), _) => Some((span.as_ns(), "override".to_owned())),
                 (None, Some(bound)) => Some((bound.response.as_ns(), bound.test.clone())),
@@ -203,16 +209,26 @@ impl Model {
         if self.edf {
             return;
         }
-        for index in 0..self.tasks.len() {
-            let (cpu, priority) = (self.tasks[index].cpu, self.tasks[index].priority);
-            // Resources block, too: there the order of jobs and the decisions speak.
-            let shares = |task: &horolog_model::Task| !task.sections.is_empty();
-            if self.trees[cpu] || system.tasks().iter().any(shares) {
-                continue;
+        // Resources block, too: there the order of jobs and the decisions speak.
+        if system.tasks().iter().any(|task| !task.sections.is_empty()) {
+            return;
+        }
+        // From the least important task up: the longest stretch of those below, on each processor.
+        let mut order: Vec<usize> =
+            (0..self.tasks.len()).filter(|&task| !self.trees[self.tasks[task].cpu]).collect();
+        order.sort_by_key(|&task| (self.tasks[task].cpu, self.tasks[task].priority));
+        let (mut longest, mut of_equals) = (0, 0);
+        for place in 0..order.len() {
+            let place_of = |task: usize| (self.tasks[task].cpu, self.tasks[task].priority);
+            let (cpu, priority) = place_of(order[place]);
+            let before = place.checked_sub(1).map(|before| place_of(order[before]));
+            if before.is_none_or(|before| before.0 != cpu) {
+                (longest, of_equals) = (0, 0);
+            } else if before.is_some_and(|before| before.1 != priority) {
+                longest = longest.max(std::mem::take(&mut of_equals));
             }
-            let lower = self.tasks.iter().filter(|task| task.cpu == cpu && task.priority < priority);
-            let longest = lower.map(TaskModel::longest_stretch).max().unwrap_or(0);
-            self.tasks[index].blocking = Some(longest);
+            of_equals = of_equals.max(self.tasks[order[place]].longest_stretch());
+            self.tasks[order[place]].blocking = Some(longest);
         }
     }
 
@@ -220,6 +236,12 @@ impl Model {
     #[inline]
     pub(crate) fn is_tree(&self, cpu: usize) -> bool {
         self.trees[cpu]
+    }
+
+    /// How high a level stands: all alike where everything belongs to each.
+    pub(crate) fn rank(&self, task: usize) -> i64 {
+        let is_one = self.edf || self.trees[self.tasks[task].cpu];
+        if is_one { 0 } else { self.tasks[task].priority }
     }
 
     /// Whether jobs of `task` belong to the busy window of `level`: everything under EDF and in a tree, else all that is at
@@ -293,13 +315,15 @@ fn task_model(system: &System, id: TaskId) -> Result<TaskModel, VerifyError> {
         // Below every hard task: what it may take from these is its server's account.
         _ if server.is_some() => i64::MIN,
         (_, Some(priority)) => priority.number(),
-        _ if system.order_above(id) != Order::FixedPriority => 0,
-        (_, None) => {
-            return Err(VerifyError::input(format!(
-                "task {} has no priority yet: resolve the assignment before verifying",
-                task.name
-            )));
-        }
+        (_, None) => match system.order_above(id) {
+            Order::Fifo | Order::Edf | Order::Table => 0,
+            Order::FixedPriority => {
+                return Err(VerifyError::input(format!(
+                    "task {} has no priority yet: resolve the assignment before verifying",
+                    task.name
+                )));
+            }
+        },
     };
     let stretches = match &task.preemption {
         Preemption::Preemptive => Stretches::None,
@@ -320,6 +344,10 @@ fn task_model(system: &System, id: TaskId) -> Result<TaskModel, VerifyError> {
         jitter: task.jitter.as_ns(),
         wcet: task.wcet.as_ns(),
         bcet: task.bcet.as_ns(),
+        asks_for: match &task.overrun {
+            OverrunPolicy::Mode(name) => system.find_mode(name),
+            _ => None,
+        },
         stretches,
         thread: Thread::default(),
         bound: None,

@@ -4,8 +4,8 @@
 //! an estimate would make wrong decisions of right ones. So a measured tree is decided again with supplies that hold no budget:
 //! each stands where the records of its ends and returns say. What the budgets come to is judged by [`crate::levels`].
 
-use horolog_model::{LowPriority, Server, ServerId, ServerKind, SporadicRules, System};
-use horolog_sched::{EntityId, Machine, MachineBuilder, Place, Supply, Tell};
+use horolog_model::{Capacity, LowPriority, Server, ServerId, ServerKind, SporadicRules, System};
+use horolog_sched::{Doubt, EntityId, Machine, MachineBuilder, Place, Supply, Tell};
 use horolog_time::{Instant, Span};
 use horolog_trace::{Kind, Record};
 
@@ -17,6 +17,10 @@ struct OnRecord {
     without: Place,
     /// Without work its budget is gone, and no record says so.
     polls: bool,
+    capacity: Option<Capacity>,
+    backlogged: bool,
+    /// Where it is in doubt: when it has budget by its rules if nothing below it executes from now on, and how long after that it does.
+    doubt: Option<(u64, u64)>,
 }
 
 impl Supply for OnRecord {
@@ -32,20 +36,46 @@ impl Supply for OnRecord {
         None
     }
 
-    fn executed(&mut self, _: Instant, _: Span) -> bool {
+    fn executed(&mut self, now: Instant, _: Span) -> bool {
+        if let Some((back_at, after)) = &mut self.doubt {
+            *back_at = (*back_at).max(now.as_ns().saturating_add(*after));
+        }
         false
     }
 
     fn timer_fired(&mut self, _: Instant) {}
 
-    fn demand_changed(&mut self, _: Instant, backlogged: bool) {
+    fn demand_changed(&mut self, now: Instant, backlogged: bool) {
+        self.backlogged = backlogged;
+        if backlogged && self.doubt.is_some_and(|(back_at, _)| now.as_ns() >= back_at) {
+            self.doubt = None;
+        }
         if self.polls && !backlogged {
-            self.place = self.without;
+            (self.place, self.doubt) = (self.without, None);
         }
     }
 
+    /// After a period without execution the budget of a server that keeps it has come back; an end or a return that comes before has
+    /// its record.
+    fn doubt(&mut self, now: Instant, doubt: Doubt) {
+        let Some(Capacity { budget, period }) = self.capacity else { return };
+        if self.polls && !self.backlogged {
+            self.place = self.without;
+            return;
+        }
+        let after = period.as_ns().saturating_mul(doubt.periods(budget));
+        let (before, longest) = self.doubt.unwrap_or((0, 0));
+        let after = after.max(longest);
+        self.doubt = Some((before.max(now.as_ns().saturating_add(after)), after));
+        self.place = Place::High;
+    }
+
+    fn is_known(&self, now: Instant) -> bool {
+        self.doubt.is_none_or(|(back_at, _)| !self.backlogged && now.as_ns() >= back_at)
+    }
+
     fn lent(&mut self, _: Instant, place: Place) {
-        self.place = place;
+        (self.place, self.doubt) = (place, None);
     }
 
     fn boxed_clone(&self) -> Box<dyn Supply> {
@@ -98,7 +128,9 @@ pub(crate) fn machine(system: &System) -> Result<(Machine, Vec<Put>), horolog_mo
         let polls = matches!(server.kind, ServerKind::Polling { .. });
         let without = without(server);
         let place = if polls { without } else { Place::High };
-        builder.supply(id, Box::new(OnRecord { place, without, polls }));
+        let capacity = server.kind.capacity();
+        let supply = OnRecord { place, without, polls, capacity, backlogged: false, doubt: None };
+        builder.supply(id, Box::new(supply));
     }
     let machine = builder.build()?;
     let put = |(server, it)| Put { server, node: machine.server(server), without: without(it) };

@@ -146,8 +146,8 @@ impl Verifier {
 
     /// Adds to the blocking of every pending job that is more important than the running one.
     fn count_blocking(&mut self, cpu: usize, running: usize, length: u64) {
-        for place in 0..self.cpus[cpu].tasks.len() {
-            let task = self.cpus[cpu].tasks[place];
+        for place in 0..self.cpus[cpu].pending.len() {
+            let (_, task) = self.cpus[cpu].pending[place];
             let (Some(job), Some(other)) =
                 (self.tasks[task].pending.front(), self.tasks[running].pending.front())
             else {

@@ -1,5 +1,6 @@
 //! What is known of one processor: who has it, and what of the recent past may yet explain something.
 
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 /// Who has a processor.
@@ -77,6 +78,15 @@ pub(crate) const MOST: usize = 1 << 16;
 pub(crate) struct Processor {
     /// Indices of its tasks, in the order of the file.
     pub(crate) tasks: Vec<usize>,
+    /// Those of them that have a job, each with its priority: the most important first, equals in the order of the file.
+    pub(crate) pending: Vec<(Reverse<i64>, usize)>,
+    /// All its tasks in that order as levels, and from which on they are busy: whoever makes one so does it to all behind.
+    pub(crate) levels: Vec<(Reverse<i64>, usize)>,
+    pub(crate) first_busy: usize,
+    /// For how long any had one.
+    pub(crate) busy: u64,
+    /// How many jobs have ended since history was forgotten last.
+    pub(crate) ended: u32,
     pub(crate) occupant: Occupant,
     /// Whether the trace holds the kernel's switches of it.
     pub(crate) kernel: bool,
@@ -109,6 +119,11 @@ impl Processor {
     pub(crate) fn new(tasks: Vec<usize>, simulated: bool) -> Processor {
         Processor {
             tasks,
+            pending: Vec::new(),
+            levels: Vec::new(),
+            first_busy: 0,
+            busy: 0,
+            ended: 0,
             occupant: if simulated { Occupant::Idle } else { Occupant::Unknown },
             kernel: false,
             switched: 0,
@@ -127,6 +142,29 @@ impl Processor {
             found: VecDeque::new(),
             finished: VecDeque::new(),
             forgotten: 0,
+        }
+    }
+
+    /// With its tasks ranked as levels.
+    pub(crate) fn with_levels(mut self, rank: impl Fn(usize) -> i64) -> Processor {
+        self.levels = self.tasks.iter().map(|&task| (Reverse(rank(task)), task)).collect();
+        self.levels.sort_unstable();
+        self.first_busy = self.levels.len();
+        self
+    }
+
+    /// Where the levels begin to which a job of this rank belongs.
+    pub(crate) fn levels_from(&self, rank: i64) -> usize {
+        self.levels.partition_point(|&(Reverse(other), _)| other > rank)
+    }
+
+    /// Whether a task of this processor, of this priority, has a job from now on.
+    pub(crate) fn set_pending(&mut self, task: usize, priority: i64, has_job: bool) {
+        let entry = (Reverse(priority), task);
+        match (self.pending.binary_search(&entry), has_job) {
+            (Err(place), true) => self.pending.insert(place, entry),
+            (Ok(place), false) => _ = self.pending.remove(place),
+            _ => {}
         }
     }
 

@@ -1,9 +1,10 @@
 //! A recorded trace as a world of the driver.
 
+use crate::costs::Costs;
 use crate::on_record::{self, Put};
 use crate::sections::OF_RESOURCE;
 use horolog_model::TaskId;
-use horolog_sched::{ANY_SEGMENT, Choice, Note, Tell, World};
+use horolog_sched::{ANY_SEGMENT, Choice, Note, OverrunAction, Tell, World};
 use horolog_time::Instant;
 use horolog_trace::{Kind, Record};
 use std::convert::Infallible;
@@ -16,10 +17,15 @@ pub(crate) struct Recorded {
     pub(crate) is_flat: bool,
     /// The relative deadline of each task.
     pub(crate) deadlines: Vec<Option<u64>>,
+    /// What the machine has noted, and upon whom it has acted, since that was looked at last.
+    pub(crate) noted: Vec<Note>,
+    pub(crate) overran: Vec<(TaskId, OverrunAction)>,
+    /// In a simulated trace, what the platform costs.
+    pub(crate) costs: Costs,
     /// Whose job has it, and since when.
     pub(crate) actual: Option<TaskId>,
     pub(crate) given_at: u64,
-    /// How many interrupts and softirqs are under way.
+    /// How many interrupts and softirqs of a simulated trace are under way.
     pub(crate) depth: u32,
     /// Up to when execution is accounted for.
     pub(crate) last: u64,
@@ -47,6 +53,12 @@ pub(crate) struct Told<'a> {
 }
 
 impl Recorded {
+    /// Where nothing is compared, notes are of no use.
+    pub(crate) fn forget_notes(&mut self) {
+        self.noted.clear();
+        self.overran.clear();
+    }
+
     /// The absolute deadline of a job of `task` that arrived at this instant.
     #[inline]
     pub(crate) fn deadline_of(&self, task: TaskId, arrival: u64) -> Instant {
@@ -60,11 +72,11 @@ impl World for Told<'_> {
     type Error = Infallible;
 
     fn next(&self) -> u64 {
-        u64::MAX
+        self.recorded.costs.next()
     }
 
     fn ready_at(&self) -> u64 {
-        if self.asked { 0 } else { u64::MAX }
+        if self.asked { self.recorded.costs.until() } else { u64::MAX }
     }
 
     fn ends(&self, _: u64) -> bool {
@@ -74,11 +86,13 @@ impl World for Told<'_> {
     /// Where budgets end by their records alone, an end only with one.
     fn executed(&mut self, now: u64, allowance: u64) -> u64 {
         let recorded = &mut *self.recorded;
-        let passed = now.saturating_sub(recorded.last);
+        let passed = recorded.costs.executed(recorded.last, now);
         recorded.last = recorded.last.max(now);
-        let goes = recorded.depth == 0 && recorded.actual.is_some() && recorded.actual == self.charged;
+        let goes = recorded.actual.is_some() && recorded.actual == self.charged;
         let amount = if goes { passed } else { 0 };
         match self.used.take() {
+            // Without a limit there is nothing to use up.
+            Some(used) if allowance == u64::MAX => used,
             Some(used) => used.max(allowance),
             None if !recorded.is_exact && allowance != u64::MAX => amount.min(allowance.saturating_sub(1)),
             None => amount,
@@ -110,6 +124,7 @@ impl World for Told<'_> {
             }
         }
         on_record::tell(self.puts, self.group, tell);
+        self.recorded.costs.serve(tell.now());
         Ok(())
     }
 
@@ -121,6 +136,11 @@ impl World for Told<'_> {
                     let deadline = self.recorded.deadline_of(task, record.value);
                     // What was executed until now was told with the instant.
                     let _ = tell.release(task, deadline, |_| 0);
+                    self.recorded.costs.release(tell.now());
+                }
+                // Whoever takes no job for once is told of it, to take the next one.
+                Kind::Skip if self.is_exact && !tell.machine().is_active(task) => {
+                    let _ = tell.release(task, self.recorded.deadline_of(task, record.value), |_| 0);
                 }
                 // Who has a resource by an unlock is awake by it.
                 Kind::Wake if record.extra != OF_RESOURCE => _ = tell.wake(task),
@@ -132,10 +152,19 @@ impl World for Told<'_> {
 
     fn carry_out(&mut self, now: u64, choice: Choice<'_>) {
         self.recorded.last = self.recorded.last.max(now);
+        self.recorded.costs.give(choice.task, now);
         self.charged = choice.task;
     }
 
-    fn note(&mut self, _: u64, _: Note) {}
+    fn note(&mut self, _: u64, note: Note) {
+        if self.recorded.is_exact {
+            self.recorded.noted.push(note);
+        }
+    }
+
+    fn overran(&mut self, _: u64, task: TaskId, action: OverrunAction) {
+        self.recorded.overran.push((task, action));
+    }
 
     fn goes_on(&mut self, _: u64) -> bool {
         true
@@ -190,7 +219,7 @@ pub(crate) fn concerns(kind: Kind, is_exact: bool) -> bool {
         matches!(kind, Kind::InterruptEntry | Kind::InterruptExit | Kind::SoftirqEntry | Kind::SoftirqExit);
     gives(kind)
         || takes(kind)
-        || (is_exact && is_interrupt)
+        || (is_exact && (is_interrupt || kind == Kind::Skip))
         || matches!(
             kind,
             Kind::Release

@@ -82,13 +82,17 @@ pub enum Check {
     Link,
     /// A resource has one holder, who is a user of it, and whoever has waited longest gets it next.
     Resource,
+    /// A device serves what it is asked in its order, on its slots, and is not idle while a request waits.
+    Device,
     /// Whoever has a processor is whom the scheduling machine wants, but for what latency and costs allow.
     Divergence,
+    /// Every job that the clock released by the end is on record.
+    MissingJob,
 }
 
 impl Check {
     /// Every check.
-    pub const ALL: [Check; 26] = [
+    pub const ALL: [Check; 28] = [
         Check::EventOrder,
         Check::Processor,
         Check::Arrival,
@@ -114,7 +118,9 @@ impl Check {
         Check::ServerDecision,
         Check::Link,
         Check::Resource,
+        Check::Device,
         Check::Divergence,
+        Check::MissingJob,
     ];
 
     /// Its name, as in JSON.
@@ -146,7 +152,9 @@ impl Check {
             Check::ServerDecision => "server-decision",
             Check::Link => "link",
             Check::Resource => "resource",
+            Check::Device => "device",
             Check::Divergence => "divergence",
+            Check::MissingJob => "missing-job",
         }
     }
 }
@@ -285,9 +293,10 @@ pub struct TaskVerification {
     pub executed_ns_max: Option<Span>,
     /// Jobs that executed less than the bcet: no violation, but the bcet is wrong.
     pub below_bcet: u64,
-    /// Greatest time that a less important job kept one of this task waiting.
-    pub blocking_ns_max: Span,
-    /// What the model allows for that; null under EDF.
+    /// Greatest time that a less important job kept one of this task waiting; null where that is not held against anything: under EDF,
+    /// in a tree of schedulers, and in a file with resources.
+    pub blocking_ns_max: Option<Span>,
+    /// What the model allows for that; null where the other one is.
     pub blocking_allowed_ns: Option<Span>,
     /// Greatest time from arrival to ready.
     pub release_latency_ns_max: Option<Span>,

@@ -4,10 +4,11 @@
 //! next. Under fixed priorities a job that holds a resource stands as high as the most important task that uses it, under EDF a job
 //! that has not begun may be kept back by what another one holds. Nothing of the scheduling machine is used.
 
+use crate::borders::Borders;
 use crate::job::{Excess, Job, Part, State};
 use crate::result::{Check, Class};
 use crate::verifier::Verifier;
-use horolog_model::{AtExhaustion, System};
+use horolog_model::{AtExhaustion, Protocol, System};
 use horolog_time::Span;
 use horolog_trace::Record;
 use std::collections::VecDeque;
@@ -30,6 +31,7 @@ struct Holder {
 struct Resource {
     name: String,
     users: Vec<usize>,
+    protocol: Protocol,
     /// Whether a holder goes on where its budget ends.
     finishes: bool,
     holder: Option<Holder>,
@@ -45,6 +47,9 @@ pub(crate) struct Resources {
     all: Vec<Resource>,
     /// Of each task: resource and length of its sections.
     sections: Vec<Vec<(usize, u64)>>,
+    pub(crate) borders: Vec<Borders>,
+    /// When records were lost last.
+    pub(crate) lost_at: Option<u64>,
 }
 
 impl Resources {
@@ -66,13 +71,14 @@ impl Resources {
             Resource {
                 name: resource.name.clone(),
                 users: users.map(|(task, _)| task).collect(),
+                protocol: resource.protocol,
                 finishes: resource.at_exhaustion == AtExhaustion::Finish,
                 holder: None,
                 waiting: VecDeque::new(),
                 is_known: true,
             }
         });
-        Resources { all: all.collect(), sections }
+        Resources { all: all.collect(), sections, borders: Borders::all(system), lost_at: None }
     }
 
     /// The longest section in which a job of `task` goes on although its budget has ended.
@@ -82,11 +88,20 @@ impl Resources {
     }
 
     /// After a loss nobody is known to hold anything.
-    pub(crate) fn lose(&mut self) {
+    pub(crate) fn lose(&mut self, now: u64) {
+        self.lost_at = Some(now);
         for resource in &mut self.all {
             (resource.holder, resource.is_known) = (None, false);
             resource.waiting.clear();
         }
+    }
+
+    pub(crate) fn has_any(&self) -> bool {
+        !self.all.is_empty()
+    }
+
+    pub(crate) fn name(&self, place: usize) -> &str {
+        &self.all[place].name
     }
 
     fn is_held_by(&self, resource: &Resource, task: usize) -> bool {
@@ -140,6 +155,9 @@ impl Verifier {
             resource.waiting.remove(place);
         }
         let name = resource.name.clone();
+        if waited.is_none() {
+            self.enter_section(task, place);
+        }
         let locks = format!("{} job {} locks {name}", self.name_of(task), record.job);
         if let Some(holder) = before {
             let message = format!("{locks}, which {} holds", self.name_of(holder.task));
@@ -163,6 +181,7 @@ impl Verifier {
         if let Some(holder) = resource.holder.filter(is_its) {
             resource.holder = None;
             self.check_length(holder, place, now);
+            self.leave_section(task, place);
             return;
         }
         if std::mem::replace(&mut resource.is_known, true) {
@@ -217,6 +236,7 @@ impl Verifier {
                 );
                 self.resource_finding(task, record.job, message);
             }
+            self.enter_section(task, place);
         }
         let Some(job) = self.head(record, task) else { return };
         let state = std::mem::replace(&mut job.state, State::Suspended);
@@ -262,8 +282,10 @@ impl Verifier {
     pub(crate) fn priority_of(&self, task: usize) -> i64 {
         let own = self.model.tasks[task].priority;
         let held = self.resources.all.iter().filter(|resource| self.resources.is_held_by(resource, task));
-        let users = held.flat_map(|resource| &resource.users);
-        users.map(|&user| self.model.tasks[user].priority).fold(own, i64::max)
+        let lifts = |resource: &Resource| match resource.protocol {
+            Protocol::Ceiling => resource.users.iter().map(|&user| self.model.tasks[user].priority).max(),
+        };
+        held.filter_map(lifts).fold(own, i64::max)
     }
 
     /// Whether `running` may stand higher than could be told: with its server, below which something is held, or since a server's
@@ -273,7 +295,12 @@ impl Verifier {
         self.resources.all.iter().any(|resource| {
             let Some(Holder { task: holder, .. }) = resource.holder else { return false };
             let is_its_servers = server.is_some() && self.model.tasks[holder].server == server;
-            is_its_servers || holder == running && resource.users.iter().any(|&user| self.is_soft(user))
+            match resource.protocol {
+                Protocol::Ceiling => {
+                    is_its_servers
+                        || holder == running && resource.users.iter().any(|&user| self.is_soft(user))
+                }
+            }
         })
     }
 
@@ -288,8 +315,12 @@ impl Verifier {
         };
         self.resources.all.iter().any(|resource| {
             let is_held = resource.holder.is_some_and(|holder| holder.task != task);
-            // Its ceiling is the shortest deadline of all who use it, the job's own task included.
-            is_held && (resource.users.contains(&task) || resource.users.iter().any(reaches))
+            match resource.protocol {
+                // Its ceiling is the shortest deadline of all who use it, the job's own task included.
+                Protocol::Ceiling => {
+                    is_held && (resource.users.contains(&task) || resource.users.iter().any(reaches))
+                }
+            }
         })
     }
 

@@ -147,7 +147,7 @@ impl ServerState {
         };
         ServerState {
             name: server.name.clone(),
-            kind: server.kind.word(),
+            kind: server.kind_word(),
             cpu: system.platform().cpus.index_of(server.cpu).unwrap_or(0),
             promise,
             has_bands: matches!(server.kind, ServerKind::DualPriority { .. }),
@@ -314,6 +314,16 @@ impl Verifier {
         };
         self.advance(cpu, self.now);
         self.servers[server as usize].replenished = self.now;
+    }
+
+    /// Nothing is known of budgets and of what waits for them: windows begin anew.
+    pub(crate) fn lose_budgets(&mut self) {
+        let now = self.now;
+        for state in &mut self.servers {
+            state.stretches.clear();
+            (state.backlogged_since, state.replenished, state.told, state.dispatched) = (now, now, now, 0);
+        }
+        self.lose_levels();
     }
 
     /// Judges the windows that end now, once the server's soft jobs interfere no more.

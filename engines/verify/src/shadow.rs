@@ -14,6 +14,7 @@ use crate::report::Found;
 use crate::result::{Check, Class, Evidence, ProcessorVerification};
 use crate::verifier::Verifier;
 use horolog_model::TaskId;
+use horolog_sched::{Cause, Withdrawn};
 use horolog_time::Span;
 
 /// A stretch that goes on.
@@ -28,6 +29,8 @@ pub(crate) struct Stretch {
     pub(crate) actual_job: Option<u64>,
     /// Whether the release agent had to notice the wanted job as the stretch began.
     pub(crate) at_release: bool,
+    /// For how long something outside the order had had the processor before.
+    pub(crate) withdrawn: Withdrawn,
     /// The first interrupt of the processor's own timer within it.
     pub(crate) timer_at: Option<u64>,
 }
@@ -131,6 +134,12 @@ impl Stretches {
         }
     }
 
+    /// Nothing is known from `now` on, not even who should have the processor.
+    pub(crate) fn forget(&mut self, now: u64) {
+        self.known(now);
+        (self.wanted, self.actual, self.open) = (None, Occupant::Unknown, None);
+    }
+
     fn known(&mut self, now: u64) {
         if let Some(since) = self.unknown_since.take() {
             self.not_judged = self.not_judged.saturating_add(now.saturating_sub(since));
@@ -152,13 +161,13 @@ impl Stretches {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Compared {
     /// Why nothing was compared.
-    undecided: Option<String>,
-    divergences: u64,
+    pub(crate) undecided: Option<String>,
+    pub(crate) divergences: u64,
     disturbed: u64,
     short: u64,
     longest_short: u64,
     longest: u64,
-    not_judged: u64,
+    pub(crate) not_judged: u64,
     /// Too long by no more than a pause of the host that leaves no trace. How often these come decides whose they are.
     unseen: Vec<Found>,
     /// How many these are, with those that the check of the order has named.
@@ -233,6 +242,7 @@ impl Verifier {
             decisions.stretches.close(over_at.max(decisions.stretches.since().unwrap_or(0)))
         } else {
             let (tasks, is_kernels) = (&self.tasks, decisions.is_kernels);
+            let withdrawn = decisions.withdrawn(now);
             let describe = || {
                 let front = wanted.and_then(|task| tasks[task.index()].pending.front());
                 let runs = match actual {
@@ -246,6 +256,7 @@ impl Verifier {
                     actual,
                     actual_job: runs,
                     at_release: !is_kernels && front.is_some_and(|job| job.ready == now),
+                    withdrawn,
                     timer_at: None,
                 }
             };
@@ -256,11 +267,28 @@ impl Verifier {
         }
     }
 
+    /// What something outside the order does on a processor after the records of an instant.
+    pub(crate) fn cause_on(&self, place: usize) -> Option<Cause> {
+        let processor = &self.cpus[place];
+        match processor.occupant {
+            Occupant::Foreign(_) => Some(Cause::Foreign),
+            // What horolog's own threads take is a cost.
+            Occupant::Own(_) => Some(Cause::Cost),
+            _ => (processor.interrupt_depth > 0).then_some(Cause::Interrupt),
+        }
+    }
+
     /// Who has a processor. In doubt the job's own records tell: a thread that says that its job starts is there.
     fn who_has(&self, decisions: &Decisions, wanted: Option<TaskId>) -> Occupant {
         let occupant = self.cpus[decisions.place].occupant;
         match (occupant, wanted) {
             (Occupant::Unknown, _) => decisions.told_of().map_or(Occupant::Unknown, Occupant::Task),
+            // A job that a mode has dropped, and that its thread goes on with below everybody, takes nothing from anybody.
+            (Occupant::Task(task), None)
+                if self.tasks[task].pending.front().is_some_and(|job| job.demoted) =>
+            {
+                Occupant::Idle
+            }
             // A job that sleeps by itself leaves the processor to nobody.
             (Occupant::Idle, Some(task)) if self.tasks[task.index()].off_since.is_some() => {
                 Occupant::Task(task.index())
@@ -293,7 +321,7 @@ impl Verifier {
 
     /// A stretch has ended: what is longer than allowed is judged once its evidence is there.
     pub(crate) fn measure(&mut self, decisions: &Decisions, closed: Closed) {
-        let Closed { stretch, end } = closed;
+        let Closed { mut stretch, end } = closed;
         let cpu = decisions.place;
         let length = end - stretch.since;
         let allowed = self.allowed(decisions, closed);
@@ -308,6 +336,7 @@ impl Verifier {
             Occupant::Task(task) => Some(task),
             _ => None,
         };
+        stretch.withdrawn = decisions.withdrawn(end).since(stretch.withdrawn);
         let Some(task) = stretch.wanted.map(TaskId::index).or(runs) else { return };
         let job = stretch.job.filter(|_| stretch.wanted.is_some()).or(stretch.actual_job);
         // Where that thread lost the processor in the end, the kernel was only late to take it.
@@ -479,12 +508,7 @@ impl Verifier {
         if self.model.simulated {
             return Causes { evidence: Vec::new(), amount: 0 };
         }
-        let is_foreign = |who| matches!(who, Occupant::Foreign(_));
-        let foreign = processor.occupied(from, to, is_foreign);
-        // What horolog's own threads take is a cost, and no choice.
-        let own = processor.occupied(from, to, |who| matches!(who, Occupant::Own(_)));
-        let interrupts =
-            processor.interrupted(from, to).saturating_sub(processor.interrupted_while(from, to, is_foreign));
+        let withdrawn = stretch.withdrawn;
         // A thread that has no job does horolog's own work: it ends one job or gets ready for the next.
         let between = match (stretch.actual, stretch.actual_job) {
             (Occupant::Task(task), None) => processor.occupied(from, to, |who| who == Occupant::Task(task)),
@@ -493,10 +517,11 @@ impl Verifier {
         // Whoever waits for a timer notices the release when that goes off.
         let late = stretch.timer_at.filter(|_| stretch.at_release).map_or(0, |at| at.saturating_sub(from));
         let amounts = [
-            ("foreign threads", foreign),
-            ("horolog's own threads", own),
+            ("foreign threads", withdrawn.by(Cause::Foreign)),
+            // It is no choice.
+            ("horolog's own threads", withdrawn.by(Cause::Cost)),
             ("a task's thread between its jobs", between),
-            ("interrupts", interrupts),
+            ("interrupts", withdrawn.by(Cause::Interrupt)),
             ("steal", processor.stolen(from, to)),
             ("a late timer interrupt", late),
         ];

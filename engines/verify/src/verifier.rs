@@ -1,18 +1,22 @@
 //! Reads records one after the other and keeps the state of every processor and job.
 
+use crate::completeness::Completeness;
 use crate::decidable::Source;
 use crate::decisions::Decisions;
+use crate::devices::Devices;
 use crate::drivers::{self, Drivers};
 use crate::job::{Job, State, TaskState};
 use crate::judge::Candidate;
 use crate::levels::{self, Level};
 use crate::links::Link;
+use crate::mode_notes::AfterChange;
 use crate::model::Model;
 use crate::modes::{self, InModes};
 use crate::order::Ongoing;
 use crate::processor::{MOST, Occupant, Open, Processor, Slice};
 use crate::report::{Found, Report};
 use crate::result::{Check, Class, ServerVerification, TaskVerification, Verdict, Verification};
+use crate::returns::Returns;
 use crate::sections::{OF_RESOURCE, Resources};
 use crate::servers::ServerState;
 use crate::shadow::Compared;
@@ -22,6 +26,7 @@ use horolog_time::Span;
 use horolog_trace::file::{Damage, Header, Losses, Thread};
 use horolog_trace::{Kind, Record, Sink};
 use std::cell::Cell;
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 /// Verifies records as they come: hand them to [`Verifier::take`], then ask [`Verifier::finish`]. It is a
@@ -42,11 +47,17 @@ pub struct Verifier {
     undecided: Option<String>,
     /// Where the system has modes.
     pub(crate) modes: Option<Box<InModes>>,
+    /// What is still to be told of the last change: of a simulation, or of each processor.
+    pub(crate) after_change: Vec<AfterChange>,
     /// What nothing was held against that would show it: without a finding the verdict is unknown.
-    unknown: Vec<String>,
+    pub(crate) unknown: Vec<String>,
+    pub(crate) completeness: Completeness,
+    /// By server.
+    pub(crate) returns: Vec<Option<Returns>>,
     /// What is not judged of a processor, and why.
     unjudged: Vec<String>,
     pub(crate) drivers: Drivers,
+    pub(crate) devices: Devices,
     /// One a processor whose decisions can be made again, and the place of each processor's.
     pub(crate) decisions: Vec<Decisions>,
     pub(crate) decisions_of: Vec<Option<usize>>,
@@ -82,10 +93,12 @@ impl Verifier {
         let drivers = Drivers::new(system, &companion);
         let mut model = Model::new(&companion.system, bounds, header, options)?;
         model.learn_drivers(system, &companion);
-        let mut unjudged = Vec::new();
+        let (mut unjudged, mut not_decided) = (Vec::new(), Vec::new());
+        let late = if model.simulated { 0 } else { model.budget.saturating_add(model.release_latency) };
+        let devices = Devices::of(system, &companion, &mut unjudged);
         let source = Source::new(system, &companion, &header.backend, model.simulated);
         let (decisions, compared) = if undecided.is_none() {
-            Decisions::all(&companion, source, &mut unjudged)
+            Decisions::all(&companion, source, &mut not_decided, late)
                 .map_err(|error| VerifyError::input(error.to_string()))?
         } else {
             let reason = undecided.as_ref().map(|section| format!("{section} is not followed yet"));
@@ -101,16 +114,18 @@ impl Verifier {
         unjudged.extend(levels::unjudged(&companion.system, &model, &levels));
         let modes = InModes::of(&companion.system, model.simulated, model.cpus.len())?;
         let is_decided = |cpu| decisions.iter().any(|one| one.cpu == cpu);
-        let unknown = modes::unjudged(&companion.system, model.simulated, is_decided);
+        let mut unknown = modes::unjudged(&companion.system, model.simulated, is_decided);
+        unknown.extend(not_decided);
         let cpus: Vec<Processor> = (0..model.cpus.len())
             .map(|cpu| {
                 let tasks = (0..model.tasks.len()).filter(|&task| model.tasks[task].cpu == cpu).collect();
-                Processor::new(tasks, model.simulated)
+                Processor::new(tasks, model.simulated).with_levels(|task| model.rank(task))
             })
             .collect();
         Ok(Verifier {
-            tasks: vec![TaskState::default(); model.tasks.len()],
+            tasks: vec![TaskState { has_unknown: model.foreign, ..TaskState::default() }; model.tasks.len()],
             ongoing: vec![None; cpus.len()],
+            after_change: vec![AfterChange::nothing(&companion.system); cpus.len()],
             cpus,
             servers: ServerState::all(&companion.system, system, &resources),
             levels,
@@ -120,8 +135,11 @@ impl Verifier {
             undecided,
             modes,
             unknown,
+            completeness: Completeness::new(header),
+            returns: Returns::all(&companion.system),
             unjudged,
             drivers,
+            devices,
             decisions,
             decisions_of,
             compared,
@@ -164,6 +182,7 @@ impl Verifier {
                 self.order_finding(record, "its time lies before the previous record's");
             }
         }
+        self.note_reach(record);
         self.expect_changes_before(record);
         self.settle(Some(time.max(self.now)));
         if time > self.now && !self.links.is_empty() {
@@ -178,10 +197,13 @@ impl Verifier {
         } else if record.kind == Kind::Promotion {
             self.promote(record.task as usize, record.job);
         } else if record.kind == Kind::BudgetReplenished {
+            self.check_return(record);
             self.replenish(record.value);
             self.note_level_budget(record.value, record.extra > 0);
         } else if record.kind == Kind::BudgetExhausted {
             self.note_level_budget(record.value, false);
+        } else if matches!(record.kind, Kind::FirstDispatch | Kind::ModeEnd) {
+            self.mode_note(record);
         } else if matches!(record.kind, Kind::Publish | Kind::Latch) {
             self.link_record(record);
         } else if matches!(record.kind, Kind::Suspend | Kind::Wake | Kind::Lock | Kind::Unlock) {
@@ -203,9 +225,13 @@ impl Verifier {
         }
         let cpu = self.model.tasks[task].cpu;
         self.advance(cpu, self.now);
-        if matches!(record.kind, Kind::Start | Kind::Resume) {
+        // Who tells of a job that an application had elsewhere is the kernel, at its switches alone.
+        if !self.model.foreign || matches!(record.kind, Kind::Start | Kind::Resume) {
             self.check_processor(record, task, cpu);
+        }
+        if matches!(record.kind, Kind::Start | Kind::Resume) {
             self.note_dispatch(task);
+            self.devices.note_dispatch(task, self.now);
             self.note_level_switch(task);
         }
         match record.kind {
@@ -234,9 +260,10 @@ impl Verifier {
         let expected = self.model.cpus[cpu];
         if u32::from(record.cpu) != expected {
             let name = self.model.tasks[task].name.clone();
+            let (does, number) = (record.kind.name(), record.cpu);
             let message = format!(
-                "{name} job {} ran on CPU {}, its processor is CPU {expected}",
-                record.job, record.cpu
+                "{name} job {}: its {does} is of CPU {number}, its processor is CPU {expected}",
+                record.job
             );
             self.job_finding(Class::ModelViolated, Check::Processor, task, record.job, message, None);
         }
@@ -251,21 +278,33 @@ impl Verifier {
             self.missed_switch(record);
             return;
         }
+        // Kernel records tell nothing about jobs, so their loss does not concern these, unless the jobs were derived
+        // from them.
+        let keeps_jobs = record.extra == 1 && !self.model.foreign;
         for cpu in 0..self.cpus.len() {
+            if !keeps_jobs {
+                // Who had the processor since the last record is not known.
+                self.occupy(cpu, Occupant::Unknown);
+            }
             self.advance(cpu, self.now);
             self.ongoing[cpu] = None;
             self.cpus[cpu].occupant = Occupant::Unknown;
             self.cpus[cpu].interrupt_depth = 0;
         }
-        // Kernel records tell nothing about jobs, so their loss does not concern these, unless the jobs were derived
-        // from them.
-        if record.extra == 1 && !self.model.foreign {
+        if keeps_jobs {
             return;
         }
         self.links_lost();
-        self.resources.lose();
+        self.lose_budgets();
+        self.resources.lose(self.now);
+        for cpu in &mut self.cpus {
+            cpu.pending.clear();
+            cpu.first_busy = cpu.levels.len();
+        }
+        self.devices.lose();
         for task in &mut self.tasks {
             task.pending.clear();
+            task.has_unknown = true;
             task.next_number = None;
             task.last_arrival = None;
             task.busy = None;
@@ -318,6 +357,9 @@ impl Verifier {
         {
             self.charge_levels(task, from, to);
         }
+        if !self.cpus[cpu].pending.is_empty() {
+            self.cpus[cpu].busy += to - from;
+        }
         self.check_order(cpu, from, to);
         if !self.model.simulated {
             self.cpus[cpu].note_slice(Slice { from, to, who });
@@ -326,6 +368,11 @@ impl Verifier {
             }
         }
         self.cpus[cpu].last = to;
+    }
+
+    /// Whether jobs may be pending on a processor whose releases are lost.
+    pub(crate) fn may_have_unknown_jobs(&self, cpu: usize) -> bool {
+        self.cpus[cpu].tasks.iter().any(|&task| self.tasks[task].has_unknown)
     }
 
     /// Changes who has a processor, from now on.
@@ -344,11 +391,16 @@ impl Verifier {
     /// The most important pending hard job of a processor, by its task; in a tree the one that runs by its own records.
     pub(crate) fn most_important(&self, cpu: usize) -> Option<usize> {
         if self.model.is_tree(cpu) {
-            let runs = |&&task: &&usize| !self.is_soft(task) && self.is_running(task);
-            return self.cpus[cpu].tasks.iter().find(runs).copied();
+            let runs = |&task: &usize| !self.is_soft(task) && self.is_running(task);
+            return self.cpus[cpu].pending.iter().map(|&(_, task)| task).filter(runs).min();
         }
+        // Where nothing lifts a job above another one, whoever comes first in that order is it.
+        let is_plain = !self.model.edf && !self.resources.has_any() && !self.has_bands(cpu);
         let mut best: Option<(usize, &Job)> = None;
-        for &task in &self.cpus[cpu].tasks {
+        for &(Reverse(priority), task) in &self.cpus[cpu].pending {
+            if is_plain && best.is_some_and(|(best, _)| priority < self.model.tasks[best].priority) {
+                break;
+            }
             if self.is_soft(task) || self.model.tasks[task].thread.is_lent || self.tasks[task].is_suspended {
                 continue;
             }
@@ -358,7 +410,8 @@ impl Verifier {
             };
             let is_first = best.is_none_or(|(other, other_job)| {
                 if job.promoted == other_job.promoted {
-                    self.goes_before((task, job), (other, other_job))
+                    let is_before = self.goes_before((task, job), (other, other_job));
+                    is_before || task < other && !self.goes_before((other, other_job), (task, job))
                 } else {
                     job.promoted
                 }
@@ -444,8 +497,13 @@ impl Verifier {
             self.judge_interference(cpu);
         }
         self.judge_latches(u64::MAX);
+        self.judge_publications();
         self.finish_decisions(&mut notes);
         self.judge_unfinished();
+        if self.undecided.is_none() && damage.is_none() {
+            self.judge_completeness(end, &mut notes);
+        }
+        self.judge_extent();
         self.settle(None);
         self.notes(&mut notes, damage.as_ref());
         self.excuse_unseen_pauses(&mut notes);
@@ -555,6 +613,7 @@ impl Verifier {
             ));
         }
         notes.extend(self.unknown.iter().chain(&self.unjudged).cloned());
+        notes.extend(self.devices.unjudged());
         notes.extend(self.missed_in_trees());
         let promises_slack = self.servers.iter().any(ServerState::leaves_it_to_bounds);
         if promises_slack {
@@ -613,7 +672,7 @@ impl Verifier {
             exceeded_by_disturbance: tally.exceeded_by_disturbance,
             executed_ns_max: tally.executed_max.map(Span::from_ns),
             below_bcet: tally.below_bcet,
-            blocking_ns_max: Span::from_ns(tally.blocking_max),
+            blocking_ns_max: model.blocking.map(|_| Span::from_ns(tally.blocking_max)),
             blocking_allowed_ns: model.blocking.map(Span::from_ns),
             release_latency_ns_max: tally.lateness_max.map(Span::from_ns),
         }

@@ -107,18 +107,19 @@ fn each_processor_has_its_own_decisions() {
 }
 
 #[test]
-fn an_overrun_policy_ends_the_comparison_and_counting_does_not() {
+fn an_overrun_policy_that_acts_upon_whoever_has_not_overrun_is_found() {
     let clean = records(&deferrable(20), 1_000);
-    let notes = |extra: u64| {
+    let found = |extra: u64| {
         let mut records = clean.clone();
         let place = records.iter().position(|one| one.kind == Kind::Start).expect("jobs start");
         records.insert(place + 1, Record { extra, kind: Kind::Enforcement, ..records[place] });
         let result = verified(&deferrable(20), "sim", &records);
-        let ended = "cpu 0: the servers' decisions were made again up to where a loss or an overrun policy made what \
-                     followed unknown";
-        result.notes.iter().filter(|note| *note == ended).count()
+        wrong(&result).iter().map(|one| one.message.clone()).collect::<Vec<_>>()
     };
-    assert_eq!([0, 1, 2, 3].map(notes), [0, 1, 1, 1]);
+    let said = vec!["the overrun policy acted upon soft, which has not executed its wcet".to_owned()];
+    assert_eq!([0, 1, 2].map(found), [vec![], said.clone(), said]);
+    // Whom it ends does not run on.
+    assert_eq!([3, 4].map(|extra| found(extra).len()), [1, 1]);
 }
 
 #[test]
@@ -163,7 +164,7 @@ fn interrupts_in_interrupts_use_no_budget() {
             at(6, Kind::SoftirqEntry, 2, 0),
             at(8, Kind::SoftirqExit, 2, 0),
             at(10, Kind::InterruptExit, 2, 0),
-            at(until, Kind::BudgetExhausted, 2, 0),
+            Record { extra: 20, ..at(until, Kind::BudgetExhausted, 2, 0) },
             at(until, Kind::Preempt, 2, 0),
             at(until, Kind::Start, 0, 0),
             at(until + 10, Kind::Completion, 0, 10),
@@ -180,7 +181,7 @@ fn a_job_that_ends_without_the_processor_is_found() {
         at(0, Kind::Release, 0, 0),
         at(0, Kind::Release, 2, 0),
         at(0, Kind::Start, 2, 0),
-        at(20, Kind::BudgetExhausted, 2, 0),
+        Record { extra: 20, ..at(20, Kind::BudgetExhausted, 0, 0) },
         at(20, Kind::Preempt, 2, 0),
         at(20, Kind::Start, 0, 0),
         at(25, Kind::Completion, 2, 20),

@@ -30,6 +30,7 @@ fn task(name: &str, period: u64, wcet: u64, priority: Option<i64>) -> Task {
         overrun: OverrunPolicy::Count,
         execution: horolog_model::ExecutionTimes::Wcet,
         body: None,
+        promotion: None,
         sections: Vec::new(),
     }
 }
@@ -536,4 +537,31 @@ fn a_divergence_of_a_simulation_breaks_the_model() {
     assert_eq!((counts(&found), found.model_violated), ((1, 0, 0), 1));
     assert_eq!(found.findings[0].class, Class::ModelViolated);
     assert_eq!(found.tasks[TaskId(0).index()].completed, 1);
+}
+
+#[test]
+fn a_budget_ends_by_its_record_while_the_agent_has_the_processor() {
+    let text = "[system]\nname = \"noted\"\n[[task]]\nname = \"high\"\nperiod = \"20 ms\"\nwcet = \"5 ms\"\npriority = 1\n[[task]]\nname \
+                = \"low\"\nseparation = \"20 ms\"\nwcet = \"3 ms\"\n[[server]]\nname = \"server\"\ntasks = [\"low\"]\nkind = \
+                \"deferrable\"\nbudget = \"1 ms\"\nperiod = \"10 ms\"\npriority = 10\nlow_priority = \"none\"\n";
+    let (system, _) = horolog_model::file::read(text, "noted.toml", &[]).unwrap_or_else(|e| panic!("{e}"));
+    let verified = |noted: bool| {
+        let mut records = vec![
+            at(0, Kind::Release, 0, 0, 0),
+            at(0, Kind::Release, 1, 0, 0),
+            switch(0, 0, 2),
+            at(0, Kind::Start, 1, 0, 0),
+            switch(MS - 2 * US, 2, 4),
+            Record { extra: MS - 2 * US, ..kernel(MS, Kind::BudgetExhausted, 0, 0) },
+            at(MS, Kind::Preempt, 1, 0, 0),
+            at(MS, Kind::Start, 0, 0, 0),
+            switch(MS + 5 * US, 4, 1),
+            at(3 * MS, Kind::Completion, 0, 0, 2 * MS),
+            switch(3 * MS, 1, 0),
+        ];
+        records.retain(|record| noted || record.kind != Kind::BudgetExhausted);
+        measured(&system, &records)
+    };
+    assert_eq!((counts(&verified(true)).0, divergences(&verified(true)).len()), (0, 0));
+    assert_eq!(counts(&verified(false)).0, 1, "it has budget by its records");
 }

@@ -3,7 +3,7 @@
 
 use horolog_analysis::{Options as AnalysisOptions, analyze};
 use horolog_model::{Companion, System, TaskId};
-use horolog_sim::{Horizon, SimOptions, simulate, traced_names};
+use horolog_sim::{Horizon, SimOptions, simulate, traced};
 use horolog_testkit::driven_system;
 use horolog_time::{Instant, Span};
 use horolog_trace::file::Header;
@@ -33,8 +33,8 @@ fn records(system: &System, seed: u64, until: u64) -> Option<Vec<Record>> {
 }
 
 fn verified(system: &System, bounds: &[Bound], records: &[Record]) -> Verification {
-    let names = traced_names(system).expect("it can be simulated");
-    let header = Header::simulated(String::new(), names, 0, Span::ZERO);
+    let companion = traced(system).expect("it can be simulated");
+    let header = Header::simulated(String::new(), Vec::new(), 0, Span::ZERO).of_companion(system, &companion);
     verify_records(system, bounds, &header, records, &Options::default()).expect("it can be verified")
 }
 

@@ -1,6 +1,6 @@
 //! Links in verification: every latch is computed again, and one wrong word of a trace is found (decision 0009).
 
-use horolog_model::{System, TaskId, file};
+use horolog_model::{ExecutionTimes, System, TaskId, file};
 use horolog_sim::{Horizon, SimOptions, simulate};
 use horolog_testkit::reference::draw::{Kind as Drawn, short_system};
 use horolog_time::Span;
@@ -93,7 +93,7 @@ fn drawn_systems_show_nothing_wrong_but_late_publications() {
             let of_order = result.findings.iter().filter(|it| it.check == Check::EventOrder);
             assert_eq!(of_order.count(), 0, "{index}: {:#?}", result.findings);
             for (_, message) in found(&result) {
-                assert!(message.contains("after its instant"), "{index}: {message}");
+                assert!(message.contains(" late: "), "{index}: {message}");
             }
             let late = records.iter().filter(|r| r.kind == Kind::Publish && r.time.as_ns() > r.extra).count();
             let groups = result.groups.iter().filter(|group| group.check == Check::Link);
@@ -111,11 +111,39 @@ fn a_late_publication_is_found() {
     assert_eq!(found(&verified(&in_time, &[], &records(&in_time, 100))), []);
     let late = system("3 ns");
     let trace = records(&late, 100);
-    let message = "writer job 5 published on link x 1 ns after its instant".to_owned();
-    assert_eq!(found(&verified(&late, &[], &trace)), [(Class::ModelViolated, message.clone())]);
+    let message = |why: &str| format!("writer job 5 published on link x 1 ns late: {why}");
+    let unproved = message("nothing in its busy window explains it, and no bound says that it is in time");
+    assert_eq!(found(&verified(&late, &[], &trace)), [(Class::ModelViolated, unproved)]);
     // With a proof of the deadline the analysis is wrong.
     let bound = Bound { task: TaskId(0), response: Span::from_ns(4), test: "t".to_owned(), exact: true };
-    assert_eq!(found(&verified(&late, &[bound], &trace)), [(Class::BoundViolated, message)]);
+    let wrong = message("the assumptions held and nothing in its busy window explains it");
+    assert_eq!(
+        found(&verified(&late, std::slice::from_ref(&bound), &trace)),
+        [(Class::BoundViolated, wrong)]
+    );
+    // Where the one above was to execute 2 ns alone, its excess explains it, proved or not.
+    let broken = message("a broken assumption in its busy window explains it");
+    for bounds in [&[][..], &[bound]] {
+        let found = found(&verified(&in_time, bounds, &trace));
+        assert_eq!(found, [(Class::ModelViolated, broken.clone())], "{}", bounds.len());
+    }
+}
+
+#[test]
+fn a_writer_that_overruns_its_wcet_breaks_the_model_and_no_bound() {
+    // Its jobs execute 2, 4 and 5 ns: job 1 ends at its instant, job 2 one nanosecond later.
+    let mut draft = system("1 ns").to_draft();
+    draft.tasks[0].execution = ExecutionTimes::Jobs([2, 4, 5].map(Span::from_ns).to_vec());
+    let overrunning = System::new(draft).expect("a valid system");
+    let bound = Bound { task: TaskId(0), response: Span::from_ns(4), test: "t".to_owned(), exact: true };
+    let result = verified(&overrunning, &[bound], &records(&overrunning, 30));
+    let late =
+        "writer job 2 published on link x 1 ns late: a broken assumption in its busy window explains it";
+    assert_eq!(found(&result), [(Class::ModelViolated, late.to_owned())]);
+    // The response of the same job has the same class.
+    let response = result.findings.iter().find(|it| it.check == Check::Response).expect("it is late");
+    assert_eq!((response.class, response.job), (Class::ModelViolated, Some(2)));
+    assert_eq!((result.verdict, result.bound_violated), (Verdict::ModelViolated, 0));
 }
 
 #[test]

@@ -49,3 +49,33 @@ fn an_overrun_is_found_and_its_policy_is_none() {
         }
     }
 }
+
+/// Segments of 3 and 4, or what they leave; two jobs in 60.
+fn segments(overrun: &str, times: &str) -> System {
+    let text = format!(
+        "[system]\nname = \"segments\"\n[[task]]\nname = \"a\"\nperiod = \"30 ns\"\noffset = \"0 ns\"\npriority = 2\n\
+         preemption = \"deferred\"\nsegments = [{{ wcet = \"3 ns\", bcet = \"1 ns\" }}, {{ wcet = \"4 ns\", bcet = \"1 ns\" }}]\n\
+         overrun = \"{overrun}\"\nexecution = {{ segments = [{times}] }}\n\
+         [[task]]\nname = \"b\"\nperiod = \"20 ns\"\noffset = \"0 ns\"\nwcet = \"6 ns\"\npriority = 1\n"
+    );
+    horolog_model::file::read(&text, "overruns.toml", &[]).expect("it can be read").0
+}
+
+#[test]
+fn an_overrun_of_a_segment_is_found_and_its_policy_is_none() {
+    for overrun in ["count", "skip", "demote", "stop", "drop"] {
+        let within = verified(&segments(overrun, "[\"3 ns\", \"1 ns\"], [\"4 ns\"]")).0;
+        assert_eq!(within.findings, [], "{overrun}");
+        // The segment takes one more and the job does not: the policy has nothing to do.
+        let (beyond, records) = verified(&segments(overrun, "[\"4 ns\"], [\"3 ns\"]"));
+        let said: Vec<_> = beyond.findings.iter().map(|one| one.message.clone()).collect();
+        assert!(!said.is_empty() && said.iter().all(|said| said.contains("segment")), "{overrun}: {said:?}");
+        assert!(records.iter().all(|one| one.kind != horolog_trace::Kind::Enforcement), "{overrun}");
+        // The policy acts at 7, or where the job takes 9.
+        let (acted, records) = verified(&segments(overrun, "[\"3 ns\"], [\"6 ns\"]"));
+        let said: Vec<_> = acted.findings.iter().map(|one| one.message.clone()).collect();
+        let ends = matches!(overrun, "stop" | "drop");
+        assert_eq!(said.is_empty(), ends, "{overrun}: {said:?}\n{records:?}");
+        assert!(said.iter().all(|said| said.contains("wcet")), "{overrun}: {said:?}\n{records:?}");
+    }
+}

@@ -47,7 +47,7 @@ fn verified(system: &System, bounds: &[Bound], records: &[Record]) -> Verificati
 fn no_findings(serving: Serving) {
     let mut interference = 0;
     for index in 0..150 {
-        let system = served_system(7, index, serving, Ingredients::ALL);
+        let system = horolog_testkit::resolved(&served_system(7, index, serving, Ingredients::ALL));
         let Some(records) = records(&system, index) else { continue };
         let result = verified(&system, &bounds_of(&system), &records);
         // POSIX's rules give more than the budget at times: that is their defect, and a finding.
@@ -175,7 +175,8 @@ fn decided(server: &str) -> System {
          [[task]]\nname = \"soft\"\nseparation = \"170 ns\"\nwcet = \"70 ns\"\n\
          [[server]]\nname = \"server\"\ntasks = [\"soft\"]\n{server}"
     );
-    horolog_model::file::read(&text, "decided.toml", &[]).unwrap_or_else(|error| panic!("{error}")).0
+    let system = horolog_model::file::read(&text, "decided.toml", &[]);
+    horolog_testkit::resolved(&system.unwrap_or_else(|error| panic!("{error}")).0)
 }
 
 const KINDS: [&str; 8] = [

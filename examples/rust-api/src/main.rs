@@ -32,7 +32,7 @@ fn read(path: Option<PathBuf>) -> Result<System, String> {
     let path = path.ok_or("give the system file: examples/user-library/system.toml")?;
     let (system, _) =
         horolog_model::file::read_path(&path, &[]).map_err(|diagnostics| diagnostics.to_string())?;
-    horolog_analysis::resolve_priorities(&system).map_err(|error| error.to_string())
+    horolog_analysis::resolve(&system).map_err(|error| error.to_string())
 }
 
 fn main() -> ExitCode {

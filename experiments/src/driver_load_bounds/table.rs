@@ -183,7 +183,7 @@ fn account(report: &ThreadServerReport) -> ServerAccount {
     };
     ServerAccount {
         accounting: report.accounting.to_owned(),
-        consumed_ns: report.server.consumed_ns.as_ns(),
+        consumed_ns: report.server.consumed_ns.map_or(0, Span::as_ns),
         low_ns: report.low_ns.as_ns(),
         exhaustions: report.server.exhaustions,
         overshoot_median_ns: overshoot(&|enforcement| enforcement.overshoot_ns_p50.unwrap_or_default()),

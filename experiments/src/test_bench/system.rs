@@ -103,8 +103,10 @@ impl<'a> Prepared<'a> {
             servers: vec![Server::new("soft", served, cpu, kind)],
             ..Draft::default()
         };
-        System::new(draft)
-            .map_err(|errors| failed(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))
+        let system = System::new(draft).map_err(|errors| {
+            failed(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
+        })?;
+        horolog_analysis::resolve(&system).map_err(|error| failed(error.to_string()))
     }
 
     /// Every job up to `until`.
@@ -144,6 +146,7 @@ fn plain(name: String, arrival: Arrival, wcet: Span, cpu: CpuId) -> Task {
         preemption: Preemption::Preemptive,
         overrun: OverrunPolicy::Count,
         execution: ExecutionTimes::Wcet,
+        promotion: None,
         sections: Vec::new(),
         body: None,
     }

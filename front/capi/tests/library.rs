@@ -59,6 +59,7 @@ fn task(name: &str, priority: i64, symbol: &str) -> Task {
         preemption: Preemption::Preemptive,
         overrun: OverrunPolicy::Count,
         execution: ExecutionTimes::Wcet,
+        promotion: None,
         sections: Vec::new(),
         body: Some(Body::Library {
             library: "libtest.so".into(),

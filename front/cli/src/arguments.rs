@@ -135,7 +135,7 @@ pub(crate) struct SimulateArguments {
     #[command(flatten)]
     pub(crate) file: FileArguments,
     /// How long jobs are released; default: the hyperperiod plus the largest offset below 60 s, else 10 s; longer for
-    /// listed arrivals.
+    /// listed arrivals and executions.
     #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
     pub(crate) horizon: Option<Span>,
     /// Stop releasing after this many jobs.

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use comfy_table::{CellAlignment, Table, presets};
 use horolog_exec::thread_server::ThreadServerReport;
 use horolog_time::Span;
-use horolog_trace::{Outcome, Overhead, ServerOutcome};
+use horolog_trace::{ModeOutcome, Outcome, Overhead, ServerOutcome, TaskOutcome};
 use serde::Serialize;
 use std::fmt::Arguments;
 use std::io::{self, BufWriter, Stdout, Write};
@@ -112,6 +112,9 @@ pub(crate) fn optional(value: Option<Span>) -> String {
     value.map_or_else(|| "-".to_owned(), span)
 }
 
+/// A number of a task's outcome.
+type CountOfTask = fn(&TaskOutcome) -> u64;
+
 /// The table of an outcome.
 pub(crate) fn outcome(outcome: &Outcome) {
     outln!(
@@ -122,60 +125,75 @@ pub(crate) fn outcome(outcome: &Outcome) {
         outcome.events,
         outcome.events_lost
     );
-    let head = [
-        "task",
-        "jobs",
-        "completed",
-        "missed",
-        "unfinished",
-        "min",
-        "p50",
-        "p99.9",
-        "max",
-        "preempted",
-        "yields",
-        "switch-ins",
-    ];
+    let mut head = vec!["task", "jobs", "completed", "missed", "unfinished"];
+    // What an overrun policy did is shown where it did something.
+    let of_policies: [(&str, CountOfTask); 2] =
+        [("overran", |task| task.overruns), ("skipped", |task| task.skipped)];
+    let is_any = |count: &CountOfTask| outcome.tasks.iter().any(|task| count(task) > 0);
+    let more: Vec<_> = of_policies.into_iter().filter(|(_, count)| is_any(count)).collect();
+    head.extend(more.iter().map(|(word, _)| word));
+    head.extend(["min", "p50", "p99.9", "max", "preempted", "yields", "switch-ins"]);
     let mut rows = table(&head, 1);
     for task in &outcome.tasks {
-        rows.add_row([
-            task.name.clone(),
-            task.jobs.to_string(),
-            task.completed.to_string(),
-            task.missed.to_string(),
-            task.unfinished.to_string(),
-            optional(task.response_ns_min),
-            optional(task.response_ns_p50),
-            optional(task.response_ns_p99_9),
-            optional(task.response_ns_max),
-            task.preemptions.to_string(),
-            task.yields.to_string(),
-            task.switch_ins.to_string(),
-        ]);
+        let mut row = vec![task.name.clone()];
+        let counts = [task.jobs, task.completed, task.missed, task.unfinished];
+        row.extend(counts.map(|count| count.to_string()));
+        row.extend(more.iter().map(|(_, count)| count(task).to_string()));
+        row.extend(
+            [task.response_ns_min, task.response_ns_p50, task.response_ns_p99_9, task.response_ns_max]
+                .map(optional),
+        );
+        row.extend([task.preemptions, task.yields, task.switch_ins].map(|count| count.to_string()));
+        rows.add_row(row);
     }
     print(&rows);
     servers(&outcome.servers);
+    modes(&outcome.modes);
     overhead(&outcome.overhead);
     drivers(outcome);
     notes(&outcome.notes);
 }
 
-fn servers(servers: &[ServerOutcome]) {
+/// What servers and schedulers came to.
+pub(crate) fn servers(servers: &[ServerOutcome]) {
     if servers.is_empty() {
         return;
     }
     let mut rows = table(&["server", "kind", "consumed", "exhausted", "replenished"], 2);
     for server in servers {
+        // What has no budget, and no slack to use, has nothing to count.
+        let count = |count: u64| server.consumed_ns.map_or_else(|| "-".to_owned(), |_| count.to_string());
+        let kind =
+            server.order.map_or_else(|| server.kind.to_owned(), |order| format!("{order}, {}", server.kind));
         rows.add_row([
             server.name.clone(),
-            server.kind.to_owned(),
-            span(server.consumed_ns),
-            server.exhaustions.to_string(),
-            server.replenishments.to_string(),
+            kind,
+            optional(server.consumed_ns),
+            count(server.exhaustions),
+            count(server.replenishments),
         ]);
     }
     print(&rows);
     servers.iter().for_each(enforcement);
+}
+
+/// Each change of the mode: when it was asked for, when it came, and when the last job of the mode before was gone.
+fn modes(modes: &[ModeOutcome]) {
+    if modes.is_empty() {
+        return;
+    }
+    let mut rows = table(&["mode", "asked by", "asked", "changed", "left over", "old mode ended"], 2);
+    for change in modes {
+        rows.add_row([
+            change.mode.clone(),
+            change.by.to_owned(),
+            span(change.requested_ns),
+            span(change.changed_ns),
+            change.left_over.to_string(),
+            optional(change.ended_ns),
+        ]);
+    }
+    print(&rows);
 }
 
 /// How exactly a budget was kept.
@@ -192,8 +210,8 @@ fn enforcement(server: &ServerOutcome) {
         return;
     }
     outln!(
-        "server {}: {:.3} % of the processor on its budget, {:.3} % allowed; {} budgets used up, overdrawn by p50 {}, p99 {}, \
-         at most {} ({})",
+        "server {}: {:.3} % of the processor on its budget, {:.3} % allowed; {} budgets executed to their end by the clock: overdrawn by p50 {}, \
+         p99 {}, at most {} ({})",
         server.name,
         kept.share * 100.0,
         kept.allowed_share * 100.0,

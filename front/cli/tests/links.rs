@@ -24,6 +24,8 @@ const TASKS: [Task; 3] = [
     Task { name: "control", period: 5 * MS, deadline: 5 * MS },
     Task { name: "actuator", period: 20 * MS, deadline: 20 * MS },
 ];
+/// The names of the links.
+const NAMES: [&str; 2] = ["pose", "command"];
 /// Writer and readers of each link.
 const LINKS: [(&str, &[&str]); 2] = [("imu", &["control"]), ("control", &["actuator", "control"])];
 
@@ -42,7 +44,7 @@ fn latches(trace: &str) -> BTreeMap<(String, u64, usize), Option<u64>> {
     let shown = done(["trace", "show", trace, "--kind", "latch"]);
     assert_eq!(shown.status, Some(0), "{shown:?}");
     let latch = |line: &str| {
-        // "0.005012345  cpu 1  latch             control #1  link 0, job 0"
+        // "0.005012345  cpu 1  latch             control #1  link pose, job 0"
         let (_, rest) = line.split_once("  latch ")?;
         let (job, what) = rest.trim_start().split_once("  link ")?;
         let (reader, job) = job.split_once(" #")?;
@@ -50,7 +52,8 @@ fn latches(trace: &str) -> BTreeMap<(String, u64, usize), Option<u64>> {
         let taken = what.strip_prefix("job ").map(|job| job.parse().expect("a number"));
         assert!(taken.is_some() || what == "nothing yet", "{line}");
         let job = job.trim().parse().expect("a number");
-        Some(((reader.to_owned(), job, link.parse().expect("a number")), taken))
+        let link = NAMES.iter().position(|name| *name == link).expect("a link of the example");
+        Some(((reader.to_owned(), job, link), taken))
     };
     let all: Vec<_> = shown.out.lines().filter_map(latch).collect();
     let count = all.len();

@@ -103,9 +103,12 @@ impl<'a, T: Target> Merge<'a, T> {
             return;
         }
         let Some(started) = self.started.get() else { return };
-        let names = horolog_exec::traced_names(self.system).unwrap_or_default();
         let text = horolog_model::file::print(self.system);
-        let mut header = Header::measured(text, names, self.options.seed, started.origin_ns);
+        let mut header = Header::measured(text, Vec::new(), self.options.seed, started.origin_ns);
+        // A run that began has a companion.
+        if let Ok(companion) = horolog_exec::traced(self.system) {
+            header = header.of_companion(self.system, &companion);
+        }
         if self.options.best_effort {
             header.backend = "linux-best-effort".to_owned();
         }

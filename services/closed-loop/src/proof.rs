@@ -1,7 +1,7 @@
 //! What is proved before anything runs, and with which costs.
 
 use crate::LoopError;
-use horolog_analysis::{Analysis, Options, analyze, resolve_priorities};
+use horolog_analysis::{Analysis, Options, analyze, resolve};
 use horolog_measure::costs::{CostOptions, Costs, Progress, measure};
 use horolog_model::System;
 
@@ -32,7 +32,7 @@ pub struct Proof {
 /// # Errors
 /// Where the system lies outside every test's assumptions.
 pub fn prove(system: &System, costs: CostSource) -> Result<Proof, LoopError> {
-    let system = resolve_priorities(system)?;
+    let system = resolve(system)?;
     let mut options = Options::default();
     options.sensitivity = true;
     let analysis = analyze(&system, &options)?;

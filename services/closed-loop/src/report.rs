@@ -6,7 +6,7 @@ use horolog_analysis::{Options, Schedulable, TaskVerdict, Verdict as TaskWord, e
 use horolog_model::{Policy, Preemption, Task};
 use horolog_report as page;
 use horolog_trace::file::{Header, Reader};
-use horolog_trace::{Outcome, ServerOutcome};
+use horolog_trace::{ModeOutcome, Outcome, ServerOutcome};
 use horolog_verify::{Class, Verdict, Verification};
 use std::path::Path;
 
@@ -39,7 +39,7 @@ pub(crate) fn report_data(parts: &Parts<'_>) -> Result<page::ReportData, LoopErr
         runs,
         findings,
         findings_omitted: omitted,
-        facts: facts(parts.proof).into_iter().chain(server_facts(parts)).collect(),
+        facts: facts(parts.proof).into_iter().chain(server_facts(parts)).chain(mode_facts(parts)).collect(),
         provenance: page::Provenance {
             command: parts.command.to_owned(),
             created: now(),
@@ -170,7 +170,7 @@ fn server_facts(parts: &Parts<'_>) -> Vec<page::Fact> {
         });
         page::Fact::new(
             format!("Server {} ({}, {run})", server.name, server.kind),
-            format!("used {}", server.consumed_ns),
+            server.consumed_ns.map_or_else(|| "not counted".to_owned(), |used| format!("used {used}")),
             format!(
                 "{budget}used up {} times, came back {} times{}",
                 server.exhaustions,
@@ -180,6 +180,26 @@ fn server_facts(parts: &Parts<'_>) -> Vec<page::Fact> {
         )
     };
     outcome.servers.iter().map(fact).collect()
+}
+
+/// Each change of the mode in the newest run, the first ten.
+fn mode_facts(parts: &Parts<'_>) -> Vec<page::Fact> {
+    let outcome = parts.measured.map_or(parts.simulated.0, |(measured, _)| &measured.outcome);
+    let fact = |change: &ModeOutcome| {
+        let end = match change.ended_ns {
+            Some(ended) => format!("the mode before ended at {ended}"),
+            None => "the mode before did not end before the next change or the end".to_owned(),
+        };
+        page::Fact::new(
+            format!("Mode {}", change.mode),
+            format!("at {}", change.changed_ns),
+            format!(
+                "asked for at {} ({}); {} jobs left over; {end}",
+                change.requested_ns, change.by, change.left_over
+            ),
+        )
+    };
+    outcome.modes.iter().take(10).map(fact).collect()
 }
 
 /// One run: its outcome, the distributions and the timeline of its trace.

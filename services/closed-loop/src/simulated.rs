@@ -1,11 +1,9 @@
 //! A simulated run, with its trace on disk.
 
 use crate::LoopError;
-use horolog_model::System;
 use horolog_model::pattern::ReleasePattern;
-use horolog_sim::{
-    Horizon, Replay, ReplayOptions, SimOptions, default_horizon, replay, simulate, traced_names,
-};
+use horolog_model::{Companion, System};
+use horolog_sim::{Horizon, Replay, ReplayOptions, SimOptions, default_horizon, replay, simulate, traced};
 use horolog_time::{Instant, Span};
 use horolog_trace::file::{Header, Writer};
 use horolog_trace::{NullSink, Outcome};
@@ -28,8 +26,9 @@ pub fn simulated_run(
         Horizon::Default => default_horizon(system),
         Horizon::Jobs(_) => Span::ZERO,
     };
-    let names = traced_names(system)?;
-    let mut header = Header::simulated(horolog_model::file::print(system), names, options.seed, horizon);
+    let text = horolog_model::file::print(system);
+    let header = Header::simulated(text, Vec::new(), options.seed, horizon);
+    let mut header = header.of_companion(system, &traced(system)?);
     header.machine.extend(numbered(system));
     let mut writer = Writer::create(path, &header)?;
     let outcome = simulate(system, options, &mut writer)?;
@@ -63,9 +62,12 @@ pub fn replayed_run(
     let Some(path) = trace else {
         return Ok(replay(system, pattern, &options, &mut NullSink)?);
     };
-    let names = system.tasks().iter().map(|task| task.name.clone()).collect();
-    let mut header = Header::simulated(horolog_model::file::print(system), names, 0, pattern.until_ns);
+    let tasks =
+        Companion::without_threads(system).map_err(|error| LoopError::bad_input(error.to_string()))?;
+    let header = Header::simulated(horolog_model::file::print(system), Vec::new(), 0, pattern.until_ns);
+    let mut header = header.of_companion(system, &tasks);
     header.start = Instant::from_ns(pattern.start_ns.as_ns());
+    header.machine.insert("releases".to_owned(), "pattern".to_owned());
     let mut writer = Writer::create(path, &header)?;
     let run = replay(system, pattern, &options, &mut writer)?;
     writer.finish(Instant::ZERO.checked_add(run.outcome.horizon_ns).unwrap_or(Instant::NEVER))?;

@@ -67,7 +67,8 @@ fn each_chosen(
 
 fn names(reader: &FileReader) -> Names<'_> {
     let header = reader.header();
-    Names { tasks: &header.tasks, threads: reader.threads(), events: reader.events(), start: header.start }
+    let (threads, events) = (reader.threads(), reader.events());
+    Names { tasks: &header.tasks, threads, events, start: header.start, ..Names::default() }
 }
 
 /// What a trace came to.

@@ -1,9 +1,9 @@
 //! A trace checked against the proof.
 
 use crate::{LoopError, Proof};
-use horolog_model::{Companion, System, TaskId};
+use horolog_model::{System, TaskId};
 use horolog_time::Span;
-use horolog_trace::file::Reader;
+use horolog_trace::file::{Header, Reader};
 use horolog_trace::foreign::{Mapping, import};
 use horolog_verify::{Bound, Options, Verification, verify};
 use std::fs::File;
@@ -26,21 +26,17 @@ pub fn bounds(proof: &Proof) -> Vec<Bound> {
         .collect()
 }
 
-/// [`bounds`], and those of the events of the devices whose threads the trace with these names holds.
-fn bounds_with_devices(proof: &Proof, names: &[String]) -> Result<Vec<Bound>, LoopError> {
+/// [`bounds`], and those of the events of the devices whose threads the trace holds.
+fn bounds_with_devices(proof: &Proof, header: &Header) -> Vec<Bound> {
     let mut bounds = bounds(proof);
-    // Names of another system are refused when the trace is verified.
-    let Some(companion) =
-        Companion::of_names(&proof.system, names).map_err(|error| LoopError::bad_input(error.to_string()))?
-    else {
-        return Ok(bounds);
-    };
+    // A trace of another system is refused when it is verified.
+    let Ok(companion) = header.companion(&proof.system) else { return bounds };
     let devices = proof.analysis.devices.iter().enumerate();
     bounds.extend(devices.filter_map(|(index, device)| {
         let task = companion.task_of(index)?;
         Some(Bound { task, response: device.response?, test: device.test.to_owned(), exact: false })
     }));
-    Ok(bounds)
+    bounds
 }
 
 /// Reads `TASK=DURATION` texts that replace bounds, for tests that a wrong one is caught.
@@ -79,7 +75,7 @@ pub fn verify_trace(
     let mut reader = Reader::open(path)?;
     let mut options = Options::default();
     options.bound_override = bound_override;
-    let bounds = bounds_with_devices(proof, &reader.header().tasks)?;
+    let bounds = bounds_with_devices(proof, reader.header());
     Ok(verify(&proof.system, &bounds, &mut reader, &options)?)
 }
 

@@ -20,7 +20,9 @@ pub(crate) struct WholeTrace {
 impl WholeTrace {
     /// Creates the file before the run: a place that cannot be written must not cost a run.
     pub(crate) fn create(path: &Path) -> Result<WholeTrace, LoopError> {
-        let file = File::create(path).map_err(|error| LoopError::writing(path, error))?;
+        // An older trace stays until the run begins: one that is refused must not cost it.
+        let file = File::options().write(true).create(true).truncate(false).open(path);
+        let file = file.map_err(|error| LoopError::writing(path, error))?;
         Ok(WholeTrace { file: Some(file), open: None, failed: None })
     }
 }
@@ -28,7 +30,12 @@ impl WholeTrace {
 impl Target for WholeTrace {
     fn begin(&mut self, header: Header, tasks: Vec<(u32, u32)>) {
         let Some(file) = self.file.take() else { return };
-        match TraceFile::new(file, &header, tasks) {
+        // A device or a pipe has nothing to empty.
+        let is_plain = file.metadata().is_ok_and(|metadata| metadata.is_file());
+        let emptied = if is_plain { file.set_len(0) } else { Ok(()) };
+        let emptied =
+            emptied.map_err(|error| LoopError::bad_input(format_args!("cannot empty the trace: {error}")));
+        match emptied.and_then(|()| TraceFile::new(file, &header, tasks)) {
             Ok(open) => self.open = Some(open),
             Err(error) => self.failed = Some(error),
         }
@@ -61,7 +68,8 @@ impl Target for WholeTrace {
         outcome.notes.extend(held.iter().map(|(cpu, held)| format!("cpu {cpu}: {held}")));
         let footer = open.finish(end)?;
         outcome.events = footer.records;
-        outcome.events_lost = outcome.events_lost.max(footer.losses.total());
+        // What the kernel lost before the start lies outside the trace, and outside the run.
+        outcome.events_lost = footer.losses.total();
         Ok(())
     }
 }
@@ -99,5 +107,46 @@ impl Sink for Shared<'_, '_> {
 
     fn record(&mut self, record: Record) {
         self.0.borrow_mut().record(record);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use horolog_sim::{Horizon, SimOptions};
+    use horolog_sys::kernel_trace::KernelEventKind;
+    use horolog_time::Span;
+    use horolog_trace::file::Reader;
+
+    #[test]
+    fn an_older_trace_stays_until_a_run_begins() {
+        let place = tempfile::tempdir().expect("a folder");
+        let path = place.path().join("run.trace");
+        std::fs::write(&path, b"older").expect("it is written");
+        drop(WholeTrace::create(&path).expect("it can be opened"));
+        assert_eq!(std::fs::read(&path).expect("it is there"), b"older");
+    }
+
+    #[test]
+    fn the_outcome_counts_the_losses_that_the_trace_has() {
+        let text = "[system]\nname = \"one\"\n[[task]]\nname = \"a\"\nperiod = \"10 ms\"\nwcet = \"1 ms\"\npriority = 9\n";
+        let (system, _) = horolog_model::file::read(text, "one.toml", &[]).expect("valid");
+        let options =
+            SimOptions { horizon: Horizon::Time(Span::from_ns(10_000_000)), ..SimOptions::default() };
+        let mut outcome = crate::simulated_run(&system, &options, None).expect("it is simulated");
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("run.trace");
+        let mut trace = WholeTrace::create(&path).expect("writable");
+        trace.begin(Header::measured(text.to_owned(), vec!["a".to_owned()], 0, 1_000), Vec::new());
+        // The recorder lost three switches: two before the start, one after it. And its own buffer lost four records.
+        for time_ns in [500, 999, 1_000] {
+            trace.kernel(KernelEvent { time_ns, cpu: 0, kind: KernelEventKind::MissedSwitch });
+        }
+        trace.lost(Instant::from_ns(1), 4);
+        outcome.events_lost = 7;
+        trace.finish(Instant::from_ns(10), &mut outcome).expect("written");
+        let mut reader = Reader::open(&path).expect("readable");
+        let footer = reader.load_footer().expect("readable").expect("a foot");
+        assert_eq!((outcome.events_lost, footer.losses.total()), (5, 5));
     }
 }

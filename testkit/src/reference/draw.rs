@@ -4,6 +4,7 @@ mod clusters;
 mod links;
 mod locks;
 mod modes;
+mod overruns;
 mod trees;
 
 use crate::Random;
@@ -61,11 +62,15 @@ pub enum Kind {
     Locks,
     /// Resources in trees.
     TreeLocks,
+    /// Jobs and segments that execute longer than their wcets.
+    Overruns,
+    /// Changes of modes, some of them asked for by jobs that execute longer than their wcet.
+    ModeOverruns,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 22] = [
+    pub const ALL: [Kind; 24] = [
         Kind::FixedPriority,
         Kind::Edf,
         Kind::Background,
@@ -88,6 +93,8 @@ impl Kind {
         Kind::Links,
         Kind::Locks,
         Kind::TreeLocks,
+        Kind::Overruns,
+        Kind::ModeOverruns,
     ];
 
     /// Its word on a command line.
@@ -116,6 +123,8 @@ impl Kind {
             Kind::Links => "links",
             Kind::Locks => "locks",
             Kind::TreeLocks => "tree-locks",
+            Kind::Overruns => "overruns",
+            Kind::ModeOverruns => "mode-overruns",
         }
     }
 
@@ -150,6 +159,8 @@ pub fn short_system(seed: u64, index: u64, kind: Kind, end: u64) -> System {
         Kind::Links => links::draft(&mut random, end),
         Kind::Locks => locks::draft(&mut random, end),
         Kind::TreeLocks => locks::in_trees(&mut random, end),
+        Kind::Overruns => overruns::draft(&mut random, end),
+        Kind::ModeOverruns => modes::with_overruns(&mut random, end),
         _ => beside_servers(&mut random, kind, end),
     };
     draft.name = format!("{} {index}", kind.word());
@@ -229,6 +240,7 @@ fn any_task(wcet: u64) -> Task {
         preemption: Preemption::Preemptive,
         overrun: OverrunPolicy::Count,
         execution: ExecutionTimes::Wcet,
+        promotion: None,
         sections: Vec::new(),
         body: None,
     }

@@ -29,6 +29,11 @@ pub(super) struct Pending {
     pub(super) begun: Vec<usize>,
     /// Whether a mode has just let it go on: it has left the processor, if it had one.
     pub(super) is_back: bool,
+    /// Whether its policy has acted, and has put it below every task.
+    pub(super) acted: bool,
+    pub(super) lowered: bool,
+    /// Whether it is left over from a mode before.
+    pub(super) is_left_over: bool,
 }
 
 /// A processor of the group.
@@ -54,12 +59,17 @@ pub(super) struct Group<'a> {
     pub(super) locks: Vec<super::locks::Lock>,
     /// Jobs that wait for a mode.
     suspended: Vec<Pending>,
+    /// Tasks whose jobs have used up their budgets at this instant and ask for a mode.
+    pub(super) asked: Vec<usize>,
     /// The root first.
     pub(super) nodes: Vec<Node>,
     /// The node directly above each task; `None`: a task of another group.
     pub(super) above: Vec<Option<usize>>,
     /// The priority of each task.
     pub(super) priorities: Vec<i64>,
+    /// Whether the next release of each task does not take place, and whether none does.
+    pub(super) skips: Vec<bool>,
+    pub(super) stopped: Vec<bool>,
     /// The processor that each task had last.
     pub(super) had_last: Vec<Option<usize>>,
     counter: u64,
@@ -67,6 +77,8 @@ pub(super) struct Group<'a> {
     completed_now: bool,
     pub(super) timed_now: bool,
     released_now: bool,
+    /// Whether it was decided at the present instant who runs.
+    pub(super) was_decided: bool,
 }
 
 impl<'a> Group<'a> {
@@ -80,15 +92,19 @@ impl<'a> Group<'a> {
             pending: Vec::new(),
             locks: super::locks::locks_of(system),
             suspended: Vec::new(),
+            asked: Vec::new(),
             nodes,
             above,
             priorities: system.tasks().iter().map(priority).collect(),
+            skips: vec![false; system.tasks().len()],
+            stopped: vec![false; system.tasks().len()],
             had_last: vec![None; system.tasks().len()],
             counter: 0,
             schedule: Schedule { used: vec![Vec::new(); system.servers().len()], ..Schedule::default() },
             completed_now: false,
             timed_now: false,
             released_now: false,
+            was_decided: false,
         };
         let is_hard = |index: &usize| group.above[*index] == Some(0);
         let hard: Vec<HardTask> = (0..system.tasks().len())
@@ -121,8 +137,16 @@ impl<'a> Group<'a> {
         for slot in 0..self.slots.len() {
             self.end_segment(now, slot, jobs);
         }
+        for slot in 0..self.slots.len() {
+            self.act(now, slot, jobs);
+        }
         // A budget that has ended moves its server, even where it comes back at this instant.
         self.update(now);
+    }
+
+    /// The tasks whose jobs have just used up their budgets and ask for a mode, in the order of processors.
+    pub(super) fn used_up(&mut self) -> Vec<usize> {
+        std::mem::take(&mut self.asked)
     }
 
     /// The running job ends a segment, or ends, when it has executed all of it.
@@ -135,6 +159,8 @@ impl<'a> Group<'a> {
         if pending.executed < segments[pending.segment] {
             return;
         }
+        self.note_overrun(now, slot, at, &jobs[id.0][id.1]);
+        let pending = &mut self.pending[at];
         if pending.segment + 1 < segments.len() {
             (pending.segment, pending.executed) = (pending.segment + 1, 0);
             self.slots[slot].at_point = true;
@@ -146,6 +172,9 @@ impl<'a> Group<'a> {
         self.slots[slot].running = None;
         self.completed_now = true;
         self.note(now, What::Completion, slot, id);
+        if total > self.task(id.0).wcet.as_ns() {
+            self.note(now, What::Overrun(0), slot, id);
+        }
         if self.above[id.0] == Some(0) {
             self.nodes.iter_mut().for_each(|node| node.rules.hard_ends(now, id.0, total));
         }
@@ -206,6 +235,9 @@ impl<'a> Group<'a> {
             total,
             started,
             is_back,
+            acted: false,
+            lowered: false,
+            is_left_over: false,
             holds: Vec::new(),
             begun: Vec::new(),
         });
@@ -223,6 +255,7 @@ impl<'a> Group<'a> {
         }
         self.update(now);
         self.schedule.coincidences += u64::from(self.completed_now && (self.timed_now || self.released_now));
+        self.was_decided = self.slots.len() > 1 || self.slots[0].owed == 0;
         if self.slots.len() > 1 {
             self.choose_together(now);
         } else if self.slots[0].owed == 0 {
@@ -241,7 +274,8 @@ impl<'a> Group<'a> {
     pub(super) fn is_committed(&self, slot: usize) -> bool {
         let slot = &self.slots[slot];
         slot.running.is_some_and(|id| {
-            let is_ready = self.pending.iter().any(|pending| pending.id == id && !pending.is_back);
+            let is_ready =
+                self.pending.iter().any(|pending| pending.id == id && !pending.is_back && !pending.lowered);
             let keeps = self.task(id.0).is_non_preemptive_between_points() && !slot.at_point;
             is_ready && (keeps || self.is_beyond_window(id))
         })
@@ -254,9 +288,10 @@ impl<'a> Group<'a> {
             self.hand_over(now, 0, chosen);
             self.charge_above(chosen);
         } else if let Some(id) = self.slots[0].running.filter(|&id| self.may_finish(id)) {
-            // From a section on, who keeps the processor is charged everywhere.
+            // From a section on, who keeps the processor is in debt at every level that is empty.
             for index in self.path(id.0) {
-                self.nodes[index].is_charged |= self.nodes[index].rules.knows_debt();
+                let rules = &self.nodes[index].rules;
+                self.nodes[index].is_charged |= rules.knows_debt() && !rules.is_at_its_own();
             }
             // A preemption point within a section that goes on beyond its window is passed.
             self.slots[0].at_point = false;
@@ -404,7 +439,7 @@ impl<'a> Group<'a> {
     /// All jobs of a task wait for a mode that wakes them. Who runs has the processor until the choice.
     pub(super) fn suspend_jobs(&mut self, task: usize) {
         let gone = self.leave(task);
-        self.suspended.extend(gone);
+        self.suspended.extend(gone.into_iter().map(|pending| Pending { is_left_over: false, ..pending }));
     }
 
     /// No job of a task is left here; they, in their order.
@@ -412,6 +447,24 @@ impl<'a> Group<'a> {
         let (gone, stay) = std::mem::take(&mut self.pending).into_iter().partition(|it| it.id.0 == task);
         self.pending = stay;
         gone
+    }
+
+    /// The servers and schedulers above a task of this group.
+    pub(super) fn servers_above(&self, task: usize) -> Vec<usize> {
+        let path = if self.above[task].is_some() { self.path(task) } else { Vec::new() };
+        path.into_iter().filter_map(|node| self.nodes[node].server).collect()
+    }
+
+    /// The jobs of a task are left over from the mode before.
+    pub(super) fn leave_over(&mut self, task: usize) {
+        self.pending.iter_mut().filter(|it| it.id.0 == task).for_each(|it| it.is_left_over = true);
+    }
+
+    /// The jobs that have the processors and are not left over: their tasks, and the servers above each.
+    pub(super) fn runs_in_mode(&self) -> Vec<(usize, Vec<usize>)> {
+        let is_own = |id: &JobId| self.pending.iter().any(|it| it.id == *id && !it.is_left_over);
+        let running = self.slots.iter().filter_map(|slot| slot.running).filter(is_own);
+        running.map(|(task, _)| (task, self.servers_above(task))).collect()
     }
 
     /// Jobs of a task that waited for a mode go on, behind their equals.
@@ -429,6 +482,9 @@ impl<'a> Group<'a> {
     /// Where a task's job stands below its node.
     pub(super) fn place_of(&self, now: u64, pending: &Pending, by_deadline: bool) -> Place {
         let (task, job) = pending.id;
+        if pending.lowered {
+            return Place::BACKGROUND;
+        }
         if by_deadline {
             return Place::deadline(pending.deadline);
         }

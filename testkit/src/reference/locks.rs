@@ -5,7 +5,7 @@ use super::What;
 use super::group::{Group, JobId, Pending};
 use super::order::{Place, number};
 use super::tree::Child;
-use horolog_model::{AtExhaustion, Order, ServerKind, System};
+use horolog_model::{AtExhaustion, Order, Protocol, ServerKind, System};
 
 /// What one resource is to a processor.
 #[derive(Clone, Debug, Default)]
@@ -191,7 +191,9 @@ impl Group<'_> {
         for (resource, holder) in self.held() {
             let users = self.users(node, resource);
             if users.len() > 1 && self.child_towards(node, holder.0) == Some(child) {
-                let ceiling = users.iter().map(|&user| self.own_place_of(user)).max();
+                let ceiling = match self.system.resources()[resource].protocol {
+                    Protocol::Ceiling => users.iter().map(|&user| self.own_place_of(user)).max(),
+                };
                 place = place.max(ceiling.map_or(own, Place::before_equals));
             }
         }
@@ -232,7 +234,9 @@ impl Group<'_> {
                 self.held().all(|(resource, holder)| {
                     let users = self.users(node, resource);
                     let theirs = self.child_towards(node, holder.0);
-                    let ceiling = users.iter().map(|&user| self.relative_deadline(user)).min();
+                    let ceiling = match self.system.resources()[resource].protocol {
+                        Protocol::Ceiling => users.iter().map(|&user| self.relative_deadline(user)).min(),
+                    };
                     theirs.is_none()
                         || theirs == Some(own)
                         || users.len() < 2

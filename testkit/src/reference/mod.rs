@@ -11,6 +11,7 @@ pub mod links;
 mod locks;
 mod modes;
 mod order;
+mod overruns;
 mod rules;
 pub mod shrink;
 mod tree;
@@ -27,6 +28,8 @@ pub struct Job {
     pub ready: u64,
     /// How long each of its segments executes, each at least one unit.
     pub segments: Vec<u64>,
+    /// Which segments of its task these are; empty: the first ones, in their order.
+    pub path: Vec<usize>,
 }
 
 /// What happens to a job.
@@ -48,6 +51,10 @@ pub enum What {
     Unlock(usize),
     /// It waits for a resource.
     Wait(usize),
+    /// It has used up its budget and is acted upon: the number of the policy.
+    Act(u64),
+    /// It has executed longer than its wcet (0), or one of its segments has (1 and which).
+    Overrun(u64),
 }
 
 /// Something that happens to a job.
@@ -78,6 +85,19 @@ pub struct Schedule {
     pub coincidences: u64,
     /// Instants at which the mode changed.
     pub changes: Vec<u64>,
+    /// When the mode before a change ended, and which one it was.
+    pub ended: Vec<(u64, u32)>,
+    /// Who had the processor for the first time in a mode: when, who, and the mode.
+    pub dispatched: Vec<(u64, Node, u32)>,
+}
+
+/// What a mode is told to have dispatched.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Node {
+    /// A task, by its place in the system.
+    Task(usize),
+    /// A server or scheduler, by its place in the system.
+    Server(usize),
 }
 
 /// Runs the jobs of each task up to `end`; jobs that end exactly then have ended.
@@ -121,7 +141,9 @@ pub fn simulate_modes(system: &System, end: u64) -> (Schedule, Vec<Vec<Job>>) {
         if now == end {
             break;
         }
-        modes.step(now, &mut groups);
+        let overrun: Vec<usize> = groups.iter_mut().flat_map(Group::used_up).collect();
+        modes.look_for_end(now, &groups);
+        modes.step(now, &overrun, &mut groups);
         for group in &mut groups {
             group.timers(now);
             for (task, jobs) in jobs
@@ -130,17 +152,22 @@ pub fn simulate_modes(system: &System, end: u64) -> (Schedule, Vec<Vec<Job>>) {
                 .filter(|&(task, _)| group.above[task].is_some())
                 .collect::<Vec<_>>()
             {
-                for (job, deadline) in modes.arrivals(now, task) {
+                for (mut job, deadline) in modes.arrivals(now, task) {
+                    if group.skips_release(task) {
+                        continue;
+                    }
+                    overruns::give_times(&system.tasks()[task], jobs.len(), &mut job);
                     group.release(now, (task, jobs.len()), job.arrival, deadline);
                     jobs.push(job);
                 }
             }
             group.decide(now, &jobs);
+            modes.look_for_dispatches(now, group);
             group.execute(now);
         }
     }
     let mut schedule = together(system, groups);
-    schedule.changes = modes.changes;
+    (schedule.changes, schedule.ended, schedule.dispatched) = (modes.changes, modes.ended, modes.dispatched);
     (schedule, jobs)
 }
 

@@ -1,9 +1,9 @@
 //! Modes: which one it is, which ones are asked for, and the arrivals, which depend on them.
 
-use super::Job;
 use super::group::Group;
+use super::{Job, Node};
 use horolog_model::{
-    Arrival, ExecutionTimes, LeftOver, SecondRequest, System, TakesEffect, TaskId, TaskInMode,
+    Arrival, ExecutionTimes, LeftOver, OverrunPolicy, SecondRequest, System, TakesEffect, TaskId, TaskInMode,
 };
 
 /// The mode of a system, and who arrives when.
@@ -16,6 +16,12 @@ pub(super) struct Modes<'a> {
     next: Vec<Option<u64>>,
     /// Instants of changes.
     pub(super) changes: Vec<u64>,
+    /// The mode before the last change, until it has ended.
+    ending: Option<u32>,
+    pub(super) ended: Vec<(u64, u32)>,
+    /// Who has not had the processor in the mode.
+    to_dispatch: Vec<Node>,
+    pub(super) dispatched: Vec<(u64, Node, u32)>,
 }
 
 impl<'a> Modes<'a> {
@@ -25,25 +31,49 @@ impl<'a> Modes<'a> {
             _ => Some(task.offset.map_or(0, |offset| offset.as_ns())),
         };
         let next = system.tasks().iter().map(first).collect();
-        Modes { system, mode: 0, waiting: Vec::new(), next, changes: Vec::new() }
+        Modes {
+            system,
+            mode: 0,
+            waiting: Vec::new(),
+            next,
+            changes: Vec::new(),
+            ending: None,
+            ended: Vec::new(),
+            to_dispatch: Vec::new(),
+            dispatched: Vec::new(),
+        }
     }
 
     fn task(&self, mode: u32, task: usize) -> TaskInMode {
         self.system.task_in(mode, TaskId(task as u32))
     }
 
-    /// What has ended has ended: requests take effect, one after the other.
-    pub(super) fn step(&mut self, now: u64, groups: &mut [Group<'_>]) {
+    /// What has ended has ended: requests take effect, one after the other. Of one instant those of the file come before those of
+    /// the jobs that have used up their budgets.
+    pub(super) fn step(&mut self, now: u64, overrun: &[usize], groups: &mut [Group<'_>]) {
         self.take_effect(now, groups);
         for (at, mode) in self.system.mode_requests() {
             if at.as_ns() != now {
                 continue;
             }
-            let wants = self.system.modes()[mode as usize - 1].second_request;
-            if self.waiting.is_empty() || wants == SecondRequest::Queue {
-                self.waiting.push(mode);
-                self.take_effect(now, groups);
+            self.ask(now, mode, groups);
+        }
+        for &task in overrun {
+            let OverrunPolicy::Mode(name) = &self.system.tasks()[task].overrun else { continue };
+            let place = self.system.modes().iter().position(|mode| mode.name == *name);
+            let mode = place.map_or(0, |place| place as u32 + 1);
+            let holds = self.waiting.is_empty() && self.mode == mode;
+            if !holds && !self.waiting.contains(&mode) {
+                self.ask(now, mode, groups);
             }
+        }
+    }
+
+    fn ask(&mut self, now: u64, mode: u32, groups: &mut [Group<'_>]) {
+        let wants = self.system.modes()[mode as usize - 1].second_request;
+        if self.waiting.is_empty() || wants == SecondRequest::Queue {
+            self.waiting.push(mode);
+            self.take_effect(now, groups);
         }
     }
 
@@ -71,10 +101,15 @@ impl<'a> Modes<'a> {
 
     fn change(&mut self, now: u64, mode: u32, groups: &mut [Group<'_>]) {
         self.changes.push(now);
-        // Budgets first, then jobs.
+        // Budgets and tables first, then jobs.
         for server in self.system.server_ids() {
             if let Some(capacity) = self.system.capacity_in(mode, server) {
                 groups.iter_mut().for_each(|group| group.change_budget(now, server.index(), capacity));
+            }
+            let (before, after) =
+                (self.system.table_in(self.mode, server), self.system.table_in(mode, server));
+            if let Some(table) = after.filter(|after| Some(*after) != before) {
+                groups.iter_mut().for_each(|group| group.change_table(now, server.index(), table));
             }
         }
         groups.iter_mut().for_each(|group| group.update(now));
@@ -93,20 +128,60 @@ impl<'a> Modes<'a> {
                 if after.is_active {
                     if has_other_period && after.left_over == LeftOver::Drop {
                         group.drop_jobs(task);
+                    } else if has_other_period {
+                        group.leave_over(task);
                     }
                     group.wake_jobs(now, task);
                 } else if after.left_over == LeftOver::Drop {
                     group.drop_jobs(task);
                 } else if after.left_over == LeftOver::Suspend {
                     group.suspend_jobs(task);
+                } else {
+                    group.leave_over(task);
                 }
             }
         }
         groups.iter_mut().for_each(|group| group.update(now));
+        self.ending = Some(self.mode);
         self.mode = mode;
+        self.look_for_end(now, groups);
+        let is_active = |task: &usize| self.task(mode, *task).is_active;
+        let active: Vec<usize> = (0..self.next.len()).filter(is_active).collect();
+        self.to_dispatch = active.iter().map(|&task| Node::Task(task)).collect();
+        let servers = (0..self.system.servers().len()).map(Node::Server);
+        let has_active = |node: &Node| {
+            let mut above =
+                active.iter().flat_map(|&task| groups.iter().flat_map(move |it| it.servers_above(task)));
+            above.any(|server| Node::Server(server) == *node)
+        };
+        self.to_dispatch.extend(servers.filter(has_active));
+    }
+
+    /// Whether the mode before has ended: none of its jobs is left.
+    pub(super) fn look_for_end(&mut self, now: u64, groups: &[Group<'_>]) {
+        let is_left = |group: &Group<'_>| group.pending.iter().any(|pending| pending.is_left_over);
+        if let Some(mode) = self.ending.take_if(|_| !groups.iter().any(is_left)) {
+            self.ended.push((now, mode));
+        }
+    }
+
+    /// Who has the processor after the choice, for the first time in the mode.
+    pub(super) fn look_for_dispatches(&mut self, now: u64, group: &Group<'_>) {
+        if !group.was_decided {
+            return;
+        }
+        for (task, servers) in group.runs_in_mode() {
+            for node in std::iter::once(Node::Task(task)).chain(servers.into_iter().map(Node::Server)) {
+                if let Some(place) = self.to_dispatch.iter().position(|other| *other == node) {
+                    self.to_dispatch.remove(place);
+                    self.dispatched.push((now, node, self.mode));
+                }
+            }
+        }
     }
 
     /// The jobs of a task that arrive now: each with its absolute deadline.
+    /// `before` jobs of the task came before.
     pub(super) fn arrivals(&mut self, now: u64, task: usize) -> Vec<(Job, Option<u64>)> {
         let spec = &self.system.tasks()[task];
         let in_mode = self.task(self.mode, task);
@@ -124,6 +199,7 @@ impl<'a> Modes<'a> {
             _ => vec![spec.wcet.as_ns()],
         };
         let deadline = in_mode.deadline.map(|deadline| now + deadline.as_ns());
-        (0..count).map(|_| (Job { arrival: now, ready: now, segments: segments.clone() }, deadline)).collect()
+        let job = || Job { arrival: now, ready: now, segments: segments.clone(), path: Vec::new() };
+        (0..count).map(|_| (job(), deadline)).collect()
     }
 }

@@ -107,6 +107,15 @@ fn steps_of_mode(draft: &Draft, index: usize, steps: &mut Vec<Draft>) {
     }
     for place in 0..mode.servers.len() {
         push(&|mode| drop(mode.servers.remove(place)));
+        push(&|mode| mode.servers[place].capacity = None);
+        push(&|mode| mode.servers[place].table = None);
+        for window in 0..mode.servers[place].table.as_ref().map_or(0, |table| table.windows.len()) {
+            push(&|mode| {
+                if let Some(table) = &mut mode.servers[place].table {
+                    let _ = table.windows.remove(window);
+                }
+            });
+        }
     }
     push(&|mode| mode.active = None);
     push(&|mode| mode.takes_effect = TakesEffect::AtOnce);
@@ -169,6 +178,9 @@ fn without_task(draft: &Draft, index: usize) -> Draft {
     for mode in &mut step.modes {
         mode.tasks.retain(|change| change.task != task.name);
         mode.active.iter_mut().for_each(|active| active.retain(|name| *name != task.name));
+        for table in mode.servers.iter_mut().filter_map(|change| change.table.as_mut()) {
+            table.windows.retain(|window| window.child != task.name);
+        }
         if let TakesEffect::WhenDone(names) = &mut mode.takes_effect {
             names.retain(|name| *name != task.name);
         }

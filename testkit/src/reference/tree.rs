@@ -3,7 +3,7 @@
 use super::group::{Group, JobId, Pending};
 use super::order::Place;
 use super::rules::{HardTask, Root, Rules, rules_of};
-use horolog_model::{Cluster, CpuId, Order, Parent, ServerId, ServerKind, System};
+use horolog_model::{Cluster, CpuId, Order, Parent, ServerId, ServerKind, System, TimeTable};
 
 /// A scheduler, or the root.
 pub(super) struct Node {
@@ -37,6 +37,8 @@ pub(super) struct Node {
 
 /// A time table.
 struct Table {
+    /// When its first cycle began.
+    origin: u64,
     cycle: u64,
     /// Whose window, from when to when in a cycle.
     windows: Vec<(Child, u64, u64)>,
@@ -113,13 +115,13 @@ pub(super) fn of_processor(system: &System, cpu: CpuId) -> Vec<Node> {
         nodes[index].number = (0..system.tasks().len()).find(is_below).unwrap_or(usize::MAX);
     }
     for index in 1..nodes.len() {
-        nodes[index].table = table_of(system, &nodes, index);
+        let table = nodes[index].server.and_then(|server| system.servers()[server].table.as_ref());
+        nodes[index].table = table.map(|table| table_of(system, &nodes, index, table, 0));
     }
     nodes
 }
 
-fn table_of(system: &System, nodes: &[Node], index: usize) -> Option<Table> {
-    let table = system.servers()[nodes[index].server?].table.as_ref()?;
+fn table_of(system: &System, nodes: &[Node], index: usize, table: &TimeTable, origin: u64) -> Table {
     let child = |name: &str| {
         let is_named = |node: &Node| node.server.is_some_and(|at| system.servers()[at].name == name);
         let below = nodes.iter().position(|node| node.parent == Some(index) && is_named(node));
@@ -130,7 +132,7 @@ fn table_of(system: &System, nodes: &[Node], index: usize) -> Option<Table> {
         let from = window.from.as_ns();
         Some((child(&window.child)?, from, from + window.length.as_ns()))
     });
-    Some(Table { cycle: table.cycle.as_ns(), windows: windows.collect(), present: None })
+    Table { origin, cycle: table.cycle.as_ns(), windows: windows.collect(), present: None }
 }
 
 /// The root of a cluster.
@@ -160,7 +162,7 @@ impl Node {
     /// The window of this instant, where there is a time table; whether one begins or ends.
     pub(super) fn turn_to(&mut self, now: u64) -> bool {
         let Some(table) = &mut self.table else { return false };
-        let at = now % table.cycle;
+        let at = (now - table.origin) % table.cycle;
         let here = table.windows.iter().find(|&&(_, from, to)| (from..to).contains(&at));
         table.present = here.map(|&(child, ..)| child);
         table.windows.iter().any(|&(_, from, to)| from == at || to % table.cycle == at)
@@ -168,7 +170,7 @@ impl Node {
 
     /// Whether a cycle of its time table starts now.
     pub(super) fn starts_cycle(&self, now: u64) -> bool {
-        self.table.as_ref().is_some_and(|table| now.is_multiple_of(table.cycle))
+        self.table.as_ref().is_some_and(|table| (now - table.origin).is_multiple_of(table.cycle))
     }
 
     pub(super) fn has_table(&self) -> bool {
@@ -182,6 +184,16 @@ impl Node {
 }
 
 impl Group<'_> {
+    /// A mode has another table of a scheduler: a cycle of it begins.
+    pub(super) fn change_table(&mut self, now: u64, server: usize, table: &TimeTable) {
+        for index in 0..self.nodes.len() {
+            if self.nodes[index].server == Some(server) {
+                self.nodes[index].table = Some(table_of(self.system, &self.nodes, index, table, now));
+                let _ = self.nodes[index].turn_to(now);
+            }
+        }
+    }
+
     /// The nodes between a task and the root, from below.
     pub(super) fn path(&self, task: usize) -> Vec<usize> {
         let parent = |&at: &usize| self.nodes[at].parent;
@@ -248,7 +260,9 @@ impl Group<'_> {
         let equals = candidates.iter().filter(|candidate| candidate.place == top);
         let first = match self.nodes[node].order {
             Order::Edf => equals.min_by_key(|c| (!c.is_running, c.entered, c.id)),
-            _ => equals.min_by_key(|c| (!c.is_running, c.order)),
+            Order::Fifo | Order::FixedPriority | Order::Table => {
+                equals.min_by_key(|c| (!c.is_running, c.order))
+            }
         };
         match first?.who {
             Who::Job(id) => Some(id),
@@ -274,11 +288,11 @@ impl Group<'_> {
         for pending in self.oldest(node) {
             let place = match self.nodes[node].order {
                 Order::Fifo | Order::Table => Place::BACKGROUND,
-                _ => self.place_of(now, pending, by_deadline),
+                Order::FixedPriority | Order::Edf => self.place_of(now, pending, by_deadline),
             };
             let place = match self.nodes[node].order {
                 Order::FixedPriority => self.lifted(node, Child::Task(pending.id.0), place),
-                _ => place,
+                Order::Fifo | Order::Edf | Order::Table => place,
             };
             candidates.push(Candidate {
                 place,
@@ -295,7 +309,7 @@ impl Group<'_> {
                 matches!(child.kind, Some(ServerKind::Plain { .. } | ServerKind::TotalBandwidth { .. }));
             let place = match self.nodes[node].order {
                 Order::FixedPriority => self.lifted(node, Child::Node(index), place),
-                _ => place,
+                Order::Fifo | Order::Edf | Order::Table => place,
             };
             candidates.push(Candidate {
                 place: if by_deadline && is_plain {

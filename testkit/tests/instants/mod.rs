@@ -24,6 +24,7 @@ fn expect(system: &System, end: u64, expected: &[(&str, usize, u64, u64)]) {
     for event in simulate_modes(system, END).0.events {
         match event.what {
             What::Start | What::Resume => since[event.task] = event.at,
+            What::Lock(_) | What::Unlock(_) | What::Wait(_) => {}
             _ => {
                 runs.push((system.tasks()[event.task].name.as_str(), event.job, since[event.task], event.at))
             }
@@ -272,4 +273,24 @@ fn a_job_behind_another_one_of_its_task_lends_no_deadline() {
         ],
     );
     expect(&system, 20, &[("x", 0, 0, 2), ("y", 0, 2, 4), ("x", 0, 4, 5), ("x", 1, 5, 8)]);
+}
+
+#[test]
+fn a_section_charges_no_budget_that_came_back_while_the_job_kept_the_processor() {
+    for at_exhaustion in ["finish", "wait"] {
+        let resource = format!("resource: name = 'Q'; at_exhaustion = '{at_exhaustion}'");
+        let system = system(
+            "fixed-priority",
+            &[
+                &resource,
+                "task: name = 'x'; arrivals = ['0 ns', '6 ns']; wcet = '2 ns'; priority = 5",
+                // It is chosen without budget, which comes back at 4 ns, as it locks.
+                "task: name = 'c'; arrivals = ['2 ns']; wcet = '4 ns'; priority = 1; preemption = 'non-preemptive'",
+                "task.section: resource = 'Q'; from = '2 ns'; length = '1 ns'",
+                "task: name = 'd'; arrivals = ['6 ns']; wcet = '1 ns'; priority = 1",
+                "scheduler: name = 'S'; order = 'fixed-priority'; kind = 'deferrable'; budget = '2 ns'; period = '4 ns'; priority = 2; low_priority = 'background'; tasks = ['c', 'x']",
+            ],
+        );
+        expect(&system, 12, &[("x", 0, 0, 2), ("c", 0, 2, 6), ("x", 1, 6, 8), ("d", 0, 8, 9)]);
+    }
 }

@@ -1,10 +1,11 @@
 //! The rules of interrupts and devices.
 
 use super::{At, Checker, Paths};
+use crate::driver::MOST_SLOTS;
 use crate::file::did_you_mean;
 use crate::{
-    Device, DeviceClass, DeviceService, Draft, Interrupt, Policy, PriorityAssignment, PriorityRule, Server,
-    ServerKind, Throttling,
+    Device, DeviceClass, DeviceService, Draft, Interrupt, Policy, PriorityAssignment, PriorityRule,
+    RequestOrder, Server, ServerKind, Throttling,
 };
 use horolog_time::Span;
 
@@ -134,6 +135,7 @@ impl Checker {
             }
             _ => {}
         }
+        self.slots(device, path, draft);
         if let Some(admission) = device.admission {
             if admission.cost.is_zero() {
                 let remedy = "give what the test of one event costs";
@@ -143,6 +145,33 @@ impl Checker {
                 let remedy = "give at least the device's separation";
                 self.fail(At::new(path, "admission_separation"), "every event would be admitted", remedy);
             }
+        }
+    }
+
+    /// How a closed device serves what it is asked.
+    fn slots(&mut self, device: &Device, path: &str, draft: &Draft) {
+        let is_closed = device.class == DeviceClass::Closed;
+        let remedy = "remove it, or make the device `class = \"closed\"`";
+        match device.slots {
+            0 => self.fail(At::new(path, "slots"), "no request is ever worked on", "give at least 1"),
+            1 => {}
+            _ if !is_closed => {
+                self.fail(At::new(path, "slots"), "only a closed device works on requests", remedy);
+            }
+            slots if slots > MOST_SLOTS => {
+                let reason = format!("more than {MOST_SLOTS} requests at once");
+                self.fail(At::new(path, "slots"), reason, "give a smaller number");
+            }
+            _ => {}
+        }
+        if device.order == RequestOrder::Fifo {
+            return;
+        }
+        if !is_closed {
+            self.fail(At::new(path, "order"), "only a closed device has requests to order", remedy);
+        } else if draft.policy == Policy::Edf {
+            let reason = "tasks have no priorities under EDF";
+            self.fail(At::new(path, "order"), reason, "use `order = \"fifo\"`");
         }
     }
 

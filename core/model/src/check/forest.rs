@@ -116,7 +116,7 @@ impl<'d> Forest<'d> {
             Some(Order::Edf) => "EDF here",
             Some(Order::FixedPriority) => "fixed priorities here",
             Some(Order::Table) => "a time table here",
-            _ => "first in, first out here",
+            Some(Order::Fifo) | None => "first in, first out here",
         };
         let path = match above {
             Above::Root => "system.policy".to_owned(),
@@ -139,7 +139,7 @@ impl<'d> Forest<'d> {
                 "`policy = \"{}\"`",
                 Policy::word(match order {
                     Order::Edf => Policy::Edf,
-                    _ => Policy::FixedPriority,
+                    Order::FixedPriority | Order::Fifo | Order::Table => Policy::FixedPriority,
                 })
             ),
         }

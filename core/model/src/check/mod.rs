@@ -53,6 +53,8 @@ pub(crate) struct Paths {
     pub(crate) named: BTreeSet<String>,
     /// Whether every server and scheduler could be read.
     pub(crate) all_schedulers: bool,
+    /// Whether every mode could be read.
+    pub(crate) all_modes: bool,
 }
 
 impl Paths {
@@ -71,6 +73,7 @@ impl Paths {
             interferences: vec![String::new(); draft.interferences.len()],
             named: BTreeSet::new(),
             all_schedulers: true,
+            all_modes: true,
         }
     }
 
@@ -98,6 +101,7 @@ impl Paths {
             interferences: item_paths("interference", &interferences),
             named: BTreeSet::new(),
             all_schedulers: true,
+            all_modes: true,
         }
     }
 }

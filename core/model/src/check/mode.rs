@@ -2,22 +2,28 @@
 
 use super::{At, Checker, Finding, Paths, check, item_paths};
 use crate::file::did_you_mean;
-use crate::{Arrival, Draft, Mode, Order, Server, ServerKind, TakesEffect, path};
+use crate::{
+    Arrival, Draft, Mode, Order, OverrunPolicy, Server, ServerChange, ServerKind, TakesEffect, path,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Checker {
     pub(super) fn modes(&mut self, draft: &Draft, paths: &Paths, is_complete: bool) {
+        self.asked_modes(draft, paths);
         if draft.modes.is_empty() {
             return;
         }
         self.unique(draft.modes.iter().map(|mode| mode.name.as_str()), &paths.modes, "mode");
         // What is wrong without any mode is told once, not again for each of them.
         let is_clean = self.findings.is_empty();
+        let (mut bare, mut bare_paths) = (draft.clone(), paths.clone());
+        bare.modes.clear();
+        bare_paths.modes.clear();
         for (mode, path) in draft.modes.iter().zip(&paths.modes) {
             let before = self.findings.len();
             self.mode(mode, path, draft, is_complete);
             if is_clean && self.findings.len() == before {
-                self.mode_as_a_whole(mode, path, draft, paths, is_complete);
+                self.mode_as_a_whole(mode, path, &bare, &bare_paths, is_complete);
             }
         }
         for (server, path) in draft.servers.iter().zip(&paths.servers) {
@@ -32,12 +38,29 @@ impl Checker {
         }
     }
 
+    /// The modes that overruns ask for.
+    fn asked_modes(&mut self, draft: &Draft, paths: &Paths) {
+        let known: Vec<&str> = draft.modes.iter().map(|mode| mode.name.as_str()).collect();
+        for (task, path) in draft.tasks.iter().zip(&paths.tasks) {
+            let OverrunPolicy::Mode(name) = &task.overrun else { continue };
+            if paths.all_modes && !known.contains(&name.as_str()) {
+                let at = At::new(path, "overrun.mode");
+                if known.is_empty() {
+                    let remedy = format!("add a `[[mode]]` with `name = \"{name}\"`, or use a word");
+                    self.fail(at, "there is no `[[mode]]` that an overrun could ask for", remedy);
+                } else {
+                    self.fail(at, format!("there is no mode `{name}`"), did_you_mean(name, &known));
+                }
+            }
+        }
+    }
+
     fn mode(&mut self, mode: &Mode, path: &str, draft: &Draft, is_complete: bool) {
         self.name(&mode.name, At::new(path, "name"));
         if mode.name == "base" {
             self.fail(
                 At::new(path, "name"),
-                "`base` is the mode that the other sections say",
+                "`base` is the mode that the other sections describe",
                 "give this one another name",
             );
         }
@@ -95,7 +118,7 @@ impl Checker {
         match draft.servers.iter().find(|server| server.name == name) {
             Some(server) if !has_frames(server) => self.fail(
                 at,
-                format!("`{name}` has no periods that follow each other from the start on"),
+                format!("`{name}` has no periodic frame"),
                 "name a polling or deferrable server or scheduler, or one that orders by a time table",
             ),
             None if is_complete => {
@@ -158,13 +181,34 @@ impl Checker {
                     let reason = format!("there is no server or scheduler `{}`", change.server);
                     self.fail(At::new(path, "name"), reason, did_you_mean(&change.server, &known));
                 }
-                Some(server) if server.kind.capacity().is_none() => self.fail(
-                    At::new(path, "budget"),
-                    format!("`{}` has no budget that a mode could change", change.server),
-                    "remove the section, or give the server or scheduler a `kind` with a budget",
-                ),
-                _ => {}
+                Some(server) => self.server_change(change, server, path),
+                None => {}
             }
+        }
+    }
+
+    fn server_change(&mut self, change: &ServerChange, server: &Server, path: &str) {
+        let name = &change.server;
+        if change.capacity.is_none() && change.table.is_none() {
+            self.fail(
+                At::new(path, "name"),
+                "nothing of this server is different in the mode",
+                "give `budget` and `period`, or `cycle` and `windows`, or remove the section",
+            );
+        }
+        if change.capacity.is_some() && server.kind.capacity().is_none() {
+            self.fail(
+                At::new(path, "budget"),
+                format!("`{name}` has no budget that a mode could change"),
+                "remove `budget` and `period`, or give the server or scheduler a `kind` with a budget",
+            );
+        }
+        if change.table.is_some() && server.order != Order::Table {
+            self.fail(
+                At::new(path, "windows"),
+                format!("`{name}` has no time table that a mode could change"),
+                "remove `cycle` and `windows`, or give the scheduler `order = \"table\"`",
+            );
         }
     }
 
@@ -186,6 +230,10 @@ impl Checker {
 
     /// The system as the mode has it obeys every rule that the base mode does.
     fn mode_as_a_whole(&mut self, mode: &Mode, path: &str, draft: &Draft, paths: &Paths, is_complete: bool) {
+        if mode.tasks.is_empty() && mode.servers.is_empty() {
+            // The values are those of the base mode.
+            return;
+        }
         let (changed, changed_paths) = in_mode(mode, path, draft, paths);
         let inside = format!("{path}.");
         for Finding { mut error, others } in check(&changed, &changed_paths, is_complete) {
@@ -199,17 +247,17 @@ impl Checker {
     }
 }
 
-/// Whether it has periods that follow each other from the start on: a polling or deferrable one, and a time table.
+/// Whether it has a periodic frame: the periods of a polling or deferrable one, the cycles of a time table.
 fn has_frames(server: &Server) -> bool {
     let is_periodic = matches!(server.kind, ServerKind::Polling { .. } | ServerKind::Deferrable { .. });
     is_periodic || server.order == Order::Table
 }
 
-/// The draft as a mode has it, where its changed values have the paths of the mode.
+/// The draft, which has no modes, as a mode has it, where its changed values have the paths of the mode.
 fn in_mode(mode: &Mode, path: &str, draft: &Draft, paths: &Paths) -> (Draft, Paths) {
     let (mut draft, mut paths) = (draft.clone(), paths.clone());
-    draft.modes.clear();
-    paths.modes.clear();
+    // Whether the modes exist that overruns ask for is told once.
+    paths.all_modes = false;
     let names: Vec<&str> = mode.tasks.iter().map(|change| change.task.as_str()).collect();
     let task_paths = item_paths(&path::join(path, "task"), &names);
     for (change, path) in mode.tasks.iter().zip(task_paths) {
@@ -230,7 +278,12 @@ fn in_mode(mode: &Mode, path: &str, draft: &Draft, paths: &Paths) -> (Draft, Pat
         let found = draft.servers.iter().position(|server| server.name == change.server);
         let Some(index) = found else { continue };
         let server = &mut draft.servers[index];
-        server.kind = server.kind.with_capacity(change.capacity);
+        if let Some(capacity) = change.capacity {
+            server.kind = server.kind.with_capacity(capacity);
+        }
+        if let Some(table) = &change.table {
+            server.table = Some(table.clone());
+        }
         paths.servers[index] = path;
     }
     (draft, paths)

@@ -75,6 +75,31 @@ impl Checker {
                 self.slack_policy(draft, paths, index);
             }
         }
+        if is_complete {
+            self.promotions(draft, paths);
+        }
+    }
+
+    /// Promotion times are for hard tasks beside dual priority.
+    fn promotions(&mut self, draft: &Draft, paths: &Paths) {
+        let served = served_names(draft);
+        for (task, path) in draft.tasks.iter().zip(&paths.tasks) {
+            let Some(promotion) = task.promotion else { continue };
+            let is_dual = |server: &&Server| matches!(server.kind, ServerKind::DualPriority { .. });
+            let at = At::new(path, "promotion");
+            if !draft.servers.iter().filter(is_dual).any(|server| server.cpu == task.cpu) {
+                let remedy = "remove it, or add a `[[server]]` with `kind = \"dual-priority\"`";
+                self.fail(at, "only beside dual priority jobs are promoted", remedy);
+            } else if served.contains(task.name.as_str()) {
+                self.fail(at, "a served task is never promoted", "remove it");
+            } else if task.deadline.is_some_and(|deadline| promotion > deadline) {
+                self.fail(
+                    at,
+                    "the jobs would be promoted after their deadline",
+                    "leave it out, or give less",
+                );
+            }
+        }
     }
 
     /// Its kind and priority, by what orders it.
@@ -134,7 +159,7 @@ impl Checker {
                 forest.what_orders(above),
             ),
             // A parent that serves first in, first out, or is not there, is told as such.
-            _ => {}
+            (_, Some(Order::FixedPriority | Order::Fifo | Order::Table) | None) => {}
         }
         // Beside trees no assignment is allowed at all.
         if server.kind.priority().is_some()

@@ -84,7 +84,10 @@ impl Checker {
         if task.wcet.is_zero() {
             self.fail(at, "the wcet is zero", "give the longest that a job executes");
         }
-        if task.bcet > task.wcet {
+        // Without a bcet the least sample is it, and that it is above the wcet is told there.
+        let is_of_samples = matches!(&task.execution, ExecutionTimes::Samples(samples)
+            if samples.iter().min() == Some(&task.bcet) && task.bcet > task.wcet);
+        if task.bcet > task.wcet && !is_of_samples {
             self.fail_beside(
                 At::new(path, "bcet"),
                 format!("the bcet {} is above the wcet {}", task.bcet, task.wcet),
@@ -112,21 +115,54 @@ impl Checker {
     }
 
     fn listed_times(&mut self, task: &Task, path: &str) {
-        let ExecutionTimes::Jobs(times) = &task.execution else { return };
-        let at = At::new(path, "execution.jobs");
+        match &task.execution {
+            ExecutionTimes::Jobs(times) => {
+                let at = At::new(path, "execution.jobs");
+                if task.segment_graph().is_some() {
+                    let remedy =
+                        "list a time a segment: `execution = { segments = [[\"3 ms\", \"5 ms\"], …] }`";
+                    self.fail(at, "a job with segments has no time of its own to list", remedy);
+                }
+                self.listed(times, &at.to_string(), task.bcet, (path, "bcet", "the bcet"));
+            }
+            ExecutionTimes::Segments(lists) => self.listed_by_segments(task, lists, path),
+            _ => {}
+        }
+    }
+
+    fn listed_by_segments(&mut self, task: &Task, lists: &[Vec<Span>], path: &str) {
+        let at = At::new(path, "execution.segments");
+        let Some(graph) = task.segment_graph() else {
+            let remedy = "list the times of whole jobs: `execution = { jobs = [\"2 ms\", \"5 ms\"] }`";
+            self.fail(at, "this task has no segments to list times for", remedy);
+            return;
+        };
+        if lists.len() != graph.segments.len() {
+            let reason =
+                format!("there are {} lists of times and {} segments", lists.len(), graph.segments.len());
+            self.fail(at, reason, "give each segment a list, in the order of `segments`");
+            return;
+        }
+        for (index, (times, segment)) in lists.iter().zip(&graph.segments).enumerate() {
+            self.listed(times, &at.item(index), segment.bcet, (path, "segments", "its bcet"));
+        }
+    }
+
+    /// Times of jobs, or of one of their segments, with the bound that is named at `beside`.
+    fn listed(&mut self, times: &[Span], at: &str, bcet: Span, beside: (&str, &'static str, &str)) {
         if times.is_empty() {
-            self.fail(at, "there is no job", "give at least one time, or use `execution = \"wcet\"`");
+            self.fail(at, "there is no time", "give at least one time, or use `execution = \"wcet\"`");
         }
-        if task.segment_graph().is_some() {
-            let remedy = "use `samples`, which are shared among the segments";
-            self.fail(at, "a job with segments has no time of its own to list", remedy);
-        }
-        if let Some((index, time)) = times.iter().enumerate().find(|(_, time)| **time < task.bcet) {
+        if let Some((index, time)) = times.iter().enumerate().find(|(_, time)| **time < bcet) {
+            let (path, key, what) = beside;
             self.fail_beside(
-                at.item(index),
-                format!("the time {time} is below the bcet {}", task.bcet),
-                "lower the bcet, or raise the time",
-                vec![(At::new(path, "bcet").to_string(), "the bcet".to_owned())],
+                path::by_place(at, index),
+                format!("the time {time} is below the bcet {bcet}"),
+                match key {
+                    "segments" => "give the segment its bcet, as in `{ wcet = \"3 ms\", bcet = \"1 ms\" }`, or raise the time",
+                    _ => "lower the bcet, or raise the time",
+                },
+                vec![(At::new(path, key).to_string(), what.to_owned())],
             );
         }
     }
@@ -134,7 +170,7 @@ impl Checker {
     /// Where a job may execute longer than its wcet, everything beside it has to know what then.
     pub(super) fn overruns(&mut self, draft: &Draft, paths: &Paths) {
         for (task, path) in draft.tasks.iter().zip(&paths.tasks) {
-            if !task.execution.may_exceed(task.wcet) {
+            if !task.may_exceed() {
                 continue;
             }
             let watches = |server: &Server| server.cpu == task.cpu && server.kind.watches_processor();
@@ -149,8 +185,10 @@ impl Checker {
                 None
             };
             if let Some(beside) = beside {
+                let key =
+                    if task.segment_graph().is_some() { "execution.segments" } else { "execution.jobs" };
                 self.fail(
-                    At::new(path, "execution.jobs"),
+                    At::new(path, key),
                     format!("times above the wcet {beside} are not there yet"),
                     "list times up to the wcet",
                 );
@@ -221,7 +259,9 @@ impl Checker {
                 forest.what_orders(above),
             ),
             // What is served first in, first out gives none: that is told with its server.
-            _ => {}
+            (Some(Order::Fifo) | None, _)
+            | (Some(Order::FixedPriority), Some(_))
+            | (Some(Order::FixedPriority | Order::Edf | Order::Table), None) => {}
         }
     }
 

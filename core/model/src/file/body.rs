@@ -6,35 +6,73 @@ use super::tree::{Node, Table, Value};
 use crate::diagnostic::Diagnostic;
 use crate::path;
 use crate::{Body, ExecutionTimes, SpinTarget};
+use horolog_time::Span;
 
 /// Decimals of a spin fraction: parts per million.
 pub(super) const FRACTION_PLACES: u32 = 6;
 
 impl Reader {
-    pub(super) fn execution(&mut self, node: &Node, path: &str) -> Option<ExecutionTimes> {
+    /// `order` tells where each segment of the graph was written.
+    pub(super) fn execution(
+        &mut self,
+        node: &Node,
+        path: &str,
+        order: Option<&[usize]>,
+    ) -> Option<ExecutionTimes> {
         if let Value::Table(_) = node.value {
             let table = self.table(node, path, &EXECUTION)?;
-            if let Some(jobs) = table.get("jobs") {
-                if let Some(samples) = table.get("samples") {
-                    let remedy = "keep one of them";
-                    self.fail(
-                        samples,
-                        &path::join(path, "samples"),
-                        "execution times are drawn or listed, not both",
-                        remedy,
-                    );
-                    return None;
-                }
-                return self.spans(jobs, &path::join(path, "jobs")).map(ExecutionTimes::Jobs);
-            }
-            let samples = self.required(table, path, "samples", &EXECUTION)?;
-            return self.spans(samples, &path::join(path, "samples")).map(ExecutionTimes::Samples);
+            return self.execution_table(table, path, order);
         }
         self.word(node, path, &EXECUTION_WORDS, |word| match word {
             "wcet" => Some(ExecutionTimes::Wcet),
             "uniform" => Some(ExecutionTimes::Uniform),
             _ => None,
         })
+    }
+
+    fn execution_table(
+        &mut self,
+        table: &Table,
+        path: &str,
+        order: Option<&[usize]>,
+    ) -> Option<ExecutionTimes> {
+        let jobs = table.get("jobs").map(|node| ("jobs", node));
+        let segments = table.get("segments").map(|node| ("segments", node));
+        let Some((key, listed)) = segments.or(jobs) else {
+            let samples = self.required(table, path, "samples", &EXECUTION)?;
+            return self.spans(samples, &path::join(path, "samples")).map(ExecutionTimes::Samples);
+        };
+        let samples = table.get("samples").map(|node| ("samples", node));
+        if let Some((other, node)) = samples.or(jobs).filter(|(other, _)| *other != key) {
+            let reason = match other {
+                "samples" => "execution times are drawn or listed, not both",
+                _ => "execution times are listed by jobs or by segments, not both",
+            };
+            self.fail(node, &path::join(path, other), reason, "keep one of them");
+            return None;
+        }
+        let at = path::join(path, key);
+        match key {
+            "jobs" => self.spans(listed, &at).map(ExecutionTimes::Jobs),
+            _ => self.span_lists(listed, &at, order).map(ExecutionTimes::Segments),
+        }
+    }
+
+    /// A list of durations a segment, in the order of the graph.
+    fn span_lists(&mut self, node: &Node, path: &str, order: Option<&[usize]>) -> Option<Vec<Vec<Span>>> {
+        let Value::List(list) = &node.value else {
+            let remedy = "write a list a segment, as in `[[\"3 ms\", \"5 ms\"], [\"2 ms\"]]`";
+            self.wrong_type(node, path, "a list of lists of durations", remedy);
+            return None;
+        };
+        let read = list.iter().enumerate().map(|(place, node)| {
+            // What is found later about this list is found by the segment's place in the graph.
+            let index = order.and_then(|order| order.iter().position(|&at| at == place)).unwrap_or(place);
+            (index, self.item(node, path, index, Reader::spans))
+        });
+        let mut lists: Vec<(usize, Option<Vec<Span>>)> = read.collect();
+        lists.sort_by_key(|&(index, _)| index);
+        lists.into_iter().map(|(_, list)| list).collect()
     }
 
     /// What a run executes; `order` tells where each segment of the graph was written.

@@ -5,8 +5,8 @@ use super::reader::Reader;
 use super::tree::{Node, Table};
 use crate::driver::{CONSTRAINTS, DEFAULT_POLL_BUDGET, DEFAULT_RING, DEFAULT_ROUNDS};
 use crate::{
-    Admission, Device, DeviceClass, DeviceService, Interrupt, Platform, Priority, PriorityRule, Throttling,
-    path,
+    Admission, Device, DeviceClass, DeviceService, Interrupt, Platform, Priority, PriorityRule, RequestOrder,
+    Throttling, path,
 };
 use horolog_time::Span;
 
@@ -104,6 +104,12 @@ impl Reader {
         let spread = self.optional(table, path, "spread", Reader::span);
         let arrivals = self.optional(table, path, "arrivals", Reader::spans);
         let latency = self.optional(table, path, "latency", Reader::span);
+        let slots = self.optional(table, path, "slots", |reader, node, path| {
+            reader.integer(node, path, "a number of requests from 1 on")
+        });
+        let order = self.optional(table, path, "order", |reader, node, path| {
+            reader.word(node, path, &RequestOrder::WORDS, RequestOrder::from_word)
+        });
         let admission = self.admission(table, path);
         let deadline = self.optional(table, path, "deadline", Reader::span);
         let constraint = self.optional(table, path, "constraint", |reader, node, path| {
@@ -130,6 +136,8 @@ impl Reader {
             spread: spread.unwrap_or(Span::ZERO),
             arrivals,
             latency,
+            slots: slots.unwrap_or(1),
+            order: order.unwrap_or_default(),
             admission,
             ring: ring.unwrap_or(DEFAULT_RING),
             deadline,

@@ -5,7 +5,7 @@ use crate::driver::CONSTRAINTS;
 use crate::{
     AtExhaustion, DeviceClass, DeviceService, Enforcement, Gain, LeftOver, LinkKind, LowPriority, Order,
     OverrunPolicy, Policy, Preemption, PriorityAssignment, PriorityRule, Protocol, RequestKind, RequestMode,
-    SecondRequest, ServerKind, SporadicRules, Throttling,
+    RequestOrder, SecondRequest, ServerKind, SporadicRules, Throttling,
 };
 
 /// What a key's value looks like.
@@ -18,6 +18,8 @@ pub enum Kind {
     Duration,
     /// A list of durations.
     Durations,
+    /// A list of lists of durations.
+    DurationLists,
     /// A list of texts.
     Texts,
     /// An integer.
@@ -38,6 +40,8 @@ pub enum Kind {
     Body,
     /// The word `at-once`, or a table of the section [`TAKES_EFFECT`].
     TakesEffect,
+    /// One of the words, or a table of the section [`OVERRUN`].
+    Overrun(&'static [&'static str]),
     /// A list of tables of the section [`TASK_SECTION`].
     TaskSections,
     /// A list of tables of the section [`MODE_TASK`].
@@ -159,6 +163,12 @@ pub const TASK: Section = Section {
         key("bcet", Kind::Duration, "the wcet, or the least sample", "Best-case execution time of a job."),
         key("offset", Kind::Duration, "any phase", "Arrival of the first job after the start."),
         key(
+            "promotion",
+            Kind::Duration,
+            "the latest safe time",
+            "Under dual priority: how long after its arrival a hard job goes before the soft ones.",
+        ),
+        key(
             "jitter",
             Kind::Duration,
             "0",
@@ -166,7 +176,7 @@ pub const TASK: Section = Section {
         ),
         key("priority", Kind::Integer, "", "Fixed priority; larger is more important."),
         key("cpu", Kind::Integer, "the only CPU there is", "The CPU that the task runs on."),
-        key("overrun", Kind::Word(&OverrunPolicy::WORDS), "\"count\"", "What a run does at an overrun."),
+        key("overrun", Kind::Overrun(&OverrunPolicy::WORDS), "\"count\"", "What happens at an overrun."),
         key(
             "preemption",
             Kind::Word(&Preemption::WORDS),
@@ -240,7 +250,7 @@ pub const BODY: Section = Section {
 pub const EXECUTION: Section = Section {
     header: "execution",
     noun: "an execution table",
-    meaning: "Execution times of a simulation: either `samples` or `jobs`.",
+    meaning: "Execution times of a simulation: `samples`, `jobs` or `segments`.",
     keys: &[
         key(
             "samples",
@@ -249,6 +259,12 @@ pub const EXECUTION: Section = Section {
             "Execution times that jobs draw from, each between bcet and wcet.",
         ),
         key("jobs", Kind::Durations, "", "Execution times of the jobs in their order; may be above wcet."),
+        key(
+            "segments",
+            Kind::DurationLists,
+            "",
+            "A list a segment: its execution times by jobs in their order; may be above its wcet.",
+        ),
     ],
 };
 
@@ -429,14 +445,19 @@ pub const MODE: Section = Section {
             "What becomes of jobs that the change leaves over.",
         ),
         key("task", Kind::TaskChanges, "none", "What is different for tasks: `[[mode.task]]`."),
-        key("server", Kind::ServerChanges, "none", "What is different for budgets: `[[mode.server]]`."),
+        key(
+            "server",
+            Kind::ServerChanges,
+            "none",
+            "What is different for budgets and tables: `[[mode.server]]`.",
+        ),
     ],
 };
 
 /// `[[mode.task]]`
 pub const MODE_TASK: Section = Section {
     header: "[[mode.task]]",
-    noun: "what a mode changes of a task",
+    noun: "a change of a task in a mode",
     meaning: "What is different for one task in the mode above.",
     keys: &[
         required("name", Kind::Text, "The task."),
@@ -450,12 +471,14 @@ pub const MODE_TASK: Section = Section {
 /// `[[mode.server]]`
 pub const MODE_SERVER: Section = Section {
     header: "[[mode.server]]",
-    noun: "what a mode changes of a server",
+    noun: "a change of a server in a mode",
     meaning: "What is different for one server or scheduler in the mode above.",
     keys: &[
         required("name", Kind::Text, "The server or scheduler."),
-        required("budget", Kind::Duration, "Its budget in the mode."),
-        required("period", Kind::Duration, "Its period in the mode."),
+        key("budget", Kind::Duration, "as in the base mode", "Its budget in the mode."),
+        key("period", Kind::Duration, "as in the base mode", "Its period in the mode, beside `budget`."),
+        key("cycle", Kind::Duration, "as in the base mode", "The cycle of its time table in the mode."),
+        key("windows", Kind::Windows, "as in the base mode", "The windows of that cycle, beside `cycle`."),
     ],
 };
 
@@ -468,6 +491,14 @@ pub const TAKES_EFFECT: Section = Section {
         key("frame", Kind::Text, "", "At the next start of a period of this server or scheduler."),
         key("when_done", Kind::Texts, "", "As soon as no job of these tasks is left."),
     ],
+};
+
+/// `overrun = { … }`
+pub const OVERRUN: Section = Section {
+    header: "overrun",
+    noun: "a table of what an overrun asks for",
+    meaning: "The job goes on, and a mode is asked for.",
+    keys: &[required("mode", Kind::Text, "The mode that is asked for.")],
 };
 
 /// `[[interrupt]]`
@@ -511,6 +542,13 @@ pub const DEVICE: Section = Section {
         key("spread", Kind::Duration, "0", "How much longer than a separation a simulation draws gaps."),
         key("arrivals", Kind::Durations, "separation and spread", "When events come in a simulation."),
         key("latency", Kind::Duration, "a separation", "How long a closed device works on one request."),
+        key("slots", Kind::Integer, "1", "How many requests a closed device works on at once."),
+        key(
+            "order",
+            Kind::Word(&RequestOrder::WORDS),
+            "\"fifo\"",
+            "Which waiting request a closed device takes.",
+        ),
         key("admission_cost", Kind::Duration, "none", "What the early test of one event costs."),
         key("admission_separation", Kind::Duration, "none", "How far admitted events are apart at least."),
         key("ring", Kind::Integer, "256", "How many events wait at most; more are lost."),

@@ -203,6 +203,7 @@ impl Reader {
             && resources.iter().all(Option::is_some)
             && !(root.get("task").is_some() && nodes.is_empty());
         let (tasks, task_paths) = keep(tasks, paths);
+        let all_modes = modes.iter().all(Option::is_some);
         let (modes, mode_paths) = keep(modes, mode_paths);
         let (interrupts, interrupt_paths) = keep(interrupts, interrupt_paths);
         let (devices, device_paths) = keep(devices, device_paths);
@@ -239,6 +240,7 @@ impl Reader {
             interferences: interference_paths,
             named: named.into_tasks(),
             all_schedulers,
+            all_modes,
         };
         for finding in check::check(&draft, &paths, is_complete) {
             self.finding(finding);

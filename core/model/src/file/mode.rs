@@ -15,6 +15,9 @@ pub(super) fn without_deadline<'t>(tasks: &'t [Node], named: &Named<'_>) -> BTre
     names.filter(|name| !named.is_soft(name)).collect()
 }
 
+const TAKES_EFFECT_REMEDY: &str =
+    "write `\"at-once\"`, `{ frame = \"vision\" }` or `{ when_done = [\"control\"] }`";
+
 impl Reader {
     /// The mode at `path`; `None` where something in it cannot be read (the messages say what). The deadlines of the tasks in
     /// `implicit` are their periods.
@@ -93,13 +96,26 @@ impl Reader {
     }
 
     fn server_change(&mut self, node: &Node, path: &str) -> Option<ServerChange> {
+        let before = self.found.len();
         let table = self.table(node, path, &MODE_SERVER)?;
         let server = self.name_of_item(table, path, &MODE_SERVER);
-        let budget = self.required(table, path, "budget", &MODE_SERVER);
-        let budget = budget.and_then(|node| self.span(node, &path::join(path, "budget")));
-        let period = self.required(table, path, "period", &MODE_SERVER);
-        let period = period.and_then(|node| self.span(node, &path::join(path, "period")));
-        Some(ServerChange { server: server?, capacity: Capacity { budget: budget?, period: period? } })
+        // Of two keys that belong together both are there or none.
+        let has = |keys: [&str; 2]| keys.iter().any(|key| table.get(key).is_some());
+        let capacity = has(["budget", "period"]).then(|| self.changed_capacity(table, path)).flatten();
+        let time_table = has(["cycle", "windows"]).then(|| self.cycle_and_windows(table, path)).flatten();
+        if self.found.len() > before {
+            return None;
+        }
+        Some(ServerChange { server: server?, capacity, table: time_table })
+    }
+
+    fn changed_capacity(&mut self, table: &Table, path: &str) -> Option<Capacity> {
+        let mut span = |key: &str| {
+            let node = self.required(table, path, key, &MODE_SERVER)?;
+            self.span(node, &path::join(path, key))
+        };
+        let (budget, period) = (span("budget"), span("period"));
+        Some(Capacity { budget: budget?, period: period? })
     }
 
     fn left_over(&mut self, node: &Node, path: &str) -> Option<LeftOver> {
@@ -108,8 +124,18 @@ impl Reader {
 
     fn takes_effect(&mut self, node: &Node, path: &str) -> Option<TakesEffect> {
         let Value::Table(_) = &node.value else {
-            return self
-                .word(node, path, &["at-once"], |word| (word == "at-once").then_some(TakesEffect::AtOnce));
+            return match &node.value {
+                Value::Text(word) if word == "at-once" => Some(TakesEffect::AtOnce),
+                Value::Text(word) => {
+                    let reason = format!("`{word}` is none of the known words");
+                    self.fail(node, path, reason, TAKES_EFFECT_REMEDY);
+                    None
+                }
+                _ => {
+                    self.wrong_type(node, path, "a word or a table", TAKES_EFFECT_REMEDY);
+                    None
+                }
+            };
         };
         let table = self.table(node, path, &TAKES_EFFECT)?;
         let frame = self.optional(table, path, "frame", Reader::text);
@@ -122,7 +148,7 @@ impl Reader {
                     node,
                     path,
                     "a change takes effect either with a `frame` or `when_done`",
-                    "write `{ frame = \"vision\" }`, `{ when_done = [\"control\"] }` or `\"at-once\"`",
+                    TAKES_EFFECT_REMEDY,
                 );
                 None
             }

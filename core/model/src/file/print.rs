@@ -5,8 +5,8 @@ use super::decimal;
 use super::sections::UTILISATION_PLACES;
 use crate::{
     Arrival, Body, Cluster, Cpus, Device, DeviceService, Enforcement, ExecutionTimes, Interference,
-    Interrupt, Link, LowPriority, Mode, Platform, Preemption, Request, Resource, Segment, SegmentGraph,
-    Server, ServerKind, SpinTarget, System, TakesEffect, Task, Throttling,
+    Interrupt, Link, LowPriority, Mode, OverrunPolicy, Platform, Preemption, Request, RequestOrder, Resource,
+    Segment, SegmentGraph, Server, ServerKind, SpinTarget, System, TakesEffect, Task, Throttling,
 };
 use horolog_time::Span;
 use std::fmt::Write as _;
@@ -134,6 +134,7 @@ impl Printer {
         self.span("wcet", task.wcet);
         self.span("bcet", task.bcet);
         self.maybe_span("offset", task.offset);
+        self.maybe_span("promotion", task.promotion);
         if !task.jitter.is_zero() {
             self.span("jitter", task.jitter);
         }
@@ -143,8 +144,12 @@ impl Printer {
         if has_cpu {
             self.line("cpu", &task.cpu.0.to_string());
         }
-        if task.overrun != crate::OverrunPolicy::default() {
-            self.line("overrun", &quoted(task.overrun.word()));
+        if task.overrun != OverrunPolicy::default() {
+            let overrun = match &task.overrun {
+                OverrunPolicy::Mode(mode) => format!("{{ mode = {} }}", quoted(mode)),
+                other => quoted(other.word().unwrap_or_default()),
+            };
+            self.line("overrun", &overrun);
         }
         if task.preemption != Preemption::Preemptive {
             self.line("preemption", &quoted(task.preemption.word()));
@@ -157,6 +162,10 @@ impl Printer {
             ExecutionTimes::Uniform => self.line("execution", &quoted("uniform")),
             ExecutionTimes::Jobs(times) => {
                 self.line("execution", &format!("{{ jobs = {} }}", durations(times)));
+            }
+            ExecutionTimes::Segments(lists) => {
+                let lists: Vec<String> = lists.iter().map(|times| durations(times)).collect();
+                self.line("execution", &format!("{{ segments = [{}] }}", lists.join(", ")));
             }
             ExecutionTimes::Samples(samples) => {
                 self.line("execution", &format!("{{ samples = {} }}", durations(samples)));
@@ -182,6 +191,15 @@ impl Printer {
         self.server_kind(server.kind);
     }
 
+    fn time_table(&mut self, table: &crate::TimeTable) {
+        self.span("cycle", table.cycle);
+        let windows = table.windows.iter().map(|window| {
+            let (from, length) = (duration(window.from), duration(window.length));
+            format!("  {{ child = {}, from = {from}, length = {length} }},\n", quoted(&window.child))
+        });
+        self.line("windows", &format!("[\n{}]", windows.collect::<String>()));
+    }
+
     fn scheduler(&mut self, server: &Server) {
         self.header("[[scheduler]]");
         self.line("name", &quoted(&server.name));
@@ -191,12 +209,7 @@ impl Printer {
         self.line("cpu", &server.cpu.0.to_string());
         self.line("order", &quoted(server.order.word()));
         if let Some(table) = &server.table {
-            self.span("cycle", table.cycle);
-            let windows = table.windows.iter().map(|window| {
-                let (from, length) = (duration(window.from), duration(window.length));
-                format!("  {{ child = {}, from = {from}, length = {length} }},\n", quoted(&window.child))
-            });
-            self.line("windows", &format!("[\n{}]", windows.collect::<String>()));
+            self.time_table(table);
         }
         if !matches!(server.kind, ServerKind::Plain { .. }) {
             self.line("kind", &quoted(server.kind.word()));
@@ -294,8 +307,13 @@ impl Printer {
         for change in &mode.servers {
             self.header("[[mode.server]]");
             self.line("name", &quoted(&change.server));
-            self.span("budget", change.capacity.budget);
-            self.span("period", change.capacity.period);
+            if let Some(capacity) = change.capacity {
+                self.span("budget", capacity.budget);
+                self.span("period", capacity.period);
+            }
+            if let Some(table) = &change.table {
+                self.time_table(table);
+            }
         }
     }
 
@@ -354,6 +372,12 @@ impl Printer {
             self.line("arrivals", &durations(arrivals));
         }
         self.maybe_span("latency", device.latency);
+        if device.slots != 1 {
+            self.line("slots", &device.slots.to_string());
+        }
+        if device.order != RequestOrder::Fifo {
+            self.line("order", &quoted(device.order.word()));
+        }
         if let Some(admission) = device.admission {
             self.span("admission_cost", admission.cost);
             self.span("admission_separation", admission.separation);

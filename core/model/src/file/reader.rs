@@ -34,7 +34,7 @@ impl Reader {
         self.found.push(Diagnostic::new(reason, remedy).at(path).maybe_place(place));
     }
 
-    fn wrong_type(&mut self, node: &Node, path: &str, wanted: &str, remedy: &str) {
+    pub(super) fn wrong_type(&mut self, node: &Node, path: &str, wanted: &str, remedy: &str) {
         self.fail(node, path, format!("this is {} where {wanted} belongs", node.value.noun()), remedy);
     }
 

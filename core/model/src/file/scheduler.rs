@@ -27,6 +27,8 @@ pub(super) struct Named<'t> {
     clusters: BTreeMap<&'t str, CpuId>,
     /// The processor of a scheduler, its own or that of the nearest above it that gives one.
     cpus: BTreeMap<&'t str, CpuId>,
+    /// Schedulers that order by a time table.
+    tables: BTreeSet<&'t str>,
 }
 
 impl<'t> Named<'t> {
@@ -38,6 +40,9 @@ impl<'t> Named<'t> {
         }
         for table in schedulers.iter().filter_map(as_table) {
             named.tasks.extend(names_of_tasks(table));
+            if table.get("order").and_then(text_of) == Some(Order::Table.word()) {
+                named.tables.extend(table.get("name").and_then(text_of));
+            }
             let is_fifo = table.get("order").is_none_or(|node| text_of(node) == Some(Order::Fifo.word()));
             if let Some(node) = table.get("cpus") {
                 let first = match &node.value {
@@ -166,7 +171,9 @@ impl Reader {
             Some(&cpu) => Some(cpu),
             None => self.cpu(table, path, "scheduler", platform),
         };
-        let kind = self.scheduler_kind(table, path);
+        let above = table.get("parent").and_then(text_of);
+        let has_windows = above.is_some_and(|above| named.tables.contains(above));
+        let kind = self.scheduler_kind(table, path, has_windows);
         let time_table = self.time_table(table, path, order);
         if self.found.len() > before {
             return None;
@@ -175,7 +182,7 @@ impl Reader {
         Some(Scheduler::Server(Server { parent, order, table: time_table, ..server }))
     }
 
-    fn scheduler_kind(&mut self, table: &Table, path: &str) -> Option<ServerKind> {
+    fn scheduler_kind(&mut self, table: &Table, path: &str, has_windows: bool) -> Option<ServerKind> {
         let Some(node) = table.get("kind") else {
             self.foreign_to(table, path, None);
             let priority = self.optional(table, path, "priority", |reader, node, path| {
@@ -188,7 +195,7 @@ impl Reader {
             ServerKind::SCHEDULER_WORDS.iter().copied().find(|&known| known == word)
         })?;
         self.foreign_to(table, path, Some(word));
-        self.server_kind(table, path, word)
+        self.server_kind(table, path, word, has_windows)
     }
 
     /// The time table of a scheduler that orders by one.
@@ -202,6 +209,11 @@ impl Reader {
             }
             return None;
         }
+        self.cycle_and_windows(table, path)
+    }
+
+    /// What `cycle` and `windows` say.
+    pub(super) fn cycle_and_windows(&mut self, table: &Table, path: &str) -> Option<TimeTable> {
         let cycle = self.table_key(table, path, "cycle");
         let cycle = cycle.and_then(|node| self.span(node, &path::join(path, "cycle")));
         let at = path::join(path, "windows");

@@ -56,18 +56,27 @@ impl Reader {
         if let Some(word) = word {
             self.foreign_keys(table, path, word);
         }
-        let kind = word.and_then(|word| self.server_kind(table, path, word));
+        let kind = word.and_then(|word| self.server_kind(table, path, word, false));
         if self.found.len() > before {
             return None;
         }
         Some(Server::new(name?, tasks?, cpu?, kind?))
     }
 
-    /// The rules of a server or scheduler of this kind.
-    pub(super) fn server_kind(&mut self, table: &Table, path: &str, word: &str) -> Option<ServerKind> {
+    /// The rules of a server or scheduler of this kind. Below a time table no kind and no priority belong: what is refused there is the
+    /// kind, so a priority is not asked for.
+    pub(super) fn server_kind(
+        &mut self,
+        table: &Table,
+        path: &str,
+        word: &str,
+        has_windows: bool,
+    ) -> Option<ServerKind> {
         let needs = |key: &str| keys_of(word).contains(&key);
         let capacity = if needs("budget") { self.capacity(table, path, word) } else { None };
-        let priority = if needs("priority") {
+        let priority = if has_windows && table.get("priority").is_none() {
+            Some(Priority::new(0))
+        } else if needs("priority") {
             self.needed(table, path, word, "priority").and_then(|node| {
                 self.integer(node, &path::join(path, "priority"), "an integer of 64 bits").map(Priority::new)
             })

@@ -1,10 +1,10 @@
 //! Reads one `[[task]]`.
 
-use super::keys::TASK;
+use super::keys::{OVERRUN, TASK};
 use super::reader::Reader;
 use super::scheduler::Named;
 use super::segments::ReadGraph;
-use super::tree::{Node, Table};
+use super::tree::{Node, Table, Value};
 use crate::diagnostic::Diagnostic;
 use crate::path;
 use crate::{
@@ -37,9 +37,13 @@ impl Reader {
         let by_default = arrival.as_ref().filter(|_| !named.is_soft(written)).and_then(separation);
         let deadline = deadline.or(by_default);
         let (preemption, graph) = self.preemption(table, path);
-        let execution = self.optional(table, path, "execution", Reader::execution).unwrap_or_default();
+        let order = graph.as_ref().map(|graph| graph.order.as_slice());
+        let execution =
+            self.optional(table, path, "execution", |reader, node, path| reader.execution(node, path, order));
+        let execution = execution.unwrap_or_default();
         let (wcet, bcet) = self.execution_bounds(table, path, graph.as_ref(), &execution);
         let offset = self.optional(table, path, "offset", Reader::span);
+        let promotion = self.optional(table, path, "promotion", Reader::span);
         let jitter = self.optional(table, path, "jitter", Reader::span).unwrap_or(Span::ZERO);
         let priority = self.optional(table, path, "priority", |reader, node, path| {
             reader.integer(node, path, "an integer of 64 bits").map(Priority::new)
@@ -48,10 +52,7 @@ impl Reader {
             Some(cpu) => self.no_cpu(table, path).map(|()| cpu),
             None => self.cpu(table, path, "task", platform),
         };
-        let overrun = self.optional(table, path, "overrun", |reader, node, path| {
-            reader.word(node, path, &OverrunPolicy::WORDS, OverrunPolicy::from_word)
-        });
-        let order = graph.as_ref().map(|graph| graph.order.as_slice());
+        let overrun = self.optional(table, path, "overrun", Reader::overrun);
         let body = self.optional(table, path, "body", |reader, node, path| reader.body(node, path, order));
         let sections = self.sections(table, path);
         if self.found.len() > before {
@@ -64,6 +65,7 @@ impl Reader {
             wcet: wcet?,
             bcet: bcet?,
             offset,
+            promotion,
             jitter,
             priority,
             cpu: cpu?,
@@ -206,6 +208,16 @@ impl Reader {
                 "add `wcet = \"2 ms\"`, the longest that a job executes",
             );
         }
+    }
+
+    /// A word, or a table with the mode that is asked for.
+    fn overrun(&mut self, node: &Node, path: &str) -> Option<OverrunPolicy> {
+        let Value::Table(_) = &node.value else {
+            return self.word(node, path, &OverrunPolicy::WORDS, OverrunPolicy::from_word);
+        };
+        let table = self.table(node, path, &OVERRUN)?;
+        let mode = self.required(table, path, "mode", &OVERRUN)?;
+        self.text(mode, &path::join(path, "mode")).map(OverrunPolicy::Mode)
     }
 
     /// The CPU that `cpu` names, or the only one there is.

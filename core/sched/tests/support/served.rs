@@ -43,7 +43,7 @@ pub fn served((server, policy): (&str, &str)) -> System {
              \"4 ns\"\n";
     text += &format!("[[server]]\nname = \"s\"\ntasks = [\"x\", \"y\"]\n{server}\n");
     match horolog_model::file::read(&text, "served.toml", &[]) {
-        Ok((system, _)) => system,
+        Ok((system, _)) => horolog_testkit::resolved(&system),
         Err(errors) => panic!("{errors}"),
     }
 }

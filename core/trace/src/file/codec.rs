@@ -79,7 +79,9 @@ const fn shape(kind: Kind) -> u8 {
         | Kind::Publish
         | Kind::Latch
         | Kind::Lock
-        | Kind::Unlock => 0,
+        | Kind::Unlock
+        | Kind::FirstDispatch
+        | Kind::ModeEnd => 0,
     }
 }
 
@@ -98,6 +100,8 @@ const fn is_late(kind: Kind) -> bool {
             | Kind::Latch
             | Kind::Lock
             | Kind::Unlock
+            | Kind::FirstDispatch
+            | Kind::ModeEnd
     )
 }
 

@@ -1,6 +1,8 @@
 //! The head and the foot of a trace file.
 
+use super::numbers::{Numbers, other_file};
 use crate::{EventDefinition, Kind, LossCause};
+use horolog_model::{Companion, System};
 use horolog_time::{Instant, Span};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -30,6 +32,10 @@ pub struct Header {
     pub machine: BTreeMap<String, String>,
     /// The tasks' names in the order of [`horolog_model::TaskId`].
     pub tasks: Vec<String>,
+    /// What the numbers in records stand for. `None`: there are the tasks of the file alone, and every other section is
+    /// numbered in its order (a foreign trace, and every one that an older version wrote).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub numbers: Option<Numbers>,
     /// Who contributed records, in words ("user events of processes under `./server`", …); empty before format 1.1.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<String>,
@@ -59,6 +65,7 @@ impl Header {
             horizon,
             machine: BTreeMap::new(),
             tasks,
+            numbers: None,
             sources: Vec::new(),
             clock_error_ns: None,
             realtime_ns: None,
@@ -80,6 +87,40 @@ impl Header {
     #[must_use]
     pub fn session(origin_ns: u64) -> Header {
         Header { backend: "session".to_owned(), ..Header::measured(String::new(), Vec::new(), 0, origin_ns) }
+    }
+
+    /// This header, of records about a companion of `system`: its tasks are named, and every number is explained.
+    #[must_use]
+    pub fn of_companion(mut self, system: &System, companion: &Companion) -> Header {
+        self.tasks = companion.system.tasks().iter().map(|task| task.name.clone()).collect();
+        let mut numbers = Numbers::of(system, companion);
+        if !self.is_simulated() {
+            (numbers.interrupts, numbers.devices) = Default::default();
+        }
+        self.numbers = Some(numbers);
+        self
+    }
+
+    /// The system whose tasks the records number: those of `system`, and the threads of its drivers that the head names.
+    ///
+    /// # Errors
+    /// In words, where the trace is of another system, or does not say which threads it numbers.
+    pub fn companion(&self, system: &System) -> Result<Companion, String> {
+        if let Some(numbers) = &self.numbers {
+            return numbers.companion(system);
+        }
+        let own: Vec<String> = system.tasks().iter().map(|task| task.name.clone()).collect();
+        if self.tasks == own {
+            return Companion::without_threads(system).map_err(|error| error.to_string());
+        }
+        if self.tasks.starts_with(&own) && !system.devices().is_empty() {
+            let more = self.tasks[own.len()..].join(", ");
+            return Err(format!(
+                "the trace numbers more than the tasks of the file ({more}) and does not say what these are: an older version \
+                 wrote it; record it again"
+            ));
+        }
+        Err(other_file("task", &self.tasks, &own))
     }
 
     /// Whether the run was simulated, so that its records are exact.

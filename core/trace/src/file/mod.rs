@@ -7,6 +7,7 @@
 mod codec;
 mod header;
 mod layout;
+mod numbers;
 mod reader;
 #[cfg(test)]
 mod tests;
@@ -17,5 +18,6 @@ mod varint;
 mod writer;
 
 pub use header::{BlockPlace, Footer, Header, Losses, Thread};
+pub use numbers::{Numbered, Numbers};
 pub use reader::{Damage, Reader};
 pub use writer::Writer;

@@ -387,9 +387,25 @@ impl<R: Read> Reader<R> {
                         self.offset
                     ));
                 }
+                self.check_nothing_follows();
             }
             _ => {
                 self.stop("the trace was cut off inside its last bytes");
+            }
+        }
+    }
+
+    /// No writer leaves anything behind the last bytes: what is there was put there, and may be another trace.
+    fn check_nothing_follows(&mut self) {
+        match read_up_to(&mut self.input, &mut [0]) {
+            Ok(0) => {}
+            Ok(_) => {
+                self.stop(
+                    "bytes follow the trace's end: another file was appended, or the end is not its own",
+                );
+            }
+            Err(error) => {
+                self.stop(&format!("reading failed: {error}"));
             }
         }
     }

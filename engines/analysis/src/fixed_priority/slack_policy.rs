@@ -30,6 +30,11 @@ pub(super) fn test(cpu: &CpuModel, index: usize, plain: &TestResult) -> Option<T
                 .to_owned(),
         ));
     }
+    if let Some(name) = &cpu.unsafe_promotion {
+        return Some(unknown(format!(
+            "task.{name}.promotion is later than its latest safe time: leave it out, or give less"
+        )));
+    }
     let deadline = cpu.tasks[index].deadline.map(Span::from_ns);
     Some(match (plain.response, deadline) {
         (Some(response), Some(deadline)) if response <= deadline => TestResult {

@@ -15,10 +15,23 @@ use horolog_time::Span;
 /// How many tasks all analyses of one search may look at together: what bounds its time.
 const TASKS_IN_ALL: usize = 20_000;
 
+/// The same for the searches of all servers of a processor, if each advice stands at once.
+const TASKS_OF_ALL_SEARCHES: usize = 40_000;
+
 /// A deadline, and whether it is proven.
 struct Promise {
     name: String,
     is_kept: bool,
+}
+
+/// Why the largest budget is not searched for each server of a processor, where these searches would take too long together.
+pub(crate) fn too_many_searches(cpu: &CpuModel) -> Option<String> {
+    let soft: usize = cpu.servers.iter().map(|server| server.queue.len()).sum();
+    // Each is analysed with the least and with the advised budget.
+    let tasks = (cpu.tasks.len() + soft).saturating_mul(2 * cpu.servers.len());
+    (tasks > TASKS_OF_ALL_SEARCHES).then(|| {
+        "the largest safe budget is not searched for so many servers; ask for one of them with --size-server".to_owned()
+    })
 }
 
 /// The largest budget of a server for a period, as [`largest_budget`] finds it, that stands when it is applied; in words, why
@@ -95,6 +108,12 @@ fn promises(
         .collect();
     let mut served = Vec::new();
     for (index, server) in model.servers.iter().enumerate() {
+        // Where nothing has a deadline there is no promise.
+        let is_promised =
+            |id| driver::device_of(id, &applied).is_some() || applied.task(id).deadline.is_some();
+        if !server.queue.iter().any(|task| is_promised(task.id)) {
+            continue;
+        }
         for (task, verdict) in soft_verdicts(&model, index, applied.policy(), options)? {
             let is_kept = verdict.verdict == Verdict::Meets;
             match driver::device_of(task, &applied) {

@@ -1,6 +1,6 @@
 //! What a system's servers promise: bounds of the jobs that they serve, and how large they may be.
 
-use super::applied::largest_that_stands;
+use super::applied::{largest_that_stands, too_many_searches};
 use super::place::{Place, place_of, top_place};
 use super::queue::{self, QueuedTask, WorstJob};
 use super::slack::{SlackState, slack};
@@ -241,7 +241,11 @@ pub(crate) fn server_verdict(
     let place = HighPlace::new(cpu, index, system.policy(), service, options);
     verdict.guaranteed = Some(place.is_ok());
     let mut notes: Vec<String> = place.err().map(|reason| reason.to_string()).into_iter().collect();
-    match largest_that_stands(system, cpu, index, capacity.period.as_ns(), options)? {
+    let found = match too_many_searches(cpu) {
+        Some(reason) => Err(reason),
+        None => largest_that_stands(system, cpu, index, capacity.period.as_ns(), options)?,
+    };
+    match found {
         Ok(found) => verdict.largest_budget = Some(found.against(capacity.budget)),
         Err(reason) => notes.push(reason),
     }

@@ -4,6 +4,7 @@ use super::driver::{Cause, Driver};
 use super::monitor::Monitor;
 use crate::modes;
 use crate::shared::RunShared;
+use horolog_sys::fixed_priority::set_class;
 use horolog_sys::{clock, futex};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -67,6 +68,7 @@ impl CpuAgent {
         self.enter();
         let mut driver = self.lock();
         let now = self.now();
+        driver.begin_pass(Some(seat), cause);
         driver.catch_up(now);
         let result = event(&mut driver, now);
         driver.settle(now, Some(seat), cause);
@@ -74,6 +76,7 @@ impl CpuAgent {
         let mut wakes_agent = driver.next_wake() < driver.threads.armed;
         driver.promise(now);
         self.count_pass(&mut driver, now);
+        let mut own_class = driver.threads.take_own_class();
         drop(driver);
         while !self.monitor.try_leave() {
             // The agent came while we were inside: do its work, and let it set its timer anew.
@@ -84,10 +87,14 @@ impl CpuAgent {
             parks |= driver.threads.seats[seat].parked;
             driver.promise(now);
             self.count_pass(&mut driver, now);
+            own_class = driver.threads.take_own_class().or(own_class);
             wakes_agent = true;
         }
         if wakes_agent {
             self.kick();
+        }
+        if let Some(class) = own_class {
+            let _ = set_class(0, class);
         }
         (result, parks)
     }
@@ -135,8 +142,8 @@ impl CpuAgent {
         loop {
             let mut driver = self.lock();
             let now = self.now();
+            driver.begin_pass(None, Cause::Other);
             driver.catch_up(now);
-            driver.enforce(now);
             driver.settle(now, None, Cause::Other);
             driver.promise(now);
             driver.threads.armed = driver.sleeps_until(now);

@@ -12,13 +12,10 @@ use crate::random::SplitMix;
 use horolog_model::{
     Companion, CpuId, Device, DeviceClass, Priority, RequestMode, System, TaskId, is_emulated,
 };
-use horolog_sched::{Lent, Rejected, Tell};
+use horolog_sched::{Answer, DeviceMachine, Lent, Rejected, Tell};
 use horolog_time::Span;
 use horolog_trace::{DeviceOutcome, Kind, RequestOutcome, ResponseRecorder};
 use std::collections::VecDeque;
-
-/// How many requests of one device wait before a queue has to grow, at the price of an allocation.
-const WAITING: usize = 64;
 
 /// Whom an event is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,10 +49,8 @@ struct Emulated {
     rhythm: Rhythm,
     /// The next event of its own, and whom it is for.
     next: (u64, To),
-    /// What it was asked, and when it is done with the first.
-    asked: VecDeque<(usize, u64)>,
-    done: u64,
-    latency: u64,
+    /// The device itself, where tasks ask it.
+    machine: DeviceMachine,
     /// Events that wait to be worked off: when each occurred.
     ring: VecDeque<(u64, To)>,
     capacity: usize,
@@ -97,6 +92,8 @@ pub(crate) struct Devices {
     /// By their places in the file; `None`: of another processor, or not emulated.
     requests: Vec<Option<Asked>>,
     lent: Vec<Lent>,
+    /// When the present pass through the monitor began.
+    now: u64,
 }
 
 impl Devices {
@@ -144,12 +141,28 @@ impl Devices {
         let requests = system.requests().iter().map(request).collect();
         let lent = lent.into_iter().filter(|thread| devices.iter().any(|device| device.id == thread.device));
         let lent = lent.collect();
-        Some(Box::new(Devices { devices, requests, lent }))
+        Some(Box::new(Devices { devices, requests, lent, now: 0 }))
+    }
+
+    /// A pass through the monitor has begun: what the devices have done by then is delivered in it.
+    pub(crate) fn begin_pass(&mut self, now: u64) {
+        self.now = now;
+    }
+
+    /// The processor learns now of an answer that was there at `at`.
+    fn note_delivery(&mut self, place: usize, at: u64) {
+        let late = Span::from_ns(self.now.saturating_sub(at));
+        let most = &mut self.devices[place].outcome.late_ns_max;
+        *most = (*most).max(late);
     }
 
     /// When a device has an event or an answer next; `u64::MAX`: none.
     pub(crate) fn next(&self) -> u64 {
-        self.devices.iter().map(|device| device.done.min(device.next.0)).min().unwrap_or(u64::MAX)
+        self.devices
+            .iter()
+            .map(|device| device.machine.next_end().min(device.next.0))
+            .min()
+            .unwrap_or(u64::MAX)
     }
 }
 
@@ -182,9 +195,7 @@ impl Emulated {
             seat,
             rhythm,
             next: (u64::MAX, To::Anybody),
-            asked: VecDeque::with_capacity(WAITING),
-            done: u64::MAX,
-            latency: file.latency.unwrap_or(file.separation).as_ns(),
+            machine: DeviceMachine::new(file),
             ring: VecDeque::with_capacity(file.ring.min(1 << 12) as usize),
             capacity: file.ring as usize,
             deadline: file.deadline.map_or(u64::MAX, Span::as_ns),
@@ -218,11 +229,10 @@ impl Emulated {
 
     /// What happens at the device by `at`, the oldest first.
     fn due(&mut self, at: u64) -> Option<(u64, To)> {
-        if self.done <= at && self.done <= self.next.0 {
-            let (request, since) = self.asked.pop_front()?;
-            let done = self.done;
-            self.done = if self.asked.is_empty() { u64::MAX } else { done.saturating_add(self.latency) };
-            return Some((done, To::Answer(request, since)));
+        if self.machine.next_end() <= self.next.0
+            && let Some(Answer { request, asked, at }) = self.machine.complete(at)
+        {
+            return Some((at, To::Answer(request as usize, asked)));
         }
         if self.next.0 <= at {
             let event = self.next;
@@ -232,10 +242,11 @@ impl Emulated {
         None
     }
 
-    /// An event takes its place in the ring; `false` where it finds none or is not admitted.
+    /// An event takes its place in the ring; `false` where it finds none or is not admitted. Answers are never lost: who asked has
+    /// room.
     fn take(&mut self, at: u64, to: To) -> bool {
         self.outcome.events += 1;
-        if self.ring.len() >= self.capacity {
+        if self.ring.len() >= self.capacity && !matches!(to, To::Answer(..)) {
             self.outcome.dropped += 1;
             return false;
         }
@@ -275,6 +286,9 @@ impl Threads {
         let Some(mut devices) = self.devices.take() else { return };
         for place in 0..devices.devices.len() {
             while let Some((occurred, to)) = devices.devices[place].due(at) {
+                if matches!(to, To::Answer(..)) {
+                    devices.note_delivery(place, occurred);
+                }
                 if !devices.devices[place].take(occurred, to) {
                     continue;
                 }
@@ -412,10 +426,7 @@ impl Threads {
             *unread -= 1;
             asked.answer(now, now);
         } else if asked.is_closed {
-            device.asked.push_back((request, now));
-            if device.done == u64::MAX {
-                device.done = now.saturating_add(device.latency);
-            }
+            device.machine.release(now, request as u32, asked.priority);
         }
         let waits = self.seats[seat].suspended;
         self.lend(tell, devices);
@@ -456,7 +467,8 @@ impl Threads {
                 To::Answer(request, since) => Some((request, since)),
                 _ => None,
             });
-            let unanswered = device.asked.iter().copied().chain(in_ring);
+            let in_device = device.machine.unanswered().map(|asked| (asked.request as usize, asked.at));
+            let unanswered = in_device.chain(in_ring);
             let since = unanswered.filter(|(request, _)| *request == index).map(|(_, since)| since);
             let open = asked.waiting_since.filter(|_| !asked.is_closed);
             let late = since.chain(open).filter(|since| since.saturating_add(asked.deadline) <= end).count();

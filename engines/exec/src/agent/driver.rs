@@ -13,11 +13,14 @@ use super::seat::Seat;
 use super::served::Served;
 use crate::arrivals::Job;
 use crate::bands;
-use crate::control::{OVERRAN, SHOULD_YIELD};
+use crate::control::SHOULD_YIELD;
 use crate::ring::Ring;
 use crate::shared::RunShared;
-use horolog_model::{OverrunPolicy, System, TaskId};
-use horolog_sched::{ANY_SEGMENT, Choice, Machine, ModeChange, Note, ProcessorIndex, Rejected, Tell, World};
+use horolog_model::{System, TaskId};
+use horolog_sched::{
+    ANY_SEGMENT, Choice, Machine, ModeChange, Note, OverrunAction, ProcessorIndex, Progress, Rejected, Tell,
+    World,
+};
 use horolog_sys::fixed_priority::{Class, set_class};
 use horolog_sys::{futex, hold};
 use horolog_time::{Instant, Span};
@@ -78,7 +81,7 @@ pub(crate) struct Threads {
     pub(super) ring: Arc<Ring>,
     pub(super) run: Arc<RunShared>,
     /// Whether classes can be set: not in best effort.
-    has_bands: bool,
+    pub(super) has_bands: bool,
     pub(super) next_due: u64,
     /// Where the processor has servers.
     pub(super) served: Option<Box<Served>>,
@@ -87,7 +90,13 @@ pub(crate) struct Threads {
     /// Where the system has modes.
     pub(super) modes: Option<Box<InModes>>,
     /// The seat whose thread makes the present pass, and what for.
-    pass: (Option<usize>, Cause),
+    pub(super) pass: (Option<usize>, Cause),
+    /// How far the running job is, read by the present pass and not told yet, and when that was.
+    pub(super) progress: Option<(u64, TaskId, Progress)>,
+    /// When the running job's budget may be used up; `u64::MAX`: never.
+    pub(super) look_at: u64,
+    /// The class that the thread that makes this pass gives itself once it has left the monitor.
+    pub(super) lowers_itself: Option<Class>,
     /// What the passes through the monitor took.
     pub(crate) passes: Passes,
     /// Until when the agent sleeps.
@@ -129,6 +138,9 @@ impl Driver {
             devices: None,
             modes: None,
             pass: (None, Cause::Other),
+            progress: None,
+            look_at: u64::MAX,
+            lowers_itself: None,
             passes: Passes::default(),
             armed: u64::MAX,
             rejected: 0,
@@ -158,10 +170,15 @@ impl Driver {
     /// When the agent must look again.
     pub(crate) fn next_wake(&self) -> u64 {
         let threads = &self.threads;
-        let look_at = threads.current.map_or(u64::MAX, |current| threads.seats[current].look_at);
+        let look_at = threads.look_at;
         let budget = threads.served.as_ref().map_or(u64::MAX, |served| served.budget_at);
         let mode = threads.run.modes.as_ref().map_or(u64::MAX, |modes| modes.next_at());
         threads.next_event().min(look_at).min(self.core.wall_at(HERE)).min(budget).min(mode)
+    }
+
+    /// A pass begins: by whose thread (`None`: the agent's), and what for.
+    pub(crate) fn begin_pass(&mut self, caller: Option<usize>, cause: Cause) {
+        self.threads.pass = (caller, cause);
     }
 
     /// Until when the agent may sleep that leaves at `now`.
@@ -179,8 +196,12 @@ impl Driver {
 
     /// Tells the machine everything that has come due by `now`.
     pub(crate) fn catch_up(&mut self, now: u64) {
+        if let Some(devices) = &mut self.threads.devices {
+            devices.begin_pass(now);
+        }
         self.follow_locks();
         self.threads.look_at_clock(now);
+        self.threads.look_at_progress(now);
         self.follow_modes(now);
         let Self { core, threads } = self;
         let Ok(_) = core.run(threads, HERE, now.saturating_add(1));
@@ -194,6 +215,7 @@ impl Driver {
         let Self { core, threads } = self;
         threads.pass = (caller, cause);
         core.settle(threads, HERE, now);
+        threads.plan_look(now, core.allowance(HERE));
         if let Some(served) = &mut threads.served {
             served.plan_look(now, core.allowance(HERE));
             served.follow_budgets(core.machine(), core.running(HERE), core.untold(HERE));
@@ -233,12 +255,6 @@ impl Driver {
         let Self { core, threads } = self;
         threads.ask(&mut core.tell(HERE, now), seat, now, request)
     }
-
-    /// Looks at the running job's execution where it is time to, and lets the overrun policy act.
-    pub(crate) fn enforce(&mut self, now: u64) {
-        let Self { core, threads } = self;
-        threads.enforce(&mut core.tell(HERE, now), now);
-    }
 }
 
 impl Driver {
@@ -268,7 +284,8 @@ impl World for Threads {
         self.served.as_mut().map_or(0, |served| served.executed(now))
     }
 
-    fn complete(&mut self, _: &mut Tell<'_>) -> Result<(), Infallible> {
+    fn complete(&mut self, tell: &mut Tell<'_>) -> Result<(), Infallible> {
+        self.tell_progress(tell);
         Ok(())
     }
 
@@ -288,6 +305,10 @@ impl World for Threads {
 
     fn mode_changed(&mut self, now: u64, change: ModeChange<'_>) {
         self.take_over_mode(now, change);
+    }
+
+    fn overran(&mut self, now: u64, task: TaskId, action: OverrunAction) {
+        self.carry_out_overrun(now, task, action);
     }
 
     fn carry_out(&mut self, now: u64, choice: Choice<'_>) {
@@ -338,26 +359,21 @@ impl Threads {
     fn release(&mut self, tell: &mut Tell<'_>, seat: usize) {
         let horizon = self.run.horizon();
         let Some(job) = self.seats[seat].take_next(horizon) else { return };
-        let (stopped, skips) = (self.seats[seat].stopped, self.seats[seat].skips_next);
-        let is_active = tell.machine().is_active(self.seats[seat].shared.id);
-        if stopped || skips || !is_active {
-            self.seats[seat].skips_next &= !is_active;
-            self.seats[seat].shared.tally().counts.skipped += 1;
-            self.record(seat, Kind::Skip, job.ready, job.number, job.arrival, 0);
-            return;
-        }
         self.release_job(tell, seat, job);
     }
 
-    /// A job is ready.
+    /// A job is ready. Where the mode does not want it, or one before has overrun, its release does not take place.
     pub(super) fn release_job(&mut self, tell: &mut Tell<'_>, seat: usize, job: Job) {
-        self.record(seat, Kind::Release, job.ready, job.number, job.arrival, 0);
         let task = self.seats[seat].shared.id;
         let (deadline, now) = (Instant::from_ns(job.deadline), tell.now());
         let served = &mut self.served;
         let executed = |_| served.as_mut().map_or(0, |served| served.executed(now));
         if tell.release(task, deadline, executed).is_ok() {
+            self.record(seat, Kind::Release, job.ready, job.number, job.arrival, 0);
             self.seats[seat].backlog.push_back(job);
+        } else {
+            self.seats[seat].shared.tally().counts.skipped += 1;
+            self.record(seat, Kind::Skip, job.ready, job.number, job.arrival, 0);
         }
     }
 
@@ -403,16 +419,9 @@ impl Threads {
         if overran {
             self.record(seat, Kind::Overrun, now, job.number, executed, 0);
         }
-        let shared = &self.seats[seat].shared;
-        let skips = overran || shared.control.must_end.load(Ordering::Relaxed);
-        if skips && shared.overrun == OverrunPolicy::Skip && !self.seats[seat].acted {
-            self.record(seat, Kind::Enforcement, now, job.number, 0, policy_number(OverrunPolicy::Skip));
-            self.seats[seat].skips_next = true;
-        }
         if waits {
             self.record(seat, Kind::VainWait, now, job.number + 1, 0, 0);
         }
-        self.seats[seat].acted = false;
     }
 
     /// Carries out what the machine wants.
@@ -465,7 +474,6 @@ impl Threads {
         }
         drop(tally);
         self.record(old, if yields { Kind::Yield } else { Kind::Preempt }, now, job, 0, 0);
-        self.seats[old].look_at = u64::MAX;
         self.clear_flag(old);
         // A thread that is inside a call of ours sleeps by itself; one in its own code is lowered.
         if !by_itself && !self.seats[old].parked && !self.seats[old].lowered {
@@ -484,7 +492,6 @@ impl Threads {
             let job = self.seats[new].backlog.front().map_or(0, |job| job.number);
             self.record(new, Kind::Resume, now, job, 0, 0);
         }
-        self.seats[new].plan_look(now);
         let seat = &mut self.seats[new];
         seat.shared.ring.promise(now);
         let follows_itself = caller == Some(new) && !seat.parked;
@@ -557,52 +564,6 @@ impl Threads {
         }
     }
 
-    fn enforce(&mut self, tell: &mut Tell<'_>, now: u64) {
-        let Some(current) = self.current else { return };
-        if self.seats[current].look_at > now {
-            return;
-        }
-        let seat = &self.seats[current];
-        let verdict = seat.progress().map(|progress| seat.shared.allowance.judge(progress));
-        if verdict.is_some_and(|verdict| verdict.demands_action()) {
-            self.act(tell, current, now);
-        }
-        self.seats[current].plan_look(now);
-    }
-
-    /// The overrun policy acts on the running job of `seat`.
-    fn act(&mut self, tell: &mut Tell<'_>, seat: usize, now: u64) {
-        let shared = self.seats[seat].shared.clone();
-        self.seats[seat].acted = true;
-        let job = self.seats[seat].backlog.front().map_or(0, |job| job.number);
-        self.record(seat, Kind::Enforcement, now, job, 0, policy_number(shared.overrun));
-        shared.control.attention.fetch_or(OVERRAN, Ordering::AcqRel);
-        match shared.overrun {
-            OverrunPolicy::Skip => {
-                shared.control.must_end.store(true, Ordering::Release);
-                self.seats[seat].skips_next = true;
-            }
-            OverrunPolicy::Demote => self.demote(tell, seat, Class::Fifo(bands::DEMOTED)),
-            OverrunPolicy::Stop => {
-                shared.control.must_end.store(true, Ordering::Release);
-                self.seats[seat].stopped = true;
-                self.demote(tell, seat, Class::Idle);
-            }
-            _ => {}
-        }
-    }
-
-    /// Takes the running job out of the machine; its thread goes on below every task.
-    fn demote(&mut self, tell: &mut Tell<'_>, seat: usize, class: Class) {
-        let told = tell.block(self.seats[seat].shared.id);
-        if self.count_rejected(told).is_ok() {
-            self.clear_flag(seat);
-            self.change_class(seat, class);
-            self.seats[seat].lowered = true;
-            self.seats[seat].demoted = true;
-        }
-    }
-
     /// Counts what was released, or would have been, by the end of the run and has not completed.
     fn count_unfinished(&mut self, machine: &Machine) {
         let horizon = self.run.horizon();
@@ -612,21 +573,11 @@ impl Threads {
             }
             while let Some(job) = self.seats[seat].take_next(horizon) {
                 let is_active = machine.is_active(self.seats[seat].shared.id);
-                if job.arrival < horizon && !self.seats[seat].stopped && is_active {
+                if job.arrival < horizon && is_active {
                     self.record(seat, Kind::Release, job.ready, job.number, job.arrival, 0);
                     self.seats[seat].shared.tally().unfinished(&job, horizon);
                 }
             }
         }
-    }
-}
-
-/// The policy's number in an `Enforcement` record.
-fn policy_number(policy: OverrunPolicy) -> u64 {
-    match policy {
-        OverrunPolicy::Skip => 1,
-        OverrunPolicy::Demote => 2,
-        OverrunPolicy::Stop => 3,
-        _ => 0,
     }
 }

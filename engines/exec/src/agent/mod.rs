@@ -12,6 +12,7 @@ mod driver;
 mod locks;
 mod modes;
 mod monitor;
+mod overruns;
 mod seat;
 mod served;
 mod tasks;

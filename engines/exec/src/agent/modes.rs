@@ -107,6 +107,9 @@ impl Threads {
                 extra: late,
             });
         }
+        if let Some(modes) = &self.run.modes {
+            modes.note_change(here.known, change.left_over);
+        }
         for seat in 0..self.seats.len() {
             self.end_dropped(seat, now, change);
             let of = |mode: u32| here.tasks.get(mode as usize).map(|tasks| tasks[seat]);
@@ -117,6 +120,13 @@ impl Threads {
         self.next_due =
             self.seats.iter().filter_map(|seat| seat.next.map(|job| job.ready)).min().unwrap_or(u64::MAX);
         self.modes = Some(here);
+    }
+
+    /// No job is left over here any more from the mode before the last change.
+    pub(super) fn note_mode_end(&self, now: u64) {
+        if let (Some(here), Some(modes)) = (&self.modes, &self.run.modes) {
+            modes.note_end(here.known, now);
+        }
     }
 
     /// Jobs of this seat that have not begun and that the mode drops are gone. One that has begun is asked to end: nobody can end a
@@ -146,9 +156,7 @@ impl Threads {
         shared.control.attention.fetch_and(!OVERRAN, Ordering::AcqRel);
         self.change_class(seat, Class::Fifo(bands::DEMOTED));
         let place = &mut self.seats[seat];
-        (place.lowered, place.demoted, place.look_at) = (true, true, u64::MAX);
-        // The overrun policy has no say any more.
-        place.acted = true;
+        (place.lowered, place.demoted) = (true, true);
         if std::mem::take(&mut place.held) {
             hold::release(&shared.hold);
         }

@@ -1,9 +1,8 @@
 //! One task as the driver of its processor keeps it.
 
 use crate::arrivals::{Arrivals, Job};
-use crate::enforcement::Progress;
 use crate::task_shared::TaskShared;
-use horolog_model::OverrunPolicy;
+use horolog_sched::Progress;
 use horolog_time::Span;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,10 +10,6 @@ use std::sync::atomic::Ordering;
 
 /// How many waiting jobs of one task fit before the queue has to grow, at the price of an allocation.
 const BACKLOG: usize = 256;
-
-/// How much later than the earliest possible overrun the agent looks. The switch to the job takes some of the time;
-/// without this the agent could come again before the job has executed at all, and for ever.
-const LOOK_SLACK: u64 = 30_000;
 
 /// A task's place on its processor.
 pub(crate) struct Seat {
@@ -40,16 +35,8 @@ pub(crate) struct Seat {
     pub(crate) demoted: bool,
     /// The oldest job waits for a device.
     pub(crate) suspended: bool,
-    /// No more jobs of this task start.
-    pub(crate) stopped: bool,
-    /// The next release is dropped.
-    pub(crate) skips_next: bool,
-    /// The policy has acted on the oldest job.
-    pub(crate) acted: bool,
     /// What the task's attention word was last told about yielding; zero: nothing.
     pub(crate) flagged: u32,
-    /// When the running job's execution must be looked at; `u64::MAX`: never.
-    pub(crate) look_at: u64,
 }
 
 impl Seat {
@@ -68,11 +55,7 @@ impl Seat {
             held: false,
             demoted: false,
             suspended: false,
-            stopped: false,
-            skips_next: false,
-            acted: false,
             flagged: 0,
-            look_at: u64::MAX,
         }
     }
 
@@ -101,23 +84,28 @@ impl Seat {
         }
     }
 
-    /// Whether the overrun policy needs a timer: it acts while the job runs.
-    pub(crate) fn is_enforced(&self) -> bool {
-        self.shared.overrun != OverrunPolicy::Count || self.shared.is_watched_closely
+    /// Whether the code of the oldest job has ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        let ended = self.shared.control.ended.load(Ordering::Acquire);
+        self.backlog.front().is_some_and(|job| ended == job.number + 1)
     }
 
     /// How far the oldest job is, by its thread's own clock; `None` while the thread has not begun it.
     pub(crate) fn progress(&self) -> Option<Progress> {
         let job = self.backlog.front()?;
         let control = &self.shared.control;
-        if control.job.load(Ordering::Acquire) != job.number + 1 {
+        let executed = if self.has_ended() {
+            // A job that ends where its budget does has not used it up: that takes one unit more.
+            control.executed_at_end.load(Ordering::Relaxed).saturating_sub(1)
+        } else if control.job.load(Ordering::Acquire) == job.number + 1 {
+            let begun = control.cpu_at_start.load(Ordering::Relaxed);
+            self.shared.clock.get()?.read_ns()?.saturating_sub(begun)
+        } else {
             return None;
-        }
-        let begun = control.cpu_at_start.load(Ordering::Relaxed);
-        let executed = self.shared.clock.get()?.read_ns()?.saturating_sub(begun);
+        };
         let tighter = control.tighter_wcet.load(Ordering::Relaxed);
         Some(Progress {
-            segment: control.segment.load(Ordering::Relaxed) as usize,
+            segment: control.segment.load(Ordering::Acquire) as usize,
             executed: Span::from_ns(executed),
             before_segment: Span::from_ns(control.executed_before_segment.load(Ordering::Relaxed)),
             tighter_wcet: (tighter != 0).then_some(Span::from_ns(tighter)),
@@ -128,19 +116,5 @@ impl Seat {
     #[inline]
     pub(crate) fn executed_ns(&self) -> Option<u64> {
         self.shared.clock.get()?.read_ns()
-    }
-
-    /// Sets when the job that runs from `now` on must be looked at.
-    pub(crate) fn plan_look(&mut self, now: u64) {
-        self.look_at = u64::MAX;
-        if !self.is_enforced() || self.acted {
-            return;
-        }
-        let fresh =
-            Progress { segment: 0, executed: Span::ZERO, before_segment: Span::ZERO, tighter_wcet: None };
-        let progress = self.progress().unwrap_or(fresh);
-        if let Some(left) = self.shared.allowance.until_next_judgement(progress) {
-            self.look_at = now.saturating_add(left.as_ns()).saturating_add(LOOK_SLACK);
-        }
     }
 }

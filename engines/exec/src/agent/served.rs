@@ -148,12 +148,15 @@ impl Threads {
     }
 
     pub(super) fn record_note(&self, at: u64, note: Note) {
+        if let Note::ModeEnded { .. } = note {
+            self.note_mode_end(at);
+        }
         let Some(first) = self.seats.first().filter(|first| first.shared.record != RecordLevel::Nothing)
         else {
             return;
         };
         let job = match note {
-            Note::Promoted { task } => {
+            Note::Promoted { task } | Note::TaskDispatched { task, .. } => {
                 let seat = self.seats.iter().find(|seat| seat.shared.id == task);
                 seat.and_then(|seat| seat.backlog.front()).map_or(NO_JOB, |job| job.number)
             }
@@ -192,8 +195,9 @@ impl Driver {
             });
             let outcome = ServerOutcome {
                 name: server.name.clone(),
-                kind: server.kind.word(),
-                consumed_ns: tally.consumed,
+                kind: server.kind_word(),
+                order: server.is_scheduler().then(|| server.order.word()),
+                consumed_ns: server.kind.counts_execution().then_some(tally.consumed),
                 exhaustions: tally.exhaustions,
                 replenishments: tally.replenishments,
                 enforcement,

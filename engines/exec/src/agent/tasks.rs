@@ -59,7 +59,7 @@ fn run_job(driven: &Driven<'_>, task: &TaskShared, body: &mut dyn TaskBody) -> O
     task.put_values(&facts);
     let executed = clock::thread_cpu_ns().saturating_sub(begun);
     watch::at_end(task, executed, agent.now(), facts.number);
-    task.control.job.store(0, Ordering::Release);
+    task.control.end(executed);
     loop {
         if agent.run.is_stopping() {
             return None;
@@ -81,16 +81,21 @@ impl Runtime for Driven<'_> {
         let attention = task.control.attention.load(Ordering::Acquire);
         let waiting = task.somebody_waits(attention);
         // A point that only asks makes its one call and nothing else.
-        let monitors = task.record == RecordLevel::All || task.is_watched_closely;
+        let monitors = task.record == RecordLevel::All || task.is_enforced();
         if attention & WATCHED != 0 && monitors {
             let now = self.agent.now();
             let crossing = task.cross(next);
-            if let Some(crossing) = crossing {
-                watch::at_crossing(task, crossing, now, job);
-            }
+            let overran = crossing.is_some_and(|crossing| watch::at_crossing(task, crossing, now, job));
             if task.record == RecordLevel::All {
                 let entered = crossing.map_or(0, |crossing| crossing.entered);
                 task.record(Kind::PreemptionPoint, now, job, entered as u64, u64::from(waiting));
+            }
+            if overran && task.is_enforced() {
+                // The agent's timer would come a little later; from here the job can end at once.
+                let (_, parks) = self.agent.pass(self.seat, Cause::Other, |_, _| ());
+                if parks {
+                    let _ = wait_for_grant(self.agent, task);
+                }
             }
         }
         if waiting && willing {

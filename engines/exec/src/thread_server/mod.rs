@@ -12,7 +12,7 @@
 //! let server = ThreadServer::start(&ThreadServerOptions::sporadic(4711, budget, period, 60))?;
 //! std::thread::sleep(std::time::Duration::from_secs(5));
 //! let report = server.stop()?;
-//! println!("{} of {}", report.server.consumed_ns, report.executed_ns);
+//! println!("{:?} of {}", report.server.consumed_ns, report.executed_ns);
 //! # Ok::<(), horolog_exec::ExecError>(())
 //! ```
 

@@ -114,7 +114,8 @@ pub(super) fn report(
         server: ServerOutcome {
             name: format!("thread {}", options.tid),
             kind,
-            consumed_ns: tally.consumed,
+            order: None,
+            consumed_ns: Some(tally.consumed),
             exhaustions: tally.exhaustions,
             replenishments: tally.replenishments,
             enforcement: Some(enforcement),

@@ -3,7 +3,8 @@
 
 use horolog_exec::{RunOptions, RunResult};
 use horolog_model::{
-    Arrival, CpuId, Cpus, Draft, ExecutionTimes, OverrunPolicy, Platform, Preemption, Priority, System, Task,
+    Arrival, CpuId, Cpus, Draft, ExecutionTimes, OverrunPolicy, Platform, Preemption, Priority, SegmentGraph,
+    System, Task,
 };
 use horolog_time::Span;
 
@@ -36,9 +37,19 @@ pub fn task(name: &str, priority: i64, period: Span, wcet: Span) -> Task {
         preemption: Preemption::Preemptive,
         overrun: OverrunPolicy::Count,
         execution: ExecutionTimes::Wcet,
+        promotion: None,
         sections: Vec::new(),
         body: None,
     }
+}
+
+/// A periodic task of segments one after the other.
+pub fn deferred(name: &str, priority: i64, period: Span, segments: &[Span]) -> Task {
+    let graph = SegmentGraph::sequence(segments);
+    let wcet = graph.wcet().expect("it fits");
+    let mut task = task(name, priority, period, wcet);
+    task.preemption = Preemption::Deferred(graph);
+    task
 }
 
 pub fn system(tasks: Vec<Task>) -> System {

@@ -5,6 +5,7 @@ use crate::lane::NEVER;
 use crate::options::{ExecutionChoice, SimOptions};
 use crate::random::Stream;
 use horolog_model::{Device, DeviceClass, DeviceService, System};
+use horolog_sched::{Answer, DeviceMachine};
 use horolog_time::Span;
 use horolog_trace::ResponseRecorder;
 use std::collections::VecDeque;
@@ -39,10 +40,9 @@ pub(crate) enum Where {
         rounds: u32,
         poll_budget: u32,
     },
-    /// In this task of the companion, which is that one of the lane's.
+    /// In this task of the companion.
     Thread {
         task: u32,
-        local: usize,
     },
 }
 
@@ -62,10 +62,8 @@ pub(crate) struct DeviceRun {
     pub(crate) pending: bool,
     pub(crate) turn: bool,
     pub(crate) arrivals: Arrivals,
-    /// Requests that the device itself works on, and when it is done with the first.
-    asked: VecDeque<(usize, u64)>,
-    pub(crate) done: u64,
-    latency: u64,
+    /// The device itself, where tasks ask it.
+    pub(crate) machine: DeviceMachine,
     capacity: usize,
     is_closed: bool,
     least_cost: u64,
@@ -98,11 +96,11 @@ impl DeviceRun {
         id: usize,
         device: &Device,
         line: Option<usize>,
-        thread: Option<(u32, usize)>,
+        thread: Option<u32>,
         options: &SimOptions,
     ) -> DeviceRun {
         let service = match (&device.service, thread) {
-            (_, Some((task, local))) => Where::Thread { task, local },
+            (_, Some(task)) => Where::Thread { task },
             (DeviceService::Softirq { rounds, poll_budget }, None) => {
                 Where::Softirq { rounds: *rounds, poll_budget: *poll_budget }
             }
@@ -126,9 +124,7 @@ impl DeviceRun {
             pending: false,
             turn: false,
             arrivals: Arrivals::new(system, id, device, options),
-            asked: VecDeque::new(),
-            done: NEVER,
-            latency: ns(device.latency.unwrap_or(device.separation)),
+            machine: DeviceMachine::new(device),
             capacity: device.ring as usize,
             is_closed: device.class == DeviceClass::Closed,
             least_cost,
@@ -145,7 +141,7 @@ impl DeviceRun {
 
     /// When something happens here by itself.
     pub(crate) fn next_time(&self) -> u64 {
-        self.arrivals.next.min(self.done)
+        self.arrivals.next.min(self.machine.next_end())
     }
 
     /// Free places of the ring.
@@ -208,19 +204,18 @@ impl DeviceRun {
         self.ring.iter().filter(late).count() as u64
     }
 
-    /// A task asks: the device works on one request after the other.
-    pub(crate) fn ask(&mut self, request: usize, now: u64) {
-        self.asked.push_back((request, now));
-        if self.done == NEVER {
-            self.done = now.saturating_add(self.latency);
+    /// What comes from the device at `now`: the answer to a request, or the next event of its own.
+    #[inline(always)]
+    pub(crate) fn next_event(&mut self, now: u64) -> Option<Addressee> {
+        if self.machine.next_end().min(self.arrivals.next) > now {
+            return None;
         }
-    }
-
-    /// The device itself has done what it was asked first.
-    pub(crate) fn answer(&mut self, now: u64) -> Option<Addressee> {
-        let (request, at) = self.asked.pop_front()?;
-        self.done = if self.asked.is_empty() { NEVER } else { now.saturating_add(self.latency) };
-        Some(Addressee::Answer(request, at))
+        if let Some(Answer { request, asked, .. }) = self.machine.complete(now) {
+            return Some(Addressee::Answer(request as usize, asked));
+        }
+        let to = self.arrivals.to;
+        self.arrivals.advance(now);
+        Some(to)
     }
 
     /// Requests that the device has not answered, with the times when they were asked.
@@ -229,6 +224,6 @@ impl DeviceRun {
             Addressee::Answer(request, at) => Some((request, at)),
             _ => None,
         });
-        self.asked.iter().copied().chain(in_ring)
+        self.machine.unanswered().map(|asked| (asked.request as usize, asked.at)).chain(in_ring)
     }
 }

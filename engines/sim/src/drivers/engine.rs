@@ -188,7 +188,7 @@ impl<K: Sink> Core<'_, Driven, K> {
         let (_, device) = self.source.places[asked.device];
         let device = &mut self.source.processors[index].devices[device];
         let is_there = if asked.is_closed {
-            device.ask(request, now);
+            device.machine.release(now, request as u32, asked.priority);
             false
         } else if asked.has_stream {
             let some = asked.unread > 0;

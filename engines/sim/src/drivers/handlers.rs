@@ -33,16 +33,7 @@ impl<K: Sink> Core<'_, Driven, K> {
         for device in 0..self.source.processors[index].devices.len() {
             loop {
                 let state = &mut self.source.processors[index].devices[device];
-                let to = if state.done <= now {
-                    state.answer(now)
-                } else if state.arrivals.next <= now {
-                    let to = state.arrivals.to;
-                    state.arrivals.advance(now);
-                    Some(to)
-                } else {
-                    None
-                };
-                let Some(to) = to else { break };
+                let Some(to) = state.next_event(now) else { break };
                 self.event_occurs(tell, lane, index, device, to, now)?;
             }
         }
@@ -101,9 +92,9 @@ impl<K: Sink> Core<'_, Driven, K> {
             }
             Where::Softirq { .. } if is_polling && (state.turn || state.pending) => {}
             Where::Softirq { .. } => state.pending = !state.ring.is_empty(),
-            Where::Thread { task, local } => {
+            Where::Thread { task } => {
                 while let Some(event) = self.source.processors[index].devices[device].unannounced() {
-                    self.release_event(tell, lane, task, local, event.at, now)?;
+                    self.release_event(tell, lane, task, event.at, now)?;
                 }
             }
         }
@@ -116,7 +107,6 @@ impl<K: Sink> Core<'_, Driven, K> {
         tell: &mut Tell<'_>,
         lane: &mut Lane,
         task: u32,
-        local: usize,
         arrival: u64,
         now: u64,
     ) -> Result<(), Reason> {
@@ -125,7 +115,7 @@ impl<K: Sink> Core<'_, Driven, K> {
         run.jobs += 1;
         // No timer interrupt told of it.
         let cost = std::mem::take(&mut self.release_cost);
-        let released = self.release(tell, lane, local, now);
+        let released = self.release(tell, lane, task, now);
         self.release_cost = cost;
         self.tasks[task as usize].next_arrival = NEVER;
         released
@@ -278,12 +268,12 @@ impl<K: Sink> Core<'_, Driven, K> {
         now: u64,
     ) -> Result<(), Reason> {
         let processor = &mut self.source.processors[index];
-        let Some((task, local)) = processor.background else { return Ok(()) };
+        let Some(task) = processor.background else { return Ok(()) };
         if !processor.softirq_waits() || processor.background_waits || processor.in_background.is_some() {
             return Ok(());
         }
         processor.background_waits = true;
-        self.release_event(tell, lane, task, local, now, now)
+        self.release_event(tell, lane, task, now, now)
     }
 
     /// The oldest event of a device is worked off: whoever waited for it goes on.

@@ -51,11 +51,10 @@ pub(crate) fn run<K: Sink>(system: &System, options: &SimOptions, sink: &mut K) 
     Ok(found)
 }
 
-/// The names that records of a simulation number: the file's tasks, then the threads of its drivers.
+/// What records of a simulation number: the file's tasks, then the threads of its drivers.
 ///
 /// # Errors
 /// As [`crate::simulate`], where the system cannot be simulated.
-pub fn traced_names(system: &System) -> Result<Vec<String>, SimError> {
-    let names = |system: &System| system.tasks().iter().map(|task| task.name.clone()).collect();
-    Ok(if crate::concerns(system) { names(&Companion::new(system)?.system) } else { names(system) })
+pub fn traced(system: &System) -> Result<Companion, SimError> {
+    Ok(if crate::concerns(system) { Companion::new(system)? } else { Companion::without_threads(system)? })
 }

@@ -38,6 +38,7 @@ pub(super) fn collect(
                 missed: counts.missed + device.late(end),
                 in_background: counts.in_background,
                 executed_ns: Span::from_ns(counts.executed),
+                late_ns_max: Span::ZERO,
                 response: device.responses.statistics().summary(),
             };
             for (request, asked) in device.unanswered() {

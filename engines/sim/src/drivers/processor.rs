@@ -6,7 +6,7 @@ use crate::error::Reason;
 use crate::lane::NEVER;
 use crate::options::SimOptions;
 use crate::random::Stream;
-use horolog_model::{Companion, CpuId, Interrupt, Role, System, TaskId, Throttling};
+use horolog_model::{Companion, CpuId, Interrupt, Role, System, Throttling};
 use horolog_sched::Lent;
 use std::collections::VecDeque;
 
@@ -104,8 +104,8 @@ pub(crate) struct Processor {
     pub(crate) rounds: Option<Rounds>,
     /// Whether an interrupt has been left since softirqs were looked at.
     pub(crate) left_interrupt: bool,
-    /// The background thread of the softirqs, which of the lane's tasks it is, and whether it has a job.
-    pub(crate) background: Option<(u32, usize)>,
+    /// The background thread of the softirqs, and whether it has a job.
+    pub(crate) background: Option<u32>,
     pub(crate) background_waits: bool,
     /// The device whose event the background thread works off.
     pub(crate) in_background: Option<usize>,
@@ -125,19 +125,20 @@ impl Processor {
         let lines: Vec<Line> =
             of_cpu.map(|(id, interrupt)| Line::new(system, id, interrupt, options)).collect();
         let names = |line: &Line| system.interrupts()[line.id].name.as_str();
-        let local = |task: TaskId| companion.system.tasks_on(cpu).position(|(id, _)| id == task);
         let mut devices = Vec::new();
         for (id, device) in system.devices().iter().enumerate().filter(|(_, device)| device.cpu == cpu) {
             let line = device.interrupt.as_ref().and_then(|name| lines.iter().position(|l| names(l) == name));
-            let thread = companion.task_of(id).and_then(|task| Some((task.0, local(task)?)));
+            let thread = companion
+                .task_of(id)
+                .filter(|task| companion.system.task(*task).cpu == cpu)
+                .map(|task| task.0);
             devices.push(DeviceRun::new(system, id, device, line, thread, options));
         }
         let background = companion
             .system
             .tasks_on(cpu)
-            .enumerate()
-            .find(|(_, (id, _))| companion.roles[id.index()] == Role::Background)
-            .map(|(local, (id, _))| (id.0, local));
+            .find(|(id, _)| companion.roles[id.index()] == Role::Background)
+            .map(|(id, _)| id.0);
         let place = |thread: &Lent| devices.iter().position(|device| device.id == thread.device);
         let lent = lent.iter().filter_map(|thread| Some((place(thread)?, thread.clone()))).collect();
         Ok(Processor {

@@ -1,6 +1,6 @@
 //! Requests of tasks: where a job's start phase ends, and what became of what it asked for.
 
-use horolog_model::{DeviceClass, Request, RequestMode, System, TaskId};
+use horolog_model::{DeviceClass, Priority, Request, RequestMode, System, TaskId};
 use horolog_time::Span;
 use horolog_trace::ResponseRecorder;
 
@@ -50,6 +50,8 @@ impl Portions {
 #[derive(Debug)]
 pub(crate) struct RequestRun {
     pub(crate) task: u32,
+    /// The priority that the task has in the file.
+    pub(crate) priority: Option<Priority>,
     /// The device's place in the file.
     pub(crate) device: usize,
     pub(crate) is_closed: bool,
@@ -72,6 +74,7 @@ impl RequestRun {
         let device = system.find_device(&request.device).unwrap_or(0);
         RequestRun {
             task: system.find_task(&request.task).map_or(0, |task| task.0),
+            priority: system.find_task(&request.task).and_then(|task| system.task(task).priority),
             device,
             is_closed: system.devices()[device].class == DeviceClass::Closed,
             waits: request.mode == RequestMode::Synchronous,

@@ -1,6 +1,7 @@
 //! Which machine a record is told to, and what is found there.
 
 use super::{Decisions, HERE, Wrong, why};
+use crate::modes::ASKED;
 use crate::processor::Occupant;
 use crate::recorded::concerns;
 use crate::report::Found;
@@ -8,6 +9,7 @@ use crate::result::{Check, Class};
 use crate::shadow::Stretch;
 use crate::verifier::Verifier;
 use horolog_model::{CpuId, TaskId};
+use horolog_sched::Cause;
 use horolog_time::Instant;
 use horolog_trace::{Kind, Record};
 
@@ -58,6 +60,18 @@ impl Verifier {
             self.judge_until(decisions);
             decisions.stretches.note_timer(self.now);
         }
+        if is_of_interrupt(kind) && !decisions.is_exact() {
+            self.judge_until(decisions);
+            let depth = self.cpus[decisions.place].interrupt_depth;
+            let begins = depth == 0 && matches!(kind, Kind::InterruptEntry | Kind::SoftirqEntry);
+            match decisions.cause() {
+                None if begins => decisions.withdraw(Some(Cause::Interrupt), self.now, &self.companion),
+                Some(Cause::Interrupt) if depth <= 1 && !begins => {
+                    decisions.withdraw(None, self.now, &self.companion)
+                }
+                _ => {}
+            }
+        }
         let mode = u32::try_from(record.value).ok().filter(|&mode| mode < self.companion.mode_count());
         let mode = mode.filter(|_| kind == Kind::ModeChange);
         let is_event = concerns(kind, decisions.is_exact());
@@ -66,16 +80,8 @@ impl Verifier {
             return;
         }
         self.judge_until(decisions);
-        if decisions.lost_since.is_some() {
+        if decisions.lost.is_blind() {
             decisions.mode = mode.unwrap_or(decisions.mode);
-            if matches!(kind, Kind::Start) {
-                let front = self.tasks[record.task as usize].pending.front();
-                decisions.is_known[record.task as usize] |= front.is_some_and(|job| job.number == record.job);
-            }
-            let is_idle = kind == Kind::KernelSwitch && self.is_idle_thread(record.extra);
-            if is_idle {
-                decisions.is_known.fill(true);
-            }
             (decisions.is_open, decisions.group_at) = (true, self.now);
             return;
         }
@@ -98,6 +104,9 @@ impl Verifier {
                 decisions.doubt(self.now);
                 false
             }
+            // Who only asks for a mode goes on as before.
+            Kind::Enforcement if record.extra == ASKED => false,
+            Kind::Enforcement if decisions.is_exact() => false,
             Kind::Enforcement if decisions.is_flat() => record.extra > 1,
             Kind::Enforcement => record.extra != 0,
             _ => false,
@@ -106,18 +115,15 @@ impl Verifier {
             return decisions.lose(self.now);
         }
         // Where the kernel schedules, a job is ready once its thread is woken.
-        let is_told = (is_event || by_mode) && !(kind == Kind::Release && self.waits_for_notice(decisions));
+        let is_acted_upon = kind == Kind::Enforcement && decisions.is_exact();
+        let is_told = (is_event || by_mode || is_acted_upon)
+            && !(kind == Kind::Release && self.waits_for_notice(decisions));
         if is_told && decisions.is_flat() {
             decisions.tell_flat(record, self.now);
         } else if is_told {
             decisions.group.push(Record { time: Instant::from_ns(self.now), ..*record });
         }
         (decisions.is_open, decisions.group_at) = (true, self.now);
-    }
-
-    fn is_idle_thread(&self, thread: u64) -> bool {
-        let known = self.threads.get(usize::try_from(thread).unwrap_or(usize::MAX));
-        known.is_some_and(|thread| thread.tid == 0)
     }
 
     fn waits_for_notice(&self, decisions: &Decisions) -> bool {
@@ -128,7 +134,7 @@ impl Verifier {
     pub(crate) fn tell_decisions(&mut self, task: usize, kind: Kind, arrival: u64) {
         let now = self.now;
         self.with_decisions(self.model.tasks[task].cpu, |verifier, decisions| {
-            if decisions.lost_since.is_none() && verifier.waits_for_notice(decisions) {
+            if decisions.lost.since.is_none() && verifier.waits_for_notice(decisions) {
                 let record = Record {
                     time: Instant::from_ns(now),
                     kind,
@@ -153,18 +159,12 @@ impl Verifier {
 
     fn judge_instant(&mut self, decisions: &mut Decisions) {
         let now = decisions.group_at;
-        if decisions.lost_since.is_some() {
-            decisions.is_open = false;
-            let mut tasks = self.cpus[decisions.place].tasks.iter();
-            let is_idle = tasks.all(|&task| decisions.is_known[task] && self.tasks[task].pending.is_empty());
-            if is_idle {
-                let span = decisions.begin_anew(now, &self.companion);
-                self.compared[decisions.place].count_not_judged(span);
-            }
-            return;
+        if decisions.lost.is_blind() {
+            return self.look_for_idling(decisions, now);
         }
         if decisions.is_flat() {
             decisions.choose_flat(now);
+            self.withdraw_where_it_is_taken(decisions, now);
             if let Some((actual, wanted)) = decisions.other_choice(now)
                 && self.is_as_good(actual.index(), wanted.index(), now)
             {
@@ -173,6 +173,10 @@ impl Verifier {
             return self.compare(decisions, now);
         }
         let wrong = decisions.judge(&self.companion);
+        self.withdraw_where_it_is_taken(decisions, now);
+        if decisions.lost.follows {
+            return self.look_at_budgets(decisions, now);
+        }
         let mut between = std::mem::take(&mut decisions.between);
         for (at, wanted) in between.drain(..) {
             let actual = decisions.stretches.actual;
@@ -186,18 +190,27 @@ impl Verifier {
         }
     }
 
+    /// Something outside the order has a processor after the records of an instant, or not any more.
+    fn withdraw_where_it_is_taken(&self, decisions: &mut Decisions, now: u64) {
+        if !decisions.is_exact() {
+            decisions.withdraw(self.cause_on(decisions.place), now, &self.companion);
+        }
+    }
+
     /// What is lost is lost for every processor, but for the kernel's records: these tell nothing about jobs, unless the jobs were
     /// derived from them.
     fn lose_decisions(&mut self, record: &Record) {
         let is_kernels = record.kind == Kind::Lost && record.extra == 1 && !self.model.foreign;
         for place in 0..self.cpus.len() {
             self.with_decisions(place, |verifier, decisions| {
+                if !is_kernels {
+                    // Of the last instant records may be missing.
+                    return decisions.lose(verifier.now);
+                }
                 verifier.judge_until(decisions);
-                if decisions.ended.is_some() {
-                } else if is_kernels {
+                if decisions.ended.is_none() {
+                    decisions.doubt_amounts(verifier.now);
                     decisions.doubt(verifier.now);
-                } else {
-                    decisions.lose(verifier.now);
                 }
             });
         }
@@ -212,6 +225,11 @@ impl Verifier {
             self.with_decisions(place, |verifier, decisions| {
                 if is_last(decisions, verifier.now) {
                     decisions.group.clear();
+                }
+                if decisions.is_exact() && decisions.lost.since.is_none() {
+                    // What is due between the last record and the end.
+                    verifier.judge_until(decisions);
+                    (decisions.is_open, decisions.group_at) = (decisions.ended.is_none(), verifier.now);
                 }
                 if decisions.is_open {
                     verifier.judge_instant(decisions);
@@ -228,7 +246,7 @@ impl Verifier {
             }
             let compared = &mut self.compared[decisions.place];
             compared.count_not_judged(decisions.stretches.not_judged);
-            compared.count_not_judged(decisions.lost_since.map_or(0, |since| end.saturating_sub(since)));
+            compared.count_not_judged(decisions.lost.since.map_or(0, |since| end.saturating_sub(since)));
             if let Some(why) = decisions.ended {
                 notes.push(format!(
                     "cpu {}: the servers' decisions were made again up to where {why}",
@@ -268,7 +286,12 @@ impl Verifier {
     }
 }
 
+fn is_of_interrupt(kind: Kind) -> bool {
+    matches!(kind, Kind::InterruptEntry | Kind::InterruptExit | Kind::SoftirqEntry | Kind::SoftirqExit)
+}
+
 /// Whether a record speaks of a task's job, whose processor it is about.
 fn is_of_job(kind: Kind) -> bool {
-    (kind as u8) < Kind::KernelSwitch as u8 || matches!(kind, Kind::Suspend | Kind::Wake | Kind::Promotion)
+    (kind as u8) < Kind::KernelSwitch as u8 && kind != Kind::ModeChange
+        || matches!(kind, Kind::Suspend | Kind::Wake | Kind::Promotion)
 }

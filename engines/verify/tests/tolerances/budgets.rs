@@ -151,6 +151,7 @@ fn under_dual_priority_only_promoted_jobs_are_held_to_their_order() {
                 \"dual-priority\"\n";
     let (system, _) =
         horolog_model::file::read(text, "dual.toml", &[]).unwrap_or_else(|error| panic!("{error}"));
+    let system = horolog_testkit::resolved(&system);
     let found = |promoted: bool| {
         let mut records = vec![
             at(0, Kind::Release, 0, 0, 0),
@@ -186,6 +187,7 @@ fn among_promoted_jobs_the_priorities_decide_whoever_else_waits() {
     );
     let (system, _) =
         horolog_model::file::read(&text, "dual.toml", &[]).unwrap_or_else(|error| panic!("{error}"));
+    let system = horolog_testkit::resolved(&system);
     // All are pending from 0 on, "low" and "mid" are promoted, "low" runs and "high" waits below both.
     let records = [
         at(0, Kind::Release, 0, 0, 0),

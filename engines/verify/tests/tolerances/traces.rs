@@ -26,6 +26,7 @@ pub(crate) fn task(name: &str, period: u64, wcet: u64, priority: i64) -> Task {
         preemption: Preemption::Preemptive,
         overrun: horolog_model::OverrunPolicy::Count,
         execution: horolog_model::ExecutionTimes::Wcet,
+        promotion: None,
         sections: Vec::new(),
         body: None,
     }

@@ -474,7 +474,7 @@ fn each_check_says_how_often_it_was_applied() {
         (Check::Arrival, 2),
         (Check::Release, 2),
         (Check::Execution, 1),
-        (Check::Processor, 2),
+        (Check::Processor, 5),
         (Check::PriorityInversion, 2),
         (Check::Blocking, 1),
         (Check::Response, 2),

@@ -6,7 +6,7 @@ use crate::output::outln;
 use crate::{input, output, progress};
 use horolog_analysis::{
     Analysis, MissWitness, Options, PeriodSize, Schedulable, ServerSize, ServerVerdict, analyze, certify,
-    explain, resolve_priorities, size_server,
+    explain, resolve, size_server,
 };
 use horolog_model::System;
 use std::path::Path;
@@ -43,7 +43,7 @@ fn write_certificate(
     options: &Options,
     path: &Path,
 ) -> Result<bool, Failure> {
-    let resolved = resolve_priorities(system).map_err(Failure::error)?;
+    let resolved = resolve(system).map_err(Failure::error)?;
     let certificate = certify(&resolved, analysis, options).map_err(Failure::error)?;
     let is_claimed = |name: &str| certificate.claims.iter().any(|claim| claim.task == name);
     let without: Vec<&str> = resolved

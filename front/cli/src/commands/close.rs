@@ -2,6 +2,7 @@
 
 use crate::arguments::{Format, LoopArguments};
 use crate::commands::run::{stop_on_interrupt, warn_of_load};
+use crate::commands::verify;
 use crate::failure::{Done, Failure, Verdict};
 use crate::output::outln;
 use crate::{input, output, progress};
@@ -36,6 +37,7 @@ pub(crate) fn run(words: &LoopArguments) -> Done {
             "schema": "horolog.loop/1",
             "analysis": result.proof.analysis,
             "simulated": result.simulated,
+            "simulated_verification": result.simulated_verified,
             "measured": result.measured.as_ref().map(|run| &run.outcome),
             "verification": result.verified,
             "report": result.report,
@@ -86,8 +88,15 @@ fn print(result: &LoopResult) {
         ]);
     }
     output::print(&rows);
+    let outcome = result.measured.as_ref().map_or(&result.simulated, |run| &run.outcome);
+    output::servers(&outcome.servers);
+    if result.simulated_verified.exit_code(true) != 0 {
+        // The simulation alone makes the loop fail then.
+        verify::print_findings(&result.simulated_verified);
+        output::notes(&result.simulated_verified.notes);
+    }
     if let Some(found) = &result.verified {
-        crate::commands::verify::print(found);
+        verify::print(found);
     }
     output::notes(&result.notes);
     outln!("report: {}", result.report.display());

@@ -3,7 +3,7 @@
 use crate::arguments::{Format, RunArguments, SchedulingClass};
 use crate::failure::{Done, Failure, Verdict};
 use crate::{input, output, progress};
-use horolog_analysis::resolve_priorities;
+use horolog_analysis::resolve;
 use horolog_closed_loop::{Guard, measured_run, recorded_run};
 use horolog_exec::{Backend, Limit, RunOptions, load_warnings};
 use horolog_model::System;
@@ -15,7 +15,7 @@ const DEFAULT_DURATION: Span = Span::from_ns(10_000_000_000);
 
 pub(crate) fn run(words: &RunArguments) -> Done {
     let (system, source) = input::system(&words.file)?;
-    let system = resolve_priorities(&system).map_err(Failure::error)?;
+    let system = resolve(&system).map_err(Failure::error)?;
     let mut options = RunOptions::default();
     options.limit =
         if words.forever { Limit::Forever } else { Limit::For(words.duration.unwrap_or(DEFAULT_DURATION)) };

@@ -3,7 +3,7 @@
 use crate::arguments::{Delay, Execution, Format, SimulateArguments};
 use crate::failure::{Done, Failure, Verdict};
 use crate::{input, output, progress};
-use horolog_analysis::resolve_priorities;
+use horolog_analysis::resolve;
 use horolog_closed_loop::{replayed_run, simulated_run};
 use horolog_model::pattern::ReleasePattern;
 use horolog_model::{SegmentId, System};
@@ -15,7 +15,7 @@ use std::path::Path;
 
 pub(crate) fn run(words: &SimulateArguments) -> Done {
     let (system, _) = input::system(&words.file)?;
-    let system = resolve_priorities(&system).map_err(Failure::error)?;
+    let system = resolve(&system).map_err(Failure::error)?;
     if let Some(pattern) = &words.replay {
         return replay(&system, pattern, words);
     }

@@ -1,11 +1,11 @@
 //! `horolog verify`.
 
 use crate::arguments::{Format, VerifyArguments};
-use crate::failure::{Done, Failure, Verdict};
+use crate::failure::{self, Done, Failure};
 use crate::output::outln;
 use crate::{input, output};
 use horolog_closed_loop::{CostSource, is_own_trace, override_bounds, prove, verify_foreign, verify_trace};
-use horolog_verify::{ProcessorVerification, Verification};
+use horolog_verify::{ProcessorVerification, Verdict, Verification};
 
 pub(crate) fn run(words: &VerifyArguments) -> Done {
     let (system, _) = input::system(&words.file)?;
@@ -21,16 +21,23 @@ pub(crate) fn run(words: &VerifyArguments) -> Done {
         Format::Json => output::json(&found)?,
         Format::Table => print(&found),
     }
-    Ok(Verdict::of(found.exit_code(words.strict) == 0))
+    Ok(failure::Verdict::of(found.exit_code(words.strict) == 0))
 }
 
-/// The verdict, the groups of findings, and the tasks.
+/// The verdict, the groups of findings, and the first findings.
 pub(crate) fn print(found: &Verification) {
+    print_findings(found);
+    found.processors.iter().for_each(print_processor);
+    output::notes(&found.notes);
+}
+
+/// What was found in a trace, as far as the exit status hangs on it.
+pub(crate) fn print_findings(found: &Verification) {
     outln!(
         "{} ({}): {}; {} records, {} lost",
         found.system,
         found.backend,
-        word(found.verdict),
+        verdict(found),
         found.records,
         found.losses.total()
     );
@@ -48,10 +55,8 @@ pub(crate) fn print(found: &Verification) {
         output::print(&rows);
     }
     for finding in found.findings.iter().take(10) {
-        outln!("  {}", finding.message);
+        outln!("  {}: {}", finding.class, finding.message);
     }
-    found.processors.iter().for_each(print_processor);
-    output::notes(&found.notes);
 }
 
 /// For how long another one had the processor than the scheduling machine wanted.
@@ -67,7 +72,7 @@ fn print_processor(processor: &ProcessorVerification) {
         many => format!("{many} DIVERGENCES from the scheduling machine"),
     };
     let within = processor.short_ns_max.map_or_else(
-        || "who ran was always whom it wants".to_owned(),
+        || "the job that it wants always had the processor".to_owned(),
         |longest| {
             format!(
                 "{} stretches within latency and costs, the longest {}",
@@ -86,12 +91,18 @@ fn print_processor(processor: &ProcessorVerification) {
     outln!("cpu {cpu}: {divergences}; {within}{more}");
 }
 
-fn word(verdict: horolog_verify::Verdict) -> &'static str {
-    match verdict {
-        horolog_verify::Verdict::Holds => "model and bounds hold",
-        horolog_verify::Verdict::Unknown => "unknown: not decided",
-        horolog_verify::Verdict::ModelViolated => "MODEL VIOLATED",
-        horolog_verify::Verdict::BoundViolated => "BOUND VIOLATED",
-        horolog_verify::Verdict::MachineDisturbed => "machine disturbed; beyond that, model and bounds hold",
+/// The verdict in words. A file for which no test gives bounds has none that could hold.
+fn verdict(found: &Verification) -> &'static str {
+    let has_bounds = found.tasks.iter().any(|task| task.bound_ns.is_some());
+    match (found.verdict, has_bounds) {
+        (Verdict::Holds, true) => "model and bounds hold",
+        (Verdict::Holds, false) => "the model holds; there are no bounds",
+        (Verdict::Unknown, _) => "unknown: not decided",
+        (Verdict::ModelViolated, _) => "MODEL VIOLATED",
+        (Verdict::BoundViolated, _) => "BOUND VIOLATED",
+        (Verdict::MachineDisturbed, true) => "machine disturbed; beyond that, model and bounds hold",
+        (Verdict::MachineDisturbed, false) => {
+            "machine disturbed; beyond that, the model holds; there are no bounds"
+        }
     }
 }

@@ -4,8 +4,8 @@ use super::trees::Tables;
 use super::{Kind, any_arrivals, ns};
 use crate::Random;
 use horolog_model::{
-    Arrival, Capacity, Draft, ExecutionTimes, LeftOver, Mode, Order, Priority, SecondRequest, Server,
-    ServerChange, ServerKind, TakesEffect, TaskChange,
+    Arrival, Capacity, Draft, ExecutionTimes, LeftOver, Mode, Order, OverrunPolicy, Priority, SecondRequest,
+    Server, ServerChange, ServerKind, TakesEffect, TaskChange,
 };
 
 /// A system without modes of some kind, and modes for it.
@@ -31,6 +31,35 @@ pub(super) fn beside_trees(random: &mut Random, end: u64) -> Draft {
     let tables = [Tables::No, Tables::Anywhere][random.below(2) as usize];
     let mut draft = super::trees::draft(random, end, tables);
     add_modes(random, &mut draft, end);
+    draft
+}
+
+/// Modes, and jobs that execute longer than their wcet, by up to four units; most of these ask for one of the modes then.
+pub(super) fn with_overruns(random: &mut Random, end: u64) -> Draft {
+    let mut draft = loop {
+        let draft = if random.below(3) == 0 { beside_trees(random, end) } else { draft(random, end) };
+        if draft.clusters.is_empty() {
+            break draft;
+        }
+    };
+    let modes: Vec<String> = draft.modes.iter().map(|mode| mode.name.clone()).collect();
+    for task in draft.tasks.iter_mut().filter(|task| task.segment_graph().is_none()) {
+        if random.below(3) == 0 {
+            continue;
+        }
+        let (bcet, wcet) = (task.bcet.as_ns(), task.wcet.as_ns());
+        let count = random.between(1, 4);
+        let times = (0..count).map(|_| match random.below(3) {
+            0 => ns(random.between(bcet, wcet)),
+            1 => ns(wcet + 1),
+            _ => ns(random.between(wcet, wcet + 4)),
+        });
+        task.execution = ExecutionTimes::Jobs(times.collect());
+        if random.below(4) > 0 {
+            let mode = &modes[random.below(modes.len() as u64) as usize];
+            task.overrun = OverrunPolicy::Mode(mode.clone());
+        }
+    }
     draft
 }
 
@@ -117,10 +146,17 @@ fn mode(random: &mut Random, draft: &Draft, place: u64, end: u64) -> Mode {
         }
     }
     for server in &draft.servers {
+        let mut change = ServerChange { server: server.name.clone(), capacity: None, table: None };
         if server.kind.capacity().is_some() && random.below(2) == 0 {
             let period = random.between(2, 12);
-            let capacity = Capacity { budget: ns(random.between(1, period.div_ceil(2))), period: ns(period) };
-            mode.servers.push(ServerChange { server: server.name.clone(), capacity });
+            let budget = ns(random.between(1, period.div_ceil(2)));
+            change.capacity = Some(Capacity { budget, period: ns(period) });
+        }
+        if server.order == Order::Table && random.below(2) == 0 {
+            change.table = Some(super::trees::time_table(random, draft, server));
+        }
+        if change.capacity.is_some() || change.table.is_some() {
+            mode.servers.push(change);
         }
     }
     mode

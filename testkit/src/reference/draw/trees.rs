@@ -94,7 +94,7 @@ impl Tree<'_> {
         self.draft.servers.push(server);
         self.children(order, Some(index), depth);
         if order == Order::Table {
-            let table = self.time_table(index);
+            let table = time_table(self.random, self.draft, &self.draft.servers[index]);
             self.draft.servers[index].table = Some(table);
         }
     }
@@ -111,32 +111,6 @@ impl Tree<'_> {
                 above.all(|at| self.draft.servers[at].order == Order::FixedPriority)
             }
         }
-    }
-
-    /// Windows of what stands below a scheduler, most of them one behind the other.
-    fn time_table(&mut self, index: usize) -> TimeTable {
-        let name = &self.draft.servers[index].name;
-        let below = self.draft.servers.iter().filter(|child| child.parent.as_ref() == Some(name));
-        let mut children: Vec<String> = below.map(|child| child.name.clone()).collect();
-        children.extend(self.draft.servers[index].tasks.iter().cloned());
-        let random = &mut *self.random;
-        let cycle = random.between(2, 16);
-        let (mut at, mut windows) = (0, Vec::new());
-        while at < cycle && windows.len() < 5 {
-            if random.below(3) == 0 {
-                at += random.below(3);
-            }
-            let length = random.between(1, 5).min(cycle.saturating_sub(at));
-            if length > 0 {
-                let child = children[random.below(children.len() as u64) as usize].clone();
-                windows.push(Window { child, from: ns(at), length: ns(length) });
-            }
-            at += length.max(1);
-        }
-        if windows.is_empty() {
-            windows.push(Window { child: children[0].clone(), from: ns(0), length: ns(1) });
-        }
-        TimeTable { cycle: ns(cycle), windows }
     }
 
     /// Below fixed priorities every child has a priority, below EDF none.
@@ -199,4 +173,28 @@ impl Tree<'_> {
         self.draft.tasks.push(task);
         self.tasks += 1;
     }
+}
+
+/// Windows of what stands below a scheduler, most of them one behind the other.
+pub(super) fn time_table(random: &mut Random, draft: &Draft, server: &Server) -> TimeTable {
+    let below = draft.servers.iter().filter(|child| child.parent.as_ref() == Some(&server.name));
+    let mut children: Vec<String> = below.map(|child| child.name.clone()).collect();
+    children.extend(server.tasks.iter().cloned());
+    let cycle = random.between(2, 16);
+    let (mut at, mut windows) = (0, Vec::new());
+    while at < cycle && windows.len() < 5 {
+        if random.below(3) == 0 {
+            at += random.below(3);
+        }
+        let length = random.between(1, 5).min(cycle.saturating_sub(at));
+        if length > 0 {
+            let child = children[random.below(children.len() as u64) as usize].clone();
+            windows.push(Window { child, from: ns(at), length: ns(length) });
+        }
+        at += length.max(1);
+    }
+    if windows.is_empty() {
+        windows.push(Window { child: children[0].clone(), from: ns(0), length: ns(1) });
+    }
+    TimeTable { cycle: ns(cycle), windows }
 }

@@ -13,14 +13,15 @@ struct Waiting {
 /// Dual priority, without gain or with self gain.
 pub(super) struct DualPriority {
     gains: bool,
-    /// (task, D - R).
+    /// (task, what the system gives, else D - R).
     latest: Vec<(usize, u64)>,
     jobs: Vec<Waiting>,
 }
 
 impl DualPriority {
     pub(super) fn new(gains: bool, hard: &[HardTask]) -> DualPriority {
-        let latest = hard.iter().map(|task| (task.id, (task.deadline - response(task, hard)).max(0) as u64));
+        let latest = |task: &HardTask| (task.deadline - response(task, hard)).max(0) as u64;
+        let latest = hard.iter().map(|task| (task.id, task.promotion.unwrap_or_else(|| latest(task))));
         DualPriority { gains, latest: latest.collect(), jobs: Vec::new() }
     }
 }

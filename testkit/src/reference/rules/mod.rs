@@ -86,6 +86,8 @@ pub(super) struct HardTask {
     pub(super) deadline: i64,
     pub(super) jitter: i64,
     pub(super) is_periodic: bool,
+    /// How long after its arrival it is promoted, where the system says so.
+    pub(super) promotion: Option<u64>,
 }
 
 impl HardTask {
@@ -99,6 +101,7 @@ impl HardTask {
             deadline: task.deadline.map_or(separation, |span| span.as_ns() as i64),
             jitter: task.jitter.as_ns() as i64,
             is_periodic: matches!(task.arrival, Arrival::Periodic { .. }),
+            promotion: task.promotion.map(|span| span.as_ns()),
         }
     }
 }

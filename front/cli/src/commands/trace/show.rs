@@ -8,7 +8,7 @@ use crate::trace_arguments::ShowArguments;
 use crate::{output, progress};
 use horolog_time::Instant;
 use horolog_trace::file::{Footer, Header, Reader};
-use horolog_trace::show::{Names, line_with};
+use horolog_trace::show::{Names, SystemNames, line_with};
 use std::collections::BTreeMap;
 
 pub(super) fn run(words: &ShowArguments) -> Done {
@@ -20,12 +20,14 @@ pub(super) fn run(words: &ShowArguments) -> Done {
     }
     let footer = reader.load_footer().map_err(|error| bad(&error))?.cloned();
     outln!("# {}", head(&header, footer.as_ref()));
+    let system = SystemNames::of(&header.system);
     let mut shown = 0;
     while let Some(record) = reader.next_record() {
         let names = Names {
             tasks: &header.tasks,
             threads: reader.threads(),
             events: reader.events(),
+            system: Some(&system),
             start: header.start,
         };
         if !filter.passes(&record, &names) {

@@ -1,4 +1,5 @@
-//! When a job has executed longer than the proof allows, and whom that harms.
+//! When a job has executed longer than the proof allows, and whom that harms: what the machine keeps budgets of jobs by, and what
+//! the executive tells of a job that overran (decision 0010).
 //!
 //! After Bergsma (2009), chapter 8. Symbols, in ns of the thread's own execution: `e` what the job executed in all,
 //! `p` what it had executed when its present segment k began, so `e - p` is the segment's own; `WC` the job's
@@ -39,7 +40,7 @@ struct SegmentAllowance {
 }
 
 /// Where a job is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Progress {
     /// The segment that runs; 0 for a task without segments.
     pub segment: usize,
@@ -97,6 +98,15 @@ impl Allowance {
         Allowance { wcet: task.wcet, segments, longest_blocking: longest_blocking(system, id) }
     }
 
+    /// Of a job without segments that blocks nobody.
+    #[cfg(test)]
+    pub(crate) fn of_whole(wcet: u64) -> Allowance {
+        let wcet = Span::from_ns(wcet);
+        let (best_remainder, worst_remainder) = (Span::ZERO, Span::ZERO);
+        let segments = vec![SegmentAllowance { wcet, best_remainder, worst_remainder }];
+        Allowance { wcet, segments, longest_blocking: None }
+    }
+
     /// Judges where a job is.
     #[must_use]
     pub fn judge(&self, progress: Progress) -> Verdict {
@@ -114,30 +124,20 @@ impl Allowance {
         }
     }
 
-    /// How much more the job may execute before [`Allowance::judge`] can answer something new: the enforcement
-    /// timer is armed this far ahead. `None`: nothing new can come.
-    #[must_use]
-    pub fn until_next_judgement(&self, progress: Progress) -> Option<Span> {
-        let wcet = progress.tighter_wcet.unwrap_or(self.wcet);
-        let segment = self.segment(progress.segment);
-        // Each limit in execution of the whole job. (8.3) can begin to hold where both of its conditions do.
-        let segment_end = progress.before_segment.checked_add(segment.wcet);
-        let certain = segment_end.map(|end| end.max(wcet.saturating_sub(segment.best_remainder)));
-        let blocking = self.longest_blocking.and_then(|longest| progress.before_segment.checked_add(longest));
-        [segment_end, certain, Some(wcet), blocking]
-            .into_iter()
-            .flatten()
-            .filter(|&limit| limit >= progress.executed)
-            .min()
-            // Exceeding begins one nanosecond beyond the limit.
-            .and_then(|limit| limit.saturating_sub(progress.executed).checked_add(Span::from_ns(1)))
+    /// How much more the job may execute before a policy must act, and no less than 0: `WC - e`, `p + M - e`, or, where the job
+    /// cannot end within `WC` any more, `max(p + WC_k, WC - BCR_k) - e`, the least of them.
+    pub fn until_action(&self, progress: Progress) -> Span {
+        self.acts_at(progress).saturating_sub(progress.executed)
     }
 
-    /// How much more the job may execute before a policy must act: `min(WC - e, p + M - e)` and no less than 0.
-    pub fn until_action(&self, progress: Progress) -> Span {
+    /// What a job that is in this segment has executed in all when a policy must act.
+    pub(crate) fn acts_at(&self, progress: Progress) -> Span {
         let wcet = progress.tighter_wcet.unwrap_or(self.wcet);
-        let blocking = self.longest_blocking.and_then(|longest| progress.before_segment.checked_add(longest));
-        blocking.map_or(wcet, |limit| limit.min(wcet)).saturating_sub(progress.executed)
+        let segment = self.segment(progress.segment);
+        let from_segment = |length: Span| progress.before_segment.checked_add(length).unwrap_or(Span::MAX);
+        let certain = from_segment(segment.wcet).max(wcet.saturating_sub(segment.best_remainder));
+        let blocking = self.longest_blocking.map_or(Span::MAX, from_segment);
+        wcet.min(certain).min(blocking)
     }
 
     /// The bound on a job that took a path of segments with worst cases `path` in all and enters `segment`: the
@@ -209,6 +209,7 @@ mod tests {
             preemption: Preemption::Deferred(graph),
             overrun: OverrunPolicy::Count,
             execution: ExecutionTimes::Wcet,
+            promotion: None,
             sections: Vec::new(),
             body: None,
         }
@@ -269,12 +270,16 @@ mod tests {
     }
 
     #[test]
-    fn each_look_comes_just_as_the_next_limit_is_passed() {
+    fn a_policy_acts_where_the_first_limit_is_reached() {
         let allowance = branching();
-        assert_eq!(allowance.until_next_judgement(at(0, 0, 0)), Some(ns(4)));
-        assert_eq!(allowance.until_next_judgement(at(0, 0, 4)), Some(ns(6)));
-        assert_eq!(allowance.until_next_judgement(at(0, 0, 10)), Some(ns(4)));
-        assert_eq!(allowance.until_next_judgement(at(0, 0, 14)), None);
+        for executed in [0, 3, 9] {
+            assert_eq!(allowance.until_action(at(0, 0, executed)), ns(9 - executed));
+        }
+        assert_eq!(allowance.until_action(at(0, 0, 14)), ns(0));
+        // On the longest way the second segment may use what the first has left, and no more.
+        assert_eq!(allowance.until_action(at(1, 3, 3)), ns(7));
+        assert_eq!(allowance.until_action(at(1, 1, 1)), ns(9));
+        assert_eq!(allowance.until_action(at(1, 8, 8)), ns(5));
     }
 
     #[test]

@@ -1,0 +1,213 @@
+//! Budgets of jobs on threads (decision 0010): the machine is told how far a job is, and says when its budget is used up. To the
+//! nanosecond, in a world that tells exactly that.
+
+mod support;
+
+use horolog_model::{System, TaskId};
+use horolog_sched::{Choice, Driver, MachineBuilder, Note, OverrunAction, Progress, Tell, World};
+use horolog_time::{Instant, Span};
+use std::convert::Infallible;
+use support::CPU;
+
+/// A thread that is as far as the test says.
+#[derive(Default)]
+struct Thread {
+    progress: Option<Progress>,
+    completes: bool,
+    releases: u32,
+    /// Who was chosen last, what the policies did, and how many releases were refused.
+    chosen: Option<TaskId>,
+    acted: Vec<(TaskId, OverrunAction)>,
+    refused: u32,
+}
+
+impl World for Thread {
+    type Error = Infallible;
+
+    fn next(&self) -> u64 {
+        u64::MAX
+    }
+
+    fn ready_at(&self) -> u64 {
+        0
+    }
+
+    fn ends(&self, _: u64) -> bool {
+        true
+    }
+
+    fn executed(&mut self, _: u64, _: u64) -> u64 {
+        0
+    }
+
+    fn complete(&mut self, tell: &mut Tell<'_>) -> Result<(), Infallible> {
+        if let Some(progress) = self.progress.take() {
+            tell.progress(TaskId(0), progress);
+        }
+        if std::mem::take(&mut self.completes) {
+            tell.completion(TaskId(0)).expect("it has begun");
+        }
+        Ok(())
+    }
+
+    fn arrive(&mut self, tell: &mut Tell<'_>) -> Result<(), Infallible> {
+        for _ in 0..std::mem::take(&mut self.releases) {
+            let told = tell.release(TaskId(0), Instant::NEVER, |_| 0);
+            self.refused += u32::from(told.is_err());
+        }
+        Ok(())
+    }
+
+    fn overran(&mut self, _: u64, task: TaskId, action: OverrunAction) {
+        self.acted.push((task, action));
+    }
+
+    fn carry_out(&mut self, _: u64, choice: Choice<'_>) {
+        self.chosen = choice.task;
+    }
+
+    fn note(&mut self, _: u64, _: Note) {}
+
+    fn goes_on(&mut self, _: u64) -> bool {
+        true
+    }
+}
+
+/// Segments of 30 and 40, at the least 10 and 20.
+fn system(overrun: &str) -> System {
+    let text = format!(
+        "[system]\nname = \"test\"\n[[task]]\nname = \"a\"\nperiod = \"1 us\"\npriority = 2\npreemption = \"deferred\"\n\
+         segments = [{{ wcet = \"30 ns\", bcet = \"10 ns\" }}, {{ wcet = \"40 ns\", bcet = \"20 ns\" }}]\noverrun = \"{overrun}\"\n"
+    );
+    horolog_model::file::read(&text, "test.toml", &[]).expect("a valid file").0
+}
+
+struct Run {
+    driver: Driver,
+    thread: Thread,
+    now: u64,
+}
+
+impl Run {
+    /// A job of "a" has the processor.
+    fn begun(overrun: &str) -> Run {
+        let system = system(overrun);
+        let machine = MachineBuilder::new(&system).on_threads(overrun == "count").build().expect("a system");
+        let mut run = Run {
+            driver: Driver::new(machine, &system, std::iter::once(CPU)),
+            thread: Thread::default(),
+            now: 0,
+        };
+        run.thread.releases = 1;
+        run.step();
+        run
+    }
+
+    fn step(&mut self) {
+        self.now += 1;
+        let Ok(()) = self.driver.instant(&mut self.thread, 0, self.now);
+        self.driver.machine().check().expect("what is kept is true");
+    }
+
+    fn tell(&mut self, segment: usize, executed: u64, before: u64) {
+        let ns = Span::from_ns;
+        let progress =
+            Progress { segment, executed: ns(executed), before_segment: ns(before), tighter_wcet: None };
+        self.thread.progress = Some(progress);
+        self.step();
+    }
+
+    fn allowance(&self) -> u64 {
+        self.driver.allowance(0)
+    }
+}
+
+#[test]
+fn the_allowance_ends_at_the_segment_s_wcet_and_then_where_the_policy_acts() {
+    let mut run = Run::begun("skip");
+    assert_eq!(run.allowance(), 30);
+    run.tell(0, 29, 0);
+    assert_eq!(run.allowance(), 1);
+    // The job can end in time: 70 less 20.
+    run.tell(0, 30, 0);
+    assert_eq!((run.allowance(), run.thread.acted.len()), (20, 0));
+    run.tell(0, 49, 0);
+    assert_eq!((run.allowance(), run.thread.acted.len()), (1, 0));
+    run.tell(1, 49, 49);
+    assert_eq!((run.allowance(), run.thread.acted.len()), (21, 0));
+    run.tell(1, 69, 49);
+    assert_eq!((run.allowance(), run.thread.acted.len()), (1, 0));
+    run.tell(1, 70, 49);
+    assert_eq!((run.allowance(), &run.thread.acted[..]), (u64::MAX, &[(TaskId(0), OverrunAction::Skip)][..]));
+    // Once a job.
+    run.tell(1, 99, 49);
+    assert_eq!((run.allowance(), run.thread.acted.len()), (u64::MAX, 1));
+}
+
+#[test]
+fn the_policy_acts_where_the_job_cannot_end_in_time() {
+    let mut run = Run::begun("count");
+    run.tell(0, 50, 0);
+    assert_eq!(run.thread.acted, [(TaskId(0), OverrunAction::Count)]);
+    assert_eq!(run.thread.chosen, Some(TaskId(0)));
+}
+
+#[test]
+fn a_policy_that_only_counts_has_no_budget_unless_all_are_watched() {
+    let system = system("count");
+    let machine = MachineBuilder::new(&system).on_threads(false).build().expect("a system");
+    let mut run = Run {
+        driver: Driver::new(machine, &system, std::iter::once(CPU)),
+        thread: Thread::default(),
+        now: 0,
+    };
+    run.thread.releases = 1;
+    run.step();
+    run.tell(0, 500, 0);
+    assert_eq!((run.allowance(), run.thread.acted.len()), (u64::MAX, 0));
+}
+
+#[test]
+fn one_release_is_refused_after_a_skip_and_the_next_job_has_the_whole_budget() {
+    let mut run = Run::begun("skip");
+    run.tell(1, 70, 30);
+    run.thread.releases = 1;
+    run.step();
+    assert_eq!(run.thread.refused, 1);
+    (run.thread.completes, run.thread.releases) = (true, 1);
+    run.step();
+    assert_eq!((run.thread.refused, run.thread.chosen, run.allowance()), (1, Some(TaskId(0)), 30));
+    run.tell(1, 69, 30);
+    assert_eq!(run.thread.acted.len(), 1);
+    run.tell(1, 70, 30);
+    assert_eq!(run.thread.acted.len(), 2);
+}
+
+#[test]
+fn a_demoted_job_leaves_the_order_until_it_completes() {
+    let mut run = Run::begun("demote");
+    run.tell(0, 50, 0);
+    assert_eq!((run.thread.chosen, run.thread.acted.len()), (None, 1));
+    assert!(run.driver.machine().is_blocked(TaskId(0)));
+    // Later jobs wait for it.
+    run.thread.releases = 1;
+    run.step();
+    assert_eq!((run.thread.chosen, run.driver.machine().jobs(TaskId(0))), (None, 2));
+    run.thread.completes = true;
+    run.step();
+    assert_eq!((run.thread.chosen, run.allowance()), (Some(TaskId(0)), 30));
+    assert!(!run.driver.machine().is_blocked(TaskId(0)));
+}
+
+#[test]
+fn a_stopped_task_keeps_the_job_that_has_begun_and_no_other() {
+    let mut run = Run::begun("stop");
+    run.thread.releases = 2;
+    run.step();
+    assert_eq!(run.driver.machine().jobs(TaskId(0)), 3);
+    run.tell(0, 50, 0);
+    assert_eq!((run.thread.chosen, run.driver.machine().jobs(TaskId(0))), (None, 1));
+    (run.thread.completes, run.thread.releases) = (true, 2);
+    run.step();
+    assert_eq!((run.thread.refused, run.thread.chosen, run.driver.machine().jobs(TaskId(0))), (2, None, 0));
+}

@@ -1,0 +1,239 @@
+//! Whether the trace shows every job that the clock released: periods, listed arrivals and mode changes say when jobs arrive, so one
+//! that is not on record by the end is missing.
+//!
+//! Where sporadic jobs arrive nobody says, so none is missed. What a trace holds ends where its head and its foot say; a run that was
+//! stopped ends with the last record of a job. Where records of jobs were lost nothing is accused: the verdict is unknown.
+
+use crate::report::Found;
+use crate::result::{Check, Class};
+use crate::verifier::Verifier;
+use horolog_model::{Arrival, TaskInMode};
+use horolog_time::Span;
+use horolog_trace::file::Header;
+use horolog_trace::{Kind, LossCause, Record};
+
+/// How many times [`crate::Tolerance::dispatch`] a thread may take to note that it was woken.
+const NOTED: u64 = 10;
+
+/// What is known of the trace as a whole.
+#[derive(Clone, Debug)]
+pub(crate) struct Completeness {
+    /// Until when jobs were released by the head; `None`: it does not say.
+    horizon: Option<u64>,
+    /// A pattern said what was released, so tasks may have no jobs and the end may come early.
+    is_replay: bool,
+    /// When records of jobs were lost last.
+    lost_at: Option<u64>,
+    /// The last record of a job.
+    last: u64,
+}
+
+/// A job that the clock releases.
+struct Due {
+    at: u64,
+    /// How far apart the next ones are.
+    separation: Option<u64>,
+    /// Whether that is its very arrival; else the latest one.
+    is_exact: bool,
+}
+
+impl Completeness {
+    pub(crate) fn new(header: &Header) -> Completeness {
+        let horizon =
+            (!header.horizon.is_zero()).then(|| header.start.as_ns().saturating_add(header.horizon.as_ns()));
+        Completeness {
+            horizon,
+            is_replay: header.machine.get("releases").is_some_and(|by| by == "pattern"),
+            lost_at: None,
+            last: 0,
+        }
+    }
+}
+
+impl Verifier {
+    /// Takes note of how far the record of jobs reaches, and of what is missing in it.
+    pub(crate) fn note_reach(&mut self, record: &Record) {
+        let time = record.time.as_ns();
+        if record.kind == Kind::Lost {
+            let is_of_jobs = match LossCause::from_number(record.extra) {
+                Some(LossCause::Kernel | LossCause::HiddenSwitch) => self.model.foreign,
+                _ => true,
+            };
+            if is_of_jobs {
+                self.completeness.lost_at = Some(time);
+            }
+        } else if (record.task as usize) < self.tasks.len() && !is_of_kernel(record.kind) {
+            self.completeness.last = self.completeness.last.max(time);
+        }
+    }
+
+    /// A mode that ends the arrivals of a task, or lets them begin anew, takes effect now: what had to come before is on record.
+    pub(crate) fn expect_arrivals_before(&mut self, task: usize, before: TaskInMode) {
+        if before.is_active {
+            self.expect_arrivals(task, self.now, "the mode changed");
+        }
+    }
+
+    /// Recording ended at `end`, 0 where that is not known: every job that had to be there by then is.
+    pub(crate) fn judge_completeness(&mut self, end: u64, notes: &mut Vec<String>) {
+        if self.model.foreign {
+            return self.require_jobs();
+        }
+        let Completeness { horizon, is_replay, last, .. } = self.completeness;
+        let is_early = end > 0 && horizon.is_some_and(|horizon| end < horizon);
+        let until = match horizon {
+            _ if self.model.simulated && is_early => end,
+            Some(horizon) if !is_early => horizon,
+            None if self.model.simulated => end,
+            // Records without a foot.
+            None if end == 0 => return self.require_jobs(),
+            // A run ends with what had arrived by then; when that was only its records tell.
+            _ => last,
+        };
+        for task in 0..self.tasks.len() {
+            self.expect_arrivals(task, until, "the trace ends");
+        }
+        if is_early && !is_replay {
+            let (end, horizon) = (Span::from_ns(end), Span::from_ns(horizon.unwrap_or(0)));
+            if self.model.simulated {
+                self.unknown.push(format!(
+                    "the trace ends at {end}, and its head says that jobs are released until {horizon}: what came after is not in it"
+                ));
+            } else {
+                notes.push(format!(
+                    "the run was stopped at {end} of {horizon}: the verdict speaks of that time alone"
+                ));
+            }
+        }
+        self.require_jobs();
+    }
+
+    /// In a tree the decisions alone say who should run: where these speak of less than nine tenths of the time in which jobs were
+    /// ready, they have not shown enough.
+    pub(crate) fn judge_extent(&mut self) {
+        for cpu in (0..self.cpus.len()).filter(|&cpu| self.model.is_tree(cpu)) {
+            let (compared, busy) = (&self.compared[cpu], self.cpus[cpu].busy);
+            let not_judged = compared.not_judged.min(busy);
+            // A wrong decision that was found ends them, and speaks for itself.
+            if compared.undecided.is_none() && compared.divergences == 0 && not_judged > busy / 10 {
+                self.unknown.push(format!(
+                    "cpu {}: who should run in its tree of schedulers was not judged for {} of the {} in which jobs were ready",
+                    self.model.cpus[cpu],
+                    Span::from_ns(not_judged),
+                    Span::from_ns(busy)
+                ));
+            }
+        }
+    }
+
+    /// Where no job was released nothing was judged.
+    fn require_jobs(&mut self) {
+        if self.tasks.iter().all(|task| task.tally.jobs == 0) {
+            self.unknown.push("the trace shows no job: nothing was judged".to_owned());
+        }
+    }
+
+    /// Finds the jobs of a task that had to arrive before `until` and are not on record.
+    fn expect_arrivals(&mut self, task: usize, until: u64, what: &str) {
+        let Some(due) = self.next_due(task) else { return };
+        self.report.apply(Check::MissingJob);
+        // A thread that waits for the processor notes its releases later, and none while it is at a job.
+        let busy = self.tasks[task].busy.filter(|_| !self.model.simulated).map(|busy| busy.since);
+        let until = busy.map_or(until, |since| until.min(since));
+        let lateness = self.model.allowed_lateness(task, due.at).saturating_add(self.model.stamping);
+        let slack = lateness.saturating_add(self.model.dispatch.saturating_mul(NOTED));
+        let Some(left) = until.checked_sub(due.at.saturating_add(slack)).filter(|&left| left > 0) else {
+            return;
+        };
+        let more = due.separation.map_or(0, |separation| (left - 1) / separation.max(1));
+        let model = &self.model.tasks[task];
+        let (name, number) = (model.name.clone(), self.tasks[task].next_number.unwrap_or(0));
+        let and = match more {
+            0 => String::new(),
+            1 => " nor the next one".to_owned(),
+            more => format!(" nor the {more} after it"),
+        };
+        let when = if due.is_exact { "arrived at" } else { "arrived at the latest at" };
+        let message = format!(
+            "no record shows job {number} of {name}, which {when} {}{and}: {what} at {}",
+            Span::from_ns(due.at),
+            Span::from_ns(until)
+        );
+        if self.completeness.lost_at.is_some() || self.completeness.is_replay {
+            let why = if self.completeness.is_replay {
+                "a pattern said what is released"
+            } else {
+                "records of jobs were lost"
+            };
+            return self.unknown.push(format!("{message}; {why}"));
+        }
+        self.report.add(Found {
+            class: Class::ModelViolated,
+            check: Check::MissingJob,
+            time: due.at,
+            cpu: self.model.cpus[model.cpu],
+            task: Some(name.clone()),
+            job: Some(number),
+            observed: None,
+            allowed: None,
+            evidence: Vec::new(),
+            subject: name,
+            message: format!("{message}; the task stopped, or its records are missing"),
+        });
+    }
+
+    /// The next job that the clock releases.
+    fn next_due(&self, task: usize) -> Option<Due> {
+        let (model, state) = (&self.model.tasks[task], &self.tasks[task]);
+        if model.thread.is_driver {
+            return None;
+        }
+        // A run says nothing of what a task does not do any more.
+        let is_off = state.is_stopped || state.is_inactive;
+        if is_off && !self.model.simulated {
+            return None;
+        }
+        let start = self.model.start;
+        match &model.arrival {
+            Arrival::Periodic { .. } | Arrival::Sporadic { .. } if state.is_inactive => None,
+            Arrival::Periodic { period } => {
+                let period = period.as_ns();
+                let after = |at: u64| at.saturating_add(period);
+                let known = state.restarts_at.or(state.last_arrival.map(after));
+                let offset = model.offset.filter(|_| self.completeness.lost_at.is_none());
+                let exact = known.or(offset.map(|offset| start.saturating_add(offset)));
+                let latest = after(self.completeness.lost_at.unwrap_or(start));
+                Some(Due { at: exact.unwrap_or(latest), separation: Some(period), is_exact: exact.is_some() })
+            }
+            Arrival::Sporadic { .. } => {
+                state.restarts_at.map(|at| Due { at, separation: None, is_exact: true })
+            }
+            Arrival::Aperiodic { arrivals } => {
+                let next = match state.next_number {
+                    None if self.completeness.lost_at.is_some() => return None,
+                    next => next.unwrap_or(0),
+                };
+                let place = usize::try_from(next.checked_add(state.unnumbered)?).ok()?;
+                let at = start.saturating_add(arrivals.get(place)?.as_ns());
+                Some(Due { at, separation: None, is_exact: true })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Whether the kernel wrote a record of this kind.
+fn is_of_kernel(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::KernelSwitch
+            | Kind::KernelWakeup
+            | Kind::KernelBlock
+            | Kind::KernelStarve
+            | Kind::InterruptEntry
+            | Kind::InterruptExit
+            | Kind::SoftirqEntry
+            | Kind::SoftirqExit
+            | Kind::Steal
+    )
+}
