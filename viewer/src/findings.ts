@@ -7,6 +7,8 @@ const CLASSES: [FindingClass, "bad" | "warn" | "info", string, string][] = [
   ["bound-violated", "bad", "Bound violated", "The assumptions held and a bound did not: a fault of horolog."],
   ["model-violated", "bad", "Model violated", "A task or the machine file broke an assumption of the model."],
   ["machine-disturbed", "warn", "Machine disturbed", "The kernel's record shows what the model does not have."],
+  ["schedule-differs", "bad", "Schedule differs", "What ran is not what the rules of the system give for these demands."],
+  ["cannot-tell", "warn", "Cannot tell", "What is on record does not decide whose fault it is."],
   ["note", "info", "Noted", "Told for completeness."],
 ];
 

@@ -74,7 +74,7 @@ export interface TaskRow {
   explain: string;
 }
 
-export type FindingClass = "model-violated" | "bound-violated" | "machine-disturbed" | "note";
+export type FindingClass = "model-violated" | "bound-violated" | "machine-disturbed" | "schedule-differs" | "cannot-tell" | "note";
 
 export interface Finding {
   class: FindingClass;

@@ -13,7 +13,11 @@ pub enum FindingClass {
     BoundViolated,
     /// The kernel's own record shows something that the model does not have.
     MachineDisturbed,
-    /// Neither of the three: told for completeness (a divergence, a loss).
+    /// The schedule on record is not the one that its demands give by the system's rules.
+    ScheduleDiffers,
+    /// What is on record does not tell which of the others it is.
+    CannotTell,
+    /// None of these: told for completeness (a divergence, a loss).
     Note,
 }
 

@@ -146,6 +146,7 @@ impl Verifier {
             return;
         };
         let more = due.separation.map_or(0, |separation| (left - 1) / separation.max(1));
+        self.tasks[task].tally.not_on_record += more.saturating_add(1);
         let model = &self.model.tasks[task];
         let (name, number) = (model.name.clone(), self.tasks[task].next_number.unwrap_or(0));
         let and = match more {

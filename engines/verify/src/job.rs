@@ -215,6 +215,10 @@ pub(crate) struct Tally {
     pub(crate) jobs: u64,
     pub(crate) completed: u64,
     pub(crate) missed: u64,
+    /// Jobs that the clock released and no record shows.
+    pub(crate) not_on_record: u64,
+    /// Jobs that had not ended at the end, before their deadline.
+    pub(crate) not_due: u64,
     pub(crate) response_max: Option<u64>,
     pub(crate) executed_max: Option<u64>,
     pub(crate) exceeded: u64,

@@ -112,6 +112,7 @@ impl Verifier {
                 let (number, arrival) = (job.number, job.arrival);
                 let late = job.deadline.is_some_and(|deadline| self.now > deadline);
                 self.tasks[task].tally.missed += u64::from(late);
+                self.tasks[task].tally.not_due += u64::from(!late);
                 let Some((bound, _)) = self.model.tasks[task].bound else { continue };
                 self.report.apply(Check::Response);
                 let response = self.now.saturating_sub(arrival);
@@ -194,7 +195,7 @@ impl Verifier {
         match class {
             Class::ModelViolated => tally.exceeded_by_model += 1,
             Class::MachineDisturbed => tally.exceeded_by_disturbance += 1,
-            Class::BoundViolated => {}
+            Class::BoundViolated | Class::ScheduleDiffers | Class::CannotTell => {}
         }
         let model = &self.model.tasks[candidate.task];
         let test = model.bound.as_ref().map_or("", |(_, test)| test.as_str());
@@ -474,6 +475,8 @@ fn reason(class: Class) -> &'static str {
         Class::BoundViolated => "the assumptions held and nothing in its busy window explains it",
         Class::ModelViolated => "a broken assumption in its busy window explains it",
         Class::MachineDisturbed => "without the disturbances in its busy window the bound would have held",
+        Class::ScheduleDiffers => "the schedule on record is not the one that its demands give",
+        Class::CannotTell => "what is on record does not tell why",
     }
 }
 

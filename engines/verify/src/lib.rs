@@ -45,7 +45,7 @@ pub use error::VerifyError;
 pub use options::{Bound, Options, Tolerance};
 pub use result::{
     Check, CheckCount, Class, Evidence, Finding, FindingGroup, ProcessorVerification, ServerVerification,
-    TaskVerification, Verdict, Verification,
+    TaskVerification, Unjudged, Verdict, Verification,
 };
 pub use verifier::Verifier;
 

@@ -15,6 +15,10 @@ pub enum Class {
     BoundViolated,
     /// The kernel's own record shows a switch, an interrupt or a gap that the model does not have.
     MachineDisturbed,
+    /// The schedule on record is not the one that the same demands give by the system's rules.
+    ScheduleDiffers,
+    /// What is on record does not decide between the others: a loss, an unknown wait, or an amount known only within bounds.
+    CannotTell,
 }
 
 impl fmt::Display for Class {
@@ -23,6 +27,8 @@ impl fmt::Display for Class {
             Self::ModelViolated => "model violated",
             Self::BoundViolated => "bound violated",
             Self::MachineDisturbed => "machine disturbed",
+            Self::ScheduleDiffers => "schedule differs",
+            Self::CannotTell => "cannot tell",
         })
     }
 }
@@ -264,6 +270,15 @@ pub struct ProcessorVerification {
     pub not_judged_ns: Span,
 }
 
+/// Why jobs were not judged, and how many.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Unjudged {
+    /// In words: `records lost`, `not done at the end`, `no record`, ….
+    pub reason: String,
+    /// How many jobs.
+    pub jobs: u64,
+}
+
 /// What one task's jobs came to.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct TaskVerification {
@@ -275,6 +290,14 @@ pub struct TaskVerification {
     pub completed: u64,
     /// Jobs that finished late, or were late at the end.
     pub missed: u64,
+    /// Jobs that the clock released by the end, on record or not, without those whose deadline lies behind the end and that had not
+    /// ended yet.
+    pub released: u64,
+    /// Those of them that were judged: their records are whole, and the replay of the schedule gives the end on record.
+    pub judged: u64,
+    /// Why the others were not, by reason; left out where all were.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unjudged: Vec<Unjudged>,
     /// The bound that was checked.
     pub bound_ns: Option<Span>,
     /// The test that it comes from.
@@ -328,6 +351,10 @@ pub struct Verification {
     pub bound_violated: u64,
     /// See `model_violated`.
     pub machine_disturbed: u64,
+    /// See `model_violated`.
+    pub schedule_differs: u64,
+    /// See `model_violated`.
+    pub cannot_tell: u64,
     /// Per task, in the order of the file.
     pub tasks: Vec<TaskVerification>,
     /// Per server, in the order of the file; left out where there is none.

@@ -512,6 +512,7 @@ impl Verifier {
         let count = |class| self.report.count(class);
         let (model_violated, bound_violated, machine_disturbed) =
             (count(Class::ModelViolated), count(Class::BoundViolated), count(Class::MachineDisturbed));
+        let (schedule_differs, cannot_tell) = (count(Class::ScheduleDiffers), count(Class::CannotTell));
         let verdict = match (bound_violated, model_violated, machine_disturbed) {
             _ if self.undecided.is_some() => Verdict::Unknown,
             // What a damaged trace does not show may have been anything; so may be what is seen behind a hole.
@@ -539,6 +540,8 @@ impl Verifier {
             model_violated,
             bound_violated,
             machine_disturbed,
+            schedule_differs,
+            cannot_tell,
             tasks,
             servers,
             processors,
@@ -663,6 +666,9 @@ impl Verifier {
             jobs: tally.jobs,
             completed: tally.completed,
             missed: tally.missed,
+            released: tally.jobs + tally.not_on_record - tally.not_due,
+            judged: tally.completed.min(tally.jobs + tally.not_on_record - tally.not_due),
+            unjudged: Vec::new(),
             bound_ns: bound.map(Span::from_ns),
             test: model.bound.as_ref().map(|(_, test)| test.clone()),
             response_ns_max: tally.response_max.map(Span::from_ns),

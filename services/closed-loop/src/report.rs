@@ -249,6 +249,8 @@ fn class(class: Class) -> page::FindingClass {
         Class::ModelViolated => page::FindingClass::ModelViolated,
         Class::BoundViolated => page::FindingClass::BoundViolated,
         Class::MachineDisturbed => page::FindingClass::MachineDisturbed,
+        Class::ScheduleDiffers => page::FindingClass::ScheduleDiffers,
+        Class::CannotTell => page::FindingClass::CannotTell,
     }
 }
 
