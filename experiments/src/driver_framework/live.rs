@@ -11,6 +11,7 @@ use horolog_sys::affinity::{CpuSet, allowed_cpus, set_affinity};
 use horolog_sys::clock::{monotonic_ns, sleep_until, thread_cpu_ns};
 use horolog_sys::fixed_priority::{Class, may_use_fifo, set_class};
 use horolog_sys::futex;
+use horolog_sys::guardian::Folder;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 const MS: u64 = 1_000_000;
@@ -32,7 +33,7 @@ struct Stack {
 pub(super) fn run(full: bool) -> Result<Figure, ExperimentError> {
     may_use_fifo(TIMER)?;
     let cpu = allowed_cpus()?.as_slice().last().copied().unwrap_or(0);
-    let folder = tempfile::tempdir().map_err(|error| ExperimentError::failed(error.to_string()))?;
+    let folder = Folder::create()?;
     // Without a compiler memory is filled instead.
     let _load = Load::start(Condition::Compiling, folder.path())
         .or_else(|_| Load::start(Condition::Stress, folder.path()))

@@ -1,5 +1,6 @@
 //! The three conditions of the paper: idle, a kernel compile, and `stress` on memory and disk.
 
+use horolog_sys::guardian::run;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -86,15 +87,12 @@ impl Drop for Load {
 }
 
 fn compile(source: &PathBuf, object: &Path) -> bool {
-    let status = Command::new("cc")
-        .args(["-O2", "-c", "-o"])
-        .arg(object)
-        .arg(source)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
-    status.is_ok_and(|status| status.success())
+    let mut command = Command::new("cc");
+    command.args(["-O2", "-c", "-o"]).arg(object).arg(source);
+    // A compiler that is killed leaves its temporary files.
+    command.env("TMPDIR", source.parent().unwrap_or(Path::new("/tmp")));
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    run(&mut command).is_ok_and(|done| done.status.success())
 }
 
 /// A file that takes a compiler some tenths of a second.

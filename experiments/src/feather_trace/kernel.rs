@@ -3,6 +3,7 @@
 use super::conditions::Condition;
 use crate::Series;
 use horolog_measure::critical_sections::Histogram;
+use horolog_sys::guardian::run;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -28,7 +29,8 @@ impl Waits {
 pub(super) fn waits(folder: &Path, ns: u64) -> Result<Waits, String> {
     let data = folder.join("contention.data");
     let seconds = ns as f64 / 1e9;
-    let recorded = Command::new("perf")
+    let mut record = Command::new("perf");
+    record
         .args([
             "record",
             "-q",
@@ -43,18 +45,17 @@ pub(super) fn waits(folder: &Path, ns: u64) -> Result<Waits, String> {
         .args(["--", "sleep", &format!("{seconds:.3}")])
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .output()
-        .map_err(|error| format!("perf: {error}: install the package linux-perf"))?;
+        .stderr(Stdio::piped());
+    let recorded =
+        run(&mut record).map_err(|error| format!("perf: {error}: install the package linux-perf"))?;
     if !recorded.status.success() {
         let why = String::from_utf8_lossy(&recorded.stderr).into_owned();
         return Err(format!("perf record: {}", why.lines().next().unwrap_or("no permission")));
     }
-    let script = Command::new("perf")
-        .args(["script", "-F", "tid,time,event,trace", "--ns", "-i"])
-        .arg(&data)
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| format!("perf script: {error}"))?;
+    let mut script = Command::new("perf");
+    script.args(["script", "-F", "tid,time,event,trace", "--ns", "-i"]).arg(&data);
+    script.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let script = run(&mut script).map_err(|error| format!("perf script: {error}"))?;
     let _ = std::fs::remove_file(&data);
     let mut waits = parse(&String::from_utf8_lossy(&script.stdout));
     waits.seconds = seconds;

@@ -16,6 +16,7 @@ use conditions::{Condition, Load};
 use horolog_measure::critical_sections::{LockClass, Statistics};
 use horolog_measure::lock_study::{LiveOptions, LiveStudy};
 use horolog_measure::preload::{LOCKS_LIBRARY, find_library};
+use horolog_sys::guardian::Folder;
 use programs::Program;
 
 /// How much is run.
@@ -73,7 +74,7 @@ pub(crate) fn run(
 
 fn measure(plan: &Plan, progress: &mut dyn FnMut(u64, u64, &str)) -> Result<Results, ExperimentError> {
     find_library(LOCKS_LIBRARY, None).map_err(|error| ExperimentError::failed(error.to_string()))?;
-    let folder = tempfile::tempdir().map_err(|error| ExperimentError::failed(error.to_string()))?;
+    let folder = Folder::create()?;
     let mut results =
         Results { runs: Vec::new(), skipped: Vec::new(), kernel: Vec::new(), sample: sample::measure() };
     let steps = (plan.conditions.len() * (plan.programs.len() + 1)) as u64;

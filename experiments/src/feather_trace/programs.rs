@@ -3,6 +3,7 @@
 use super::memcached;
 use horolog_measure::lock_study::{LiveOptions, LiveStudy, Watched, start};
 use horolog_measure::preload::find_program;
+use horolog_sys::guardian::{run, spawn};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -179,7 +180,8 @@ fn redis(folder: &Path, watch_ns: u64, options: &LiveOptions) -> Result<LiveStud
     let mut load = Command::new("redis-benchmark");
     load.arg("-s").arg(&socket).args(["-q", "-t", "set,get,lpush", "-n", "100000000", "-c", "20", "-P", "4"]);
     horolog_sys::process::die_with_parent(&mut load);
-    let load = quiet(&mut load).spawn().map(Helper).map_err(|error| format!("redis-benchmark: {error}"))?;
+    let load = spawn(quiet(&mut load)).map_err(|error| format!("redis-benchmark: {error}"))?;
+    let load = Helper(load.0);
     let study = watch(watched, watch_ns);
     drop(load);
     study
@@ -205,10 +207,9 @@ fn video(folder: &Path) -> Result<PathBuf, String> {
             "testsrc=size=640x360:rate=30:duration=2",
         ]);
         command.args(["-pix_fmt", "yuv420p", "-c:v", codec]).arg(&video);
-        let status = quiet(&mut command)
-            .status()
-            .map_err(|error| format!("ffmpeg, for a synthetic video: {error}"))?;
-        if status.success() {
+        let done =
+            run(quiet(&mut command)).map_err(|error| format!("ffmpeg, for a synthetic video: {error}"))?;
+        if done.status.success() {
             return Ok(video);
         }
     }

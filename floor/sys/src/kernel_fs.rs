@@ -18,7 +18,7 @@ pub struct KernelFs {
     detached: Option<OwnedFd>,
 }
 
-const REMEDY: &str = "run as root, or have root open it to your group (`mount -t tracefs -o gid=GROUP,mode=0750 tracefs \
+const REMEDY: &str = "run as root or with CAP_DAC_READ_SEARCH, or have root open it to your group (`mount -t tracefs -o gid=GROUP,mode=0750 tracefs \
                       /sys/kernel/tracing`, or the same with -o remount,… where it is mounted)";
 
 impl KernelFs {

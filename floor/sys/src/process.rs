@@ -2,7 +2,7 @@
 
 use crate::affinity::CpuSet;
 use crate::fixed_priority::{Class, set_class_inherited};
-use crate::{Error, affinity, clock};
+use crate::{Error, affinity, clock, guardian};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command};
@@ -12,6 +12,8 @@ use std::process::{Child, Command};
 pub struct Attached {
     child: Child,
     name: String,
+    /// The guardian of this program ends it, and what it has started, where this program cannot.
+    _kept: guardian::Program,
 }
 
 impl Attached {
@@ -46,14 +48,14 @@ impl Attached {
                 set_class_inherited(0, class).map_err(refused)
             });
         }
-        let child = prepared.spawn().map_err(|error| {
+        let (child, kept) = guardian::spawn(&mut prepared).map_err(|error| {
             Error::io(
                 format!("starting `{program}`"),
                 &error,
                 "check the path, and the privilege for its class",
             )
         })?;
-        Ok(Attached { child, name: program.clone() })
+        Ok(Attached { child, name: program.clone(), _kept: kept })
     }
 
     /// The process's id, which is the thread id of its first thread.

@@ -1,17 +1,18 @@
 //! Ctrl-C and `kill` as a flag, so that a run ends in order.
 
 use crate::Error;
-use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1, SIGXFSZ};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGXFSZ};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Sets `stop` at the first SIGINT or SIGTERM; a second one ends the process at once with exit status 130 (the
+/// Sets `stop` at the first SIGINT, SIGTERM or SIGHUP (where that is not ignored, as under `nohup`); a second one ends the process at once with exit status 130 (the
 /// guardian then puts back what the run has changed).
 ///
 /// # Errors
 /// Where the kernel refuses the handler.
 pub fn set_on_interrupt(stop: &Arc<AtomicBool>) -> Result<(), Error> {
-    for signal in [SIGINT, SIGTERM] {
+    let hang_up = (!is_ignored(SIGHUP)).then_some(SIGHUP);
+    for signal in [SIGINT, SIGTERM].into_iter().chain(hang_up) {
         // The order matters: the shutdown looks at the flag before the same signal sets it.
         signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(stop))
             .and_then(|_| signal_hook::flag::register(signal, Arc::clone(stop)))
@@ -20,6 +21,14 @@ pub fn set_on_interrupt(stop: &Arc<AtomicBool>) -> Result<(), Error> {
             })?;
     }
     Ok(())
+}
+
+fn is_ignored(signal: i32) -> bool {
+    // SAFETY: an all-zero sigaction is valid, and the call only fills it.
+    unsafe {
+        let mut now: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, std::ptr::null(), &mut now) == 0 && now.sa_sigaction == libc::SIG_IGN
+    }
 }
 
 /// Sets `asked` at every SIGUSR1.

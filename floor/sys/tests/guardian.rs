@@ -244,6 +244,9 @@ fn a_journal_is_left_over_when_both_are_killed_and_can_be_restored() {
     let guardian = guardian_of(&mut run);
     // While the guardian lives its journal is nobody else's.
     assert_eq!(left_over_in(&journals).unwrap(), []);
+    // Stopped, it cannot replace its guardian before it is killed itself.
+    // SAFETY: kill takes two integers.
+    unsafe { libc::kill(run.id() as i32, libc::SIGSTOP) };
     roles::kill(guardian);
     run.kill().unwrap();
     run.wait().unwrap();

@@ -8,7 +8,7 @@ mod roles;
 use horolog_sys::clock::monotonic_ns;
 use horolog_sys::cpu_list::online_cpus;
 use horolog_sys::fixed_priority::{Class, class_of, may_use_fifo};
-use horolog_sys::guardian::{Guardian, GuardianOptions, Life, left_over_in, restore};
+use horolog_sys::guardian::{Guardian, GuardianOptions, Life, Mark, left_over_in, restore};
 use horolog_sys::kernel_fs::KernelFs;
 use horolog_sys::kernel_trace::{
     Backend, Recorder, RecorderOptions, left_over_instances, remove_left_over_instances,
@@ -61,6 +61,20 @@ fn role_run() {
             fs::write(file("records"), recorder.as_ref().map_or_else(ToString::to_string, |_| String::new()))
                 .unwrap();
             sleep(Duration::from_millis(50));
+            die();
+        }
+        "replaced, killed" | "replaced, overdue" => {
+            guardian.write_file(file("a"), "new").unwrap();
+            if scenario.ends_with("overdue") {
+                guardian.set_deadline(Some(monotonic_ns() + 500_000_000));
+            }
+            let first = guardian.process_id();
+            roles::kill(first);
+            assert!(until(|| guardian.process_id() != first));
+            guardian.write_file(file("b"), "new").unwrap();
+            if scenario.ends_with("overdue") {
+                sleep(Duration::from_secs(10));
+            }
             die();
         }
         "full" => fill_the_disk(&mut guardian, &directory),
@@ -142,7 +156,7 @@ fn instances_of(process: u32) -> Vec<String> {
     let root = KernelFs::tracefs().unwrap();
     let names = fs::read_dir(root.root().join("instances")).unwrap().flatten();
     let names = names.filter_map(|entry| entry.file_name().into_string().ok());
-    names.filter(|name| name.starts_with(&format!("horolog-{process}-"))).collect()
+    names.filter(|name| Mark::parse(name).is_some_and(|mark| mark.process() == process)).collect()
 }
 
 #[test]
@@ -282,8 +296,10 @@ fn changed() -> (tempfile::TempDir, std::path::PathBuf) {
 fn lines_that_come_together_are_all_heard() {
     let (folder, journal) = changed();
     let own = Life::of(std::process::id()).unwrap();
-    let words =
-        orders(own, u64::MAX, &journal) + "strange\ndeadline x\ndeadline 18446744073709551615\nfinish\n";
+    let words = orders(own, u64::MAX, &journal)
+        + "strange\nguard x\n"
+        + &orders(own, u64::MAX, &journal)
+        + "finish\n";
     let mut raw = Raw::start(folder.path(), &words);
     assert_eq!(raw.hear(), "ready\n");
     assert_eq!(raw.hear(), "restored 1 0 0 0 0 0\t\n");
@@ -334,7 +350,7 @@ fn what_cannot_be_put_back_is_told_to_the_run() {
 fn without_orders_or_a_journal_of_its_own_it_refuses() {
     let (folder, journal) = changed();
     let own = Life::of(std::process::id()).unwrap();
-    let none = folder.path().join("none.journal");
+    let none = folder.path().join("none/none.journal");
     let good = orders(own, u64::MAX, &journal);
     for (words, reason) in [
         ("\n", "no orders"),
@@ -362,11 +378,13 @@ fn a_run_is_ended_when_it_is_overdue_and_not_before() {
     let (mut run, life) = sleeper();
     let mut raw = Raw::start(folder.path(), &orders(life, monotonic_ns() + 200_000_000, &journal));
     assert_eq!(raw.hear(), "ready\n");
-    raw.say("deadline 18446744073709551615\n");
+    raw.say(&orders(life, u64::MAX, &journal));
+    // One of another run is none.
+    raw.say(&orders(Life { started: life.started + 1, ..life }, 1, &journal));
     sleep(Duration::from_millis(300));
     assert!(life.is_alive(), "the deadline was moved away");
     let begin = Instant::now();
-    raw.say(&format!("deadline {}\n", monotonic_ns() + 100_000_000));
+    raw.say(&orders(life, monotonic_ns() + 100_000_000, &journal));
     let status = run.0.wait().unwrap();
     let took = begin.elapsed();
     assert_eq!(status.signal(), Some(libc::SIGTERM));
@@ -485,27 +503,78 @@ fn it_is_deaf_to_what_is_meant_for_the_run_and_out_of_its_way() {
     assert!(is_as_before(folder.path()));
 }
 
+/// Whatever the guardian is doing when it dies: starting, waiting, or undoing.
 #[test]
-fn without_its_guardian_the_run_does_the_work() {
-    for is_dropped in [false, true] {
+fn a_guardian_that_dies_is_replaced_and_the_journal_kept() {
+    for (round, ending) in ["finish", "drop", "finish at once", "drop at once"].into_iter().enumerate() {
         let folder = scene();
+        let file = |name: &str| folder.path().join(name);
         let mut guardian = Guardian::start(&guardian_options(folder.path())).unwrap();
-        guardian.write_file(folder.path().join("a"), "new").unwrap();
-        let (id, journal) = (guardian.process_id(), guardian.journal_path().to_owned());
-        roles::kill(id);
-        assert!(until(|| Life::of(id).is_none()));
-        // The run lives and will do it: nothing is left over yet.
-        assert_eq!(left_over_in(&folder.path().join("journals")).unwrap(), []);
-        guardian.set_deadline(Some(1));
-        guardian.write_file(folder.path().join("b"), "new").unwrap();
-        if is_dropped {
+        guardian.write_file(file("a"), "new").unwrap();
+        let journal = guardian.journal_path().to_owned();
+        let mut ids = vec![guardian.process_id()];
+        for _ in 0..3 {
+            roles::kill(ids[ids.len() - 1]);
+            if ending.ends_with("at once") {
+                break;
+            }
+            assert!(until(|| !ids.contains(&guardian.process_id())), "round {round}: nobody came");
+            ids.push(guardian.process_id());
+            guardian.write_file(file("b"), "new").unwrap();
+            // The journal is locked by the new one, and whole.
+            assert!(journal.exists() && restore(&journal).unwrap_err().to_string().contains("holds it"));
+        }
+        let left = left_over_in(&folder.path().join("journals")).unwrap();
+        assert_eq!(left, [], "the run lives");
+        if ending.starts_with("drop") {
             drop(guardian);
         } else {
-            assert_eq!(guardian.finish().unwrap().files, 2);
+            let restored = guardian.finish().unwrap();
+            let changes = ids.len() as u64;
+            assert_eq!((restored.changes(), restored.failures.len()), (changes, 0), "{ending}: {restored}");
         }
-        assert!(is_as_before(folder.path()) && !journal.exists(), "dropped: {is_dropped}");
-        assert!(!Path::new(&format!("/proc/{id}")).exists(), "it was waited for");
+        assert!(is_as_before(folder.path()) && !journal.exists(), "{ending}");
+        for id in ids {
+            assert!(!Path::new(&format!("/proc/{id}")).exists(), "it was waited for");
+        }
     }
+}
+
+/// The new one has the orders that the first one was given meanwhile.
+#[test]
+fn a_guardian_that_was_replaced_undoes_and_watches_like_the_first() {
+    for scenario in ["replaced, killed", "replaced, overdue"] {
+        let folder = scene();
+        let (status, told) = play(folder.path(), scenario);
+        let (signal, words) = match scenario {
+            "replaced, killed" => (libc::SIGKILL, "ended without cleaning up; put back 2 settings"),
+            _ => (libc::SIGTERM, "past its time; put back 2 settings"),
+        };
+        assert_eq!(status.signal(), Some(signal), "{scenario}: {told}");
+        assert!(told.contains("has ended before the run; process") && told.contains(words), "{told}");
+        assert!(is_as_before(folder.path()), "{scenario}: {told}");
+    }
+}
+
+#[test]
+fn a_run_whose_guardian_cannot_be_replaced_goes_on_and_cleans_up_itself() {
+    let folder = scene();
+    let script = folder.path().join("guardian.sh");
+    // It starts once.
+    let options = guardian_options(folder.path());
+    let words: Vec<_> = options.arguments.iter().map(|word| word.to_str().unwrap()).collect();
+    fs::write(&script, format!("mv {0} {0}.used; exec env '{1}'\n", script.display(), words.join("' '")))
+        .unwrap();
+    let options =
+        GuardianOptions { program: "/bin/sh".into(), arguments: vec![script.clone().into()], ..options };
+    let mut guardian = Guardian::start(&options).unwrap();
+    guardian.write_file(folder.path().join("a"), "new").unwrap();
+    let (id, journal) = (guardian.process_id(), guardian.journal_path().to_owned());
+    roles::kill(id);
+    assert!(until(|| !Path::new(&format!("/proc/{id}")).exists()), "its end is noticed");
+    guardian.write_file(folder.path().join("b"), "new").unwrap();
+    assert_eq!(guardian.finish().unwrap().files, 2);
+    assert!(is_as_before(folder.path()) && !journal.exists());
 }
 
 #[test]

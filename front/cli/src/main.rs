@@ -16,17 +16,34 @@ mod trace_arguments;
 use arguments::{Arguments, Verb};
 use clap::Parser;
 use failure::Done;
+use horolog_sys::guardian::{GuardianOptions, finish_program, guard_program};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     progress::set_quiet(arguments.quiet);
+    guard_program(GuardianOptions::default());
     let done = run(&arguments.verb);
+    put_back();
     // Also where the verb failed half-way: what it has printed belongs to its user.
     let printed = output::finish();
     match done.and_then(|verdict| printed.map(|()| verdict)) {
         Ok(verdict) => verdict.exit_code(),
         Err(failure) => failure.report(),
+    }
+}
+
+/// Ends the guardian, where the verb needed one.
+fn put_back() {
+    match finish_program() {
+        None => {}
+        Some(Ok(restored)) => {
+            restored
+                .failures
+                .iter()
+                .for_each(|failure| progress::say(format_args!("not put back: {failure}")));
+        }
+        Some(Err(error)) => progress::say(format_args!("not put back: {error}")),
     }
 }
 

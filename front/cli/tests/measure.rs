@@ -72,40 +72,6 @@ fn a_measurement_with_a_network_that_is_killed_leaves_none() {
     assert!(!mounts.contains(place.path().to_str().expect("UTF-8")), "{mounts}");
 }
 
-/// Its recording goes on in tracefs, and `doctor` says so and ends it.
-#[test]
-fn a_recording_of_a_killed_measurement_is_told_and_ended() {
-    let Some(_alone) = real_time() else { return };
-    let measuring = start(&mut horolog(["measure", "costs", "--for", "20s", "--interrupt", "none"]));
-    let id = measuring.id();
-    let instances = || -> Vec<String> {
-        let names = std::fs::read_dir("/sys/kernel/tracing/instances").into_iter().flatten().flatten();
-        let names = names.filter_map(|entry| entry.file_name().into_string().ok());
-        names.filter(|name| name.starts_with(&format!("horolog-{id}-"))).collect()
-    };
-    let records = (0..500).any(|_| {
-        std::thread::sleep(Duration::from_millis(20));
-        !instances().is_empty()
-    });
-    signal(id, "KILL");
-    let ended = end(measuring);
-    if !records {
-        println!("SKIPPED: it records nothing through tracefs here: {ended:?}");
-        return;
-    }
-    let doctor = done(["doctor", "--format", "json"]).json();
-    let is_left = !instances().is_empty();
-    let clean = doctor["facts"].as_array().expect("facts").iter().find(|fact| fact["name"] == "clean");
-    let clean = clean.expect("the fact clean");
-    // Another recording that begins just now ends it, too.
-    assert!(clean["state"] == "no" || !is_left, "{clean}");
-    assert!(!is_left || clean["remedy"].as_str().is_some_and(|text| text.contains("--restore")), "{clean}");
-    let restored = done(["doctor", "--restore", "--format", "json"]).json();
-    let told = restored["instances"].as_array().expect("instances").iter().any(|one| one["run"] == id);
-    assert!(told || !is_left, "{restored}");
-    assert_eq!(instances(), Vec::<String>::new());
-}
-
 #[test]
 fn nobodys_interrupts_are_measured_where_none_are_asked_for() {
     let Some(_alone) = real_time() else { return };

@@ -149,3 +149,86 @@ fn a_refused_server_leaves_nothing_behind() {
     // What was never changed is put back without a privilege.
     assert_eq!(left.json()["journals"].as_array().map(Vec::len), Some(0), "{left:?}");
 }
+
+/// The capabilities that `docs/machine.md` and the README name: those, and no others.
+const CAPABILITIES: [&str; 4] = ["cap_sys_nice", "cap_ipc_lock", "cap_perfmon", "cap_dac_read_search"];
+
+/// A copy of the command that gives these capabilities to whoever starts it, started as an ordinary user; `None`, said
+/// aloud, where this machine does not allow that.
+fn with_capabilities(place: &tempfile::TempDir, capabilities: &[&str]) -> Option<Command> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let copy = place.path().join("horolog");
+    std::fs::copy(HOROLOG, &copy).expect("a copy");
+    std::fs::set_permissions(place.path(), std::fs::Permissions::from_mode(0o755)).expect("it is ours");
+    let set = Command::new("setcap").arg(format!("{}+ep", capabilities.join(","))).arg(&copy).output();
+    let refused = match set {
+        Ok(output) if output.status.success() => None,
+        Ok(output) => Some(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
+        Err(error) => Some(error.to_string()),
+    };
+    if let Some(refused) = refused {
+        println!("SKIPPED: setcap: {refused}");
+        return None;
+    }
+    let mut command = Command::new("setpriv");
+    // The bounding set stays: the file's capabilities are taken from it.
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all", "--"]).arg(&copy);
+    command.current_dir(place.path()).stdin(Stdio::null()).env_remove("XDG_RUNTIME_DIR").env_remove("TMPDIR");
+    let mut works = Command::new("setpriv");
+    works.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]).arg(&copy);
+    match works.arg("--version").output() {
+        Ok(output) if output.status.success() => Some(command),
+        other => {
+            println!("SKIPPED: an ordinary user cannot start a file with capabilities here: {other:?}");
+            None
+        }
+    }
+}
+
+#[test]
+fn exactly_the_capabilities_that_are_named_let_an_ordinary_user_run_and_record_the_kernel() {
+    let Some(_alone) = real_time() else { return };
+    let place = tempfile::tempdir().expect("a folder");
+    let file = place.path().join("system.toml");
+    std::fs::write(&file, common::PATIENT).expect("writable");
+    let words = ["run", "system.toml", "--for", "500ms", "--seed", "1"];
+    let record = ["trace", "record", "--kernel", "--format", "json", "-o", "/dev/null", "--", "sleep", "0.1"];
+    for missing in [None, Some(0), Some(1), Some(2), Some(3)] {
+        let some: Vec<&str> = (0..4).filter(|at| Some(*at) != missing).map(|at| CAPABILITIES[at]).collect();
+        let Some(command) = with_capabilities(&place, &some) else { return };
+        let run = done(command, &words);
+        // Without the runtime library beside it, it has none to preload: the kernel is recorded all the same.
+        let recorded = with_capabilities(&place, &some).map(|mut command| {
+            let library = std::path::Path::new(HOROLOG).with_file_name("deps").join("libhorolog_trace.so");
+            std::fs::copy(library, place.path().join("libhorolog_trace.so")).expect("the library");
+            Done::of(command.args(record))
+        });
+        let recorded = recorded.expect("as before");
+        let notes = format!("{}{}", recorded.err, recorded.out);
+        let told = recorded.no_panic().json();
+        let kernel = told["kernel_records"].as_u64().unwrap_or_default();
+        let what = missing.map_or("none", |at| CAPABILITIES[at]);
+        match what {
+            "none" => {
+                assert_eq!(run.no_panic().status, Some(0), "{run:?}");
+                assert!(kernel > 0 && !notes.contains("was not recorded"), "{told}");
+            }
+            "cap_sys_nice" => {
+                assert_refused(&run, "CAP_SYS_NICE");
+                assert!(kernel > 0, "{told}");
+            }
+            "cap_ipc_lock" => {
+                assert!(run.err.contains("CAP_IPC_LOCK"), "{run:?}");
+                assert!(kernel == 0 && notes.contains("perf_event_mlock_kb"), "{told}");
+            }
+            "cap_perfmon" => {
+                assert_eq!(run.no_panic().status, Some(0), "{run:?}");
+                assert!(kernel == 0 && notes.contains("CAP_PERFMON"), "{told}");
+            }
+            _ => {
+                assert_eq!(run.no_panic().status, Some(0), "{run:?}");
+                assert!(kernel == 0 && notes.contains("CAP_DAC_READ_SEARCH"), "{told}");
+            }
+        }
+    }
+}

@@ -240,20 +240,54 @@ fn what_a_small_ring_cannot_hold_is_counted_and_nothing_else() {
 }
 
 #[test]
-fn the_recorders_death_does_not_hurt_the_program() {
+fn the_recorders_death_does_not_hurt_a_program_that_ran_before_it() {
     let Some((folder, program)) = program(&[]) else { return };
-    let said = inside(&folder, "said");
-    let out = inside(&folder, "t.hrt");
-    let script = format!("{program} 2000 say 300 > {said}.new && mv {said}.new {said}");
+    let library = Path::new(HOROLOG).with_file_name("deps").join("libhorolog_trace.so");
+    let mut command = Command::new(&program);
+    command.args(["2000", "say", "300"]).env("HOROLOG_TRACE", "listen").env("LD_PRELOAD", &library);
+    let running = start(&mut command);
+    let (pid, out) = (running.id().to_string(), inside(&folder, "t.hrt"));
+    // Until its runtime listens the recorder is refused.
+    let mut recorder = None;
+    wait_for("a block of the trace", || {
+        let words = ["trace", "record", "-o", &out, "--pid", &pid];
+        let recorder = recorder.get_or_insert_with(|| start(&mut horolog(words)));
+        if !common::is_alive(&recorder.id().to_string()) {
+            *recorder = start(&mut horolog(words));
+        }
+        // Blocks are written once a second: the trace grows beyond its head.
+        fs::metadata(&out).is_ok_and(|facts| facts.len() > 20_000)
+    });
+    let recorder = recorder.expect("it was started");
+    signal(recorder.id(), "KILL");
+    assert_eq!(end(recorder).status, None);
+    assert_eq!(end(running).out, "the work is done\n");
+    assert_readable_up_to_the_cut(&out);
+}
+
+/// What the recorder itself has started ends with it, and what that has started.
+#[test]
+fn a_command_ends_with_its_recorder() {
+    let Some((folder, program)) = program(&[]) else { return };
+    let (said, out) = (inside(&folder, "said"), inside(&folder, "t.hrt"));
+    let script = format!("{program} 2000 say 300 > {said}");
     let recorder = start(&mut horolog(["trace", "record", "-o", &out, "--", "sh", "-c", &script]));
-    // Blocks are written once a second: the trace grows beyond its head.
     wait_for("a block of the trace", || fs::metadata(&out).is_ok_and(|facts| facts.len() > 20_000));
     signal(recorder.id(), "KILL");
     assert_eq!(end(recorder).status, None);
-    wait_for("the program's end", || Path::new(&said).exists());
-    assert_eq!(fs::read_to_string(&said).expect("readable"), "the work is done\n");
-    // What was written before is readable, and says that it was cut off.
-    let counted = done(["trace", "stats", &out, "--format", "json"]);
+    let runs = || {
+        let processes = fs::read_dir("/proc").expect("procfs").flatten();
+        let mut exes = processes.filter_map(|entry| fs::read_link(entry.path().join("exe")).ok());
+        exes.any(|exe| exe == Path::new(&program))
+    };
+    wait_for("the program's end", || !runs());
+    assert_eq!(fs::read_to_string(&said).expect("readable"), "");
+    assert_readable_up_to_the_cut(&out);
+}
+
+/// What was written before is readable, and says that it was cut off.
+fn assert_readable_up_to_the_cut(out: &str) {
+    let counted = done(["trace", "stats", out, "--format", "json"]);
     let found = counted.json();
     assert!(counted.status == Some(1) && found["damage"].is_string(), "{found}");
     assert!(found["counts"]["user"].as_u64() > Some(0), "{found}");

@@ -6,7 +6,7 @@ use crate::merge::{Merge, Target};
 use crate::whole_trace::WholeTrace;
 use horolog_exec::{Limit, RunOptions, ThreadInfo, run_into};
 use horolog_model::System;
-use horolog_sys::guardian::{Guardian, GuardianOptions};
+use horolog_sys::guardian::{Watch, watch_program};
 use horolog_time::Span;
 use horolog_trace::Outcome;
 use std::path::Path;
@@ -57,21 +57,15 @@ fn guarded(
     guard: Guard,
     run: impl FnOnce() -> Result<MeasuredRun, LoopError>,
 ) -> Result<MeasuredRun, LoopError> {
-    let guardian = guard.start(system, options)?;
-    let run = run();
-    let restored = guardian.map(Guardian::finish).transpose();
-    let mut run = run?;
-    if let Some(restored) = restored? {
-        run.outcome.notes.extend(restored.failures.iter().map(|failure| format!("not put back: {failure}")));
-    }
-    Ok(run)
+    let _watch = guard.watch(system, options)?;
+    run()
 }
 
 /// Whether a guardian process watches over a run: it ends one that does not end by itself, and puts back what the run
 /// has changed, however the run ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Guard {
-    /// The running program knows the guardian's subcommand ([`horolog_sys::guardian::SUBCOMMAND`]).
+    /// The running program has a guardian ([`horolog_sys::guardian::guard_program`]).
     ThisProgram,
     /// Nobody watches.
     Nobody,
@@ -81,7 +75,7 @@ pub enum Guard {
 const PATIENCE: Span = Span::from_ns(60_000_000_000);
 
 impl Guard {
-    fn start(self, system: &System, options: &RunOptions) -> Result<Option<Guardian>, LoopError> {
+    fn watch(self, system: &System, options: &RunOptions) -> Result<Option<Watch>, LoopError> {
         if self == Guard::Nobody {
             return Ok(None);
         }
@@ -91,9 +85,8 @@ impl Guard {
         };
         let used: Vec<u32> = system.platform().cpus.iter().map(|cpu| cpu.0).collect();
         let all = 0..std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
-        let housekeeping = all.filter(|cpu| !used.contains(cpu)).collect();
-        let options = GuardianOptions { deadline, housekeeping, ..GuardianOptions::default() };
-        Ok(Some(Guardian::start(&options)?))
+        let housekeeping: Vec<u32> = all.filter(|cpu| !used.contains(cpu)).collect();
+        Ok(Some(watch_program(deadline, &housekeeping)?))
     }
 }
 

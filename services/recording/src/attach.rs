@@ -26,5 +26,5 @@ pub(crate) fn attach(
                 .map_or(TRACE_LIBRARY.to_owned(), |path| path.display().to_string())
         ))
     })?;
-    Ok(Started { child: None, ended: None, pid, notes: Vec::new() })
+    Ok(Started { child: None, ended: None, pid, notes: Vec::new(), program: None, is_asked: false })
 }

@@ -339,7 +339,7 @@ impl Run<'_> {
             notes.extend(unknown);
         }
         if !started.has_ended() && started.child.is_some() {
-            notes.push(format!("the command still runs, as process {}", started.pid));
+            notes.push("the command did not end when it was asked to, and was killed".to_owned());
         }
         Recording {
             schema: Recording::SCHEMA,

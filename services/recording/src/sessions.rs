@@ -8,11 +8,10 @@ use horolog_probe::session::reader::EventInfo;
 use horolog_probe::session::{Connection, Listener, Losses, RawRecord};
 use horolog_sys::clock::monotonic_ns;
 use horolog_sys::descriptor_passing::{is_closed, wait_for_connection};
+use horolog_sys::guardian::Folder;
 use horolog_trace::LossCause;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::DirBuilder;
 use std::os::fd::AsFd;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 
 /// A session whose process has gone is read this much longer, so that whoever died inside an emission is proven dead.
@@ -81,7 +80,7 @@ struct Traced {
 pub(crate) struct Sessions {
     // Field order: the socket goes before its folder.
     listener: Listener,
-    folder: PrivateFolder,
+    folder: Folder,
     live: Vec<Traced>,
     clock: Clock,
     joined: u64,
@@ -90,36 +89,10 @@ pub(crate) struct Sessions {
     names: BTreeSet<String>,
 }
 
-/// A folder that only this user can enter; removed when dropped.
-struct PrivateFolder(PathBuf);
-
-impl PrivateFolder {
-    fn create() -> Result<PrivateFolder, RecordingError> {
-        let parent = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_dir());
-        let parent = parent.unwrap_or_else(std::env::temp_dir);
-        // `create` fails where it exists already: nobody can have prepared it for us.
-        let path = parent.join(format!("horolog-{}-{:x}", std::process::id(), monotonic_ns()));
-        DirBuilder::new().mode(0o700).create(&path).map_err(|error| {
-            RecordingError::not_permitted(format_args!(
-                "cannot make the folder {}: {error}; set XDG_RUNTIME_DIR to a folder that you may write",
-                path.display()
-            ))
-        })?;
-        Ok(PrivateFolder(path))
-    }
-}
-
-impl Drop for PrivateFolder {
-    fn drop(&mut self) {
-        // What cannot be removed is an empty folder.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 impl Sessions {
     pub(crate) fn new() -> Result<Sessions, RecordingError> {
-        let folder = PrivateFolder::create()?;
-        let listener = Listener::bind(&folder.0.join("socket"))?;
+        let folder = Folder::for_socket()?;
+        let listener = Listener::bind(&folder.path().join("socket"))?;
         let clock = Clock::new(ClockKind::of_this_machine());
         Ok(Sessions {
             listener,
@@ -134,7 +107,7 @@ impl Sessions {
 
     /// Where processes hand their sessions over.
     pub(crate) fn socket(&self) -> PathBuf {
-        self.folder.0.join("socket")
+        self.folder.path().join("socket")
     }
 
     /// How far converted times may be from the kernel's clock, so far.

@@ -3,6 +3,7 @@
 use crate::RecordingError;
 use crate::sessions::Sessions;
 use horolog_measure::preload;
+use horolog_sys::guardian::{Program, spawn};
 use horolog_sys::process::terminate;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
@@ -44,6 +45,10 @@ pub(crate) struct Started {
     pub(crate) pid: u32,
     /// What the user must know.
     pub(crate) notes: Vec<String>,
+    /// The command, which ends with a recorder that is killed.
+    pub(crate) program: Option<Program>,
+    /// Whether the command was asked to end.
+    pub(crate) is_asked: bool,
 }
 
 impl Tracing {
@@ -124,11 +129,28 @@ fn start_command(words: &[String], tracing: &Tracing, socket: &Path) -> Result<S
     } else {
         command.env("HOROLOG_TRACE_OPTIONS", options);
     }
-    let child = command.spawn().map_err(|error| {
+    let (child, program) = spawn(&mut command).map_err(|error| {
         RecordingError::bad_input(format_args!("{}: cannot be started: {error}", file.display()))
     })?;
     let pid = child.id();
-    Ok(Started { child: Some(child), ended: None, pid, notes })
+    Ok(Started { child: Some(child), ended: None, pid, notes, program: Some(program), is_asked: false })
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        if !self.is_asked {
+            // It has ended by itself: what it has started may go on.
+            if let Some(program) = self.program.take() {
+                program.leave();
+            }
+        } else if !self.has_ended()
+            && let Some(child) = &mut self.child
+        {
+            // It had its time. What it has started ends with this program.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
 }
 
 impl Started {
@@ -152,6 +174,7 @@ impl Started {
             && let Some(child) = &self.child
         {
             terminate(child.id());
+            self.is_asked = true;
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Memory, cgroups, and what an earlier run left behind.
 
 use super::{Fact, State};
-use horolog_sys::guardian::left_over;
+use horolog_sys::guardian::{left_over, left_over_folders, left_over_groups};
 use horolog_sys::kernel_trace::left_over_instances;
 use horolog_sys::machine::{Capability, Limit, has_capability, limit, may_write, read};
 
@@ -139,6 +139,23 @@ fn left_over_changes() -> Fact {
             "{} recordings of the kernel go on, whose commands were killed (tracefs instance {})",
             instances.len(),
             first.name
+        ));
+    }
+    let folders = left_over_folders();
+    if let Some(first) = folders.first() {
+        left.push(format!(
+            "{} folders for temporary files are left of commands that were killed ({})",
+            folders.len(),
+            first.path.display()
+        ));
+    }
+    let groups = left_over_groups();
+    if let Some(first) = groups.first() {
+        let processes: usize = groups.iter().map(|group| group.processes).sum();
+        left.push(format!(
+            "{} control groups with {processes} processes are left of programs that were killed ({})",
+            groups.len(),
+            first.path.display()
         ));
     }
     if left.is_empty() {

@@ -8,6 +8,7 @@ use super::task::{Class, Description};
 use horolog_sys::Error;
 use horolog_sys::clock::{monotonic_ns, realtime_ns};
 use horolog_sys::cpu_list::{online_cpus, parse_cpu_list};
+use horolog_sys::guardian::spawn;
 use horolog_sys::kernel_trace::{self, KernelEvent, KernelEventKind, Recorder, RecorderOptions};
 use horolog_sys::machine::{read, tick_hz};
 use horolog_sys::thread_facts::{self, Scheduling, ThreadFacts};
@@ -134,7 +135,8 @@ impl Starter {
                 let refuse =
                     |why: String| Error::bad_input(format!("starting `{program}`"), why, "check the path");
                 wait.recv().map_err(|_| refuse("the record did not start".to_owned()))?;
-                command.spawn().map_err(|error| refuse(error.to_string()))
+                // What it starts ends with it: the file speaks of a program that has ended.
+                spawn(&mut command).map(|(child, _)| child).map_err(|error| refuse(error.to_string()))
             })
             .map_err(|error| Error::io("clone(starter of the command)", &error, "raise `ulimit -u`"))?;
         let tid = told.recv().map_err(|_| Error::unexpected("starter of the command", "it ended", ""))?;

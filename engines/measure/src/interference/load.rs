@@ -49,28 +49,18 @@ impl LoadCommand {
         let housekeeping = cpus.to_vec();
         let mut guardian =
             Guardian::start(&GuardianOptions { housekeeping: housekeeping.clone(), ..guardian.clone() })?;
-        let child = Command::new(program)
-            .args(arguments)
-            .stdin(Stdio::null())
-            .stdout(Stdio::from(std::io::stderr()))
-            .process_group(0)
-            .spawn()
-            .map_err(|error| {
-                Error::bad_input(
-                    format!("starting `{program}`"),
-                    error.to_string(),
-                    "check its name and PATH",
-                )
-            })?;
-        let load = |child, guardian| LoadCommand { child, name: program.clone(), guardian };
-        if let Err(error) = guardian.adopt_process(child.id()) {
-            let mut load = load(child, None);
-            // One that has ended at once is told as such.
-            return load.check().and(Err(error));
-        }
+        let mut command = Command::new(program);
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::from(std::io::stderr())).process_group(0);
+        let spawned = guardian.spawn(&mut command).map_err(|error| {
+            Error::bad_input(format!("starting `{program}`"), error.to_string(), "check its name and PATH")
+        })?;
+        let (child, _) = spawned.apart();
+        let mut load = LoadCommand { child, name: program.clone(), guardian: Some(guardian) };
+        // One that has ended at once is told as such.
+        load.check()?;
         // Children inherit it; a program that has set its own meanwhile keeps none of ours.
-        set_affinity(child.id(), &CpuSet::new(housekeeping))?;
-        Ok(load(child, Some(guardian)))
+        set_affinity(load.child.id(), &CpuSet::new(housekeeping))?;
+        Ok(load)
     }
 
     /// Whether it still runs.

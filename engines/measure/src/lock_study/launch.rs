@@ -7,6 +7,7 @@ use horolog_probe::session::Listener;
 use horolog_probe::session::service::{OPTIONS, SOCKET};
 use horolog_sys::Error;
 use horolog_sys::clock::{monotonic_ns, sleep_until};
+use horolog_sys::guardian::{Folder, Program, spawn};
 use horolog_sys::process::{die_with_parent, terminate};
 use horolog_time::Span;
 use std::process::{Child, Command, ExitStatus};
@@ -52,8 +53,10 @@ pub struct Watched {
     child: Child,
     collector: Option<Collector>,
     begun_ns: u64,
+    /// Ends with a program that is killed while it watches.
+    program: Option<Program>,
     /// Holds the socket.
-    _folder: tempfile::TempDir,
+    _folder: Folder,
 }
 
 /// Starts `command` with the lock library; its rings are emptied by [`Watched::round`].
@@ -62,8 +65,7 @@ pub struct Watched {
 /// Where the library is missing, or the program cannot be started.
 pub fn start(mut command: Command, options: &LiveOptions) -> Result<Watched, Error> {
     let preload = preload::variable(&[preload::find_library(preload::LOCKS_LIBRARY, None)?])?;
-    let folder =
-        tempfile::tempdir().map_err(|error| Error::io("a folder for the socket", &error, "set TMPDIR"))?;
+    let folder = Folder::for_socket()?;
     let socket = folder.path().join("locks");
     let listener = Listener::bind(&socket)?;
     let ring_bytes = if options.ring_bytes == 0 { 8 << 20 } else { options.ring_bytes };
@@ -73,7 +75,7 @@ pub fn start(mut command: Command, options: &LiveOptions) -> Result<Watched, Err
         .env(OPTIONS, format!("rings=64,ring-bytes={ring_bytes}"))
         .env("HOROLOG_TRACE_ENABLE", "lock/*");
     die_with_parent(&mut command);
-    let child = command.spawn().map_err(|error| {
+    let (child, program) = spawn(&mut command).map_err(|error| {
         let program = format!("`{}`", command.get_program().to_string_lossy());
         if error.kind() == std::io::ErrorKind::NotFound {
             return Error::bad_input(program, "no such program", "check its name and PATH");
@@ -81,7 +83,8 @@ pub fn start(mut command: Command, options: &LiveOptions) -> Result<Watched, Err
         Error::io(format!("starting {program}"), &error, "check its permissions")
     })?;
     let collector = Some(Collector::new(listener, options.sections));
-    Ok(Watched { child, collector, begun_ns: monotonic_ns(), _folder: folder })
+    let program = Some(program);
+    Ok(Watched { child, collector, begun_ns: monotonic_ns(), program, _folder: folder })
 }
 
 impl Watched {
@@ -145,13 +148,18 @@ impl Watched {
     /// Where the program never handed a session over.
     pub fn end(mut self) -> Result<LiveStudy, Error> {
         let watched_ns = monotonic_ns().saturating_sub(self.begun_ns);
-        if matches!(self.child.try_wait(), Ok(None)) {
+        let is_asked = matches!(self.child.try_wait(), Ok(None));
+        if is_asked {
             terminate(self.child.id());
         }
         if self.run_until(monotonic_ns() + PATIENCE_NS) {
             let _ = self.child.kill();
         }
         let status = self.child.wait().map_err(|error| Error::io("waiting for the program", &error, ""))?;
+        // Where it ended by itself, what it has started may go on.
+        if let Some(program) = self.program.take().filter(|_| !is_asked) {
+            program.leave();
+        }
         let Some(collector) = self.collector.take() else {
             return Err(Error::unexpected("the watch", "it has ended before", ""));
         };

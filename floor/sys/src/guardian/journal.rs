@@ -3,6 +3,7 @@
 //! A text file, one line an entry, written and synchronised before the change. A last line without its newline was cut
 //! off before its change, so it is ignored. Bytes other than letters, digits and `/._-:,+` stand as `%XX`.
 
+use super::mark::Mark;
 use crate::Error;
 use crate::affinity::allowed_cpus_of;
 use std::ffi::OsString;
@@ -68,6 +69,14 @@ pub(super) enum Entry {
     Link { namespace: PathBuf, name: String },
     /// Write `value` into `path` as it is inside a network namespace.
     WriteInside { namespace: PathBuf, path: PathBuf, value: Vec<u8> },
+    /// End the recording of the kernel by this instance of tracefs.
+    Instance { mark: Mark },
+    /// Remove the folder `path` with all that is in it; its last name is a mark.
+    RemoveFolder { path: PathBuf },
+    /// End every process that has this mark in its environment.
+    EndMarked { mark: Mark },
+    /// Do not end these after all: the run is done with them, and they may go on.
+    Leave { mark: Mark, process: Life },
 }
 
 /// An open journal, appended to by the run.
@@ -117,23 +126,18 @@ impl Life {
 }
 
 impl Journal {
-    /// A fresh journal of this process in `directory`.
-    pub(super) fn create(directory: &Path) -> Result<Journal, Error> {
-        let run = Life::of(std::process::id())
-            .ok_or_else(|| Error::unexpected("read(/proc/self/stat)", "not understood", "mount procfs"))?;
+    /// A name for a fresh journal of this process in `directory`, which is made where it is not there.
+    pub(super) fn place(directory: &Path, run: Life) -> Result<PathBuf, Error> {
         prepare_directory(directory)?;
-        let path = directory.join(format!("{}-{}-{}.journal", run.id, run.started, next_number()));
-        let mut file = OpenOptions::new()
-            .append(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&path)
-            .map_err(|error| refused("open", &path, &error))?;
-        let first = format!("{HEADER} {} {}\n", run.id, run.started);
-        file.write_all(first.as_bytes())
-            .and_then(|()| file.sync_data())
-            .map_err(|error| refused("write", &path, &error))?;
-        Ok(Journal { file, path, length: first.len() as u64 })
+        Ok(directory.join(format!("{}-{}-{}.journal", run.id, run.started, next_number())))
+    }
+
+    /// Opens the journal that the guardian has made.
+    pub(super) fn open(path: &Path) -> Result<Journal, Error> {
+        let file =
+            OpenOptions::new().append(true).open(path).map_err(|error| refused("open", path, &error))?;
+        let facts = file.metadata().map_err(|error| refused("fstat", path, &error))?;
+        Ok(Journal { file, path: path.to_owned(), length: facts.len() })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -144,6 +148,14 @@ impl Journal {
     pub(super) fn append(&mut self, entry: &Entry) -> Result<(), Error> {
         let mut line = encode(entry);
         line.push('\n');
+        if self.file.metadata().is_ok_and(|facts| facts.nlink() == 0) {
+            // Nobody could undo what only an unlinked file lists.
+            return Err(Error::unexpected(
+                format!("write({})", self.path.display()),
+                "somebody has removed the journal",
+                "leave the journals of living runs alone",
+            ));
+        }
         // What an earlier entry left that was refused half way would spoil this line.
         self.file
             .set_len(self.length)
@@ -245,6 +257,20 @@ impl Locked {
         }
     }
 
+    /// The same of a journal that need not be there yet: then it is made, as `run`'s, with its first line.
+    pub(super) fn open_or_create(path: &Path, run: Life) -> Result<Option<Locked>, Error> {
+        let made = OpenOptions::new().append(true).create_new(true).mode(0o600).open(path);
+        let mut file = match made {
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => return Locked::open(path),
+            made => made.map_err(|error| refused("open", path, &error))?,
+        };
+        let locked = Locked::open(path)?;
+        file.write_all(format!("{HEADER} {} {}\n", run.id, run.started).as_bytes())
+            .and_then(|()| file.sync_data())
+            .map_err(|error| refused("write", path, &error))?;
+        Ok(locked)
+    }
+
     /// What it says now.
     pub(super) fn read(&mut self, path: &Path) -> Result<Found, Error> {
         let mut bytes = Vec::new();
@@ -278,6 +304,10 @@ fn encode(entry: &Entry) -> String {
         Entry::WriteInside { namespace, path, value } => {
             format!("inside {} {} {}", escape_path(namespace), escape_path(path), escape(value))
         }
+        Entry::Instance { mark } => format!("instance {mark}"),
+        Entry::RemoveFolder { path } => format!("folder {}", escape_path(path)),
+        Entry::EndMarked { mark } => format!("marked {mark}"),
+        Entry::Leave { mark, process } => format!("leave {mark} {} {}", process.id, process.started),
     }
 }
 
@@ -296,6 +326,11 @@ pub(super) fn parse(text: &str) -> Found {
                 entries.pop();
             }
             (Some(Entry::KeepDirectory { .. }), _) => {}
+            (Some(Entry::Leave { mark, process }), _) => entries.retain(|entry| match entry {
+                Entry::EndMarked { mark: of } => *of != mark,
+                Entry::End { process: of, .. } => *of != process,
+                _ => true,
+            }),
             (Some(entry), _) => entries.push(entry),
             // Its change may have been made: whoever undoes the rest must know.
             (None, _) => strange.push(at + 2),
@@ -348,6 +383,13 @@ fn parse_entry(line: &str) -> Option<Entry> {
             namespace: unescape_path(namespace)?,
             path: unescape_path(path)?,
             value: unescape(value)?,
+        }),
+        ["instance", mark] => Some(Entry::Instance { mark: Mark::parse(mark)? }),
+        ["folder", path] => Some(Entry::RemoveFolder { path: unescape_path(path)? }),
+        ["marked", mark] => Some(Entry::EndMarked { mark: Mark::parse(mark)? }),
+        ["leave", mark, id, started] => Some(Entry::Leave {
+            mark: Mark::parse(mark)?,
+            process: Life { id: id.parse().ok()?, started: started.parse().ok()? },
         }),
         _ => None,
     }

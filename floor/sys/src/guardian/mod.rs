@@ -9,11 +9,21 @@
 //! What belongs to the run's own process (its threads, their priorities and CPUs, its locked memory, an open
 //! `/dev/cpu_dma_latency`) ends with that process and needs no journal.
 
+mod folder;
+mod group;
 mod journal;
+mod keeper;
+mod mark;
+mod program;
 mod replay;
 mod serve;
 
+pub use folder::{Folder, LeftOverFolder, left_over_folders, remove_left_over_folders};
+pub use group::{LeftOverGroup, left_over_groups, remove_left_over_groups};
 pub use journal::Life;
+pub use mark::{Mark, Owner};
+pub(crate) use program::note_instance;
+pub use program::{Program, Watch, finish_program, guard_program, run, spawn, watch_program};
 pub use replay::Restored;
 pub use serve::serve;
 
@@ -22,16 +32,14 @@ use crate::clock::monotonic_ns;
 use crate::network::{namespace, netlink, sysfs};
 use horolog_time::Span;
 use journal::{Entry, Found, Journal, Locked, Scheduled};
+use keeper::{Keeper, this_process};
 use serve::Orders;
 use std::ffi::OsString;
 use std::fs;
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::os::fd::{AsRawFd as _, OwnedFd};
-use std::os::unix::net::UnixStream;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::process::{Child, Command};
 
 /// How to start a guardian.
 #[derive(Clone, Debug)]
@@ -64,15 +72,16 @@ impl Default for GuardianOptions {
 }
 
 /// The run's end of a guardian. Dropping it without [`Guardian::finish`] puts everything back as well.
+///
+/// A guardian that dies before the run is replaced by another one, which goes on with the same journal.
 #[derive(Debug)]
 pub struct Guardian {
     journal: Journal,
-    control: Option<UnixStream>,
-    process: Child,
+    keeper: Option<Keeper>,
 }
 
-/// How long the guardian may take to start, and to put everything back.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The variable of the environment by which the guardian finds what a run has started, and what that has started.
+pub const MARK: &str = "HOROLOG_RUN";
 
 impl Guardian {
     /// Starts the guardian and waits until it is armed.
@@ -81,54 +90,18 @@ impl Guardian {
     /// Where the journal cannot be written or the process does not start.
     pub fn start(options: &GuardianOptions) -> Result<Guardian, Error> {
         let directory = options.directory.clone().unwrap_or_else(journal::default_directory);
-        let journal = Journal::create(&directory)?;
-        let started = Guardian::start_process(options, journal.path());
-        let (control, process) = started.inspect_err(|_| {
-            // Nothing was changed yet; an empty journal helps nobody.
-            let _ = fs::remove_file(journal.path());
-        })?;
-        Ok(Guardian { journal, control: Some(control), process })
-    }
-
-    fn start_process(options: &GuardianOptions, journal: &Path) -> Result<(UnixStream, Child), Error> {
-        let run = Life::of(std::process::id())
-            .ok_or_else(|| Error::unexpected("read(/proc/self/stat)", "not understood", "mount procfs"))?;
+        let run = this_process()?;
         let orders = Orders {
             run,
             deadline_ns: options
                 .deadline
                 .map_or(u64::MAX, |after| monotonic_ns().saturating_add(after.as_ns())),
             housekeeping: options.housekeeping.clone(),
-            journal: journal.to_owned(),
+            journal: Journal::place(&directory, run)?,
         };
-        let failed =
-            |call: &str, error: &std::io::Error| Error::io(format!("{call} for the guardian"), error, "");
-        let (mut control, theirs) = UnixStream::pair().map_err(|error| failed("socketpair", &error))?;
-        let mut process = Command::new(&options.program)
-            .args(&options.arguments)
-            .stdin(Stdio::from(OwnedFd::from(theirs)))
-            // Its own standard output would keep a pipe open that the run's reader waits on.
-            .stdout(Stdio::null())
-            // Its own group: Ctrl-C is for the run.
-            .process_group(0)
-            .spawn()
-            .map_err(|error| failed(&format!("exec({})", options.program.display()), &error))?;
-        let mut line = String::new();
-        let ready = control
-            .write_all(orders.encode().as_bytes())
-            .and_then(|()| control.set_read_timeout(Some(PATIENCE)))
-            .and_then(|()| BufReader::new(&control).read_line(&mut line));
-        if let (Ok(_), "ready\n") = (&ready, line.as_str()) {
-            return Ok((control, process));
-        }
-        let _ = process.kill();
-        let _ = process.wait();
-        let why = ready.map_or_else(|error| error.to_string(), |_| format!("it said {line:?}"));
-        Err(Error::unexpected(
-            format!("start of the guardian ({})", options.program.display()),
-            why,
-            format!("does the program know the subcommand {SUBCOMMAND}?"),
-        ))
+        let path = orders.journal.clone();
+        let keeper = Keeper::start(options, orders)?;
+        Ok(Guardian { journal: Journal::open(&path)?, keeper: Some(keeper) })
     }
 
     /// Writes `value` into a file whose present contents undo the change when written back.
@@ -189,15 +162,58 @@ impl Guardian {
         })
     }
 
-    /// Has a child process ended with the run; where it leads a process group, all of that group.
+    /// Starts a child process that ends with the run, and with it, where it leads a process group, that group, and whatever it has started, as long as that keeps the
+    /// variable [`MARK`] in its environment. [`Program::leave`] is for those that may go on.
+    ///
+    /// # Errors
+    /// What `spawn` says, or that the journal cannot be written; the text of the latter is in the error.
+    pub fn spawn(&mut self, command: &mut Command) -> std::io::Result<Spawned> {
+        let told = |error: Error| std::io::Error::other(error.to_string());
+        let mark = Mark::fresh().map_err(told)?;
+        self.journal.append(&Entry::EndMarked { mark }).map_err(told)?;
+        let mut child = command_with_mark(command, mark).spawn()?;
+        // Also found by its number: some programs write over their environment.
+        let adopted = match Life::of(child.id()) {
+            Some(process) => self.adopt(process).map(|()| Some(process)),
+            // It has ended already.
+            None => Ok(None),
+        };
+        match adopted {
+            Ok(process) => Ok(Spawned { child, mark, process }),
+            Err(error) => {
+                let _ = child.kill();
+                let _ = child.wait();
+                Err(told(error))
+            }
+        }
+    }
+
+    /// The run is done with a child process: neither it nor what it has started is ended with the run.
+    ///
+    /// # Errors
+    /// Where the journal cannot be written.
+    fn leave(&mut self, kept: &Kept) -> Result<(), Error> {
+        let process = kept.process.unwrap_or(Life { id: 0, started: 0 });
+        self.journal.append(&Entry::Leave { mark: kept.mark, process })
+    }
+
+    fn adopt(&mut self, process: Life) -> Result<(), Error> {
+        // SAFETY: getpgid takes an integer.
+        let group = unsafe { libc::getpgid(process.id as i32) } == process.id as i32;
+        self.journal.append(&Entry::End { process, group })
+    }
+
+    /// Has a process ended with the run; where it leads a process group, all of that group.
     ///
     /// # Errors
     /// Where there is no such process, or the journal cannot be written.
     pub fn adopt_process(&mut self, pid: u32) -> Result<(), Error> {
-        let process = Life::of(pid).ok_or_else(|| no_such(pid))?;
-        // SAFETY: getpgid takes an integer.
-        let group = unsafe { libc::getpgid(pid as i32) } == pid as i32;
-        self.journal.append(&Entry::End { process, group })
+        self.adopt(Life::of(pid).ok_or_else(|| no_such(pid))?)
+    }
+
+    /// Notes an entry whose change the caller makes afterwards.
+    fn note(&mut self, entry: &Entry) -> Result<(), Error> {
+        self.journal.append(entry)
     }
 
     /// Notes the scheduling class and the CPUs of a thread of another process before the caller changes them.
@@ -263,7 +279,18 @@ impl Guardian {
 
     /// Moves the watchdog's deadline to `at_ns` of `CLOCK_MONOTONIC`; `None`: never.
     pub fn set_deadline(&self, at_ns: Option<u64>) {
-        self.say(&format!("deadline {}\n", at_ns.unwrap_or(u64::MAX)));
+        self.order(|orders| orders.deadline_ns = at_ns.unwrap_or(u64::MAX));
+    }
+
+    /// Moves the guardian to these CPUs; where none are named it stays where it is.
+    pub fn set_housekeeping(&self, cpus: &[u32]) {
+        self.order(|orders| orders.housekeeping = cpus.to_vec());
+    }
+
+    fn order(&self, change: impl FnOnce(&mut Orders)) {
+        if let Some(keeper) = &self.keeper {
+            keeper.order(change);
+        }
     }
 
     /// The journal, for messages.
@@ -275,7 +302,7 @@ impl Guardian {
     /// The guardian's process id, for messages.
     #[must_use]
     pub fn process_id(&self) -> u32 {
-        self.process.id()
+        self.keeper.as_ref().map_or(0, Keeper::process_id)
     }
 
     /// Puts everything back and ends the guardian.
@@ -283,44 +310,63 @@ impl Guardian {
     /// # Errors
     /// Where the journal cannot be read back. What could not be put back is listed in [`Restored::failures`].
     pub fn finish(mut self) -> Result<Restored, Error> {
-        self.say("finish\n");
-        let answer = self.control.take().and_then(|control| {
-            control.set_read_timeout(Some(PATIENCE)).ok()?;
-            let mut line = String::new();
-            BufReader::new(control).read_line(&mut line).ok()?;
-            parse_report(&line)
-        });
-        match answer {
-            Some(restored) => {
-                let _ = self.process.wait();
-                Ok(restored)
-            }
+        let answer = self.keeper.take().and_then(Keeper::finish);
+        match answer.and_then(|line| parse_report(&line)) {
+            Some(restored) => Ok(restored),
             // The guardian was killed: do its work.
-            None => {
-                let _ = self.process.kill();
-                let _ = self.process.wait();
-                restore(self.journal.path())
-            }
-        }
-    }
-
-    fn say(&self, line: &str) {
-        if let Some(mut control) = self.control.as_ref() {
-            // Where the guardian is gone, `finish` does its work.
-            let _ = control.write_all(line.as_bytes());
+            None => restore(self.journal.path()),
         }
     }
 }
 
 impl Drop for Guardian {
     fn drop(&mut self) {
-        // The closed socket tells the guardian to put everything back.
-        if self.control.take().is_some() {
-            let _ = self.process.wait();
+        if let Some(keeper) = self.keeper.take() {
+            drop(keeper);
             if self.journal.path().exists() {
                 let _ = restore(self.journal.path());
             }
         }
+    }
+}
+
+/// A child process that its guardian knows.
+#[derive(Debug)]
+pub struct Spawned {
+    /// The child.
+    pub child: Child,
+    mark: Mark,
+    process: Option<Life>,
+}
+
+/// By what a guardian knows a child process.
+#[derive(Debug)]
+pub struct Kept {
+    mark: Mark,
+    process: Option<Life>,
+}
+
+impl Spawned {
+    /// The child, and by what its guardian knows it.
+    #[must_use]
+    pub fn apart(self) -> (Child, Kept) {
+        (self.child, Kept { mark: self.mark, process: self.process })
+    }
+}
+
+/// Has the command start with the mark in its environment, and not at all where this process has died before.
+fn command_with_mark(command: &mut Command, mark: Mark) -> &mut Command {
+    command.env(MARK, mark.to_string());
+    let parent = std::process::id();
+    // SAFETY: between fork and exec the closure makes one system call and allocates nothing: an error of a number does not.
+    unsafe {
+        command.pre_exec(move || {
+            if libc::getppid() as u32 == parent {
+                return Ok(());
+            }
+            // Its guardian may have looked for it already.
+            Err(std::io::Error::from_raw_os_error(libc::ESRCH))
+        })
     }
 }
 

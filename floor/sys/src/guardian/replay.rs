@@ -1,8 +1,11 @@
 //! Undoing everything that a journal lists, last change first.
 
 use super::journal::{Contents, Entry, Found, Life, Locked, Scheduled};
+use super::mark::Mark;
+use super::{MARK, folder};
 use crate::Error;
 use crate::affinity::{CpuSet, set_affinity};
+use crate::kernel_trace::remove_instance;
 use crate::network::{namespace, netlink, sysfs};
 use std::fs;
 use std::path::Path;
@@ -94,16 +97,34 @@ fn undo_all(contents: &Contents) -> Restored {
     for line in &contents.strange {
         restored.failures.push(format!("line {line} of the journal is not understood: remove it by hand"));
     }
+    let mut marks = Vec::new();
     // Processes first: they might keep directories busy or write settings again.
     for entry in contents.entries.iter().rev() {
-        if let Entry::End { process, group } = entry {
-            restored.count(&end(*process, *group), |restored| &mut restored.processes);
+        match entry {
+            Entry::End { process, group } => {
+                restored.count(&end(*process, *group), |restored| &mut restored.processes);
+            }
+            Entry::EndMarked { mark } => marks.push(*mark),
+            _ => {}
         }
+    }
+    for ended in end_marked(&marks) {
+        restored.count(&ended, |restored| &mut restored.processes);
     }
     for entry in contents.entries.iter().rev() {
         match entry {
-            // Processes ended above; a directory to be kept is left out when the journal is read.
-            Entry::End { .. } | Entry::KeepDirectory { .. } => {}
+            // Processes ended above; what is to be kept or left is left out when the journal is read.
+            Entry::End { .. }
+            | Entry::EndMarked { .. }
+            | Entry::Leave { .. }
+            | Entry::KeepDirectory { .. } => {}
+            Entry::Instance { mark } => {
+                let removed = remove_instance(*mark).map_err(|error| error.to_string());
+                restored.count(&removed, |restored| &mut restored.directories);
+            }
+            Entry::RemoveFolder { path } => {
+                restored.count(&folder::remove(path), |restored| &mut restored.directories);
+            }
             Entry::Write { path, value } => {
                 restored.count(&write(path, value), |restored| &mut restored.files);
             }
@@ -245,6 +266,45 @@ fn end(process: Life, group: bool) -> Result<bool, String> {
         return Err(format!("process {} does not end, although it was killed", process.id));
     }
     Ok(true)
+}
+
+/// Ends all that has one of the marks in its environment; says of each mark whether anything had to be ended.
+fn end_marked(marks: &[Mark]) -> Vec<Result<bool, String>> {
+    let mut ended: Vec<Result<bool, String>> = vec![Ok(false); marks.len()];
+    let begin = Instant::now();
+    let mut empty = 0;
+    // Twice: a process that is just beginning its program shows no environment yet.
+    while empty < 2 && !marks.is_empty() {
+        let found = marked(marks);
+        let waited = begin.elapsed();
+        for (at, process) in &found {
+            ended[*at] = Ok(true);
+            if waited > 2 * GRACE {
+                ended[*at] = Err(format!("process {} does not end, although it was killed", process.id));
+            }
+            signal(*process, false, if waited < GRACE { libc::SIGTERM } else { libc::SIGKILL });
+        }
+        empty = if found.is_empty() { empty + 1 } else { 0 };
+        if waited > 2 * GRACE && !found.is_empty() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    ended
+}
+
+/// The living processes that have a mark in their environment, and which one.
+fn marked(marks: &[Mark]) -> Vec<(usize, Life)> {
+    let wanted: Vec<String> = marks.iter().map(|mark| format!("{MARK}={mark}")).collect();
+    let Ok(processes) = fs::read_dir("/proc") else { return Vec::new() };
+    let ids = processes.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    ids.filter_map(|id| {
+        let process = Life::of(id)?;
+        let environment = fs::read(format!("/proc/{id}/environ")).ok()?;
+        let is_wanted = |line: &[u8]| wanted.iter().position(|wanted| wanted.as_bytes() == line);
+        Some((environment.split(|&byte| byte == 0).find_map(is_wanted)?, process))
+    })
+    .collect()
 }
 
 /// Whether the process, or a living member of the group that it led, is left.

@@ -75,10 +75,11 @@ fn guard() -> Result<(), Error> {
     let mut line = String::new();
     reader.read_line(&mut line).map_err(|_| strange("standard input is no socket"))?;
     let orders = Orders::parse(&line).ok_or_else(|| strange("no orders on standard input"))?;
-    let mut locked = Locked::open(&orders.journal)?
+    let mut locked = Locked::open_or_create(&orders.journal, orders.run)?
         .ok_or_else(|| Error::bad_input(orders.journal.display().to_string(), "it is guarded already", ""))?;
     let run = open_run(orders.run);
-    take_place(&orders);
+    crate::thread::set_name("horolog-guard");
+    take_place(&orders.housekeeping);
     // Armed: the run may begin to change the machine.
     let mut writer = control;
     let _ = writer.write_all(b"ready\n");
@@ -86,7 +87,7 @@ fn guard() -> Result<(), Error> {
     let end = watch(&mut reader, run.as_ref(), &orders);
     let restored = replay(&orders.journal, &mut locked)?;
     if end != End::Finished {
-        // Its record of the kernel goes on until somebody removes it.
+        // What it made without an entry: it had other guardians, or none.
         remove_instances_of(orders.run);
     }
     match end {
@@ -129,6 +130,7 @@ fn report(restored: &Restored) -> String {
 /// Waits until the run finishes, dies or is overdue; ends it in the last case.
 fn watch(reader: &mut BufReader<UnixStream>, run: Option<&OwnedFd>, orders: &Orders) -> End {
     let mut deadline_ns = orders.deadline_ns;
+    let mut housekeeping = orders.housekeeping.clone();
     loop {
         let now = monotonic_ns();
         if now >= deadline_ns {
@@ -150,10 +152,16 @@ fn watch(reader: &mut BufReader<UnixStream>, run: Option<&OwnedFd>, orders: &Ord
                 }
                 Ok(_) => {}
             }
-            match line.trim_end().split_once(' ') {
-                None if line == "finish\n" => return End::Finished,
-                Some(("deadline", at)) => deadline_ns = at.parse().unwrap_or(deadline_ns),
-                _ => {}
+            if line == "finish\n" {
+                return End::Finished;
+            }
+            // Other words are of no meaning here.
+            if let Some(changed) = Orders::parse(&line).filter(|changed| changed.run == orders.run) {
+                deadline_ns = changed.deadline_ns;
+                if changed.housekeeping != housekeeping {
+                    housekeeping = changed.housekeeping;
+                    take_place(&housekeeping);
+                }
             }
         } else if died {
             return End::Died;
@@ -202,10 +210,10 @@ fn open_run(life: Life) -> Option<OwnedFd> {
 
 /// Top priority on the housekeeping CPUs, so that no thread of the run can starve the guardian. It sleeps all the time,
 /// so this costs nobody anything; without the privilege it stays an ordinary process.
-fn take_place(orders: &Orders) {
+pub(super) fn take_place(housekeeping: &[u32]) {
     let _ = set_class(0, Class::Fifo(99));
-    if !orders.housekeeping.is_empty() {
-        let _ = set_affinity(0, &CpuSet::new(orders.housekeeping.iter().copied()));
+    if !housekeeping.is_empty() {
+        let _ = set_affinity(0, &CpuSet::new(housekeeping.iter().copied()));
     }
 }
 

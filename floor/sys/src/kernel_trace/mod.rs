@@ -21,8 +21,8 @@ mod tracefs;
 pub use event::{
     Class, Comm, Interrupt, KernelEvent, KernelEventKind, State, Thread, VectorKind, softirq_name,
 };
-pub(crate) use instance::remove_instances_of;
 pub use instance::{LeftOverInstance, left_over_instances, remove_left_over_instances};
+pub(crate) use instance::{remove_instance, remove_instances_of};
 pub use store::Overflow;
 
 use crate::Error;

@@ -3,10 +3,11 @@
 use super::RecorderOptions;
 use super::decode::Decoder;
 use super::event::{KernelEvent, KernelEventKind};
-use super::instance::{own_name, remove_stale};
+use super::instance::{remove_instance, remove_stale};
 use super::ring_page::{Entry, PageLayout};
 use super::source::Source;
 use crate::Error;
+use crate::guardian::{Mark, note_instance};
 use crate::kernel_fs::KernelFs;
 use std::fs::{self, File, OpenOptions};
 use std::io::Read as _;
@@ -16,6 +17,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 #[derive(Debug)]
 pub(super) struct TracefsSource {
     tracefs: KernelFs,
+    mark: Mark,
     instance: String,
     decoder: Decoder,
     layout: PageLayout,
@@ -41,7 +43,10 @@ impl TracefsSource {
         remove_stale(&tracefs);
         let decoder = Decoder::read(&tracefs, options.interrupts, options.activity)?;
         let layout = PageLayout::read(&tracefs)?;
-        let instance = format!("instances/{}", own_name()?);
+        let mark = Mark::fresh()?;
+        let instance = format!("instances/{mark}");
+        // First the guardian knows it, then it is made.
+        note_instance(mark)?;
         fs::create_dir(tracefs.root().join(&instance)).map_err(|error| {
             Error::io(
                 format!("mkdir(tracefs/{instance})"),
@@ -51,8 +56,16 @@ impl TracefsSource {
         })?;
         let page = vec![0; LARGEST_PAGE];
         // From here on dropping the source removes the instance.
-        let mut source =
-            TracefsSource { tracefs, instance, decoder, layout, pipes: Vec::new(), page, lost_reported: 0 };
+        let mut source = TracefsSource {
+            tracefs,
+            mark,
+            instance,
+            decoder,
+            layout,
+            pipes: Vec::new(),
+            page,
+            lost_reported: 0,
+        };
         source.configure(recorded, online, ring_bytes)?;
         if !options.follow.is_empty() {
             // The kernel adds what they start, before its first instruction.
@@ -181,7 +194,7 @@ impl Source for TracefsSource {
 impl Drop for TracefsSource {
     fn drop(&mut self) {
         self.pipes.clear();
-        // What remains is removed by the next recording.
-        let _ = fs::remove_dir(self.tracefs.root().join(&self.instance));
+        // What remains is removed by the guardian, or by the next recording.
+        let _ = remove_instance(self.mark);
     }
 }

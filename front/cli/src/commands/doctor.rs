@@ -5,9 +5,13 @@ use crate::failure::{Done, Failure, Verdict};
 use crate::output;
 use crate::output::outln;
 use horolog_measure::doctor::{Doctor, State, examine};
-use horolog_sys::guardian::{left_over, restore};
-use horolog_sys::kernel_trace::{left_over_instances, remove_left_over_instances};
+use horolog_sys::guardian::{
+    left_over, left_over_folders, left_over_groups, remove_left_over_folders, remove_left_over_groups,
+    restore,
+};
+use horolog_sys::kernel_trace::{LeftOverInstance, left_over_instances, remove_left_over_instances};
 use serde::Serialize;
+use std::path::Path;
 
 pub(crate) fn run(words: &DoctorArguments) -> Done {
     if words.restore {
@@ -39,6 +43,19 @@ fn print_left_over() -> Result<(), Failure> {
             instance.name
         );
     }
+    for folder in left_over_folders() {
+        outln!(
+            "a killed command has left temporary files: `horolog doctor --restore` removes them ({})",
+            folder.path.display()
+        );
+    }
+    for group in left_over_groups() {
+        outln!(
+            "a killed program has left a control group with {} processes: `horolog doctor --restore` removes it ({})",
+            group.processes,
+            group.path.display()
+        );
+    }
     Ok(())
 }
 
@@ -66,6 +83,16 @@ struct PutBack {
     schema: &'static str,
     journals: Vec<JournalPutBack>,
     instances: Vec<InstanceRemoved>,
+    folders: Vec<PathRemoved>,
+    groups: Vec<PathRemoved>,
+    failures: Vec<String>,
+}
+
+/// A folder for temporary files, or a control group, that a killed program has left.
+#[derive(Serialize)]
+struct PathRemoved {
+    path: String,
+    run: u32,
 }
 
 /// A recording of the kernel that a killed command has left.
@@ -84,43 +111,87 @@ struct JournalPutBack {
     put_back: u32,
     already_as_before: u32,
     failures: Vec<String>,
+    #[serde(skip)]
+    told: String,
 }
 
-/// Undoes what killed runs have left behind.
+/// Undoes what killed runs have left behind. Journals first: they end processes, which hold the rest.
 fn put_back(format: Format) -> Done {
-    let left = left_over().map_err(Failure::not_permitted)?;
-    let mut journals = Vec::new();
-    let instances = match left_over_instances() {
-        Ok(found) if !found.is_empty() => remove_left_over_instances().map_err(Failure::not_permitted)?,
-        _ => Vec::new(),
+    let mut done = PutBack {
+        schema: "horolog.put-back/1",
+        journals: restore_journals()?,
+        instances: Vec::new(),
+        folders: Vec::new(),
+        groups: Vec::new(),
+        failures: Vec::new(),
     };
-    let instances: Vec<InstanceRemoved> =
-        instances.into_iter().map(|one| InstanceRemoved { name: one.name, run: one.run }).collect();
-    if left.is_empty() && instances.is_empty() && format == Format::Table {
-        outln!("nothing is left over");
-    }
-    if format == Format::Table {
-        for one in &instances {
-            outln!("tracefs instance {}: removed, a recording of process {}", one.name, one.run);
+    if left_over_instances().is_ok_and(|found| !found.is_empty()) {
+        match remove_left_over_instances() {
+            Ok(removed) => {
+                let told = |one: LeftOverInstance| InstanceRemoved { name: one.name, run: one.run };
+                done.instances = removed.into_iter().map(told).collect();
+            }
+            Err(error) => done.failures.push(error.to_string()),
         }
     }
-    for journal in left {
+    let (groups, refused) = remove_left_over_groups();
+    done.failures.extend(refused);
+    done.groups = groups.into_iter().map(|one| path_removed(&one.path, one.run)).collect();
+    let (folders, refused) = remove_left_over_folders();
+    done.failures.extend(refused);
+    done.folders = folders.into_iter().map(|one| path_removed(&one.path, one.run)).collect();
+    let good = done.failures.is_empty() && done.journals.iter().all(|journal| journal.failures.is_empty());
+    match format {
+        Format::Json => output::json(&done)?,
+        Format::Table => print_put_back(&done),
+    }
+    Ok(Verdict::of(good))
+}
+
+fn path_removed(path: &Path, run: u32) -> PathRemoved {
+    PathRemoved { path: path.display().to_string(), run }
+}
+
+fn restore_journals() -> Result<Vec<JournalPutBack>, Failure> {
+    let mut journals = Vec::new();
+    for journal in left_over().map_err(Failure::not_permitted)? {
         let restored = restore(&journal.path).map_err(Failure::not_permitted)?;
-        if format == Format::Table {
-            outln!("{}: {restored}", journal.path.display());
-        }
         journals.push(JournalPutBack {
             path: journal.path.display().to_string(),
             run: journal.run,
             changes: restored.changes(),
             put_back: restored.put_back(),
             already_as_before: restored.already,
+            told: restored.to_string(),
             failures: restored.failures,
         });
     }
-    let good = journals.iter().all(|journal| journal.failures.is_empty());
-    if format == Format::Json {
-        output::json(&PutBack { schema: "horolog.put-back/1", journals, instances })?;
+    Ok(journals)
+}
+
+fn print_put_back(done: &PutBack) {
+    let PutBack { journals, instances, folders, groups, failures, .. } = done;
+    if journals.is_empty()
+        && instances.is_empty()
+        && folders.is_empty()
+        && groups.is_empty()
+        && failures.is_empty()
+    {
+        outln!("nothing is left over");
     }
-    Ok(Verdict::of(good))
+    for journal in journals {
+        outln!("{}: {}", journal.path, journal.told);
+    }
+    for one in instances {
+        outln!("tracefs instance {}: removed, a recording of process {}", one.name, one.run);
+    }
+    for one in groups {
+        outln!("{}: removed, a control group of process {}", one.path, one.run);
+    }
+    for one in folders {
+        outln!("{}: removed, temporary files of process {}", one.path, one.run);
+    }
+    for failure in failures {
+        outln!("not put back: {failure}");
+    }
 }

@@ -17,7 +17,14 @@ fn entries() -> Vec<Entry> {
             path: PathBuf::from("/sys/class/net/h7r/threaded"),
             value: b"0\n".to_vec(),
         },
+        Entry::Instance { mark: mark(1) },
+        Entry::RemoveFolder { path: PathBuf::from("/tmp/a b/horolog-run-1-2-3-4") },
+        Entry::EndMarked { mark: mark(2) },
     ]
+}
+
+fn mark(number: u32) -> Mark {
+    Mark::parse(&format!("horolog-run-1-2-3-{number}")).unwrap()
 }
 
 fn read_back(text: &str) -> Contents {
@@ -50,6 +57,33 @@ fn a_directory_that_could_not_be_made_is_left_out_and_only_that_one() {
     assert_eq!(read(&[make("/a"), make("/b"), keep("/b")]), [make("/a")]);
     assert_eq!(read(&[make("/a"), keep("/b"), make("/c")]), [make("/a"), make("/c")]);
     assert_eq!(read(&[make("/a"), keep("/a"), make("/a")]), [make("/a")]);
+}
+
+#[test]
+fn a_process_that_may_go_on_is_left_out_and_only_that_one() {
+    let end = |id| Entry::End { process: Life { id, started: 9 }, group: false };
+    let marked = |number| Entry::EndMarked { mark: mark(number) };
+    let leave = |number, id| Entry::Leave { mark: mark(number), process: Life { id, started: 9 } };
+    let read = |entries: &[Entry]| {
+        let lines: Vec<String> = entries.iter().map(encode).collect();
+        read_back(&format!("{HEADER} 7 99\n{}\n", lines.join("\n"))).entries
+    };
+    let all = [marked(1), end(5), marked(2), end(6)];
+    assert_eq!(read(&[&all[..], &[leave(1, 5)]].concat()), [marked(2), end(6)]);
+    assert_eq!(read(&[&all[..], &[leave(2, 0)]].concat()), [marked(1), end(5), end(6)]);
+    assert_eq!(read(&[&[leave(1, 5)], &all[..]].concat()), all, "what comes later is not meant");
+}
+
+#[test]
+fn a_journal_that_somebody_has_removed_takes_no_entry() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("1-1-0.journal");
+    let own = Life::of(std::process::id()).unwrap();
+    let _locked = Locked::open_or_create(&path, own).unwrap().unwrap();
+    let mut journal = Journal::open(&path).unwrap();
+    journal.append(&entries()[0]).unwrap();
+    fs::remove_file(&path).unwrap();
+    assert!(journal.append(&entries()[0]).unwrap_err().to_string().contains("removed the journal"));
 }
 
 #[test]
@@ -131,8 +165,16 @@ fn a_journal_tells_its_run_by_its_name_and_its_first_line() {
     let folder = tempfile::tempdir().unwrap();
     let directory = folder.path().join("journals");
     let own = Life::of(std::process::id()).unwrap();
-    let mut first = Journal::create(&directory).unwrap();
-    let second = Journal::create(&directory).unwrap();
+    let create = || {
+        let path = Journal::place(&directory, own).unwrap();
+        let locked = Locked::open_or_create(&path, own).unwrap().unwrap();
+        // Another guardian that is to go on with it finds it as it is.
+        assert!(Locked::open_or_create(&path, own).unwrap().is_none(), "one lock a journal");
+        drop(locked);
+        assert!(Locked::open_or_create(&path, own).unwrap().is_some());
+        Journal::open(&path).unwrap()
+    };
+    let (mut first, second) = (create(), create());
     assert_eq!(fs::metadata(&directory).unwrap().mode() & 0o777, 0o700);
     let mut both = [first.path().to_owned(), second.path().to_owned()];
     both.sort();
