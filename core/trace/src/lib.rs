@@ -7,6 +7,7 @@ pub mod columns;
 pub mod ctf;
 pub mod diff;
 mod distribution;
+mod ending;
 mod error;
 pub mod event;
 pub mod file;
@@ -26,6 +27,7 @@ pub mod statistics;
 pub mod user_statistics;
 
 pub use distribution::{Bin, Distribution};
+pub use ending::{EndCause, Ending};
 pub use error::TraceError;
 pub use event::{EventDefinition, UserEvent, Value};
 pub use glob::Glob;

@@ -1,11 +1,12 @@
 //! What a simulated or measured run came to: the JSON result `horolog.outcome/1`.
 
+use crate::Ending;
 use hdrhistogram::Histogram;
 use horolog_time::Span;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The result of a run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// Always `horolog.outcome/1`.
     pub schema: &'static str,
@@ -24,29 +25,32 @@ pub struct Outcome {
     /// Per task, in the order of the file.
     pub tasks: Vec<TaskOutcome>,
     /// Per server, in the order of the file; left out where there is none.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<ServerOutcome>,
     /// Each change of the mode, the first thousand of them; left out where there was none.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub modes: Vec<ModeOutcome>,
     /// What scheduling itself took on each processor of a real run; left out where nothing was measured.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overhead: Vec<Overhead>,
     /// Per interrupt, in the order of the file; left out where there is none.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub interrupts: Vec<InterruptOutcome>,
     /// Per device, in the order of the file; left out where there is none.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<DeviceOutcome>,
     /// Per request, in the order of the file; left out where there is none.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<RequestOutcome>,
+    /// What ended the run before its time; left out where it ran to its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_by: Option<Ending>,
     /// What the reader must know to read the numbers right ("offsets taken as 0", …).
     pub notes: Vec<String>,
 }
 
 /// One change of the mode.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModeOutcome {
     /// The mode that it brought.
     pub mode: String,
@@ -70,7 +74,7 @@ impl ModeOutcome {
 }
 
 /// What scheduling itself took on one processor during a real run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Overhead {
     /// Which processor.
     pub cpu: u32,
@@ -100,14 +104,14 @@ impl Outcome {
 }
 
 /// What one server came to.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServerOutcome {
     /// The server's name.
     pub name: String,
     /// Its kind, as in the system file; `no budget` of a scheduler without one.
     pub kind: &'static str,
     /// How a `[[scheduler]]` orders its children, as in the system file; left out of a `[[server]]`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<&'static str>,
     /// What its tasks executed on its budget; of a slack policy, above hard tasks; null of what has neither.
     pub consumed_ns: Option<Span>,
@@ -116,12 +120,12 @@ pub struct ServerOutcome {
     /// How often budget came back; of slack stealing, slack.
     pub replenishments: u64,
     /// How exactly a real run kept the budget; null in a simulation, which is exact, and of servers without a budget.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enforcement: Option<Enforcement>,
 }
 
 /// How exactly a real run kept a server's budget.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Enforcement {
     /// What tells that a budget is used up.
     pub method: &'static str,
@@ -163,7 +167,7 @@ impl Enforcement {
 }
 
 /// How long something took, over all that finished.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ResponseSummary {
     /// The least; null where nothing finished.
     pub response_ns_min: Option<Span>,
@@ -178,7 +182,7 @@ pub struct ResponseSummary {
 }
 
 /// What one interrupt came to.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct InterruptOutcome {
     /// The interrupt's name.
     pub name: String,
@@ -191,14 +195,14 @@ pub struct InterruptOutcome {
 }
 
 /// What one device's events came to.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DeviceOutcome {
     /// The device's name.
     pub name: String,
     /// Where its events are worked off.
     pub service: &'static str,
     /// Whether its deadline is only a wish.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_soft: bool,
     /// Events before the horizon.
     pub events: u64,
@@ -224,7 +228,7 @@ pub struct DeviceOutcome {
 }
 
 /// What one request came to.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RequestOutcome {
     /// The request's name.
     pub name: String,
@@ -242,12 +246,12 @@ pub struct RequestOutcome {
 }
 
 /// What one task's jobs came to.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TaskOutcome {
     /// The task's name.
     pub name: String,
     /// Whether a server serves it: its deadline, if it has one, is soft.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_soft: bool,
     /// Jobs released before the horizon.
     pub jobs: u64,

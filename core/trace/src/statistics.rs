@@ -203,6 +203,7 @@ impl Statistics {
             interrupts: Vec::new(),
             devices: Vec::new(),
             requests: Vec::new(),
+            ended_by: None,
             notes: Vec::new(),
         }
     }

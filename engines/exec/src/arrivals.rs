@@ -1,8 +1,8 @@
 //! When one task's jobs arrive and become ready in a run.
 
-use crate::options::ArrivalPattern;
+use crate::options::{ArrivalPattern, RunOptions};
 use crate::random::SplitMix;
-use horolog_model::{Arrival, Task};
+use horolog_model::{Arrival, System, Task, TaskId};
 use horolog_time::Span;
 
 /// One job's arrival, in nanoseconds since the common start.
@@ -50,6 +50,12 @@ impl Arrivals {
             last_arrival: None,
             last_ready: 0,
         }
+    }
+
+    /// Of a task of the system.
+    pub(crate) fn of(system: &System, id: TaskId, options: &RunOptions) -> Arrivals {
+        let tick = system.platform().tick.map(Span::as_ns);
+        Arrivals::new(system.task(id), tick, options.arrivals, options.seed)
     }
 
     /// The next job; `None` after the last one of an aperiodic task, or beyond what 64 bits of ns can count.

@@ -5,6 +5,7 @@
 //!
 //! | FIFO priority | who |
 //! |---|---|
+//! | [`WATCHDOG`] | who looks for jobs without an end |
 //! | [`AGENT`] | the release and enforcement agent of each processor |
 //! | [`ABOVE_TASKS`] | a job that made itself non-preemptible where the kernel decides |
 //! | [`TASKS_LEAST`] to [`TASKS_MOST`] | tasks that the kernel schedules (shadow), one band a distinct priority |
@@ -16,6 +17,8 @@
 
 use horolog_model::Priority;
 
+/// The watchdog's band, above the agents.
+pub(crate) const WATCHDOG: u8 = 98;
 /// The agents' band.
 pub(crate) const AGENT: u8 = 97;
 /// The band of the task that should run.

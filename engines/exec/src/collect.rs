@@ -74,6 +74,11 @@ impl Collector {
         }
     }
 
+    /// How many records have been handed on.
+    pub(crate) fn written(&self) -> u64 {
+        self.written
+    }
+
     /// Hands on everything, at the end of the run; returns how many records there were.
     pub(crate) fn finish(&mut self, out: &mut dyn FnMut(Record)) -> u64 {
         self.take();
@@ -135,9 +140,13 @@ mod tests {
         Record { time: Instant::from_ns(time), kind: Kind::Release, cpu: 0, task, job: 0, value: 0, extra: 0 }
     }
 
+    fn ring() -> Arc<Ring> {
+        Arc::new(Ring::new(8).expect("memory"))
+    }
+
     #[test]
     fn nothing_leaves_before_every_ring_promised() {
-        let (a, b) = (Arc::new(Ring::new(8)), Arc::new(Ring::new(8)));
+        let (a, b) = (ring(), ring());
         let mut collector = Collector::new(vec![a.clone(), b.clone()]);
         let mut out = Vec::new();
         a.push(record(10, 0));
@@ -156,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_ring_that_never_promises_holds_up_no_more_than_so_many() {
-        let (busy, starved) = (Arc::new(Ring::new(8)), Arc::new(Ring::new(8)));
+        let (busy, starved) = (ring(), ring());
         let mut collector = Collector::new(vec![busy.clone(), starved.clone()]);
         collector.most_held = 3;
         let mut out = Vec::new();

@@ -160,15 +160,16 @@ impl Thread<'_> {
     fn run_job(&mut self, job: &arrivals::Job, woken: u64, body: &mut dyn TaskBody) {
         let Thread { task, run, start, direct, .. } = *self;
         let begun = clock::thread_cpu_ns();
-        task.control.begin(job.number, begun);
+        task.begin(job.number, begun);
         task.record(Kind::Start, woken - start, job.number, 0, 0);
         task.latch(job, woken - start);
         let mut handle = Job { facts: *job, task, run, runtime: direct, next: None };
         direct.keep_out();
         let returned = body.job(&mut handle);
+        task.crash.leave_code();
         task.put_values(job);
         let executed = clock::thread_cpu_ns().saturating_sub(begun);
-        task.control.job.store(0, Ordering::Release);
+        task.end(executed);
         let finished = clock::monotonic_ns() - start;
         let mut tally = task.tally();
         tally.returned(returned);

@@ -48,6 +48,29 @@ impl ExecError {
         ExecError { kind: Kind::Machine, message: message.into() }
     }
 
+    /// As a message to another process.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let kind = match self.kind {
+            Kind::NotPermitted => b'p',
+            Kind::BadInput => b'b',
+            Kind::Crashed => b'c',
+            Kind::Machine => b'm',
+        };
+        [&[kind], self.message.as_bytes()].concat()
+    }
+
+    /// What [`ExecError::encode`] made.
+    pub(crate) fn decode(text: &[u8]) -> ExecError {
+        let (kind, message) = text.split_first().unwrap_or((&b'm', b""));
+        let kind = match kind {
+            b'p' => Kind::NotPermitted,
+            b'b' => Kind::BadInput,
+            b'c' => Kind::Crashed,
+            _ => Kind::Machine,
+        };
+        ExecError { kind, message: String::from_utf8_lossy(message).into_owned() }
+    }
+
     /// The same error with what it is about before it.
     pub(crate) fn within(self, what: &str) -> ExecError {
         ExecError { kind: self.kind, message: format!("{what}: {}", self.message) }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-/// Keeps the newest entries in bounded memory, and hands them out when a deadline was missed.
+/// Keeps the newest entries in bounded memory, and hands them out when something went wrong: a deadline was missed, a job overran.
 ///
 /// ```
 /// use horolog_exec::FlightRecorder;
@@ -18,15 +18,15 @@ use std::collections::VecDeque;
 pub struct FlightRecorder<T> {
     entries: VecDeque<T>,
     capacity: usize,
-    /// How many entries after the miss belong to its dump.
+    /// How many entries after it belong to its dump.
     after: usize,
-    /// Entries still to come before the dump; `None`: no miss since the last one.
+    /// Entries still to come before the dump; `None`: nothing went wrong since the last one.
     due: Option<usize>,
     /// How many were dropped since the last dump.
     dropped: u64,
 }
 
-/// What was on record around a missed deadline.
+/// What was on record around what went wrong.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Dump<T> {
     /// The newest entries, oldest first.
@@ -36,7 +36,7 @@ pub struct Dump<T> {
 }
 
 impl<T> FlightRecorder<T> {
-    /// Keeps `capacity` entries, and `after` more once a deadline was missed.
+    /// Keeps `capacity` entries, and `after` more once something went wrong.
     #[must_use]
     pub fn new(capacity: usize, after: usize) -> FlightRecorder<T> {
         let capacity = capacity.max(1);
@@ -44,23 +44,28 @@ impl<T> FlightRecorder<T> {
         FlightRecorder { entries, capacity, after, due: None, dropped: 0 }
     }
 
-    /// Takes one entry; `missed` where it says that a deadline was missed. Misses before a dump is complete share it.
+    /// Takes one entry; `wrong` where it says that something went wrong. What follows before a dump is complete shares it.
     #[must_use]
-    pub fn record(&mut self, entry: T, missed: bool) -> Option<Dump<T>> {
+    pub fn record(&mut self, entry: T, wrong: bool) -> Option<Dump<T>> {
         if self.due.is_none() && self.entries.len() == self.capacity {
             self.entries.pop_front();
             self.dropped += 1;
         }
         self.entries.push_back(entry);
         match &mut self.due {
-            None if missed => self.due = Some(self.after),
+            None if wrong => self.due = Some(self.after),
             None => {}
             Some(left) => *left = left.saturating_sub(1),
         }
         if self.due == Some(0) { self.take() } else { None }
     }
 
-    /// The dump of a miss that has not had all its later entries yet; for the end of a run.
+    /// Something went wrong of which no entry tells: what is there is a dump.
+    pub fn ask(&mut self) {
+        self.due.get_or_insert(0);
+    }
+
+    /// The dump of what has not had all its later entries yet; for the end of a run.
     #[must_use]
     pub fn take(&mut self) -> Option<Dump<T>> {
         self.due.take()?;
@@ -85,5 +90,8 @@ mod tests {
         assert!(recorder.record(5, true).is_none());
         let dump = recorder.take().expect("a dump");
         assert_eq!((dump.entries, dump.dropped), (vec![4, 5], 0));
+        assert!(recorder.record(6, false).is_none());
+        recorder.ask();
+        assert_eq!(recorder.take().map(|dump| dump.entries), Some(vec![6]));
     }
 }

@@ -95,6 +95,11 @@ pub struct RunOptions {
     pub stop: Option<Arc<AtomicBool>>,
     /// How long a started job may take to end once the run is over; a task that takes longer is left behind.
     pub grace: Span,
+    /// A job that has executed for so long beyond ten times its wcet has no end: the run is ended. Tasks whose overrun policy takes the
+    /// processor away are left out.
+    pub patience: Span,
+    /// Where the run has a process of its own, what user code writes to its standard output goes to its standard error.
+    pub output_to_error: bool,
     /// How non-preemptive jobs are built.
     pub non_preemptive: NonPreemptiveVariant,
     /// How preemption points are built.
@@ -128,6 +133,8 @@ impl Default for RunOptions {
             folder: None,
             stop: None,
             grace: Span::from_ns(2_000_000_000),
+            patience: Span::from_ns(2_000_000_000),
+            output_to_error: false,
             non_preemptive: NonPreemptiveVariant::default(),
             points: PointVariant::default(),
             watch_all: false,

@@ -1,72 +1,71 @@
 //! A buffer of records from one producer to the collector: preallocated, wait-free, losses counted.
 
+use horolog_sys::shared_words::SharedWords;
 use horolog_time::Instant;
 use horolog_trace::{Kind, Record};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// One record as five words, so that a torn slot is a wrong number at worst and never undefined behaviour.
-#[derive(Default)]
-struct Slot {
-    words: [AtomicU64; 5],
-}
+/// One record is five words, so that a torn one is a wrong number at worst and never undefined behaviour.
+const WORDS: usize = 5;
+
+// Places of the head's words, each on a cache line of its own.
+/// Next slot to write; only the producer stores it.
+const TAIL: usize = 0;
+/// Next slot to read; only the consumer stores it.
+const HEAD: usize = 8;
+const LOST: usize = 16;
+/// No later record of this ring will bear an earlier time.
+const FLOOR: usize = 24;
+const FIRST: usize = 32;
 
 /// A single-producer, single-consumer ring of records.
 ///
-/// The producer is one thread at a time: a task's own thread, or whoever holds a processor's monitor.
+/// The producer is one thread at a time: a task's own thread, or whoever holds a processor's monitor. The consumer may be in another
+/// process: the one that forked the run, which reads what is there also after the run's process is gone.
 pub(crate) struct Ring {
-    slots: Box<[Slot]>,
-    /// Next slot to write; only the producer stores it.
-    tail: Padded,
-    /// Next slot to read; only the consumer stores it.
-    head: Padded,
-    lost: AtomicU64,
-    /// No later record of this ring will bear an earlier time.
-    floor: AtomicU64,
+    words: SharedWords,
+    mask: u64,
 }
-
-#[repr(align(64))]
-#[derive(Default)]
-struct Padded(AtomicU64);
 
 impl Ring {
     /// A ring of at least `capacity` records.
-    pub(crate) fn new(capacity: usize) -> Ring {
-        let capacity = capacity.max(2).next_power_of_two();
-        Ring {
-            slots: (0..capacity).map(|_| Slot::default()).collect(),
-            tail: Padded::default(),
-            head: Padded::default(),
-            lost: AtomicU64::new(0),
-            floor: AtomicU64::new(0),
-        }
+    pub(crate) fn new(capacity: usize) -> Result<Ring, horolog_sys::Error> {
+        let capacity = capacity.max(2).checked_next_power_of_two().unwrap_or(usize::MAX / WORDS / 2);
+        let words = SharedWords::new(capacity.saturating_mul(WORDS).saturating_add(FIRST))?;
+        Ok(Ring { words, mask: capacity as u64 - 1 })
+    }
+
+    fn slot(&self, number: u64) -> &[AtomicU64] {
+        let first = FIRST + (number & self.mask) as usize * WORDS;
+        &self.words[first..first + WORDS]
     }
 
     /// Appends a record, or counts it as lost where the ring is full. Never waits.
     #[inline]
     pub(crate) fn push(&self, record: Record) {
-        let tail = self.tail.0.load(Ordering::Relaxed);
-        let head = self.head.0.load(Ordering::Acquire);
-        if tail - head == self.slots.len() as u64 {
-            self.lost.store(self.lost.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        let tail = self.words[TAIL].load(Ordering::Relaxed);
+        let head = self.words[HEAD].load(Ordering::Acquire);
+        if tail - head > self.mask {
+            self.words[LOST].store(self.lost() + 1, Ordering::Relaxed);
             return;
         }
-        let words = &self.slots[tail as usize & (self.slots.len() - 1)].words;
+        let words = self.slot(tail);
         let packed = record.kind as u64 | u64::from(record.cpu) << 8 | u64::from(record.task) << 32;
         words[0].store(record.time.as_ns(), Ordering::Relaxed);
         words[1].store(packed, Ordering::Relaxed);
         words[2].store(record.job, Ordering::Relaxed);
         words[3].store(record.value, Ordering::Relaxed);
         words[4].store(record.extra, Ordering::Relaxed);
-        self.tail.0.store(tail + 1, Ordering::Release);
+        self.words[TAIL].store(tail + 1, Ordering::Release);
     }
 
     /// Takes the oldest record; only the collector calls this.
     pub(crate) fn pop(&self) -> Option<Record> {
-        let head = self.head.0.load(Ordering::Relaxed);
-        if head == self.tail.0.load(Ordering::Acquire) {
+        let head = self.words[HEAD].load(Ordering::Relaxed);
+        if head == self.words[TAIL].load(Ordering::Acquire) {
             return None;
         }
-        let words = &self.slots[head as usize & (self.slots.len() - 1)].words;
+        let words = self.slot(head);
         let packed = words[1].load(Ordering::Relaxed);
         let record = Record {
             time: Instant::from_ns(words[0].load(Ordering::Relaxed)),
@@ -77,24 +76,24 @@ impl Ring {
             value: words[3].load(Ordering::Relaxed),
             extra: words[4].load(Ordering::Relaxed),
         };
-        self.head.0.store(head + 1, Ordering::Release);
+        self.words[HEAD].store(head + 1, Ordering::Release);
         Some(record)
     }
 
     /// Promises that no later record of this ring bears a time before `time`; `u64::MAX` while none can come.
     #[inline]
     pub(crate) fn promise(&self, time: u64) {
-        self.floor.store(time, Ordering::Release);
+        self.words[FLOOR].store(time, Ordering::Release);
     }
 
     /// The promise of [`Ring::promise`].
     pub(crate) fn floor(&self) -> u64 {
-        self.floor.load(Ordering::Acquire)
+        self.words[FLOOR].load(Ordering::Acquire)
     }
 
     /// How many records found the ring full.
     pub(crate) fn lost(&self) -> u64 {
-        self.lost.load(Ordering::Relaxed)
+        self.words[LOST].load(Ordering::Relaxed)
     }
 }
 
@@ -116,7 +115,7 @@ mod tests {
 
     #[test]
     fn a_full_ring_counts_what_it_loses() {
-        let ring = Ring::new(4);
+        let ring = Ring::new(4).expect("memory");
         for time in 0..6 {
             ring.push(record(time));
         }
@@ -132,7 +131,7 @@ mod tests {
     #[test]
     fn two_threads_see_every_record_whole_and_in_order() {
         const COUNT: u64 = 100_000;
-        let ring = Ring::new(64);
+        let ring = Ring::new(64).expect("memory");
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 let mut time = 0;

@@ -1,24 +1,25 @@
 //! A run from its plan to its outcome.
 
+use crate::boards::Boards;
 use crate::body::Bodies;
 use crate::collect::Collector;
+use crate::early::{Early, What};
 use crate::locks::Locks;
 use crate::modes::Modes;
+use crate::outcome::outcome_of;
 use crate::plan::Plan;
 use crate::result::{RunResult, Started, ThreadInfo};
 use crate::shared::RunShared;
 use crate::threads::{Setup, Threads};
+use crate::watchdog::Watchdog;
 use crate::{ExecError, Limit, RunOptions, bands};
-use horolog_model::{Companion, ServerId, System};
+use horolog_model::{Companion, System};
 use horolog_sys::affinity::{allowed_cpus, set_affinity};
 use horolog_sys::clock;
 use horolog_sys::fixed_priority::{Class, may_use_fifo};
 use horolog_sys::idle_latency::ShallowIdle;
 use horolog_sys::{crash, memory, thread};
-use horolog_time::Span;
-use horolog_trace::{
-    DeviceOutcome, Enforcement, Outcome, Overhead, Record, RequestOutcome, ResponseStatistics, ServerOutcome,
-};
+use horolog_trace::Record;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -55,13 +56,123 @@ pub(crate) fn run_bodies(
 ) -> Result<RunResult, ExecError> {
     let companion = Companion::emulated(system)?;
     let plan = Plan::new(system, &companion.system, options)?;
-    prepare_process(options)?;
-    let before = allowed_cpus()?;
-    set_affinity(0, &plan.housekeeping)?;
-    let result = run_planned((system, &companion), options, &plan, bodies, out);
-    set_affinity(0, &before)?;
-    memory::unlock_all();
-    result
+    let boards = Boards::new(&companion.system, &plan, options)?;
+    let mut collector = Collector::new(boards.in_order());
+    let mut here = Here { collector: &mut collector, out };
+    let mut result = Run { file: system, companion: &companion, options, plan: &plan, boards: &boards }
+        .whole(bodies, &mut here)?;
+    result.outcome.events = collector.finish(out);
+    result.outcome.events_lost = collector.lost();
+    if collector.late() > 0 {
+        result.outcome.notes.push(format!("{} records came out of order", collector.late()));
+    }
+    Ok(result)
+}
+
+/// Who waits for a run's threads.
+pub(crate) trait Attendant {
+    /// The start is set.
+    fn started(&mut self, _: &Started) {}
+
+    /// A moment has passed.
+    fn turn(&mut self);
+
+    /// Whether the run is to end now.
+    fn wants_end(&self) -> bool {
+        false
+    }
+}
+
+/// Collects the records in the run's own process.
+struct Here<'a> {
+    collector: &'a mut Collector,
+    out: &'a mut dyn FnMut(Record),
+}
+
+impl Attendant for Here<'_> {
+    fn turn(&mut self) {
+        self.collector.turn(self.out);
+    }
+}
+
+/// What a run is made of.
+pub(crate) struct Run<'a> {
+    /// As the file has it.
+    pub(crate) file: &'a System,
+    pub(crate) companion: &'a Companion,
+    pub(crate) options: &'a RunOptions,
+    pub(crate) plan: &'a Plan,
+    pub(crate) boards: &'a Boards,
+}
+
+impl Run<'_> {
+    /// From the process's preparation to the outcome. The records are left in the rings.
+    pub(crate) fn whole(
+        &self,
+        bodies: &mut Bodies,
+        attendant: &mut dyn Attendant,
+    ) -> Result<RunResult, ExecError> {
+        prepare_process(self.options)?;
+        let before = allowed_cpus()?;
+        set_affinity(0, &self.plan.housekeeping)?;
+        let result = self.planned(bodies, attendant);
+        set_affinity(0, &before)?;
+        memory::unlock_all();
+        result
+    }
+
+    fn planned(&self, bodies: &mut Bodies, attendant: &mut dyn Attendant) -> Result<RunResult, ExecError> {
+        let Run { file, companion, options, plan, boards } = *self;
+        let horizon = match options.limit {
+            Limit::For(span) => span.as_ns(),
+            Limit::Forever => u64::MAX,
+        };
+        let (modes, locks) = (Modes::of(&companion.system)?, Locks::of(&companion.system));
+        let run = Arc::new(RunShared::new(horizon, modes, locks));
+        let _crashes = crash::Guard::new()?;
+        let _awake = ShallowIdle::ask();
+        let setup = Setup { system: &companion.system, file, companion, options, plan, run: &run, boards };
+        let mut threads = setup.start(bodies)?;
+        run.wait_until_ready(threads.count(), || threads.crashed().is_some());
+        let checked = check_start(&run, &threads).and_then(|()| setup.attach(&mut threads));
+        let watchdog = match checked.and_then(|()| Watchdog::start(&run, &threads.tasks, options)) {
+            Ok(watchdog) => watchdog,
+            Err(failure) => {
+                run.stop(0);
+                threads.join(&run, options);
+                return Err(failure);
+            }
+        };
+        // Far enough ahead that every thread sleeps by then.
+        let origin_ns = clock::monotonic_ns() + 20_000_000;
+        let started = Started { origin_ns, threads: thread_infos(plan, &threads) };
+        attendant.started(&started);
+        if let Some(cell) = &options.started {
+            // A cell that a former run has filled keeps its value; the caller gives each run its own.
+            let _ = cell.set(started.clone());
+        }
+        if let Some(modes) = &run.modes {
+            modes.kick_these(threads.agents.iter().map(|agent| (agent.cpu, agent.kick.clone())).collect());
+        }
+        run.start(origin_ns);
+        attend(&run, options, &threads, attendant);
+        let left_behind = threads.join(&run, options);
+        watchdog.end();
+        note_crash(&run, &threads);
+        let mut notes = setup.count_left_behind(&threads, &left_behind);
+        notes.extend(threads.detach());
+        notes.extend(end_agents(&threads));
+        if let Some(failure) = run.take_failure() {
+            return Err(failure);
+        }
+        let mut outcome = outcome_of((file, &companion.system), options, plan, &run, &threads);
+        outcome.ended_by = run.early().map(|early| {
+            let task = &threads.tasks[early.task];
+            early.ending(&task.name, &task.crash)
+        });
+        outcome.notes.extend(notes);
+        Ok(RunResult { outcome, records: Vec::new(), origin_ns, threads: started.threads })
+    }
 }
 
 /// Privileges and locked memory, before any thread exists.
@@ -72,102 +183,43 @@ fn prepare_process(options: &RunOptions) -> Result<(), ExecError> {
         let _ = memory::lock_all();
         return Ok(());
     }
-    may_use_fifo(bands::AGENT)?;
+    may_use_fifo(bands::WATCHDOG)?;
     memory::lock_all()?;
     Ok(())
 }
 
-fn run_planned(
-    (file, companion): (&System, &Companion),
-    options: &RunOptions,
-    plan: &Plan,
-    bodies: &mut Bodies,
-    out: &mut dyn FnMut(Record),
-) -> Result<RunResult, ExecError> {
-    let horizon = match options.limit {
-        Limit::For(span) => span.as_ns(),
-        Limit::Forever => u64::MAX,
-    };
-    let run = Arc::new(RunShared::new(horizon, Modes::of(&companion.system)?, Locks::of(&companion.system)));
-    let _crashes = crash::Guard::new()?;
-    let _awake = ShallowIdle::ask();
-    let setup = Setup { system: &companion.system, file, companion, options, plan, run: &run };
-    let mut threads = setup.start(bodies)?;
-    run.wait_until_ready(threads.count(), || threads.crashed().is_some());
-    if let Err(failure) = check_start(&run, &threads).and_then(|()| setup.attach(&mut threads)) {
-        run.stop(0);
-        threads.join(&run, options);
-        return Err(failure);
-    }
-    // Far enough ahead that every thread sleeps by then.
-    let origin_ns = clock::monotonic_ns() + 20_000_000;
-    if let Some(started) = &options.started {
-        // A cell that a former run has filled keeps its value; the caller gives each run its own.
-        let _ = started.set(Started { origin_ns, threads: thread_infos(plan, &threads) });
-    }
-    let infos = thread_infos(plan, &threads);
-    if let Some(modes) = &run.modes {
-        modes.kick_these(threads.agents.iter().map(|agent| (agent.cpu, agent.kick.clone())).collect());
-    }
-    run.start(origin_ns);
-    // A processor's ring before those of its tasks: see `Collector::turn`.
-    let rings = threads.cpu_rings.iter().cloned().chain(threads.tasks.iter().map(|task| task.ring.clone()));
-    let mut collector = Collector::new(rings.collect());
-    let watch = || threads.crashed();
-    collect(&run, options, origin_ns, &mut collector, &watch, out);
-    let mut notes = threads.join(&run, options);
-    notes.extend(threads.detach());
-    if let Some(crash) = threads.crashed() {
-        // Also one after the last job, in the body's end.
-        run.fail(ExecError::crashed(crash));
-    }
-    notes.extend(end_agents(&threads));
-    let events = collector.finish(out);
-    if let Some(failure) = run.take_failure() {
-        return Err(failure);
-    }
-    let mut outcome = outcome_of((file, &companion.system), options, plan, &run, &threads);
-    outcome.events = events;
-    outcome.events_lost = collector.lost();
-    if collector.late() > 0 {
-        notes.push(format!("{} records came out of order", collector.late()));
-    }
-    outcome.notes.extend(notes);
-    Ok(RunResult { outcome, records: Vec::new(), origin_ns, threads: infos })
-}
-
-/// Whether every thread is ready.
+/// Whether every thread is ready. A crash before the start is an error: there is no run that it could have ended.
 fn check_start(run: &RunShared, threads: &Threads) -> Result<(), ExecError> {
-    if let Some(crash) = threads.crashed() {
-        return Err(ExecError::crashed(crash));
+    note_crash(run, threads);
+    if let Some(early) = run.early() {
+        let task = &threads.tasks[early.task];
+        return Err(ExecError::crashed(early.ending(&task.name, &task.crash).to_string()));
     }
     run.take_failure().map_or(Ok(()), Err)
 }
 
-/// Drains the rings until the run is over, then says so.
-fn collect(
-    run: &RunShared,
-    options: &RunOptions,
-    origin_ns: u64,
-    collector: &mut Collector,
-    crashed: &dyn Fn() -> Option<String>,
-    out: &mut dyn FnMut(Record),
-) {
+/// A crash ends the run.
+fn note_crash(run: &RunShared, threads: &Threads) {
+    if let Some(task) = threads.crashed() {
+        run.end_early(Early { task, at_ns: run.now().unwrap_or(0), what: What::Fate });
+    }
+}
+
+/// Waits until the run is over, then says so.
+fn attend(run: &RunShared, options: &RunOptions, threads: &Threads, attendant: &mut dyn Attendant) {
     const TURN_NS: u64 = 5_000_000;
     loop {
-        let now = clock::monotonic_ns();
-        let since_start = now.saturating_sub(origin_ns);
-        if let Some(crash) = crashed() {
-            run.fail(ExecError::crashed(crash));
-        }
-        let stop = options.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Acquire));
-        if stop || run.has_failed() || since_start >= run.horizon() {
+        let since_start = run.now().unwrap_or(0);
+        note_crash(run, threads);
+        let asked = options.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Acquire));
+        let early = run.has_failed() || run.has_ended_early();
+        if asked || attendant.wants_end() || early || since_start >= run.horizon() {
             run.stop(since_start);
             return;
         }
-        collector.turn(out);
-        let end = origin_ns.saturating_add(run.horizon());
-        let _ = clock::sleep_until(end.min(now + TURN_NS));
+        attendant.turn();
+        let left = run.horizon() - since_start;
+        let _ = clock::sleep_until(clock::monotonic_ns().saturating_add(left.min(TURN_NS)));
     }
 }
 
@@ -193,133 +245,6 @@ fn end_agents(threads: &Threads) -> Vec<String> {
         note(agent.contended(), "times a thread had to wait for the monitor");
     }
     notes
-}
-
-fn outcome_of(
-    (system, companion): (&System, &System),
-    options: &RunOptions,
-    plan: &Plan,
-    run: &RunShared,
-    threads: &Threads,
-) -> Outcome {
-    let mut notes = plan.notes.clone();
-    if options.best_effort {
-        notes.insert(0, "best effort: normal scheduling, so nothing about response times is promised".into());
-    }
-    for task in &threads.tasks {
-        notes.extend(task.tally().notes(&task.name));
-    }
-    notes.extend(run.modes.iter().flat_map(Modes::notes));
-    let (devices, requests) = device_outcomes(system, run, threads);
-    Outcome {
-        schema: Outcome::SCHEMA,
-        system: system.name().to_owned(),
-        backend: if options.best_effort { "linux-best-effort" } else { "linux" }.to_owned(),
-        seed: options.seed,
-        horizon_ns: Span::from_ns(run.horizon()),
-        events: 0,
-        events_lost: 0,
-        tasks: threads
-            .tasks
-            .iter()
-            .take(system.tasks().len())
-            .map(|task| {
-                let mut outcome = task.tally().outcome();
-                outcome.name.clone_from(&task.name);
-                outcome.is_soft = system.is_served(task.id);
-                outcome
-            })
-            .collect(),
-        servers: server_outcomes(companion, run, threads),
-        modes: run.modes.as_ref().map_or_else(Vec::new, Modes::outcomes),
-        overhead: overheads(plan, threads),
-        interrupts: Vec::new(),
-        devices,
-        requests,
-        notes,
-    }
-}
-
-/// What each server did, in the order of the file.
-fn server_outcomes(system: &System, run: &RunShared, threads: &Threads) -> Vec<ServerOutcome> {
-    let mut outcomes = Vec::with_capacity(system.servers().len());
-    for agent in &threads.agents {
-        if let Some(mut driver) = agent.driver_after_run() {
-            outcomes.extend(driver.server_outcomes(system, run.horizon()));
-        }
-    }
-    outcomes.extend(kernel_served(system, run, threads));
-    outcomes.sort_by_key(|(id, _)| *id);
-    outcomes.into_iter().map(|(_, outcome)| outcome).collect()
-}
-
-/// What the emulated devices and their requests came to, in the order of the file.
-fn device_outcomes(
-    system: &System,
-    run: &RunShared,
-    threads: &Threads,
-) -> (Vec<DeviceOutcome>, Vec<RequestOutcome>) {
-    let (mut devices, mut requests) = (Vec::new(), Vec::new());
-    for agent in &threads.agents {
-        if let Some(driver) = agent.driver_after_run() {
-            let (of_devices, of_requests) = driver.threads.device_outcomes(system, run.horizon());
-            devices.extend(of_devices);
-            requests.extend(of_requests);
-        }
-    }
-    devices.sort_by_key(|(place, _)| *place);
-    requests.sort_by_key(|(place, _)| *place);
-    (devices.into_iter().map(|(_, it)| it).collect(), requests.into_iter().map(|(_, it)| it).collect())
-}
-
-/// What the kernel's servers came to: what their threads executed is all that it tells.
-fn kernel_served(system: &System, run: &RunShared, threads: &Threads) -> Vec<(ServerId, ServerOutcome)> {
-    let mut outcomes = Vec::new();
-    for (id, server) in
-        system.server_ids().zip(system.servers()).filter(|(_, server)| server.kind.is_kernels())
-    {
-        let mine = threads.tasks.iter().filter(|task| system.server_of(task.id) == Some(id));
-        let consumed = Span::from_ns(mine.map(|task| task.executed.load(Ordering::Acquire)).sum());
-        let enforcement = server.kind.capacity().map(|capacity| {
-            let elapsed = Span::from_ns(run.horizon());
-            let untold = ResponseStatistics::default();
-            Enforcement::new(
-                "SCHED_DEADLINE",
-                &untold,
-                (consumed, elapsed),
-                (capacity.budget, capacity.period),
-            )
-        });
-        let (name, kind) = (server.name.clone(), server.kind.word());
-        outcomes.push((
-            id,
-            ServerOutcome {
-                name,
-                kind,
-                consumed_ns: Some(consumed),
-                enforcement,
-                ..ServerOutcome::default()
-            },
-        ));
-    }
-    outcomes
-}
-
-/// What scheduling took on each processor.
-fn overheads(plan: &Plan, threads: &Threads) -> Vec<Overhead> {
-    let of_cpu = |cpu: u32| {
-        let agent = threads.agents.iter().find(|agent| agent.cpu == cpu);
-        let passes =
-            agent.and_then(|agent| Some(agent.driver_after_run()?.threads.passes)).unwrap_or_default();
-        let of_tasks = threads.tasks.iter().filter(|task| task.cpu == cpu);
-        let of_agent = agent.map_or(0, |agent| agent.switches.load(Ordering::Acquire));
-        let switches = of_tasks.map(|task| task.switches.load(Ordering::Acquire)).sum::<u64>() + of_agent;
-        passes.overhead(cpu, switches)
-    };
-    let mut cpus: Vec<u32> = plan.cpus.iter().map(|cpu| cpu.cpu).collect();
-    cpus.sort_unstable();
-    cpus.dedup();
-    cpus.into_iter().map(of_cpu).collect()
 }
 
 fn thread_infos(plan: &Plan, threads: &Threads) -> Vec<ThreadInfo> {

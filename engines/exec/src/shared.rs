@@ -1,6 +1,7 @@
 //! What the threads of one run share.
 
 use crate::ExecError;
+use crate::early::Early;
 use crate::locks::Locks;
 use crate::modes::Modes;
 use horolog_sys::{clock, futex};
@@ -20,6 +21,7 @@ pub(crate) struct RunShared {
     /// The end of the run, ns since the start.
     horizon: AtomicU64,
     failure: Mutex<Option<ExecError>>,
+    early: Mutex<Option<Early>>,
     /// Where the system has modes.
     pub(crate) modes: Option<Modes>,
     /// Its resources.
@@ -78,6 +80,26 @@ impl RunShared {
 
     pub(crate) fn horizon(&self) -> u64 {
         self.horizon.load(Ordering::Acquire)
+    }
+
+    /// Nanoseconds since the common start; `None` before it.
+    pub(crate) fn now(&self) -> Option<u64> {
+        let start = self.start_ns.load(Ordering::Acquire);
+        if start == 0 { None } else { clock::monotonic_ns().checked_sub(start) }
+    }
+
+    /// Keeps what ended the run before its time, the first.
+    pub(crate) fn end_early(&self, early: Early) {
+        self.early.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(early);
+    }
+
+    /// What ended it.
+    pub(crate) fn early(&self) -> Option<Early> {
+        self.early.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn has_ended_early(&self) -> bool {
+        self.early().is_some()
     }
 
     /// Keeps the first failure.

@@ -2,6 +2,7 @@
 
 use crate::announce::announce;
 use crate::arrivals::Job;
+use crate::boards::Boards;
 use crate::control::{Control, SHOULD_YIELD, WATCHED};
 use crate::links::{Link, TaskLinks};
 use crate::options::{PointVariant, RecordLevel, RunOptions};
@@ -10,11 +11,11 @@ use crate::tally::Tally;
 use horolog_model::{Border, SegmentGraph, System, TaskId};
 use horolog_sched::{Allowance, OverrunAction, Progress, Verdict};
 use horolog_sys::clock::{self, ThreadClock};
-use horolog_sys::crash;
+use horolog_sys::crash::{self, runaway};
 use horolog_sys::status::Status;
 use horolog_time::{Instant, Span};
 use horolog_trace::{Kind, Record};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// What an overrun callback is told.
@@ -61,6 +62,10 @@ pub(crate) struct TaskShared {
     pub(crate) links: TaskLinks,
     /// Where a crash of the task's code is noted.
     pub(crate) crash: Arc<crash::Cell>,
+    /// How long a job may execute, ns, until it counts as one without an end.
+    patience: u64,
+    /// The thread has left the task's code for good.
+    pub(crate) has_ended: AtomicBool,
     /// Overruns are looked for by timer, though the policy would only count them.
     pub(crate) is_watched_closely: bool,
     tally: Mutex<Tally>,
@@ -95,6 +100,7 @@ impl TaskShared {
         options: &RunOptions,
         id: TaskId,
         links: &[Arc<Link>],
+        boards: &Boards,
     ) -> Result<TaskShared, horolog_sys::Error> {
         let task = system.task(id);
         let asks = options.points == PointVariant::StatusCall && task.segment_graph().is_some();
@@ -107,7 +113,7 @@ impl TaskShared {
             allowance: Allowance::of(system, id),
             graph: task.segment_graph().cloned(),
             control: Control::default(),
-            ring: Arc::new(Ring::new(options.ring_capacity)),
+            ring: boards.rings[id.index()].clone(),
             tid: AtomicU32::new(0),
             clock: OnceLock::new(),
             hold: Arc::default(),
@@ -117,7 +123,9 @@ impl TaskShared {
             requests: Vec::new(),
             borders: system.borders(id),
             links: TaskLinks::new(system, id, links),
-            crash: Arc::default(),
+            crash: boards.cells[id.index()].clone(),
+            patience: patience(options, task.wcet.as_ns(), OverrunAction::of(system, &task.overrun)),
+            has_ended: AtomicBool::new(false),
             is_watched_closely: options.watch_all,
             tally: Mutex::new(Tally::default()),
             assignment: Mutex::new(Job { number: 0, arrival: 0, ready: 0, deadline: u64::MAX }),
@@ -236,15 +244,41 @@ impl TaskShared {
         }
     }
 
-    /// Says how the task's code crashed, if it has.
-    pub(crate) fn crashed(&self) -> Option<String> {
-        let (signal, address) = self.crash.crash()?;
-        let place = match self.control.job.load(Ordering::Acquire).checked_sub(1) {
-            Some(job) => format!("in job {job}"),
-            None => "outside its jobs".to_owned(),
-        };
-        let name = crash::signal_name(signal);
-        Some(format!("task {}: its code crashed {place}: {name}, address {address:#x}", self.name))
+    /// A job begins with the thread's processor time at `cpu`.
+    pub(crate) fn begin(&self, job: u64, cpu: u64) {
+        self.crash.begin(job, cpu, self.patience);
+        self.control.begin(job, cpu);
+    }
+
+    /// The code of the present job has ended, having executed so much.
+    pub(crate) fn end(&self, executed: u64) {
+        self.control.end(executed);
+        self.crash.end();
+    }
+
+    /// Whether the task's code crashed.
+    pub(crate) fn has_crashed(&self) -> bool {
+        self.crash.fate().is_some()
+    }
+
+    /// What the present job has executed, by its thread's clock, ns; 0 between jobs.
+    pub(crate) fn executed_in_job(&self) -> u64 {
+        let Some((begun, _)) = self.crash.work() else { return 0 };
+        let clock = self.clock.get().and_then(|clock| clock.read_ns());
+        clock.map_or(0, |clock| clock.saturating_sub(begun))
+    }
+
+    /// Whether the present job executes without an end.
+    pub(crate) fn is_stuck(&self) -> bool {
+        self.crash.work().is_some_and(|(_, patience)| self.executed_in_job() > patience)
+    }
+
+    /// Has the thread stand still for ever, wherever it is in the task's code.
+    pub(crate) fn stop_for_good(&self) {
+        if self.clock.get().is_some() && !self.has_ended.load(Ordering::Acquire) {
+            // One that has ended meanwhile needs no signal.
+            let _ = runaway::stop(self.tid.load(Ordering::Acquire), &self.crash);
+        }
     }
 
     /// Keeps the callback for overruns.
@@ -258,5 +292,16 @@ impl TaskShared {
         if let Some(callback) = callback {
             callback(overrun);
         }
+    }
+}
+
+/// How much longer than so many times its wcet a job executes until the watchdog ends the run.
+const PATIENT_TIMES: u64 = 10;
+
+/// A policy that takes the processor from an overrunning job contains one without an end, too.
+fn patience(options: &RunOptions, wcet: u64, overrun: OverrunAction) -> u64 {
+    match overrun {
+        OverrunAction::Demote | OverrunAction::Stop => u64::MAX,
+        _ => wcet.saturating_mul(PATIENT_TIMES).saturating_add(options.patience.as_ns()),
     }
 }

@@ -2,13 +2,14 @@
 
 use crate::agent::{self, CpuAgent, Devices, Driver, InModes, Seat, Served};
 use crate::arrivals::Arrivals;
+use crate::boards::Boards;
 use crate::body::{Bodies, TaskBody, place};
 use crate::direct::{self, Direct, Exclusion};
 use crate::drivers::request_points;
+use crate::early::{Early, What};
 use crate::links;
 use crate::options::NonPreemptiveVariant;
 use crate::plan::{CpuPlan, Mode, Plan, is_command};
-use crate::ring::Ring;
 use crate::shared::RunShared;
 use crate::task_shared::TaskShared;
 use crate::{ExecError, RunOptions, bands};
@@ -22,7 +23,6 @@ use horolog_sys::hold::Held;
 use horolog_sys::process::Attached;
 use horolog_sys::usage::Usage;
 use horolog_sys::{crash, futex, hold, memory, thread, usage};
-use horolog_time::Span;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -35,8 +35,6 @@ const STACK: usize = 2 << 20;
 pub(crate) struct Threads {
     pub(crate) tasks: Vec<Arc<TaskShared>>,
     pub(crate) agents: Vec<Arc<CpuAgent>>,
-    /// The rings of processors with an agent, which the collector reads first.
-    pub(crate) cpu_rings: Vec<Arc<Ring>>,
     handles: Vec<Handle>,
     /// Processes, started at the common start.
     pub(crate) attached: Vec<(TaskId, Attached)>,
@@ -50,6 +48,11 @@ struct Handle {
     thread: JoinHandle<()>,
 }
 
+/// A thread that did not end.
+pub(crate) struct LeftBehind {
+    pub(crate) name: String,
+}
+
 /// What starting needs.
 pub(crate) struct Setup<'a> {
     /// The tasks, and the threads of the devices that are emulated.
@@ -60,6 +63,7 @@ pub(crate) struct Setup<'a> {
     pub(crate) options: &'a RunOptions,
     pub(crate) plan: &'a Plan,
     pub(crate) run: &'a Arc<RunShared>,
+    pub(crate) boards: &'a Boards,
 }
 
 impl Setup<'_> {
@@ -69,18 +73,12 @@ impl Setup<'_> {
         let links = links::all(self.system);
         let tasks = ids
             .map(|id| {
-                let mut shared = TaskShared::new(self.system, self.options, id, &links)?;
+                let mut shared = TaskShared::new(self.system, self.options, id, &links, self.boards)?;
                 shared.requests = request_points(self.file, id);
                 Ok(Arc::new(shared))
             })
             .collect::<Result<Vec<_>, ExecError>>()?;
-        let mut threads = Threads {
-            tasks,
-            agents: Vec::new(),
-            cpu_rings: Vec::new(),
-            handles: Vec::new(),
-            attached: Vec::new(),
-        };
+        let mut threads = Threads { tasks, agents: Vec::new(), handles: Vec::new(), attached: Vec::new() };
         for cpu in &self.plan.cpus {
             // Bodies first: a bad library must stop the run before anything else is started.
             let mut own = Vec::new();
@@ -126,9 +124,7 @@ impl Setup<'_> {
     }
 
     fn arrivals(&self, id: TaskId) -> Arrivals {
-        let tick = self.system.platform().tick.map(Span::as_ns);
-        let task = self.system.task(id);
-        Arrivals::new(task, tick, self.options.arrivals, self.options.seed)
+        Arrivals::of(self.system, id, self.options)
     }
 
     fn start_shadow(
@@ -216,8 +212,8 @@ impl Setup<'_> {
             }
             seat
         });
-        let ring = Arc::new(Ring::new(self.options.ring_capacity.saturating_mul(4)));
-        threads.cpu_rings.push(ring.clone());
+        let lacks = || ExecError::machine(format!("cpu {}: it has no ring of records", cpu.cpu));
+        let ring = self.boards.of_cpu(cpu.cpu).ok_or_else(lacks)?;
         let (machine, lent) = Machine::of_threads(self.file, self.companion, self.options.watch_all)?;
         let number = horolog_model::CpuId(cpu.cpu);
         let served = Served::new(self.system, number);
@@ -291,14 +287,17 @@ impl Setup<'_> {
                 }
                 // The end of the user's code is none of the schedule's business.
                 let _ = set_class(0, Class::Normal);
+                task.crash.enter_code();
                 body.finish();
+                task.crash.leave_code();
                 Ok(())
             }));
+            task.has_ended.store(true, Ordering::Release);
             drop(watch);
             match whole {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => run.fail(ExecError::in_task(error, &task.name)),
-                Err(panic) => run.fail(panicked(&task, panic.as_ref())),
+                Err(panic) => run.end_early(panicked(&task, &run, panic.as_ref())),
             }
             task.ring.promise(u64::MAX);
             run.alive.fetch_sub(1, Ordering::AcqRel);
@@ -314,18 +313,14 @@ fn switches_since(before: Usage) -> u64 {
         - before.involuntary_switches
 }
 
-fn panicked(task: &TaskShared, panic: &(dyn std::any::Any + Send)) -> ExecError {
+fn panicked(task: &TaskShared, run: &RunShared, panic: &(dyn std::any::Any + Send)) -> Early {
     let text = panic
         .downcast_ref::<&str>()
         .map(|text| (*text).to_owned())
         .or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "no message".to_owned());
-    let job = task.control.job.load(Ordering::Acquire);
-    let place = match job.checked_sub(1) {
-        Some(job) => format!("in job {job}"),
-        None => "outside its jobs".to_owned(),
-    };
-    ExecError::crashed(format!("task {}: its code panicked {place}: {text}", task.name))
+    let what = What::Panicked { job: task.crash.piece(), text };
+    Early { task: task.id.index(), at_ns: run.now().unwrap_or(0), what }
 }
 
 /// Pins, names and raises the calling thread, and touches its stack.
@@ -359,17 +354,20 @@ impl Threads {
         self.handles.len() as u32
     }
 
-    /// Waits for the threads to end, waking those that sleep; those that do not end in time are named and left.
-    pub(crate) fn join(&mut self, run: &RunShared, options: &RunOptions) -> Vec<String> {
+    /// Waits for the threads to end, waking those that sleep; those that do not end in time are stopped and left behind.
+    pub(crate) fn join(&mut self, run: &RunShared, options: &RunOptions) -> Vec<LeftBehind> {
         let limit = clock::monotonic_ns().saturating_add(options.grace.as_ns());
         while self.handles.iter().any(|handle| self.may_end(handle)) && clock::monotonic_ns() < limit {
             self.wake_all();
             let _ = clock::sleep_until(clock::monotonic_ns() + 1_000_000);
         }
         let mut left_behind = Vec::new();
-        for Handle { name, thread, .. } in self.handles.drain(..) {
+        for Handle { name, task, thread } in self.handles.drain(..) {
             if !thread.is_finished() {
-                left_behind.push(format!("{name}: its last job did not end and was left behind"));
+                if let Some(task) = task {
+                    self.tasks[task.index()].stop_for_good();
+                }
+                left_behind.push(LeftBehind { name });
             } else if thread.join().is_err() {
                 run.fail(ExecError::crashed(format!("{name}: its thread panicked")));
             }
@@ -379,13 +377,13 @@ impl Threads {
 
     /// Whether the thread still runs and has not crashed, after which it sleeps for ever.
     fn may_end(&self, handle: &Handle) -> bool {
-        let crashed = handle.task.is_some_and(|task| self.tasks[task.index()].crash.crash().is_some());
+        let crashed = handle.task.is_some_and(|task| self.tasks[task.index()].has_crashed());
         !handle.thread.is_finished() && !crashed
     }
 
-    /// The first crash of a task's code.
-    pub(crate) fn crashed(&self) -> Option<String> {
-        self.tasks.iter().find_map(|task| task.crashed())
+    /// The first task whose code has crashed.
+    pub(crate) fn crashed(&self) -> Option<usize> {
+        self.tasks.iter().position(|task| task.has_crashed())
     }
 
     /// Ends the attached processes; says which had ended before by themselves.

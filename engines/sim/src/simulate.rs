@@ -183,6 +183,7 @@ pub(crate) fn outcome<S: Source, K: Sink>(
         interrupts: Vec::new(),
         devices: Vec::new(),
         requests: Vec::new(),
+        ended_by: None,
         notes,
     }
 }

@@ -6,7 +6,7 @@ use horolog_model::{
     SegmentGraph, System, Task,
 };
 use horolog_time::Span;
-use horolog_trace::Kind;
+use horolog_trace::{EndCause, Kind};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
@@ -241,11 +241,14 @@ fn a_crash_is_contained_and_names_task_and_job() {
     for (symbol, job, signal) in [("segv", 3, "SIGSEGV"), ("stop", 2, "SIGABRT"), ("deep", 1, "SIGSEGV")] {
         let tasks = vec![task("good", 1, "good"), task("bad", 9, symbol)];
         let Some(result) = run(tasks, folder.path()) else { return };
-        let error = result.expect_err("it crashes");
-        assert!(error.is_crash(), "{error}");
-        let text = error.to_string();
-        assert!(text.contains("task bad") && text.contains(&format!("in job {job}")), "{text}");
-        assert!(text.contains(signal), "{text}");
+        let outcome = result.expect("it has begun").outcome;
+        let ending = outcome.ended_by.expect("it crashes");
+        let who = (EndCause::Crash, Some("bad"), Some(job));
+        assert_eq!((ending.cause, ending.task.as_deref(), ending.job), who, "{ending}");
+        assert!(ending.what.contains(signal), "{ending}");
+        assert!(ending.stack.iter().any(|frame| frame.starts_with(symbol)), "{ending}");
+        let bad = &outcome.tasks[1];
+        assert!(bad.completed == job && bad.unfinished >= 1, "{bad:?}");
     }
 }
 

@@ -201,7 +201,7 @@ pub(crate) struct RunArguments {
     /// How long jobs are released; default 10 s.
     #[arg(long = "for", value_name = "DURATION", value_parser = duration, conflicts_with = "forever")]
     pub(crate) duration: Option<Span>,
-    /// Run until stopped, with a flight recorder that dumps on a miss.
+    /// Run until stopped, with a flight recorder that dumps on a miss, an overrun and an early end.
     #[arg(long)]
     pub(crate) forever: bool,
     /// Write the trace here (with `--forever`: the folder of the flight recorder's dumps).

@@ -2,7 +2,9 @@
 
 mod common;
 
-use common::{Done, HOROLOG, done, end, folder, horolog, inside, real_time, start, wait_for_thread};
+use common::{
+    Done, HOROLOG, done, end, folder, horolog, inside, process_of_thread, real_time, start, wait_for_thread,
+};
 use serde_json::Value;
 use std::process::{Command, Stdio};
 
@@ -108,7 +110,7 @@ fn a_run_of_horolog_is_extracted_while_it_runs() {
     let (_folder, file) = folder(RUNNING);
     let run = start(&mut horolog(["run", &file, "--for", "4s", "--seed", "1"]));
     wait_for_thread(run.id(), "ext-slow");
-    let process = run.id().to_string();
+    let process = process_of_thread(run.id(), "ext-slow").unwrap_or(run.id()).to_string();
     let words =
         ["measure", "extract", "--pid", &process, "--for", "2s", "--format", "json", "--margin", "20%"];
     let extracted = done(words);

@@ -246,8 +246,69 @@ fn a_crash_of_user_code_names_the_task_and_the_job() {
     let crashed = Done::of(&mut with_journals(&journals, ["run", &file, "--for", "20s"]));
     assert_eq!(crashed.no_panic().status, Some(1), "{crashed:?}");
     assert!(crashed.err.contains("e2e-fast") && crashed.err.contains("job 3"), "{crashed:?}");
+    // A run without end writes what led there, and a job that overran is worth a dump, too.
+    let dumps = inside(&place, "dumps");
+    let crashed = Done::of(&mut with_journals(&journals, ["run", &file, "--forever", "--trace", &dumps]));
+    assert_eq!(crashed.no_panic().status, Some(1), "{crashed:?}");
+    let last =
+        fs::read_dir(&dumps).expect("the folder").flatten().map(|file| file.path()).max().expect("a dump");
+    let shown =
+        done(["trace", "show", last.to_str().expect("UTF-8"), "--kind", "start", "--task", "e2e-fast"]);
+    assert!(shown.status == Some(0) && shown.out.lines().count() >= 3, "{shown:?}");
     nothing_left(&journals);
     assert_eq!(settings(), before);
+}
+
+/// Whatever ends the program, the trace is whole, the page is written, and nobody says that all holds.
+#[test]
+fn a_body_that_ends_the_program_costs_no_record() {
+    let Some(_alone) = real_time() else { return };
+    let before = settings();
+    let text = SYSTEM
+        .replace("body = { spin = \"1 ms\" }", "body = { library = \"libends.so\", symbol = \"step\" }");
+    let (place, file) = folder(&text);
+    let source = "#include \"horolog.h\"\n#include <stdio.h>\n#include <stdlib.h>\nint step(horolog_job *job) {\n\
+                  printf(\"said in job %d\\n\", (int)horolog_job_number(job));\n\
+                  if (horolog_job_number(job) == 3) exit(0);\nreturn 0; }\n";
+    if library(place.path(), source, "libends.so").is_none() {
+        return;
+    }
+    let (journals, trace, out) = (inside(&place, ""), inside(&place, "run.trace"), inside(&place, "out"));
+    let words = ["run", &file, "--for", "20s", "--trace", &trace, "--format", "json"];
+    let ended = Done::of(&mut with_journals(&journals, words));
+    assert_eq!(ended.no_panic().status, Some(1), "{ended:?}");
+    // What the body says stands beside the result, not in it.
+    let outcome = ended.json();
+    let who = &outcome["ended_by"];
+    let found = (who["cause"].as_str(), who["task"].as_str(), who["job"].as_u64());
+    assert_eq!(found, (Some("exit"), Some("e2e-fast"), Some(3)), "{outcome:#}");
+    assert!(ended.err.contains("said in job 3") && ended.err.contains("called exit"), "{ended:?}");
+    let counted = done(["trace", "stats", &trace, "--format", "json"]).json();
+    assert!(counted["damage"].is_null(), "{counted:#}");
+    assert_eq!(counted["outcome"]["tasks"][0]["completed"], 3, "{counted:#}");
+    let closed = Done::of(&mut with_journals(&journals, ["loop", &file, "--for", "20s", "--out", &out]));
+    assert!(matches!(closed.no_panic().status, Some(1 | 4)), "{closed:?}");
+    assert!(Path::new(&out).join("report.html").exists(), "{closed:?}");
+    nothing_left(&journals);
+    assert_eq!(settings(), before);
+}
+
+#[test]
+fn a_job_that_overruns_is_worth_a_dump() {
+    let Some(_alone) = real_time() else { return };
+    let text = SYSTEM
+        .replace("period = ", "deadline = \"10 s\"\nperiod = ")
+        .replace("body = { spin = \"1 ms\" }", "body = { spin = \"9 ms\" }");
+    let (place, file) = folder(&text);
+    let dumps = inside(&place, "dumps");
+    let run = start(&mut with_journals(&inside(&place, ""), ["run", &file, "--forever", "--trace", &dumps]));
+    let first = Path::new(&dumps).join("overrun-0001.trace");
+    wait_for("the first dump", || first.exists());
+    signal(run.id(), "INT");
+    let ended = end(run);
+    assert!(ended.no_panic().err.contains("a job overran"), "{ended:?}");
+    let shown = done(["trace", "show", first.to_str().expect("UTF-8"), "--kind", "overrun"]);
+    assert!(shown.status == Some(0) && shown.out.contains("e2e-fast"), "{shown:?}");
 }
 
 #[test]

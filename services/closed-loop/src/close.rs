@@ -36,6 +36,8 @@ pub struct LoopOptions {
     pub command: String,
     /// Who watches over the run.
     pub guard: Guard,
+    /// What user code writes to its standard output goes to its standard error.
+    pub output_to_error: bool,
     /// Ends the run early once it is set.
     pub stop: Option<Arc<AtomicBool>>,
 }
@@ -83,6 +85,7 @@ impl LoopResult {
         self.proof.analysis.schedulable == horolog_analysis::Schedulable::Yes
             && self.simulated_verified.exit_code(true) == 0
             && self.verified.as_ref().is_none_or(|verified| verified.exit_code(strict) == 0)
+            && self.measured.as_ref().is_none_or(|run| run.outcome.ended_by.is_none())
     }
 }
 
@@ -176,6 +179,7 @@ fn run_options(options: &LoopOptions) -> RunOptions {
     run.seed = options.seed;
     run.best_effort = options.best_effort;
     run.folder.clone_from(&options.folder);
+    run.output_to_error = options.output_to_error;
     run.stop.clone_from(&options.stop);
     run
 }

@@ -1,4 +1,4 @@
-//! A run without end whose newest records are written out when a deadline was missed.
+//! A run without end whose newest records are written out when a deadline was missed, a job overran, or the run ended before its time.
 
 use crate::LoopError;
 use crate::merge::Target;
@@ -13,7 +13,7 @@ use std::path::Path;
 
 /// How many entries are kept: some 8 MiB, and seconds of most systems.
 const CAPACITY: usize = 1 << 16;
-/// How many entries after a miss belong to its dump.
+/// How many entries after its cause belong to a dump.
 const AFTER: usize = 1 << 10;
 /// How many dumps a run writes at most; a system that misses every deadline must not fill the disk.
 const MAX_DUMPS: u64 = 64;
@@ -24,10 +24,47 @@ enum Entry {
     Kernel(KernelEvent),
 }
 
-/// Keeps the newest entries, and writes them into a folder when a deadline was missed.
+/// What is worth a dump.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cause {
+    Miss,
+    Overrun,
+    End,
+}
+
+impl Cause {
+    fn of(record: Record) -> Option<Cause> {
+        match record.kind {
+            Kind::Miss => Some(Cause::Miss),
+            Kind::Overrun => Some(Cause::Overrun),
+            _ => None,
+        }
+    }
+
+    /// How its file's name begins.
+    fn word(self) -> &'static str {
+        match self {
+            Cause::Miss => "miss",
+            Cause::Overrun => "overrun",
+            Cause::End => "end",
+        }
+    }
+
+    fn text(self) -> &'static str {
+        match self {
+            Cause::Miss => "a deadline was missed",
+            Cause::Overrun => "a job overran",
+            Cause::End => "the run ended before its time",
+        }
+    }
+}
+
+/// Keeps the newest entries, and writes them into a folder when there is a cause.
 pub(crate) struct Flight<'a> {
     folder: &'a Path,
-    told: &'a mut dyn FnMut(&Path),
+    told: &'a mut dyn FnMut(&str, &Path),
+    /// What the dump that is due is for, the first where there are several.
+    cause: Option<Cause>,
     recorder: FlightRecorder<Entry>,
     head: Option<(Header, Vec<(u32, u32)>)>,
     dumps: u64,
@@ -36,26 +73,31 @@ pub(crate) struct Flight<'a> {
 
 impl<'a> Flight<'a> {
     /// Makes the folder before the run; `told` hears of every file that is written.
-    pub(crate) fn new(folder: &'a Path, told: &'a mut dyn FnMut(&Path)) -> Result<Flight<'a>, LoopError> {
+    pub(crate) fn new(
+        folder: &'a Path,
+        told: &'a mut dyn FnMut(&str, &Path),
+    ) -> Result<Flight<'a>, LoopError> {
         std::fs::create_dir_all(folder).map_err(|error| LoopError::writing(folder, error))?;
         let recorder = FlightRecorder::new(CAPACITY, AFTER);
-        Ok(Flight { folder, told, recorder, head: None, dumps: 0, failed: None })
+        Ok(Flight { folder, told, cause: None, recorder, head: None, dumps: 0, failed: None })
     }
 
-    fn keep(&mut self, entry: Entry, missed: bool) {
-        if let Some(dump) = self.recorder.record(entry, missed) {
+    fn keep(&mut self, entry: Entry, cause: Option<Cause>) {
+        self.cause = self.cause.or(cause);
+        if let Some(dump) = self.recorder.record(entry, cause.is_some()) {
             self.write(&dump);
         }
     }
 
     fn write(&mut self, dump: &Dump<Entry>) {
         self.dumps += 1;
+        let cause = self.cause.take().unwrap_or(Cause::End);
         if self.dumps > MAX_DUMPS || self.failed.is_some() {
             return;
         }
-        let path = self.folder.join(format!("miss-{:04}.trace", self.dumps));
+        let path = self.folder.join(format!("{}-{:04}.trace", cause.word(), self.dumps));
         match self.write_file(dump, &path) {
-            Ok(()) => (self.told)(&path),
+            Ok(()) => (self.told)(cause.text(), &path),
             Err(error) => self.failed = Some(error),
         }
     }
@@ -93,11 +135,11 @@ impl Target for Flight<'_> {
     }
 
     fn own(&mut self, record: Record) {
-        self.keep(Entry::Own(record), record.kind == Kind::Miss);
+        self.keep(Entry::Own(record), Cause::of(record));
     }
 
     fn kernel(&mut self, event: KernelEvent) {
-        self.keep(Entry::Kernel(event), false);
+        self.keep(Entry::Kernel(event), None);
     }
 
     fn lost(&mut self, _: Instant, _: u64) {
@@ -105,14 +147,16 @@ impl Target for Flight<'_> {
     }
 
     fn finish(mut self, _: Instant, outcome: &mut Outcome) -> Result<(), LoopError> {
+        if outcome.ended_by.is_some() {
+            self.cause = self.cause.or(Some(Cause::End));
+            self.recorder.ask();
+        }
         if let Some(dump) = self.recorder.take() {
             self.write(&dump);
         }
         let written = self.dumps.min(MAX_DUMPS);
         if self.dumps > 0 {
-            outcome
-                .notes
-                .push(format!("{written} dumps of missed deadlines are in {}", self.folder.display()));
+            outcome.notes.push(format!("{written} dumps are in {}", self.folder.display()));
         }
         if self.dumps > written {
             let left = self.dumps - written;

@@ -4,12 +4,13 @@ use crate::LoopError;
 use crate::flight::Flight;
 use crate::merge::{Merge, Target};
 use crate::whole_trace::WholeTrace;
-use horolog_exec::{Limit, RunOptions, ThreadInfo, run_into};
+use horolog_exec::{Apart, Limit, RunOptions, ThreadInfo};
 use horolog_model::System;
 use horolog_sys::guardian::{Watch, watch_program};
 use horolog_time::Span;
 use horolog_trace::Outcome;
 use std::path::Path;
+use std::sync::OnceLock;
 
 /// What a run on this machine came to.
 #[derive(Clone, Debug)]
@@ -26,7 +27,8 @@ pub struct MeasuredRun {
 /// recorded gives a trace without it, and a note that says so.
 ///
 /// # Errors
-/// Where the run is not permitted, the system cannot run, user code crashed, or the trace cannot be written.
+/// Where the run is not permitted, the system cannot run, user code crashed before the start, or the trace cannot be written. What ends
+/// a run that has started is no error: [`Outcome::ended_by`].
 pub fn measured_run(
     system: &System,
     options: &RunOptions,
@@ -37,7 +39,8 @@ pub fn measured_run(
 }
 
 /// Runs the system with a flight recorder: the newest records, in bounded memory, are written into `folder` as
-/// `miss-0001.trace`, … when a deadline was missed; `told` hears of every file.
+/// `miss-0001.trace`, `overrun-0001.trace` or `end-0001.trace`, … when a deadline was missed, a job overran, or the run ended before its
+/// time; `told` hears why, and of every file.
 ///
 /// # Errors
 /// As [`measured_run`].
@@ -46,7 +49,7 @@ pub fn recorded_run(
     options: &RunOptions,
     folder: &Path,
     guard: Guard,
-    told: &mut dyn FnMut(&Path),
+    told: &mut dyn FnMut(&str, &Path),
 ) -> Result<MeasuredRun, LoopError> {
     guarded(system, options, guard, || merged_run(system, options, Flight::new(folder, told)?))
 }
@@ -98,15 +101,19 @@ fn unguarded_run(
     match trace {
         Some(path) => merged_run(system, options, WholeTrace::create(path)?),
         None => {
-            let result = run_into(system, options, &mut |_| {})?;
+            let run = Apart::fork(system, options)?;
+            let result = run.run_into(&OnceLock::new(), &mut |_| {})?;
             Ok(MeasuredRun { outcome: result.outcome, threads: result.threads, kernel_record: String::new() })
         }
     }
 }
 
 fn merged_run(system: &System, options: &RunOptions, target: impl Target) -> Result<MeasuredRun, LoopError> {
+    // Before the recorder: the run's process must not hold what the recorder has open.
+    let run = Apart::fork(system, options)?;
     let mut merge = Merge::new(system, options, target);
-    let result = run_into(system, &merge.options(), &mut |record| merge.take(record))?;
+    let started = merge.started();
+    let result = run.run_into(&started, &mut |record| merge.take(record))?;
     let mut outcome = result.outcome;
     let kernel_record = merge.finish(&mut outcome)?;
     Ok(MeasuredRun { outcome, threads: result.threads, kernel_record })

@@ -57,11 +57,9 @@ impl<'a, T: Target> Merge<'a, T> {
             Err(error) => (None, Some(format!("the kernel was not recorded: {error}"))),
         };
         let started = Arc::new(OnceLock::new());
-        let mut options = options.clone();
-        options.started = Some(Arc::clone(&started));
         Merge {
             system,
-            options,
+            options: options.clone(),
             target,
             started,
             recorder,
@@ -75,9 +73,9 @@ impl<'a, T: Target> Merge<'a, T> {
         }
     }
 
-    /// What the run must be started with.
-    pub(crate) fn options(&self) -> RunOptions {
-        self.options.clone()
+    /// What is filled in when the run has started.
+    pub(crate) fn started(&self) -> Arc<OnceLock<Started>> {
+        Arc::clone(&self.started)
     }
 
     /// Takes the executive's next record.

@@ -45,7 +45,7 @@ fn run_job(driven: &Driven<'_>, task: &TaskShared, body: &mut dyn TaskBody) -> O
     let Driven { agent, seat } = *driven;
     let facts = task.assigned();
     let begun = clock::thread_cpu_ns();
-    task.control.begin(facts.number, begun);
+    task.begin(facts.number, begun);
     if task.links.has_any() {
         task.latch(&facts, agent.now());
     }
@@ -56,10 +56,11 @@ fn run_job(driven: &Driven<'_>, task: &TaskShared, body: &mut dyn TaskBody) -> O
             driven.unlock(task, facts.number, resource);
         }
     }
+    task.crash.leave_code();
     task.put_values(&facts);
     let executed = clock::thread_cpu_ns().saturating_sub(begun);
     watch::at_end(task, executed, agent.now(), facts.number);
-    task.control.end(executed);
+    task.end(executed);
     loop {
         if agent.run.is_stopping() {
             return None;
@@ -78,6 +79,7 @@ fn run_job(driven: &Driven<'_>, task: &TaskShared, body: &mut dyn TaskBody) -> O
 
 impl Runtime for Driven<'_> {
     fn point(&self, task: &TaskShared, job: u64, next: Option<u32>, willing: bool) -> bool {
+        let _out = task.crash.out_of_code();
         let attention = task.control.attention.load(Ordering::Acquire);
         let waiting = task.somebody_waits(attention);
         // A point that only asks makes its one call and nothing else.
@@ -109,6 +111,7 @@ impl Runtime for Driven<'_> {
     }
 
     fn ask(&self, task: &TaskShared, request: usize) {
+        let _out = task.crash.out_of_code();
         loop {
             let seat = self.seat;
             let (told, parks) =
@@ -124,6 +127,7 @@ impl Runtime for Driven<'_> {
     }
 
     fn request_mode(&self, task: &TaskShared, mode: u32) {
+        let _out = task.crash.out_of_code();
         let (_, parks) =
             self.agent.pass(self.seat, Cause::Other, |driver, now| driver.request_mode(now, mode));
         if parks {
@@ -132,6 +136,7 @@ impl Runtime for Driven<'_> {
     }
 
     fn lock(&self, task: &TaskShared, job: u64, resource: usize) {
+        let _out = task.crash.out_of_code();
         let locks = &self.agent.run.locks;
         if locks.try_lock(resource, task.id) {
             task.record(Kind::Lock, self.agent.now(), job, resource as u64, 0);
@@ -148,6 +153,7 @@ impl Runtime for Driven<'_> {
     }
 
     fn unlock(&self, task: &TaskShared, job: u64, resource: usize) {
+        let _out = task.crash.out_of_code();
         // Its record comes first: whoever gets the processor by it is recorded behind.
         task.record(Kind::Unlock, self.agent.now(), job, resource as u64, 0);
         if self.agent.run.locks.try_unlock(resource, task.id) {
@@ -161,6 +167,7 @@ impl Runtime for Driven<'_> {
     }
 
     fn set_preemptible(&self, task: &TaskShared, _job: u64, preemptible: bool) {
+        let _out = task.crash.out_of_code();
         let seat = self.seat;
         let (_, parks) =
             self.agent.pass(seat, Cause::Other, |driver, now| driver.set_preemptible(seat, now, preemptible));

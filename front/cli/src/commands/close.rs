@@ -1,7 +1,7 @@
 //! `horolog loop`.
 
 use crate::arguments::{Format, LoopArguments};
-use crate::commands::run::{stop_on_interrupt, warn_of_load};
+use crate::commands::run::{say_what_ended, stop_on_interrupt, warn_of_load};
 use crate::commands::verify;
 use crate::failure::{Done, Failure, Verdict};
 use crate::output::outln;
@@ -24,6 +24,7 @@ pub(crate) fn run(words: &LoopArguments) -> Done {
         bound_override: override_bounds(&system, &words.bound_overrides).map_err(Failure::from)?,
         command: std::env::args().collect::<Vec<_>>().join(" "),
         guard: Guard::ThisProgram,
+        output_to_error: words.format == Format::Json,
         stop: Some(stop_on_interrupt()?),
     };
     warn_of_load(&system);
@@ -43,6 +44,9 @@ pub(crate) fn run(words: &LoopArguments) -> Done {
             "report": result.report,
         }))?,
         Format::Table => print(&result),
+    }
+    if let Some(run) = &result.measured {
+        say_what_ended(&run.outcome);
     }
     Ok(Verdict::of(result.holds(words.strict)))
 }

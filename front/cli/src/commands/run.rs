@@ -8,6 +8,7 @@ use horolog_closed_loop::{Guard, measured_run, recorded_run};
 use horolog_exec::{Backend, Limit, RunOptions, load_warnings};
 use horolog_model::System;
 use horolog_time::Span;
+use horolog_trace::Outcome;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -26,13 +27,14 @@ pub(crate) fn run(words: &RunArguments) -> Done {
         SchedulingClass::Deadline => Backend::Deadline,
     };
     options.folder = source.folder().map(std::path::Path::to_path_buf);
+    options.output_to_error = words.format == Format::Json;
     options.stop = Some(stop_on_interrupt()?);
     warn_of_load(&system);
     let activity = progress::Activity::start("running");
     let run = match &words.trace {
         Some(folder) if words.forever => {
-            let mut told = |path: &std::path::Path| {
-                progress::say(format_args!("a deadline was missed: {}", path.display()));
+            let mut told = |why: &str, path: &std::path::Path| {
+                progress::say(format_args!("{why}: {}", path.display()));
             };
             recorded_run(&system, &options, folder, Guard::ThisProgram, &mut told)
         }
@@ -44,7 +46,16 @@ pub(crate) fn run(words: &RunArguments) -> Done {
         Format::Json => output::json(&run.outcome)?,
         Format::Table => output::outcome(&run.outcome),
     }
-    Ok(Verdict::of(run.outcome.tasks.iter().all(|task| task.is_soft || task.missed == 0)))
+    say_what_ended(&run.outcome);
+    let in_time = run.outcome.tasks.iter().all(|task| task.is_soft || task.missed == 0);
+    Ok(Verdict::of(in_time && run.outcome.ended_by.is_none()))
+}
+
+/// Says what ended a run before its time.
+pub(crate) fn say_what_ended(outcome: &Outcome) {
+    if let Some(ending) = &outcome.ended_by {
+        progress::say(format_args!("the run ended before its time: {ending}"));
+    }
 }
 
 /// Says before a run which processors real-time threads may fill.

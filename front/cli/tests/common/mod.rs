@@ -149,15 +149,25 @@ pub fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
     panic!("waited in vain for {what}");
 }
 
-/// Waits until a thread of the process bears this name, which the tasks of a run do.
+/// Waits until a thread of the process, or of one that it forked, bears this name, which the tasks of a run do.
 pub fn wait_for_thread(process: u32, name: &str) {
-    let tasks = PathBuf::from(format!("/proc/{process}/task"));
-    wait_for(&format!("the thread {name}"), || {
-        let threads = std::fs::read_dir(&tasks).into_iter().flatten().flatten();
-        threads
-            .filter_map(|thread| std::fs::read_to_string(thread.path().join("comm")).ok())
-            .any(|comm| comm.trim() == name)
-    });
+    wait_for(&format!("the thread {name}"), || process_of_thread(process, name).is_some());
+}
+
+/// The process, this one or a child of it, that has a thread of this name: a run has a process of its own.
+pub fn process_of_thread(process: u32, name: &str) -> Option<u32> {
+    let read = |path: PathBuf| std::fs::read_to_string(path).unwrap_or_default();
+    let threads = |process: u32| {
+        let tasks = std::fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
+        tasks.map(|task| task.path()).collect::<Vec<_>>()
+    };
+    let children = threads(process).into_iter().map(|task| read(task.join("children")));
+    let children: Vec<u32> = children
+        .flat_map(|line| line.split_whitespace().filter_map(|id| id.parse().ok()).collect::<Vec<_>>())
+        .collect();
+    let bears =
+        |process: &u32| threads(*process).into_iter().any(|task| read(task.join("comm")).trim() == name);
+    std::iter::once(process).chain(children).find(bears)
 }
 
 /// Sends a signal.

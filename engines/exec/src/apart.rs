@@ -1,0 +1,335 @@
+//! A run in a process of its own, so that user code that ends the program does not end what records it.
+//!
+//! The process is forked before the run has a thread. Rings and cells lie in memory that both share, and the parent collects: whatever
+//! ends the child (`exit`, `_exit`, `exec`, a signal that nobody can handle), every record up to then is there. Messages tell the parent
+//! the start, and in the end the outcome. Where that does not come, the counts are made from the records.
+
+use crate::boards::Boards;
+use crate::body::Bodies;
+use crate::collect::Collector;
+use crate::early::{Early, What};
+use crate::outcome::blank;
+use crate::plan::Plan;
+use crate::reckon::Reckoning;
+use crate::run::{Attendant, Run};
+use crate::{ExecError, Limit, RunOptions, RunResult, Started, ThreadInfo};
+use horolog_model::{Companion, System, TaskId};
+use horolog_sys::affinity::{allowed_cpus, set_affinity};
+use horolog_sys::clock;
+use horolog_sys::crash;
+use horolog_sys::forked::{self, Forked, Messages};
+use horolog_sys::shared_words::SharedWords;
+use horolog_time::Span;
+use horolog_trace::{EndCause, Ending, Outcome, Record};
+use serde::{Deserialize, Serialize};
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::ExitStatus;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
+
+// Words that both processes share.
+const GO: usize = 0;
+const STOP: usize = 1;
+
+/// How much longer than its horizon and its grace the process may take to end: the end of user code, the counting.
+const PATIENCE_NS: u64 = 10_000_000_000;
+/// How long a process that has closed its descriptors may take to have ended.
+const LAST_MOMENTS_NS: u64 = 200_000_000;
+/// How long the parent waits for a message between two looks at the rings.
+const TURN_MS: i32 = 5;
+/// How long the C library's streams may take to be written at the end.
+const FLUSH_NS: u64 = 500_000_000;
+
+/// What the child says first.
+const STARTED: u8 = b's';
+/// What it says last, one of the two.
+const ENDED: u8 = b'e';
+const FAILED: u8 = b'f';
+
+/// A thread as it is sent: its id, name, task, processor and band.
+type Thread = (u32, String, Option<u32>, Option<u32>, u8);
+
+/// The start, as it is sent.
+#[derive(Serialize, Deserialize)]
+struct Start {
+    origin_ns: u64,
+    threads: Vec<Thread>,
+}
+
+/// A run that waits in its own process until [`Apart::run_into`] lets it go.
+pub struct Apart<'a> {
+    system: &'a System,
+    options: RunOptions,
+    companion: Companion,
+    plan: Plan,
+    boards: Boards,
+    words: Arc<SharedWords>,
+    process: Forked,
+}
+
+impl<'a> Apart<'a> {
+    /// Forks the process. Bodies come from the system alone.
+    ///
+    /// # Errors
+    /// As [`crate::run`], as far as the plan tells; and where the kernel allows no further process.
+    pub fn fork(system: &'a System, options: &RunOptions) -> Result<Apart<'a>, ExecError> {
+        let companion = Companion::emulated(system)?;
+        let plan = Plan::new(system, &companion.system, options)?;
+        let boards = Boards::new(&companion.system, &plan, options)?;
+        let words = Arc::new(SharedWords::new(2)?);
+        let process = forked::fork(|messages| {
+            let run = Run { file: system, companion: &companion, options, plan: &plan, boards: &boards };
+            child(&run, &words, messages);
+        })?;
+        Ok(Apart { system, options: options.clone(), companion, plan, boards, words, process })
+    }
+
+    /// Runs, and hands every record in time order to `out`; `started` is filled in before the first.
+    ///
+    /// # Errors
+    /// As [`crate::run`].
+    pub fn run_into(
+        mut self,
+        started: &OnceLock<Started>,
+        out: &mut dyn FnMut(Record),
+    ) -> Result<RunResult, ExecError> {
+        let before = allowed_cpus()?;
+        set_affinity(0, &self.plan.housekeeping)?;
+        self.words[GO].store(1, Ordering::Release);
+        let result = self.attend(started, out);
+        set_affinity(0, &before)?;
+        result
+    }
+
+    fn attend(
+        &mut self,
+        started: &OnceLock<Started>,
+        out: &mut dyn FnMut(Record),
+    ) -> Result<RunResult, ExecError> {
+        let mut collector = Collector::new(self.boards.in_order());
+        let mut reckoning = Reckoning::new(&self.companion.system);
+        let mut take = |record: Record| {
+            reckoning.take(&record);
+            out(record);
+        };
+        let mut start: Option<Started> = None;
+        let mut limit = u64::MAX;
+        let last = loop {
+            let closed = self.process.is_closed() || self.process.ended().is_some();
+            let mut last = None;
+            for message in self.process.receive(TURN_MS) {
+                match message.split_first() {
+                    Some((&STARTED, text)) => {
+                        let told = Started::decode(text)?;
+                        // A cell that a former run has filled keeps its value; the caller gives each run its own.
+                        let _ = started.set(told.clone());
+                        start = Some(told);
+                    }
+                    Some((&kind, text)) => last = Some((kind, text.to_vec())),
+                    None => {}
+                }
+            }
+            if start.is_some() {
+                collector.turn(&mut take);
+            }
+            if last.is_some() || closed {
+                break last;
+            }
+            if self.is_overdue(start.as_ref(), &mut limit) {
+                break None;
+            }
+        };
+        if let Some((FAILED, text)) = &last {
+            return Err(ExecError::decode(text));
+        }
+        let Some(start) = start else {
+            let (cause, what) = self.how_it_ended();
+            let ending = self.ending(cause, what, 0, &reckoning);
+            return Err(ExecError::crashed(format!("before the start: {ending}")));
+        };
+        collector.finish(&mut take);
+        let mut untold = 0;
+        let mut outcome = match &last {
+            Some((_, text)) => decode_outcome(text)?,
+            None => self.reckon(&start, &mut reckoning, &mut |record| {
+                untold += 1;
+                out(record);
+            }),
+        };
+        outcome.events = collector.written() + untold;
+        outcome.events_lost = collector.lost();
+        if collector.late() > 0 {
+            outcome.notes.push(format!("{} records came out of order", collector.late()));
+        }
+        let Started { origin_ns, threads } = start;
+        Ok(RunResult { outcome, records: Vec::new(), origin_ns, threads })
+    }
+
+    /// Passes on that the run is to end, and says whether its process has not ended in the time that it has for that: from its horizon,
+    /// from being asked, or from a crash on, in `limit`.
+    fn is_overdue(&self, start: Option<&Started>, limit: &mut u64) -> bool {
+        let now = clock::monotonic_ns();
+        let allowed = self.options.grace.as_ns().saturating_add(PATIENCE_NS);
+        let asked = self.options.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Acquire));
+        if asked {
+            self.words[STOP].store(1, Ordering::Release);
+        }
+        if asked || self.boards.cells.iter().any(|cell| cell.fate().is_some()) {
+            *limit = (*limit).min(now.saturating_add(allowed));
+        }
+        if let (Limit::For(span), Some(start)) = (self.options.limit, start) {
+            let end = start.origin_ns.saturating_add(span.as_ns());
+            *limit = (*limit).min(end.saturating_add(allowed));
+        }
+        now > *limit
+    }
+
+    /// The outcome of a process that is gone.
+    fn reckon(&mut self, start: &Started, reckoning: &mut Reckoning, out: &mut dyn FnMut(Record)) -> Outcome {
+        let at = clock::monotonic_ns().saturating_sub(start.origin_ns).max(reckoning.end.as_ns());
+        let (cause, what) = self.how_it_ended();
+        let ended_by = self.ending(cause, what, at, reckoning);
+        let mut outcome = blank(self.system, &self.options, &self.plan, at);
+        let tasks = reckoning.finish((&self.companion.system, &self.options), at, out);
+        let count = self.system.tasks().len();
+        let named = self.system.task_ids().zip(self.system.tasks()).zip(tasks);
+        outcome.tasks = named
+            .take(count)
+            .map(|((id, task), mut counts)| {
+                counts.name.clone_from(&task.name);
+                counts.is_soft = self.system.is_served(id);
+                counts
+            })
+            .collect();
+        outcome.notes.push(format!(
+            "{ended_by}: the counts are those of its records; what servers, modes and devices came to, and what jobs returned, is lost"
+        ));
+        outcome.ended_by = Some(ended_by);
+        outcome
+    }
+
+    /// Who ended the process: the task that its cell says; without one, the task whose job was begun last.
+    fn ending(&self, cause: EndCause, what: String, at: u64, reckoning: &Reckoning) -> Ending {
+        let cells = &self.boards.cells;
+        let name = |place: usize| self.companion.system.tasks()[place].name.clone();
+        if let Some(place) = cells.iter().position(|cell| cell.fate().is_some()) {
+            let mut told =
+                Early { task: place, at_ns: at, what: What::Fate }.ending(&name(place), &cells[place]);
+            told.what = if told.cause == EndCause::Exit {
+                format!("its code called exit: {what}")
+            } else {
+                told.what
+            };
+            return told;
+        }
+        let at_ns = Span::from_ns(at);
+        let begun = if cause == EndCause::Killed { None } else { reckoning.last_begun() };
+        let (task, job) = begun.map_or((None, None), |(place, job)| (Some(name(place)), Some(job)));
+        Ending { cause, task, job, at_ns, what, stack: Vec::new() }
+    }
+
+    /// In words. A process that is still there has become another program, or does not end: it is killed.
+    fn how_it_ended(&mut self) -> (EndCause, String) {
+        if self.process.is_closed() {
+            // Its descriptors are closed a little before it has ended.
+            let limit = clock::monotonic_ns() + LAST_MOMENTS_NS;
+            while self.process.ended().is_none() && clock::monotonic_ns() < limit {
+                let _ = clock::sleep_until(clock::monotonic_ns() + 1_000_000);
+            }
+        }
+        if let Some(status) = self.process.ended() {
+            return described(status);
+        }
+        let became = std::fs::read_link(format!("/proc/{}/exe", self.process.id())).ok();
+        let own = std::env::current_exe().ok();
+        self.process.kill();
+        match became.filter(|program| Some(program) != own.as_ref()) {
+            Some(program) if self.process.is_closed() => {
+                (EndCause::Exec, format!("the run's process became another program, {}", program.display()))
+            }
+            _ if self.process.is_closed() => {
+                let what = "the run's process closed the descriptors that the run needs, and was killed";
+                (EndCause::Killed, what.to_owned())
+            }
+            _ => (EndCause::Stuck, "the run's process did not end, and was killed".to_owned()),
+        }
+    }
+}
+
+fn described(status: ExitStatus) -> (EndCause, String) {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => (EndCause::Exit, format!("the run's process exited with status {code}")),
+        (None, Some(signal)) => {
+            let name = crash::signal_name(signal);
+            let name = if name == "a signal" { format!("signal {signal}") } else { name.to_owned() };
+            (EndCause::Killed, format!("the run's process was killed by {name}"))
+        }
+        (None, None) => (EndCause::Killed, "the run's process ended".to_owned()),
+    }
+}
+
+/// Waits for the parent's word, then runs.
+fn child(run: &Run<'_>, words: &Arc<SharedWords>, mut messages: Messages) {
+    while words[GO].load(Ordering::Acquire) == 0 {
+        let _ = clock::sleep_until(clock::monotonic_ns() + 200_000);
+    }
+    if run.options.output_to_error {
+        forked::standard_output_to_error();
+    }
+    crash::note_exits();
+    let mut attendant = Told { words, messages: &mut messages };
+    let result = run.whole(&mut Bodies::default(), &mut attendant);
+    forked::flush_c_streams(FLUSH_NS);
+    let (kind, text) = match result {
+        Ok(result) => (ENDED, serde_json::to_vec(&result.outcome).unwrap_or_default()),
+        Err(error) => (FAILED, error.encode()),
+    };
+    messages.send(&[&[kind][..], &text].concat());
+}
+
+/// The child's end of the messages.
+struct Told<'a> {
+    words: &'a SharedWords,
+    messages: &'a mut Messages,
+}
+
+impl Attendant for Told<'_> {
+    fn started(&mut self, started: &Started) {
+        let of_thread = |thread: &ThreadInfo| {
+            let task = thread.task.map(|task| task.0);
+            (thread.tid, thread.name.clone(), task, thread.cpu, thread.fifo_priority)
+        };
+        let start =
+            Start { origin_ns: started.origin_ns, threads: started.threads.iter().map(of_thread).collect() };
+        let text = serde_json::to_vec(&start).unwrap_or_default();
+        self.messages.send(&[&[STARTED][..], &text].concat());
+    }
+
+    fn turn(&mut self) {}
+
+    fn wants_end(&self) -> bool {
+        self.words[STOP].load(Ordering::Acquire) != 0
+    }
+}
+
+impl Started {
+    fn decode(text: &[u8]) -> Result<Started, ExecError> {
+        let start: Start = serde_json::from_slice(text)
+            .map_err(|error| ExecError::machine(format!("the start of the run's process: {error}")))?;
+        let threads = start.threads.into_iter().map(|(tid, name, task, cpu, fifo_priority)| ThreadInfo {
+            tid,
+            name,
+            task: task.map(TaskId),
+            cpu,
+            fifo_priority,
+        });
+        Ok(Started { origin_ns: start.origin_ns, threads: threads.collect() })
+    }
+}
+
+/// An outcome's words for kinds and methods live as long as the program, so its text does, too: once a run.
+fn decode_outcome(text: &[u8]) -> Result<Outcome, ExecError> {
+    let text: &'static [u8] = Box::leak(text.to_vec().into_boxed_slice());
+    serde_json::from_slice(text)
+        .map_err(|error| ExecError::machine(format!("the outcome of the run's process: {error}")))
+}

@@ -1,0 +1,41 @@
+//! The jobs of threads that did not end.
+
+use crate::arrivals::{Arrivals, Job};
+use crate::plan::Mode;
+use crate::task_shared::TaskShared;
+use crate::threads::{LeftBehind, Setup, Threads};
+use horolog_model::TaskId;
+use horolog_trace::Kind;
+
+impl Setup<'_> {
+    /// Counts the jobs that the tasks' own threads have not counted (they were left behind, or their code panicked) as unfinished, and as
+    /// missed where their deadlines have passed; says which threads were left behind. Jobs that an agent releases it counts itself.
+    pub(crate) fn count_left_behind(&self, threads: &Threads, left_behind: &[LeftBehind]) -> Vec<String> {
+        for cpu in self.plan.cpus.iter().filter(|cpu| cpu.mode == Mode::Shadow) {
+            cpu.tasks.iter().for_each(|&id| self.count_jobs(&threads.tasks[id.index()], id));
+        }
+        let note = |left: &LeftBehind| format!("{}: its last job did not end and was left behind", left.name);
+        left_behind.iter().map(note).collect()
+    }
+
+    /// From the job on that the thread was at; none where it has ended by itself.
+    fn count_jobs(&self, task: &TaskShared, id: TaskId) {
+        let horizon = self.run.horizon();
+        let begun = task.crash.piece();
+        let mut tally = task.tally();
+        let done = tally.counts.jobs + tally.counts.skipped;
+        for job in after(Arrivals::of(self.system, id, self.options), done, horizon) {
+            if begun != Some(job.number) {
+                // The thread has ended or stands still: nobody else writes into its ring.
+                task.record(Kind::Release, job.ready, job.number, job.arrival, 0);
+            }
+            tally.unfinished(&job, horizon);
+        }
+    }
+}
+
+/// The jobs from number `done` on that arrive before `horizon`.
+pub(crate) fn after(mut arrivals: Arrivals, done: u64, horizon: u64) -> impl Iterator<Item = Job> {
+    let jobs = std::iter::from_fn(move || arrivals.next_job());
+    jobs.take_while(move |job| job.arrival < horizon).skip_while(move |job| job.number < done)
+}
