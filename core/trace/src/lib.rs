@@ -10,10 +10,12 @@ mod distribution;
 mod ending;
 mod error;
 pub mod event;
+mod exit_status;
 pub mod file;
 mod filter;
 pub mod foreign;
 mod glob;
+pub mod kernel_jobs;
 mod note;
 mod outcome;
 #[cfg(feature = "parquet")]
@@ -30,6 +32,7 @@ pub use distribution::{Bin, Distribution};
 pub use ending::{EndCause, Ending};
 pub use error::TraceError;
 pub use event::{EventDefinition, UserEvent, Value};
+pub use exit_status::exit_status;
 pub use glob::Glob;
 pub use outcome::{
     DeviceOutcome, Enforcement, InterruptOutcome, ModeOutcome, Outcome, Overhead, RequestOutcome,

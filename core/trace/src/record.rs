@@ -95,7 +95,9 @@ pub enum Kind {
     /// No job is left over any more from the mode before the last change. `value`: that mode; `extra`: the mode that the change
     /// has brought.
     ModeEnd = 55,
-    /// Records were lost here. `value`: how many; `extra`: who lost them, see [`LossCause`].
+    /// The process of a task whose body is a command ended before the run did. `value`: its status, as `wait` gives it.
+    Exit = 56,
+    /// Records were lost here. `value`: how many, 0 where a stretch with lost records ends; `extra`: who lost them, see [`LossCause`].
     Lost = 48,
     /// A job's value is there for the readers of a link. `value`: which link of the system; `extra`: from when on they latch it, its
     /// nominal instant (ns).
@@ -111,7 +113,7 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind, in the order of its number.
-    pub const ALL: [Kind; 38] = [
+    pub const ALL: [Kind; 39] = [
         Kind::Release,
         Kind::Start,
         Kind::Preempt,
@@ -150,6 +152,7 @@ impl Kind {
         Kind::Unlock,
         Kind::FirstDispatch,
         Kind::ModeEnd,
+        Kind::Exit,
     ];
 
     /// The kind with this number.
@@ -201,6 +204,7 @@ impl Kind {
             Kind::Latch => "latch",
             Kind::FirstDispatch => "first-dispatch",
             Kind::ModeEnd => "mode-end",
+            Kind::Exit => "exit",
         }
     }
 

@@ -180,12 +180,18 @@ fn detail(record: &Record, words: &[u64], names: &Names<'_>) -> String {
         Kind::ModeChange => names.mode(value),
         Kind::FirstDispatch if extra == 0 => format!("in {}", names.mode(value)),
         Kind::FirstDispatch => format!("{} in {}", names.server(extra - 1), names.mode(value)),
+        Kind::Exit => format!("its program {}", crate::exit_status(value)),
         Kind::ModeEnd => format!("{}, {} goes on", names.mode(value), names.mode(extra)),
         Kind::KernelSwitch => format!("{} -> {}", names.thread(value), names.thread(extra)),
         Kind::KernelWakeup => names.thread(value),
         Kind::KernelBlock => {
             let state = u8::try_from(extra).map_or('?', char::from);
-            format!("{} sleeps ({state})", names.thread(value))
+            let does = match state {
+                'T' | 't' => "was stopped",
+                'X' | 'Z' => "has ended",
+                _ => "sleeps",
+            };
+            format!("{} {does} ({state})", names.thread(value))
         }
         Kind::KernelStarve => format!("{} waited {span}", names.thread(extra)),
         Kind::BudgetExhausted => {

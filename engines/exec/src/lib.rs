@@ -32,6 +32,7 @@ mod modes;
 mod options;
 mod outcome;
 mod plan;
+mod processes;
 mod random;
 mod reckon;
 mod reservation;

@@ -8,6 +8,7 @@ use crate::locks::Locks;
 use crate::modes::Modes;
 use crate::outcome::outcome_of;
 use crate::plan::Plan;
+use crate::processes::Processes;
 use crate::result::{RunResult, Started, ThreadInfo};
 use crate::shared::RunShared;
 use crate::threads::{Setup, Threads};
@@ -155,12 +156,13 @@ impl Run<'_> {
             modes.kick_these(threads.agents.iter().map(|agent| (agent.cpu, agent.kick.clone())).collect());
         }
         run.start(origin_ns);
-        attend(&run, options, &threads, attendant);
+        let mut processes = std::mem::take(&mut threads.processes);
+        attend(&run, options, (&threads, &mut processes), attendant);
         let left_behind = threads.join(&run, options);
         watchdog.end();
         note_crash(&run, &threads);
         let mut notes = setup.count_left_behind(&threads, &left_behind);
-        notes.extend(threads.detach());
+        notes.extend(processes.end());
         notes.extend(end_agents(&threads));
         if let Some(failure) = run.take_failure() {
             return Err(failure);
@@ -206,12 +208,18 @@ fn note_crash(run: &RunShared, threads: &Threads) {
 }
 
 /// Waits until the run is over, then says so.
-fn attend(run: &RunShared, options: &RunOptions, threads: &Threads, attendant: &mut dyn Attendant) {
+fn attend(
+    run: &RunShared,
+    options: &RunOptions,
+    (threads, processes): (&Threads, &mut Processes),
+    attendant: &mut dyn Attendant,
+) {
     const TURN_NS: u64 = 5_000_000;
     loop {
         let since_start = run.now().unwrap_or(0);
         note_crash(run, threads);
         let asked = options.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Acquire));
+        processes.look(since_start.min(run.horizon()));
         let early = run.has_failed() || run.has_ended_early();
         if asked || attendant.wants_end() || early || since_start >= run.horizon() {
             run.stop(since_start);

@@ -9,7 +9,8 @@ use crate::drivers::request_points;
 use crate::early::{Early, What};
 use crate::links;
 use crate::options::NonPreemptiveVariant;
-use crate::plan::{CpuPlan, Mode, Plan, is_command};
+use crate::plan::{CpuPlan, Mode, Plan};
+use crate::processes::Processes;
 use crate::shared::RunShared;
 use crate::task_shared::TaskShared;
 use crate::{ExecError, RunOptions, bands};
@@ -36,8 +37,8 @@ pub(crate) struct Threads {
     pub(crate) tasks: Vec<Arc<TaskShared>>,
     pub(crate) agents: Vec<Arc<CpuAgent>>,
     handles: Vec<Handle>,
-    /// Processes, started at the common start.
-    pub(crate) attached: Vec<(TaskId, Attached)>,
+    /// Programs of tasks, started before the common start.
+    pub(crate) processes: Processes,
 }
 
 /// A thread to be joined.
@@ -78,7 +79,8 @@ impl Setup<'_> {
                 Ok(Arc::new(shared))
             })
             .collect::<Result<Vec<_>, ExecError>>()?;
-        let mut threads = Threads { tasks, agents: Vec::new(), handles: Vec::new(), attached: Vec::new() };
+        let mut threads =
+            Threads { tasks, agents: Vec::new(), handles: Vec::new(), processes: Processes::default() };
         for cpu in &self.plan.cpus {
             // Bodies first: a bad library must stop the run before anything else is started.
             let mut own = Vec::new();
@@ -93,11 +95,6 @@ impl Setup<'_> {
                 self.run.stop(0);
                 threads.join(self.run, self.options);
                 return Err(error);
-            }
-        }
-        for task in &threads.tasks {
-            if is_command(self.system.task(task.id)) {
-                task.ring.promise(u64::MAX);
             }
         }
         Ok(threads)
@@ -118,8 +115,10 @@ impl Setup<'_> {
             task.tid.store(attached.id(), Ordering::Release);
             let note = "an attached process: its waits end its jobs, which only the kernel's record shows";
             task.tally().note = Some(note);
-            threads.attached.push((task.id, attached));
+            threads.processes.add(task.clone(), attached);
         }
+        let stop = self.options.stop.as_ref();
+        threads.processes.wait_until_started(|| !stop.is_some_and(|stop| stop.load(Ordering::Acquire)));
         Ok(())
     }
 
@@ -384,20 +383,6 @@ impl Threads {
     /// The first task whose code has crashed.
     pub(crate) fn crashed(&self) -> Option<usize> {
         self.tasks.iter().position(|task| task.has_crashed())
-    }
-
-    /// Ends the attached processes; says which had ended before by themselves.
-    pub(crate) fn detach(&mut self) -> Vec<String> {
-        let mut notes = Vec::new();
-        for (id, attached) in &mut self.attached {
-            match attached.ended() {
-                Some(how) => {
-                    notes.push(format!("task {}: {how} before the run did", self.tasks[id.index()].name))
-                }
-                None => attached.end(500_000_000),
-            }
-        }
-        notes
     }
 
     fn wake_all(&self) {

@@ -25,6 +25,21 @@ fn a_process_has_its_band_and_ends_with_the_run() {
 }
 
 #[test]
+fn a_program_that_ends_before_the_run_is_on_record_with_its_status() {
+    for (words, status) in [(&["false"][..], 0x0100), (&["sh", "-c", "kill -SEGV $$"], 11)] {
+        let system = system(vec![task("fast", 10, ms(10), ms(1)), command("short", 5, words)]);
+        let Some(result) = run_or_skip(&system, &RunOptions::for_span(ms(100))) else { return };
+        let ends: Vec<&Record> = result.records.iter().filter(|one| one.kind == Kind::Exit).collect();
+        let [end] = ends[..] else { panic!("{ends:?}") };
+        assert_eq!((end.task, end.value), (1, status), "{words:?}");
+        assert!(result.outcome.notes.iter().any(|note| note.contains("before the run did")));
+        // Records of others are in order all the same, and none waits for the program.
+        assert!(result.records.is_sorted_by_key(|record| record.time));
+        assert_eq!(result.outcome.tasks[0].jobs, 10);
+    }
+}
+
+#[test]
 fn a_process_above_a_task_that_is_not_preemptive_is_refused() {
     let mut solid = task("solid", 5, ms(50), ms(5));
     solid.preemption = Preemption::NonPreemptive;

@@ -1,8 +1,7 @@
 //! Checks of the model's assumptions: arrivals, readiness, execution.
 
-use crate::job::Part;
-use crate::job::{Excess, Job};
-use crate::judge::Question;
+use crate::job::{Busy, Excess, Job, Part};
+use crate::judge::{Candidate, Question};
 use crate::result::{Check, Class};
 use crate::verifier::Verifier;
 use horolog_model::Arrival;
@@ -28,10 +27,11 @@ impl Verifier {
         let place = self.place_in_list(task, number);
         self.tasks[task].restarts_at = None;
         let last = self.tasks[task].last_arrival.replace(arrival);
+        let late_before = self.tasks[task].late_arrival.take();
         let model = &self.model.tasks[task];
         let start = self.model.start;
         // An observed arrival, unlike a planned one, carries the machine's delays.
-        let slack = if self.model.foreign {
+        let slack = if model.is_observed {
             self.model.allowed_lateness(task, arrival).saturating_add(self.model.stamping)
         } else {
             0
@@ -40,7 +40,9 @@ impl Verifier {
         let (expected, exactly) = match &model.arrival {
             Arrival::Periodic { .. } | Arrival::Sporadic { .. } if restart.is_some() => (restart, true),
             Arrival::Periodic { period } => {
-                (after(*period).or(model.offset.map(|offset| start.saturating_add(offset))), true)
+                // A program that begins by itself knows no offset.
+                let offset = model.offset.filter(|_| !model.is_observed);
+                (after(*period).or(offset.map(|offset| start.saturating_add(offset))), true)
             }
             Arrival::Sporadic { separation } => (after(*separation), false),
             Arrival::Aperiodic { arrivals } => {
@@ -54,6 +56,22 @@ impl Verifier {
         let late = if exactly { arrival.saturating_sub(expected) } else { 0 };
         if early <= slack && late <= slack {
             return arrival;
+        }
+        if let (Arrival::Periodic { period }, true) = (&model.arrival, model.is_observed) {
+            let period = period.as_ns();
+            let goes_on = late_before.map(|late| late.saturating_add(period));
+            if goes_on.is_some_and(|expected| expected.abs_diff(arrival) <= slack) {
+                return arrival;
+            }
+            if late > slack {
+                // What else happened meanwhile tells whose fault that is; the rhythm goes on as if it had not happened.
+                let kept = expected.saturating_add(late / period.max(1) * period);
+                (self.tasks[task].last_arrival, self.tasks[task].late_arrival) = (Some(kept), Some(arrival));
+                let window = Some(Busy { since: expected, blocker: None });
+                let question = Question::Arrival { late, expected };
+                self.ask(task, model.cpu, number, arrival, window, question);
+                return arrival;
+            }
         }
         let name = model.name.clone();
         let (wcet, cpu) = (model.wcet, model.cpu);
@@ -76,6 +94,40 @@ impl Verifier {
             return expected;
         }
         arrival
+    }
+
+    /// An observed arrival came too late: the machine's doing where the processor stood still for as much of that time as is too
+    /// long, else the program's.
+    pub(crate) fn judge_late_arrival(&mut self, candidate: Candidate, late: u64, expected: u64) {
+        let Candidate { task, cpu, job, arrival, .. } = candidate;
+        let slack = self.model.allowed_lateness(task, arrival).saturating_add(self.model.stamping);
+        let stolen = self.cpus[cpu].stolen(expected, arrival);
+        let class =
+            if late <= slack.saturating_add(stolen) { Class::MachineDisturbed } else { Class::ModelViolated };
+        let message = format!(
+            "{} job {job} arrived at {}, {} too late; the processor stood still for {} of it",
+            self.model.tasks[task].name,
+            Span::from_ns(arrival),
+            Span::from_ns(late),
+            Span::from_ns(stolen)
+        );
+        self.job_finding(class, Check::Arrival, task, job, message, Some((arrival, expected)));
+    }
+
+    /// A job that has not ended may have executed longer than its wcet already.
+    pub(crate) fn ask_execution_so_far(&mut self, task: usize, cpu: usize, place: usize) {
+        if self.model.simulated || !self.cpus[cpu].kernel {
+            return;
+        }
+        let (wcet, job) = (self.model.tasks[task].wcet, &self.tasks[task].pending[place]);
+        let (executed, interrupted, number, arrival) =
+            (job.executed, job.interrupted, job.number, job.arrival);
+        self.report.apply(Check::Execution);
+        if executed > wcet.saturating_add(self.model.execution) {
+            let window = job_window(job);
+            let question = Question::Execution { executed, wcet, interrupted };
+            self.ask(task, cpu, number, arrival, window, question);
+        }
     }
 
     /// The place of an arrival among those that are listed. One that is skipped without a number takes its place, too.
@@ -169,7 +221,7 @@ impl Verifier {
         let interrupted = job.interrupted;
         if executed > wcet.saturating_add(self.model.execution) {
             let question = Question::Execution { executed, wcet, interrupted };
-            let window = job.started.map(|since| crate::job::Busy { since, blocker: None });
+            let window = job_window(job);
             self.ask(task, cpu, job.number, self.now, window, question);
         }
         if !self.cpus[cpu].kernel {
@@ -299,4 +351,9 @@ impl Verifier {
         };
         self.breach(cpu, excess.time, over, true, what);
     }
+}
+
+/// The time in which a job executed.
+fn job_window(job: &Job) -> Option<Busy> {
+    job.started.map(|since| Busy { since, blocker: None })
 }

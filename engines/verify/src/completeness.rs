@@ -4,13 +4,14 @@
 //! Where sporadic jobs arrive nobody says, so none is missed. What a trace holds ends where its head and its foot say; a run that was
 //! stopped ends with the last record of a job. Where records of jobs were lost nothing is accused: the verdict is unknown.
 
+use crate::model::TaskModel;
 use crate::report::Found;
 use crate::result::{Check, Class};
 use crate::verifier::Verifier;
 use horolog_model::{Arrival, TaskInMode};
 use horolog_time::Span;
 use horolog_trace::file::Header;
-use horolog_trace::{Kind, LossCause, Record};
+use horolog_trace::{Kind, LossCause, Record, exit_status};
 
 /// How many times [`crate::Tolerance::dispatch`] a thread may take to note that it was woken.
 const NOTED: u64 = 10;
@@ -56,7 +57,9 @@ impl Verifier {
         let time = record.time.as_ns();
         if record.kind == Kind::Lost {
             let is_of_jobs = match LossCause::from_number(record.extra) {
-                Some(LossCause::Kernel | LossCause::HiddenSwitch) => self.model.foreign,
+                Some(LossCause::Kernel | LossCause::HiddenSwitch) => {
+                    self.model.tasks.iter().any(|task| task.is_observed)
+                }
                 _ => true,
             };
             if is_of_jobs {
@@ -108,6 +111,46 @@ impl Verifier {
         self.require_jobs();
     }
 
+    /// Jobs of commands are known from the kernel's record alone.
+    fn require_the_kernels_record(&mut self) {
+        let is_unseen = |task: &&TaskModel| task.is_command && !self.cpus[task.cpu].kernel;
+        let unseen: Vec<String> = self.model.tasks.iter().filter(is_unseen).map(|t| t.name.clone()).collect();
+        if !unseen.is_empty() {
+            self.unknown.push(format!(
+                "jobs of commands ({}) are known from the kernel's record alone, and the trace has none: `horolog doctor` says what \
+                 recording it needs",
+                unseen.join(", ")
+            ));
+        }
+    }
+
+    /// The program of a command ended while jobs of its task were still to come.
+    pub(crate) fn program_ended(&mut self, record: &Record) {
+        let Some(model) = self.model.tasks.get(record.task as usize) else { return };
+        self.tasks[record.task as usize].has_ended = true;
+        self.report.apply(Check::MissingJob);
+        let (name, cpu) = (model.name.clone(), self.model.cpus[model.cpu]);
+        let jobs = self.tasks[record.task as usize].tally.jobs;
+        let message = format!(
+            "the program of {name} {} by {}, after {jobs} jobs and before the end of the run",
+            exit_status(record.value),
+            Span::from_ns(record.time.as_ns())
+        );
+        self.report.add(Found {
+            class: Class::ModelViolated,
+            check: Check::MissingJob,
+            time: record.time.as_ns(),
+            cpu,
+            task: Some(name.clone()),
+            job: None,
+            observed: None,
+            allowed: None,
+            evidence: Vec::new(),
+            subject: name,
+            message,
+        });
+    }
+
     /// In a tree the decisions alone say who should run: where these speak of less than nine tenths of the time in which jobs were
     /// ready, they have not shown enough.
     pub(crate) fn judge_extent(&mut self) {
@@ -131,6 +174,7 @@ impl Verifier {
         if self.tasks.iter().all(|task| task.tally.jobs == 0) {
             self.unknown.push("the trace shows no job: nothing was judged".to_owned());
         }
+        self.require_the_kernels_record();
     }
 
     /// Finds the jobs of a task that had to arrive before `until` and are not on record.
@@ -201,7 +245,8 @@ impl Verifier {
                 let period = period.as_ns();
                 let after = |at: u64| at.saturating_add(period);
                 let known = state.restarts_at.or(state.last_arrival.map(after));
-                let offset = model.offset.filter(|_| self.completeness.lost_at.is_none());
+                let offset =
+                    model.offset.filter(|_| self.completeness.lost_at.is_none() && !model.is_observed);
                 let exact = known.or(offset.map(|offset| start.saturating_add(offset)));
                 let latest = after(self.completeness.lost_at.unwrap_or(start));
                 Some(Due { at: exact.unwrap_or(latest), separation: Some(period), is_exact: exact.is_some() })
@@ -231,6 +276,7 @@ fn is_of_kernel(kind: Kind) -> bool {
             | Kind::KernelWakeup
             | Kind::KernelBlock
             | Kind::KernelStarve
+            | Kind::Exit
             | Kind::InterruptEntry
             | Kind::InterruptExit
             | Kind::SoftirqEntry

@@ -178,6 +178,12 @@ pub(crate) struct TaskState {
     pub(crate) off_since: Option<u64>,
     /// Whether the kernel says that the thread sleeps in the middle of its job.
     pub(crate) sleeps: bool,
+    /// Whether the program that executes it has ended.
+    pub(crate) has_ended: bool,
+    /// An observed arrival that came too late: the rhythm may go on from there, or as if it had not.
+    pub(crate) late_arrival: Option<u64>,
+    /// Whether it was stopped there from outside.
+    pub(crate) is_stopped_from_outside: bool,
     /// Since when jobs of this task's level are pending, and the stretch of a less important job that was under
     /// way then: task, begin, execution so far.
     pub(crate) busy: Option<Busy>,
@@ -189,6 +195,18 @@ pub(crate) struct TaskState {
 }
 
 impl TaskState {
+    /// Nothing is known of its jobs any more.
+    pub(crate) fn lose(&mut self) {
+        self.pending.clear();
+        self.has_unknown = true;
+        self.next_number = None;
+        self.last_arrival = None;
+        self.late_arrival = None;
+        self.busy = None;
+        self.off_since = None;
+        self.late_unnoted = None;
+    }
+
     /// A pending job by its number: numbers count up, so its place is known.
     pub(crate) fn pending_mut(&mut self, number: u64) -> Option<&mut Job> {
         let ahead = number.checked_sub(self.pending.front()?.number);

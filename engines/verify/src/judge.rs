@@ -24,6 +24,11 @@ pub(crate) enum Question {
         wcet: u64,
         interrupted: u64,
     },
+    /// An observed arrival that came this much too late.
+    Arrival {
+        late: u64,
+        expected: u64,
+    },
     Blocking {
         blocked: u64,
         allowed: u64,
@@ -87,6 +92,7 @@ impl Verifier {
                 Question::Execution { executed, wcet, interrupted } => {
                     self.judge_execution(candidate, executed, wcet, interrupted);
                 }
+                Question::Arrival { late, expected } => self.judge_late_arrival(candidate, late, expected),
                 Question::Blocking { blocked, allowed } => self.judge_blocking(candidate, blocked, allowed),
                 Question::Response { response, bound, finished } => {
                     self.judge_response(candidate, response, bound, finished);
@@ -109,10 +115,16 @@ impl Verifier {
             let window = self.tasks[task].busy;
             for place in 0..self.tasks[task].pending.len() {
                 let job = &self.tasks[task].pending[place];
-                let (number, arrival) = (job.number, job.arrival);
                 let late = job.deadline.is_some_and(|deadline| self.now > deadline);
                 self.tasks[task].tally.missed += u64::from(late);
                 self.tasks[task].tally.not_due += u64::from(!late);
+                self.ask_execution_so_far(task, cpu, place);
+                if self.tasks[task].has_ended {
+                    // Its end is a finding of its own.
+                    continue;
+                }
+                let job = &self.tasks[task].pending[place];
+                let (number, arrival) = (job.number, job.arrival);
                 let Some((bound, _)) = self.model.tasks[task].bound else { continue };
                 self.report.apply(Check::Response);
                 let response = self.now.saturating_sub(arrival);

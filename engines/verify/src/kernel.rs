@@ -114,9 +114,27 @@ impl Verifier {
     /// The thread of a task sleeps; in the middle of a job that keeps the processor for others until it wakes.
     fn fall_asleep(&mut self, record: &Record) {
         let task = record.task as usize;
-        if task < self.tasks.len() && self.is_running(task) {
-            self.tasks[task].sleeps = true;
-            self.tell_front(task, Kind::Suspend);
+        if task >= self.tasks.len() || !self.is_running(task) {
+            return;
+        }
+        self.tasks[task].sleeps = true;
+        self.tell_front(task, Kind::Suspend);
+        match u8::try_from(record.extra) {
+            Ok(b'T' | b't') => self.tasks[task].is_stopped_from_outside = true,
+            Ok(b'X' | b'Z') => self.thread_ended(task),
+            _ => {}
+        }
+    }
+
+    /// The thread of a task ended within a job, which will never go on: it was not preempted.
+    fn thread_ended(&mut self, task: usize) {
+        self.tasks[task].off_since = None;
+        let Some(job) = self.tasks[task].pending.front_mut() else { return };
+        job.state = State::Suspended;
+        let number = job.number;
+        if self.now < self.model.over_at && !self.model.tasks[task].is_command {
+            let message = format!("the thread of {} ended within job {number}", self.model.tasks[task].name);
+            self.job_finding(Class::ModelViolated, Check::MissingJob, task, number, message, None);
         }
     }
 
@@ -135,6 +153,7 @@ impl Verifier {
             return;
         }
         self.report.apply(Check::SelfSuspension);
+        let is_stopped = std::mem::take(&mut self.tasks[task].is_stopped_from_outside);
         if std::mem::take(&mut self.tasks[task].sleeps) {
             self.tell_front(task, Kind::Wake);
         }
@@ -145,10 +164,19 @@ impl Verifier {
                 let slept = self.now.saturating_sub(since);
                 let cpu = self.model.tasks[task].cpu;
                 let name = self.model.tasks[task].name.clone();
-                let message = format!("{name} job {job} slept for {} before its end", Span::from_ns(slept));
+                let (class, did, what) = if is_stopped {
+                    (
+                        Class::MachineDisturbed,
+                        "was stopped from outside (SIGSTOP or a debugger)",
+                        "stops from outside",
+                    )
+                } else {
+                    (Class::ModelViolated, "slept", "sleep within jobs")
+                };
+                let message = format!("{name} job {job} {did} for {} before its end", Span::from_ns(slept));
                 let numbers = Some((slept, 0));
-                self.job_finding(Class::ModelViolated, Check::SelfSuspension, task, job, message, numbers);
-                self.breach(cpu, self.now, slept, true, "sleep within jobs");
+                self.job_finding(class, Check::SelfSuspension, task, job, message, numbers);
+                self.breach(cpu, self.now, slept, !is_stopped, what);
             }
             (None, _) => self.notice(task),
             (Some(_), None) => {}

@@ -2,7 +2,9 @@
 
 use crate::drivers::{self, Thread};
 use crate::{Bound, Options, VerifyError};
-use horolog_model::{Arrival, Companion, Order, OverrunPolicy, Policy, Preemption, ServerId, System, TaskId};
+use horolog_model::{
+    Arrival, Body, Companion, Order, OverrunPolicy, Policy, Preemption, ServerId, System, TaskId,
+};
 use horolog_trace::file::Header;
 
 /// Where a job may lose the processor.
@@ -35,6 +37,10 @@ pub(crate) struct TaskModel {
     pub(crate) asks_for: Option<u32>,
     pub(crate) stretches: Stretches,
     pub(crate) thread: Thread,
+    /// Its jobs were derived from the kernel's records.
+    pub(crate) is_observed: bool,
+    /// A program of its own executes it in a run.
+    pub(crate) is_command: bool,
     pub(crate) bound: Option<(u64, String)>,
     /// Longest stretch of a less important task of the same processor; `None` under EDF.
     pub(crate) blocking: Option<u64>,
@@ -174,7 +180,10 @@ impl Model {
             }
         }
         for id in system.task_ids() {
-            model.tasks.push(task_model(system, id)?);
+            let mut task = task_model(system, id)?;
+            task.is_command &= !simulated;
+            task.is_observed = model.foreign || task.is_command;
+            model.tasks.push(task);
         }
         let mut given: Vec<Option<&Bound>> = vec![None; model.tasks.len()];
         for bound in bounds.iter().rev() {
@@ -268,6 +277,11 @@ impl Model {
         noticed.saturating_add(self.release_latency)
     }
 
+    /// Whether a task's jobs on this processor were derived from the kernel's records.
+    pub(crate) fn observes(&self, cpu: usize) -> bool {
+        self.tasks.iter().any(|task| task.is_observed && task.cpu == cpu)
+    }
+
     /// Whether the platform charges nothing, so that a simulated trace is exact to the nanosecond.
     pub(crate) fn is_free_of_costs(&self, cpu: usize) -> bool {
         self.context_switch == 0 && self.timer_interrupt == 0 && self.interferences[cpu].is_empty()
@@ -350,6 +364,8 @@ fn task_model(system: &System, id: TaskId) -> Result<TaskModel, VerifyError> {
         },
         stretches,
         thread: Thread::default(),
+        is_observed: false,
+        is_command: matches!(task.body, Some(Body::Command(_))),
         bound: None,
         blocking: None,
     })

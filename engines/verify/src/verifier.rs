@@ -123,7 +123,11 @@ impl Verifier {
             })
             .collect();
         Ok(Verifier {
-            tasks: vec![TaskState { has_unknown: model.foreign, ..TaskState::default() }; model.tasks.len()],
+            tasks: model
+                .tasks
+                .iter()
+                .map(|task| TaskState { has_unknown: task.is_observed, ..TaskState::default() })
+                .collect(),
             ongoing: vec![None; cpus.len()],
             after_change: vec![AfterChange::nothing(&companion.system); cpus.len()],
             cpus,
@@ -208,6 +212,8 @@ impl Verifier {
             self.link_record(record);
         } else if matches!(record.kind, Kind::Suspend | Kind::Wake | Kind::Lock | Kind::Unlock) {
             self.task_record(record);
+        } else if record.kind == Kind::Exit {
+            self.program_ended(record);
         } else if record.kind as u8 >= Kind::KernelSwitch as u8 {
             self.kernel_record(record);
         } else if record.kind == Kind::ModeChange {
@@ -292,6 +298,7 @@ impl Verifier {
             self.cpus[cpu].interrupt_depth = 0;
         }
         if keeps_jobs {
+            self.lose_observed();
             return;
         }
         self.links_lost();
@@ -303,13 +310,16 @@ impl Verifier {
         }
         self.devices.lose();
         for task in &mut self.tasks {
-            task.pending.clear();
-            task.has_unknown = true;
-            task.next_number = None;
-            task.last_arrival = None;
-            task.busy = None;
-            task.off_since = None;
-            task.late_unnoted = None;
+            task.lose();
+        }
+    }
+
+    /// Nothing is known of the jobs that were derived from the kernel's records.
+    fn lose_observed(&mut self) {
+        for task in (0..self.tasks.len()).filter(|&task| self.model.tasks[task].is_observed) {
+            self.tasks[task].lose();
+            let cpu = self.model.tasks[task].cpu;
+            self.cpus[cpu].set_pending(task, self.model.tasks[task].priority, false);
         }
     }
 

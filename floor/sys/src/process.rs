@@ -3,7 +3,7 @@
 use crate::affinity::CpuSet;
 use crate::fixed_priority::{Class, set_class_inherited};
 use crate::{Error, affinity, clock, guardian};
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command};
 
@@ -62,6 +62,19 @@ impl Attached {
     #[must_use]
     pub fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Whether its first thread waits right now.
+    #[must_use]
+    pub fn waits(&self) -> bool {
+        // The state stands behind the name, which is in brackets and may hold anything.
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('S'))
+    }
+
+    /// The status with which it ended, as `wait` gives it, if it has.
+    pub fn status(&mut self) -> Option<i32> {
+        self.child.try_wait().ok().flatten().map(ExitStatusExt::into_raw)
     }
 
     /// How it ended, if it has.
@@ -132,9 +145,18 @@ mod tests {
         let status = std::fs::read_to_string(format!("/proc/{}/status", attached.id())).expect("it runs");
         let wanted = format!("Cpus_allowed_list:\t{}", last.as_slice()[0]);
         assert!(status.contains(&wanted), "{status}");
-        assert_eq!(attached.ended(), None);
+        assert_eq!((attached.ended(), attached.status()), (None, None));
+        for _ in 0..1_000 {
+            if attached.waits() {
+                break;
+            }
+            let _ = clock::sleep_until(clock::monotonic_ns() + 5_000_000);
+        }
+        assert!(attached.waits(), "it sleeps for an hour");
         attached.end(1_000_000_000);
         assert!(attached.ended().is_some());
+        assert_eq!(attached.status(), Some(libc::SIGTERM));
+        assert!(!attached.waits());
         let missing = ["/no/such/program".to_owned()];
         assert!(Attached::start(&missing, None, &last, Class::Normal).is_err());
     }

@@ -4,6 +4,7 @@
 //! [`prove`], [`simulated_run`], [`measured_run`], [`verify_trace`], [`close`].
 
 mod close;
+mod commands;
 mod date;
 mod error;
 mod flight;

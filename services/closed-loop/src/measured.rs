@@ -1,6 +1,7 @@
 //! A run on this machine, with the kernel's own record merged into its trace by time.
 
 use crate::LoopError;
+use crate::commands::{Counted, has_commands};
 use crate::flight::Flight;
 use crate::merge::{Merge, Target};
 use crate::whole_trace::WholeTrace;
@@ -100,6 +101,8 @@ fn unguarded_run(
 ) -> Result<MeasuredRun, LoopError> {
     match trace {
         Some(path) => merged_run(system, options, WholeTrace::create(path)?),
+        // Only the kernel's record shows the jobs of commands.
+        None if has_commands(system) => merged_run(system, options, Counted),
         None => {
             let run = Apart::fork(system, options)?;
             let result = run.run_into(&OnceLock::new(), &mut |_| {})?;

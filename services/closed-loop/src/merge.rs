@@ -1,9 +1,10 @@
 //! The executive's records and the kernel's, merged by time while the run goes on.
 
 use crate::LoopError;
+use crate::commands::Commands;
 use horolog_exec::{Limit, RunOptions, Started};
 use horolog_measure::doctor::identity;
-use horolog_model::System;
+use horolog_model::{Body, System};
 use horolog_sys::kernel_trace::{Choice, KernelEvent, Recorder, RecorderOptions};
 use horolog_time::{Instant, Span};
 use horolog_trace::file::Header;
@@ -37,6 +38,8 @@ pub(crate) struct Merge<'a, T> {
     recorder: Option<Recorder>,
     unrecorded: Option<String>,
     begun: bool,
+    /// Where the system has commands and the kernel is recorded.
+    commands: Option<Commands>,
     origin_ns: u64,
     /// The executive's records that may still have kernel records before them.
     waiting: VecDeque<Record>,
@@ -65,6 +68,7 @@ impl<'a, T: Target> Merge<'a, T> {
             recorder,
             unrecorded,
             begun: false,
+            commands: None,
             origin_ns: 0,
             waiting: VecDeque::new(),
             events: VecDeque::new(),
@@ -115,7 +119,11 @@ impl<'a, T: Target> Merge<'a, T> {
         }
         header.machine = identity();
         let tasks = started.threads.iter().filter_map(|thread| Some((thread.tid, thread.task?.0)));
-        self.target.begin(header, tasks.collect());
+        let tasks: Vec<(u32, u32)> = tasks.collect();
+        if self.recorder.is_some() {
+            self.commands = Commands::new(self.system, &header, &tasks);
+        }
+        self.target.begin(header, tasks);
         self.origin_ns = started.origin_ns;
         self.begun = true;
     }
@@ -137,9 +145,18 @@ impl<'a, T: Target> Merge<'a, T> {
                 self.target.lost(self.latest, recording.losses.memory);
             }
         }
+        if let Some(commands) = &mut self.commands {
+            commands.end_at(outcome.horizon_ns.as_ns());
+        }
         self.pass_until(Instant::NEVER);
         let end = Instant::ZERO.checked_add(outcome.horizon_ns).unwrap_or(Instant::NEVER).max(self.latest);
+        // Deadlines behind the horizon say nothing of a program that was ended there.
+        self.pass_due(Instant::from_ns(outcome.horizon_ns.as_ns()));
         self.target.finish(end, outcome)?;
+        match &self.commands {
+            Some(commands) => commands.fill(outcome),
+            None => outcome.notes.extend(unjudged(self.system)),
+        }
         outcome.notes.extend(self.unrecorded);
         Ok(kernel_record)
     }
@@ -158,25 +175,56 @@ impl<'a, T: Target> Merge<'a, T> {
         Instant::from_ns(event.time_ns.saturating_sub(self.origin_ns))
     }
 
+    /// Hands on what of commands becomes due before this instant.
+    fn pass_due(&mut self, before: Instant) {
+        let Some(commands) = &mut self.commands else { return };
+        while let Some(record) = commands.due_before(before) {
+            self.target.own(record);
+        }
+    }
+
+    /// Hands on an event of the kernel, with the records of commands' jobs that it comes to.
+    fn pass_event(&mut self, event: KernelEvent) {
+        let (before, behind) =
+            self.commands.as_mut().map_or_else(Default::default, |commands| commands.take(&event));
+        before.into_iter().for_each(|record| self.target.own(record));
+        self.target.kernel(event);
+        behind.into_iter().for_each(|record| self.target.own(record));
+    }
+
     fn pass_until(&mut self, until: Instant) {
         loop {
             let own = self.waiting.front().map(|record| record.time);
             let kernel = self.events.front().map(|event| self.time(event));
             match (own, kernel) {
                 (Some(own), kernel) if own <= until && kernel.is_none_or(|kernel| own < kernel) => {
+                    self.pass_due(own);
                     if let Some(record) = self.waiting.pop_front() {
                         self.target.own(record);
                     }
                 }
                 (_, Some(kernel)) if kernel <= until => {
+                    self.pass_due(kernel);
                     if let Some(event) = self.events.pop_front() {
-                        self.target.kernel(event);
+                        self.pass_event(event);
                     }
                 }
                 _ => return,
             }
         }
     }
+}
+
+/// Which tasks are commands, whose jobs nobody has seen.
+fn unjudged(system: &System) -> Option<String> {
+    let commands = system.tasks().iter().filter(|task| matches!(task.body, Some(Body::Command(_))));
+    let names: Vec<&str> = commands.map(|task| task.name.as_str()).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "jobs of commands ({}) are not judged: only the kernel's record shows them (`horolog doctor` says what it needs)",
+            names.join(", ")
+        )
+    })
 }
 
 fn describe(choice: &Choice) -> String {

@@ -81,7 +81,8 @@ const fn shape(kind: Kind) -> u8 {
         | Kind::Lock
         | Kind::Unlock
         | Kind::FirstDispatch
-        | Kind::ModeEnd => 0,
+        | Kind::ModeEnd
+        | Kind::Exit => 0,
     }
 }
 
@@ -102,6 +103,7 @@ const fn is_late(kind: Kind) -> bool {
             | Kind::Unlock
             | Kind::FirstDispatch
             | Kind::ModeEnd
+            | Kind::Exit
     )
 }
 

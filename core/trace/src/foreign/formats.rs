@@ -43,6 +43,7 @@ struct Wakeup {
     comm: Field,
     pid: Field,
     target_cpu: Option<Field>,
+    is_new: bool,
 }
 
 /// `raw_syscalls:sys_enter`.
@@ -122,7 +123,15 @@ impl Formats {
             "hrtimer_start" => self.timer = timer(text).map(|timer| (id, timer)),
             "sched_wakeup" | "sched_wakeup_new" => {
                 if let (Some(comm), Some(pid)) = (field(text, "comm"), field(text, "pid")) {
-                    self.wakeups.push((id, Wakeup { comm, pid, target_cpu: field(text, "target_cpu") }));
+                    self.wakeups.push((
+                        id,
+                        Wakeup {
+                            comm,
+                            pid,
+                            target_cpu: field(text, "target_cpu"),
+                            is_new: name == "sched_wakeup_new",
+                        },
+                    ));
                 }
             }
             _ => {}
@@ -176,7 +185,11 @@ impl Formats {
         }
         let (_, wakeup) = self.wakeups.iter().find(|(wakeup_id, _)| *wakeup_id == id)?;
         let cpu = wakeup.target_cpu.and_then(|field| field.number(raw)).map_or(cpu, |target| target as u32);
-        let kind = EventKind::Wakeup { thread: wakeup.pid.number(raw)? as u32, comm: wakeup.comm.text(raw)? };
+        let kind = EventKind::Wakeup {
+            thread: wakeup.pid.number(raw)? as u32,
+            comm: wakeup.comm.text(raw)?,
+            is_new: wakeup.is_new,
+        };
         Some(Event { time, cpu, kind })
     }
 }
@@ -258,7 +271,7 @@ mod tests {
         raw[32] = 3;
         let event = formats.event(5, 0, &raw).expect("a wake-up");
         assert_eq!(event.cpu, 3);
-        assert_eq!(event.kind, EventKind::Wakeup { thread: 77, comm: "worm".to_owned() });
+        assert_eq!(event.kind, EventKind::Wakeup { thread: 77, comm: "worm".to_owned(), is_new: false });
         assert!(formats.event(5, 0, &raw[..20]).is_none());
         assert!(formats.event(5, 0, &[1, 0, 0]).is_none());
         assert!(field(FORMAT, "com").is_none());

@@ -1,38 +1,18 @@
-//! Jobs out of switches and wake-ups.
+//! Records of an imported trace: the kernel's own, and those of the jobs that [`KernelJobs`] makes of them.
 
 use super::{Event, EventKind, Mapping};
 use crate::file::Thread;
-use crate::{Kind, NO_JOB, NO_TASK, Record};
+use crate::kernel_jobs::{At, KernelJobs};
+use crate::{Kind, LossCause, NO_JOB, NO_TASK, Record};
 use horolog_time::Instant;
-use std::collections::HashMap;
-
-/// Where a mapped thread stands.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum State {
-    /// Not known yet: whether it is in the middle of a job the trace does not tell.
-    Unknown,
-    /// Asleep between two jobs.
-    Asleep,
-    /// Woken, and has not run.
-    Released,
-    /// Has this processor since; `woken`: when somebody woke it meanwhile, which means that it had slept unseen, or was
-    /// about to sleep.
-    Running { cpu: u32, since: u64, woken: Option<u64> },
-    /// Lost it.
-    Preempted,
-    /// Lost it unseen: whether it was preempted or sleeps only a wake-up can tell.
-    Vanished,
-}
+use std::collections::{HashMap, HashSet};
 
 /// A thread of the trace.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Known {
+    /// Its place in the table of threads.
     id: u64,
     task: Option<u32>,
-    state: State,
-    job: u64,
-    /// What it is on record to have executed: less than it did where a switch is missing.
-    executed: u64,
     switches: u64,
 }
 
@@ -45,54 +25,51 @@ pub(super) struct Derived {
     pub(super) busiest: Vec<String>,
 }
 
-struct Builder<'a> {
+struct Import<'a> {
     mapping: &'a Mapping,
     origin: u64,
     known: HashMap<u32, Known>,
     threads: Vec<Thread>,
     records: Vec<Record>,
-    /// Per task, its next job number; several threads may serve one task one after the other.
-    next_job: HashMap<u32, u64>,
-    /// Who came last on each processor, and when: the next switch there must take the processor from the same thread.
-    running: HashMap<u32, (u32, u64)>,
-    /// Whether the trace tells of wake-ups at all.
-    wakeups: bool,
+    jobs: KernelJobs,
+    /// When the last event of each processor was: a loss that shows there began behind it.
+    last: HashMap<u32, u64>,
 }
 
-/// Number of a loss by the kernel's buffers and of a switch without record, as [`Kind::Lost`] counts them.
-const BY_KERNEL: u64 = 1;
-const MISSED_SWITCH: u64 = 2;
-
-/// Turns events in the order of time into records.
+/// Turns events in the order of time into records. `lost`: records that are missing, nobody knows where.
 pub(super) fn derive(events: &[Event], origin: u64, lost: u64, mapping: &Mapping) -> Derived {
-    let mut builder = Builder {
+    let wakeups = events.iter().any(|event| matches!(event.kind, EventKind::Wakeup { .. }));
+    let mut import = Import {
         mapping,
         origin,
         known: HashMap::new(),
         threads: Vec::new(),
         records: Vec::new(),
-        next_job: HashMap::new(),
-        running: HashMap::new(),
-        wakeups: events.iter().any(|event| matches!(event.kind, EventKind::Wakeup { .. })),
+        jobs: KernelJobs::new(origin, wakeups),
+        last: HashMap::new(),
     };
     if lost > 0 {
-        // perf does not say when: the whole trace is in doubt.
-        builder.lost(origin, 0, lost, BY_KERNEL);
+        // The whole trace is in doubt.
+        import.lost(origin, 0, lost, LossCause::Kernel);
     }
     for event in events {
         match &event.kind {
-            EventKind::Wakeup { thread, comm } => builder.wake(event, *thread, comm),
+            EventKind::Wakeup { thread, comm, is_new } => import.wake(event, (*thread, comm), *is_new),
             EventKind::Switch { prev, prev_comm, prev_state, next, next_comm, .. } => {
-                builder.switch(event, (*prev, prev_comm, *prev_state), (*next, next_comm));
+                import.switch(event, (*prev, prev_comm, *prev_state), (*next, next_comm));
             }
+            EventKind::Lost { count } => import.lose(event, *count),
             // What a thread waits for is for model extraction.
             EventKind::Call { .. } | EventKind::Timer { .. } => {}
         }
+        if !matches!(event.kind, EventKind::Wakeup { .. }) {
+            import.last.insert(event.cpu, event.time);
+        }
     }
-    builder.finish()
+    import.finish()
 }
 
-impl Builder<'_> {
+impl Import<'_> {
     fn thread(&mut self, tid: u32, comm: &str) -> Known {
         if let Some(known) = self.known.get_mut(&tid) {
             let thread = &mut self.threads[known.id as usize];
@@ -102,15 +79,21 @@ impl Builder<'_> {
                 if known.task.is_none() && tid != 0 {
                     known.task = self.mapping.task_of(tid, comm);
                     thread.task = known.task;
+                    if let Some(task) = known.task {
+                        self.jobs.follow(tid, task);
+                    }
                 }
             }
-            return known.clone();
+            return *known;
         }
         let task = if tid == 0 { None } else { self.mapping.task_of(tid, comm) };
+        if let Some(task) = task {
+            self.jobs.follow(tid, task);
+        }
         let id = self.threads.len() as u64;
         self.threads.push(Thread { id, tid, comm: comm.to_owned(), task, process: None });
-        let known = Known { id, task, state: State::Unknown, job: 0, executed: 0, switches: 0 };
-        self.known.insert(tid, known.clone());
+        let known = Known { id, task, switches: 0 };
+        self.known.insert(tid, known);
         known
     }
 
@@ -120,155 +103,77 @@ impl Builder<'_> {
         self.records.push(Record { time, kind, cpu, task, job, value, extra });
     }
 
-    fn lost(&mut self, time: u64, cpu: u32, count: u64, source: u64) {
-        self.push(time, cpu, Kind::Lost, (NO_TASK, NO_JOB), count, source);
+    fn lost(&mut self, time: u64, cpu: u32, count: u64, cause: LossCause) {
+        self.push(time, cpu, Kind::Lost, (NO_TASK, NO_JOB), count, cause as u64);
     }
 
-    fn wake(&mut self, event: &Event, tid: u32, comm: &str) {
-        let mut known = self.thread(tid, comm);
+    /// Records of a processor are missing since its last event. The stretch stands between two records of the loss, of
+    /// which the second one counts nothing: what began in it is not known either.
+    fn lose(&mut self, event: &Event, count: u64) {
+        let since = self.last.get(&event.cpu).copied().unwrap_or(self.origin);
+        // Losses that were noticed later than they began stand among later records.
+        let begin = since.saturating_sub(self.origin);
+        let is_before = |record: &Record| record.time.as_ns() <= begin && record.kind != Kind::Lost;
+        let first = self.records.iter().rposition(is_before).map_or(0, |last| last + 1);
+        let stretch = self.records.split_off(first);
+        self.records.extend(stretch.into_iter().filter(|record| !is_job(record)));
+        self.lost(since, event.cpu, count, LossCause::Kernel);
+        self.lost(event.time, event.cpu, 0, LossCause::Kernel);
+        self.jobs.lose(Some(event.cpu));
+    }
+
+    fn wake(&mut self, event: &Event, (tid, comm): (u32, &str), is_new: bool) {
+        let known = self.thread(tid, comm);
         self.push(event.time, event.cpu, Kind::KernelWakeup, (NO_TASK, NO_JOB), known.id, 0);
-        match known.state {
-            State::Asleep | State::Unknown => self.release(event, &mut known),
-            State::Vanished => {
-                self.lose_job(event, &mut known);
-                self.release(event, &mut known);
-            }
-            State::Running { ref mut woken, .. } => *woken = Some(event.time),
-            State::Released | State::Preempted => return,
+        if is_new {
+            self.jobs.born(tid);
         }
-        self.known.insert(tid, known);
-    }
-
-    /// A job ended, and the switch with which it slept is not on record: when is not known, so its completion is lost.
-    fn lose_job(&mut self, event: &Event, known: &mut Known) {
-        if known.task.is_some() {
-            self.lost(event.time, event.cpu, 1, BY_KERNEL);
-        }
-        known.state = State::Asleep;
-    }
-
-    /// The thread lost its processor unseen: that stretch counts for nobody.
-    fn vanish(&mut self, tid: u32, at: (u32, u64)) {
-        let Some(mut known) = self.known.get(&tid).cloned() else { return };
-        let State::Running { cpu, since, woken } = known.state else { return };
-        if (cpu, since) != at {
-            return;
-        }
-        known.state = State::Vanished;
-        if let Some(time) = woken {
-            let event = Event { time, cpu, kind: EventKind::Wakeup { thread: tid, comm: String::new() } };
-            self.lose_job(&event, &mut known);
-            self.release(&event, &mut known);
-        }
-        self.known.insert(tid, known);
-    }
-
-    /// Compares a switch with the one before it on its processor; reports the gap, which begins with that one.
-    fn check_chain(&mut self, event: &Event, prev: u32, next: u32) -> bool {
-        let before = self.running.insert(event.cpu, (next, event.time));
-        let Some((who, since)) = before.filter(|(who, _)| *who != prev) else { return false };
-        self.lost(since, event.cpu, 1, MISSED_SWITCH);
-        self.vanish(who, (event.cpu, since));
-        true
-    }
-
-    fn release(&mut self, event: &Event, known: &mut Known) {
-        let Some(task) = known.task else { return };
-        let next = self.next_job.entry(task).or_default();
-        known.job = *next;
-        *next += 1;
-        known.state = State::Released;
-        known.executed = 0;
-        let arrival = event.time - self.origin;
-        self.push(event.time, event.cpu, Kind::Release, (task, known.job), arrival, 0);
+        let records = &mut self.records;
+        self.jobs.wake(at(event), tid, &mut |record| records.push(record));
     }
 
     fn switch(&mut self, event: &Event, prev: (u32, &str, u8), next: (u32, &str)) {
-        let (prev_tid, prev_comm, prev_state) = prev;
-        let broken = self.check_chain(event, prev_tid, next.0);
-        let mut out = self.thread(prev_tid, prev_comm);
+        let (prev_tid, prev_comm, letter) = prev;
+        let records = &mut self.records;
+        let since = self.jobs.chain(at(event), prev_tid, next.0, &mut |record| records.push(record));
+        if let Some(since) = since {
+            self.lost(since, event.cpu, 1, LossCause::HiddenSwitch);
+        }
+        let out = self.thread(prev_tid, prev_comm);
         let incoming = self.thread(next.0, next.1);
         // What the outgoing job did comes before the switch, as a run of horolog's own records it.
-        self.leave(event, &mut out, prev_state == b'R', broken);
-        let task = incoming.task.filter(|_| incoming.state != State::Unknown);
-        let whose = task.map_or((NO_TASK, NO_JOB), |task| (task, incoming.job));
+        let job = self.jobs.job_of(prev_tid).unwrap_or(NO_JOB);
+        let records = &mut self.records;
+        self.jobs.leave(at(event), prev_tid, letter, since.is_some(), &mut |record| records.push(record));
+        let whose = incoming.task.zip(self.jobs.job_of(next.0)).unwrap_or((NO_TASK, NO_JOB));
         self.push(event.time, event.cpu, Kind::KernelSwitch, whose, out.id, incoming.id);
         if let Some(task) = out.task
-            && prev_state != b'R'
+            && letter != b'R'
         {
-            self.push(
-                event.time,
-                event.cpu,
-                Kind::KernelBlock,
-                (task, out.job),
-                out.id,
-                u64::from(prev_state),
-            );
+            self.push(event.time, event.cpu, Kind::KernelBlock, (task, job), out.id, u64::from(letter));
         }
-        self.known.insert(prev_tid, out);
-        let mut incoming = self.known.get(&next.0).cloned().unwrap_or(incoming);
-        incoming.switches += 1;
-        self.enter(event, &mut incoming);
-        self.known.insert(next.0, incoming);
+        if let Some(known) = self.known.get_mut(&next.0) {
+            known.switches += 1;
+        }
+        let records = &mut self.records;
+        self.jobs.enter(at(event), next.0, &mut |record| records.push(record));
     }
 
-    fn leave(&mut self, event: &Event, out: &mut Known, runnable: bool, broken: bool) {
-        let Some(task) = out.task else { return };
-        if let State::Running { cpu, since, .. } = out.state
-            && cpu != event.cpu
-        {
-            // It left the other processor unseen, and came to this one unseen.
-            self.vanish(self.threads[out.id as usize].tid, (cpu, since));
-            *out = self.known.get(&self.threads[out.id as usize].tid).cloned().unwrap_or_else(|| out.clone());
+    /// A thread's end is no job: what its last wake-up released is left out, and its task's later jobs count on.
+    fn leave_out_ends(&mut self) {
+        let died: HashSet<(u32, u64)> = self.jobs.died().iter().copied().collect();
+        if died.is_empty() {
+            return;
         }
-        // It loses a processor that nothing gave it: the kernel hid the switch, or it was lost.
-        if matches!(out.state, State::Released | State::Preempted | State::Vanished) {
-            if !broken {
-                self.lost(event.time, event.cpu, 1, MISSED_SWITCH);
-            }
-            self.enter(event, out);
+        self.records.retain(|record| !is_job(record) || !died.contains(&(record.task, record.job)));
+        for record in self.records.iter_mut().filter(|record| record.job != NO_JOB) {
+            let before = died.iter().filter(|(task, job)| *task == record.task && *job < record.job).count();
+            record.job -= before as u64;
         }
-        if let State::Running { since, .. } = out.state {
-            out.executed = out.executed.saturating_add(event.time.saturating_sub(since));
-            if runnable {
-                out.state = State::Preempted;
-                self.push(event.time, event.cpu, Kind::Preempt, (task, out.job), 0, 0);
-            } else {
-                self.push(event.time, event.cpu, Kind::Completion, (task, out.job), out.executed, 0);
-            }
-        }
-        if !runnable {
-            out.state = State::Asleep;
-        }
-    }
-
-    fn enter(&mut self, event: &Event, incoming: &mut Known) {
-        let Some(task) = incoming.task else { return };
-        if let State::Running { cpu, since, .. } = incoming.state {
-            // It left a processor unseen before it came to this one.
-            let tid = self.threads[incoming.id as usize].tid;
-            self.vanish(tid, (cpu, since));
-            *incoming = self.known.get(&tid).cloned().unwrap_or_else(|| incoming.clone());
-        }
-        if incoming.state == State::Vanished && !self.wakeups {
-            // Whether its job goes on or a new one begins cannot be known.
-            self.lose_job(event, incoming);
-            incoming.state = State::Unknown;
-        }
-        // Without wake-ups in the trace the switch is the first that is seen of a job.
-        if incoming.state == State::Asleep {
-            self.release(event, incoming);
-        }
-        let kind = match incoming.state {
-            State::Released => Kind::Start,
-            State::Preempted | State::Vanished => Kind::Resume,
-            _ => return,
-        };
-        incoming.state = State::Running { cpu: event.cpu, since: event.time, woken: None };
-        self.push(event.time, event.cpu, kind, (task, incoming.job), 0, 0);
     }
 
     fn finish(mut self) -> Derived {
+        self.leave_out_ends();
         // Gaps were noticed later than they began.
         self.records.sort_by_key(|record| record.time);
         let mut busiest: Vec<(u64, String)> = self
@@ -285,6 +190,15 @@ impl Builder<'_> {
             records: self.records,
         }
     }
+}
+
+/// Whether a job tells this of itself.
+fn is_job(record: &Record) -> bool {
+    (record.kind as u8) < Kind::KernelSwitch as u8
+}
+
+fn at(event: &Event) -> At {
+    At { time: event.time, cpu: event.cpu }
 }
 
 #[cfg(test)]
@@ -306,7 +220,7 @@ mod tests {
     }
 
     fn wake(time: u64, thread: u32) -> Event {
-        Event { time, cpu: 1, kind: EventKind::Wakeup { thread, comm: format!("t{thread}") } }
+        Event { time, cpu: 1, kind: EventKind::Wakeup { thread, comm: format!("t{thread}"), is_new: false } }
     }
 
     #[test]
@@ -382,7 +296,7 @@ mod tests {
         let expected = [
             (10, Kind::Release, 0, 10),
             (10, Kind::Start, 0, 0),
-            (10, Kind::Lost, 0, MISSED_SWITCH),
+            (10, Kind::Lost, 0, LossCause::HiddenSwitch as u64),
             (30, Kind::Resume, 0, 0),
             (35, Kind::Completion, 0, 5),
         ];
@@ -404,8 +318,8 @@ mod tests {
         let expected = [
             (10, Kind::Release, 0, 10),
             (10, Kind::Start, 0, 0),
-            (10, Kind::Lost, 0, MISSED_SWITCH),
-            (50, Kind::Lost, 0, BY_KERNEL),
+            (10, Kind::Lost, 0, LossCause::HiddenSwitch as u64),
+            (50, Kind::Lost, 0, LossCause::Kernel as u64),
             (50, Kind::Release, 1, 50),
             (51, Kind::Start, 1, 0),
             (55, Kind::Completion, 1, 4),
@@ -422,7 +336,11 @@ mod tests {
         let mut waits = derive(&events, 0, 0, &mapping);
         waits.records.retain(|record| record.kind == Kind::Lost);
         let losses: Vec<_> = waits.records.iter().map(|r| (r.time.as_ns(), r.value, r.extra)).collect();
-        assert_eq!(losses, [(10, 1, MISSED_SWITCH)], "its first job was under way at the beginning");
+        assert_eq!(
+            losses,
+            [(10, 1, LossCause::HiddenSwitch as u64)],
+            "its first job was under way at the beginning"
+        );
     }
 
     #[test]
@@ -470,6 +388,83 @@ mod tests {
         let derived = derive(&events, 10, 0, &mapping);
         assert_eq!(derived.tasks_seen, 1);
         assert!(derived.records.iter().any(|record| record.kind == Kind::Completion && record.value == 9));
+    }
+
+    #[test]
+    fn a_stretch_with_losses_stands_between_two_records_and_holds_no_job() {
+        let mapping = Mapping::parse(["a=t7"], &["a".to_owned()]).expect("right");
+        let lost = Event { time: 300, cpu: 1, kind: EventKind::Lost { count: 5 } };
+        let events = [
+            wake(10, 7),
+            switch(10, (0, b'R'), 7),
+            switch(20, (7, b'S'), 0),
+            wake(30, 7),
+            switch(30, (0, b'R'), 7),
+            // Of this processor nothing is known between 30 and 300; another one woke the thread meanwhile.
+            Event { cpu: 2, ..switch(90, (9, b'S'), 0) },
+            wake(100, 7),
+            lost,
+            switch(310, (7, b'S'), 0),
+            wake(400, 7),
+            switch(401, (0, b'R'), 7),
+            switch(405, (7, b'S'), 0),
+        ];
+        let derived = derive(&events, 0, 0, &mapping);
+        let kernel = LossCause::Kernel as u64;
+        let expected = [
+            (10, Kind::Release, 0, 10),
+            (10, Kind::Start, 0, 0),
+            (20, Kind::Completion, 0, 10),
+            (30, Kind::Release, 1, 30),
+            (30, Kind::Start, 1, 0),
+            (30, Kind::Lost, 0, kernel),
+            (300, Kind::Lost, 0, kernel),
+            // Nobody executed for 280 ns.
+            (400, Kind::Release, 2, 400),
+            (401, Kind::Start, 2, 0),
+            (405, Kind::Completion, 2, 4),
+        ];
+        assert_eq!(told(&derived), expected);
+        let lost = derived.records.iter().filter(|record| record.kind == Kind::Lost);
+        assert_eq!(lost.map(|record| record.value).collect::<Vec<_>>(), [5, 0]);
+        // What the kernel told of the stretch stays.
+        assert!(derived.records.iter().any(|r| r.kind == Kind::KernelWakeup && r.time.as_ns() == 100));
+    }
+
+    #[test]
+    fn a_threads_start_up_and_its_end_are_no_jobs() {
+        let mapping = Mapping::parse(["a=t*"], &["a".to_owned()]).expect("right");
+        let mut events = vec![
+            wake(10, 7),
+            switch(11, (0, b'R'), 7),
+            // It starts up for 256 ms.
+            switch(256_000_011, (7, b'S'), 0),
+            wake(300_000_000, 7),
+            switch(300_000_001, (0, b'R'), 7),
+            switch(300_000_005, (7, b'S'), 0),
+            // It is woken to end.
+            wake(400_000_000, 7),
+            switch(400_000_001, (0, b'R'), 7),
+            switch(400_000_002, (7, b'R'), 0),
+            switch(400_000_003, (0, b'R'), 7),
+            switch(400_000_009, (7, b'Z'), 0),
+            // Another thread takes the task over, and the numbers go on.
+            wake(500_000_000, 8),
+            switch(500_000_000, (0, b'R'), 8),
+            switch(500_000_002, (8, b'S'), 0),
+        ];
+        if let EventKind::Wakeup { is_new, .. } = &mut events[0].kind {
+            *is_new = true;
+        }
+        let derived = derive(&events, 0, 0, &mapping);
+        let jobs: Vec<_> = told(&derived).into_iter().filter(|(_, kind, ..)| *kind != Kind::Start).collect();
+        let expected = [
+            (300_000_000, Kind::Release, 0, 300_000_000),
+            (300_000_005, Kind::Completion, 0, 4),
+            (500_000_000, Kind::Release, 1, 500_000_000),
+            (500_000_002, Kind::Completion, 1, 2),
+        ];
+        assert_eq!(jobs, expected);
     }
 
     #[test]

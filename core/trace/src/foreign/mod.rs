@@ -64,6 +64,13 @@ pub enum EventKind {
         thread: u32,
         /// Its short name.
         comm: String,
+        /// Whether it has just been made (`sched_wakeup_new`).
+        is_new: bool,
+    },
+    /// Records of this processor are missing between its event before and this instant.
+    Lost {
+        /// How many.
+        count: u64,
     },
     /// A thread enters a system call (`raw_syscalls:sys_enter`).
     Call {
@@ -94,7 +101,7 @@ pub struct Activity {
     pub clock: String,
     /// What happened.
     pub events: Vec<Event>,
-    /// Records that the recorder lost.
+    /// Records that the recorder lost without saying where; those of [`EventKind::Lost`] come on top.
     pub lost: u64,
     /// What the reader must know.
     pub notes: Vec<String>,

@@ -3,9 +3,9 @@
 //! The file's layout is in the kernel's `tools/perf/Documentation/perf.data-file-format.txt`, that of samples in
 //! `perf_event_open(2)`.
 
-use super::Source;
 use super::cursor::{Cursor, section};
 use super::formats::Formats;
+use super::{Event, EventKind, Source};
 use crate::TraceError;
 
 /// The first bytes.
@@ -20,9 +20,16 @@ const RECORD_COMPRESSED2: u32 = 83;
 const CLOCK_MONOTONIC: i32 = 1;
 const USE_CLOCKID: u64 = 1 << 25;
 
+/// Every record that is no sample ends like one (`sample_id_all`).
+const SAMPLE_ID_ALL: u64 = 1 << 18;
+
 /// What a sample holds; the same for all events of a file that `perf record` writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct SampleType(u64);
+struct SampleType {
+    bits: u64,
+    /// Whether records that are no samples say when and where they were written.
+    is_everywhere: bool,
+}
 
 impl SampleType {
     const IP: u64 = 1;
@@ -39,7 +46,21 @@ impl SampleType {
     const IDENTIFIER: u64 = 1 << 16;
 
     fn has(self, bit: u64) -> bool {
-        self.0 & bit != 0
+        self.bits & bit != 0
+    }
+
+    /// Time and processor of a record that is no sample, from its end.
+    fn place(self, body: &[u8]) -> Option<(u64, u32)> {
+        if !self.is_everywhere || !self.has(Self::TIME) || !self.has(Self::CPU) {
+            return None;
+        }
+        let length = |bits: &[u64]| bits.iter().filter(|bit| self.has(**bit)).count() * 8;
+        let whole = length(&[Self::TID, Self::TIME, Self::ID, Self::STREAM_ID, Self::CPU, Self::IDENTIFIER]);
+        let mut cursor = Cursor::new(body.get(body.len().checked_sub(whole)?..)?);
+        cursor.skip(length(&[Self::TID]) as u64)?;
+        let time = cursor.u64()?;
+        cursor.skip(length(&[Self::ID, Self::STREAM_ID]) as u64)?;
+        Some((time, cursor.u32()?))
     }
 
     /// Time, processor and raw data of a sample; `None` where it is damaged.
@@ -119,9 +140,10 @@ fn attribute(bytes: &[u8], size: u64) -> Option<(SampleType, bool)> {
     let first = section(bytes, 0, size)?;
     let mut cursor = Cursor::new(first);
     cursor.skip(24)?;
-    let sample_type = SampleType(cursor.u64()?);
+    let bits = cursor.u64()?;
     cursor.skip(8)?;
     let flags = cursor.u64()?;
+    let sample_type = SampleType { bits, is_everywhere: flags & SAMPLE_ID_ALL != 0 };
     cursor.skip(44)?;
     let clock = cursor.u32().map(u32::cast_signed);
     // A group's counter values have a length of their own; perf record does not ask for them here.
@@ -176,12 +198,16 @@ fn records(
                     source.events.extend(formats.event(time, cpu, raw));
                 }
             }
-            RECORD_LOST => {
-                source.lost =
-                    source.lost.saturating_add(Cursor::new(&body[body.len().min(8)..]).u64().unwrap_or(0))
-            }
-            RECORD_LOST_SAMPLES => {
-                source.lost = source.lost.saturating_add(Cursor::new(body).u64().unwrap_or(0))
+            RECORD_LOST | RECORD_LOST_SAMPLES => {
+                // The first one names an event before the number.
+                let number = if kind == RECORD_LOST { 8 } else { 0 };
+                let count = Cursor::new(&body[body.len().min(number)..]).u64().unwrap_or(0);
+                match sample_type.place(body).filter(|_| kind == RECORD_LOST) {
+                    Some((time, cpu)) => {
+                        source.events.push(Event { time, cpu, kind: EventKind::Lost { count } })
+                    }
+                    None => source.lost = source.lost.saturating_add(count),
+                }
             }
             RECORD_COMPRESSED | RECORD_COMPRESSED2 => {
                 return Err(TraceError::unsupported("the perf.data file is compressed", "record without -z"));
@@ -190,4 +216,34 @@ fn records(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loss_stands_where_the_record_of_it_says() {
+        let bits =
+            SampleType::TID | SampleType::TIME | SampleType::CPU | SampleType::IDENTIFIER | SampleType::RAW;
+        let words = |words: &[u64]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+        // Event, number; thread, time, processor, identifier.
+        let body = words(&[55, 12, 0x0700_0000_0007, 4_000, 3, 55]);
+        let record = |kind: u32, body: &[u8]| {
+            let head = [&kind.to_le_bytes()[..], &[0, 0], &(8 + body.len() as u16).to_le_bytes()].concat();
+            [head, body.to_vec()].concat()
+        };
+        let read = |kind: u32, body: &[u8], is_everywhere: bool| {
+            let mut source = Source::default();
+            let sample_type = SampleType { bits, is_everywhere };
+            records(&record(kind, body), sample_type, &Formats::default(), &mut source).expect("no sample");
+            (source.events, source.lost)
+        };
+        let lost = Event { time: 4_000, cpu: 3, kind: EventKind::Lost { count: 12 } };
+        assert_eq!(read(RECORD_LOST, &body, true), (vec![lost], 0));
+        // Nobody says where.
+        assert_eq!(read(RECORD_LOST, &body[..16], false), (vec![], 12));
+        assert_eq!(read(RECORD_LOST, &body[..16], true), (vec![], 12));
+        assert_eq!(read(RECORD_LOST_SAMPLES, &body[8..], true), (vec![], 12));
+    }
 }

@@ -4,9 +4,9 @@
 //! version 6. The layout is in trace-cmd's `trace-cmd.dat.v6(5)`, that of the pages in the kernel's
 //! `ring_buffer.h`.
 
-use super::Source;
 use super::cursor::{Cursor, section};
 use super::formats::Formats;
+use super::{Event, EventKind, Source};
 use crate::TraceError;
 
 /// The first bytes.
@@ -17,6 +17,9 @@ const CONVERT: &str =
 /// Where the buffers' table begins: one of these ten bytes stands before it.
 const FLYRECORD: &[u8; 10] = b"flyrecord\0";
 const OPTIONS: &[u8; 10] = b"options  \0";
+/// Bits of a page's length: events were lost before it, and their number stands behind its data.
+const LOST: u64 = 1 << 31;
+const COUNTED: u64 = 1 << 30;
 /// Options of which the trace clock is one.
 const OPTION_TRACE_CLOCK: u16 = 7;
 
@@ -102,11 +105,14 @@ fn chosen_clock(text: &str) -> Option<String> {
 fn read_page(page: &[u8], data_at: usize, cpu: u32, formats: &Formats, source: &mut Source) {
     let mut head = Cursor::new(page);
     let (Some(mut time), Some(commit)) = (head.u64(), head.u64()) else { return };
-    // The upper bits say whether events were lost before this page.
-    if commit & (1 << 31) != 0 {
-        source.lost = source.lost.saturating_add(1);
-    }
     let length = usize::try_from(commit & 0xf_ffff).unwrap_or(0);
+    // The upper bits say whether events were lost before this page, and whether their number stands behind its data.
+    if commit & LOST != 0 {
+        let behind = data_at.saturating_add(length);
+        let stored = (commit & COUNTED != 0).then(|| page.get(behind..)).flatten();
+        let count = stored.and_then(|bytes| Cursor::new(bytes).u64()).unwrap_or(1).max(1);
+        source.events.push(Event { time, cpu, kind: EventKind::Lost { count } });
+    }
     let Some(data) = page.get(data_at..).map(|data| &data[..length.min(data.len())]) else { return };
     let mut cursor = Cursor::new(data);
     while let Some(word) = cursor.u32() {
@@ -142,7 +148,6 @@ fn read_page(page: &[u8], data_at: usize, cpu: u32, formats: &Formats, source: &
 
 #[cfg(test)]
 mod tests {
-    use super::super::EventKind;
     use super::*;
 
     const COMMON: &str = "\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n";
@@ -246,11 +251,33 @@ mod tests {
         assert_eq!(source.clock, "CLOCK_MONOTONIC");
         let times: Vec<u64> = source.events.iter().map(|event| event.time).collect();
         assert_eq!(times, [1_000_000_000, 1_000_010_000, 1_200_010_005]);
-        assert_eq!(source.events[0].kind, EventKind::Wakeup { thread: 7, comm: "ctl".to_owned() });
+        assert_eq!(
+            source.events[0].kind,
+            EventKind::Wakeup { thread: 7, comm: "ctl".to_owned(), is_new: false }
+        );
         assert!(matches!(
             &source.events[2].kind,
             EventKind::Switch { prev: 7, prev_state: b'S', next: 0, .. }
         ));
+    }
+
+    #[test]
+    fn a_page_says_that_records_before_it_are_lost_and_how_many() {
+        let at = 4096;
+        let lengths = body().len() as u64;
+        for (flags, count) in [(0, None), (LOST, Some(1)), (LOST | COUNTED, Some(7))] {
+            let mut bytes = file(&body(), b"6\0");
+            bytes[at + 8..at + 16].copy_from_slice(&(lengths | flags).to_le_bytes());
+            let behind = at + 16 + body().len();
+            bytes[behind..behind + 8].copy_from_slice(&7_u64.to_le_bytes());
+            let source = read(&bytes).expect("a right file");
+            let lost = source.events.iter().find_map(|event| match event.kind {
+                EventKind::Lost { count } => Some((event.time, event.cpu, count)),
+                _ => None,
+            });
+            assert_eq!(lost, count.map(|count| (1_000_000_000, 0, count)), "{flags:x}");
+            assert_eq!(source.lost, 0);
+        }
     }
 
     #[test]

@@ -73,7 +73,11 @@ pub fn from_activity(
         }
     }
     observation.events = activity.events.len() as u64;
-    observation.lost = activity.lost;
+    let told = activity.events.iter().map(|event| match event.kind {
+        foreign::EventKind::Lost { count } => count,
+        _ => 0,
+    });
+    observation.lost = told.fold(activity.lost, u64::saturating_add);
     observation.notes.extend(activity.notes.iter().cloned());
     finish(name, &observer, &threads.described(), observation, options)
 }
@@ -114,6 +118,7 @@ fn of_foreign(event: &foreign::Event, threads: &mut Names) -> Option<EventKind> 
             let call = WaitingCall::from_number(*number)?;
             EventKind::Call { tid: *thread, wait: waits_for(call, None) }
         }
+        foreign::EventKind::Lost { .. } => EventKind::Lost { cpu: Some(event.cpu) },
         // Expiries on CLOCK_REALTIME cannot be placed in a file, and never match a wake-up.
         foreign::EventKind::Timer { thread, timer, expires, absolute } => {
             EventKind::Timer { tid: *thread, timer: *timer, expires_ns: *expires, absolute: *absolute }

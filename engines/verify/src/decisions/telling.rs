@@ -200,8 +200,9 @@ impl Verifier {
     /// What is lost is lost for every processor, but for the kernel's records: these tell nothing about jobs, unless the jobs were
     /// derived from them.
     fn lose_decisions(&mut self, record: &Record) {
-        let is_kernels = record.kind == Kind::Lost && record.extra == 1 && !self.model.foreign;
+        let is_of_kernel = record.kind == Kind::Lost && record.extra == 1;
         for place in 0..self.cpus.len() {
+            let is_kernels = is_of_kernel && !self.model.observes(place);
             self.with_decisions(place, |verifier, decisions| {
                 if !is_kernels {
                     // Of the last instant records may be missing.

@@ -3,6 +3,7 @@
 
 mod budgets;
 mod causes;
+mod commands;
 mod costs;
 mod drivers;
 mod exact;

@@ -1,0 +1,185 @@
+//! Tasks whose body is a command: their jobs come from the kernel's record.
+
+use crate::traces::*;
+use horolog_model::{Body, Draft};
+use horolog_time::Span;
+use horolog_trace::{Kind, NO_JOB, NO_TASK, Record};
+use horolog_verify::Class::{MachineDisturbed, ModelViolated};
+use horolog_verify::{Check, Verdict};
+
+const LATENCY: u64 = 30 * US;
+
+fn program(draft: &mut Draft) {
+    draft.tasks[0].body = Some(Body::Command(vec!["./program".to_owned()]));
+    draft.platform.release_latency = Some(Span::from_ns(LATENCY));
+}
+
+/// A job of "high" that its wake-up released, on an idle processor.
+fn woken(time: u64, job: u64, length: u64) -> Vec<Record> {
+    let mut records = vec![wakeup(time, 1)];
+    records.extend(run(time, 0, job, length));
+    records.insert(2, switch(time, 0, 1));
+    records.push(switch(time + length, 1, 0));
+    records
+}
+
+fn jobs(times: &[u64]) -> Vec<Record> {
+    let mut records = vec![switch(0, 0, 0)];
+    records.extend((0..).zip(times).flat_map(|(job, &time)| woken(time, job, MS)));
+    records
+}
+
+fn exit(time: u64, status: u64) -> Record {
+    Record { value: status, job: NO_JOB, ..at(time, Kind::Exit, 0, NO_JOB, status) }
+}
+
+#[test]
+fn observed_arrivals_carry_the_machines_delays() {
+    // Release latency and time stamps, to either side.
+    let slack = LATENCY + 20 * US;
+    let early = |by: u64| measured(&long(program), &[], &jobs(&[MS, 11 * MS - by]));
+    edge(early, slack, of_job(ModelViolated, Check::Arrival, "high", 1));
+    let late = |by: u64| measured(&long(program), &[], &jobs(&[MS, 11 * MS + by]));
+    edge(late, slack, of_job(ModelViolated, Check::Arrival, "high", 1));
+    // A task of horolog's own keeps its period exactly.
+    let own = |draft: &mut Draft| draft.platform.release_latency = Some(Span::from_ns(LATENCY));
+    finds(
+        &measured(&long(own), &[], &jobs(&[MS, 11 * MS - 1])),
+        &[of_job(ModelViolated, Check::Arrival, "high", 1)],
+    );
+    // A program knows no offset.
+    let with_offset = |draft: &mut Draft| {
+        program(draft);
+        draft.tasks[0].offset = Some(Span::ZERO);
+    };
+    holds(&measured(&long(with_offset), &[], &jobs(&[7 * MS, 17 * MS])));
+}
+
+#[test]
+fn a_late_arrival_while_the_processor_stood_still_is_the_machines() {
+    let slack = LATENCY + 20 * US;
+    // Late by 4 ms, of which the processor stood still for so much; the rhythm goes on as if nothing had been.
+    let stolen = |amount: u64| {
+        let mut records = jobs(&[MS, 15 * MS, 21 * MS]);
+        let place = records.iter().position(|record| record.time.as_ns() == 15 * MS).expect("the second");
+        records.insert(place, kernel(14 * MS, Kind::Steal, amount, 2 * MS));
+        let mut found = measured(&long(program), &[], &records);
+        found.findings.retain(|one| one.check == Check::Arrival);
+        found
+    };
+    let (least, late) = (4 * MS - slack, |class| [of_job(class, Check::Arrival, "high", 1)]);
+    finds(&stolen(least), &late(MachineDisturbed));
+    finds(&stolen(least - 1), &late(ModelViolated));
+    assert_eq!(numbers(&stolen(least)), (15 * MS, 11 * MS));
+    // Or it goes on from where it is, or has left arrivals out.
+    for third in [25 * MS, 25 * MS + slack] {
+        finds(&measured(&long(program), &[], &jobs(&[MS, 15 * MS, third])), &late(ModelViolated));
+    }
+    finds(&measured(&long(program), &[], &jobs(&[MS, 35 * MS, 41 * MS])), &late(ModelViolated));
+    let expected =
+        [of_job(ModelViolated, Check::Arrival, "high", 1), of_job(ModelViolated, Check::Arrival, "high", 2)];
+    let mut found = measured(&long(program), &[], &jobs(&[MS, 15 * MS, 25 * MS + slack + 1]));
+    found.findings.sort_by_key(|one| one.job);
+    finds(&found, &expected);
+}
+
+#[test]
+fn a_job_that_has_not_ended_may_not_execute_longer_than_its_wcet_either() {
+    // On record until 4 ms: the tolerance of execution is 5 us.
+    let until = |executed: u64| {
+        let mut records = jobs(&[MS]);
+        records.truncate(records.len() - 2);
+        records.push(kernel(MS + executed, Kind::SoftirqExit, 1, 0));
+        measured(&long(program), &[], &records)
+    };
+    edge(until, 2 * MS + 5 * US, of_job(ModelViolated, Check::Execution, "high", 0));
+}
+
+#[test]
+fn a_program_that_ends_before_the_run_violates_the_model() {
+    let mut records = jobs(&[MS, 11 * MS]);
+    records.push(exit(15 * MS, 11));
+    let found = measured(&long(program), &[], &records);
+    finds(&found, &[(ModelViolated, Check::MissingJob, Some("high"), None)]);
+    let message = &found.findings[0].message;
+    assert!(message.contains("was killed by SIGSEGV") && message.contains("after 2 jobs"), "{message}");
+    // At once, with a status.
+    let found = measured(&long(program), &[], &[switch(0, 0, 0), exit(0, 0x0300)]);
+    assert_eq!(found.verdict, Verdict::ModelViolated);
+    assert!(found.findings[0].message.contains("exited with status 3"), "{:?}", found.findings);
+}
+
+#[test]
+fn without_the_kernels_record_nothing_of_a_command_is_judged() {
+    let other = [run(MS, 1, 0, MS), run(21 * MS, 1, 1, MS)].concat();
+    let found = measured(&long(program), &[], &other);
+    assert_eq!((found.verdict, found.findings.len()), (Verdict::Unknown, 0));
+    assert!(found.notes.iter().any(|note| note.contains("jobs of commands (high)")), "{:?}", found.notes);
+    // With it a command without jobs is no command that holds: its later jobs are missing, or it has none to show.
+    let mut seen = vec![switch(0, 0, 0)];
+    seen.extend(other);
+    assert!(!measured(&long(program), &[], &seen).notes.iter().any(|note| note.contains("jobs of commands")));
+}
+
+#[test]
+fn a_loss_of_the_kernels_records_concerns_jobs_that_were_derived_from_them() {
+    let lost = |time| kernel(time, Kind::Lost, 9, 1);
+    let mut records = vec![switch(0, 0, 0)];
+    records.extend(woken(MS, 0, MS));
+    // Its end is lost, and so are three jobs.
+    records.extend([wakeup(11 * MS, 1), at(11 * MS, Kind::Release, 0, 1, 11 * MS), switch(11 * MS, 0, 1)]);
+    records.extend([at(11 * MS, Kind::Start, 0, 1, 0), lost(40 * MS)]);
+    records.extend(woken(51 * MS, 2, MS));
+    let found = measured(&long(program), &[], &records);
+    assert_eq!(found.findings, []);
+    assert_eq!(found.tasks[0].completed, 2);
+}
+
+/// "high" leaves within its job in the state of this letter, and comes back 3 ms later.
+fn leaves(letter: u8, change: impl Fn(&mut Draft)) -> horolog_verify::Verification {
+    let block = Record { task: 0, ..kernel(2 * MS, Kind::KernelBlock, 1, u64::from(letter)) };
+    let records = [
+        switch(0, 0, 0),
+        wakeup(MS, 1),
+        at(MS, Kind::Release, 0, 0, MS),
+        switch(MS, 0, 1),
+        at(MS, Kind::Start, 0, 0, 0),
+        switch(2 * MS, 1, 0),
+        block,
+        wakeup(5 * MS, 1),
+        switch(5 * MS, 0, 1),
+        at(5 * MS + 1, Kind::Completion, 0, 0, MS + 1),
+        switch(5 * MS + 1, 1, 0),
+    ];
+    assert_eq!(block.job, NO_JOB);
+    assert_ne!(block.task, NO_TASK);
+    measured(&long(change), &[], &records)
+}
+
+#[test]
+fn a_stop_from_outside_is_no_sleep() {
+    for letter in [b'S', b'D'] {
+        finds(&leaves(letter, program), &[of_job(ModelViolated, Check::SelfSuspension, "high", 0)]);
+    }
+    for letter in [b'T', b't'] {
+        let found = leaves(letter, program);
+        finds(&found, &[of_job(MachineDisturbed, Check::SelfSuspension, "high", 0)]);
+        assert!(found.findings[0].message.contains("was stopped from outside"), "{:?}", found.findings);
+    }
+}
+
+#[test]
+fn a_thread_that_ends_within_its_job_was_not_preempted() {
+    let own = |draft: &mut Draft| draft.platform.release_latency = Some(Span::from_ns(LATENCY));
+    let block = Record { task: 0, ..kernel(2 * MS, Kind::KernelBlock, 1, u64::from(b'X')) };
+    let mut records = vec![switch(0, 0, 0), wakeup(MS, 1)];
+    records.extend([at(MS, Kind::Release, 0, 0, MS), switch(MS, 0, 1), at(MS, Kind::Start, 0, 0, 0)]);
+    records.extend([switch(2 * MS, 1, 0), block]);
+    // Another task has the processor as long as it likes.
+    records.extend([wakeup(3 * MS, 2), at(3 * MS, Kind::Release, 1, 0, 3 * MS), switch(3 * MS, 0, 2)]);
+    records.extend([at(3 * MS, Kind::Start, 1, 0, 0), at(5 * MS, Kind::Completion, 1, 0, 2 * MS)]);
+    records.push(switch(5 * MS, 2, 0));
+    finds(&measured(&long(own), &[], &records), &[of_job(ModelViolated, Check::MissingJob, "high", 0)]);
+    // Of a command its exit tells.
+    assert_eq!(measured(&long(program), &[], &records).findings, []);
+}

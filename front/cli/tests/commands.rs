@@ -1,0 +1,150 @@
+//! Tasks whose body is a command: what the program of `examples/daemon` does is judged from the kernel's record, whatever it does.
+
+mod common;
+
+use common::{done, folder, inside, real_time, root};
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+
+/// The program as a task of this period and wcet; the margins are wide, since a virtual machine's host stops it at times.
+fn system(words: &str) -> String {
+    format!(
+        r#"
+[system]
+name = "a program"
+policy = "fixed-priority"
+[platform]
+cpus = [1]
+context_switch = "20 us"
+timer_interrupt = "50 us"
+release_latency = "9 ms"
+[[task]]
+name = "sampler"
+period = "60 ms"
+wcet = "15 ms"
+bcet = "10 us"
+priority = 90
+body = {{ command = ["./sampler", {words}] }}
+"#
+    )
+}
+
+/// The example's program, built into `folder`; `false`, said aloud, without a compiler.
+fn sampler(folder: &Path) -> bool {
+    let source = root().join("examples/daemon/sampler.c");
+    let built = Command::new("cc").args(["-O2", "-o"]).arg(folder.join("sampler")).arg(source).status();
+    match built {
+        Ok(status) => {
+            assert!(status.success(), "the example builds");
+            true
+        }
+        Err(error) => {
+            println!("SKIPPED: cc: {error}");
+            false
+        }
+    }
+}
+
+/// The outcome of a run of 1.2 s, and what verifying its trace finds; `None`, said aloud, where the machine does not allow it.
+fn judged(words: &str) -> Option<(Value, Value)> {
+    let _alone = real_time()?;
+    let doctor = done(["doctor", "--format", "json"]).json();
+    let facts = doctor["facts"].as_array().expect("facts").iter();
+    let kernel = facts.filter(|fact| {
+        ["tracefs", "perf-tracepoints"].iter().any(|name| fact["name"].as_str() == Some(name))
+    });
+    if kernel.clone().count() > 0 && kernel.clone().all(|fact| fact["state"] != "yes") {
+        println!("SKIPPED: the kernel may not be recorded here");
+        return None;
+    }
+    let (place, file) = folder(&system(words));
+    if !sampler(place.path()) {
+        return None;
+    }
+    let trace = inside(&place, "run.trace");
+    let run = done(["run", &file, "--for", "1200ms", "--trace", &trace, "--format", "json"]);
+    let verified = done(["verify", &file, &trace, "--format", "json"]);
+    println!("{}", verified.out);
+    // The same counts in the outcome and in the trace.
+    let stats = done(["trace", "stats", &trace, "--format", "json"]).json();
+    let outcome = run.json();
+    for key in ["jobs", "completed", "missed", "unfinished", "response_ns_max"] {
+        assert_eq!(stats["outcome"]["tasks"][0][key], outcome["tasks"][0][key], "{key}");
+    }
+    Some((outcome, verified.json()))
+}
+
+fn count(value: &Value, key: &str) -> u64 {
+    value["tasks"][0][key].as_u64().unwrap_or_else(|| panic!("{key} of {value:#}"))
+}
+
+/// The checks by which the model was found violated.
+fn violated(found: &Value) -> Vec<String> {
+    let findings = found["findings"].as_array().expect("findings").iter();
+    let of_model = findings.filter(|finding| finding["class"] == "model-violated");
+    of_model.map(|finding| finding["check"].as_str().expect("a check").to_owned()).collect()
+}
+
+fn message(found: &Value, check: &str) -> String {
+    let findings = found["findings"].as_array().expect("findings").iter();
+    let first =
+        findings.filter(|finding| finding["check"] == check).find(|one| one["class"] == "model-violated");
+    first.and_then(|one| one["message"].as_str()).unwrap_or_default().to_owned()
+}
+
+#[test]
+fn a_healthy_daemon_has_its_jobs_judged() {
+    let Some((outcome, found)) = judged("\"period=60ms\", \"work=4ms\"") else { return };
+    // 20 periods; the phase is the program's own.
+    assert!((19..=20).contains(&count(&outcome, "jobs")), "{outcome:#}");
+    assert!(count(&outcome, "completed") >= 18, "{outcome:#}");
+    assert!(outcome["tasks"][0]["response_ns_p50"].as_u64() >= Some(4_000_000), "{outcome:#}");
+    assert_eq!(violated(&found), [] as [&str; 0], "{found:#}");
+    assert!(count(&found, "completed") >= 18, "{found:#}");
+}
+
+#[test]
+fn twice_the_rate_is_found() {
+    let Some((outcome, found)) = judged("\"period=30ms\", \"work=2ms\"") else { return };
+    assert!(count(&outcome, "jobs") >= 35, "{outcome:#}");
+    assert!(violated(&found).contains(&"arrival".to_owned()), "{found:#}");
+    assert_eq!(found["verdict"], "model-violated");
+}
+
+#[test]
+fn twice_the_wcet_is_found() {
+    let Some((_, found)) = judged("\"period=60ms\", \"work=30ms\"") else { return };
+    assert!(violated(&found).contains(&"execution".to_owned()), "{found:#}");
+    assert_eq!(found["verdict"], "model-violated");
+}
+
+#[test]
+fn a_program_that_exits_at_once_is_found() {
+    let Some((outcome, found)) = judged("\"after=0\", \"exit\"") else { return };
+    assert_eq!(count(&outcome, "jobs"), 0);
+    let told = message(&found, "missing-job");
+    assert!(told.contains("exited with status 3") && told.contains("after 0 jobs"), "{found:#}");
+    assert_eq!(found["verdict"], "model-violated");
+    let notes = outcome["notes"].to_string();
+    assert!(notes.contains("exit status: 3 before the run did"), "{notes}");
+}
+
+#[test]
+fn a_program_that_crashes_is_found() {
+    let Some((outcome, found)) = judged("\"period=60ms\", \"work=1ms\", \"after=5\", \"crash\"") else {
+        return;
+    };
+    assert!((3..=5).contains(&count(&outcome, "jobs")), "{outcome:#}");
+    assert!(message(&found, "missing-job").contains("was killed by SIGSEGV"), "{found:#}");
+    assert_eq!(found["verdict"], "model-violated");
+}
+
+#[test]
+fn a_program_that_never_waits_has_one_job_that_misses_its_deadline() {
+    let Some((outcome, found)) = judged("\"work=1ms\", \"after=0\", \"spin\"") else { return };
+    let counts = ["jobs", "completed", "missed", "unfinished"].map(|key| count(&outcome, key));
+    assert_eq!(counts, [1, 0, 1, 1], "{outcome:#}");
+    assert_eq!(count(&found, "missed"), 1, "{found:#}");
+    assert_ne!(found["verdict"], "holds", "{found:#}");
+}
