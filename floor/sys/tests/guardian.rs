@@ -274,6 +274,44 @@ fn a_journal_of_a_run_that_was_killed_before_it_changed_anything_is_no_left_over
     fs::write(&journal, format!("horolog-journal/1 {id} 1\n")).unwrap();
     assert_eq!(left_over_in(directory.path()).unwrap(), []);
     assert!(!journal.exists());
+
+    // Whoever starts the next guardian removes such a one, and none that lists a change.
+    let journals = directory.path().join("journals");
+    let with_change = journal_of_an_ended_run(directory.path(), "write /tmp/none old\n");
+    let void = journals.join(format!("{id}-1-0.journal"));
+    fs::write(&void, format!("horolog-journal/1 {id} 1\n")).unwrap();
+    let guardian = Guardian::start(&guardian_options(directory.path())).unwrap();
+    assert!(!void.exists() && with_change.exists());
+    guardian.finish().unwrap();
+}
+
+/// Makes the journal, as the guardian does, and dies before it is armed.
+#[test]
+#[ignore = "a role that the other tests start"]
+fn role_guardian_that_dies() {
+    if std::env::var_os(roles::DIRECTORY).is_none() {
+        return;
+    }
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line).unwrap();
+    let hex = line.trim_end().rsplit(' ').next().unwrap();
+    let bytes = (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap());
+    fs::write(String::from_utf8(bytes.collect()).unwrap(), "").unwrap();
+    std::process::exit(1);
+}
+
+#[test]
+fn a_guardian_that_dies_while_it_starts_leaves_no_journal() {
+    let scene = scene();
+    let journals = scene.path().join("journals");
+    let mut options = guardian_options(scene.path());
+    for word in &mut options.arguments {
+        if word == "roles::guardian" {
+            *word = "role_guardian_that_dies".into();
+        }
+    }
+    assert!(Guardian::start(&options).is_err());
+    assert_eq!(fs::read_dir(&journals).unwrap().count(), 0);
 }
 
 #[test]

@@ -100,7 +100,12 @@ impl Guardian {
             journal: Journal::place(&directory, run)?,
         };
         let path = orders.journal.clone();
-        let keeper = Keeper::start(options, orders)?;
+        // Removes journals without changes, of runs that were killed together with their guardians.
+        let _ = left_over_in(&directory);
+        let keeper = Keeper::start(options, orders).inspect_err(|_| {
+            // Nothing was changed yet: where the guardian made it and died, it helps nobody.
+            let _ = fs::remove_file(&path);
+        })?;
         Ok(Guardian { journal: Journal::open(&path)?, keeper: Some(keeper) })
     }
 
