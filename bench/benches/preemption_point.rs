@@ -33,6 +33,7 @@ fn system(cpu: u32) -> System {
         execution: ExecutionTimes::Wcet,
         promotion: None,
         sections: Vec::new(),
+        is_soft: false,
         body: None,
     };
     let platform = Platform { cpus: Cpus::Listed(vec![CpuId(cpu)]), ..Platform::default() };

@@ -57,6 +57,7 @@ fn task(random: &mut Random, place: u64) -> Task {
         execution: if random.below(2) == 0 { ExecutionTimes::Wcet } else { ExecutionTimes::Uniform },
         promotion: None,
         sections: Vec::new(),
+        is_soft: false,
         body: None,
     }
 }

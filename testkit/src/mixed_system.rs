@@ -103,6 +103,7 @@ fn task(random: &mut Random, place: u64, count: u64, ingredients: Ingredients) -
         execution: ExecutionTimes::Wcet,
         promotion: None,
         sections: Vec::new(),
+        is_soft: false,
         body: None,
     }
 }

@@ -122,6 +122,7 @@ fn soft_task(random: &mut Random, draft: &mut Draft, server: u64, place: u64) ->
         execution: ExecutionTimes::Wcet,
         promotion: None,
         sections: Vec::new(),
+        is_soft: false,
         body: None,
     });
     name

@@ -187,6 +187,7 @@ impl<C: Choices> Drawing<'_, C> {
             execution: ExecutionTimes::Wcet,
             promotion: None,
             sections: Vec::new(),
+            is_soft: false,
             body: None,
         };
         if self.shape.bodies {

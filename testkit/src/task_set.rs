@@ -209,6 +209,7 @@ pub fn system_of(
             execution: ExecutionTimes::Wcet,
             promotion: None,
             sections: Vec::new(),
+            is_soft: false,
             body: None,
         })
         .collect();

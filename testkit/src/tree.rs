@@ -200,6 +200,7 @@ impl<C: Choices> Drawing<'_, C> {
             execution: ExecutionTimes::Wcet,
             promotion: None,
             sections: Vec::new(),
+            is_soft: false,
             body: None,
         });
         name

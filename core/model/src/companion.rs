@@ -207,6 +207,7 @@ fn thread(system: &System, name: String, cpu: CpuId, wcet: Span) -> Task {
         overrun: OverrunPolicy::Count,
         execution: ExecutionTimes::Wcet,
         sections: Vec::new(),
+        is_soft: false,
         body: None,
     }
 }

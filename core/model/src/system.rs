@@ -296,6 +296,12 @@ impl System {
         self.server_of(task).is_some()
     }
 
+    /// Whether a task's deadline counts in no verdict: a server serves it, or the file says so.
+    #[must_use]
+    pub fn is_soft(&self, task: TaskId) -> bool {
+        self.is_served(task) || self.task(task).is_soft
+    }
+
     /// The tasks that a server serves, in the order of the tasks.
     pub fn served_tasks(&self, server: ServerId) -> impl Iterator<Item = (TaskId, &Task)> {
         let is_served = move |id: &TaskId| self.server_of(*id) == Some(server);

@@ -114,6 +114,9 @@ pub struct Task {
     pub execution: ExecutionTimes,
     /// Where its jobs hold resources.
     pub sections: Vec<Section>,
+    /// Whether its deadline is only a wish (`constraint = "soft"`): it is analysed and measured as every task, and counts in no
+    /// verdict and no exit status.
+    pub is_soft: bool,
     /// What a run executes; `None`: spin for the wcet's 90 percent.
     pub body: Option<Body>,
 }

@@ -26,6 +26,7 @@ fn task(name: &str, period: u64, wcet: u64) -> Task {
         execution: ExecutionTimes::Wcet,
         promotion: None,
         sections: Vec::new(),
+        is_soft: false,
         body: None,
     }
 }

@@ -27,6 +27,7 @@ fn task(name: &str, priority: Option<i64>) -> Task {
         execution: ExecutionTimes::Wcet,
         promotion: None,
         sections: Vec::new(),
+        is_soft: false,
         body: None,
     }
 }

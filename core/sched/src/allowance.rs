@@ -211,6 +211,7 @@ mod tests {
             execution: ExecutionTimes::Wcet,
             promotion: None,
             sections: Vec::new(),
+            is_soft: false,
             body: None,
         }
     }

@@ -250,7 +250,7 @@ pub struct RequestOutcome {
 pub struct TaskOutcome {
     /// The task's name.
     pub name: String,
-    /// Whether a server serves it: its deadline, if it has one, is soft.
+    /// Whether a server serves it, or its file says so: its deadline, if it has one, is soft.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_soft: bool,
     /// Jobs released before the horizon.

@@ -144,12 +144,14 @@ fn analyze_known(system: &System, options: &Options) -> Result<Analysis, Analysi
     devices.sort_by_key(|(index, _)| *index);
     let devices: Vec<DeviceVerdict> = devices.into_iter().map(|(_, verdict)| verdict).collect();
     let required = devices.iter().filter(|device| !device.soft).map(|device| device.verdict);
-    let hard = tasks.iter().filter(|task| task.served_by.is_none());
+    let hard = resolved.task_ids().zip(&tasks).filter(|(id, _)| !resolved.is_soft(*id)).map(|(_, task)| task);
+    // A test of a whole processor counts soft tasks, too.
+    let has_soft = |processor: &ProcessorVerdict| resolved.tasks_on(processor.cpu).any(|(_, task)| task.is_soft);
     Ok(Analysis {
         schema: "horolog.analysis/1",
         system: resolved.name().to_owned(),
         utilisation: Some(processors.iter().map(|p| p.utilisation).fold(0.0, f64::max)),
-        schedulable: match processors.iter().any(proves_a_miss) {
+        schedulable: match processors.iter().any(|one| proves_a_miss(one) && !has_soft(one)) {
             true => Schedulable::No,
             false => Schedulable::of(hard.map(|task| task.verdict).chain(required)),
         },

@@ -89,6 +89,7 @@ fn system(probe: Probe, preemption: Preemption) -> Result<System, ExecError> {
         execution: ExecutionTimes::Wcet,
         promotion: None,
         sections: Vec::new(),
+        is_soft: false,
         body: None,
     };
     let platform = Platform { cpus: Cpus::Listed(vec![CpuId(probe.cpu)]), ..Platform::default() };

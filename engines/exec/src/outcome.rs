@@ -54,7 +54,7 @@ pub(crate) fn outcome_of(
     let of_task = |task: &std::sync::Arc<crate::task_shared::TaskShared>| {
         let mut outcome = task.tally().outcome();
         outcome.name.clone_from(&task.name);
-        outcome.is_soft = system.is_served(task.id);
+        outcome.is_soft = system.is_soft(task.id);
         outcome
     };
     outcome.tasks = threads.tasks.iter().take(system.tasks().len()).map(of_task).collect();

@@ -152,7 +152,7 @@ pub(crate) fn outcome<S: Source, K: Sink>(
     let tasks = system.task_ids().zip(&engine.core.tasks).map(|(id, run)| {
         let mut outcome = TaskOutcome {
             name: system.task(id).name.clone(),
-            is_soft: system.is_served(id),
+            is_soft: system.is_soft(id),
             jobs: run.jobs,
             completed: run.completed,
             missed: run.missed,

@@ -32,6 +32,7 @@ fn task(name: &str, period: u64, wcet: u64, priority: Option<i64>) -> Task {
         body: None,
         promotion: None,
         sections: Vec::new(),
+        is_soft: false,
     }
 }
 

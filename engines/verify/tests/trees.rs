@@ -33,6 +33,7 @@ fn task(name: &str, wcet: u64, period: u64) -> Task {
         execution: ExecutionTimes::Wcet,
         promotion: None,
         sections: Vec::new(),
+        is_soft: false,
         body: None,
     }
 }

@@ -48,6 +48,7 @@ pub(super) fn task(name: &str, period_ns: u64, wcet_ns: u64, priority: i64, mode
         execution: ExecutionTimes::Wcet,
         promotion: None,
         sections: Vec::new(),
+        is_soft: false,
         body: None,
     }
 }

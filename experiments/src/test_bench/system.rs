@@ -148,6 +148,7 @@ fn plain(name: String, arrival: Arrival, wcet: Span, cpu: CpuId) -> Task {
         execution: ExecutionTimes::Wcet,
         promotion: None,
         sections: Vec::new(),
+        is_soft: false,
         body: None,
     }
 }

@@ -61,6 +61,7 @@ fn task(name: &str, priority: i64, symbol: &str) -> Task {
         execution: ExecutionTimes::Wcet,
         promotion: None,
         sections: Vec::new(),
+        is_soft: false,
         body: Some(Body::Library {
             library: "libtest.so".into(),
             symbol: symbol.into(),

@@ -1,6 +1,8 @@
 //! The words of the command line.
 
+use crate::failure::Failure;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use horolog_closed_loop::verdict::{Asked, Gate, Question};
 use horolog_experiments::WhenExhausted;
 use horolog_time::Span;
 use std::path::PathBuf;
@@ -21,7 +23,7 @@ pub(crate) struct Arguments {
 }
 
 const EXIT_STATUS: &str = "Exit status: 0 all that was asked holds; 1 a result says no; 2 bad input or usage; \
-                           3 this machine does not allow it.";
+                           3 this machine does not allow it; 4 nothing says no, and something is not decided.";
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum Verb {
@@ -163,6 +165,8 @@ pub(crate) struct SimulateArguments {
     /// `tracker=scan,crop,merge`; may be given again for other tasks.
     #[arg(long, value_name = "PATH")]
     pub(crate) path: Vec<String>,
+    #[command(flatten)]
+    pub(crate) verdict: VerdictArguments,
     /// Seed of everything drawn by chance; printed when drawn.
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
@@ -194,6 +198,51 @@ pub(crate) enum Execution {
     Uniform,
 }
 
+/// What decides the verdict.
+#[derive(Args, Debug)]
+pub(crate) struct VerdictArguments {
+    /// Which questions decide the exit status: `proof`, `model`, `deadlines`, or several of them with commas. Default: all of `loop`, model
+    /// and deadlines of `verify`, deadlines of `run` and `simulate`.
+    #[arg(long, value_name = "QUESTIONS")]
+    pub(crate) gate: Option<Gate>,
+    /// How many of the released jobs of every task have to be judged.
+    #[arg(long, value_name = "PERCENT", value_parser = coverage, default_value = "90%")]
+    pub(crate) coverage: u64,
+    /// Every job has to be judged, and a disturbed machine is a no.
+    #[arg(long)]
+    pub(crate) strict: bool,
+}
+
+impl VerdictArguments {
+    /// What is asked, these questions where the words name none.
+    pub(crate) fn asked(&self, by_default: &[Question]) -> Asked {
+        let gate = self.gate.clone().unwrap_or_else(|| Gate::of(by_default));
+        Asked { gate, coverage_permille: self.coverage, strict: self.strict }
+    }
+
+    /// What is asked of a verb that answers about deadlines alone.
+    pub(crate) fn asked_of_deadlines(&self, verb: &str) -> Result<Asked, Failure> {
+        let asked = self.asked(&[Question::Deadlines]);
+        let other = [Question::Proof, Question::Model].into_iter().find(|question| asked.gate.has(*question));
+        match other {
+            None => Ok(asked),
+            Some(question) => Err(Failure::bad_input(format_args!(
+                "error: --gate {}: `{verb}` answers about deadlines alone, not about {}\n  = help: `horolog loop` proves, runs and verifies",
+                asked.gate,
+                question.word()
+            ))),
+        }
+    }
+}
+
+/// A share of jobs as thousandths, from 0 to 100 %.
+fn coverage(text: &str) -> Result<u64, String> {
+    match permille(text) {
+        Ok(share) if share <= 1_000 => Ok(share),
+        _ => Err(format!("`{text}` is not a percentage from 0 to 100 with at most one decimal, such as `90%`")),
+    }
+}
+
 #[derive(Args, Debug)]
 pub(crate) struct RunArguments {
     #[command(flatten)]
@@ -213,6 +262,11 @@ pub(crate) struct RunArguments {
     /// Which scheduling class carries the tasks.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) class: SchedulingClass,
+    #[command(flatten)]
+    pub(crate) verdict: VerdictArguments,
+    /// Repeat the run up to so many times where the answer is undecided.
+    #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "forever")]
+    pub(crate) retries: u32,
     /// Seed of everything drawn by chance; printed when drawn.
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
@@ -238,9 +292,8 @@ pub(crate) struct VerifyArguments {
     /// For a foreign trace: which thread is which task (`control=my-thread` or `control=4711`); may be given again.
     #[arg(long = "map", value_name = "TASK=THREAD")]
     pub(crate) mapping: Vec<String>,
-    /// A disturbed machine is a failure too.
-    #[arg(long)]
-    pub(crate) strict: bool,
+    #[command(flatten)]
+    pub(crate) verdict: VerdictArguments,
     /// Replace a bound (`control=1 ms`), to see that a wrong one is caught.
     #[arg(long = "bound-override", value_name = "TASK=DURATION", hide = true)]
     pub(crate) bound_overrides: Vec<String>,
@@ -261,9 +314,12 @@ pub(crate) struct LoopArguments {
     /// Run under normal scheduling where real-time scheduling is not permitted, and say so.
     #[arg(long)]
     pub(crate) best_effort: bool,
-    /// A disturbed machine is a failure too.
-    #[arg(long)]
-    pub(crate) strict: bool,
+    #[command(flatten)]
+    pub(crate) verdict: VerdictArguments,
+    /// Repeat all of it up to so many times where the answer is undecided, or only the machine was in the way; never after a no of
+    /// the proof or the model.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) retries: u32,
     /// Seed of everything drawn by chance; printed when drawn.
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,

@@ -1,5 +1,6 @@
 //! How a verb ends when it does not end well: the message and the exit status of the contract.
 
+use horolog_closed_loop::verdict::Closing;
 use std::fmt::Display;
 use std::io::Write;
 use std::process::ExitCode;
@@ -8,12 +9,16 @@ use std::process::ExitCode;
 pub(crate) type Done = Result<Verdict, Failure>;
 
 /// What was asked was done; does the result hold?
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Verdict {
     /// All that was asked holds.
     Holds,
     /// A result says no.
     SaysNo,
+    /// Nothing says no, and something is not decided.
+    Undecided,
+    /// A verdict with its closing line.
+    Closed(Box<Closing>),
 }
 
 impl Verdict {
@@ -22,10 +27,21 @@ impl Verdict {
         if good { Verdict::Holds } else { Verdict::SaysNo }
     }
 
+    /// A verdict that was reached.
+    pub(crate) fn closed(closing: Closing) -> Verdict {
+        Verdict::Closed(Box::new(closing))
+    }
+
+    /// Prints the closing line, the last on standard error, and gives the exit status.
     pub(crate) fn exit_code(self) -> ExitCode {
         match self {
             Verdict::Holds => ExitCode::SUCCESS,
             Verdict::SaysNo => ExitCode::from(1),
+            Verdict::Undecided => ExitCode::from(4),
+            Verdict::Closed(closing) => {
+                let _ = writeln!(std::io::stderr(), "{closing}");
+                ExitCode::from(closing.exit)
+            }
         }
     }
 }

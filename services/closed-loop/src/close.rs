@@ -1,6 +1,7 @@
 //! All steps in a row.
 
 use crate::report::{Parts, write_report};
+use crate::verdict::{Asked, Closing, Ended, Evidence};
 use crate::{
     CostSource, Guard, LoopError, MeasuredRun, Proof, measured_run, prove, simulated_run, verify_trace,
     with_measured_costs,
@@ -15,7 +16,7 @@ use horolog_verify::Verification;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What a caller chooses.
 #[derive(Clone, Debug)]
@@ -40,6 +41,16 @@ pub struct LoopOptions {
     pub output_to_error: bool,
     /// Ends the run early once it is set.
     pub stop: Option<Arc<AtomicBool>>,
+    /// What decides the verdict.
+    pub asked: Asked,
+}
+
+impl LoopOptions {
+    /// Whether somebody asked for an end.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed))
+    }
 }
 
 /// Where the loop is.
@@ -74,19 +85,10 @@ pub struct LoopResult {
     pub verified: Option<Verification>,
     /// The page.
     pub report: PathBuf,
+    /// The verdict.
+    pub closing: Closing,
     /// What the reader must know.
     pub notes: Vec<String>,
-}
-
-impl LoopResult {
-    /// Whether everything that was asked holds: proved, and no model or bound violated.
-    #[must_use]
-    pub fn holds(&self, strict: bool) -> bool {
-        self.proof.analysis.schedulable == horolog_analysis::Schedulable::Yes
-            && self.simulated_verified.exit_code(true) == 0
-            && self.verified.as_ref().is_none_or(|verified| verified.exit_code(strict) == 0)
-            && self.measured.as_ref().is_none_or(|run| run.outcome.ended_by.is_none())
-    }
 }
 
 /// Proves, simulates, runs, verifies, and writes the page.
@@ -120,42 +122,83 @@ pub fn close(
     let simulated_verified = verify_trace(&proof, &simulated_trace, options.bound_override.clone())?;
     save_json(&options.out.join("simulated-verification.json"), &simulated_verified)?;
 
-    let run_trace = options.out.join("run.trace");
-    let mut measured = None;
-    let mut verified = None;
-    if real {
-        stage(Stage::Run, "");
-        let run = measured_run(&proof.system, &run_options(options), Some(&run_trace), options.guard)?;
-        save_json(&options.out.join("run.json"), &run.outcome)?;
-        if run.outcome.horizon_ns < options.duration {
-            let (after, of) = (run.outcome.horizon_ns, options.duration);
-            notes.push(format!("the run was stopped early: jobs were released for {after} of {of}"));
-        }
-        notes.extend(run.outcome.notes.iter().cloned());
-        stage(Stage::Verify, "");
-        let found = verify_trace(&proof, &run_trace, options.bound_override.clone())?;
-        save_json(&options.out.join("verification.json"), &found)?;
-        measured = Some(run);
-        verified = Some(found);
-    } else {
+    let run = run_and_verify(&proof, real, options, &mut notes, stage)?;
+    stage(Stage::Report, "");
+    let report = options.out.join("report.html");
+    let place = report.display().to_string();
+    let evidence = Evidence {
+        system: &proof.system,
+        proof: Some(&proof.analysis),
+        costs: proof.costs.in_words(),
+        simulated: Some(&simulated_verified),
+        verified: run.verified.as_ref(),
+        outcome: Some(run.measured.as_ref().map_or(&simulated, |measured| &measured.outcome)),
+        ended: run.ended,
+        report: Some(&place),
+    };
+    let closing = Closing::of(&evidence, &options.asked);
+    let parts = Parts {
+        proof: &proof,
+        simulated: (&simulated, &simulated_trace),
+        measured: run.measured.as_ref().map(|measured| (measured, run.trace.as_path())),
+        verified: run.verified.as_ref(),
+        closing: &closing,
+        command: &options.command,
+        notes: notes.clone(),
+    };
+    write_report(&parts, &report)?;
+    let (measured, verified) = (run.measured, run.verified);
+    Ok(LoopResult { proof, simulated, simulated_verified, measured, verified, report, closing, notes })
+}
+
+/// What a run came to, and what verifying its trace found.
+struct Run {
+    measured: Option<MeasuredRun>,
+    verified: Option<Verification>,
+    ended: Ended,
+    trace: PathBuf,
+}
+
+/// Runs on this machine where the file names its processors. What the machine does not allow, and what user code ends, is part of the
+/// result.
+fn run_and_verify(
+    proof: &Proof,
+    real: bool,
+    options: &LoopOptions,
+    notes: &mut Vec<String>,
+    stage: &mut dyn FnMut(Stage, &str),
+) -> Result<Run, LoopError> {
+    let trace = options.out.join("run.trace");
+    let not_run = |ended| Run { measured: None, verified: None, ended, trace: trace.clone() };
+    if !real {
         notes.push(
             "nothing was run: the file counts its CPUs (`cpus = n`) and names none of this machine; \
              write `cpus = [1]` to run on CPU 1"
                 .to_owned(),
         );
+        return Ok(not_run(Ended::NotRun));
     }
-    stage(Stage::Report, "");
-    let report = options.out.join("report.html");
-    let parts = Parts {
-        proof: &proof,
-        simulated: (&simulated, &simulated_trace),
-        measured: measured.as_ref().map(|run| (run, run_trace.as_path())),
-        verified: verified.as_ref(),
-        command: &options.command,
-        notes: notes.clone(),
+    let of = options.duration;
+    if options.is_stopped() {
+        return Ok(not_run(Ended::Stopped { after: Span::ZERO, of }));
+    }
+    stage(Stage::Run, "");
+    let measured = match measured_run(&proof.system, &run_options(options), Some(&trace), options.guard) {
+        Err(error) if error.is_not_permitted() => return Ok(not_run(Ended::NotPermitted(error.to_string()))),
+        Err(error) if error.is_crash() => return Ok(not_run(Ended::Crashed(error.to_string()))),
+        measured => measured?,
     };
-    write_report(&parts, &report)?;
-    Ok(LoopResult { proof, simulated, simulated_verified, measured, verified, report, notes })
+    save_json(&options.out.join("run.json"), &measured.outcome)?;
+    let after = measured.outcome.horizon_ns;
+    if after < of {
+        notes.push(format!("the run was stopped early: jobs were released for {after} of {of}"));
+    }
+    notes.extend(measured.outcome.notes.iter().cloned());
+    stage(Stage::Verify, "");
+    let found = verify_trace(proof, &trace, options.bound_override.clone())?;
+    save_json(&options.out.join("verification.json"), &found)?;
+    let ended = Ended::of_run(&measured.outcome, Some(of));
+    Ok(Run { measured: Some(measured), verified: Some(found), ended, trace })
 }
 
 /// Measures the machine's costs where the file gives none and the system names real processors.

@@ -15,6 +15,7 @@ mod report;
 mod serve;
 mod simulated;
 mod traces;
+pub mod verdict;
 mod verified;
 mod whole_trace;
 

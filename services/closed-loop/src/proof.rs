@@ -16,6 +16,18 @@ pub enum CostSource {
     None(String),
 }
 
+impl CostSource {
+    /// In words after "proved".
+    #[must_use]
+    pub fn in_words(&self) -> &str {
+        match self {
+            CostSource::File => "",
+            CostSource::Measured(_) => "with costs of this minute",
+            CostSource::None(_) => "without the machine's costs",
+        }
+    }
+}
+
 /// What was proved, about exactly which system.
 #[derive(Clone, Debug)]
 pub struct Proof {

@@ -1,6 +1,7 @@
 //! The report page's data, out of what every step found.
 
 use crate::date::now;
+use crate::verdict::Closing;
 use crate::{CostSource, LoopError, MeasuredRun, Proof};
 use horolog_analysis::{Options, Schedulable, TaskVerdict, Verdict as TaskWord, explain};
 use horolog_model::{Policy, Preemption, Task};
@@ -16,6 +17,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) simulated: (&'a Outcome, &'a Path),
     pub(crate) measured: Option<(&'a MeasuredRun, &'a Path)>,
     pub(crate) verified: Option<&'a Verification>,
+    pub(crate) closing: &'a Closing,
     pub(crate) command: &'a str,
     pub(crate) notes: Vec<String>,
 }
@@ -73,7 +75,12 @@ fn verdict(parts: &Parts<'_>) -> page::Verdict {
         Verdict::Holds if !found.complete => page::RunVerdict::Undecided,
         Verdict::Holds => page::RunVerdict::Held,
     });
+    let mut said = parts.closing.to_string();
     let mut qualifiers = Vec::new();
+    if let Some(help) = &parts.closing.help {
+        said.truncate(said.find('\n').unwrap_or(said.len()));
+        qualifiers.push(format!("Help: {help}"));
+    }
     if let CostSource::None(reason) = &parts.proof.costs {
         qualifiers.push(format!("The machine's costs count as zero: {reason}."));
     }
@@ -81,7 +88,7 @@ fn verdict(parts: &Parts<'_>) -> page::Verdict {
         qualifiers.push("The machine's costs were measured just before the proof.".to_owned());
     }
     let best_effort = parts.measured.is_some_and(|(run, _)| run.outcome.backend == "linux-best-effort");
-    page::Verdict { proof, run, best_effort, sentence: String::new(), qualifiers }
+    page::Verdict { proof, run, best_effort, sentence: said, qualifiers }
 }
 
 fn tasks(proof: &Proof) -> Vec<page::TaskRow> {

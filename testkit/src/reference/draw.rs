@@ -242,6 +242,7 @@ fn any_task(wcet: u64) -> Task {
         execution: ExecutionTimes::Wcet,
         promotion: None,
         sections: Vec::new(),
+        is_soft: false,
         body: None,
     }
 }

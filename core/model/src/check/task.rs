@@ -98,6 +98,10 @@ impl Checker {
     }
 
     fn deadline(&mut self, task: &Task, path: &str, is_soft: bool) {
+        if task.is_soft && task.deadline.is_none() {
+            let remedy = "add a `deadline`, or remove `constraint`";
+            self.fail(At::new(path, "constraint"), "there is no deadline that could be soft", remedy);
+        }
         match task.deadline {
             Some(deadline) if deadline < task.wcet => self.fail_beside(
                 At::new(path, "deadline"),

@@ -176,6 +176,7 @@ pub const TASK: Section = Section {
         ),
         key("priority", Kind::Integer, "", "Fixed priority; larger is more important."),
         key("cpu", Kind::Integer, "the only CPU there is", "The CPU that the task runs on."),
+        key("constraint", Kind::Word(&CONSTRAINTS), "\"hard\"", "Whether the deadline is only a wish."),
         key("overrun", Kind::Overrun(&OverrunPolicy::WORDS), "\"count\"", "What happens at an overrun."),
         key(
             "preemption",

@@ -138,6 +138,9 @@ impl Printer {
         if !task.jitter.is_zero() {
             self.span("jitter", task.jitter);
         }
+        if task.is_soft {
+            self.line("constraint", &quoted("soft"));
+        }
         if let Some(priority) = task.priority {
             self.line("priority", &priority.number().to_string());
         }

@@ -6,6 +6,7 @@ use super::scheduler::Named;
 use super::segments::ReadGraph;
 use super::tree::{Node, Table, Value};
 use crate::diagnostic::Diagnostic;
+use crate::driver::CONSTRAINTS;
 use crate::path;
 use crate::{
     Arrival, CpuId, ExecutionTimes, OverrunPolicy, Platform, Preemption, Priority, SegmentGraph, Task,
@@ -53,6 +54,9 @@ impl Reader {
             None => self.cpu(table, path, "task", platform),
         };
         let overrun = self.optional(table, path, "overrun", Reader::overrun);
+        let constraint = self.optional(table, path, "constraint", |reader, node, path| {
+            reader.word(node, path, &CONSTRAINTS, |word| Some(word == "soft"))
+        });
         let body = self.optional(table, path, "body", |reader, node, path| reader.body(node, path, order));
         let sections = self.sections(table, path);
         if self.found.len() > before {
@@ -73,6 +77,7 @@ impl Reader {
             overrun: overrun.unwrap_or_default(),
             execution,
             sections,
+            is_soft: constraint.unwrap_or(false),
             body,
         })
     }

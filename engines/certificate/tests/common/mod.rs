@@ -41,6 +41,7 @@ pub(crate) fn task(name: &str, separation: u64, wcet: u64) -> Task {
         execution: ExecutionTimes::default(),
         promotion: None,
         sections: Vec::new(),
+        is_soft: false,
         body: None,
     }
 }

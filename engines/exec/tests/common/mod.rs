@@ -39,6 +39,7 @@ pub fn task(name: &str, priority: i64, period: Span, wcet: Span) -> Task {
         execution: ExecutionTimes::Wcet,
         promotion: None,
         sections: Vec::new(),
+        is_soft: false,
         body: None,
     }
 }

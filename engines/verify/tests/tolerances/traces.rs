@@ -28,6 +28,7 @@ pub(crate) fn task(name: &str, period: u64, wcet: u64, priority: i64) -> Task {
         execution: horolog_model::ExecutionTimes::Wcet,
         promotion: None,
         sections: Vec::new(),
+        is_soft: false,
         body: None,
     }
 }

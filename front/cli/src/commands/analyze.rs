@@ -2,12 +2,13 @@
 
 use crate::arguments::{AnalyzeArguments, Format};
 use crate::failure::{Done, Failure, Verdict};
-use crate::output::outln;
+use crate::output::{Closed, outln};
 use crate::{input, output, progress};
 use horolog_analysis::{
     Analysis, MissWitness, Options, PeriodSize, Schedulable, ServerSize, ServerVerdict, analyze, certify,
     explain, resolve, size_server,
 };
+use horolog_closed_loop::verdict::{Asked, Closing, Ended, Evidence, Question};
 use horolog_model::System;
 use std::path::Path;
 
@@ -29,11 +30,25 @@ pub(crate) fn run(words: &AnalyzeArguments) -> Done {
     if let Some(name) = &words.explain {
         return explain_task(&system, name, &options, words.format);
     }
+    let evidence = Evidence {
+        system: &system,
+        proof: Some(&analysis),
+        costs: "",
+        simulated: None,
+        verified: None,
+        outcome: None,
+        ended: Ended::NotRun,
+        report: None,
+    };
+    let mut closing = Closing::of(&evidence, &Asked::of(&[Question::Proof]));
+    if !is_certified {
+        closing.withhold("the certificate does not prove every deadline");
+    }
     match words.format {
-        Format::Json => output::json(&analysis)?,
+        Format::Json => output::json(&Closed { result: &analysis, closing: &closing, attempts: &[] })?,
         Format::Table => table(&analysis),
     }
-    Ok(Verdict::of(analysis.schedulable == Schedulable::Yes && is_certified))
+    Ok(Verdict::closed(closing))
 }
 
 /// Writes the certificate where it has any claim; whether every task with a deadline has one.

@@ -25,7 +25,11 @@ pub(crate) fn run(words: &CertificateArguments) -> Done {
             if !conclusion.undecided.is_empty() {
                 outln!("not decided: no claim for {}", conclusion.undecided.join(", "));
             }
-            Ok(Verdict::of(conclusion.proves_all_deadlines()))
+            Ok(match () {
+                () if conclusion.proves_all_deadlines() => Verdict::Holds,
+                () if conclusion.miss.is_empty() => Verdict::Undecided,
+                () => Verdict::SaysNo,
+            })
         }
         Err(flaw) => {
             outln!("flaw: {flaw}");

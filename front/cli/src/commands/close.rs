@@ -1,11 +1,12 @@
 //! `horolog loop`.
 
 use crate::arguments::{Format, LoopArguments};
-use crate::commands::run::{say_what_ended, stop_on_interrupt, warn_of_load};
+use crate::commands::run::{stop_on_interrupt, warn_of_load};
 use crate::commands::verify;
 use crate::failure::{Done, Failure, Verdict};
-use crate::output::outln;
+use crate::output::{Closed, outln};
 use crate::{input, output, progress};
+use horolog_closed_loop::verdict::{Closing, Question};
 use horolog_closed_loop::{CostSource, Guard, LoopOptions, LoopResult, Stage, close, override_bounds};
 use horolog_time::Span;
 use serde_json::json;
@@ -26,29 +27,41 @@ pub(crate) fn run(words: &LoopArguments) -> Done {
         guard: Guard::ThisProgram,
         output_to_error: words.format == Format::Json,
         stop: Some(stop_on_interrupt()?),
+        asked: words.verdict.asked(&Question::ALL),
     };
     warn_of_load(&system);
-    let activity = progress::Activity::start("closing the loop");
-    let result =
-        close(&system, &options, &mut |stage, detail| activity.now(&describe(stage, detail, duration)))
-            .map_err(Failure::from)?;
-    drop(activity);
-    match words.format {
-        Format::Json => output::json(&json!({
-            "schema": "horolog.loop/1",
-            "analysis": result.proof.analysis,
-            "simulated": result.simulated,
-            "simulated_verification": result.simulated_verified,
-            "measured": result.measured.as_ref().map(|run| &run.outcome),
-            "verification": result.verified,
-            "report": result.report,
-        }))?,
-        Format::Table => print(&result),
+    let mut attempts = Vec::new();
+    loop {
+        let activity = progress::Activity::start("closing the loop");
+        let result =
+            close(&system, &options, &mut |stage, detail| activity.now(&describe(stage, detail, duration)))
+                .map_err(Failure::from)?;
+        drop(activity);
+        let closing = result.closing.clone();
+        if closing.may_be_retried() && attempts.len() < words.retries as usize && !options.is_stopped() {
+            progress::say(format_args!("{closing}\nattempt {}", attempts.len() + 2));
+            attempts.push(closing);
+            continue;
+        }
+        match words.format {
+            Format::Json => json(&result, &attempts)?,
+            Format::Table => print(&result),
+        }
+        return Ok(Verdict::closed(closing));
     }
-    if let Some(run) = &result.measured {
-        say_what_ended(&run.outcome);
-    }
-    Ok(Verdict::of(result.holds(words.strict)))
+}
+
+fn json(result: &LoopResult, attempts: &[Closing]) -> Result<(), Failure> {
+    let all = json!({
+        "schema": "horolog.loop/1",
+        "analysis": result.proof.analysis,
+        "simulated": result.simulated,
+        "simulated_verification": result.simulated_verified,
+        "measured": result.measured.as_ref().map(|run| &run.outcome),
+        "verification": result.verified,
+        "report": result.report,
+    });
+    output::json(&Closed { result: &all, closing: &result.closing, attempts })
 }
 
 fn describe(stage: Stage, detail: &str, duration: Span) -> String {
@@ -76,7 +89,7 @@ fn print(result: &LoopResult) {
         CostSource::File => {}
     }
     let head =
-        ["task", "verdict", "bound", "simulated max", "measured p99.9", "measured max", "deadline", "missed"];
+        ["task", "proof", "bound", "simulated max", "measured p99.9", "measured max", "deadline", "missed"];
     let mut rows = output::table(&head, 2);
     for (index, task) in result.proof.analysis.tasks.iter().enumerate() {
         let measured = result.measured.as_ref().and_then(|run| run.outcome.tasks.get(index));

@@ -2,15 +2,16 @@
 
 use crate::arguments::{Format, RunArguments, SchedulingClass};
 use crate::failure::{Done, Failure, Verdict};
+use crate::output::Closed;
 use crate::{input, output, progress};
 use horolog_analysis::resolve;
-use horolog_closed_loop::{Guard, measured_run, recorded_run};
+use horolog_closed_loop::verdict::{Asked, Closing, Ended, Evidence};
+use horolog_closed_loop::{Guard, MeasuredRun, measured_run, recorded_run};
 use horolog_exec::{Backend, Limit, RunOptions, load_warnings};
 use horolog_model::System;
 use horolog_time::Span;
-use horolog_trace::Outcome;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const DEFAULT_DURATION: Span = Span::from_ns(10_000_000_000);
 
@@ -30,32 +31,56 @@ pub(crate) fn run(words: &RunArguments) -> Done {
     options.output_to_error = words.format == Format::Json;
     options.stop = Some(stop_on_interrupt()?);
     warn_of_load(&system);
-    let activity = progress::Activity::start("running");
+    let asked = words.verdict.asked_of_deadlines("run")?;
+    let mut attempts = Vec::new();
+    loop {
+        let run = attempt(&system, &options, words)?;
+        let closing = closing(&system, &run, words, &asked);
+        let is_stopped = options.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed));
+        if closing.may_be_retried() && attempts.len() < words.retries as usize && !is_stopped {
+            progress::say(format_args!("{closing}\nattempt {}", attempts.len() + 2));
+            attempts.push(closing);
+            continue;
+        }
+        match words.format {
+            Format::Json => {
+                output::json(&Closed { result: &run.outcome, closing: &closing, attempts: &attempts })?;
+            }
+            Format::Table => output::outcome(&run.outcome),
+        }
+        return Ok(Verdict::closed(closing));
+    }
+}
+
+/// Runs once.
+fn attempt(system: &System, options: &RunOptions, words: &RunArguments) -> Result<MeasuredRun, Failure> {
+    let _activity = progress::Activity::start("running");
     let run = match &words.trace {
         Some(folder) if words.forever => {
             let mut told = |why: &str, path: &std::path::Path| {
                 progress::say(format_args!("{why}: {}", path.display()));
             };
-            recorded_run(&system, &options, folder, Guard::ThisProgram, &mut told)
+            recorded_run(system, options, folder, Guard::ThisProgram, &mut told)
         }
-        trace => measured_run(&system, &options, trace.as_deref(), Guard::ThisProgram),
-    }
-    .map_err(Failure::from)?;
-    drop(activity);
-    match words.format {
-        Format::Json => output::json(&run.outcome)?,
-        Format::Table => output::outcome(&run.outcome),
-    }
-    say_what_ended(&run.outcome);
-    let in_time = run.outcome.tasks.iter().all(|task| task.is_soft || task.missed == 0);
-    Ok(Verdict::of(in_time && run.outcome.ended_by.is_none()))
+        trace => measured_run(system, options, trace.as_deref(), Guard::ThisProgram),
+    };
+    run.map_err(Failure::from)
 }
 
-/// Says what ended a run before its time.
-pub(crate) fn say_what_ended(outcome: &Outcome) {
-    if let Some(ending) = &outcome.ended_by {
-        progress::say(format_args!("the run ended before its time: {ending}"));
-    }
+fn closing(system: &System, run: &MeasuredRun, words: &RunArguments, asked: &Asked) -> Closing {
+    // One without an end ends when it is stopped.
+    let of = (!words.forever).then(|| words.duration.unwrap_or(DEFAULT_DURATION));
+    let evidence = Evidence {
+        system,
+        proof: None,
+        costs: "",
+        simulated: None,
+        verified: None,
+        outcome: Some(&run.outcome),
+        ended: Ended::of_run(&run.outcome, of),
+        report: None,
+    };
+    Closing::of(&evidence, asked)
 }
 
 /// Says before a run which processors real-time threads may fill.

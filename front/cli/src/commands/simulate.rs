@@ -2,6 +2,8 @@
 
 use crate::arguments::{Delay, Execution, Format, SimulateArguments};
 use crate::failure::{Done, Failure, Verdict};
+use crate::output::Closed;
+use horolog_closed_loop::verdict::{Closing, Ended, Evidence};
 use crate::{input, output, progress};
 use horolog_analysis::resolve;
 use horolog_closed_loop::{replayed_run, simulated_run};
@@ -9,7 +11,6 @@ use horolog_model::pattern::ReleasePattern;
 use horolog_model::{SegmentId, System};
 use horolog_sim::{DelayChoice, ExecutionChoice, Horizon, PathChoice, SimOptions};
 use horolog_time::Span;
-use horolog_trace::Outcome;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -40,22 +41,26 @@ pub(crate) fn run(words: &SimulateArguments) -> Done {
         seed: input::seed(words.seed),
         ..SimOptions::default()
     };
+    let asked = words.verdict.asked_of_deadlines("simulate")?;
     let activity = progress::Activity::start("simulating");
     let outcome = simulated_run(&system, &options, words.trace.as_deref()).map_err(Failure::from)?;
     drop(activity);
+    let evidence = Evidence {
+        system: &system,
+        proof: None,
+        costs: "",
+        simulated: None,
+        verified: None,
+        outcome: Some(&outcome),
+        ended: Ended::Whole,
+        report: None,
+    };
+    let closing = Closing::of(&evidence, &asked);
     match words.format {
-        Format::Json => output::json(&outcome)?,
+        Format::Json => output::json(&Closed { result: &outcome, closing: &closing, attempts: &[] })?,
         Format::Table => output::outcome(&outcome),
     }
-    Ok(Verdict::of(holds(&outcome, &system)))
-}
-
-/// Whether no deadline that counts was missed, of a task, a device or a request.
-fn holds(outcome: &Outcome, system: &System) -> bool {
-    let tasks = outcome.tasks.iter().all(|task| task.is_soft || task.missed == 0);
-    let devices = outcome.devices.iter().all(|device| device.is_soft || device.missed == 0);
-    let requests = outcome.requests.iter().zip(system.requests());
-    tasks && devices && requests.into_iter().all(|(found, file)| file.deadline.is_none() || found.missed == 0)
+    Ok(Verdict::closed(closing))
 }
 
 fn delay(word: Delay) -> DelayChoice {

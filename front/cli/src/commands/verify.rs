@@ -2,8 +2,9 @@
 
 use crate::arguments::{Format, VerifyArguments};
 use crate::failure::{self, Done, Failure};
-use crate::output::outln;
+use crate::output::{Closed, outln};
 use crate::{input, output};
+use horolog_closed_loop::verdict::{Closing, Ended, Evidence, Question};
 use horolog_closed_loop::{CostSource, is_own_trace, override_bounds, prove, verify_foreign, verify_trace};
 use horolog_verify::{ProcessorVerification, Verdict, Verification};
 
@@ -17,11 +18,22 @@ pub(crate) fn run(words: &VerifyArguments) -> Done {
         verify_foreign(&proof, &words.trace, &words.mapping, overrides)
     };
     let found = found.map_err(Failure::from)?;
+    let evidence = Evidence {
+        system: &proof.system,
+        proof: Some(&proof.analysis),
+        costs: proof.costs.in_words(),
+        simulated: None,
+        verified: Some(&found),
+        outcome: None,
+        ended: Ended::Whole,
+        report: None,
+    };
+    let closing = Closing::of(&evidence, &words.verdict.asked(&[Question::Model, Question::Deadlines]));
     match words.format {
-        Format::Json => output::json(&found)?,
+        Format::Json => output::json(&Closed { result: &found, closing: &closing, attempts: &[] })?,
         Format::Table => print(&found),
     }
-    Ok(failure::Verdict::of(found.exit_code(words.strict) == 0))
+    Ok(failure::Verdict::closed(closing))
 }
 
 /// The verdict, the groups of findings, and the first findings.
@@ -95,6 +107,8 @@ fn print_processor(processor: &ProcessorVerification) {
 fn verdict(found: &Verification) -> &'static str {
     let has_bounds = found.tasks.iter().any(|task| task.bound_ns.is_some());
     match (found.verdict, has_bounds) {
+        (Verdict::Holds | Verdict::MachineDisturbed, _) if found.schedule_differs > 0 => "SCHEDULE DIFFERS",
+        (Verdict::Holds | Verdict::MachineDisturbed, _) if found.cannot_tell > 0 => "cannot tell",
         (Verdict::Holds, true) => "model and bounds hold",
         (Verdict::Holds, false) => "the model holds; there are no bounds",
         (Verdict::Unknown, _) => "unknown: not decided",

@@ -1,0 +1,309 @@
+//! The one verdict: three questions, the exit status, and the closing line (decision 0011).
+//!
+//! Whoever prints a verdict (the terminal, the JSON, the page) prints this one.
+
+mod answers;
+mod words;
+
+use horolog_analysis::Analysis;
+use horolog_model::System;
+use horolog_time::Span;
+use horolog_trace::Outcome;
+use horolog_verify::Verification;
+use serde::Serialize;
+use std::fmt;
+use std::str::FromStr;
+
+/// What one question is answered with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// There is evidence for it.
+    Yes,
+    /// There is evidence against it.
+    No,
+    /// There is too little evidence for either.
+    Undecided,
+}
+
+impl Answer {
+    /// `No` before `Undecided` before `Yes`.
+    #[must_use]
+    pub fn and(self, other: Answer) -> Answer {
+        match (self, other) {
+            (Answer::No, _) | (_, Answer::No) => Answer::No,
+            (Answer::Undecided, _) | (_, Answer::Undecided) => Answer::Undecided,
+            (Answer::Yes, Answer::Yes) => Answer::Yes,
+        }
+    }
+}
+
+/// What is asked.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Question {
+    /// Is every hard deadline proved, with the machine's costs?
+    Proof,
+    /// Were assumptions and bounds kept by what was judged?
+    Model,
+    /// Was every hard deadline met in this run?
+    Deadlines,
+}
+
+impl Question {
+    /// All of them.
+    pub const ALL: [Question; 3] = [Question::Proof, Question::Model, Question::Deadlines];
+
+    /// Its word.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Question::Proof => "proof",
+            Question::Model => "model",
+            Question::Deadlines => "deadlines",
+        }
+    }
+}
+
+/// Which questions decide the exit status.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(transparent)]
+pub struct Gate(Vec<Question>);
+
+impl Gate {
+    /// A gate of these questions.
+    #[must_use]
+    pub fn of(questions: &[Question]) -> Gate {
+        let mut questions = questions.to_vec();
+        questions.sort_unstable();
+        questions.dedup();
+        Gate(questions)
+    }
+
+    /// Whether this question decides.
+    #[must_use]
+    pub fn has(&self, question: Question) -> bool {
+        self.0.contains(&question)
+    }
+}
+
+impl fmt::Display for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words: Vec<&str> = self.0.iter().map(|question| question.word()).collect();
+        f.write_str(&words.join(","))
+    }
+}
+
+impl FromStr for Gate {
+    type Err = String;
+
+    /// Reads `proof,model,deadlines`, or some of them.
+    fn from_str(text: &str) -> Result<Gate, String> {
+        let question = |word: &str| {
+            let known = Question::ALL.into_iter().find(|question| question.word() == word.trim());
+            known.ok_or_else(|| format!("`{word}` is not one of proof, model, deadlines"))
+        };
+        let questions = text.split(',').map(question).collect::<Result<Vec<Question>, String>>()?;
+        Ok(Gate::of(&questions))
+    }
+}
+
+/// What the caller asks for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Asked {
+    /// Which questions decide the exit status.
+    pub gate: Gate,
+    /// How many of a thousand released jobs of every task have to be judged.
+    pub coverage_permille: u64,
+    /// Every job has to be judged, and a disturbance is a no of the model.
+    pub strict: bool,
+}
+
+impl Asked {
+    /// Ninety of a hundred jobs, as is usual.
+    #[must_use]
+    pub fn of(questions: &[Question]) -> Asked {
+        Asked { gate: Gate::of(questions), coverage_permille: 900, strict: false }
+    }
+}
+
+/// How a run ended.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum Ended {
+    /// As it was asked for.
+    #[default]
+    Whole,
+    /// Somebody stopped it before its time.
+    Stopped {
+        /// For how long jobs were released.
+        after: Span,
+        /// For how long they were to be.
+        of: Span,
+    },
+    /// User code ended it; in words who, when and how.
+    Crashed(String),
+    /// It never began: this machine does not allow it, for this reason.
+    NotPermitted(String),
+    /// Nothing was to run.
+    NotRun,
+}
+
+impl Ended {
+    /// How a run ended that was to release jobs for so long; `None`: until it is stopped.
+    #[must_use]
+    pub fn of_run(outcome: &Outcome, of: Option<Span>) -> Ended {
+        if let Some(ending) = &outcome.ended_by {
+            return Ended::Crashed(ending.to_string());
+        }
+        let after = outcome.horizon_ns;
+        of.filter(|of| after < *of).map_or(Ended::Whole, |of| Ended::Stopped { after, of })
+    }
+}
+
+/// What there is to judge by.
+#[derive(Clone, Debug)]
+pub struct Evidence<'a> {
+    /// The system that was asked about.
+    pub system: &'a System,
+    /// What was proved; `None`: nothing was asked to be.
+    pub proof: Option<&'a Analysis>,
+    /// With which costs, in words after "proved" ("with machine.toml"); may be empty.
+    pub costs: &'a str,
+    /// What was found in the simulated trace.
+    pub simulated: Option<&'a Verification>,
+    /// What was found in the trace of the run, or in the one that was given.
+    pub verified: Option<&'a Verification>,
+    /// What the run, or the simulation, came to.
+    pub outcome: Option<&'a Outcome>,
+    /// How the run ended.
+    pub ended: Ended,
+    /// Where to look, as the help names it.
+    pub report: Option<&'a str>,
+}
+
+/// One thing that the verdict rests on.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Cause {
+    /// The class of the findings.
+    pub class: String,
+    /// The check that found them.
+    pub check: &'static str,
+    /// The task, thread or interrupt.
+    pub subject: String,
+    /// How many findings.
+    pub count: u64,
+    /// By how much the worst one exceeds what is allowed.
+    pub worst_excess_ns: Span,
+}
+
+/// The verdict in one word.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Word {
+    /// Every gated question is answered with yes.
+    Holds,
+    /// One is answered with no.
+    No,
+    /// None is, and one is undecided.
+    Undecided,
+    /// A right is missing for one.
+    NotAllowed,
+}
+
+/// The verdict: the object `closing` of the contract.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Closing {
+    /// In one word.
+    pub word: Word,
+    /// The exit status: 0 yes, 1 no, 4 undecided, 3 a right is missing.
+    pub exit: u8,
+    /// The three answers; null where the verb does not ask that.
+    pub proof: Option<Answer>,
+    /// See `proof`.
+    pub model: Option<Answer>,
+    /// See `proof`.
+    pub deadlines: Option<Answer>,
+    /// Which of them decide.
+    pub gate: Gate,
+    /// The reason in one line.
+    pub text: String,
+    /// What to do; null where there is nothing.
+    pub help: Option<String>,
+    /// What was found, the gravest first.
+    pub causes: Vec<Cause>,
+}
+
+impl Closing {
+    /// The verdict on this evidence.
+    #[must_use]
+    pub fn of(evidence: &Evidence<'_>, asked: &Asked) -> Closing {
+        let answers = answers::Answers::of(evidence, asked);
+        let gated = |question: Question| asked.gate.has(question).then(|| answers.of_question(question));
+        // A question that cannot be answered on this machine is neither no nor undecided.
+        let is_missing = |question: &Question| {
+            asked.gate.has(*question)
+                && answers.of_question(*question).is_none()
+                && matches!(evidence.ended, Ended::NotPermitted(_))
+        };
+        let decided = Question::ALL.into_iter().filter_map(gated).flatten().reduce(Answer::and);
+        let (word, exit) = match decided {
+            Some(Answer::No) => (Word::No, 1),
+            _ if Question::ALL.iter().any(is_missing) => (Word::NotAllowed, 3),
+            Some(Answer::Undecided) => (Word::Undecided, 4),
+            Some(Answer::Yes) => (Word::Holds, 0),
+            // Nothing that was asked has an answer: silence is no yes.
+            None => (Word::Undecided, 4),
+        };
+        let said = words::say(evidence, asked, &answers, word);
+        Closing {
+            word,
+            exit,
+            proof: answers.proof,
+            model: answers.model,
+            deadlines: answers.deadlines,
+            gate: asked.gate.clone(),
+            text: said.text,
+            help: said.help,
+            causes: words::causes(evidence),
+        }
+    }
+
+    /// What was to be shown beside it is not there: a yes becomes undecided, for this reason.
+    pub fn withhold(&mut self, reason: &str) {
+        if self.word == Word::Holds {
+            (self.word, self.exit) = (Word::Undecided, 4);
+            reason.clone_into(&mut self.text);
+        }
+    }
+
+    /// Whether another attempt may change the answer: nothing was refuted, or only the machine missed deadlines.
+    #[must_use]
+    pub fn may_be_retried(&self) -> bool {
+        let refuted = self.model == Some(Answer::No) || self.proof == Some(Answer::No);
+        match self.word {
+            Word::Undecided => !refuted,
+            Word::No => !refuted && self.causes.iter().any(|cause| cause.class == "machine disturbed"),
+            Word::Holds | Word::NotAllowed => false,
+        }
+    }
+}
+
+impl fmt::Display for Closing {
+    /// The closing line, and below it the help.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = match self.word {
+            Word::Holds => "holds",
+            Word::No => "no",
+            Word::Undecided => "undecided",
+            Word::NotAllowed => "not allowed",
+        };
+        write!(f, "{word}: {} (exit {})", self.text, self.exit)?;
+        if let Some(help) = &self.help {
+            write!(f, "\n  help: {help}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,350 @@
+//! One unit inside and one outside of every bound of the verdict.
+
+use super::*;
+use horolog_analysis::Schedulable;
+use horolog_sim::{Horizon, SimOptions};
+use horolog_trace::file::Damage;
+use horolog_verify::{Check, FindingGroup, TaskVerification, Verdict};
+
+const TWO: &str = "[system]\nname = \"two\"\n[[task]]\nname = \"a\"\nperiod = \"10 ms\"\nwcet = \"1 ms\"\npriority = 9\n\
+    [[task]]\nname = \"b\"\nperiod = \"20 ms\"\nwcet = \"2 ms\"\npriority = 5\n";
+
+fn read(text: &str) -> System {
+    horolog_model::file::read(text, "two.toml", &[]).expect("valid").0
+}
+
+/// Everything that a loop knows of a healthy run: 100 jobs of each task.
+struct Case {
+    system: System,
+    proof: Option<Analysis>,
+    verified: Option<Verification>,
+    outcome: Option<Outcome>,
+    ended: Ended,
+    asked: Asked,
+}
+
+impl Case {
+    fn new() -> Case {
+        let system = read(TWO);
+        let options = SimOptions { horizon: Horizon::Time(Span::from_ns(1_000_000_000)), ..SimOptions::default() };
+        let outcome = crate::simulated_run(&system, &options, None).expect("it can be simulated");
+        let proof = horolog_analysis::analyze(&system, &horolog_analysis::Options::default()).expect("an answer");
+        let mut case = Case {
+            verified: Some(verification(&system)),
+            proof: Some(proof),
+            outcome: None,
+            ended: Ended::Whole,
+            asked: Asked::of(&Question::ALL),
+            system,
+        };
+        case.outcome = Some(outcome);
+        case
+    }
+
+    fn found(&mut self) -> &mut Verification {
+        self.verified.as_mut().expect("there is one")
+    }
+
+    /// The number of jobs of the first task: released and judged.
+    fn jobs(mut self, released: u64, judged: u64) -> Case {
+        let task = &mut self.found().tasks[0];
+        (task.released, task.judged) = (released, judged);
+        self
+    }
+
+    fn closing(&self) -> Closing {
+        let evidence = Evidence {
+            system: &self.system,
+            proof: self.proof.as_ref(),
+            costs: "with machine.toml",
+            simulated: None,
+            verified: self.verified.as_ref(),
+            outcome: self.outcome.as_ref(),
+            ended: self.ended.clone(),
+            report: Some("report.html"),
+        };
+        Closing::of(&evidence, &self.asked)
+    }
+
+    #[track_caller]
+    fn answers(&self, proof: Answer, model: Answer, deadlines: Answer, exit: u8) -> Closing {
+        let closing = self.closing();
+        let answers = (closing.proof, closing.model, closing.deadlines);
+        assert_eq!(answers, (Some(proof), Some(model), Some(deadlines)), "{closing}");
+        assert_eq!(closing.exit, exit, "{closing}");
+        closing
+    }
+}
+
+fn verification(system: &System) -> Verification {
+    let task = |task: &horolog_model::Task| TaskVerification {
+        name: task.name.clone(),
+        jobs: 100,
+        completed: 100,
+        missed: 0,
+        released: 100,
+        judged: 100,
+        unjudged: Vec::new(),
+        bound_ns: None,
+        test: None,
+        response_ns_max: None,
+        margin_ns: None,
+        exceeded: 0,
+        exceeded_by_model: 0,
+        exceeded_by_disturbance: 0,
+        executed_ns_max: None,
+        below_bcet: 0,
+        blocking_ns_max: None,
+        blocking_allowed_ns: None,
+        release_latency_ns_max: None,
+    };
+    Verification {
+        schema: Verification::SCHEMA,
+        system: system.name().to_owned(),
+        backend: "linux".to_owned(),
+        verdict: Verdict::Holds,
+        complete: true,
+        losses: horolog_trace::file::Losses::default(),
+        damage: None,
+        records: 1_000,
+        model_violated: 0,
+        bound_violated: 0,
+        machine_disturbed: 0,
+        schedule_differs: 0,
+        cannot_tell: 0,
+        tasks: system.tasks().iter().map(task).collect(),
+        servers: Vec::new(),
+        processors: Vec::new(),
+        groups: Vec::new(),
+        findings: Vec::new(),
+        checks: Vec::new(),
+        notes: Vec::new(),
+    }
+}
+
+use Answer::{No, Undecided, Yes};
+
+#[test]
+fn a_healthy_run_holds() {
+    let closing = Case::new().answers(Yes, Yes, Yes, 0);
+    assert_eq!(
+        closing.to_string(),
+        "holds: 2 tasks proved with machine.toml, 200 of 200 jobs judged, no deadline missed (exit 0)"
+    );
+}
+
+#[test]
+fn coverage_is_exact() {
+    Case::new().jobs(100, 90).answers(Yes, Yes, Yes, 0);
+    let closing = Case::new().jobs(100, 89).answers(Yes, Undecided, Undecided, 4);
+    assert!(closing.text.starts_with("a judged in 89 of 100 jobs, 90 % asked"), "{closing}");
+    // Nine tenths of 99 are 89.1 jobs.
+    Case::new().jobs(99, 90).answers(Yes, Yes, Yes, 0);
+    Case::new().jobs(99, 89).answers(Yes, Undecided, Undecided, 4);
+    let asking = |coverage_permille| {
+        let mut case = Case::new().jobs(1000, 499);
+        case.asked.coverage_permille = coverage_permille;
+        case.closing().exit
+    };
+    assert_eq!((asking(499), asking(500)), (0, 4));
+}
+
+#[test]
+fn ten_jobs_decide_or_all_that_there_are() {
+    let with = |released, judged| {
+        let mut case = Case::new().jobs(released, judged);
+        case.asked.coverage_permille = 0;
+        case.closing().exit
+    };
+    assert_eq!((with(100, 10), with(100, 9)), (0, 4));
+    assert_eq!((with(10, 10), with(10, 9)), (0, 4));
+    assert_eq!((with(3, 3), with(3, 2)), (0, 4));
+    // A task of which the clock must have released jobs, and nobody saw any.
+    assert_eq!(with(0, 0), 4);
+}
+
+#[test]
+fn a_sporadic_task_may_have_no_jobs() {
+    let mut case = Case::new().jobs(0, 0);
+    let silent = case.closing();
+    assert_eq!(silent.exit, 4);
+    assert!(silent.text.starts_with("no job of a is on record"), "{silent}");
+    case.system = read(&TWO.replacen("period", "separation", 1));
+    case.answers(Yes, Yes, Yes, 0);
+}
+
+#[test]
+fn nothing_on_record_is_no_yes() {
+    let mut case = Case::new();
+    case.found().records = 0;
+    case.found().verdict = Verdict::Unknown;
+    case.answers(Yes, Undecided, Undecided, 4);
+    let mut case = Case::new();
+    case.verified = None;
+    case.outcome = None;
+    case.asked = Asked::of(&[Question::Deadlines]);
+    let closing = case.closing();
+    assert_eq!((closing.deadlines, closing.exit), (None, 4));
+}
+
+#[test]
+fn damage_decides_nothing() {
+    let mut case = Case::new();
+    case.found().verdict = Verdict::Unknown;
+    case.found().damage = Some(Damage { offset: 7, block: 0, reason: "a block is cut off".to_owned(), is_hole: false });
+    let closing = case.answers(Yes, Undecided, Undecided, 4);
+    assert!(closing.text.starts_with("the trace is damaged"), "{closing}");
+    // Behind a hole even a miss may not have been one.
+    case.found().tasks[0].missed = 1;
+    case.answers(Yes, Undecided, No, 1);
+    case.found().damage = Some(Damage { offset: 7, block: 0, reason: "blocks are missing".to_owned(), is_hole: true });
+    case.answers(Yes, Undecided, Undecided, 4);
+}
+
+fn with_group(class: Class, check: Check, count: u64) -> Case {
+    let mut case = Case::new();
+    let found = case.found();
+    let counter = match class {
+        Class::ModelViolated => &mut found.model_violated,
+        Class::BoundViolated => &mut found.bound_violated,
+        Class::MachineDisturbed => &mut found.machine_disturbed,
+        Class::ScheduleDiffers => &mut found.schedule_differs,
+        Class::CannotTell => &mut found.cannot_tell,
+    };
+    *counter = count;
+    found.verdict = match class {
+        Class::ModelViolated => Verdict::ModelViolated,
+        Class::BoundViolated => Verdict::BoundViolated,
+        Class::MachineDisturbed => Verdict::MachineDisturbed,
+        Class::ScheduleDiffers | Class::CannotTell => Verdict::Holds,
+    };
+    found.groups.push(FindingGroup {
+        class,
+        check,
+        subject: "a".to_owned(),
+        count,
+        worst_excess_ns: Span::from_ns(420_000),
+        total_excess_ns: Span::from_ns(420_000),
+    });
+    case
+}
+
+use horolog_verify::Class;
+
+#[test]
+fn each_class_has_its_answer() {
+    let closing = with_group(Class::ModelViolated, Check::Execution, 7).answers(Yes, No, Yes, 1);
+    assert_eq!(
+        closing.text,
+        "model violated by a: 7 of 100 jobs executed above wcet 1 ms (worst 1.42 ms)"
+    );
+    let help = closing.help.clone().expect("a remedy");
+    assert!(help.starts_with("raise wcet to 1.5 ms (b's bound becomes"), "{help}");
+    assert!(!closing.may_be_retried());
+    with_group(Class::BoundViolated, Check::Response, 1).answers(Yes, No, Yes, 1);
+    with_group(Class::ScheduleDiffers, Check::Divergence, 1).answers(Yes, No, Yes, 1);
+    let closing = with_group(Class::CannotTell, Check::Response, 1).answers(Yes, Undecided, Yes, 4);
+    assert!(closing.may_be_retried());
+    let mut case = with_group(Class::MachineDisturbed, Check::ForeignThread, 1);
+    case.answers(Yes, Yes, Yes, 0);
+    case.asked.strict = true;
+    let closing = case.answers(Yes, No, Yes, 1);
+    assert!(closing.text.starts_with("--strict wants no disturbance, and there were 1"), "{closing}");
+}
+
+#[test]
+fn strict_wants_every_job_and_a_whole_record() {
+    let mut case = Case::new();
+    case.asked.strict = true;
+    case.answers(Yes, Yes, Yes, 0);
+    case.found().complete = false;
+    case.answers(Yes, No, Yes, 1);
+    let mut case = Case::new().jobs(1000, 999);
+    case.answers(Yes, Yes, Yes, 0);
+    case.asked.strict = true;
+    case.answers(Yes, Undecided, Undecided, 4);
+}
+
+#[test]
+fn a_missed_deadline_is_a_no_whoever_is_to_blame() {
+    let mut case = with_group(Class::MachineDisturbed, Check::ForeignThread, 1);
+    case.found().tasks[1].missed = 2;
+    case.found().tasks[0].missed = 7;
+    let closing = case.answers(Yes, Yes, No, 1);
+    assert!(closing.text.starts_with("9 deadlines missed (a 7, b 2)"), "{closing}");
+    assert!(closing.may_be_retried());
+    case.asked = Asked::of(&[Question::Proof, Question::Model]);
+    assert_eq!(case.closing().exit, 0);
+    // The run's own count is as good: the larger one counts.
+    let mut case = Case::new();
+    case.outcome.as_mut().expect("one").tasks[1].missed = 1;
+    assert!(case.answers(Yes, Yes, No, 1).text.starts_with("1 deadline missed (b 1)"));
+    // A wish is no deadline.
+    case.system = read(&TWO.replace("priority = 5", "priority = 5\nconstraint = \"soft\""));
+    case.answers(Yes, Yes, Yes, 0);
+}
+
+#[test]
+fn a_proof_that_fails_says_so_beside_a_good_run() {
+    let mut case = Case::new();
+    let analysis = case.proof.as_mut().expect("one");
+    analysis.schedulable = Schedulable::No;
+    analysis.tasks[1].verdict = horolog_analysis::Verdict::Misses;
+    analysis.tasks[1].response = Some(Span::from_ns(21_000_000));
+    let closing = case.answers(No, Yes, Yes, 1);
+    assert_eq!(
+        closing.text,
+        "b misses in the proof with machine.toml: 21 ms of 20 ms; all 200 measured jobs in time"
+    );
+    case.asked = Asked::of(&[Question::Model, Question::Deadlines]);
+    assert_eq!(case.closing().exit, 0);
+    case.proof.as_mut().expect("one").schedulable = Schedulable::Unknown;
+    case.asked = Asked::of(&Question::ALL);
+    case.answers(Undecided, Yes, Yes, 4);
+}
+
+#[test]
+fn how_the_run_ended_counts() {
+    let mut case = Case::new();
+    case.ended = Ended::Stopped { after: Span::from_ns(5), of: Span::from_ns(10) };
+    case.answers(Yes, Undecided, Undecided, 4);
+    case.ended = Ended::Crashed("task a crashed in job 7: SIGSEGV".to_owned());
+    let closing = case.answers(Yes, No, Undecided, 1);
+    assert!(closing.text.contains("job 7"), "{closing}");
+    case.verified = None;
+    case.ended = Ended::NotPermitted("SCHED_FIFO needs CAP_SYS_NICE\n  = help: as root".to_owned());
+    let closing = case.closing();
+    assert_eq!((closing.word, closing.exit), (Word::NotAllowed, 3));
+    assert_eq!(closing.text, "proved, not run: SCHED_FIFO needs CAP_SYS_NICE");
+    assert_eq!(closing.help.as_deref(), Some("as root"));
+    case.asked = Asked::of(&[Question::Proof]);
+    assert_eq!(case.closing().exit, 0);
+    // A no comes before what could not be asked.
+    case.asked = Asked::of(&Question::ALL);
+    case.proof.as_mut().expect("one").schedulable = Schedulable::No;
+    assert_eq!(case.closing().exit, 1);
+}
+
+#[test]
+fn gates_are_read_and_refused() {
+    assert_eq!("deadlines,proof".parse::<Gate>().expect("a gate").to_string(), "proof,deadlines");
+    assert_eq!("proof,proof".parse::<Gate>().expect("a gate").to_string(), "proof");
+    for wrong in ["", "proofs", "proof,", "all"] {
+        assert!(wrong.parse::<Gate>().is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn no_goes_before_undecided_before_yes() {
+    let all = [Yes, No, Undecided];
+    for one in all {
+        for other in all {
+            let expected = match () {
+                () if one == No || other == No => No,
+                () if one == Undecided || other == Undecided => Undecided,
+                () => Yes,
+            };
+            assert_eq!(one.and(other), expected);
+        }
+    }
+}

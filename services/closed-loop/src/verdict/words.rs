@@ -1,0 +1,393 @@
+//! The closing line, and what to do.
+
+use super::answers::Answers;
+use super::{Answer, Asked, Cause, Ended, Evidence, Question, Word};
+use horolog_analysis::{Analysis, Options, Verdict as TaskWord, analyze};
+use horolog_model::System;
+use horolog_time::Span;
+use horolog_verify::{Check, Class, Finding, FindingGroup, Verdict, Verification};
+
+/// The reason, and what to do.
+pub(super) struct Said {
+    pub(super) text: String,
+    pub(super) help: Option<String>,
+}
+
+impl Said {
+    fn new(text: impl Into<String>, help: impl Into<Option<String>>) -> Said {
+        Said { text: text.into(), help: help.into() }
+    }
+}
+
+/// How many names a line lists.
+const NAMED: usize = 3;
+
+pub(super) fn say(evidence: &Evidence<'_>, asked: &Asked, answers: &Answers, word: Word) -> Said {
+    match word {
+        Word::Holds => Said::new(holds(evidence, asked, answers), None),
+        Word::No => no(evidence, asked, answers),
+        Word::Undecided => undecided(evidence, asked, answers),
+        Word::NotAllowed => not_allowed(evidence, answers),
+    }
+}
+
+/// What was found, the gravest class first.
+pub(super) fn causes(evidence: &Evidence<'_>) -> Vec<Cause> {
+    let found = [evidence.verified, evidence.simulated];
+    let mut groups: Vec<&FindingGroup> = found.into_iter().flatten().flat_map(|found| &found.groups).collect();
+    groups.sort_by_key(|group| (gravity(group.class), std::cmp::Reverse(group.count)));
+    let cause = |group: &FindingGroup| Cause {
+        class: group.class.to_string(),
+        check: group.check.name(),
+        subject: group.subject.clone(),
+        count: group.count,
+        worst_excess_ns: group.worst_excess_ns,
+    };
+    groups.into_iter().map(cause).collect()
+}
+
+fn gravity(class: Class) -> u8 {
+    match class {
+        Class::BoundViolated => 0,
+        Class::ModelViolated => 1,
+        Class::ScheduleDiffers => 2,
+        Class::CannotTell => 3,
+        Class::MachineDisturbed => 4,
+    }
+}
+
+fn holds(evidence: &Evidence<'_>, asked: &Asked, answers: &Answers) -> String {
+    let mut parts = Vec::new();
+    if asked.gate.has(Question::Proof)
+        && let Some(analysis) = evidence.proof
+    {
+        let hard = analysis.tasks.iter().filter(|task| task.served_by.is_none()).count();
+        parts.push(format!("{} proved{}", tasks(hard as u64), with(evidence.costs)));
+    }
+    if asked.gate.has(Question::Model) || asked.gate.has(Question::Deadlines) {
+        let what = if is_simulation(evidence) { "simulated jobs" } else { "jobs" };
+        parts.push(match (evidence.verified, evidence.simulated) {
+            (None, None) => format!("{} {what} done", grouped(answers.judged)),
+            _ => format!("{} of {} {what} judged", grouped(answers.judged), grouped(answers.released)),
+        });
+    }
+    if asked.gate.has(Question::Deadlines) {
+        parts.push("no deadline missed".to_owned());
+    }
+    parts.join(", ")
+}
+
+/// Whether all that is known of jobs comes from a simulation.
+fn is_simulation(evidence: &Evidence<'_>) -> bool {
+    let backend = evidence.verified.map(|found| found.backend.as_str());
+    let backend = backend.or(evidence.outcome.map(|outcome| outcome.backend.as_str()));
+    backend.is_none_or(|backend| backend == "sim")
+}
+
+fn no(evidence: &Evidence<'_>, asked: &Asked, answers: &Answers) -> Said {
+    let is_no = |question| asked.gate.has(question) && answers.of_question(question) == Some(Answer::No);
+    if is_no(Question::Model) {
+        return model_broken(evidence, answers);
+    }
+    if is_no(Question::Deadlines) {
+        return missed(evidence, answers);
+    }
+    proof_fails(evidence, answers)
+}
+
+/// An assumption or a bound was broken, or the code ended the run.
+fn model_broken(evidence: &Evidence<'_>, answers: &Answers) -> Said {
+    if let Ended::Crashed(what) = &evidence.ended {
+        let what = what.lines().next().unwrap_or_default().trim_start_matches("error: ");
+        return Said::new(what, look(evidence));
+    }
+    let broken = |found: &&Verification| found.groups.iter().any(|group| gravity(group.class) < 3);
+    let Some(found) = [evidence.verified, evidence.simulated].into_iter().flatten().find(broken) else {
+        return Said::new(disturbed_strictly(evidence), look(evidence));
+    };
+    let mut groups: Vec<&FindingGroup> = found.groups.iter().filter(|group| gravity(group.class) < 3).collect();
+    // What follows from something else comes after it.
+    let follows = |check: Check| matches!(check, Check::Response | Check::Deadline | Check::Link);
+    groups.sort_by_key(|group| (gravity(group.class), follows(group.check), std::cmp::Reverse(group.count)));
+    let group = groups[0];
+    let of = if found.backend == "sim" && evidence.verified.is_some_and(|run| run.backend != "sim") {
+        " in the simulation"
+    } else {
+        ""
+    };
+    let (what, help) = broken_group(evidence, found, group);
+    let mut text = format!("{} by {}{of}: {what}", group.class, group.subject);
+    let others: Vec<(String, u64)> =
+        answers.missed.iter().filter(|(name, _)| *name != group.subject).cloned().collect();
+    let own = answers.missed.iter().find(|(name, _)| *name == group.subject);
+    if let Some((_, count)) = own {
+        text.push_str(&format!("; it missed {}", deadlines(*count)));
+    }
+    if !others.is_empty() {
+        text.push_str(&format!("; missed: {}", list(&others)));
+    }
+    let more = groups.iter().filter(|other| other.subject != group.subject).count();
+    if more > 0 && others.is_empty() {
+        text.push_str(&format!("; {more} more findings of others"));
+    }
+    Said::new(text, help)
+}
+
+/// What is wrong with a task, and what to do.
+fn broken_group(evidence: &Evidence<'_>, found: &Verification, group: &FindingGroup) -> (String, Option<String>) {
+    let finding = found.findings.iter().find(|one| is_of(one, group));
+    let task = evidence.system.tasks().iter().position(|task| task.name == group.subject);
+    let jobs = task.and_then(|task| found.tasks.get(task)).map_or(0, |task| task.jobs);
+    if group.class == Class::BoundViolated {
+        let message = finding.map_or_else(String::new, |finding| finding.message.clone());
+        let help = "this is a defect of horolog: please send the system file and the trace".to_owned();
+        return (message, Some(help));
+    }
+    if let (Check::Execution, Some(index)) = (group.check, task) {
+        let wcet = evidence.system.tasks()[index].wcet;
+        let worst = wcet.checked_add(group.worst_excess_ns).unwrap_or(wcet);
+        let what = format!("{} of {jobs} jobs executed above wcet {wcet} (worst {worst})", group.count);
+        return (what, Some(raise_wcet(evidence, index, worst)));
+    }
+    let message = finding.map_or_else(|| group.check.name().to_owned(), |finding| finding.message.clone());
+    let what = if group.count > 1 { format!("{message} ({} times)", group.count) } else { message };
+    (what, look(evidence))
+}
+
+fn is_of(finding: &Finding, group: &FindingGroup) -> bool {
+    let is_same = finding.class == group.class && finding.check == group.check;
+    is_same && finding.task.as_ref().is_none_or(|task| *task == group.subject)
+}
+
+/// The advice for a wcet that is too small, with what the proof says then.
+fn raise_wcet(evidence: &Evidence<'_>, task: usize, worst: Span) -> String {
+    let wcet = rounded_up(worst);
+    let mut draft = evidence.system.to_draft();
+    let then = draft.tasks.get_mut(task).map(|task| task.wcet = wcet);
+    let analysis = then.and_then(|()| System::new(draft).ok()).and_then(|system| {
+        let analysis = analyze(&system, &Options::default()).ok()?;
+        Some((system, analysis))
+    });
+    let then = match &analysis {
+        Some((system, analysis)) => tightest(system, analysis),
+        None => String::new(),
+    };
+    let where_to_look = look(evidence).map_or_else(String::new, |look| format!(", or {look}"));
+    format!("raise wcet to {wcet}{then}{where_to_look}")
+}
+
+/// What the proof says of the task that has least room.
+fn tightest(system: &System, analysis: &Analysis) -> String {
+    if let Some(task) = analysis.tasks.iter().find(|task| task.verdict == TaskWord::Misses) {
+        return format!(" ({} misses in the proof then)", task.name);
+    }
+    let room = |name: &str| system.tasks().iter().find(|task| task.name == name).and_then(|task| task.deadline);
+    let bounds = analysis.tasks.iter().filter_map(|task| {
+        let (bound, deadline) = (task.response?, room(&task.name)?);
+        Some((bound.as_ns() as u128 * 1000 / u128::from(deadline.as_ns().max(1)), &task.name, bound, deadline))
+    });
+    let tightest = bounds.max_by_key(|(share, ..)| *share);
+    tightest.map_or_else(String::new, |(_, name, bound, deadline)| {
+        format!(" ({name}'s bound becomes {bound} of {deadline})")
+    })
+}
+
+/// The next value with two digits.
+fn rounded_up(span: Span) -> Span {
+    let ns = span.as_ns();
+    let mut unit = 1;
+    while ns / unit >= 100 {
+        unit *= 10;
+    }
+    ns.div_ceil(unit).checked_mul(unit).map_or(span, Span::from_ns)
+}
+
+/// Only disturbances, and the caller wants none.
+fn disturbed_strictly(evidence: &Evidence<'_>) -> String {
+    let Some(found) = evidence.verified else { return "the model was broken".to_owned() };
+    if !found.complete {
+        return format!("--strict wants a whole record, and {} records were lost", found.losses.total());
+    }
+    format!("--strict wants no disturbance, and there were {}: {}", found.machine_disturbed, culprits(found))
+}
+
+/// Whom the machine's disturbances are due to, in words.
+fn culprits(found: &Verification) -> String {
+    let mut groups: Vec<&FindingGroup> =
+        found.groups.iter().filter(|group| group.class == Class::MachineDisturbed).collect();
+    let is_thread = |group: &FindingGroup| matches!(group.check, Check::ForeignThread | Check::Interrupt | Check::Steal);
+    groups.sort_by_key(|group| (!is_thread(group), std::cmp::Reverse(group.worst_excess_ns)));
+    let Some(group) = groups.first() else { return "by what, no record says".to_owned() };
+    let finding = found.findings.iter().find(|one| one.class == group.class && one.check == group.check);
+    finding.map_or_else(|| format!("{} ({})", group.subject, group.check.name()), |finding| finding.message.clone())
+}
+
+fn missed(evidence: &Evidence<'_>, answers: &Answers) -> Said {
+    let all: u64 = answers.missed.iter().map(|(_, count)| count).sum();
+    let mut text = format!("{} missed ({})", deadlines(all), list(&answers.missed));
+    if is_simulation(evidence) {
+        text.push_str(" in the simulation");
+    }
+    let Some(found) = evidence.verified.filter(|found| found.backend != "sim") else {
+        return Said::new(text, look(evidence));
+    };
+    // Only where the replay says that the bound would have held without what the machine did.
+    let is_machines = found.tasks.iter().any(|task| {
+        task.exceeded_by_disturbance > 0 && answers.missed.iter().any(|(name, _)| *name == task.name)
+    });
+    if is_machines {
+        text.push_str(&format!(", by the machine: {}", culprits(found)));
+        let cpus: Vec<String> = evidence.system.platform().cpus.iter().map(|cpu| cpu.0.to_string()).collect();
+        let help = format!(
+            "isolate CPU {} (`horolog doctor`); on a shared machine gate with `--gate proof,model`",
+            cpus.join(",")
+        );
+        return Said::new(text, help);
+    }
+    Said::new(text, look(evidence))
+}
+
+fn proof_fails(evidence: &Evidence<'_>, answers: &Answers) -> Said {
+    let Some(analysis) = evidence.proof else { return Said::new("not proved", None) };
+    let missing: Vec<_> = analysis
+        .tasks
+        .iter()
+        .filter(|task| task.served_by.is_none() && task.verdict == TaskWord::Misses)
+        .collect();
+    let mut text = match missing.as_slice() {
+        [] => format!("the proof fails{}", with(evidence.costs)),
+        [first, others @ ..] => {
+            let bound = match (first.response, first.deadline) {
+                (Some(bound), Some(deadline)) => format!(": {bound} of {deadline}"),
+                _ => String::new(),
+            };
+            let more = if others.is_empty() { String::new() } else { format!("; {} more", tasks(others.len() as u64)) };
+            format!("{} misses in the proof{}{bound}{more}", first.name, with(evidence.costs))
+        }
+    };
+    if answers.deadlines == Some(Answer::Yes) && evidence.verified.is_some() && !is_simulation(evidence) {
+        text.push_str(&format!("; all {} measured jobs in time", grouped(answers.judged)));
+    }
+    let remedy = missing.iter().flat_map(|task| &task.remedies).next().map(ToString::to_string);
+    Said::new(text, remedy)
+}
+
+fn undecided(evidence: &Evidence<'_>, asked: &Asked, answers: &Answers) -> Said {
+    let is_open =
+        |question| asked.gate.has(question) && answers.of_question(question).is_none_or(|one| one == Answer::Undecided);
+    let of_run = is_open(Question::Model) || is_open(Question::Deadlines);
+    if let (true, Ended::Stopped { after, of }) = (of_run, &evidence.ended) {
+        let text = if after.is_zero() {
+            "stopped before a job was released".to_owned()
+        } else {
+            format!("the run was stopped: jobs were released for {after} of {of}")
+        };
+        return Said::new(text, "run it to its end".to_owned());
+    }
+    if of_run && let Some(said) = trace_decides_nothing(evidence) {
+        return said;
+    }
+    if of_run && let Some(short) = answers.uncovered.first() {
+        return too_few(asked, short, answers.uncovered.len());
+    }
+    if of_run {
+        let found = [evidence.verified, evidence.simulated].into_iter().flatten();
+        let told = found.flat_map(|found| found.findings.iter()).find(|one| one.class == Class::CannotTell);
+        if let Some(finding) = told {
+            return Said::new(finding.message.clone(), look(evidence));
+        }
+        let open = [evidence.verified, evidence.simulated].into_iter().flatten();
+        let note = open.filter(|found| found.verdict == Verdict::Unknown).flat_map(|found| &found.notes).next();
+        if let Some(note) = note {
+            return Said::new(note.clone(), look(evidence));
+        }
+    }
+    let notes = evidence.proof.map(|analysis| analysis.notes.as_slice()).unwrap_or_default();
+    let why = notes.iter().find(|note| note.starts_with("no test")).or(notes.first());
+    let text = why.cloned().unwrap_or_else(|| "no test decides whether every deadline holds".to_owned());
+    Said::new(text, None)
+}
+
+/// A trace that cannot be read to its end, or holds nothing.
+fn trace_decides_nothing(evidence: &Evidence<'_>) -> Option<Said> {
+    let found = evidence.verified?;
+    if let Some(damage) = &found.damage {
+        return Some(Said::new(format!("the trace is damaged: {damage}"), "record it again".to_owned()));
+    }
+    if found.records == 0 {
+        return Some(Said::new("the trace holds no record", "record it again".to_owned()));
+    }
+    None
+}
+
+fn too_few(asked: &Asked, short: &super::answers::Uncovered, all: usize) -> Said {
+    let others = if all > 1 { format!("; {} more", tasks(all as u64 - 1)) } else { String::new() };
+    if short.released == 0 {
+        let text = format!("no job of {} is on record{others}", short.task);
+        return Said::new(text, "run it for longer, or see why the task does not start".to_owned());
+    }
+    let wanted = if asked.strict { 1000 } else { asked.coverage_permille.min(1000) };
+    let wanted = match wanted % 10 {
+        0 => format!("{} %", wanted / 10),
+        tenth => format!("{}.{tenth} %", wanted / 10),
+    };
+    let why = short.reason.as_ref().map_or_else(String::new, |(reason, jobs)| format!(": {reason} ({jobs} jobs)"));
+    let text =
+        format!("{} judged in {} of {} jobs, {wanted} asked{why}{others}", short.task, short.judged, short.released);
+    Said::new(text, "run it again (`--retries 3`), or for longer".to_owned())
+}
+
+fn not_allowed(evidence: &Evidence<'_>, answers: &Answers) -> Said {
+    let Ended::NotPermitted(reason) = &evidence.ended else { return Said::new("not allowed", None) };
+    let proof = match answers.proof {
+        Some(Answer::Yes) => "proved",
+        Some(Answer::No) => "not proved",
+        Some(Answer::Undecided) | None => "no proof",
+    };
+    let simulated = if evidence.simulated.is_some() { " and simulated" } else { "" };
+    let mut lines = reason.lines();
+    let first = lines.next().unwrap_or_default().trim_start_matches("error: ");
+    let help = lines.next().map(|line| line.trim().trim_start_matches("= help: ").to_owned());
+    let help = help.unwrap_or_else(|| "`horolog doctor` says how to allow it; `--gate proof` asks for the proof alone".to_owned());
+    Said::new(format!("{proof}{simulated}, not run: {first}"), help)
+}
+
+/// Where to look for what was found.
+fn look(evidence: &Evidence<'_>) -> Option<String> {
+    evidence.report.map(|report| format!("find the cause in {report}"))
+}
+
+fn with(costs: &str) -> String {
+    if costs.is_empty() { String::new() } else { format!(" {costs}") }
+}
+
+fn tasks(count: u64) -> String {
+    if count == 1 { "1 task".to_owned() } else { format!("{} tasks", grouped(count)) }
+}
+
+fn deadlines(count: u64) -> String {
+    if count == 1 { "1 deadline".to_owned() } else { format!("{} deadlines", grouped(count)) }
+}
+
+/// `motor 7, imu 2`, the first ones.
+fn list(counted: &[(String, u64)]) -> String {
+    let mut words: Vec<String> =
+        counted.iter().take(NAMED).map(|(name, count)| format!("{name} {}", grouped(*count))).collect();
+    if counted.len() > NAMED {
+        words.push(format!("{} more", tasks((counted.len() - NAMED) as u64)));
+    }
+    words.join(", ")
+}
+
+/// `1,500`.
+fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
