@@ -33,13 +33,13 @@ fn analyze_says_unknown_without_a_number() {
     let folder = folder("analyze");
     let tree = path(&folder, "tree.toml");
     let table = done(["analyze", &tree]);
-    assert_eq!(table.status, Some(1), "{table:?}");
+    assert_eq!(table.status, Some(4), "{table:?}");
     assert!(table.out.contains("no test decides") && table.out.contains(REASON), "{table:?}");
     assert!(!table.out.contains("utilisation") && !table.out.contains("sufficient"), "{table:?}");
     assert_eq!(table.out.matches("unknown").count(), 2, "{table:?}");
 
     let json = done(["analyze", &tree, "--format", "json"]);
-    assert_eq!(json.status, Some(1), "{json:?}");
+    assert_eq!(json.status, Some(4), "{json:?}");
     let json = json.json();
     assert_eq!(json["schedulable"], "unknown");
     assert!(json["tasks"].as_array().expect("a list").iter().all(|task| task["response_ns"].is_null()));
@@ -69,7 +69,7 @@ fn no_evidence_is_written_or_accepted() {
     assert!(said.err.contains(REASON) && !Path::new(&certificate).exists(), "{said:?}");
     let pattern = path(&folder, "pattern.json");
     let said = done(["analyze", &tree, "--counterexample", &pattern]);
-    assert_eq!(said.status, Some(1), "{said:?}");
+    assert_eq!(said.status, Some(4), "{said:?}");
     assert!(!Path::new(&pattern).exists(), "{said:?}");
 
     let certificate = path(&folder, "flat.certificate");

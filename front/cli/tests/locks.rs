@@ -66,7 +66,7 @@ fn looped(text: &str) -> (System, Vec<Record>) {
         let out = inside(&place, "out");
         let ended = done(["loop", &file, "--for", "2s", "--out", &out, "--seed", "1", "--format", "json"]);
         // Nothing is proved, and the answer says why.
-        assert_eq!(ended.no_panic().status, Some(1), "{ended:?}");
+        assert!(matches!(ended.no_panic().status, Some(1 | 4)), "{ended:?}");
         let result = ended.json();
         assert!(result["analysis"]["notes"].to_string().contains("resource.bus"), "{:#}", result["analysis"]);
         verification = result["verification"].clone();

@@ -74,7 +74,9 @@ fn the_loop_closes_over_two_modes() {
     let ended = closed(file, &inside(&place, "out"));
     let result = ended.json();
     assert_eq!(result["analysis"]["schedulable"], "unknown", "{:#}", result["analysis"]);
-    assert_eq!(ended.status, Some(1), "{ended:?}");
+    // Not decided, unless the machine made a job late.
+    let is_late = result["closing"]["deadlines"] == "no";
+    assert_eq!(ended.status, Some(if is_late { 1 } else { 4 }), "{ended:?}");
     let verification = &result["verification"];
     for class in ["model-violated", "bound-violated"] {
         assert!(groups(verification, class).is_empty(), "{verification:#}");
@@ -117,7 +119,9 @@ fn partitions_have_the_windows_of_their_mode() {
     let ended = closed(file, &inside(&place, "out"));
     let result = ended.json();
     assert_eq!(result["analysis"]["schedulable"], "unknown", "{:#}", result["analysis"]);
-    assert_eq!(ended.status, Some(1), "{ended:?}");
+    // Not decided, unless the machine made a job late.
+    let is_late = result["closing"]["deadlines"] == "no";
+    assert_eq!(ended.status, Some(if is_late { 1 } else { 4 }), "{ended:?}");
     let verification = &result["verification"];
     for class in ["model-violated", "bound-violated"] {
         assert!(groups(verification, class).is_empty(), "{verification:#}");

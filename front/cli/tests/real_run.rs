@@ -183,13 +183,18 @@ fn unprivileged(place: &Path, words: &[&str]) -> Option<Done> {
 fn without_privileges_it_refuses_with_the_remedy_or_says_that_nothing_is_promised() {
     let Some(_alone) = real_time() else { return };
     let (place, file) = folder(SYSTEM);
-    for words in
-        [&["run", &file, "--for", "100ms"][..], &["loop", &file, "--for", "100ms", "--out", "refused"]]
-    {
-        let Some(refused) = unprivileged(place.path(), words) else { return };
-        assert_eq!(refused.no_panic().status, Some(3), "{refused:?}");
-        assert!(refused.err.contains("CAP_SYS_NICE") && refused.out.is_empty(), "{refused:?}");
-    }
+    let Some(refused) = unprivileged(place.path(), &["run", &file, "--for", "100ms"]) else { return };
+    assert_eq!(refused.no_panic().status, Some(3), "{refused:?}");
+    assert!(refused.err.contains("CAP_SYS_NICE") && refused.out.is_empty(), "{refused:?}");
+    // What needs no right is done, and the closing line says what was not.
+    let words = ["loop", &file, "--for", "100ms", "--out", "refused"];
+    let Some(refused) = unprivileged(place.path(), &words) else { return };
+    assert_eq!(refused.no_panic().status, Some(3), "{refused:?}");
+    assert!(refused.err.contains("not allowed: proved and simulated, not run: "), "{refused:?}");
+    assert!(refused.err.contains("CAP_SYS_NICE") && refused.out.contains("report.html"), "{refused:?}");
+    let gate = words.into_iter().chain(["--gate", "proof"]).collect::<Vec<_>>();
+    let Some(proved) = unprivileged(place.path(), &gate) else { return };
+    assert_eq!(proved.no_panic().status, Some(0), "{proved:?}");
     let words = ["run", &file, "--for", "500ms", "--best-effort"];
     let Some(table) = unprivileged(place.path(), &words) else { return };
     table.no_panic();

@@ -132,8 +132,10 @@ fn the_loop_closes_over_a_tree_of_three_levels() {
 
     // The same trace by hand, and against a file that gives the middle level half of what it took.
     let trace = inside(&place, "out/run.trace");
-    let again = done(["verify", &file, &trace]);
-    assert_eq!(again.status, Some(0), "{again:?}");
+    let again = done(["verify", &file, &trace, "--gate", "model"]);
+    // Its least important task never catches up, so most of its jobs are not judged.
+    assert_eq!(again.status, Some(4), "{again:?}");
+    assert!(again.out.contains("the model holds") && again.err.contains("e2e-deep judged in"), "{again:?}");
     let set = "scheduler.middle.budget=\"2 ms\"";
     let less = done(["verify", &file, &trace, "--set", set, "--format", "json"]);
     assert_eq!(less.status, Some(1), "{less:?}");
@@ -147,7 +149,7 @@ fn the_loop_says_why_nothing_is_proved() {
     let tree = TREE.replace("cpus = [1]", "cpus = 1");
     let (place, file) = folder(&tree);
     let ended = done(["loop", &file, "--for", "1s", "--out", &inside(&place, "out"), "--seed", "1"]);
-    assert_eq!(ended.no_panic().status, Some(1), "{ended:?}");
+    assert!(matches!(ended.no_panic().status, Some(1 | 4)), "{ended:?}");
     let said = format!("{}{}", ended.out, ended.err);
     assert!(said.contains("note: no test knows of `scheduler.low`"), "{said}");
 }
@@ -170,6 +172,6 @@ fn clusters_and_modes_are_refused_and_left_unknown_by_name() {
     let simulated = done(["simulate", &file, "--for", "500ms", "--trace", &trace]);
     assert!(simulated.no_panic().status.is_some_and(|status| status < 2), "{simulated:?}");
     let judged = done(["verify", &file, &trace]);
-    assert_eq!(judged.no_panic().status, Some(1), "{judged:?}");
+    assert_eq!(judged.no_panic().status, Some(4), "{judged:?}");
     assert!(judged.out.contains("unknown") && judged.out.contains("scheduler.pair"), "{judged:?}");
 }

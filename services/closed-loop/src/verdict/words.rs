@@ -65,10 +65,11 @@ fn holds(evidence: &Evidence<'_>, asked: &Asked, answers: &Answers) -> String {
         parts.push(format!("{} proved{}", tasks(hard as u64), with(evidence.costs)));
     }
     if asked.gate.has(Question::Model) || asked.gate.has(Question::Deadlines) {
-        let what = if is_simulation(evidence) { "simulated jobs" } else { "jobs" };
+        let simulated = if is_simulation(evidence) { "simulated " } else { "" };
+        let (judged, released) = (answers.judged, answers.released);
         parts.push(match (evidence.verified, evidence.simulated) {
-            (None, None) => format!("{} {what} done", grouped(answers.judged)),
-            _ => format!("{} of {} {what} judged", grouped(answers.judged), grouped(answers.released)),
+            (None, None) => format!("{} {simulated}{} done", grouped(judged), jobs(judged)),
+            _ => format!("{} of {} {simulated}{} judged", grouped(judged), grouped(released), jobs(released)),
         });
     }
     if asked.gate.has(Question::Deadlines) {
@@ -363,6 +364,10 @@ fn with(costs: &str) -> String {
 
 fn tasks(count: u64) -> String {
     if count == 1 { "1 task".to_owned() } else { format!("{} tasks", grouped(count)) }
+}
+
+fn jobs(count: u64) -> &'static str {
+    if count == 1 { "job" } else { "jobs" }
 }
 
 fn deadlines(count: u64) -> String {
