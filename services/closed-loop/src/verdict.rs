@@ -8,7 +8,7 @@ mod words;
 use horolog_analysis::Analysis;
 use horolog_model::System;
 use horolog_time::Span;
-use horolog_trace::Outcome;
+use horolog_trace::{EndCause, Outcome};
 use horolog_verify::Verification;
 use serde::Serialize;
 use std::fmt;
@@ -140,8 +140,10 @@ pub enum Ended {
         /// For how long they were to be.
         of: Span,
     },
-    /// User code ended it; in words who, when and how.
+    /// User code ended it; in words who, when and how. The job that did never ended, so its deadline was missed.
     Crashed(String),
+    /// It was killed; by whom no record says.
+    Killed(String),
     /// It never began: this machine does not allow it, for this reason.
     NotPermitted(String),
     /// Nothing was to run.
@@ -153,7 +155,10 @@ impl Ended {
     #[must_use]
     pub fn of_run(outcome: &Outcome, of: Option<Span>) -> Ended {
         if let Some(ending) = &outcome.ended_by {
-            return Ended::Crashed(ending.to_string());
+            return match ending.cause {
+                EndCause::Killed => Ended::Killed(ending.to_string()),
+                _ => Ended::Crashed(ending.to_string()),
+            };
         }
         let after = outcome.horizon_ns;
         of.filter(|of| after < *of).map_or(Ended::Whole, |of| Ended::Stopped { after, of })

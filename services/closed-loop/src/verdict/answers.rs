@@ -71,7 +71,7 @@ fn model(evidence: &Evidence<'_>, asked: &Asked, is_covered: Answer) -> Option<A
         Ended::NotPermitted(_) => return simulated.filter(|answer| *answer == Answer::No),
         // Whose code ends the run has broken the model.
         Ended::Crashed(_) => return Some(Answer::No),
-        Ended::Stopped { .. } => Answer::Undecided,
+        Ended::Stopped { .. } | Ended::Killed(_) => Answer::Undecided,
         Ended::Whole | Ended::NotRun => Answer::Yes,
     };
     let found = evidence.verified.map(|found| findings(found, asked.strict).and(is_covered).and(ended));
@@ -100,7 +100,7 @@ fn deadlines(evidence: &Evidence<'_>, has_missed: bool, is_covered: Answer) -> O
     if matches!(evidence.ended, Ended::NotPermitted(_)) {
         return None;
     }
-    if has_missed {
+    if has_missed || matches!(evidence.ended, Ended::Crashed(_)) {
         return Some(Answer::No);
     }
     if evidence.verified.is_none() && evidence.outcome.is_none() && evidence.simulated.is_none() {

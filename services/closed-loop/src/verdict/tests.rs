@@ -309,8 +309,10 @@ fn how_the_run_ended_counts() {
     case.ended = Ended::Stopped { after: Span::from_ns(5), of: Span::from_ns(10) };
     case.answers(Yes, Undecided, Undecided, 4);
     case.ended = Ended::Crashed("task a crashed in job 7: SIGSEGV".to_owned());
-    let closing = case.answers(Yes, No, Undecided, 1);
+    let closing = case.answers(Yes, No, No, 1);
     assert!(closing.text.contains("job 7"), "{closing}");
+    case.ended = Ended::Killed("killed by signal 9".to_owned());
+    case.answers(Yes, Undecided, Undecided, 4);
     case.verified = None;
     case.ended = Ended::NotPermitted("SCHED_FIFO needs CAP_SYS_NICE\n  = help: as root".to_owned());
     let closing = case.closing();

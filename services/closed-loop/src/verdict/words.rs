@@ -87,6 +87,12 @@ fn is_simulation(evidence: &Evidence<'_>) -> bool {
 
 fn no(evidence: &Evidence<'_>, asked: &Asked, answers: &Answers) -> Said {
     let is_no = |question| asked.gate.has(question) && answers.of_question(question) == Some(Answer::No);
+    if let Ended::Crashed(what) = &evidence.ended
+        && (is_no(Question::Model) || is_no(Question::Deadlines))
+    {
+        let what = what.lines().next().unwrap_or_default().trim_start_matches("error: ");
+        return Said::new(format!("the run ended before its time: {what}"), look(evidence));
+    }
     if is_no(Question::Model) {
         return model_broken(evidence, answers);
     }
@@ -98,10 +104,6 @@ fn no(evidence: &Evidence<'_>, asked: &Asked, answers: &Answers) -> Said {
 
 /// An assumption or a bound was broken, or the code ended the run.
 fn model_broken(evidence: &Evidence<'_>, answers: &Answers) -> Said {
-    if let Ended::Crashed(what) = &evidence.ended {
-        let what = what.lines().next().unwrap_or_default().trim_start_matches("error: ");
-        return Said::new(what, look(evidence));
-    }
     let broken = |found: &&Verification| found.groups.iter().any(|group| gravity(group.class) < 3);
     let Some(found) = [evidence.verified, evidence.simulated].into_iter().flatten().find(broken) else {
         return Said::new(disturbed_strictly(evidence), look(evidence));
@@ -284,6 +286,9 @@ fn undecided(evidence: &Evidence<'_>, asked: &Asked, answers: &Answers) -> Said 
             format!("the run was stopped: jobs were released for {after} of {of}")
         };
         return Said::new(text, "run it to its end".to_owned());
+    }
+    if let (true, Ended::Killed(what)) = (of_run, &evidence.ended) {
+        return Said::new(format!("the run ended before its time: {what}"), "run it again".to_owned());
     }
     if of_run && let Some(said) = trace_decides_nothing(evidence) {
         return said;
