@@ -210,7 +210,9 @@ impl Machine {
         // At a preemption point of this instant it kept the processor for its window alone.
         let is_preemptible = leaf.preemptible || leaf.kept_at == now.as_ns();
         if self.is_beyond_window(running) {
+            // Also at a preemption point of this instant it is not chosen anew: who pays stays.
             self.processors[index].committed = true;
+            self.processors[index].paying = running;
         } else if is_preemptible {
             self.processors[index].committed = false;
         }

@@ -338,8 +338,10 @@ impl Machine {
             self.leaves[task.index()].kept_at = now.as_ns();
         }
         self.processors[processor].committed = keeps;
-        // Who goes on from here is chosen anew.
-        self.processors[processor].paying = NONE;
+        // Who goes on from here is chosen anew, unless it keeps the processor.
+        if !keeps {
+            self.processors[processor].paying = NONE;
+        }
         self.ends_keeping(task, now);
         Ok(())
     }

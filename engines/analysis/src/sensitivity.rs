@@ -17,7 +17,7 @@ use crate::cpu_model::{CpuModel, CpuTask, Ending, Shape};
 use crate::edf;
 use crate::error::AnalysisError;
 use crate::fixed_priority;
-use crate::fixed_priority::sweep::Swept;
+use crate::fixed_priority::sweep::{Rules, Swept};
 use crate::options::Options;
 use crate::result::{TaskVerdict, Verdict};
 use horolog_model::Policy;
@@ -330,7 +330,8 @@ impl<'a> Probe<'a> {
             (Policy::Edf, Goal::Task(index)) => edf::task_meets(model, index, effort),
             (_, Goal::All) => {
                 let mut responses = Vec::new();
-                match fixed_priority::sweep::sweep(model, true, &mut responses, &mut self.sweeps)? {
+                let rules = Rules { to_first_miss: true, ..Rules::default() };
+                match fixed_priority::sweep::sweep(model, rules, &mut responses, &mut self.sweeps)? {
                     Some(Swept::Misses) => return Ok(false),
                     Some(Swept::Effort) => {
                         self.given_up += 1;

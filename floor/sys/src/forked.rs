@@ -53,9 +53,15 @@ pub fn fork(child: impl FnOnce(Messages)) -> Result<Forked, Error> {
     let parent = std::process::id();
     let out = std::io::stdout().lock();
     let err = std::io::stderr().lock();
+    let guardian = crate::guardian::hold();
     // SAFETY: the child goes on with a copy of this thread; see the head of the module for what other threads may hold.
     let pid = unsafe { libc::fork() };
     drop((out, err));
+    if pid == 0 {
+        guardian.leave_to_the_parent();
+    } else {
+        drop(guardian);
+    }
     if pid < 0 {
         return Err(Error::last_os("fork", "raise the limit on processes (ulimit -u)"));
     }

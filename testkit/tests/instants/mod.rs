@@ -294,3 +294,21 @@ fn a_section_charges_no_budget_that_came_back_while_the_job_kept_the_processor()
         expect(&system, 12, &[("x", 0, 0, 2), ("c", 0, 2, 6), ("x", 1, 6, 8), ("d", 0, 8, 9)]);
     }
 }
+
+#[test]
+fn a_preemption_point_at_which_a_window_ends_within_a_section_is_no_choice() {
+    let system = system(
+        "fixed-priority",
+        &[
+            "resource: name = 'Q'; at_exhaustion = 'finish'",
+            // It goes on at 3 ns without budget, which comes back at 4 ns; at 5 ns it keeps the processor to the end of its
+            // section at 6 ns, and to that of its segment. So nothing is charged: `compare` holds the budgets against each other.
+            "task: name = 'c'; arrivals = ['2 ns']; preemption = 'deferred'; segments = ['1 ns', '2 ns', '2 ns']",
+            "task.section: resource = 'Q'; from = '2 ns'; length = '2 ns'",
+            "scheduler: name = 'S'; order = 'table'; kind = 'polling'; budget = '2 ns'; period = '4 ns'; priority = 2; low_priority = 'background'; cycle = '16 ns'; windows = [{ child = 'c', from = '2 ns', length = '3 ns' }]; tasks = ['c']",
+        ],
+    );
+    expect(&system, 12, &[("c", 0, 2, 7)]);
+    let (schedule, _) = simulate_modes(&system, END);
+    assert_eq!(schedule.used, [Vec::<u64>::new()]);
+}

@@ -36,6 +36,7 @@ use horolog_model::{Priority, System};
 use horolog_time::Span;
 use level::{Level, Row, Stop};
 use std::borrow::Cow;
+use sweep::Rules;
 
 /// The variants of the response-time test.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,10 +51,54 @@ enum Variant {
 
 /// What is found out once for a whole processor.
 struct Shared {
-    /// Bounds by the fast engine, where it covers the processor.
-    fast: Option<Vec<Option<u64>>>,
+    /// Bounds by the fast engines, of each variant, where they cover the processor.
+    exact: Option<Vec<Option<u64>>>,
+    uniform: Option<Vec<Option<u64>>>,
+    integer: Option<Vec<Option<u64>>>,
+    /// Whether the variant in integer time is asked for.
+    has_integer: bool,
     /// The one schedule of a processor with offsets.
     followed: Option<offsets::Followed>,
+    /// Of each task the longest segment of less important ones, and of those that are not more important, itself among
+    /// them, where some task is more important.
+    longest_below: Vec<u64>,
+    allowed: Vec<Option<u64>>,
+}
+
+impl Shared {
+    fn new(cpu: &CpuModel, options: &Options) -> Result<Shared, AnalysisError> {
+        let has_segments = has_segments(cpu);
+        let has_integer = has_segments && cpu.is_in_units_of(options.resolution.as_ns());
+        let variant =
+            |is_asked: bool, less_blocking: u64| -> Result<Option<Vec<Option<u64>>>, AnalysisError> {
+                if !is_asked {
+                    return Ok(None);
+                }
+                let mut found = Vec::new();
+                let rules = Rules { closed_starts: true, less_blocking, to_first_miss: false };
+                let answer = sweep::sweep(cpu, rules, &mut found, &mut { options.effort })?;
+                Ok(answer.map(|_| found))
+            };
+        let (longest_below, allowed) = longest_segments(cpu)?;
+        Ok(Shared {
+            exact: plain::responses(cpu, options.effort)?,
+            uniform: variant(has_segments, 0)?,
+            integer: variant(has_integer, options.resolution.as_ns())?,
+            has_integer,
+            followed: if offsets::applies(cpu) { offsets::follow(cpu, options.effort)? } else { None },
+            longest_below,
+            allowed,
+        })
+    }
+
+    fn fast(&self, variant: Variant, index: usize) -> Option<u64> {
+        let found = match variant {
+            Variant::Exact => &self.exact,
+            Variant::Uniform => &self.uniform,
+            Variant::Integer => &self.integer,
+        };
+        found.as_ref().and_then(|found| found[index])
+    }
 }
 
 /// Every test of every task of one processor.
@@ -62,10 +107,7 @@ pub(crate) fn analyze_cpu(
     cpu: &CpuModel,
     options: &Options,
 ) -> Result<Vec<TaskVerdict>, AnalysisError> {
-    let shared = Shared {
-        fast: plain::responses(cpu, options.effort)?,
-        followed: if offsets::applies(cpu) { offsets::follow(cpu, options.effort)? } else { None },
-    };
+    let shared = Shared::new(cpu, options)?;
     let options = &options.for_each_of(cpu.tasks.len());
     let mut verdicts = Vec::with_capacity(cpu.tasks.len());
     for index in 0..cpu.tasks.len() {
@@ -90,7 +132,7 @@ fn analyze_task(
     options: &Options,
 ) -> Result<TaskVerdict, AnalysisError> {
     let task = &cpu.tasks[index];
-    let blocking = blocking(cpu, index)?;
+    let blocking = blocking_by(cpu, index, shared.longest_below[index])?;
     // These decide; the other variants answer another question, or are no tighter.
     let plain = response_test(cpu, index, Variant::Exact, shared, options)?;
     let mut decisive = vec![slack_policy::test(cpu, index, &plain).unwrap_or(plain)];
@@ -99,7 +141,7 @@ fn analyze_task(
     if !task.shape.preemptive {
         others.push(response_test(cpu, index, Variant::Uniform, shared, options)?);
     }
-    if has_segments(cpu) && cpu.is_in_units_of(options.resolution.as_ns()) {
+    if shared.has_integer {
         others.push(response_test(cpu, index, Variant::Integer, shared, options)?);
     }
     let name = task.name.clone();
@@ -107,7 +149,7 @@ fn analyze_task(
     let mut verdict = TaskVerdict::best_of(name, cpu.cpu, deadline, Span::from_ns(blocking), decisive)
         .ok_or_else(|| AnalysisError::overflow(format!("task.{}", task.name), "response time"))?;
     verdict.tests.extend(others);
-    verdict.allowed_segment = allowed_segment(cpu, index)?.map(Span::from_ns);
+    verdict.allowed_segment = shared.allowed[index].map(Span::from_ns);
     Ok(verdict)
 }
 
@@ -124,20 +166,26 @@ fn offset_test(task: &CpuTask, response: u64) -> TestResult {
     }
 }
 
-/// The longest non-preemptive segment that a task may have without more blocking to anybody than there is already:
-/// the longest among its own and those of tasks that are not more important (`bergsma09`, equation 8.7). `None`
-/// where no task is more important: then nothing bounds it.
-pub(crate) fn allowed_segment(cpu: &CpuModel, index: usize) -> Result<Option<u64>, AnalysisError> {
-    let own = priority_of(&cpu.tasks[index])?;
-    let (mut longest, mut victims) = (0, false);
-    for other in &cpu.tasks {
-        if priority_of(other)?.is_more_important_than(own) {
-            victims = true;
-        } else {
-            longest = longest.max(other.shape.longest_segment);
-        }
+/// Of each task: the longest segment of less important ones, and the longest non-preemptive segment that it may have without more
+/// blocking to anybody than there is already: the longest among its own and those of tasks that are not more important
+/// (`bergsma09`, equation 8.7), `None` where no task is more important: then nothing bounds it.
+fn longest_segments(cpu: &CpuModel) -> Result<(Vec<u64>, Vec<Option<u64>>), AnalysisError> {
+    let mut order = Vec::with_capacity(cpu.tasks.len());
+    for (index, task) in cpu.tasks.iter().enumerate() {
+        order.push((priority_of(task)?.number(), index));
     }
-    Ok(victims.then_some(longest))
+    order.sort_unstable();
+    let (mut below, mut allowed) = (vec![0; order.len()], vec![None; order.len()]);
+    let (most, mut longest) = (order.last().map(|last| last.0), 0);
+    for equals in order.chunk_by(|a, b| a.0 == b.0) {
+        let own = equals.iter().map(|&(_, index)| cpu.tasks[index].shape.longest_segment).max().unwrap_or(0);
+        for &(number, index) in equals {
+            below[index] = longest;
+            allowed[index] = (Some(number) != most).then_some(longest.max(own));
+        }
+        longest = longest.max(own);
+    }
+    Ok((below, allowed))
 }
 
 fn has_segments(cpu: &CpuModel) -> bool {
@@ -166,6 +214,11 @@ pub(crate) fn blocking(cpu: &CpuModel, index: usize) -> Result<u64, AnalysisErro
             longest = longest.max(task.shape.longest_segment);
         }
     }
+    blocking_by(cpu, index, longest)
+}
+
+/// [`blocking`] by the longest segment of less important tasks.
+fn blocking_by(cpu: &CpuModel, index: usize, longest: u64) -> Result<u64, AnalysisError> {
     // Once when it arrives, and again whenever it goes on after a wait.
     let times = cpu.tasks[index].suspensions() + 1;
     let blocking = (longest + cpu.context_switch).checked_mul(times);
@@ -267,9 +320,10 @@ fn response_test(
     shared: &Shared,
     options: &Options,
 ) -> Result<TestResult, AnalysisError> {
-    let fast = shared.fast.as_ref().filter(|_| variant == Variant::Exact).and_then(|fast| fast[index]);
+    let fast = shared.fast(variant, index);
     // The fast engines have answered for the whole level, and know no equal priorities.
     let mut level = if fast.is_some() { level_alone(cpu, index) } else { level_of(cpu, index)? };
+    level.blocking = blocking_by(cpu, index, shared.longest_below[index])?;
     match variant {
         Variant::Exact => {}
         Variant::Uniform => level.closed_starts = true,

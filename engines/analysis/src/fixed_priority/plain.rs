@@ -1,6 +1,6 @@
 //! Which processors the fast engine covers.
 
-use super::sweep::{self, Swept};
+use super::sweep::{self, Rules, Swept};
 use super::{PlainTask, Solver, priority_of};
 use crate::arrival_curve::ArrivalCurve;
 use crate::cpu_model::CpuModel;
@@ -15,9 +15,8 @@ const MOST_FOR_LANES: usize = 2_000;
 /// servers above tasks, interrupts, interference, context switches, or several ways that a job can end.
 pub(crate) fn responses(cpu: &CpuModel, effort: u64) -> Result<Option<Vec<Option<u64>>>, AnalysisError> {
     let mut swept = Vec::new();
-    let answer = sweep::sweep(cpu, false, &mut swept, &mut { effort })?;
-    let is_complete = answer == Some(Swept::Responses) && swept.iter().all(Option::is_some);
-    if is_complete || answer.is_some() && cpu.tasks.len() > MOST_FOR_LANES {
+    let answer = sweep::sweep(cpu, Rules::default(), &mut swept, &mut { effort })?;
+    if answer == Some(Swept::Responses) || answer.is_some() && cpu.tasks.len() > MOST_FOR_LANES {
         return Ok(Some(swept));
     }
     let servers = cpu.servers.iter().any(|server| server.kind.priority().is_some());

@@ -26,6 +26,22 @@ fn lock() -> MutexGuard<'static, State> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The state while this process is copied: nobody else holds it then, so the copy can use its own.
+#[must_use]
+pub(crate) struct Held(MutexGuard<'static, State>);
+
+/// Holds the state across a `fork`.
+pub(crate) fn hold() -> Held {
+    Held(lock())
+}
+
+impl Held {
+    /// In the child: the guardian is the parent's. The child gets one of its own once it needs one.
+    pub(crate) fn leave_to_the_parent(mut self) {
+        std::mem::forget(self.0.guardian.take());
+    }
+}
+
 /// Says how the guardian of this program is started, once one is needed.
 pub fn guard_program(options: GuardianOptions) {
     lock().options = Some(options);
