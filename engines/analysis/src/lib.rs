@@ -146,7 +146,8 @@ fn analyze_known(system: &System, options: &Options) -> Result<Analysis, Analysi
     let required = devices.iter().filter(|device| !device.soft).map(|device| device.verdict);
     let hard = resolved.task_ids().zip(&tasks).filter(|(id, _)| !resolved.is_soft(*id)).map(|(_, task)| task);
     // A test of a whole processor counts soft tasks, too.
-    let has_soft = |processor: &ProcessorVerdict| resolved.tasks_on(processor.cpu).any(|(_, task)| task.is_soft);
+    let has_soft =
+        |processor: &ProcessorVerdict| resolved.tasks_on(processor.cpu).any(|(_, task)| task.is_soft);
     Ok(Analysis {
         schema: "horolog.analysis/1",
         system: resolved.name().to_owned(),

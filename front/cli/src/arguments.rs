@@ -239,7 +239,9 @@ impl VerdictArguments {
 fn coverage(text: &str) -> Result<u64, String> {
     match permille(text) {
         Ok(share) if share <= 1_000 => Ok(share),
-        _ => Err(format!("`{text}` is not a percentage from 0 to 100 with at most one decimal, such as `90%`")),
+        _ => {
+            Err(format!("`{text}` is not a percentage from 0 to 100 with at most one decimal, such as `90%`"))
+        }
     }
 }
 

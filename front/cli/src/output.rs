@@ -2,8 +2,8 @@
 
 use crate::failure::Failure;
 
-use horolog_closed_loop::verdict::Closing;
 use comfy_table::{CellAlignment, Table, presets};
+use horolog_closed_loop::verdict::Closing;
 use horolog_exec::thread_server::ThreadServerReport;
 use horolog_time::Span;
 use horolog_trace::{ModeOutcome, Outcome, Overhead, ServerOutcome, TaskOutcome};

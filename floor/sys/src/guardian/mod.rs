@@ -22,8 +22,8 @@ pub use folder::{Folder, LeftOverFolder, left_over_folders, remove_left_over_fol
 pub use group::{LeftOverGroup, left_over_groups, remove_left_over_groups};
 pub use journal::Life;
 pub use mark::{Mark, Owner};
-pub(crate) use program::note_instance;
 pub(crate) use program::hold;
+pub(crate) use program::note_instance;
 pub use program::{Program, Watch, finish_program, guard_program, run, spawn, watch_program};
 pub use replay::Restored;
 pub use serve::serve;

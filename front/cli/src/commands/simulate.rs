@@ -3,9 +3,9 @@
 use crate::arguments::{Delay, Execution, Format, SimulateArguments};
 use crate::failure::{Done, Failure, Verdict};
 use crate::output::Closed;
-use horolog_closed_loop::verdict::{Closing, Ended, Evidence};
 use crate::{input, output, progress};
 use horolog_analysis::resolve;
+use horolog_closed_loop::verdict::{Closing, Ended, Evidence};
 use horolog_closed_loop::{replayed_run, simulated_run};
 use horolog_model::pattern::ReleasePattern;
 use horolog_model::{SegmentId, System};

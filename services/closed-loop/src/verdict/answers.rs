@@ -174,7 +174,8 @@ fn uncovered(evidence: &Evidence<'_>, asked: &Asked) -> Vec<Uncovered> {
     let mut uncovered = Vec::new();
     for (index, task) in hard(evidence.system) {
         let Some((judged, released)) = job_counts(evidence, index) else { continue };
-        let must_have_jobs = matches!(task.arrival, Arrival::Periodic { .. }) && evidence.system.modes().is_empty();
+        let must_have_jobs =
+            matches!(task.arrival, Arrival::Periodic { .. }) && evidence.system.modes().is_empty();
         let is_silent = released == 0 && must_have_jobs;
         let is_short = u128::from(judged) * 1000 < u128::from(released) * u128::from(permille);
         if is_silent || is_short || judged < released.min(LEAST_JOBS) {

@@ -26,9 +26,11 @@ struct Case {
 impl Case {
     fn new() -> Case {
         let system = read(TWO);
-        let options = SimOptions { horizon: Horizon::Time(Span::from_ns(1_000_000_000)), ..SimOptions::default() };
+        let options =
+            SimOptions { horizon: Horizon::Time(Span::from_ns(1_000_000_000)), ..SimOptions::default() };
         let outcome = crate::simulated_run(&system, &options, None).expect("it can be simulated");
-        let proof = horolog_analysis::analyze(&system, &horolog_analysis::Options::default()).expect("an answer");
+        let proof =
+            horolog_analysis::analyze(&system, &horolog_analysis::Options::default()).expect("an answer");
         let mut case = Case {
             verified: Some(verification(&system)),
             proof: Some(proof),
@@ -191,13 +193,15 @@ fn nothing_on_record_is_no_yes() {
 fn damage_decides_nothing() {
     let mut case = Case::new();
     case.found().verdict = Verdict::Unknown;
-    case.found().damage = Some(Damage { offset: 7, block: 0, reason: "a block is cut off".to_owned(), is_hole: false });
+    case.found().damage =
+        Some(Damage { offset: 7, block: 0, reason: "a block is cut off".to_owned(), is_hole: false });
     let closing = case.answers(Yes, Undecided, Undecided, 4);
     assert!(closing.text.starts_with("the trace is damaged"), "{closing}");
     // Behind a hole even a miss may not have been one.
     case.found().tasks[0].missed = 1;
     case.answers(Yes, Undecided, No, 1);
-    case.found().damage = Some(Damage { offset: 7, block: 0, reason: "blocks are missing".to_owned(), is_hole: true });
+    case.found().damage =
+        Some(Damage { offset: 7, block: 0, reason: "blocks are missing".to_owned(), is_hole: true });
     case.answers(Yes, Undecided, Undecided, 4);
 }
 
@@ -234,10 +238,7 @@ use horolog_verify::Class;
 #[test]
 fn each_class_has_its_answer() {
     let closing = with_group(Class::ModelViolated, Check::Execution, 7).answers(Yes, No, Yes, 1);
-    assert_eq!(
-        closing.text,
-        "model violated by a: 7 of 100 jobs executed above wcet 1 ms (worst 1.42 ms)"
-    );
+    assert_eq!(closing.text, "model violated by a: 7 of 100 jobs executed above wcet 1 ms (worst 1.42 ms)");
     let help = closing.help.clone().expect("a remedy");
     assert!(help.starts_with("raise wcet to 1.5 ms (b's bound becomes"), "{help}");
     assert!(!closing.may_be_retried());

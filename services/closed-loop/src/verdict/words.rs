@@ -34,7 +34,8 @@ pub(super) fn say(evidence: &Evidence<'_>, asked: &Asked, answers: &Answers, wor
 /// What was found, the gravest class first.
 pub(super) fn causes(evidence: &Evidence<'_>) -> Vec<Cause> {
     let found = [evidence.verified, evidence.simulated];
-    let mut groups: Vec<&FindingGroup> = found.into_iter().flatten().flat_map(|found| &found.groups).collect();
+    let mut groups: Vec<&FindingGroup> =
+        found.into_iter().flatten().flat_map(|found| &found.groups).collect();
     groups.sort_by_key(|group| (gravity(group.class), std::cmp::Reverse(group.count)));
     let cause = |group: &FindingGroup| Cause {
         class: group.class.to_string(),
@@ -108,7 +109,8 @@ fn model_broken(evidence: &Evidence<'_>, answers: &Answers) -> Said {
     let Some(found) = [evidence.verified, evidence.simulated].into_iter().flatten().find(broken) else {
         return Said::new(disturbed_strictly(evidence), look(evidence));
     };
-    let mut groups: Vec<&FindingGroup> = found.groups.iter().filter(|group| gravity(group.class) < 3).collect();
+    let mut groups: Vec<&FindingGroup> =
+        found.groups.iter().filter(|group| gravity(group.class) < 3).collect();
     // What follows from something else comes after it.
     let follows = |check: Check| matches!(check, Check::Response | Check::Deadline | Check::Link);
     groups.sort_by_key(|group| (gravity(group.class), follows(group.check), std::cmp::Reverse(group.count)));
@@ -137,7 +139,11 @@ fn model_broken(evidence: &Evidence<'_>, answers: &Answers) -> Said {
 }
 
 /// What is wrong with a task, and what to do.
-fn broken_group(evidence: &Evidence<'_>, found: &Verification, group: &FindingGroup) -> (String, Option<String>) {
+fn broken_group(
+    evidence: &Evidence<'_>,
+    found: &Verification,
+    group: &FindingGroup,
+) -> (String, Option<String>) {
     let finding = found.findings.iter().find(|one| is_of(one, group));
     let task = evidence.system.tasks().iter().position(|task| task.name == group.subject);
     let jobs = task.and_then(|task| found.tasks.get(task)).map_or(0, |task| task.jobs);
@@ -184,10 +190,16 @@ fn tightest(system: &System, analysis: &Analysis) -> String {
     if let Some(task) = analysis.tasks.iter().find(|task| task.verdict == TaskWord::Misses) {
         return format!(" ({} misses in the proof then)", task.name);
     }
-    let room = |name: &str| system.tasks().iter().find(|task| task.name == name).and_then(|task| task.deadline);
+    let room =
+        |name: &str| system.tasks().iter().find(|task| task.name == name).and_then(|task| task.deadline);
     let bounds = analysis.tasks.iter().filter_map(|task| {
         let (bound, deadline) = (task.response?, room(&task.name)?);
-        Some((bound.as_ns() as u128 * 1000 / u128::from(deadline.as_ns().max(1)), &task.name, bound, deadline))
+        Some((
+            bound.as_ns() as u128 * 1000 / u128::from(deadline.as_ns().max(1)),
+            &task.name,
+            bound,
+            deadline,
+        ))
     });
     let tightest = bounds.max_by_key(|(share, ..)| *share);
     tightest.map_or_else(String::new, |(_, name, bound, deadline)| {
@@ -218,11 +230,15 @@ fn disturbed_strictly(evidence: &Evidence<'_>) -> String {
 fn culprits(found: &Verification) -> String {
     let mut groups: Vec<&FindingGroup> =
         found.groups.iter().filter(|group| group.class == Class::MachineDisturbed).collect();
-    let is_thread = |group: &FindingGroup| matches!(group.check, Check::ForeignThread | Check::Interrupt | Check::Steal);
+    let is_thread =
+        |group: &FindingGroup| matches!(group.check, Check::ForeignThread | Check::Interrupt | Check::Steal);
     groups.sort_by_key(|group| (!is_thread(group), std::cmp::Reverse(group.worst_excess_ns)));
     let Some(group) = groups.first() else { return "by what, no record says".to_owned() };
     let finding = found.findings.iter().find(|one| one.class == group.class && one.check == group.check);
-    finding.map_or_else(|| format!("{} ({})", group.subject, group.check.name()), |finding| finding.message.clone())
+    finding.map_or_else(
+        || format!("{} ({})", group.subject, group.check.name()),
+        |finding| finding.message.clone(),
+    )
 }
 
 fn missed(evidence: &Evidence<'_>, answers: &Answers) -> Said {
@@ -264,7 +280,11 @@ fn proof_fails(evidence: &Evidence<'_>, answers: &Answers) -> Said {
                 (Some(bound), Some(deadline)) => format!(": {bound} of {deadline}"),
                 _ => String::new(),
             };
-            let more = if others.is_empty() { String::new() } else { format!("; {} more", tasks(others.len() as u64)) };
+            let more = if others.is_empty() {
+                String::new()
+            } else {
+                format!("; {} more", tasks(others.len() as u64))
+            };
             format!("{} misses in the proof{}{bound}{more}", first.name, with(evidence.costs))
         }
     };
@@ -276,8 +296,9 @@ fn proof_fails(evidence: &Evidence<'_>, answers: &Answers) -> Said {
 }
 
 fn undecided(evidence: &Evidence<'_>, asked: &Asked, answers: &Answers) -> Said {
-    let is_open =
-        |question| asked.gate.has(question) && answers.of_question(question).is_none_or(|one| one == Answer::Undecided);
+    let is_open = |question| {
+        asked.gate.has(question) && answers.of_question(question).is_none_or(|one| one == Answer::Undecided)
+    };
     let of_run = is_open(Question::Model) || is_open(Question::Deadlines);
     if let (true, Ended::Stopped { after, of }) = (of_run, &evidence.ended) {
         let text = if after.is_zero() {
@@ -303,7 +324,8 @@ fn undecided(evidence: &Evidence<'_>, asked: &Asked, answers: &Answers) -> Said 
             return Said::new(finding.message.clone(), look(evidence));
         }
         let open = [evidence.verified, evidence.simulated].into_iter().flatten();
-        let note = open.filter(|found| found.verdict == Verdict::Unknown).flat_map(|found| &found.notes).next();
+        let note =
+            open.filter(|found| found.verdict == Verdict::Unknown).flat_map(|found| &found.notes).next();
         if let Some(note) = note {
             return Said::new(note.clone(), look(evidence));
         }
@@ -337,9 +359,12 @@ fn too_few(asked: &Asked, short: &super::answers::Uncovered, all: usize) -> Said
         0 => format!("{} %", wanted / 10),
         tenth => format!("{}.{tenth} %", wanted / 10),
     };
-    let why = short.reason.as_ref().map_or_else(String::new, |(reason, jobs)| format!(": {reason} ({jobs} jobs)"));
-    let text =
-        format!("{} judged in {} of {} jobs, {wanted} asked{why}{others}", short.task, short.judged, short.released);
+    let why =
+        short.reason.as_ref().map_or_else(String::new, |(reason, jobs)| format!(": {reason} ({jobs} jobs)"));
+    let text = format!(
+        "{} judged in {} of {} jobs, {wanted} asked{why}{others}",
+        short.task, short.judged, short.released
+    );
     Said::new(text, "run it again (`--retries 3`), or for longer".to_owned())
 }
 
@@ -354,7 +379,9 @@ fn not_allowed(evidence: &Evidence<'_>, answers: &Answers) -> Said {
     let mut lines = reason.lines();
     let first = lines.next().unwrap_or_default().trim_start_matches("error: ");
     let help = lines.next().map(|line| line.trim().trim_start_matches("= help: ").to_owned());
-    let help = help.unwrap_or_else(|| "`horolog doctor` says how to allow it; `--gate proof` asks for the proof alone".to_owned());
+    let help = help.unwrap_or_else(|| {
+        "`horolog doctor` says how to allow it; `--gate proof` asks for the proof alone".to_owned()
+    });
     Said::new(format!("{proof}{simulated}, not run: {first}"), help)
 }
 
