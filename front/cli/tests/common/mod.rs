@@ -1,6 +1,8 @@
 //! What the end-to-end tests share.
 #![allow(dead_code, unreachable_pub)]
 
+pub mod lies;
+
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
