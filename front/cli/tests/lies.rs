@@ -78,7 +78,7 @@ fn edit_records(mut trace: Trace, edit: &str) -> Option<Trace> {
         }
         "early-completion" => {
             let place = trace.place(Kind::Completion);
-            trace.records[place].time = Instant::from_ns(trace.records[place].time.as_ns() - 1_000);
+            trace.records[place].time = Instant::from_ns(trace.records[place].time.as_ns() - 1);
         }
         "double-job" => {
             let (from, to) = (trace.place(Kind::Release), trace.place(Kind::Completion));

@@ -107,7 +107,10 @@ impl Header {
     /// In words, where the trace is of another system, or does not say which threads it numbers.
     pub fn companion(&self, system: &System) -> Result<Companion, String> {
         if let Some(numbers) = &self.numbers {
-            return numbers.companion(system);
+            let companion = numbers.companion(system)?;
+            let names: Vec<String> = companion.system.tasks().iter().map(|task| task.name.clone()).collect();
+            // Readers that do not know numbers go by the names.
+            return if self.tasks == names { Ok(companion) } else { Err(other_file("task", &self.tasks, &names)) };
         }
         let own: Vec<String> = system.tasks().iter().map(|task| task.name.clone()).collect();
         if self.tasks == own {
