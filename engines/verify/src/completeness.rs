@@ -189,6 +189,9 @@ impl Verifier {
         let Some(left) = until.checked_sub(due.at.saturating_add(slack)).filter(|&left| left > 0) else {
             return;
         };
+        if !due.is_exact {
+            self.count_lost_arrivals(task, due.at);
+        }
         let more = due.separation.map_or(0, |separation| (left - 1) / separation.max(1));
         self.tasks[task].tally.not_on_record += more.saturating_add(1);
         let model = &self.model.tasks[task];

@@ -1,7 +1,8 @@
 //! What is known of one task and its pending jobs.
 
+use crate::judged::Reason;
 use crate::model::{Stretches, TaskModel};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Where a pending job stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -158,6 +159,10 @@ pub(crate) struct TaskState {
     /// The number that the next job must have; `None` at the beginning and after a loss.
     pub(crate) next_number: Option<u64>,
     pub(crate) last_arrival: Option<u64>,
+    /// The number that was next before a loss, and the last arrival, until a job is seen again.
+    pub(crate) before_loss: Option<(u64, Option<u64>)>,
+    /// Jobs whose release is on record and that are not judged.
+    pub(crate) set_aside: BTreeMap<u64, Reason>,
     /// Where a mode change lets it begin anew, when its next job arrives.
     pub(crate) restarts_at: Option<u64>,
     /// Whether the present mode does not activate it.
@@ -199,6 +204,10 @@ impl TaskState {
     pub(crate) fn lose(&mut self) {
         self.pending.clear();
         self.has_unknown = true;
+        // What was lost before the first job seen counts, too.
+        if self.before_loss.is_none() && (self.next_number.is_some() || self.tally.jobs == 0) {
+            self.before_loss = Some((self.next_number.unwrap_or(0), self.last_arrival));
+        }
         self.next_number = None;
         self.last_arrival = None;
         self.late_arrival = None;
@@ -235,6 +244,8 @@ pub(crate) struct Tally {
     pub(crate) missed: u64,
     /// Jobs that the clock released and no record shows.
     pub(crate) not_on_record: u64,
+    /// Jobs whose numbers a loss leaves out.
+    pub(crate) lost: u64,
     /// Jobs that had not ended at the end, before their deadline.
     pub(crate) not_due: u64,
     pub(crate) response_max: Option<u64>,

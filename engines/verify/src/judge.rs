@@ -6,6 +6,7 @@
 //! falls with the executions and arrivals as they really were, the broken assumption explains it; else the
 //! disturbance does.
 
+use crate::judged::Reason;
 use crate::model::TaskModel;
 use crate::processor::{Finished, Occupant, Processor};
 use crate::replay::{self, ReplayJob};
@@ -115,16 +116,20 @@ impl Verifier {
             let window = self.tasks[task].busy;
             for place in 0..self.tasks[task].pending.len() {
                 let job = &self.tasks[task].pending[place];
+                let (number, arrival) = (job.number, job.arrival);
                 let late = job.deadline.is_some_and(|deadline| self.now > deadline);
                 self.tasks[task].tally.missed += u64::from(late);
                 self.tasks[task].tally.not_due += u64::from(!late);
+                if late {
+                    self.set_aside(task, number, Reason::NotDone);
+                } else {
+                    self.tasks[task].set_aside.remove(&number);
+                }
                 self.ask_execution_so_far(task, cpu, place);
                 if self.tasks[task].has_ended {
                     // Its end is a finding of its own.
                     continue;
                 }
-                let job = &self.tasks[task].pending[place];
-                let (number, arrival) = (job.number, job.arrival);
                 let Some((bound, _)) = self.model.tasks[task].bound else { continue };
                 self.report.apply(Check::Response);
                 let response = self.now.saturating_sub(arrival);
@@ -182,12 +187,16 @@ impl Verifier {
     fn judge_blocking(&mut self, candidate: Candidate, blocked: u64, allowed: u64) {
         let account = self.account(candidate);
         let excess = blocked - allowed;
-        let class = if excess <= account.by_model {
+        let class = if self.is_in_a_loss(candidate.task, candidate.job) {
+            Class::CannotTell
+        } else if excess <= account.by_model {
             Class::ModelViolated
         } else if excess <= account.by_machine.saturating_add(account.by_model) {
             Class::MachineDisturbed
-        } else {
+        } else if candidate.from >= self.cpus[candidate.cpu].forgotten {
             Class::BoundViolated
+        } else {
+            Class::CannotTell
         };
         let message = format!(
             "less important jobs kept {} job {} waiting for {}, the longest segment allows {}",
@@ -263,18 +272,21 @@ impl Verifier {
         finished: bool,
         account: &Account,
     ) -> Class {
+        if self.is_in_a_loss(candidate.task, candidate.job) {
+            return Class::CannotTell;
+        }
         // In a simulation nothing can disturb: without a broken assumption there is no other cause.
         if self.model.simulated && account.by_model == 0 {
             return Class::BoundViolated;
         }
         let without_disturbance = self.replay(candidate, Conditions::Legal, finished);
         let Some(legal) = without_disturbance else {
-            let excess = response - bound;
-            return match () {
-                () if excess <= account.by_machine => Class::MachineDisturbed,
-                () if excess <= account.by_machine.saturating_add(account.by_model) => Class::ModelViolated,
-                () => Class::BoundViolated,
-            };
+            // As long as it executed it would have taken in any case.
+            let alone = self.executed_legally(candidate);
+            if alone.is_some_and(|alone| alone > bound) {
+                return Class::BoundViolated;
+            }
+            return self.class_by_amounts(candidate, response - bound, account);
         };
         if legal > bound {
             return Class::BoundViolated;
@@ -285,6 +297,26 @@ impl Verifier {
         if broken { Class::ModelViolated } else { Class::MachineDisturbed }
     }
 
+    /// What a finished job executed, at most its wcet.
+    fn executed_legally(&self, candidate: Candidate) -> Option<u64> {
+        let mut finished = self.cpus[candidate.cpu].finished.iter().rev();
+        let job = finished.find(|job| job.task == candidate.task && job.number == candidate.job)?;
+        Some(job.executed.min(self.model.tasks[candidate.task].wcet))
+    }
+
+    /// The class of an excess in a window that is not scheduled again. No sum of disturbances accuses the bound: a short one may let
+    /// a whole preemption slip in. That takes a window that is known whole and in which nothing was out of order.
+    fn class_by_amounts(&self, candidate: Candidate, excess: u64, account: &Account) -> Class {
+        let is_whole = candidate.from >= self.cpus[candidate.cpu].forgotten;
+        let is_clean = account.by_machine == 0 && account.by_model == 0;
+        match () {
+            () if excess <= account.by_machine => Class::MachineDisturbed,
+            () if excess <= account.by_machine.saturating_add(account.by_model) => Class::ModelViolated,
+            () if is_whole && is_clean => Class::BoundViolated,
+            () => Class::CannotTell,
+        }
+    }
+
     /// The response time of a candidate's job on an undisturbed processor; `None` where the history does not
     /// reach back far enough.
     fn replay(&self, candidate: Candidate, conditions: Conditions, finished: bool) -> Option<u64> {
@@ -293,7 +325,7 @@ impl Verifier {
         let has_soft =
             processor.tasks.iter().any(|&task| self.is_soft(task)) || self.model.is_tree(candidate.cpu);
         let has_waits = processor.tasks.iter().any(|&task| self.model.waits.contains(&TaskId(task as u32)));
-        if candidate.from < processor.forgotten || has_soft || has_waits {
+        if candidate.from < processor.forgotten_jobs || has_soft || has_waits {
             return None;
         }
         let mut jobs = Vec::new();

@@ -42,6 +42,7 @@ impl Verifier {
     fn switch(&mut self, record: &Record, cpu: usize) {
         self.cpus[cpu].kernel = true;
         self.cpus[cpu].switched = self.now;
+        self.cpus[cpu].recent.clear();
         self.cpus[cpu].presumed = false;
         // No switch happens inside an interrupt: an exit was lost.
         self.cpus[cpu].interrupt_depth = 0;

@@ -20,6 +20,7 @@ mod drivers;
 mod error;
 mod job;
 mod judge;
+mod judged;
 mod kernel;
 mod levels;
 mod lifecycle;

@@ -2,6 +2,7 @@
 
 use crate::job::{Busy, Job, Part, State};
 use crate::judge::{Candidate, Question};
+use crate::judged::Reason;
 use crate::model::Stretches;
 use crate::modes::ASKED;
 use crate::processor::{Finished, Occupant};
@@ -22,6 +23,11 @@ impl Verifier {
             self.order_finding(record, &format!("job {expected} comes next"));
         }
         self.tasks[task].next_number = record.job.checked_add(1);
+        self.see_again(cpu, false);
+        self.count_lost_numbers(task, record.job);
+        if self.cpus[cpu].in_doubt {
+            self.set_aside(task, record.job, Reason::Lost);
+        }
         self.report.apply(Check::EventOrder);
         let arrival = record.value;
         let ready = self.ready_time(record, task);
@@ -467,9 +473,15 @@ impl Verifier {
         tally.executed_max = tally.executed_max.max(Some(record.value));
         tally.blocking_max = tally.blocking_max.max(job.blocked);
         tally.points_missing += u64::from(job.points_missing);
-        self.check_execution(task, cpu, &job, record.value);
-        self.check_sections(task, cpu, &job, record.value);
-        self.judge_segments(task, cpu, &job, record.value);
+        if self.cpus[cpu].kernel {
+            self.cpus[cpu].recent.push((task, job.number));
+        }
+        // What the kernel's records count for a job is not known where some of them are missing.
+        if !(self.model.foreign && self.is_in_a_loss(task, job.number)) {
+            self.check_execution(task, cpu, &job, record.value);
+            self.check_sections(task, cpu, &job, record.value);
+            self.judge_segments(task, cpu, &job, record.value);
+        }
         self.check_blocking(task, cpu, &job, window);
         self.cpus[cpu].finished.push_back(Finished {
             task,

@@ -1,5 +1,6 @@
 //! Checks of time that passes: who has the processor, who waits for it.
 
+use crate::judged::Reason;
 use crate::processor::{Breach, Occupant, Open};
 use crate::report::Found;
 use crate::result::{Check, Class, Evidence};
@@ -230,6 +231,10 @@ impl Verifier {
             _ => "is more important",
         };
         let length_text = Span::from_ns(length);
+        if class == Class::ModelViolated {
+            self.set_aside(waiting.0, waiting.1, Reason::Differs);
+            self.set_aside(running.0, running.1, Reason::Differs);
+        }
         self.report.add(Found {
             class,
             check,
@@ -261,6 +266,9 @@ impl Verifier {
         }
         self.cpus[cpu].found.push_back((since, end));
         let class = if self.model.simulated { Class::ModelViolated } else { Class::MachineDisturbed };
+        if class == Class::ModelViolated {
+            self.set_aside(waiting.0, waiting.1, Reason::Differs);
+        }
         let check = if self.model.simulated { Check::WorkConservation } else { Check::Gap };
         let (name, number) = (self.model.tasks[waiting.0].name.clone(), waiting.1);
         self.report.add(Found {

@@ -85,6 +85,10 @@ pub(crate) struct Processor {
     pub(crate) first_busy: usize,
     /// For how long any had one.
     pub(crate) busy: u64,
+    /// Whether records were lost and jobs may be pending that are not on record, or that were pending then.
+    pub(crate) in_doubt: bool,
+    /// Jobs that have ended since the kernel's last record of it.
+    pub(crate) recent: Vec<(usize, u64)>,
     /// How many jobs have ended since history was forgotten last.
     pub(crate) ended: u32,
     pub(crate) occupant: Occupant,
@@ -111,8 +115,9 @@ pub(crate) struct Processor {
     /// When the check of the order found something.
     pub(crate) found: VecDeque<(u64, u64)>,
     pub(crate) finished: VecDeque<Finished>,
-    /// History before this is gone.
+    /// History before this is gone, and that of finished jobs before the second one.
     pub(crate) forgotten: u64,
+    pub(crate) forgotten_jobs: u64,
 }
 
 impl Processor {
@@ -123,6 +128,8 @@ impl Processor {
             levels: Vec::new(),
             first_busy: 0,
             busy: 0,
+            in_doubt: false,
+            recent: Vec::new(),
             ended: 0,
             occupant: if simulated { Occupant::Idle } else { Occupant::Unknown },
             kernel: false,
@@ -142,6 +149,7 @@ impl Processor {
             found: VecDeque::new(),
             finished: VecDeque::new(),
             forgotten: 0,
+            forgotten_jobs: 0,
         }
     }
 
@@ -205,7 +213,9 @@ impl Processor {
         trim(trim_front(&mut self.releases, released, |at| *at));
         trim(trim_front(&mut self.breaches, time, |breach| breach.time));
         trim(trim_front(&mut self.found, time, |(_, to)| *to));
-        trim(trim_front(&mut self.finished, time, |job| job.completion));
+        let jobs = trim_front(&mut self.finished, time, |job| job.completion);
+        trim(jobs);
+        self.forgotten_jobs = self.forgotten_jobs.max(jobs.unwrap_or(0)).max(time);
         self.forgotten = self.forgotten.max(forgotten);
     }
 

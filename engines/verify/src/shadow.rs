@@ -9,6 +9,7 @@
 
 use crate::decisions::Decisions;
 use crate::judge::{Candidate, Question};
+use crate::judged::Reason;
 use crate::processor::Occupant;
 use crate::report::Found;
 use crate::result::{Check, Class, Evidence, ProcessorVerification};
@@ -332,10 +333,7 @@ impl Verifier {
             compared.longest_short = compared.longest_short.max(length);
             return;
         }
-        let runs = match stretch.actual {
-            Occupant::Task(task) => Some(task),
-            _ => None,
-        };
+        let runs = as_task(stretch.actual);
         stretch.withdrawn = decisions.withdrawn(end).since(stretch.withdrawn);
         let Some(task) = stretch.wanted.map(TaskId::index).or(runs) else { return };
         let job = stretch.job.filter(|_| stretch.wanted.is_some()).or(stretch.actual_job);
@@ -405,6 +403,16 @@ impl Verifier {
         }
         let is_machines = !self.model.simulated && (was_late || excess <= self.model.dispatch);
         let class = if is_machines { Class::MachineDisturbed } else { Class::ModelViolated };
+        if !is_unseen && !is_machines {
+            for (task, job) in [
+                (stretch.wanted.map(TaskId::index), stretch.job),
+                (as_task(stretch.actual), stretch.actual_job),
+            ] {
+                if let (Some(task), Some(job)) = (task, job) {
+                    self.set_aside(task, job, Reason::Differs);
+                }
+            }
+        }
         let message = self.divergence_message(candidate, stretch, length);
         let (task, number) = (&self.model.tasks[candidate.task], candidate.job);
         let subject = task.name.clone();
@@ -535,5 +543,12 @@ impl Verifier {
                 })
                 .collect(),
         }
+    }
+}
+
+fn as_task(who: Occupant) -> Option<usize> {
+    match who {
+        Occupant::Task(task) => Some(task),
+        _ => None,
     }
 }

@@ -7,6 +7,7 @@ use crate::devices::Devices;
 use crate::drivers::{self, Drivers};
 use crate::job::{Job, State, TaskState};
 use crate::judge::Candidate;
+use crate::judged::{Counts, Reason, is_of_the_schedule};
 use crate::levels::{self, Level};
 use crate::links::Link;
 use crate::mode_notes::AfterChange;
@@ -288,6 +289,7 @@ impl Verifier {
         // from them.
         let keeps_jobs = record.extra == 1 && !self.model.foreign;
         for cpu in 0..self.cpus.len() {
+            self.lose_sight(cpu);
             if !keeps_jobs {
                 // Who had the processor since the last record is not known.
                 self.occupy(cpu, Occupant::Unknown);
@@ -334,6 +336,9 @@ impl Verifier {
             return;
         }
         self.cpus[cpu].occupant = Occupant::Unknown;
+        if self.model.foreign {
+            self.lose_sight(cpu);
+        }
         self.advance(cpu, self.now);
         self.cpus[cpu].doubt_since_switch();
         self.ongoing[cpu] = None;
@@ -396,6 +401,10 @@ impl Verifier {
             self.cpus[cpu].unticked_from = has_task.then_some(self.now);
         }
         self.cpus[cpu].occupant = who;
+        if who == Occupant::Idle {
+            let is_kernels = self.cpus[cpu].kernel;
+            self.see_again(cpu, is_kernels);
+        }
     }
 
     /// The most important pending hard job of a processor, by its task; in a tree the one that runs by its own records.
@@ -462,6 +471,9 @@ impl Verifier {
         message: String,
         numbers: Option<(u64, u64)>,
     ) {
+        if class == Class::ModelViolated && is_of_the_schedule(check) {
+            self.set_aside(task, job, Reason::Differs);
+        }
         let model = &self.model.tasks[task];
         self.report.add(Found {
             class,
@@ -480,6 +492,9 @@ impl Verifier {
 
     /// A record that cannot stand where it stands.
     pub(crate) fn order_finding(&mut self, record: &Record, reason: &str) {
+        if record.job != horolog_trace::NO_JOB {
+            self.set_aside(record.task as usize, record.job, Reason::Differs);
+        }
         let task = self.model.tasks.get(record.task as usize).map(|task| task.name.clone());
         let subject = task.clone().unwrap_or_else(|| "trace".to_owned());
         self.report.add(Found {
@@ -530,7 +545,7 @@ impl Verifier {
             (1.., _, _) => Verdict::BoundViolated,
             (0, 1.., _) => Verdict::ModelViolated,
             _ if damage.is_some() || self.records == 0 => Verdict::Unknown,
-            _ if !self.unknown.is_empty() => Verdict::Unknown,
+            _ if !self.unknown.is_empty() || schedule_differs > 0 || cannot_tell > 0 => Verdict::Unknown,
             (0, 0, 1..) => Verdict::MachineDisturbed,
             (0, 0, 0) => Verdict::Holds,
         };
@@ -669,6 +684,7 @@ impl Verifier {
 
     fn task_result(&self, task: usize) -> TaskVerification {
         let (model, tally) = (&self.model.tasks[task], &self.tasks[task].tally);
+        let Counts { released, judged, unjudged } = self.judged(task);
         let bound = model.bound.as_ref().map(|(bound, _)| *bound);
         let margin = bound.zip(tally.response_max).and_then(|(bound, most)| bound.checked_sub(most));
         TaskVerification {
@@ -676,9 +692,9 @@ impl Verifier {
             jobs: tally.jobs,
             completed: tally.completed,
             missed: tally.missed,
-            released: tally.jobs + tally.not_on_record - tally.not_due,
-            judged: tally.completed.min(tally.jobs + tally.not_on_record - tally.not_due),
-            unjudged: Vec::new(),
+            released,
+            judged,
+            unjudged,
             bound_ns: bound.map(Span::from_ns),
             test: model.bound.as_ref().map(|(_, test)| test.clone()),
             response_ns_max: tally.response_max.map(Span::from_ns),
