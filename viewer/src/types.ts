@@ -96,7 +96,7 @@ export interface Report {
   policy: string;
   verdict: {
     proof: "proved" | "not-proved" | "unknown";
-    run: "held" | "model-violated" | "bound-violated" | "disturbed" | "undecided" | null;
+    run: "held" | "missed" | "model-violated" | "bound-violated" | "disturbed" | "undecided" | null;
     best_effort: boolean;
     sentence: string;
     qualifiers: string[];

@@ -11,6 +11,7 @@ const PROOF = {
 
 const RUN = {
   held: ["good", "Run held"],
+  missed: ["bad", "Deadlines missed"],
   "model-violated": ["bad", "Model violated"],
   "bound-violated": ["bad", "Bound violated"],
   disturbed: ["warn", "Machine disturbed"],

@@ -27,6 +27,8 @@ pub enum RunVerdict {
     BoundViolated,
     /// The run kept to every bound, and the machine did things that the model does not have.
     Disturbed,
+    /// A deadline was missed, and the model was kept.
+    Missed,
     /// The trace cannot decide (records were lost, or nothing finished).
     Undecided,
 }
@@ -89,6 +91,7 @@ impl Verdict {
             (RunVerdict::Disturbed, Reached::AboveADeadline) => {
                 "the machine was disturbed from outside the model, and deadlines were missed"
             }
+            (RunVerdict::Missed, _) => "the run on this machine missed deadlines",
             (RunVerdict::Undecided, _) => "the record of the run on this machine cannot decide",
         };
         let joint = if hopeful == good { ", and" } else { ", but" };

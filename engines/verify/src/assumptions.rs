@@ -41,7 +41,9 @@ impl Verifier {
             Arrival::Periodic { .. } | Arrival::Sporadic { .. } if restart.is_some() => (restart, true),
             Arrival::Periodic { period } => {
                 // A program that begins by itself knows no offset.
-                let offset = model.offset.filter(|_| !model.is_observed);
+                // After a loss of jobs the first one that is seen is not the first one.
+                let is_first = !model.is_observed && !self.completeness.has_lost_jobs();
+                let offset = model.offset.filter(|_| is_first);
                 (after(*period).or(offset.map(|offset| start.saturating_add(offset))), true)
             }
             Arrival::Sporadic { separation } => (after(*separation), false),

@@ -51,6 +51,13 @@ impl Completeness {
     }
 }
 
+impl Completeness {
+    /// Whether records of jobs were lost so far.
+    pub(crate) fn has_lost_jobs(&self) -> bool {
+        self.lost_at.is_some()
+    }
+}
+
 impl Verifier {
     /// Takes note of how far the record of jobs reaches, and of what is missing in it.
     pub(crate) fn note_reach(&mut self, record: &Record) {

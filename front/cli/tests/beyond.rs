@@ -52,7 +52,7 @@ fn nothing_is_explained_or_sized() {
     let folder = folder("explain");
     let tree = path(&folder, "tree.toml");
     let said = done(["analyze", &tree, "--explain", "detect"]);
-    assert_eq!(said.status, Some(1), "{said:?}");
+    assert_eq!(said.status, Some(4), "{said:?}");
     assert!(said.out.contains("`detect` has no bound") && said.out.contains(REASON), "{said:?}");
     let said = done(["analyze", &tree, "--size-server", "vision"]);
     assert_eq!((said.status, said.out.as_str()), (Some(2), ""), "{said:?}");

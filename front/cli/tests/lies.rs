@@ -92,7 +92,9 @@ fn edit_records(mut trace: Trace, edit: &str) -> Option<Trace> {
                 .expect("a later record");
             trace.records.swap(place, other);
         }
-        "other-cpu" => trace.records.iter_mut().filter(|record| record.task == 0).for_each(|record| record.cpu = 0),
+        "other-cpu" => {
+            trace.records.iter_mut().filter(|record| record.task == 0).for_each(|record| record.cpu = 0)
+        }
         "lose-half" => {
             trace.retain(|record| record.time.as_ns() < end / 4 || record.time.as_ns() > end / 4 * 3);
             let place = trace.records.partition_point(|record| record.time.as_ns() < end / 2);
@@ -129,7 +131,8 @@ fn edited(lie: &Lie, edit: &str, into: &Path) {
         file = folder_of_lies().join("systems/command.toml");
     }
     let out = into.to_str().expect("UTF-8");
-    let ended = done(["simulate", file.to_str().expect("UTF-8"), "--for", "2 s", "--seed", "1", "--trace", out]);
+    let ended =
+        done(["simulate", file.to_str().expect("UTF-8"), "--for", "2 s", "--seed", "1", "--trace", out]);
     assert!(matches!(ended.status, Some(0 | 1)), "{ended:?}");
     if edit == "other-system" {
         return;

@@ -132,7 +132,11 @@ pub fn close(
         costs: proof.costs.in_words(),
         simulated: Some(&simulated_verified),
         verified: run.verified.as_ref(),
-        outcome: Some(run.measured.as_ref().map_or(&simulated, |measured| &measured.outcome)),
+        outcome: match &run.measured {
+            Some(measured) => Some(&measured.outcome),
+            // A simulation answers where nothing was to run, and nowhere else.
+            None => (run.ended == Ended::NotRun).then_some(&simulated),
+        },
         ended: run.ended,
         report: Some(&place),
     };
@@ -213,7 +217,18 @@ fn costs(
         return Ok((system.clone(), CostSource::None(reason)));
     }
     stage(Stage::Measure, "");
-    with_measured_costs(system, options.best_effort, &mut |progress| stage(Stage::Measure, progress.stage))
+    let measured = with_measured_costs(system, options.best_effort, &mut |progress| {
+        stage(Stage::Measure, progress.stage)
+    });
+    match measured {
+        // Costs that nobody may measure do not keep from proving and simulating.
+        Err(error) if error.is_not_permitted() => {
+            let reason = error.to_string();
+            let reason = reason.lines().next().unwrap_or_default().to_owned();
+            Ok((system.clone(), CostSource::None(reason)))
+        }
+        measured => measured,
+    }
 }
 
 fn run_options(options: &LoopOptions) -> RunOptions {

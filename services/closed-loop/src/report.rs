@@ -1,14 +1,14 @@
 //! The report page's data, out of what every step found.
 
 use crate::date::now;
-use crate::verdict::Closing;
+use crate::verdict::{Answer, Closing};
 use crate::{CostSource, LoopError, MeasuredRun, Proof};
 use horolog_analysis::{Options, Schedulable, TaskVerdict, Verdict as TaskWord, explain};
 use horolog_model::{Policy, Preemption, Task};
 use horolog_report as page;
 use horolog_trace::file::{Header, Reader};
 use horolog_trace::{ModeOutcome, Outcome, ServerOutcome};
-use horolog_verify::{Class, Verdict, Verification};
+use horolog_verify::{Class, Verification};
 use std::path::Path;
 
 /// What the page is made of.
@@ -67,13 +67,13 @@ fn verdict(parts: &Parts<'_>) -> page::Verdict {
         Schedulable::No => page::Proof::NotProved,
         Schedulable::Unknown => page::Proof::Unknown,
     };
-    let run = parts.verified.map(|found| match found.verdict {
-        Verdict::ModelViolated => page::RunVerdict::ModelViolated,
-        Verdict::BoundViolated => page::RunVerdict::BoundViolated,
-        Verdict::MachineDisturbed => page::RunVerdict::Disturbed,
-        Verdict::Unknown => page::RunVerdict::Undecided,
-        Verdict::Holds if !found.complete => page::RunVerdict::Undecided,
-        Verdict::Holds => page::RunVerdict::Held,
+    let run = parts.verified.map(|found| match (parts.closing.model, parts.closing.deadlines) {
+        (Some(Answer::No), _) if found.bound_violated > 0 => page::RunVerdict::BoundViolated,
+        (Some(Answer::No), _) => page::RunVerdict::ModelViolated,
+        (_, Some(Answer::No)) => page::RunVerdict::Missed,
+        (Some(Answer::Yes), Some(Answer::Yes)) if found.machine_disturbed > 0 => page::RunVerdict::Disturbed,
+        (Some(Answer::Yes), Some(Answer::Yes)) => page::RunVerdict::Held,
+        _ => page::RunVerdict::Undecided,
     });
     let mut said = parts.closing.to_string();
     let mut qualifiers = Vec::new();

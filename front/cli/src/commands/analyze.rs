@@ -126,9 +126,10 @@ fn explain_task(system: &System, name: &str, options: &Options, format: Format) 
         Format::Table => outln!("{}", explanation.to_string().trim_end()),
     }
     let deadline = system.task(id).deadline;
-    Ok(Verdict::of(
-        explanation.response.is_some_and(|bound| deadline.is_none_or(|deadline| bound <= deadline)),
-    ))
+    Ok(match explanation.response {
+        None => Verdict::Undecided,
+        Some(bound) => Verdict::of(deadline.is_none_or(|deadline| bound <= deadline)),
+    })
 }
 
 /// Says how large one server may be.

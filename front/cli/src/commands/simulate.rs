@@ -121,11 +121,15 @@ fn replay(system: &System, path: &Path, words: &SimulateArguments) -> Done {
     };
     let word = if witness.missed { "misses its deadline" } else { "meets its deadline" };
     let (is_promised, promise) = promise(system, &pattern, witness.as_promised);
+    let is_open = promise.starts_with("not decided");
     progress::say(format_args!(
         "the witness {word}, response {}, {promise}",
         output::optional(witness.response)
     ));
-    Ok(Verdict::of(!witness.missed && is_promised))
+    Ok(match is_open && !witness.missed {
+        true => Verdict::Undecided,
+        false => Verdict::of(!witness.missed && is_promised),
+    })
 }
 
 /// Whether the witness did what the pattern promised, and in words. A pattern promises nothing of another system than its own.

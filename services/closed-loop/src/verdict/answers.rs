@@ -43,7 +43,9 @@ impl Answers {
             Schedulable::No => Answer::No,
             Schedulable::Unknown => Answer::Undecided,
         });
-        let is_covered = if uncovered.is_empty() { Answer::Yes } else { Answer::Undecided };
+        // Without a single job nothing was seen of any deadline.
+        let is_silent = judged == 0 && hard(evidence.system).next().is_some();
+        let is_covered = if uncovered.is_empty() && !is_silent { Answer::Yes } else { Answer::Undecided };
         Answers {
             proof,
             model: model(evidence, asked, is_covered),
@@ -86,9 +88,12 @@ fn model(evidence: &Evidence<'_>, asked: &Asked, is_covered: Answer) -> Option<A
 fn findings(found: &Verification, strict: bool) -> Answer {
     let broken = found.model_violated + found.bound_violated + found.schedule_differs;
     let doubtful = found.machine_disturbed > 0 || !found.complete;
+    // What is seen behind a hole may be the hole's.
+    let has_hole = found.damage.as_ref().is_some_and(|damage| damage.is_hole);
     match () {
-        () if found.verdict == Verdict::Unknown => Answer::Undecided,
+        () if has_hole => Answer::Undecided,
         () if broken > 0 => Answer::No,
+        () if found.verdict == Verdict::Unknown => Answer::Undecided,
         () if found.cannot_tell > 0 => Answer::Undecided,
         () if strict && doubtful => Answer::No,
         () => Answer::Yes,

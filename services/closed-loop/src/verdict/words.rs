@@ -2,7 +2,7 @@
 
 use super::answers::Answers;
 use super::{Answer, Asked, Cause, Ended, Evidence, Question, Word};
-use horolog_analysis::{Analysis, Options, Verdict as TaskWord, analyze};
+use horolog_analysis::{Analysis, Options, TaskVerdict, Verdict as TaskWord, analyze};
 use horolog_model::System;
 use horolog_time::Span;
 use horolog_verify::{Check, Class, Finding, FindingGroup, Verdict, Verification};
@@ -62,7 +62,7 @@ fn holds(evidence: &Evidence<'_>, asked: &Asked, answers: &Answers) -> String {
     if asked.gate.has(Question::Proof)
         && let Some(analysis) = evidence.proof
     {
-        let hard = analysis.tasks.iter().filter(|task| task.served_by.is_none()).count();
+        let hard = hard_verdicts(evidence, analysis).count();
         parts.push(format!("{} proved{}", tasks(hard as u64), with(evidence.costs)));
     }
     if asked.gate.has(Question::Model) || asked.gate.has(Question::Deadlines) {
@@ -77,6 +77,18 @@ fn holds(evidence: &Evidence<'_>, asked: &Asked, answers: &Answers) -> String {
         parts.push("no deadline missed".to_owned());
     }
     parts.join(", ")
+}
+
+/// What the proof says of the tasks whose deadlines count.
+fn hard_verdicts<'a>(
+    evidence: &'a Evidence<'_>,
+    analysis: &'a Analysis,
+) -> impl Iterator<Item = &'a TaskVerdict> {
+    let is_hard = |task: &&TaskVerdict| {
+        let id = evidence.system.find_task(&task.name);
+        id.is_none_or(|id| !evidence.system.is_soft(id))
+    };
+    analysis.tasks.iter().filter(is_hard)
 }
 
 /// Whether all that is known of jobs comes from a simulation.
@@ -268,11 +280,8 @@ fn missed(evidence: &Evidence<'_>, answers: &Answers) -> Said {
 
 fn proof_fails(evidence: &Evidence<'_>, answers: &Answers) -> Said {
     let Some(analysis) = evidence.proof else { return Said::new("not proved", None) };
-    let missing: Vec<_> = analysis
-        .tasks
-        .iter()
-        .filter(|task| task.served_by.is_none() && task.verdict == TaskWord::Misses)
-        .collect();
+    let missing: Vec<_> =
+        hard_verdicts(evidence, analysis).filter(|task| task.verdict == TaskWord::Misses).collect();
     let mut text = match missing.as_slice() {
         [] => format!("the proof fails{}", with(evidence.costs)),
         [first, others @ ..] => {
@@ -315,7 +324,10 @@ fn undecided(evidence: &Evidence<'_>, asked: &Asked, answers: &Answers) -> Said 
         return said;
     }
     if of_run && let Some(short) = answers.uncovered.first() {
-        return too_few(asked, short, answers.uncovered.len());
+        return too_few(evidence, asked, short, answers.uncovered.len());
+    }
+    if of_run && answers.judged == 0 {
+        return Said::new("no job was seen", "run it for longer".to_owned());
     }
     if of_run {
         let found = [evidence.verified, evidence.simulated].into_iter().flatten();
@@ -348,7 +360,7 @@ fn trace_decides_nothing(evidence: &Evidence<'_>) -> Option<Said> {
     None
 }
 
-fn too_few(asked: &Asked, short: &super::answers::Uncovered, all: usize) -> Said {
+fn too_few(evidence: &Evidence<'_>, asked: &Asked, short: &super::answers::Uncovered, all: usize) -> Said {
     let others = if all > 1 { format!("; {} more", tasks(all as u64 - 1)) } else { String::new() };
     if short.released == 0 {
         let text = format!("no job of {} is on record{others}", short.task);
@@ -365,7 +377,11 @@ fn too_few(asked: &Asked, short: &super::answers::Uncovered, all: usize) -> Said
         "{} judged in {} of {} jobs, {wanted} asked{why}{others}",
         short.task, short.judged, short.released
     );
-    Said::new(text, "run it again (`--retries 3`), or for longer".to_owned())
+    let help = match is_simulation(evidence) {
+        true => "simulate it for longer",
+        false => "run it again (`horolog loop --retries 3`), or for longer",
+    };
+    Said::new(text, help.to_owned())
 }
 
 fn not_allowed(evidence: &Evidence<'_>, answers: &Answers) -> Said {
