@@ -36,6 +36,8 @@ pub struct Lie {
     pub verb: Option<String>,
     /// How a simulated trace, or a certificate, is edited.
     pub edit: Option<String>,
+    /// Why horolog does not see through it yet; absent: it does.
+    pub open: Option<String>,
     pub expect: Expect,
 }
 
@@ -96,7 +98,8 @@ impl Lie {
         }
         // Whatever was refused has no result, and the checker of certificates has none as JSON.
         let Ok(json) = serde_json::from_str::<Value>(&done.out) else {
-            if !matches!(status, 2 | 3) && self.verb.as_deref() != Some("check-certificate") {
+            let is_refused = matches!(status, 2 | 3) || (done.out.is_empty() && done.err.contains("error: "));
+            if !is_refused && self.verb.as_deref() != Some("check-certificate") {
                 wrong.push("what stands on standard output is no JSON".to_owned());
             }
             return Judged { wrong, cannot_tell: false };

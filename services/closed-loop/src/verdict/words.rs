@@ -133,7 +133,12 @@ fn model_broken(evidence: &Evidence<'_>, answers: &Answers) -> Said {
         ""
     };
     let (what, help) = broken_group(evidence, found, group);
-    let mut text = format!("{} by {}{of}: {what}", group.class, group.subject);
+    // Of whoever runs on while a more important one waits, the message names both, and the subject is the one that waits.
+    let by = match group.check {
+        Check::PriorityInversion | Check::EarliestDeadlineFirst | Check::FirstInFirstOut => String::new(),
+        _ => format!(" by {}", group.subject),
+    };
+    let mut text = format!("{}{by}{of}: {what}", group.class);
     let others: Vec<(String, u64)> =
         answers.missed.iter().filter(|(name, _)| *name != group.subject).cloned().collect();
     let own = answers.missed.iter().find(|(name, _)| *name == group.subject);
