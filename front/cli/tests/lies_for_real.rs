@@ -1,14 +1,69 @@
-//! Bodies and programs that deceive, on real threads: none is believed. The catalogue is `tests/lies/catalogue.toml`.
+//! Bodies, programs and machines that deceive, on real threads: none is believed. The catalogue is `tests/lies/catalogue.toml`.
 
 mod common;
 
-use common::lies::{By, Judged, Lie, all, build};
-use common::{Done, HOROLOG, real_time};
+use common::lies::{By, Judged, Lie, all, build, folder_of_lies};
+use common::{Done, HOROLOG, end, real_time, signal, start};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 /// A loaded machine may hide what a body did, or do more than it.
 const TRIES: usize = 3;
+
+/// What disturbs a run from outside; it ends by itself, or when this is dropped.
+struct Beside(Child);
+
+impl Beside {
+    fn start(what: &str) -> Option<Beside> {
+        let script = folder_of_lies().join("beside.py");
+        let mut command = Command::new("python3");
+        command.arg(script).args([what, "4"]).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = command.spawn().map_err(|error| println!("SKIPPED: python3: {error}")).ok()?;
+        let mut ready = String::new();
+        let pipe = child.stdout.take().expect("a pipe");
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(pipe), &mut ready).expect("it speaks");
+        Some(Beside(child))
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Closes the loop over the lie's system for three seconds, and presses Ctrl-C so many milliseconds after its start.
+fn interrupted(lie: &Lie, folder: &Path, after_ms: u64) -> Done {
+    let mut text = std::fs::read_to_string(lie.file()).expect("readable");
+    if lie.act.as_deref() == Some("interrupt-early") {
+        // Costs that the file does not give are measured first.
+        text = text.replace("context_switch  = \"20 us\"\n", "");
+    }
+    std::fs::write(folder.join("system.toml"), text).expect("writable");
+    let mut command = Command::new(HOROLOG);
+    command.args(["loop", "system.toml", "--for", "3 s", "--out", "out", "--seed", "1", "--format", "json"]);
+    let run = start(command.current_dir(folder).stdin(Stdio::null()));
+    std::thread::sleep(std::time::Duration::from_millis(after_ms));
+    signal(run.id(), "INT");
+    end(run)
+}
+
+/// The lie as its entry says, with what happens beside it.
+fn told(lie: &Lie, folder: &Path) -> Option<Done> {
+    match lie.act.as_deref() {
+        None => Some(close(lie, folder)),
+        Some("interrupt") => Some(interrupted(lie, folder, 1_800)),
+        Some("interrupt-early") => Some(interrupted(lie, folder, 300)),
+        Some(act) => {
+            let _beside = Beside::start(act)?;
+            Some(close(lie, folder))
+        }
+    }
+}
+
+/// What a test can do from outside.
+const ACTS: [&str; 5] = ["burst", "ping-pong", "hog", "interrupt", "interrupt-early"];
 
 /// Closes the loop over the lie's system for a second.
 fn close(lie: &Lie, folder: &Path) -> Done {
@@ -26,18 +81,22 @@ fn kernel_is_recorded(done: &Done) -> bool {
 }
 
 #[test]
-fn no_body_and_no_program_is_believed() {
+fn no_body_no_program_and_no_machine_is_believed() {
     let Some(_alone) = real_time() else { return };
     let folder = tempfile::tempdir().expect("a folder");
     if build(folder.path()).is_none() {
         return;
     }
-    let lies: Vec<Lie> = all().into_iter().filter(|lie| matches!(lie.by, By::Body | By::Command)).collect();
+    let is_here = |lie: &Lie| match &lie.act {
+        None => matches!(lie.by, By::Body | By::Command),
+        Some(act) => ACTS.contains(&act.as_str()),
+    };
+    let lies: Vec<Lie> = all().into_iter().filter(is_here).collect();
     let (mut failures, mut untold) = (Vec::new(), 0);
     for lie in &lies {
         let mut last = (Judged { wrong: Vec::new(), cannot_tell: false }, String::new());
         for _ in 0..TRIES {
-            let done = close(lie, folder.path());
+            let Some(done) = told(lie, folder.path()) else { break };
             if !kernel_is_recorded(&done) {
                 println!("SKIPPED: this machine does not let the kernel be recorded");
                 return;
