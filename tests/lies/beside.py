@@ -27,9 +27,14 @@ elif what == "ping-pong":
     to_child, from_parent = os.pipe()
     to_parent, from_child = os.pipe()
     if os.fork() == 0:
+        # So that the end of the other one is seen.
+        os.close(from_parent)
+        os.close(to_parent)
         while os.read(to_child, 1) == b"x":
             os.write(from_child, b"x")
         os._exit(0)
+    os.close(to_child)
+    os.close(from_child)
     while time.monotonic() < end:
         for _ in range(40):
             os.write(from_parent, b"x")
