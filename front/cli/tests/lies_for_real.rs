@@ -113,7 +113,12 @@ fn no_body_no_program_and_no_machine_is_believed() {
         match &lie.open {
             Some(why) if !wrong.is_empty() => println!("SKIPPED: the lie {}: {why}", lie.name),
             _ if wrong.is_empty() => {}
-            _ => failures.push(format!("{} ({}): {}\n    it said: {said}", lie.name, lie.what, wrong.join("; "))),
+            _ => failures.push(format!(
+                "{} ({}): {}\n    it said: {said}",
+                lie.name,
+                lie.what,
+                wrong.join("; ")
+            )),
         }
     }
     println!("{} lies for real, {untold} of them cannot be told", lies.len());

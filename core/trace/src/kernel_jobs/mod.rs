@@ -103,7 +103,7 @@ struct Followed {
 /// let at = |time| At { time, cpu: 1 };
 /// jobs.wake(at(110), 7, &mut out);
 /// jobs.enter(at(112), 7, &mut out);
-/// jobs.leave(at(150), 7, b'S', &mut out);
+/// jobs.leave(at(150), 7, b'S', false, &mut out);
 /// let kinds: Vec<Kind> = records.iter().map(|record| record.kind).collect();
 /// assert_eq!(kinds, [Kind::Release, Kind::Start, Kind::Completion]);
 /// assert_eq!((records[2].time.as_ns(), records[2].value), (50, 38));
