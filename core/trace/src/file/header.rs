@@ -110,7 +110,7 @@ impl Header {
             let companion = numbers.companion(system)?;
             let names: Vec<String> = companion.system.tasks().iter().map(|task| task.name.clone()).collect();
             // Readers that do not know numbers go by the names.
-            return if self.tasks == names {
+            return if self.tasks.is_empty() || self.tasks == names {
                 Ok(companion)
             } else {
                 Err(other_file("task", &self.tasks, &names))
