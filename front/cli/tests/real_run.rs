@@ -179,13 +179,36 @@ fn unprivileged(place: &Path, words: &[&str]) -> Option<Done> {
     }
 }
 
+/// The last lines on standard error are the closing line and its help, and they name the right.
+fn assert_is_not_allowed(err: &str, beginning: &str) {
+    let mut lines: Vec<&str> = err.trim_end().lines().collect();
+    let last: Vec<&str> = lines.split_off(lines.len().saturating_sub(2));
+    assert!(last[0].starts_with(beginning) && last[0].ends_with("(exit 3)"), "{err}");
+    assert!(last[1].starts_with("  help: ") && last.concat().contains("CAP_SYS_NICE"), "{err}");
+}
+
 #[test]
 fn without_privileges_it_refuses_with_the_remedy_or_says_that_nothing_is_promised() {
     let Some(_alone) = real_time() else { return };
     let (place, file) = folder(SYSTEM);
     let Some(refused) = unprivileged(place.path(), &["run", &file, "--for", "100ms"]) else { return };
     assert_eq!(refused.no_panic().status, Some(3), "{refused:?}");
-    assert!(refused.err.contains("CAP_SYS_NICE") && refused.out.is_empty(), "{refused:?}");
+    assert!(refused.out.is_empty(), "{refused:?}");
+    assert_is_not_allowed(&refused.err, "not allowed: not run: ");
+    let Some(refused) =
+        unprivileged(place.path(), &["run", &file, "--for", "100ms", "--retries", "2", "--format", "json"])
+    else {
+        return;
+    };
+    assert_is_not_allowed(&refused.err, "not allowed: not run: ");
+    let json = refused.json();
+    let closing = &json["closing"];
+    assert_eq!((&json["schema"], &json["system"]), (&"horolog.outcome/1".into(), &"end to end".into()));
+    assert_eq!((&closing["word"], &closing["exit"]), (&"not-allowed".into(), &3.into()), "{json}");
+    assert!(closing["deadlines"].is_null() && json.get("tasks").is_none(), "{json}");
+    let told =
+        format!("{}\n{}", closing["text"].as_str().unwrap_or(""), closing["help"].as_str().unwrap_or(""));
+    assert!(told.contains("CAP_SYS_NICE") && told.starts_with("not run: "), "{json}");
     // What needs no right is done, and the closing line says what was not.
     let words = ["loop", &file, "--for", "100ms", "--out", "refused"];
     let Some(refused) = unprivileged(place.path(), &words) else { return };

@@ -6,10 +6,12 @@ use crate::output::Closed;
 use crate::{input, output, progress};
 use horolog_analysis::resolve;
 use horolog_closed_loop::verdict::{Asked, Closing, Ended, Evidence};
-use horolog_closed_loop::{Guard, MeasuredRun, measured_run, recorded_run};
+use horolog_closed_loop::{Guard, LoopError, MeasuredRun, measured_run, recorded_run};
 use horolog_exec::{Backend, Limit, RunOptions, load_warnings};
 use horolog_model::System;
 use horolog_time::Span;
+use horolog_trace::Outcome;
+use serde::Serialize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -34,8 +36,22 @@ pub(crate) fn run(words: &RunArguments) -> Done {
     let asked = words.verdict.asked_of_deadlines("run")?;
     let mut attempts = Vec::new();
     loop {
-        let run = attempt(&system, &options, words)?;
-        let closing = closing(&system, &run, words, &asked);
+        let run = match attempt(&system, &options, words) {
+            Err(error) if error.is_not_permitted() => {
+                let ended = Ended::NotPermitted(error.to_string());
+                let closing = closing(&system, None, ended, &asked);
+                if words.format == Format::Json {
+                    let result = NotRun { schema: Outcome::SCHEMA, system: system.name() };
+                    output::json(&Closed { result: &result, closing: &closing, attempts: &attempts })?;
+                }
+                return Ok(Verdict::closed(closing));
+            }
+            run => run.map_err(Failure::from)?,
+        };
+        // One without an end ends when it is stopped.
+        let of = (!words.forever).then(|| words.duration.unwrap_or(DEFAULT_DURATION));
+        let ended = Ended::of_run(&run.outcome, of);
+        let closing = closing(&system, Some(&run.outcome), ended, &asked);
         let is_stopped = options.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed));
         if closing.may_be_retried() && attempts.len() < words.retries as usize && !is_stopped {
             progress::say(format_args!("{closing}\nattempt {}", attempts.len() + 2));
@@ -52,10 +68,17 @@ pub(crate) fn run(words: &RunArguments) -> Done {
     }
 }
 
+/// What the JSON holds beside the verdict where nothing was run.
+#[derive(Serialize)]
+struct NotRun<'a> {
+    schema: &'static str,
+    system: &'a str,
+}
+
 /// Runs once.
-fn attempt(system: &System, options: &RunOptions, words: &RunArguments) -> Result<MeasuredRun, Failure> {
+fn attempt(system: &System, options: &RunOptions, words: &RunArguments) -> Result<MeasuredRun, LoopError> {
     let _activity = progress::Activity::start("running");
-    let run = match &words.trace {
+    match &words.trace {
         Some(folder) if words.forever => {
             let mut told = |why: &str, path: &std::path::Path| {
                 progress::say(format_args!("{why}: {}", path.display()));
@@ -63,21 +86,18 @@ fn attempt(system: &System, options: &RunOptions, words: &RunArguments) -> Resul
             recorded_run(system, options, folder, Guard::ThisProgram, &mut told)
         }
         trace => measured_run(system, options, trace.as_deref(), Guard::ThisProgram),
-    };
-    run.map_err(Failure::from)
+    }
 }
 
-fn closing(system: &System, run: &MeasuredRun, words: &RunArguments, asked: &Asked) -> Closing {
-    // One without an end ends when it is stopped.
-    let of = (!words.forever).then(|| words.duration.unwrap_or(DEFAULT_DURATION));
+fn closing(system: &System, outcome: Option<&Outcome>, ended: Ended, asked: &Asked) -> Closing {
     let evidence = Evidence {
         system,
         proof: None,
         costs: "",
         simulated: None,
         verified: None,
-        outcome: Some(&run.outcome),
-        ended: Ended::of_run(&run.outcome, of),
+        outcome,
+        ended,
         report: None,
     };
     Closing::of(&evidence, asked)

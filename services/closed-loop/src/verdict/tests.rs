@@ -322,6 +322,14 @@ fn how_the_run_ended_counts() {
     assert_eq!(closing.help.as_deref(), Some("as root"));
     case.asked = Asked::of(&[Question::Proof]);
     assert_eq!(case.closing().exit, 0);
+    // `run` proves nothing, and says nothing of a proof.
+    case.asked = Asked::of(&[Question::Deadlines]);
+    let proof = case.proof.take();
+    case.ended = Ended::NotPermitted("no perf".to_owned());
+    let closing = case.closing();
+    assert_eq!((closing.text.as_str(), closing.exit, closing.deadlines), ("not run: no perf", 3, None));
+    assert_eq!(closing.help.as_deref(), Some("`horolog doctor` says how to allow it"));
+    case.proof = proof;
     // A no comes before what could not be asked.
     case.asked = Asked::of(&Question::ALL);
     case.proof.as_mut().expect("one").schedulable = Schedulable::No;

@@ -397,13 +397,19 @@ fn not_allowed(evidence: &Evidence<'_>, answers: &Answers) -> Said {
         Some(Answer::Undecided) | None => "no proof",
     };
     let simulated = if evidence.simulated.is_some() { " and simulated" } else { "" };
+    // A verb that proves nothing says nothing of a proof.
+    let done = match evidence.proof {
+        Some(_) => format!("{proof}{simulated}, not run"),
+        None => "not run".to_owned(),
+    };
     let mut lines = reason.lines();
     let first = lines.next().unwrap_or_default().trim_start_matches("error: ");
     let help = lines.next().map(|line| line.trim().trim_start_matches("= help: ").to_owned());
     let help = help.unwrap_or_else(|| {
-        "`horolog doctor` says how to allow it; `--gate proof` asks for the proof alone".to_owned()
+        let alone = if evidence.proof.is_some() { "; `--gate proof` asks for the proof alone" } else { "" };
+        format!("`horolog doctor` says how to allow it{alone}")
     });
-    Said::new(format!("{proof}{simulated}, not run: {first}"), help)
+    Said::new(format!("{done}: {first}"), help)
 }
 
 /// Where to look for what was found.
