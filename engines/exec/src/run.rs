@@ -1,7 +1,7 @@
 //! A run from its plan to its outcome.
 
 use crate::boards::Boards;
-use crate::body::Bodies;
+use crate::body::{Bodies, ThreadsBefore};
 use crate::collect::Collector;
 use crate::early::{Early, What};
 use crate::locks::Locks;
@@ -116,7 +116,12 @@ impl Run<'_> {
         prepare_process(self.options)?;
         let before = allowed_cpus()?;
         set_affinity(0, &self.plan.housekeeping)?;
-        let result = self.planned(bodies, attendant);
+        let threads_before = ThreadsBefore::now();
+        let mut result = self.planned(bodies, attendant);
+        let kept = bodies.unload(&threads_before);
+        if let Ok(result) = &mut result {
+            result.outcome.notes.extend(kept);
+        }
         set_affinity(0, &before)?;
         memory::unlock_all();
         result

@@ -4,6 +4,7 @@ use crate::Error;
 use crate::job_abi::{ABI_VERSION, JobHandle, JobTable, OverrunFn, OverrunInfo};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 
 /// What the functions in the job's table do.
@@ -81,7 +82,21 @@ pub struct Library {
     exit: Option<ExitFn>,
     state: *mut c_void,
     /// Keeps the code mapped; last, so that it goes last.
+    code: Arc<Code>,
+}
+
+/// The mapped code of a library: unloaded once nobody holds it any more.
+#[derive(Debug)]
+pub struct Code {
     _library: libloading::Library,
+}
+
+impl Code {
+    /// Never unloads the library.
+    pub fn keep(self: Arc<Code>) {
+        // The count of its owners never reaches zero from here on.
+        std::mem::forget(self);
+    }
 }
 
 // SAFETY: the function pointers are plain code; the state belongs to the library, whose functions are only ever
@@ -112,7 +127,19 @@ impl Library {
         let find_exit = |name: &str| unsafe { library.get::<ExitFn>(name.as_bytes()) }.map(|found| *found);
         let init = init.map(|name| find_init(name).map_err(|_| missing(name))).transpose()?;
         let exit = exit.map(|name| find_exit(name).map_err(|_| missing(name))).transpose()?;
-        Ok(Library { job, init, exit, state: std::ptr::null_mut(), _library: library })
+        Ok(Library {
+            job,
+            init,
+            exit,
+            state: std::ptr::null_mut(),
+            code: Arc::new(Code { _library: library }),
+        })
+    }
+
+    /// Its code. Whoever holds it keeps it loaded.
+    #[must_use]
+    pub fn code(&self) -> Arc<Code> {
+        self.code.clone()
     }
 
     /// Calls `init(argc, argv, &state)`; what it returned, 0 without one.

@@ -5,8 +5,9 @@ use crate::task_shared::Overrun;
 use crate::{ExecError, Job, RunOptions};
 use horolog_model::Body;
 use horolog_sys::job_abi::{self, OverrunInfo};
-use horolog_sys::library::{JobCalls, JobFacts, Library, OverrunHook};
+use horolog_sys::library::{Code, JobCalls, JobFacts, Library, OverrunHook};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A body in a shared library.
 pub(crate) struct LibraryBody {
@@ -28,6 +29,13 @@ impl LibraryBody {
             init: init.clone(),
             arguments: arguments.clone(),
         }))
+    }
+}
+
+impl LibraryBody {
+    /// The mapped code.
+    pub(crate) fn code(&self) -> Arc<Code> {
+        self.library.code()
     }
 }
 

@@ -1,12 +1,15 @@
 //! What a task's jobs execute.
 
 mod library;
+mod loaded;
 mod spin;
 
 use crate::{ExecError, Job, RunOptions};
 use horolog_model::{Body, System, TaskId};
 use library::LibraryBody;
 pub(crate) use library::place;
+use loaded::Loaded;
+pub(crate) use loaded::ThreadsBefore;
 use spin::{Spin, Spinner};
 use std::collections::HashMap;
 
@@ -42,9 +45,16 @@ pub(crate) struct Bodies {
     /// Those that the caller brings, by the task's name.
     pub(crate) given: HashMap<String, Box<dyn TaskBody>>,
     spinner: Option<Spinner>,
+    /// The libraries of the others.
+    loaded: Loaded,
 }
 
 impl Bodies {
+    /// Unloads the libraries, once the run's own threads have ended, unless others of this process may execute their code; then says so.
+    pub(crate) fn unload(&mut self, before: &ThreadsBefore) -> Option<String> {
+        std::mem::take(&mut self.loaded).unload(before)
+    }
+
     /// The body of task `id`.
     pub(crate) fn of(
         &mut self,
@@ -62,7 +72,11 @@ impl Bodies {
                 Ok(Box::new(Spin::of(task, spinner)?))
             }
             Some(body) => match LibraryBody::open(body, options) {
-                Some(opened) => Ok(Box::new(opened.map_err(|error| error.in_task(&task.name))?)),
+                Some(opened) => {
+                    let opened = opened.map_err(|error| error.in_task(&task.name))?;
+                    self.loaded.add(opened.code());
+                    Ok(Box::new(opened))
+                }
                 None => {
                     Err(ExecError::bad_input(format!("task {}: no thread can run such a body", task.name)))
                 }
