@@ -89,7 +89,7 @@ int main(int count, char **words)
         if (read(timer, &expired, sizeof expired) < 0 && errno != EINTR)
             return 1;
         double sample = work(length);
-        if (path) /* Nobody listens: nobody is told. */
+        if (path) /* No reader: nothing is sent. */
             (void)sendto(out, &sample, sizeof sample, 0, (struct sockaddr *)&listener, sizeof listener);
     }
     return 0;

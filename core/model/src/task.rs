@@ -137,6 +137,32 @@ impl Preemption {
 }
 
 impl Task {
+    /// A preemptive task with all else as it is where the file says nothing: deadline the period, best case the wcet, no
+    /// offset, jitter or priority, on CPU 0.
+    #[must_use]
+    pub fn new(name: &str, arrival: Arrival, wcet: Span) -> Self {
+        let mut task = Self {
+            name: name.to_owned(),
+            arrival,
+            deadline: None,
+            wcet,
+            bcet: wcet,
+            offset: None,
+            promotion: None,
+            jitter: Span::ZERO,
+            priority: None,
+            cpu: CpuId(0),
+            preemption: Preemption::Preemptive,
+            overrun: OverrunPolicy::Count,
+            execution: ExecutionTimes::Wcet,
+            sections: Vec::new(),
+            is_soft: false,
+            body: None,
+        };
+        task.deadline = task.separation();
+        task
+    }
+
     /// The period or least separation; `None` for aperiodic tasks.
     #[must_use]
     pub fn separation(&self) -> Option<Span> {

@@ -26,9 +26,9 @@ pub enum EndCause {
 pub struct Ending {
     /// What ended it.
     pub cause: EndCause,
-    /// The task whose code did; null where nobody knows.
+    /// The task whose code did; null where it is not known.
     pub task: Option<String>,
-    /// The job that ran, counted from 0; null outside all jobs, and where nobody knows.
+    /// The job that ran, counted from 0; null outside all jobs, and where it is not known.
     pub job: Option<u64>,
     /// When, since the common start.
     pub at_ns: Span,

@@ -101,6 +101,29 @@ impl Overhead {
 impl Outcome {
     /// The schema's name.
     pub const SCHEMA: &'static str = "horolog.outcome/1";
+
+    /// An outcome without an event: of this system, made in this way (`sim`, `linux`, …), with jobs released until `horizon`.
+    #[must_use]
+    pub fn empty(system: &str, backend: &str, seed: u64, horizon: Span) -> Self {
+        Self {
+            schema: Self::SCHEMA,
+            system: system.to_owned(),
+            backend: backend.to_owned(),
+            seed,
+            horizon_ns: horizon,
+            events: 0,
+            events_lost: 0,
+            tasks: Vec::new(),
+            servers: Vec::new(),
+            modes: Vec::new(),
+            overhead: Vec::new(),
+            interrupts: Vec::new(),
+            devices: Vec::new(),
+            requests: Vec::new(),
+            ended_by: None,
+            notes: Vec::new(),
+        }
+    }
 }
 
 /// What one server came to.

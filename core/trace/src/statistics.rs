@@ -184,27 +184,17 @@ impl Statistics {
             task.responses.fill(&mut outcome);
             outcome
         });
+        let horizon = if self.header.horizon.is_zero() {
+            self.end.saturating_since(self.header.start)
+        } else {
+            self.header.horizon
+        };
+        let system = system_name(&self.header.system);
         Outcome {
-            schema: Outcome::SCHEMA,
-            system: system_name(&self.header.system),
-            backend: self.header.backend.clone(),
-            seed: self.header.seed,
-            horizon_ns: if self.header.horizon.is_zero() {
-                self.end.saturating_since(self.header.start)
-            } else {
-                self.header.horizon
-            },
             events: self.events,
             events_lost: self.lost,
             tasks: tasks.collect(),
-            servers: Vec::new(),
-            modes: Vec::new(),
-            overhead: Vec::new(),
-            interrupts: Vec::new(),
-            devices: Vec::new(),
-            requests: Vec::new(),
-            ended_by: None,
-            notes: Vec::new(),
+            ..Outcome::empty(&system, &self.header.backend, self.header.seed, horizon)
         }
     }
 

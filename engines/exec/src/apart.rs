@@ -1,7 +1,7 @@
 //! A run in a process of its own, so that user code that ends the program does not end what records it.
 //!
 //! The process is forked before the run has a thread. Rings and cells lie in memory that both share, and the parent collects: whatever
-//! ends the child (`exit`, `_exit`, `exec`, a signal that nobody can handle), every record up to then is there. Messages tell the parent
+//! ends the child (`exit`, `_exit`, `exec`, a signal that cannot be handled), every record up to then is there. Messages tell the parent
 //! the start, and in the end the outcome. Where that does not come, the counts are made from the records.
 
 use crate::boards::Boards;
@@ -202,7 +202,7 @@ impl<'a> Apart<'a> {
             })
             .collect();
         outcome.notes.push(format!(
-            "{ended_by}: the counts are those of its records; what servers, modes and devices came to, and what jobs returned, is lost"
+            "{ended_by}: the counts are those of its records; the totals of servers, modes and devices, and what jobs returned, are lost"
         ));
         outcome.ended_by = Some(ended_by);
         outcome

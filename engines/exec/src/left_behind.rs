@@ -26,7 +26,7 @@ impl Setup<'_> {
         let done = tally.counts.jobs + tally.counts.skipped;
         for job in after(Arrivals::of(self.system, id, self.options), done, horizon) {
             if begun != Some(job.number) {
-                // The thread has ended or stands still: nobody else writes into its ring.
+                // The thread has ended or is stopped: no other thread writes into its ring.
                 task.record(Kind::Release, job.ready, job.number, job.arrival, 0);
             }
             tally.unfinished(&job, horizon);

@@ -1,4 +1,4 @@
-//! What the threads of a run came to, as counts.
+//! The counts of a run's threads.
 
 use crate::RunOptions;
 use crate::modes::Modes;
@@ -18,24 +18,8 @@ pub(crate) fn blank(system: &System, options: &RunOptions, plan: &Plan, horizon:
     if options.best_effort {
         notes.insert(0, "best effort: normal scheduling, so nothing about response times is promised".into());
     }
-    Outcome {
-        schema: Outcome::SCHEMA,
-        system: system.name().to_owned(),
-        backend: if options.best_effort { "linux-best-effort" } else { "linux" }.to_owned(),
-        seed: options.seed,
-        horizon_ns: Span::from_ns(horizon),
-        events: 0,
-        events_lost: 0,
-        tasks: Vec::new(),
-        servers: Vec::new(),
-        modes: Vec::new(),
-        overhead: Vec::new(),
-        interrupts: Vec::new(),
-        devices: Vec::new(),
-        requests: Vec::new(),
-        ended_by: None,
-        notes,
-    }
+    let backend = if options.best_effort { "linux-best-effort" } else { "linux" };
+    Outcome { notes, ..Outcome::empty(system.name(), backend, options.seed, Span::from_ns(horizon)) }
 }
 
 /// The counts of all threads, once they have ended or are left behind.
@@ -78,7 +62,7 @@ fn server_outcomes(system: &System, run: &RunShared, threads: &Threads) -> Vec<S
     outcomes.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
-/// What the emulated devices and their requests came to, in the order of the file.
+/// The counts of the emulated devices and their requests, in the order of the file.
 fn device_outcomes(
     system: &System,
     run: &RunShared,
@@ -97,7 +81,7 @@ fn device_outcomes(
     (devices.into_iter().map(|(_, it)| it).collect(), requests.into_iter().map(|(_, it)| it).collect())
 }
 
-/// What the kernel's servers came to: what their threads executed is all that it tells.
+/// The counts of the kernel's servers: what their threads executed is all that the kernel tells.
 fn kernel_served(system: &System, run: &RunShared, threads: &Threads) -> Vec<(ServerId, ServerOutcome)> {
     let mut outcomes = Vec::new();
     for (id, server) in

@@ -41,7 +41,7 @@ pub(crate) fn describe(frames: &[u64]) -> Vec<String> {
     told
 }
 
-/// One line of `/proc/self/maps`; `None` where no file stands behind it.
+/// One line of `/proc/self/maps`; `None` where no file is mapped there.
 fn mapping(line: &str) -> Option<Mapping> {
     let mut words = line.split_ascii_whitespace();
     let (from, to) = words.next()?.split_once('-')?;

@@ -273,7 +273,7 @@ impl TaskShared {
         self.crash.work().is_some_and(|(_, patience)| self.executed_in_job() > patience)
     }
 
-    /// Has the thread stand still for ever, wherever it is in the task's code.
+    /// Stops the thread for ever, wherever it is in the task's code.
     pub(crate) fn stop_for_good(&self) {
         if self.clock.get().is_some() && !self.has_ended.load(Ordering::Acquire) {
             // One that has ended meanwhile needs no signal.

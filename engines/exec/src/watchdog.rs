@@ -3,7 +3,7 @@
 //! The watchdog is a thread of its own above the agents, on the processors for housekeeping: where those are the tasks' own (the only
 //! processor of the machine), a job that never ends starves everything but it. It ends the run where a job has executed beyond its
 //! patience, asks the job's thread for its stack, and stops threads for good that have not ended so long after the run. A thread that
-//! stands above the watchdog lowers itself: `horolog_sys::crash::runaway`.
+//! has a higher priority than the watchdog lowers itself: `horolog_sys::crash::runaway`.
 
 use crate::bands;
 use crate::early::{Early, What};
@@ -63,7 +63,7 @@ impl Watchdog {
     pub(crate) fn end(self) {
         self.over.store(1, Ordering::Release);
         let _ = futex::wake(&self.over, 1);
-        // It looks at atomics alone; a panic there would be a bug of ours and harms nobody's result.
+        // It looks at atomics alone; a panic there would be a bug of ours and changes no result.
         let _ = self.thread.join();
     }
 }

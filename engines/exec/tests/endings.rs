@@ -10,7 +10,7 @@ use horolog_sys::fixed_priority::{Class, set_class};
 use horolog_time::Span;
 use horolog_trace::{EndCause, Kind};
 
-/// Burns for ever, in sight of nobody.
+/// Burns for ever, unseen.
 #[inline(never)]
 fn spin_for_ever() {
     let mut word = 1_u64;

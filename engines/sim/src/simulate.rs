@@ -169,22 +169,12 @@ pub(crate) fn outcome<S: Source, K: Sink>(
         outcome
     });
     Outcome {
-        schema: Outcome::SCHEMA,
-        system: system.name().to_owned(),
-        backend: "sim".to_owned(),
-        seed,
-        horizon_ns: Span::from_ns(horizon),
         events: engine.core.events,
-        events_lost: 0,
         tasks: tasks.collect(),
         servers: server_outcomes(system, engine.driver.machine()),
         modes: engine.core.changes.iter().map(|change| mode_outcome(system, change)).collect(),
-        overhead: Vec::new(),
-        interrupts: Vec::new(),
-        devices: Vec::new(),
-        requests: Vec::new(),
-        ended_by: None,
         notes,
+        ..Outcome::empty(system.name(), "sim", seed, Span::from_ns(horizon))
     }
 }
 

@@ -98,7 +98,7 @@ impl Verifier {
         arrival
     }
 
-    /// An observed arrival came too late: the machine's doing where the processor stood still for as much of that time as is too
+    /// An observed arrival came too late: the machine's doing where the processor was stopped for as much of that time as is too
     /// long, else the program's.
     pub(crate) fn judge_late_arrival(&mut self, candidate: Candidate, late: u64, expected: u64) {
         let Candidate { task, cpu, job, arrival, .. } = candidate;

@@ -1,6 +1,6 @@
 //! The scheduling machine beside a processor: which stretches are divergences, and that the check of the order says the same.
 
-use horolog_model::{CpuId, Cpus, Draft, OverrunPolicy, Policy, Preemption, Priority, System, Task, TaskId};
+use horolog_model::{Cpus, Draft, Policy, Preemption, Priority, System, Task, TaskId};
 use horolog_sim::{Horizon, SimOptions, simulate};
 use horolog_testkit::random::Random;
 use horolog_time::{Instant, Span};
@@ -16,23 +16,11 @@ const MS: u64 = 1_000_000;
 const STAMPS: u64 = 20 * US;
 
 fn task(name: &str, period: u64, wcet: u64, priority: Option<i64>) -> Task {
+    let arrival = horolog_model::Arrival::Periodic { period: Span::from_ns(period) };
     Task {
-        name: name.to_owned(),
-        arrival: horolog_model::Arrival::Periodic { period: Span::from_ns(period) },
-        deadline: Some(Span::from_ns(period)),
-        wcet: Span::from_ns(wcet),
         bcet: Span::from_ns(1),
-        offset: None,
-        jitter: Span::ZERO,
         priority: priority.map(Priority::new),
-        cpu: CpuId(0),
-        preemption: Preemption::Preemptive,
-        overrun: OverrunPolicy::Count,
-        execution: horolog_model::ExecutionTimes::Wcet,
-        body: None,
-        promotion: None,
-        sections: Vec::new(),
-        is_soft: false,
+        ..Task::new(name, arrival, Span::from_ns(wcet))
     }
 }
 

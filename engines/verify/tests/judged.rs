@@ -1,6 +1,6 @@
 //! Which jobs count as judged, with one job inside and one outside of each rule.
 
-use horolog_model::{Arrival, CpuId, Cpus, Draft, Preemption, Priority, System, Task, TaskId};
+use horolog_model::{Arrival, Cpus, Draft, Priority, System, Task, TaskId};
 use horolog_time::{Instant, Span};
 use horolog_trace::file::Header;
 use horolog_trace::{Kind, NO_JOB, NO_TASK, Record};
@@ -9,23 +9,11 @@ use horolog_verify::{Bound, Options, TaskVerification, Verdict, Verification, Ve
 const MS: u64 = 1_000_000;
 
 fn task(name: &str, period: u64, wcet: u64, priority: i64) -> Task {
+    let arrival = Arrival::Periodic { period: Span::from_ns(period) };
     Task {
-        name: name.to_owned(),
-        arrival: Arrival::Periodic { period: Span::from_ns(period) },
-        deadline: Some(Span::from_ns(period)),
-        wcet: Span::from_ns(wcet),
         bcet: Span::from_ns(1),
-        offset: None,
-        jitter: Span::ZERO,
         priority: Some(Priority::new(priority)),
-        cpu: CpuId(0),
-        preemption: Preemption::Preemptive,
-        overrun: horolog_model::OverrunPolicy::Count,
-        execution: horolog_model::ExecutionTimes::Wcet,
-        promotion: None,
-        sections: Vec::new(),
-        is_soft: false,
-        body: None,
+        ..Task::new(name, arrival, Span::from_ns(wcet))
     }
 }
 
@@ -82,7 +70,7 @@ fn whole_jobs_are_judged_and_one_that_is_due_and_not_done_is_not() {
 }
 
 #[test]
-fn jobs_that_the_clock_released_and_nobody_saw_are_not_judged() {
+fn jobs_that_the_clock_released_and_no_record_shows_are_not_judged() {
     let records: Vec<Record> = (0..3).flat_map(job).collect();
     let result = verified(&one(), &[], "sim", &records, 60 * MS);
     assert_eq!(counts(&result.tasks[0]), (6, 3, vec![("no record", 3)]));
@@ -99,7 +87,7 @@ fn with_loss(lost: u64) -> Verification {
 
 #[test]
 fn jobs_in_a_lost_stretch_count_as_released_and_not_judged() {
-    // The first one after it may have waited for one that nobody saw; it starts, so for the next one all is known.
+    // The first one after it may have waited for one that no record shows; it starts, so for the next one all is known.
     assert_eq!(counts(&with_loss(0).tasks[0]), (4, 3, vec![("records lost", 1)]));
     assert_eq!(counts(&with_loss(1).tasks[0]), (5, 3, vec![("records lost", 2)]));
     assert_eq!(counts(&with_loss(7).tasks[0]), (11, 3, vec![("records lost", 8)]));

@@ -1,7 +1,7 @@
 //! Small traces by hand, each with one thing wrong, and what verification makes of it.
 
 use horolog_model::{
-    Arrival, CpuId, Cpus, Draft, Policy, Preemption, Priority, Segment, SegmentGraph, System, Task, TaskId,
+    Arrival, Cpus, Draft, Policy, Preemption, Priority, Segment, SegmentGraph, System, Task, TaskId,
 };
 use horolog_time::{Instant, Span};
 use horolog_trace::file::{Header, Reader, Thread, Writer};
@@ -12,23 +12,11 @@ const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
 
 fn task(name: &str, period: u64, wcet: u64, priority: i64) -> Task {
+    let arrival = Arrival::Periodic { period: Span::from_ns(period) };
     Task {
-        name: name.to_owned(),
-        arrival: Arrival::Periodic { period: Span::from_ns(period) },
-        deadline: Some(Span::from_ns(period)),
-        wcet: Span::from_ns(wcet),
         bcet: Span::from_ns(1),
-        offset: None,
-        jitter: Span::ZERO,
         priority: Some(Priority::new(priority)),
-        cpu: CpuId(0),
-        preemption: Preemption::Preemptive,
-        overrun: horolog_model::OverrunPolicy::Count,
-        execution: horolog_model::ExecutionTimes::Wcet,
-        promotion: None,
-        sections: Vec::new(),
-        is_soft: false,
-        body: None,
+        ..Task::new(name, arrival, Span::from_ns(wcet))
     }
 }
 

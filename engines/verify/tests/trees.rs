@@ -2,9 +2,8 @@
 //! cannot be judged is named.
 
 use horolog_model::{
-    Arrival, Capacity, Cluster, CpuId, Cpus, Draft, Enforcement, ExecutionTimes, LowPriority, Order,
-    OverrunPolicy, Policy, Preemption, Priority, Segment, SegmentGraph, Server, ServerKind, SporadicRules,
-    System, Task,
+    Arrival, Capacity, Cluster, CpuId, Cpus, Draft, Enforcement, LowPriority, Order, Policy, Preemption,
+    Priority, Segment, SegmentGraph, Server, ServerKind, SporadicRules, System, Task,
 };
 use horolog_sim::{Horizon, SimOptions, simulate};
 use horolog_testkit::Random;
@@ -19,22 +18,9 @@ fn ns(ns: u64) -> Span {
 
 fn task(name: &str, wcet: u64, period: u64) -> Task {
     Task {
-        name: name.into(),
-        arrival: Arrival::Sporadic { separation: ns(period) },
-        deadline: Some(ns(period)),
-        wcet: ns(wcet),
-        bcet: ns(wcet),
         offset: Some(Span::ZERO),
-        jitter: Span::ZERO,
         priority: Some(Priority::new(1)),
-        cpu: CpuId(0),
-        preemption: Preemption::Preemptive,
-        overrun: OverrunPolicy::Count,
-        execution: ExecutionTimes::Wcet,
-        promotion: None,
-        sections: Vec::new(),
-        is_soft: false,
-        body: None,
+        ..Task::new(name, Arrival::Sporadic { separation: ns(period) }, ns(wcet))
     }
 }
 

@@ -68,7 +68,7 @@ pub fn fork(child: impl FnOnce(Messages)) -> Result<Forked, Error> {
     if pid == 0 {
         let writer = File::from(writer);
         let whole = catch_unwind(AssertUnwindSafe(|| {
-            // SAFETY: both calls take integers. Where the parent ended before the first, nobody would ask for the second.
+            // SAFETY: both calls take integers. Where the parent ended before the first, no one would wait for the second.
             unsafe {
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
                 if libc::getppid() as u32 != parent {
@@ -94,7 +94,7 @@ fn close_those_of_the_parent(mine: i32) {
     let numbers: Vec<i32> =
         entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
     for number in numbers.into_iter().filter(|&number| number > 2 && number != mine) {
-        // SAFETY: both calls take integers; whoever had the descriptor is a copy that nobody drops.
+        // SAFETY: both calls take integers; whoever had the descriptor is a copy that is never dropped.
         unsafe {
             let flags = libc::fcntl(number, libc::F_GETFD);
             if flags >= 0 && flags & libc::FD_CLOEXEC != 0 {

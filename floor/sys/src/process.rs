@@ -67,7 +67,7 @@ impl Attached {
     /// Whether its first thread waits right now.
     #[must_use]
     pub fn waits(&self) -> bool {
-        // The state stands behind the name, which is in brackets and may hold anything.
+        // The state follows the name, which is in brackets and may hold anything.
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
         stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('S'))
     }

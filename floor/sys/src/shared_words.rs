@@ -19,7 +19,7 @@ pub struct SharedWords {
     count: usize,
 }
 
-// SAFETY: the words are atomics, which any thread may use; nobody but this value unmaps them.
+// SAFETY: the words are atomics, which any thread may use; only this value unmaps them.
 unsafe impl Send for SharedWords {}
 // SAFETY: as above.
 unsafe impl Sync for SharedWords {}

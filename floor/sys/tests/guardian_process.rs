@@ -518,7 +518,7 @@ fn a_guardian_that_dies_is_replaced_and_the_journal_kept() {
             if ending.ends_with("at once") {
                 break;
             }
-            assert!(until(|| !ids.contains(&guardian.process_id())), "round {round}: nobody came");
+            assert!(until(|| !ids.contains(&guardian.process_id())), "round {round}: no new guardian");
             ids.push(guardian.process_id());
             guardian.write_file(file("b"), "new").unwrap();
             // The journal is locked by the new one, and whole.

@@ -125,7 +125,7 @@ fn a_program_that_is_killed_after_any_step_leaves_nothing() {
 }
 
 #[test]
-fn a_watch_that_is_called_off_ends_nobody_and_one_that_is_not_does() {
+fn a_watch_that_is_called_off_ends_no_program_and_one_that_is_not_does() {
     let scene = tempfile::tempdir().unwrap();
     let ended = start_run(scene.path(), "overdue").wait().unwrap();
     assert!(scene.path().join("called off").exists(), "{ended}");

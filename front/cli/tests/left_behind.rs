@@ -220,7 +220,7 @@ fn a_guardian_that_is_killed_alone_is_replaced_and_the_new_one_puts_everything_b
     assert_eq!(ended.err.matches("has ended before the run; process").count(), 3, "{ended:?}");
 }
 
-/// Nobody is left to put anything back: the journal and the names say what to do.
+/// No process is left to put anything back: the journal and the names say what to do.
 #[test]
 fn what_a_command_and_its_guardian_leave_that_are_killed_at_once_is_told_and_put_back() {
     let Some(_alone) = real_time() else { return };

@@ -287,7 +287,7 @@ fn a_crash_of_user_code_names_the_task_and_the_job() {
     assert_eq!(settings(), before);
 }
 
-/// Whatever ends the program, the trace is whole, the page is written, and nobody says that all holds.
+/// Whatever ends the program, the trace is whole, the page is written, and nothing says that all holds.
 #[test]
 fn a_body_that_ends_the_program_costs_no_record() {
     let Some(_alone) = real_time() else { return };
@@ -305,7 +305,7 @@ fn a_body_that_ends_the_program_costs_no_record() {
     let words = ["run", &file, "--for", "20s", "--trace", &trace, "--format", "json"];
     let ended = Done::of(&mut with_journals(&journals, words));
     assert_eq!(ended.no_panic().status, Some(1), "{ended:?}");
-    // What the body says stands beside the result, not in it.
+    // What the body prints goes beside the result, not into it.
     let outcome = ended.json();
     let who = &outcome["ended_by"];
     let found = (who["cause"].as_str(), who["task"].as_str(), who["job"].as_u64());

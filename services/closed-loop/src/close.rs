@@ -46,7 +46,7 @@ pub struct LoopOptions {
 }
 
 impl LoopOptions {
-    /// Whether somebody asked for an end.
+    /// Whether an end was asked for.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed))
@@ -155,7 +155,7 @@ pub fn close(
     Ok(LoopResult { proof, simulated, simulated_verified, measured, verified, report, closing, notes })
 }
 
-/// What a run came to, and what verifying its trace found.
+/// The result of a run, and of verifying its trace.
 struct Run {
     measured: Option<MeasuredRun>,
     verified: Option<Verification>,
@@ -221,7 +221,7 @@ fn costs(
         stage(Stage::Measure, progress.stage)
     });
     match measured {
-        // Costs that nobody may measure do not keep from proving and simulating.
+        // Without the right to measure costs, proof and simulation go on.
         Err(error) if error.is_not_permitted() => {
             let reason = error.to_string();
             let reason = reason.lines().next().unwrap_or_default().to_owned();

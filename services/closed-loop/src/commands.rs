@@ -142,7 +142,7 @@ impl Commands {
         self.jobs.adopt(at, command.tid, &mut |record| adopted.push_back(record));
     }
 
-    /// Takes the kernel's next event; the records of jobs that stand before it and behind it.
+    /// Takes the kernel's next event; the records of jobs before it and after it.
     pub(crate) fn take(&mut self, event: &KernelEvent) -> (Vec<Record>, Vec<Record>) {
         let at = At { time: event.time_ns, cpu: event.cpu };
         let (mut before, mut behind) = (Vec::new(), Vec::new());

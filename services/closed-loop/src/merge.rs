@@ -215,7 +215,7 @@ impl<'a, T: Target> Merge<'a, T> {
     }
 }
 
-/// Which tasks are commands, whose jobs nobody has seen.
+/// Which tasks are commands, whose jobs no record shows yet.
 fn unjudged(system: &System) -> Option<String> {
     let commands = system.tasks().iter().filter(|task| matches!(task.body, Some(Body::Command(_))));
     let names: Vec<&str> = commands.map(|task| task.name.as_str()).collect();

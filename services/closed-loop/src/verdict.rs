@@ -133,7 +133,7 @@ pub enum Ended {
     /// As it was asked for.
     #[default]
     Whole,
-    /// Somebody stopped it before its time.
+    /// It was stopped before its time.
     Stopped {
         /// For how long jobs were released.
         after: Span,
@@ -178,7 +178,7 @@ pub struct Evidence<'a> {
     pub simulated: Option<&'a Verification>,
     /// What was found in the trace of the run, or in the one that was given.
     pub verified: Option<&'a Verification>,
-    /// What the run, or the simulation, came to.
+    /// The result of the run or the simulation.
     pub outcome: Option<&'a Outcome>,
     /// How the run ended.
     pub ended: Ended,

@@ -36,7 +36,7 @@ struct Import<'a> {
     last: HashMap<u32, u64>,
 }
 
-/// Turns events in the order of time into records. `lost`: records that are missing, nobody knows where.
+/// Turns events in the order of time into records. `lost`: records that are missing at unknown places.
 pub(super) fn derive(events: &[Event], origin: u64, lost: u64, mapping: &Mapping) -> Derived {
     let wakeups = events.iter().any(|event| matches!(event.kind, EventKind::Wakeup { .. }));
     let mut import = Import {
@@ -107,11 +107,11 @@ impl Import<'_> {
         self.push(time, cpu, Kind::Lost, (NO_TASK, NO_JOB), count, cause as u64);
     }
 
-    /// Records of a processor are missing since its last event. The stretch stands between two records of the loss, of
+    /// Records of a processor are missing since its last event. The stretch lies between two records of the loss, of
     /// which the second one counts nothing: what began in it is not known either.
     fn lose(&mut self, event: &Event, count: u64) {
         let since = self.last.get(&event.cpu).copied().unwrap_or(self.origin);
-        // Losses that were noticed later than they began stand among later records.
+        // Losses that were noticed later than they began lie among later records.
         let begin = since.saturating_sub(self.origin);
         let is_before = |record: &Record| record.time.as_ns() <= begin && record.kind != Kind::Lost;
         let first = self.records.iter().rposition(is_before).map_or(0, |last| last + 1);
@@ -419,7 +419,7 @@ mod tests {
             (30, Kind::Start, 1, 0),
             (30, Kind::Lost, 0, kernel),
             (300, Kind::Lost, 0, kernel),
-            // Nobody executed for 280 ns.
+            // No task executed for 280 ns.
             (400, Kind::Release, 2, 400),
             (401, Kind::Start, 2, 0),
             (405, Kind::Completion, 2, 4),

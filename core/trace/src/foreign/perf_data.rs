@@ -241,7 +241,7 @@ mod tests {
         };
         let lost = Event { time: 4_000, cpu: 3, kind: EventKind::Lost { count: 12 } };
         assert_eq!(read(RECORD_LOST, &body, true), (vec![lost], 0));
-        // Nobody says where.
+        // The file does not say where.
         assert_eq!(read(RECORD_LOST, &body[..16], false), (vec![], 12));
         assert_eq!(read(RECORD_LOST, &body[..16], true), (vec![], 12));
         assert_eq!(read(RECORD_LOST_SAMPLES, &body[8..], true), (vec![], 12));

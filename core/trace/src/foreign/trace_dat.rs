@@ -17,7 +17,7 @@ const CONVERT: &str =
 /// Where the buffers' table begins: one of these ten bytes stands before it.
 const FLYRECORD: &[u8; 10] = b"flyrecord\0";
 const OPTIONS: &[u8; 10] = b"options  \0";
-/// Bits of a page's length: events were lost before it, and their number stands behind its data.
+/// Bits of a page's length: events were lost before it, and their number follows its data.
 const LOST: u64 = 1 << 31;
 const COUNTED: u64 = 1 << 30;
 /// Options of which the trace clock is one.
@@ -106,7 +106,7 @@ fn read_page(page: &[u8], data_at: usize, cpu: u32, formats: &Formats, source: &
     let mut head = Cursor::new(page);
     let (Some(mut time), Some(commit)) = (head.u64(), head.u64()) else { return };
     let length = usize::try_from(commit & 0xf_ffff).unwrap_or(0);
-    // The upper bits say whether events were lost before this page, and whether their number stands behind its data.
+    // The upper bits say whether events were lost before this page, and whether their number follows its data.
     if commit & LOST != 0 {
         let behind = data_at.saturating_add(length);
         let stored = (commit & COUNTED != 0).then(|| page.get(behind..)).flatten();

@@ -53,7 +53,7 @@ impl Left {
     }
 }
 
-/// Where a followed thread stands.
+/// The state of a followed thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     /// Not known: whether it is in the middle of a job the record does not tell.
@@ -62,14 +62,14 @@ enum State {
     Asleep,
     /// Woken, and has not run.
     Released,
-    /// Has this processor since; `woken`: when somebody woke it meanwhile, which means that it had slept unseen, or was
+    /// Has this processor since; `woken`: when it was woken meanwhile, which means that it had slept unseen, or was
     /// about to sleep.
     Running { cpu: u32, since: u64, woken: Option<u64> },
     /// Lost it.
     Preempted,
     /// Lost it unseen: whether it was preempted or sleeps only a wake-up can tell.
     Vanished,
-    /// Sleeps or stands still within its job.
+    /// Sleeps or is stopped within its job.
     Paused,
     /// The same, over: it has not run since.
     Unpaused,
@@ -130,7 +130,7 @@ pub trait Out: FnMut(Record) {}
 impl<F: FnMut(Record)> Out for F {}
 
 impl KernelJobs {
-    /// Follows nobody yet. `origin`: from when times count; `wakeups`: whether the record holds wake-ups (else the
+    /// Follows no thread yet. `origin`: from when times count; `wakeups`: whether the record holds wake-ups (else the
     /// switch to a thread that waited releases its job).
     #[must_use]
     pub fn new(origin: u64, wakeups: bool) -> KernelJobs {
@@ -271,7 +271,7 @@ impl KernelJobs {
         Some(since)
     }
 
-    /// The thread lost its processor unseen: that stretch counts for nobody.
+    /// The thread lost its processor unseen: that stretch counts for no job.
     fn vanish(&mut self, tid: u32, stretch: (u32, u64), out: &mut impl Out) {
         let Some(mut thread) = self.followed.get(&tid).copied() else { return };
         let State::Running { cpu, since, woken } = thread.state else { return };
@@ -306,7 +306,7 @@ impl KernelJobs {
         if let State::Running { cpu, since, .. } = thread.state
             && cpu != at.cpu
         {
-            // It left the other processor unseen, and came to this one unseen.
+            // It left the other processor unseen, and reached this one unseen.
             self.vanish(tid, (cpu, since), out);
             thread = self.followed.get(&tid).copied().unwrap_or(thread);
         }
@@ -350,7 +350,7 @@ impl KernelJobs {
 
     fn take(&mut self, at: At, tid: u32, thread: &mut Followed, out: &mut impl Out) {
         if let State::Running { cpu, since, .. } = thread.state {
-            // It left a processor unseen before it came to this one.
+            // It left a processor unseen before it reached this one.
             self.vanish(tid, (cpu, since), out);
             *thread = self.followed.get(&tid).copied().unwrap_or(*thread);
         }

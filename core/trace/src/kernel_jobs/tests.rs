@@ -115,7 +115,7 @@ fn who_never_waits_has_one_job_that_never_ends() {
     assert_eq!(made(born(), &[Enter(5), Leave(20, b'S'), Adopt(100)]), []);
     let at_work = [Enter(5), Leave(20, b'S'), Wake(90), Adopt(100)];
     assert_eq!(made(born(), &at_work), [(90, Kind::Release, 0, 90)]);
-    // Nobody knows what a thread did before its record began.
+    // What a thread did before its record began is unknown.
     assert_eq!(made(following(), &[Leave(20, b'R'), Adopt(100)]), []);
 }
 

@@ -1,8 +1,8 @@
 //! Small systems, records and what is expected of them.
 
 use horolog_model::{
-    Arrival, CpuId, Cpus, Draft, Preemption, Priority, Resource, Section, Segment, SegmentGraph, System,
-    Task, TaskId,
+    Arrival, Cpus, Draft, Preemption, Priority, Resource, Section, Segment, SegmentGraph, System, Task,
+    TaskId,
 };
 use horolog_time::{Instant, Span};
 use horolog_trace::file::{Header, Thread};
@@ -13,23 +13,11 @@ pub(crate) const US: u64 = 1_000;
 pub(crate) const MS: u64 = 1_000_000;
 
 pub(crate) fn task(name: &str, period: u64, wcet: u64, priority: i64) -> Task {
+    let arrival = Arrival::Periodic { period: Span::from_ns(period) };
     Task {
-        name: name.to_owned(),
-        arrival: Arrival::Periodic { period: Span::from_ns(period) },
-        deadline: Some(Span::from_ns(period)),
-        wcet: Span::from_ns(wcet),
         bcet: Span::from_ns(1),
-        offset: None,
-        jitter: Span::ZERO,
         priority: Some(Priority::new(priority)),
-        cpu: CpuId(0),
-        preemption: Preemption::Preemptive,
-        overrun: horolog_model::OverrunPolicy::Count,
-        execution: horolog_model::ExecutionTimes::Wcet,
-        promotion: None,
-        sections: Vec::new(),
-        is_soft: false,
-        body: None,
+        ..Task::new(name, arrival, Span::from_ns(wcet))
     }
 }
 

@@ -47,7 +47,7 @@ const FRAMES: usize = 8;
 
 /// In place of a signal: the thread called `exit`.
 const EXITED: u64 = u64::MAX;
-/// While somebody writes the frames; afterwards how many there are, plus one.
+/// While the frames are written; afterwards how many there are, plus one.
 const BEING_NOTED: u64 = u64::MAX;
 
 /// What becomes of one thread's code: shared with a process that forked this one.
@@ -132,7 +132,7 @@ impl Cell {
         self.piece().map(|_| (load(BEGUN), load(PATIENCE)))
     }
 
-    /// Inside a handler: notes what the thread executes, unless somebody has.
+    /// Inside a handler: notes what the thread executes, unless that was done before.
     fn note_frames(&self, context: *mut libc::c_void) {
         let noted = &self.words[NOTED];
         if noted.compare_exchange(0, BEING_NOTED, Ordering::AcqRel, Ordering::Acquire).is_ok() {
@@ -322,7 +322,7 @@ fn look_signal() -> i32 {
     libc::SIGRTMIN() + 7
 }
 
-/// Whether an order stands in the cell's word.
+/// Whether the cell's word holds an order.
 fn is_ordered(word: &AtomicU64, order: u64) -> bool {
     word.load(Ordering::Acquire) & order != 0
 }

@@ -1,7 +1,7 @@
 //! Threads that execute one piece of work without an end.
 //!
 //! Whoever is scheduled above such a thread asks it what it executes ([`ask`]) and stops it for good ([`stop`]): a signal makes the
-//! thread itself do both. Where the thread stands above everybody (`SCHED_FIFO` 99 on the only processor), nobody would get to ask. The
+//! thread itself do both. Where the thread has the highest priority (`SCHED_FIFO` 99 on the only processor), no other thread would get to ask. The
 //! kernel does then: at its timer interrupt it sends `SIGXCPU` to a real-time thread that has executed for longer than `RLIMIT_RTTIME`
 //! without sleeping, and the handler, on that thread, notes what it executes and lowers it to normal scheduling.
 
@@ -80,7 +80,7 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// The kernel tells real-time threads of this process that have executed so long without sleeping. A lower limit that stands already
+    /// The kernel tells real-time threads of this process that have executed so long without sleeping. A lower limit that is set already
     /// stays.
     ///
     /// # Errors

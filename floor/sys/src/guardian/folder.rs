@@ -47,7 +47,7 @@ impl Folder {
     fn create_in(parent: &Path, variable: &str) -> Result<Folder, Error> {
         let path = parent.join(Mark::fresh()?.to_string());
         program::note_folder(&path)?;
-        // It fails where such a name is there: nobody can have prepared it for us.
+        // It fails where such a name is there: it cannot have been prepared by others.
         fs::DirBuilder::new().mode(0o700).create(&path).map_err(|error| {
             let remedy = format!("set {variable} to a folder that you may write");
             Error::io(format!("mkdir({})", path.display()), &error, remedy)
@@ -130,7 +130,7 @@ pub(super) fn remove(path: &Path) -> Result<bool, String> {
         match fs::remove_dir_all(path) {
             Ok(()) => return Ok(true),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(true),
-            // Somebody still writes into it.
+            // Another program still writes into it.
             Err(error) if error.kind() == std::io::ErrorKind::DirectoryNotEmpty && Instant::now() < end => {
                 std::thread::sleep(Duration::from_millis(10));
             }

@@ -149,10 +149,10 @@ impl Journal {
         let mut line = encode(entry);
         line.push('\n');
         if self.file.metadata().is_ok_and(|facts| facts.nlink() == 0) {
-            // Nobody could undo what only an unlinked file lists.
+            // What only an unlinked file lists could never be undone.
             return Err(Error::unexpected(
                 format!("write({})", self.path.display()),
-                "somebody has removed the journal",
+                "the journal was removed by another program",
                 "leave the journals of living runs alone",
             ));
         }

@@ -104,7 +104,7 @@ impl Guardian {
         // Removes journals without changes, of runs that were killed together with their guardians.
         let _ = left_over_in(&directory);
         let keeper = Keeper::start(options, orders).inspect_err(|_| {
-            // Nothing was changed yet: where the guardian made it and died, it helps nobody.
+            // Nothing was changed yet: where the guardian made it and died, it is of no use.
             let _ = fs::remove_file(&path);
         })?;
         Ok(Guardian { journal: Journal::open(&path)?, keeper: Some(keeper) })

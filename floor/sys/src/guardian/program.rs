@@ -26,7 +26,7 @@ fn lock() -> MutexGuard<'static, State> {
     STATE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The state while this process is copied: nobody else holds it then, so the copy can use its own.
+/// The state while this process is copied: no other thread holds it then, so the copy can use its own.
 #[must_use]
 pub(crate) struct Held(MutexGuard<'static, State>);
 
@@ -56,7 +56,7 @@ pub fn finish_program() -> Option<Result<Restored, Error>> {
     guardian.map(Guardian::finish)
 }
 
-/// Does something with the program's guardian, which is started where it does not run yet; `None` where nobody guards.
+/// Does something with the program's guardian, which is started where it does not run yet; `None` where there is none.
 fn with<T>(act: impl FnOnce(&mut Guardian) -> T) -> Result<Option<T>, Error> {
     let mut state = lock();
     let State { options, guardian } = &mut *state;
@@ -111,7 +111,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// It is nobody's business any more: what it has started may go on.
+    /// It is not watched any more: what it has started may go on.
     pub fn leave(self) {
         let Some(kept) = self.kept else { return };
         if let Some(guardian) = &mut lock().guardian {

@@ -31,7 +31,7 @@ pub fn left_over_instances() -> Result<Vec<LeftOverInstance>, Error> {
 /// Removes the instances of recorders that are gone.
 ///
 /// # Errors
-/// Where tracefs is not to be read, or one cannot be removed: somebody else reads it. Its recording is ended all the same.
+/// Where tracefs is not to be read, or one cannot be removed: another program reads it. Its recording is ended all the same.
 pub fn remove_left_over_instances() -> Result<Vec<LeftOverInstance>, Error> {
     remove_all(&KernelFs::tracefs()?, is_gone)
 }
@@ -122,9 +122,9 @@ fn ours(tracefs: &KernelFs) -> impl Iterator<Item = Mark> + use<> {
 mod tests {
     use super::*;
 
-    /// Somebody else reads it: it cannot be removed, and records no more.
+    /// Another program reads it: it cannot be removed, and records no more.
     #[test]
-    fn an_instance_that_somebody_reads_is_made_quiet() {
+    fn an_instance_that_is_being_read_is_made_quiet() {
         let Ok(tracefs) = KernelFs::tracefs() else {
             println!("SKIPPED: no tracefs");
             return;
@@ -168,7 +168,7 @@ mod tests {
         let mut words: Vec<&str> = own.split('-').collect();
         words[4] = "1";
         let left = words.join("-");
-        // Made in a container that this process does not see, and by somebody else.
+        // Made in a container that this process does not see, and by another program.
         words[2] = "1";
         let strange = [words.join("-"), format!("horolog-{}-1-0", std::process::id())];
         let left_path = made(&left).unwrap();

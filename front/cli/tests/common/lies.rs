@@ -85,7 +85,7 @@ impl Lie {
         folder_of_lies().join("systems").join(format!("{}.toml", self.system))
     }
 
-    /// What of the result is wrong; empty: nothing. `cannot_tell` says whether the answer was only that nobody can tell.
+    /// What of the result is wrong; empty: nothing. `cannot_tell` says whether the answer was only `cannot-tell`.
     pub fn wrong(&self, done: &Done) -> Judged {
         let mut wrong = Vec::new();
         let expect = &self.expect;
@@ -100,7 +100,7 @@ impl Lie {
         let Ok(json) = serde_json::from_str::<Value>(&done.out) else {
             let is_refused = matches!(status, 2 | 3) || (done.out.is_empty() && done.err.contains("error: "));
             if !is_refused && self.verb.as_deref() != Some("check-certificate") {
-                wrong.push("what stands on standard output is no JSON".to_owned());
+                wrong.push("standard output is no JSON".to_owned());
             }
             return Judged { wrong, cannot_tell: false };
         };
@@ -137,7 +137,7 @@ impl Lie {
     }
 }
 
-/// What a lie came to.
+/// The result of a lie.
 #[derive(Clone, Debug)]
 pub struct Judged {
     pub wrong: Vec<String>,

@@ -161,7 +161,7 @@ fn ten_jobs_decide_or_all_that_there_are() {
     assert_eq!((with(100, 10), with(100, 9)), (0, 4));
     assert_eq!((with(10, 10), with(10, 9)), (0, 4));
     assert_eq!((with(3, 3), with(3, 2)), (0, 4));
-    // A task of which the clock must have released jobs, and nobody saw any.
+    // A task of which the clock must have released jobs, and no record shows any.
     assert_eq!(with(0, 0), 4);
 }
 

@@ -75,7 +75,7 @@ fn a_process_that_may_go_on_is_left_out_and_only_that_one() {
 }
 
 #[test]
-fn a_journal_that_somebody_has_removed_takes_no_entry() {
+fn a_journal_that_was_removed_takes_no_entry() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("1-1-0.journal");
     let own = Life::of(std::process::id()).unwrap();
