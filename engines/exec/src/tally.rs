@@ -14,6 +14,8 @@ pub(crate) struct Tally {
     pub(crate) first_failure: Option<i32>,
     /// What the reader should know in any case.
     pub(crate) note: Option<&'static str>,
+    /// What its code has to say.
+    pub(crate) remarks: Vec<String>,
     /// Preemption points that found their flag set and nobody waiting.
     pub(crate) vain_yields: u64,
     /// Segments that executed longer than their worst case.
@@ -65,6 +67,7 @@ impl Tally {
     /// What the reader should know about this task.
     pub(crate) fn notes(&self, task: &str) -> Vec<String> {
         let mut notes: Vec<String> = self.note.iter().map(|note| format!("task {task}: {note}")).collect();
+        notes.extend(self.remarks.iter().map(|remark| format!("task {task}: {remark}")));
         let mut note = |count: u64, what: &str| {
             if count > 0 {
                 notes.push(format!("task {task}: {count} {what}"));

@@ -289,6 +289,7 @@ impl Setup<'_> {
                 task.crash.enter_code();
                 body.finish();
                 task.crash.leave_code();
+                task.tally().remarks = body.remarks();
                 Ok(())
             }));
             task.has_ended.store(true, Ordering::Release);

@@ -4,10 +4,19 @@
 //! against nothing: everything it may call stands in a table that the handle points to.
 
 use std::ffi::{c_char, c_void};
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, AtomicUsize};
 
 /// The version of this layout; it grows with every change, and a table never loses an entry.
-pub const ABI_VERSION: u32 = 3;
+pub const ABI_VERSION: u32 = 4;
+
+/// No such link, resource or function, or a value that does not fit.
+pub const NOT_FOUND: i32 = -1;
+/// The handle is null.
+pub const NO_HANDLE: i32 = -2;
+/// The handle belongs to a job under way on another thread.
+pub const OTHER_THREAD: i32 = -3;
+/// The handle's job has ended.
+pub const JOB_ENDED: i32 = -4;
 
 /// `horolog_overrun`: what an overrun callback is told.
 #[repr(C)]
@@ -53,6 +62,19 @@ pub struct JobHandle {
     pub release_ns: u64,
     /// Absolute deadline, ns since the common start; all ones: none.
     pub deadline_ns: u64,
+    /// The thread pointer ([`crate::thread::pointer`]) of the thread that executes the job; 0: no job is under way. Since version 4.
+    pub owner: AtomicUsize,
+    /// How often a handle of this task was refused. Since version 4.
+    pub refusals: *const Refusals,
+}
+
+/// How often the handles of one task were used where they are not valid.
+#[derive(Debug, Default)]
+pub struct Refusals {
+    /// On another thread.
+    pub other_thread: AtomicU32,
+    /// After the job's end.
+    pub ended: AtomicU32,
 }
 
 /// `struct horolog_job_table`.
@@ -66,9 +88,9 @@ pub struct JobTable {
     /// A preemption point with something to do.
     pub preemption_point: extern "C" fn(*mut JobHandle, i32) -> i32,
     /// Announces the segment after the next point.
-    pub next_segment: extern "C" fn(*mut JobHandle, u32),
+    pub next_segment: extern "C" fn(*mut JobHandle, u32) -> i32,
     /// Switches the task's preemptibility.
-    pub set_preemptible: extern "C" fn(*mut JobHandle, i32),
+    pub set_preemptible: extern "C" fn(*mut JobHandle, i32) -> i32,
     /// What is left of the worst case, ns.
     pub remaining_ns: extern "C" fn(*mut JobHandle) -> u64,
     /// What the job has executed, ns.
@@ -76,7 +98,7 @@ pub struct JobTable {
     /// Whether the job should end.
     pub must_end: extern "C" fn(*mut JobHandle) -> i32,
     /// Registers a callback.
-    pub on_overrun: extern "C" fn(*mut JobHandle, OverrunFn, *mut c_void),
+    pub on_overrun: extern "C" fn(*mut JobHandle, Option<OverrunFn>, *mut c_void) -> i32,
     /// Asks for a mode by its name. Since version 2.
     pub request_mode: extern "C" fn(*mut JobHandle, *const c_char) -> i32,
     /// Gives a value to a link. Since version 3; 0: it is taken, -1: there is no such link, or it does not fit.
@@ -89,4 +111,6 @@ pub struct JobTable {
     pub lock: extern "C" fn(*mut JobHandle, *const c_char) -> i32,
     /// Unlocks it; -1: the job did not have it. Since version 3.
     pub unlock: extern "C" fn(*mut JobHandle, *const c_char) -> i32,
+    /// Whether the handle may be used here and now: 0, or one of the negative codes, which is counted. Since version 4.
+    pub check: extern "C" fn(*const JobHandle) -> i32,
 }

@@ -1,11 +1,15 @@
 //! Bodies in shared libraries.
 
 use crate::Error;
-use crate::job_abi::{ABI_VERSION, JobHandle, JobTable, OverrunFn, OverrunInfo};
+use crate::job_abi::{
+    ABI_VERSION, JOB_ENDED, JobHandle, JobTable, NO_HANDLE, NOT_FOUND, OTHER_THREAD, OverrunFn, OverrunInfo,
+    Refusals,
+};
+use crate::thread;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 /// What the functions in the job's table do.
 pub trait JobCalls {
@@ -81,6 +85,7 @@ pub struct Library {
     init: Option<InitFn>,
     exit: Option<ExitFn>,
     state: *mut c_void,
+    handles: Handles,
     /// Keeps the code mapped; last, so that it goes last.
     code: Arc<Code>,
 }
@@ -132,6 +137,7 @@ impl Library {
             init,
             exit,
             state: std::ptr::null_mut(),
+            handles: Handles::new(),
             code: Arc::new(Code { _library: library }),
         })
     }
@@ -162,19 +168,18 @@ impl Library {
     /// Calls the job function; what it returned.
     pub fn call(&mut self, facts: &JobFacts<'_>, calls: &mut dyn JobCalls) -> i32 {
         let mut calls: &mut dyn JobCalls = calls;
-        let mut handle = JobHandle {
-            attention: facts.attention,
-            table: &TABLE,
-            context: (&raw mut calls).cast(),
-            state: self.state,
-            number: facts.number,
-            release_ns: facts.release_ns,
-            deadline_ns: facts.deadline_ns,
-        };
-        // SAFETY: the handle and what it points to live during the call; the header tells the library not to keep it.
-        let returned = unsafe { (self.job)(&mut handle) };
-        self.state = handle.state;
+        let handle = self.handles.begin(facts, (&raw mut calls).cast(), self.state);
+        // SAFETY: the handle and what it points to live during the call; afterwards the handle is refused.
+        let returned = unsafe { (self.job)(handle) };
+        self.state = self.handles.end(handle);
         returned
+    }
+
+    /// How often a handle of this task's jobs was refused: on another thread, and after the job's end.
+    #[must_use]
+    pub fn refusals(&self) -> (u32, u32) {
+        let Refusals { other_thread, ended } = self.handles.refusals;
+        (other_thread.load(Ordering::Relaxed), ended.load(Ordering::Relaxed))
     }
 
     /// Calls `exit(state)`.
@@ -185,6 +190,69 @@ impl Library {
         }
     }
 }
+
+/// How many handles a task has: its jobs take them in turn, so that one that was kept is refused in the jobs after its own.
+const HANDLES: usize = 16;
+
+/// The handles of one task. User code may keep a pointer to one for as long as it likes, so their memory is never freed.
+#[derive(Debug)]
+struct Handles {
+    first: *mut JobHandle,
+    next: usize,
+    refusals: &'static Refusals,
+}
+
+impl Handles {
+    fn new() -> Handles {
+        let refusals: &'static Refusals = Box::leak(Box::default());
+        let ended = || JobHandle {
+            attention: &NOTHING,
+            table: &TABLE,
+            context: std::ptr::null_mut(),
+            state: std::ptr::null_mut(),
+            number: 0,
+            release_ns: 0,
+            deadline_ns: 0,
+            owner: AtomicUsize::new(0),
+            refusals,
+        };
+        let all: Box<[JobHandle]> = std::iter::repeat_with(ended).take(HANDLES).collect();
+        Handles { first: Box::leak(all).as_mut_ptr(), next: 0, refusals }
+    }
+
+    /// The handle of a job that begins on the calling thread.
+    fn begin(&mut self, facts: &JobFacts<'_>, context: *mut c_void, state: *mut c_void) -> *mut JobHandle {
+        // SAFETY: `next` is below the number of handles, which are never freed.
+        let handle = unsafe { self.first.add(self.next) };
+        self.next = (self.next + 1) % HANDLES;
+        // SAFETY: no job is under way with this handle: other threads read its owner, table and refusals alone, of which the owner is
+        // an atomic and the others never change.
+        unsafe {
+            (*handle).attention = facts.attention;
+            (*handle).context = context;
+            (*handle).state = state;
+            (*handle).number = facts.number;
+            (*handle).release_ns = facts.release_ns;
+            (*handle).deadline_ns = facts.deadline_ns;
+            (*handle).owner.store(thread::pointer(), Ordering::Release);
+        }
+        handle
+    }
+
+    /// Its job has ended; the task's state.
+    fn end(&self, handle: *mut JobHandle) -> *mut c_void {
+        // SAFETY: as in `begin`, by the same thread.
+        unsafe {
+            (*handle).owner.store(0, Ordering::Release);
+            (*handle).attention = &NOTHING;
+            (*handle).context = std::ptr::null_mut();
+            (*handle).state
+        }
+    }
+}
+
+/// The attention word of a job that has ended: a library that was built with a header before version 4 goes on to the table, which refuses it.
+static NOTHING: AtomicU32 = AtomicU32::new(u32::MAX);
 
 static TABLE: JobTable = JobTable {
     version: ABI_VERSION,
@@ -202,50 +270,83 @@ static TABLE: JobTable = JobTable {
     read,
     lock,
     unlock,
+    check,
 };
 
-/// The calls behind a handle.
-fn calls<'a>(job: *mut JobHandle) -> &'a mut dyn JobCalls {
-    // SAFETY: a library has only the handle that `Library::call` made, whose context points to a `&mut dyn JobCalls`
-    // that lives until the call returns; nobody else uses it meanwhile.
-    unsafe { &mut **(*job).context.cast::<&mut dyn JobCalls>() }
+extern "C" fn check(job: *const JobHandle) -> i32 {
+    if job.is_null() {
+        return NO_HANDLE;
+    }
+    // SAFETY: a library has only the handles that `Handles` made, which are never freed; what is read here is atomic or never changes.
+    let (owner, refusals) = unsafe { (&(*job).owner, &*(*job).refusals) };
+    match owner.load(Ordering::Acquire) {
+        0 => {
+            refusals.ended.fetch_add(1, Ordering::Relaxed);
+            JOB_ENDED
+        }
+        owner if owner == thread::pointer() => 0,
+        _ => {
+            refusals.other_thread.fetch_add(1, Ordering::Relaxed);
+            OTHER_THREAD
+        }
+    }
+}
+
+/// The calls behind a handle, or why it is refused.
+fn calls<'a>(job: *mut JobHandle) -> Result<&'a mut dyn JobCalls, i32> {
+    match check(job) {
+        // SAFETY: the calling thread executes the handle's job now, so it is inside `Library::call`, whose `&mut dyn JobCalls` the
+        // context points to until it returns; no other thread gets here with this handle.
+        0 => Ok(unsafe { &mut **(*job).context.cast::<&mut dyn JobCalls>() }),
+        refused => Err(refused),
+    }
+}
+
+/// What a function without a result of its own gives back.
+fn done(result: Result<(), i32>) -> i32 {
+    result.err().unwrap_or(0)
+}
+
+/// 0 where it was, else that it was not found.
+fn found(was: bool) -> Result<(), i32> {
+    if was { Ok(()) } else { Err(NOT_FOUND) }
 }
 
 extern "C" fn preemption_point(job: *mut JobHandle, allow: i32) -> i32 {
-    i32::from(calls(job).preemption_point(allow != 0))
+    calls(job).map_or_else(|refused| refused, |calls| i32::from(calls.preemption_point(allow != 0)))
 }
 
-extern "C" fn next_segment(job: *mut JobHandle, segment: u32) {
-    calls(job).next_segment(segment);
+extern "C" fn next_segment(job: *mut JobHandle, segment: u32) -> i32 {
+    done(calls(job).map(|calls| calls.next_segment(segment)))
 }
 
-extern "C" fn set_preemptible(job: *mut JobHandle, preemptible: i32) {
-    calls(job).set_preemptible(preemptible != 0);
+extern "C" fn set_preemptible(job: *mut JobHandle, preemptible: i32) -> i32 {
+    done(calls(job).map(|calls| calls.set_preemptible(preemptible != 0)))
 }
 
 extern "C" fn remaining_ns(job: *mut JobHandle) -> u64 {
-    calls(job).remaining_ns()
+    calls(job).map_or(u64::MAX, |calls| calls.remaining_ns())
 }
 
 extern "C" fn executed_ns(job: *mut JobHandle) -> u64 {
-    calls(job).executed_ns()
+    calls(job).map_or(u64::MAX, |calls| calls.executed_ns())
 }
 
 extern "C" fn must_end(job: *mut JobHandle) -> i32 {
-    i32::from(calls(job).must_end())
+    calls(job).map_or_else(|refused| refused, |calls| i32::from(calls.must_end()))
 }
 
-extern "C" fn on_overrun(job: *mut JobHandle, function: OverrunFn, context: *mut c_void) {
-    calls(job).on_overrun(OverrunHook { function, context });
+extern "C" fn on_overrun(job: *mut JobHandle, function: Option<OverrunFn>, context: *mut c_void) -> i32 {
+    done(calls(job).and_then(|calls| {
+        let function = function.ok_or(NOT_FOUND)?;
+        calls.on_overrun(OverrunHook { function, context });
+        Ok(())
+    }))
 }
 
-extern "C" fn request_mode(job: *mut JobHandle, name: *const c_char) -> i32 {
-    if name.is_null() {
-        return 0;
-    }
-    // SAFETY: the header asks for a text that ends with a zero and stays as it is until this returns.
-    let name = unsafe { CStr::from_ptr(name) };
-    i32::from(name.to_str().is_ok_and(|name| calls(job).request_mode(name)))
+extern "C" fn request_mode(job: *mut JobHandle, mode: *const c_char) -> i32 {
+    let asked = |calls: &mut dyn JobCalls| name(mode).is_some_and(|mode| calls.request_mode(mode));
+    calls(job).map_or_else(|refused| refused, |calls| i32::from(asked(calls)))
 }
 
 /// The text that a library gave; `None` where it is no name.
@@ -258,36 +359,43 @@ fn name<'a>(text: *const c_char) -> Option<&'a str> {
 }
 
 extern "C" fn publish(job: *mut JobHandle, link: *const c_char, value: *const c_void, length: u32) -> i32 {
-    let Some(link) = name(link) else { return -1 };
-    let value = match length {
-        0 => &[][..],
-        _ if value.is_null() => return -1,
-        // SAFETY: the header asks for `length` bytes that live during the call.
-        length => unsafe { std::slice::from_raw_parts(value.cast::<u8>(), length as usize) },
-    };
-    if calls(job).publish(link, value) { 0 } else { -1 }
+    done(calls(job).and_then(|calls| {
+        let value = match length {
+            0 => &[][..],
+            _ if value.is_null() => return Err(NOT_FOUND),
+            // SAFETY: the header asks for `length` bytes that live during the call.
+            length => unsafe { std::slice::from_raw_parts(value.cast::<u8>(), length as usize) },
+        };
+        found(name(link).is_some_and(|link| calls.publish(link, value)))
+    }))
+}
+
+/// A number that fits, or a code.
+fn number(of: Result<Option<u64>, i32>) -> i64 {
+    let fitting = |number: Option<u64>| number.and_then(|number| i64::try_from(number).ok());
+    of.map_or_else(i64::from, |number| fitting(number).unwrap_or(NOT_FOUND.into()))
 }
 
 extern "C" fn latched(job: *mut JobHandle, link: *const c_char) -> i64 {
-    let found = name(link).and_then(|link| calls(job).latched(link));
-    found.and_then(|instance| i64::try_from(instance).ok()).unwrap_or(-1)
+    number(calls(job).map(|calls| calls.latched(name(link)?)))
 }
 
 extern "C" fn read(job: *mut JobHandle, link: *const c_char, into: *mut c_void, length: u32) -> i64 {
-    let Some(link) = name(link) else { return -1 };
-    let into = match length {
-        0 => &mut [][..],
-        _ if into.is_null() => return -1,
-        // SAFETY: the header asks for room for `length` bytes that nobody else uses during the call.
-        length => unsafe { std::slice::from_raw_parts_mut(into.cast::<u8>(), length as usize) },
-    };
-    calls(job).read(link, into).and_then(|length| i64::try_from(length).ok()).unwrap_or(-1)
+    number(calls(job).map(|calls| {
+        let into = match length {
+            0 => &mut [][..],
+            _ if into.is_null() => return None,
+            // SAFETY: the header asks for room for `length` bytes that nobody else uses during the call.
+            length => unsafe { std::slice::from_raw_parts_mut(into.cast::<u8>(), length as usize) },
+        };
+        calls.read(name(link)?, into).map(|length| length as u64)
+    }))
 }
 
 extern "C" fn lock(job: *mut JobHandle, resource: *const c_char) -> i32 {
-    if name(resource).is_some_and(|resource| calls(job).lock(resource)) { 0 } else { -1 }
+    done(calls(job).and_then(|calls| found(name(resource).is_some_and(|resource| calls.lock(resource)))))
 }
 
 extern "C" fn unlock(job: *mut JobHandle, resource: *const c_char) -> i32 {
-    if name(resource).is_some_and(|resource| calls(job).unlock(resource)) { 0 } else { -1 }
+    done(calls(job).and_then(|calls| found(name(resource).is_some_and(|resource| calls.unlock(resource)))))
 }

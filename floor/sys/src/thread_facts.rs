@@ -122,15 +122,6 @@ pub fn of_process(process: u32) -> Result<Vec<u32>, Error> {
     Ok(tids)
 }
 
-/// When a thread was started, in the kernel's ticks since boot; `None` where it has ended. With the id it names a thread for good: an id may
-/// be given again, a start in the past not.
-#[must_use]
-pub fn started(tid: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{tid}/stat")).ok()?;
-    // Field 22 of proc_pid_stat(5). The name may hold blanks and brackets; what follows its last bracket does not.
-    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
-}
-
 /// A process as procfs lists it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ProcessEntry {
@@ -212,10 +203,6 @@ mod tests {
                     (tid, std::process::id(), "facts-test")
                 );
                 assert!(!facts.allowed.is_empty());
-                let (own, first) =
-                    (started(tid).expect("it lives"), started(std::process::id()).expect("it lives"));
-                assert!(own >= first && first > 0, "{own} {first}");
-                assert!(of_process(std::process::id()).expect("it lives").contains(&tid));
                 match set_class(0, Class::Fifo(3)) {
                     Ok(()) => {
                         assert_eq!(of_thread(tid).expect("it lives").scheduling, Scheduling::Fifo(3));
@@ -247,6 +234,6 @@ mod tests {
     fn who_has_ended_is_told() {
         let error = of_process(u32::MAX >> 1).expect_err("there is none");
         assert!(error.to_string().contains("no process"), "{error}");
-        assert!(of_thread(u32::MAX >> 1).is_err() && started(u32::MAX >> 1).is_none());
+        assert!(of_thread(u32::MAX >> 1).is_err());
     }
 }

@@ -18,14 +18,22 @@ fn layout() -> Vec<(String, usize)> {
         ("HOROLOG_JOB_OVERRUN".to_owned(), job_abi::JOB_OVERRUN as usize),
         ("HOROLOG_HARMS_MORE_IMPORTANT".to_owned(), job_abi::HARMS_MORE_IMPORTANT as usize),
     ];
+    for (name, code) in [
+        ("HOROLOG_NOT_FOUND", job_abi::NOT_FOUND),
+        ("HOROLOG_NO_HANDLE", job_abi::NO_HANDLE),
+        ("HOROLOG_OTHER_THREAD", job_abi::OTHER_THREAD),
+        ("HOROLOG_JOB_ENDED", job_abi::JOB_ENDED),
+    ] {
+        all.push((format!("-{name}"), code.unsigned_abs() as usize));
+    }
     macro_rules! offsets {
         ($c:literal, $rust:ty: $($field:ident)*) => {
             $(all.push((format!("offsetof({}, {})", $c, stringify!($field)), offset_of!($rust, $field)));)*
         };
     }
-    offsets!("struct horolog_job", JobHandle: attention table context state number release_ns deadline_ns);
+    offsets!("struct horolog_job", JobHandle: attention table context state number release_ns deadline_ns owner refusals);
     offsets!("struct horolog_job_table", JobTable: version reserved preemption_point next_segment set_preemptible
-        remaining_ns executed_ns must_end on_overrun request_mode publish latched read lock unlock);
+        remaining_ns executed_ns must_end on_overrun request_mode publish latched read lock unlock check);
     offsets!("horolog_overrun", OverrunInfo: job executed_ns segment flags);
     all
 }

@@ -77,6 +77,18 @@ impl TaskBody for LibraryBody {
     fn finish(&mut self) {
         self.library.exit();
     }
+
+    fn remarks(&self) -> Vec<String> {
+        let (other_thread, ended) = self.library.refusals();
+        let remark = |count: u32, place: &str| {
+            (count > 0).then(|| format!("{count} calls with a job handle were refused: {place}"))
+        };
+        let places = [
+            (other_thread, "on another thread than the task's own"),
+            (ended, "after the end of the handle's job"),
+        ];
+        places.into_iter().filter_map(|(count, place)| remark(count, place)).collect()
+    }
 }
 
 impl JobCalls for Job<'_> {

@@ -3,6 +3,7 @@
 //! A body may start threads that outlive the run. Which library's code a thread executes cannot be told from outside, so no library of
 //! the run is unloaded while the process has a thread that it did not have before the run.
 
+use horolog_sys::guardian::Life;
 use horolog_sys::library::Code;
 use horolog_sys::{clock, thread_facts};
 use std::sync::Arc;
@@ -21,7 +22,7 @@ pub(crate) struct Loaded {
 
 /// The threads of this process before a run: their ids and start times, because an id may be given to another thread.
 pub(crate) struct ThreadsBefore {
-    threads: Vec<(u32, u64)>,
+    threads: Vec<Life>,
 }
 
 impl ThreadsBefore {
@@ -33,14 +34,14 @@ impl ThreadsBefore {
     /// The threads that have come since and still live.
     fn new_ones(&self) -> Vec<u32> {
         let all = threads().into_iter();
-        all.filter(|thread| !self.threads.contains(thread)).map(|(tid, _)| tid).collect()
+        all.filter(|thread| !self.threads.contains(thread)).map(|thread| thread.id).collect()
     }
 }
 
-fn threads() -> Vec<(u32, u64)> {
+fn threads() -> Vec<Life> {
     let own = thread_facts::of_process(std::process::id()).unwrap_or_default().into_iter();
     // One that ends meanwhile executes nothing any more.
-    own.filter_map(|tid| Some((tid, thread_facts::started(tid)?))).collect()
+    own.filter_map(Life::of).collect()
 }
 
 impl Loaded {

@@ -30,6 +30,11 @@ pub trait TaskBody: Send {
 
     /// Called once after the last job.
     fn finish(&mut self) {}
+
+    /// What the reader of the outcome should know of this code; asked once after [`TaskBody::finish`].
+    fn remarks(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 impl<F: FnMut(&mut Job<'_>) + Send> TaskBody for F {
