@@ -1,5 +1,6 @@
 //! Machine facts, measured costs and bounds, kernel records of a run.
 
+pub mod binomial;
 pub mod blocking;
 pub mod costs;
 pub mod critical_sections;
@@ -8,8 +9,11 @@ pub mod extraction;
 pub mod interference;
 pub mod kernel_records;
 pub mod lock_study;
+pub mod machine;
 mod percentiles;
 pub mod preload;
+mod rounding;
 pub mod starvation;
 
 pub use percentiles::Percentiles;
+use rounding::round_up;

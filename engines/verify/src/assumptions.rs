@@ -177,10 +177,10 @@ impl Verifier {
             return 0;
         }
         let allowed = self.model.allowed_lateness(task, arrival);
-        let limit = allowed.saturating_add(self.model.stamping);
-        if lateness <= limit {
+        if lateness <= allowed {
             return lateness;
         }
+        let limit = allowed.saturating_add(self.model.stamping);
         // A thread that notes its own release does so only once it has the processor: what more important jobs
         // took in between is no lateness.
         let own = if self.model.simulated {
@@ -200,6 +200,18 @@ impl Verifier {
         self.job_finding(class, Check::Release, task, number, message, Some((own, allowed)));
         self.breach(cpu, self.now, own - allowed, self.model.simulated, "late releases");
         own
+    }
+
+    /// Counts a release that the machine noticed, and whether that was later than the platform's latency allows. One that arrives
+    /// while another late one has not been noticed yet is late by the same stall and is not counted as late again.
+    pub(crate) fn count_release(&mut self, task: usize, arrival: u64, lateness: u64) {
+        let is_late = lateness > self.model.allowed_lateness(task, arrival);
+        let tally = &mut self.tasks[task].tally;
+        tally.releases_noticed += 1;
+        if is_late {
+            tally.releases_late += u64::from(arrival >= self.stalled_until);
+            self.stalled_until = self.stalled_until.max(arrival.saturating_add(lateness));
+        }
     }
 
     /// Time in `from..to` in which the processor served jobs that `task` has to wait for.

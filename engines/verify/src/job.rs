@@ -256,5 +256,7 @@ pub(crate) struct Tally {
     pub(crate) below_bcet: u64,
     pub(crate) blocking_max: u64,
     pub(crate) lateness_max: Option<u64>,
+    pub(crate) releases_noticed: u64,
+    pub(crate) releases_late: u64,
     pub(crate) points_missing: u64,
 }

@@ -198,6 +198,7 @@ impl Verifier {
         let (number, arrival) = (job.number, job.arrival);
         self.tell_decisions(task, Kind::Release, arrival);
         let lateness = self.check_release(task, cpu, number, arrival, now);
+        self.count_release(task, arrival, lateness);
         let tally = &mut self.tasks[task].tally;
         tally.lateness_max = tally.lateness_max.max(Some(lateness));
     }

@@ -47,6 +47,7 @@ impl Verifier {
         self.device_event(record, task);
         if job.noticed {
             self.tell_decisions(task, Kind::Release, arrival);
+            self.count_release(task, arrival, lateness);
         }
         self.tasks[task].pending.push_back(job);
         self.cpus[cpu].set_pending(task, self.model.tasks[task].priority, true);

@@ -323,6 +323,10 @@ pub struct TaskVerification {
     pub blocking_allowed_ns: Option<Span>,
     /// Greatest time from arrival to ready.
     pub release_latency_ns_max: Option<Span>,
+    /// Jobs of which the trace shows when the machine noticed the release.
+    pub releases_noticed: u64,
+    /// Those of them that were noticed later than jitter, tick and the platform's release latency allow; of several in one stall the first.
+    pub releases_late: u64,
 }
 
 /// The result of a verification.

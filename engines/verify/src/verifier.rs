@@ -42,9 +42,11 @@ pub struct Verifier {
     pub(crate) levels: Vec<Level>,
     pub(crate) links: Vec<Link>,
     pub(crate) resources: Resources,
-    /// What of the system is not followed, so that nothing is judged.
     /// Jobs that were scheduled again so far.
     pub(crate) jobs_replayed: Cell<usize>,
+    /// When the latest of the late releases so far was noticed.
+    pub(crate) stalled_until: u64,
+    /// What of the system is not followed, so that nothing is judged.
     undecided: Option<String>,
     /// Where the system has modes.
     pub(crate) modes: Option<Box<InModes>>,
@@ -137,6 +139,7 @@ impl Verifier {
             links: Link::all(system, model.foreign),
             resources,
             jobs_replayed: Cell::new(0),
+            stalled_until: 0,
             undecided,
             modes,
             unknown,
@@ -707,6 +710,8 @@ impl Verifier {
             blocking_ns_max: model.blocking.map(|_| Span::from_ns(tally.blocking_max)),
             blocking_allowed_ns: model.blocking.map(Span::from_ns),
             release_latency_ns_max: tally.lateness_max.map(Span::from_ns),
+            releases_noticed: tally.releases_noticed,
+            releases_late: tally.releases_late,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use horolog_closed_loop::MachineChoice;
 use horolog_closed_loop::verdict::{Asked, Gate, Question};
 use horolog_experiments::WhenExhausted;
 use horolog_time::Span;
@@ -76,6 +77,22 @@ pub(crate) struct FileArguments {
     pub(crate) overrides: Vec<String>,
 }
 
+/// Where the machine's costs come from.
+#[derive(Args, Debug)]
+pub(crate) struct MachineArguments {
+    /// The machine profile that gives the costs which [platform] leaves out (`horolog measure machine` writes one), or `measure`:
+    /// now, or `none`: they count as zero. Default: the profile of this machine below $XDG_STATE_HOME, else in /var/lib/horolog.
+    #[arg(long, value_name = "FILE|measure|none", value_parser = machine)]
+    pub(crate) machine: Option<MachineChoice>,
+}
+
+fn machine(text: &str) -> Result<MachineChoice, String> {
+    if text.is_empty() {
+        return Err("give a file, `measure` or `none`".to_owned());
+    }
+    Ok(MachineChoice::of_text(text))
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug, Default)]
 pub(crate) enum Format {
     /// For people.
@@ -105,6 +122,8 @@ pub(crate) struct CheckArguments {
 pub(crate) struct AnalyzeArguments {
     #[command(flatten)]
     pub(crate) file: FileArguments,
+    #[command(flatten)]
+    pub(crate) machine: MachineArguments,
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
     /// Write a certificate that `check-certificate` verifies.
@@ -128,6 +147,8 @@ pub(crate) struct AnalyzeArguments {
 pub(crate) struct CertificateArguments {
     #[command(flatten)]
     pub(crate) file: FileArguments,
+    #[command(flatten)]
+    pub(crate) machine: MachineArguments,
     /// The certificate.
     pub(crate) certificate: PathBuf,
 }
@@ -136,6 +157,8 @@ pub(crate) struct CertificateArguments {
 pub(crate) struct SimulateArguments {
     #[command(flatten)]
     pub(crate) file: FileArguments,
+    #[command(flatten)]
+    pub(crate) machine: MachineArguments,
     /// How long jobs are released; default: the hyperperiod plus the largest offset below 60 s, else 10 s; longer for
     /// listed arrivals and executions.
     #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
@@ -249,6 +272,8 @@ fn coverage(text: &str) -> Result<u64, String> {
 pub(crate) struct RunArguments {
     #[command(flatten)]
     pub(crate) file: FileArguments,
+    #[command(flatten)]
+    pub(crate) machine: MachineArguments,
     /// How long jobs are released; default 10 s.
     #[arg(long = "for", value_name = "DURATION", value_parser = duration, conflicts_with = "forever")]
     pub(crate) duration: Option<Span>,
@@ -289,6 +314,8 @@ pub(crate) enum SchedulingClass {
 pub(crate) struct VerifyArguments {
     #[command(flatten)]
     pub(crate) file: FileArguments,
+    #[command(flatten)]
+    pub(crate) machine: MachineArguments,
     /// The trace: horolog's own, perf.data or trace.dat.
     pub(crate) trace: PathBuf,
     /// For a foreign trace: which thread is which task (`control=my-thread` or `control=4711`); may be given again.
@@ -307,6 +334,8 @@ pub(crate) struct VerifyArguments {
 pub(crate) struct LoopArguments {
     #[command(flatten)]
     pub(crate) file: FileArguments,
+    #[command(flatten)]
+    pub(crate) machine: MachineArguments,
     /// How long the simulation and the run release jobs; default 10 s.
     #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
     pub(crate) duration: Option<Span>,

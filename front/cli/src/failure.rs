@@ -74,6 +74,11 @@ impl Failure {
         Failure { message: message.to_string(), status: 3 }
     }
 
+    /// Nothing is decided, and trying again may decide it: exit 4.
+    pub(crate) fn undecided(message: impl Display) -> Failure {
+        Failure { message: message.to_string(), status: 4 }
+    }
+
     /// A file that cannot be read or written.
     pub(crate) fn file(doing: &str, path: &std::path::Path, error: &std::io::Error) -> Failure {
         Failure::bad_input(format_args!("error: cannot {doing} {}: {error}", path.display()))
@@ -81,7 +86,8 @@ impl Failure {
 
     /// Prints the message and gives the status.
     pub(crate) fn report(&self) -> ExitCode {
-        let word = if self.message.starts_with("error") { "" } else { "error: " };
+        let is_named = ["error", "undecided"].iter().any(|word| self.message.starts_with(word));
+        let word = if is_named { "" } else { "error: " };
         let _ = writeln!(std::io::stderr(), "{word}{}", self.message.trim_end());
         ExitCode::from(self.status)
     }
@@ -89,6 +95,9 @@ impl Failure {
 
 impl From<horolog_closed_loop::LoopError> for Failure {
     fn from(error: horolog_closed_loop::LoopError) -> Failure {
+        if error.is_stopped() {
+            return Failure::undecided(format_args!("undecided: {error} (exit 4)"));
+        }
         let status = if error.is_bad_input() {
             2
         } else if error.is_not_permitted() {

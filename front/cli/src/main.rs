@@ -5,6 +5,7 @@
 
 mod arguments;
 mod commands;
+mod costs;
 mod failure;
 mod input;
 mod measure_arguments;

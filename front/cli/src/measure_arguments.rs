@@ -9,6 +9,8 @@ use std::path::PathBuf;
 pub(crate) enum MeasureVerb {
     /// Context-switch, timer, system-call and interrupt costs and release latency, as a [platform] section.
     Costs(CostArguments),
+    /// The same costs once, carefully, as a machine profile that proofs take from then on.
+    Machine(ProfileArguments),
     /// The time that something outside the model takes from a CPU, as an [[interference]] section.
     Interference(InterferenceArguments),
     /// How long the kernel keeps the most important thread from running, under loads, as a [platform] section.
@@ -29,6 +31,22 @@ pub(crate) struct CostArguments {
     /// Whose interrupts are provoked, in a bounded way, and measured where they come to.
     #[arg(long, value_enum, value_delimiter = ',', default_value = "disk,call", value_name = "SOURCE")]
     pub(crate) interrupt: Vec<CostInterrupt>,
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
+
+/// What to measure, and where the profile goes.
+#[derive(Args, Debug)]
+pub(crate) struct ProfileArguments {
+    /// The processors to measure on; default: all that this program may use.
+    #[arg(long, value_name = "N,…", value_delimiter = ',')]
+    pub(crate) cpu: Vec<u32>,
+    /// How many undisturbed rounds each cost gets on each processor; one takes 0.6 s.
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub(crate) rounds: u64,
+    /// The profile; default: where the other verbs look first, horolog/machine.toml below $XDG_STATE_HOME (~/.local/state).
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
 }

@@ -53,6 +53,11 @@ impl Activity {
         Activity { bar: Some(bar), said: Cell::new(Instant::now()) }
     }
 
+    /// The same where there is something to show.
+    pub(crate) fn start_where(goes_on: bool, what: &str) -> Option<Activity> {
+        goes_on.then(|| Activity::start(what))
+    }
+
     fn without_terminal() -> Activity {
         Activity { bar: None, said: Cell::new(Instant::now()) }
     }

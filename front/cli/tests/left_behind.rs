@@ -62,6 +62,7 @@ fn cases(place: &TempDir, served: u32) -> Vec<Case> {
         case(600, &["run", &program, "--for", "60s", "--trace", &out("program.hrt")]),
         case(900, &["loop", &threads, "--for", "60s", "--out", &out("loop")]),
         case(600, &["measure", "costs", "--cpu", "1", "--for", "20s", "--interrupt", "call,network"]),
+        case(900, &["measure", "machine", "--cpu", "1", "-o", &out("machine.toml")]),
         case(400, &["measure", "extract", "--for", "60s", "--", "sh", "-c", NEST]),
         case(300, &["trace", "locks", "--for", "60s", "--", "sh", "-c", NEST]),
         case(300, &["trace", "top", "--", "sh", "-c", NEST]),

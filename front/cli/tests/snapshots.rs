@@ -13,6 +13,8 @@ fn commands_print_what_is_written_down() {
     trycmd::TestCases::new()
         .register_bin("horolog", std::path::Path::new(env!("CARGO_BIN_EXE_horolog")))
         .env("NO_COLOR", "1")
+        // A profile of the machine that runs the tests must not change what they prove.
+        .env("XDG_STATE_HOME", "/nonexistent")
         .case("front/cli/tests/cmd/*.md")
         .case("examples/*/expected.md");
 }

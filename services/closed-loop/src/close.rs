@@ -3,8 +3,8 @@
 use crate::report::{Parts, write_report};
 use crate::verdict::{Asked, Closing, Ended, Evidence};
 use crate::{
-    CostSource, Guard, LoopError, MeasuredRun, Proof, measured_run, prove, simulated_run, verify_trace,
-    with_measured_costs,
+    CostRequest, Guard, LoopError, MachineChoice, MeasuredRun, Proof, measured_run, prove, simulated_run,
+    verify_trace, with_costs,
 };
 use horolog_analysis::Schedulable;
 use horolog_exec::{Limit, RunOptions};
@@ -27,6 +27,8 @@ pub struct LoopOptions {
     pub out: PathBuf,
     /// The folder from which libraries of bodies count.
     pub folder: Option<PathBuf>,
+    /// Where the costs come from that the file leaves out; by default they are measured where there is no profile.
+    pub machine: MachineChoice,
     /// Run under normal scheduling where real-time scheduling is not permitted.
     pub best_effort: bool,
     /// The seed of everything drawn by chance.
@@ -93,8 +95,11 @@ pub struct LoopResult {
 
 /// Proves, simulates, runs, verifies, and writes the page.
 ///
+/// Without the rights for a run everything else is done all the same.
+///
 /// # Errors
-/// Where a step cannot be carried out. What was written up to then stays.
+/// Where a step cannot be carried out, or the flag was set while costs were measured ([`LoopError::is_stopped`]). What was written up
+/// to then stays.
 pub fn close(
     system: &System,
     options: &LoopOptions,
@@ -103,11 +108,17 @@ pub fn close(
     std::fs::create_dir_all(&options.out).map_err(|error| LoopError::writing(&options.out, error))?;
     let mut notes = Vec::new();
     let real = matches!(system.platform().cpus, Cpus::Listed(_));
-    let (system, costs) = costs(system, real, options, stage)?;
+    stage(Stage::Measure, "");
+    let request = CostRequest { choice: &options.machine, measures: true, stop: options.stop.as_deref() };
+    let (system, costs) = with_costs(system, &request, &mut |done| stage(Stage::Measure, done))?;
     stage(Stage::Prove, "");
     let proof = prove(&system, costs)?;
+    notes.extend(proof.costs.notes.iter().cloned());
     save(&options.out.join("system.toml"), horolog_model::file::print(&proof.system).as_bytes())?;
     save_json(&options.out.join("analysis.json"), &proof.analysis)?;
+    if let Some(without_costs) = &proof.without_costs {
+        save_json(&options.out.join("analysis-without-costs.json"), without_costs)?;
+    }
     if proof.analysis.schedulable == Schedulable::Unknown {
         // Why nothing is proved stands beside the verdict.
         notes.extend(proof.analysis.notes.iter().cloned());
@@ -126,10 +137,12 @@ pub fn close(
     stage(Stage::Report, "");
     let report = options.out.join("report.html");
     let place = report.display().to_string();
+    let costs = proof.costs.in_words();
     let evidence = Evidence {
         system: &proof.system,
         proof: Some(&proof.analysis),
-        costs: proof.costs.in_words(),
+        costs: &costs,
+        without_costs: proof.without_costs.as_deref(),
         simulated: Some(&simulated_verified),
         verified: run.verified.as_ref(),
         outcome: match &run.measured {
@@ -203,32 +216,6 @@ fn run_and_verify(
     save_json(&options.out.join("verification.json"), &found)?;
     let ended = Ended::of_run(&measured.outcome, Some(of));
     Ok(Run { measured: Some(measured), verified: Some(found), ended, trace })
-}
-
-/// Measures the machine's costs where the file gives none and the system names real processors.
-fn costs(
-    system: &System,
-    real: bool,
-    options: &LoopOptions,
-    stage: &mut dyn FnMut(Stage, &str),
-) -> Result<(System, CostSource), LoopError> {
-    if !real {
-        let reason = "the file names no processor of this machine".to_owned();
-        return Ok((system.clone(), CostSource::None(reason)));
-    }
-    stage(Stage::Measure, "");
-    let measured = with_measured_costs(system, options.best_effort, &mut |progress| {
-        stage(Stage::Measure, progress.stage)
-    });
-    match measured {
-        // Without the right to measure costs, proof and simulation go on.
-        Err(error) if error.is_not_permitted() => {
-            let reason = error.to_string();
-            let reason = reason.lines().next().unwrap_or_default().to_owned();
-            Ok((system.clone(), CostSource::None(reason)))
-        }
-        measured => measured,
-    }
 }
 
 fn run_options(options: &LoopOptions) -> RunOptions {

@@ -15,6 +15,7 @@ enum Kind {
     BadInput,
     NotPermitted,
     Crashed,
+    Stopped,
 }
 
 impl LoopError {
@@ -34,6 +35,16 @@ impl LoopError {
     #[must_use]
     pub fn is_crash(&self) -> bool {
         self.kind == Kind::Crashed
+    }
+
+    /// The caller's flag ended it before there was a result: nothing is decided.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.kind == Kind::Stopped
+    }
+
+    pub(crate) fn stopped(message: impl fmt::Display) -> LoopError {
+        LoopError { kind: Kind::Stopped, message: message.to_string() }
     }
 
     pub(crate) fn bad_input(message: impl fmt::Display) -> LoopError {

@@ -5,9 +5,11 @@
 
 mod close;
 mod commands;
+mod costs;
 mod date;
 mod error;
 mod flight;
+mod machine;
 mod measured;
 mod merge;
 mod proof;
@@ -20,10 +22,14 @@ mod verified;
 mod whole_trace;
 
 pub use close::{LoopOptions, LoopResult, Stage, close};
+pub use costs::{CostInUse, CostOrigin, CostRequest, CostSource, with_costs};
 pub use error::LoopError;
+pub use machine::{
+    MachineChoice, MachineMeasured, ProfilePlaces, SYSTEM_PROFILE, measure_machine, read_profile,
+};
 pub use measured::{Guard, MeasuredRun, measured_run, recorded_run};
-pub use proof::{CostSource, Proof, prove, with_measured_costs};
+pub use proof::{Proof, misfit, prove};
 pub use serve::serve_thread;
 pub use simulated::{replayed_run, simulated_run};
 pub use traces::{Converted, TraceCounts, TraceFormat, convert_trace, trace_diff, trace_statistics};
-pub use verified::{bounds, is_own_trace, override_bounds, verify_foreign, verify_trace};
+pub use verified::{bounds, is_own_trace, is_simulated, override_bounds, verify_foreign, verify_trace};

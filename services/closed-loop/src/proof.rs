@@ -1,32 +1,13 @@
 //! What is proved before anything runs, and with which costs.
 
 use crate::LoopError;
+use crate::costs::{CostOrigin, CostSource};
 use horolog_analysis::{Analysis, Options, analyze, resolve};
-use horolog_measure::costs::{CostOptions, Costs, Progress, measure};
-use horolog_model::System;
-
-/// Where the costs of `[platform]` come from.
-#[derive(Clone, Debug, PartialEq)]
-pub enum CostSource {
-    /// From the system file.
-    File,
-    /// Measured on this machine just before the proof.
-    Measured(Box<Costs>),
-    /// Nobody gives them: they count as zero, for the reason told.
-    None(String),
-}
-
-impl CostSource {
-    /// In words after "proved".
-    #[must_use]
-    pub fn in_words(&self) -> &str {
-        match self {
-            CostSource::File => "",
-            CostSource::Measured(_) => "with costs of this minute",
-            CostSource::None(_) => "without the machine's costs",
-        }
-    }
-}
+use horolog_measure::binomial::is_improbable;
+use horolog_measure::machine::CostName;
+use horolog_model::{PlatformCosts, System};
+use horolog_time::Span;
+use horolog_verify::Verification;
 
 /// What was proved, about exactly which system.
 #[derive(Clone, Debug)]
@@ -35,11 +16,14 @@ pub struct Proof {
     pub system: System,
     /// Where the costs come from.
     pub costs: CostSource,
-    /// The answer.
+    /// The answer with the costs.
     pub analysis: Analysis,
+    /// The answer with no cost at all, where any cost comes from a profile or was measured: `None` where they are the file's own,
+    /// which are the user's model, or count as zero anyway.
+    pub without_costs: Option<Box<Analysis>>,
 }
 
-/// Resolves priorities and analyses.
+/// Resolves priorities and analyses, with the costs and without them.
 ///
 /// # Errors
 /// Where the system lies outside every test's assumptions.
@@ -48,60 +32,128 @@ pub fn prove(system: &System, costs: CostSource) -> Result<Proof, LoopError> {
     let mut options = Options::default();
     options.sensitivity = true;
     let analysis = analyze(&system, &options)?;
-    Ok(Proof { system, costs, analysis })
+    let is_measured = costs.has(CostOrigin::Profile) || costs.has(CostOrigin::ThisMinute);
+    let without_costs = is_measured.then(|| without_costs(&system)).transpose()?.map(Box::new);
+    Ok(Proof { system, costs, analysis, without_costs })
 }
 
-/// Fills in the costs that the file leaves out with measured ones; a cost that the file gives stays.
-///
-/// # Errors
-/// Where the measured costs make no valid system (never in practice).
-pub fn with_measured_costs(
-    system: &System,
-    best_effort: bool,
-    progress: &mut dyn FnMut(Progress),
-) -> Result<(System, CostSource), LoopError> {
-    let platform = system.platform();
-    let given = platform.context_switch.is_some()
-        && platform.timer_interrupt.is_some()
-        && platform.release_latency.is_some();
-    if given {
-        return Ok((system.clone(), CostSource::File));
+/// The same priorities on a machine that costs nothing.
+fn without_costs(system: &System) -> Result<Analysis, LoopError> {
+    let nothing = Some(Span::ZERO);
+    let free = PlatformCosts { context_switch: nothing, timer_interrupt: nothing, release_latency: nothing };
+    Ok(analyze(&system.with_platform_costs(free), &Options::default())?)
+}
+
+/// Whether the run's release latencies fit the profile that the proof took: a note where so many were above its quantile that
+/// chance gives as many in less than one run of a million.
+#[must_use]
+pub fn misfit(costs: &CostSource, found: &Verification) -> Option<String> {
+    let cost = costs.cost(CostName::ReleaseLatency);
+    let measured = cost.measured.as_ref().filter(|_| cost.origin == CostOrigin::Profile)?;
+    // Under normal scheduling releases wait for other threads; a simulation draws them.
+    if found.backend != "linux" {
+        return None;
     }
-    let Some(cpu) = platform.cpus.iter().next() else {
-        return Err(LoopError::bad_input("the system has no processor"));
-    };
-    let mut options = CostOptions::new(cpu.0);
-    options.best_effort = best_effort;
-    let costs = measure(&options, progress)?;
-    let mut draft = system.to_draft();
-    let place = &mut draft.platform;
-    place.context_switch.get_or_insert(costs.platform.context_switch_ns);
-    place.timer_interrupt.get_or_insert(costs.platform.timer_interrupt_ns);
-    place.release_latency.get_or_insert(costs.platform.release_latency_ns);
-    let system = System::new(draft).map_err(|errors| {
-        LoopError::bad_input(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
-    })?;
-    Ok((system, CostSource::Measured(Box::new(costs))))
+    let releases: u64 = found.tasks.iter().map(|task| task.releases_noticed).sum();
+    let late: u64 = found.tasks.iter().map(|task| task.releases_late).sum();
+    let (chance, of) = measured.quantile.above();
+    is_improbable(releases, late, chance, of).then(|| {
+        format!(
+            "this machine no longer fits its profile: {late} of {releases} releases were later than release_latency, {} = {}; \
+             `horolog measure machine` makes a new one",
+            measured.quantile, measured.value
+        )
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::costs::tests::profile;
     use horolog_analysis::Schedulable;
+
+    const FLAT: &str = "[system]\nname = \"one\"\n[[task]]\nname = \"detect\"\nperiod = \"10 ms\"\nwcet = \"1 ms\"\npriority = 9\n";
+
+    fn read(text: &str) -> System {
+        horolog_model::file::read(text, "one.toml", &[]).expect("valid").0
+    }
+
+    fn proved(text: &str) -> Proof {
+        let system = read(text);
+        let costs = CostSource::of_file(&system, "none is given");
+        prove(&system, costs).expect("an answer")
+    }
 
     #[test]
     fn nothing_is_proved_of_a_tree_and_no_bound_is_verified() {
-        let flat = "[system]\nname = \"one\"\n[[task]]\nname = \"detect\"\nperiod = \"10 ms\"\nwcet = \"1 ms\"\npriority = 9\n";
         let tree = "[[scheduler]]\nname = \"vision\"\norder = \"fixed-priority\"\npriority = 5\ntasks = [\"detect\"]\n";
-        let proved = |text: &str| {
-            let (system, _) = horolog_model::file::read(text, "one.toml", &[]).expect("valid");
-            prove(&system, CostSource::File).expect("an answer")
-        };
-        let flat_proof = proved(flat);
+        let flat_proof = proved(FLAT);
         assert_eq!(flat_proof.analysis.schedulable, Schedulable::Yes);
         assert_eq!(crate::bounds(&flat_proof).len(), 1);
-        let proof = proved(&format!("{flat}{tree}"));
+        assert!(flat_proof.without_costs.is_none(), "nothing was measured");
+        let proof = proved(&format!("{FLAT}{tree}"));
         assert_eq!(proof.analysis.schedulable, Schedulable::Unknown);
         assert_eq!(crate::bounds(&proof).len(), 0);
+    }
+
+    /// The same with a measured context switch of this length.
+    fn proved_with(switch_ns: u64) -> Proof {
+        let mut system = read(FLAT);
+        let mut costs = CostSource::of_file(&system, "none is given");
+        let cost = &mut costs.costs[CostName::ContextSwitch as usize];
+        (cost.value_ns, cost.origin) = (Span::from_ns(switch_ns), CostOrigin::ThisMinute);
+        system = system.with_platform_costs(PlatformCosts {
+            context_switch: Some(Span::from_ns(switch_ns)),
+            ..PlatformCosts::default()
+        });
+        prove(&system, costs).expect("an answer")
+    }
+
+    #[test]
+    fn the_proof_is_given_with_costs_and_without() {
+        // Two switches a job and one that was under way: 1 ms + 3 s.
+        let proof = proved_with(100_000);
+        let without = proof.without_costs.expect("it was measured");
+        assert_eq!(proof.analysis.tasks[0].response, Some(Span::from_ns(1_300_000)));
+        assert_eq!(without.tasks[0].response, Some(Span::from_ns(1_000_000)));
+        let proof = proved_with(4_000_000);
+        // A bound with costs is sufficient and not exact: no proof of a miss.
+        assert_eq!(proof.analysis.schedulable, Schedulable::Unknown);
+        assert_eq!(proof.without_costs.expect("it was measured").schedulable, Schedulable::Yes);
+    }
+
+    /// What is said of a run in which so many of so many releases were late.
+    fn said(late: u64, releases: u64, origin: CostOrigin, backend: &str) -> Option<String> {
+        let system = read(FLAT);
+        let mut costs = CostSource::of_file(&system, "");
+        let cost = &mut costs.costs[CostName::ReleaseLatency as usize];
+        cost.origin = origin;
+        cost.measured = profile().cost(CostName::ReleaseLatency, 1).cloned();
+        let folder = tempfile::tempdir().expect("a folder");
+        let trace = folder.path().join("simulated.trace");
+        crate::simulated_run(&system, &horolog_sim::SimOptions::default(), Some(&trace))
+            .expect("it is simulated");
+        let proof = proved(FLAT);
+        let mut found = crate::verify_trace(&proof, &trace, Vec::new()).expect("it is verified");
+        found.backend = backend.to_owned();
+        found.tasks[0].releases_noticed = releases;
+        found.tasks[0].releases_late = late;
+        misfit(&costs, &found)
+    }
+
+    #[test]
+    fn a_misfit_is_told_where_chance_gives_it_in_less_than_one_run_of_a_million() {
+        // p99.9 of 1,000: nine are above it in 1.1 of a million runs, ten in 0.1.
+        assert_eq!(said(9, 1_000, CostOrigin::Profile, "linux"), None);
+        let note = said(10, 1_000, CostOrigin::Profile, "linux").expect("a misfit");
+        assert!(note.starts_with("this machine no longer fits its profile: 10 of 1000 releases were later than release_latency, p99.9 = 3 us"), "{note}");
+        assert_eq!(said(1, 1, CostOrigin::Profile, "linux"), None, "never by one outlier");
+        for (origin, backend) in [
+            (CostOrigin::File, "linux"),
+            (CostOrigin::ThisMinute, "linux"),
+            (CostOrigin::Profile, "linux-best-effort"),
+        ] {
+            assert_eq!(said(1_000, 1_000, origin, backend), None);
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::date::now;
 use crate::verdict::{Answer, Closing};
-use crate::{CostSource, LoopError, MeasuredRun, Proof};
+use crate::{CostOrigin, LoopError, MeasuredRun, Proof};
 use horolog_analysis::{Options, Schedulable, TaskVerdict, Verdict as TaskWord, explain};
 use horolog_model::{Policy, Preemption, Task};
 use horolog_report as page;
@@ -62,10 +62,10 @@ fn policy(policy: Policy) -> &'static str {
 }
 
 fn verdict(parts: &Parts<'_>) -> page::Verdict {
-    let proof = match parts.proof.analysis.schedulable {
-        Schedulable::Yes => page::Proof::Proved,
-        Schedulable::No => page::Proof::NotProved,
-        Schedulable::Unknown => page::Proof::Unknown,
+    let proof = match parts.closing.proof {
+        Some(Answer::Yes) => page::Proof::Proved,
+        Some(Answer::No) => page::Proof::NotProved,
+        Some(Answer::Undecided) | None => page::Proof::Unknown,
     };
     let run = parts.verified.map(|found| match (parts.closing.model, parts.closing.deadlines) {
         (Some(Answer::No), _) if found.bound_violated > 0 => page::RunVerdict::BoundViolated,
@@ -81,11 +81,28 @@ fn verdict(parts: &Parts<'_>) -> page::Verdict {
         said.truncate(said.find('\n').unwrap_or(said.len()));
         qualifiers.push(format!("Help: {help}"));
     }
-    if let CostSource::None(reason) = &parts.proof.costs {
+    let costs = &parts.proof.costs;
+    if let Some(reason) = &costs.not_counted {
         qualifiers.push(format!("The machine's costs count as zero: {reason}."));
     }
-    if matches!(parts.proof.costs, CostSource::Measured(_)) {
-        qualifiers.push("The machine's costs were measured just before the proof.".to_owned());
+    if costs.has(CostOrigin::Profile)
+        && let Some(path) = &costs.profile
+    {
+        qualifiers.push(format!("The machine's costs are those of the profile {}.", path.display()));
+    }
+    if costs.has(CostOrigin::ThisMinute) {
+        qualifiers
+            .push("The machine's costs are those of this minute, measured just before the proof.".to_owned());
+    }
+    if let Some(without) = &parts.proof.without_costs
+        && without.schedulable != parts.proof.analysis.schedulable
+    {
+        let word = match without.schedulable {
+            Schedulable::Yes => "every deadline is proved to hold",
+            Schedulable::No => "not every deadline can hold",
+            Schedulable::Unknown => "no test decides",
+        };
+        qualifiers.push(format!("Without the machine's costs {word}."));
     }
     let best_effort = parts.measured.is_some_and(|(run, _)| run.outcome.backend == "linux-best-effort");
     page::Verdict { proof, run, best_effort, sentence: said, qualifiers }
@@ -151,6 +168,33 @@ fn facts(proof: &Proof) -> Vec<page::Fact> {
                 format!("Scaling factor of cpu {number}"),
                 format!("{:.3}", ppb as f64 / 1e9),
                 "every wcet times this is the edge of what can be proved",
+            ));
+        }
+    }
+    facts.extend(facts_without_costs(proof));
+    facts
+}
+
+/// Bounds and utilisations without the machine's costs, where they differ.
+fn facts_without_costs(proof: &Proof) -> Vec<page::Fact> {
+    let Some(without) = &proof.without_costs else { return Vec::new() };
+    let mut facts = Vec::new();
+    for (with, without) in proof.analysis.processors.iter().zip(&without.processors) {
+        if with.utilisation > without.utilisation {
+            facts.push(page::Fact::new(
+                format!("Utilisation of cpu {} without costs", with.cpu.0),
+                format!("{:.1} %", without.utilisation * 100.0),
+                "the machine's context switches and timer interrupts left out",
+            ));
+        }
+    }
+    for (with, without) in proof.analysis.tasks.iter().zip(&without.tasks) {
+        if let Some(bound) = without.response.filter(|_| with.response != without.response) {
+            let costs = with.response.map_or_else(|| "none".to_owned(), |response| response.to_string());
+            facts.push(page::Fact::new(
+                format!("Bound of {} without costs", with.name),
+                bound.to_string(),
+                format!("with them {costs}"),
             ));
         }
     }

@@ -174,6 +174,8 @@ pub struct Evidence<'a> {
     pub proof: Option<&'a Analysis>,
     /// With which costs, in words after "proved" ("with machine.toml"); may be empty.
     pub costs: &'a str,
+    /// What was proved without any cost of the machine, where that is another proof.
+    pub without_costs: Option<&'a Analysis>,
     /// What was found in the simulated trace.
     pub simulated: Option<&'a Verification>,
     /// What was found in the trace of the run, or in the one that was given.

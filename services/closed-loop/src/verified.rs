@@ -1,6 +1,6 @@
 //! A trace checked against the proof.
 
-use crate::{LoopError, Proof};
+use crate::{LoopError, Proof, misfit};
 use horolog_model::{System, TaskId};
 use horolog_time::Span;
 use horolog_trace::file::{Header, Reader};
@@ -76,7 +76,9 @@ pub fn verify_trace(
     let mut options = Options::default();
     options.bound_override = bound_override;
     let bounds = bounds_with_devices(proof, reader.header());
-    Ok(verify(&proof.system, &bounds, &mut reader, &options)?)
+    let mut found = verify(&proof.system, &bounds, &mut reader, &options)?;
+    found.notes.extend(misfit(&proof.costs, &found));
+    Ok(found)
 }
 
 /// Whether the file at `path` is one of horolog's own traces.
@@ -92,6 +94,14 @@ pub fn is_own_trace(path: &Path) -> Result<bool, LoopError> {
     let count =
         read.map_err(|error| LoopError::bad_input(format_args!("cannot read {}: {error}", path.display())))?;
     Ok(!(magic[..count].starts_with(b"PERFILE2") || magic[..count].starts_with(b"\x17\x08\x44")))
+}
+
+/// Whether the trace at `path`, one of horolog's own, is a simulation's.
+///
+/// # Errors
+/// Where it cannot be read.
+pub fn is_simulated(path: &Path) -> Result<bool, LoopError> {
+    Ok(Reader::open(path)?.header().is_simulated())
 }
 
 /// Checks a trace of an application that horolog did not run (perf.data, trace.dat) against the proof. `rules` say

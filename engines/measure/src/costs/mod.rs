@@ -7,11 +7,13 @@
 
 mod interrupts;
 mod probes;
+mod source;
 
 pub use interrupts::{InterruptCost, InterruptSource, Recorded, Unprovoked, Witness};
+pub use source::MachineSource;
 
-use crate::Percentiles;
 use crate::interference::{HeldBackCounter, held_back_note};
+use crate::{Percentiles, round_up};
 use horolog_sys::Error;
 use horolog_sys::affinity::{CpuSet, set_affinity};
 use horolog_sys::clock::monotonic_ns;
@@ -34,8 +36,6 @@ pub struct CostOptions {
     pub budget: Span,
     /// Record the kernel meanwhile, as a run with a trace does, so that the record's own cost is inside.
     pub recorded: bool,
-    /// Without the privilege for SCHED_FIFO: measure under normal scheduling and say so, instead of refusing.
-    pub best_effort: bool,
     /// Which interrupts are provoked and measured as well; each takes 0.4 of the budget beside the others.
     pub interrupts: Vec<InterruptSource>,
 }
@@ -45,7 +45,7 @@ impl CostOptions {
     #[must_use]
     pub fn new(cpu: u32) -> CostOptions {
         let budget = Span::from_ns(2_500_000_000);
-        CostOptions { cpu, priority: 90, budget, recorded: true, best_effort: false, interrupts: Vec::new() }
+        CostOptions { cpu, priority: 90, budget, recorded: true, interrupts: Vec::new() }
     }
 }
 
@@ -53,6 +53,8 @@ impl CostOptions {
 /// threads back for in a second.
 const LONGER_TRIES: u32 = 4;
 const AT_LEAST: Span = Span::from_ns(200_000_000);
+/// A probe runs no longer than this at a time.
+const PIECE: Span = Span::from_ns(1_000_000_000);
 
 /// What an interrupt's share of the time is, where those of the other costs are 1 to 7 and 25 in all.
 const INTERRUPT_WEIGHT: u64 = 10;
@@ -73,7 +75,7 @@ pub struct Costs {
     pub schema: &'static str,
     /// On which CPU.
     pub cpu: u32,
-    /// `SCHED_FIFO 90`, or `SCHED_OTHER (best effort)`.
+    /// `SCHED_FIFO 90`.
     pub class: String,
     /// How long it took.
     pub elapsed_ns: Span,
@@ -171,11 +173,10 @@ impl Costs {
 /// Measures the costs of one CPU. Real-time threads run on that CPU alone, below the limit of RT throttling.
 ///
 /// # Errors
-/// Where the CPU cannot be used, SCHED_FIFO is not allowed (and `best_effort` is not set), or a probe yields nothing.
+/// Where the CPU cannot be used, SCHED_FIFO is not allowed, or a probe yields nothing.
 pub fn measure(options: &CostOptions, progress: &mut dyn FnMut(Progress)) -> Result<Costs, Error> {
-    let class = class_for(options)?;
-    let setting = Setting { cpu: options.cpu, class };
-    let recorder = options.recorded.then(|| record(options.cpu));
+    let setting = Setting::real_time(options.cpu, options.priority)?;
+    let recorder = options.recorded.then(|| record(vec![options.cpu]));
     let started = monotonic_ns();
     let stolen_before = stolen_ns(options.cpu).ok();
     let counter = HeldBackCounter::start(options.cpu).ok();
@@ -200,7 +201,7 @@ pub fn measure(options: &CostOptions, progress: &mut dyn FnMut(Progress)) -> Res
     let mut result = Costs {
         schema: Costs::SCHEMA,
         cpu: options.cpu,
-        class: class_name(class),
+        class: format!("SCHED_FIFO {}", options.priority),
         elapsed_ns: Span::from_ns(monotonic_ns().saturating_sub(started)),
         stolen_ns: stolen,
         held_back,
@@ -210,7 +211,7 @@ pub fn measure(options: &CostOptions, progress: &mut dyn FnMut(Progress)) -> Res
         unprovoked,
         notes: Vec::new(),
     };
-    result.notes = notes(&result, class);
+    result.notes = notes(&result);
     result.notes.push(held_back_note(held_back));
     result.notes.push(match is_recorded {
         None => "the kernel was not recorded meanwhile: a run with a trace costs a little more".to_owned(),
@@ -245,11 +246,11 @@ fn provoke(
 }
 
 /// A record that nobody reads: its newest 1 MiB is kept and thrown away.
-fn record(cpu: u32) -> Result<Recorder, Error> {
+fn record(cpus: Vec<u32>) -> Result<Recorder, Error> {
     Recorder::start(&RecorderOptions {
         memory_mib: 1,
         overflow: Overflow::DropOldest,
-        ..RecorderOptions::new(vec![cpu])
+        ..RecorderOptions::new(cpus)
     })
 }
 
@@ -261,28 +262,20 @@ struct Setting {
 }
 
 impl Setting {
+    /// SCHED_FIFO at this priority.
+    ///
+    /// # Errors
+    /// Where it is not allowed: what is measured under normal scheduling holds other threads' time.
+    fn real_time(cpu: u32, priority: u8) -> Result<Setting, Error> {
+        may_use_fifo(priority)?;
+        Ok(Setting { cpu, class: Class::Fifo(priority) })
+    }
+
     /// Puts the calling thread there. The class comes first: an ordinary thread that moved to a CPU where a real-time
     /// thread spins would never get to raise itself.
     fn enter(self) -> Result<(), Error> {
-        if self.class != Class::Normal {
-            set_class(0, self.class)?;
-        }
+        set_class(0, self.class)?;
         set_affinity(0, &CpuSet::new([self.cpu]))
-    }
-}
-
-fn class_for(options: &CostOptions) -> Result<Class, Error> {
-    match may_use_fifo(options.priority) {
-        Ok(()) => Ok(Class::Fifo(options.priority)),
-        Err(error) if options.best_effort && error.is_not_permitted() => Ok(Class::Normal),
-        Err(error) => Err(error),
-    }
-}
-
-fn class_name(class: Class) -> String {
-    match class {
-        Class::Fifo(priority) => format!("SCHED_FIFO {priority}"),
-        _ => "SCHED_OTHER (best effort)".to_owned(),
     }
 }
 
@@ -297,12 +290,25 @@ fn share_of(budget: Span, weight: u64, whole: u64) -> Span {
 fn run(stage: &probes::Stage, setting: Setting, share: Span) -> Result<Cost, Error> {
     let mut share = share;
     for _ in 0..LONGER_TRIES {
-        if let Ok(cost) = summarise(stage, &(stage.run)(setting, share)?) {
+        if let Ok(cost) = summarise(stage, &samples(stage, setting, share)?) {
             return Ok(cost);
         }
         share = share.checked_add(AT_LEAST).unwrap_or(share);
     }
-    summarise(stage, &(stage.run)(setting, share)?)
+    summarise(stage, &samples(stage, setting, share)?)
+}
+
+/// A probe's samples, piece by piece, so that a long measurement keeps only their distribution.
+fn samples(stage: &probes::Stage, setting: Setting, share: Span) -> Result<ResponseStatistics, Error> {
+    let mut statistics = ResponseStatistics::default();
+    let mut left = share;
+    while !left.is_zero() {
+        let piece = left.min(PIECE);
+        left = left.saturating_sub(piece);
+        let samples = (stage.run)(setting, piece)?;
+        samples.0.into_iter().for_each(|sample| statistics.record(Span::from_ns(sample)));
+    }
+    Ok(statistics)
 }
 
 fn summarise(stage: &probes::Stage, statistics: &ResponseStatistics) -> Result<Cost, Error> {
@@ -332,29 +338,12 @@ fn platform(costs: &[Cost]) -> Result<PlatformCosts, Error> {
     })
 }
 
-/// The least number of two significant digits that is not below `span` (whole nanoseconds below 100 ns).
-fn round_up(span: Span) -> Span {
-    let mut step = 1_u64;
-    while span.as_ns() / step >= 100 {
-        step *= 10;
-    }
-    let rounded = span.as_ns().div_ceil(step).checked_mul(step);
-    // Above 1.8e19 ns there is no rounder number; the span itself is right as well.
-    rounded.map_or(span, Span::from_ns)
-}
-
-fn notes(costs: &Costs, class: Class) -> Vec<String> {
+fn notes(costs: &Costs) -> Vec<String> {
     let mut notes = vec![
         "context_switch and timer_interrupt are p99, release_latency p99.9 of the samples, rounded up to two \
          significant digits: statistics of this machine now, no proven bounds"
             .to_owned(),
     ];
-    if class == Class::Normal {
-        notes.push(
-            "measured under normal scheduling, since SCHED_FIFO is not allowed: other threads' time is inside the numbers"
-                .to_owned(),
-        );
-    }
     for cost in costs.costs.iter().filter(|cost| cost.name.starts_with("release") && cost.time.count < 1_000)
     {
         notes.push(format!(
@@ -373,16 +362,6 @@ fn notes(costs: &Costs, class: Class) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn rounding_goes_up_to_two_digits() {
-        for (ns, rounded) in
-            [(0, 0), (1, 1), (99, 99), (100, 100), (101, 110), (2_347, 2_400), (99_001, 100_000)]
-        {
-            assert_eq!(round_up(Span::from_ns(ns)).as_ns(), rounded, "{ns}");
-        }
-        assert!(round_up(Span::MAX) >= Span::from_ns(u64::MAX / 100 * 99));
-    }
 
     #[test]
     fn shares_add_up_to_the_budget_at_most() {

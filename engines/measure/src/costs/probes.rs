@@ -7,10 +7,19 @@ use horolog_sys::fixed_priority::{Class, set_class};
 use horolog_sys::probe::{SilentTimer, null_system_call, yield_now};
 use horolog_sys::{Error, futex};
 use horolog_time::Span;
-use horolog_trace::ResponseStatistics;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
+
+/// What a probe saw, in nanoseconds.
+#[derive(Default)]
+pub(super) struct Samples(pub(super) Vec<u64>);
+
+impl Samples {
+    fn record(&mut self, sample: Span) {
+        self.0.push(sample.as_ns());
+    }
+}
 
 /// One probe.
 pub(super) struct Stage {
@@ -18,7 +27,7 @@ pub(super) struct Stage {
     pub(super) sample: &'static str,
     /// Its share of the time.
     pub(super) weight: u8,
-    pub(super) run: fn(Setting, Span) -> Result<ResponseStatistics, Error>,
+    pub(super) run: fn(Setting, Span) -> Result<Samples, Error>,
 }
 
 /// All probes in the order in which they run.
@@ -118,13 +127,13 @@ fn panicked() -> Error {
     Error::unexpected("probe thread", "it panicked", "report this")
 }
 
-fn clock_read(setting: Setting, share: Span) -> Result<ResponseStatistics, Error> {
+fn clock_read(setting: Setting, share: Span) -> Result<Samples, Error> {
     batches(setting, share, || {
         std::hint::black_box(monotonic_ns());
     })
 }
 
-fn system_call(setting: Setting, share: Span) -> Result<ResponseStatistics, Error> {
+fn system_call(setting: Setting, share: Span) -> Result<Samples, Error> {
     batches(setting, share, null_system_call)
 }
 
@@ -133,9 +142,9 @@ fn batches(
     setting: Setting,
     share: Span,
     mut operation: impl FnMut() + Send + 'static,
-) -> Result<ResponseStatistics, Error> {
+) -> Result<Samples, Error> {
     on_thread(setting, move || {
-        let mut statistics = ResponseStatistics::default();
+        let mut samples = Samples::default();
         let end = monotonic_ns().saturating_add(share.as_ns());
         let mut before = monotonic_ns();
         while before < end {
@@ -143,15 +152,15 @@ fn batches(
                 operation();
             }
             let after = monotonic_ns();
-            statistics.record(Span::from_ns((after - before) / BATCH));
+            samples.record(Span::from_ns((after - before) / BATCH));
             before = monotonic_ns();
         }
-        Ok(statistics)
+        Ok(samples)
     })
 }
 
 /// Two threads of one priority yield to each other; each counts its turns, and only turns that really alternated count.
-fn yield_switch(setting: Setting, share: Span) -> Result<ResponseStatistics, Error> {
+fn yield_switch(setting: Setting, share: Span) -> Result<Samples, Error> {
     let turns = Arc::new(AtomicU32::new(0));
     let done = Arc::new(AtomicBool::new(false));
     let partner = {
@@ -167,7 +176,7 @@ fn yield_switch(setting: Setting, share: Span) -> Result<ResponseStatistics, Err
     let measured = on_thread(setting, {
         let (turns, done) = (Arc::clone(&turns), Arc::clone(&done));
         move || {
-            let mut statistics = ResponseStatistics::default();
+            let mut samples = Samples::default();
             let end = monotonic_ns().saturating_add(share.as_ns());
             let mut before = monotonic_ns();
             let mut seen = turns.load(Ordering::Relaxed);
@@ -176,13 +185,13 @@ fn yield_switch(setting: Setting, share: Span) -> Result<ResponseStatistics, Err
                 let after = monotonic_ns();
                 let now = turns.load(Ordering::Relaxed);
                 if now == seen.wrapping_add(1) {
-                    statistics.record(Span::from_ns((after - before) / 2));
+                    samples.record(Span::from_ns((after - before) / 2));
                 }
                 seen = now;
                 before = monotonic_ns();
             }
             done.store(true, Ordering::Relaxed);
-            Ok(statistics)
+            Ok(samples)
         }
     });
     done.store(true, Ordering::Relaxed);
@@ -191,7 +200,7 @@ fn yield_switch(setting: Setting, share: Span) -> Result<ResponseStatistics, Err
 }
 
 /// Two threads of one priority wake each other through a futex and sleep.
-fn futex_switch(setting: Setting, share: Span) -> Result<ResponseStatistics, Error> {
+pub(super) fn futex_switch(setting: Setting, share: Span) -> Result<Samples, Error> {
     const PING: u32 = 0;
     const PONG: u32 = 1;
     const END: u32 = 2;
@@ -214,7 +223,7 @@ fn futex_switch(setting: Setting, share: Span) -> Result<ResponseStatistics, Err
     let measured = {
         let word = Arc::clone(&word);
         on_thread(setting, move || {
-            let mut statistics = ResponseStatistics::default();
+            let mut samples = Samples::default();
             let end = monotonic_ns().saturating_add(share.as_ns());
             let mut before = monotonic_ns();
             while before < end {
@@ -224,10 +233,10 @@ fn futex_switch(setting: Setting, share: Span) -> Result<ResponseStatistics, Err
                     wait_while(&word, PING)?;
                 }
                 let after = monotonic_ns();
-                statistics.record(Span::from_ns((after - before) / 2));
+                samples.record(Span::from_ns((after - before) / 2));
                 before = monotonic_ns();
             }
-            Ok(statistics)
+            Ok(samples)
         })
     };
     word.store(END, Ordering::Release);
@@ -250,7 +259,7 @@ fn wait_while(word: &AtomicU32, value: u32) -> Result<(), Error> {
 
 /// Spins over one timer expiry after another; a sample is the longest gap between two reads of the clock around the
 /// expiry, less the usual gap.
-fn timer_interrupt(setting: Setting, share: Span) -> Result<ResponseStatistics, Error> {
+pub(super) fn timer_interrupt(setting: Setting, share: Span) -> Result<Samples, Error> {
     /// From setting the timer to its expiry, and from there to the end of the look.
     const LEAD_NS: u64 = 60_000;
     const LAG_NS: u64 = 60_000;
@@ -259,7 +268,7 @@ fn timer_interrupt(setting: Setting, share: Span) -> Result<ResponseStatistics, 
     const EXPIRIES: u64 = 32;
     on_thread(setting, move || {
         let timer = SilentTimer::new()?;
-        let mut statistics = ResponseStatistics::default();
+        let mut samples = Samples::default();
         let end = monotonic_ns().saturating_add(share.as_ns());
         while monotonic_ns() < end {
             for _ in 0..EXPIRIES {
@@ -268,12 +277,12 @@ fn timer_interrupt(setting: Setting, share: Span) -> Result<ResponseStatistics, 
                 let (longest, usual) = gaps_around(expiry, expiry + LAG_NS);
                 // Without a gap the interrupt came after the look (a virtual machine may deliver it late).
                 if longest > usual.saturating_mul(4) {
-                    statistics.record(Span::from_ns(longest - usual));
+                    samples.record(Span::from_ns(longest - usual));
                 }
             }
             let _ = sleep_until(monotonic_ns() + REST_NS);
         }
-        Ok(statistics)
+        Ok(samples)
     })
 }
 
@@ -295,12 +304,12 @@ fn gaps_around(expiry: u64, until: u64) -> (u64, u64) {
     }
 }
 
-fn latency_idle(setting: Setting, share: Span) -> Result<ResponseStatistics, Error> {
+pub(super) fn latency_idle(setting: Setting, share: Span) -> Result<Samples, Error> {
     on_thread(setting, move || latency(share))
 }
 
 /// The same with an ordinary thread that keeps the CPU and its caches busy.
-fn latency_loaded(setting: Setting, share: Span) -> Result<ResponseStatistics, Error> {
+pub(super) fn latency_loaded(setting: Setting, share: Span) -> Result<Samples, Error> {
     let done = Arc::new(AtomicBool::new(false));
     let load = {
         let done = Arc::clone(&done);
@@ -333,8 +342,8 @@ fn spin_through_memory(done: &AtomicBool) {
 }
 
 /// Sleeps to absolute times 100 to 300 µs apart and records how late each wake-up is.
-fn latency(share: Span) -> Result<ResponseStatistics, Error> {
-    let mut statistics = ResponseStatistics::default();
+fn latency(share: Span) -> Result<Samples, Error> {
+    let mut samples = Samples::default();
     let mut now = monotonic_ns();
     let end = now.saturating_add(share.as_ns());
     let mut step: u64 = 0;
@@ -345,8 +354,8 @@ fn latency(share: Span) -> Result<ResponseStatistics, Error> {
         let _ = sleep_until(target);
         now = monotonic_ns();
         if let Some(late) = now.checked_sub(target) {
-            statistics.record(Span::from_ns(late));
+            samples.record(Span::from_ns(late));
         }
     }
-    Ok(statistics)
+    Ok(samples)
 }

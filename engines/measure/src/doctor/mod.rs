@@ -8,6 +8,7 @@ mod scheduling;
 mod timing;
 mod tracing;
 
+use crate::machine::MachineKey;
 use horolog_sys::Error;
 use horolog_sys::machine::{architecture, kernel_release, kernel_version, read, tick_hz};
 use serde::Serialize;
@@ -132,6 +133,27 @@ pub fn identity() -> BTreeMap<String, String> {
     put("governor", timing::governors().ok().map(|governors| governors.join(", ")));
     put("rt_runtime_us", read("/proc/sys/kernel/sched_rt_runtime_us").ok());
     identity
+}
+
+/// What this machine's costs depend on.
+pub(crate) fn machine_key() -> MachineKey {
+    let known = |value: Option<String>| {
+        let value = value.map(|value| value.split_whitespace().collect::<Vec<_>>().join(" "));
+        value.filter(|value| !value.is_empty()).unwrap_or_else(|| "unknown".to_owned())
+    };
+    let governor = match timing::governors() {
+        Ok(governors) if governors.is_empty() => Some("none".to_owned()),
+        governors => governors.ok().map(|governors| governors.join(", ")),
+    };
+    // Some architectures give no model name.
+    let processor = cpuinfo("model name").or_else(|| cpuinfo("CPU part")).or_else(|| Some(architecture()));
+    MachineKey {
+        processor: known(processor),
+        kernel: known(Some(kernel_release())),
+        command_line: known(read("/proc/cmdline").ok()),
+        hypervisor: timing::hypervisor().unwrap_or_else(|| "none".to_owned()),
+        governor: known(governor),
+    }
 }
 
 fn kernel() -> Fact {

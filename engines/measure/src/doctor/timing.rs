@@ -168,16 +168,22 @@ pub(super) fn is_virtual() -> bool {
         || read("/sys/hypervisor/type").is_ok()
 }
 
+/// The hypervisor's name, or `unknown`; `None` where there is no sign of one.
+pub(super) fn hypervisor() -> Option<String> {
+    if !is_virtual() {
+        return None;
+    }
+    let product = read("/sys/devices/virtual/dmi/id/product_name").or_else(|_| read("/sys/hypervisor/type"));
+    Some(product.ok().filter(|product| !product.is_empty()).unwrap_or_else(|| "unknown".to_owned()))
+}
+
 fn bare_metal() -> Fact {
     const NAME: &str = "bare-metal";
     const FOR: &str = "bounds that nothing below the kernel can break";
-    if !is_virtual() {
-        return Fact::new(NAME, FOR, State::Yes, "no sign of a hypervisor");
-    }
-    let product = read("/sys/devices/virtual/dmi/id/product_name").or_else(|_| read("/sys/hypervisor/type"));
-    let detail = match product {
-        Ok(product) if !product.is_empty() => format!("a virtual machine ({product})"),
-        _ => "a virtual machine".to_owned(),
+    let detail = match hypervisor().as_deref() {
+        None => return Fact::new(NAME, FOR, State::Yes, "no sign of a hypervisor"),
+        Some("unknown") => "a virtual machine".to_owned(),
+        Some(product) => format!("a virtual machine ({product})"),
     };
     Fact::new(NAME, FOR, State::No, detail)
         .remedy("measure on the target machine; here compare medians and shares, never single maxima")

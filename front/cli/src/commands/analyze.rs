@@ -3,37 +3,45 @@
 use crate::arguments::{AnalyzeArguments, Format};
 use crate::failure::{Done, Failure, Verdict};
 use crate::output::{Closed, outln};
-use crate::{input, output, progress};
+use crate::{costs, input, output, progress};
 use horolog_analysis::{
-    Analysis, MissWitness, Options, PeriodSize, Schedulable, ServerSize, ServerVerdict, analyze, certify,
-    explain, resolve, size_server,
+    Analysis, MissWitness, Options, PeriodSize, Schedulable, ServerSize, ServerVerdict, certify, explain,
+    resolve, size_server,
 };
 use horolog_closed_loop::verdict::{Asked, Closing, Ended, Evidence, Question};
+use horolog_closed_loop::{CostOrigin, CostSource, Proof, prove};
 use horolog_model::System;
+use serde::Serialize;
 use std::path::Path;
 
 pub(crate) fn run(words: &AnalyzeArguments) -> Done {
     let (system, _) = input::system(&words.file)?;
+    let (system, source) = costs::filled(&system, &words.machine)?;
     let mut options = Options::default();
     options.sensitivity = true;
     if let Some(name) = &words.size_server {
+        costs::say(&source);
         return size(&system, name, words, &options);
     }
-    let analysis = analyze(&system, &options).map_err(Failure::error)?;
+    let proof = prove(&system, source).map_err(Failure::from)?;
+    let analysis = &proof.analysis;
     let is_certified = match &words.certificate {
-        Some(path) => write_certificate(&system, &analysis, &options, path)?,
+        Some(path) => write_certificate(&system, analysis, &options, path)?,
         None => true,
     };
     if let Some(path) = &words.counterexample {
-        write_counterexample(&system, &analysis, path)?;
+        write_counterexample(&system, analysis, &proof.costs, path)?;
     }
     if let Some(name) = &words.explain {
+        costs::say(&proof.costs);
         return explain_task(&system, name, &options, words.format);
     }
+    let words_of_costs = proof.costs.in_words();
     let evidence = Evidence {
         system: &system,
-        proof: Some(&analysis),
-        costs: "",
+        proof: Some(analysis),
+        costs: &words_of_costs,
+        without_costs: proof.without_costs.as_deref(),
         simulated: None,
         verified: None,
         outcome: None,
@@ -45,10 +53,32 @@ pub(crate) fn run(words: &AnalyzeArguments) -> Done {
         closing.withhold("the certificate does not prove every deadline");
     }
     match words.format {
-        Format::Json => output::json(&Closed { result: &analysis, closing: &closing, attempts: &[] })?,
-        Format::Table => table(&analysis),
+        Format::Json => {
+            let result = WithCosts::of(&proof);
+            output::json(&Closed { result: &result, closing: &closing, attempts: &[] })?;
+        }
+        Format::Table => table(&proof),
     }
     Ok(Verdict::closed(closing))
+}
+
+/// The analysis in JSON, beside the costs that it was made with and the one without.
+#[derive(Serialize)]
+struct WithCosts<'a> {
+    #[serde(flatten)]
+    analysis: &'a Analysis,
+    costs: &'a CostSource,
+    without_costs: Option<&'a Analysis>,
+}
+
+impl WithCosts<'_> {
+    fn of(proof: &Proof) -> WithCosts<'_> {
+        WithCosts {
+            analysis: &proof.analysis,
+            costs: &proof.costs,
+            without_costs: proof.without_costs.as_deref(),
+        }
+    }
 }
 
 /// Writes the certificate where it has any claim; whether every task with a deadline has one.
@@ -87,7 +117,15 @@ fn write_certificate(
 }
 
 /// Writes the pattern of the first task that has one.
-fn write_counterexample(system: &System, analysis: &Analysis, path: &Path) -> Result<(), Failure> {
+fn write_counterexample(
+    system: &System,
+    analysis: &Analysis,
+    source: &CostSource,
+    path: &Path,
+) -> Result<(), Failure> {
+    // A pattern belongs to the system with its costs.
+    let machine = source.profile.as_ref().filter(|_| source.has(CostOrigin::Profile));
+    let machine = machine.map_or_else(String::new, |path| format!(" --machine {}", path.display()));
     let mut why = Vec::new();
     for task in &analysis.tasks {
         match &task.witness {
@@ -97,7 +135,7 @@ fn write_counterexample(system: &System, analysis: &Analysis, path: &Path) -> Re
                 let text = serde_json::to_string_pretty(&pattern).map_err(Failure::error)?;
                 std::fs::write(path, text).map_err(|error| Failure::file("write", path, &error))?;
                 progress::say(format_args!(
-                    "{}: how {} misses; run it with `horolog simulate FILE --replay {}`",
+                    "{}: how {} misses; run it with `horolog simulate FILE --replay {}{machine}`",
                     path.display(),
                     task.name,
                     path.display()
@@ -174,7 +212,8 @@ fn size_in_words(size: &ServerSize) {
     output::notes(&size.notes);
 }
 
-fn table(analysis: &Analysis) {
+fn table(proof: &Proof) {
+    let Proof { analysis, without_costs, .. } = proof;
     let word = match analysis.schedulable {
         Schedulable::Yes => "every deadline is proved to hold",
         Schedulable::No => "not every deadline can hold",
@@ -182,9 +221,13 @@ fn table(analysis: &Analysis) {
     };
     let share = analysis.utilisation.map_or_else(String::new, |share| format!("; utilisation {share:.3}"));
     outln!("{}: {word}{share}", analysis.system);
-    let mut rows = output::table(&["task", "cpu", "verdict", "test", "source", "", "bound", "deadline"], 6);
-    for task in &analysis.tasks {
-        rows.add_row([
+    costs::print(&proof.costs);
+    let mut head = vec!["task", "cpu", "verdict", "test", "source", "", "bound"];
+    head.extend(without_costs.as_ref().map(|_| "without costs"));
+    head.push("deadline");
+    let mut rows = output::table(&head, 6);
+    for (index, task) in analysis.tasks.iter().enumerate() {
+        let mut row = vec![
             match &task.served_by {
                 Some(server) => format!("{} (soft, by {server})", task.name),
                 None => task.name.clone(),
@@ -200,8 +243,14 @@ fn table(analysis: &Analysis) {
             }
             .to_owned(),
             output::optional(task.response),
-            output::optional(task.deadline),
-        ]);
+        ];
+        row.extend(
+            without_costs
+                .as_ref()
+                .map(|without| output::optional(without.tasks.get(index).and_then(|task| task.response))),
+        );
+        row.push(output::optional(task.deadline));
+        rows.add_row(row);
     }
     output::print(&rows);
     for server in &analysis.servers {
@@ -222,7 +271,11 @@ fn table(analysis: &Analysis) {
         }
     }
     facts(analysis);
+    if let Some(without) = without_costs {
+        costs::print_without(analysis, without);
+    }
     output::notes(&analysis.notes);
+    output::notes(&proof.costs.notes);
 }
 
 /// What a server promises and how far it is from the edge.

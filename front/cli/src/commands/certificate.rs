@@ -2,13 +2,15 @@
 
 use crate::arguments::CertificateArguments;
 use crate::failure::{Done, Failure, Verdict};
-use crate::input;
 use crate::output::outln;
+use crate::{costs, input};
 use horolog_analysis::resolve_priorities;
 use horolog_certificate::{Certificate, check};
 
 pub(crate) fn run(words: &CertificateArguments) -> Done {
     let (system, _) = input::system(&words.file)?;
+    let (system, source) = costs::filled(&system, &words.machine)?;
+    costs::say(&source);
     let system = resolve_priorities(&system).map_err(Failure::error)?;
     let path = &words.certificate;
     let text = std::fs::read_to_string(path).map_err(|error| Failure::file("read", path, &error))?;

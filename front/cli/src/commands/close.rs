@@ -5,9 +5,9 @@ use crate::commands::run::{stop_on_interrupt, warn_of_load};
 use crate::commands::verify;
 use crate::failure::{Done, Failure, Verdict};
 use crate::output::{Closed, outln};
-use crate::{input, output, progress};
+use crate::{costs, input, output, progress};
 use horolog_closed_loop::verdict::{Closing, Question};
-use horolog_closed_loop::{CostSource, Guard, LoopOptions, LoopResult, Stage, close, override_bounds};
+use horolog_closed_loop::{Guard, LoopOptions, LoopResult, Stage, close, override_bounds};
 use horolog_time::Span;
 use serde_json::json;
 
@@ -20,6 +20,7 @@ pub(crate) fn run(words: &LoopArguments) -> Done {
         duration,
         out: words.out.clone(),
         folder: source.folder().map(std::path::Path::to_path_buf),
+        machine: words.machine.machine.clone().unwrap_or_default(),
         best_effort: words.best_effort,
         seed: input::seed(words.seed),
         bound_override: override_bounds(&system, &words.bound_overrides).map_err(Failure::from)?,
@@ -55,6 +56,8 @@ fn json(result: &LoopResult, attempts: &[Closing]) -> Result<(), Failure> {
     let all = json!({
         "schema": "horolog.loop/1",
         "analysis": result.proof.analysis,
+        "costs": result.proof.costs,
+        "analysis_without_costs": result.proof.without_costs,
         "simulated": result.simulated,
         "simulated_verification": result.simulated_verified,
         "measured": result.measured.as_ref().map(|run| &run.outcome),
@@ -77,34 +80,36 @@ fn describe(stage: Stage, detail: &str, duration: Span) -> String {
 }
 
 fn print(result: &LoopResult) {
-    match &result.proof.costs {
-        CostSource::Measured(costs) => outln!(
-            "costs measured on cpu {}: context switch {}, timer interrupt {}, release latency {}",
-            costs.cpu,
-            output::span(costs.platform.context_switch_ns),
-            output::span(costs.platform.timer_interrupt_ns),
-            output::span(costs.platform.release_latency_ns)
-        ),
-        CostSource::None(reason) => outln!("the machine's costs count as zero: {reason}"),
-        CostSource::File => {}
-    }
-    let head =
-        ["task", "proof", "bound", "simulated max", "measured p99.9", "measured max", "deadline", "missed"];
+    costs::print(&result.proof.costs);
+    let without_costs = result.proof.without_costs.as_deref();
+    let mut head = vec!["task", "proof", "bound"];
+    head.extend(without_costs.map(|_| "without costs"));
+    head.extend(["simulated max", "measured p99.9", "measured max", "deadline", "missed"]);
     let mut rows = output::table(&head, 2);
     for (index, task) in result.proof.analysis.tasks.iter().enumerate() {
         let measured = result.measured.as_ref().and_then(|run| run.outcome.tasks.get(index));
-        rows.add_row([
+        let mut row = vec![
             task.name.clone(),
             format!("{:?}", task.verdict).to_lowercase(),
             output::optional(task.response),
+        ];
+        row.extend(
+            without_costs
+                .map(|without| output::optional(without.tasks.get(index).and_then(|task| task.response))),
+        );
+        row.extend([
             output::optional(result.simulated.tasks.get(index).and_then(|task| task.response_ns_max)),
             output::optional(measured.and_then(|task| task.response_ns_p99_9)),
             output::optional(measured.and_then(|task| task.response_ns_max)),
             output::optional(task.deadline),
             measured.map_or_else(|| "-".to_owned(), |task| task.missed.to_string()),
         ]);
+        rows.add_row(row);
     }
     output::print(&rows);
+    if let Some(without) = without_costs {
+        costs::print_without(&result.proof.analysis, without);
+    }
     let outcome = result.measured.as_ref().map_or(&result.simulated, |run| &run.outcome);
     output::servers(&outcome.servers);
     if result.simulated_verified.exit_code(true) != 0 {

@@ -11,6 +11,7 @@ use horolog_measure::costs::{CostOptions, Costs, InterruptSource, Witness, measu
 pub(crate) fn run(verb: &MeasureVerb) -> Done {
     match verb {
         MeasureVerb::Costs(words) => costs(words),
+        MeasureVerb::Machine(words) => super::machine::run(words),
         MeasureVerb::Blocking(words) => super::blocking::run(words),
         MeasureVerb::Interference(words) => super::interference::run(words),
         MeasureVerb::Extract(words) => super::extract::run(words),

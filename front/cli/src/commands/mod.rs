@@ -10,6 +10,7 @@ pub(crate) mod experiment;
 pub(crate) mod extract;
 pub(crate) mod generate;
 mod interference;
+mod machine;
 pub(crate) mod measure;
 pub(crate) mod run;
 pub(crate) mod serve;

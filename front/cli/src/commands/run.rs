@@ -3,7 +3,7 @@
 use crate::arguments::{Format, RunArguments, SchedulingClass};
 use crate::failure::{Done, Failure, Verdict};
 use crate::output::Closed;
-use crate::{input, output, progress};
+use crate::{costs, input, output, progress};
 use horolog_analysis::resolve;
 use horolog_closed_loop::verdict::{Asked, Closing, Ended, Evidence};
 use horolog_closed_loop::{Guard, LoopError, MeasuredRun, measured_run, recorded_run};
@@ -19,6 +19,8 @@ const DEFAULT_DURATION: Span = Span::from_ns(10_000_000_000);
 
 pub(crate) fn run(words: &RunArguments) -> Done {
     let (system, source) = input::system(&words.file)?;
+    let (system, source_of_costs) = costs::filled(&system, &words.machine)?;
+    costs::say(&source_of_costs);
     let system = resolve(&system).map_err(Failure::error)?;
     let mut options = RunOptions::default();
     options.limit =
@@ -94,6 +96,7 @@ fn closing(system: &System, outcome: Option<&Outcome>, ended: Ended, asked: &Ask
         system,
         proof: None,
         costs: "",
+        without_costs: None,
         simulated: None,
         verified: None,
         outcome,

@@ -3,7 +3,7 @@
 use crate::arguments::{Delay, Execution, Format, SimulateArguments};
 use crate::failure::{Done, Failure, Verdict};
 use crate::output::Closed;
-use crate::{input, output, progress};
+use crate::{costs, input, output, progress};
 use horolog_analysis::resolve;
 use horolog_closed_loop::verdict::{Closing, Ended, Evidence};
 use horolog_closed_loop::{replayed_run, simulated_run};
@@ -16,6 +16,9 @@ use std::path::Path;
 
 pub(crate) fn run(words: &SimulateArguments) -> Done {
     let (system, _) = input::system(&words.file)?;
+    let (system, source_of_costs) =
+        costs::filled_on_request(&system, &words.machine, "a simulation has no machine")?;
+    costs::say(&source_of_costs);
     let system = resolve(&system).map_err(Failure::error)?;
     if let Some(pattern) = &words.replay {
         return replay(&system, pattern, words);
@@ -49,6 +52,7 @@ pub(crate) fn run(words: &SimulateArguments) -> Done {
         system: &system,
         proof: None,
         costs: "",
+        without_costs: None,
         simulated: None,
         verified: None,
         outcome: Some(&outcome),

@@ -3,25 +3,35 @@
 use crate::arguments::{Format, VerifyArguments};
 use crate::failure::{self, Done, Failure};
 use crate::output::{Closed, outln};
-use crate::{input, output};
+use crate::{costs, input, output};
 use horolog_closed_loop::verdict::{Closing, Ended, Evidence, Question};
-use horolog_closed_loop::{CostSource, is_own_trace, override_bounds, prove, verify_foreign, verify_trace};
+use horolog_closed_loop::{is_own_trace, is_simulated, override_bounds, prove, verify_foreign, verify_trace};
 use horolog_verify::{ProcessorVerification, Verdict, Verification};
 
 pub(crate) fn run(words: &VerifyArguments) -> Done {
     let (system, _) = input::system(&words.file)?;
     let overrides = override_bounds(&system, &words.bound_overrides).map_err(Failure::from)?;
-    let proof = prove(&system, CostSource::File).map_err(Failure::from)?;
-    let found = if is_own_trace(&words.trace).map_err(Failure::from)? {
+    let is_own = is_own_trace(&words.trace).map_err(Failure::from)?;
+    // A simulation charges what its file says; only a machine has costs of its own.
+    let (system, source) = if is_own && is_simulated(&words.trace).map_err(Failure::from)? {
+        costs::filled_on_request(&system, &words.machine, "the trace is a simulation's")?
+    } else {
+        costs::filled(&system, &words.machine)?
+    };
+    costs::say(&source);
+    let proof = prove(&system, source).map_err(Failure::from)?;
+    let found = if is_own {
         verify_trace(&proof, &words.trace, overrides)
     } else {
         verify_foreign(&proof, &words.trace, &words.mapping, overrides)
     };
     let found = found.map_err(Failure::from)?;
+    let words_of_costs = proof.costs.in_words();
     let evidence = Evidence {
         system: &proof.system,
         proof: Some(&proof.analysis),
-        costs: proof.costs.in_words(),
+        costs: &words_of_costs,
+        without_costs: proof.without_costs.as_deref(),
         simulated: None,
         verified: Some(&found),
         outcome: None,

@@ -1,7 +1,7 @@
 //! The three answers.
 
 use super::{Answer, Asked, Ended, Evidence, Question};
-use horolog_analysis::Schedulable;
+use horolog_analysis::{Analysis, Schedulable, TaskVerdict, Verdict as TaskWord};
 use horolog_model::{Arrival, System, Task, TaskId};
 use horolog_trace::TaskOutcome;
 use horolog_verify::{TaskVerification, Verdict, Verification};
@@ -41,6 +41,7 @@ impl Answers {
         let proof = evidence.proof.map(|analysis| match analysis.schedulable {
             Schedulable::Yes => Answer::Yes,
             Schedulable::No => Answer::No,
+            Schedulable::Unknown if beyond(evidence, analysis).next().is_some() => Answer::No,
             Schedulable::Unknown => Answer::Undecided,
         });
         // Without a single job nothing was seen of any deadline.
@@ -64,6 +65,33 @@ impl Answers {
             Question::Deadlines => self.deadlines,
         }
     }
+}
+
+/// Hard tasks whose proof fails by the machine's costs: with them the bound lies beyond the deadline, or the task misses without
+/// any. Tests with costs are sufficient, so the analysis itself leaves them undecided; a proof that gives a bound beyond the
+/// deadline has failed all the same.
+pub(super) fn beyond<'a>(
+    evidence: &'a Evidence<'_>,
+    analysis: &'a Analysis,
+) -> impl Iterator<Item = &'a TaskVerdict> {
+    let free = evidence.without_costs.map(|without| without.tasks.as_slice()).unwrap_or_default();
+    hard_verdicts(evidence, analysis).filter(move |task| {
+        let Some(without) = free.iter().find(|one| one.name == task.name) else { return false };
+        let is_beyond = task.response.zip(task.deadline).is_some_and(|(bound, deadline)| bound > deadline);
+        task.verdict != TaskWord::Meets && (is_beyond || without.verdict == TaskWord::Misses)
+    })
+}
+
+/// What was proved of the hard tasks.
+pub(super) fn hard_verdicts<'a>(
+    evidence: &'a Evidence<'_>,
+    analysis: &'a Analysis,
+) -> impl Iterator<Item = &'a TaskVerdict> {
+    let is_hard = |task: &&TaskVerdict| {
+        let id = evidence.system.find_task(&task.name);
+        id.is_none_or(|id| !evidence.system.is_soft(id))
+    };
+    analysis.tasks.iter().filter(is_hard)
 }
 
 /// Whether assumptions and bounds were kept.

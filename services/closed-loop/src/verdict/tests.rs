@@ -17,6 +17,7 @@ fn read(text: &str) -> System {
 struct Case {
     system: System,
     proof: Option<Analysis>,
+    without_costs: Option<Analysis>,
     verified: Option<Verification>,
     outcome: Option<Outcome>,
     ended: Ended,
@@ -34,6 +35,7 @@ impl Case {
         let mut case = Case {
             verified: Some(verification(&system)),
             proof: Some(proof),
+            without_costs: None,
             outcome: None,
             ended: Ended::Whole,
             asked: Asked::of(&Question::ALL),
@@ -59,6 +61,7 @@ impl Case {
             system: &self.system,
             proof: self.proof.as_ref(),
             costs: "with machine.toml",
+            without_costs: self.without_costs.as_ref(),
             simulated: None,
             verified: self.verified.as_ref(),
             outcome: self.outcome.as_ref(),
@@ -99,6 +102,8 @@ fn verification(system: &System) -> Verification {
         blocking_ns_max: None,
         blocking_allowed_ns: None,
         release_latency_ns_max: None,
+        releases_noticed: 100,
+        releases_late: 0,
     };
     Verification {
         schema: Verification::SCHEMA,
@@ -288,6 +293,7 @@ fn a_missed_deadline_is_a_no_whoever_is_to_blame() {
 #[test]
 fn a_proof_that_fails_says_so_beside_a_good_run() {
     let mut case = Case::new();
+    let free = case.proof.clone();
     let analysis = case.proof.as_mut().expect("one");
     analysis.schedulable = Schedulable::No;
     analysis.tasks[1].verdict = horolog_analysis::Verdict::Misses;
@@ -297,10 +303,58 @@ fn a_proof_that_fails_says_so_beside_a_good_run() {
         closing.text,
         "b misses in the proof with machine.toml: 21 ms of 20 ms; all 200 measured jobs in time"
     );
+    case.without_costs = free;
+    assert_eq!(
+        case.closing().text,
+        "b misses in the proof with machine.toml: 21 ms of 20 ms; without costs 3 ms; all 200 measured jobs in time"
+    );
     case.asked = Asked::of(&[Question::Model, Question::Deadlines]);
     assert_eq!(case.closing().exit, 0);
     case.proof.as_mut().expect("one").schedulable = Schedulable::Unknown;
     case.asked = Asked::of(&Question::ALL);
+    case.without_costs = None;
+    case.answers(Undecided, Yes, Yes, 4);
+}
+
+/// A proof with the machine's costs that leaves task b undecided, with this bound.
+fn with_costs(bound: Option<u64>) -> Case {
+    let mut case = Case::new();
+    case.without_costs = case.proof.clone();
+    let analysis = case.proof.as_mut().expect("one");
+    analysis.schedulable = Schedulable::Unknown;
+    analysis.tasks[1].verdict = horolog_analysis::Verdict::Unknown;
+    analysis.tasks[1].response = bound.map(Span::from_ns);
+    case
+}
+
+#[test]
+fn a_bound_beyond_the_deadline_by_the_machines_costs_is_a_no() {
+    // The test with costs is sufficient, so the analysis says unknown.
+    let closing = with_costs(Some(20_000_001)).answers(No, Yes, Yes, 1);
+    assert!(
+        closing.text.starts_with(
+            "b misses in the proof with machine.toml: 20000.001 us of 20 ms; without costs 3 ms"
+        ),
+        "{closing}"
+    );
+    assert!(!closing.may_be_retried(), "{closing}");
+    with_costs(Some(20_000_000)).answers(Undecided, Yes, Yes, 4);
+    let closing = with_costs(None).answers(Undecided, Yes, Yes, 4);
+    assert_eq!(closing.text, "b has no bound in the proof with machine.toml; without costs 3 ms");
+    // What misses on a machine that costs nothing misses on this one.
+    let mut case = with_costs(None);
+    case.without_costs.as_mut().expect("one").tasks[1].verdict = horolog_analysis::Verdict::Misses;
+    assert!(
+        case.answers(No, Yes, Yes, 1)
+            .text
+            .starts_with("b misses in the proof with machine.toml; without costs 3 ms")
+    );
+    // A wish is no deadline, and without another proof nothing is laid to costs.
+    let mut case = with_costs(Some(20_000_001));
+    case.system = read(&TWO.replace("priority = 5", "priority = 5\nconstraint = \"soft\""));
+    assert_eq!(case.closing().proof, Some(Undecided));
+    let mut case = with_costs(Some(20_000_001));
+    case.without_costs = None;
     case.answers(Undecided, Yes, Yes, 4);
 }
 

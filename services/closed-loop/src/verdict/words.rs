@@ -1,6 +1,6 @@
 //! The closing line, and what to do.
 
-use super::answers::Answers;
+use super::answers::{Answers, beyond, hard_verdicts};
 use super::{Answer, Asked, Cause, Ended, Evidence, Question, Word};
 use horolog_analysis::{Analysis, Options, TaskVerdict, Verdict as TaskWord, analyze};
 use horolog_model::System;
@@ -77,18 +77,6 @@ fn holds(evidence: &Evidence<'_>, asked: &Asked, answers: &Answers) -> String {
         parts.push("no deadline missed".to_owned());
     }
     parts.join(", ")
-}
-
-/// What the proof says of the tasks whose deadlines count.
-fn hard_verdicts<'a>(
-    evidence: &'a Evidence<'_>,
-    analysis: &'a Analysis,
-) -> impl Iterator<Item = &'a TaskVerdict> {
-    let is_hard = |task: &&TaskVerdict| {
-        let id = evidence.system.find_task(&task.name);
-        id.is_none_or(|id| !evidence.system.is_soft(id))
-    };
-    analysis.tasks.iter().filter(is_hard)
 }
 
 /// Whether all that is known of jobs comes from a simulation.
@@ -287,6 +275,7 @@ fn proof_fails(evidence: &Evidence<'_>, answers: &Answers) -> Said {
     let Some(analysis) = evidence.proof else { return Said::new("not proved", None) };
     let missing: Vec<_> =
         hard_verdicts(evidence, analysis).filter(|task| task.verdict == TaskWord::Misses).collect();
+    let missing = if missing.is_empty() { beyond(evidence, analysis).collect() } else { missing };
     let mut text = match missing.as_slice() {
         [] => format!("the proof fails{}", with(evidence.costs)),
         [first, others @ ..] => {
@@ -299,7 +288,8 @@ fn proof_fails(evidence: &Evidence<'_>, answers: &Answers) -> Said {
             } else {
                 format!("; {} more", tasks(others.len() as u64))
             };
-            format!("{} misses in the proof{}{bound}{more}", first.name, with(evidence.costs))
+            let free = without_costs(evidence, &first.name);
+            format!("{} misses in the proof{}{bound}{free}{more}", first.name, with(evidence.costs))
         }
     };
     if answers.deadlines == Some(Answer::Yes) && evidence.verified.is_some() && !is_simulation(evidence) {
@@ -307,6 +297,22 @@ fn proof_fails(evidence: &Evidence<'_>, answers: &Answers) -> Said {
     }
     let remedy = missing.iter().flat_map(|task| &task.remedies).next().map(ToString::to_string);
     Said::new(text, remedy)
+}
+
+/// A task that has a bound without the machine's costs and none with them.
+fn undecided_by_costs(evidence: &Evidence<'_>) -> Option<String> {
+    let is_open = |task: &&TaskVerdict| task.verdict == TaskWord::Unknown && task.response.is_none();
+    let open = hard_verdicts(evidence, evidence.proof?).find(is_open)?;
+    let free = without_costs(evidence, &open.name);
+    let text = format!("{} has no bound in the proof{}{free}", open.name, with(evidence.costs));
+    (!free.is_empty()).then_some(text)
+}
+
+/// The bound of a task on a machine that costs nothing, where that is known.
+fn without_costs(evidence: &Evidence<'_>, task: &str) -> String {
+    let tasks = evidence.without_costs.map(|analysis| analysis.tasks.as_slice()).unwrap_or_default();
+    let bound = tasks.iter().find(|one| one.name == task).and_then(|one| one.response);
+    bound.map_or_else(String::new, |bound| format!("; without costs {bound}"))
 }
 
 fn undecided(evidence: &Evidence<'_>, asked: &Asked, answers: &Answers) -> Said {
@@ -346,6 +352,11 @@ fn undecided(evidence: &Evidence<'_>, asked: &Asked, answers: &Answers) -> Said 
         if let Some(note) = note {
             return Said::new(note.clone(), look(evidence));
         }
+    }
+    if is_open(Question::Proof)
+        && let Some(text) = undecided_by_costs(evidence)
+    {
+        return Said::new(text, None);
     }
     let notes = evidence.proof.map(|analysis| analysis.notes.as_slice()).unwrap_or_default();
     let why = notes.iter().find(|note| note.starts_with("no test")).or(notes.first());

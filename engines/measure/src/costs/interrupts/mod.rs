@@ -12,8 +12,8 @@ mod witness;
 
 pub use provoke::InterruptSource;
 
-use super::{Setting, round_up};
-use crate::Percentiles;
+use super::Setting;
+use crate::{Percentiles, round_up};
 use horolog_sys::Error;
 use horolog_time::Span;
 use horolog_trace::ResponseStatistics;
