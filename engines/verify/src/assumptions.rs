@@ -241,6 +241,7 @@ impl Verifier {
         if !self.cpus[cpu].kernel {
             return;
         }
+        self.compare_clocks(task, cpu, job, executed);
         self.report.apply(Check::Gap);
         let had = job.executed.saturating_sub(interrupted);
         let gap = had.saturating_sub(executed);
@@ -368,6 +369,6 @@ impl Verifier {
 }
 
 /// The time in which a job executed.
-fn job_window(job: &Job) -> Option<Busy> {
+pub(crate) fn job_window(job: &Job) -> Option<Busy> {
     job.started.map(|since| Busy { since, blocker: None })
 }

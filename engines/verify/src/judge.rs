@@ -25,6 +25,10 @@ pub(crate) enum Question {
         wcet: u64,
         interrupted: u64,
     },
+    /// A job had the processor for this much longer than it executed.
+    Gap {
+        gap: u64,
+    },
     /// An observed arrival that came this much too late.
     Arrival {
         late: u64,
@@ -93,6 +97,7 @@ impl Verifier {
                 Question::Execution { executed, wcet, interrupted } => {
                     self.judge_execution(candidate, executed, wcet, interrupted);
                 }
+                Question::Gap { gap } => self.judge_gap(candidate, gap),
                 Question::Arrival { late, expected } => self.judge_late_arrival(candidate, late, expected),
                 Question::Blocking { blocked, allowed } => self.judge_blocking(candidate, blocked, allowed),
                 Question::Response { response, bound, finished } => {
@@ -239,6 +244,8 @@ impl Verifier {
         let is_proved = model.bound.as_ref().is_some_and(|(bound, _)| *bound <= deadline);
         let class = if is_proved {
             self.class_of_response(candidate, response, deadline, true, &account)
+        } else if self.cpus[candidate.cpu].hidden.within(candidate.from, candidate.to) > 0 {
+            Class::CannotTell
         } else if response - deadline <= account.by_machine {
             Class::MachineDisturbed
         } else {
@@ -275,12 +282,17 @@ impl Verifier {
         if self.is_in_a_loss(candidate.task, candidate.job) {
             return Class::CannotTell;
         }
+        // Where a switch is hidden no bound is accused, nor is anybody who would have been seen else.
+        let is_hidden = self.cpus[candidate.cpu].hidden.within(candidate.from, candidate.to) > 0;
         // In a simulation nothing can disturb: without a broken assumption there is no other cause.
         if self.model.simulated && account.by_model == 0 {
             return Class::BoundViolated;
         }
         let without_disturbance = self.replay(candidate, Conditions::Legal, finished);
         let Some(legal) = without_disturbance else {
+            if is_hidden {
+                return Class::CannotTell;
+            }
             // As long as it executed it would have taken in any case.
             let alone = self.executed_legally(candidate);
             if alone.is_some_and(|alone| alone > bound) {
@@ -289,12 +301,16 @@ impl Verifier {
             return self.class_by_amounts(candidate, response - bound, account);
         };
         if legal > bound {
-            return Class::BoundViolated;
+            return if is_hidden { Class::CannotTell } else { Class::BoundViolated };
         }
         let actual = self.replay(candidate, Conditions::Actual, finished);
         let broken =
             account.by_model > 0 && (self.model.simulated || actual.is_some_and(|actual| actual > bound));
-        if broken { Class::ModelViolated } else { Class::MachineDisturbed }
+        match broken {
+            true => Class::ModelViolated,
+            false if is_hidden => Class::CannotTell,
+            false => Class::MachineDisturbed,
+        }
     }
 
     /// What a finished job executed, at most its wcet.
@@ -362,6 +378,7 @@ impl Verifier {
                     task: candidate.task,
                     number: job.number,
                     arrival: job.arrival,
+                    since: candidate.from,
                     ready: job.ready,
                     completion: candidate.to,
                     executed: self.model.tasks[candidate.task].wcet,
@@ -465,11 +482,13 @@ impl Verifier {
                 entries.iter().filter(|(_, _, by_model)| *by_model == wanted).map(|(_, amount, _)| *amount);
             amounts.fold(0, u64::saturating_add)
         };
-        Account {
-            by_model: sum(true),
-            by_machine: sum(false),
-            evidence: entries.iter().map(|(what, amount, _)| evidence_of(what, *amount)).collect(),
+        let mut evidence: Vec<Evidence> =
+            entries.iter().map(|(what, amount, _)| evidence_of(what, *amount)).collect();
+        let hidden = processor.hidden.within(from, to);
+        if hidden > 0 {
+            evidence.push(evidence_of("hidden switches", hidden));
         }
+        Account { by_model: sum(true), by_machine: sum(false), evidence }
     }
 
     /// Interrupts and horolog's own threads, less the costs that the model declares for the window.

@@ -19,6 +19,8 @@ pub(crate) enum Reason {
     Lost,
     /// It had to be done by the end.
     NotDone,
+    /// The kernel's record hides a switch in its busy window.
+    Hidden,
     /// Another schedule is on record than the rules give.
     Differs,
 }
@@ -28,6 +30,7 @@ impl Reason {
         match self {
             Reason::Lost => "records lost",
             Reason::NotDone => "not done at the end",
+            Reason::Hidden => "hidden switch",
             Reason::Differs => "the schedule differs",
         }
     }
@@ -125,6 +128,7 @@ impl Verifier {
         let mut unjudged: Vec<(String, u64)> = vec![
             (Reason::Lost.words().to_owned(), of(Reason::Lost).saturating_add(tally.lost)),
             (Reason::NotDone.words().to_owned(), of(Reason::NotDone)),
+            (Reason::Hidden.words().to_owned(), of(Reason::Hidden)),
             (Reason::Differs.words().to_owned(), of(Reason::Differs)),
             ("no record".to_owned(), tally.not_on_record),
         ];

@@ -40,10 +40,10 @@ impl Verifier {
     }
 
     fn switch(&mut self, record: &Record, cpu: usize) {
+        self.settle_doubt((record.value, record.extra), cpu);
         self.cpus[cpu].kernel = true;
         self.cpus[cpu].switched = self.now;
         self.cpus[cpu].recent.clear();
-        self.cpus[cpu].presumed = false;
         // No switch happens inside an interrupt: an exit was lost.
         self.cpus[cpu].interrupt_depth = 0;
         let task = record.task as usize;
@@ -68,16 +68,6 @@ impl Verifier {
         self.occupy(cpu, next);
     }
 
-    /// An idle processor runs whom the kernel wakes on it. Some virtual machines hide the switch out of the idle task,
-    /// and a foreign thread would go unnamed.
-    fn presume(&mut self, record: &Record, cpu: usize) {
-        let who = self.occupant_of(record.value);
-        if self.cpus[cpu].occupant == Occupant::Idle && matches!(who, Occupant::Foreign(_)) {
-            self.cpus[cpu].presumed = true;
-            self.occupy(cpu, who);
-        }
-    }
-
     /// The thread of a running job lost the processor: preempted, or asleep, which a wake-up will tell.
     fn leave_unwillingly(&mut self, task: usize, cpu: usize, next: Occupant) {
         self.tasks[task].off_since = Some(self.now);
@@ -99,7 +89,7 @@ impl Verifier {
     }
 
     /// Who a thread of the trace's table is.
-    fn occupant_of(&self, thread: u64) -> Occupant {
+    pub(crate) fn occupant_of(&self, thread: u64) -> Occupant {
         let known = self.threads.get(usize::try_from(thread).unwrap_or(usize::MAX));
         match known {
             Some(thread) if thread.tid == 0 => Occupant::Idle,

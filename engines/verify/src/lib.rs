@@ -18,6 +18,7 @@ mod decisions;
 mod devices;
 mod drivers;
 mod error;
+mod hidden;
 mod job;
 mod judge;
 mod judged;

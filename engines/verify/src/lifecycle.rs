@@ -488,6 +488,7 @@ impl Verifier {
             task,
             number: job.number,
             arrival: job.arrival,
+            since: window.map_or(job.arrival, |busy| busy.since.min(job.arrival)),
             ready: job.ready,
             completion: self.now,
             executed: record.value,
@@ -495,6 +496,8 @@ impl Verifier {
             legal_arrival: job.legal_arrival,
             stretches: std::mem::take(&mut job.stretches),
         });
+        let since = window.map_or(job.arrival, |busy| busy.since.min(job.arrival));
+        self.look_for_hidden(task, cpu, job.number, since);
         self.check_response(task, cpu, &job, response, window);
         self.link_late(task, (job.number, job.arrival, job.deadline), window);
         self.leave_processor(task, cpu);

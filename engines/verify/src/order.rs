@@ -65,6 +65,14 @@ impl Verifier {
     /// Judges what went on until `end`.
     pub(crate) fn close_ongoing(&mut self, cpu: usize, end: u64) {
         let Some(Open { since, what }) = self.ongoing[cpu].take() else { return };
+        if self.cpus[cpu].hidden.is_open() {
+            return self.cpus[cpu].hidden.keep(what, (since, end));
+        }
+        self.judge_ongoing(cpu, what, (since, end));
+    }
+
+    /// Judges what went on from `since` until `end`.
+    pub(crate) fn judge_ongoing(&mut self, cpu: usize, what: Ongoing, (since, end): (u64, u64)) {
         match what {
             Ongoing::Disorder { check, waiting, running } => {
                 self.judge_disorder(cpu, check, waiting, running, (since, end));

@@ -1,5 +1,6 @@
 //! What is known of one processor: who has it, and what of the recent past may yet explain something.
 
+use crate::hidden::Hidden;
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 
@@ -52,6 +53,8 @@ pub(crate) struct Finished {
     pub(crate) task: usize,
     pub(crate) number: u64,
     pub(crate) arrival: u64,
+    /// When its busy window began.
+    pub(crate) since: u64,
     pub(crate) ready: u64,
     pub(crate) completion: u64,
     pub(crate) executed: u64,
@@ -96,8 +99,8 @@ pub(crate) struct Processor {
     pub(crate) kernel: bool,
     /// When the kernel last switched.
     pub(crate) switched: u64,
-    /// Whether the occupant is known from its wake-up alone: the switch to it is not on record.
-    pub(crate) presumed: bool,
+    /// What its switches on record leave out.
+    pub(crate) hidden: Hidden,
     /// Up to when time is accounted for.
     pub(crate) last: u64,
     pub(crate) interrupt_depth: u32,
@@ -134,7 +137,7 @@ impl Processor {
             occupant: if simulated { Occupant::Idle } else { Occupant::Unknown },
             kernel: false,
             switched: 0,
-            presumed: false,
+            hidden: Hidden::default(),
             last: 0,
             interrupt_depth: 0,
             interrupt_from: 0,
@@ -188,12 +191,10 @@ impl Processor {
         self.slices.push_back(slice);
     }
 
-    /// Takes back who had the processor since its last switch: another switch in between is not on record.
-    pub(crate) fn doubt_since_switch(&mut self) {
-        let switched = self.switched;
-        for slice in self.slices.iter_mut().rev().take_while(|slice| slice.from >= switched) {
-            slice.who = Occupant::Unknown;
-        }
+    /// Takes back who had the processor in `from..to`.
+    pub(crate) fn doubt_between(&mut self, from: u64, to: u64) {
+        let since = self.slices.iter_mut().rev().take_while(|slice| slice.from >= from);
+        since.filter(|slice| slice.to <= to).for_each(|slice| slice.who = Occupant::Unknown);
     }
 
     /// Releases on record from `begin` to `end`. They stand in the order of time.
@@ -213,6 +214,7 @@ impl Processor {
         trim(trim_front(&mut self.releases, released, |at| *at));
         trim(trim_front(&mut self.breaches, time, |breach| breach.time));
         trim(trim_front(&mut self.found, time, |(_, to)| *to));
+        trim(trim_front(&mut self.hidden.stretches, time, |(_, to)| *to));
         let jobs = trim_front(&mut self.finished, time, |job| job.completion);
         trim(jobs);
         self.forgotten_jobs = self.forgotten_jobs.max(jobs.unwrap_or(0)).max(time);

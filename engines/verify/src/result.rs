@@ -268,6 +268,10 @@ pub struct ProcessorVerification {
     pub longest_ns: Option<Span>,
     /// For how long a job was ready and it is not known who had the processor, or what was ready is not known.
     pub not_judged_ns: Span,
+    /// Stretches in which the kernel's record hides a switch, so that who had the processor is not known.
+    pub hidden_switches: u64,
+    /// How long these were together.
+    pub hidden_ns: Span,
 }
 
 /// Why jobs were not judged, and how many.

@@ -191,7 +191,7 @@ impl Compared {
         Compared { undecided, ..Compared::default() }
     }
 
-    pub(crate) fn result(&self, cpu: u32) -> ProcessorVerification {
+    pub(crate) fn result(&self, cpu: u32, hidden: (u64, u64)) -> ProcessorVerification {
         let spans = |ns: u64, count: u64| (count > 0).then_some(Span::from_ns(ns));
         ProcessorVerification {
             cpu,
@@ -203,6 +203,8 @@ impl Compared {
             short_ns_max: spans(self.longest_short, self.short),
             longest_ns: spans(self.longest, self.short + self.disturbed + self.divergences),
             not_judged_ns: Span::from_ns(self.not_judged),
+            hidden_switches: hidden.0,
+            hidden_ns: Span::from_ns(hidden.1),
         }
     }
 
@@ -281,7 +283,9 @@ impl Verifier {
 
     /// Who has a processor. In doubt the job's own records tell: a thread that says that its job starts is there.
     fn who_has(&self, decisions: &Decisions, wanted: Option<TaskId>) -> Occupant {
-        let occupant = self.cpus[decisions.place].occupant;
+        let processor = &self.cpus[decisions.place];
+        // Who is taken for the one that has it is not known to.
+        let occupant = if processor.hidden.is_open() { Occupant::Unknown } else { processor.occupant };
         match (occupant, wanted) {
             (Occupant::Unknown, _) => decisions.told_of().map_or(Occupant::Unknown, Occupant::Task),
             // A job that a mode has dropped, and that its thread goes on with below everybody, takes nothing from anybody.
@@ -382,6 +386,9 @@ impl Verifier {
     ) {
         let length = candidate.to - candidate.from;
         let excess = length - allowed;
+        if self.cpus[candidate.cpu].hidden.within(candidate.from, candidate.to) > 0 {
+            return self.compared[candidate.cpu].count_not_judged(length);
+        }
         let causes = self.causes(candidate, stretch);
         if !self.model.simulated && excess <= causes.amount {
             self.compared[candidate.cpu].disturbed += 1;

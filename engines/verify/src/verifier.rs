@@ -235,6 +235,7 @@ impl Verifier {
         }
         let cpu = self.model.tasks[task].cpu;
         self.advance(cpu, self.now);
+        self.hold_against_the_kernel(record, task, cpu);
         // Who tells of a job that an application had elsewhere is the kernel, at its switches alone.
         if !self.model.foreign || matches!(record.kind, Kind::Start | Kind::Resume) {
             self.check_processor(record, task, cpu);
@@ -301,6 +302,7 @@ impl Verifier {
             self.ongoing[cpu] = None;
             self.cpus[cpu].occupant = Occupant::Unknown;
             self.cpus[cpu].interrupt_depth = 0;
+            self.cpus[cpu].hidden.forget();
         }
         if keeps_jobs {
             self.lose_observed();
@@ -326,26 +328,6 @@ impl Verifier {
             let cpu = self.model.tasks[task].cpu;
             self.cpus[cpu].set_pending(task, self.model.tasks[task].priority, false);
         }
-    }
-
-    /// The kernel made a switch that it did not record: who has had this processor since its last switch is not known,
-    /// and nobody may be blamed for that time. Jobs and the other processors are not concerned.
-    fn missed_switch(&mut self, record: &Record) {
-        let Some(cpu) = self.model.cpus.iter().position(|number| *number == u32::from(record.cpu)) else {
-            return;
-        };
-        if std::mem::take(&mut self.cpus[cpu].presumed) {
-            // The switch out of the idle task to the thread that was woken then: that one is accounted for.
-            return;
-        }
-        self.cpus[cpu].occupant = Occupant::Unknown;
-        if self.model.foreign {
-            self.lose_sight(cpu);
-        }
-        self.advance(cpu, self.now);
-        self.cpus[cpu].doubt_since_switch();
-        self.ongoing[cpu] = None;
-        self.cpus[cpu].interrupt_depth = 0;
     }
 
     /// Whether something was lost so far, so that what is not on record may still have happened.
@@ -524,6 +506,7 @@ impl Verifier {
             self.close_ongoing(cpu, self.now);
             self.judge_interference(cpu);
         }
+        self.end_doubts();
         self.judge_latches(u64::MAX);
         self.judge_publications();
         self.finish_decisions(&mut notes);
@@ -553,8 +536,9 @@ impl Verifier {
             (0, 0, 0) => Verdict::Holds,
         };
         let servers = self.server_results();
-        let compared = self.compared.iter().zip(&self.model.cpus);
-        let processors = compared.map(|(compared, &cpu)| compared.result(cpu)).collect();
+        let hidden = self.cpus.iter().map(|cpu| (cpu.hidden.count, cpu.hidden.total));
+        let compared = self.compared.iter().zip(&self.model.cpus).zip(hidden);
+        let processors = compared.map(|((compared, &cpu), hidden)| compared.result(cpu, hidden)).collect();
         let (groups, findings, checks) = self.report.finish();
         Verification {
             schema: Verification::SCHEMA,

@@ -198,7 +198,7 @@ fn no_lie_is_believed() {
     for lie in &lies {
         let Some(done) = answer(lie) else { continue };
         answered += 1;
-        let Judged { wrong, cannot_tell } = lie.wrong(&done);
+        let Judged { wrong, cannot_tell, .. } = lie.wrong(&done);
         untold += usize::from(cannot_tell);
         if !wrong.is_empty() {
             let last = done.err.lines().last().unwrap_or_default();

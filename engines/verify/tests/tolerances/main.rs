@@ -7,6 +7,7 @@ mod commands;
 mod costs;
 mod drivers;
 mod exact;
+mod hidden;
 mod machine;
 mod measured;
 mod records;

@@ -110,6 +110,10 @@ fn print_processor(processor: &ProcessorVerification) {
     if !processor.not_judged_ns.is_zero() {
         more.push_str(&format!("; {} not judged", output::span(processor.not_judged_ns)));
     }
+    if processor.hidden_switches > 0 {
+        let (count, length) = (processor.hidden_switches, output::span(processor.hidden_ns));
+        more.push_str(&format!("; {count} stretches with hidden switches, {length} in all"));
+    }
     outln!("cpu {cpu}: {divergences}; {within}{more}");
 }
 

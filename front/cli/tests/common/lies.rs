@@ -102,18 +102,20 @@ impl Lie {
             if !is_refused && self.verb.as_deref() != Some("check-certificate") {
                 wrong.push("standard output is no JSON".to_owned());
             }
-            return Judged { wrong, cannot_tell: false };
+            return Judged { wrong, cannot_tell: false, accuses: false };
         };
         if status == 0 && !expect.harmless {
             wrong.push("it says yes".to_owned());
         }
         self.check_answers(&json, &mut wrong);
         let groups = groups(&json);
+        let said = wrong.len();
         for class in &expect.never {
             wrong.extend(groups.iter().filter(|group| group["class"] == **class).map(|group| {
                 format!("{class}: {} of {} ({} times)", group["check"], group["subject"], group["count"])
             }));
         }
+        let accuses = wrong.len() > said;
         let has = |group: &&Value| {
             expect.class.iter().any(|class| group["class"] == **class)
                 && (expect.subject.is_empty() || expect.subject.iter().any(|one| group["subject"] == **one))
@@ -123,7 +125,17 @@ impl Lie {
         if !is_named && !cannot_tell {
             wrong.push(format!("no finding of {:?} about {:?}", expect.class, expect.subject));
         }
-        Judged { wrong, cannot_tell }
+        Judged { wrong, cannot_tell, accuses }
+    }
+
+    /// The same of a real run: what the machine's record leaves undecided is no wrong answer, but one that cannot be told.
+    pub fn wrong_for_real(&self, done: &Done) -> Judged {
+        let judged = self.wrong(done);
+        let is_undecided = done.status == Some(4) && !self.expect.exit.contains(&4);
+        if !is_undecided || judged.accuses || done.err.contains("panicked") {
+            return judged;
+        }
+        Judged { wrong: Vec::new(), cannot_tell: true, accuses: false }
     }
 
     fn check_answers(&self, json: &Value, wrong: &mut Vec<String>) {
@@ -142,6 +154,8 @@ impl Lie {
 pub struct Judged {
     pub wrong: Vec<String>,
     pub cannot_tell: bool,
+    /// A finding of a class is there that may not be.
+    pub accuses: bool,
 }
 
 /// The groups of findings of the run, or of the trace.
