@@ -2,7 +2,7 @@
 
 use crate::date::now;
 use crate::verdict::{Answer, Closing};
-use crate::{CostOrigin, LoopError, MeasuredRun, Proof};
+use crate::{CostOrigin, LoopError, MeasuredRun, Proof, misfit};
 use horolog_analysis::{Options, Schedulable, TaskVerdict, Verdict as TaskWord, explain};
 use horolog_model::{Policy, Preemption, Task};
 use horolog_report as page;
@@ -104,6 +104,7 @@ fn verdict(parts: &Parts<'_>) -> page::Verdict {
         };
         qualifiers.push(format!("Without the machine's costs {word}."));
     }
+    qualifiers.extend(parts.verified.and_then(|found| misfit(costs, found)));
     let best_effort = parts.measured.is_some_and(|(run, _)| run.outcome.backend == "linux-best-effort");
     page::Verdict { proof, run, best_effort, sentence: said, qualifiers }
 }

@@ -464,6 +464,28 @@ mod tests {
     }
 
     #[test]
+    fn one_changed_byte_is_refused_or_another_right_profile() {
+        let mut profile = profile();
+        profile.costs.truncate(3);
+        profile
+            .costs
+            .iter_mut()
+            .zip(CostName::ALL)
+            .for_each(|(cost, name)| (cost.name, cost.cpu) = (name, 0));
+        let text = profile.to_toml();
+        for place in 0..text.len() {
+            for byte in *b"\"0-[]=#.\n\\\x7f" {
+                let mut bytes = text.clone().into_bytes();
+                bytes[place] = byte;
+                // What is read is written and read back as it is.
+                if let Ok(found) = read(&String::from_utf8_lossy(&bytes), "m.toml") {
+                    assert_eq!(read(&found.to_toml(), "m.toml").expect("valid"), found, "{place}: {byte}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn every_key_is_needed_and_none_other_is_taken() {
         let text = profile().to_toml();
         for key in ROOT_KEYS[..3].iter().chain(&MachineKey::NAMES).chain(&COST_KEYS) {
