@@ -58,6 +58,13 @@ fn least(bucket: usize) -> u64 {
 }
 
 impl ResponseRecorder {
+    /// A recorder that has room for so many counters: it takes no memory while values fall into that many buckets around the first, 1,024
+    /// an octave.
+    #[must_use]
+    pub fn with_room(counters: usize) -> ResponseRecorder {
+        ResponseRecorder { counts: Vec::with_capacity(counters), ..ResponseRecorder::default() }
+    }
+
     /// Adds one response time.
     #[inline(always)]
     pub fn record(&mut self, response: Span) {
@@ -102,6 +109,25 @@ impl ResponseRecorder {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn with_room_it_grows_both_ways_where_it_is() {
+        let mut recorder = ResponseRecorder::with_room(6 * 1024);
+        let place = recorder.counts.as_ptr();
+        // 32 times between the least and the greatest: below six octaves.
+        for us in [400, 100, 3200] {
+            recorder.record(Span::from_ns(us * 1000));
+        }
+        assert_eq!((recorder.counts.as_ptr(), recorder.counts.capacity()), (place, 6 * 1024));
+        let statistics = recorder.statistics();
+        assert_eq!(
+            (statistics.min(), statistics.max()),
+            (Some(Span::from_ns(100_000)), Some(Span::from_ns(3_200_000)))
+        );
+        recorder.record(Span::from_ns(60_000_000_000));
+        assert!(recorder.counts.capacity() > 6 * 1024);
+        assert_eq!(recorder.statistics().count(), 4);
+    }
 
     #[test]
     fn agrees_with_statistics_filled_one_by_one() {

@@ -16,9 +16,9 @@ use crate::{ExecError, Limit, RunOptions, RunResult, Started, ThreadInfo};
 use horolog_model::{Companion, System, TaskId};
 use horolog_sys::affinity::{allowed_cpus, set_affinity};
 use horolog_sys::clock;
-use horolog_sys::crash;
 use horolog_sys::forked::{self, Forked, Messages};
 use horolog_sys::shared_words::SharedWords;
+use horolog_sys::{crash, memory};
 use horolog_time::Span;
 use horolog_trace::{EndCause, Ending, Outcome, Record};
 use serde::{Deserialize, Serialize};
@@ -277,6 +277,7 @@ fn child(run: &Run<'_>, words: &Arc<SharedWords>, mut messages: Messages) {
         forked::standard_output_to_error();
     }
     crash::note_exits();
+    memory::one_heap();
     let mut attendant = Told { words, messages: &mut messages };
     let result = run.whole(&mut Bodies::default(), &mut attendant);
     forked::flush_c_streams(FLUSH_NS);

@@ -58,7 +58,8 @@ pub use horolog_sched::{Allowance, Progress, Verdict};
 pub use job::Job;
 pub use load::load_warnings;
 pub use options::{
-    ArrivalPattern, Backend, Limit, NonPreemptiveVariant, PointVariant, RecordLevel, RunOptions,
+    ArrivalPattern, Backend, DEFAULT_STACK, Limit, NonPreemptiveVariant, PointVariant, RecordLevel,
+    RunOptions,
 };
 pub use result::{RunResult, Started, ThreadInfo};
 pub use run::{run, run_into};

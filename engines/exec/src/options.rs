@@ -71,6 +71,9 @@ pub enum PointVariant {
     StatusCall,
 }
 
+/// Of each stack, so many bytes are locked where nothing else is asked for.
+pub const DEFAULT_STACK: usize = 128 << 10;
+
 /// What a caller chooses about a run.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -87,8 +90,10 @@ pub struct RunOptions {
     pub arrivals: ArrivalPattern,
     /// Which records are written.
     pub record: RecordLevel,
-    /// How many records one thread's buffer holds before it loses some.
+    /// How many records one thread's buffer holds at most before it loses some; one whose task can fill less in a second holds less.
     pub ring_capacity: usize,
+    /// How many bytes of each thread's stack are locked in memory; deeper calls work, with page faults.
+    pub stack: usize,
     /// The folder from which relative paths of libraries and commands count.
     pub folder: Option<PathBuf>,
     /// Ends the run early once it is set.
@@ -130,6 +135,7 @@ impl Default for RunOptions {
             arrivals: ArrivalPattern::default(),
             record: RecordLevel::default(),
             ring_capacity: 1 << 14,
+            stack: DEFAULT_STACK,
             folder: None,
             stop: None,
             grace: Span::from_ns(2_000_000_000),

@@ -2,13 +2,13 @@
 
 use crate::arrivals::Job;
 use horolog_time::Span;
-use horolog_trace::{ResponseStatistics, TaskOutcome};
+use horolog_trace::{ResponseRecorder, TaskOutcome};
 
 /// Counts of one task. Kept behind a lock that only its own thread takes while the run lasts.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Tally {
     pub(crate) counts: TaskOutcome,
-    pub(crate) responses: ResponseStatistics,
+    pub(crate) responses: ResponseRecorder,
     /// Jobs whose function returned something other than zero, and the first such value.
     pub(crate) failed: u64,
     pub(crate) first_failure: Option<i32>,
@@ -28,6 +28,31 @@ pub(crate) struct Tally {
     pub(crate) extra_points: u64,
     /// Preemption points at a branch where the job did not announce a legal way.
     pub(crate) unannounced: u64,
+    /// Page faults of the task's thread from the common start to its last job.
+    pub(crate) page_faults: u64,
+}
+
+/// Counters of response times that need no memory later: values that differ by a factor of up to 64.
+const ROOM: usize = 6 << 10;
+
+impl Default for Tally {
+    fn default() -> Tally {
+        Tally {
+            counts: TaskOutcome::default(),
+            responses: ResponseRecorder::with_room(ROOM),
+            failed: 0,
+            first_failure: None,
+            note: None,
+            remarks: Vec::new(),
+            vain_yields: 0,
+            segment_overruns: 0,
+            blocked_too_long: 0,
+            overwritten: 0,
+            extra_points: 0,
+            unannounced: 0,
+            page_faults: 0,
+        }
+    }
 }
 
 impl Tally {
@@ -79,6 +104,10 @@ impl Tally {
         note(self.overwritten, "values of links were overwritten before late jobs could take them");
         note(self.extra_points, "preemption points lay beyond the last segment");
         note(self.unannounced, "branches were taken without announcing a legal one; the first was assumed");
+        note(
+            self.page_faults,
+            "page faults in its jobs: memory that was mapped after the start, or a stack deeper than --stack",
+        );
         if let Some(value) = self.first_failure {
             note(self.failed, &format!("jobs failed, the first with {value}"));
         }
@@ -88,7 +117,7 @@ impl Tally {
     /// The task's outcome.
     pub(crate) fn outcome(&self) -> TaskOutcome {
         let mut outcome = self.counts.clone();
-        self.responses.fill(&mut outcome);
+        self.responses.statistics().fill(&mut outcome);
         outcome
     }
 }

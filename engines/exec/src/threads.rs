@@ -22,15 +22,12 @@ use horolog_sys::deadline::set_deadline;
 use horolog_sys::fixed_priority::{Class, set_class};
 use horolog_sys::hold::Held;
 use horolog_sys::process::Attached;
+use horolog_sys::stack_thread::{self, Stack, StackThread};
 use horolog_sys::usage::Usage;
-use horolog_sys::{crash, futex, hold, memory, thread, usage};
+use horolog_sys::{crash, futex, hold, thread, usage};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::thread::JoinHandle;
-
-/// The stack of a task's thread.
-const STACK: usize = 2 << 20;
 
 /// Everything that runs.
 pub(crate) struct Threads {
@@ -46,7 +43,7 @@ struct Handle {
     name: String,
     /// The task whose code it runs; `None`: an agent.
     task: Option<TaskId>,
-    thread: JoinHandle<()>,
+    thread: StackThread,
 }
 
 /// A thread that did not end.
@@ -183,7 +180,7 @@ impl Setup<'_> {
         let class = if options.best_effort { Class::Normal } else { Class::Fifo(bands::AGENT) };
         let name = format!("horolog/{}", cpu.cpu);
         run.alive.fetch_add(1, Ordering::AcqRel);
-        threads.spawn(name.clone(), None, move || {
+        threads.spawn((name.clone(), None), options, move || {
             agent.tid.store(thread::id(), Ordering::Release);
             match prepare_thread(&name, agent.cpu, class) {
                 Ok(()) => {
@@ -263,7 +260,7 @@ impl Setup<'_> {
         let may_be_held = self.may_be_held(id);
         let (reservation, all) = (self.plan.reservations[id.index()], self.plan.all.clone());
         run.alive.fetch_add(1, Ordering::AcqRel);
-        threads.spawn(task.name.clone(), Some(id), move || {
+        threads.spawn((task.name.clone(), Some(id)), self.options, move || {
             let watch = crash::watch(task.crash.clone());
             task.tid.store(thread::id(), Ordering::Release);
             let _ = task.clock.set(ThreadClock::of_this_thread());
@@ -283,6 +280,9 @@ impl Setup<'_> {
                     let executed = clock::thread_cpu_ns().saturating_sub(begun);
                     task.executed.store(executed, Ordering::Release);
                     task.switches.store(switches_since(before), Ordering::Release);
+                    let now = usage::of_this_thread();
+                    let faults = |usage: Usage| usage.minor_faults + usage.major_faults;
+                    task.tally().page_faults = faults(now) - faults(before);
                 }
                 // The end of the user's code is none of the schedule's business.
                 let _ = set_class(0, Class::Normal);
@@ -323,11 +323,10 @@ fn panicked(task: &TaskShared, run: &RunShared, panic: &(dyn std::any::Any + Sen
     Early { task: task.id.index(), at_ns: run.now().unwrap_or(0), what }
 }
 
-/// Pins, names and raises the calling thread, and touches its stack.
+/// Pins, names and raises the calling thread.
 fn prepare_thread(name: &str, cpu: u32, class: Class) -> Result<(), ExecError> {
     thread::set_name(name);
     set_affinity(0, &CpuSet::new([cpu]))?;
-    memory::touch_stack::<{ 512 << 10 }>();
     if class == Class::Normal {
         clock::remove_timer_slack()?;
     }
@@ -338,13 +337,14 @@ fn prepare_thread(name: &str, cpu: u32, class: Class) -> Result<(), ExecError> {
 impl Threads {
     fn spawn(
         &mut self,
-        name: String,
-        task: Option<TaskId>,
+        (name, task): (String, Option<TaskId>),
+        options: &RunOptions,
         body: impl FnOnce() + Send + 'static,
     ) -> Result<(), ExecError> {
-        let spawned = std::thread::Builder::new().stack_size(STACK).spawn(body);
+        let stack = Stack { locked: options.stack, must_lock: !options.best_effort };
+        let what = format!("starting the thread of {name}");
         let thread =
-            spawned.map_err(|error| ExecError::machine(format!("starting the thread of {name}: {error}")))?;
+            stack_thread::spawn(stack, body).map_err(|error| ExecError::from(error).within(&what))?;
         self.handles.push(Handle { name, task, thread });
         Ok(())
     }
@@ -368,7 +368,7 @@ impl Threads {
                     self.tasks[task.index()].stop_for_good();
                 }
                 left_behind.push(LeftBehind { name });
-            } else if thread.join().is_err() {
+            } else if !thread.join() {
                 run.fail(ExecError::crashed(format!("{name}: its thread panicked")));
             }
         }

@@ -41,15 +41,15 @@ pub fn keep_freed() {
     }
 }
 
-/// Touches the next `BYTES` below the calling thread's stack pointer, so that they are present.
-#[inline(never)]
-pub fn touch_stack<const BYTES: usize>() {
-    let mut area = [0_u8; BYTES];
-    for at in (0..BYTES).step_by(4096) {
-        area[at] = 1;
-        std::hint::black_box(&mut area[at]);
+/// From now on all threads take their memory from one heap. The C library reserves 64 MiB of addresses for each further heap, and
+/// whoever locks its memory locks these, too. For a process whose threads do not allocate while it matters; there is no way
+/// back. Only glibc's allocator knows this.
+pub fn one_heap() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: the call takes two numbers, is thread-safe, and changes no contents.
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, 1);
     }
-    std::hint::black_box(&area);
 }
 
 /// Page faults of the calling thread so far: minor and major.

@@ -1,6 +1,7 @@
 //! The words of the command line.
 
 use crate::failure::Failure;
+use crate::trace_arguments::size;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use horolog_closed_loop::MachineChoice;
 use horolog_closed_loop::verdict::{Asked, Gate, Question};
@@ -289,6 +290,9 @@ pub(crate) struct RunArguments {
     /// Which scheduling class carries the tasks.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) class: SchedulingClass,
+    /// So much of each thread's stack is locked in memory (`256K`, `1M`); deeper calls work, with page faults.
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "128K")]
+    pub(crate) stack: u64,
     #[command(flatten)]
     pub(crate) verdict: VerdictArguments,
     /// Repeat the run up to so many times where the answer is undecided.
@@ -345,6 +349,9 @@ pub(crate) struct LoopArguments {
     /// Run under normal scheduling where real-time scheduling is not permitted, and say so.
     #[arg(long)]
     pub(crate) best_effort: bool,
+    /// So much of each thread's stack is locked in memory (`256K`, `1M`); deeper calls work, with page faults.
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "128K")]
+    pub(crate) stack: u64,
     #[command(flatten)]
     pub(crate) verdict: VerdictArguments,
     /// Repeat all of it up to so many times where the answer is undecided, or only the machine was in the way; never after a no of

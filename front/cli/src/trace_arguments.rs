@@ -230,7 +230,7 @@ pub(crate) enum NestingChoice {
 }
 
 /// A number of bytes: `65536`, `64K`, `1M`, `1G`.
-fn size(text: &str) -> Result<u64, String> {
+pub(crate) fn size(text: &str) -> Result<u64, String> {
     let number_end = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(number_end);
     let shift = match unit.trim() {

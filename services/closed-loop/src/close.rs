@@ -31,6 +31,8 @@ pub struct LoopOptions {
     pub machine: MachineChoice,
     /// Run under normal scheduling where real-time scheduling is not permitted.
     pub best_effort: bool,
+    /// How many bytes of each thread's stack are locked in the run.
+    pub stack: usize,
     /// The seed of everything drawn by chance.
     pub seed: u64,
     /// Bounds replaced for a test.
@@ -223,6 +225,7 @@ fn run_options(options: &LoopOptions) -> RunOptions {
     run.limit = Limit::For(options.duration);
     run.seed = options.seed;
     run.best_effort = options.best_effort;
+    run.stack = options.stack;
     run.folder.clone_from(&options.folder);
     run.output_to_error = options.output_to_error;
     run.stop.clone_from(&options.stop);

@@ -1,7 +1,7 @@
 //! `horolog loop`.
 
 use crate::arguments::{Format, LoopArguments};
-use crate::commands::run::{stop_on_interrupt, warn_of_load};
+use crate::commands::run::{bytes, stop_on_interrupt, warn_of_load};
 use crate::commands::verify;
 use crate::failure::{Done, Failure, Verdict};
 use crate::output::{Closed, outln};
@@ -22,6 +22,7 @@ pub(crate) fn run(words: &LoopArguments) -> Done {
         folder: source.folder().map(std::path::Path::to_path_buf),
         machine: words.machine.machine.clone().unwrap_or_default(),
         best_effort: words.best_effort,
+        stack: bytes(words.stack),
         seed: input::seed(words.seed),
         bound_override: override_bounds(&system, &words.bound_overrides).map_err(Failure::from)?,
         command: std::env::args().collect::<Vec<_>>().join(" "),

@@ -27,6 +27,7 @@ pub(crate) fn run(words: &RunArguments) -> Done {
         if words.forever { Limit::Forever } else { Limit::For(words.duration.unwrap_or(DEFAULT_DURATION)) };
     options.seed = input::seed(words.seed);
     options.best_effort = words.best_effort;
+    options.stack = bytes(words.stack);
     options.backend = match words.class {
         SchedulingClass::Fifo => Backend::Fifo,
         SchedulingClass::Deadline => Backend::Deadline,
@@ -118,4 +119,9 @@ pub(crate) fn stop_on_interrupt() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     horolog_sys::signal::set_on_interrupt(&stop).map_err(Failure::not_permitted)?;
     Ok(stop)
+}
+
+/// A size as an option; where even its number is beyond this machine, mapping it fails and says so.
+pub(crate) fn bytes(size: u64) -> usize {
+    usize::try_from(size).unwrap_or(usize::MAX)
 }
