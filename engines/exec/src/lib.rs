@@ -15,6 +15,7 @@ mod bands;
 mod boards;
 mod body;
 mod collect;
+mod conflicts;
 mod control;
 mod direct;
 mod drivers;
@@ -50,6 +51,7 @@ mod watchdog;
 
 pub use apart::Apart;
 pub use body::TaskBody;
+pub use conflicts::{Conflict, conflicts, conflicts_on};
 pub use drivers::traced;
 pub use error::ExecError;
 pub use executive::Executive;

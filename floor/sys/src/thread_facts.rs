@@ -148,6 +148,24 @@ pub fn all_processes() -> Vec<ProcessEntry> {
     .collect()
 }
 
+/// All threads but those of this process, of the kernel, and of the guardians of horolog's commands.
+#[must_use]
+pub fn foreign_threads() -> Vec<ThreadFacts> {
+    // All threads of the kernel are children of this one.
+    const KERNEL: u32 = 2;
+    const GUARDIANS: [&str; 2] = ["horolog-guard", "horolog-watch"];
+    let foreign = |entry: &ProcessEntry| {
+        entry.parent != KERNEL && entry.process != KERNEL && entry.process != std::process::id()
+    };
+    let processes = all_processes().into_iter().filter(foreign);
+    // Who ends meanwhile is in nobody's way.
+    let threads = processes.flat_map(|entry| of_process(entry.process).unwrap_or_default());
+    threads
+        .filter_map(|tid| of_thread(tid).ok())
+        .filter(|facts| !GUARDIANS.contains(&facts.comm.as_str()))
+        .collect()
+}
+
 /// A process and everything that it and its children have started and that still lives.
 #[must_use]
 pub fn descendants(process: u32) -> Vec<u32> {
@@ -219,6 +237,14 @@ mod tests {
     fn children_and_files_are_found() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("sleep is a program");
         let family = descendants(std::process::id());
+        let foreign = foreign_threads();
+        assert!(foreign.iter().any(|facts| facts.process == child.id()));
+        assert!(foreign.iter().all(|facts| facts.process != std::process::id() && facts.process != 2));
+        assert!(
+            !foreign
+                .iter()
+                .any(|facts| facts.comm.starts_with("kthreadd") || facts.comm.starts_with("ksoftirqd/"))
+        );
         let group = all_processes().into_iter().find(|entry| entry.process == child.id());
         child.kill().expect("it is ours");
         child.wait().expect("it ends");

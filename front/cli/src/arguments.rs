@@ -368,8 +368,18 @@ pub(crate) struct LoopArguments {
     pub(crate) format: Format,
 }
 
+/// What a machine is examined for.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
+pub(crate) enum Purpose {
+    /// Other commands, and real-time threads of other programs, that would conflict with a run.
+    Run,
+}
+
 #[derive(Args, Debug)]
 pub(crate) struct DoctorArguments {
+    /// Look also for what would be in the way of this verb now.
+    #[arg(long = "for", value_enum, value_name = "VERB", conflicts_with = "restore")]
+    pub(crate) purpose: Option<Purpose>,
     /// Put back what a killed run has left changed.
     #[arg(long)]
     pub(crate) restore: bool,

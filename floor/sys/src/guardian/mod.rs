@@ -387,6 +387,22 @@ pub struct LeftOver {
     pub changes: usize,
 }
 
+/// The other commands with a guardian that live now, by the journals in the default directory.
+///
+/// # Errors
+/// Where the directory cannot be read or others can write into it.
+pub fn running() -> Result<Vec<Life>, Error> {
+    running_in(&journal::default_directory())
+}
+
+fn running_in(directory: &Path) -> Result<Vec<Life>, Error> {
+    let runs = journal::list(directory)?.into_iter().filter_map(|path| journal::run_in_name(&path));
+    let mut living: Vec<Life> = runs.filter(|run| run.id != std::process::id() && run.is_alive()).collect();
+    living.sort_unstable_by_key(|run| run.id);
+    living.dedup();
+    Ok(living)
+}
+
 /// Journals in the default directory whose run and guardian are both gone.
 ///
 /// # Errors

@@ -1,13 +1,14 @@
 //! `horolog loop`.
 
 use crate::arguments::{Format, LoopArguments};
-use crate::commands::run::{bytes, stop_on_interrupt, warn_of_load};
+use crate::commands::run::{bytes, stop_on_interrupt, warn_of_conflicts, warn_of_load};
 use crate::commands::verify;
 use crate::failure::{Done, Failure, Verdict};
 use crate::output::{Closed, outln};
 use crate::{costs, input, output, progress};
 use horolog_closed_loop::verdict::{Closing, Question};
 use horolog_closed_loop::{Guard, LoopOptions, LoopResult, Stage, close, override_bounds};
+use horolog_exec::{Conflict, RunOptions};
 use horolog_time::Span;
 use serde_json::json;
 
@@ -32,6 +33,9 @@ pub(crate) fn run(words: &LoopArguments) -> Done {
         asked: words.verdict.asked(&Question::ALL),
     };
     warn_of_load(&system);
+    let mut planned = RunOptions::default();
+    planned.best_effort = options.best_effort;
+    let conflicts = warn_of_conflicts(&system, &planned);
     let mut attempts = Vec::new();
     loop {
         let activity = progress::Activity::start("closing the loop");
@@ -46,15 +50,15 @@ pub(crate) fn run(words: &LoopArguments) -> Done {
             continue;
         }
         match words.format {
-            Format::Json => json(&result, &attempts)?,
+            Format::Json => json(&result, &attempts, &conflicts)?,
             Format::Table => print(&result),
         }
         return Ok(Verdict::closed(closing));
     }
 }
 
-fn json(result: &LoopResult, attempts: &[Closing]) -> Result<(), Failure> {
-    let all = json!({
+fn json(result: &LoopResult, attempts: &[Closing], conflicts: &[Conflict]) -> Result<(), Failure> {
+    let mut all = json!({
         "schema": "horolog.loop/1",
         "analysis": result.proof.analysis,
         "costs": result.proof.costs,
@@ -65,6 +69,9 @@ fn json(result: &LoopResult, attempts: &[Closing]) -> Result<(), Failure> {
         "verification": result.verified,
         "report": result.report,
     });
+    if !conflicts.is_empty() {
+        all["conflicts"] = json!(conflicts);
+    }
     output::json(&Closed { result: &all, closing: &result.closing, attempts })
 }
 

@@ -1,10 +1,12 @@
 //! `horolog doctor`.
 
-use crate::arguments::{DoctorArguments, Format};
+use crate::arguments::{DoctorArguments, Format, Purpose};
 use crate::failure::{Done, Failure, Verdict};
 use crate::output;
 use crate::output::outln;
-use horolog_measure::doctor::{Doctor, State, examine};
+use horolog_exec::conflicts_on;
+use horolog_measure::doctor::{Doctor, Fact, State, examine};
+use horolog_sys::affinity::allowed_cpus;
 use horolog_sys::guardian::{
     left_over, left_over_folders, left_over_groups, remove_left_over_folders, remove_left_over_groups,
     restore,
@@ -17,7 +19,10 @@ pub(crate) fn run(words: &DoctorArguments) -> Done {
     if words.restore {
         return put_back(words.format);
     }
-    let doctor = examine();
+    let mut doctor = examine();
+    if words.purpose == Some(Purpose::Run) {
+        doctor.facts.push(conflicts()?);
+    }
     match words.format {
         // What a killed run has left stands in the fact `clean`.
         Format::Json => output::json(&doctor)?,
@@ -27,6 +32,20 @@ pub(crate) fn run(words: &DoctorArguments) -> Done {
         }
     }
     Ok(Verdict::of(doctor.allows_run()))
+}
+
+/// What would conflict with a run on any processor that this process may use.
+fn conflicts() -> Result<Fact, Failure> {
+    let cpus = allowed_cpus().map_err(Failure::not_permitted)?;
+    let found = conflicts_on(cpus.as_slice());
+    let told: Vec<String> = found.iter().map(ToString::to_string).collect();
+    Ok(Fact {
+        name: "conflicts",
+        state: if found.is_empty() { State::Yes } else { State::Limited },
+        detail: if found.is_empty() { "none".to_owned() } else { told.join("; ") },
+        needed_for: "tasks that nothing but the kernel's own threads goes before",
+        remedy: found.first().map(|conflict| conflict.remedy.clone()),
+    })
 }
 
 fn print_left_over() -> Result<(), Failure> {

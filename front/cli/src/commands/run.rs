@@ -7,7 +7,7 @@ use crate::{costs, input, output, progress};
 use horolog_analysis::resolve;
 use horolog_closed_loop::verdict::{Asked, Closing, Ended, Evidence};
 use horolog_closed_loop::{Guard, LoopError, MeasuredRun, measured_run, recorded_run};
-use horolog_exec::{Backend, Limit, RunOptions, load_warnings};
+use horolog_exec::{Backend, Conflict, Limit, RunOptions, conflicts, load_warnings};
 use horolog_model::System;
 use horolog_time::Span;
 use horolog_trace::Outcome;
@@ -36,6 +36,7 @@ pub(crate) fn run(words: &RunArguments) -> Done {
     options.output_to_error = words.format == Format::Json;
     options.stop = Some(stop_on_interrupt()?);
     warn_of_load(&system);
+    let conflicts = warn_of_conflicts(&system, &options);
     let asked = words.verdict.asked_of_deadlines("run")?;
     let mut attempts = Vec::new();
     loop {
@@ -45,6 +46,7 @@ pub(crate) fn run(words: &RunArguments) -> Done {
                 let closing = closing(&system, None, ended, &asked);
                 if words.format == Format::Json {
                     let result = NotRun { schema: Outcome::SCHEMA, system: system.name() };
+                    let result = Warned { result: &result, conflicts: &conflicts };
                     output::json(&Closed { result: &result, closing: &closing, attempts: &attempts })?;
                 }
                 return Ok(Verdict::closed(closing));
@@ -63,7 +65,8 @@ pub(crate) fn run(words: &RunArguments) -> Done {
         }
         match words.format {
             Format::Json => {
-                output::json(&Closed { result: &run.outcome, closing: &closing, attempts: &attempts })?;
+                let result = Warned { result: &run.outcome, conflicts: &conflicts };
+                output::json(&Closed { result: &result, closing: &closing, attempts: &attempts })?;
             }
             Format::Table => output::outcome(&run.outcome),
         }
@@ -76,6 +79,15 @@ pub(crate) fn run(words: &RunArguments) -> Done {
 struct NotRun<'a> {
     schema: &'static str,
     system: &'a str,
+}
+
+/// A result, and what was in its way before the run.
+#[derive(Serialize)]
+struct Warned<'a, T> {
+    #[serde(flatten)]
+    result: &'a T,
+    #[serde(skip_serializing_if = "<[Conflict]>::is_empty")]
+    conflicts: &'a [Conflict],
 }
 
 /// Runs once.
@@ -112,6 +124,15 @@ pub(crate) fn warn_of_load(system: &System) {
     for warning in load_warnings(system) {
         progress::say(format_args!("warning: {warning}"));
     }
+}
+
+/// Says before a run who else wants its processors. Where the system cannot be planned there is none; the run says why.
+pub(crate) fn warn_of_conflicts(system: &System, options: &RunOptions) -> Vec<Conflict> {
+    let found = conflicts(system, options).unwrap_or_default();
+    for conflict in &found {
+        progress::say(format_args!("warning: {conflict}"));
+    }
+    found
 }
 
 /// A flag that Ctrl-C sets, so that a run ends in order.
