@@ -83,7 +83,13 @@ fn a_journal_that_was_removed_takes_no_entry() {
     let mut journal = Journal::open(&path).unwrap();
     journal.append(&entries()[0]).unwrap();
     fs::remove_file(&path).unwrap();
-    assert!(journal.append(&entries()[0]).unwrap_err().to_string().contains("removed the journal"));
+    assert!(
+        journal
+            .append(&entries()[0])
+            .unwrap_err()
+            .to_string()
+            .contains("the journal was removed by another program")
+    );
 }
 
 #[test]
