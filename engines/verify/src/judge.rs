@@ -6,6 +6,7 @@
 //! falls with the executions and arrivals as they really were, the broken assumption explains it; else the
 //! disturbance does.
 
+use crate::again::Late;
 use crate::judged::Reason;
 use crate::model::TaskModel;
 use crate::processor::{Finished, Occupant, Processor};
@@ -189,33 +190,97 @@ impl Verifier {
         }
     }
 
+    /// A less important job had the processor in one stretch for longer than its file says while this one waited: the time for which it had it is what
+    /// is compared, so disturbances in it count as they are.
     fn judge_blocking(&mut self, candidate: Candidate, blocked: u64, allowed: u64) {
         let account = self.account(candidate);
         let excess = blocked - allowed;
-        let class = if self.is_in_a_loss(candidate.task, candidate.job) {
+        let is_hidden = self.cpus[candidate.cpu].hidden.within(candidate.from, candidate.to) > 0;
+        let class = if self.is_in_a_loss(candidate.task, candidate.job) || is_hidden {
             Class::CannotTell
         } else if excess <= account.by_model {
             Class::ModelViolated
-        } else if excess <= account.by_machine.saturating_add(account.by_model) {
+        } else if excess
+            <= account
+                .by_machine
+                .saturating_add(account.by_model)
+                .saturating_add(self.noticed_late(candidate))
+        {
             Class::MachineDisturbed
-        } else if candidate.from >= self.cpus[candidate.cpu].forgotten {
+        } else if candidate.from < self.cpus[candidate.cpu].forgotten {
+            Class::CannotTell
+        } else if self.model.simulated {
             Class::BoundViolated
         } else {
-            Class::CannotTell
+            Class::ModelViolated
         };
+        let blocker = self.who_blocked(candidate);
+        let name = |task: usize| self.model.tasks[task].name.clone();
         let message = format!(
-            "less important jobs kept {} job {} waiting for {}, the longest segment allows {}",
+            "{} kept {} job {} waiting for {}, the longest segment allows {}",
+            blocker.map_or_else(|| "less important jobs".to_owned(), name),
             self.model.tasks[candidate.task].name,
             candidate.job,
             Span::from_ns(blocked),
             Span::from_ns(allowed)
         );
-        self.found(candidate, class, Check::Blocking, (blocked, allowed), account.evidence, message);
+        if class == Class::ModelViolated {
+            self.breach(candidate.cpu, candidate.to, excess, true, "stretches without a preemption point");
+        }
+        let subject = blocker.filter(|_| class == Class::ModelViolated).unwrap_or(candidate.task);
+        self.found_of(
+            subject,
+            candidate,
+            class,
+            Check::Blocking,
+            (blocked, allowed),
+            account.evidence,
+            message,
+        );
     }
 
-    fn judge_response(&mut self, candidate: Candidate, response: u64, bound: u64, finished: bool) {
+    /// The less important task that had the processor for the longest time in a candidate's window, by the kernel's record.
+    fn who_blocked(&self, candidate: Candidate) -> Option<usize> {
+        let processor = &self.cpus[candidate.cpu];
+        let less = processor.tasks.iter().filter(|&&task| !self.model.in_level(task, candidate.task));
+        let had =
+            |task: usize| processor.occupied(candidate.from, candidate.to, |who| who == Occupant::Task(task));
+        less.map(|&task| (had(task), task)).filter(|(had, _)| *had > 0).max().map(|(_, task)| task)
+    }
+
+    /// How long after a job's arrival horolog's own threads first had its processor, to tell whoever runs; at most the release latency.
+    fn noticed_late(&self, candidate: Candidate) -> u64 {
+        let slices = self.cpus[candidate.cpu].slices.iter();
+        let own =
+            slices.filter(|slice| matches!(slice.who, Occupant::Own(_)) && slice.to > candidate.arrival);
+        let first = own.map(|slice| slice.to).next();
+        let late = first.map_or(u64::MAX, |at| at.saturating_sub(candidate.arrival));
+        late.min(self.model.release_latency)
+    }
+
+    fn judge_response(&mut self, candidate: Candidate, response: u64, bound: u64, is_finished: bool) {
         let account = self.account(candidate);
-        let class = self.class_of_response(candidate, response, bound, finished, &account);
+        let class = self.class_of_response(candidate, response, bound, is_finished, &account);
+        let is_known = !self.is_in_a_loss(candidate.task, candidate.job)
+            && self.cpus[candidate.cpu].hidden.within(candidate.from, candidate.to) == 0;
+        // What the amounts in a window leave open, the whole processor may tell.
+        let is_open = class == Class::CannotTell || (account.by_model > 0 && account.by_machine > 0);
+        let (is_disturbed, evidence) = (account.by_machine > 0, account.evidence);
+        let late =
+            Late { candidate, response, bound, is_finished, is_disturbed, evidence, by_amounts: class };
+        let late = if is_known && is_open && class != Class::BoundViolated {
+            self.ask_again(late)
+        } else {
+            Some(late)
+        };
+        if let Some(late) = late {
+            self.tell_response(late, class);
+        }
+    }
+
+    /// A response that was too long is laid to this class.
+    pub(crate) fn tell_response(&mut self, late: Late, class: Class) {
+        let Late { candidate, response, bound, is_finished, evidence, .. } = late;
         let tally = &mut self.tasks[candidate.task].tally;
         tally.exceeded += 1;
         match class {
@@ -225,7 +290,7 @@ impl Verifier {
         }
         let model = &self.model.tasks[candidate.task];
         let test = model.bound.as_ref().map_or("", |(_, test)| test.as_str());
-        let did = if finished { "responded after" } else { "is not done after" };
+        let did = if is_finished { "responded after" } else { "is not done after" };
         let message = format!(
             "{} job {} {did} {}, its bound ({test}) is {}: {}",
             model.name,
@@ -234,7 +299,7 @@ impl Verifier {
             Span::from_ns(bound),
             reason(class)
         );
-        self.found(candidate, class, Check::Response, (response, bound), account.evidence, message);
+        self.found(candidate, class, Check::Response, (response, bound), evidence, message);
     }
 
     /// A proof of the writer's deadline is a proof that no value comes late; without one the model alone says that it does not.
@@ -511,6 +576,21 @@ impl Verifier {
         candidate: Candidate,
         class: Class,
         check: Check,
+        numbers: (u64, u64),
+        evidence: Vec<Evidence>,
+        message: String,
+    ) {
+        self.found_of(candidate.task, candidate, class, check, numbers, evidence, message);
+    }
+
+    /// A finding about a candidate's job for which the task `subject` is named.
+    #[expect(clippy::too_many_arguments, reason = "they are what a finding consists of")]
+    fn found_of(
+        &mut self,
+        subject: usize,
+        candidate: Candidate,
+        class: Class,
+        check: Check,
         (observed, allowed): (u64, u64),
         evidence: Vec<Evidence>,
         message: String,
@@ -526,7 +606,7 @@ impl Verifier {
             observed: Some(observed),
             allowed: Some(allowed),
             evidence,
-            subject: model.name.clone(),
+            subject: self.model.tasks[subject].name.clone(),
             message,
         });
     }

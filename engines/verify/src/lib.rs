@@ -9,6 +9,7 @@
 //! The bounds are plain data ([`Bound`]), and nothing of the analysis is used, so that a bug there cannot hide itself here. The
 //! scheduling machine is used for one thing: to make the processors' decisions again.
 
+mod again;
 mod assumptions;
 mod borders;
 mod completeness;

@@ -1,5 +1,6 @@
 //! A job's own records, from release to completion.
 
+use crate::again::Ran;
 use crate::job::{Busy, Job, Part, State};
 use crate::judge::{Candidate, Question};
 use crate::judged::Reason;
@@ -498,6 +499,18 @@ impl Verifier {
         });
         let since = window.map_or(job.arrival, |busy| busy.since.min(job.arrival));
         self.look_for_hidden(task, cpu, job.number, since);
+        self.keep_ran(
+            cpu,
+            Ran {
+                task: task as u32,
+                number: job.number,
+                arrival: job.arrival,
+                legal_arrival: job.legal_arrival,
+                ready: job.ready,
+                executed: record.value,
+                interrupted: job.interrupted,
+            },
+        );
         self.check_response(task, cpu, &job, response, window);
         self.link_late(task, (job.number, job.arrival, job.deadline), window);
         self.leave_processor(task, cpu);
@@ -569,15 +582,33 @@ impl Verifier {
     fn check_blocking(&mut self, task: usize, cpu: usize, job: &Job, window: Option<Busy>) {
         let Some(allowed) = self.model.tasks[task].blocking else { return };
         self.report.apply(Check::Blocking);
-        if job.blocked <= allowed {
+        let blocked = job.blocked.max(self.kept_waiting(task, cpu, job.arrival, allowed));
+        if blocked <= allowed {
             return;
         }
         let slack = self.slack(cpu, job.ready, self.now).saturating_add(self.model.execution);
-        if job.blocked <= allowed.saturating_add(slack) {
+        if blocked <= allowed.saturating_add(slack) {
             return;
         }
-        let question = Question::Blocking { blocked: job.blocked, allowed };
+        let question = Question::Blocking { blocked, allowed };
         self.ask(task, cpu, job.number, job.arrival, window, question);
+    }
+
+    /// In a measured trace, how long less important jobs that cannot be preempted anywhere had the processor since a job arrived, by the kernel's
+    /// record. Where horolog decides, the thread of the job wakes only once it may run, so that nothing else tells of it; 0 where
+    /// it is at most `allowed`.
+    fn kept_waiting(&self, task: usize, cpu: usize, arrival: u64, allowed: u64) -> u64 {
+        let processor = &self.cpus[cpu];
+        let is_short = self.now.saturating_sub(arrival) <= allowed;
+        if self.model.simulated || !processor.kernel || allowed == 0 || is_short {
+            return 0;
+        }
+        processor.occupied(arrival, self.now, |who| match who {
+            Occupant::Task(other) => {
+                !self.model.in_level(other, task) && !self.model.tasks[other].is_preemptive()
+            }
+            _ => false,
+        })
     }
 
     /// Notes a question that is answered once its evidence is there.

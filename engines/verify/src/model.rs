@@ -241,6 +241,12 @@ impl Model {
         }
     }
 
+    /// By how much longer than allowed a kernel may keep a thread that is ready waiting for a less important one, without an interrupt or stolen
+    /// time on record: ten times [`crate::Tolerance::dispatch`].
+    pub(crate) fn latest_switch(&self) -> u64 {
+        self.dispatch.saturating_mul(10)
+    }
+
     /// Whether schedulers of this processor stand in a tree.
     #[inline]
     pub(crate) fn is_tree(&self, cpu: usize) -> bool {

@@ -111,6 +111,10 @@ impl Verifier {
         if self.is_lifted_by_a_server(running) || self.is_gated(top) {
             return None;
         }
+        if self.tasks[top].sleeps {
+            // It wants no processor until it wakes.
+            return None;
+        }
         if self.model.tasks[running].thread.is_lent {
             return None;
         }
@@ -228,8 +232,11 @@ impl Verifier {
         self.cpus[cpu].found.push_back((since, end));
         let processor = &self.cpus[cpu];
         let disturbed = processor.interrupted(since, end).saturating_add(processor.stolen(since, end));
-        let late_switch = self.was_preempted(cpu, running) || length - allowed <= self.model.dispatch;
-        let excused = !self.model.simulated && (late_switch || length - allowed <= disturbed);
+        let excess = length - allowed;
+        let late_switch = (self.was_preempted(cpu, running)
+            && excess <= disturbed.saturating_add(self.model.latest_switch()))
+            || excess <= self.model.dispatch;
+        let excused = !self.model.simulated && (late_switch || excess <= disturbed);
         let class = if excused { Class::MachineDisturbed } else { Class::ModelViolated };
         let (waits, runs) =
             (self.model.tasks[waiting.0].name.clone(), self.model.tasks[running.0].name.clone());
@@ -256,7 +263,7 @@ impl Verifier {
                 what: "interrupts and steal".to_owned(),
                 amount_ns: Span::from_ns(disturbed),
             }],
-            subject: waits.clone(),
+            subject: if class == Class::ModelViolated { runs.clone() } else { waits.clone() },
             message: format!(
                 "{runs} job {} ran for {length_text} while {waits} job {} was ready, which {why}",
                 running.1, waiting.1

@@ -408,7 +408,8 @@ impl Verifier {
             // The check of the order has named it.
             return self.look_at_unseen(candidate.cpu);
         }
-        let is_machines = !self.model.simulated && (was_late || excess <= self.model.dispatch);
+        let is_late_switch = was_late && excess <= causes.amount.saturating_add(self.model.latest_switch());
+        let is_machines = !self.model.simulated && (is_late_switch || excess <= self.model.dispatch);
         let class = if is_machines { Class::MachineDisturbed } else { Class::ModelViolated };
         if !is_unseen && !is_machines {
             for (task, job) in [
@@ -422,13 +423,14 @@ impl Verifier {
         }
         let message = self.divergence_message(candidate, stretch, length);
         let (task, number) = (&self.model.tasks[candidate.task], candidate.job);
-        let subject = task.name.clone();
+        let runs = as_task(stretch.actual).filter(|_| class == Class::ModelViolated);
+        let subject = runs.map_or(&task.name, |runs| &self.model.tasks[runs].name).clone();
         let found = Found {
             class,
             check: Check::Divergence,
             time: candidate.from,
             cpu: self.model.cpus[candidate.cpu],
-            task: Some(subject.clone()),
+            task: Some(task.name.clone()),
             job: (number != horolog_trace::NO_JOB).then_some(number),
             observed: Some(length),
             allowed: Some(allowed),

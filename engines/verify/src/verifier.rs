@@ -1,5 +1,6 @@
 //! Reads records one after the other and keeps the state of every processor and job.
 
+use crate::again::Again;
 use crate::completeness::Completeness;
 use crate::decidable::Source;
 use crate::decisions::Decisions;
@@ -65,6 +66,8 @@ pub struct Verifier {
     pub(crate) decisions: Vec<Decisions>,
     pub(crate) decisions_of: Vec<Option<usize>>,
     pub(crate) compared: Vec<Compared>,
+    /// By processor, what may be scheduled again as a whole.
+    pub(crate) again: Vec<Option<Again>>,
     /// The tasks that the trace numbers.
     pub(crate) companion: System,
     pub(crate) report: Report,
@@ -112,6 +115,8 @@ impl Verifier {
         for (index, decisions) in decisions.iter().enumerate() {
             decisions_of[decisions.place] = Some(index);
         }
+        let again =
+            Again::all(system, &companion, &model).map_err(|error| VerifyError::input(error.to_string()))?;
         let resources = Resources::of(&companion.system);
         let levels = Level::all(&companion.system, &model, &resources);
         unjudged.extend(levels::unjudged(&companion.system, &model, &levels));
@@ -151,6 +156,7 @@ impl Verifier {
             decisions,
             decisions_of,
             compared,
+            again,
             companion: companion.system,
             report: Report::new(options.listed_per_group),
             threads: Vec::new(),
@@ -516,6 +522,7 @@ impl Verifier {
         }
         self.judge_extent();
         self.settle(None);
+        self.answer_again();
         self.notes(&mut notes, damage.as_ref());
         self.excuse_unseen_pauses(&mut notes);
         self.excuse_unseen_stretches(&mut notes);

@@ -177,7 +177,7 @@ fn blocking_that_an_interrupt_explains() {
         measured(&system, &[], &records)
     };
     let blocking = |class| of_job(class, Check::Blocking, "high", 0);
-    turns(make, 0, blocking(MachineDisturbed), blocking(BoundViolated));
+    turns(make, 0, blocking(MachineDisturbed), blocking(ModelViolated));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Every tolerance and every bound: a trace one nanosecond inside has no finding, a trace one nanosecond outside has
 //! exactly the right one. The table in `docs/concepts/verification.md` names the test of each.
 
+mod again;
 mod budgets;
 mod causes;
 mod commands;

@@ -121,9 +121,13 @@ fn model_broken(evidence: &Evidence<'_>, answers: &Answers) -> Said {
         ""
     };
     let (what, help) = broken_group(evidence, found, group);
-    // Of whoever runs on while a more important one waits, the message names both, and the subject is the one that waits.
+    // Of whoever runs on while a more important one waits, the message names both.
     let by = match group.check {
-        Check::PriorityInversion | Check::EarliestDeadlineFirst | Check::FirstInFirstOut => String::new(),
+        Check::PriorityInversion
+        | Check::EarliestDeadlineFirst
+        | Check::FirstInFirstOut
+        | Check::Divergence
+        | Check::Blocking => String::new(),
         _ => format!(" by {}", group.subject),
     };
     let mut text = format!("{}{by}{of}: {what}", group.class);
@@ -170,7 +174,9 @@ fn broken_group(
 
 fn is_of(finding: &Finding, group: &FindingGroup) -> bool {
     let is_same = finding.class == group.class && finding.check == group.check;
-    is_same && finding.task.as_ref().is_none_or(|task| *task == group.subject)
+    let is_about = finding.task.as_ref().is_none_or(|task| *task == group.subject);
+    // Who keeps a more important one waiting stands first in the message; the task is the one that waits.
+    is_same && (is_about || finding.message.starts_with(&group.subject))
 }
 
 /// The advice for a wcet that is too small, with what the proof says then.
