@@ -4,10 +4,16 @@ use horolog_exec::{Apart, ExecError, Executive, RunOptions, RunResult};
 use horolog_model::System;
 use horolog_time::Span;
 use std::fmt::Write as _;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 
-/// One run at a time: a processor is shared.
-static ALONE: Mutex<()> = Mutex::new(());
+/// One after the other, in a program without other tests: a thread of the test program that comes in between brings a heap of its own (64 MiB
+/// of addresses), which a run's process inherits and locks.
+#[test]
+fn what_a_run_locks_and_loses() {
+    a_task_locks_less_than_a_quarter_of_a_mebibyte();
+    no_record_is_lost_at_usual_rates();
+    a_deeper_stack_works_and_its_page_faults_are_told();
+}
 
 /// Each task is a period in ms, and the words that follow its priority.
 fn system(tasks: impl IntoIterator<Item = (u64, &'static str)>) -> System {
@@ -59,9 +65,7 @@ fn locked_kib(thread: u32) -> u64 {
 }
 
 /// `VmLck` of a run of 500 tasks less that of one, a task: below 256 KiB. And no job of the 500 has a page fault or loses a record for it.
-#[test]
 fn a_task_locks_less_than_a_quarter_of_a_mebibyte() {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let one = system(std::iter::repeat_n((500, BRIEF), 1));
     let Some((_, of_one)) = run(&one, 700) else { return };
     let many = system(std::iter::repeat_n((500, BRIEF), 500));
@@ -83,9 +87,7 @@ fn assert_whole(result: &RunResult) {
 }
 
 /// Tasks of one and two kilohertz, and segments whose points are recorded.
-#[test]
 fn no_record_is_lost_at_usual_rates() {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let segments =
         "preemption = \"deferred\"\nsegments = [\"50 us\", \"50 us\", \"50 us\"]\nbody = { spin = 0.2 }";
     for tasks in [[(1, BRIEF), (1, BRIEF), (10, BRIEF)], [(1, BRIEF), (1, segments), (10, segments)]] {
@@ -106,9 +108,7 @@ fn use_stack<const BYTES: usize>() {
 }
 
 /// A call that is deeper than what is locked works, and its page faults are told with the remedy; with more stack there are none.
-#[test]
 fn a_deeper_stack_works_and_its_page_faults_are_told() {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let told = |stack: usize, deep: bool| -> Option<usize> {
         let mut options = RunOptions::for_span(Span::from_ns(100_000_000));
         options.stack = stack;

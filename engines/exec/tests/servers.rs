@@ -58,6 +58,40 @@ fn soft_response(server: &str) -> Option<f64> {
     panic!("{server}: hard deadlines were missed in every one of {TRIES} runs");
 }
 
+/// A job that its server holds a hundred times: what its thread has executed, the ways into and out of the signal's handler included, is what
+/// the server consumed, up to what lies before the job's code and after it.
+#[test]
+fn the_ways_into_and_out_of_the_signal_are_charged_to_the_server() {
+    let task = "[[task]]\nname = \"soft\"\narrivals = [\"0 ms\"]\nwcet = \"200 ms\"\n";
+    let server = "tasks = [\"soft\"]\nkind = \"deferrable\"\nbudget = \"1 ms\"\nperiod = \"4 ms\"\npriority = 9\nlow_priority = \"none\"";
+    for attempt in 1..=TRIES {
+        let used = Arc::new(AtomicU64::new(0));
+        let theirs = used.clone();
+        let run = Executive::new(read(task, server)).options(RunOptions::for_span(ms(900)));
+        let run = run.body("soft", move |job| {
+            while job.executed() < ms(100) {
+                std::hint::black_box(0);
+            }
+            theirs.store(job.executed().as_ns(), Ordering::Release);
+        });
+        let Some(result) = common::run_bodies_or_skip(run) else { return };
+        let server = &result.outcome.servers[0];
+        let (consumed, used) =
+            (server.consumed_ns.expect("it has a budget").as_ns(), used.load(Ordering::Acquire));
+        println!(
+            "{consumed} consumed, {used} executed, {} exhaustions: {}",
+            server.exhaustions,
+            consumed.cast_signed() - used.cast_signed()
+        );
+        assert!(result.outcome.tasks[0].completed == 1 && server.exhaustions >= 60, "{server:?}");
+        // Before and after its code the thread executes some microseconds, at most a pass each.
+        if consumed >= used && consumed < used + 100_000 {
+            return;
+        }
+        assert!(attempt < TRIES, "{consumed} consumed, {used} executed");
+    }
+}
+
 #[test]
 fn every_policy_keeps_the_deadlines_and_the_better_ones_answer_sooner() {
     let capacity = |kind: &str, budget: u64, rest: &str| {

@@ -31,6 +31,8 @@ pub(crate) struct Seat {
     pub(crate) may_be_held: bool,
     /// The thread stands still in the middle of its code.
     pub(crate) held: bool,
+    /// Where it is held: the thread's clock when what it had executed was last charged. Its way into the signal's handler comes after.
+    pub(crate) charged: Option<u64>,
     /// The oldest job overran and was taken out of the machine.
     pub(crate) demoted: bool,
     /// The oldest job waits for a device.
@@ -53,6 +55,7 @@ impl Seat {
             lowered: false,
             may_be_held: false,
             held: false,
+            charged: None,
             demoted: false,
             suspended: false,
             flagged: 0,

@@ -141,9 +141,17 @@ impl Threads {
         let Some(served) = &mut self.served else { return };
         served.servers.iter_mut().for_each(Watched::note_overshoot);
         if new.is_none() || new != self.current {
+            if let Some(held) = self.current.map(|old| &mut self.seats[old]).filter(|old| old.held) {
+                held.charged = Some(served.clock);
+            }
             served.patience = LEAST_SLEEP;
             served.pending = 0;
-            served.clock = new.and_then(|new| self.seats[new].executed_ns()).unwrap_or(0);
+            // What a thread has executed to be held is its server's, and told with what it executes from now on.
+            served.clock = new.map_or(0, |new| {
+                let seat = &mut self.seats[new];
+                let clock = seat.executed_ns().unwrap_or(0);
+                seat.charged.take().map_or(clock, |charged| charged.min(clock))
+            });
         }
     }
 
