@@ -44,8 +44,10 @@ fn analyze_file(text: &str, kind: Kind) {
     let mut options = Options::default();
     options.sensitivity = true;
     let found = analyze(&system, &options).expect("within the assumptions");
-    // With jitter of five periods some deadline of eight is missed.
-    assert!(found.schedulable == Schedulable::Yes || matches!(kind, Kind::Late));
+    // With jitter of five periods some deadline of eight is missed, and some of few tasks that are long and not preempted.
+    let may_miss =
+        matches!(kind, Kind::Late) || matches!(kind, Kind::NonPreemptive) && found.tasks.len() < 1_000;
+    assert!(found.schedulable == Schedulable::Yes || may_miss);
     assert!(found.tasks.iter().all(|task| task.exact && task.response.is_some()));
 }
 

@@ -12,7 +12,7 @@ pub fn compare_with_one(shares: impl Iterator<Item = (u64, u64)> + Clone) -> Ord
     const ONE: u128 = 1 << 64;
     let (mut below, mut count) = (0_u128, 0_u128);
     for (c, t) in shares.clone() {
-        below = below.saturating_add((u128::from(c) << 64) / u128::from(t));
+        below = below.saturating_add(share(c, t));
         count += 1;
     }
     // The true sum lies in [below, below + count).
@@ -23,6 +23,15 @@ pub fn compare_with_one(shares: impl Iterator<Item = (u64, u64)> + Clone) -> Ord
         return if below + count < ONE { Ordering::Less } else { exact(shares) };
     }
     exact(shares)
+}
+
+/// ⌊c·2^64/t⌋; of short numbers in two steps, which is several times as fast as one long division.
+fn share(c: u64, t: u64) -> u128 {
+    if c >> 32 == 0 && t >> 32 == 0 {
+        let (high, rest) = ((c << 32) / t, (c << 32) % t);
+        return (u128::from(high) << 32) + u128::from((rest << 32) / t);
+    }
+    (u128::from(c) << 64) / u128::from(t)
 }
 
 fn exact(shares: impl Iterator<Item = (u64, u64)>) -> Ordering {
@@ -94,6 +103,16 @@ mod tests {
         assert_eq!(by(&[(t - 1, t), (1, t - 1)]), Ordering::Greater);
         assert_eq!(by(&[(t - 2, t - 1), (1, t)]), Ordering::Less);
         assert_eq!(by(&[(u64::MAX, 1), (u64::MAX, 1)]), Ordering::Greater);
+    }
+
+    #[test]
+    fn a_share_in_two_steps_is_that_of_one() {
+        let values = [1, 2, 3, 7, 1_000, 999_999_937, (1 << 32) - 1, 1 << 32, (1 << 32) + 1, u64::MAX];
+        for c in values {
+            for t in values {
+                assert_eq!(share(c, t), (u128::from(c) << 64) / u128::from(t), "{c}/{t}");
+            }
+        }
     }
 
     #[test]

@@ -18,6 +18,7 @@
 pub(crate) mod level;
 mod offsets;
 mod plain;
+mod release_queue;
 mod slack_policy;
 mod solver;
 pub(crate) mod sweep;
@@ -101,6 +102,10 @@ impl Shared {
     }
 }
 
+/// The rows of all witnesses together, one a task in each: of so many tasks that they would fill the memory only the first ones that
+/// miss have a witness.
+const MOST_ROWS: usize = 1_000_000;
+
 /// Every test of every task of one processor.
 pub(crate) fn analyze_cpu(
     system: &System,
@@ -110,9 +115,11 @@ pub(crate) fn analyze_cpu(
     let shared = Shared::new(cpu, options)?;
     let options = &options.for_each_of(cpu.tasks.len());
     let mut verdicts = Vec::with_capacity(cpu.tasks.len());
+    let mut witnesses = MOST_ROWS / cpu.tasks.len().max(1);
     for index in 0..cpu.tasks.len() {
         let mut verdict = analyze_task(cpu, index, &shared, options)?;
-        if verdict.verdict == Verdict::Misses && cpu.servers.is_empty() {
+        if verdict.verdict == Verdict::Misses && cpu.servers.is_empty() && witnesses > 0 {
+            witnesses -= 1;
             verdict.witness = match &shared.followed {
                 Some(followed) => followed.first_late[index]
                     .and_then(|late| offsets::pattern(system.name(), cpu, index, late))
@@ -441,13 +448,8 @@ pub(crate) fn bare_overload(cpu: &CpuModel, level: &Level<'_>, index: usize) -> 
     alone.compare_utilisation().is_gt()
 }
 
-/// How far a task exceeds its deadline by the exact test: 0 where it meets, `u64::MAX` where there is no bound.
-pub(crate) fn excess(cpu: &CpuModel, index: usize, options: &Options) -> Result<u64, AnalysisError> {
-    let mut effort = options.effort;
-    excess_within(cpu, index, &mut effort)
-}
-
-/// [`excess`], taking what it costs off `effort`.
+/// How far a task exceeds its deadline by the exact test: 0 where it meets, `u64::MAX` where there is no bound. What it costs
+/// is taken off `effort`.
 pub(crate) fn excess_within(cpu: &CpuModel, index: usize, effort: &mut u64) -> Result<u64, AnalysisError> {
     let found = level_of(cpu, index)?.solve(effort);
     Ok(match (found, cpu.tasks[index].deadline) {

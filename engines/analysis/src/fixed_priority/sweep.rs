@@ -6,8 +6,8 @@
 //! with no more own jobs than that. In this order, job after job, these lie one behind the other. The last of them, the end of the busy period,
 //! lies before all those of the level below, if its blocking is as long: there the busy period's own jobs are among the loads above.
 //! So each search begins where the one before ended, and the sum is carried along:
-//! a heap holds for each task the instant of its next release, and a release costs one change of the sum. Levels, jobs and
-//! releases are paid once: n tasks, j jobs and r releases in all cost O((n + j + r) log n) instead of O(n²) a round. Where a level
+//! a queue holds for each task the instant of its next release, and a release costs one change of the sum. Levels, jobs and
+//! releases are paid once: n tasks, j jobs and r releases in all cost O(n log n + j + r) instead of O(n²) a round. Where a level
 //! has less blocking than the one above, everything is counted anew at a lower bound, `b / (1 − Σ C_h/T_h)`.
 //!
 //! A job that starts its last segment at s ends with the least `z = s' + Σ ⌈(z + J_k)/T_k⌉·C_k`, with s' all that was done before and the segment,
@@ -15,11 +15,11 @@
 //! sweep is horolog's own.
 
 use super::priority_of;
+use super::release_queue::ReleaseQueue;
 use crate::arrival_curve::ArrivalCurve;
 use crate::cpu_model::{CpuModel, CpuTask, Ending};
 use crate::error::AnalysisError;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 
 /// Times beyond this are left to the general engine: sums stay within 64 bits.
 const LIMIT: u64 = 1 << 62;
@@ -44,74 +44,74 @@ struct Load {
     separation: u64,
     jitter: u64,
     cost: u64,
-    count: u64,
 }
 
 impl Load {
-    /// ⌈(x + J)/T⌉, the most jobs that become ready in [0, x).
-    fn jobs(&self, x: u64) -> u64 {
-        (x + self.jitter).div_ceil(self.separation)
-    }
-
-    /// The last instant at which the count still holds.
-    fn until(&self) -> Option<u64> {
-        Some(self.count.checked_mul(self.separation)?.saturating_sub(self.jitter))
+    /// ⌈(x + J)/T⌉, the most jobs that become ready in [0, x), and the last instant at which this count still holds.
+    fn counted(&self, x: u64) -> Option<(u64, u64)> {
+        let count = x.checked_add(self.jitter)?.div_ceil(self.separation);
+        Some((count, count.checked_mul(self.separation)?.saturating_sub(self.jitter)))
     }
 }
 
 /// Loads, counted up to an instant.
 struct Above {
     loads: Vec<Load>,
-    /// The last instant at which a load's count still holds, and the load.
-    next: BinaryHeap<Reverse<(u64, u32)>>,
+    /// The last instant at which each load's count still holds.
+    next: ReleaseQueue,
     work: u64,
 }
 
 impl Above {
-    fn new() -> Above {
-        Above { loads: Vec::new(), next: BinaryHeap::new(), work: 0 }
+    /// For so many loads with so many releases in 2^64 ns.
+    fn new(loads: usize, rate: u128) -> Above {
+        Above { loads: Vec::with_capacity(loads), next: ReleaseQueue::new(loads, rate), work: 0 }
     }
 
     /// Counts the releases before `x`.
     fn advance(&mut self, x: u64, effort: &mut u64) -> Result<(), Halt> {
-        while let Some(mut head) = self.next.peek_mut() {
-            let Reverse((until, index)) = *head;
-            if until >= x {
-                break;
-            }
+        if self.next.is_quiet(x) {
+            return Ok(());
+        }
+        let mut due = self.next.take_before(x);
+        while let Some((index, until)) = self.next.taken(due) {
+            due = self.next.after(due);
             *effort = effort.checked_sub(1).ok_or(Halt::Effort)?;
-            let load = &mut self.loads[index as usize];
-            let count = load.jobs(x);
-            let more = (count - load.count).checked_mul(load.cost);
-            self.work = more.and_then(|more| self.work.checked_add(more)).ok_or(Halt::Range)?;
-            load.count = count;
-            *head = Reverse((load.until().ok_or(Halt::Range)?, index));
+            let load = self.loads[index];
+            // Most often it is one: no division then.
+            let late = x - until;
+            let more = if late <= load.separation { 1 } else { late.div_ceil(load.separation) };
+            let work = more.checked_mul(load.cost).and_then(|more| self.work.checked_add(more));
+            self.work = work.ok_or(Halt::Range)?;
+            let until = more.checked_mul(load.separation).and_then(|more| until.checked_add(more));
+            self.next.put(index, until.ok_or(Halt::Range)?);
         }
         Ok(())
     }
 
-    /// Adds a load as it is at `x`.
+    /// Adds a load as it is at `x`, the instant up to which all are counted.
     fn insert(&mut self, separation: u64, jitter: u64, cost: u64, x: u64) -> Option<()> {
-        let mut load = Load { separation, jitter, cost, count: 0 };
-        load.count = load.jobs(x);
-        self.work = self.work.checked_add(load.count.checked_mul(cost)?)?;
-        self.next.push(Reverse((load.until()?, u32::try_from(self.loads.len()).ok()?)));
+        let load = Load { separation, jitter, cost };
+        self.count(load, x)?;
         self.loads.push(load);
+        Some(())
+    }
+
+    fn count(&mut self, load: Load, x: u64) -> Option<()> {
+        let (count, until) = load.counted(x)?;
+        self.work = self.work.checked_add(count.checked_mul(load.cost)?)?;
+        self.next.push(until);
         Some(())
     }
 
     /// Counts everything anew at `x`, which may lie before the instant up to which it is counted.
     fn recount(&mut self, x: u64) -> Option<()> {
-        let mut next = std::mem::take(&mut self.next).into_vec();
-        next.clear();
+        self.next.clear(x);
         self.work = 0;
-        for (index, load) in self.loads.iter_mut().enumerate() {
-            load.count = load.jobs(x);
-            self.work = self.work.checked_add(load.count.checked_mul(load.cost)?)?;
-            next.push(Reverse((load.until()?, u32::try_from(index).ok()?)));
-        }
-        self.next = BinaryHeap::from(next);
-        Some(())
+        let loads = std::mem::take(&mut self.loads);
+        let done = loads.iter().try_for_each(|&load| self.count(load, x));
+        self.loads = loads;
+        done
     }
 }
 
@@ -169,7 +169,9 @@ pub(crate) fn sweep(
     let Some(order) = order(cpu)? else { return Ok(None) };
     responses.clear();
     responses.resize(cpu.tasks.len(), None);
-    let mut search = Search { higher: Above::new(), outside: Above::new(), x: 1, share: 0, rows: 0, effort };
+    let higher = Above::new(cpu.tasks.len(), rate(cpu.tasks.iter().map(|task| &task.arrival)));
+    let outside = Above::new(cpu.interrupts.len(), rate(cpu.interrupts.iter().map(|load| &load.arrival)));
+    let mut search = Search { higher, outside, x: 1, share: 0, rows: 0, effort };
     Ok(match search.levels(cpu, &order, rules, responses) {
         Ok(()) | Err(Halt::Left) => Some(Swept::Responses),
         Err(Halt::Late) => Some(Swept::Misses),
@@ -367,6 +369,12 @@ impl Search<'_> {
         self.higher.advance(x, self.effort)?;
         self.outside.advance(x, self.effort)
     }
+}
+
+/// The releases in 2^64 ns.
+fn rate<'a>(arrivals: impl Iterator<Item = &'a ArrivalCurve>) -> u128 {
+    let each = arrivals.filter_map(|arrival| periodic(arrival).ok());
+    each.map(|(separation, _)| ONE / u128::from(separation)).sum()
 }
 
 fn periodic(arrival: &ArrivalCurve) -> Result<(u64, u64), Halt> {
