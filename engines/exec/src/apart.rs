@@ -148,15 +148,15 @@ impl<'a> Apart<'a> {
             return Err(ExecError::crashed(format!("before the start: {ending}")));
         };
         collector.finish(&mut take);
-        let mut untold = 0;
+        let mut untold = Vec::new();
         let mut outcome = match &last {
             Some((_, text)) => decode_outcome(text)?,
-            None => self.reckon(&start, &mut reckoning, &mut |record| {
-                untold += 1;
-                out(record);
-            }),
+            None => self.reckon(&start, &mut reckoning, &mut |record| untold.push(record)),
         };
-        outcome.events = collector.written() + untold;
+        // They come task by task.
+        untold.sort_by_key(|record| record.time);
+        outcome.events = collector.written() + untold.len() as u64;
+        untold.into_iter().for_each(out);
         outcome.events_lost = collector.lost();
         if collector.late() > 0 {
             outcome.notes.push(format!("{} records came out of order", collector.late()));
