@@ -298,6 +298,9 @@ impl Source for Drawn {
         }
     }
 
+    /// The next job draws all anew.
+    fn abandon(&mut self, _: usize) {}
+
     #[inline(always)]
     fn advance(&mut self, task: usize) -> Option<(u32, u64)> {
         let draw = &mut self.tasks[task];

@@ -711,7 +711,9 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         run.oldest += 1;
         run.jobs -= 1;
         run.skipped += 1;
-        if !std::mem::take(&mut run.started) {
+        if std::mem::take(&mut run.started) {
+            self.source.abandon(task as usize);
+        } else {
             self.source.pass_over(task as usize);
         }
         self.emit(lane, now, Kind::Enforcement, task, job, 0, DROPPED);

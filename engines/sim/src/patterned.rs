@@ -268,6 +268,17 @@ impl Source for Patterned {
         plan.first().map_or(0, |&(_, length)| length)
     }
 
+    /// No pattern is taken for a system with modes.
+    fn restart(&mut self, _: usize, _: u64, _: u64) {}
+
+    fn pass_over(&mut self, task: usize) {
+        if let Some(Arrivals::List { begun, .. }) = self.tasks[task].as_mut().map(|jobs| &mut jobs.arrivals) {
+            *begun += 1;
+        }
+    }
+
+    fn abandon(&mut self, _: usize) {}
+
     #[inline(always)]
     fn advance(&mut self, task: usize) -> Option<(u32, u64)> {
         let jobs = self.tasks[task].as_mut()?;

@@ -87,6 +87,10 @@ pub fn replay<K: Sink>(
     sink: &mut K,
 ) -> Result<Replay, SimError> {
     check_range(system, pattern.until_ns.as_ns())?;
+    if let Some(mode) = system.modes().first() {
+        let reason = "a pattern lists jobs by the tasks' own rhythm, which modes change".to_owned();
+        return Err(Reason::Pattern { at: format!("mode {}", mode.name), reason }.into());
+    }
     let machine = Machine::new(system)?;
     let source = Patterned::new(system, pattern)?;
     let watched = match &pattern.witness {

@@ -15,17 +15,16 @@ pub(crate) trait Source {
     fn next_job(&mut self, task: usize) -> Option<NextJob>;
 
     /// The jobs of a task begin anew with an arrival at `at`, so far apart from then on.
-    fn restart(&mut self, task: usize, at: u64, separation: u64) {
-        let _ = (task, at, separation);
-    }
+    fn restart(&mut self, task: usize, at: u64, separation: u64);
 
     /// Starts the oldest job of a task: how long its first segment executes.
     fn begin(&mut self, task: usize) -> u64;
 
-    /// The oldest job of a task ends before it has begun.
-    fn pass_over(&mut self, task: usize) {
-        let _ = task;
-    }
+    /// The oldest job of a task is dropped before it has begun.
+    fn pass_over(&mut self, task: usize);
+
+    /// The oldest job of a task is dropped after it has begun.
+    fn abandon(&mut self, task: usize);
 
     /// The segment that follows the one just executed, and how long it executes; `None`: the job is done.
     fn advance(&mut self, task: usize) -> Option<(u32, u64)>;

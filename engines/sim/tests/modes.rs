@@ -373,3 +373,52 @@ fn a_left_over_job_is_no_dispatch_in_the_mode() {
     assert_eq!(all[..2], [(6, 1, 0, 1), (6, horolog_trace::NO_TASK, 1, 1)]);
     assert_eq!((all[2].1, all.len()), (0, 3));
 }
+
+#[test]
+fn no_pattern_is_taken_for_a_system_with_modes() {
+    use horolog_model::pattern::ReleasePattern;
+    let mut draft = parts(&TWO);
+    let pattern = ReleasePattern::new("modes", ns(20));
+    let options = horolog_sim::ReplayOptions::default();
+    let plain = System::new(draft.clone()).expect("a valid system");
+    assert!(horolog_sim::replay(&plain, &pattern, &options, &mut horolog_trace::NullSink).is_err());
+    draft.modes = vec![mode("other", &[5])];
+    let system = System::new(draft).expect("a valid system");
+    let refused = horolog_sim::replay(&system, &pattern, &options, &mut horolog_trace::NullSink);
+    let words = refused.map(|_| ()).expect_err("refused").to_string();
+    assert!(words.contains("mode other") && words.contains("modes change"), "{words}");
+}
+
+/// A device of which nothing comes within the horizon.
+const IDLE_DEVICE: &str = "[[device]]\nname = \"idle\"\nservice = \"interrupt\"\nseparation = \"5 ms\"\ncost = \"1 ns\"\narrivals = [\"900 ms\"]\n";
+
+/// The arrivals of each task: `(instant, task)`.
+fn arrivals_of(text: &str, until: u64) -> Vec<(u64, u32)> {
+    let (system, _) =
+        horolog_model::file::read(text, "modes.toml", &[]).unwrap_or_else(|errors| panic!("{errors}"));
+    of(&run(system.to_draft(), until).0, Kind::Release)
+}
+
+#[test]
+fn beside_a_device_a_mode_gives_its_period_and_its_tasks() {
+    let tasks = "[system]\nname = \"modes\"\n[[task]]\nname = \"a\"\nperiod = \"10 ns\"\nwcet = \"2 ns\"\npriority = 5\n\
+                 [[task]]\nname = \"b\"\nperiod = \"20 ns\"\nwcet = \"1 ns\"\npriority = 2\n";
+    let slower = format!(
+        "{tasks}[[mode]]\nname = \"slow\"\nat = [\"10 ns\"]\n[[mode.task]]\nname = \"a\"\nperiod = \"30 ns\"\n"
+    );
+    let absent = format!(
+        "{tasks}[[mode]]\nname = \"m\"\nat = [\"15 ns\"]\nactive = [\"b\"]\n[[mode]]\nname = \"back\"\nat = [\"33 ns\"]\n"
+    );
+    let by_hand: [(&str, &[(u64, u32)]); 2] = [
+        (&slower, &[(0, 0), (0, 1), (10, 0), (20, 1), (40, 0), (40, 1)]),
+        (&absent, &[(0, 0), (0, 1), (10, 0), (20, 1), (33, 0), (40, 1), (43, 0), (53, 0)]),
+    ];
+    for (text, expected) in by_hand {
+        let mut found = arrivals_of(text, 60);
+        found.sort_unstable();
+        assert_eq!(found, expected);
+        let mut beside = arrivals_of(&format!("{text}{IDLE_DEVICE}"), 60);
+        beside.sort_unstable();
+        assert_eq!(beside, expected, "beside a device");
+    }
+}

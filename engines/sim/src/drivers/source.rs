@@ -70,6 +70,20 @@ impl Source for Driven {
         if self.roles[task] == Role::Task { self.drawn.next_job(task) } else { None }
     }
 
+    fn restart(&mut self, task: usize, at: u64, separation: u64) {
+        self.drawn.restart(task, at, separation);
+    }
+
+    fn pass_over(&mut self, task: usize) {
+        self.drawn.pass_over(task);
+    }
+
+    /// What it waited for comes, and no job goes on with it.
+    fn abandon(&mut self, task: usize) {
+        let own = self.requests.iter_mut().filter(|request| request.task as usize == task);
+        own.for_each(|request| request.waiting_since = None);
+    }
+
     fn begin(&mut self, task: usize) -> u64 {
         match self.roles[task] {
             Role::Task => {
