@@ -235,7 +235,9 @@ fn an_interrupt_while_costs_are_measured_ends_the_loop_there() {
     let done = common::end(run);
     assert_eq!(done.no_panic().status, Some(4), "{done:?}");
     assert!(done.err.contains("undecided: stopped while the machine's costs were measured"), "{done:?}");
-    assert_eq!(done.out, "", "{done:?}");
+    let said: serde_json::Value = serde_json::from_str(&done.out).expect("JSON");
+    assert_eq!((&said["schema"], &said["closing"]["word"]), (&"horolog.loop/1".into(), &"undecided".into()));
+    assert!(said.get("analysis").is_none(), "{done:?}");
     let written: Vec<_> =
         std::fs::read_dir(&out).into_iter().flatten().flatten().map(|entry| entry.file_name()).collect();
     assert!(written.is_empty(), "{written:?}");

@@ -275,6 +275,14 @@ impl Closing {
         }
     }
 
+    /// The verdict where nothing was answered, for this reason.
+    #[must_use]
+    pub fn undecided(asked: &Asked, text: String) -> Closing {
+        let (word, exit, gate) = (Word::Undecided, 4, asked.gate.clone());
+        let (proof, model, deadlines) = (None, None, None);
+        Closing { word, exit, proof, model, deadlines, gate, text, help: None, causes: Vec::new() }
+    }
+
     /// What was to be shown beside it is not there: a yes becomes undecided, for this reason.
     pub fn withhold(&mut self, reason: &str) {
         if self.word == Word::Holds {

@@ -40,9 +40,19 @@ pub(crate) fn run(words: &LoopArguments) -> Done {
     loop {
         let activity = progress::Activity::start("closing the loop");
         let result =
-            close(&system, &options, &mut |stage, detail| activity.now(&describe(stage, detail, duration)))
-                .map_err(Failure::from)?;
+            close(&system, &options, &mut |stage, detail| activity.now(&describe(stage, detail, duration)));
         drop(activity);
+        let result = match result {
+            Err(error) if error.is_stopped() => {
+                let closing = Closing::undecided(&options.asked, error.to_string());
+                if words.format == Format::Json {
+                    let nothing = json!({ "schema": "horolog.loop/1", "system": system.name() });
+                    output::json(&Closed { result: &nothing, closing: &closing, attempts: &attempts })?;
+                }
+                return Ok(Verdict::closed(closing));
+            }
+            result => result.map_err(Failure::from)?,
+        };
         let closing = result.closing.clone();
         if closing.may_be_retried() && attempts.len() < words.retries as usize && !options.is_stopped() {
             progress::say(format_args!("{closing}\nattempt {}", attempts.len() + 2));
