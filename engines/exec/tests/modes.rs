@@ -424,7 +424,7 @@ at = ["130 ms"]
     let mut last = String::new();
     for _ in 0..TRIES {
         let run = Executive::new(system.clone()).options(RunOptions::for_span(ms(200)));
-        // Jobs 1 and 2 take too long, and so does job 4, by so little that nobody looks before it ends.
+        // Jobs 1 and 2 take too long, and so does job 4, by so little that it ends about when its timer goes off.
         let run = run.body("long", |job| {
             let long = match job.number() {
                 1 | 2 => 25_000_000,
@@ -456,8 +456,9 @@ fn as_the_overruns_ask(result: &RunResult, other: u32) -> Result<(), String> {
         return Err(format!("asked {asked:?}, ends {ends:?}"));
     }
     let in_time = at[0] >= 50_000_000 && at[0] < ends[1];
-    let at_its_end = at[2] == ends[4];
-    if !in_time || !at_its_end {
+    // Its timer goes off about when it ends: whichever comes first, it asks once, after its wcet and not after its end.
+    let by_its_end = at[2] >= 170_000_000 && at[2] <= ends[4];
+    if !in_time || !by_its_end {
         return Err(format!("asked at {at:?}, ends {ends:?}"));
     }
     for cpu in [other, last_cpu().0] {
