@@ -79,6 +79,14 @@ fn count(value: &Value, key: &str) -> u64 {
     value["tasks"][0][key].as_u64().unwrap_or_else(|| panic!("{key} of {value:#}"))
 }
 
+/// Whether half of the jobs or more are not judged since the kernel hid their switches.
+fn is_hidden(found: &Value) -> bool {
+    let reasons = found["tasks"][0]["unjudged"].as_array().into_iter().flatten();
+    let hidden =
+        reasons.filter(|one| one["reason"] == "hidden switch").filter_map(|one| one["jobs"].as_u64());
+    2 * hidden.sum::<u64>() >= count(found, "released").max(1)
+}
+
 /// The checks by which the model was found violated.
 fn violated(found: &Value) -> Vec<String> {
     let findings = found["findings"].as_array().expect("findings").iter();
@@ -115,6 +123,12 @@ fn twice_the_rate_is_found() {
 #[test]
 fn twice_the_wcet_is_found() {
     let Some((_, found)) = judged("\"period=60ms\", \"work=30ms\"") else { return };
+    if is_hidden(&found) {
+        // What its jobs executed is not known, so it is neither believed nor accused.
+        assert_eq!((found["closing"]["exit"].as_u64(), violated(&found)), (Some(4), vec![]), "{found:#}");
+        println!("SKIPPED: this kernel hides the program's switches from its record");
+        return;
+    }
     assert!(violated(&found).contains(&"execution".to_owned()), "{found:#}");
     assert_eq!(found["verdict"], "model-violated");
 }
