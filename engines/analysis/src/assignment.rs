@@ -84,7 +84,8 @@ fn audsley(system: &System, cpu: CpuId) -> Result<Vec<TaskId>, AnalysisError> {
         ));
     }
     let effort = Options::default().effort.saturating_mul(TESTS);
-    let mut search = Search { left: (0..model.tasks.len()).collect(), model, effort };
+    let share = model.tasks.iter().map(share_of).fold(0, u128::saturating_add);
+    let mut search = Search { left: (0..model.tasks.len()).collect(), model, share, effort };
     let count = search.left.len();
     for task in &mut search.model.tasks {
         task.priority = Some(Priority::new(count as i64 + 1));
@@ -107,8 +108,7 @@ fn audsley(system: &System, cpu: CpuId) -> Result<Vec<TaskId>, AnalysisError> {
                 ));
             }
         };
-        search.model.tasks[index].priority = Some(Priority::new(level as i64));
-        search.left.retain(|&other| other != index);
+        search.take(index, Priority::new(level as i64));
         order.push(search.model.tasks[index].id);
     }
     order.reverse();
@@ -120,6 +120,8 @@ struct Search {
     model: CpuModel,
     /// Tasks without a level.
     left: Vec<usize>,
+    /// What they ask for of the processor, rounded down to units of 2^−64.
+    share: u128,
     effort: u64,
 }
 
@@ -128,8 +130,8 @@ impl Search {
     /// else the one that exceeds by least. `None` where the effort ran out.
     fn least_important(&mut self, level: Priority) -> Result<Option<(usize, u64)>, AnalysisError> {
         let last = *self.left.last().unwrap_or(&0);
-        // Whoever takes the level, it asks for the same share of the processor.
-        if self.at(last, level, |model, _| is_overloaded(model, last))? {
+        // The level asks for the same share of the processor, whichever task takes it.
+        if self.share > 1 << 64 || self.at(last, level, |model, _| is_overloaded(model, last))? {
             return Ok(Some((last, u64::MAX)));
         }
         let least = self.work_of_one_job_each();
@@ -170,6 +172,13 @@ impl Search {
             }
         }
         Ok(best.map(|(excess, index)| (index, excess)))
+    }
+
+    /// Gives a level away.
+    fn take(&mut self, index: usize, level: Priority) {
+        self.model.tasks[index].priority = Some(level);
+        self.left.retain(|&other| other != index);
+        self.share -= share_of(&self.model.tasks[index]);
     }
 
     /// What `test` says of the task at this level.
@@ -228,6 +237,14 @@ impl Search {
             (deadline.is_none(), deadline, index)
         });
         latest.unwrap_or(0)
+    }
+}
+
+/// What a task asks for of the processor, rounded down to units of 2^−64; that of a list of arrivals is 0 in the long run.
+fn share_of(task: &CpuTask) -> u128 {
+    match task.arrival {
+        ArrivalCurve::Periodic { separation, .. } => (u128::from(task.wcet) << 64) / u128::from(separation),
+        ArrivalCurve::Listed { .. } => 0,
     }
 }
 

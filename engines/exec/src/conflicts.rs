@@ -2,7 +2,7 @@
 //!
 //! A thread of another program conflicts where it may run on a processor of the run and the kernel lets it go before a task there:
 //! `SCHED_FIFO` or `SCHED_RR` at the least important task's band or above, and `SCHED_DEADLINE` always. Tasks that an agent schedules are
-//! all in its band for the running one. Left out are kernel threads, which stand above everything on every machine, and the guardians
+//! all in its band for the running one. Left out are kernel threads, which go before everything on every machine, and the guardians
 //! of other commands. Another command that has a guardian conflicts, too: it may change what this one has changed.
 
 use crate::plan::{Mode, Plan};
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_goes_before_a_task_conflicts() {
+    fn what_goes_before_a_task_conflicts() {
         for scheduling in [Scheduling::Fifo, Scheduling::RoundRobin] {
             assert_eq!(found(scheduling(49), &[(2, 50)]), None);
             assert_eq!(found(scheduling(99), &[(1, 50), (3, 1)]), None);

@@ -13,6 +13,7 @@
 //! been in time even with gross ones and something disturbed its window; else what is on record does not tell. No bound is accused here: that
 //! takes a pattern that the file allows. Each machine takes time linear in the trace.
 
+use crate::job::Job;
 use crate::judge::Candidate;
 use crate::model::Model;
 use crate::result::{Class, Evidence};
@@ -36,6 +37,20 @@ pub(crate) struct Ran {
     pub(crate) ready: u64,
     pub(crate) executed: u64,
     pub(crate) interrupted: u64,
+}
+
+impl Ran {
+    pub(crate) fn of(task: usize, job: &Job, executed: u64) -> Ran {
+        Ran {
+            task: task as u32,
+            number: job.number,
+            arrival: job.arrival,
+            legal_arrival: job.legal_arrival,
+            ready: job.ready,
+            executed,
+            interrupted: job.interrupted,
+        }
+    }
 }
 
 /// A late job whose class the whole processor tells.
@@ -266,15 +281,7 @@ impl Verifier {
                 let task = self.cpus[cpu].tasks[place];
                 for job in 0..self.tasks[task].pending.len() {
                     let job = &self.tasks[task].pending[job];
-                    let ran = Ran {
-                        task: task as u32,
-                        number: job.number,
-                        arrival: job.arrival,
-                        legal_arrival: job.legal_arrival,
-                        ready: job.ready,
-                        executed: job.executed,
-                        interrupted: job.interrupted,
-                    };
+                    let ran = Ran::of(task, job, job.executed);
                     self.keep_ran(cpu, ran);
                 }
             }

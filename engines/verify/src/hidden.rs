@@ -13,7 +13,7 @@
 //!
 //! S is the time stamps' tolerance and E that of reading a thread's clock. One stretch is *explained*, and judged as if the switch were on record: the idle
 //! processor goes to the first thread that wakes on it, and the next switch is from that thread. Threads of tasks and horolog's own are real-time threads, so they
-//! take the processor from whoever has it when they wake; then only what came before the wake-up is hidden.
+//! take the processor from any other thread when they wake; then only what came before the wake-up is hidden.
 //!
 //! What the order of jobs looks like in a stretch that is in doubt is judged once that is explained, and never else. A job is not judged where its busy window
 //! holds more of hidden stretches than a switch may take (costs and S).
@@ -205,7 +205,7 @@ impl Verifier {
         one == other || tid(one).is_some_and(|known| tid(other) == Some(known))
     }
 
-    /// A job tells by its own stamp that it runs: nobody else has the processor.
+    /// A job tells by its own stamp that it runs: no other thread has the processor.
     pub(crate) fn hold_against_the_kernel(&mut self, record: &Record, task: usize, cpu: usize) {
         let model = &self.model.tasks[task];
         let is_own = matches!(record.kind, Kind::Completion | Kind::Lock | Kind::Unlock);

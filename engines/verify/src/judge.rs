@@ -248,7 +248,7 @@ impl Verifier {
         less.map(|&task| (had(task), task)).filter(|(had, _)| *had > 0).max().map(|(_, task)| task)
     }
 
-    /// How long after a job's arrival horolog's own threads first had its processor, to tell whoever runs; at most the release latency.
+    /// How long after a job's arrival horolog's own threads first had its processor, to choose what runs; at most the release latency.
     fn noticed_late(&self, candidate: Candidate) -> u64 {
         let slices = self.cpus[candidate.cpu].slices.iter();
         let own =
@@ -347,7 +347,7 @@ impl Verifier {
         if self.is_in_a_loss(candidate.task, candidate.job) {
             return Class::CannotTell;
         }
-        // Where a switch is hidden no bound is accused, nor is anybody who would have been seen else.
+        // Where a switch is hidden no bound is accused, and no disturbance that the record does not show.
         let is_hidden = self.cpus[candidate.cpu].hidden.within(candidate.from, candidate.to) > 0;
         // In a simulation nothing can disturb: without a broken assumption there is no other cause.
         if self.model.simulated && account.by_model == 0 {

@@ -485,11 +485,12 @@ impl Verifier {
             self.judge_segments(task, cpu, &job, record.value);
         }
         self.check_blocking(task, cpu, &job, window);
+        let since = window.map_or(job.arrival, |busy| busy.since.min(job.arrival));
         self.cpus[cpu].finished.push_back(Finished {
             task,
             number: job.number,
             arrival: job.arrival,
-            since: window.map_or(job.arrival, |busy| busy.since.min(job.arrival)),
+            since,
             ready: job.ready,
             completion: self.now,
             executed: record.value,
@@ -497,20 +498,8 @@ impl Verifier {
             legal_arrival: job.legal_arrival,
             stretches: std::mem::take(&mut job.stretches),
         });
-        let since = window.map_or(job.arrival, |busy| busy.since.min(job.arrival));
         self.look_for_hidden(task, cpu, job.number, since);
-        self.keep_ran(
-            cpu,
-            Ran {
-                task: task as u32,
-                number: job.number,
-                arrival: job.arrival,
-                legal_arrival: job.legal_arrival,
-                ready: job.ready,
-                executed: record.value,
-                interrupted: job.interrupted,
-            },
-        );
+        self.keep_ran(cpu, Ran::of(task, &job, record.value));
         self.check_response(task, cpu, &job, response, window);
         self.link_late(task, (job.number, job.arrival, job.deadline), window);
         self.leave_processor(task, cpu);

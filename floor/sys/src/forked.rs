@@ -94,7 +94,7 @@ fn close_those_of_the_parent(mine: i32) {
     let numbers: Vec<i32> =
         entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
     for number in numbers.into_iter().filter(|&number| number > 2 && number != mine) {
-        // SAFETY: both calls take integers; whoever had the descriptor is a copy that is never dropped.
+        // SAFETY: both calls take integers; the value that had the descriptor is a copy that is never dropped.
         unsafe {
             let flags = libc::fcntl(number, libc::F_GETFD);
             if flags >= 0 && flags & libc::FD_CLOEXEC != 0 {

@@ -90,7 +90,7 @@ pub struct Library {
     code: Arc<Code>,
 }
 
-/// The mapped code of a library: unloaded once nobody holds it any more.
+/// The mapped code of a library: unloaded once it is not held any more.
 #[derive(Debug)]
 pub struct Code {
     _library: libloading::Library,
@@ -142,7 +142,7 @@ impl Library {
         })
     }
 
-    /// Its code. Whoever holds it keeps it loaded.
+    /// Its code, which stays loaded while this is held.
     #[must_use]
     pub fn code(&self) -> Arc<Code> {
         self.code.clone()
@@ -385,7 +385,7 @@ extern "C" fn read(job: *mut JobHandle, link: *const c_char, into: *mut c_void, 
         let into = match length {
             0 => &mut [][..],
             _ if into.is_null() => return None,
-            // SAFETY: the header asks for room for `length` bytes that nobody else uses during the call.
+            // SAFETY: the header asks for room for `length` bytes that nothing else uses during the call.
             length => unsafe { std::slice::from_raw_parts_mut(into.cast::<u8>(), length as usize) },
         };
         calls.read(name(link)?, into).map(|length| length as u64)

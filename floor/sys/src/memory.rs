@@ -42,7 +42,7 @@ pub fn keep_freed() {
 }
 
 /// From now on all threads take their memory from one heap. The C library reserves 64 MiB of addresses for each further heap, and
-/// whoever locks its memory locks these, too. For a process whose threads do not allocate while it matters; there is no way
+/// a process that locks its memory locks these, too. For a process whose threads do not allocate while it matters; there is no way
 /// back. Only glibc's allocator knows this.
 pub fn one_heap() {
     #[cfg(target_env = "gnu")]

@@ -172,7 +172,7 @@ impl Area {
     }
 
     fn free(self) {
-        // SAFETY: nothing lies on it any more, and it is freed once: whoever frees it gives up what held it.
+        // SAFETY: nothing lies on it any more, and it is freed once: freeing it takes the value that held it.
         unsafe { libc::munmap(self.first.cast(), self.bytes) };
     }
 }
@@ -240,7 +240,7 @@ mod tests {
             let (send, receive) = std::sync::mpsc::channel();
             let thread = spawn(SMALL, move || {
                 count();
-                send.send(count()).expect("somebody listens");
+                send.send(count()).expect("the test listens");
             });
             assert!(thread.expect("a thread").join());
             receive.recv().expect("it counted")
@@ -252,7 +252,7 @@ mod tests {
             let thread = spawn(SMALL, move || {
                 let before = usage::of_this_thread().minor_faults;
                 use_stack::<{ 1 << 20 }>();
-                send.send(usage::of_this_thread().minor_faults - before).expect("somebody listens");
+                send.send(usage::of_this_thread().minor_faults - before).expect("the test listens");
             });
             assert!(thread.expect("a thread").join());
             receive.recv().expect("it counted")
@@ -268,7 +268,7 @@ mod tests {
         let (go, wait) = std::sync::mpsc::channel::<()>();
         let thread = spawn(SMALL, move || {
             wait.recv().expect("a word");
-            send.send(7).expect("somebody listens");
+            send.send(7).expect("the test listens");
         })
         .expect("a thread");
         assert!(!thread.is_finished());

@@ -158,7 +158,7 @@ pub fn foreign_threads() -> Vec<ThreadFacts> {
         entry.parent != KERNEL && entry.process != KERNEL && entry.process != std::process::id()
     };
     let processes = all_processes().into_iter().filter(foreign);
-    // Who ends meanwhile is in nobody's way.
+    // A thread that ends meanwhile is in no one's way.
     let threads = processes.flat_map(|entry| of_process(entry.process).unwrap_or_default());
     threads
         .filter_map(|tid| of_thread(tid).ok())

@@ -182,7 +182,7 @@ static inline int horolog_set_state(horolog_job *job, void *state)
     return refused;
 }
 
-/* Whether somebody more important waits for this job's next preemption point: 0, 1, or a code. */
+/* Whether a more important job waits for this job's next preemption point: 0, 1, or a code. */
 static inline int horolog_should_yield(const horolog_job *job)
 {
     int refused = horolog_check(job);
@@ -190,7 +190,7 @@ static inline int horolog_should_yield(const horolog_job *job)
 }
 
 /* A preemption point between two segments of a deferred task. Where `allow` is not 0 and somebody more important
- * waits, they run now, and this returns once the job has the processor again. Returns whether somebody waited, or a code.
+ * waits, they run now, and this returns once the job has the processor again. Returns whether one waited, or a code.
  * Idle, it costs the look at the handle, one load and a branch. */
 static inline int horolog_preemption_point(horolog_job *job, int allow)
 {

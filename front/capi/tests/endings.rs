@@ -1,11 +1,12 @@
 //! Bodies that end the program: everything up to then is on record, and it is said who ended it and how.
 
+mod common;
+
 use horolog_exec::{Apart, ExecError, RunOptions, RunResult};
 use horolog_model::System;
 use horolog_time::Span;
 use horolog_trace::{EndCause, Kind, Record};
 use std::path::Path;
-use std::process::Command;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// One run at a time: a processor is shared.
@@ -27,29 +28,6 @@ const CODE: &str = r#"
     int early(int argc, const char *const *argv, void **state) { (void)argc; (void)argv; (void)state; exit(5); }
     int spins(horolog_job *job) { volatile int one = 1; if (horolog_job_number(job) == 3) while (one) {} return 0; }
 "#;
-
-fn library() -> Option<tempfile::TempDir> {
-    let folder = tempfile::tempdir().expect("a folder");
-    let source = folder.path().join("test.c");
-    std::fs::write(&source, CODE).expect("writable");
-    let output = Command::new("cc")
-        .args(["-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-I"])
-        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("include"))
-        .arg("-o")
-        .arg(folder.path().join("libtest.so"))
-        .arg(&source)
-        .output();
-    match output {
-        Ok(output) => {
-            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-            Some(folder)
-        }
-        Err(error) => {
-            println!("SKIPPED: no C compiler: {error}");
-            None
-        }
-    }
-}
 
 /// `bad` every 20 ms with the given function, `good` below it; the second is driven by an agent where `driven`.
 fn system(body: &str, driven: bool) -> System {
@@ -84,7 +62,7 @@ fn run(system: &System, folder: &Path) -> Option<(Result<RunResult, ExecError>, 
 
 #[test]
 fn every_record_up_to_the_end_is_kept_and_it_is_said_who_ended_it() {
-    let Some(folder) = library() else { return };
+    let Some(folder) = common::library(CODE) else { return };
     for (symbol, cause, named, words) in [
         ("leaves", EndCause::Exit, true, "called exit: the run's process exited with status 0"),
         ("drops", EndCause::Exit, true, "exited with status 7"),
@@ -133,7 +111,7 @@ fn every_record_up_to_the_end_is_kept_and_it_is_said_who_ended_it() {
 
 #[test]
 fn an_end_before_the_start_is_an_error_that_says_so() {
-    let Some(folder) = library() else { return };
+    let Some(folder) = common::library(CODE) else { return };
     let Some((result, records)) = run(&system("symbol = \"good\", init = \"early\"", false), folder.path())
     else {
         return;
@@ -146,7 +124,7 @@ fn an_end_before_the_start_is_an_error_that_says_so() {
 /// The outcome crosses from one process to the other whole.
 #[test]
 fn a_run_that_ends_by_itself_is_as_one_in_this_process() {
-    let Some(folder) = library() else { return };
+    let Some(folder) = common::library(CODE) else { return };
     let system = system("symbol = \"good\"", true);
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let mut options = RunOptions::for_span(Span::from_ns(200_000_000));

@@ -1,9 +1,10 @@
 //! A job handle that is used where it is not valid: every function of the header says so and does nothing.
 
+mod common;
+
 use horolog_exec::{RunOptions, RunResult};
 use horolog_time::Span;
 use std::path::Path;
-use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
 /// One run at a time: a processor is shared.
@@ -64,38 +65,6 @@ const CALLS: u32 = 28;
 /// How many of `by_table`.
 const TABLE_CALLS: u32 = 14;
 
-fn library(source: &str) -> Option<tempfile::TempDir> {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("test.c");
-    std::fs::write(&path, format!("{EVERY_FUNCTION}{source}")).expect("writable");
-    let output = Command::new("cc")
-        .args([
-            "-O1",
-            "-Wall",
-            "-Wextra",
-            "-Werror",
-            "-Wno-unused-function",
-            "-shared",
-            "-fPIC",
-            "-pthread",
-            "-I",
-        ])
-        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("include"))
-        .arg("-o")
-        .args([&folder.path().join("libtest.so"), &path])
-        .output();
-    match output {
-        Ok(output) => {
-            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-            Some(folder)
-        }
-        Err(error) => {
-            println!("SKIPPED: no C compiler: {error}");
-            None
-        }
-    }
-}
-
 /// Runs five jobs of `step` every 20 ms, which writes the link `pose` and locks `bus`, and of `other`, twice as important and as often;
 /// driven by an agent where `driven`.
 fn run(folder: &Path, driven: bool) -> Option<RunResult> {
@@ -145,7 +114,7 @@ fn null_is_refused() {
         }
         int other(horolog_job *job) { return horolog_check(job); }
     "#;
-    let Some(folder) = library(source) else { return };
+    let Some(folder) = common::library(&format!("{EVERY_FUNCTION}{}", source)) else { return };
     for driven in [false, true] {
         let Some(result) = run(folder.path(), driven) else { return };
         assert_refused(&result, "step", 0, "");
@@ -171,7 +140,7 @@ fn another_thread_is_refused_while_the_job_is_under_way() {
         }
         int other(horolog_job *job) { return horolog_check(job); }
     "#;
-    let Some(folder) = library(source) else { return };
+    let Some(folder) = common::library(&format!("{EVERY_FUNCTION}{}", source)) else { return };
     for driven in [false, true] {
         let Some(result) = run(folder.path(), driven) else { return };
         assert_refused(&result, "step", CALLS + TABLE_CALLS, "on another thread than the task's own");
@@ -197,7 +166,7 @@ fn another_task_is_refused() {
             return misuse(kept, HOROLOG_OTHER_THREAD);
         }
     "#;
-    let Some(folder) = library(source) else { return };
+    let Some(folder) = common::library(&format!("{EVERY_FUNCTION}{}", source)) else { return };
     let Some(result) = run(folder.path(), false) else { return };
     assert_refused(&result, "step", CALLS, "on another thread than the task's own");
 }
@@ -215,7 +184,7 @@ fn a_handle_is_refused_after_the_end_of_its_job() {
         }
         int other(horolog_job *job) { return horolog_check(job); }
     "#;
-    let Some(folder) = library(source) else { return };
+    let Some(folder) = common::library(&format!("{EVERY_FUNCTION}{}", source)) else { return };
     for driven in [false, true] {
         let Some(result) = run(folder.path(), driven) else { return };
         assert_refused(&result, "step", CALLS + TABLE_CALLS, "after the end of the handle's job");
@@ -235,7 +204,7 @@ fn a_handle_of_another_run_is_refused() {
         }
         int other(horolog_job *job) { return horolog_check(job); }
     "#;
-    let Some(folder) = library(source) else { return };
+    let Some(folder) = common::library(&format!("{EVERY_FUNCTION}{}", source)) else { return };
     let Some(first) = run(folder.path(), false) else { return };
     assert_refused(&first, "step", 0, "");
     // It is counted for the run whose handle it was, which is over.
@@ -253,7 +222,7 @@ fn a_handle_of_another_run_is_refused() {
         }
         int other(horolog_job *job) { return horolog_check(job); }
     "#;
-    let Some(folder) = library(good) else { return };
+    let Some(folder) = common::library(&format!("{EVERY_FUNCTION}{}", good)) else { return };
     let Some(result) = run(folder.path(), true) else { return };
     assert_refused(&result, "step", 0, "");
 }

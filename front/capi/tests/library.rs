@@ -1,5 +1,8 @@
 //! Bodies in C libraries run as tasks: the example, and what happens where they misbehave.
 
+mod common;
+
+use common::{build, library};
 use horolog_exec::{ExecError, RunOptions, RunResult};
 use horolog_model::{
     Arrival, Body, CpuId, Cpus, Draft, ExecutionTimes, OverrunPolicy, Platform, Preemption, Priority,
@@ -7,8 +10,7 @@ use horolog_model::{
 };
 use horolog_time::Span;
 use horolog_trace::{EndCause, Kind};
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::sync::Mutex;
 
 fn ms(ms: u64) -> Span {
@@ -17,28 +19,6 @@ fn ms(ms: u64) -> Span {
 
 /// One run at a time: signal handlers and a processor are shared.
 static ALONE: Mutex<()> = Mutex::new(());
-
-/// Builds a library from source; `None` without a C compiler.
-fn build(folder: &Path, source: &Path) -> Option<PathBuf> {
-    let library = folder.join("libtest.so");
-    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("include");
-    let output = Command::new("cc")
-        .args(["-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-I"])
-        .arg(include)
-        .arg("-o")
-        .args([&library, source])
-        .output();
-    match output {
-        Ok(output) => {
-            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-            Some(library)
-        }
-        Err(error) => {
-            println!("SKIPPED: no C compiler: {error}");
-            None
-        }
-    }
-}
 
 fn last_cpu() -> CpuId {
     let allowed = horolog_sys::affinity::allowed_cpus().expect("affinity is readable");
@@ -92,13 +72,6 @@ fn run_system(system: &System, folder: &Path) -> Option<Result<RunResult, ExecEr
     }
 }
 
-fn library(source: &str) -> Option<tempfile::TempDir> {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("test.c");
-    std::fs::write(&path, source).expect("writable");
-    build(folder.path(), &path).map(|_| folder)
-}
-
 /// Names the functions of a task after the task.
 fn with_init(mut task: Task, arguments: &[&str]) -> Task {
     let name = task.name.clone();
@@ -114,7 +87,7 @@ fn with_init(mut task: Task, arguments: &[&str]) -> Task {
 fn the_example_builds_and_runs() {
     let folder = tempfile::tempdir().expect("a folder");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/user-library/control.c");
-    if build(folder.path(), &source).is_none() {
+    if !build(folder.path(), &source) {
         return;
     }
     let control = || task("control", 9, "control_step");
@@ -130,7 +103,7 @@ fn the_example_builds_and_runs() {
 fn a_deferred_job_in_c_passes_its_points() {
     let folder = tempfile::tempdir().expect("a folder");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/camera.c");
-    if build(folder.path(), &source).is_none() {
+    if !build(folder.path(), &source) {
         return;
     }
     let mut camera = with_init(task("camera", 5, "camera_frame"), &[]);

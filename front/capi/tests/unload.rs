@@ -1,9 +1,10 @@
 //! When the library of a body is unloaded. The only test of its program: no other thread of it comes or goes.
 
+mod common;
+
 use horolog_exec::RunOptions;
 use horolog_time::Span;
 use std::path::Path;
-use std::process::Command;
 
 const CODE: &str = r#"
         #define _GNU_SOURCE
@@ -37,35 +38,13 @@ fn is_mapped(file: &Path) -> bool {
     maps.lines().any(|line| line.ends_with(&file.display().to_string()))
 }
 
-fn library() -> Option<tempfile::TempDir> {
-    let folder = tempfile::tempdir().expect("a folder");
-    let source = folder.path().join("test.c");
-    std::fs::write(&source, CODE).expect("writable");
-    let output = Command::new("cc")
-        .args(["-O1", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-pthread", "-I"])
-        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("include"))
-        .arg("-o")
-        .args([&folder.path().join("libtest.so"), &source])
-        .output();
-    match output {
-        Ok(output) => {
-            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-            Some(folder)
-        }
-        Err(error) => {
-            println!("SKIPPED: no C compiler: {error}");
-            None
-        }
-    }
-}
-
 /// A thread that a body has started executes its library's code after the run: the library stays. One without such a thread goes.
 #[test]
 fn a_library_whose_threads_live_is_never_unloaded() {
     let allowed = horolog_sys::affinity::allowed_cpus().expect("affinity is readable");
     let cpu = *allowed.as_slice().last().expect("at least one processor");
     for functions in ["", ", init = \"begin\", exit = \"end\"", ", init = \"begin\""] {
-        let Some(folder) = library() else { return };
+        let Some(folder) = common::library(CODE) else { return };
         let (file, sign) = (folder.path().join("libtest.so"), folder.path().join("sign"));
         let text = format!(
             "[system]\nname = \"t\"\n[platform]\ncpus = [{cpu}]\n[[task]]\nname = \"t\"\nperiod = \"20 ms\"\nwcet = \"4 ms\"\npriority = 9\n\

@@ -30,7 +30,7 @@ fn end(mut child: Child) {
     child.wait().expect("it ends");
 }
 
-/// One as important as the task (90) is told, one below it is not, and nobody without a conflict.
+/// One as important as the task (90) is told, one below it is not, and nothing without a conflict.
 #[test]
 fn foreign_real_time_threads_are_told() {
     let Some(_alone) = real_time() else { return };

@@ -97,7 +97,7 @@ fn the_idle_processor_goes_to_the_thread_that_wakes_and_leaves_it() {
 
 #[test]
 fn a_real_time_thread_takes_the_processor_when_it_wakes() {
-    // From "burst" somebody unseen got it, and from him the job's thread, whose switch is hidden.
+    // From "burst" an unseen thread got it, and from that one the job's thread, whose switch is hidden.
     let make = |woken: u64| {
         let mut records = job(&[]);
         (records[0], records[1], records[3]) = (switch(0, 0, 3), wakeup(MS + woken, 1), told(0));

@@ -193,7 +193,7 @@ fn a_job_that_passes_no_preemption_point() {
 }
 
 #[test]
-fn a_job_that_sleeps_keeps_nobody_from_the_processor() {
+fn a_job_that_sleeps_keeps_no_other_from_the_processor() {
     let sleeps = Record { task: 0, ..kernel(MS, Kind::KernelBlock, 1, u64::from(b'S')) };
     let records = [
         switch(0, 0, 1),
@@ -403,7 +403,7 @@ fn blocking() {
     };
     assert_eq!(found(5 * MS + 25 * US), []);
     let outside = found(5 * MS + 25 * US + 1);
-    // It had the processor for longer than it executed: somebody else may have had it unseen.
+    // It had the processor for longer than it executed: another thread may have had it unseen.
     assert_eq!(outside, [(CannotTell, Some("high".to_owned()), Some(0))]);
 }
 

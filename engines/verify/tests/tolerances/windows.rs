@@ -172,7 +172,7 @@ fn blocking_that_an_interrupt_and_an_overrun_explain_together() {
     };
     assert_eq!(make(5_160 * US), [ModelViolated]);
     assert_eq!(make(5_200 * US), [MachineDisturbed]);
-    // Nothing else explains it: whoever had the processor did not give it up.
+    // Nothing else explains it: the task that had the processor did not give it up.
     assert_eq!(make(5_200 * US + 1), [ModelViolated]);
 }
 

@@ -66,7 +66,7 @@ fn options(words: &ProfileArguments) -> Result<RoundOptions, Failure> {
     Ok(options)
 }
 
-/// Writes the profile beside its place first: whoever reads meanwhile finds the old one or the new one.
+/// Writes the profile beside its place first: a reader meanwhile finds the old one or the new one.
 fn write(profile: &MachineProfile, path: &Path) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::file("write", path, &error);
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -291,6 +291,19 @@ fn a_missed_deadline_is_a_no_whoever_is_to_blame() {
 }
 
 #[test]
+fn jobs_that_a_policy_left_out_are_told() {
+    let mut case = Case::new();
+    assert!(case.closing().text.ends_with("no deadline missed"), "{}", case.closing());
+    case.outcome.as_mut().expect("one").tasks[1].skipped = 1;
+    assert!(case.closing().text.ends_with("no deadline missed, 1 job left out by the file's policy"));
+    // Of a soft task it does not matter.
+    let mut draft = case.system.to_draft();
+    draft.tasks[1].is_soft = true;
+    case.system = System::new(draft).expect("valid");
+    assert!(case.closing().text.ends_with("no deadline missed"), "{}", case.closing());
+}
+
+#[test]
 fn a_proof_that_fails_says_so_beside_a_good_run() {
     let mut case = Case::new();
     let free = case.proof.clone();

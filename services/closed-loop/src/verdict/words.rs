@@ -75,8 +75,19 @@ fn holds(evidence: &Evidence<'_>, asked: &Asked, answers: &Answers) -> String {
     }
     if asked.gate.has(Question::Deadlines) {
         parts.push("no deadline missed".to_owned());
+        let left_out = skipped(evidence);
+        if left_out > 0 {
+            parts.push(format!("{} {} left out by the file's policy", grouped(left_out), jobs(left_out)));
+        }
     }
     parts.join(", ")
+}
+
+/// Jobs of hard tasks that an overrun policy or a mode skipped or dropped: they have met no deadline and missed none.
+fn skipped(evidence: &Evidence<'_>) -> u64 {
+    let outcomes = evidence.outcome.map(|outcome| outcome.tasks.as_slice()).unwrap_or_default();
+    let hard = evidence.system.task_ids().zip(outcomes).filter(|(id, _)| !evidence.system.is_soft(*id));
+    hard.map(|(_, task)| task.skipped).sum()
 }
 
 /// Whether all that is known of jobs comes from a simulation.
@@ -121,7 +132,7 @@ fn model_broken(evidence: &Evidence<'_>, answers: &Answers) -> Said {
         ""
     };
     let (what, help) = broken_group(evidence, found, group);
-    // Of whoever runs on while a more important one waits, the message names both.
+    // Where one task runs on while a more important one waits, the message names both.
     let by = match group.check {
         Check::PriorityInversion
         | Check::EarliestDeadlineFirst
@@ -175,7 +186,7 @@ fn broken_group(
 fn is_of(finding: &Finding, group: &FindingGroup) -> bool {
     let is_same = finding.class == group.class && finding.check == group.check;
     let is_about = finding.task.as_ref().is_none_or(|task| *task == group.subject);
-    // Who keeps a more important one waiting stands first in the message; the task is the one that waits.
+    // The message begins with the task that keeps a more important one waiting; the finding's task is the one that waits.
     is_same && (is_about || finding.message.starts_with(&group.subject))
 }
 
