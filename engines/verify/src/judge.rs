@@ -7,8 +7,10 @@
 //! disturbance does.
 
 use crate::again::Late;
+use crate::assumptions::job_window;
+use crate::job::Part;
 use crate::judged::Reason;
-use crate::model::TaskModel;
+use crate::model::{Stretches, TaskModel};
 use crate::processor::{Finished, Occupant, Processor};
 use crate::replay::{self, ReplayJob};
 use crate::report::Found;
@@ -132,6 +134,7 @@ impl Verifier {
                     self.tasks[task].set_aside.remove(&number);
                 }
                 self.ask_execution_so_far(task, cpu, place);
+                self.ask_simulated_so_far(task, cpu, place);
                 if self.tasks[task].has_ended {
                     // Its end is a finding of its own.
                     continue;
@@ -144,6 +147,28 @@ impl Verifier {
                     self.ask(task, cpu, number, arrival, window, question);
                 }
             }
+        }
+    }
+
+    /// Tells of a simulated job that is not done where it has executed longer already than the file says, in its segment or in all.
+    fn ask_simulated_so_far(&mut self, task: usize, cpu: usize, place: usize) {
+        let mut job = self.tasks[task].pending[place].clone();
+        if !self.model.simulated || job.points_missing {
+            return;
+        }
+        let executed = job.executed.saturating_sub(job.interrupted);
+        if let Stretches::Segments(segments) = &self.model.tasks[task].stretches {
+            let wcet = segments.get(job.segment).map(|(wcet, _)| *wcet);
+            let taken = (job.executed - job.executed_before, job.interrupted - job.interrupted_before);
+            job.excesses.extend(self.check_part(task, Part::Segment(job.segment), (None, 0), taken, wcet));
+            self.judge_segments(task, cpu, &job, executed);
+        }
+        let wcet = self.model.tasks[task].wcet;
+        // By the records it had the processor for so long, switches included.
+        let slack = self.part_slack(cpu, (job.arrival, self.now), job.switches);
+        if executed > wcet.saturating_add(slack) && job.excesses.is_empty() {
+            let question = Question::Execution { executed, wcet, interrupted: 0 };
+            self.ask(task, cpu, job.number, job.arrival, job_window(&job), question);
         }
     }
 

@@ -304,19 +304,37 @@ fn responses_of_jobs_that_are_not_done() {
     let make = |end: u64| {
         let mut verifier = horolog_verify::Verifier::new(
             &short(nothing),
-            &[bound(0, 300)],
+            &[bound(1, 300)],
             &header(&short(nothing), "sim"),
             &horolog_verify::Options::default(),
         )
         .expect("it can be verified");
-        [at(100, Kind::Release, 0, 0, 100), at(100, Kind::Start, 0, 0, 0)]
-            .iter()
-            .for_each(|one| verifier.take(one));
+        verifier.take(&at(100, Kind::Release, 1, 0, 100));
+        verifier.take(&at(100, Kind::Start, 1, 0, 0));
         verifier.finish(end, None, Vec::new())
     };
-    edge(make, 400, of_job(BoundViolated, Check::Response, "high", 0));
-    // The deadline, 1000 after the arrival: late once it has passed.
-    assert_eq!([1_100, 1_101].map(|end| make(end).tasks[0].missed), [0, 1]);
+    edge(make, 400, of_job(BoundViolated, Check::Response, "low", 0));
+    // The deadline, 2000 after the arrival: late once it has passed.
+    assert_eq!([2_100, 2_101].map(|end| make(end).tasks[1].missed), [0, 1]);
+}
+
+/// A job of 200 ns that has the processor since 100 and is not done at the end: inside its wcet, and a unit beyond.
+#[test]
+fn executions_of_jobs_that_are_not_done() {
+    let make = |end: u64| {
+        let system = short(nothing);
+        let header = header(&system, "sim");
+        let options = horolog_verify::Options::default();
+        let mut verifier = horolog_verify::Verifier::new(&system, &[bound(0, 250)], &header, &options)
+            .expect("it can be verified");
+        verifier.take(&at(100, Kind::Release, 0, 0, 100));
+        verifier.take(&at(100, Kind::Start, 0, 0, 0));
+        verifier.finish(end, None, Vec::new())
+    };
+    edge(make, 300, of_job(ModelViolated, Check::Execution, "high", 0));
+    // What it executed too long explains that it is late: no bound is accused.
+    let late = make(351);
+    assert_eq!((late.bound_violated, late.model_violated), (0, 2), "{:?}", late.findings);
 }
 
 /// A job of "low" that ends at `end`, with a miss on record or without, and the one after it. Its deadline is 600.

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// Builds `libtest.so` in the folder against our header, without a warning. Whether it is there; false, said aloud, without a C compiler.
-pub fn build(folder: &Path, source: &Path) -> bool {
+pub(crate) fn build(folder: &Path, source: &Path) -> bool {
     let output = Command::new("cc")
         .args([
             "-O1",
@@ -37,7 +37,7 @@ pub fn build(folder: &Path, source: &Path) -> bool {
 }
 
 /// A folder with `libtest.so` of this source, as [`build`].
-pub fn library(source: &str) -> Option<tempfile::TempDir> {
+pub(crate) fn library(source: &str) -> Option<tempfile::TempDir> {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("test.c");
     std::fs::write(&file, source).expect("writable");
