@@ -67,8 +67,8 @@ fn by_key<K: Ord>(system: &System, cpu: CpuId, key: impl Fn(TaskId) -> Option<K>
     order
 }
 
-/// The effort of a whole search: that of a hundred tests.
-const TESTS: u64 = 100;
+/// The effort of a whole search: that of fifty tests.
+const TESTS: u64 = 50;
 
 /// The search for a busy period only saves tests, so it may end early.
 const ROUNDS: u32 = 100;

@@ -113,7 +113,8 @@ pub(crate) fn analyze_cpu(
     options: &Options,
 ) -> Result<Vec<TaskVerdict>, AnalysisError> {
     let shared = Shared::new(cpu, options)?;
-    let options = &options.for_each_of(cpu.tasks.len());
+    let variants = 1 + usize::from(has_segments(cpu)) + usize::from(shared.has_integer);
+    let options = &options.for_each_of(variants.saturating_mul(cpu.tasks.len()));
     let mut verdicts = Vec::with_capacity(cpu.tasks.len());
     let mut witnesses = MOST_ROWS / cpu.tasks.len().max(1);
     for index in 0..cpu.tasks.len() {
@@ -140,16 +141,23 @@ fn analyze_task(
 ) -> Result<TaskVerdict, AnalysisError> {
     let task = &cpu.tasks[index];
     let blocking = blocking_by(cpu, index, shared.longest_below[index])?;
+    let variants = [Variant::Exact, Variant::Uniform, Variant::Integer];
+    let is_asked = |variant: &Variant| match variant {
+        Variant::Exact => true,
+        Variant::Uniform => !task.shape.preemptive,
+        Variant::Integer => shared.has_integer,
+    };
+    // The fast engines have answered for the whole level, and know no equal priorities.
+    let is_fast = variants.iter().filter(|one| is_asked(one)).all(|&one| shared.fast(one, index).is_some());
+    let level = if is_fast { level_alone(cpu, index) } else { level_blocked(cpu, index, blocking)? };
+    let level = Level { blocking, ..level };
     // These decide; the other variants answer another question, or are no tighter.
-    let plain = response_test(cpu, index, Variant::Exact, shared, options)?;
+    let plain = response_test(cpu, index, Variant::Exact, &level, shared, options)?;
     let mut decisive = vec![slack_policy::test(cpu, index, &plain).unwrap_or(plain)];
     decisive.extend(shared.followed.as_ref().map(|followed| offset_test(task, followed.responses[index])));
     let mut others = Vec::new();
-    if !task.shape.preemptive {
-        others.push(response_test(cpu, index, Variant::Uniform, shared, options)?);
-    }
-    if shared.has_integer {
-        others.push(response_test(cpu, index, Variant::Integer, shared, options)?);
+    for variant in variants.into_iter().skip(1).filter(is_asked) {
+        others.push(response_test(cpu, index, variant, &level, shared, options)?);
     }
     let name = task.name.clone();
     let deadline = task.deadline.map(Span::from_ns);
@@ -234,6 +242,11 @@ fn blocking_by(cpu: &CpuModel, index: usize, longest: u64) -> Result<u64, Analys
 
 /// The level of the task at `index`.
 pub(crate) fn level_of(cpu: &CpuModel, index: usize) -> Result<Level<'_>, AnalysisError> {
+    level_blocked(cpu, index, blocking(cpu, index)?)
+}
+
+/// The same where the blocking is known.
+fn level_blocked(cpu: &CpuModel, index: usize, blocking: u64) -> Result<Level<'_>, AnalysisError> {
     let task = &cpu.tasks[index];
     let own = priority_of(task)?;
     let (mut higher, mut equal) = (Vec::new(), Vec::new());
@@ -274,7 +287,7 @@ pub(crate) fn level_of(cpu: &CpuModel, index: usize) -> Result<Level<'_>, Analys
         own: Row { arrival: &task.arrival, wcet: task.wcet },
         preemptive: task.shape.preemptive,
         endings: &task.shape.endings,
-        blocking: blocking(cpu, index)?,
+        blocking,
         closed_starts: false,
         interrupts: interrupts_above(cpu, own),
         interferences: &cpu.interferences,
@@ -324,13 +337,15 @@ fn response_test(
     cpu: &CpuModel,
     index: usize,
     variant: Variant,
+    level: &Level<'_>,
     shared: &Shared,
     options: &Options,
 ) -> Result<TestResult, AnalysisError> {
     let fast = shared.fast(variant, index);
-    // The fast engines have answered for the whole level, and know no equal priorities.
-    let mut level = if fast.is_some() { level_alone(cpu, index) } else { level_of(cpu, index)? };
-    level.blocking = blocking_by(cpu, index, shared.longest_below[index])?;
+    let mut level = match fast {
+        Some(_) => Level { blocking: level.blocking, ..level_alone(cpu, index) },
+        None => level.clone(),
+    };
     match variant {
         Variant::Exact => {}
         Variant::Uniform => level.closed_starts = true,
