@@ -29,6 +29,16 @@ impl Span {
         Span(ns)
     }
 
+    /// The least span of two significant digits that is not below this one, for people to read; whole nanoseconds below 100 ns, and itself
+    /// where there is no such span.
+    pub fn rounded_up(self) -> Span {
+        let mut step = 1_u64;
+        while self.0 / step >= 100 {
+            step *= 10;
+        }
+        self.0.div_ceil(step).checked_mul(step).map_or(self, Span)
+    }
+
     /// A span of `us` microseconds; `None` on overflow.
     #[must_use]
     pub const fn from_us(us: u64) -> Option<Span> {
@@ -262,6 +272,16 @@ impl<'de> serde::Deserialize<'de> for Span {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rounding_goes_up_to_two_digits() {
+        for (ns, rounded) in
+            [(0, 0), (1, 1), (99, 99), (100, 100), (101, 110), (2_347, 2_400), (99_001, 100_000)]
+        {
+            assert_eq!(Span::from_ns(ns).rounded_up().as_ns(), rounded, "{ns}");
+        }
+        assert_eq!(Span::MAX.rounded_up(), Span::MAX);
+    }
 
     fn parse(text: &str) -> Result<u64, ParseSpanError> {
         text.parse::<Span>().map(Span::as_ns)

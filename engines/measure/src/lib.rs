@@ -12,8 +12,6 @@ pub mod lock_study;
 pub mod machine;
 mod percentiles;
 pub mod preload;
-mod rounding;
 pub mod starvation;
 
 pub use percentiles::Percentiles;
-use rounding::round_up;

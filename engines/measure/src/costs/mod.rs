@@ -12,8 +12,8 @@ mod source;
 pub use interrupts::{InterruptCost, InterruptSource, Recorded, Unprovoked, Witness};
 pub use source::MachineSource;
 
+use crate::Percentiles;
 use crate::interference::{HeldBackCounter, held_back_note};
-use crate::{Percentiles, round_up};
 use horolog_sys::Error;
 use horolog_sys::affinity::{CpuSet, set_affinity};
 use horolog_sys::clock::monotonic_ns;
@@ -332,9 +332,9 @@ fn platform(costs: &[Cost]) -> Result<PlatformCosts, Error> {
     let idle = find("release latency, idle")?.time.ns_p99_9;
     let loaded = find("release latency, loaded")?.time.ns_p99_9;
     Ok(PlatformCosts {
-        context_switch_ns: round_up(find("context switch, futex")?.time.ns_p99),
-        timer_interrupt_ns: round_up(find("timer interrupt")?.time.ns_p99),
-        release_latency_ns: round_up(idle.max(loaded)),
+        context_switch_ns: find("context switch, futex")?.time.ns_p99.rounded_up(),
+        timer_interrupt_ns: find("timer interrupt")?.time.ns_p99.rounded_up(),
+        release_latency_ns: idle.max(loaded).rounded_up(),
     })
 }
 

@@ -5,7 +5,6 @@
 //! kernel held the measuring thread back, is dropped and counted, and rounds go on until enough are left.
 
 use super::{CostName, ProfileCost, Quantile};
-use crate::round_up;
 use horolog_sys::Error;
 use horolog_time::Span;
 use std::collections::BTreeMap;
@@ -209,7 +208,7 @@ impl Cell {
     fn cost(&self, name: CostName, cpu: u32, quantile: Quantile) -> Option<ProfileCost> {
         let mut sorted = self.samples.clone();
         sorted.sort_unstable();
-        let value = round_up(quantile.of_sorted(&sorted)?);
+        let value = quantile.of_sorted(&sorted)?.rounded_up();
         let above = sorted.partition_point(|sample| *sample <= value.as_ns());
         Some(ProfileCost {
             name,

@@ -192,7 +192,7 @@ fn is_of(finding: &Finding, group: &FindingGroup) -> bool {
 
 /// The advice for a wcet that is too small, with what the proof says then.
 fn raise_wcet(evidence: &Evidence<'_>, task: usize, worst: Span) -> String {
-    let wcet = rounded_up(worst);
+    let wcet = worst.rounded_up();
     let mut draft = evidence.system.to_draft();
     let then = draft.tasks.get_mut(task).map(|task| task.wcet = wcet);
     let analysis = then.and_then(|()| System::new(draft).ok()).and_then(|system| {
@@ -227,16 +227,6 @@ fn tightest(system: &System, analysis: &Analysis) -> String {
     tightest.map_or_else(String::new, |(_, name, bound, deadline)| {
         format!(" ({name}'s bound becomes {bound} of {deadline})")
     })
-}
-
-/// The next value with two digits.
-fn rounded_up(span: Span) -> Span {
-    let ns = span.as_ns();
-    let mut unit = 1;
-    while ns / unit >= 100 {
-        unit *= 10;
-    }
-    ns.div_ceil(unit).checked_mul(unit).map_or(span, Span::from_ns)
 }
 
 /// Only disturbances, and the caller wants none.

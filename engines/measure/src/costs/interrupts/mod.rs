@@ -13,7 +13,7 @@ mod witness;
 pub use provoke::InterruptSource;
 
 use super::Setting;
-use crate::{Percentiles, round_up};
+use crate::Percentiles;
 use horolog_sys::Error;
 use horolog_time::Span;
 use horolog_trace::ResponseStatistics;
@@ -87,7 +87,7 @@ pub struct Unprovoked {
 impl InterruptCost {
     /// The 99th percentile, rounded up as those of `[platform]`.
     pub fn cost(&self) -> Span {
-        round_up(self.time.ns_p99)
+        self.time.ns_p99.rounded_up()
     }
 
     /// An `[[interrupt]]` of a system file as comments, for a user to take: how often it may come is the device's.
