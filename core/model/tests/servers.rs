@@ -1,9 +1,9 @@
 //! Every rule of servers, broken one at a time in a draft built in code; and what a checked system tells about them.
 
 use horolog_model::{
-    Arrival, Capacity, CpuId, Cpus, Draft, Enforcement, ExecutionTimes, Gain, Interference, LowPriority,
-    OverrunPolicy, Policy, Preemption, Priority, PriorityAssignment, Server, ServerId, ServerKind,
-    SporadicRules, System, Task, TaskId, file,
+    Arrival, Capacity, CpuId, Cpus, Draft, Enforcement, ExecutionTimes, Gain, Interference, Interrupt,
+    LowPriority, OverrunPolicy, Policy, Preemption, Priority, PriorityAssignment, Server, ServerId,
+    ServerKind, SporadicRules, System, Task, TaskId, Throttling, file,
 };
 use horolog_time::Span;
 
@@ -226,6 +226,10 @@ fn what_the_kernel_serves_is_the_topmost_and_one_thread() {
         let enforcement = Enforcement::Kernel { latency: ms(4) };
         ServerKind::ConstantBandwidth { capacity: capacity(2, 10), enforcement }
     }
+    fn interrupt(cpu: CpuId) -> Interrupt {
+        let name = "nic".to_owned();
+        Interrupt { name, cpu, separation: ms(2), cost: ms(1), throttling: Throttling::None }
+    }
     fn alone(draft: &mut Draft) {
         draft.servers[0].kind = kernels();
         draft.servers[0].tasks.truncate(1);
@@ -243,6 +247,18 @@ fn what_the_kernel_serves_is_the_topmost_and_one_thread() {
         assert!(kind.is_kernels() && kind.priority().is_none());
         assert_eq!(kind.with_capacity(capacity(1, 5)).enforcement(), kind.enforcement());
     }
+    breaks(
+        &["server.s.enforcement: interrupts and softirqs of CPU 0 come before what the kernel serves"],
+        |d| {
+            alone(d);
+            d.interrupts.push(interrupt(CpuId(0)));
+        },
+    );
+    let mut elsewhere = draft();
+    alone(&mut elsewhere);
+    elsewhere.platform.cpus = Cpus::Count(2);
+    elsewhere.interrupts.push(interrupt(CpuId(1)));
+    System::new(elsewhere).expect("interrupts of another CPU are not in its way");
     breaks(&["server.s.tasks: the kernel's reservation is for one thread, so for one task"], kind(kernels()));
     breaks(
         &[

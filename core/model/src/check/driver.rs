@@ -243,7 +243,8 @@ impl Checker {
         }
     }
 
-    /// Slack policies have to know all that executes on their processor.
+    /// Slack policies have to know all that executes on their processor; what the kernel serves has nobody above it and nobody that it may
+    /// not preempt, and softirqs are both.
     pub(super) fn beside_drivers(&mut self, draft: &Draft, paths: &Paths) {
         for (server, path) in draft.servers.iter().zip(&paths.servers) {
             let interrupts = draft.interrupts.iter().any(|other| other.cpu == server.cpu);
@@ -251,6 +252,16 @@ impl Checker {
             if server.kind.is_slack_policy() && (interrupts || devices) {
                 let reason = format!("{} knows nothing of interrupts and devices", server.kind.word());
                 self.fail(At::new(path, "kind"), reason, "use another CPU, or a sporadic server");
+            }
+            if server.kind.is_kernels() && (interrupts || devices) {
+                self.fail(
+                    At::new(path, "enforcement"),
+                    format!(
+                        "interrupts and softirqs of CPU {} come before what the kernel serves",
+                        server.cpu.0
+                    ),
+                    "put interrupts and devices on another CPU, or use `enforcement = \"own\"`",
+                );
             }
         }
     }

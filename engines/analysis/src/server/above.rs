@@ -4,9 +4,8 @@ use super::{NoAnswer, spend};
 use crate::arrival_curve::ArrivalCurve;
 use crate::cpu_model::InterruptLoad;
 use crate::hyperbolic_load::HyperbolicLoad;
-use num_bigint::BigInt;
+use crate::utilisation;
 use num_rational::BigRational;
-use num_traits::Zero;
 
 /// Times beyond this are not searched: 2^63 ns.
 const HORIZON: u128 = 1 << 63;
@@ -85,24 +84,22 @@ impl Above {
 
     /// The share of the processor that the loads ask for in the long run.
     pub(crate) fn utilisation(&self) -> BigRational {
-        let mut sum = BigRational::zero();
-        for load in &self.loads {
-            sum += share(&load.arrival, load.wcet);
-        }
-        for load in &self.measured {
-            sum += BigRational::new(BigInt::from(load.utilisation_ppb), BigInt::from(1_000_000_000));
-        }
-        sum
+        let (numerator, denominator) = utilisation::sum(self.shares()).into_raw();
+        BigRational::new_raw(numerator.into(), denominator.into())
+    }
+
+    /// The same as fractions c/t that are not added up.
+    pub(crate) fn shares(&self) -> impl Iterator<Item = (u64, u64)> + Clone {
+        let loads = self.loads.iter().filter_map(|load| share(&load.arrival, load.wcet));
+        loads.chain(self.measured.iter().map(|load| (load.utilisation_ppb, 1_000_000_000)))
     }
 }
 
-/// The share of the processor that pieces of `wcet` at these arrivals ask for in the long run.
-pub(crate) fn share(arrival: &ArrivalCurve, wcet: u64) -> BigRational {
+/// The share c/t of the processor that pieces of `wcet` at these arrivals ask for in the long run; `None`: nothing.
+pub(crate) fn share(arrival: &ArrivalCurve, wcet: u64) -> Option<(u64, u64)> {
     match arrival {
-        ArrivalCurve::Periodic { separation, .. } => {
-            BigRational::new(BigInt::from(wcet), BigInt::from(*separation))
-        }
-        ArrivalCurve::Listed { .. } => BigRational::zero(),
+        ArrivalCurve::Periodic { separation, .. } => Some((wcet, *separation)),
+        ArrivalCurve::Listed { .. } => None,
     }
 }
 

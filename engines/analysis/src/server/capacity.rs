@@ -1,10 +1,10 @@
 //! The largest capacity with which no task below a server misses, as an exact ratio.
 
-use super::above::share;
 use super::victim::scale;
 use super::{NoAnswer, Retention, Victim, spend};
 use crate::arrival_curve::ArrivalCurve;
 use crate::cpu_model::InterruptLoad;
+use crate::utilisation;
 use num_rational::{BigRational, Ratio};
 use num_traits::{One, Signed, ToPrimitive};
 
@@ -116,8 +116,8 @@ impl Search<'_> {
 
     /// What the long run leaves for the server: (1 − U)·T_s; `None` where it is less than nothing.
     fn long_run(&self) -> Result<Option<Ratio<u128>>, NoAnswer> {
-        let own = ArrivalCurve::Periodic { separation: self.victim.separation, jitter: 0 };
-        let used = self.victim.above.utilisation() + share(&own, self.victim.wcet);
+        let own = BigRational::new(self.victim.wcet.into(), self.victim.separation.into());
+        let used = self.victim.above.utilisation() + own;
         let left = (BigRational::one() - used) * BigRational::from_integer(self.period.into());
         if left.is_negative() {
             return Ok(None);
@@ -137,7 +137,7 @@ impl Search<'_> {
             ArrivalCurve::Periodic { separation: scale(separation, unit)?, jitter: scale(jitter, unit)? };
         above.loads.push(InterruptLoad { arrival: own, wcet: scale(self.victim.wcet, unit)? });
         let late = above.loads.iter().any(|load| load.arrival.jitter() > 0) || above.blocking > 0;
-        if late && above.utilisation() >= BigRational::one() {
+        if late && utilisation::compare_with_one(above.shares()).is_ge() {
             let hyperperiod = hyperperiod(above.loads.iter().map(|load| &load.arrival))?;
             return u64::try_from(hyperperiod / (u128::from(separation) * u128::from(unit)))
                 .map_err(|_| NoAnswer::TooLarge);

@@ -4,8 +4,6 @@ use super::above::share;
 use super::supply::Serve;
 use super::{NoAnswer, spend};
 use crate::arrival_curve::ArrivalCurve;
-use num_rational::BigRational;
-use num_traits::Zero;
 
 /// One task whose jobs wait in the queue.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -60,8 +58,8 @@ pub fn worst_job(
     service: &dyn Serve,
     effort: &mut u64,
 ) -> Result<WorstJob, NoAnswer> {
-    let asked = tasks.iter().fold(BigRational::zero(), |sum, task| sum + share(&task.arrival, task.wcet));
-    if asked > service.rate() {
+    let asked: Vec<(u64, u64)> = tasks.iter().filter_map(|task| share(&task.arrival, task.wcet)).collect();
+    if service.is_exceeded_by(&asked) {
         return Err(NoAnswer::Overload);
     }
     let end = backlog(tasks, service, effort)?;

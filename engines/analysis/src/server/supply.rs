@@ -1,8 +1,9 @@
 //! When a server has served an amount of work for certain.
 
 use super::{Above, NoAnswer};
-use num_bigint::BigInt;
-use num_rational::BigRational;
+use crate::utilisation;
+use num_bigint::BigUint;
+use num_rational::Ratio;
 
 /// The rules by which a server gives its capacity to the jobs in its queue.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -84,8 +85,8 @@ pub trait Serve {
         self.finish(work, effort)
     }
 
-    /// The share of the processor that it gives in the long run.
-    fn rate(&self) -> BigRational;
+    /// Whether these shares c/t are more in all than the processor gives here in the long run.
+    fn is_exceeded_by(&self, asked: &[(u64, u64)]) -> bool;
 }
 
 /// A server with its place: all that may keep it from executing.
@@ -176,11 +177,12 @@ impl Serve for Supply<'_> {
         Ok(scaled.div_ceil(u128::from(self.capacity)))
     }
 
-    fn rate(&self) -> BigRational {
+    fn is_exceeded_by(&self, asked: &[(u64, u64)]) -> bool {
+        let asked = asked.iter().copied();
         if self.service == Service::TotalBandwidth {
-            return BigRational::from_integer(BigInt::from(1));
+            return utilisation::compare_with_one(asked).is_gt();
         }
-        BigRational::new(BigInt::from(self.capacity), BigInt::from(self.period))
+        utilisation::sum(asked) > Ratio::new(BigUint::from(self.capacity), BigUint::from(self.period))
     }
 }
 
@@ -190,8 +192,8 @@ impl Serve for Above {
         Above::finish(self, work, effort)
     }
 
-    fn rate(&self) -> BigRational {
-        BigRational::from_integer(BigInt::from(1)) - self.utilisation()
+    fn is_exceeded_by(&self, asked: &[(u64, u64)]) -> bool {
+        utilisation::compare_with_one(asked.iter().copied().chain(self.shares())).is_gt()
     }
 }
 
