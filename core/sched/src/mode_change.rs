@@ -132,6 +132,8 @@ impl Machine {
         self.let_go(task, now);
         let leaf = &mut self.leaves[task.index()];
         leaf.backlog.clear();
+        // Another mode of this instant may have taken the processor from the job that ends here.
+        leaf.is_taken_out = false;
         let is_kept = self.keeps_begun && leaf.begun;
         if is_kept {
             (leaf.jobs, leaf.blocked, leaf.standing) = (1, true, Standing::left_over(1));

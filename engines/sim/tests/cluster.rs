@@ -1,6 +1,6 @@
 //! Clusters in virtual time: schedules computed by hand.
 
-use horolog_model::{Cluster, CpuId, Cpus, Order, System};
+use horolog_model::{Cluster, CpuId, Cpus, LeftOver, Mode, Order, System, TaskChange};
 use horolog_sim::{Horizon, SimOptions, simulate};
 use horolog_time::Span;
 use horolog_trace::{Kind, Record};
@@ -100,6 +100,57 @@ fn a_processor_that_the_kernel_has_takes_its_job_when_it_is_ready() {
             (5, Start, 2, 0),
             (7, Completion, 0, 1),
             (12, Completion, 2, 0),
+        ]
+    );
+}
+
+#[test]
+fn a_job_that_one_mode_suspends_and_the_next_drops_leaves_no_place_to_the_job_after_it() {
+    use Kind::{Completion, Start};
+    let system = pair(
+        Order::FixedPriority,
+        "",
+        &[
+            "name = \"a\"; arrivals = [\"0 ns\", \"10 ns\"]; wcet = \"2 ns\"; priority = 2",
+            "name = \"b\"; period = \"30 ns\"; offset = \"2 ns\"; wcet = \"15 ns\"; priority = 1",
+        ],
+    );
+    let at = vec![Span::from_ns(10)];
+    let suspends = Mode {
+        name: "first-suspends".to_owned(),
+        at: at.clone(),
+        active: Some(vec!["a".to_owned()]),
+        left_over: LeftOver::Suspend,
+        ..Mode::default()
+    };
+    let change = TaskChange {
+        task: "b".to_owned(),
+        priority: None,
+        period: Some(Span::from_ns(40)),
+        deadline: None,
+        left_over: None,
+    };
+    let drops = Mode {
+        name: "then-drops".to_owned(),
+        at,
+        left_over: LeftOver::Drop,
+        tasks: vec![change],
+        ..Mode::default()
+    };
+    let mut draft = system.to_draft();
+    draft.modes = vec![suspends, drops];
+    let system = System::new(draft).expect("a valid system");
+    // Both tasks had CPU 0 last. The job of b that had it at 10 is over, so that of a gets it, which is more important.
+    assert_eq!(
+        events(&system, 26),
+        [
+            (0, Start, 0, 0),
+            (2, Completion, 0, 0),
+            (2, Start, 1, 0),
+            (10, Start, 0, 0),
+            (10, Start, 1, 1),
+            (12, Completion, 0, 0),
+            (25, Completion, 1, 1),
         ]
     );
 }
