@@ -620,6 +620,7 @@ impl<'a> MachineBuilder<'a> {
                 wcet: task.wcet.as_ns(),
                 is_direct: false,
                 is_counted: false,
+                is_limited: false,
                 processor: self.nodes[self.places[index]].processor,
                 on: NO_PROCESSOR,
                 preemptible: matches!(task.preemption, Preemption::Preemptive),

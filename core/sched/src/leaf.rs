@@ -26,6 +26,8 @@ pub(crate) struct Leaf {
     pub(crate) is_direct: bool,
     /// Whether what it executes is charged to a budget or told to a service.
     pub(crate) is_counted: bool,
+    /// Whether something may limit what it executes: a budget of its own, one above it, or what a service leaves to soft tasks.
+    pub(crate) is_limited: bool,
     /// Its processor; in a cluster the first of it.
     pub(crate) processor: u16,
     /// In a cluster, the processor that it runs on or had last; [`crate::cluster::NO_PROCESSOR`]: none yet, or no cluster.

@@ -63,7 +63,7 @@ pub enum Note {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Noted {
     servers: Vec<Seen>,
-    /// How often budgets had run out or come back, where that is only counted.
+    /// How often budgets had run out or come back.
     changes: u64,
     /// The hard tasks that are promoted, and whether each stood low.
     promoted: Vec<(TaskId, bool)>,
@@ -102,8 +102,27 @@ impl Noted {
         changes.wrapping_sub(std::mem::replace(&mut self.changes, changes))
     }
 
-    /// What has changed since the last look.
-    pub(crate) fn tell(&mut self, machine: &Machine, mut take: impl FnMut(Note)) {
+    /// What has changed since the last look; `changes` is how often budgets have run out or come back in all.
+    #[inline]
+    pub(crate) fn tell(&mut self, machine: &Machine, changes: u64, mut take: impl FnMut(Note)) {
+        // A task that moves changes no budget.
+        if self.count(changes) > 0 {
+            self.tell_of_budgets(machine, &mut take);
+        }
+        debug_assert!(self.servers.iter().all(|seen| {
+            let tally = machine.tally(seen.id);
+            (tally.exhaustions, tally.replenishments) == (seen.exhaustions, seen.replenishments)
+        }));
+        for (task, was_low) in &mut self.promoted {
+            let is_low = machine.stands_low(*task);
+            if *was_low && !is_low {
+                take(Note::Promoted { task: *task });
+            }
+            *was_low = is_low;
+        }
+    }
+
+    fn tell_of_budgets(&mut self, machine: &Machine, mut take: impl FnMut(Note)) {
         for seen in &mut self.servers {
             let (server, tally) = (seen.id, machine.tally(seen.id));
             for _ in seen.exhaustions..tally.exhaustions {
@@ -121,13 +140,6 @@ impl Noted {
                 });
             }
             (seen.exhaustions, seen.replenishments) = (tally.exhaustions, tally.replenishments);
-        }
-        for (task, was_low) in &mut self.promoted {
-            let is_low = machine.stands_low(*task);
-            if *was_low && !is_low {
-                take(Note::Promoted { task: *task });
-            }
-            *was_low = is_low;
         }
     }
 }

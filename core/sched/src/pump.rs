@@ -353,19 +353,24 @@ impl Pump {
     /// Takes over the next wall timer, unless it was refused at this very instant.
     #[inline(always)]
     fn ask_for_wall_timer(&mut self, machine: &mut Machine, now: u64) {
-        self.wall = machine.wall_timer(self.processor);
-        if let Some(timer) = self.wall
-            && timer.at.as_ns() <= now
-            && self.refused == Some((timer.entity, now))
-        {
-            self.wall = None;
-        }
+        let next = machine.wall_timer(self.processor);
+        self.arm(next, now);
+    }
+
+    #[inline(always)]
+    fn arm(&mut self, next: Option<WallTimer>, now: u64) {
+        let is_refused = |timer: &WallTimer| {
+            timer.at.as_ns() <= now && self.refused.is_some_and(|refused| refused == (timer.entity, now))
+        };
+        self.wall = next.filter(|timer| !is_refused(timer));
     }
 
     #[inline(never)]
     fn fire_due<W: World>(&mut self, machine: &mut Machine, world: &mut W, now: u64) {
         self.report(machine, world, now);
-        self.ask_for_wall_timer(machine, now);
+        if machine.wall_is_stale(self.processor) {
+            self.ask_for_wall_timer(machine, now);
+        }
         while let Some(timer) = self.wall.filter(|timer| timer.at.as_ns() <= now) {
             let kind = EventKind::Timer { entity: timer.entity, generation: timer.generation };
             let told = machine.on(Event::at(Instant::from_ns(now), kind));
@@ -375,7 +380,7 @@ impl Pump {
             if next.is_some_and(|next| next.entity == timer.entity && next.at <= timer.at) {
                 self.refused = Some((timer.entity, now));
             }
-            self.ask_for_wall_timer(machine, now);
+            self.arm(next, now);
             if !world.called_timer() {
                 return;
             }
@@ -387,10 +392,11 @@ impl Pump {
         if !machine.has_changed(self.processor) {
             return;
         }
+        let changes = machine.budget_changes(self.processor);
         if W::NOTES || self.noted.has_promotions() {
-            self.noted.tell(machine, |note| world.note(now, note));
+            self.noted.tell(machine, changes, |note| world.note(now, note));
         } else {
-            world.noted(self.noted.count(machine.budget_changes(self.processor)));
+            world.noted(self.noted.count(changes));
         }
     }
 

@@ -207,12 +207,13 @@ impl Machine {
             let is_listened_to = watch.is_some_and(|watch| watch.service.wants_jobs());
             let is_alone = !is_listened_to && leaf.budget == NONE;
             leaf.is_direct = processor.is_shallow && leaf.node == processor.root && is_alone;
-            leaf.is_counted = watch.is_some() || leaf.budget != NONE;
+            leaf.is_limited = leaf.budget != NONE || (watch.is_some() && leaf.rank == NONE);
             let mut node = leaf.node;
-            while node != NONE && !leaf.is_counted {
-                leaf.is_counted = self.supply_of[node as usize] != NONE;
+            while node != NONE && !leaf.is_limited {
+                leaf.is_limited = self.supply_of[node as usize] != NONE;
                 node = self.nodes[node as usize].parent;
             }
+            leaf.is_counted = leaf.is_limited || watch.is_some();
         }
         self.refresh_heads();
     }
