@@ -28,6 +28,8 @@ pub struct Driver {
     pub(crate) pumps: Vec<Pump>,
     groups: Vec<Group>,
     modes: ModeRequests,
+    /// Whether any of the processors may have timers or budgets.
+    has_timers: bool,
     /// Whether a job's budget may ask for a mode at its end, so that the mode may change at any instant.
     asks_for_modes: bool,
     /// What is still to be told of the last change; `None` where there is one mode alone.
@@ -56,7 +58,8 @@ impl Driver {
         }
         let here: Vec<ProcessorIndex> = pumps.iter().map(|pump| pump.processor).collect();
         let (asks_for_modes, mode_notes) = (machine.asks_for_modes(), ModeNotes::of(&machine, &here));
-        Driver { machine, pumps, groups, modes: ModeRequests::new(system), asks_for_modes, mode_notes }
+        let (modes, has_timers) = (ModeRequests::new(system), pumps.iter().any(|pump| pump.has_timers));
+        Driver { machine, pumps, groups, modes, has_timers, asks_for_modes, mode_notes }
     }
 
     /// The machine, to look at.
@@ -154,7 +157,7 @@ impl Driver {
                 return Ok(Reached { last, next, is_ended: false });
             }
             let now = next.min(mode_at).max(last);
-            if !self.round::<W, true>(worlds, now)? {
+            if !self.round::<W, true, true>(worlds, now)? {
                 return Ok(Reached { last: now, next, is_ended: true });
             }
         }
@@ -196,7 +199,12 @@ impl Driver {
                 continue;
             }
             last = next.max(last);
-            if !self.round::<W, false>(worlds, last)? {
+            let goes_on = if self.has_timers {
+                self.round::<W, false, true>(worlds, last)?
+            } else {
+                self.round::<W, false, false>(worlds, last)?
+            };
+            if !goes_on {
                 return Ok(Reached { last, next, is_ended: true });
             }
         }
@@ -205,15 +213,20 @@ impl Driver {
     /// When something happens next on each processor; the processors of a cluster are due together.
     fn ask_when_next<W: Worlds>(&mut self, worlds: &mut W) -> u64 {
         for (place, pump) in self.pumps.iter_mut().enumerate() {
-            pump.next_at = pump.next_here(&worlds.one(place));
+            pump.next_at = pump.next_here::<_, true>(&worlds.one(place));
         }
         self.groups.iter().for_each(|group| group.share_next(&mut self.pumps));
         self.pumps.iter().fold(NEVER, |next, pump| next.min(pump.next_at))
     }
 
     /// One round of the instant `now` on all processors where something is due, on all where the mode may change; whether the world
-    /// goes on.
-    fn round<W: Worlds, const MODES: bool>(&mut self, worlds: &mut W, now: u64) -> Result<bool, W::Error> {
+    /// goes on. Without `TIMERS` no processor has any.
+    #[inline(never)]
+    fn round<W: Worlds, const MODES: bool, const TIMERS: bool>(
+        &mut self,
+        worlds: &mut W,
+        now: u64,
+    ) -> Result<bool, W::Error> {
         for (place, pump) in self.pumps.iter_mut().enumerate() {
             pump.is_in_round = MODES | (pump.next_at <= now);
             if pump.is_in_round {
@@ -221,7 +234,7 @@ impl Driver {
                 if MODES {
                     pump.report(&mut self.machine, &mut world, now);
                 }
-                pump.ends_here(&mut self.machine, &mut world, now)?;
+                pump.ends_here::<_, TIMERS>(&mut self.machine, &mut world, now)?;
             }
         }
         if MODES {
@@ -229,7 +242,7 @@ impl Driver {
             self.take_modes(worlds, now);
         }
         for (place, pump) in self.pumps.iter_mut().enumerate().filter(|(_, pump)| pump.is_in_round) {
-            pump.arrives_here(&mut self.machine, &mut worlds.one(place), now)?;
+            pump.arrives_here::<_, TIMERS>(&mut self.machine, &mut worlds.one(place), now)?;
         }
         for group in &self.groups {
             if self.pumps[group.places[0]].is_in_round {
@@ -239,7 +252,7 @@ impl Driver {
         let mut goes_on = true;
         for (place, pump) in self.pumps.iter_mut().enumerate().filter(|(_, pump)| pump.is_in_round) {
             let mut world = worlds.one(place);
-            pump.is_chosen_here(&mut self.machine, &mut world, now);
+            pump.is_chosen_here::<_, TIMERS>(&mut self.machine, &mut world, now);
             goes_on &= world.goes_on(now);
         }
         for place in 0..if MODES { self.pumps.len() } else { 0 } {
@@ -306,7 +319,7 @@ impl Driver {
     ) -> Result<(), W::Error> {
         let now = now.max(self.pumps[place].last);
         self.pumps[place].report(&mut self.machine, world, now);
-        self.pumps[place].ends_here(&mut self.machine, world, now)?;
+        self.pumps[place].ends_here::<_, true>(&mut self.machine, world, now)?;
         self.tell_end(world, now);
         let Self { machine, pumps, mode_notes, .. } = &mut *self;
         let before = machine.mode();
@@ -330,7 +343,7 @@ impl Driver {
         place: usize,
         until: u64,
     ) -> Result<Option<u64>, W::Error> {
-        let next = self.pumps[place].next_here(world);
+        let next = self.pumps[place].next_here::<_, true>(world);
         if next >= until {
             return Ok(None);
         }

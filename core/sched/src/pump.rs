@@ -173,8 +173,9 @@ impl Pump {
         next
     }
 
-    pub(crate) fn next_here<W: World>(&self, world: &W) -> u64 {
-        if self.has_timers { self.next::<W, true>(world) } else { self.next::<W, false>(world) }
+    #[inline(always)]
+    pub(crate) fn next_here<W: World, const TIMERS: bool>(&self, world: &W) -> u64 {
+        if TIMERS && self.has_timers { self.next::<W, true>(world) } else { self.next::<W, false>(world) }
     }
 
     /// One instant.
@@ -257,15 +258,15 @@ impl Pump {
         }
     }
 
-    /// The first phase of a round of several processors.
+    /// The first phase of a round of several processors, some of which may have timers where `TIMERS`.
     #[inline(always)]
-    pub(crate) fn ends_here<W: World>(
+    pub(crate) fn ends_here<W: World, const TIMERS: bool>(
         &mut self,
         machine: &mut Machine,
         world: &mut W,
         now: u64,
     ) -> Result<(), W::Error> {
-        if self.has_timers {
+        if TIMERS && self.has_timers {
             self.ends::<W, true>(machine, world, now)
         } else {
             self.ends::<W, false>(machine, world, now)
@@ -274,13 +275,13 @@ impl Pump {
 
     /// The second phase of a round of several processors.
     #[inline(always)]
-    pub(crate) fn arrives_here<W: World>(
+    pub(crate) fn arrives_here<W: World, const TIMERS: bool>(
         &mut self,
         machine: &mut Machine,
         world: &mut W,
         now: u64,
     ) -> Result<(), W::Error> {
-        if self.has_timers {
+        if TIMERS && self.has_timers {
             self.arrives::<W, true>(machine, world, now)
         } else {
             self.arrives::<W, false>(machine, world, now)
@@ -289,13 +290,18 @@ impl Pump {
 
     /// The last phase of a round of several processors. Those of a cluster have been chosen for.
     #[inline(always)]
-    pub(crate) fn is_chosen_here<W: World>(&mut self, machine: &mut Machine, world: &mut W, now: u64) {
-        if self.has_timers {
+    pub(crate) fn is_chosen_here<W: World, const TIMERS: bool>(
+        &mut self,
+        machine: &mut Machine,
+        world: &mut W,
+        now: u64,
+    ) {
+        if TIMERS && self.has_timers {
             self.is_chosen::<W, true>(machine, world, now);
         } else if self.group == NONE {
             self.is_chosen::<W, false>(machine, world, now);
         }
-        self.next_at = self.next_here(world);
+        self.next_at = self.next_here::<W, TIMERS>(world);
     }
 
     /// Takes over what was executed, as far as it has not been told.

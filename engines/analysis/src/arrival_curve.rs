@@ -46,24 +46,24 @@ impl ArrivalCurve {
     }
 
     /// Most jobs ready in a half-open window `[t, t + x)`: `ceil((x + J) / T)`, zero for an empty window.
+    #[inline]
     #[must_use]
     pub fn half_open(&self, x: u128) -> u128 {
         if x == 0 {
             return 0;
         }
         match self {
-            Self::Periodic { separation, jitter } => {
-                (x + u128::from(*jitter)).div_ceil(u128::from(*separation))
-            }
+            Self::Periodic { separation, jitter } => quotient(x + u128::from(*jitter) - 1, *separation) + 1,
             Self::Listed { arrivals, jitter } => most_within(arrivals, x + u128::from(*jitter) - 1),
         }
     }
 
     /// Most jobs ready in a closed window `[t, t + x]`: `floor((x + J) / T) + 1`.
+    #[inline]
     #[must_use]
     pub fn closed(&self, x: u128) -> u128 {
         match self {
-            Self::Periodic { separation, jitter } => (x + u128::from(*jitter)) / u128::from(*separation) + 1,
+            Self::Periodic { separation, jitter } => quotient(x + u128::from(*jitter), *separation) + 1,
             Self::Listed { arrivals, jitter } => most_within(arrivals, x + u128::from(*jitter)),
         }
     }
@@ -119,6 +119,15 @@ impl ArrivalCurve {
             Self::Periodic { .. } => 1,
             Self::Listed { arrivals, .. } => arrivals.len() as u64,
         }
+    }
+}
+
+/// `⌊x/t⌋`. Short numbers are divided as such, which is several times as fast.
+#[inline]
+fn quotient(x: u128, t: u64) -> u128 {
+    match u64::try_from(x) {
+        Ok(x) => u128::from(x / t),
+        Err(_) => x / u128::from(t),
     }
 }
 

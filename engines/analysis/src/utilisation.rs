@@ -9,20 +9,38 @@ use std::cmp::Ordering;
 /// Sums rounded to 2^−64 decide except within that rounding of 1; there one big fraction does.
 #[must_use]
 pub fn compare_with_one(shares: impl Iterator<Item = (u64, u64)> + Clone) -> Ordering {
-    const ONE: u128 = 1 << 64;
-    let (mut below, mut count) = (0_u128, 0_u128);
+    let mut sum = RunningSum::default();
     for (c, t) in shares.clone() {
-        below = below.saturating_add(share(c, t));
-        count += 1;
+        sum.add(c, t);
     }
-    // The true sum lies in [below, below + count).
-    if below > ONE {
-        return Ordering::Greater;
+    sum.compare_with_one().unwrap_or_else(|| exact(shares))
+}
+
+/// A sum of shares c/t, each rounded down to 2^−64.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RunningSum {
+    below: u128,
+    count: u128,
+}
+
+impl RunningSum {
+    #[inline]
+    pub(crate) fn add(&mut self, c: u64, t: u64) {
+        self.below = self.below.saturating_add(share(c, t));
+        self.count += 1;
     }
-    if below + count <= ONE && count > 0 {
-        return if below + count < ONE { Ordering::Less } else { exact(shares) };
+
+    /// How the exact sum compares with 1; `None` within the rounding of 1. It lies in [below, below + count).
+    pub(crate) fn compare_with_one(self) -> Option<Ordering> {
+        const ONE: u128 = 1 << 64;
+        if self.below > ONE {
+            Some(Ordering::Greater)
+        } else if self.below + self.count <= ONE {
+            Some(Ordering::Less)
+        } else {
+            None
+        }
     }
-    exact(shares)
 }
 
 /// ⌊c·2^64/t⌋; of short numbers in two steps, which is several times as fast as one long division.

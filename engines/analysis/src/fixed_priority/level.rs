@@ -3,6 +3,7 @@
 //! This is the general engine. [`crate::fixed_priority::Solver`] is the fast one for sets that it covers; tests
 //! hold the two against each other.
 
+use super::levels::Known;
 use crate::arrival_curve::ArrivalCurve;
 use crate::cpu_model::{Ending, InterruptLoad};
 use crate::hyperbolic_load::HyperbolicLoad;
@@ -19,6 +20,16 @@ pub(crate) const HORIZON: u128 = 1 << 63;
 pub(crate) struct Row<'a> {
     pub(crate) arrival: &'a ArrivalCurve,
     pub(crate) wcet: u64,
+}
+
+impl Row<'_> {
+    /// Its long-run share of the processor c/t, where it has one.
+    fn share(&self) -> Option<(u64, u64)> {
+        match self.arrival {
+            ArrivalCurve::Periodic { separation, .. } => Some((self.wcet, *separation)),
+            ArrivalCurve::Listed { .. } => None,
+        }
+    }
 }
 
 /// One task and all that can delay it.
@@ -42,6 +53,8 @@ pub(crate) struct Level<'a> {
     /// Loads above all tasks, also above non-preemptive segments.
     pub(crate) interrupts: Cow<'a, [InterruptLoad]>,
     pub(crate) interferences: &'a [HyperbolicLoad],
+    /// What is known of its long-run demand.
+    pub(crate) known: Option<Known>,
     /// Why there is no bound whatever the numbers, where something above the task has none.
     pub(crate) unbounded: Option<Stop>,
     /// Searches for a job's end stop here: [`HORIZON`], or earlier where a later end does not matter.
@@ -122,20 +135,26 @@ pub(crate) struct Found {
 impl Level<'_> {
     /// The long-run shares of the processor that the level asks for, as fractions c/t.
     fn shares(&self) -> impl Iterator<Item = (u64, u64)> + Clone {
-        let share = |arrival: &ArrivalCurve, wcet: u64| match arrival {
-            ArrivalCurve::Periodic { separation, .. } => Some((wcet, *separation)),
-            ArrivalCurve::Listed { .. } => None,
-        };
-        let rows = self.higher.iter().chain(&self.equal).chain([&self.own]);
-        let rows = rows.filter_map(move |row| share(row.arrival, row.wcet));
-        let interrupts = self.interrupts.iter().filter_map(move |load| share(&load.arrival, load.wcet));
+        let equal = self.equal.iter().chain([&self.own]).filter_map(Row::share);
+        equal.chain(self.shares_above(0))
+    }
+
+    /// Those of what is above the task, the first `known` rows left out.
+    fn shares_above(&self, known: usize) -> impl Iterator<Item = (u64, u64)> + Clone {
+        let rows = self.higher[known..].iter().filter_map(Row::share);
+        let interrupts = self.interrupts.iter().map(|load| Row { arrival: &load.arrival, wcet: load.wcet });
         let linear = self.interferences.iter().map(|load| (load.utilisation_ppb, 1_000_000_000));
-        rows.chain(interrupts).chain(linear)
+        rows.chain(interrupts.filter_map(|row| row.share())).chain(linear)
     }
 
     /// The exact comparison of the level's long-run demand with the processor.
     pub(crate) fn compare_utilisation(&self) -> Ordering {
-        utilisation::compare_with_one(self.shares())
+        let by_known = self.known.and_then(|known| {
+            let mut sum = known.sum;
+            self.shares_above(known.rows).for_each(|(c, t)| sum.add(c, t));
+            sum.compare_with_one()
+        });
+        by_known.unwrap_or_else(|| utilisation::compare_with_one(self.shares()))
     }
 
     /// The worst response time of the level's task.
@@ -414,7 +433,7 @@ impl Level<'_> {
         &self,
         rows: &[Row<'_>],
         x: u128,
-        count: fn(&ArrivalCurve, u128) -> u128,
+        count: impl Fn(&ArrivalCurve, u128) -> u128,
         effort: &mut u64,
     ) -> Result<u128, Stop> {
         let mut sum = 0_u128;

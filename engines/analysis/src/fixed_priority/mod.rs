@@ -16,6 +16,7 @@
 //! `docs/concepts/deferred-preemption.md`. Sources: `joseph86`, `lehoczky90`, `tindell94`, `george96`, `bril09`.
 
 pub(crate) mod level;
+mod levels;
 mod offsets;
 mod plain;
 mod release_queue;
@@ -33,9 +34,11 @@ use crate::error::AnalysisError;
 use crate::options::Options;
 use crate::result::{MissWitness, TaskVerdict, TestResult, Verdict};
 use crate::server::{Seen, attained};
+use crate::utilisation;
 use horolog_model::{Priority, System};
 use horolog_time::Span;
 use level::{Level, Row, Stop};
+use levels::{Known, Levels};
 use std::borrow::Cow;
 use sweep::Rules;
 
@@ -51,7 +54,7 @@ enum Variant {
 }
 
 /// What is found out once for a whole processor.
-struct Shared {
+struct Shared<'a> {
     /// Bounds by the fast engines, of each variant, where they cover the processor.
     exact: Option<Vec<Option<u64>>>,
     uniform: Option<Vec<Option<u64>>>,
@@ -64,10 +67,14 @@ struct Shared {
     /// them, where some task is more important.
     longest_below: Vec<u64>,
     allowed: Vec<Option<u64>>,
+    /// The levels, where no task waits within its jobs.
+    levels: Option<Levels<'a>>,
+    /// Whether an exact test of the tasks is one of the processor.
+    keeps_exactness: bool,
 }
 
-impl Shared {
-    fn new(cpu: &CpuModel, options: &Options) -> Result<Shared, AnalysisError> {
+impl<'a> Shared<'a> {
+    fn new(cpu: &'a CpuModel, options: &Options) -> Result<Shared<'a>, AnalysisError> {
         let has_segments = has_segments(cpu);
         let has_integer = has_segments && cpu.is_in_units_of(options.resolution.as_ns());
         let variant =
@@ -89,6 +96,8 @@ impl Shared {
             followed: if offsets::applies(cpu) { offsets::follow(cpu, options.effort)? } else { None },
             longest_below,
             allowed,
+            levels: Levels::new(cpu)?,
+            keeps_exactness: cpu.keeps_exactness(),
         })
     }
 
@@ -136,7 +145,7 @@ pub(crate) fn analyze_cpu(
 fn analyze_task(
     cpu: &CpuModel,
     index: usize,
-    shared: &Shared,
+    shared: &Shared<'_>,
     options: &Options,
 ) -> Result<TaskVerdict, AnalysisError> {
     let task = &cpu.tasks[index];
@@ -149,15 +158,22 @@ fn analyze_task(
     };
     // The fast engines have answered for the whole level, and know no equal priorities.
     let is_fast = variants.iter().filter(|one| is_asked(one)).all(|&one| shared.fast(one, index).is_some());
-    let level = if is_fast { level_alone(cpu, index) } else { level_blocked(cpu, index, blocking)? };
-    let level = Level { blocking, ..level };
+    let level = match &shared.levels {
+        _ if is_fast => level_alone(cpu, index),
+        Some(levels) => {
+            let (higher, equal, known) = levels.around(index);
+            level_above(cpu, index, higher, equal, Some(known))?
+        }
+        None => level_of(cpu, index)?,
+    };
+    let mut level = Level { blocking, ..level };
     // These decide; the other variants answer another question, or are no tighter.
-    let plain = response_test(cpu, index, Variant::Exact, &level, shared, options)?;
+    let plain = response_test(cpu, index, Variant::Exact, &mut level, shared, options)?;
     let mut decisive = vec![slack_policy::test(cpu, index, &plain).unwrap_or(plain)];
     decisive.extend(shared.followed.as_ref().map(|followed| offset_test(task, followed.responses[index])));
     let mut others = Vec::new();
     for variant in variants.into_iter().skip(1).filter(is_asked) {
-        others.push(response_test(cpu, index, variant, &level, shared, options)?);
+        others.push(response_test(cpu, index, variant, &mut level, shared, options)?);
     }
     let name = task.name.clone();
     let deadline = task.deadline.map(Span::from_ns);
@@ -242,11 +258,6 @@ fn blocking_by(cpu: &CpuModel, index: usize, longest: u64) -> Result<u64, Analys
 
 /// The level of the task at `index`.
 pub(crate) fn level_of(cpu: &CpuModel, index: usize) -> Result<Level<'_>, AnalysisError> {
-    level_blocked(cpu, index, blocking(cpu, index)?)
-}
-
-/// The same where the blocking is known.
-fn level_blocked(cpu: &CpuModel, index: usize, blocking: u64) -> Result<Level<'_>, AnalysisError> {
     let task = &cpu.tasks[index];
     let own = priority_of(task)?;
     let (mut higher, mut equal) = (Vec::new(), Vec::new());
@@ -265,6 +276,20 @@ fn level_blocked(cpu: &CpuModel, index: usize, blocking: u64) -> Result<Level<'_
             equal.push(row);
         }
     }
+    let level = level_above(cpu, index, higher, equal, None)?;
+    Ok(Level { blocking: blocking(cpu, index)?, ..level })
+}
+
+/// The level of the task at `index` below these tasks and whatever else is above it, without blocking.
+fn level_above<'a>(
+    cpu: &'a CpuModel,
+    index: usize,
+    mut higher: Vec<Row<'a>>,
+    equal: Vec<Row<'a>>,
+    known: Option<Known>,
+) -> Result<Level<'a>, AnalysisError> {
+    let task = &cpu.tasks[index];
+    let own = priority_of(task)?;
     for thread in &cpu.drivers.threads {
         if let Some(load) = thread.seen_from(Some(own)) {
             higher.push(Row { arrival: &load.arrival, wcet: load.wcet });
@@ -287,10 +312,11 @@ fn level_blocked(cpu: &CpuModel, index: usize, blocking: u64) -> Result<Level<'_
         own: Row { arrival: &task.arrival, wcet: task.wcet },
         preemptive: task.shape.preemptive,
         endings: &task.shape.endings,
-        blocking,
+        blocking: 0,
         closed_starts: false,
         interrupts: interrupts_above(cpu, own),
         interferences: &cpu.interferences,
+        known,
         unbounded,
         limit: level::HORIZON,
     })
@@ -309,6 +335,7 @@ fn level_alone(cpu: &CpuModel, index: usize) -> Level<'_> {
         closed_starts: false,
         interrupts: (&[]).into(),
         interferences: &[],
+        known: None,
         unbounded: None,
         limit: level::HORIZON,
     }
@@ -337,15 +364,12 @@ fn response_test(
     cpu: &CpuModel,
     index: usize,
     variant: Variant,
-    level: &Level<'_>,
-    shared: &Shared,
+    level: &mut Level<'_>,
+    shared: &Shared<'_>,
     options: &Options,
 ) -> Result<TestResult, AnalysisError> {
     let fast = shared.fast(variant, index);
-    let mut level = match fast {
-        Some(_) => Level { blocking: level.blocking, ..level_alone(cpu, index) },
-        None => level.clone(),
-    };
+    let blocking = level.blocking;
     match variant {
         Variant::Exact => {}
         Variant::Uniform => level.closed_starts = true,
@@ -364,14 +388,15 @@ fn response_test(
     };
     // Ties among equals go to whoever is ahead in the order of the file: counting them all against the task is a
     // supremum in continuous time, but one unit too many in integer time.
-    let least = (cpu.keeps_exactness() || window.is_some_and(|window| attained(cpu, index, window)))
+    let least = (shared.keeps_exactness || window.is_some_and(|window| attained(cpu, index, window)))
         && match variant {
             Variant::Exact => true,
             Variant::Uniform => level.blocking == 0,
             Variant::Integer => level.equal.is_empty(),
         };
-    let (test, source) = name_of(cpu, index, &level, variant);
-    let (verdict, note) = judge(cpu, index, &level, &found, least)?;
+    let (test, source) = name_of(cpu, index, level, variant);
+    let (verdict, note) = judge(cpu, index, level, &found, least)?;
+    (level.closed_starts, level.blocking) = (false, blocking);
     let response = found.ok().map(Span::from_ns);
     let note = match variant {
         Variant::Integer => Some(format!("in integer time of resolution {}", options.resolution)),
@@ -444,23 +469,23 @@ fn judge(
 /// the backlog grows without bound and every deadline is missed in the end. A finite list of jobs may be through
 /// before that.
 pub(crate) fn bare_overload(cpu: &CpuModel, level: &Level<'_>, index: usize) -> bool {
-    if matches!(level.own.arrival, crate::arrival_curve::ArrivalCurve::Listed { .. }) {
+    if matches!(level.own.arrival, ArrivalCurve::Listed { .. }) {
         return false;
     }
-    let bare = |task: &CpuTask| task.bare_wcet;
+    if let Some(order) = level.known.and_then(|known| known.bare.compare_with_one()) {
+        return order.is_gt();
+    }
     let own = cpu.tasks[index].priority;
     let counts = |task: &&CpuTask| match (own, task.priority) {
         (Some(own), Some(other)) => !own.is_more_important_than(other),
         _ => false,
     };
-    let wcets: Vec<(&CpuTask, u64)> = cpu.tasks.iter().filter(counts).map(|t| (t, bare(t))).collect();
-    let mut alone = level.clone();
-    alone.higher = wcets.iter().map(|(t, wcet)| Row { arrival: &t.arrival, wcet: *wcet }).collect();
-    alone.equal = Vec::new();
-    alone.own = Row { arrival: level.own.arrival, wcet: 0 };
-    alone.interrupts = (&[]).into();
-    alone.interferences = &[];
-    alone.compare_utilisation().is_gt()
+    let share = |task: &CpuTask| match task.arrival {
+        ArrivalCurve::Periodic { separation, .. } => Some((task.bare_wcet, separation)),
+        ArrivalCurve::Listed { .. } => None,
+    };
+    let shares = cpu.tasks.iter().filter(counts).filter_map(share);
+    utilisation::compare_with_one(shares).is_gt()
 }
 
 /// How far a task exceeds its deadline by the exact test: 0 where it meets, `u64::MAX` where there is no bound. What it costs

@@ -397,6 +397,7 @@ fn solve_generally(set: &[PlainTask], effort: u64, responses: &mut [Option<u64>]
             closed_starts: false,
             interrupts: (&[]).into(),
             interferences: &[],
+            known: None,
             unbounded: None,
             limit: HORIZON,
         };

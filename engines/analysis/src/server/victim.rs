@@ -124,6 +124,7 @@ impl Victim {
             closed_starts: false,
             interrupts: (&above.loads).into(),
             interferences: &above.measured,
+            known: None,
             unbounded: None,
             limit: HORIZON,
         };
