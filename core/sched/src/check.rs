@@ -53,7 +53,7 @@ impl Machine {
         if leaf.position != leaf.positions[usize::from(leaf.is_low)] {
             return Err(format!("task {task}: it stands at a place that is not its own"));
         }
-        if !leaf.is_limited && self.tightest_budget(TaskId(task as u32)).is_some() {
+        if !leaf.is_limited && self.allowance(TaskId(task as u32)).is_some() {
             return Err(format!("task {task}: a budget limits it that is not looked at"));
         }
         Ok(())

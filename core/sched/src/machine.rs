@@ -597,6 +597,12 @@ impl Machine {
         self.leaves[task.index()].is_counted
     }
 
+    /// Whether [`Machine::allowance`] may be anything but `None`.
+    #[inline]
+    pub(crate) fn is_limited(&self, task: TaskId) -> bool {
+        self.leaves[task.index()].is_limited
+    }
+
     /// Whether a server stands above this task.
     #[inline(always)]
     pub(crate) fn is_served(&self, task: TaskId) -> bool {

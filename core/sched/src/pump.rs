@@ -359,16 +359,18 @@ impl Pump {
     /// Takes over the next wall timer, unless it was refused at this very instant.
     #[inline(always)]
     fn ask_for_wall_timer(&mut self, machine: &mut Machine, now: u64) {
-        let next = machine.wall_timer(self.processor);
-        self.arm(next, now);
+        self.wall = machine.wall_timer(self.processor);
+        self.leave_refused_timer(now);
     }
 
     #[inline(always)]
-    fn arm(&mut self, next: Option<WallTimer>, now: u64) {
-        let is_refused = |timer: &WallTimer| {
-            timer.at.as_ns() <= now && self.refused.is_some_and(|refused| refused == (timer.entity, now))
-        };
-        self.wall = next.filter(|timer| !is_refused(timer));
+    fn leave_refused_timer(&mut self, now: u64) {
+        if let Some(timer) = self.wall
+            && timer.at.as_ns() <= now
+            && self.refused == Some((timer.entity, now))
+        {
+            self.wall = None;
+        }
     }
 
     #[inline(never)]
@@ -386,7 +388,8 @@ impl Pump {
             if next.is_some_and(|next| next.entity == timer.entity && next.at <= timer.at) {
                 self.refused = Some((timer.entity, now));
             }
-            self.arm(next, now);
+            self.wall = next;
+            self.leave_refused_timer(now);
             if !world.called_timer() {
                 return;
             }
@@ -443,6 +446,7 @@ impl Pump {
         self.is_counted = next != NONE && self.withdrawal.now.is_none() && machine.is_counted(TaskId(next));
         self.allowance = NEVER;
         if self.is_counted
+            && machine.is_limited(TaskId(next))
             && let Some(budget) = machine.allowance(TaskId(next))
         {
             self.allowance = budget.as_ns();

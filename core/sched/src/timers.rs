@@ -16,14 +16,8 @@ impl Machine {
     ///
     /// # Panics
     /// Where there is no such task.
-    #[inline]
     #[must_use]
     pub fn allowance(&self, task: TaskId) -> Option<Span> {
-        if self.leaves[task.index()].is_limited { self.tightest_budget(task) } else { None }
-    }
-
-    /// The same, also where nothing can limit the task.
-    pub(crate) fn tightest_budget(&self, task: TaskId) -> Option<Span> {
         let leaf = &self.leaves[task.index()];
         let processor = &self.processors[usize::from(leaf.processor)];
         let own = self.budgets.get(leaf.budget as usize).and_then(JobBudget::left).map(Span::from_ns);
