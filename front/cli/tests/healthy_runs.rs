@@ -1,5 +1,5 @@
-//! Healthy runs on real threads beside the scheduling machine: none may diverge from it. Two hundred of each system take minutes, so
-//! this is started by hand:
+//! Healthy runs on real threads: nobody is accused, and none diverges from the scheduling machine. Seven of each system here; two
+//! hundred of each take minutes and are started by hand:
 //!
 //! ```text
 //! HOROLOG_COMMAND=target/release/horolog cargo test -p horolog --test healthy_runs -- --ignored --nocapture
@@ -52,7 +52,7 @@ fn horolog(words: &[&str]) -> std::process::Output {
     Command::new(command).args(words).output().expect("horolog starts")
 }
 
-/// What `verify` says of the processor of a run; `None` where the machine does not allow it.
+/// What `verify` says of a run; `None` where the machine does not allow it.
 fn run(folder: &Path, file: &str, seed: u64) -> Option<Value> {
     let trace = folder.join("run.hrt");
     let trace = trace.to_str().expect("a readable path");
@@ -65,11 +65,12 @@ fn run(folder: &Path, file: &str, seed: u64) -> Option<Value> {
     let found = horolog(&["verify", file, trace, "--format", "json"]);
     let found: Value = serde_json::from_slice(&found.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&found.stderr)));
-    let diverges = found["findings"].as_array().into_iter().flatten();
-    for finding in diverges.filter(|finding| finding["check"] == "divergence") {
-        println!("{}", finding["message"]);
+    for finding in found["findings"].as_array().into_iter().flatten() {
+        if finding["check"] == "divergence" || finding["class"] != "machine-disturbed" {
+            println!("{}", finding["message"]);
+        }
     }
-    Some(found["processors"][0].clone())
+    Some(found)
 }
 
 /// Median, 99 of 100, longest.
@@ -83,22 +84,35 @@ fn spread(mut spans: Vec<u64>) -> String {
 }
 
 #[test]
+fn healthy_runs_accuse_nobody() {
+    healthy(7);
+}
+
+#[test]
 #[ignore = "two hundred runs of each system: minutes"]
-fn healthy_runs_do_not_diverge() {
+fn two_hundred_healthy_runs_accuse_nobody() {
+    healthy(std::env::var("HOROLOG_RUNS").ok().and_then(|text| text.parse().ok()).unwrap_or(200));
+}
+
+/// Runs each system so often. A disturbed machine may make jobs late; that is nobody's fault.
+fn healthy(runs: u64) {
     let Some(_alone) = real_time() else { return };
-    let runs = std::env::var("HOROLOG_RUNS").ok().and_then(|text| text.parse().ok()).unwrap_or(200);
     let folder = tempfile::tempdir().expect("a folder");
     let cpu = std::thread::available_parallelism().map_or(0, |count| count.get() as u32 - 1);
-    let mut divergences = 0;
+    let (mut divergences, mut accusations) = (0, 0);
     for (name, text) in systems(cpu) {
         let file = folder.path().join(format!("{name}.toml"));
         std::fs::write(&file, text).expect("it can be written");
         let file = file.to_str().expect("a readable path");
         let mut found = Vec::new();
         for seed in 1..=runs {
-            let Some(processor) = run(folder.path(), file, seed) else { return };
+            let Some(verification) = run(folder.path(), file, seed) else { return };
+            let processor = verification["processors"][0].clone();
             assert_eq!(processor["compared"], true, "{processor}");
             found.push(processor);
+            for class in ["model_violated", "bound_violated", "schedule_differs"] {
+                accusations += verification[class].as_u64().expect("a count");
+            }
         }
         let number = |processor: &Value, key: &str| processor[key].as_u64().unwrap_or(0);
         let sum = |key: &str| found.iter().map(|processor| number(processor, key)).sum::<u64>();
@@ -114,5 +128,5 @@ fn healthy_runs_do_not_diverge() {
         );
         divergences += sum("divergences");
     }
-    assert_eq!(divergences, 0);
+    assert_eq!((divergences, accusations), (0, 0));
 }

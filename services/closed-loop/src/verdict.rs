@@ -283,6 +283,20 @@ impl Closing {
         Closing { word, exit, proof, model, deadlines, gate, text, help: None, causes: Vec::new() }
     }
 
+    /// The verdict of a verb that asks one question, with its answer and the reason for it.
+    #[must_use]
+    pub fn one(question: Question, answer: Answer, text: String) -> Closing {
+        let (word, exit) = match answer {
+            Answer::Yes => (Word::Holds, 0),
+            Answer::No => (Word::No, 1),
+            Answer::Undecided => (Word::Undecided, 4),
+        };
+        let of = |asked: Question| (asked == question).then_some(answer);
+        let [proof, model, deadlines] = Question::ALL.map(of);
+        let gate = Gate::of(&[question]);
+        Closing { word, exit, proof, model, deadlines, gate, text, help: None, causes: Vec::new() }
+    }
+
     /// What was to be shown beside it is not there: a yes becomes undecided, for this reason.
     pub fn withhold(&mut self, reason: &str) {
         if self.word == Word::Holds {

@@ -68,7 +68,7 @@ pub(crate) fn largest_budget(
     bisect(cpu, index, period, policy, options)
 }
 
-const NONE_SAFE: &str =
+pub(super) const NONE_SAFE: &str =
     "no capacity is safe: a task is not proven to meet its deadline with the server's least capacity";
 
 fn from_closed_form(cpu: &CpuModel, capacity: Capacity, tasks: &[usize]) -> Largest {

@@ -1,7 +1,7 @@
 //! How large a server of a system may be: for its own period, and the best of all candidate periods.
 
 use super::applied::largest_that_stands;
-use super::largest::Largest;
+use super::largest::{Largest, NONE_SAFE};
 use super::sizing::candidates;
 use super::supply::Serve;
 use super::verdict::{HighPlace, service_of};
@@ -38,6 +38,9 @@ pub struct ServerSize {
     pub period: Span,
     /// The largest safe budget for that period; `None` where there is none.
     pub largest_budget: Option<LargestBudget>,
+    /// Whether it was shown that there is none; else, without one, it was not found.
+    #[serde(skip)]
+    pub none_is_safe: bool,
     /// The shortest candidate period, and how many there are.
     #[serde(rename = "least_period_ns")]
     pub least_period: Span,
@@ -123,6 +126,7 @@ pub fn size_server(
         budget: capacity.budget,
         period: capacity.period,
         largest_budget: None,
+        none_is_safe: false,
         least_period: Span::from_ns(least),
         candidates: periods.len(),
         best_share: None,
@@ -131,7 +135,10 @@ pub fn size_server(
     };
     match sizing.largest(capacity.period.as_ns())? {
         Ok(found) => size.largest_budget = Some(found.against(capacity.budget)),
-        Err(reason) => size.notes.push(reason),
+        Err(reason) => {
+            size.none_is_safe = reason == NONE_SAFE;
+            size.notes.push(reason);
+        }
     }
     sizing.best(&periods, &mut size)?;
     Ok(size)

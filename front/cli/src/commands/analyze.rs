@@ -8,7 +8,7 @@ use horolog_analysis::{
     Analysis, MissWitness, Options, PeriodSize, Schedulable, ServerSize, ServerVerdict, certify, explain,
     resolve, size_server,
 };
-use horolog_closed_loop::verdict::{Asked, Closing, Ended, Evidence, Question};
+use horolog_closed_loop::verdict::{Answer, Asked, Closing, Ended, Evidence, Question};
 use horolog_closed_loop::{CostOrigin, CostSource, Proof, prove};
 use horolog_model::System;
 use serde::Serialize;
@@ -159,15 +159,23 @@ fn explain_task(system: &System, name: &str, options: &Options, format: Format) 
         Failure::bad_input(format_args!("error: no task is called `{name}`; there are: {}", known.join(", ")))
     })?;
     let explanation = explain(system, id, options).map_err(Failure::error)?;
+    let deadline = system.task(id).deadline;
+    let (answer, text) = match (explanation.response, deadline) {
+        (None, _) => (Answer::Undecided, format!("no test bounds the response time of {name}")),
+        (Some(bound), None) => (Answer::Yes, format!("{name} responds within {bound} and has no deadline")),
+        (Some(bound), Some(deadline)) if bound <= deadline => {
+            (Answer::Yes, format!("{name} responds within {bound} of {deadline}"))
+        }
+        (Some(bound), Some(deadline)) => {
+            (Answer::No, format!("the response time of {name} may be {bound}, its deadline is {deadline}"))
+        }
+    };
+    let closing = Closing::one(Question::Proof, answer, text);
     match format {
-        Format::Json => output::json(&explanation)?,
+        Format::Json => output::json(&Closed { result: &explanation, closing: &closing, attempts: &[] })?,
         Format::Table => outln!("{}", explanation.to_string().trim_end()),
     }
-    let deadline = system.task(id).deadline;
-    Ok(match explanation.response {
-        None => Verdict::Undecided,
-        Some(bound) => Verdict::of(deadline.is_none_or(|deadline| bound <= deadline)),
-    })
+    Ok(Verdict::closed(closing))
 }
 
 /// Says how large one server may be.
@@ -178,11 +186,27 @@ fn size(system: &System, name: &str, words: &AnalyzeArguments, options: &Options
         Failure::bad_input(format_args!("error: no server is called `{name}`; there are: {known}"))
     })?;
     let size = size_server(system, id, words.least_period, options).map_err(Failure::error)?;
+    let given = format!("{} every {}", size.budget, size.period);
+    let (answer, text) = match &size.largest_budget {
+        Some(largest) if largest.headroom >= 0 => (
+            Answer::Yes,
+            format!("{name} may have {} every {}, it has {}", largest.budget, size.period, size.budget),
+        ),
+        Some(largest) => {
+            (Answer::No, format!("{name} has {given}, its largest safe budget is {}", largest.budget))
+        }
+        None => {
+            let answer = if size.none_is_safe { Answer::No } else { Answer::Undecided };
+            let why = size.notes.first().map_or("no reason is known", String::as_str);
+            (answer, format!("{name} has {given}, no safe budget was found: {why}"))
+        }
+    };
+    let closing = Closing::one(Question::Proof, answer, text);
     match words.format {
-        Format::Json => output::json(&size)?,
+        Format::Json => output::json(&Closed { result: &size, closing: &closing, attempts: &[] })?,
         Format::Table => size_in_words(&size),
     }
-    Ok(Verdict::of(size.largest_budget.is_some_and(|largest| largest.headroom >= 0)))
+    Ok(Verdict::closed(closing))
 }
 
 fn size_in_words(size: &ServerSize) {

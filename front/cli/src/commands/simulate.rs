@@ -5,11 +5,11 @@ use crate::failure::{Done, Failure, Verdict};
 use crate::output::Closed;
 use crate::{costs, input, output, progress};
 use horolog_analysis::resolve;
-use horolog_closed_loop::verdict::{Closing, Ended, Evidence};
+use horolog_closed_loop::verdict::{Answer, Closing, Ended, Evidence, Question};
 use horolog_closed_loop::{replayed_run, simulated_run};
 use horolog_model::pattern::ReleasePattern;
 use horolog_model::{SegmentId, System};
-use horolog_sim::{DelayChoice, ExecutionChoice, Horizon, PathChoice, SimOptions};
+use horolog_sim::{DelayChoice, ExecutionChoice, Horizon, PathChoice, Replay, SimOptions};
 use horolog_time::Span;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -116,24 +116,36 @@ fn replay(system: &System, path: &Path, words: &SimulateArguments) -> Done {
     let pattern: ReleasePattern = serde_json::from_str(&text)
         .map_err(|error| Failure::bad_input(format_args!("error: {}: {error}", path.display())))?;
     let run = replayed_run(system, &pattern, words.trace.as_deref()).map_err(Failure::from)?;
+    let closing = closing_of_replay(system, &pattern, &run);
     match words.format {
-        Format::Json => output::json(&run.outcome)?,
+        Format::Json => output::json(&Closed { result: &run.outcome, closing: &closing, attempts: &[] })?,
         Format::Table => output::outcome(&run.outcome),
     }
-    let Some(witness) = run.witness else {
-        return Ok(Verdict::of(run.outcome.tasks.iter().all(|task| task.is_soft || task.missed == 0)));
+    Ok(Verdict::closed(closing))
+}
+
+/// A pattern's witness decides; without one all hard tasks do.
+fn closing_of_replay(system: &System, pattern: &ReleasePattern, run: &Replay) -> Closing {
+    let Some(witness) = &run.witness else {
+        let hard = run.outcome.tasks.iter().filter(|task| !task.is_soft && task.missed > 0);
+        let missed: Vec<String> = hard.map(|task| format!("{} {}", task.name, task.missed)).collect();
+        return match missed.as_slice() {
+            [] if run.outcome.tasks.iter().all(|task| task.completed == 0) => {
+                Closing::one(Question::Deadlines, Answer::Undecided, "no job was done".to_owned())
+            }
+            [] => Closing::one(Question::Deadlines, Answer::Yes, "no deadline missed".to_owned()),
+            _ => Closing::one(Question::Deadlines, Answer::No, format!("missed: {}", missed.join(", "))),
+        };
     };
     let word = if witness.missed { "misses its deadline" } else { "meets its deadline" };
-    let (is_promised, promise) = promise(system, &pattern, witness.as_promised);
-    let is_open = promise.starts_with("not decided");
-    progress::say(format_args!(
-        "the witness {word}, response {}, {promise}",
-        output::optional(witness.response)
-    ));
-    Ok(match is_open && !witness.missed {
-        true => Verdict::Undecided,
-        false => Verdict::of(!witness.missed && is_promised),
-    })
+    let (is_promised, promise) = promise(system, pattern, witness.as_promised);
+    let text = format!("the witness {word}, response {}, {promise}", output::optional(witness.response));
+    let answer = match (witness.missed, is_promised) {
+        (false, true) => Answer::Yes,
+        (false, false) if promise.starts_with("not decided") => Answer::Undecided,
+        _ => Answer::No,
+    };
+    Closing::one(Question::Deadlines, answer, text)
 }
 
 /// Whether the witness did what the pattern promised, and in words. A pattern promises nothing of another system than its own.
