@@ -120,3 +120,37 @@ fn the_witness_of_a_branching_job_takes_the_longest_way() {
     let work = |path: &Vec<usize>| path.iter().map(|&at| graph.segments[at].wcet.as_ns()).sum::<u64>();
     assert_eq!(paths.iter().map(work).collect::<Vec<u64>>(), [8_000_000], "{pattern:#?}");
 }
+
+/// Of three ways two end with a segment of 2 ms: the late job takes the longer one.
+#[test]
+fn the_witness_of_a_job_with_two_ends_of_one_length_takes_the_longest_way() {
+    let text = "[system]\nname = \"x\"\n[[task]]\nname = \"t\"\nseparation = \"40 ms\"\ndeadline = \"9 ms\"\npriority = 1\n\
+                preemption = \"deferred\"\nsegments = [\
+                { name = \"entry\", wcet = \"1 ms\", next = [\"long\", \"soon\", \"other\"] }, \
+                { name = \"long\", wcet = \"5 ms\", next = [\"late\"] }, { name = \"late\", wcet = \"2 ms\" }, \
+                { name = \"soon\", wcet = \"2 ms\" }, { name = \"other\", wcet = \"3 ms\" }]\n\
+                [[task]]\nname = \"u\"\nseparation = \"40 ms\"\nwcet = \"2 ms\"\npriority = 2\n";
+    let (system, _) = horolog_model::file::read(text, "x", &[]).unwrap_or_else(|e| panic!("{e}"));
+    let found = analyze(&system, &Options::default()).unwrap();
+    let Some(MissWitness::Pattern { pattern }) = &found.tasks[0].witness else {
+        panic!("{:#?}", found.tasks[0])
+    };
+    let paths = pattern.tasks.iter().filter(|task| task.task == "t").flat_map(|task| match &task.arrivals {
+        PatternArrivals::Explicit { jobs } => jobs.iter().filter_map(|job| job.path.clone()).collect(),
+        PatternArrivals::Periodic { .. } => Vec::new(),
+    });
+    assert_eq!(paths.collect::<Vec<_>>(), [vec![0, 1, 2]], "{pattern:#?}");
+}
+
+/// Under EDF `b` ends at 6 of 5 ns. No other deadline falls on its own, so it need not lose a tie to be late.
+#[test]
+fn a_miss_by_one_nanosecond_without_a_tie_has_a_witness() {
+    let found = read(
+        "edf",
+        &[
+            "name = \"a\"; separation = \"10 ns\"; deadline = \"4 ns\"; wcet = \"3 ns\"",
+            "name = \"b\"; separation = \"10 ns\"; deadline = \"5 ns\"; wcet = \"3 ns\"",
+        ],
+    );
+    assert!(matches!(found.tasks[1].witness, Some(MissWitness::Pattern { .. })), "{:#?}", found.tasks[1]);
+}

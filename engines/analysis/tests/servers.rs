@@ -53,6 +53,47 @@ fn server(kind: &str, budget: &str, soft: &str) -> String {
 
 const BUSY: &str = "separation = \"100 ms\"\nwcet = \"50 ms\"";
 
+/// Whether the bound of the task `three` below this server is called exact, beside more sections.
+fn three_is_exact(server: &str, more: &str) -> bool {
+    let found = with(&format!("{server}{more}"));
+    let three = found.tasks.iter().find(|task| task.name == "three").unwrap();
+    assert_eq!(three.verdict, Verdict::Meets, "{server}{more}");
+    three.exact
+}
+
+/// A deferrable or sporadic server takes its whole term only where nothing delays it; a polling one also where something does.
+#[test]
+fn a_bound_below_a_delayed_server_is_exact_only_where_the_server_tolerates_that() {
+    let above = "[[task]]\nname = \"top\"\nseparation = \"100 ms\"\nwcet = \"1 ms\"\npriority = 50\n";
+    let server_above = server("polling", "1 ms", BUSY).replace("soft", "soft-too").replace("\"s\"", "\"t\"");
+    let server_above = server_above.replace("priority = 40", "priority = 45");
+    let blocking = "[[task]]\nname = \"low\"\nseparation = \"100 ms\"\nwcet = \"1 ms\"\npriority = 5\n\
+                    preemption = \"non-preemptive\"\n";
+    for kind in ["polling", "deferrable", "sporadic"] {
+        let server = server(kind, "1 ms", BUSY);
+        assert!(three_is_exact(&server, ""), "{kind}");
+        for more in [above, server_above.as_str()] {
+            assert_eq!(three_is_exact(&server, more), kind == "polling", "{kind}{more}");
+        }
+        assert!(kind == "polling" || !three_is_exact(&server, blocking), "{kind}");
+        // Nothing blocks `three`, which cannot be preempted itself.
+        let whole = SET_B.replace("wcet = \"8 ms\"", "wcet = \"8 ms\"\npreemption = \"non-preemptive\"");
+        let found = analyze(&read(&format!("{whole}{server}")), &Options::default()).unwrap();
+        assert!(kind == "polling" || !found.tasks[2].exact, "{kind}");
+    }
+}
+
+#[test]
+fn a_bound_is_exact_only_where_the_queue_fills_every_capacity_in_time() {
+    let exact = |budget: &str, soft: &str| three_is_exact(&server("polling", budget, soft), "");
+    // 1 ms is there at the first poll, of 2 ms that it could serve; later there is more than enough.
+    assert!(!exact("2 ms", "separation = \"1 ms\"\nwcet = \"1 ms\""));
+    assert!(exact("1 ms", "separation = \"1 ms\"\nwcet = \"1 ms\""));
+    assert!(exact("1 ms", "separation = \"10 ms\"\nwcet = \"1 ms\""));
+    assert!(!exact("1 ms", "separation = \"10001 us\"\nwcet = \"1 ms\""));
+    assert!(!exact("1 ms", &format!("{BUSY}\njitter = \"1 ms\"")), "jitter leaves the arrivals no phase");
+}
+
 #[test]
 fn facts_of_the_driver_framework() {
     let path = format!("{}/../../golden/driver-terms.toml", env!("CARGO_MANIFEST_DIR"));
@@ -446,6 +487,20 @@ fn terms_add_up_and_belong_to_the_bound() {
         }
     }
     assert!(hard > 300 && soft > 150, "{hard} {soft}");
+}
+
+/// A job of 5 ms in a polling server of 5 ms every 10 ms that nothing is above: it just misses a poll, and is served at the next one.
+#[test]
+fn the_best_response_is_that_of_one_job_in_the_largest_budget() {
+    let soft = server("polling", "1 ms", "separation = \"100 ms\"\nwcet = \"5 ms\"");
+    let task = "[system]\nname = \"x\"\n[[task]]\nname = \"t\"\nseparation = \"10 ms\"\nwcet = \"5 ms\"\npriority = 1\n";
+    let system = read(&format!("{task}{soft}"));
+    let id = system.server_ids().next().unwrap();
+    let size = size_server(&system, id, ms(10), &Options::default()).unwrap();
+    assert_eq!(size.largest_budget.as_ref().unwrap().budget, ms(5).unwrap());
+    let best = size.best_response.unwrap();
+    assert_eq!((best.period, best.budget, best.work), (ms(10).unwrap(), ms(5).unwrap(), ms(5)));
+    assert_eq!(best.response, ms(15));
 }
 
 fn effort(effort: u64) -> Options {

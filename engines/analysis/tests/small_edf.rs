@@ -2,6 +2,7 @@
 //! scheduling machine: late releases over every phase, and the set's verdict over every job that may block.
 #![allow(clippy::unwrap_used)] // Helpers of an integration test are tests too.
 
+use horolog_analysis::edf::{Arrivals, EdfSet, EdfTask};
 use horolog_analysis::{Analysis, Options, Schedulable, Verdict, analyze, certify};
 use horolog_certificate::check;
 use horolog_model::System;
@@ -238,4 +239,18 @@ fn where_the_set_misses_the_system_does() {
         }
     }
     assert!(missed > 300 && full > 60, "{missed} {full}");
+}
+
+/// Times of 2^60 ns are refused, and one less is not; so are lists of arrivals that are empty or out of order.
+#[test]
+fn sets_outside_the_range_of_the_tests_are_refused() {
+    const LIMIT: u64 = 1 << 60;
+    let listed = |list: &[u64]| {
+        let task = EdfTask { arrivals: Arrivals::Listed(list.to_vec()), ..EdfTask::new(1, 1, 1) };
+        EdfSet::new(vec![task], Vec::new()).is_ok()
+    };
+    assert!(listed(&[0, LIMIT - 1]) && !listed(&[0, LIMIT]));
+    assert!(listed(&[3, 3]) && !listed(&[3, 2]) && !listed(&[]));
+    let separated = |t: u64| EdfSet::new(vec![EdfTask::new(1, t, 1)], Vec::new()).is_ok();
+    assert!(separated(LIMIT - 1) && !separated(LIMIT) && !separated(0));
 }
