@@ -102,8 +102,12 @@ impl Machine {
             return false;
         }
         let supplied = std::mem::take(&mut self.supplied);
+        let changes: Vec<u64> = self.processors.iter().map(|processor| processor.changes).collect();
         self.clone_from(fresh);
         self.supplied = supplied;
+        for (processor, changes) in self.processors.iter_mut().zip(changes) {
+            processor.changes = changes;
+        }
         for supplied in &mut self.supplied {
             let index = usize::from(self.nodes[supplied.node as usize].processor);
             supplied.begin_anew(now, doubt, &mut self.processors[index]);

@@ -53,9 +53,16 @@ pub(crate) struct Hidden {
 }
 
 impl Hidden {
+    /// Keeps a stretch, in the order of the ends.
+    fn add(&mut self, from: u64, to: u64) {
+        let later = self.stretches.iter().rev().take_while(|(_, end)| *end > to).count();
+        self.stretches.insert(self.stretches.len() - later, (from, to));
+    }
+
     /// How much of `from..to` is hidden.
     pub(crate) fn within(&self, from: u64, to: u64) -> u64 {
-        self.stretches.iter().rev().map(|&(begin, end)| overlap(begin, end, from, to)).sum()
+        let recent = self.stretches.iter().rev().take_while(|(_, end)| *end > from);
+        recent.map(|&(begin, end)| overlap(begin, end, from, to)).sum()
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -242,7 +249,7 @@ impl Verifier {
         let processor = &mut self.cpus[cpu];
         processor.hidden.count += 1;
         processor.hidden.total = processor.hidden.total.saturating_add(to - from);
-        processor.hidden.stretches.push_back((from, to));
+        processor.hidden.add(from, to);
         if takes_back {
             processor.doubt_between(from, to);
         }

@@ -8,6 +8,7 @@
 
 use crate::again::Late;
 use crate::assumptions::job_window;
+use crate::history::Taken;
 use crate::job::Part;
 use crate::judged::Reason;
 use crate::model::{Stretches, TaskModel};
@@ -275,9 +276,8 @@ impl Verifier {
 
     /// How long after a job's arrival horolog's own threads first had its processor, to choose what runs; at most the release latency.
     fn noticed_late(&self, candidate: Candidate) -> u64 {
-        let slices = self.cpus[candidate.cpu].slices.iter();
-        let own =
-            slices.filter(|slice| matches!(slice.who, Occupant::Own(_)) && slice.to > candidate.arrival);
+        let slices = self.cpus[candidate.cpu].slices.after(candidate.arrival);
+        let own = slices.filter(|slice| matches!(slice.who, Occupant::Own(_)));
         let first = own.map(|slice| slice.to).next();
         let late = first.map_or(u64::MAX, |at| at.saturating_sub(candidate.arrival));
         late.min(self.model.release_latency)
@@ -541,8 +541,8 @@ impl Verifier {
         let (from, to) = (candidate.from, candidate.to);
         let mut entries: Vec<(&'static str, u64, bool)> = Vec::new();
         if !self.model.simulated {
-            let foreign = processor.occupied(from, to, |who| matches!(who, Occupant::Foreign(_)));
-            let costs = self.costs_beyond_model(processor, candidate.cpu, from, to);
+            let taken = processor.taken(from, to);
+            let costs = self.costs_beyond_model(processor, candidate.cpu, (from, to), taken);
             // What the file declares of its drivers is in the bound already.
             let priority = self.model.tasks[candidate.task].priority;
             let mut declared = self.drivers.declared(candidate.cpu, to.saturating_sub(from), priority);
@@ -551,21 +551,25 @@ impl Verifier {
                 declared = declared.saturating_sub(amount);
                 left
             };
-            let (costs, foreign) = (beyond(costs), beyond(foreign));
+            let (costs, foreign) = (beyond(costs), beyond(taken.foreign));
             entries.push(("foreign threads", foreign, false));
             entries.push(("interrupts and horolog's own threads", costs, false));
             entries.push(("steal", processor.stolen(from, to), false));
         }
-        for by_model in [true, false] {
-            for breach in processor.breaches(from, to, by_model) {
-                // Nothing explains more than the window is long.
-                let most = breach.amount.min(to.saturating_sub(from));
-                match entries.iter_mut().find(|(what, _, _)| *what == breach.what) {
-                    Some((_, amount, _)) => *amount = amount.saturating_add(most),
-                    None => entries.push((breach.what, most, by_model)),
-                }
+        let machines = entries.len();
+        for breach in processor.breaches(from, to) {
+            // Nothing explains more than the window is long.
+            let most = breach.amount.min(to.saturating_sub(from));
+            let is_of = |(what, _, by_model): &&mut (&str, u64, bool)| {
+                (*what, *by_model) == (breach.what, breach.by_model)
+            };
+            match entries.iter_mut().find(is_of) {
+                Some((_, amount, _)) => *amount = amount.saturating_add(most),
+                None => entries.push((breach.what, most, breach.by_model)),
             }
         }
+        // What the model broke stands before what the machine did.
+        entries[machines..].sort_by_key(|(_, _, by_model)| !by_model);
         entries.retain(|(_, amount, _)| *amount > 0);
         let sum = |wanted: bool| {
             let amounts =
@@ -582,18 +586,20 @@ impl Verifier {
     }
 
     /// Interrupts and horolog's own threads, less the costs that the model declares for the window.
-    fn costs_beyond_model(&self, processor: &Processor, cpu: usize, from: u64, to: u64) -> u64 {
-        let own = processor.occupied(from, to, |who| matches!(who, Occupant::Own(_)));
-        let own_interrupted = processor.interrupted_while(from, to, |who| matches!(who, Occupant::Own(_)));
-        let foreign_interrupted =
-            processor.interrupted_while(from, to, |who| matches!(who, Occupant::Foreign(_)));
-        let interrupts = processor.interrupted(from, to) - own_interrupted - foreign_interrupted;
+    fn costs_beyond_model(
+        &self,
+        processor: &Processor,
+        cpu: usize,
+        (from, to): (u64, u64),
+        taken: Taken,
+    ) -> u64 {
+        let interrupts = processor.interrupted(from, to) - taken.own_interrupted - taken.foreign_interrupted;
         let releases = processor.releases_in(from, to);
         let each = self.model.context_switch.saturating_mul(2).saturating_add(self.model.timer_interrupt);
         let declared = releases
             .saturating_mul(each)
             .saturating_add(self.model.declared_interference(cpu, to.saturating_sub(from)));
-        own.saturating_add(interrupts).saturating_sub(declared)
+        taken.own.saturating_add(interrupts).saturating_sub(declared)
     }
 
     fn found(

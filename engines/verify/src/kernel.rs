@@ -237,7 +237,7 @@ impl Verifier {
             }
         }
         let from = processor.interrupt_from;
-        processor.interrupts.push_back((from, now));
+        processor.interrupts.add(from, now);
         let length = now - from.min(now);
         if let Occupant::Task(task) = processor.occupant
             && let Some(job) = self.tasks[task].pending.front_mut()

@@ -20,6 +20,7 @@ mod devices;
 mod drivers;
 mod error;
 mod hidden;
+mod history;
 mod job;
 mod judge;
 mod judged;

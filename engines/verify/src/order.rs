@@ -350,6 +350,6 @@ impl Verifier {
 
     /// Remembers something that may explain what follows.
     pub(crate) fn breach(&mut self, cpu: usize, time: u64, amount: u64, by_model: bool, what: &'static str) {
-        self.cpus[cpu].breaches.push_back(Breach { time, amount, by_model, what });
+        self.cpus[cpu].note_breach(Breach { time, amount, by_model, what });
     }
 }

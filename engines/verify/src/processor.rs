@@ -1,6 +1,7 @@
 //! What is known of one processor: who has it, and what of the recent past may yet explain something.
 
 use crate::hidden::Hidden;
+use crate::history::{Interrupts, Occupants, Taken, trim_front};
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 
@@ -110,8 +111,8 @@ pub(crate) struct Processor {
     pub(crate) in_softirq: bool,
     /// Since when a task has had the processor without a break and without a timer interrupt.
     pub(crate) unticked_from: Option<u64>,
-    pub(crate) slices: VecDeque<Slice>,
-    pub(crate) interrupts: VecDeque<(u64, u64)>,
+    pub(crate) slices: Occupants,
+    pub(crate) interrupts: Interrupts,
     pub(crate) stolen: VecDeque<Stolen>,
     pub(crate) releases: VecDeque<u64>,
     pub(crate) breaches: VecDeque<Breach>,
@@ -144,8 +145,8 @@ impl Processor {
             interrupt_number: (0, 0),
             in_softirq: false,
             unticked_from: None,
-            slices: VecDeque::new(),
-            interrupts: VecDeque::new(),
+            slices: Occupants::default(),
+            interrupts: Interrupts::default(),
             stolen: VecDeque::new(),
             releases: VecDeque::new(),
             breaches: VecDeque::new(),
@@ -181,20 +182,16 @@ impl Processor {
 
     /// Appends to the history of occupants.
     pub(crate) fn note_slice(&mut self, slice: Slice) {
-        if let Some(last) = self.slices.back_mut()
-            && last.who == slice.who
-            && last.to == slice.from
-        {
-            last.to = slice.to;
-            return;
-        }
-        self.slices.push_back(slice);
+        let Processor { slices, interrupts, .. } = self;
+        let open = (self.interrupt_depth > 0).then_some(self.interrupt_from);
+        slices.add(slice, |from, to| interrupted(interrupts, open, from, to));
     }
 
     /// Takes back who had the processor in `from..to`.
     pub(crate) fn doubt_between(&mut self, from: u64, to: u64) {
-        let since = self.slices.iter_mut().rev().take_while(|slice| slice.from >= from);
-        since.filter(|slice| slice.to <= to).for_each(|slice| slice.who = Occupant::Unknown);
+        let Processor { slices, interrupts, .. } = self;
+        let open = (self.interrupt_depth > 0).then_some(self.interrupt_from);
+        slices.doubt(from, to, |from, to| interrupted(interrupts, open, from, to));
     }
 
     /// Releases on record from `begin` to `end`. They stand in the order of time.
@@ -208,70 +205,71 @@ impl Processor {
     pub(crate) fn forget_before(&mut self, time: u64, released: u64) {
         let mut forgotten = time;
         let mut trim = |gone: Option<u64>| forgotten = forgotten.max(gone.unwrap_or(0));
-        trim(trim_front(&mut self.slices, time, |slice| slice.to));
-        trim(trim_front(&mut self.interrupts, time, |(_, to)| *to));
-        trim(trim_front(&mut self.stolen, time, |stolen| stolen.to));
-        trim(trim_front(&mut self.releases, released, |at| *at));
-        trim(trim_front(&mut self.breaches, time, |breach| breach.time));
-        trim(trim_front(&mut self.found, time, |(_, to)| *to));
-        trim(trim_front(&mut self.hidden.stretches, time, |(_, to)| *to));
-        let jobs = trim_front(&mut self.finished, time, |job| job.completion);
+        trim(self.slices.forget(time, MOST));
+        trim(self.interrupts.forget(time, MOST));
+        trim(trim_front(&mut self.stolen, time, MOST, |stolen| stolen.to));
+        trim(trim_front(&mut self.releases, released, MOST, |at| *at));
+        trim(trim_front(&mut self.breaches, time, MOST, |breach| breach.time));
+        trim(trim_front(&mut self.found, time, MOST, |(_, to)| *to));
+        trim(trim_front(&mut self.hidden.stretches, time, MOST, |(_, to)| *to));
+        let jobs = trim_front(&mut self.finished, time, MOST, |job| job.completion);
         trim(jobs);
         self.forgotten_jobs = self.forgotten_jobs.max(jobs.unwrap_or(0)).max(time);
         self.forgotten = self.forgotten.max(forgotten);
     }
 
-    /// Time in `from..to` for which `wanted` holds of the occupant.
+    /// Time in `from..to` for which `wanted` holds of the occupant; the cost grows with the window.
     pub(crate) fn occupied(&self, from: u64, to: u64, wanted: impl Fn(Occupant) -> bool) -> u64 {
-        self.slices.iter().filter(|slice| wanted(slice.who)).map(|s| overlap(s.from, s.to, from, to)).sum()
+        let slices = self.slices.within(from, to).filter(|slice| wanted(slice.who));
+        slices.map(|slice| overlap(slice.from, slice.to, from, to)).sum()
+    }
+
+    /// What threads outside the model and horolog's own took in `from..to`.
+    pub(crate) fn taken(&self, from: u64, to: u64) -> Taken {
+        self.slices.taken(from, to, |from, to| self.interrupted(from, to))
     }
 
     /// Time in `from..to` spent in interrupts and softirqs.
     pub(crate) fn interrupted(&self, from: u64, to: u64) -> u64 {
-        let open = if self.interrupt_depth > 0 { overlap(self.interrupt_from, to, from, to) } else { 0 };
-        open + self.interrupts.iter().map(|&(begin, end)| overlap(begin, end, from, to)).sum::<u64>()
-    }
-
-    /// Time in interrupts while one of `slices` was the occupant's.
-    pub(crate) fn interrupted_while(&self, from: u64, to: u64, wanted: impl Fn(Occupant) -> bool) -> u64 {
-        let slices =
-            self.slices.iter().filter(|slice| wanted(slice.who) && slice.to > from && slice.from < to);
-        slices.map(|slice| self.interrupted(slice.from.max(from), slice.to.min(to))).sum()
+        let open = (self.interrupt_depth > 0).then_some(self.interrupt_from);
+        interrupted(&self.interrupts, open, from, to)
     }
 
     /// Stolen time that may lie in `from..to`, concluded or accounted as `inferred` says.
     pub(crate) fn stolen_as(&self, from: u64, to: u64, inferred: bool) -> u64 {
-        let touching = self.stolen.iter().filter(|stolen| stolen.to > from && stolen.from < to);
-        touching
+        self.stolen_in(from, to)
             .filter(|stolen| stolen.inferred == inferred)
             .fold(0, |sum, stolen| sum.saturating_add(stolen.amount))
     }
 
     /// Stolen time that may lie in `from..to`.
     pub(crate) fn stolen(&self, from: u64, to: u64) -> u64 {
-        let touching = self.stolen.iter().filter(|stolen| stolen.to > from && stolen.from < to);
-        touching.fold(0, |sum, stolen| sum.saturating_add(stolen.amount))
+        self.stolen_in(from, to).fold(0, |sum, stolen| sum.saturating_add(stolen.amount))
     }
 
-    /// Breaches in `from..=to`, of the model or of the machine.
-    pub(crate) fn breaches(&self, from: u64, to: u64, by_model: bool) -> impl Iterator<Item = &Breach> {
-        self.breaches
-            .iter()
-            .filter(move |breach| breach.by_model == by_model && breach.time >= from && breach.time <= to)
+    /// It is accounted for in the order of time.
+    fn stolen_in(&self, from: u64, to: u64) -> impl Iterator<Item = &Stolen> {
+        let recent = self.stolen.iter().rev().take_while(move |stolen| stolen.to > from);
+        recent.filter(move |stolen| stolen.from < to)
+    }
+
+    /// Keeps what was found, in the order of time.
+    pub(crate) fn note_breach(&mut self, breach: Breach) {
+        let later = self.breaches.iter().rev().take_while(|other| other.time > breach.time).count();
+        self.breaches.insert(self.breaches.len() - later, breach);
+    }
+
+    /// Breaches in `from..=to`.
+    pub(crate) fn breaches(&self, from: u64, to: u64) -> impl Iterator<Item = &Breach> {
+        let first = self.breaches.partition_point(|breach| breach.time < from);
+        let until = self.breaches.partition_point(|breach| breach.time <= to);
+        self.breaches.range(first..until.max(first))
     }
 }
 
-/// Removes from the front what ended before `time` or is too much; the end of the last one removed for the
-/// second reason.
-fn trim_front<T>(queue: &mut VecDeque<T>, time: u64, end: impl Fn(&T) -> u64) -> Option<u64> {
-    while queue.front().is_some_and(|first| end(first) < time) {
-        queue.pop_front();
-    }
-    let mut gone = None;
-    while queue.len() > MOST {
-        gone = queue.pop_front().map(|first| end(&first));
-    }
-    gone
+/// What interrupts took of a window, one that goes on since `open` included.
+fn interrupted(interrupts: &Interrupts, open: Option<u64>, from: u64, to: u64) -> u64 {
+    interrupts.within(from, to) + open.map_or(0, |since| overlap(since, to, from, to))
 }
 
 /// The length of the intersection of two stretches of time.
@@ -291,11 +289,14 @@ mod tests {
         {
             processor.note_slice(Slice { from, to, who });
         }
-        processor.interrupts.push_back((8, 11));
+        processor.interrupts.add(8, 11);
         assert_eq!(processor.occupied(5, 20, |who| who == Occupant::Task(0)), 5);
         assert_eq!(processor.occupied(0, 12, |who| matches!(who, Occupant::Foreign(_))), 2);
         assert_eq!(processor.interrupted(0, 30), 3);
-        assert_eq!(processor.interrupted_while(0, 30, |who| who == Occupant::Task(0)), 2);
+        assert_eq!(
+            processor.taken(0, 30),
+            Taken { foreign: 4, own: 0, foreign_interrupted: 0, own_interrupted: 0 }
+        );
         processor.forget_before(12, 12);
         assert_eq!(processor.occupied(0, 30, |_| true), 20);
         assert_eq!(processor.interrupted(0, 30), 0);
