@@ -157,6 +157,96 @@ impl Occupants {
     }
 }
 
+/// What was found already and may explain what follows: amounts of several kinds.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Breaches {
+    kinds: Vec<Kind>,
+}
+
+#[derive(Clone, Debug)]
+struct Kind {
+    what: &'static str,
+    /// Whether the model was violated; else the machine was disturbed.
+    by_model: bool,
+    /// Instant, amount, and the sum of all before; in the order of time.
+    entries: VecDeque<(u64, u64, u64)>,
+    /// The largest amount that ever was.
+    largest: u64,
+}
+
+/// What breaches of one kind may explain in a window.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Explained {
+    pub(crate) what: &'static str,
+    pub(crate) by_model: bool,
+    pub(crate) amount: u64,
+    /// When the first one was.
+    first: u64,
+}
+
+impl Breaches {
+    pub(crate) fn add(&mut self, time: u64, amount: u64, by_model: bool, what: &'static str) {
+        let is_it = |kind: &&mut Kind| (kind.what, kind.by_model) == (what, by_model);
+        match self.kinds.iter_mut().find(is_it) {
+            Some(kind) => kind.add(time, amount),
+            None => {
+                let entries = VecDeque::from([(time, amount, 0)]);
+                self.kinds.push(Kind { what, by_model, entries, largest: amount });
+            }
+        }
+    }
+
+    /// What those in `from..=to` may explain, the kind that came first before the others. None explains more than the window is long.
+    pub(crate) fn within(&self, from: u64, to: u64) -> Vec<Explained> {
+        let mut explained: Vec<Explained> =
+            self.kinds.iter().filter_map(|kind| kind.within(from, to)).collect();
+        explained.sort_by_key(|one| one.first);
+        explained
+    }
+
+    /// Forgets those before `time`, and those of a kind beyond so many; the instant of the last one that was too much.
+    pub(crate) fn forget(&mut self, time: u64, most: usize) -> Option<u64> {
+        let kinds = self.kinds.iter_mut();
+        kinds.filter_map(|kind| trim_front(&mut kind.entries, time, most, |(at, ..)| *at)).max()
+    }
+}
+
+impl Kind {
+    fn add(&mut self, time: u64, amount: u64) {
+        self.largest = self.largest.max(amount);
+        let later = self.entries.iter().rev().take_while(|(other, ..)| *other > time).count();
+        let place = self.entries.len() - later;
+        let before = place.checked_sub(1).map(|last| self.entries[last]);
+        let before = before.map_or_else(
+            || self.entries.front().map_or(0, |first| first.2),
+            |(_, amount, before)| before.saturating_add(amount),
+        );
+        self.entries.insert(place, (time, amount, before));
+        for (.., sum) in self.entries.range_mut(place + 1..) {
+            *sum = sum.saturating_add(amount);
+        }
+    }
+
+    fn within(&self, from: u64, to: u64) -> Option<Explained> {
+        let first = self.entries.partition_point(|(time, ..)| *time < from);
+        let until = self.entries.partition_point(|(time, ..)| *time <= to);
+        if first >= until {
+            return None;
+        }
+        let length = to.saturating_sub(from);
+        let (begin, (_, last, before_last)) = (self.entries[first], self.entries[until - 1]);
+        let all = before_last.saturating_add(last);
+        let is_exact = self.largest <= length && all < u64::MAX;
+        let amount = if is_exact {
+            all - begin.2
+        } else {
+            let each = self.entries.range(first..until).map(|(_, amount, _)| (*amount).min(length));
+            each.fold(0, u64::saturating_add)
+        };
+        Some(Explained { what: self.what, by_model: self.by_model, amount, first: begin.0 })
+    }
+}
+
 /// Removes from the front what ended before `time` or is too much; the end of the last one removed for the
 /// second reason.
 pub(crate) fn trim_front<T>(
@@ -192,6 +282,47 @@ fn taken_of(slice: Slice, from: u64, to: u64, interrupted: &impl Fn(u64, u64) ->
 mod tests {
     use super::*;
     use horolog_testkit::Random;
+
+    /// Every window, against sums over all of them; some come out of order, some are longer than the window, some are forgotten.
+    #[test]
+    fn breaches_are_summed_by_kind() {
+        for index in 0..300 {
+            let mut random = Random::of_item(17, index);
+            let (mut breaches, mut all) = (Breaches::default(), Vec::new());
+            let mut now = 0;
+            for _ in 0..random.below(12) {
+                now += random.below(4);
+                let (time, by_model) = (now - random.below(now.min(3) + 1), random.below(2) == 0);
+                let (amount, what) = (random.below(9), ["one", "two"][random.below(2) as usize]);
+                breaches.add(time, amount, by_model, what);
+                all.push((time, amount, by_model, what));
+                if random.below(8) == 0 {
+                    let until = random.below(now + 1);
+                    breaches.forget(until, 100);
+                    all.retain(|&(time, ..)| time >= until);
+                }
+            }
+            for from in 0..=now + 1 {
+                for to in from..=now + 1 {
+                    let found = breaches.within(from, to);
+                    assert!(found.is_sorted_by_key(|one| one.first), "{index}");
+                    for (by_model, what) in [(false, "one"), (false, "two"), (true, "one"), (true, "two")] {
+                        let is_one = |&&(time, _, model, kind): &&(u64, u64, bool, &str)| {
+                            time >= from && time <= to && (model, kind) == (by_model, what)
+                        };
+                        let amounts: Vec<u64> = all
+                            .iter()
+                            .filter(is_one)
+                            .map(|(_, amount, ..)| (*amount).min(to - from))
+                            .collect();
+                        let one = found.iter().find(|one| (one.by_model, one.what) == (by_model, what));
+                        let expected = (!amounts.is_empty()).then(|| amounts.iter().sum::<u64>());
+                        assert_eq!(one.map(|one| one.amount), expected, "{index}: {from}..{to} of {all:?}");
+                    }
+                }
+            }
+        }
+    }
 
     /// Every window of short histories, against sums over all of it; slices of some length, some of them taken back, and forgotten ones.
     #[test]

@@ -556,20 +556,12 @@ impl Verifier {
             entries.push(("interrupts and horolog's own threads", costs, false));
             entries.push(("steal", processor.stolen(from, to), false));
         }
-        let machines = entries.len();
-        for breach in processor.breaches(from, to) {
-            // Nothing explains more than the window is long.
-            let most = breach.amount.min(to.saturating_sub(from));
-            let is_of = |(what, _, by_model): &&mut (&str, u64, bool)| {
-                (*what, *by_model) == (breach.what, breach.by_model)
-            };
-            match entries.iter_mut().find(is_of) {
-                Some((_, amount, _)) => *amount = amount.saturating_add(most),
-                None => entries.push((breach.what, most, breach.by_model)),
-            }
-        }
+        let breaches = processor.breaches.within(from, to);
         // What the model broke stands before what the machine did.
-        entries[machines..].sort_by_key(|(_, _, by_model)| !by_model);
+        for by_model in [true, false] {
+            let of_it = breaches.iter().filter(|one| one.by_model == by_model);
+            entries.extend(of_it.map(|one| (one.what, one.amount, by_model)));
+        }
         entries.retain(|(_, amount, _)| *amount > 0);
         let sum = |wanted: bool| {
             let amounts =

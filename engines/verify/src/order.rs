@@ -1,7 +1,7 @@
 //! Checks of time that passes: who has the processor, who waits for it.
 
 use crate::judged::Reason;
-use crate::processor::{Breach, Occupant, Open};
+use crate::processor::{Occupant, Open};
 use crate::report::Found;
 use crate::result::{Check, Class, Evidence};
 use crate::verifier::Verifier;
@@ -350,6 +350,6 @@ impl Verifier {
 
     /// Remembers something that may explain what follows.
     pub(crate) fn breach(&mut self, cpu: usize, time: u64, amount: u64, by_model: bool, what: &'static str) {
-        self.cpus[cpu].note_breach(Breach { time, amount, by_model, what });
+        self.cpus[cpu].breaches.add(time, amount, by_model, what);
     }
 }

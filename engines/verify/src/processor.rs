@@ -1,7 +1,7 @@
 //! What is known of one processor: who has it, and what of the recent past may yet explain something.
 
 use crate::hidden::Hidden;
-use crate::history::{Interrupts, Occupants, Taken, trim_front};
+use crate::history::{Breaches, Interrupts, Occupants, Taken, trim_front};
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 
@@ -36,16 +36,6 @@ pub(crate) struct Stolen {
     pub(crate) amount: u64,
     /// Concluded from a late tick; the kernel did not account it.
     pub(crate) inferred: bool,
-}
-
-/// Something that was already found and may explain what follows.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Breach {
-    pub(crate) time: u64,
-    pub(crate) amount: u64,
-    /// Whether the model was violated; else the machine was disturbed.
-    pub(crate) by_model: bool,
-    pub(crate) what: &'static str,
 }
 
 /// A finished job, for scheduling a window again.
@@ -115,7 +105,7 @@ pub(crate) struct Processor {
     pub(crate) interrupts: Interrupts,
     pub(crate) stolen: VecDeque<Stolen>,
     pub(crate) releases: VecDeque<u64>,
-    pub(crate) breaches: VecDeque<Breach>,
+    pub(crate) breaches: Breaches,
     /// When the check of the order found something.
     pub(crate) found: VecDeque<(u64, u64)>,
     pub(crate) finished: VecDeque<Finished>,
@@ -149,7 +139,7 @@ impl Processor {
             interrupts: Interrupts::default(),
             stolen: VecDeque::new(),
             releases: VecDeque::new(),
-            breaches: VecDeque::new(),
+            breaches: Breaches::default(),
             found: VecDeque::new(),
             finished: VecDeque::new(),
             forgotten: 0,
@@ -209,7 +199,7 @@ impl Processor {
         trim(self.interrupts.forget(time, MOST));
         trim(trim_front(&mut self.stolen, time, MOST, |stolen| stolen.to));
         trim(trim_front(&mut self.releases, released, MOST, |at| *at));
-        trim(trim_front(&mut self.breaches, time, MOST, |breach| breach.time));
+        trim(self.breaches.forget(time, MOST));
         trim(trim_front(&mut self.found, time, MOST, |(_, to)| *to));
         trim(trim_front(&mut self.hidden.stretches, time, MOST, |(_, to)| *to));
         let jobs = trim_front(&mut self.finished, time, MOST, |job| job.completion);
@@ -251,19 +241,6 @@ impl Processor {
     fn stolen_in(&self, from: u64, to: u64) -> impl Iterator<Item = &Stolen> {
         let recent = self.stolen.iter().rev().take_while(move |stolen| stolen.to > from);
         recent.filter(move |stolen| stolen.from < to)
-    }
-
-    /// Keeps what was found, in the order of time.
-    pub(crate) fn note_breach(&mut self, breach: Breach) {
-        let later = self.breaches.iter().rev().take_while(|other| other.time > breach.time).count();
-        self.breaches.insert(self.breaches.len() - later, breach);
-    }
-
-    /// Breaches in `from..=to`.
-    pub(crate) fn breaches(&self, from: u64, to: u64) -> impl Iterator<Item = &Breach> {
-        let first = self.breaches.partition_point(|breach| breach.time < from);
-        let until = self.breaches.partition_point(|breach| breach.time <= to);
-        self.breaches.range(first..until.max(first))
     }
 }
 

@@ -25,6 +25,8 @@ pub(super) const SUBJECTS: &[Subject] = &[
             &["-p", "horolog-sched", "--lib", "--tests"],
             &["-p", "horolog-sim", "--lib", "--tests"],
             &["-p", "horolog-testkit", "--lib", "--tests"],
+            // What is in doubt after a loss is judged there alone.
+            &["-p", "horolog-verify", "--lib", "--tests"],
         ],
         is_real: false,
     },
