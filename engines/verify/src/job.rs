@@ -189,6 +189,8 @@ pub(crate) struct TaskState {
     pub(crate) late_arrival: Option<u64>,
     /// Whether it was stopped there from outside.
     pub(crate) is_stopped_from_outside: bool,
+    /// Since when it is stopped from outside between its jobs.
+    pub(crate) stopped_since: Option<u64>,
     /// Since when jobs of this task's level are pending, and the stretch of a less important job that was under
     /// way then: task, begin, execution so far.
     pub(crate) busy: Option<Busy>,
@@ -213,6 +215,7 @@ impl TaskState {
         self.late_arrival = None;
         self.busy = None;
         self.off_since = None;
+        self.stopped_since = None;
         self.late_unnoted = None;
     }
 

@@ -105,7 +105,12 @@ impl Verifier {
     /// The thread of a task sleeps; in the middle of a job that keeps the processor for others until it wakes.
     fn fall_asleep(&mut self, record: &Record) {
         let task = record.task as usize;
-        if task >= self.tasks.len() || !self.is_running(task) {
+        if task >= self.tasks.len() {
+            return;
+        }
+        if !self.is_running(task) {
+            let is_stopped = matches!(u8::try_from(record.extra), Ok(b'T' | b't'));
+            self.tasks[task].stopped_since = is_stopped.then_some(self.now);
             return;
         }
         self.tasks[task].sleeps = true;
@@ -169,9 +174,37 @@ impl Verifier {
                 self.job_finding(class, Check::SelfSuspension, task, job, message, numbers);
                 self.breach(cpu, self.now, slept, !is_stopped, what);
             }
-            (None, _) => self.notice(task),
+            (None, _) => {
+                self.goes_on_after_a_stop(task);
+                self.notice(task);
+            }
             (Some(_), None) => {}
         }
+    }
+
+    /// The thread of a task without a job was stopped from outside until now: nothing could be released to it.
+    fn goes_on_after_a_stop(&mut self, task: usize) {
+        let Some(since) = self.tasks[task].stopped_since.take() else { return };
+        let stopped = self.now.saturating_sub(since);
+        let (cpu, name) = (self.model.tasks[task].cpu, self.model.tasks[task].name.clone());
+        let message = format!(
+            "the thread of {name} was stopped from outside (SIGSTOP or a debugger) for {} between its jobs",
+            Span::from_ns(stopped)
+        );
+        self.report.add(Found {
+            class: Class::MachineDisturbed,
+            check: Check::SelfSuspension,
+            time: self.now,
+            cpu: self.model.cpus[cpu],
+            task: Some(name.clone()),
+            job: None,
+            observed: Some(stopped),
+            allowed: Some(0),
+            evidence: Vec::new(),
+            subject: name,
+            message,
+        });
+        self.breach(cpu, self.now, stopped, false, "stops from outside");
     }
 
     /// The kernel woke the thread of a task that has no job under way: that is when the machine noticed a release,

@@ -6,7 +6,9 @@ mod common;
 #[path = "common/machine.rs"]
 mod machine;
 
-use common::{PATIENT, Running, done, end, folder, horolog, inside, is_alive, real_time, signal, wait_for};
+use common::{
+    PATIENT, Running, done, end, folder, guardian_of, horolog, inside, is_alive, real_time, signal, wait_for,
+};
 use machine::{Machine, processes_with};
 use std::fs;
 use std::path::Path;
@@ -158,20 +160,6 @@ fn end_within(running: Running, patience: Duration) -> String {
     }
     let done = end(running);
     format!("{:?}{note}: {}", done.status, done.err.trim())
-}
-
-/// The living guardian of a command.
-fn guardian_of(command: u32) -> Option<u32> {
-    let threads = fs::read_dir(format!("/proc/{command}/task")).ok()?.flatten();
-    let children = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
-    let children: Vec<u32> = children
-        .flat_map(|line| line.split(' ').filter_map(|id| id.parse().ok()).collect::<Vec<_>>())
-        .collect();
-    children.into_iter().find(|child| {
-        let is_guardian =
-            fs::read_to_string(format!("/proc/{child}/comm")).is_ok_and(|comm| comm == "horolog-guard\n");
-        is_guardian && is_alive(&child.to_string())
-    })
 }
 
 /// The recordings of the kernel by a process.

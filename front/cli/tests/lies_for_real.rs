@@ -3,9 +3,10 @@
 mod common;
 
 use common::lies::{By, Judged, Lie, all, build, folder_of_lies};
-use common::{Done, HOROLOG, end, real_time, signal, start};
+use common::{Done, HOROLOG, end, guardian_of, process_of_thread, real_time, signal, start, wait_for_thread};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 /// A loaded machine may hide what a body did, or do more than it.
 const TRIES: usize = 3;
@@ -44,9 +45,49 @@ fn interrupted(lie: &Lie, folder: &Path, after_ms: u64) -> Done {
     let mut command = Command::new(HOROLOG);
     command.args(["loop", "system.toml", "--for", "3 s", "--out", "out", "--seed", "1", "--format", "json"]);
     let run = start(command.current_dir(folder).stdin(Stdio::null()));
-    std::thread::sleep(std::time::Duration::from_millis(after_ms));
+    std::thread::sleep(Duration::from_millis(after_ms));
     signal(run.id(), "INT");
     end(run)
+}
+
+/// Closes the loop for three seconds, and does something to it in the middle of its run.
+fn struck(lie: &Lie, folder: &Path, strike: impl FnOnce(u32, u32)) -> Done {
+    std::fs::copy(lie.file(), folder.join("system.toml")).expect("writable");
+    let mut command = Command::new(HOROLOG);
+    command.args(["loop", "system.toml", "--for", "3 s", "--out", "out", "--seed", "1", "--format", "json"]);
+    let run = start(command.current_dir(folder).stdin(Stdio::null()));
+    wait_for_thread(run.id(), "high");
+    std::thread::sleep(Duration::from_millis(1_000));
+    if let Some(process) = process_of_thread(run.id(), "high") {
+        strike(run.id(), process);
+    }
+    end(run)
+}
+
+fn stopped(_: u32, process: u32) {
+    signal(process, "STOP");
+    std::thread::sleep(Duration::from_millis(100));
+    signal(process, "CONT");
+}
+
+fn without_guardian(command: u32, _: u32) {
+    signal(guardian_of(command).expect("it is guarded"), "KILL");
+}
+
+/// Runs the system, kills the run in the middle, and verifies what is left of its trace.
+fn killed(lie: &Lie, folder: &Path) -> Done {
+    std::fs::copy(lie.file(), folder.join("system.toml")).expect("writable");
+    let _ = std::fs::remove_file(folder.join("killed.hrt"));
+    let mut command = Command::new(HOROLOG);
+    command.args(["run", "system.toml", "--for", "3 s", "--trace", "killed.hrt", "--seed", "1"]);
+    let run = start(command.current_dir(folder).stdin(Stdio::null()));
+    wait_for_thread(run.id(), "high");
+    std::thread::sleep(Duration::from_millis(1_000));
+    signal(run.id(), "KILL");
+    end(run);
+    let mut command = Command::new(HOROLOG);
+    command.args(["verify", "system.toml", "killed.hrt", "--format", "json"]).current_dir(folder);
+    Done::of(command.stdin(Stdio::null()))
 }
 
 /// The lie as its entry says, with what happens beside it.
@@ -55,6 +96,9 @@ fn told(lie: &Lie, folder: &Path) -> Option<Done> {
         None => Some(close(lie, folder)),
         Some("interrupt") => Some(interrupted(lie, folder, 1_800)),
         Some("interrupt-early") => Some(interrupted(lie, folder, 300)),
+        Some("stop") => Some(struck(lie, folder, stopped)),
+        Some("kill-guardian") => Some(struck(lie, folder, without_guardian)),
+        Some("kill") => Some(killed(lie, folder)),
         Some(act) => {
             let _beside = Beside::start(act)?;
             Some(close(lie, folder))
@@ -63,7 +107,8 @@ fn told(lie: &Lie, folder: &Path) -> Option<Done> {
 }
 
 /// What a test can do from outside.
-const ACTS: [&str; 5] = ["burst", "ping-pong", "hog", "interrupt", "interrupt-early"];
+const ACTS: [&str; 8] =
+    ["burst", "ping-pong", "hog", "interrupt", "interrupt-early", "stop", "kill-guardian", "kill"];
 
 /// Closes the loop over the lie's system for a second.
 fn close(lie: &Lie, folder: &Path) -> Done {

@@ -168,6 +168,37 @@ fn a_stop_from_outside_is_no_sleep() {
     }
 }
 
+/// A sleeping thread that is stopped wakes for a moment, and leaves the processor in that state.
+#[test]
+fn a_stop_between_jobs_is_told_with_its_length() {
+    for (letter, is_stop) in [(b'T', true), (b't', true), (b'S', false)] {
+        let leaves =
+            |time, letter: u8| Record { task: 0, ..kernel(time, Kind::KernelBlock, 1, u64::from(letter)) };
+        let mut records = vec![switch(0, 0, 0)];
+        records.extend(woken(MS, 0, MS));
+        records.extend([
+            wakeup(3 * MS, 1),
+            switch(3 * MS, 0, 1),
+            switch(3 * MS + 9, 1, 0),
+            leaves(3 * MS + 9, letter),
+        ]);
+        records.extend([
+            wakeup(6 * MS, 1),
+            switch(6 * MS, 0, 1),
+            switch(6 * MS + 9, 1, 0),
+            leaves(6 * MS + 9, b'S'),
+        ]);
+        let found = measured(&long(program), &[], &records);
+        if !is_stop {
+            assert_eq!(found.findings, []);
+            continue;
+        }
+        finds(&found, &[(MachineDisturbed, Check::SelfSuspension, Some("high"), None)]);
+        let message = &found.findings[0].message;
+        assert!(message.contains("for 2999.991 us between its jobs"), "{message}");
+    }
+}
+
 #[test]
 fn a_thread_that_ends_within_its_job_was_not_preempted() {
     let own = |draft: &mut Draft| draft.platform.release_latency = Some(Span::from_ns(LATENCY));

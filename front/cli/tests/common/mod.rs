@@ -174,6 +174,20 @@ pub fn process_of_thread(process: u32, name: &str) -> Option<u32> {
     std::iter::once(process).chain(children).find(bears)
 }
 
+/// The living guardian of a command.
+pub fn guardian_of(command: u32) -> Option<u32> {
+    let threads = std::fs::read_dir(format!("/proc/{command}/task")).ok()?.flatten();
+    let children = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+    let children: Vec<u32> = children
+        .flat_map(|line| line.split(' ').filter_map(|id| id.parse().ok()).collect::<Vec<_>>())
+        .collect();
+    children.into_iter().find(|child| {
+        let is_guardian = std::fs::read_to_string(format!("/proc/{child}/comm"))
+            .is_ok_and(|comm| comm == "horolog-guard\n");
+        is_guardian && is_alive(&child.to_string())
+    })
+}
+
 /// Sends a signal.
 pub fn signal(process: u32, name: &str) {
     let sent = Command::new("kill").args(["-s", name, &process.to_string()]).status().expect("kill starts");

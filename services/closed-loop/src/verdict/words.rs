@@ -242,9 +242,12 @@ fn disturbed_strictly(evidence: &Evidence<'_>) -> String {
 fn culprits(found: &Verification) -> String {
     let mut groups: Vec<&FindingGroup> =
         found.groups.iter().filter(|group| group.class == Class::MachineDisturbed).collect();
-    let is_thread =
-        |group: &FindingGroup| matches!(group.check, Check::ForeignThread | Check::Interrupt | Check::Steal);
-    groups.sort_by_key(|group| (!is_thread(group), std::cmp::Reverse(group.worst_excess_ns)));
+    // Late releases and responses follow from these.
+    let is_cause = |group: &FindingGroup| {
+        let named = [Check::ForeignThread, Check::Interrupt, Check::Steal, Check::SelfSuspension];
+        named.contains(&group.check)
+    };
+    groups.sort_by_key(|group| (!is_cause(group), std::cmp::Reverse(group.worst_excess_ns)));
     let Some(group) = groups.first() else { return "by what, no record says".to_owned() };
     let finding = found.findings.iter().find(|one| one.class == group.class && one.check == group.check);
     finding.map_or_else(
