@@ -10,6 +10,7 @@ use horolog_closed_loop::verdict::{Closing, Question};
 use horolog_closed_loop::{Guard, LoopOptions, LoopResult, Stage, close, override_bounds};
 use horolog_exec::{Conflict, RunOptions};
 use horolog_time::Span;
+use horolog_trace::DeviceOutcome;
 use serde_json::json;
 
 const DEFAULT_DURATION: Span = Span::from_ns(10_000_000_000);
@@ -97,6 +98,34 @@ fn describe(stage: Stage, detail: &str, duration: Span) -> String {
     if detail.is_empty() { what.to_owned() } else { format!("{what}: {detail}") }
 }
 
+/// A device that a run leaves to the machine has no measured values.
+fn print_devices(result: &LoopResult) {
+    let devices = &result.proof.analysis.devices;
+    if devices.is_empty() {
+        return;
+    }
+    let head = ["device", "proof", "bound", "simulated max", "measured max", "deadline", "missed"];
+    let mut rows = output::table(&head, 2);
+    let measured = result.measured.as_ref().map_or(&[][..], |run| &run.outcome.devices);
+    for device in devices {
+        let of = |outcomes: &[DeviceOutcome]| outcomes.iter().find(|one| one.name == device.name).cloned();
+        let (simulated, measured) = (of(&result.simulated.devices), of(measured));
+        let longest = |one: &Option<DeviceOutcome>| {
+            output::optional(one.as_ref().and_then(|one| one.response.response_ns_max))
+        };
+        rows.add_row([
+            device.name.clone(),
+            format!("{:?}", device.verdict).to_lowercase(),
+            output::optional(device.response),
+            longest(&simulated),
+            longest(&measured),
+            output::optional(device.deadline),
+            measured.map_or_else(|| "-".to_owned(), |one| one.missed.to_string()),
+        ]);
+    }
+    output::print(&rows);
+}
+
 fn print(result: &LoopResult) {
     costs::print(&result.proof.costs);
     let without_costs = result.proof.without_costs.as_deref();
@@ -125,6 +154,7 @@ fn print(result: &LoopResult) {
         rows.add_row(row);
     }
     output::print(&rows);
+    print_devices(result);
     if let Some(without) = without_costs {
         costs::print_without(&result.proof.analysis, without);
     }
