@@ -85,7 +85,7 @@ impl Verifier {
     }
 
     /// Recording ended at `end`, 0 where that is not known: every job that had to be there by then is.
-    pub(crate) fn judge_completeness(&mut self, end: u64, notes: &mut Vec<String>) {
+    pub(crate) fn judge_completeness(&mut self, end: u64) {
         if self.model.foreign {
             return self.require_jobs();
         }
@@ -105,15 +105,12 @@ impl Verifier {
         }
         if is_early && !is_replay {
             let (end, horizon) = (Span::from_ns(end), Span::from_ns(horizon.unwrap_or(0)));
-            if self.model.simulated {
-                self.unknown.push(format!(
+            self.unknown.push(match self.model.simulated {
+                true => format!(
                     "the trace ends at {end}, and its head says that jobs are released until {horizon}: what came after is not in it"
-                ));
-            } else {
-                notes.push(format!(
-                    "the run was stopped at {end} of {horizon}: the verdict speaks of that time alone"
-                ));
-            }
+                ),
+                false => format!("the run was stopped at {end} of {horizon}: what came before is judged, and no more"),
+            });
         }
         self.require_jobs();
     }

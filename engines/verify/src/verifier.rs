@@ -518,7 +518,7 @@ impl Verifier {
         self.finish_decisions(&mut notes);
         self.judge_unfinished();
         if self.undecided.is_none() && damage.is_none() {
-            self.judge_completeness(end, &mut notes);
+            self.judge_completeness(end);
         }
         self.judge_extent();
         self.settle(None);

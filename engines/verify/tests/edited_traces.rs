@@ -158,7 +158,8 @@ fn a_measured_task_that_stops_is_found_and_a_run_that_was_stopped_is_not() {
     );
     let early = without(&honest, |record| record.time.as_ns() >= 70 * MS);
     let stopped = verified(&system, &linux(100), &early, 70);
-    holds(&stopped);
+    // Nobody is accused, and what came after is not decided.
+    assert_eq!((stopped.verdict, stopped.findings.len()), (Verdict::Unknown, 0), "{:?}", stopped.findings);
     assert!(
         stopped.notes.iter().any(|note| note.contains("stopped at 70 ms of 100 ms")),
         "{:?}",

@@ -198,7 +198,9 @@ fn no_lie_is_believed() {
     for lie in &lies {
         let Some(done) = answer(lie) else { continue };
         answered += 1;
-        let Judged { wrong, cannot_tell, .. } = lie.wrong(&done);
+        let is_recorded = lie.verb.is_none() && lie.edit.is_none();
+        let judged = if is_recorded { lie.wrong_for_real(&done) } else { lie.wrong(&done) };
+        let Judged { wrong, cannot_tell, .. } = judged;
         untold += usize::from(cannot_tell);
         if !wrong.is_empty() {
             let last = done.err.lines().last().unwrap_or_default();
@@ -206,6 +208,7 @@ fn no_lie_is_believed() {
         }
     }
     println!("{answered} lies without a run, {untold} of them cannot be told");
+    assert!(answered >= 70, "{answered} lies without a run");
     assert!(failures.is_empty(), "{} of {answered}:\n{}", failures.len(), failures.join("\n"));
     assert!(untold * 10 <= answered, "{untold} of {answered} cannot be told");
 }

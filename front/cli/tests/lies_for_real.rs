@@ -121,6 +121,15 @@ fn close(lie: &Lie, folder: &Path) -> Done {
     Done::of(command.args(&lie.words).current_dir(folder).stdin(Stdio::null()))
 }
 
+/// Keeps the trace of a lie that was seen through, for `lies.rs` (`HOROLOG_RECORD_LIES=1`).
+fn keep(lie: &Lie, folder: &Path) {
+    let (trace, kept) = (folder.join("out/run.trace"), folder_of_lies().join("traces"));
+    if lie.act.as_deref() != Some("kill") && trace.exists() {
+        std::fs::create_dir_all(&kept).expect("writable");
+        std::fs::copy(trace, kept.join(format!("{}.trace", lie.name))).expect("writable");
+    }
+}
+
 fn kernel_is_recorded(done: &Done) -> bool {
     !done.out.contains("the trace holds no records of the kernel")
 }
@@ -139,10 +148,12 @@ fn no_body_no_program_and_no_machine_is_believed() {
     let lies: Vec<Lie> = all().into_iter().filter(is_here).collect();
     let (mut failures, mut untold) = (Vec::new(), 0);
     for lie in &lies {
+        let _ = std::fs::remove_dir_all(folder.path().join("out"));
         let mut last = (Judged { wrong: Vec::new(), cannot_tell: false, accuses: false }, String::new());
         for _ in 0..TRIES {
             let Some(done) = told(lie, folder.path()) else { break };
-            if !kernel_is_recorded(&done) {
+            // Later ones may leave no such record on a machine that makes them.
+            if std::ptr::eq(lie, &lies[0]) && !kernel_is_recorded(&done) {
                 println!("SKIPPED: this machine does not let the kernel be recorded");
                 return;
             }
@@ -153,6 +164,9 @@ fn no_body_no_program_and_no_machine_is_believed() {
             }
         }
         let (Judged { wrong, cannot_tell, .. }, said) = last;
+        if wrong.is_empty() && !cannot_tell && std::env::var_os("HOROLOG_RECORD_LIES").is_some() {
+            keep(lie, folder.path());
+        }
         println!("{}: {said}", lie.name);
         untold += usize::from(cannot_tell);
         match &lie.open {
