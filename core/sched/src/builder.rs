@@ -62,7 +62,6 @@ pub struct MachineBuilder<'a> {
     places: Vec<usize>,
     modes: Vec<ModeSpec>,
     processors: usize,
-    origin: Instant,
     /// The node of each server.
     servers: Vec<usize>,
     budgets: Budgets,
@@ -117,6 +116,9 @@ fn depth(system: &System, id: ServerId) -> usize {
     std::iter::successors(scheduler_above(system, id), |&above| scheduler_above(system, above)).count()
 }
 
+/// Periods and cycles count from here.
+const START: Instant = Instant::from_ns(0);
+
 impl<'a> MachineBuilder<'a> {
     /// Starts from the machine that the system describes: flat, with a node a server.
     #[must_use]
@@ -133,7 +135,6 @@ impl<'a> MachineBuilder<'a> {
             places: Vec::new(),
             modes: Vec::new(),
             processors: cpus.len(),
-            origin: Instant::from_ns(0),
             servers: Vec::new(),
             budgets: Budgets::None,
             error: None,
@@ -269,13 +270,6 @@ impl<'a> MachineBuilder<'a> {
         self.modes.len() as u32
     }
 
-    /// Says from which instant on the periods of servers count; 0 where not said.
-    #[must_use]
-    pub fn origin(mut self, origin: Instant) -> MachineBuilder<'a> {
-        self.origin = origin;
-        self
-    }
-
     /// Gives the jobs of every task that may execute longer than the model says ([`horolog_model::Task::may_exceed`]) and their
     /// segments their wcets as budgets. For worlds in which jobs do so at that word.
     #[must_use]
@@ -393,7 +387,7 @@ impl<'a> MachineBuilder<'a> {
         }
         for (server, &node) in self.system.servers().iter().zip(&self.servers) {
             if self.nodes[node].spec.supply.is_none()
-                && let Some(supply) = from_system::any_supply(server, self.origin)?
+                && let Some(supply) = from_system::any_supply(server, START)?
             {
                 add(node, supply);
             }
@@ -407,7 +401,7 @@ impl<'a> MachineBuilder<'a> {
         let nodes =
             self.system.servers().iter().zip(&self.servers).filter(|(server, _)| server.table.is_some());
         let tables = nodes.zip(&mode.windows);
-        tables.map(|((_, &node), windows)| Table::new(node as u32, windows, self.origin)).collect()
+        tables.map(|((_, &node), windows)| Table::new(node as u32, windows, START)).collect()
     }
 
     /// What each table says in a mode.
@@ -561,7 +555,7 @@ impl<'a> MachineBuilder<'a> {
         let mut watches = Vec::new();
         for (server, &node) in self.system.servers().iter().zip(&self.servers) {
             let hard = Overheads::hard_tasks(self.system, server.cpu);
-            let Some(service) = from_system::service(self.system, server, &hard, self.origin)? else {
+            let Some(service) = from_system::service(self.system, server, &hard, START)? else {
                 continue;
             };
             if !self.modes.is_empty() {

@@ -394,6 +394,38 @@ fn posix_never_has_more_than_its_budget() {
     assert_eq!((driver.running(), budget(&driver)), (Some(0), Some(4)));
 }
 
+/// Four of four, and four come back at 10: one end and one return, whichever rules.
+#[test]
+fn ends_and_returns_are_counted_once() {
+    for rules in ["corrected", "posix"] {
+        let keys = format!("kind = \"sporadic\"\nrules = \"{rules}\"\npriority = 9\nlow_priority = \"none\"");
+        let mut driver = server(&keys);
+        driver.release(0);
+        let count = |driver: &Driver| {
+            let tally = driver.machine.tally(ServerId(0));
+            (tally.exhaustions, tally.replenishments)
+        };
+        let before = count(&driver);
+        driver.executed(4);
+        assert_eq!(count(&driver), (before.0 + 1, before.1), "{rules}");
+        fire(&mut driver, 10);
+        assert_eq!(count(&driver), (before.0 + 1, before.1 + 1), "{rules}");
+    }
+}
+
+#[test]
+fn a_period_of_centuries_is_refused() {
+    let text = |period: &str| {
+        served(&format!(
+            "[[task]]\nname = \"soft\"\nseparation = \"1 ns\"\nwcet = \"1 ns\"\n[[server]]\nname = \"s\"\ntasks = \
+             [\"soft\"]\nkind = \"polling\"\nbudget = \"4 ns\"\nperiod = \"{period}\"\npriority = 9\n"
+        ))
+    };
+    let error = Machine::new(&text("4611686018427387905 ns")).expect_err("2^62 + 1 ns");
+    assert_eq!(error.at, "server.s.period");
+    assert!(Machine::new(&text("4611686018427387904 ns")).is_ok(), "2^62 ns");
+}
+
 #[test]
 fn who_has_no_budget_says_so() {
     // Without work no poll gives any; the others begin with a whole one.
