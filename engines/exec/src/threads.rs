@@ -103,7 +103,11 @@ impl Setup<'_> {
             let Some(Body::Command(command)) = &self.system.task(task.id).body else { continue };
             let mut command = command.clone();
             if let Some(program) = command.first_mut() {
-                *program = place(program, self.options.folder.as_deref()).display().to_string();
+                let placed = place(program, self.options.folder.as_deref());
+                // The program starts in that folder, from where a relative path would lead elsewhere.
+                let is_path = placed.components().count() > 1;
+                let placed = if is_path { std::path::absolute(&placed).unwrap_or(placed) } else { placed };
+                *program = placed.display().to_string();
             }
             let class = self.plan.classes[task.id.index()];
             let folder = self.options.folder.as_deref();

@@ -10,7 +10,8 @@ use crate::result::{Check, Class};
 use crate::verifier::Verifier;
 use horolog_model::{Arrival, TaskInMode};
 use horolog_time::Span;
-use horolog_trace::file::Header;
+use horolog_trace::file::{Footer, Header};
+
 use horolog_trace::{Kind, LossCause, Record, exit_status};
 
 /// How many times [`crate::Tolerance::dispatch`] a thread may take to note that it was woken.
@@ -113,6 +114,25 @@ impl Verifier {
             });
         }
         self.require_jobs();
+    }
+
+    /// What the trace itself counts must be there: records, and losses that were told at their places.
+    pub(crate) fn hold_against_the_foot(&mut self, foot: &Footer, lost: u64, skipped: u64) {
+        let read = self.records.saturating_add(skipped);
+        if foot.records != read {
+            self.unknown.push(format!(
+                "the trace's foot counts {} records and {read} are there: some were taken out, or added",
+                foot.records
+            ));
+        }
+        let by_cause = foot.causes.values().fold(0_u64, |sum, count| sum.saturating_add(*count));
+        let told = foot.losses.total().max(by_cause).max(lost);
+        if told > self.losses.total() {
+            self.unknown.push(format!(
+                "the trace says that {told} records were lost and tells of {} at their places",
+                self.losses.total()
+            ));
+        }
     }
 
     /// Jobs of commands are known from the kernel's record alone.

@@ -198,6 +198,15 @@ impl Verifier {
         }
         let handler = usize::try_from(number).ok().and_then(|number| self.drivers.handlers.get(number));
         let (name, cost) = handler.cloned().unwrap_or_else(|| ("?".to_owned(), 0));
+        // The timer's interrupts within it make it that much longer.
+        let timers = match self.model.tick {
+            Some(tick) => {
+                let up_to = |time: u64| time / tick + 1;
+                up_to(self.now) - from.checked_sub(1).map_or(0, up_to)
+            }
+            None => self.cpus[cpu].releases_in(from, self.now),
+        };
+        let cost = cost.saturating_add(timers.saturating_mul(self.model.timer_interrupt));
         if length <= cost {
             return;
         }

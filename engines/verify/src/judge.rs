@@ -9,7 +9,7 @@
 use crate::again::Late;
 use crate::assumptions::job_window;
 use crate::history::Taken;
-use crate::job::Part;
+use crate::job::{Part, State};
 use crate::judged::Reason;
 use crate::model::{Stretches, TaskModel};
 use crate::processor::{Finished, Occupant, Processor};
@@ -157,6 +157,11 @@ impl Verifier {
         if !self.model.simulated || job.points_missing {
             return;
         }
+        // What the kernel does as the trace ends is none of it.
+        let processor = &self.cpus[cpu];
+        let is_interrupted = job.state == State::Running && processor.interrupt_depth > 0;
+        let open = if is_interrupted { self.now.saturating_sub(processor.interrupt_from) } else { 0 };
+        job.interrupted = job.interrupted.saturating_add(open);
         let executed = job.executed.saturating_sub(job.interrupted);
         if let Stretches::Segments(segments) = &self.model.tasks[task].stretches {
             let wcet = segments.get(job.segment).map(|(wcet, _)| *wcet);

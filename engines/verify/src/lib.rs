@@ -79,6 +79,9 @@ pub fn verify<R: Read>(
     if reader.unknown_entries() > 0 {
         notes.push(format!("{} entries of a newer format were skipped", reader.unknown_entries()));
     }
+    if let Some(foot) = reader.footer().filter(|_| reader.damage().is_none()) {
+        verifier.hold_against_the_foot(foot, reader.lost(), reader.unknown_entries());
+    }
     let end = reader.footer().map_or(0, |footer| footer.end.as_ns());
     Ok(verifier.finish(end, reader.damage().cloned(), notes))
 }

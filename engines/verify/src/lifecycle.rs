@@ -18,7 +18,9 @@ const KEPT_JOBS: u32 = 64;
 
 impl Verifier {
     pub(crate) fn release(&mut self, record: &Record, task: usize, cpu: usize) {
-        if let Some(expected) = self.tasks[task].next_number
+        // A simulation's trace begins with the first job.
+        let is_whole = self.model.simulated && !self.completeness.has_lost_jobs();
+        if let Some(expected) = self.tasks[task].next_number.or(is_whole.then_some(0))
             && record.job != expected
         {
             self.order_finding(record, &format!("job {expected} comes next"));
@@ -163,7 +165,7 @@ impl Verifier {
             return self.tasks[task].pending.front_mut();
         }
         // After a loss jobs are unknown whose releases were not seen.
-        if !self.lossy() {
+        if !self.completeness.has_lost_jobs() {
             let reason = match head {
                 Some(head) => format!("job {head} is the task's oldest pending one"),
                 None => "the task has no pending job".to_owned(),
@@ -175,7 +177,7 @@ impl Verifier {
 
     /// Says that a job's record does not fit its state.
     pub(crate) fn misfit(&mut self, record: &Record, state: State) {
-        if !self.lossy() {
+        if !self.completeness.has_lost_jobs() {
             let state = match state {
                 State::Ready => "ready and has not started",
                 State::Running => "running",
@@ -361,7 +363,7 @@ impl Verifier {
             job.missed = true;
             job.deadline
         } else {
-            if !self.may_be_unnoticed(task, record.job, record.value) && !self.lossy() {
+            if !self.may_be_unnoticed(task, record.job, record.value) && !self.completeness.has_lost_jobs() {
                 self.order_finding(record, "no such job is pending or was late");
             }
             return;
@@ -379,7 +381,7 @@ impl Verifier {
     fn may_be_unnoticed(&self, task: usize, number: u64, deadline: u64) -> bool {
         let (model, state) = (&self.model.tasks[task], &self.tasks[task]);
         let next = match state.next_number {
-            None if self.lossy() => return true,
+            None if self.completeness.has_lost_jobs() => return true,
             next => next.unwrap_or(0),
         };
         let arrival = model.deadline.and_then(|relative| deadline.checked_sub(relative));
@@ -416,6 +418,9 @@ impl Verifier {
                     job.demoted = true;
                     job.stretch_from = None;
                 }
+                // It has executed its wcet and goes on, whether or not it is seen to end.
+                let least = self.model.tasks[task].wcet.max(1);
+                self.breach(cpu, self.now, least, true, "execution beyond the wcet");
             }
             3 => {
                 self.tasks[task].is_stopped = true;

@@ -79,8 +79,8 @@ pub struct Verifier {
     pub(crate) disordered_times: u64,
     system: String,
     backend: String,
-    records: u64,
-    losses: Losses,
+    pub(crate) records: u64,
+    pub(crate) losses: Losses,
 }
 
 impl Verifier {

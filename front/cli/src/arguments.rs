@@ -291,7 +291,7 @@ pub(crate) struct RunArguments {
     #[arg(long, value_enum, default_value_t)]
     pub(crate) class: SchedulingClass,
     /// So much of each thread's stack is locked in memory (`256K`, `1M`); deeper calls work, with page faults.
-    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "128K")]
+    #[arg(long, value_name = "SIZE", value_parser = stack_size, default_value = "128K")]
     pub(crate) stack: u64,
     #[command(flatten)]
     pub(crate) verdict: VerdictArguments,
@@ -350,7 +350,7 @@ pub(crate) struct LoopArguments {
     #[arg(long)]
     pub(crate) best_effort: bool,
     /// So much of each thread's stack is locked in memory (`256K`, `1M`); deeper calls work, with page faults.
-    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "128K")]
+    #[arg(long, value_name = "SIZE", value_parser = stack_size, default_value = "128K")]
     pub(crate) stack: u64,
     #[command(flatten)]
     pub(crate) verdict: VerdictArguments,
@@ -511,4 +511,16 @@ fn when_exhausted(text: &str) -> Result<WhenExhausted, String> {
 
 pub(crate) fn duration(text: &str) -> Result<Span, horolog_time::ParseSpanError> {
     text.parse()
+}
+
+/// Locked memory of each thread of a run; more than this would take the machine's.
+const LARGEST_STACK: u64 = 1 << 30;
+
+fn stack_size(text: &str) -> Result<u64, String> {
+    match size(text)? {
+        bytes if bytes > LARGEST_STACK => {
+            Err(format!("`{text}` of every thread would be locked in memory; give 1G at the most"))
+        }
+        bytes => Ok(bytes),
+    }
 }

@@ -219,6 +219,8 @@ fn remove_directory(path: &Path) -> Result<bool, String> {
         match fs::remove_dir(path) {
             Ok(()) => return Ok(true),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+            // Somebody else is removing this control group.
+            Err(error) if error.raw_os_error() == Some(libc::ENODEV) => return Ok(false),
             // A cgroup stays busy until the last of its processes is gone for good.
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) && Instant::now() < end => {
                 std::thread::sleep(Duration::from_millis(10));
