@@ -311,3 +311,44 @@ fn is_of_kernel(kind: Kind) -> bool {
             | Kind::Steal
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Options, Verdict};
+    use horolog_time::Instant;
+    use horolog_trace::file::Losses;
+
+    /// Two records are there, one of which tells of three lost ones.
+    #[test]
+    fn a_trace_has_what_its_foot_counts() {
+        let text = "[system]\nname = \"s\"\n[[task]]\nname = \"a\"\nperiod = \"5 ms\"\nwcet = \"1 ms\"\npriority = 1\n";
+        let (system, _) = horolog_model::file::read(text, "s", &[]).expect("a valid file");
+        let header = Header::simulated(String::new(), vec!["a".to_owned()], 0, Span::from_ns(1));
+        let unknown = |records, losses, cause: Option<u64>, in_blocks, skipped| {
+            let foot = Footer {
+                end: Instant::ZERO,
+                records,
+                counts: Default::default(),
+                losses: Losses { kernel: losses, ..Losses::default() },
+                causes: cause.map(|count| ("kernel".to_owned(), count)).into_iter().collect(),
+                clock_error_ns: None,
+                events: Vec::new(),
+                threads: Vec::new(),
+                index: Vec::new(),
+            };
+            let mut verifier = Verifier::new(&system, &[], &header, &Options::default()).expect("built");
+            (verifier.records, verifier.losses.kernel) = (2, 3);
+            verifier.hold_against_the_foot(&foot, in_blocks, skipped);
+            !verifier.unknown.is_empty()
+        };
+        assert!(!unknown(2, 3, Some(3), 3, 0) && !unknown(4, 3, None, 0, 2) && !unknown(2, 2, Some(1), 0, 0));
+        for (records, skipped) in [(1, 0), (3, 0), (2, 1)] {
+            assert!(unknown(records, 3, None, 0, skipped), "{records} {skipped}");
+        }
+        assert!(unknown(2, 4, None, 0, 0) && unknown(2, 3, Some(4), 0, 0) && unknown(2, 3, None, 4, 0));
+        let mut verifier = Verifier::new(&system, &[], &header, &Options::default()).expect("built");
+        verifier.unknown.push("something".to_owned());
+        assert_eq!(verifier.finish(0, None, Vec::new()).verdict, Verdict::Unknown);
+    }
+}

@@ -1,11 +1,11 @@
 //! Traces that were edited, or made from another file: what they leave out or say wrongly is found, and what is honest is not.
 
-use horolog_model::System;
+use horolog_model::{System, TaskId};
 use horolog_sim::{DelayChoice, Horizon, SimOptions, simulate};
 use horolog_time::{Instant, Span};
 use horolog_trace::file::Header;
 use horolog_trace::{Kind, NO_JOB, NO_TASK, Record};
-use horolog_verify::{Check, Class, Options, Verdict, Verification, Verifier};
+use horolog_verify::{Bound, Check, Class, Options, Verdict, Verification, Verifier};
 
 const MS: u64 = 1_000_000;
 
@@ -496,4 +496,77 @@ fn twice_a_file_is_no_trace() {
         let longer = [bytes.as_slice(), more].concat();
         is_unknown(&verify(&longer), "bytes follow the trace's end");
     }
+}
+
+/// What loses no record of a job excuses none: a hidden switch and the kernel's own losses; a lost record of a job may be the missing one.
+#[test]
+fn jobs_keep_their_order_beside_losses_that_are_not_theirs() {
+    let system = read(TWO);
+    let honest = simulated(&system, 100);
+    let place = |kind: Kind| {
+        let is_it = |record: &Record| record.task == 1 && record.job == 2 && record.kind == kind;
+        honest.iter().position(is_it).expect("job 2 of b")
+    };
+    let lost = |extra| Record {
+        time: Instant::from_ns(0),
+        kind: Kind::Lost,
+        cpu: 0,
+        task: NO_TASK,
+        job: NO_JOB,
+        value: 1,
+        extra,
+    };
+    let linux = header(&system, "linux", 100);
+    let mut swapped = honest.clone();
+    swapped.swap(place(Kind::Release), place(Kind::Start));
+    let mut twice = honest.clone();
+    twice.insert(place(Kind::Start), honest[place(Kind::Start)]);
+    let mut without_start = honest.clone();
+    without_start.remove(place(Kind::Start));
+    let mut ends_twice = honest.clone();
+    ends_twice.insert(place(Kind::Completion), honest[place(Kind::Completion)]);
+    for (edited, said) in [
+        (&swapped, "start of b job 2"),
+        (&twice, "start of b job 2"),
+        (&without_start, "completion of b job 2"),
+        (&ends_twice, "completion of b job 2"),
+    ] {
+        for extra in [1, 2] {
+            let mut records = edited.clone();
+            records.insert(0, lost(extra));
+            finds(&verified(&system, &linux, &records, 100), Check::EventOrder, said);
+        }
+        let mut records = edited.clone();
+        records.insert(0, lost(0));
+        let found = verified(&system, &linux, &records, 100);
+        assert!(found.findings.iter().all(|one| one.check != Check::EventOrder), "{:#?}", found.findings);
+    }
+    // A simulation's trace without its beginning.
+    let late = without(&honest, |record| record.job < 2);
+    finds(&whole(&system, &late, 100), Check::EventOrder, "job 0 comes next");
+}
+
+/// A job that was demoted as it had executed its wcet and is not done is late by itself, and so is the one behind it.
+#[test]
+fn a_demoted_job_that_does_not_end_accuses_no_bound() {
+    let system = read(
+        "[[task]]\nname = \"a\"\nperiod = \"4 ns\"\noffset = \"0 ns\"\nwcet = \"1 ns\"\n\
+         execution = { jobs = [\"2 ns\"] }\npriority = 2\noverrun = \"demote\"\n[[task]]\nname = \"b\"\nperiod = \"4 ns\"\n\
+         offset = \"0 ns\"\nwcet = \"3 ns\"\npriority = 1\n",
+    );
+    let options = SimOptions { horizon: Horizon::Time(Span::from_ns(7)), ..SimOptions::default() };
+    let mut records = Vec::new();
+    simulate(&system, &options, &mut records).expect("it simulates");
+    let bound = |task, ns| Bound {
+        task: TaskId(task),
+        response: Span::from_ns(ns),
+        test: "fp".to_owned(),
+        exact: true,
+    };
+    let mut verifier =
+        Verifier::new(&system, &[bound(0, 1), bound(1, 4)], &header(&system, "sim", 0), &Options::default())
+            .expect("it can be verified");
+    records.iter().for_each(|record| verifier.take(record));
+    let found = verifier.finish(7, None, Vec::new());
+    assert_eq!((found.bound_violated, found.verdict), (0, Verdict::ModelViolated), "{:#?}", found.findings);
 }
