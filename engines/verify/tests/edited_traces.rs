@@ -570,3 +570,32 @@ fn a_demoted_job_that_does_not_end_accuses_no_bound() {
     let found = verifier.finish(7, None, Vec::new());
     assert_eq!((found.bound_violated, found.verdict), (0, Verdict::ModelViolated), "{:#?}", found.findings);
 }
+
+/// Wherever a simulation ends, also within a handler, a softirq or a tick: nobody is accused.
+#[test]
+fn kernel_work_at_the_end_and_ticks_in_handlers_are_nobodys_execution() {
+    for (platform, service) in [
+        ("", "softirq"),
+        ("", "interrupt"),
+        ("[platform]\ntick = \"4 ns\"\ntimer_interrupt = \"1 ns\"\n", "interrupt"),
+    ] {
+        let system = read(&format!(
+            "{platform}[[task]]\nname = \"t\"\nperiod = \"60 ns\"\noffset = \"1 ns\"\nwcet = \"12 ns\"\npriority = 1\n\
+             [[interrupt]]\nname = \"i\"\nseparation = \"23 ns\"\ncost = \"1 ns\"\n\
+             [[device]]\nname = \"d\"\nservice = \"{service}\"\ninterrupt = \"i\"\nseparation = \"23 ns\"\ncost = \"5 ns\"\n"
+        ));
+        for until in 1..150 {
+            let options =
+                SimOptions { horizon: Horizon::Time(Span::from_ns(until)), ..SimOptions::default() };
+            let mut records = Vec::new();
+            simulate(&system, &options, &mut records).expect("it simulates");
+            let mut header = header(&system, "sim", 0);
+            header.horizon = Span::from_ns(until);
+            let mut verifier =
+                Verifier::new(&system, &[], &header, &Options::default()).expect("it can be verified");
+            records.iter().for_each(|record| verifier.take(record));
+            let found = verifier.finish(until, None, Vec::new());
+            assert_eq!(found.model_violated, 0, "{service} {until}: {:#?}", found.findings);
+        }
+    }
+}

@@ -524,3 +524,14 @@ fn stack_size(text: &str) -> Result<u64, String> {
         bytes => Ok(bytes),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stack_is_at_most_a_gigabyte() {
+        assert_eq!(stack_size("1G"), Ok(LARGEST_STACK));
+        assert!(stack_size("1073741825").is_err() && stack_size("100G").is_err() && stack_size("").is_err());
+    }
+}
