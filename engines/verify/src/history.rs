@@ -283,6 +283,22 @@ mod tests {
     use super::*;
     use horolog_testkit::Random;
 
+    /// Interrupts are forgotten before the slices in which they were: the sums keep what they took.
+    #[test]
+    fn sums_outlive_the_interrupts_that_were_in_them() {
+        let (mut interrupts, mut occupants) = (Interrupts::default(), Occupants::default());
+        interrupts.add(2, 5);
+        for (from, who) in
+            [(0, Occupant::Idle), (1, Occupant::Own(1)), (9, Occupant::Idle), (20, Occupant::Own(1))]
+        {
+            let slice = Slice { from, to: if from == 0 { 1 } else { from + 8 }, who };
+            occupants.add(slice, |from, to| interrupts.within(from, to));
+        }
+        interrupts.forget(6, 100);
+        let live = |from, to| interrupts.within(from, to);
+        assert_eq!((live(0, 30), occupants.taken(0, 30, live).own_interrupted), (0, 3));
+    }
+
     /// Every window, against sums over all of them; some come out of order, some are longer than the window, some are forgotten.
     #[test]
     fn breaches_are_summed_by_kind() {

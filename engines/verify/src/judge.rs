@@ -590,7 +590,9 @@ impl Verifier {
         (from, to): (u64, u64),
         taken: Taken,
     ) -> u64 {
-        let interrupts = processor.interrupted(from, to) - taken.own_interrupted - taken.foreign_interrupted;
+        // Of a long history the oldest interrupts are forgotten, and what they took of others is not.
+        let of_others = taken.own_interrupted.saturating_add(taken.foreign_interrupted);
+        let interrupts = processor.interrupted(from, to).saturating_sub(of_others);
         let releases = processor.releases_in(from, to);
         let each = self.model.context_switch.saturating_mul(2).saturating_add(self.model.timer_interrupt);
         let declared = releases

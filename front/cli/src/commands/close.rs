@@ -108,17 +108,17 @@ fn print_devices(result: &LoopResult) {
     let mut rows = output::table(&head, 2);
     let measured = result.measured.as_ref().map_or(&[][..], |run| &run.outcome.devices);
     for device in devices {
-        let of = |outcomes: &[DeviceOutcome]| outcomes.iter().find(|one| one.name == device.name).cloned();
-        let (simulated, measured) = (of(&result.simulated.devices), of(measured));
-        let longest = |one: &Option<DeviceOutcome>| {
-            output::optional(one.as_ref().and_then(|one| one.response.response_ns_max))
-        };
+        let is_it = |one: &&DeviceOutcome| one.name == device.name;
+        let (simulated, measured) =
+            (result.simulated.devices.iter().find(is_it), measured.iter().find(is_it));
+        let longest =
+            |one: Option<&DeviceOutcome>| output::optional(one.and_then(|one| one.response.response_ns_max));
         rows.add_row([
             device.name.clone(),
             format!("{:?}", device.verdict).to_lowercase(),
             output::optional(device.response),
-            longest(&simulated),
-            longest(&measured),
+            longest(simulated),
+            longest(measured),
             output::optional(device.deadline),
             measured.map_or_else(|| "-".to_owned(), |one| one.missed.to_string()),
         ]);
