@@ -10,6 +10,7 @@ use crate::ring::Ring;
 use crate::tally::Tally;
 use horolog_model::{Border, SegmentGraph, System, TaskId};
 use horolog_sched::{Allowance, OverrunAction, Progress, Verdict};
+use horolog_sys::affinity::current_cpu;
 use horolog_sys::clock::{self, ThreadClock};
 use horolog_sys::crash::{self, runaway};
 use horolog_sys::status::Status;
@@ -39,6 +40,8 @@ pub(crate) struct TaskShared {
     pub(crate) id: TaskId,
     pub(crate) name: String,
     pub(crate) cpu: u32,
+    /// The kernel serves the thread and may move it to another processor.
+    pub(crate) floats: AtomicBool,
     pub(crate) wcet: u64,
     pub(crate) overrun: OverrunAction,
     pub(crate) allowance: Allowance,
@@ -108,6 +111,7 @@ impl TaskShared {
             id,
             name: task.name.clone(),
             cpu: task.cpu.0,
+            floats: AtomicBool::new(false),
             wcet: task.wcet.as_ns(),
             overrun: OverrunAction::of(system, &task.overrun),
             allowance: Allowance::of(system, id),
@@ -174,15 +178,25 @@ impl TaskShared {
         if self.record == RecordLevel::Nothing {
             return;
         }
+        // Its own thread notes that a job ends: it tells where the thread is, whatever its code did to it.
+        let cpu = if kind == Kind::Completion { self.cpu_of_thread() } else { self.cpu };
         ring.push(Record {
             time: Instant::from_ns(time),
             kind,
-            cpu: self.cpu as u16,
+            cpu: cpu as u16,
             task: self.id.0,
             job,
             value,
             extra,
         });
+    }
+
+    /// The processor that the calling thread, this task's own, runs on; the task's where the kernel may choose it.
+    fn cpu_of_thread(&self) -> u32 {
+        if self.floats.load(Ordering::Relaxed) {
+            return self.cpu;
+        }
+        current_cpu().unwrap_or(self.cpu)
     }
 
     /// Whether somebody more important waits, by the flag or, in the comparison's first version, by asking.

@@ -274,6 +274,7 @@ impl Setup<'_> {
                 body.start().map_err(ExecError::bad_input)?;
                 prepare_thread(&task.name, task.cpu, class)?;
                 if let Some(reservation) = &reservation {
+                    task.floats.store(true, Ordering::Relaxed);
                     set_affinity(0, &all)?;
                     set_deadline(0, reservation)?;
                 }

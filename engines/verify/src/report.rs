@@ -89,15 +89,14 @@ impl Report {
         });
     }
 
-    /// Takes execution beyond the wcet of `subject` for a pause of the machine, where it is as small and as rare as
-    /// said. Whether anything was taken so.
-    pub(crate) fn excuse_execution(&mut self, subject: &str, worst: u64, often: u64) -> bool {
+    /// Execution beyond the wcet of `subject` becomes of class `to`, where it is as small and as rare as said. Whether any was.
+    pub(crate) fn excuse_execution(&mut self, subject: &str, worst: u64, often: u64, to: Class) -> bool {
         let mut excused = false;
         for check in [Check::Execution, Check::SegmentExecution] {
             let key = (Class::ModelViolated, check, subject.to_owned());
             let small = |group: &FindingGroup| group.worst_excess_ns.as_ns() <= worst && group.count <= often;
             if self.groups.get(&key).is_some_and(small) {
-                self.excuse(&key);
+                self.excuse(&key, to);
                 excused = true;
             }
         }
@@ -105,7 +104,7 @@ impl Report {
     }
 
     /// Late responses and publications that were laid to broken wcets follow them where none is left.
-    pub(crate) fn excuse_responses(&mut self) {
+    pub(crate) fn excuse_responses(&mut self, to: Class) {
         let late_by_model = &self.late_by_model;
         let broken = |group: &FindingGroup| {
             let follows = match group.check {
@@ -120,21 +119,21 @@ impl Report {
         }
         let late: Vec<_> =
             self.groups.keys().filter(|(class, ..)| *class == Class::ModelViolated).cloned().collect();
-        late.iter().for_each(|key| self.excuse(key));
+        late.iter().for_each(|key| self.excuse(key, to));
     }
 
-    /// Moves a group, with its findings, to the disturbances of the machine.
-    fn excuse(&mut self, key: &(Class, Check, String)) {
+    /// Moves a group, with its findings, to another class.
+    fn excuse(&mut self, key: &(Class, Check, String), to: Class) {
         let Some(mut group) = self.groups.remove(key) else { return };
         let (class, check, subject) = key;
         for finding in &mut self.findings {
             let same = finding.class == *class && finding.check == *check;
             if same && finding.task.as_deref() == Some(subject.as_str()) {
-                finding.class = Class::MachineDisturbed;
+                finding.class = to;
             }
         }
-        group.class = Class::MachineDisturbed;
-        match self.groups.get_mut(&(Class::MachineDisturbed, *check, subject.clone())) {
+        group.class = to;
+        match self.groups.get_mut(&(to, *check, subject.clone())) {
             Some(other) => {
                 other.count += group.count;
                 other.worst_excess_ns = other.worst_excess_ns.max(group.worst_excess_ns);
@@ -142,7 +141,7 @@ impl Report {
                 other.total_excess_ns = Span::from_ns(total);
             }
             None => {
-                self.groups.insert((Class::MachineDisturbed, *check, subject.clone()), group);
+                self.groups.insert((to, *check, subject.clone()), group);
             }
         }
     }
@@ -187,7 +186,7 @@ mod tests {
         }
     }
 
-    /// What is left as a violated model once the executions of a task are taken for a pause of the machine.
+    /// What is left as a violated model once the executions of a task are of another class.
     fn left(others: &[(Check, &str, bool)]) -> u64 {
         let mut report = Report::new(10);
         report.add(found(Check::Execution, "imu"));
@@ -197,8 +196,8 @@ mod tests {
             }
             report.add(found(check, subject));
         }
-        assert!(report.excuse_execution("imu", 1, 1));
-        report.excuse_responses();
+        assert!(report.excuse_execution("imu", 1, 1, Class::CannotTell));
+        report.excuse_responses(Class::CannotTell);
         report.count(Class::ModelViolated)
     }
 

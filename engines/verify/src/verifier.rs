@@ -572,27 +572,45 @@ impl Verifier {
     }
 
     /// On a virtual machine the host may stop a processor for a moment without leaving a trace: a thread's clock runs on,
-    /// and only a pause that makes a tick late is seen. An excess below that, in at most one job of a hundred, is laid
-    /// to the machine; a wcet that is too small shows more often or by more.
+    /// and only a pause that makes a tick late is seen. In at most one job of a hundred, an excess below a quarter of the tick is
+    /// laid to the machine, and of one that is no longer than the tick and that quarter (such a pause may still lie between two ticks) it cannot be told whose
+    /// it is. A wcet that is too small
+    /// shows more often or by more.
     fn excuse_unseen_pauses(&mut self, notes: &mut Vec<String>) {
-        let Some(worst) = self.model.unseen_pause else { return };
-        let mut excused = Vec::new();
+        let (Some(short), Some(tick)) = (self.model.unseen_pause, self.model.tick_period) else { return };
+        let long = tick.saturating_add(short);
+        let (mut excused, mut doubtful) = (Vec::new(), Vec::new());
         for (task, model) in self.tasks.iter().zip(&self.model.tasks) {
             let often = (task.tally.completed / 100).max(1);
-            if self.report.excuse_execution(&model.name, worst, often) {
+            if self.report.excuse_execution(&model.name, short, often, Class::MachineDisturbed) {
                 excused.push(model.name.clone());
             }
+            if self.report.excuse_execution(&model.name, long, often, Class::CannotTell) {
+                doubtful.push(model.name.clone());
+            }
         }
-        if excused.is_empty() {
+        if excused.is_empty() && doubtful.is_empty() {
             return;
         }
-        self.report.excuse_responses();
-        notes.push(format!(
-            "few jobs of {} executed a little longer than their wcet, and no record says why: on a virtual machine that \
-             is laid to the host (at most one job in a hundred, by at most {}); on real hardware it would violate the model",
-            excused.join(", "),
-            Span::from_ns(worst)
-        ));
+        let of_responses = if doubtful.is_empty() { Class::MachineDisturbed } else { Class::CannotTell };
+        self.report.excuse_responses(of_responses);
+        if !excused.is_empty() {
+            notes.push(format!(
+                "few jobs of {} executed a little longer than their wcet, and no record says why: on a virtual machine that \
+                 is laid to the host (at most one job in a hundred, by at most {}); on real hardware it would violate the model",
+                excused.join(", "),
+                Span::from_ns(short)
+            ));
+        }
+        if !doubtful.is_empty() {
+            notes.push(format!(
+                "few jobs of {} executed longer than their wcet, and no record says why: on a virtual machine the host may have \
+                 stopped the processor for up to {} without a trace (between two ticks), so whose doing it is cannot be told; on real hardware it \
+                 would violate the model",
+                doubtful.join(", "),
+                Span::from_ns(long)
+            ));
+        }
     }
 
     fn notes(&self, notes: &mut Vec<String>, damage: Option<&Damage>) {

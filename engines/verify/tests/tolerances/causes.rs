@@ -212,7 +212,7 @@ fn of_two_tasks_beyond_their_wcet_only_the_one_that_is_excused() {
     head.machine.insert("tick_hz".to_owned(), "250".to_owned());
     head.machine.insert("virtual".to_owned(), "yes".to_owned());
     let mut records = run(0, 0, 0, 3 * MS).to_vec();
-    records.extend(run(4 * MS, 1, 0, 6 * MS + 1));
+    records.extend(run(4 * MS, 1, 0, 10 * MS + 1));
     let result = recorded(&system, &[], &records, &head);
     finds(
         &result,
