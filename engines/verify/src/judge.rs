@@ -16,7 +16,7 @@ use crate::processor::{Finished, Occupant, Processor};
 use crate::replay::{self, ReplayJob};
 use crate::report::Found;
 use crate::result::{Check, Class, Evidence};
-use crate::shadow::Stretch;
+use crate::shadow::{DIVERGENCE, Stretch};
 use crate::verifier::Verifier;
 use horolog_model::TaskId;
 use horolog_time::Span;
@@ -379,6 +379,11 @@ impl Verifier {
         }
         // Where a switch is hidden no bound is accused, and no disturbance that the record does not show.
         let is_hidden = self.cpus[candidate.cpu].hidden.within(candidate.from, candidate.to) > 0;
+        // No replay says anything of a schedule that it does not give.
+        let has_diverged = |one: &Evidence| one.what == DIVERGENCE;
+        if !is_hidden && account.evidence.iter().any(has_diverged) {
+            return Class::ScheduleDiffers;
+        }
         // In a simulation nothing can disturb: without a broken assumption there is no other cause.
         if self.model.simulated && account.by_model == 0 {
             return Class::BoundViolated;

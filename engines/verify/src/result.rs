@@ -376,6 +376,9 @@ pub struct Verification {
     pub findings: Vec<Finding>,
     /// What was checked, and how often.
     pub checks: Vec<CheckCount>,
+    /// The file of a release pattern that the system allows and in which a bound is exceeded, where one is violated and the caller looked for one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counterexample: Option<String>,
     /// What the reader must know to read the verdict right.
     pub notes: Vec<String>,
 }
@@ -407,6 +410,30 @@ impl Verification {
         let violated = self.model_violated > 0 || self.bound_violated > 0 || self.verdict == Verdict::Unknown;
         let doubtful = self.machine_disturbed > 0 || !self.complete;
         u8::from(violated || (strict && doubtful))
+    }
+
+    /// Takes back that the bound of this task was violated, where nothing but the trace says so: it cannot be told then. Whether that was said.
+    pub fn doubt_bound(&mut self, task: &str) -> bool {
+        let is_it = |group: &&mut FindingGroup| {
+            group.class == Class::BoundViolated && group.check == Check::Response && group.subject == task
+        };
+        let mut count = 0;
+        for group in self.groups.iter_mut().filter(is_it) {
+            group.class = Class::CannotTell;
+            count += group.count;
+        }
+        for finding in &mut self.findings {
+            let is_about = finding.task.as_deref() == Some(task) && finding.check == Check::Response;
+            if is_about && finding.class == Class::BoundViolated {
+                finding.class = Class::CannotTell;
+            }
+        }
+        self.bound_violated -= count;
+        self.cannot_tell += count;
+        if self.bound_violated == 0 && self.verdict == Verdict::BoundViolated {
+            self.verdict = if self.model_violated > 0 { Verdict::ModelViolated } else { Verdict::Unknown };
+        }
+        count > 0
     }
 
     /// The findings of one class.

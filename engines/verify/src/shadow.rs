@@ -223,6 +223,9 @@ struct Causes {
     amount: u64,
 }
 
+/// What a late response says of a divergence in its busy window.
+pub(crate) const DIVERGENCE: &str = "a divergence from the policy";
+
 impl Verifier {
     /// Compares who should have a processor with who has it, from `now` on.
     pub(crate) fn compare(&mut self, decisions: &mut Decisions, now: u64) {
@@ -410,7 +413,7 @@ impl Verifier {
         }
         let is_late_switch = was_late && excess <= causes.amount.saturating_add(self.model.latest_switch());
         let is_machines = !self.model.simulated && (is_late_switch || excess <= self.model.dispatch);
-        let class = if is_machines { Class::MachineDisturbed } else { Class::ModelViolated };
+        let class = if is_machines { Class::MachineDisturbed } else { Class::ScheduleDiffers };
         if !is_unseen && !is_machines {
             for (task, job) in [
                 (stretch.wanted.map(TaskId::index), stretch.job),
@@ -423,7 +426,7 @@ impl Verifier {
         }
         let message = self.divergence_message(candidate, stretch, length);
         let (task, number) = (&self.model.tasks[candidate.task], candidate.job);
-        let runs = as_task(stretch.actual).filter(|_| class == Class::ModelViolated);
+        let runs = as_task(stretch.actual).filter(|_| class == Class::ScheduleDiffers);
         let subject = runs.map_or(&task.name, |runs| &self.model.tasks[runs].name).clone();
         let found = Found {
             class,
@@ -443,7 +446,7 @@ impl Verifier {
             candidate.from,
             excess,
             !is_machines && !is_unseen,
-            "a divergence from the policy",
+            DIVERGENCE,
         );
         if !is_unseen {
             return self.report.add(found);

@@ -567,6 +567,7 @@ impl Verifier {
             groups,
             findings,
             checks,
+            counterexample: None,
             notes,
         }
     }

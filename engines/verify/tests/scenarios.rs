@@ -779,7 +779,14 @@ fn a_pause_that_leaves_no_trace_is_rare_and_short_and_of_a_virtual_machine() {
     let verdict = |over, excess, machine: &str| with_excess(over, excess, machine).verdict;
     assert_eq!(verdict(2, 900 * US, "yes"), Verdict::MachineDisturbed);
     assert_eq!(verdict(3, 900 * US, "yes"), Verdict::ModelViolated, "too often");
-    assert_eq!(verdict(2, 1_100 * US, "yes"), Verdict::ModelViolated, "too long");
+    assert_eq!(verdict(2, 1_100 * US, "yes"), Verdict::Unknown, "between two ticks");
+    assert_eq!(verdict(3, 1_100 * US, "yes"), Verdict::ModelViolated, "too often");
+    assert_eq!(
+        verdict(2, 5_000 * US + 5_001, "yes"),
+        Verdict::ModelViolated,
+        "longer than any that makes no tick late"
+    );
+    assert_eq!(verdict(2, 1_100 * US, "no sign of it"), Verdict::ModelViolated, "real hardware");
     assert_eq!(verdict(2, 900 * US, "no sign of it"), Verdict::ModelViolated, "real hardware");
     assert_eq!(with_excess(2, 900 * US, "yes").machine_disturbed, 2);
 }

@@ -6,6 +6,7 @@
 mod close;
 mod commands;
 mod costs;
+mod counterexample;
 mod date;
 mod error;
 mod flight;

@@ -125,6 +125,7 @@ fn verification(system: &System) -> Verification {
         groups: Vec::new(),
         findings: Vec::new(),
         checks: Vec::new(),
+        counterexample: None,
         notes: Vec::new(),
     }
 }

@@ -169,7 +169,8 @@ fn broken_group(
     let jobs = task.and_then(|task| found.tasks.get(task)).map_or(0, |task| task.jobs);
     if group.class == Class::BoundViolated {
         let message = finding.map_or_else(String::new, |finding| finding.message.clone());
-        let help = "this is a defect of horolog: please send the system file and the trace".to_owned();
+        let file = found.counterexample.as_deref().unwrap_or("the trace");
+        let help = format!("this is a defect of horolog: please send the system file and {file}");
         return (message, Some(help));
     }
     if let (Check::Execution, Some(index)) = (group.check, task) {
