@@ -441,13 +441,7 @@ impl Verifier {
             subject,
             message,
         };
-        self.breach(
-            candidate.cpu,
-            candidate.from,
-            excess,
-            !is_machines && !is_unseen,
-            DIVERGENCE,
-        );
+        self.breach(candidate.cpu, candidate.from, excess, !is_machines && !is_unseen, DIVERGENCE);
         if !is_unseen {
             return self.report.add(found);
         }

@@ -1,11 +1,11 @@
 //! The decisions of servers, made again: when they are, up to where, and what is said of a wrong one.
 
-use horolog_model::System;
+use horolog_model::{System, TaskId};
 use horolog_sim::{Horizon, SimOptions, simulate};
 use horolog_time::{Instant, Span};
 use horolog_trace::file::Header;
 use horolog_trace::{Kind, Record};
-use horolog_verify::{Check, Class, Finding, Options, Verification, verify_records};
+use horolog_verify::{Bound, Check, Class, Finding, Options, Verification, verify_records};
 
 fn read(text: &str) -> System {
     let text = format!("[system]\nname = \"decided\"\n{text}");
@@ -35,10 +35,14 @@ fn records(system: &System, until: u64) -> Vec<Record> {
 }
 
 fn verified(system: &System, backend: &str, records: &[Record]) -> Verification {
+    verified_with(system, backend, records, &[])
+}
+
+fn verified_with(system: &System, backend: &str, records: &[Record], bounds: &[Bound]) -> Verification {
     let names = system.tasks().iter().map(|task| task.name.clone()).collect();
     let mut header = Header::simulated(String::new(), names, 0, Span::ZERO);
     header.backend = backend.to_owned();
-    verify_records(system, &[], &header, records, &Options::default()).expect("it can be verified")
+    verify_records(system, bounds, &header, records, &Options::default()).expect("it can be verified")
 }
 
 fn wrong(result: &Verification) -> Vec<&Finding> {
@@ -213,6 +217,16 @@ fn in_a_measured_trace_a_wrong_choice_that_lasts_is_found() {
         let found = result.findings.into_iter().filter(|one| one.check == Check::Divergence);
         (found.collect::<Vec<_>>(), result.processors[0].clone())
     };
+    // Up to 100 us more are the machine's: a switch that came late. Beyond that the schedule differs, and with such a stretch in its
+    // busy window nothing else is said of why a job is late.
+    let class = |length: u64| {
+        let bound = Bound { task: TaskId(2), response: Span::from_ns(1), test: String::new(), exact: false };
+        let result = verified_with(&deferrable(20), "linux", &records(1, 2, length, 0), &[bound]);
+        let of = |check| result.findings.iter().find(|one| one.check == check).map(|one| one.class);
+        (of(Check::Divergence), of(Check::Response) == Some(Class::ScheduleDiffers))
+    };
+    assert_eq!(class(allowed + 100_000), (Some(Class::MachineDisturbed), false));
+    assert_eq!(class(allowed + 100_001), (Some(Class::ScheduleDiffers), true));
     for later in [0, 3] {
         let (right, _) = found(2, 1, allowed + 1, later);
         assert_eq!(right, []);
