@@ -33,6 +33,9 @@ const STOP: usize = 1;
 
 /// How much longer than its horizon and its grace the process may take to end: the end of user code, the counting.
 const PATIENCE_NS: u64 = 10_000_000_000;
+
+/// How long libraries and their `init` may take before the start.
+const START_NS: u64 = 120_000_000_000;
 /// How long a process that has closed its descriptors may take to have ended.
 const LAST_MOMENTS_NS: u64 = 200_000_000;
 /// How long the parent waits for a message between two looks at the rings.
@@ -65,6 +68,7 @@ pub struct Apart<'a> {
     boards: Boards,
     words: Arc<SharedWords>,
     process: Forked,
+    forked_at: u64,
 }
 
 impl<'a> Apart<'a> {
@@ -81,7 +85,8 @@ impl<'a> Apart<'a> {
             let run = Run { file: system, companion: &companion, options, plan: &plan, boards: &boards };
             child(&run, &words, messages);
         })?;
-        Ok(Apart { system, options: options.clone(), companion, plan, boards, words, process })
+        let (options, forked_at) = (options.clone(), clock::monotonic_ns());
+        Ok(Apart { system, options, companion, plan, boards, words, process, forked_at })
     }
 
     /// Runs, and hands every record in time order to `out`; `started` is filled in before the first.
@@ -143,7 +148,10 @@ impl<'a> Apart<'a> {
             return Err(ExecError::decode(text));
         }
         let Some(start) = start else {
-            let (cause, what) = self.how_it_ended();
+            let (cause, mut what) = self.how_it_ended();
+            if cause == EndCause::Stuck {
+                what = "a constructor or an `init` of its libraries did not return, and the run's process was killed".to_owned();
+            }
             let ending = self.ending(cause, what, 0, &reckoning);
             return Err(ExecError::crashed(format!("before the start: {ending}")));
         };
@@ -169,7 +177,12 @@ impl<'a> Apart<'a> {
     /// from being asked, or from a crash on, in `limit`.
     fn is_overdue(&self, start: Option<&Started>, limit: &mut u64) -> bool {
         let now = clock::monotonic_ns();
-        let allowed = self.options.grace.as_ns().saturating_add(PATIENCE_NS);
+        // Before the start nothing has to be brought to an end.
+        let patience = if start.is_some() { PATIENCE_NS } else { 0 };
+        let allowed = self.options.grace.as_ns().saturating_add(patience);
+        if start.is_none() {
+            *limit = (*limit).min(self.forked_at.saturating_add(START_NS));
+        }
         let asked = self.options.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Acquire));
         if asked {
             self.words[STOP].store(1, Ordering::Release);
@@ -187,6 +200,11 @@ impl<'a> Apart<'a> {
     /// The outcome of a process that is gone.
     fn reckon(&mut self, start: &Started, reckoning: &mut Reckoning, out: &mut dyn FnMut(Record)) -> Outcome {
         let at = clock::monotonic_ns().saturating_sub(start.origin_ns).max(reckoning.end.as_ns());
+        // No job is released after the time that the run was to take, however long its process took to end.
+        let at = match self.options.limit {
+            Limit::For(span) => at.min(span.as_ns()),
+            Limit::Forever => at,
+        };
         let (cause, what) = self.how_it_ended();
         let ended_by = self.ending(cause, what, at, reckoning);
         let mut outcome = blank(self.system, &self.options, &self.plan, at);

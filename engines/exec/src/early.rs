@@ -1,7 +1,7 @@
 //! What ended a run before its time, from the first sign of it to the words of the outcome.
 
 use crate::stack;
-use horolog_sys::crash::{self, Fate};
+use horolog_sys::crash::{self, About, Fate};
 use horolog_sys::{clock, crash::Cell};
 use horolog_time::Span;
 use horolog_trace::{EndCause, Ending};
@@ -49,9 +49,17 @@ impl Early {
 
 fn of_fate(cell: &Cell) -> (EndCause, Option<u64>, String) {
     match cell.fate() {
-        Some(Fate::Signal(signal, address)) => {
+        Some(Fate::Signal(signal, about)) => {
             let name = crash::signal_name(signal);
-            (EndCause::Crash, cell.piece(), format!("its code crashed: {name}, address {address:#x}"))
+            let what = match about {
+                About::Address(address) => format!("its code crashed: {name}, address {address:#x}"),
+                About::BelowStack(address) => {
+                    format!("its code crashed: its stack overflowed ({name}, address {address:#x})")
+                }
+                About::Nothing => format!("its code crashed: {name}"),
+                About::Sender(sender) => format!("its code crashed: {name}, sent by process {sender}"),
+            };
+            (EndCause::Crash, cell.piece(), what)
         }
         _ => (EndCause::Exit, cell.piece(), "its code called exit".to_owned()),
     }

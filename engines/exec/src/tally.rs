@@ -24,6 +24,8 @@ pub(crate) struct Tally {
     pub(crate) blocked_too_long: u64,
     /// Values that were latched and gone before a late job could take them.
     pub(crate) overwritten: u64,
+    /// Resources that jobs still held when their code returned.
+    pub(crate) left_locked: u64,
     /// Preemption points beyond the last segment.
     pub(crate) extra_points: u64,
     /// Preemption points at a branch where the job did not announce a legal way.
@@ -48,6 +50,7 @@ impl Default for Tally {
             segment_overruns: 0,
             blocked_too_long: 0,
             overwritten: 0,
+            left_locked: 0,
             extra_points: 0,
             unannounced: 0,
             page_faults: 0,
@@ -102,6 +105,7 @@ impl Tally {
         note(self.segment_overruns, "segments executed longer than their worst case");
         note(self.blocked_too_long, "segments blocked more important tasks for longer than analysed");
         note(self.overwritten, "values of links were overwritten before late jobs could take them");
+        note(self.left_locked, "times a job ended with a resource locked; horolog unlocked it");
         note(self.extra_points, "preemption points lay beyond the last segment");
         note(self.unannounced, "branches were taken without announcing a legal one; the first was assumed");
         note(

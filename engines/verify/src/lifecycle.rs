@@ -541,19 +541,36 @@ impl Verifier {
         self.tasks[task].tally.missed += u64::from(late);
         self.report.apply(Check::Deadline);
         let unnoted = self.tasks[task].late_unnoted.take();
-        let name = &self.model.tasks[task].name;
         if let Some((number, _)) = unnoted
             && !self.lossy()
         {
-            let message = format!("{name} job {number} was late, but no miss is on record");
-            self.job_finding(Class::ModelViolated, Check::Deadline, task, number, message, None);
+            self.unnoted_miss(task, number);
         } else if job.missed && !late {
+            let name = &self.model.tasks[task].name;
             let message = format!("{name} job {} has a miss on record, but was in time", job.number);
             self.job_finding(Class::ModelViolated, Check::Deadline, task, job.number, message, None);
         }
         // A foreign application keeps no record of misses.
         if late && !job.missed && !self.model.foreign {
             self.tasks[task].late_unnoted = Some((job.number, job.deadline));
+        }
+    }
+
+    fn unnoted_miss(&mut self, task: usize, job: u64) {
+        let name = &self.model.tasks[task].name;
+        let message = format!("{name} job {job} was late, but no miss is on record");
+        self.job_finding(Class::ModelViolated, Check::Deadline, task, job, message, None);
+    }
+
+    /// The miss of a task's last late job may have come until the end of the trace. A run that ended before its time may have ended before that.
+    pub(crate) fn judge_last_misses(&mut self) {
+        if self.lossy() || self.now < self.model.over_at && !self.model.simulated {
+            return;
+        }
+        for task in 0..self.tasks.len() {
+            if let Some((job, _)) = self.tasks[task].late_unnoted.take() {
+                self.unnoted_miss(task, job);
+            }
         }
     }
 

@@ -517,6 +517,9 @@ impl Verifier {
         self.judge_publications();
         self.finish_decisions(&mut notes);
         self.judge_unfinished();
+        if damage.is_none() {
+            self.judge_last_misses();
+        }
         if self.undecided.is_none() && damage.is_none() {
             self.judge_completeness(end);
         }

@@ -61,7 +61,7 @@ impl Failure {
 
     /// Bad input that an engine explains.
     pub(crate) fn error(error: impl Display) -> Failure {
-        Failure::bad_input(format_args!("error: {error}"))
+        Failure { message: named(&error), status: 2 }
     }
 
     /// A result says no, in words: exit 1.
@@ -105,6 +105,23 @@ impl From<horolog_closed_loop::LoopError> for Failure {
         } else {
             1
         };
-        Failure { message: format!("error: {error}"), status }
+        Failure { message: named(&error), status }
+    }
+}
+
+/// The message with the word `error` before it, once.
+fn named(error: &impl Display) -> String {
+    let text = error.to_string();
+    if text.starts_with("error: ") { text } else { format!("error: {text}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_is_called_so_once() {
+        assert_eq!(Failure::error("it is wrong").message, "error: it is wrong");
+        assert_eq!(Failure::error("error: it is wrong").message, "error: it is wrong");
     }
 }

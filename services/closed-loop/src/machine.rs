@@ -106,7 +106,7 @@ pub fn measure_machine(
 /// # Errors
 /// Where it cannot be read or is none; with place and remedy.
 pub fn read_profile(path: &Path) -> Result<MachineProfile, LoopError> {
-    let text = std::fs::read_to_string(path).map_err(|error| {
+    let text = horolog_model::file::read_text(path).map_err(|error| {
         let remedy = "`horolog measure machine --out FILE` writes a profile";
         LoopError::bad_input(format_args!(
             "cannot read the machine profile {}: {error}\n  help: {remedy}",

@@ -33,6 +33,7 @@ use crate::{
 };
 use reader::Reader;
 use scheduler::{Named, Scheduler};
+use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 pub use suggest::did_you_mean;
@@ -89,13 +90,37 @@ pub fn read(text: &str, name: &str, overrides: &[String]) -> Result<(System, Sou
     }
 }
 
+/// No file that a person or horolog writes is longer, and some that are not files never end.
+const MOST_BYTES: u64 = 1 << 30;
+
+/// The bytes of a file, at most a gibibyte.
+///
+/// # Errors
+/// Where it cannot be read or is longer.
+pub fn read_bytes(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)?.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MOST_BYTES {
+        return Err(std::io::Error::other("it is longer than 1 GiB"));
+    }
+    Ok(bytes)
+}
+
+/// The text of a file, at most a gibibyte.
+///
+/// # Errors
+/// Where it cannot be read, is longer, or is not UTF-8.
+pub fn read_text(path: &Path) -> std::io::Result<String> {
+    String::from_utf8(read_bytes(path)?).map_err(|_| std::io::Error::other("it is not UTF-8"))
+}
+
 /// Reads a system file from disk; [`Source::folder`] then tells where its libraries count from.
 ///
 /// # Errors
 /// As [`read`]; also where the file cannot be read or is no UTF-8.
 pub fn read_path(path: &Path, overrides: &[String]) -> Result<(System, Source), Diagnostics> {
     let name = path.display().to_string();
-    let bytes = std::fs::read(path).map_err(|error| {
+    let bytes = read_bytes(path).map_err(|error| {
         let remedy = match error.kind() {
             std::io::ErrorKind::NotFound => "check the path; `examples/` holds system files to start from",
             std::io::ErrorKind::PermissionDenied => "allow yourself to read it",

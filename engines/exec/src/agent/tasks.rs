@@ -54,6 +54,7 @@ fn run_job(driven: &Driven<'_>, task: &TaskShared, body: &mut dyn TaskBody) -> O
     for resource in 0..agent.run.locks.len() {
         if agent.run.locks.holder(resource) == Some(task.id) {
             driven.unlock(task, facts.number, resource);
+            task.tally().left_locked += 1;
         }
     }
     task.crash.leave_code();

@@ -25,13 +25,29 @@ const SIGNALS: [i32; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGI
 /// Room for the handler, away from the thread's own stack, which may be what overflowed.
 const STACK: usize = 32 << 10;
 
+/// How far below its stack a thread may reach with one frame and be told of an overflow.
+const BELOW: u64 = 1 << 20;
+
 /// What ended a thread's work, as its cell has it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
-    /// A fatal signal, and the address that it concerned.
-    Signal(i32, u64),
+    /// A fatal signal, and what it is about.
+    Signal(i32, About),
     /// It called `exit`.
     Exit,
+}
+
+/// What a fatal signal is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum About {
+    /// The thread touched this address.
+    Address(u64),
+    /// The thread touched this address, right below its stack.
+    BelowStack(u64),
+    /// Nothing: the process sent it to itself, as `abort` does.
+    Nothing,
+    /// Another process sent it.
+    Sender(u32),
 }
 
 // Places in a cell's words.
@@ -43,8 +59,13 @@ const PATIENCE: usize = 4;
 const PIECE: usize = 5;
 const IN_CODE: usize = 6;
 const NOTED: usize = 7;
-const FRAMES: usize = 8;
+/// The process that sent the signal, plus one; [`ITSELF`] for this one, and 0 where it is about an address.
+const SENDER: usize = 8;
+/// Where the thread's stack begins: its lowest address.
+const STACK_LOW: usize = 9;
+const FRAMES: usize = 10;
 
+const ITSELF: u64 = u64::MAX;
 /// In place of a signal: the thread called `exit`.
 const EXITED: u64 = u64::MAX;
 /// While the frames are written; afterwards how many there are, plus one.
@@ -71,7 +92,20 @@ impl Cell {
         match self.words[SIGNAL].load(Ordering::Acquire) {
             0 => None,
             EXITED => Some(Fate::Exit),
-            signal => Some(Fate::Signal(signal as i32, self.words[ADDRESS].load(Ordering::Acquire))),
+            signal => Some(Fate::Signal(signal as i32, self.about(signal as i32))),
+        }
+    }
+
+    fn about(&self, signal: i32) -> About {
+        let load = |place: usize| self.words[place].load(Ordering::Acquire);
+        let (address, low) = (load(ADDRESS), load(STACK_LOW));
+        match load(SENDER) {
+            0 if signal == libc::SIGSEGV && (low.saturating_sub(BELOW)..low).contains(&address) => {
+                About::BelowStack(address)
+            }
+            0 => About::Address(address),
+            ITSELF => About::Nothing,
+            sender => About::Sender(sender as u32 - 1),
         }
     }
 
@@ -275,8 +309,23 @@ pub fn watch(cell: Arc<Cell>) -> Watch {
     let mut before = libc::stack_t { ss_sp: std::ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };
     // SAFETY: the new stack lives until `Watch` puts the old one back; `before` is writable.
     unsafe { libc::sigaltstack(&new, &mut before) };
+    cell.words[STACK_LOW].store(lowest_of_stack(), Ordering::Release);
     WATCHED.set(Arc::as_ptr(&cell));
     Watch { _cell: cell, _stack: stack, before, _here: std::marker::PhantomData }
+}
+
+/// The lowest address of the calling thread's stack; 0 where the C library does not say.
+fn lowest_of_stack() -> u64 {
+    let (mut low, mut size) = (std::ptr::null_mut(), 0);
+    let mut attributes = MaybeUninit::<libc::pthread_attr_t>::zeroed();
+    // SAFETY: the attributes are filled in before they are read, and destroyed once.
+    unsafe {
+        if libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr()) == 0 {
+            libc::pthread_attr_getstack(attributes.as_ptr(), &mut low, &mut size);
+            libc::pthread_attr_destroy(attributes.as_mut_ptr());
+        }
+    }
+    low as u64
 }
 
 impl Drop for Watch {
@@ -300,9 +349,17 @@ extern "C" fn note(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::
     };
     // A second one comes from the unwinding of a stack that is no longer whole: the thread sleeps with what is noted.
     if cell.words[SIGNAL].load(Ordering::Acquire) == 0 {
-        // SAFETY: the kernel hands a valid siginfo to an SA_SIGINFO handler.
-        let address = unsafe { (*info).si_addr() } as u64;
+        // SAFETY: the kernel hands a valid siginfo to an SA_SIGINFO handler; which of the two it holds says its code.
+        let (address, sender) = unsafe {
+            let is_sent = (*info).si_code <= 0;
+            let sender = || match (*info).si_pid() {
+                own if own == libc::getpid() => ITSELF,
+                other => other as u64 + 1,
+            };
+            if is_sent { (0, sender()) } else { ((*info).si_addr() as u64, 0) }
+        };
         cell.words[ADDRESS].store(address, Ordering::Release);
+        cell.words[SENDER].store(sender, Ordering::Release);
         cell.words[SIGNAL].store(signal as u64, Ordering::Release);
         cell.note_frames(context);
     }

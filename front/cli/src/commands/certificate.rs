@@ -13,7 +13,7 @@ pub(crate) fn run(words: &CertificateArguments) -> Done {
     costs::say(&source);
     let system = resolve_priorities(&system).map_err(Failure::error)?;
     let path = &words.certificate;
-    let text = std::fs::read_to_string(path).map_err(|error| Failure::file("read", path, &error))?;
+    let text = horolog_model::file::read_text(path).map_err(|error| Failure::file("read", path, &error))?;
     let certificate: Certificate = serde_json::from_str(&text)
         .map_err(|error| Failure::bad_input(format_args!("error: {}: {error}", path.display())))?;
     match check(&system, &certificate) {

@@ -112,7 +112,7 @@ fn path(system: &System, words: &[String]) -> Result<PathChoice, Failure> {
 
 /// Runs a release pattern; it holds where its witness does what the pattern promised.
 fn replay(system: &System, path: &Path, words: &SimulateArguments) -> Done {
-    let text = std::fs::read_to_string(path).map_err(|error| Failure::file("read", path, &error))?;
+    let text = horolog_model::file::read_text(path).map_err(|error| Failure::file("read", path, &error))?;
     let pattern: ReleasePattern = serde_json::from_str(&text)
         .map_err(|error| Failure::bad_input(format_args!("error: {}: {error}", path.display())))?;
     let run = replayed_run(system, &pattern, words.trace.as_deref()).map_err(Failure::from)?;
