@@ -293,6 +293,16 @@ mod tests {
         assert!(!allowance.judge(at(2, 3, 10)).job_overrun);
     }
 
+    #[test]
+    fn a_policy_acts_on_each_harm_alone_and_on_a_long_segment_not_yet() {
+        let none = Verdict::default();
+        assert!(!none.demands_action());
+        assert!(!Verdict { segment_overrun: true, ..none }.demands_action(), "nobody is harmed yet");
+        assert!(Verdict { job_overrun: true, ..none }.demands_action());
+        assert!(Verdict { job_overrun_certain: true, ..none }.demands_action());
+        assert!(Verdict { harms_more_important: true, ..none }.demands_action());
+    }
+
     /// Subjob 0 takes 3, is preempted from 3 to 10, subjob 1 starts at 10, less important subjobs are at most 6: the
     /// printed enforcement time is 13, which is too early; 16 is right.
     #[test]

@@ -86,7 +86,9 @@ impl Machine {
             Some(current) => current != NONE && self.is_ready(child, current as usize),
             None => (0..child.layout.children.len()).any(|below| self.is_ready(child, below)),
         };
-        some_ready && child.positions[stands] as usize == position
+        let processor = &self.processors[usize::from(child.processor)];
+        let is_kept = crate::tree::keeps(processor, number, &self.leaves, &self.nodes);
+        (some_ready || is_kept) && child.positions[stands] as usize == position
     }
 
     fn check_node(&self, index: usize) -> Result<(), String> {

@@ -145,5 +145,8 @@ mod tests {
         // A late request comes with the last change at the earliest.
         modes.request(3, 2);
         assert_eq!(take(&mut modes, 60), Some((47, 2)));
+        // One that is made after it comes at its own instant.
+        modes.request(64, 2);
+        assert_eq!((take(&mut modes, 63), take(&mut modes, 70)), (None, Some((64, 2))));
     }
 }

@@ -6,8 +6,8 @@ mod support;
 
 use horolog_model::{Priority, TaskId};
 use horolog_sched::{
-    EntityId, Event, EventKind, Machine, MachineBuilder, ModeSpec, NodePolicy, NodeSpec, Place, Supply,
-    TaskMode,
+    Desired, EntityId, Event, EventKind, Machine, MachineBuilder, ModeSpec, NodePolicy, NodeSpec, Place,
+    Supply, TaskMode,
 };
 use horolog_time::{Instant, Span};
 use proptest::prelude::*;
@@ -85,6 +85,40 @@ fn flat() -> Machine {
     Machine::new(&system("", &TASKS)).expect("priorities are given")
 }
 
+/// Windows below a budget, budgets of jobs, and either locks or modes that drop and suspend.
+fn rich(overrun: &str, on_threads: bool, locks: bool) -> Machine {
+    let section =
+        if locks { "[[task.section]]\nresource = \"r\"\nfrom = \"0 ns\"\nlength = \"1 ns\"\n" } else { "" };
+    let tasks = [
+        "wcet = \"4 ns\"\npriority = 3".to_owned(),
+        "priority = 2\npreemption = \"deferred\"\nsegments = [\"2 ns\", \"1 ns\"]".to_owned(),
+        format!("wcet = \"4 ns\"\noverrun = \"{overrun}\""),
+        format!(
+            "preemption = \"deferred\"\nsegments = [\"2 ns\", \"1 ns\", \"1 ns\"]\noverrun = \"{overrun}\""
+        ),
+        "wcet = \"4 ns\"\npriority = 1\npreemption = \"non-preemptive\"".to_owned(),
+    ];
+    let mut text = String::from("[system]\nname = \"rich\"\n");
+    for (name, keys) in ["a", "b", "c", "d", "e"].into_iter().zip(tasks) {
+        text += &format!("[[task]]\nname = \"{name}\"\nperiod = \"100 ns\"\n{keys}\n");
+        text += if name == "e" { "" } else { section };
+    }
+    text += "[[scheduler]]\nname = \"outer\"\norder = \"fixed-priority\"\nkind = \"deferrable\"\nbudget = \"5 ns\"\nperiod = \"11 ns\"\n\
+             priority = 5\nlow_priority = \"none\"\ntasks = [\"e\"]\n[[scheduler]]\nname = \"table\"\nparent = \"outer\"\norder = \
+             \"table\"\npriority = 5\ncycle = \"9 ns\"\ntasks = [\"c\", \"d\"]\nwindows = [{ child = \"c\", from = \"0 ns\", length = \
+             \"3 ns\" }, { child = \"d\", from = \"4 ns\", length = \"3 ns\" }]\n";
+    text += if locks {
+        "[[resource]]\nname = \"r\"\n[[mode]]\nname = \"m1\"\nactive = [\"a\", \"c\"]\n[[mode]]\nname = \"m2\"\nactive = [\"d\", \"e\"]\n"
+    } else {
+        "[[mode]]\nname = \"m1\"\nactive = [\"a\", \"d\", \"e\"]\nleft_over = \"drop\"\n[[mode]]\nname = \"m2\"\nactive = [\"a\", \"c\"]\n\
+         left_over = \"suspend\"\n"
+    };
+    let (system, _) = horolog_model::file::read(&text, "rich.toml", &[]).unwrap_or_else(|e| panic!("{e}"));
+    let builder = MachineBuilder::new(&system);
+    let builder = if on_threads { builder.on_threads(true) } else { builder.job_budgets() };
+    builder.build().expect("a valid tree")
+}
+
 fn kind() -> impl Strategy<Value = EventKind> {
     let task = || (0_u32..7).prop_map(TaskId);
     let entity = || (0_u32..9).prop_map(EntityId);
@@ -99,13 +133,38 @@ fn kind() -> impl Strategy<Value = EventKind> {
         1 => (task(), any::<bool>()).prop_map(|(task, preemptible)| EventKind::SetPreemptible { task, preemptible }),
         3 => (task(), span()).prop_map(|(task, amount)| EventKind::Ran { task, amount }),
         1 => (entity(), 0_u32..6).prop_map(|(entity, generation)| EventKind::Timer { entity, generation }),
+        1 => (task(), 0_u32..2).prop_map(|(task, resource)| EventKind::Lock { task, resource }),
+        1 => (task(), 0_u32..2).prop_map(|(task, resource)| EventKind::Unlock { task, resource }),
         1 => (0_u32..3).prop_map(|mode| EventKind::ModeChange { mode }),
     ]
 }
 
+/// What tells of a task or timer that is not there tells of whoever runs and of the timer that is armed.
+fn aimed(kind: EventKind, desired: Desired) -> EventKind {
+    let of = |task: TaskId| desired.running.filter(|_| task.0 >= 5).unwrap_or(task);
+    match kind {
+        EventKind::Completion { task } => EventKind::Completion { task: of(task) },
+        EventKind::PreemptionPoint { task, willing, next } => {
+            EventKind::PreemptionPoint { task: of(task), willing, next }
+        }
+        EventKind::Block { task } => EventKind::Block { task: of(task) },
+        EventKind::Ran { task, amount } => EventKind::Ran { task: of(task), amount },
+        EventKind::Lock { task, .. } => EventKind::Lock { task: of(task), resource: 0 },
+        EventKind::Unlock { task, .. } => EventKind::Unlock { task: of(task), resource: 0 },
+        EventKind::SetPreemptible { task, preemptible } => {
+            EventKind::SetPreemptible { task: of(task), preemptible }
+        }
+        EventKind::Timer { .. } => desired
+            .wall_timer
+            .map_or(kind, |timer| EventKind::Timer { entity: timer.entity, generation: timer.generation }),
+        kind => kind,
+    }
+}
+
 /// Feeds the events; after each the answer must stand when asked again.
-fn feed(mut machine: Machine, kinds: &[(EventKind, bool)]) -> Result<(), TestCaseError> {
+fn feed(mut machine: Machine, kinds: &[(EventKind, bool)], aims: bool) -> Result<(), TestCaseError> {
     for (now, &(kind, is_impossible)) in kinds.iter().enumerate() {
+        let kind = if aims { aimed(kind, machine.decide(CPU)) } else { kind };
         let mut event = Event::at(Instant::from_ns(now as u64 + 1), kind);
         if is_impossible {
             event.observed = Instant::from_ns(now as u64);
@@ -127,7 +186,9 @@ fn feed(mut machine: Machine, kinds: &[(EventKind, bool)]) -> Result<(), TestCas
             prop_assert!(machine.jobs(running) > 0, "{:?} runs without a job", running);
         }
         if desired.should_yield {
-            prop_assert!(desired.running.is_some_and(|task| !machine.is_preemptible(task)));
+            // Who holds something keeps the processor beyond its window, too.
+            let holds = |task| machine.resource_count() > 0 && machine.holder(0) == Some(task);
+            prop_assert!(desired.running.is_some_and(|task| !machine.is_preemptible(task) || holds(task)));
         }
     }
     Ok(())
@@ -153,9 +214,9 @@ proptest! {
         kinds in prop::collection::vec((kind(), prop::bool::weighted(0.06)), 0..120),
         server in 0..SERVERS.len(),
     ) {
-        feed(flat(), &kinds)?;
-        feed(tree(), &kinds)?;
-        feed(Machine::new(&served(SERVERS[server])).expect("a valid system"), &kinds)?;
+        feed(flat(), &kinds, false)?;
+        feed(tree(), &kinds, false)?;
+        feed(Machine::new(&served(SERVERS[server])).expect("a valid system"), &kinds, false)?;
     }
 
     #[test]
@@ -186,5 +247,19 @@ proptest! {
             prop_assert_eq!(desired.running.map(|task| task.0), plain.running());
             prop_assert!(!desired.should_yield && desired.generation == 0);
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn they_do_none_beside_windows_locks_and_modes_that_end_jobs(
+        kinds in prop::collection::vec((kind(), prop::bool::weighted(0.06)), 0..120),
+        on_threads in any::<bool>(),
+        locks in any::<bool>(),
+        demotes in any::<bool>(),
+    ) {
+        feed(rich(if demotes { "demote" } else { "drop" }, on_threads, locks), &kinds, true)?;
     }
 }

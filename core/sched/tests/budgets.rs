@@ -237,6 +237,81 @@ fn a_poll_that_comes_after_the_end_of_the_last_job_gives_nothing() {
 }
 
 #[test]
+fn a_poll_gives_its_budget_once() {
+    let mut driver = server("kind = \"polling\"\npriority = 9\nlow_priority = \"background\"");
+    driver.at(2).release(0);
+    let wall = driver.decide().wall_timer.expect("work waits");
+    // The next job finds the poll of its instant, and then the timer goes off that was armed for it.
+    driver.at(10).complete(0).release(0);
+    assert_eq!((budget(&driver), driver.machine.tally(ServerId(0)).replenishments), (Some(4), 1));
+    let _ = driver.on(EventKind::Timer { entity: wall.entity, generation: wall.generation });
+    assert_eq!((budget(&driver), driver.machine.tally(ServerId(0)).replenishments), (Some(4), 1));
+    assert_eq!((driver.running(), driver.allowance()), (Some(0), Some(4)));
+}
+
+#[test]
+fn the_budget_of_a_poll_at_which_the_last_job_ends_is_lost() {
+    let mut driver = server(BUDGETED[0]);
+    driver.release(0);
+    driver.executed(3);
+    fire(&mut driver, 10);
+    driver.complete(0);
+    // Whoever comes at the poll itself still finds its budget, and nobody later does.
+    let mut at_once = Driver::new(driver.machine.clone());
+    at_once.at(10).release(0);
+    assert_eq!((at_once.running(), at_once.allowance()), (Some(0), Some(4)));
+    driver.at(13).release(0).release(1);
+    assert_eq!((driver.running(), budget(&driver)), (Some(1), None));
+}
+
+#[test]
+fn a_job_that_goes_on_beyond_its_budget_since_it_is_not_preemptible_goes_on_paying() {
+    for keys in &BUDGETED {
+        let mut driver = server(keys);
+        driver.release(0).release(0).release(1);
+        assert_eq!((driver.running(), driver.allowance()), (Some(0), Some(4)), "{keys}");
+        driver.on(EventKind::SetPreemptible { task: TaskId(0), preemptible: false }).expect("it runs");
+        driver.ran(0, 4);
+        let beyond = driver.decide();
+        assert_eq!((beyond.running, beyond.should_yield), (Some(TaskId(0)), true), "{keys}");
+        driver.ran(0, 3).complete(0);
+        assert_eq!(driver.running(), Some(1), "{keys}");
+        fire(&mut driver, 10);
+        assert_eq!((driver.running(), driver.allowance()), (Some(0), Some(1)), "{keys}: 3 are owed");
+        assert_eq!(driver.machine.tally(ServerId(0)).consumed, Span::from_ns(7), "{keys}");
+    }
+}
+
+#[test]
+fn what_is_overdrawn_is_charged_to_a_chunk_that_may_be_used_when_its_time_comes() {
+    for (arrival, runs) in [(9, 1), (10, 0), (11, 0)] {
+        let mut driver = server(BUDGETED[2]);
+        driver.release(0);
+        assert_eq!(driver.running(), Some(0));
+        // The end of the budget is noticed 2 too late, after the end of the job: the chunk that comes back at 10 pays.
+        driver.at(6).complete(0).told(0, 6);
+        driver.at(arrival).release(0).release(1);
+        assert_eq!(driver.running(), Some(runs), "{arrival}");
+        assert_eq!(budget(&driver), (runs == 0).then_some(2), "{arrival}");
+    }
+}
+
+#[test]
+fn a_change_to_the_one_mode_that_there_is_tells_no_budget_anything() {
+    let mut driver = server(BUDGETED[1]);
+    driver.at(3).release(0);
+    driver.executed(3);
+    driver.complete(0);
+    let facts = |driver: &Driver| (budget(driver), driver.machine.tally(ServerId(0)));
+    let before = facts(&driver);
+    driver.at(35).on(EventKind::ModeChange { mode: 0 }).expect("it is the system itself");
+    assert_eq!(facts(&driver), before);
+    // The periods that have passed are found out when work comes.
+    driver.at(36).release(0);
+    assert_eq!((driver.allowance(), driver.machine.tally(ServerId(0)).replenishments), (Some(4), 1));
+}
+
+#[test]
 fn deferrable_keeps_its_budget_and_finds_out_about_missed_periods() {
     let mut driver = server(BUDGETED[1]);
     driver.at(3).release(0);

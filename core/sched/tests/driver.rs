@@ -4,7 +4,8 @@ mod support;
 
 use horolog_model::{Priority, ServerId, System, TaskId};
 use horolog_sched::{
-    Cause, Choice, Driver, Machine, MachineBuilder, NodePolicy, NodeSpec, Note, Place, Supply, Tell, World,
+    Cause, Choice, Doubt, Driver, Machine, MachineBuilder, NodePolicy, NodeSpec, Note, Place, ProcessorIndex,
+    Supply, Tell, World, Worlds,
 };
 use horolog_time::{Instant, Span};
 use proptest::prelude::*;
@@ -34,6 +35,10 @@ struct Virtual {
     ready_at: u64,
     /// Choices are made at its multiples alone; 0: at any time.
     grid: u64,
+    /// At this instant it says once that the run ends.
+    ends_at: u64,
+    /// How many notes were only counted.
+    counted: u64,
     log: Vec<String>,
 }
 
@@ -49,6 +54,8 @@ impl Virtual {
             looks: looks.iter().copied().collect(),
             ready_at: 0,
             grid: 0,
+            ends_at: u64::MAX,
+            counted: 0,
             log: Vec::new(),
         }
     }
@@ -135,8 +142,74 @@ impl World for Virtual {
         self.log.push(format!("{now} {note:?}"));
     }
 
-    fn goes_on(&mut self, _: u64) -> bool {
-        true
+    fn noted(&mut self, count: u64) {
+        self.counted += count;
+    }
+
+    fn goes_on(&mut self, now: u64) -> bool {
+        let goes_on = now < self.ends_at;
+        self.ends_at = if goes_on { self.ends_at } else { u64::MAX };
+        goes_on
+    }
+}
+
+/// One of several, or one that takes notes or has them counted.
+struct One<'a, const NOTES: bool>(&'a mut Virtual);
+
+impl<const NOTES: bool> World for One<'_, NOTES> {
+    type Error = Infallible;
+    const NOTES: bool = NOTES;
+
+    fn next(&self) -> u64 {
+        self.0.next()
+    }
+
+    fn ready_at(&self) -> u64 {
+        self.0.ready_at()
+    }
+
+    fn ends(&self, now: u64) -> bool {
+        self.0.ends(now)
+    }
+
+    fn executed(&mut self, now: u64, allowance: u64) -> u64 {
+        self.0.executed(now, allowance)
+    }
+
+    fn complete(&mut self, tell: &mut Tell<'_>) -> Result<(), Infallible> {
+        self.0.complete(tell)
+    }
+
+    fn arrive(&mut self, tell: &mut Tell<'_>) -> Result<(), Infallible> {
+        self.0.arrive(tell)
+    }
+
+    fn carry_out(&mut self, now: u64, choice: Choice<'_>) {
+        self.0.carry_out(now, choice);
+    }
+
+    fn note(&mut self, now: u64, note: Note) {
+        self.0.note(now, note);
+    }
+
+    fn noted(&mut self, count: u64) {
+        self.0.noted(count);
+    }
+
+    fn goes_on(&mut self, now: u64) -> bool {
+        self.0.goes_on(now)
+    }
+}
+
+/// The processors of a driver that has several.
+struct Several(Vec<Virtual>);
+
+impl Worlds for Several {
+    type Error = Infallible;
+    type One<'a> = One<'a, true>;
+
+    fn one(&mut self, place: usize) -> One<'_, true> {
+        One(&mut self.0[place])
     }
 }
 
@@ -315,6 +388,9 @@ fn a_late_event_is_told_at_the_last_instant_that_was_told() {
     world.jobs.push_back((3, 0, 4));
     let Ok(()) = driver.instant(&mut world, 0, 3);
     assert_eq!(world.log, ["9 Some(TaskId(0))"]);
+    // A choice that is made on demand is an instant that was told, too.
+    driver.settle(&mut world, 0, 11);
+    assert_eq!(driver.tell(0, 10).now(), 11);
 }
 
 /// Wants to be called at every instant again, or a fixed time later.
@@ -502,4 +578,149 @@ fn a_choice_that_is_as_good_is_taken_over() {
     driver.tell(0, 2).chose(TaskId(1));
     driver.settle(&mut world, 0, 2);
     assert_eq!(driver.wanted(0), Some(TaskId(0)));
+}
+
+#[test]
+fn a_choice_that_changes_nothing_tells_nothing() {
+    let system = deferrable();
+    let mut world = Virtual::new(2, &[(0, 0, 9), (2, 1, 2)], &[]);
+    let mut driver = driver(Machine::new(&system).expect("a valid system"), &system);
+    let Ok(reached) = driver.run(&mut world, 0, 4);
+    // At 2 a less important job came, and the same one goes on: two units were asked for, and the end of the budget stays at 4.
+    assert_eq!((reached.last, reached.next, driver.is_due(0)), (2, 4, false));
+    assert_eq!((driver.untold(0), driver.machine().tally(ServerId(0)).consumed), (2, Span::ZERO));
+    assert_eq!((driver.running(0), driver.allowance(0)), (Some(TaskId(0)), 2));
+}
+
+#[test]
+fn whoever_wants_no_notes_has_them_counted() {
+    let system = deferrable();
+    let notes = |wants: bool| {
+        let mut world = Virtual::new(2, &[(0, 0, 9)], &[]);
+        let mut driver = driver(Machine::new(&system).expect("a valid system"), &system);
+        let Ok(_) = if wants {
+            driver.run(&mut One::<true>(&mut world), 0, 50)
+        } else {
+            driver.run(&mut One::<false>(&mut world), 0, 50)
+        };
+        assert_eq!(world.log.last().map(String::as_str), Some("21 TaskId(0) ends"));
+        let taken = world.log.iter().filter(|line| line.contains("ServerId")).count();
+        (taken, world.counted)
+    };
+    // The budget of 4 ends at 4 and 14 and comes back at 10 and 20.
+    assert_eq!((notes(true), notes(false)), ((4, 0), (0, 4)));
+}
+
+/// The soft job begins at 0, and at 1 it is told that up to `more` was executed beyond what was told; what is learnt of its budget then.
+fn doubted(more: u64, learnt: Option<u64>) -> (Driver, Virtual) {
+    let system = deferrable();
+    let mut world = Virtual::new(2, &[(0, 0, 9), (0, 1, 9)], &[]);
+    let mut driver = driver(Machine::new(&system).expect("a valid system"), &system);
+    let Ok(()) = driver.instant(&mut world, 0, 0);
+    driver.report(&mut world, 0, 1);
+    assert_eq!((driver.running(0), driver.allowance(0)), (Some(TaskId(0)), 3));
+    let doubt = Doubt { more: Span::from_ns(more), overdraw: Span::ZERO };
+    assert_eq!(driver.doubt(0, 1, doubt), more > 0);
+    assert_eq!((driver.is_due(0), driver.allowance(0)), (true, u64::MAX), "it is not counted down");
+    if let Some(budget) = learnt {
+        driver.learn(ServerId(0), budget, 1);
+    }
+    driver.settle(&mut world, 0, 1);
+    (driver, world)
+}
+
+#[test]
+fn a_budget_in_doubt_is_counted_down_again_from_what_a_record_says() {
+    let end = |more, learnt| {
+        let (mut driver, mut world) = doubted(more, learnt);
+        let allowance = driver.allowance(0);
+        let Ok(_) = driver.run(&mut world, 0, 9);
+        (allowance, driver.machine().check(), world.log.into_iter().find(|line| line.contains("Exhausted")))
+    };
+    let ends = |allowance: u64| {
+        let (at, consumed) = (1 + allowance, 1 + allowance);
+        let line = format!("{at} Exhausted {{ server: ServerId(0), consumed: Span({consumed}) }}");
+        (allowance, Ok(()), Some(line))
+    };
+    // Where nothing more can have been executed it goes on as it was.
+    assert_eq!(end(0, None), ends(3));
+    assert_eq!(end(2, None), (u64::MAX, Ok(()), None));
+    assert_eq!(end(2, Some(2)), ends(2));
+    assert_eq!(end(2, Some(1)), ends(1));
+    // What is known already is not learnt.
+    assert_eq!(end(0, Some(1)), ends(3));
+    // At the start of a period it is full, whatever was executed.
+    let (mut driver, mut world) = doubted(2, None);
+    let Ok(_) = driver.run(&mut world, 0, 11);
+    assert_eq!((driver.is_known(0, 10), world.log.last()), (true, Some(&"9 Some(TaskId(1))".to_owned())));
+}
+
+#[test]
+fn what_stands_above_a_budget_in_doubt_is_in_doubt_as_long() {
+    let text = "[system]\nname = \"nested\"\n[[task]]\nname = \"a\"\nseparation = \"1 ns\"\nwcet = \"1 ns\"\npriority = 1\n\
+                [[scheduler]]\nname = \"outer\"\nkind = \"deferrable\"\nbudget = \"8 ns\"\nperiod = \"30 ns\"\npriority = \
+                9\norder = \"fixed-priority\"\nlow_priority = \"none\"\ntasks = []\n[[scheduler]]\nname = \"inner\"\nparent = \
+                \"outer\"\nkind = \"deferrable\"\nbudget = \"5 ns\"\nperiod = \"40 ns\"\npriority = 9\norder = \
+                \"fixed-priority\"\nlow_priority = \"none\"\ntasks = [\"a\"]\n";
+    let (system, _) = horolog_model::file::read(text, "nested.toml", &[]).unwrap_or_else(|e| panic!("{e}"));
+    let fresh = driver(Machine::new(&system).expect("a valid system"), &system);
+    // The outer one is known at 30 and the inner one at 40; where the doubt is spread between, the outer one waits for 60.
+    for (spread, known) in [(None, 40), (Some(29), 40), (Some(35), 60), (Some(39), 60), (Some(40), 40)] {
+        let mut driver = fresh.clone();
+        let span = Span::from_ns;
+        assert!(driver.begin_anew(&fresh, 7, Doubt { more: span(3), overdraw: span(2) }));
+        if let Some(at) = spread {
+            driver.spread_doubt(0, at, 2);
+        }
+        let found = (40..200).find(|&now| driver.is_known(0, now));
+        assert_eq!((driver.is_known(0, 39), found), (false, Some(known)), "{spread:?}");
+    }
+}
+
+#[test]
+fn a_run_of_several_processors_ends_where_one_of_them_says_so() {
+    let lines = [0, 1].map(|cpu| format!("name = \"t{cpu}\"; cpu = {cpu}; priority = 1; {TASK}"));
+    let system = system("[platform]\ncpus = 2", &[&lines[0], &lines[1]]);
+    let processors = [0, 1].map(ProcessorIndex);
+    let mut driver = Driver::new(Machine::new(&system).expect("priorities"), &system, processors.into_iter());
+    let mut worlds =
+        Several(vec![Virtual::new(2, &[(0, 0, 2), (4, 0, 3)], &[]), Virtual::new(2, &[(20, 1, 1)], &[])]);
+    worlds.0[0].ends_at = 4;
+    let Ok(reached) = driver.run_all(&mut worlds, 100);
+    assert_eq!((reached.last, reached.is_ended), (4, true));
+    assert_eq!(worlds.0[0].log.last().map(String::as_str), Some("4 Some(TaskId(0))"));
+    assert!(worlds.0[1].log.is_empty());
+    // The next one goes on from there.
+    let Ok(reached) = driver.run_all(&mut worlds, 100);
+    assert_eq!((reached.last, reached.is_ended), (21, false));
+    assert_eq!(worlds.0[0].log.last().map(String::as_str), Some("7 TaskId(0) ends"));
+    assert_eq!(worlds.0[1].log, ["20 Some(TaskId(1))", "21 TaskId(1) ends"]);
+}
+
+#[test]
+fn a_job_of_a_cluster_gets_the_processor_that_is_ready_first() {
+    let mut draft = two(1, 2).to_draft();
+    draft.platform.cpus = horolog_model::Cpus::Count(2);
+    draft.clusters = vec![horolog_model::Cluster {
+        name: "both".to_owned(),
+        cpus: vec![horolog_model::CpuId(0), horolog_model::CpuId(1)],
+        order: horolog_model::Order::FixedPriority,
+        tasks: vec!["t1".to_owned(), "t2".to_owned()],
+    }];
+    let system = System::new(draft).expect("a right system");
+    // Whichever it is told on.
+    for told_on in [0, 1] {
+        for (ready, expected) in [([10, 5], 1), ([5, 10], 0)] {
+            let processors = [0, 1].map(ProcessorIndex);
+            let mut driver =
+                Driver::new(Machine::new(&system).expect("priorities"), &system, processors.into_iter());
+            let mut worlds = Several(vec![Virtual::new(2, &[], &[]), Virtual::new(2, &[], &[])]);
+            worlds.0[told_on].jobs.push_back((0, 0, 30));
+            (worlds.0[0].ready_at, worlds.0[1].ready_at) = (ready[0], ready[1]);
+            let Ok(_) = driver.run_all(&mut worlds, 20);
+            let log: Vec<&[String]> = worlds.0.iter().map(|world| &world.log[..]).collect();
+            assert_eq!(log[expected], ["5 Some(TaskId(0))"], "told on {told_on}, ready at {ready:?}");
+            assert!(log[1 - expected].is_empty(), "told on {told_on}, ready at {ready:?}");
+        }
+    }
 }

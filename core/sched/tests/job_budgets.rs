@@ -211,3 +211,61 @@ fn a_stopped_task_keeps_the_job_that_has_begun_and_no_other() {
     run.step();
     assert_eq!((run.thread.refused, run.thread.chosen, run.driver.machine().jobs(TaskId(0))), (2, None, 0));
 }
+
+/// "a" as above, and less important ones of 50; a mode drops what "a" has.
+fn two(overrun: &str) -> Run {
+    let text = horolog_model::file::print(&system(overrun))
+        + "\n[[task]]\nname = \"b\"\nperiod = \"1 us\"\nwcet = \"50 ns\"\npriority = 1\n\
+           [[mode]]\nname = \"without\"\nactive = [\"b\"]\nleft_over = \"drop\"\n";
+    let (system, _) = horolog_model::file::read(&text, "test.toml", &[]).unwrap_or_else(|e| panic!("{e}"));
+    let machine = MachineBuilder::new(&system).on_threads(true).build().expect("a system");
+    let driver = Driver::new(machine, &system, std::iter::once(CPU));
+    let mut run = Run { driver, thread: Thread::default(), now: 0 };
+    run.thread.releases = 1;
+    run.step();
+    run
+}
+
+#[test]
+fn how_far_a_job_is_that_does_not_run_changes_nothing_for_the_running_one() {
+    let mut run = two("count");
+    run.driver.tell(0, 1).release(TaskId(1), Instant::NEVER, |_| 0).expect("it is active");
+    run.step();
+    assert_eq!((run.thread.chosen, run.allowance()), (Some(TaskId(0)), 30));
+    let progress = Progress { executed: Span::from_ns(45), ..Progress::default() };
+    run.driver.tell(0, 2).progress(TaskId(1), progress);
+    assert_eq!(run.allowance(), 30);
+    // It counts as soon as it runs.
+    run.thread.completes = true;
+    run.step();
+    assert_eq!((run.thread.chosen, run.allowance()), (Some(TaskId(1)), 5));
+}
+
+#[test]
+fn a_job_that_has_begun_outlives_a_mode_that_drops_it_and_no_other_of_its_task_does() {
+    let mut run = two("skip");
+    run.thread.releases = 2;
+    run.step();
+    run.tell(0, 20, 0);
+    let machine = |run: &Run| {
+        let machine = run.driver.machine();
+        let a = TaskId(0);
+        (machine.jobs(a), machine.left_over(a), machine.is_blocked(a), machine.allowance(a).map(Span::as_ns))
+    };
+    assert_eq!(machine(&run), (3, 0, false, Some(10)));
+    run.now += 1;
+    let Ok(()) = run.driver.change_mode(&mut run.thread, 0, run.now, 1);
+    // Those that wait are gone. What it may execute is what it was: nobody has ended it.
+    assert_eq!(machine(&run), (1, 1, true, Some(10)));
+    run.step();
+    assert_eq!(run.thread.chosen, None);
+    // Back in the first mode a later job waits for it, and has all of its budget.
+    run.now += 1;
+    let Ok(()) = run.driver.change_mode(&mut run.thread, 0, run.now, 0);
+    run.thread.releases = 1;
+    run.step();
+    assert_eq!((machine(&run), run.thread.chosen), ((2, 1, true, Some(10)), None));
+    run.thread.completes = true;
+    run.step();
+    assert_eq!((machine(&run), run.thread.chosen), ((1, 0, false, Some(30)), Some(TaskId(0))));
+}

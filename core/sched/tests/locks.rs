@@ -7,7 +7,7 @@ use horolog_model::TaskId;
 use horolog_sched::{Event, EventKind, Machine, Rejected};
 use horolog_time::{Instant, Span};
 use proptest::prelude::*;
-use support::CPU;
+use support::{CPU, Driver};
 
 const TASKS: u32 = 5;
 const RESOURCES: u32 = 2;
@@ -203,4 +203,66 @@ fn what_does_not_fit_is_rejected_and_changes_nothing() {
     assert_eq!(on(3, lock(second, 0)), Ok(()));
     assert_eq!(on(4, unlock(second, 0)), Ok(()));
     assert_eq!(on(4, unlock(second, 0)), Err(Rejected::NotHeld));
+}
+
+fn machine_of(text: &str) -> Driver {
+    let text = format!("[system]\nname = \"locks\"\n{text}");
+    let (system, _) = horolog_model::file::read(&text, "locks.toml", &[]).unwrap_or_else(|e| panic!("{e}"));
+    Driver::new(Machine::new(&system).expect("it builds"))
+}
+
+/// Windows keep the processor for a job that holds something; where there is no window, a preemption point is one.
+#[test]
+fn at_a_preemption_point_a_holder_gives_way_to_whoever_is_above_the_ceiling() {
+    let section = "[[task.section]]\nresource = \"r\"\nfrom = \"0 ms\"\nlength = \"3 ms\"\n";
+    let text = format!(
+        "[[task]]\nname = \"holder\"\nperiod = \"50 ms\"\npriority = 1\npreemption = \"deferred\"\nsegments = [\"2 ms\", \
+         \"2 ms\"]\n{section}[[task]]\nname = \"user\"\nperiod = \"50 ms\"\nwcet = \"4 ms\"\npriority = 2\n{section}\
+         [[task]]\nname = \"above\"\nperiod = \"50 ms\"\nwcet = \"4 ms\"\npriority = 3\n\
+         [[resource]]\nname = \"r\"\nat_exhaustion = \"finish\"\n"
+    );
+    let mut driver = machine_of(&text);
+    driver.release(0);
+    assert_eq!(driver.running(), Some(0));
+    driver.on(EventKind::Lock { task: TaskId(0), resource: 0 }).expect("it is free");
+    driver.at(1).release(1).release(2);
+    let before = driver.decide();
+    assert_eq!((before.running, before.should_yield), (Some(TaskId(0)), true), "it stands at no point");
+    driver.at(2).point(0, 1);
+    let after = driver.decide();
+    assert_eq!((after.running, after.should_yield), (Some(TaskId(2)), false));
+    // The other user is at the ceiling, not above it.
+    driver.at(3).complete(2);
+    assert_eq!(driver.running(), Some(0));
+    driver.on(EventKind::Unlock { task: TaskId(0), resource: 0 }).expect("it holds it");
+    assert_eq!(driver.running(), Some(0), "on to the next point");
+    driver.at(4).complete(0);
+    assert_eq!(driver.running(), Some(1));
+}
+
+/// "The shortest level below it" is that of a task at any depth.
+#[test]
+fn below_edf_a_scheduler_without_a_budget_is_as_urgent_as_the_most_urgent_task_far_below() {
+    let section = "[[task.section]]\nresource = \"r\"\nfrom = \"0 ns\"\nlength = \"3 ns\"\n";
+    let task = |name: &str, period: u32, section: &str| {
+        format!("[[task]]\nname = \"{name}\"\nperiod = \"{period} ns\"\nwcet = \"4 ns\"\n{section}")
+    };
+    // Both users stand at the root: its ceiling is 50.
+    for (deadline, runs) in [(49, 2), (50, 0), (51, 0)] {
+        let text = String::from("policy = \"edf\"\n")
+            + &task("holder", 100, section)
+            + &task("user", 50, section)
+            + &task("deep", deadline, "")
+            + "[[scheduler]]\nname = \"outer\"\norder = \"edf\"\ntasks = []\n\
+               [[scheduler]]\nname = \"inner\"\nparent = \"outer\"\norder = \"edf\"\ntasks = [\"deep\"]\n\
+               [[resource]]\nname = \"r\"\n";
+        let mut driver = machine_of(&text);
+        driver.release_until(0, 100);
+        assert_eq!(driver.running(), Some(0));
+        driver.on(EventKind::Lock { task: TaskId(0), resource: 0 }).expect("it is free");
+        driver.at(1).release_until(2, 1 + u64::from(deadline));
+        assert_eq!(driver.running(), Some(runs), "with a deadline of {deadline}");
+        driver.at(2).on(EventKind::Unlock { task: TaskId(0), resource: 0 }).expect("it holds it");
+        assert_eq!(driver.running(), Some(2), "with a deadline of {deadline}");
+    }
 }

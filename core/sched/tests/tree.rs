@@ -8,7 +8,8 @@ mod support;
 
 use horolog_model::{Priority, TaskId};
 use horolog_sched::{
-    EntityId, EventKind, MachineBuilder, ModeSpec, NodePolicy, NodeSpec, Place, Rejected, Supply, TaskMode,
+    EntityId, EventKind, Machine, MachineBuilder, ModeSpec, NodePolicy, NodeSpec, Place, Rejected, Supply,
+    TaskMode,
 };
 use horolog_time::{Instant, Span};
 use support::{CPU, Driver, system};
@@ -277,4 +278,40 @@ fn readiness_travels_with_a_mode_change_among_few_tasks_and_many() {
             assert_eq!(driver.running(), Some(first), "{count} tasks, mode {mode}");
         }
     }
+}
+
+/// A table whose one window is from 0 to 10 of 30, above a task that has none.
+fn windowed(kind: &str) -> Driver {
+    let text = format!(
+        "[system]\nname = \"windows\"\n[[task]]\nname = \"x\"\nperiod = \"100 ns\"\n{kind}\n[[task]]\nname = \"low\"\nperiod = \
+         \"100 ns\"\nwcet = \"5 ns\"\npriority = 1\n[[scheduler]]\nname = \"table\"\norder = \"table\"\npriority = 5\ncycle = \
+         \"30 ns\"\nwindows = [{{ child = \"x\", from = \"0 ns\", length = \"10 ns\" }}]\ntasks = [\"x\"]\n"
+    );
+    let (system, _) = horolog_model::file::read(&text, "windows.toml", &[]).unwrap_or_else(|e| panic!("{e}"));
+    Driver::new(Machine::new(&system).expect("it builds"))
+}
+
+fn window_ends(driver: &mut Driver) {
+    let timer = driver.decide().wall_timer.expect("the window ends");
+    assert_eq!(timer.at.as_ns(), 10);
+    driver.at(10).on(EventKind::Timer { entity: timer.entity, generation: timer.generation }).expect("armed");
+    let beyond = driver.decide();
+    assert_eq!((beyond.running, beyond.should_yield), (Some(TaskId(0)), true), "it keeps the processor");
+    assert_eq!(driver.machine.check(), Ok(()));
+}
+
+#[test]
+fn a_job_beyond_its_window_gives_way_as_soon_as_it_can_be_preempted() {
+    let deferred = "preemption = \"deferred\"\nsegments = [\"12 ns\", \"8 ns\"]";
+    let mut driver = windowed(deferred);
+    driver.release(0).release(1);
+    window_ends(&mut driver);
+    driver.at(12).point(0, 1);
+    assert_eq!((driver.running(), driver.machine.check()), (Some(1), Ok(())));
+    let mut driver = windowed("wcet = \"20 ns\"\npreemption = \"non-preemptive\"");
+    driver.release(0).release(1);
+    window_ends(&mut driver);
+    let preemptible = EventKind::SetPreemptible { task: TaskId(0), preemptible: true };
+    driver.at(12).on(preemptible).expect("it runs");
+    assert_eq!((driver.running(), driver.machine.check()), (Some(1), Ok(())));
 }

@@ -107,8 +107,40 @@ fn a_record_says_what_is_left() {
     let [_, deferrable, sporadic, single, _, bandwidth, _] = learnt(4);
     assert_eq!(deferrable, high(4));
     assert!([sporadic, single, bandwidth].iter().all(|one| !one.0));
+    let [_, deferrable, ..] = learnt(1);
+    assert_eq!(deferrable, high(1), "one unit is some");
     let [_, deferrable, ..] = learnt(0);
     assert_eq!((deferrable.1, deferrable.2), (Place::Out, None));
+}
+
+#[test]
+fn a_record_counts_for_the_period_in_which_it_comes() {
+    let mut supply = all()[1].boxed_clone();
+    supply.doubt(at(7), Doubt { more: ns(11), overdraw: ns(6) });
+    assert!(!supply.is_known(at(25)), "after a debt of 6 one is still owed");
+    // It may execute 3 until 40, whether work comes before or after.
+    supply.learn(at(25), ns(3));
+    assert!(supply.is_known(at(25)));
+    for (arrival, budget) in [(26, 3), (39, 3), (40, 5)] {
+        let mut later = supply.boxed_clone();
+        later.demand_changed(at(arrival), true);
+        assert_eq!((later.place(), later.budget()), (Place::High, Some(ns(budget))), "at {arrival}");
+    }
+}
+
+#[test]
+fn what_is_executed_in_doubt_may_be_overdrawn() {
+    // At least 1 of 5 is left at 7. What is executed then may all have been charged, down to a debt of 6; each period from 20 on
+    // pays 5.
+    for (executed, known) in [(1, 20), (2, 40), (6, 40), (7, 60), (30, 60)] {
+        let mut supply = all()[1].boxed_clone();
+        supply.doubt(at(7), Doubt { more: ns(4), overdraw: ns(6) });
+        supply.demand_changed(at(8), true);
+        supply.executed(at(19), ns(executed));
+        supply.demand_changed(at(19), false);
+        let found = (19..200).find(|&now| supply.is_known(at(now)));
+        assert_eq!(found, Some(known), "{executed} were executed");
+    }
 }
 
 /// One server and its work, told to two supplies: one that knows everything and one that was in doubt.
