@@ -23,6 +23,29 @@ pub fn set_on_interrupt(stop: &Arc<AtomicBool>) -> Result<(), Error> {
     Ok(())
 }
 
+/// At the first SIGINT, SIGTERM or SIGHUP (where that is not ignored) writes `text` to standard error and ends the process with `status`: for
+/// work that leaves nothing behind.
+///
+/// # Errors
+/// Where the kernel refuses the handler.
+pub fn end_with(text: &'static str, status: i32) -> Result<(), Error> {
+    let hang_up = (!is_ignored(SIGHUP)).then_some(SIGHUP);
+    for signal in [SIGINT, SIGTERM].into_iter().chain(hang_up) {
+        let end = move || {
+            // SAFETY: the text lives for ever, and both calls may be made in a handler.
+            unsafe {
+                libc::write(libc::STDERR_FILENO, text.as_ptr().cast(), text.len());
+                libc::_exit(status);
+            }
+        };
+        // SAFETY: `end` calls nothing but these two.
+        unsafe { signal_hook::low_level::register(signal, end) }.map(drop).map_err(|error| {
+            Error::io(format!("sigaction({signal})"), &error, "run without a sandbox that forbids it")
+        })?;
+    }
+    Ok(())
+}
+
 fn is_ignored(signal: i32) -> bool {
     // SAFETY: an all-zero sigaction is valid, and the call only fills it.
     unsafe {

@@ -1,5 +1,5 @@
-//! Healthy runs on real threads: nobody is accused, and none diverges from the scheduling machine. Seven of each system, or
-//! two hundred, which take minutes. They are started by hand:
+//! Healthy runs on real threads: nobody is accused, and none diverges from the scheduling machine. Seven of each system, and by
+//! hand two hundred, which take minutes:
 //!
 //! ```text
 //! HOROLOG_COMMAND=target/release/horolog cargo test -p horolog --test healthy_runs -- --ignored --nocapture
@@ -84,7 +84,6 @@ fn spread(mut spans: Vec<u64>) -> String {
 }
 
 #[test]
-#[ignore = "where the host stops a processor and leaves no trace of it, a job is accused of executing beyond its wcet"]
 fn healthy_runs_accuse_nobody() {
     healthy(7);
 }

@@ -135,7 +135,6 @@ fn kernel_is_recorded(done: &Done) -> bool {
 }
 
 #[test]
-#[ignore = "not right each time: a program beyond its wcet is laid to the machine at times"]
 fn no_body_no_program_and_no_machine_is_believed() {
     let Some(_alone) = real_time() else { return };
     let folder = tempfile::tempdir().expect("a folder");

@@ -3,8 +3,8 @@
 use crate::report::{Parts, write_report};
 use crate::verdict::{Asked, Closing, Ended, Evidence};
 use crate::{
-    CostRequest, Guard, LoopError, MachineChoice, MeasuredRun, Proof, measured_run, prove, simulated_run,
-    verify_trace, with_costs,
+    CostRequest, CostSource, Guard, LoopError, MachineChoice, MeasuredRun, Proof, measured_run, prove,
+    simulated_run, verify_trace, with_costs,
 };
 use horolog_analysis::Schedulable;
 use horolog_exec::{Limit, RunOptions};
@@ -95,26 +95,37 @@ pub struct LoopResult {
     pub notes: Vec<String>,
 }
 
-/// Proves, simulates, runs, verifies, and writes the page.
+/// Makes the folder and finds the costs that the file leaves out: once, however often the loop is closed.
+///
+/// # Errors
+/// Where the folder cannot be made, a profile cannot be read, or the flag was set while costs were measured ([`LoopError::is_stopped`]).
+pub fn prepare(
+    system: &System,
+    options: &LoopOptions,
+    stage: &mut dyn FnMut(Stage, &str),
+) -> Result<(System, CostSource), LoopError> {
+    std::fs::create_dir_all(&options.out).map_err(|error| LoopError::writing(&options.out, error))?;
+    stage(Stage::Measure, "");
+    let request = CostRequest { choice: &options.machine, measures: true, stop: options.stop.as_deref() };
+    with_costs(system, &request, &mut |done| stage(Stage::Measure, done))
+}
+
+/// Proves, simulates, runs, verifies, and writes the page. [`prepare`] gives the system with its costs.
 ///
 /// Without the rights for a run everything else is done all the same.
 ///
 /// # Errors
-/// Where a step cannot be carried out, or the flag was set while costs were measured ([`LoopError::is_stopped`]). What was written up
-/// to then stays.
+/// Where a step cannot be carried out. What was written up to then stays.
 pub fn close(
     system: &System,
+    costs: CostSource,
     options: &LoopOptions,
     stage: &mut dyn FnMut(Stage, &str),
 ) -> Result<LoopResult, LoopError> {
-    std::fs::create_dir_all(&options.out).map_err(|error| LoopError::writing(&options.out, error))?;
     let mut notes = Vec::new();
     let real = matches!(system.platform().cpus, Cpus::Listed(_));
-    stage(Stage::Measure, "");
-    let request = CostRequest { choice: &options.machine, measures: true, stop: options.stop.as_deref() };
-    let (system, costs) = with_costs(system, &request, &mut |done| stage(Stage::Measure, done))?;
     stage(Stage::Prove, "");
-    let proof = prove(&system, costs)?;
+    let proof = prove(system, costs)?;
     notes.extend(proof.costs.notes.iter().cloned());
     save(&options.out.join("system.toml"), horolog_model::file::print(&proof.system).as_bytes())?;
     save_json(&options.out.join("analysis.json"), &proof.analysis)?;

@@ -1,7 +1,7 @@
 //! The main job: one system file is checked, proved, simulated, run, traced and verified, and one page is written.
 //!
 //! The steps are usable by themselves, since `simulate`, `run` and `verify` of the command are the same code:
-//! [`prove`], [`simulated_run`], [`measured_run`], [`verify_trace`], [`close`].
+//! [`prepare`], [`prove`], [`simulated_run`], [`measured_run`], [`verify_trace`], [`close`].
 
 mod close;
 mod commands;
@@ -22,7 +22,7 @@ pub mod verdict;
 mod verified;
 mod whole_trace;
 
-pub use close::{LoopOptions, LoopResult, Stage, close};
+pub use close::{LoopOptions, LoopResult, Stage, close, prepare};
 pub use costs::{CostInUse, CostOrigin, CostRequest, CostSource, with_costs};
 pub use error::LoopError;
 pub use machine::{

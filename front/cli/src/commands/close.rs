@@ -7,7 +7,7 @@ use crate::failure::{Done, Failure, Verdict};
 use crate::output::{Closed, outln};
 use crate::{costs, input, output, progress};
 use horolog_closed_loop::verdict::{Closing, Question};
-use horolog_closed_loop::{Guard, LoopOptions, LoopResult, Stage, close, override_bounds};
+use horolog_closed_loop::{Guard, LoopOptions, LoopResult, Stage, close, override_bounds, prepare};
 use horolog_exec::{Conflict, RunOptions};
 use horolog_time::Span;
 use horolog_trace::DeviceOutcome;
@@ -38,22 +38,28 @@ pub(crate) fn run(words: &LoopArguments) -> Done {
     planned.best_effort = options.best_effort;
     let conflicts = warn_of_conflicts(&system, &planned);
     let mut attempts = Vec::new();
+    let activity = progress::Activity::start("closing the loop");
+    let mut show = |stage, detail: &str| activity.now(&describe(stage, detail, duration));
+    let priced = match prepare(&system, &options, &mut show) {
+        Err(error) if error.is_stopped() => {
+            drop(activity);
+            let closing = Closing::undecided(&options.asked, error.to_string());
+            if words.format == Format::Json {
+                let nothing = json!({ "schema": "horolog.loop/1", "system": system.name() });
+                output::json(&Closed { result: &nothing, closing: &closing, attempts: &attempts })?;
+            }
+            return Ok(Verdict::closed(closing));
+        }
+        priced => priced.map_err(Failure::from)?,
+    };
+    drop(activity);
+    let (system, costs) = priced;
     loop {
         let activity = progress::Activity::start("closing the loop");
-        let result =
-            close(&system, &options, &mut |stage, detail| activity.now(&describe(stage, detail, duration)));
+        let mut show = |stage, detail: &str| activity.now(&describe(stage, detail, duration));
+        let result = close(&system, costs.clone(), &options, &mut show);
         drop(activity);
-        let result = match result {
-            Err(error) if error.is_stopped() => {
-                let closing = Closing::undecided(&options.asked, error.to_string());
-                if words.format == Format::Json {
-                    let nothing = json!({ "schema": "horolog.loop/1", "system": system.name() });
-                    output::json(&Closed { result: &nothing, closing: &closing, attempts: &attempts })?;
-                }
-                return Ok(Verdict::closed(closing));
-            }
-            result => result.map_err(Failure::from)?,
-        };
+        let result = result.map_err(Failure::from)?;
         let closing = result.closing.clone();
         if closing.may_be_retried() && attempts.len() < words.retries as usize && !options.is_stopped() {
             progress::say(format_args!("{closing}\nattempt {}", attempts.len() + 2));
