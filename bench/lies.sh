@@ -18,7 +18,7 @@ fi
 trap 'kill $load 2>/dev/null' EXIT
 wrong=0
 for round in $(seq "$times"); do
-    out=$("$test" --ignored --nocapture 2>&1) || { wrong=$((wrong + 1)); grep -A4 'panicked' <<<"$out"; }
+    out=$("$test" --include-ignored --nocapture 2>&1) || { wrong=$((wrong + 1)); grep -A4 'panicked' <<<"$out"; }
     echo "round $round: $(grep 'lies for real' <<<"$out")"
 done
 echo "$wrong of $times rounds with a wrong answer"

@@ -97,6 +97,9 @@ pub enum Kind {
     ModeEnd = 55,
     /// The process of a task whose body is a command ended before the run did. `value`: its status, as `wait` gives it.
     Exit = 56,
+    /// The thread of a task got the processor as an ordinary thread, or as a real-time one again. `value`: the thread; `extra`: 1 ordinary,
+    /// 0 real-time (or a thread of `SCHED_DEADLINE`). Stands behind its [`Kind::KernelSwitch`]; the first one tells of an ordinary thread.
+    KernelClass = 57,
     /// Records were lost here. `value`: how many, 0 where a stretch with lost records ends; `extra`: who lost them, see [`LossCause`].
     Lost = 48,
     /// A job's value is there for the readers of a link. `value`: which link of the system; `extra`: from when on they latch it, its
@@ -113,7 +116,7 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind, in the order of its number.
-    pub const ALL: [Kind; 39] = [
+    pub const ALL: [Kind; 40] = [
         Kind::Release,
         Kind::Start,
         Kind::Preempt,
@@ -153,6 +156,7 @@ impl Kind {
         Kind::FirstDispatch,
         Kind::ModeEnd,
         Kind::Exit,
+        Kind::KernelClass,
     ];
 
     /// The kind with this number.
@@ -205,6 +209,7 @@ impl Kind {
             Kind::FirstDispatch => "first-dispatch",
             Kind::ModeEnd => "mode-end",
             Kind::Exit => "exit",
+            Kind::KernelClass => "kernel-class",
         }
     }
 

@@ -31,7 +31,12 @@ pub struct KernelRecords {
     starvation: StarvationWatch,
     starved: Vec<Starvation>,
     before_origin: u64,
+    /// Threads of tasks that had the processor as ordinary threads at their last switch.
+    ordinary: BTreeSet<u32>,
 }
+
+/// The kernel's own numbers of priorities: from here on threads are ordinary ones.
+const FIRST_ORDINARY: i32 = 100;
 
 /// So many times of starvation are kept for [`KernelRecords::held_back`]: enough for medians, and bounded memory.
 const MOST_STARVED: usize = 10_000;
@@ -54,6 +59,7 @@ impl KernelRecords {
             starvation,
             starved: Vec::new(),
             before_origin: 0,
+            ordinary: BTreeSet::new(),
         }
     }
 
@@ -119,6 +125,18 @@ impl KernelRecords {
                 if let Some(task) = self.tasks.get(&prev.tid).copied().filter(|_| !prev_state.is_runnable()) {
                     let extra = u64::from(prev_state.letter);
                     sink.record(Record { kind: Kind::KernelBlock, task, value: from, extra, ..blank });
+                }
+                if task != NO_TASK {
+                    let is_ordinary = next.prio >= FIRST_ORDINARY;
+                    let changes = if is_ordinary {
+                        self.ordinary.insert(next.tid)
+                    } else {
+                        self.ordinary.remove(&next.tid)
+                    };
+                    if changes {
+                        let extra = u64::from(is_ordinary);
+                        sink.record(Record { kind: Kind::KernelClass, task, value: to, extra, ..blank });
+                    }
                 }
                 return;
             }
@@ -219,6 +237,25 @@ mod tests {
             (50, Kind::KernelBlock, 3, 1, u64::from(b'S')),
         ];
         assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn a_task_that_runs_as_an_ordinary_thread_is_told_once_and_its_return_too() {
+        let (idle, other) = (thread(0, "swapper/1", 120), thread(20, "shell", 120));
+        let task = |prio| thread(70, "control", prio);
+        let events = [
+            switch(1, idle, b'R', task(99)),
+            switch(2, task(99), b'S', other),
+            switch(3, other, b'R', task(100)),
+            switch(4, task(100), b'S', idle),
+            switch(5, idle, b'R', task(120)),
+            switch(6, task(120), b'S', idle),
+            switch(7, idle, b'R', task(-1)),
+        ];
+        let (records, ..) = convert(0, &events);
+        let told = records.iter().filter(|record| record.kind == Kind::KernelClass);
+        let told: Vec<_> = told.map(|r| (r.time.as_ns(), r.task, r.extra)).collect();
+        assert_eq!(told, [(3, 3, 1), (7, 3, 0)]);
     }
 
     #[test]

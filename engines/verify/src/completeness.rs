@@ -304,6 +304,7 @@ fn is_of_kernel(kind: Kind) -> bool {
             | Kind::KernelBlock
             | Kind::KernelStarve
             | Kind::Exit
+            | Kind::KernelClass
             | Kind::InterruptEntry
             | Kind::InterruptExit
             | Kind::SoftirqEntry

@@ -183,6 +183,8 @@ pub(crate) struct TaskState {
     pub(crate) off_since: Option<u64>,
     /// Whether the kernel says that the thread sleeps in the middle of its job.
     pub(crate) sleeps: bool,
+    /// Whether its thread had the processor as an ordinary one at its last switch, by the kernel's record.
+    pub(crate) is_ordinary: bool,
     /// Whether the program that executes it has ended.
     pub(crate) has_ended: bool,
     /// An observed arrival that came too late: the rhythm may go on from there, or as if it had not.

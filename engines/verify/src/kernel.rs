@@ -35,6 +35,11 @@ impl Verifier {
             Kind::Steal => self.steal(record, cpu),
             Kind::KernelStarve => self.starve(record, cpu),
             Kind::KernelBlock => self.fall_asleep(record),
+            Kind::KernelClass => {
+                if let Some(task) = self.tasks.get_mut(record.task as usize) {
+                    task.is_ordinary = record.extra == 1;
+                }
+            }
             _ => {}
         }
     }

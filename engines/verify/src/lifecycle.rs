@@ -472,6 +472,7 @@ impl Verifier {
         self.link_completion(task, (job.number, job.arrival, job.deadline), record.value, true);
         self.let_go(task, job.number);
         self.check_deadline(task, &job);
+        self.check_class(task, job.number);
         let window = self.tasks[task].busy;
         let response = self.now.saturating_sub(job.arrival);
         let tally = &mut self.tasks[task].tally;
@@ -553,6 +554,22 @@ impl Verifier {
         // A foreign application keeps no record of misses.
         if late && !job.missed && !self.model.foreign {
             self.tasks[task].late_unnoted = Some((job.number, job.deadline));
+        }
+    }
+
+    /// Horolog gives every thread of a run a real-time class until its last job has ended: only its own code takes it away.
+    fn check_class(&mut self, task: usize, job: u64) {
+        let model = &self.model.tasks[task];
+        let is_given = self.model.is_real_time && !model.is_observed && !model.thread.is_driver;
+        if !is_given || !self.cpus[model.cpu].kernel {
+            return;
+        }
+        self.report.apply(Check::RealTime);
+        if self.tasks[task].is_ordinary {
+            let name = &self.model.tasks[task].name;
+            let message =
+                format!("{name} job {job}: its thread is not real-time any more, by the kernel's record");
+            self.job_finding(Class::ModelViolated, Check::RealTime, task, job, message, None);
         }
     }
 

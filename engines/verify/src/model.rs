@@ -107,6 +107,8 @@ pub(crate) struct Model {
     trees: Vec<bool>,
     pub(crate) simulated: bool,
     pub(crate) foreign: bool,
+    /// Whether the threads of tasks were given real-time classes.
+    pub(crate) is_real_time: bool,
     pub(crate) start: u64,
     /// When a measured run was over, where its head tells: its threads end then, whatever their jobs have left to do.
     pub(crate) over_at: u64,
@@ -153,6 +155,7 @@ impl Model {
             trees: platform.cpus.iter().map(|cpu| system.has_tree(cpu)).collect(),
             simulated,
             foreign: header.backend == "foreign",
+            is_real_time: header.backend == "linux",
             start: header.start.as_ns(),
             over_at: match header.horizon.as_ns() {
                 0 => u64::MAX,

@@ -94,11 +94,13 @@ pub enum Check {
     Divergence,
     /// Every job that the clock released by the end is on record.
     MissingJob,
+    /// A job's thread is a real-time one.
+    RealTime,
 }
 
 impl Check {
     /// Every check.
-    pub const ALL: [Check; 28] = [
+    pub const ALL: [Check; 29] = [
         Check::EventOrder,
         Check::Processor,
         Check::Arrival,
@@ -127,6 +129,7 @@ impl Check {
         Check::Device,
         Check::Divergence,
         Check::MissingJob,
+        Check::RealTime,
     ];
 
     /// Its name, as in JSON.
@@ -161,6 +164,7 @@ impl Check {
             Check::Device => "device",
             Check::Divergence => "divergence",
             Check::MissingJob => "missing-job",
+            Check::RealTime => "real-time",
         }
     }
 }

@@ -82,7 +82,8 @@ const fn shape(kind: Kind) -> u8 {
         | Kind::Unlock
         | Kind::FirstDispatch
         | Kind::ModeEnd
-        | Kind::Exit => 0,
+        | Kind::Exit
+        | Kind::KernelClass => 0,
     }
 }
 
@@ -104,6 +105,7 @@ const fn is_late(kind: Kind) -> bool {
             | Kind::FirstDispatch
             | Kind::ModeEnd
             | Kind::Exit
+            | Kind::KernelClass
     )
 }
 

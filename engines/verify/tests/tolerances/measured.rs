@@ -584,3 +584,29 @@ fn bounds_are_compared_as_they_are() {
     let found = make(MS - 1);
     finds(&found, &[of_job(horolog_verify::Class::BoundViolated, Check::Response, "high", 0)]);
 }
+
+/// Two jobs of "high", whose thread gets the processor as an ordinary one in the first, and as a real-time one in the second.
+fn as_an_ordinary_thread(back: bool, backend: &str) -> Verification {
+    let system = long(nothing);
+    let class =
+        |time: u64, extra: u64| Record { extra, ..at(time, Kind::KernelClass, 0, horolog_trace::NO_JOB, 1) };
+    let mut records = vec![switch(0, 0, 1), class(0, 1)];
+    records.extend(run(0, 0, 0, MS));
+    records.push(switch(MS, 1, 0));
+    records.push(switch(10 * MS, 0, 1));
+    if back {
+        records.push(class(10 * MS, 0));
+    }
+    records.extend(run(10 * MS, 0, 1, MS));
+    records.push(switch(11 * MS, 1, 0));
+    recorded(&system, &[], &records, &header(&system, backend))
+}
+
+#[test]
+fn a_job_whose_thread_is_no_real_time_one() {
+    let of = |job| of_job(ModelViolated, Check::RealTime, "high", job);
+    finds(&as_an_ordinary_thread(true, "linux"), &[of(0)]);
+    finds(&as_an_ordinary_thread(false, "linux"), &[of(0), of(1)]);
+    // Where nothing was promised nothing is asked.
+    holds(&as_an_ordinary_thread(false, "linux-best-effort"));
+}
