@@ -446,6 +446,9 @@ mod tests {
         let (passes, given_up, cost) = tried(1_000_000);
         assert!(passes && given_up == 0 && cost > 10);
         assert_eq!(tried(cost + 1), (true, 0, cost));
-        assert_eq!(tried(1), (false, 1, 1));
+        // Also where the next step costs more than the unit that is left.
+        for share in 1..cost {
+            assert_eq!(tried(share), (false, 1, share));
+        }
     }
 }
