@@ -171,4 +171,11 @@ mod tests {
         assert_eq!(burst.half_open(1_000_000), 5);
         assert_eq!(burst.earliest(2), Some(3));
     }
+
+    /// One look at a list passes over all of it; one at a period is a division.
+    #[test]
+    fn a_look_costs_what_it_passes_over() {
+        assert_eq!(ArrivalCurve::Periodic { separation: 7, jitter: 3 }.effort(), 1);
+        assert_eq!(ArrivalCurve::Listed { arrivals: vec![0, 5, 5, 9], jitter: 0 }.effort(), 4);
+    }
 }

@@ -322,4 +322,18 @@ mod tests {
             assert_eq!(found, plain(&system, CpuId(0)), "round {round}: {system:?}");
         }
     }
+
+    /// The search for the busy period is short, and not for nothing: a unit of the effort for each task and round.
+    #[test]
+    fn the_search_for_a_busy_period_takes_effort() {
+        let text = "[system]\nname = \"x\"\npriorities = \"audsley\"\n\
+                    [[task]]\nname = \"a\"\nperiod = \"10 ns\"\nwcet = \"3 ns\"\n\
+                    [[task]]\nname = \"b\"\nperiod = \"20 ns\"\nwcet = \"9 ns\"\n";
+        let (system, _) = horolog_model::file::read(text, "x", &[]).expect("a good file");
+        let model = CpuModel::new(&system, CpuId(0)).expect("a model");
+        let mut search = Search { left: vec![0, 1], model, share: 0, effort: 1_000 };
+        // 1, then 3 + 9, then 2·3 + 9, which holds: three rounds.
+        assert_eq!(search.busy_period(), Some(15));
+        assert_eq!(search.effort, 1_000 - 3 * 2);
+    }
 }

@@ -112,4 +112,29 @@ mod tests {
         assert_eq!(HyperbolicLoad::demand(&[load], 1_000_000), Some(1_000_000));
         assert_eq!(HyperbolicLoad::demand(&[], 5), Some(0));
     }
+
+    /// With u rounded up to parts per billion, p is the least whole number with `u·p·(1 − u)` at least what may come at once: also
+    /// where that is a single part above a whole number.
+    #[test]
+    fn the_period_of_a_reservation_is_the_least_that_covers_it() {
+        let (budget, period) = (1_u64, 7_u64);
+        let ppb = 142_857_143_u128;
+        let (rest, below) = (PPB - ppb, 7 * ppb * (PPB - ppb));
+        // Such a delay that (6 + delay)·10^18 leaves 1 when it is divided by 7·ppb·(10^9 − ppb).
+        let inverse = |value: u128, modulus: u128| {
+            let (mut a, mut b, mut x, mut y) = (value as i128, modulus as i128, 1_i128, 0_i128);
+            while b != 0 {
+                (a, b, x, y) = (b, a % b, y, x - a / b * y);
+            }
+            x.rem_euclid(modulus as i128) as u128
+        };
+        let exact = inverse(SCALE % below, below);
+        for once in [exact - 1, exact, exact + 1, 1_000] {
+            let load = HyperbolicLoad::of_reservation(budget, period, (once - 6) as u64, 0).unwrap();
+            assert_eq!(u128::from(load.utilisation_ppb), ppb);
+            let covers = |p: u128| BigUint::from(p) * ppb * rest * 7_u32 >= BigUint::from(once) * SCALE;
+            let p = u128::from(load.period);
+            assert!(covers(p) && !covers(p - 1), "{once}: {load:?}");
+        }
+    }
 }

@@ -309,4 +309,18 @@ mod tests {
         assert_eq!(fit(&[at(9, BILLION)]).unwrap_err(), FitError::Saturated);
         assert_eq!(fit(&[at(u64::MAX - 1, BILLION), at(u64::MAX, 1)]).unwrap_err(), FitError::TooLong);
     }
+
+    #[test]
+    fn the_longest_window_that_a_load_fills_is_its_share_of_the_period() {
+        let load = HyperbolicLoad::new(400_000_000, ns(583_300)).unwrap();
+        assert_eq!(load.execution(), Ratio::from_integer(233_320));
+        let odd = HyperbolicLoad::new(1, ns(7)).unwrap();
+        assert_eq!(odd.execution(), Ratio::new(7, u128::from(BILLION)));
+    }
+
+    #[test]
+    fn nothing_is_said_of_an_empty_window() {
+        assert_eq!(load_test(ns(0), ns(0), &[]), None);
+        assert_eq!(load_test(ns(1), ns(1), &[]), Some(true));
+    }
 }

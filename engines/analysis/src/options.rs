@@ -48,3 +48,20 @@ impl Default for Options {
         Options { effort: 5_000_000, resolution: Span::from_ns(1), sensitivity: false }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A task alone has all the effort that there is, of a thousand each a tenth.
+    #[test]
+    fn tasks_share_the_effort_of_a_hundred() {
+        for effort in [0, 1, 5_000_000, u64::MAX] {
+            let options = Options { effort, ..Options::default() };
+            assert_eq!(options.effort_of_each(0), effort);
+            assert_eq!(options.effort_of_each(1), effort);
+        }
+        let each = |tasks| Options { effort: 5_000, ..Options::default() }.effort_of_each(tasks);
+        assert_eq!([2, 100, 101, 1_000].map(each), [5_000, 5_000, 4_950, 500]);
+    }
+}

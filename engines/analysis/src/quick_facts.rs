@@ -206,4 +206,40 @@ mod tests {
         }
         assert!(held > 200, "{held}");
     }
+
+    fn model(tasks: impl Iterator<Item = (u64, u64, u64)>) -> CpuModel {
+        let mut text = "[system]\nname = \"x\"\n".to_owned();
+        for (index, (wcet, period, jitter)) in tasks.enumerate() {
+            text += &format!(
+                "[[task]]\nname = \"t{index}\"\nseparation = \"{period} ns\"\nwcet = \"{wcet} ns\"\njitter = \"{jitter} ns\"\n\
+                 priority = {}\n",
+                2_000 - index
+            );
+        }
+        let (system, _) = horolog_model::file::read(&text, "x", &[]).expect("a good file");
+        CpuModel::new(&system, system.tasks()[0].cpu).expect("a model")
+    }
+
+    /// 1001/3000 is 333 666 666.67 parts per billion: one up, also where each term has been rounded by itself.
+    #[test]
+    fn parts_per_billion_are_rounded_up_for_any_number_of_tasks() {
+        let found = utilisation(&model((0..1_001).map(|_| (1, 3_000, 0))));
+        assert_eq!(found, Utilisation { exact: None, ppb: Some(333_666_667) });
+        let found = utilisation(&model((0..1_000).map(|_| (1, 3_000, 0))));
+        assert_eq!(found, Utilisation { exact: Some("1/3".to_owned()), ppb: Some(333_333_334) });
+    }
+
+    /// A single task with release jitter is enough: the bounds know none.
+    #[test]
+    fn the_bounds_are_not_applied_beside_release_jitter() {
+        let verdicts = |jitters: [u64; 2]| {
+            let model =
+                model(jitters.into_iter().zip([100, 200]).map(|(jitter, period)| (10, period, jitter)));
+            utilisation_bounds(&model).into_iter().map(|test| test.verdict).collect::<Vec<_>>()
+        };
+        assert_eq!(verdicts([0, 0]), [Verdict::Meets; 2]);
+        for jitters in [[1, 0], [0, 1], [1, 1]] {
+            assert_eq!(verdicts(jitters), [Verdict::Unknown; 2], "{jitters:?}");
+        }
+    }
 }

@@ -79,4 +79,21 @@ mod tests {
         let expected = vec![Ending { before: 9, last: 2 }, Ending { before: 3, last: 8 }];
         assert_eq!(endings(&graph), Some(expected));
     }
+
+    /// Of 9 and 4, 5 and 2, 3 and 3 the first one dominates both others, though the last two do not dominate each other.
+    #[test]
+    fn what_any_way_dominates_is_left_out() {
+        let graph = SegmentGraph {
+            segments: vec![
+                segment(1, 1, &[1, 2, 3]),
+                segment(1, 8, &[4]),
+                segment(1, 4, &[5]),
+                segment(1, 2, &[6]),
+                segment(1, 4, &[]),
+                segment(1, 2, &[]),
+                segment(1, 3, &[]),
+            ],
+        };
+        assert_eq!(endings(&graph), Some(vec![Ending { before: 9, last: 4 }]));
+    }
 }

@@ -427,4 +427,28 @@ mod tests {
             assert_eq!(probe.given_up, expected);
         }
     }
+
+    /// Two tasks as important as each other, which each have a search of their own: a test is given up where what it may cost is
+    /// used up, not where a unit is left.
+    #[test]
+    fn a_test_is_given_up_where_its_work_is_used_up() {
+        let text = "[system]\nname = \"x\"\n[[task]]\nname = \"a\"\nperiod = \"10 ms\"\nwcet = \"1 ms\"\npriority = 1\n\
+                    [[task]]\nname = \"b\"\nperiod = \"20 ms\"\nwcet = \"1 ms\"\npriority = 1\n";
+        let (system, _) = horolog_model::file::read(text, "x", &[]).expect("a good file");
+        let model = CpuModel::new(&system, system.tasks()[0].cpu).expect("a model");
+        let tried = |share: u64| {
+            let mut probe = Probe::new(&model, Policy::FixedPriority, &Options::default());
+            probe.share = share;
+            let given = probe.effort;
+            let passes = probe.passes(Goal::All, &|_, _| true, 0).expect("a test");
+            (passes, probe.given_up, given - probe.effort)
+        };
+        let (passes, given_up, cost) = tried(1_000_000);
+        assert!(passes && given_up == 0 && cost > 10);
+        assert_eq!(tried(cost + 1), (true, 0, cost));
+        // Also where the next step costs more than the unit that is left.
+        for share in 1..cost {
+            assert_eq!(tried(share), (false, 1, share));
+        }
+    }
 }

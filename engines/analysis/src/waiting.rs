@@ -284,4 +284,15 @@ mod tests {
         // More than the device can do.
         assert_eq!(found(&[curve(100, 0), curve(100, 0)], 60), None);
     }
+
+    #[test]
+    fn a_device_may_be_busy_as_long_as_any_time_and_no_longer() {
+        let busy = |latency: u64| {
+            let curve = ArrivalCurve::Periodic { separation: latency, jitter: 0 };
+            busy_period(&[curve], latency, &mut 10_000)
+        };
+        let longest = BusyPeriod { longest_backlog: LONGEST_NS, length: LONGEST_NS };
+        assert_eq!(busy(LONGEST_NS), Some(longest));
+        assert_eq!(busy(LONGEST_NS + 1), None);
+    }
 }

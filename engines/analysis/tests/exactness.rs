@@ -1,7 +1,7 @@
 //! When an answer may be called exact: phases that the file fixes, and levels that never come to rest.
 #![allow(clippy::unwrap_used)] // Helpers of an integration test are tests too.
 
-use horolog_analysis::{Analysis, MissWitness, Options, Verdict, analyze};
+use horolog_analysis::{Analysis, MissWitness, Options, Verdict, analyze, explain};
 use horolog_model::pattern::PatternArrivals;
 use horolog_time::Span;
 
@@ -141,4 +141,116 @@ fn a_miss_by_one_nanosecond_without_a_tie_has_a_witness() {
         ],
     );
     assert!(matches!(found.tasks[1].witness, Some(MissWitness::Pattern { .. })), "{:#?}", found.tasks[1]);
+}
+
+fn analyzed(text: &str, options: &Options) -> Analysis {
+    let (system, _) = horolog_model::file::read(text, "x", &[]).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    analyze(&system, options).unwrap()
+}
+
+/// A branching job of 2 + 9 or 2 + 1 + 7 ns, below one of 10 ns in 20 that comes as often as a branch of its own lets it, beside a
+/// timer interrupt of 1 ns a release. By hand: the long last segment starts at 2 + 10 + 2 and ends at 2 + 10 + 9 + 3 (the second
+/// release of the other interrupts it); the short one ends at 3 + 10 + 7 + 3. Each way is looked at by itself, so that the release
+/// at 20 delays neither.
+#[test]
+fn each_way_to_end_is_looked_at_by_itself_beside_interrupts() {
+    let text = "[system]\nname = \"x\"\n[platform]\ntimer_interrupt = \"1 ns\"\n\
+                [[task]]\nname = \"t\"\nseparation = \"1000 ns\"\npriority = 1\npreemption = \"deferred\"\n\
+                segments = [{ name = \"entry\", wcet = \"2 ns\", next = [\"long\", \"mid\"] }, { name = \"long\", wcet = \"9 ns\" }, \
+                { name = \"mid\", wcet = \"1 ns\", next = [\"end\"] }, { name = \"end\", wcet = \"7 ns\" }]\n\
+                [[task]]\nname = \"h\"\nseparation = \"20 ns\"\ndeadline = \"100 ns\"\npriority = 2\npreemption = \"deferred\"\n\
+                segments = [{ name = \"entry\", wcet = \"3 ns\", next = [\"one\", \"two\"] }, { name = \"one\", wcet = \"7 ns\" }, \
+                { name = \"two\", wcet = \"1 ns\", next = [\"last\"] }, { name = \"last\", wcet = \"6 ns\" }]\n";
+    let found = analyzed(text, &Options::default());
+    assert_eq!(found.tasks[0].response, Some(Span::from_ns(24)), "{:#?}", found.tasks[0]);
+}
+
+/// Three events a job: some 3·10^7 jobs of `h` are within the 10^8 that a replay may take.
+#[test]
+fn a_miss_within_the_events_of_a_replay_has_a_pattern() {
+    let has_pattern = |wcet: u64| {
+        let text = format!(
+            "[system]\nname = \"x\"\n[[task]]\nname = \"h\"\nseparation = \"10 ns\"\nwcet = \"5 ns\"\npriority = 2\n\
+             [[task]]\nname = \"t\"\nseparation = \"1 s\"\nwcet = \"{wcet} ns\"\ndeadline = \"{wcet} ns\"\npriority = 1\n"
+        );
+        let found = analyzed(&text, &Options::default());
+        assert_eq!(found.tasks[1].response.map(Span::as_ns), Some(2 * wcet));
+        matches!(found.tasks[1].witness, Some(MissWitness::Pattern { .. }))
+    };
+    // 3·(2·wcet/10 + 1) for `h`, and 3 for the job.
+    assert!(has_pattern(166_000_000) && !has_pattern(167_000_000));
+}
+
+/// Released up to 10 ms late, with a deadline of 8 ms, below a task that leaves it nothing: late from the first job on.
+#[test]
+fn a_job_released_after_its_deadline_in_an_overloaded_level_has_a_witness() {
+    let found = read(
+        "fixed-priority",
+        &[
+            "name = \"h\"; separation = \"10 ms\"; wcet = \"9 ms\"; priority = 2",
+            "name = \"t\"; separation = \"20 ms\"; wcet = \"4 ms\"; deadline = \"8 ms\"; jitter = \"10 ms\"; priority = 1",
+        ],
+    );
+    assert_eq!(found.tasks[1].verdict, Verdict::Misses);
+    assert!(matches!(found.tasks[1].witness, Some(MissWitness::Pattern { .. })), "{:#?}", found.tasks[1]);
+}
+
+/// Up to a hundred tasks each may cost the whole effort, so that an effort with which the explanation of a task has a bound
+/// suffices for its verdict too.
+#[test]
+fn each_of_a_hundred_tasks_may_cost_the_whole_effort() {
+    let mut text = "[system]\nname = \"x\"\n".to_owned();
+    for task in 0..100 {
+        text += &format!(
+            "[[task]]\nname = \"t{task}\"\nseparation = \"10 ms\"\nwcet = \"50 us\"\npriority = {}\n",
+            1 + task / 50
+        );
+    }
+    let (system, _) = horolog_model::file::read(&text, "x", &[]).unwrap();
+    let ids: Vec<_> = system.task_ids().collect();
+    let mut seen = [false; 2];
+    for effort in 1..40 {
+        let mut options = Options::default();
+        options.effort = effort * 25;
+        let found = analyze(&system, &options).unwrap();
+        for place in [0, 99] {
+            let explained = explain(&system, ids[place], &options).unwrap().response;
+            assert_eq!(found.tasks[place].response, explained, "{effort}, task {place}");
+            seen[usize::from(explained.is_some())] = true;
+        }
+    }
+    assert_eq!(seen, [true; 2]);
+}
+
+/// Ahead of a list of jobs, which may be through before any backlog has grown, overload proves nothing; of a task that comes again
+/// and again it does.
+#[test]
+fn overload_proves_no_miss_of_a_finite_list_of_jobs() {
+    let verdict = |arrival: &str| {
+        let last = format!("name = \"last\"; {arrival}; wcet = \"1 ms\"; deadline = \"1 s\"; priority = 1");
+        let found = read(
+            "fixed-priority",
+            &[
+                "name = \"a\"; separation = \"10 ms\"; wcet = \"6 ms\"; priority = 3",
+                "name = \"b\"; separation = \"10 ms\"; wcet = \"5 ms\"; priority = 2",
+                &last,
+            ],
+        );
+        found.tasks[2].verdict
+    };
+    assert_eq!(verdict("separation = \"1 s\""), Verdict::Misses);
+    assert_eq!(verdict("arrivals = [\"0 ms\"]"), Verdict::Unknown);
+}
+
+/// The run that would show a miss begins at phases of its own choosing, which even one fixed offset does not leave open.
+#[test]
+fn a_run_that_one_offset_rules_out_is_no_witness() {
+    let witness = |offset: &str| {
+        let high = format!("name = \"a\"; period = \"10 ms\"; wcet = \"4 ms\"; priority = 2{offset}");
+        let low = "name = \"b\"; separation = \"10 ms\"; wcet = \"4 ms\"; deadline = \"7 ms\"; priority = 1";
+        let found = read("fixed-priority", &[&high, low]);
+        assert_eq!(found.tasks[1].verdict, Verdict::Misses);
+        found.tasks[1].witness.is_some()
+    };
+    assert!(witness("") && !witness("; offset = \"3 ms\""));
 }

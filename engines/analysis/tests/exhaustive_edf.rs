@@ -202,3 +202,26 @@ fn a_load_takes_a_part_of_the_processor_and_no_more_than_all() {
     // Times below 2^60 ns.
     assert_eq!([0, 1, (1 << 60) - 1, 1 << 60].map(is_taken), [false, true, true, false]);
 }
+
+/// Whatever sets it has seen before, with blocking, loads and horizons of their own.
+#[test]
+fn a_solver_says_of_a_set_what_a_new_one_says() {
+    let mut random = Random::new(15);
+    let mut used = EdfSolver::new();
+    let (mut met, mut failed) = (0, 0);
+    for round in 0..2_000 {
+        let set = random_set(&mut random, round % 2 == 0);
+        let time = if round % 3 == 0 { NpTime::Units(1) } else { NpTime::Continuous };
+        let mut fresh = EdfSolver::new();
+        let verdict = used.check_with_evidence(&set, time, &mut Budget::default());
+        assert_eq!(
+            verdict,
+            fresh.check_with_evidence(&set, time, &mut Budget::default()),
+            "{round}: {set:?}"
+        );
+        assert_eq!((used.chain(), used.horizon()), (fresh.chain(), fresh.horizon()), "{round}: {set:?}");
+        met += u32::from(verdict.is_schedulable());
+        failed += u32::from(matches!(verdict, EdfVerdict::Fails(_)));
+    }
+    assert!(met > 300 && failed > 300, "{met} {failed}");
+}

@@ -112,3 +112,26 @@ fn terms_add_up_to_the_bound() {
     ];
     assert_eq!(kinds, HashSet::from(all), "every kind of term turns up");
 }
+
+/// `w = 2·⌈w/5⌉ + 4·⌈w/10⌉` at first at 8, under either policy; and a term of 1 ns is one.
+#[test]
+fn the_busy_period_and_the_shortest_terms_are_named() {
+    for (policy, priorities) in [("fixed-priority", ["priority = 2", "priority = 1"]), ("edf", ["", ""])] {
+        let text = format!(
+            "[system]\nname = \"x\"\npolicy = \"{policy}\"\n[[task]]\nname = \"a\"\nseparation = \"5 ns\"\ndeadline = \"5 ns\"\nwcet = \"2 ns\"\n{}\n\
+             [[task]]\nname = \"b\"\nseparation = \"10 ns\"\nwcet = \"4 ns\"\n{}\n",
+            priorities[0], priorities[1]
+        );
+        let (system, _) = horolog_model::file::read(&text, "x", &[]).unwrap();
+        let found = explain(&system, TaskId(1), &Options::default()).unwrap();
+        assert_eq!(found.busy_period.map(|busy| busy.as_ns()), Some(8), "{policy}");
+        assert!(found.terms.iter().all(|term| !term.time.is_zero()), "{found}");
+        let tiny = text
+            .replace("wcet = \"2 ns\"", "wcet = \"1 ns\"")
+            .replace("separation = \"5 ns\"", "separation = \"100 ns\"");
+        let (system, _) = horolog_model::file::read(&tiny, "x", &[]).unwrap();
+        let found = explain(&system, TaskId(1), &Options::default()).unwrap();
+        let others = found.terms.iter().filter(|term| term.who.as_deref() == Some("a"));
+        assert_eq!(others.map(|term| term.time.as_ns()).collect::<Vec<_>>(), [1], "{policy}: {found}");
+    }
+}

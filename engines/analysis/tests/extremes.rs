@@ -1,7 +1,7 @@
 //! Extreme systems have an answer, or `unknown` with the reason, within seconds.
 #![allow(clippy::unwrap_used)] // Helpers of an integration test are tests too.
 
-use horolog_analysis::{Analysis, Options, Schedulable, Verdict, analyze};
+use horolog_analysis::{Analysis, MissWitness, Options, Schedulable, Verdict, analyze};
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
@@ -145,4 +145,46 @@ fn long_lists_of_arrivals_are_looked_at_once_and_not_for_each_changed_set() {
     assert_eq!(analyze(&system, &Options::default()).unwrap().schedulable, Schedulable::Yes);
     // It took 10 s where each of some hundred sets counted the windows anew; now 0.15 s.
     assert!(begun.elapsed().as_secs() < 5, "{:?}", begun.elapsed());
+}
+
+/// Half of the processor for an interrupt and half for a job of 2^62 ns in 2^63: it ends at 2^63 ns sharp. Behind a nanosecond of
+/// blocking, which stays for ever then, it ends later than anything that is searched.
+#[test]
+fn no_job_that_ends_after_2_to_the_63_ns_has_a_bound() {
+    let response = |blocker: &str| {
+        let text = format!(
+            "[system]\nname = \"long\"\n[[interrupt]]\nname = \"i\"\nseparation = \"2 ns\"\ncost = \"1 ns\"\n\
+             [[task]]\nname = \"t\"\nseparation = \"{} ns\"\nwcet = \"{} ns\"\npriority = 2\npreemption = \"non-preemptive\"\n{blocker}",
+            1_u64 << 63,
+            1_u64 << 62
+        );
+        let (system, _) = horolog_model::file::read(&text, "long.toml", &[]).unwrap();
+        analyze(&system, &Options::default()).unwrap().tasks[0].response.map(|response| response.as_ns())
+    };
+    assert_eq!(response(""), Some(1 << 63));
+    let low = "[[task]]\nname = \"low\"\nseparation = \"1 s\"\nwcet = \"1 ns\"\npriority = 1\npreemption = \"non-preemptive\"\n";
+    assert_eq!(response(low), None);
+}
+
+/// Two tasks that together ask for a little more than the processor, at periods of about 2^62 ns. The first job of the second ends at
+/// 2^62 + 1 ns, in time; the next one is late. Where it is due before 2^63 ns there is a run into that, and from then on none is looked
+/// for.
+#[test]
+fn a_late_job_is_looked_for_up_to_2_to_the_63_ns() {
+    let half = 1_u64 << 61;
+    let witness = |deadline: u64| {
+        let text = format!(
+            "[system]\nname = \"long\"\n[[task]]\nname = \"h\"\nseparation = \"{} ns\"\nwcet = \"{half} ns\"\npriority = 2\n\
+             [[task]]\nname = \"t\"\nseparation = \"{} ns\"\nwcet = \"{} ns\"\ndeadline = \"{deadline} ns\"\npriority = 1\n",
+            2 * half + 1,
+            2 * half - 2,
+            half + 1
+        );
+        let (system, _) = horolog_model::file::read(&text, "long.toml", &[]).unwrap();
+        let task = analyze(&system, &Options::default()).unwrap().tasks.remove(1);
+        assert_eq!(task.verdict, Verdict::Misses, "{task:#?}");
+        task.witness
+    };
+    assert!(matches!(witness(2 * half + 1), Some(MissWitness::Pattern { .. })));
+    assert_eq!(witness(2 * half + 2), Some(MissWitness::TooFarToReplay));
 }

@@ -299,3 +299,31 @@ fn a_miss_by_overload_is_exact() {
         }
     }
 }
+
+/// No order meets every deadline where the tasks ask for more than the processor. Then what takes too much work to be tested goes by
+/// its deadline, while a search that may yet succeed is refused for it.
+#[test]
+fn the_order_of_a_failing_system_is_given_whatever_work_it_takes() {
+    let order = |has_too_much: bool| {
+        let mut text = "[system]\nname = \"x\"\npriorities = \"audsley\"\n".to_owned();
+        let count = 60;
+        // All but the whole processor, and busy periods that take millions of rounds to end.
+        for task in 0..count {
+            let (period, deadline) = (60_000_000 + task, 1_000_000_000_000_u64 - task);
+            text += &format!(
+                "[[task]]\nname = \"t{task}\"\nperiod = \"{period} ns\"\nwcet = \"1000000 ns\"\ndeadline = \"{deadline} ns\"\n\
+                 jitter = \"1 s\"\n"
+            );
+        }
+        if has_too_much {
+            text += "[[task]]\nname = \"much\"\nperiod = \"10 ms\"\nwcet = \"9 ms\"\n";
+        }
+        let (system, _) = horolog_model::file::read(&text, "x", &[]).unwrap();
+        let resolved = resolve_priorities(&system).map_err(|error| error.to_string())?;
+        Ok::<Vec<i64>, String>(resolved.tasks().iter().map(|task| task.priority.unwrap().number()).collect())
+    };
+    // The last one is taken where all ask for too much; of the others the later the deadline the less important.
+    let expected: Vec<i64> = (0..60).map(|task| 2 + task).chain([1]).collect();
+    assert_eq!(order(true).unwrap(), expected);
+    assert!(order(false).unwrap_err().contains("more work than is allowed"));
+}

@@ -69,6 +69,10 @@ fn the_scaling_factor_of_segments_is_the_edge() {
     for round in 0..200 {
         let mut below = |least: u64, most: u64| least + random.next_u64() % (most - least + 1);
         let mut text = "[system]\nname = \"segments\"\n".to_owned();
+        if round % 2 == 1 {
+            // What a switch costs is no part of the segments, and stays.
+            text += "[platform]\ncontext_switch = \"1 ns\"\n";
+        }
         let mut graphs = Vec::new();
         for index in 0..below(2, 3) {
             let segments: Vec<Span> = (0..below(1, 5)).map(|_| ns(below(1, 7))).collect();
@@ -316,4 +320,16 @@ fn a_task_without_a_deadline_does_not_bound_the_scaling_factor() {
     assert_eq!(found.tasks[0].deadline, None);
     let factor = found.processors[0].sensitivity.as_ref().unwrap().scaling_ppb.unwrap();
     assert!((4_900_000_000..=5_000_000_000).contains(&factor), "{factor}");
+}
+
+/// Scaled jobs that cannot be preempted still cannot. `b` of 6 ms starts behind 2 ms of `a` and ends before the next of them holds it
+/// up; both deadlines, `a`'s behind a whole job of `b`, bear 8f ms for f up to 1.8.
+#[test]
+fn jobs_that_cannot_be_preempted_are_scaled_as_such() {
+    let text = "[system]\nname = \"x\"\n[[task]]\nname = \"a\"\nseparation = \"10 ms\"\nwcet = \"2 ms\"\ndeadline = \"15 ms\"\n\
+                priority = 9\npreemption = \"non-preemptive\"\n[[task]]\nname = \"b\"\nseparation = \"100 ms\"\nwcet = \"6 ms\"\n\
+                deadline = \"14400 us\"\npriority = 5\npreemption = \"non-preemptive\"\n";
+    let (system, _) = horolog_model::file::read(text, "x.toml", &[]).unwrap();
+    let found = explored(&system).processors[0].sensitivity.clone().unwrap();
+    assert_eq!(found.scaling_ppb, Some(1_800_000_000));
 }

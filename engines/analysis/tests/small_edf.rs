@@ -2,8 +2,8 @@
 //! scheduling machine: late releases over every phase, and the set's verdict over every job that may block.
 #![allow(clippy::unwrap_used)] // Helpers of an integration test are tests too.
 
-use horolog_analysis::edf::{Arrivals, EdfSet, EdfTask};
-use horolog_analysis::{Analysis, Options, Schedulable, Verdict, analyze, certify};
+use horolog_analysis::edf::{Arrivals, Budget, EdfSet, EdfSolver, EdfTask, EdfVerdict, Unresolved};
+use horolog_analysis::{Analysis, Options, Schedulable, TestResult, Verdict, analyze, certify};
 use horolog_certificate::check;
 use horolog_model::System;
 use horolog_testkit::Random;
@@ -253,4 +253,83 @@ fn sets_outside_the_range_of_the_tests_are_refused() {
     assert!(listed(&[3, 3]) && !listed(&[3, 2]) && !listed(&[]));
     let separated = |t: u64| EdfSet::new(vec![EdfTask::new(1, t, 1)], Vec::new()).is_ok();
     assert!(separated(LIMIT - 1) && !separated(LIMIT) && !separated(0));
+    let wcet = |c: u64| EdfSet::new(vec![EdfTask::new(c, LIMIT - 1, 1)], Vec::new()).is_ok();
+    assert!(wcet(1) && wcet(LIMIT - 1) && !wcet(LIMIT) && !wcet(0));
+    let deadline = |d: u64| EdfSet::new(vec![EdfTask::new(1, 1, d)], Vec::new()).is_ok();
+    assert!(deadline(1) && deadline(LIMIT - 1) && !deadline(LIMIT) && !deadline(0));
+    let jitter = |j: u64| EdfSet::new(vec![EdfTask::new(1, 1, 1).with_jitter(j)], Vec::new()).is_ok();
+    assert!(jitter(0) && jitter(LIMIT - 1) && !jitter(LIMIT));
+}
+
+/// Tests in integer time stand beside those in continuous time where a job cannot be preempted, and nowhere else.
+#[test]
+fn integer_time_is_asked_where_a_job_blocks() {
+    let urgent = Job { period: 20, deadline: 5, wcet: 1, jitter: 0, preemptive: true };
+    let long = Job { period: 20, deadline: 20, wcet: 3, jitter: 0, preemptive: false };
+    let names = |tests: &[TestResult]| tests.iter().map(|test| test.test).collect::<Vec<_>>();
+    let found = analysis(&system(&[urgent, long], 10));
+    assert_eq!(
+        names(&found.processors[0].tests),
+        ["edf-qpa-non-preemptive", "edf-qpa-non-preemptive-integer"]
+    );
+    let response = |task: usize, test: &str| {
+        let test = found.tasks[task].tests.iter().find(|one| one.test == test);
+        test.and_then(|test| test.response).map(|response| response.as_ns())
+    };
+    // 3 units of the other and 1 of its own; the other must have begun a nanosecond before.
+    assert_eq!(response(0, "edf-response"), Some(40));
+    assert_eq!(response(0, "edf-response-integer"), Some(39));
+    assert_eq!(response(1, "edf-response-non-preemptive"), Some(40));
+    assert_eq!(response(1, "edf-response-non-preemptive-integer"), Some(40));
+    let plain = analysis(&system(&[urgent, Job { preemptive: true, ..long }], 10));
+    assert_eq!(names(&plain.processors[0].tests), ["edf-qpa"]);
+    assert!(plain.tasks.iter().all(|task| names(&task.tests) == ["edf-response", "edf-qpa"]));
+}
+
+/// A job a nanosecond fills the processor, so that any other asks for too much.
+#[test]
+fn a_period_of_one_nanosecond_is_the_whole_processor() {
+    let verdict = |tasks: Vec<EdfTask>| EdfSolver::new().check(&EdfSet::new(tasks, Vec::new()).unwrap());
+    let full = EdfTask::new(1, 1, 1);
+    assert_eq!(verdict(vec![full.clone(), EdfTask::new(1, 1_000, 1_000)]), EdfVerdict::Overload);
+    assert_eq!(verdict(vec![EdfTask::new(1, 1_000, 1_000), full]), EdfVerdict::Overload);
+}
+
+/// With one-shot timers each of the listed arrivals is an interrupt: 1 ns at 0, 5 and 5, and one of the other task.
+#[test]
+fn interrupts_of_listed_arrivals_take_time_from_every_task() {
+    let text = "[system]\nname = \"x\"\npolicy = \"edf\"\n[platform]\ntimer_interrupt = \"1 ns\"\n\
+                [[task]]\nname = \"t\"\nseparation = \"100 ns\"\nwcet = \"10 ns\"\n\
+                [[task]]\nname = \"once\"\narrivals = [\"0 ns\", \"5 ns\", \"5 ns\"]\nwcet = \"1 ns\"\n";
+    let (system, _) = horolog_model::file::read(text, "x.toml", &[]).unwrap();
+    let found = analysis(&system);
+    assert_eq!(found.tasks[0].response.map(|response| response.as_ns()), Some(10 + 1 + 3));
+}
+
+/// Work spent is spent: what does not suffice is used up.
+#[test]
+fn a_budget_that_does_not_suffice_is_used_up() {
+    let mut budget = Budget::terms(5);
+    assert!(budget.spend(3).is_ok() && budget.left() == 2);
+    assert_eq!(budget.spend(3), Err(Unresolved::Budget));
+    assert_eq!(budget.left(), 0);
+}
+
+/// Half of the processor for a task and half for a measured load of up to 50 ns at once: with a deadline of 70 ns there is room for
+/// both, as `x = 5 + 0.5·(x + 50)` at 60, and ten more of each from then on. The proof covers a hyperperiod behind the period of the
+/// load.
+#[test]
+fn a_full_processor_with_a_measured_load_has_an_accepted_proof() {
+    for (deadline, meets) in [(70, true), (60, true), (59, false)] {
+        let text = format!(
+            "[system]\nname = \"x\"\npolicy = \"edf\"\n[[task]]\nname = \"t\"\nseparation = \"10 ns\"\nwcet = \"5 ns\"\n\
+             deadline = \"{deadline} ns\"\n[[interference]]\nname = \"n\"\nutilisation = 0.5\nperiod = \"100 ns\"\ncpu = 0\n"
+        );
+        let (system, _) = horolog_model::file::read(&text, "x.toml", &[]).unwrap();
+        let found = analysis(&system);
+        assert_eq!(found.tasks[0].verdict == Verdict::Meets, meets, "{deadline}: {found:#?}");
+        let certificate = certify(&system, &found, &Options::default()).unwrap();
+        let said = check(&system, &certificate).unwrap_or_else(|flaw| panic!("{deadline}: {flaw}"));
+        assert_eq!(said.meet.len(), usize::from(meets), "{deadline}");
+    }
 }

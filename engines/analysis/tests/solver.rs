@@ -116,3 +116,17 @@ fn endless_looking_busy_periods_go_to_the_general_engine_too() {
     Solver::with_effort(100_000).solve(&sets, 1, &mut responses);
     assert_eq!(responses, [None, None, Some(30), None]);
 }
+
+/// A preemptive job behind a blocking one of 2: `x = 2 + 2 + ⌈x/4⌉` is 6, since the job that comes at 4 goes before what is left of it
+/// then. Below both, a job that cannot be preempted starts at 3.
+#[test]
+fn a_preemptive_job_is_preempted_up_to_its_end() {
+    let set = [
+        PlainTask::preemptive(4, 0, 1),
+        PlainTask::preemptive(100, 0, 2),
+        PlainTask::non_preemptive(100, 0, 2),
+    ];
+    let mut responses = [None; 3];
+    Solver::default().solve(&set, 3, &mut responses);
+    assert_eq!(responses, [Some(3), Some(6), Some(5)]);
+}

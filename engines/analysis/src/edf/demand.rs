@@ -384,4 +384,51 @@ mod tests {
             assert_eq!((demand.loads(length, false), demand.loads(length, true)), (open, closed), "{length}");
         }
     }
+
+    /// h(t) as it is defined, for windows at which a quotient by multiplication is one too large, and for a period that has no
+    /// such quotient.
+    #[test]
+    fn the_work_of_a_window_is_that_of_plain_division() {
+        let tasks = [
+            EdfTask::new(3, (1 << 33) + 7, 1 << 33),
+            EdfTask::new(5, (1 << 40) - 87, 1 << 39).with_jitter(1 << 38),
+            EdfTask::new(2, 1, 9),
+        ];
+        for set in [&tasks[..1], &tasks[..2], &tasks[2..], &tasks[..]] {
+            let demand = DemandFunction::new(&EdfSet::new(set.to_vec(), vec![]).expect("a valid set"));
+            for step in [1, 2, 1_000, 1 << 18, (1 << 21) - 1] {
+                for task in set {
+                    let Arrivals::Separated(period) = task.arrivals else { unreachable!() };
+                    let edge = task.shortest_window().expect("a deadline") + (step * period) as i64;
+                    for t in [edge - 1, edge, edge + 1] {
+                        let jobs = |task: &EdfTask| {
+                            let Arrivals::Separated(period) = task.arrivals else { unreachable!() };
+                            let room = t - task.shortest_window().expect("a deadline");
+                            (room.div_euclid(period as i64) + 1).max(0) as u64 * task.wcet
+                        };
+                        assert_eq!(
+                            demand.work_at(t as u64),
+                            set.iter().map(jobs).sum::<u64>(),
+                            "{t} {set:?}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    /// The last window below another at which one job more fits; none where no job fits at all.
+    #[test]
+    fn the_step_before_a_window_is_the_last_one_at_which_a_job_more_fits() {
+        for (period, window) in [(10, 4), (10, 10), (10, 25), (10, 0), (7, -3), (1, 5)] {
+            let term = Term::new(1, period, window);
+            for t in 0..60 {
+                let expected = (0..t).rev().find(|&at| {
+                    let fits = |at: i64| (at - window).div_euclid(period as i64) + 1;
+                    fits(at as i64) > 0 && (at == 0 || fits(at as i64) > fits(at as i64 - 1).max(0))
+                });
+                assert_eq!(term.step_before(t), expected, "T {period}, window {window}, t {t}");
+            }
+        }
+    }
 }

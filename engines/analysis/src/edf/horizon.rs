@@ -234,4 +234,16 @@ mod tests {
         let horizon = of(vec![EdfTask::new(1_000, 4_000, 4_000)], vec![load]);
         assert_eq!(horizon, Ok(Reach::Finite(Horizon { last: 205, proof: HorizonProof::LinearBound })));
     }
+
+    /// Σ (p + 1) over sixteen loads, and 1 that the task's term is rounded up by, is 2^64: no horizon in 64 bits, and the windows of
+    /// the busy period are too long as well.
+    #[test]
+    fn a_bound_of_two_to_the_64_is_none() {
+        let load = |period| TopLoad::Linear(HyperbolicLoad { utilisation_ppb: 31_250_000, period });
+        for last in [(1 << 60) - 3, (1 << 60) - 2, (1 << 60) - 1] {
+            let mut loads = vec![load((1 << 60) - 1); 15];
+            loads.push(load(last));
+            assert_eq!(of(vec![EdfTask::new(1, 10, 10)], loads), Err(Unresolved::TooLarge), "{last}");
+        }
+    }
 }

@@ -265,4 +265,27 @@ mod tests {
         }
         assert!(compared > 50_000 && late > 5_000 && refused > 1_000, "{compared} {late} {refused}");
     }
+
+    /// Beside a list each task has a search of its own, and nothing else is searched.
+    #[test]
+    fn the_tasks_of_a_set_with_a_list_cost_what_each_costs_alone() {
+        let listed = EdfTask { arrivals: Arrivals::Listed(vec![0, 9, 20]), ..EdfTask::new(1, 1, 30) };
+        let tasks = vec![
+            EdfTask::new(2, 10, 9),
+            EdfTask::new(3, 14, 20).non_preemptive(),
+            EdfTask::new(2, 25, 25),
+            listed,
+        ];
+        let set = EdfSet::new(tasks, vec![]).expect("a valid set");
+        let analysis =
+            ResponseAnalysis::new(&set, NpTime::Continuous, &mut Budget::default()).expect("a busy period");
+        let mut together = Budget::terms(1_000_000);
+        let found = analysis.responses(&mut together, 1_000_000);
+        let mut alone = Budget::terms(1_000_000);
+        for (task, found) in found.into_iter().enumerate() {
+            let response = analysis.response(task, &mut alone).map(|found| found.map(|found| found.response));
+            assert_eq!(found, response, "{task}");
+        }
+        assert_eq!(together.left(), alone.left());
+    }
 }

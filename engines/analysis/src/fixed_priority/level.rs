@@ -463,9 +463,11 @@ impl Level<'_> {
     }
 }
 
+/// Takes `units` off the effort; where fewer are left, it is used up.
 fn spend(effort: &mut u64, units: u64) -> Result<(), Stop> {
-    *effort = effort.checked_sub(units.max(1)).ok_or(Stop::Effort)?;
-    Ok(())
+    let left = effort.checked_sub(units.max(1));
+    *effort = left.unwrap_or(0);
+    if left.is_some() { Ok(()) } else { Err(Stop::Effort) }
 }
 
 fn gcd(a: u128, b: u128) -> u128 {

@@ -544,4 +544,28 @@ mod tests {
         assert_eq!(again(spent), Some(Swept::Responses));
         assert_eq!(again(spent - 1), Some(Swept::Effort));
     }
+
+    /// Each level of jobs that are not preemptive has less blocking than the one above, so that the sweep goes back: for a quarter
+    /// of a unit a load, beside a few searches.
+    #[test]
+    fn to_go_back_costs_a_quarter_of_a_release_for_each_load() {
+        let count = 60_u64;
+        let mut text = "[system]\nname = \"x\"\n".to_owned();
+        for task in 0..count {
+            text += &format!(
+                "[[task]]\nname = \"t{task}\"\nperiod = \"1 s\"\nwcet = \"{} ns\"\npriority = {}\npreemption = \"non-preemptive\"\n",
+                200 - task,
+                count - task
+            );
+        }
+        let (system, _) = horolog_model::file::read(&text, "x", &[]).expect("a good file");
+        let cpu = CpuModel::new(&system, CpuId(0)).expect("a model");
+        let mut effort = 1_000_000;
+        let swept = sweep(&cpu, Rules::default(), &mut Vec::new(), &mut effort).expect("it has priorities");
+        assert_eq!(swept, Some(Swept::Responses));
+        // Below the last but one level nothing blocks less than before.
+        let back: u64 = (0..count).map(|above| above / 4).sum();
+        let spent = 1_000_000 - effort;
+        assert!((back - count..back + 12 * count).contains(&spent), "{spent} {back}");
+    }
 }

@@ -134,3 +134,36 @@ fn promises(
     );
     Ok(Some(promises))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fmt::Write as _;
+
+    /// 100 servers of one task each, and so many tasks without a server.
+    fn of(hard: usize) -> CpuModel {
+        let mut text = "[system]\nname = \"many\"\n".to_owned();
+        for task in 0..hard {
+            let _ = writeln!(
+                text,
+                "[[task]]\nname = \"h{task}\"\nperiod = \"1 s\"\nwcet = \"1 ns\"\npriority = 1"
+            );
+        }
+        for server in 0..100 {
+            let _ = writeln!(
+                text,
+                "[[task]]\nname = \"t{server}\"\nseparation = \"1 s\"\nwcet = \"1 ns\"\n[[server]]\nname = \"s{server}\"\n\
+                 kind = \"polling\"\ntasks = [\"t{server}\"]\nbudget = \"1 ns\"\nperiod = \"1 s\"\npriority = 2"
+            );
+        }
+        let (system, _) = horolog_model::file::read(&text, "many", &[]).expect("a good file");
+        CpuModel::new(&system, system.tasks()[0].cpu).expect("a model")
+    }
+
+    /// Two analyses for each server look at every task: 100·2·200 looks are allowed.
+    #[test]
+    fn the_searches_of_all_servers_look_at_so_many_tasks_and_no_more() {
+        assert_eq!(too_many_searches(&of(100)), None);
+        assert!(too_many_searches(&of(101)).is_some());
+    }
+}

@@ -283,4 +283,33 @@ mod tests {
         }
         assert!(of_several > 5, "{of_several}");
     }
+
+    /// 2^63 ns is the last instant that counts.
+    #[test]
+    fn a_hyperperiod_may_be_as_long_as_the_horizon_and_no_longer() {
+        let of = |separations: &[u64]| {
+            let curves: Vec<ArrivalCurve> = separations
+                .iter()
+                .map(|&separation| ArrivalCurve::Periodic { separation, jitter: 0 })
+                .collect();
+            hyperperiod(curves.iter())
+        };
+        assert_eq!(of(&[4, 6, 10]), Ok(60));
+        assert_eq!(of(&[1 << 63, 1 << 40]), Ok(1 << 63));
+        assert_eq!(of(&[(1 << 63) + 1]), Err(NoAnswer::TooLarge));
+        assert_eq!(of(&[1 << 62, 3]), Err(NoAnswer::TooLarge));
+    }
+
+    /// Together they use the whole processor. What was late once, by blocking or by jitter, stays so: the two jobs of a hyperperiod of
+    /// 20 are all there are. Without either the processor rests after 20, as many jobs later.
+    #[test]
+    fn a_busy_period_without_end_is_looked_at_for_a_hyperperiod() {
+        for (blocking, jitter) in [(0, 0), (1, 0), (0, 1), (1, 1)] {
+            let above = Above { blocking, ..Above::default() };
+            let victim = Victim { wcet: 5, separation: 10, jitter, deadline: 100, above };
+            let search = Search { victim: &victim, retention: Retention::AsPeriodic, period: 20 };
+            let jobs = search.jobs_to_check(Ratio::from_integer(10), &mut 100_000);
+            assert_eq!(jobs, Ok(2), "{blocking} {jitter}");
+        }
+    }
 }

@@ -159,4 +159,14 @@ mod tests {
         assert_eq!(response(&[task(100, 3)], 0, &above, effort), Ok(7));
         assert_eq!(response(&[task(100, 3), task(100, 3)], 0, &above, effort), Ok(14));
     }
+
+    /// Jobs that use up all that a server gives: it looks just after each of them, so that their backlog never ends, and is given up
+    /// at 2^63 ns.
+    #[test]
+    fn a_backlog_without_end_is_too_long() {
+        let above = Above::default();
+        let effort = &mut 1_000_000;
+        let supply = Supply::new(Service::Polling, 1 << 40, 1 << 50, &above, effort).unwrap();
+        assert_eq!(response(&[task(1 << 50, 1 << 40)], 0, &supply, effort), Err(NoAnswer::TooLarge));
+    }
 }

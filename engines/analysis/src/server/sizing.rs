@@ -111,3 +111,18 @@ fn share(size: &Size) -> num_rational::BigRational {
         BigInt::from(*exact.denom()) * BigInt::from(size.period),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 12 has whole parts for 1, 2, 3, 4 and 6, and 7 for itself and 7, which are 1.
+    #[test]
+    fn candidates_are_the_whole_parts_down_to_an_eighth() {
+        let of = |least| candidates([12, 7, 12].into_iter(), least);
+        assert_eq!(of(1), [1, 2, 3, 4, 6, 7, 12]);
+        assert_eq!(of(0), of(1));
+        assert_eq!(of(4), [4, 6, 7, 12]);
+        assert_eq!(candidates([80].into_iter(), 1), [10, 16, 20, 40, 80]);
+    }
+}
