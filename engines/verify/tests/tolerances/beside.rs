@@ -448,3 +448,33 @@ fn a_release_that_is_told_as_skipped_wants_no_processor() {
     records.insert(place, Record { kind: Kind::Skip, job: NO_JOB, ..at(arrival, Kind::Skip, 0, 0, arrival) });
     assert_eq!(simulated(&system, &[], &records).findings, []);
 }
+
+/// A budget that a mode changes is held to the nanosecond on each processor that is decided again, whatever others there are.
+#[test]
+fn a_budget_that_a_mode_changes_is_judged_beside_another_processor() {
+    for cpus in [1, 2] {
+        let other =
+            "[[task]]\nname = \"other\"\nperiod = \"50 ns\"\nwcet = \"5 ns\"\npriority = 3\ncpu = 1\n";
+        let text = format!(
+            "[system]\nname = \"beside\"\n[platform]\ncpus = {cpus}\n[[task]]\nname = \"hard\"\nperiod = \"50 ns\"\noffset = \"0 ns\"\nwcet \
+             = \"10 ns\"\npriority = 1\ncpu = 0\n[[task]]\nname = \"soft\"\nseparation = \"100 ns\"\nwcet = \"10 ns\"\ncpu = 0\n{}[[server]]\nname = \
+             \"server\"\ntasks = [\"soft\"]\nkind = \"deferrable\"\nbudget = \"20 ns\"\nperiod = \"100 ns\"\npriority = 2\ncpu = 0\n\
+             [[mode]]\nname = \"less\"\nat = [\"250 ns\"]\n[[mode.server]]\nname = \"server\"\nbudget = \"15 ns\"\nperiod = \"100 ns\"\n",
+            if cpus > 1 { other } else { "" }
+        );
+        let (system, _) =
+            horolog_model::file::read(&text, "modes.toml", &[]).unwrap_or_else(|error| panic!("{error}"));
+        let mut records = Vec::new();
+        let options = SimOptions { horizon: Horizon::Time(Span::from_ns(500)), ..SimOptions::default() };
+        simulate(&system, &options, &mut records).expect("it can be simulated");
+        let result = simulated(&system, &[], &records);
+        assert_eq!(result.findings, []);
+        assert!(
+            !result.notes.iter().any(|note| note.contains("modes change its budget")),
+            "{:?}",
+            result.notes
+        );
+        let run = measured(&system, &[], &records);
+        assert!(run.notes.iter().any(|note| note.contains("modes change its budget")), "{:?}", run.notes);
+    }
+}
