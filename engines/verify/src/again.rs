@@ -332,3 +332,29 @@ impl Verifier {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Options;
+    use horolog_time::Span;
+    use horolog_trace::file::Header;
+
+    /// So many jobs are kept and no more: then nothing of the processor is, and amounts decide.
+    #[test]
+    fn what_is_kept_of_a_processor_has_an_end() {
+        let text = "[system]\nname = \"s\"\n[platform]\ncpus = 1\n[[task]]\nname = \"hard\"\nperiod = \"100 ms\"\nwcet = \"1 ms\"\npriority \
+                    = 1\n[[task]]\nname = \"soft\"\nseparation = \"50 ms\"\nwcet = \"1 ms\"\n[[server]]\nname = \"server\"\ntasks = \
+                    [\"soft\"]\nkind = \"deferrable\"\nbudget = \"1 ms\"\nperiod = \"10 ms\"\npriority = 2\n";
+        let (system, _) = horolog_model::file::read(text, "s", &[]).expect("a valid file");
+        let names = vec!["hard".to_owned(), "soft".to_owned()];
+        let mut header = Header::simulated(String::new(), names, 0, Span::ZERO);
+        header.backend = "linux".to_owned();
+        let mut verifier = Verifier::new(&system, &[], &header, &Options::default()).expect("built");
+        let ran = Ran::of(0, &Job::released(0, 0, 0), 1);
+        (0..MOST_JOBS).for_each(|_| verifier.keep_ran(0, ran));
+        assert!(verifier.again[0].is_some());
+        verifier.keep_ran(0, ran);
+        assert!(verifier.again[0].is_none());
+    }
+}

@@ -82,8 +82,9 @@ pub(crate) struct Decisions {
     mode: u32,
     changed_at: Option<u64>,
     pub(crate) stretches: Stretches,
-    /// Whom the machine wanted from instants between those of records on.
-    between: Vec<(u64, Option<TaskId>)>,
+    /// Whom the machine wanted from instants between those of records on, and for how long something outside the order had had the
+    /// processor by then.
+    between: Vec<(u64, Option<TaskId>, Withdrawn)>,
     /// The records of the instant that is collected, and whether it is judged already.
     group: Vec<Record>,
     group_at: u64,
@@ -361,7 +362,7 @@ impl Decisions {
                 driver.settle(&mut Told::between(recorded, None), HERE, at);
                 self.say_who_took_it(at);
                 if !self.lost.follows {
-                    self.between.push((at, self.wanted()));
+                    self.between.push((at, self.wanted(), self.withdrawn(at)));
                 }
             }
         }

@@ -406,4 +406,15 @@ mod tests {
             }
         }
     }
+
+    /// Where the sum of all is beyond what a number holds, those of the window are added up alone.
+    #[test]
+    fn a_sum_that_is_too_great_is_not_taken_for_a_difference() {
+        let half = 1 << 63;
+        let mut breaches = Breaches::default();
+        (0..3).for_each(|time| breaches.add(time, half, true, "one"));
+        let amounts = |from, to| breaches.within(from, to).iter().map(|one| one.amount).collect::<Vec<_>>();
+        assert_eq!(amounts(2, half + 2), [half]);
+        assert_eq!(amounts(1, half + 2), [u64::MAX]);
+    }
 }

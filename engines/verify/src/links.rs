@@ -329,3 +329,80 @@ impl Verifier {
 
 /// How far a record of an arrival may lie behind the arrival.
 const LOOK_BACK: u64 = 1_000_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Options, Verifier};
+    use horolog_time::Instant;
+    use horolog_trace::file::Header;
+
+    /// However many values were published: what no latch to come can get is forgotten.
+    #[test]
+    fn old_values_are_forgotten() {
+        let task = |name: &str| {
+            format!(
+                "[[task]]\nname = \"{name}\"\nperiod = \"100 ms\"\noffset = \"0 ms\"\nwcet = \"1 ms\"\npriority = 1\n"
+            )
+        };
+        let text = format!(
+            "[system]\nname = \"s\"\n{}{}[[link]]\nname = \"x\"\nfrom = \"writer\"\nto = [\"reader\"]\n",
+            task("writer"),
+            task("reader")
+        );
+        let (system, _) = horolog_model::file::read(&text, "s", &[]).expect("a valid file");
+        let names = vec!["writer".to_owned(), "reader".to_owned()];
+        let header = Header::simulated(String::new(), names, 0, Span::ZERO);
+        let mut verifier = Verifier::new(&system, &[], &header, &Options::default()).expect("built");
+        let period = 100_000_000;
+        for job in 0..1_000 {
+            let at = job * period;
+            let record = |time, kind, task, value, extra| Record {
+                time: Instant::from_ns(time),
+                kind,
+                cpu: 0,
+                task,
+                job,
+                value,
+                extra,
+            };
+            // At its arrival what was published by then is that of the job before.
+            let newest = job.checked_sub(1).unwrap_or(NO_JOB);
+            for one in [
+                record(at, Kind::Release, 0, at, 0),
+                record(at, Kind::Release, 1, at, 0),
+                record(at, Kind::Latch, 1, 0, newest),
+                record(at, Kind::Start, 0, 0, 0),
+                record(at + 1_000_000, Kind::Completion, 0, 1_000_000, 0),
+                record(at + 1_000_000, Kind::Publish, 0, 0, at + period),
+                record(at + 1_000_000, Kind::Start, 1, 0, 0),
+                record(at + 2_000_000, Kind::Completion, 1, 1_000_000, 0),
+            ] {
+                verifier.take(&one);
+            }
+        }
+        assert!(verifier.links[0].done.len() <= 64, "{}", verifier.links[0].done.len());
+        assert_eq!(verifier.finish(0, None, Vec::new()).findings, []);
+    }
+
+    /// Where modes change the writer's deadline a value that is due late stays the newest one, whatever was published after it.
+    #[test]
+    fn the_newest_value_is_not_forgotten_for_later_ones_that_were_due_earlier() {
+        let done =
+            |job, nominal| Done { job, nominal, completed: 10 * job, is_empty: false, is_on_record: true };
+        let mut link = Link {
+            name: String::new(),
+            writer: 0,
+            readers: vec![1],
+            deadline: 1_000,
+            is_ordered: false,
+            done: (0..80).map(|job| done(job, if job == 0 { 1_000 } else { 10 * job + 5 })).collect(),
+            latches: Vec::new(),
+            due: Vec::new(),
+            is_after_loss: false,
+            known_from: 0,
+        };
+        link.forget(1_000);
+        assert_eq!(link.at(1_000, |_| false).map(|it| it.job), Some(0));
+    }
+}

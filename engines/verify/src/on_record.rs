@@ -157,3 +157,29 @@ pub(crate) fn tell(puts: &[Put], group: &[Record], tell: &mut Tell<'_>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The budget of a server that keeps it has come back a period after the doubt began, if nothing was executed since: work that
+    /// comes then finds it, and work that came before leaves the doubt.
+    #[test]
+    fn work_that_comes_once_the_budget_is_back_ends_the_doubt() {
+        let capacity = Capacity { budget: Span::from_ns(5), period: Span::from_ns(20) };
+        let is_known = |comes: u64| {
+            let mut supply = OnRecord {
+                place: Place::High,
+                without: Place::Out,
+                polls: false,
+                capacity: Some(capacity),
+                backlogged: false,
+                doubt: None,
+            };
+            supply.doubt(Instant::from_ns(7), Doubt { more: Span::from_ns(4), overdraw: Span::ZERO });
+            supply.demand_changed(Instant::from_ns(comes), true);
+            supply.is_known(Instant::from_ns(90))
+        };
+        assert_eq!((is_known(26), is_known(27)), (false, true));
+    }
+}

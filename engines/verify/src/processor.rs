@@ -278,4 +278,33 @@ mod tests {
         assert_eq!(processor.occupied(0, 30, |_| true), 20);
         assert_eq!(processor.interrupted(0, 30), 0);
     }
+
+    /// Up to when jobs are gone is known: those before the time that is needed, and the oldest where there are too many.
+    #[test]
+    fn up_to_when_finished_jobs_are_forgotten_is_known() {
+        let job = |completion: u64| Finished {
+            task: 0,
+            number: completion,
+            arrival: completion - 1,
+            since: completion - 1,
+            ready: completion - 1,
+            completion,
+            executed: 1,
+            disturbed: false,
+            legal_arrival: completion - 1,
+            stretches: Vec::new(),
+        };
+        let mut processor = Processor::new(vec![0], false);
+        processor.finished.extend((1..=MOST as u64 + 8).map(job));
+        processor.forget_before(4, 4);
+        assert_eq!(
+            (processor.finished.front().map(|job| job.completion), processor.forgotten_jobs),
+            (Some(9), 8)
+        );
+        processor.forget_before(12, 12);
+        assert_eq!(
+            (processor.finished.front().map(|job| job.completion), processor.forgotten_jobs),
+            (Some(12), 12)
+        );
+    }
 }

@@ -232,7 +232,8 @@ impl Verifier {
         let wanted = decisions.wanted();
         let actual = self.who_has(decisions, wanted);
         self.report.apply(Check::Divergence);
-        self.compare_with(decisions, now, wanted, actual);
+        let withdrawn = decisions.withdrawn(now);
+        self.compare_with(decisions, now, wanted, actual, withdrawn);
     }
 
     /// The same where only the machine's mind may have changed.
@@ -242,13 +243,13 @@ impl Verifier {
         now: u64,
         wanted: Option<TaskId>,
         actual: Occupant,
+        withdrawn: Withdrawn,
     ) {
         let over_at = self.model.over_at;
         let closed = if now >= over_at {
             decisions.stretches.close(over_at.max(decisions.stretches.since().unwrap_or(0)))
         } else {
             let (tasks, is_kernels) = (&self.tasks, decisions.is_kernels);
-            let withdrawn = decisions.withdrawn(now);
             let describe = || {
                 let front = wanted.and_then(|task| tasks[task.index()].pending.front());
                 let runs = match actual {

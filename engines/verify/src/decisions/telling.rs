@@ -178,9 +178,9 @@ impl Verifier {
             return self.look_at_budgets(decisions, now);
         }
         let mut between = std::mem::take(&mut decisions.between);
-        for (at, wanted) in between.drain(..) {
+        for (at, wanted, withdrawn) in between.drain(..) {
             let actual = decisions.stretches.actual;
-            self.compare_with(decisions, at, wanted, actual);
+            self.compare_with(decisions, at, wanted, actual, withdrawn);
         }
         decisions.between = between;
         if let Some(wrong) = wrong {

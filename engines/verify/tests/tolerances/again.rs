@@ -87,3 +87,17 @@ fn after_a_loss_of_jobs_amounts_decide() {
     all.insert(1, Record { extra: 0, ..kernel(MS, Kind::Lost, 1, 0) });
     assert_eq!(responses(&all, 1_500 * US), [CannotTell]);
 }
+
+/// Only of what horolog ran for real are the demands of every job known, so that the processor is scheduled again as a whole.
+#[test]
+fn a_trace_of_another_application_is_not_scheduled_again() {
+    let system = system();
+    let late = |backend: &str| {
+        let result =
+            recorded(&system, &[bound(0, 1_500 * US)], &records(0, 10 * US), &header(&system, backend));
+        let found = result.findings.iter().find(|one| one.check == Check::Response);
+        found.map(|one| one.class)
+    };
+    assert_eq!(late("linux"), Some(MachineDisturbed));
+    assert_eq!(late("foreign"), Some(CannotTell));
+}

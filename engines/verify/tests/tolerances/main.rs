@@ -2,12 +2,15 @@
 //! exactly the right one. The table in `docs/concepts/verification.md` names the test of each.
 
 mod again;
+mod beside;
 mod budgets;
 mod causes;
 mod commands;
 mod costs;
+mod counts;
 mod drivers;
 mod exact;
+mod explained;
 mod hidden;
 mod machine;
 mod measured;
