@@ -5,7 +5,7 @@ use horolog_model::{Draft, Preemption, System};
 use horolog_sim::{Horizon, SimOptions, simulate};
 use horolog_time::Span;
 use horolog_trace::{Kind, NO_JOB, Record};
-use horolog_verify::Class::{self, CannotTell, MachineDisturbed, ModelViolated};
+use horolog_verify::Class::{self, CannotTell, MachineDisturbed, ModelViolated, ScheduleDiffers};
 use horolog_verify::{Check, Verification};
 
 fn nothing(_: &mut Draft) {}
@@ -63,7 +63,7 @@ fn a_divergence_by_a_little_is_the_machines() {
     let inside = noticed(ALLOWED + 100 * US);
     assert_eq!((classes(&inside, Check::Divergence), differs(&inside, 0)), (vec![MachineDisturbed], 0));
     let outside = noticed(ALLOWED + 100 * US + 1);
-    assert_eq!((classes(&outside, Check::Divergence), differs(&outside, 0)), (vec![ModelViolated], 1));
+    assert_eq!((classes(&outside, Check::Divergence), differs(&outside, 0)), (vec![ScheduleDiffers], 1));
 }
 
 /// The budget of a deferrable server comes back with its period, whether or not a record says so: from then on its job is wanted.
