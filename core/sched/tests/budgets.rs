@@ -265,6 +265,18 @@ fn the_budget_of_a_poll_at_which_the_last_job_ends_is_lost() {
 }
 
 #[test]
+fn whoever_comes_at_a_poll_gets_the_whole_budget_whatever_was_left_of_the_one_before() {
+    let mut driver = server(BUDGETED[0]);
+    driver.release(0);
+    assert_eq!((driver.running(), driver.allowance()), (Some(0), Some(4)));
+    driver.at(1).executed(1);
+    driver.complete(0);
+    assert_eq!(driver.running(), None);
+    driver.at(10).release(0);
+    assert_eq!((driver.running(), driver.allowance()), (Some(0), Some(4)));
+}
+
+#[test]
 fn a_job_that_goes_on_beyond_its_budget_since_it_is_not_preemptible_goes_on_paying() {
     for keys in &BUDGETED {
         let mut driver = server(keys);

@@ -92,7 +92,7 @@ pub(super) fn build(
     faults: &BTreeMap<u32, Placed>,
     refused: &mut BTreeSet<u32>,
 ) -> Result<Vec<Program>, String> {
-    for round in 0..25 {
+    for round in 0..40 {
         let written = write(root, copy, subject, faults, refused)?;
         match compile(copy, subject)? {
             Compiled::Programs(programs) => return Ok(programs),
@@ -101,6 +101,13 @@ pub(super) fn build(
                 for (file, place) in &errors {
                     if let Some(text) = written.get(file) {
                         refused.extend(blamed(text, *place, round >= 15));
+                    }
+                }
+                if refused.len() == before {
+                    // A statement that is left out may make an error elsewhere, as where a value is moved in a loop.
+                    for (file, place) in &errors {
+                        let below = written.get(file).map_or(&[][..], |text| text[*place..].as_bytes());
+                        refused.extend(numbers_in(&String::from_utf8_lossy(below)).first());
                     }
                 }
                 println!("  round {}: {} faults do not compile", round + 1, refused.len());
