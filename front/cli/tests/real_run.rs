@@ -222,6 +222,8 @@ fn without_privileges_it_refuses_with_the_remedy_or_says_that_nothing_is_promise
     let Some(table) = unprivileged(place.path(), &words) else { return };
     table.no_panic();
     assert!(table.out.contains("linux-best-effort") && table.out.contains("best effort:"), "{table:?}");
+    let is_said = table.err.contains("without real-time scheduling (best effort) (exit 0)");
+    assert!(is_said || table.status != Some(0), "{table:?}");
     let out = inside(&place, "out");
     let words = ["loop", &file, "--for", "500ms", "--best-effort", "--out", &out];
     let Some(closed) = unprivileged(place.path(), &words) else { return };
@@ -316,6 +318,16 @@ fn a_body_that_ends_the_program_costs_no_record() {
     assert_eq!(counted["outcome"]["tasks"][0]["completed"], 3, "{counted:#}");
     let closed = Done::of(&mut with_journals(&journals, ["loop", &file, "--for", "20s", "--out", &out]));
     assert!(matches!(closed.no_panic().status, Some(1 | 4)), "{closed:?}");
+    // Before the start there is nothing to count, and a closing line all the same.
+    let source = "#include <stdlib.h>\n__attribute__((constructor)) static void ends(void) { exit(0); }\nint step(void *job) { (void)job; return 0; }\n";
+    if library(place.path(), source, "libends.so").is_some() {
+        let words = ["run", &file, "--for", "20s", "--format", "json"];
+        let ended = Done::of(&mut with_journals(&journals, words));
+        assert_eq!(ended.no_panic().status, Some(1), "{ended:?}");
+        assert_eq!(ended.json()["closing"]["word"], "no");
+        let last = ended.err.lines().rev().find(|line| !line.starts_with(' ')).unwrap_or_default();
+        assert!(last.starts_with("no: the run ended before its time: before the start: "), "{ended:?}");
+    }
     assert!(Path::new(&out).join("report.html").exists(), "{closed:?}");
     nothing_left(&journals);
     assert_eq!(settings(), before);

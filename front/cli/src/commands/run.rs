@@ -41,8 +41,11 @@ pub(crate) fn run(words: &RunArguments) -> Done {
     let mut attempts = Vec::new();
     loop {
         let run = match attempt(&system, &options, words) {
-            Err(error) if error.is_not_permitted() => {
-                let ended = Ended::NotPermitted(error.to_string());
+            Err(error) if error.is_not_permitted() || error.is_crash() => {
+                let ended = match error.is_crash() {
+                    true => Ended::Crashed(error.to_string()),
+                    false => Ended::NotPermitted(error.to_string()),
+                };
                 let closing = closing(&system, None, ended, &asked);
                 if words.format == Format::Json {
                     let result = NotRun { schema: Outcome::SCHEMA, system: system.name() };

@@ -80,6 +80,9 @@ fn holds(evidence: &Evidence<'_>, asked: &Asked, answers: &Answers) -> String {
             parts.push(format!("{} {} left out by the file's policy", grouped(left_out), jobs(left_out)));
         }
     }
+    if backend(evidence).is_some_and(|backend| backend == "linux-best-effort") {
+        parts.push("without real-time scheduling (best effort)".to_owned());
+    }
     parts.join(", ")
 }
 
@@ -90,11 +93,15 @@ fn skipped(evidence: &Evidence<'_>) -> u64 {
     hard.map(|(_, task)| task.skipped).sum()
 }
 
+/// Where jobs were seen.
+fn backend<'a>(evidence: &Evidence<'a>) -> Option<&'a str> {
+    let verified = evidence.verified.map(|found| found.backend.as_str());
+    verified.or(evidence.outcome.map(|outcome| outcome.backend.as_str()))
+}
+
 /// Whether all that is known of jobs comes from a simulation.
 fn is_simulation(evidence: &Evidence<'_>) -> bool {
-    let backend = evidence.verified.map(|found| found.backend.as_str());
-    let backend = backend.or(evidence.outcome.map(|outcome| outcome.backend.as_str()));
-    backend.is_none_or(|backend| backend == "sim")
+    backend(evidence).is_none_or(|backend| backend == "sim")
 }
 
 fn no(evidence: &Evidence<'_>, asked: &Asked, answers: &Answers) -> Said {
