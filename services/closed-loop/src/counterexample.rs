@@ -196,9 +196,7 @@ fn pattern_of<R: Read>(
     let mut end = 0;
     while let Some(record) = reader.next_record() {
         end = record.time.as_ns();
-        if jobs.take(&record).is_none() {
-            return None;
-        }
+        jobs.take(&record)?;
         if record.kind == Kind::Completion && (record.task, record.job) == (task, number) {
             break;
         }

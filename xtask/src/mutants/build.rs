@@ -106,8 +106,8 @@ pub(super) fn build(
                 if refused.len() == before {
                     // A statement that is left out may make an error elsewhere, as where a value is moved in a loop.
                     for (file, place) in &errors {
-                        let below = written.get(file).map_or(&[][..], |text| text[*place..].as_bytes());
-                        refused.extend(numbers_in(&String::from_utf8_lossy(below)).first());
+                        let below = written.get(file).and_then(|text| text.get(*place..)).unwrap_or_default();
+                        refused.extend(numbers_in(below).first());
                     }
                 }
                 println!("  round {}: {} faults do not compile", round + 1, refused.len());
