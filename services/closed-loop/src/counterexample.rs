@@ -123,6 +123,8 @@ struct Jobs<'a> {
     /// Of each task the places of its pending jobs.
     pending: Vec<HashMap<u64, usize>>,
     count: usize,
+    /// How many jobs are pending.
+    open: usize,
     /// No task's arrivals hang on the system's start, and no budget on the past: what came before an idle instant is needed no more.
     forgets: bool,
 }
@@ -135,12 +137,12 @@ impl Jobs<'_> {
             return Some(());
         }
         if record.kind == Kind::Release {
-            if self.forgets && self.pending.iter().all(HashMap::is_empty) {
+            if self.forgets && self.open == 0 {
                 self.tasks.iter_mut().for_each(Vec::clear);
                 self.count = 0;
             }
             self.count += 1;
-            self.pending[task].insert(record.job, self.tasks[task].len());
+            self.open += usize::from(self.pending[task].insert(record.job, self.tasks[task].len()).is_none());
             self.tasks[task].push(Seen {
                 number: record.job,
                 arrival: record.value,
@@ -165,7 +167,7 @@ impl Jobs<'_> {
             Kind::Completion => {
                 job.stops(now);
                 job.executed = Some(record.value);
-                self.pending[task].remove(&record.job);
+                self.open -= usize::from(self.pending[task].remove(&record.job).is_some());
             }
             _ => {}
         }
@@ -191,6 +193,7 @@ fn pattern_of<R: Read>(
         tasks: vec![Vec::new(); tasks],
         pending: vec![HashMap::new(); tasks],
         count: 0,
+        open: 0,
         forgets,
     };
     let mut end = 0;
