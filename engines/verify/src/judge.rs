@@ -11,6 +11,7 @@ use crate::assumptions::job_window;
 use crate::history::Taken;
 use crate::job::{Part, State};
 use crate::judged::Reason;
+use crate::kernel::SLEEP;
 use crate::model::{Stretches, TaskModel};
 use crate::processor::{Finished, Occupant, Processor};
 use crate::replay::{self, ReplayJob};
@@ -403,7 +404,11 @@ impl Verifier {
         if legal > bound {
             return if is_hidden { Class::CannotTell } else { Class::BoundViolated };
         }
+        // The schedule of a window knows no sleep within a job: it comes on top.
+        let slept = account.evidence.iter().filter(|one| one.what == SLEEP);
+        let slept = slept.map(|one| one.amount_ns.as_ns()).fold(0, u64::saturating_add);
         let actual = self.replay(candidate, Conditions::Actual, finished);
+        let actual = actual.map(|actual| actual.saturating_add(slept));
         let broken =
             account.by_model > 0 && (self.model.simulated || actual.is_some_and(|actual| actual > bound));
         match broken {

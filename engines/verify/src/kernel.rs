@@ -13,6 +13,9 @@ const OWN_PREFIX: &str = "horolog";
 /// The purpose of an interrupt that is the processor's own timer's.
 pub(crate) const LOCAL_TIMER: u64 = 1;
 
+/// What a late response says of a sleep in its busy window.
+pub(crate) const SLEEP: &str = "sleep within jobs";
+
 impl Verifier {
     pub(crate) fn kernel_record(&mut self, record: &Record) {
         // A wake-up may name a processor that no task uses.
@@ -172,7 +175,7 @@ impl Verifier {
                         "stops from outside",
                     )
                 } else {
-                    (Class::ModelViolated, "slept", "sleep within jobs")
+                    (Class::ModelViolated, "slept", SLEEP)
                 };
                 let message = format!("{name} job {job} {did} for {} before its end", Span::from_ns(slept));
                 let numbers = Some((slept, 0));

@@ -5,7 +5,7 @@ use horolog_model::{Draft, Preemption};
 use horolog_time::Span;
 use horolog_trace::{Kind, NO_TASK, Record};
 use horolog_verify::Check;
-use horolog_verify::Class::{MachineDisturbed, ModelViolated};
+use horolog_verify::Class::{BoundViolated, MachineDisturbed, ModelViolated};
 
 fn nothing(_: &mut Draft) {}
 
@@ -165,6 +165,16 @@ fn sleeping_within_a_job_is_one_finding() {
     let result = measured(&long(nothing), &[], &records);
     finds(&result, &[of_job(ModelViolated, Check::SelfSuspension, "high", 0)]);
     assert_eq!(numbers(&result), (2 * MS, 0));
+    // It answered after 4 ms: without its sleep after 2.
+    let late = |bound_ns: u64| {
+        let result = measured(&long(nothing), &[bound(0, bound_ns)], &records);
+        let late = result.findings.iter().find(|one| one.check == Check::Response);
+        late.map(|one| one.class)
+    };
+    assert_eq!(late(4 * MS), None);
+    assert_eq!(late(4 * MS - 1), Some(ModelViolated));
+    assert_eq!(late(2 * MS), Some(ModelViolated));
+    assert_eq!(late(2 * MS - 1), Some(BoundViolated));
 }
 
 #[test]
