@@ -413,7 +413,8 @@ impl Verifier {
             account.by_model > 0 && (self.model.simulated || actual.is_some_and(|actual| actual > bound));
         match broken {
             true => Class::ModelViolated,
-            false if is_hidden => Class::CannotTell,
+            // A cause is named only where the record shows one.
+            false if is_hidden || account.by_machine == 0 => Class::CannotTell,
             false => Class::MachineDisturbed,
         }
     }

@@ -4,7 +4,7 @@ use crate::traces::*;
 use horolog_model::Draft;
 use horolog_time::{Instant, Span};
 use horolog_trace::{Kind, Record};
-use horolog_verify::Class::{MachineDisturbed, ModelViolated};
+use horolog_verify::Class::{CannotTell, MachineDisturbed, ModelViolated};
 use horolog_verify::{Check, Options, Verification, Verifier};
 
 fn nothing(_: &mut Draft) {}
@@ -466,4 +466,22 @@ fn whoever_gets_the_processor_as_a_mode_begins_is_judged_by_it() {
         result.findings.iter().filter(|one| one.check == Check::FirstInFirstOut).count()
     };
     assert_eq!((make(499), make(500)), (0, 1));
+}
+
+/// Without the kernel's record nobody knows what kept a job from its processor: no cause is named.
+#[test]
+fn where_no_disturbance_is_on_record_none_is_blamed() {
+    let records = [
+        at(0, Kind::Release, 0, 0, 0),
+        at(2 * MS, Kind::Start, 0, 0, 0),
+        at(3 * MS, Kind::Completion, 0, 0, MS),
+    ];
+    let late = |most: u64| {
+        let result = measured(&long(nothing), &[bound(0, most)], &records);
+        let found = result.findings.iter().find(|one| one.check == Check::Response);
+        found.map(|one| one.class)
+    };
+    assert_eq!(late(3 * MS), None);
+    assert_eq!(late(3 * MS - 1), Some(CannotTell));
+    assert_eq!(late(MS), Some(CannotTell));
 }
