@@ -99,7 +99,8 @@ mod tests {
                     // The thread may have ended in between, which is what we wait for.
                     let _ = interrupt(tid.load(Ordering::Acquire));
                 }
-                std::thread::yield_now();
+                // Signals that come without a pause are queued faster than the thread handles them.
+                std::thread::sleep(std::time::Duration::from_millis(1));
             }
         });
     }
