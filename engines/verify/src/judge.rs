@@ -79,6 +79,10 @@ struct Account {
     evidence: Vec<Evidence>,
     by_machine: u64,
     by_model: u64,
+    /// For how long jobs slept within it.
+    slept: u64,
+    /// Whether what ran in it is not what the rules give.
+    has_diverged: bool,
 }
 
 /// Whether a window is scheduled again as the model allows it, or as it was but for disturbances.
@@ -295,7 +299,8 @@ impl Verifier {
         let is_known = !self.is_in_a_loss(candidate.task, candidate.job)
             && self.cpus[candidate.cpu].hidden.within(candidate.from, candidate.to) == 0;
         // What the amounts in a window leave open, the whole processor may tell.
-        let is_open = class == Class::CannotTell || (account.by_model > 0 && account.by_machine > 0);
+        let is_both = account.by_model > 0 && account.by_machine > 0;
+        let is_open = class == Class::CannotTell || (is_both && class != Class::ScheduleDiffers);
         let (is_disturbed, evidence) = (account.by_machine > 0, account.evidence);
         let late =
             Late { candidate, response, bound, is_finished, is_disturbed, evidence, by_amounts: class };
@@ -381,8 +386,7 @@ impl Verifier {
         // Where a switch is hidden no bound is accused, and no disturbance that the record does not show.
         let is_hidden = self.cpus[candidate.cpu].hidden.within(candidate.from, candidate.to) > 0;
         // No replay says anything of a schedule that it does not give.
-        let has_diverged = |one: &Evidence| one.what == DIVERGENCE;
-        if !is_hidden && account.evidence.iter().any(has_diverged) {
+        if !is_hidden && account.has_diverged {
             return Class::ScheduleDiffers;
         }
         // In a simulation nothing can disturb: without a broken assumption there is no other cause.
@@ -405,10 +409,8 @@ impl Verifier {
             return if is_hidden { Class::CannotTell } else { Class::BoundViolated };
         }
         // The schedule of a window knows no sleep within a job: it comes on top.
-        let slept = account.evidence.iter().filter(|one| one.what == SLEEP);
-        let slept = slept.map(|one| one.amount_ns.as_ns()).fold(0, u64::saturating_add);
         let actual = self.replay(candidate, Conditions::Actual, finished);
-        let actual = actual.map(|actual| actual.saturating_add(slept));
+        let actual = actual.map(|actual| actual.saturating_add(account.slept));
         let broken =
             account.by_model > 0 && (self.model.simulated || actual.is_some_and(|actual| actual > bound));
         match broken {
@@ -573,6 +575,13 @@ impl Verifier {
             entries.push(("steal", processor.stolen(from, to), false));
         }
         let breaches = processor.breaches.within(from, to);
+        let of_model = |what: &str| {
+            let amounts =
+                breaches.iter().filter(|one| one.by_model && one.what == what).map(|one| one.amount);
+            amounts.fold(0, u64::saturating_add)
+        };
+        // A divergence that is the machine's is a disturbance like another.
+        let (slept, has_diverged) = (of_model(SLEEP), of_model(DIVERGENCE) > 0);
         // What the model broke stands before what the machine did.
         for by_model in [true, false] {
             let of_it = breaches.iter().filter(|one| one.by_model == by_model);
@@ -590,7 +599,7 @@ impl Verifier {
         if hidden > 0 {
             evidence.push(evidence_of("hidden switches", hidden));
         }
-        Account { by_model: sum(true), by_machine: sum(false), evidence }
+        Account { by_model: sum(true), by_machine: sum(false), slept, has_diverged, evidence }
     }
 
     /// Interrupts and horolog's own threads, less the costs that the model declares for the window.

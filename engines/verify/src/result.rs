@@ -418,17 +418,14 @@ impl Verification {
 
     /// Takes back that the bound of this task was violated, where nothing but the trace says so: it cannot be told then. Whether that was said.
     pub fn doubt_bound(&mut self, task: &str) -> bool {
-        let is_it = |group: &&mut FindingGroup| {
-            group.class == Class::BoundViolated && group.check == Check::Response && group.subject == task
-        };
+        let is_it = |group: &&mut FindingGroup| group.class == Class::BoundViolated && group.subject == task;
         let mut count = 0;
         for group in self.groups.iter_mut().filter(is_it) {
             group.class = Class::CannotTell;
             count += group.count;
         }
         for finding in &mut self.findings {
-            let is_about = finding.task.as_deref() == Some(task) && finding.check == Check::Response;
-            if is_about && finding.class == Class::BoundViolated {
+            if finding.task.as_deref() == Some(task) && finding.class == Class::BoundViolated {
                 finding.class = Class::CannotTell;
             }
         }

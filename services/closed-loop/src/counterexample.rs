@@ -12,7 +12,7 @@ use horolog_sim::{ReplayOptions, replay};
 use horolog_time::Span;
 use horolog_trace::file::Reader;
 use horolog_trace::{Kind, NO_JOB, NullSink, Record, TraceError};
-use horolog_verify::{Check, Class, Finding, Verification};
+use horolog_verify::{Class, Finding, Verification};
 use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -38,8 +38,7 @@ pub(crate) fn look_for_counterexamples<R: Read>(
     found: &mut Verification,
     file: &Path,
 ) -> Result<(), LoopError> {
-    let is_late =
-        |finding: &&Finding| finding.class == Class::BoundViolated && finding.check == Check::Response;
+    let is_late = |finding: &&Finding| finding.class == Class::BoundViolated;
     let mut late: BTreeMap<String, u64> = BTreeMap::new();
     for finding in found.findings.iter().filter(is_late) {
         if let Some((task, job)) = finding.task.clone().zip(finding.job) {

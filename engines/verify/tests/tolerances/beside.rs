@@ -6,7 +6,7 @@ use horolog_sim::{Horizon, SimOptions, simulate};
 use horolog_time::Span;
 use horolog_trace::{Kind, NO_JOB, Record};
 use horolog_verify::Class::{self, CannotTell, MachineDisturbed, ModelViolated, ScheduleDiffers};
-use horolog_verify::{Check, Verification};
+use horolog_verify::{Bound, Check, Verification};
 
 fn nothing(_: &mut Draft) {}
 
@@ -43,11 +43,15 @@ fn differs(result: &Verification, task: usize) -> u64 {
 
 /// "hard" is released at 1 ms on an idle processor, and its thread wakes so much later.
 fn noticed(later: u64) -> Verification {
+    noticed_with(later, &[])
+}
+
+fn noticed_with(later: u64, bounds: &[Bound]) -> Verification {
     let mut records = vec![switch(0, 0, 0), at(MS, Kind::Release, 0, 0, MS), wakeup(MS + later, 1)];
     records.push(switch(MS + later, 0, 1));
     records.extend(&run(MS + later, 0, 0, MS)[1..]);
     records.push(switch(2 * MS + later, 1, 0));
-    measured(&served(DEFERRABLE), &[], &records)
+    measured(&served(DEFERRABLE), bounds, &records)
 }
 
 /// Where the agent decides a job is wanted from its release on, whenever its thread wakes.
@@ -64,6 +68,13 @@ fn a_divergence_by_a_little_is_the_machines() {
     assert_eq!((classes(&inside, Check::Divergence), differs(&inside, 0)), (vec![MachineDisturbed], 0));
     let outside = noticed(ALLOWED + 100 * US + 1);
     assert_eq!((classes(&outside, Check::Divergence), differs(&outside, 0)), (vec![ScheduleDiffers], 1));
+    // So it is with a job that is late through it: a disturbance like another, or a schedule of which no replay says anything.
+    let late = |later: u64| {
+        let result = noticed_with(later, &[bound(0, MS)]);
+        classes(&result, Check::Response)
+    };
+    assert!(!late(ALLOWED + 100 * US).contains(&ScheduleDiffers));
+    assert_eq!(late(ALLOWED + 100 * US + 1), [ScheduleDiffers]);
 }
 
 /// The budget of a deferrable server comes back with its period, whether or not a record says so: from then on its job is wanted.
