@@ -151,6 +151,11 @@ impl<'a> Apart<'a> {
             let (cause, mut what) = self.how_it_ended();
             if cause == EndCause::Stuck {
                 what = "a constructor or an `init` of its libraries did not return, and the run's process was killed".to_owned();
+                if self.is_asked_to_end() {
+                    return Err(ExecError::stopped(
+                        "stopped before the start, while libraries were made ready",
+                    ));
+                }
             }
             let ending = self.ending(cause, what, 0, &reckoning);
             return Err(ExecError::crashed(format!("before the start: {ending}")));
@@ -173,6 +178,10 @@ impl<'a> Apart<'a> {
         Ok(RunResult { outcome, records: Vec::new(), origin_ns, threads })
     }
 
+    fn is_asked_to_end(&self) -> bool {
+        self.options.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Acquire))
+    }
+
     /// Passes on that the run is to end, and says whether its process has not ended in the time that it has for that: from its horizon,
     /// from being asked, or from a crash on, in `limit`.
     fn is_overdue(&self, start: Option<&Started>, limit: &mut u64) -> bool {
@@ -183,7 +192,7 @@ impl<'a> Apart<'a> {
         if start.is_none() {
             *limit = (*limit).min(self.forked_at.saturating_add(START_NS));
         }
-        let asked = self.options.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Acquire));
+        let asked = self.is_asked_to_end();
         if asked {
             self.words[STOP].store(1, Ordering::Release);
         }

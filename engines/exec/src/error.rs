@@ -14,6 +14,7 @@ enum Kind {
     NotPermitted,
     BadInput,
     Crashed,
+    Stopped,
     Machine,
 }
 
@@ -36,6 +37,16 @@ impl ExecError {
         self.kind == Kind::Crashed
     }
 
+    /// Whether the caller's flag ended it before the start.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.kind == Kind::Stopped
+    }
+
+    pub(crate) fn stopped(message: impl Into<String>) -> ExecError {
+        ExecError { kind: Kind::Stopped, message: message.into() }
+    }
+
     pub(crate) fn bad_input(message: impl Into<String>) -> ExecError {
         ExecError { kind: Kind::BadInput, message: message.into() }
     }
@@ -54,6 +65,7 @@ impl ExecError {
             Kind::NotPermitted => b'p',
             Kind::BadInput => b'b',
             Kind::Crashed => b'c',
+            Kind::Stopped => b's',
             Kind::Machine => b'm',
         };
         [&[kind], self.message.as_bytes()].concat()
@@ -66,6 +78,7 @@ impl ExecError {
             b'p' => Kind::NotPermitted,
             b'b' => Kind::BadInput,
             b'c' => Kind::Crashed,
+            b's' => Kind::Stopped,
             _ => Kind::Machine,
         };
         ExecError { kind, message: String::from_utf8_lossy(message).into_owned() }

@@ -329,6 +329,16 @@ fn a_body_that_ends_the_program_costs_no_record() {
         assert!(last.starts_with("no: the run ended before its time: before the start: "), "{ended:?}");
     }
     assert!(Path::new(&out).join("report.html").exists(), "{closed:?}");
+    // A user who does not wait for an `init` accuses nobody.
+    let source = "#include <unistd.h>\n__attribute__((constructor)) static void waits(void) { for (;;) pause(); }\nint step(void *job) { (void)job; return 0; }\n";
+    if library(place.path(), source, "libends.so").is_some() {
+        let waiting = start(&mut with_journals(&journals, ["run", &file, "--for", "20s"]));
+        std::thread::sleep(std::time::Duration::from_secs(1));
+        signal(waiting.id(), "INT");
+        let ended = end(waiting);
+        assert_eq!(ended.no_panic().status, Some(4), "{ended:?}");
+        assert!(ended.err.contains("undecided: stopped before a job was released (exit 4)"), "{ended:?}");
+    }
     nothing_left(&journals);
     assert_eq!(settings(), before);
 }

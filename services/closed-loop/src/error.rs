@@ -70,6 +70,8 @@ impl From<horolog_exec::ExecError> for LoopError {
             Kind::BadInput
         } else if error.is_crash() {
             Kind::Crashed
+        } else if error.is_stopped() {
+            Kind::Stopped
         } else {
             Kind::NotPermitted
         };

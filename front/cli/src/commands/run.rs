@@ -41,10 +41,12 @@ pub(crate) fn run(words: &RunArguments) -> Done {
     let mut attempts = Vec::new();
     loop {
         let run = match attempt(&system, &options, words) {
-            Err(error) if error.is_not_permitted() || error.is_crash() => {
-                let ended = match error.is_crash() {
-                    true => Ended::Crashed(error.to_string()),
-                    false => Ended::NotPermitted(error.to_string()),
+            Err(error) if error.is_not_permitted() || error.is_crash() || error.is_stopped() => {
+                let of = words.duration.unwrap_or(DEFAULT_DURATION);
+                let ended = match () {
+                    () if error.is_stopped() => Ended::Stopped { after: Span::ZERO, of },
+                    () if error.is_crash() => Ended::Crashed(error.to_string()),
+                    () => Ended::NotPermitted(error.to_string()),
                 };
                 let closing = closing(&system, None, ended, &asked);
                 if words.format == Format::Json {
