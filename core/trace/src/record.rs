@@ -98,7 +98,7 @@ pub enum Kind {
     /// The process of a task whose body is a command ended before the run did. `value`: its status, as `wait` gives it.
     Exit = 56,
     /// The thread of a task got the processor as an ordinary thread, or as a real-time one again. `value`: the thread; `extra`: 1 ordinary,
-    /// 0 real-time (or a thread of `SCHED_DEADLINE`). Stands behind its [`Kind::KernelSwitch`]; the first one tells of an ordinary thread.
+    /// 0 real-time (or a thread of `SCHED_DEADLINE`). It follows its [`Kind::KernelSwitch`]; the first one of a thread says that it is ordinary.
     KernelClass = 57,
     /// Records were lost here. `value`: how many, 0 where a stretch with lost records ends; `extra`: who lost them, see [`LossCause`].
     Lost = 48,

@@ -1,4 +1,4 @@
-//! Healthy runs on real threads: nobody is accused, and none diverges from the scheduling machine. Seven of each system, and by
+//! Healthy runs on real threads: no job is accused, and none diverges from the scheduling machine. Seven of each system, and by
 //! hand two hundred, which take minutes:
 //!
 //! ```text

@@ -329,7 +329,7 @@ fn a_body_that_ends_the_program_costs_no_record() {
         assert!(last.starts_with("no: the run ended before its time: before the start: "), "{ended:?}");
     }
     assert!(Path::new(&out).join("report.html").exists(), "{closed:?}");
-    // A user who does not wait for an `init` accuses nobody.
+    // Where the user does not wait for an `init`, nothing is decided, and nothing is called a crash.
     let source = "#include <unistd.h>\n__attribute__((constructor)) static void waits(void) { for (;;) pause(); }\nint step(void *job) { (void)job; return 0; }\n";
     if library(place.path(), source, "libends.so").is_some() {
         let waiting = start(&mut with_journals(&journals, ["run", &file, "--for", "20s"]));

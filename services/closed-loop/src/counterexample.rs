@@ -1,7 +1,7 @@
 //! A bound that a trace says is violated, shown by a pattern that the file allows.
 //!
 //! `verify` finds that a job answered after its bound although nothing that is on record explains it. That accuses horolog's own
-//! proof, so it is said only with evidence that stands by itself: the jobs of the trace up to that one, with their delays and
+//! proof, so it is said only with evidence that needs no trust in the verifier: the jobs of the trace up to that one, with their delays and
 //! executions cut to what the file allows, as a release pattern. The simulator takes it only where it is legal, and the job must
 //! exceed its bound there, too. Where that fails, the finding becomes *cannot tell*.
 

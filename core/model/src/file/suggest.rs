@@ -1,6 +1,6 @@
 //! "Did you mean …?"
 
-/// What other tools and papers say, and what stands here for it: the first one that is known at the place counts.
+/// Words of other tools and papers, with the keys and words of system files that mean the same: the first one that is allowed at the place is suggested.
 const SYNONYMS: [(&str, &[&str]); 40] = [
     ("prio", &["priority"]),
     ("importance", &["priority"]),
@@ -44,7 +44,7 @@ const SYNONYMS: [(&str, &[&str]); 40] = [
     ("fp", &["fixed-priority"]),
 ];
 
-/// A remedy for an unknown `word`: what stands here for another tool's word, the nearest known one, or all of them.
+/// A remedy for an unknown `word`: the one that means the same as another tool's word, the nearest one, or all of them.
 #[must_use]
 pub fn did_you_mean(word: &str, known: &[&str]) -> String {
     let plain = word.to_lowercase().replace(['-', ' '], "_");
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_other_tools_are_known_where_they_stand_for_something() {
+    fn words_of_other_tools_are_known_where_they_have_a_meaning() {
         let task = ["name", "period", "separation", "priority", "cpu", "wcet", "deadline"];
         for (word, meant) in [
             ("prio", "priority"),
@@ -95,7 +95,7 @@ mod tests {
         }
         assert_eq!(did_you_mean("rate", &["separation", "cost"]), "did you mean `separation`?");
         assert_eq!(did_you_mean("rm", &["fixed-priority", "edf"]), "did you mean `fixed-priority`?");
-        // What stands for nothing here is a word like any other.
+        // Where none of them is allowed, the nearest word counts.
         assert_eq!(did_you_mean("prio", &["trio", "cpu"]), "did you mean `trio`?");
         let words: Vec<&str> = SYNONYMS.iter().map(|(word, _)| *word).collect();
         assert!(

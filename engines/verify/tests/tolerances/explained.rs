@@ -468,7 +468,7 @@ fn whoever_gets_the_processor_as_a_mode_begins_is_judged_by_it() {
     assert_eq!((make(499), make(500)), (0, 1));
 }
 
-/// Without the kernel's record nobody knows what kept a job from its processor: no cause is named.
+/// Without the kernel's record it is not known what kept a job from its processor: no cause is named.
 #[test]
 fn where_no_disturbance_is_on_record_none_is_blamed() {
     let records = [
