@@ -132,7 +132,12 @@ impl Lie {
     pub fn wrong_for_real(&self, done: &Done) -> Judged {
         let judged = self.wrong(done);
         let is_undecided = done.status == Some(4) && !self.expect.exit.contains(&4);
-        if !is_undecided || judged.accuses || done.err.contains("panicked") {
+        // A deadline may be missed beside that, which is told and no answer about the model.
+        let model = serde_json::from_str::<Value>(&done.out).map(|json| json["closing"]["model"].clone());
+        let is_open = done.status == Some(1)
+            && !self.expect.model.is_empty()
+            && model.is_ok_and(|model| model == "undecided");
+        if !(is_undecided || is_open) || judged.accuses || done.err.contains("panicked") {
             return judged;
         }
         Judged { wrong: Vec::new(), cannot_tell: true, accuses: false }
