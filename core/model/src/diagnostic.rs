@@ -191,6 +191,9 @@ impl Diagnostics {
         if self.list.len() > RENDERED {
             out.push_str(&format!("\n\nand {} more of them", self.list.len() - RENDERED));
         }
+        if let (all @ 2.., Some(text)) = (self.list.len(), self.texts.first()) {
+            out.push_str(&format!("\n\n{all} errors in {}", text.name));
+        }
         out
     }
 

@@ -78,6 +78,12 @@ impl Source {
         Some(line_and_column(&self.texts[place.text].content, place.range.start))
     }
 
+    /// The line, from 1, at which an item of the file is named: `task` and its name.
+    #[must_use]
+    pub fn line_of_item(&self, section: &str, name: &str) -> Option<usize> {
+        self.line_and_column(&path::join(section, name)).map(|(line, _)| line)
+    }
+
     /// A message with a caret at `path`.
     #[must_use]
     pub fn diagnostic(

@@ -67,7 +67,7 @@ pub fn split_io(system: &System, write_periods: u32) -> Result<System, Vec<Model
         };
         let deadline = separation.checked_mul(u64::from(periods)).filter(|deadline| !deadline.is_zero());
         let deadline = deadline.ok_or_else(|| {
-            refuse("that many periods are no deadline", "use a number from 1 on, such as 3")
+            refuse("that number of periods gives no deadline", "use a number from 1 on, such as 3")
         })?;
         request.mode = RequestMode::Asynchronous;
         request.deadline = request.deadline.or(Some(deadline));

@@ -147,7 +147,7 @@ fn an_overrun_may_name_a_mode() {
     let said = read(&sets).expect_err("no such word");
     assert!(!said.contains("there is no mode"), "{said}");
     let said = read(&["task.control.overrun=\"degraded\""]).expect_err("no such word");
-    assert!(said.contains("`degraded` is none of the known words"), "{said}");
+    assert!(said.contains("`degraded` is not a word that is known here"), "{said}");
     let said = read(&["task.control.overrun={ }"]).expect_err("no mode");
     assert!(said.contains("mode"), "{said}");
 }

@@ -305,7 +305,7 @@ fn who_keeps_the_budget_is_read_and_printed() {
     says("enforcement = \"kernel\"", "needs an `enforcement_latency`");
     says("enforcement_latency = \"4 ms\"", "only the kernel has an enforcement latency here");
     says("enforcement = \"own\"\nenforcement_latency = \"4 ms\"", "only the kernel");
-    says("enforcement = \"both\"", "none of the known words");
+    says("enforcement = \"both\"", "not a word that is known here");
     says("enforcement = \"own\"", "fixed priorities do not look at");
 }
 

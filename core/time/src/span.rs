@@ -148,8 +148,8 @@ impl Span {
 }
 
 impl fmt::Display for Span {
-    /// Prints the shortest exact decimal in the largest unit that the span reaches, with at most three
-    /// decimals; otherwise in a smaller unit. The text parses back to the same span.
+    /// Prints the exact decimal in the largest unit that the span reaches, as [`Span::rounded`] does with four digits. The text parses
+    /// back to the same span.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0 == 0 {
             return f.pad("0 ns");
@@ -157,13 +157,12 @@ impl fmt::Display for Span {
         for (name, length) in UNITS {
             let whole = self.0 / length;
             let rest = self.0 % length;
-            let thousandth = length / 1_000;
-            let exact = rest == 0 || (thousandth > 0 && rest.is_multiple_of(thousandth));
-            if whole > 0 && exact {
-                if rest == 0 {
-                    return f.pad(&format!("{whole} {name}"));
-                }
-                let decimals = format!("{:03}", rest / thousandth);
+            if whole > 0 && rest == 0 {
+                return f.pad(&format!("{whole} {name}"));
+            }
+            if whole > 0 {
+                let places = length.ilog10() as usize;
+                let decimals = format!("{rest:0places$}");
                 return f.pad(&format!("{whole}.{} {name}", decimals.trim_end_matches('0')));
             }
         }
@@ -181,7 +180,7 @@ pub enum ParseSpanError {
     MissingUnit,
     /// An unknown unit, as in `"15 min"`.
     UnknownUnit(String),
-    /// A value that is no whole number of nanoseconds, as in `"0.5 ns"`.
+    /// A value that is not a whole number of nanoseconds, as in `"0.5 ns"`.
     NotWhole,
     /// More than 2^64 - 1 ns.
     TooLong,
@@ -320,7 +319,10 @@ mod tests {
             assert_eq!(span.to_string().parse(), Ok(span), "{span}");
         }
         assert_eq!(Span::from_ns(1_500_000).to_string(), "1.5 ms");
-        assert_eq!(Span::from_ns(1_000_001).to_string(), "1000.001 us");
+        assert_eq!(Span::from_ns(1_000_001).to_string(), "1.000001 ms");
+        assert_eq!(Span::from_ns(1_419_873).to_string(), "1.419873 ms");
+        assert_eq!(Span::MAX.to_string(), "18446744073.709551615 s");
+        assert_eq!(Span::from_ns(2_000_000_010).to_string(), "2.00000001 s");
         assert_eq!(Span::ZERO.to_string(), "0 ns");
     }
 }

@@ -47,6 +47,35 @@ pub fn resolve_priorities(system: &System) -> Result<System, AnalysisError> {
     System::new(draft).map_err(AnalysisError::model)
 }
 
+/// A priority that the file leaves to an assignment.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct Derived {
+    /// The task.
+    pub task: String,
+    /// Its processor.
+    pub cpu: u32,
+    /// The priority; larger is more important.
+    pub priority: i64,
+}
+
+/// The priorities that [`resolve_priorities`] gives, by processor and the most important first; none where the file gives them.
+///
+/// # Errors
+/// As [`resolve_priorities`].
+pub fn derived_priorities(system: &System) -> Result<Vec<Derived>, AnalysisError> {
+    if system.policy() != Policy::FixedPriority || system.priorities() == PriorityAssignment::Explicit {
+        return Ok(Vec::new());
+    }
+    let resolved = resolve_priorities(system)?;
+    let of = |task: &horolog_model::Task| {
+        let priority = task.priority?.number();
+        Some(Derived { task: task.name.clone(), cpu: task.cpu.0, priority })
+    };
+    let mut derived: Vec<Derived> = resolved.tasks().iter().filter_map(of).collect();
+    derived.sort_by_key(|one| (one.cpu, std::cmp::Reverse(one.priority)));
+    Ok(derived)
+}
+
 /// The system with everything that an analysis gives it and a scheduling machine goes by: a priority at every task
 /// ([`resolve_priorities`]), and under dual priority a promotion time at every hard task that has a safe one. What the file gives
 /// stays.

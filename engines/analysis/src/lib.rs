@@ -30,7 +30,7 @@ pub mod server;
 pub mod utilisation;
 mod waiting;
 
-pub use assignment::{resolve, resolve_priorities};
+pub use assignment::{Derived, derived_priorities, resolve, resolve_priorities};
 pub use certify::certify;
 pub use error::AnalysisError;
 pub use explain::{Explanation, Term, TermKind, explain};

@@ -84,7 +84,7 @@ fn repeats(view: &View<'_>, window: u128) -> Result<(), String> {
     let mut add = |separation: Option<u128>, wcet: u128| {
         let separation = separation.ok_or("listed arrivals do not repeat")?;
         if !window.is_multiple_of(separation) {
-            return Err(format!("{window} is no multiple of the separation {separation}"));
+            return Err(format!("{window} is not a multiple of the separation {separation}"));
         }
         let work = (window / separation).checked_mul(wcet).and_then(|w| demand.checked_add(w));
         demand = work.ok_or("beyond 2^128 ns")?;

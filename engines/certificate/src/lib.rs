@@ -46,8 +46,7 @@ impl Conclusion {
     fn of(system: &System, certificate: &Certificate) -> Conclusion {
         let mut conclusion = Conclusion::default();
         for task in system.tasks() {
-            let claims = || certificate.claims.iter().filter(|claim| claim.task == task.name);
-            let list = match claims().find(|claim| claim.verdict == Proven::Misses).or(claims().next()) {
+            let list = match certificate.claims.iter().find(|claim| claim.task == task.name) {
                 Some(claim) if claim.verdict == Proven::Misses => &mut conclusion.miss,
                 Some(_) => &mut conclusion.meet,
                 None if task.deadline.is_some() => &mut conclusion.undecided,
@@ -76,7 +75,10 @@ pub fn check(system: &System, certificate: &Certificate) -> Result<Conclusion, F
         let words = format!("{at}: this checker knows no trees of schedulers, no clusters and no modes");
         return Err(Flaw::new("", words));
     }
-    for claim in &certificate.claims {
+    for (place, claim) in certificate.claims.iter().enumerate() {
+        if certificate.claims[..place].iter().any(|before| before.task == claim.task) {
+            return Err(Flaw::new(&claim.task, "it has two claims about this task, and one proof is enough"));
+        }
         let task = system
             .tasks()
             .iter()

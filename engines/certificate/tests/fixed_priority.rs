@@ -411,7 +411,7 @@ fn responses_repeat_only_after_a_multiple_of_all_separations_that_the_level_fill
         judge(system, "own", Proven::Meets, empty_proof(horizon)).unwrap_err().reason().to_owned()
     };
     assert_eq!(reason(&full(3), 6), "the job ready at 0 is left out");
-    assert_eq!(reason(&full(3), 7), "7 is no multiple of the separation 3");
+    assert_eq!(reason(&full(3), 7), "7 is not a multiple of the separation 3");
     assert_eq!(reason(&full(3), 0), "responses repeat only without interference");
     let lighter = common::fixed(vec![common::prio(common::task("own", 3, 2), 2)]);
     assert_eq!(reason(&lighter, 6), "the level asks for 4 of every 6, not for all of it");

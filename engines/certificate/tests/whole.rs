@@ -59,6 +59,12 @@ fn every_claim_is_looked_at() {
     let mut both = right(&system);
     both.claims.extend(certificate(&system, "u", Proven::Meets, proof(3)).claims);
     assert!(check(&system, &both).unwrap().proves_all_deadlines());
+    // A claim twice is refused, also where both hold.
+    let mut twice = both.clone();
+    twice.claims.push(both.claims[0].clone());
+    let flaw = check(&system, &twice).unwrap_err();
+    assert_eq!(flaw.task(), "t");
+    assert_eq!(flaw.reason(), "it has two claims about this task, and one proof is enough");
     for (at, wrong) in [(0, 3), (1, 2)] {
         let mut other = both.clone();
         other.claims[at].proof = proof(wrong);
@@ -87,7 +93,6 @@ fn a_conclusion_says_who_meets_who_misses_and_who_has_no_claim() {
     };
     let words = |meet: &str, miss: &str, undecided: &str| (meet.into(), miss.into(), undecided.into());
     assert_eq!(claims(&["b", "t", "a"]), words("t", "a b", ""));
-    assert_eq!(claims(&["t", "a", "a"]), words("t", "a", "b"));
     assert_eq!(claims(&["t"]), words("t", "", "a b"));
     assert_eq!(claims(&["a"]), words("", "a", "b t"));
     assert_eq!(claims(&[]), words("", "", "a b t"));

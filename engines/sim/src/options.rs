@@ -1,6 +1,6 @@
 //! What a simulation may choose where the model leaves a range.
 
-use horolog_model::{SegmentId, TaskId};
+use horolog_model::{ExecutionTimes, SegmentId, System, Task, TaskId};
 use horolog_time::Span;
 use std::collections::BTreeMap;
 
@@ -52,6 +52,41 @@ impl Default for SimOptions {
             max_events: u64::MAX,
             max_backlog: 1 << 24,
         }
+    }
+}
+
+impl SimOptions {
+    /// Whether anything of this system is drawn by chance, so that the seed matters.
+    #[must_use]
+    pub fn draws(&self, system: &System) -> bool {
+        let has_latency = !system.platform().release_latency_bound().is_zero();
+        let has_drivers = !system.devices().is_empty() || !system.interrupts().is_empty();
+        let is_sporadic = |task: &Task| matches!(task.arrival, horolog_model::Arrival::Sporadic { .. });
+        let has_extra = has_drivers || system.tasks().iter().any(is_sporadic);
+        let of_devices = system
+            .devices()
+            .iter()
+            .any(|device| !device.spread.is_zero() || device.least_cost != device.cost);
+        (self.latency == DelayChoice::Uniform && has_latency)
+            || (!self.sporadic_extra.is_zero() && has_extra)
+            || of_devices
+            || system.tasks().iter().any(|task| self.draws_of(task))
+    }
+
+    /// Whether jitter, execution or the path of this task is drawn.
+    fn draws_of(&self, task: &Task) -> bool {
+        let graph = task.segment_graph();
+        let is_jittered = self.jitter == DelayChoice::Uniform && !task.jitter.is_zero();
+        let branches = graph.is_some_and(|graph| graph.segments.iter().any(|segment| segment.next.len() > 1));
+        let varies = task.bcet < task.wcet
+            || graph.is_some_and(|graph| graph.segments.iter().any(|segment| segment.bcet < segment.wcet));
+        let is_execution_drawn = match (self.execution, &task.execution) {
+            (ExecutionChoice::Wcet | ExecutionChoice::Bcet, _) => false,
+            (ExecutionChoice::Uniform, _) | (_, ExecutionTimes::Uniform) => varies,
+            (_, ExecutionTimes::Samples(samples)) => samples.len() > 1,
+            _ => false,
+        };
+        is_jittered || is_execution_drawn || (self.path == PathChoice::Random && branches)
     }
 }
 

@@ -314,7 +314,7 @@ impl Verifier {
         }
     }
 
-    /// A response that was too long is laid to this class.
+    /// A response that was too long is counted in this class.
     pub(crate) fn tell_response(&mut self, late: Late, class: Class) {
         let Late { candidate, response, bound, is_finished, evidence, .. } = late;
         let tally = &mut self.tasks[candidate.task].tally;
@@ -662,7 +662,7 @@ impl Verifier {
     }
 }
 
-/// What a response that is too long is laid to, in words.
+/// What a response that is too long is blamed on, in words.
 fn reason(class: Class) -> &'static str {
     match class {
         Class::BoundViolated => "the assumptions held and nothing in its busy window explains it",

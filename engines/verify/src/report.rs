@@ -103,7 +103,7 @@ impl Report {
         excused
     }
 
-    /// Late responses and publications that were laid to broken wcets follow them where none is left.
+    /// Late responses and publications that were blamed on broken wcets follow them where none is left.
     pub(crate) fn excuse_responses(&mut self, to: Class) {
         let late_by_model = &self.late_by_model;
         let broken = |group: &FindingGroup| {

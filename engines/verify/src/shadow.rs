@@ -177,11 +177,11 @@ pub(crate) struct Compared {
     is_often: bool,
 }
 
-/// So many stretches may be laid to pauses that nobody saw before their share is looked at.
+/// So many stretches may be blamed on pauses that nobody saw before their share is looked at.
 const FEW_PAUSES: u64 = 64;
 
 impl Compared {
-    /// Of a hundred stretches one may be laid to a pause that leaves no trace, and one at least.
+    /// Of a hundred stretches one may be blamed on a pause that leaves no trace, and one at least.
     fn unseen_allowed(&self) -> u64 {
         let stretches = self.short.saturating_add(self.disturbed).saturating_add(self.divergences);
         (stretches / 100).max(1)
@@ -469,7 +469,7 @@ impl Verifier {
     }
 
     /// On a virtual machine the host may stop a processor for a moment without leaving a trace. Stretches that are too long by no
-    /// more than that, at most one in a hundred of a processor, are laid to the machine.
+    /// more than that, at most one in a hundred of a processor, are blamed on the machine.
     pub(crate) fn excuse_unseen_stretches(&mut self, notes: &mut Vec<String>) {
         for cpu in 0..self.compared.len() {
             let compared = &mut self.compared[cpu];
@@ -485,7 +485,7 @@ impl Verifier {
             }
             notes.push(format!(
                 "cpu {}: {count} stretches beside the scheduling machine were longer than allowed, and no record says why: on a \
-                 virtual machine that is laid to the host (at most one in a hundred, by at most {}); on real hardware each is a \
+                 virtual machine that is blamed on the host (at most one in a hundred, by at most {}); on real hardware each is a \
                  divergence",
                 self.model.cpus[cpu],
                 Span::from_ns(pause)

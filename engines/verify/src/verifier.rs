@@ -577,7 +577,7 @@ impl Verifier {
 
     /// On a virtual machine the host may stop a processor for a moment without leaving a trace: a thread's clock runs on,
     /// and only a pause that makes a tick late is seen. In at most one job of a hundred, an excess below a quarter of the tick is
-    /// laid to the machine, and of one that is no longer than the tick and that quarter (such a pause may still lie between two ticks) it cannot be told whose
+    /// blamed on the machine, and of one that is no longer than the tick and that quarter (such a pause may still lie between two ticks) it cannot be told whose
     /// it is. A wcet that is too small
     /// shows more often or by more.
     fn excuse_unseen_pauses(&mut self, notes: &mut Vec<String>) {
@@ -601,7 +601,7 @@ impl Verifier {
         if !excused.is_empty() {
             notes.push(format!(
                 "few jobs of {} executed a little longer than their wcet, and no record says why: on a virtual machine that \
-                 is laid to the host (at most one job in a hundred, by at most {}); on real hardware it would violate the model",
+                 is blamed on the host (at most one job in a hundred, by at most {}); on real hardware it would violate the model",
                 excused.join(", "),
                 Span::from_ns(short)
             ));

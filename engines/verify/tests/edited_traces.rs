@@ -258,7 +258,7 @@ fn a_measured_budget_comes_back_to_no_more_than_it_is_and_no_more_often() {
     finds(
         &verified(&system, &linux, &more, 100),
         Check::Budget,
-        "its budget came back to 3000.001 us, it is 3 ms",
+        "its budget came back to 3.000001 ms, it is 3 ms",
     );
     let place = honest.iter().rposition(back).expect("there is one");
     let mut often = honest.clone();
@@ -466,7 +466,7 @@ fn small_lies_of_a_job_are_found() {
         let moved = edit(&|record| record.kind == kind, &|record| record.cpu = 7);
         finds(&moved, Check::Processor, "of CPU 7, its processor is CPU 0");
     }
-    for (change, said) in [(1_u64, "2000.001 us"), (1_u64.wrapping_neg(), "1999.999 us")] {
+    for (change, said) in [(1_u64, "2.000001 ms"), (1_u64.wrapping_neg(), "1.999999 ms")] {
         let told = edit(&|record| record.kind == Kind::Completion, &|record| {
             record.value = record.value.wrapping_add(change)
         });

@@ -28,7 +28,7 @@ pub(crate) fn read(name: &str, content: &str) -> Result<Spec, ExperimentError> {
     if let Some(error) = errors.first() {
         let place = error.span().unwrap_or(content.len()..content.len());
         let remedy = "write `key = value` lines below headers such as `[hard]`; text and durations in quotes";
-        found.push((place, format!("this is no TOML: {}", error.message()), remedy.to_owned()));
+        found.push((place, format!("this is not valid TOML: {}", error.message()), remedy.to_owned()));
         return Err(bad(name, content, found));
     }
     let root = root.get_ref();
@@ -191,7 +191,7 @@ fn policies(head: &mut Table<'_, '_>) -> Option<Vec<Policy>> {
             Some(policy) => all.push(policy),
             None => {
                 let remedy = did_you_mean(word, &Policy::words());
-                head.fail(Some(item.span()), format!("`{word}` is no policy"), remedy);
+                head.fail(Some(item.span()), format!("`{word}` is not a policy"), remedy);
                 whole = false;
             }
         }
@@ -242,7 +242,7 @@ fn choice(table: &mut Table<'_, '_>, key: &'static str, bounds: RangeInclusive<u
             Some(Choice::Values((from..=to).step_by(step as usize).collect()))
         }
         _ => {
-            table.fail(Some(value.span()), format!("`{key}` is no range"), remedy);
+            table.fail(Some(value.span()), format!("`{key}` is not a range"), remedy);
             None
         }
     }
@@ -311,7 +311,7 @@ fn execution(table: &mut Table<'_, '_>) -> Option<Execution> {
                 [low, high] if low <= high => Some(Execution::Drawn(*low, *high)),
                 _ => {
                     let remedy = "one percentage of the wcet, or two that each job draws between: `execution = [95, 100]`";
-                    table.fail(Some(value.span()), "these are no bounds", remedy);
+                    table.fail(Some(value.span()), "these are not bounds", remedy);
                     None
                 }
             }
@@ -359,7 +359,7 @@ fn real(mut table: Table<'_, '_>, sets: Option<u64>, hard: Option<&HardSpec>) ->
         let place = table.place("gain");
         table.fail(
             place,
-            format!("{stray} is no value of the gain-time axis"),
+            format!("{stray} is not a value of the gain-time axis"),
             "give values that stand in `[hard] gain`",
         );
     }
@@ -428,9 +428,9 @@ load = { random = [10, 30] }
             (("load = 40", "laod = 40"), "f.toml:8:1", "did you mean `load`?"),
             (("load = 40", "load = [40, 40]"), "f.toml:8:13", "stands here twice"),
             (("load = 40", "load = 100"), "f.toml:8:8", "an integer from 1 to 99"),
-            (("\"240 ms\"", "\"240\""), "f.toml:9:15", "is no duration"),
+            (("\"240 ms\"", "\"240\""), "f.toml:9:15", "is not a duration"),
             (("\"240 ms\"", "\"7 ms\""), "f.toml:9:15", "a whole part of 7 ms"),
-            (("step = 2", "stop = 2"), "f.toml:7:9", "is no range"),
+            (("step = 2", "stop = 2"), "f.toml:7:9", "is not a range"),
             (("[10, 30]", "[30, 10]"), "f.toml:14:19", "the lower one first"),
             (("[soft]", "[sofd]"), "f.toml:12:2", "did you mean `soft`?"),
             (("load = 40", "load = 40\ngain = [10]\nexecution = 90"), "f.toml:9:8", "remove one of the two"),
@@ -441,7 +441,7 @@ load = { random = [10, 30] }
                 "take it out of `policies`",
             ),
             (("load = 40", "load = 40\n[real]\ngain = [5]"), "f.toml:10:8", "gain-time axis"),
-            (("tasks = 1", "tasks = "), "f.toml:13", "this is no TOML"),
+            (("tasks = 1", "tasks = "), "f.toml:13", "this is not valid TOML"),
         ] {
             let said = refused(change);
             assert!(said.contains(place) && said.contains(words), "{change:?} says\n{said}");

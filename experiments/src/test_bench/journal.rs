@@ -125,7 +125,7 @@ impl Journal {
 
 fn difference(found: Option<&Head>, wanted: &Head) -> Option<String> {
     let Some(found) = found.filter(|found| found.schema == SCHEMA) else {
-        return Some("is no journal of this bench".to_owned());
+        return Some("is not a journal of this bench".to_owned());
     };
     if found.experiment != wanted.experiment {
         return Some(format!(

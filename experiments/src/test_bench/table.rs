@@ -93,7 +93,7 @@ impl<'t, 'f> Table<'t, 'f> {
             DeValue::String(text) => match text.parse() {
                 Ok(span) => Some(span),
                 Err(error) => {
-                    self.fail(Some(value.span()), format!("`{text}` is no duration: {error}"), remedy);
+                    self.fail(Some(value.span()), format!("`{text}` is not a duration: {error}"), remedy);
                     None
                 }
             },

@@ -221,7 +221,7 @@ fn a_folder_of_something_else_is_refused() {
     assert!(named.contains("belongs to the experiment `small`"), "{named}");
     assert!(refused(Spec { sets: 3, ..small() }).contains("another version of the experiment"));
     fs::write(folder.path().join("runs.jsonl"), "not a journal\n").expect("written");
-    assert!(refused(small()).contains("is no journal of this bench"));
+    assert!(refused(small()).contains("is not a journal of this bench"));
     let held = fs::File::open(folder.path().join("runs.jsonl")).expect("there");
     held.lock().expect("nobody holds it");
     assert!(refused(small()).contains("being written by another run"));

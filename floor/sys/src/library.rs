@@ -118,7 +118,7 @@ impl Library {
         // SAFETY: loading runs the library's constructors; the user named the library to be run.
         let library = unsafe { libloading::Library::new(path) }.map_err(|error| {
             let remedy = "build it with `cc -shared -fPIC`, and give the path from the system file's folder";
-            Error::bad_input(format!("loading {shown}"), error.to_string(), remedy)
+            Error::bad_input(format!("loading {shown}"), reason_of(&error), remedy)
         })?;
         let missing = |name: &str| {
             let remedy = "check its name, and that it is not static (in C++: extern \"C\")";
@@ -189,6 +189,11 @@ impl Library {
             unsafe { exit(self.state) }
         }
     }
+}
+
+/// What the system's loader says; the crate's own words name the call alone.
+fn reason_of(error: &libloading::Error) -> String {
+    std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
 }
 
 /// How many handles a task has: its jobs take them in turn, so that one that was kept is refused in the jobs after its own.

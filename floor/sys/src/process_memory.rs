@@ -73,7 +73,7 @@ impl ProcessMemory {
     /// Where it is not readable.
     pub fn maps(&self) -> Result<String, Error> {
         let path = format!("/proc/{}/maps", self.pid);
-        // Names are bytes; one that is no UTF-8 is still a name.
+        // Names are bytes; one that is not UTF-8 is still a name.
         let bytes =
             fs::read(&path).map_err(|error| Error::io(format!("read({path})"), &error, remedy(self.pid)))?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
@@ -89,7 +89,7 @@ impl ProcessMemory {
             return Ok(file);
         }
         let path = format!("/proc/{}/root{}", self.pid, mapping.path);
-        let gone = "the program's file was replaced while it ran; as root this is no obstacle";
+        let gone = "the program's file was replaced while it ran; as root this does not matter";
         let file = File::open(&path).map_err(|error| Error::io(format!("open({path})"), &error, gone))?;
         let same = file.metadata().is_ok_and(|metadata| metadata.ino() == mapping.inode);
         if same {

@@ -62,7 +62,7 @@ impl SharedMemory {
             return Err(Error::bad_input(
                 "shared memory from another process",
                 "it is not a memory file sealed against shrinking and growing",
-                "the sender is no horolog runtime",
+                "the sender is not a horolog runtime",
             ));
         }
         // SAFETY: an all-zero stat is valid, and fstat fills it.

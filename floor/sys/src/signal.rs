@@ -3,7 +3,7 @@
 use crate::Error;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGXFSZ};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 /// Sets `stop` at the first SIGINT, SIGTERM or SIGHUP (where that is not ignored, as under `nohup`); a second one ends the process at once with exit status 130 (the
 /// guardian then puts back what the run has changed).
@@ -21,6 +21,33 @@ pub fn set_on_interrupt(stop: &Arc<AtomicBool>) -> Result<(), Error> {
             })?;
     }
     Ok(())
+}
+
+/// Puts the number of the last SIGINT, SIGTERM or SIGHUP into the result; 0: there was none yet.
+///
+/// # Errors
+/// Where the kernel refuses the handler.
+pub fn last_interrupt() -> Result<Arc<AtomicUsize>, Error> {
+    let last = Arc::new(AtomicUsize::new(0));
+    let hang_up = (!is_ignored(SIGHUP)).then_some(SIGHUP);
+    for signal in [SIGINT, SIGTERM].into_iter().chain(hang_up) {
+        let number = usize::try_from(signal).unwrap_or(0);
+        signal_hook::flag::register_usize(signal, Arc::clone(&last), number).map_err(|error| {
+            Error::io(format!("sigaction({signal})"), &error, "run without a sandbox that forbids it")
+        })?;
+    }
+    Ok(last)
+}
+
+/// The name of a signal that ends a run.
+#[must_use]
+pub fn name(signal: usize) -> &'static str {
+    match i32::try_from(signal) {
+        Ok(SIGINT) => "SIGINT",
+        Ok(SIGTERM) => "SIGTERM",
+        Ok(SIGHUP) => "SIGHUP",
+        _ => "a signal",
+    }
 }
 
 /// At the first SIGINT, SIGTERM or SIGHUP (where that is not ignored) writes `text` to standard error and ends the process with `status`: for

@@ -1,5 +1,6 @@
 //! The words of the command line.
 
+use crate::colour::When;
 use crate::failure::Failure;
 use crate::trace_arguments::size;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -9,7 +10,9 @@ use horolog_experiments::WhenExhausted;
 use horolog_time::Span;
 use std::path::PathBuf;
 
+pub(crate) use crate::init_arguments::InitArguments;
 pub(crate) use crate::measure_arguments::MeasureVerb;
+pub(crate) use crate::results::VerdictFormat;
 pub(crate) use crate::serve_arguments::ServeArguments;
 pub(crate) use crate::trace_arguments::TraceVerb;
 
@@ -22,6 +25,10 @@ pub(crate) struct Arguments {
     /// Say nothing but results and errors.
     #[arg(long, short, global = true)]
     pub(crate) quiet: bool,
+    /// Colour of results and messages; `auto`: on a terminal, unless NO_COLOR is set.
+    // Taken before all else is parsed: see `early`.
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t, global = true)]
+    pub(crate) color: When,
 }
 
 const EXIT_STATUS: &str = "Exit status: 0 all that was asked holds; 1 a result says no; 2 bad input or usage; \
@@ -29,7 +36,9 @@ const EXIT_STATUS: &str = "Exit status: 0 all that was asked holds; 1 a result s
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum Verb {
-    /// Read and validate a system file; print the normalised model.
+    /// Write a commented system file to start from.
+    Init(InitArguments),
+    /// Read and validate system files; print the normalised model.
     Check(CheckArguments),
     /// Prove: every applicable test, with each task's response-time bound.
     Analyze(AnalyzeArguments),
@@ -71,11 +80,29 @@ pub(crate) enum Verb {
 /// A system file and the values that replace some of its own.
 #[derive(Args, Debug)]
 pub(crate) struct FileArguments {
-    /// The system file.
+    /// The system file; `-`: standard input.
     pub(crate) file: PathBuf,
     /// Replace a value: `--set task.control.wcet="3 ms"`; may be given again.
     #[arg(long = "set", value_name = "PATH=VALUE")]
     pub(crate) overrides: Vec<String>,
+}
+
+/// Several system files, and the values that replace some of their own.
+#[derive(Args, Debug)]
+pub(crate) struct FilesArguments {
+    /// The system files; `-`: standard input.
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Replace a value in each file: `--set task.control.wcet="3 ms"`; may be given again.
+    #[arg(long = "set", value_name = "PATH=VALUE")]
+    pub(crate) overrides: Vec<String>,
+}
+
+impl FilesArguments {
+    /// The words for each file.
+    pub(crate) fn each(&self) -> impl Iterator<Item = FileArguments> + '_ {
+        self.files.iter().map(|file| FileArguments { file: file.clone(), overrides: self.overrides.clone() })
+    }
 }
 
 /// Where the machine's costs come from.
@@ -106,7 +133,7 @@ pub(crate) enum Format {
 #[derive(Args, Debug)]
 pub(crate) struct CheckArguments {
     #[command(flatten)]
-    pub(crate) file: FileArguments,
+    pub(crate) files: FilesArguments,
     /// Print the system in which no job waits for a closed device: reads are asked for one job in advance, writes may take
     /// so many periods.
     #[arg(long, value_name = "PERIODS")]
@@ -116,17 +143,17 @@ pub(crate) struct CheckArguments {
     pub(crate) expand: bool,
     /// `table`: the normalised model; `json`: the same in an object, with the messages of a file that is refused.
     #[arg(long, value_enum, default_value_t)]
-    pub(crate) format: Format,
+    pub(crate) format: VerdictFormat,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct AnalyzeArguments {
     #[command(flatten)]
-    pub(crate) file: FileArguments,
+    pub(crate) files: FilesArguments,
     #[command(flatten)]
     pub(crate) machine: MachineArguments,
     #[arg(long, value_enum, default_value_t)]
-    pub(crate) format: Format,
+    pub(crate) format: VerdictFormat,
     /// Write a certificate that `check-certificate` verifies.
     #[arg(long, value_name = "OUT")]
     pub(crate) certificate: Option<PathBuf>,
@@ -152,6 +179,8 @@ pub(crate) struct CertificateArguments {
     pub(crate) machine: MachineArguments,
     /// The certificate.
     pub(crate) certificate: PathBuf,
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: VerdictFormat,
 }
 
 #[derive(Args, Debug)]
@@ -195,7 +224,7 @@ pub(crate) struct SimulateArguments {
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
     #[arg(long, value_enum, default_value_t)]
-    pub(crate) format: Format,
+    pub(crate) format: VerdictFormat,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug, Default)]
@@ -302,7 +331,7 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
     #[arg(long, value_enum, default_value_t)]
-    pub(crate) format: Format,
+    pub(crate) format: VerdictFormat,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug, Default)]
@@ -320,7 +349,7 @@ pub(crate) struct VerifyArguments {
     pub(crate) file: FileArguments,
     #[command(flatten)]
     pub(crate) machine: MachineArguments,
-    /// The trace: horolog's own, perf.data or trace.dat.
+    /// The trace: horolog's own, perf.data or trace.dat; `-`: standard input.
     pub(crate) trace: PathBuf,
     /// For a foreign trace: which thread is which task (`control=my-thread` or `control=4711`); may be given again.
     #[arg(long = "map", value_name = "TASK=THREAD")]
@@ -331,7 +360,7 @@ pub(crate) struct VerifyArguments {
     #[arg(long = "bound-override", value_name = "TASK=DURATION", hide = true)]
     pub(crate) bound_overrides: Vec<String>,
     #[arg(long, value_enum, default_value_t)]
-    pub(crate) format: Format,
+    pub(crate) format: VerdictFormat,
 }
 
 #[derive(Args, Debug)]
@@ -365,20 +394,26 @@ pub(crate) struct LoopArguments {
     #[arg(long = "bound-override", value_name = "TASK=DURATION", hide = true)]
     pub(crate) bound_overrides: Vec<String>,
     #[arg(long, value_enum, default_value_t)]
-    pub(crate) format: Format,
+    pub(crate) format: VerdictFormat,
 }
 
 /// What a machine is examined for.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
 pub(crate) enum Purpose {
-    /// Other commands, and real-time threads of other programs, that would conflict with a run.
+    /// Real threads in real scheduling classes, and what would be in their way now.
     Run,
+    /// Proofs with this machine's costs.
+    Analyze,
+    /// Recording the kernel's events beside those of a program.
+    Record,
+    /// All that `loop` does: proof, run, record, verification.
+    Loop,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct DoctorArguments {
-    /// Look also for what would be in the way of this verb now.
-    #[arg(long = "for", value_enum, value_name = "VERB", conflicts_with = "restore")]
+    /// Say whether this machine allows this (exit 0, else 3), and what to do, the most effective first.
+    #[arg(long = "for", value_enum, value_name = "PURPOSE", conflicts_with = "restore")]
     pub(crate) purpose: Option<Purpose>,
     /// Put back what a killed run has left changed.
     #[arg(long)]
@@ -463,7 +498,8 @@ pub(crate) enum ExtractFormat {
 
 /// A percentage as thousandths: `20%`, `2.5`.
 fn permille(text: &str) -> Result<u64, String> {
-    let refuse = || format!("`{text}` is no percentage from 0 to 1000, with at most one decimal, as `20%`");
+    let refuse =
+        || format!("`{text}` is not a percentage from 0 to 1000 with at most one decimal, such as `20%`");
     let number = text.trim().trim_end_matches('%').trim_end();
     let (whole, tenth) = number.split_once('.').unwrap_or((number, "0"));
     let digits = |part: &str| part.parse::<u64>().ok().filter(|_| part.bytes().all(|b| b.is_ascii_digit()));

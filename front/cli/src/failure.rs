@@ -1,6 +1,9 @@
 //! How a verb ends when it does not end well: the message and the exit status of the contract.
 
+use crate::colour::{self, Tone};
 use horolog_closed_loop::verdict::Closing;
+use horolog_model::{Diagnostics, Message};
+use serde::Serialize;
 use std::fmt::Display;
 use std::io::Write;
 use std::process::ExitCode;
@@ -19,6 +22,10 @@ pub(crate) enum Verdict {
     Undecided,
     /// A verdict with its closing line.
     Closed(Box<Closing>),
+    /// A file was refused, and all of it is told already.
+    Refused(u8),
+    /// A closing line, and the exit status.
+    Line(String, u8),
 }
 
 impl Verdict {
@@ -32,65 +39,230 @@ impl Verdict {
         Verdict::Closed(Box::new(closing))
     }
 
+    /// The verdict on several files: that of the worst one, each with its name and exit status. A bad file (2) is worse than a no (1), which
+    /// is worse than what is not allowed (3) or not decided (4).
+    pub(crate) fn of_files(ends: &[(String, u8)]) -> Verdict {
+        let worst = [2, 1, 3, 4].into_iter().find(|status| ends.iter().any(|(_, one)| one == status));
+        let all = ends.len();
+        let Some(worst) = worst else { return Verdict::Line(format!("holds: {all} files (exit 0)"), 0) };
+        let names: Vec<&str> =
+            ends.iter().filter(|(_, status)| *status == worst).map(|(name, _)| name.as_str()).collect();
+        let word = match worst {
+            1 => "no",
+            2 => "error",
+            3 => "not allowed",
+            _ => "undecided",
+        };
+        let line = format!("{word}: {} of {all} files: {} (exit {worst})", names.len(), names.join(", "));
+        Verdict::Line(line, worst)
+    }
+
     /// Prints the closing line, the last on standard error, and gives the exit status.
     pub(crate) fn exit_code(self) -> ExitCode {
         match self {
             Verdict::Holds => ExitCode::SUCCESS,
             Verdict::SaysNo => ExitCode::from(1),
             Verdict::Undecided => ExitCode::from(4),
+            Verdict::Refused(status) => ExitCode::from(status),
+            Verdict::Line(line, status) => {
+                let _ = writeln!(std::io::stderr(), "{}", colour::paint_first(&line, colour::on_stderr()));
+                ExitCode::from(status)
+            }
             Verdict::Closed(closing) => {
-                let _ = writeln!(std::io::stderr(), "{closing}");
+                say_closing(None, &closing);
                 ExitCode::from(closing.exit)
             }
         }
     }
 }
 
+/// Prints a closing line, of one of several files behind its name.
+pub(crate) fn say_closing(file: Option<&str>, closing: &Closing) {
+    let line = colour::paint_first(&closing.to_string(), colour::on_stderr());
+    let head = file.map_or_else(String::new, |file| format!("{file}: "));
+    let _ = writeln!(std::io::stderr(), "{head}{line}");
+}
+
 /// Why a verb could not be carried out.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    message: String,
+    said: Said,
+    kind: &'static str,
     status: u8,
 }
 
+/// What is told.
+#[derive(Debug)]
+enum Said {
+    /// A message, and what to do about it in lines below that begin with `help: `.
+    Words(String),
+    /// What is wrong with a text, each at its place.
+    Places(Box<Diagnostics>),
+}
+
+/// One error, as programs read it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub(crate) struct Told {
+    /// What kind it is of: `usage`, `bad-input`, `no`, `not-allowed`, `undecided`.
+    pub(crate) kind: &'static str,
+    /// What is wrong.
+    pub(crate) message: String,
+    /// Where; null where it has no place.
+    pub(crate) place: Option<ToldPlace>,
+    /// What to do; null where there is nothing to say.
+    pub(crate) help: Option<String>,
+}
+
+/// Where an error is.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub(crate) struct ToldPlace {
+    pub(crate) file: Option<String>,
+    pub(crate) line: Option<usize>,
+    pub(crate) column: Option<usize>,
+    /// The value, as `task.control.wcet`.
+    pub(crate) path: Option<String>,
+}
+
+/// The object that stands for a result where there is none.
+#[derive(Serialize)]
+struct ErrorObject {
+    schema: &'static str,
+    exit: u8,
+    /// The first one.
+    #[serde(flatten)]
+    first: Option<Told>,
+    /// All of them.
+    errors: Vec<Told>,
+}
+
 impl Failure {
-    /// Bad input or usage: exit 2.
+    /// Bad input: exit 2.
     pub(crate) fn bad_input(message: impl Display) -> Failure {
-        Failure { message: message.to_string(), status: 2 }
+        Failure::of_words(message, "bad-input", 2)
     }
 
-    /// Bad input that an engine explains.
-    pub(crate) fn error(error: impl Display) -> Failure {
-        Failure { message: named(&error), status: 2 }
+    /// What is wrong with a file, each at its place: exit 2.
+    pub(crate) fn diagnostics(found: Diagnostics) -> Failure {
+        Failure { said: Said::Places(Box::new(found)), kind: "bad-input", status: 2 }
+    }
+
+    /// Words on the command line that nobody understands: exit 2.
+    pub(crate) fn usage(message: impl Display) -> Failure {
+        Failure::of_words(message, "usage", 2)
     }
 
     /// A result says no, in words: exit 1.
     pub(crate) fn says_no(message: impl Display) -> Failure {
-        Failure { message: message.to_string(), status: 1 }
+        Failure::of_words(message, "no", 1)
     }
 
     /// This machine does not allow it: exit 3.
     pub(crate) fn not_permitted(message: impl Display) -> Failure {
-        Failure { message: message.to_string(), status: 3 }
+        Failure::of_words(message, "not-allowed", 3)
     }
 
     /// Nothing is decided, and trying again may decide it: exit 4.
     pub(crate) fn undecided(message: impl Display) -> Failure {
-        Failure { message: message.to_string(), status: 4 }
+        Failure::of_words(message, "undecided", 4)
     }
 
     /// A file that cannot be read or written.
     pub(crate) fn file(doing: &str, path: &std::path::Path, error: &std::io::Error) -> Failure {
-        Failure::bad_input(format_args!("error: cannot {doing} {}: {error}", path.display()))
+        Failure::bad_input(format_args!("cannot {doing} {}: {error}", path.display()))
+    }
+
+    /// The message without the word `error` before it, which every message gets when it is told.
+    fn of_words(message: impl Display, kind: &'static str, status: u8) -> Failure {
+        let text = message.to_string();
+        let text = text.trim_end().strip_prefix("error: ").unwrap_or(text.trim_end());
+        Failure { said: Said::Words(text.to_owned()), kind, status }
+    }
+
+    /// The exit status.
+    pub(crate) fn status(&self) -> u8 {
+        self.status
+    }
+
+    /// What programs read: at least one.
+    pub(crate) fn told(&self) -> Vec<Told> {
+        match &self.said {
+            Said::Words(text) => vec![words_told(text, self.kind)],
+            Said::Places(found) => found.messages().map(|message| place_told(message, self.kind)).collect(),
+        }
+    }
+
+    /// The messages about a file; of any other failure the one that there is.
+    pub(crate) fn messages(&self) -> Vec<Message> {
+        match &self.said {
+            Said::Places(found) => found.messages().collect(),
+            Said::Words(text) => {
+                let Told { message, help, .. } = words_told(text, self.kind);
+                Diagnostics::general(message, help.unwrap_or_default()).messages().collect()
+            }
+        }
+    }
+
+    /// The JSON object of the contract.
+    pub(crate) fn object(&self) -> impl Serialize {
+        let errors = self.told();
+        ErrorObject { schema: "horolog.error/1", exit: self.status, first: errors.first().cloned(), errors }
+    }
+
+    /// The message for people, on standard error.
+    pub(crate) fn say(&self) {
+        let is_coloured = colour::on_stderr();
+        let text = match &self.said {
+            Said::Places(found) => found.render(is_coloured),
+            Said::Words(text) if text.starts_with("undecided: ") => colour::paint_first(text, is_coloured),
+            Said::Words(text) => format!("{}: {text}", colour::paint("error", Tone::Bad, is_coloured)),
+        };
+        let _ = writeln!(std::io::stderr(), "{}", text.trim_end());
     }
 
     /// Prints the message and gives the status.
     pub(crate) fn report(&self) -> ExitCode {
-        let is_named = ["error", "undecided"].iter().any(|word| self.message.starts_with(word));
-        let word = if is_named { "" } else { "error: " };
-        let _ = writeln!(std::io::stderr(), "{word}{}", self.message.trim_end());
+        self.say();
         ExitCode::from(self.status)
     }
+}
+
+/// How the line begins that says what to do; clap has two words of its own.
+const HELPS: [&str; 3] = ["help: ", "tip: ", "Usage: "];
+
+/// A message in words: the first line, a place where it names one, and the help.
+fn words_told(text: &str, kind: &'static str) -> Told {
+    let mut lines = text.lines().map(str::trim);
+    let mut message = lines.next().unwrap_or_default().trim_start_matches("undecided: ").to_owned();
+    if message.ends_with(':') {
+        // What it announces stands below.
+        lines
+            .by_ref()
+            .take_while(|line| !line.is_empty())
+            .for_each(|line| message.push_str(&format!(" {line}")));
+    }
+    let (mut place, mut help) = (None, None);
+    for line in lines {
+        let line = line.trim_start_matches("= ");
+        if let Some(at) = line.strip_prefix("--> ") {
+            place = place.or_else(|| place_of(at));
+        } else if let Some(words) = HELPS.iter().find_map(|head| line.strip_prefix(head)) {
+            help = help.or_else(|| Some(words.to_owned()));
+        }
+    }
+    Told { kind, message, place, help }
+}
+
+/// `file:line:column`.
+fn place_of(text: &str) -> Option<ToldPlace> {
+    let mut parts = text.rsplitn(3, ':');
+    let (column, line, file) = (parts.next()?.parse().ok(), parts.next()?.parse().ok(), parts.next()?);
+    Some(ToldPlace { file: Some(file.to_owned()), line, column, path: None })
+}
+
+fn place_told(message: Message, kind: &'static str) -> Told {
+    let Message { file, line, column, path, reason, remedy } = message;
+    let place = (file.is_some() || path.is_some()).then_some(ToldPlace { file, line, column, path });
+    Told { kind, message: reason, place, help: Some(remedy).filter(|remedy| !remedy.is_empty()) }
 }
 
 impl From<horolog_closed_loop::LoopError> for Failure {
@@ -98,21 +270,14 @@ impl From<horolog_closed_loop::LoopError> for Failure {
         if error.is_stopped() {
             return Failure::undecided(format_args!("undecided: {error} (exit 4)"));
         }
-        let status = if error.is_bad_input() {
-            2
+        if error.is_bad_input() {
+            Failure::bad_input(error)
         } else if error.is_not_permitted() {
-            3
+            Failure::not_permitted(error)
         } else {
-            1
-        };
-        Failure { message: named(&error), status }
+            Failure::says_no(error)
+        }
     }
-}
-
-/// The message with the word `error` before it, once.
-fn named(error: &impl Display) -> String {
-    let text = error.to_string();
-    if text.starts_with("error: ") { text } else { format!("error: {text}") }
 }
 
 #[cfg(test)]
@@ -120,8 +285,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_is_called_so_once() {
-        assert_eq!(Failure::error("it is wrong").message, "error: it is wrong");
-        assert_eq!(Failure::error("error: it is wrong").message, "error: it is wrong");
+    fn a_message_in_words_is_taken_apart() {
+        let failure = Failure::bad_input("error: it is wrong\n --> a.toml:3:7\n  = help: mend it");
+        let told = failure.told();
+        assert_eq!(told.len(), 1);
+        assert_eq!((told[0].message.as_str(), told[0].help.as_deref()), ("it is wrong", Some("mend it")));
+        let place = told[0].place.as_ref().expect("a place");
+        assert_eq!((place.file.as_deref(), place.line, place.column), (Some("a.toml"), Some(3), Some(7)));
+        let bare = Failure::not_permitted("it is forbidden").told();
+        assert_eq!((bare[0].kind, &bare[0].place, &bare[0].help), ("not-allowed", &None, &None));
+    }
+
+    #[test]
+    fn each_error_of_a_file_is_told_with_its_place() {
+        let found = horolog_model::file::read("[system]\nname = 1\npolicy = \"x\"\n", "a.toml", &[]);
+        let told = Failure::diagnostics(found.expect_err("a bad file")).told();
+        assert!(told.len() >= 2 && told.iter().all(|one| one.kind == "bad-input"), "{told:?}");
+        assert_eq!(told[0].place.as_ref().and_then(|place| place.path.as_deref()), Some("system.name"));
     }
 }

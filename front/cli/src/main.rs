@@ -4,34 +4,68 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod arguments;
+mod colour;
 mod commands;
 mod costs;
+mod early;
 mod failure;
+mod init_arguments;
 mod input;
 mod measure_arguments;
 mod output;
 mod progress;
+mod results;
 mod serve_arguments;
 mod trace_arguments;
 
 use arguments::{Arguments, Verb};
-use clap::Parser;
-use failure::Done;
+use clap::error::ErrorKind;
+use clap::{CommandFactory, FromArgMatches};
+use early::Early;
+use failure::{Done, Failure};
 use horolog_sys::guardian::{GuardianOptions, finish_program, guard_program};
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let early = Early::of(&words);
+    colour::choose(early.colour);
+    let arguments = match parse(&words, early) {
+        Ok(arguments) => arguments,
+        Err(status) => return status,
+    };
     progress::set_quiet(arguments.quiet);
     guard_program(GuardianOptions::default());
     let done = run(&arguments.verb);
     put_back();
+    if let (Err(failure), Some(format)) = (&done, early.format) {
+        // What cannot be told is the failure of the verb itself, which stands on standard error.
+        let _ = results::tell_failure(format, failure);
+    }
     // Also where the verb failed half-way: what it has printed belongs to its user.
     let printed = output::finish();
     match done.and_then(|verdict| printed.map(|()| verdict)) {
         Ok(verdict) => verdict.exit_code(),
         Err(failure) => failure.report(),
     }
+}
+
+/// The words of the command line, or the exit status where they are wrong or ask for help.
+fn parse(words: &[OsString], early: Early) -> Result<Arguments, ExitCode> {
+    let command = Arguments::command().color(colour::of_clap(early.colour));
+    let parsed = command.try_get_matches_from(words);
+    let parsed = parsed.and_then(|matches| Arguments::from_arg_matches(&matches));
+    parsed.map_err(|error| {
+        let is_help = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+        if let (false, Some(format)) = (is_help, early.format) {
+            let failure = Failure::usage(error.render());
+            let _ = results::tell_failure(format, &failure).and_then(|()| output::finish());
+        }
+        // Nobody may read it any more; that is no reason to end otherwise.
+        let _ = error.print();
+        ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+    })
 }
 
 /// Ends the guardian, where the verb needed one.
@@ -57,6 +91,7 @@ fn stoppable(verb: impl FnOnce() -> Done) -> Done {
 
 fn run(verb: &Verb) -> Done {
     match verb {
+        Verb::Init(words) => commands::init::run(words),
         Verb::Check(words) => commands::check::run(words),
         Verb::Analyze(words) => stoppable(|| commands::analyze::run(words)),
         Verb::Simulate(words) => stoppable(|| commands::simulate::run(words)),

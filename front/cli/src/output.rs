@@ -1,10 +1,13 @@
 //! Printing results: tables for people, JSON for scripts.
 
+use crate::colour::{self, Tone};
 use crate::failure::Failure;
 
 use comfy_table::{CellAlignment, Table, presets};
+use horolog_analysis::Derived;
 use horolog_closed_loop::verdict::Closing;
 use horolog_exec::thread_server::ThreadServerReport;
+use horolog_model::System;
 use horolog_time::Span;
 use horolog_trace::{ModeOutcome, Outcome, Overhead, ServerOutcome, TaskOutcome};
 use serde::Serialize;
@@ -97,10 +100,56 @@ pub(crate) fn table(head: &[&str], numbers_from: usize) -> Table {
     table
 }
 
-/// Prints a table without blanks at the ends of its lines.
+/// Prints a table without blanks at the ends of its lines. On a terminal the words of a verdict have their colour, and so have
+/// deadlines that were missed.
 pub(crate) fn print(table: &Table) {
-    for line in table.to_string().lines() {
-        outln!("{}", line.trim_end());
+    let is_coloured = colour::on_stdout();
+    let text = table.to_string();
+    // Numbers end where the head of their column ends.
+    let missed = text.lines().next().and_then(|head| cells(head).find(|(_, cell)| *cell == "missed"));
+    let missed = missed.map(|(start, cell)| start + cell.len());
+    for line in text.lines() {
+        let line = line.trim_end();
+        if is_coloured {
+            outln!("{}", coloured(line, missed));
+        } else {
+            outln!("{line}");
+        }
+    }
+}
+
+/// The cells of a line, which two blanks part, and where each starts.
+fn cells(line: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut at = 0;
+    line.split("  ").filter_map(move |piece| {
+        let start = at + (piece.len() - piece.trim_start().len());
+        at += piece.len() + 2;
+        Some((start, piece.trim())).filter(|(_, cell)| !cell.is_empty())
+    })
+}
+
+/// A line of a table with its verdicts in colour; its first cell is a name. `missed` is where the column of missed deadlines ends.
+fn coloured(line: &str, missed: Option<usize>) -> String {
+    let mut painted = String::with_capacity(line.len() + 32);
+    let mut done = 0;
+    for (start, cell) in cells(line).skip(1) {
+        let end = start + cell.len();
+        let is_miss = missed == Some(end) && cell.parse::<u64>().is_ok_and(|count| count > 0);
+        let Some(tone) = Tone::of(cell).or(is_miss.then_some(Tone::Bad)).filter(|_| cell != "missed") else {
+            continue;
+        };
+        painted.push_str(&line[done..start]);
+        painted.push_str(&colour::paint(cell, tone, true));
+        done = end;
+    }
+    painted + &line[done..]
+}
+
+/// A word of a verdict in its colour, for a line on stdout.
+pub(crate) fn word(word: &str) -> String {
+    match Tone::of(word) {
+        Some(tone) => colour::paint(word, tone, colour::on_stdout()),
+        None => word.to_owned(),
     }
 }
 
@@ -124,6 +173,13 @@ pub(crate) fn optional(value: Option<Span>) -> String {
     value.map_or_else(|| "-".to_owned(), span)
 }
 
+/// Priorities that the file leaves to an assignment, in one line behind `head`; nothing where it gives them.
+pub(crate) fn priorities(system: &System, derived: &[Derived], head: &str) {
+    let Some(word) = system.priorities().word().filter(|_| !derived.is_empty()) else { return };
+    let each: Vec<String> = derived.iter().map(|one| format!("{} {}", one.task, one.priority)).collect();
+    outln!("{head}priorities, {word}: {}", each.join(", "));
+}
+
 /// A number of a task's outcome.
 type CountOfTask = fn(&TaskOutcome) -> u64;
 
@@ -133,7 +189,7 @@ pub(crate) fn outcome(outcome: &Outcome) {
         "{} on {}: jobs released for {}, {} events, {} lost",
         outcome.system,
         outcome.backend,
-        outcome.horizon_ns,
+        span(outcome.horizon_ns),
         outcome.events,
         outcome.events_lost
     );
@@ -339,5 +395,24 @@ fn drivers(outcome: &Outcome) {
 pub(crate) fn notes(notes: &[String]) {
     for note in notes {
         outln!("note: {note}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verdicts_and_missed_deadlines_are_coloured_and_names_are_not() {
+        let mut rows = table(&["task", "verdict", "missed"], 2);
+        rows.add_row(["no", "misses", "12"]);
+        rows.add_row(["b", "meets", "0"]);
+        let text = rows.to_string();
+        let missed =
+            cells(text.lines().next().expect("a head")).last().map(|(start, cell)| start + cell.len());
+        let lines: Vec<String> = text.lines().map(|line| coloured(line.trim_end(), missed)).collect();
+        assert_eq!(lines[0], "task  verdict  missed");
+        assert_eq!(lines[1], "no    \u{1b}[1m\u{1b}[91mmisses\u{1b}[0m       \u{1b}[1m\u{1b}[91m12\u{1b}[0m");
+        assert_eq!(lines[2], "b     \u{1b}[1m\u{1b}[32mmeets\u{1b}[0m         0");
     }
 }

@@ -240,7 +240,7 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
         "G" | "GiB" => 30,
         _ => return Err("write a number of bytes, KiB, MiB or GiB: `65536`, `64K`, `1M`, `1G`".to_owned()),
     };
-    let number: u64 = number.parse().map_err(|_| format!("`{text}` is no size"))?;
+    let number: u64 = number.parse().map_err(|_| format!("`{text}` is not a size"))?;
     number.checked_mul(1 << shift).ok_or_else(|| format!("`{text}` is too large"))
 }
 

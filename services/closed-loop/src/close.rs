@@ -3,8 +3,8 @@
 use crate::report::{Parts, write_report};
 use crate::verdict::{Asked, Closing, Ended, Evidence};
 use crate::{
-    CostRequest, CostSource, Guard, LoopError, MachineChoice, MeasuredRun, Proof, measured_run, prove,
-    simulated_run, verify_trace, with_costs,
+    CostRequest, CostSource, Guard, LoopError, MachineChoice, MeasuredRun, Proof, counterexample_beside,
+    measured_run, prove, simulated_run, verify_trace, with_costs,
 };
 use horolog_analysis::Schedulable;
 use horolog_exec::{Limit, RunOptions};
@@ -143,7 +143,12 @@ pub fn close(
         SimOptions { horizon: Horizon::Time(options.duration), seed: options.seed, ..SimOptions::default() };
     let simulated = simulated_run(&proof.system, &sim_options, Some(&simulated_trace))?;
     save_json(&options.out.join("simulated.json"), &simulated)?;
-    let simulated_verified = verify_trace(&proof, &simulated_trace, options.bound_override.clone())?;
+    let simulated_verified = verify_trace(
+        &proof,
+        &simulated_trace,
+        options.bound_override.clone(),
+        &counterexample_beside(&simulated_trace),
+    )?;
     save_json(&options.out.join("simulated-verification.json"), &simulated_verified)?;
 
     let run = run_and_verify(&proof, real, options, &mut notes, stage)?;
@@ -222,11 +227,11 @@ fn run_and_verify(
     save_json(&options.out.join("run.json"), &measured.outcome)?;
     let after = measured.outcome.horizon_ns;
     if after < of {
-        notes.push(format!("the run was stopped early: jobs were released for {after} of {of}"));
+        notes.push(format!("the run was stopped early: jobs were released for {} of {of}", after.rounded()));
     }
     notes.extend(measured.outcome.notes.iter().cloned());
     stage(Stage::Verify, "");
-    let found = verify_trace(proof, &trace, options.bound_override.clone())?;
+    let found = verify_trace(proof, &trace, options.bound_override.clone(), &counterexample_beside(&trace))?;
     save_json(&options.out.join("verification.json"), &found)?;
     let ended = Ended::of_run(&measured.outcome, Some(of));
     Ok(Run { measured: Some(measured), verified: Some(found), ended, trace })

@@ -20,8 +20,9 @@ use std::path::{Path, PathBuf};
 /// Jobs of one pattern: more are not kept, and the finding is then one that cannot be told.
 const MOST_JOBS: usize = 1 << 20;
 
-/// Where the pattern of a trace is written.
-pub(crate) fn beside(trace: &Path) -> PathBuf {
+/// Where the pattern of a trace is written where nothing else is said.
+#[must_use]
+pub fn counterexample_beside(trace: &Path) -> PathBuf {
     let mut name = trace.as_os_str().to_owned();
     name.push(".counterexample.json");
     PathBuf::from(name)

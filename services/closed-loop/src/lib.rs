@@ -24,6 +24,8 @@ mod whole_trace;
 
 pub use close::{LoopOptions, LoopResult, Stage, close, prepare};
 pub use costs::{CostInUse, CostOrigin, CostRequest, CostSource, with_costs};
+pub use counterexample::counterexample_beside;
+pub use date::now;
 pub use error::LoopError;
 pub use machine::{
     MachineChoice, MachineMeasured, ProfilePlaces, SYSTEM_PROFILE, measure_machine, read_profile,

@@ -134,7 +134,9 @@ mod tests {
         crate::simulated_run(&system, &horolog_sim::SimOptions::default(), Some(&trace))
             .expect("it is simulated");
         let proof = proved(FLAT);
-        let mut found = crate::verify_trace(&proof, &trace, Vec::new()).expect("it is verified");
+        let mut found =
+            crate::verify_trace(&proof, &trace, Vec::new(), &crate::counterexample_beside(&trace))
+                .expect("it is verified");
         found.backend = backend.to_owned();
         found.tasks[0].releases_noticed = releases;
         found.tasks[0].releases_late = late;

@@ -3,6 +3,7 @@
 //! Whoever prints a verdict (the terminal, the JSON, the page) prints this one.
 
 mod answers;
+mod cases;
 mod words;
 
 use horolog_analysis::Analysis;
@@ -217,6 +218,19 @@ pub enum Word {
     NotAllowed,
 }
 
+impl Word {
+    /// As the closing line begins.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        match self {
+            Word::Holds => "holds",
+            Word::No => "no",
+            Word::Undecided => "undecided",
+            Word::NotAllowed => "not allowed",
+        }
+    }
+}
+
 /// The verdict: the object `closing` of the contract.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Closing {
@@ -238,6 +252,30 @@ pub struct Closing {
     pub help: Option<String>,
     /// What was found, the gravest first.
     pub causes: Vec<Cause>,
+    /// Each question of each task, as far as the verb asks it; in no JSON.
+    #[serde(skip)]
+    pub cases: Vec<Case>,
+}
+
+/// One question of one task, for reports that list cases. None is worse than the answer for the whole system.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Case {
+    /// The section of the file that it is about: `task`, `device` or `request`.
+    pub section: &'static str,
+    /// Its name there.
+    pub name: String,
+    /// What is asked.
+    pub question: Question,
+    /// The answer.
+    pub answer: Answer,
+    /// The reason.
+    pub text: String,
+}
+
+impl Case {
+    fn new(section: &'static str, name: &str, question: Question, answer: Answer, text: String) -> Case {
+        Case { section, name: name.to_owned(), question, answer, text }
+    }
 }
 
 impl Closing {
@@ -272,6 +310,7 @@ impl Closing {
             text: said.text,
             help: said.help,
             causes: words::causes(evidence),
+            cases: cases::cases(evidence, asked, &answers),
         }
     }
 
@@ -280,7 +319,18 @@ impl Closing {
     pub fn undecided(asked: &Asked, text: String) -> Closing {
         let (word, exit, gate) = (Word::Undecided, 4, asked.gate.clone());
         let (proof, model, deadlines) = (None, None, None);
-        Closing { word, exit, proof, model, deadlines, gate, text, help: None, causes: Vec::new() }
+        Closing {
+            word,
+            exit,
+            proof,
+            model,
+            deadlines,
+            gate,
+            text,
+            help: None,
+            causes: Vec::new(),
+            cases: Vec::new(),
+        }
     }
 
     /// The verdict of a verb that asks one question, with its answer and the reason for it.
@@ -294,7 +344,18 @@ impl Closing {
         let of = |asked: Question| (asked == question).then_some(answer);
         let [proof, model, deadlines] = Question::ALL.map(of);
         let gate = Gate::of(&[question]);
-        Closing { word, exit, proof, model, deadlines, gate, text, help: None, causes: Vec::new() }
+        Closing {
+            word,
+            exit,
+            proof,
+            model,
+            deadlines,
+            gate,
+            text,
+            help: None,
+            causes: Vec::new(),
+            cases: Vec::new(),
+        }
     }
 
     /// What was to be shown beside it is not there: a yes becomes undecided, for this reason.
@@ -302,6 +363,16 @@ impl Closing {
         if self.word == Word::Holds {
             (self.word, self.exit) = (Word::Undecided, 4);
             reason.clone_into(&mut self.text);
+        }
+    }
+
+    /// The answer to one question; `None` where the verb does not ask it, or where the machine does not allow what it needs.
+    #[must_use]
+    pub fn answer(&self, question: Question) -> Option<Answer> {
+        match question {
+            Question::Proof => self.proof,
+            Question::Model => self.model,
+            Question::Deadlines => self.deadlines,
         }
     }
 
@@ -320,13 +391,7 @@ impl Closing {
 impl fmt::Display for Closing {
     /// The closing line, and below it the help.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let word = match self.word {
-            Word::Holds => "holds",
-            Word::No => "no",
-            Word::Undecided => "undecided",
-            Word::NotAllowed => "not allowed",
-        };
-        write!(f, "{word}: {} (exit {})", self.text, self.exit)?;
+        write!(f, "{}: {} (exit {})", self.word.text(), self.text, self.exit)?;
         if let Some(help) = &self.help {
             write!(f, "\n  help: {help}")?;
         }

@@ -1,6 +1,6 @@
 //! A trace checked against the proof.
 
-use crate::counterexample::{beside, look_for_counterexamples};
+use crate::counterexample::look_for_counterexamples;
 use crate::{LoopError, Proof, misfit};
 use horolog_model::{System, TaskId};
 use horolog_time::Span;
@@ -64,7 +64,7 @@ pub fn override_bounds(system: &System, texts: &[String]) -> Result<Vec<(TaskId,
         .collect()
 }
 
-/// Checks the trace at `path` against the proof. Where a bound is violated, a pattern that shows it is written beside the trace.
+/// Checks the trace at `path` against the proof. Where a bound is violated, a pattern that shows it is written to `counterexample`.
 ///
 /// # Errors
 /// Where the trace cannot be read or is one of another system.
@@ -72,6 +72,7 @@ pub fn verify_trace(
     proof: &Proof,
     path: &Path,
     bound_override: Vec<(TaskId, Span)>,
+    counterexample: &Path,
 ) -> Result<Verification, LoopError> {
     let mut reader = Reader::open(path)?;
     let mut options = Options::default();
@@ -79,7 +80,7 @@ pub fn verify_trace(
     let bounds = bounds_with_devices(proof, reader.header());
     let mut found = verify(&proof.system, &bounds, &mut reader, &options)?;
     found.notes.extend(misfit(&proof.costs, &found));
-    look_for_counterexamples(proof, || Reader::open(path), &mut found, &beside(path))?;
+    look_for_counterexamples(proof, || Reader::open(path), &mut found, counterexample)?;
     Ok(found)
 }
 
@@ -116,6 +117,7 @@ pub fn verify_foreign(
     path: &Path,
     rules: &[String],
     bound_override: Vec<(TaskId, Span)>,
+    counterexample: &Path,
 ) -> Result<Verification, LoopError> {
     let names: Vec<String> = proof.system.tasks().iter().map(|task| task.name.clone()).collect();
     let mapping = if rules.is_empty() {
@@ -132,6 +134,6 @@ pub fn verify_foreign(
     options.bound_override = bound_override;
     let mut found = verify(&proof.system, &bounds(proof), &mut reader, &options)?;
     found.notes.extend(foreign.notes);
-    look_for_counterexamples(proof, || Reader::new(bytes.as_slice()), &mut found, &beside(path))?;
+    look_for_counterexamples(proof, || Reader::new(bytes.as_slice()), &mut found, counterexample)?;
     Ok(found)
 }

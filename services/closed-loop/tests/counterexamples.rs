@@ -1,7 +1,7 @@
 //! A bound is said to be violated only beside a pattern: the simulator takes it, so the file allows it, and both the simulator and
 //! the reference simulator, which shares no code with it, give the same response beyond the bound.
 
-use horolog_closed_loop::{CostSource, Proof, prove, simulated_run, verify_trace};
+use horolog_closed_loop::{CostSource, Proof, counterexample_beside, prove, simulated_run, verify_trace};
 use horolog_model::pattern::{PatternArrivals, PatternExecution, ReleasePattern};
 use horolog_model::{System, TaskId};
 use horolog_sim::{DelayChoice, Horizon, ReplayOptions, SimOptions, replay};
@@ -59,7 +59,7 @@ fn by_the_reference(system: &System, pattern: &ReleasePattern) -> Option<u64> {
 
 /// The trace of a simulation, verified with these bounds.
 fn verified(proof: &Proof, trace: &Path, bounds: Vec<(TaskId, Span)>) -> Verification {
-    verify_trace(proof, trace, bounds).expect("it can be read")
+    verify_trace(proof, trace, bounds, &counterexample_beside(trace)).expect("it can be read")
 }
 
 fn bound_violations(found: &Verification) -> u64 {

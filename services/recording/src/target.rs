@@ -78,7 +78,7 @@ impl Tracing {
     fn patterns(&self) -> Result<String, RecordingError> {
         if let Some(bad) = self.events.iter().find(|glob| glob.is_empty() || glob.contains(',')) {
             return Err(RecordingError::bad_input(format_args!(
-                "`{bad}` is no pattern of events: give one a word, without commas"
+                "`{bad}` is not a pattern of events: give one a word, without commas"
             )));
         }
         Ok(if self.events.is_empty() { "*".to_owned() } else { self.events.join(",") })

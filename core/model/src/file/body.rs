@@ -98,7 +98,7 @@ impl Reader {
                 None
             }
             [(first, first_node), (second, second_node), ..] => {
-                self.found.push(
+                self.refuse(
                     Diagnostic::new(
                         format!("a body is either `{first}` or `{second}`, not both"),
                         "keep one of them",

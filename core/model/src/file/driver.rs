@@ -31,7 +31,7 @@ impl Reader {
         path: &str,
         platform: Option<&Platform>,
     ) -> Option<Interrupt> {
-        let before = self.found.len();
+        let before = self.unread;
         let table = self.table(node, path, &INTERRUPT)?;
         let name = self.name_of_item(table, path, &INTERRUPT);
         let cpu = self.cpu(table, path, "interrupt", platform);
@@ -78,7 +78,7 @@ impl Reader {
             (Some("napi"), None) => Throttling::Napi,
             _ => Throttling::None,
         };
-        if self.found.len() > before {
+        if self.unread > before {
             return None;
         }
         Some(Interrupt { name: name?, cpu: cpu?, separation: separation?, cost: cost?, throttling })
@@ -86,7 +86,7 @@ impl Reader {
 
     /// The device at `path`; `None` where something in it cannot be read (the messages say what).
     pub(super) fn device(&mut self, node: &Node, path: &str, platform: Option<&Platform>) -> Option<Device> {
-        let before = self.found.len();
+        let before = self.unread;
         let table = self.table(node, path, &DEVICE)?;
         let name = self.name_of_item(table, path, &DEVICE);
         let cpu = self.cpu(table, path, "device", platform);
@@ -121,7 +121,7 @@ impl Reader {
             })
         });
         let service = word.and_then(|word| self.service(table, path, word));
-        if self.found.len() > before {
+        if self.unread > before {
             return None;
         }
         Some(Device {

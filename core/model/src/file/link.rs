@@ -8,7 +8,7 @@ use crate::{Link, LinkKind, MAX_LINK_SIZE, path};
 impl Reader {
     /// The link at `path`; `None` where something in it cannot be read (the messages say what).
     pub(super) fn link_section(&mut self, node: &Node, path: &str) -> Option<Link> {
-        let before = self.found.len();
+        let before = self.unread;
         let table = self.table(node, path, &LINK)?;
         let name = self.name_of_item(table, path, &LINK);
         let kind = self.optional(table, path, "kind", |reader, node, path| {
@@ -21,7 +21,7 @@ impl Reader {
         let size = self.optional(table, path, "size", |reader, node, path| {
             reader.integer(node, path, &format!("an integer from 1 to {MAX_LINK_SIZE}"))
         });
-        if self.found.len() > before {
+        if self.unread > before {
             return None;
         }
         Some(Link { name: name?, kind: kind.unwrap_or_default(), from: from?, to: to?, size })

@@ -11,6 +11,7 @@ mod mode;
 mod overrides;
 mod print;
 mod reader;
+mod references;
 mod request;
 mod resource;
 mod scheduler;
@@ -28,11 +29,13 @@ use crate::check::{self, Finding, Paths};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::source::{self, Place, Source, Text};
 use crate::{
-    Cluster, Device, Draft, Interference, Interrupt, Link, Mode, Platform, Request, Resource, Server, System,
-    Task,
+    Cluster, Device, Draft, Interference, Interrupt, Link, Mode, Platform, Policy, PriorityAssignment,
+    Request, Resource, Server, System, Task,
 };
 use reader::Reader;
 use scheduler::{Named, Scheduler};
+use sections::SystemSection;
+use std::collections::BTreeSet;
 use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -40,7 +43,7 @@ pub use suggest::did_you_mean;
 use tree::{Node, Table, Value};
 
 /// Reads a system file from its text; `name` is what messages call it. Each override is a path, `=` and a value,
-/// as in `task.control.wcet=3 ms`, laid over the file in their order.
+/// as in `task.control.wcet=3 ms`, which replace values of the file in their order.
 ///
 /// # Errors
 /// Everything that is wrong with the file and the overrides, in one go.
@@ -98,8 +101,12 @@ const MOST_BYTES: u64 = 1 << 30;
 /// # Errors
 /// Where it cannot be read or is longer.
 pub fn read_bytes(path: &Path) -> std::io::Result<Vec<u8>> {
+    bytes_of(std::fs::File::open(path)?)
+}
+
+fn bytes_of(stream: impl std::io::Read) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    std::fs::File::open(path)?.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+    stream.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MOST_BYTES {
         return Err(std::io::Error::other("it is longer than 1 GiB"));
     }
@@ -117,26 +124,48 @@ pub fn read_text(path: &Path) -> std::io::Result<String> {
 /// Reads a system file from disk; [`Source::folder`] then tells where its libraries count from.
 ///
 /// # Errors
-/// As [`read`]; also where the file cannot be read or is no UTF-8.
+/// As [`read`]; also where the file cannot be read or is not UTF-8.
 pub fn read_path(path: &Path, overrides: &[String]) -> Result<(System, Source), Diagnostics> {
     let name = path.display().to_string();
     let bytes = read_bytes(path).map_err(|error| {
         let remedy = match error.kind() {
-            std::io::ErrorKind::NotFound => "check the path; `examples/` holds system files to start from",
+            std::io::ErrorKind::NotFound => {
+                "check the path; `horolog init` writes a system file to start from"
+            }
             std::io::ErrorKind::PermissionDenied => "allow yourself to read it",
             _ => "give the path of a system file",
         };
         Diagnostics::general(format!("cannot read {name}: {error}"), remedy)
     })?;
-    let text = String::from_utf8(bytes).map_err(|error| {
-        let valid = error.utf8_error().valid_up_to();
-        let line = error.as_bytes()[..valid].iter().filter(|&&b| b == b'\n').count() + 1;
-        Diagnostics::general(format!("{name}, line {line}: this is no UTF-8"), "save the file as UTF-8")
-    })?;
-    let (system, source) = read(&text, &name, overrides)?;
+    let (system, source) = read_utf8(bytes, &name, overrides)?;
     let folder =
         path.parent().map(|folder| if folder.as_os_str().is_empty() { Path::new(".") } else { folder });
     Ok((system, Source { folder: folder.map(Path::to_path_buf), ..source }))
+}
+
+/// Reads a system file from a stream, such as the standard input; its libraries count from the working folder.
+///
+/// # Errors
+/// As [`read_path`].
+pub fn read_from(
+    stream: impl std::io::Read,
+    name: &str,
+    overrides: &[String],
+) -> Result<(System, Source), Diagnostics> {
+    let bytes = bytes_of(stream).map_err(|error| {
+        Diagnostics::general(format!("cannot read {name}: {error}"), "give a system file")
+    })?;
+    let (system, source) = read_utf8(bytes, name, overrides)?;
+    Ok((system, Source { folder: Some(Path::new(".").to_path_buf()), ..source }))
+}
+
+fn read_utf8(bytes: Vec<u8>, name: &str, overrides: &[String]) -> Result<(System, Source), Diagnostics> {
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let valid = error.utf8_error().valid_up_to();
+        let line = error.as_bytes()[..valid].iter().filter(|&&b| b == b'\n').count() + 1;
+        Diagnostics::general(format!("{name}, line {line}: this is not UTF-8"), "save the file as UTF-8")
+    })?;
+    read(&text, name, overrides)
 }
 
 impl Reader {
@@ -149,7 +178,7 @@ impl Reader {
             None => {
                 let remedy = "start the file with `[system]` and `name = \"…\"` below";
                 self.fail(&start, "system", "there is no [system]", remedy);
-                None
+                SystemSection::unknown()
             }
         };
         let platform = match root.get("platform") {
@@ -169,6 +198,7 @@ impl Reader {
             .map(|(node, path)| self.task(node, path, platform.as_ref(), &named))
             .collect();
         let mut below: Vec<(usize, Option<Scheduler>, String)> = Vec::new();
+        let mut unread = BTreeSet::new();
         for (node, path) in server_nodes.iter().zip(server_paths) {
             let server = self.server(node, &path, platform.as_ref());
             below.push((node.place.range.start, server.map(Scheduler::Server), path));
@@ -177,6 +207,7 @@ impl Reader {
             let scheduler = self.scheduler(node, &path, platform.as_ref(), &named);
             below.push((node.place.range.start, scheduler, path));
         }
+        unread.extend(below.iter().filter(|(_, item, _)| item.is_none()).map(|(.., path)| path.clone()));
         let Schedulers { servers, server_paths, clusters, cluster_paths, is_complete: all_schedulers } =
             Schedulers::of(below);
         let mode_nodes = self.items(root, "mode");
@@ -220,10 +251,13 @@ impl Reader {
             .zip(&load_paths)
             .map(|(node, path)| self.interference(node, path, platform.as_ref()))
             .collect();
-        // What could be read is checked, so that all messages come in one go; without [system] and [platform]
-        // the rules of the tasks are unknown.
-        let (system, platform) = (system?, platform?);
-        let is_complete = tasks.iter().all(Option::is_some)
+        unread.extend(references::unread(&requests, &request_paths));
+        unread.extend(references::unread(&links, &link_paths));
+        self.references_of_unread(root, &unread);
+        // What could be read is checked, so that all messages come in one go.
+        let platform = platform?;
+        let is_complete = system.is_complete
+            && tasks.iter().all(Option::is_some)
             && devices.iter().all(Option::is_some)
             && resources.iter().all(Option::is_some)
             && !(root.get("task").is_some() && nodes.is_empty());
@@ -236,10 +270,10 @@ impl Reader {
         let (resources, resource_paths) = keep(resources, resource_paths);
         let (links, link_paths) = keep(links, link_paths);
         let (interferences, interference_paths) = keep(interferences, load_paths);
-        let draft = Draft {
+        let mut draft = Draft {
             name: system.name,
-            policy: system.policy,
-            priorities: system.priorities,
+            policy: Policy::default(),
+            priorities: PriorityAssignment::default(),
             platform,
             tasks,
             servers,
@@ -267,7 +301,17 @@ impl Reader {
             all_schedulers,
             all_modes,
         };
-        for finding in check::check(&draft, &paths, is_complete) {
+        let mut common: Option<Vec<Finding>> = None;
+        for (policy, priorities) in system.candidates {
+            (draft.policy, draft.priorities) = (policy, priorities);
+            let mut found = check::check(&draft, &paths, is_complete);
+            if let Some(before) = common {
+                // Where it is not known which one is meant, only what is wrong under each is told.
+                found.retain(|one| before.iter().any(|other| other.error == one.error));
+            }
+            common = Some(found);
+        }
+        for finding in common.unwrap_or_default() {
             self.finding(finding);
         }
         is_complete.then_some(draft)
@@ -275,6 +319,9 @@ impl Reader {
 
     fn finding(&mut self, finding: Finding) {
         let Finding { error, others } = finding;
+        if self.misnamed.contains(&error.at) && !self.places.contains_key(&error.at) {
+            return;
+        }
         // What is missing altogether is missing from the system.
         let place = source::find(&self.places, &error.at).or_else(|| self.places.get("system").cloned());
         let mut diagnostic =
@@ -295,8 +342,20 @@ impl Reader {
                 continue;
             }
             let homes = keys::homes_of(&entry.key);
-            let remedy = if homes.is_empty() || matches!(entry.node.value, Value::Table(_)) {
-                did_you_mean(&entry.key, &known)
+            let is_table = |node: &Node| matches!(node.value, Value::Table(_));
+            let is_section = match &entry.node.value {
+                Value::List(list) => list.first().is_some_and(is_table),
+                _ => is_table(&entry.node),
+            };
+            let meant = suggest::meant(&entry.key, &known)
+                .or_else(|| suggest::nearest(&entry.key, &known).map(|(_, known)| known));
+            let header =
+                keys::FILE.iter().find(|(key, _)| Some(*key) == meant).map(|(_, section)| section.header);
+            let remedy = if homes.is_empty() || is_section {
+                match header {
+                    Some(header) => format!("did you mean `{header}`?"),
+                    None => did_you_mean(&entry.key, &known),
+                }
             } else {
                 format!("it belongs below {}", homes.join(" or "))
             };

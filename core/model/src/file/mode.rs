@@ -22,7 +22,7 @@ impl Reader {
     /// The mode at `path`; `None` where something in it cannot be read (the messages say what). The deadlines of the tasks in
     /// `implicit` are their periods.
     pub(super) fn mode(&mut self, node: &Node, path: &str, implicit: &BTreeSet<&str>) -> Option<Mode> {
-        let before = self.found.len();
+        let before = self.unread;
         let table = self.table(node, path, &MODE)?;
         let name = self.name_of_item(table, path, &MODE);
         let at = self.optional(table, path, "at", Reader::spans).unwrap_or_default();
@@ -42,7 +42,7 @@ impl Reader {
         let servers: Vec<Option<ServerChange>> =
             nodes.iter().zip(&paths).map(|(node, path)| self.server_change(node, path)).collect();
         let (servers, _) = keep(servers, paths);
-        if self.found.len() > before {
+        if self.unread > before {
             return None;
         }
         Some(Mode {
@@ -78,7 +78,7 @@ impl Reader {
     }
 
     fn task_change(&mut self, node: &Node, path: &str, implicit: &BTreeSet<&str>) -> Option<TaskChange> {
-        let before = self.found.len();
+        let before = self.unread;
         let table = self.table(node, path, &MODE_TASK)?;
         let task = self.name_of_item(table, path, &MODE_TASK);
         let priority = self.optional(table, path, "priority", |reader, node, path| {
@@ -87,7 +87,7 @@ impl Reader {
         let period = self.optional(table, path, "period", Reader::span);
         let deadline = self.optional(table, path, "deadline", Reader::span);
         let left_over = self.optional(table, path, "left_over", Reader::left_over);
-        if self.found.len() > before {
+        if self.unread > before {
             return None;
         }
         let task = task?;
@@ -96,14 +96,14 @@ impl Reader {
     }
 
     fn server_change(&mut self, node: &Node, path: &str) -> Option<ServerChange> {
-        let before = self.found.len();
+        let before = self.unread;
         let table = self.table(node, path, &MODE_SERVER)?;
         let server = self.name_of_item(table, path, &MODE_SERVER);
         // Of two keys that belong together both are there or none.
         let has = |keys: [&str; 2]| keys.iter().any(|key| table.get(key).is_some());
         let capacity = has(["budget", "period"]).then(|| self.changed_capacity(table, path)).flatten();
         let time_table = has(["cycle", "windows"]).then(|| self.cycle_and_windows(table, path)).flatten();
-        if self.found.len() > before {
+        if self.unread > before {
             return None;
         }
         Some(ServerChange { server: server?, capacity, table: time_table })
@@ -127,7 +127,7 @@ impl Reader {
             return match &node.value {
                 Value::Text(word) if word == "at-once" => Some(TakesEffect::AtOnce),
                 Value::Text(word) => {
-                    let reason = format!("`{word}` is none of the known words");
+                    let reason = format!("`{word}` is not a word that is known here");
                     self.fail(node, path, reason, TAKES_EFFECT_REMEDY);
                     None
                 }

@@ -1,4 +1,4 @@
-//! `--set task.control.wcet="3 ms"`: values from the command line laid over those of the file.
+//! `--set task.control.wcet="3 ms"`: values from the command line that replace those of the file.
 
 use super::suggest::did_you_mean;
 use super::tree::{self, Entry, Node, Table, Value};
@@ -109,7 +109,7 @@ fn value(content: &str, at: usize, text: usize) -> Result<Node, Diagnostic> {
             let inner = error.span().unwrap_or(0..trimmed.len());
             let place = Place { text, range: start + inner.start..start + inner.end };
             Err(Diagnostic::new(
-                format!("this is no TOML value: {}", error.message()),
+                format!("this is not a TOML value: {}", error.message()),
                 "close brackets and quotes, and put text within lists into quotes",
             )
             .place(&place))

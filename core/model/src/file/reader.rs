@@ -2,18 +2,23 @@
 
 use super::decimal::{self, DecimalError};
 use super::keys::Section;
-use super::suggest::did_you_mean;
+use super::suggest::{did_you_mean, meant, nearest};
 use super::tree::{Node, Table, Value};
 use crate::diagnostic::Diagnostic;
 use crate::path;
 use crate::source::{self, Place};
 use horolog_time::{ParseSpanError, Span};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What reading has found so far.
 #[derive(Default)]
 pub(super) struct Reader {
     pub(super) found: Vec<Diagnostic>,
+    /// How many values could not be read: what has one is not there for the checks. A key that nobody knows keeps nothing from being
+    /// read.
+    pub(super) unread: usize,
+    /// Keys that are given under a wrong name: their absence is told by that name.
+    pub(super) misnamed: BTreeSet<String>,
     pub(super) places: BTreeMap<String, Place>,
 }
 
@@ -25,13 +30,24 @@ impl Reader {
         reason: impl Into<String>,
         remedy: impl Into<String>,
     ) {
-        self.found.push(Diagnostic::new(reason, remedy).at(path).place(&node.place));
+        self.refuse(Diagnostic::new(reason, remedy).at(path).place(&node.place));
+    }
+
+    /// A value that cannot be read.
+    pub(super) fn refuse(&mut self, diagnostic: Diagnostic) {
+        self.unread += 1;
+        self.found.push(diagnostic);
     }
 
     /// A failure at `path`, wherever that stands by now.
     pub(super) fn fail_at(&mut self, path: &str, reason: impl Into<String>, remedy: impl Into<String>) {
+        if self.misnamed.contains(path) {
+            // Told already, by the name that it has.
+            self.unread += 1;
+            return;
+        }
         let place = source::find(&self.places, path);
-        self.found.push(Diagnostic::new(reason, remedy).at(path).maybe_place(place));
+        self.refuse(Diagnostic::new(reason, remedy).at(path).maybe_place(place));
     }
 
     pub(super) fn wrong_type(&mut self, node: &Node, path: &str, wanted: &str, remedy: &str) {
@@ -52,6 +68,10 @@ impl Reader {
             if !known.contains(&entry.key.as_str()) {
                 let reason = format!("{} has no key `{}`", section.noun, entry.key);
                 let remedy = unknown_key(&entry.key, &known);
+                let near = || nearest(&entry.key, &known).map(|(_, known)| known);
+                if let Some(meant) = meant(&entry.key, &known).or_else(near) {
+                    self.misnamed.insert(path::join(path, meant));
+                }
                 self.found.push(Diagnostic::new(reason, remedy).at(&at).place(&entry.key_place));
             }
             self.places.insert(at, entry.node.place.clone());
@@ -171,7 +191,12 @@ impl Reader {
         };
         let value = from_word(text);
         if value.is_none() {
-            self.fail(node, path, format!("`{text}` is none of the known words"), did_you_mean(text, words));
+            self.fail(
+                node,
+                path,
+                format!("`{text}` is not a word that is known here"),
+                did_you_mean(text, words),
+            );
         }
         value
     }
@@ -191,7 +216,7 @@ impl Reader {
         let (reason, remedy) = match result {
             Ok(number) => return Some(number),
             Err(DecimalError::NotFinite) => {
-                ("this is no finite number".to_owned(), format!("write one, as in `{example}`"))
+                ("this is not a finite number".to_owned(), format!("write one, as in `{example}`"))
             }
             Err(DecimalError::Negative) => {
                 ("this number is below 0".to_owned(), "use a number above 0".to_owned())
@@ -212,24 +237,26 @@ impl Reader {
 /// A remedy for a key that its section does not know: another section that does, or a near name.
 fn unknown_key(key: &str, known: &[&str]) -> String {
     let homes = super::keys::homes_of(key);
-    if homes.is_empty() {
+    // A slip of one letter is nearer than another section.
+    let is_slip = nearest(key, known).is_some_and(|(distance, _)| distance <= 1);
+    if homes.is_empty() || is_slip || meant(key, known).is_some() {
         did_you_mean(key, known)
     } else {
         format!("it belongs below {}", homes.join(" or "))
     }
 }
 
-/// Reason and remedy for a text that is no duration.
+/// Reason and remedy for a text that is not a duration.
 fn bad_span(text: &str, error: &ParseSpanError) -> (String, String) {
     match error {
         ParseSpanError::MissingUnit => {
             (format!("`{text}` has no unit"), format!("add ns, us, ms or s, as in `\"{} ms\"`", text.trim()))
         }
         ParseSpanError::UnknownUnit(unit) => {
-            (format!("`{unit}` is no unit of time"), "use ns, us (or µs), ms or s".to_owned())
+            (format!("`{unit}` is not a unit of time"), "use ns, us (or µs), ms or s".to_owned())
         }
         ParseSpanError::NotWhole => (
-            format!("`{text}` is no whole number of nanoseconds"),
+            format!("`{text}` is not a whole number of nanoseconds"),
             "round it: one nanosecond is the finest step".to_owned(),
         ),
         ParseSpanError::TooLong => {
@@ -239,7 +266,7 @@ fn bad_span(text: &str, error: &ParseSpanError) -> (String, String) {
             (format!("`{text}` is below zero"), "durations are never negative".to_owned())
         }
         _ => (
-            format!("`{text}` is no duration"),
+            format!("`{text}` is not a duration"),
             "write a decimal number and a unit, as in `\"1.5 ms\"`".to_owned(),
         ),
     }

@@ -9,7 +9,7 @@ use horolog_time::Span;
 impl Reader {
     /// The request at `path`; `None` where something in it cannot be read (the messages say what).
     pub(super) fn request(&mut self, node: &Node, path: &str) -> Option<Request> {
-        let before = self.found.len();
+        let before = self.unread;
         let table = self.table(node, path, &REQUEST)?;
         let name = self.name_of_item(table, path, &REQUEST);
         let task = self.text_of(table, path, "task");
@@ -23,7 +23,7 @@ impl Reader {
         });
         let deadline = self.optional(table, path, "deadline", Reader::span);
         let arrivals = self.optional(table, path, "arrivals", Reader::spans);
-        if self.found.len() > before {
+        if self.unread > before {
             return None;
         }
         Some(Request {

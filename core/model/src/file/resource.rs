@@ -8,7 +8,7 @@ use crate::{AtExhaustion, Protocol, Resource, Section, path};
 impl Reader {
     /// The resource at `path`; `None` where something in it cannot be read (the messages say what).
     pub(super) fn resource(&mut self, node: &Node, path: &str) -> Option<Resource> {
-        let before = self.found.len();
+        let before = self.unread;
         let table = self.table(node, path, &RESOURCE)?;
         let name = self.name_of_item(table, path, &RESOURCE);
         let protocol = self.optional(table, path, "protocol", |reader, node, path| {
@@ -17,7 +17,7 @@ impl Reader {
         let at_exhaustion = self.optional(table, path, "at_exhaustion", |reader, node, path| {
             reader.word(node, path, &AtExhaustion::WORDS, AtExhaustion::from_word)
         });
-        if self.found.len() > before {
+        if self.unread > before {
             return None;
         }
         let (protocol, at_exhaustion) = (protocol.unwrap_or_default(), at_exhaustion.unwrap_or_default());

@@ -144,7 +144,7 @@ impl Reader {
         platform: Option<&Platform>,
         named: &Named<'_>,
     ) -> Option<Scheduler> {
-        let before = self.found.len();
+        let before = self.unread;
         let table = self.table(node, path, &SCHEDULER)?;
         if let Some(name) = table.get("name") {
             // Messages about a whole scheduler point at its name.
@@ -160,7 +160,7 @@ impl Reader {
         if let Some(node) = table.get("cpus") {
             self.only_of_clusters(table, path);
             let cpus = self.cpu_list(node, &path::join(path, "cpus"));
-            if self.found.len() > before {
+            if self.unread > before {
                 return None;
             }
             return Some(Scheduler::Cluster(Cluster { name: name?, cpus: cpus?, order, tasks }));
@@ -175,7 +175,7 @@ impl Reader {
         let has_windows = above.is_some_and(|above| named.tables.contains(above));
         let kind = self.scheduler_kind(table, path, has_windows);
         let time_table = self.time_table(table, path, order);
-        if self.found.len() > before {
+        if self.unread > before {
             return None;
         }
         let server = Server::new(name?, tasks, cpu?, kind?);

@@ -14,14 +14,30 @@ pub(super) const UTILISATION_PLACES: u32 = 9;
 /// What `[system]` says.
 pub(super) struct SystemSection {
     pub(super) name: String,
-    pub(super) policy: Policy,
-    pub(super) priorities: PriorityAssignment,
+    /// Policy and priorities; where one of them cannot be read, each that may be meant.
+    pub(super) candidates: Vec<(Policy, PriorityAssignment)>,
+    /// Whether all of it could be read.
+    pub(super) is_complete: bool,
+}
+
+/// What any file may say.
+const CANDIDATES: [(Policy, PriorityAssignment); 3] = [
+    (Policy::FixedPriority, PriorityAssignment::Explicit),
+    (Policy::FixedPriority, PriorityAssignment::DeadlineMonotonic),
+    (Policy::Edf, PriorityAssignment::Explicit),
+];
+
+impl SystemSection {
+    /// Of a file without one that can be read.
+    pub(super) fn unknown() -> SystemSection {
+        SystemSection { name: "?".to_owned(), candidates: CANDIDATES.to_vec(), is_complete: false }
+    }
 }
 
 impl Reader {
-    pub(super) fn system(&mut self, node: &Node) -> Option<SystemSection> {
-        let before = self.found.len();
-        let table = self.table(node, "system", &SYSTEM)?;
+    pub(super) fn system(&mut self, node: &Node) -> SystemSection {
+        let before = self.unread;
+        let Some(table) = self.table(node, "system", &SYSTEM) else { return SystemSection::unknown() };
         let name = self.required(table, "system", "name", &SYSTEM);
         let name = name.and_then(|node| self.text(node, "system.name"));
         let policy = table
@@ -30,18 +46,24 @@ impl Reader {
         let priorities = table.get("priorities").and_then(|node| {
             self.word(node, "system.priorities", &PriorityAssignment::WORDS, PriorityAssignment::from_word)
         });
-        if self.found.len() > before {
-            return None;
-        }
-        Some(SystemSection {
-            name: name?,
-            policy: policy.unwrap_or_default(),
-            priorities: priorities.unwrap_or_default(),
-        })
+        let is_misnamed = |key: &str| self.misnamed.contains(&path::join("system", key));
+        let is_open = |key: &str, is_read: bool| !is_read && (table.get(key).is_some() || is_misnamed(key));
+        let policy_is_open = is_open("policy", policy.is_some());
+        let priorities_are_open = is_open("priorities", priorities.is_some());
+        let given = (policy.unwrap_or_default(), priorities.unwrap_or_default());
+        let fits = |candidate: &(Policy, PriorityAssignment)| {
+            (policy_is_open || candidate.0 == given.0) && (priorities_are_open || candidate.1 == given.1)
+        };
+        let is_complete = self.unread == before && !policy_is_open && !priorities_are_open;
+        let candidates = if policy_is_open || priorities_are_open {
+            CANDIDATES.into_iter().filter(fits).collect()
+        } else {
+            vec![given]
+        };
+        SystemSection { name: name.unwrap_or_else(|| "?".to_owned()), candidates, is_complete }
     }
 
     pub(super) fn platform(&mut self, node: &Node) -> Option<Platform> {
-        let before = self.found.len();
         let table = self.table(node, "platform", &PLATFORM)?;
         let cpus = match table.get("cpus") {
             Some(node) => self.cpus(node),
@@ -55,9 +77,7 @@ impl Reader {
         let context_switch = cost("context_switch");
         let timer_interrupt = cost("timer_interrupt");
         let release_latency = cost("release_latency");
-        if self.found.len() > before {
-            return None;
-        }
+        // What could not be read is told; the checks go on without it.
         Some(Platform { cpus: cpus?, tick, context_switch, timer_interrupt, release_latency })
     }
 
@@ -88,7 +108,7 @@ impl Reader {
         path: &str,
         platform: Option<&Platform>,
     ) -> Option<Interference> {
-        let before = self.found.len();
+        let before = self.unread;
         let table = self.table(node, path, &INTERFERENCE)?;
         if let Some(name) = table.get("name") {
             self.places.insert(path.to_owned(), name.place.clone());
@@ -101,7 +121,7 @@ impl Reader {
             .and_then(|node| self.decimal(node, &path::join(path, "utilisation"), UTILISATION_PLACES, "0.4"));
         let period = self.required(table, path, "period", &INTERFERENCE);
         let period = period.and_then(|node| self.span(node, &path::join(path, "period")));
-        if self.found.len() > before {
+        if self.unread > before {
             return None;
         }
         Some(Interference { name: name?, cpu: cpu?, utilisation_ppb: utilisation?, period: period? })

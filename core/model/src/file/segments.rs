@@ -111,7 +111,7 @@ impl Reader {
             index_of.entry(&item.name).or_insert(index);
         }
         let mut segments = Vec::with_capacity(items.len());
-        let before = self.found.len();
+        let before = self.unread;
         for (index, item) in items.iter().enumerate() {
             let next = match item.next {
                 Some(node) => self.next(node, &path::join(&paths[index], "next"), &index_of),
@@ -128,7 +128,7 @@ impl Reader {
             }
             segments.push(Segment { name: item.name.clone(), bcet: item.bcet, wcet: item.wcet, next });
         }
-        (self.found.len() == before).then_some(segments)
+        (self.unread == before).then_some(segments)
     }
 
     fn next(&mut self, node: &Node, path: &str, index_of: &BTreeMap<&str, usize>) -> Vec<usize> {
@@ -173,7 +173,7 @@ impl Reader {
             GraphError::Empty => {
                 self.fail(whole, path, "there are no segments", "give at least one, as in `[\"3 ms\"]`");
             }
-            GraphError::DuplicateName { first, second } => self.found.push(
+            GraphError::DuplicateName { first, second } => self.refuse(
                 Diagnostic::new(
                     format!("two segments are called {}", name(*second)),
                     "give each its own name",

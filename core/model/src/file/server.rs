@@ -37,7 +37,7 @@ pub(super) fn names_of_tasks(table: &Table) -> impl Iterator<Item = &str> {
 impl Reader {
     /// The server at `path`; `None` where something in it cannot be read (the messages say what).
     pub(super) fn server(&mut self, node: &Node, path: &str, platform: Option<&Platform>) -> Option<Server> {
-        let before = self.found.len();
+        let before = self.unread;
         let table = self.table(node, path, &SERVER)?;
         if let Some(name) = table.get("name") {
             // Messages about a whole server point at its name.
@@ -57,7 +57,7 @@ impl Reader {
             self.foreign_keys(table, path, word);
         }
         let kind = word.and_then(|word| self.server_kind(table, path, word, false));
-        if self.found.len() > before {
+        if self.unread > before {
             return None;
         }
         Some(Server::new(name?, tasks?, cpu?, kind?))

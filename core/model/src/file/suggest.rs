@@ -1,12 +1,15 @@
 //! "Did you mean …?"
 
 /// Words of other tools and papers, with the keys and words of system files that mean the same: the first one that is allowed at the place is suggested.
-const SYNONYMS: [(&str, &[&str]); 40] = [
+const SYNONYMS: [(&str, &[&str]); 53] = [
     ("prio", &["priority"]),
     ("importance", &["priority"]),
+    ("priority", &["priorities"]),
+    ("priority_assignment", &["priorities"]),
+    ("cpu_affinity", &["cpu", "cpus"]),
     ("affinity", &["cpu", "cpus"]),
     ("core", &["cpu"]),
-    ("cores", &["cpus"]),
+    ("cores", &["cpus", "cpu"]),
     ("processor", &["cpu"]),
     ("processors", &["cpus"]),
     ("cpuset", &["cpus"]),
@@ -39,27 +42,67 @@ const SYNONYMS: [(&str, &[&str]); 40] = [
     ("q", &["budget"]),
     ("scheduler", &["policy"]),
     ("algorithm", &["policy"]),
-    ("rm", &["rate-monotonic", "fixed-priority"]),
-    ("dm", &["deadline-monotonic", "fixed-priority"]),
+    ("rm", RATE_MONOTONIC),
+    ("rms", RATE_MONOTONIC),
+    ("rmpo", RATE_MONOTONIC),
+    ("rate_monotonic", RATE_MONOTONIC),
+    ("dm", DEADLINE_MONOTONIC),
+    ("dms", DEADLINE_MONOTONIC),
+    ("dmpo", DEADLINE_MONOTONIC),
+    ("deadline_monotonic", DEADLINE_MONOTONIC),
+    ("opa", &["audsley"]),
     ("fp", &["fixed-priority"]),
+    ("fpps", &["fixed-priority"]),
+    ("sched_fifo", &["fixed-priority"]),
+    ("sched_deadline", &["edf"]),
 ];
+
+const RATE_MONOTONIC: &[&str] = &["rate-monotonic", "fixed-priority"];
+const DEADLINE_MONOTONIC: &[&str] = &["deadline-monotonic", "fixed-priority"];
+
+/// What the suggested word needs beside it, where it does not say the same by itself.
+const HINTS: [(&[&str], &str, &str); 3] = [
+    (
+        &["rate", "frequency", "hz"],
+        "period",
+        "a period is 1 divided by the rate: 100 a second is `\"10 ms\"`",
+    ),
+    (RATE_WORDS, "fixed-priority", "add `priorities = \"rate-monotonic\"` to [system]"),
+    (DEADLINE_WORDS, "fixed-priority", "add `priorities = \"deadline-monotonic\"` to [system]"),
+];
+
+const RATE_WORDS: &[&str] = &["rm", "rms", "rmpo", "rate_monotonic"];
+const DEADLINE_WORDS: &[&str] = &["dm", "dms", "dmpo", "deadline_monotonic"];
+
+fn plain(word: &str) -> String {
+    word.to_lowercase().replace(['-', ' '], "_")
+}
+
+/// The known word that means the same as a word of another tool.
+pub(super) fn meant<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
+    let plain = plain(word);
+    let (_, words) = SYNONYMS.iter().find(|(synonym, _)| *synonym == plain)?;
+    words.iter().find_map(|word| known.iter().find(|known| *known == word)).copied()
+}
+
+/// The known word that is nearest, where it is near enough to be a slip.
+pub(super) fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<(usize, &'k str)> {
+    let distance = |known: &str| strsim::damerau_levenshtein(&word.to_lowercase(), &known.to_lowercase());
+    let nearest = known.iter().map(|&known| (distance(known), known)).min_by_key(|(distance, _)| *distance);
+    nearest.filter(|(distance, known)| *distance <= known.chars().count().div_ceil(3).max(1))
+}
 
 /// A remedy for an unknown `word`: the one that means the same as another tool's word, the nearest one, or all of them.
 #[must_use]
 pub fn did_you_mean(word: &str, known: &[&str]) -> String {
-    let plain = word.to_lowercase().replace(['-', ' '], "_");
-    let meant = SYNONYMS.iter().find(|(synonym, _)| *synonym == plain).map_or(&[][..], |(_, words)| words);
-    if let Some(word) = meant.iter().find(|word| known.contains(word)) {
-        return format!("did you mean `{word}`?");
+    if let Some(meant) = meant(word, known) {
+        let plain = plain(word);
+        let hint =
+            HINTS.iter().find(|(words, for_word, _)| *for_word == meant && words.contains(&plain.as_str()));
+        let hint = hint.map_or_else(String::new, |(.., hint)| format!(" {hint}"));
+        return format!("did you mean `{meant}`?{hint}");
     }
-    let nearest = known
-        .iter()
-        .map(|&candidate| {
-            (strsim::damerau_levenshtein(&word.to_lowercase(), &candidate.to_lowercase()), candidate)
-        })
-        .min_by_key(|(distance, _)| *distance)
-        .filter(|(distance, candidate)| *distance <= candidate.chars().count().div_ceil(3).max(1));
-    match nearest {
+    match nearest(word, known) {
         Some((_, candidate)) => format!("did you mean `{candidate}`?"),
         None if known.is_empty() => "there is none here".to_owned(),
         None => {
@@ -89,12 +132,27 @@ mod tests {
             ("affinity", "cpu"),
             ("Min-Interarrival", "separation"),
             ("MIT", "separation"),
-            ("rate", "period"),
+            ("cores", "cpu"),
         ] {
             assert_eq!(did_you_mean(word, &task), format!("did you mean `{meant}`?"));
         }
         assert_eq!(did_you_mean("rate", &["separation", "cost"]), "did you mean `separation`?");
-        assert_eq!(did_you_mean("rm", &["fixed-priority", "edf"]), "did you mean `fixed-priority`?");
+        let policies = ["fixed-priority", "edf"];
+        assert_eq!(
+            did_you_mean("rm", &policies),
+            "did you mean `fixed-priority`? add `priorities = \"rate-monotonic\"` to [system]"
+        );
+        assert!(
+            did_you_mean("deadline-monotonic", &policies)
+                .ends_with("`priorities = \"deadline-monotonic\"` to [system]")
+        );
+        assert_eq!(did_you_mean("SCHED_DEADLINE", &policies), "did you mean `edf`?");
+        assert_eq!(did_you_mean("rm", &["rate-monotonic", "audsley"]), "did you mean `rate-monotonic`?");
+        assert!(
+            did_you_mean("rate", &task)
+                .starts_with("did you mean `period`? a period is 1 divided by the rate")
+        );
+        assert_eq!(did_you_mean("priority", &["name", "policy", "priorities"]), "did you mean `priorities`?");
         // Where none of them is allowed, the nearest word counts.
         assert_eq!(did_you_mean("prio", &["trio", "cpu"]), "did you mean `trio`?");
         let words: Vec<&str> = SYNONYMS.iter().map(|(word, _)| *word).collect();

@@ -1,12 +1,12 @@
-//! Messages about what is no TOML.
+//! Messages about text that is not TOML.
 
 use super::tree::{Node, Table, Value};
 use crate::diagnostic::{self, Diagnostic};
 use crate::source::Place;
 use std::ops::Range;
 
-/// Messages about what is no TOML, in the order of the text. After the first error of structure (a bracket that
-/// stays open, a line that is none) the parser guesses, so nothing after it is told.
+/// Messages about text that is not TOML, in the order of the text. After the first error of structure (a bracket that
+/// stays open, a line that is not TOML) the parser guesses, so nothing after it is told.
 pub(crate) fn diagnostics(
     content: &str,
     text: usize,
@@ -28,7 +28,7 @@ pub(crate) fn diagnostics(
             found.push(duplicate(content, &place, first));
         } else if is_bare_text(message, content, range) {
             let word = content.get(range.clone()).unwrap_or("…");
-            let reason = format!("this is no TOML: `{word}` is text without quotes");
+            let reason = format!("this is not valid TOML: `{word}` is text without quotes");
             found.push(Diagnostic::new(reason, format!("put it into quotes: `\"{word}\"`")).place(&place));
         } else {
             found.push(structure(content, root, &place, message));
@@ -53,11 +53,11 @@ fn structure(content: &str, root: &Table, place: &Place, message: &str) -> Diagn
         && let Some(list) = open_list(root, content, place.range.start)
     {
         let bracket = Place { text: place.text, range: list.range.start..list.range.start + 1 };
-        return Diagnostic::new("this is no TOML: this list is not closed", "add the closing `]`")
+        return Diagnostic::new("this is not valid TOML: this list is not closed", "add the closing `]`")
             .place(&bracket)
             .label("opened here");
     }
-    Diagnostic::new(format!("this is no TOML: {message}"), remedy(message, content, &place.range))
+    Diagnostic::new(format!("this is not valid TOML: {message}"), remedy(message, content, &place.range))
         .place(place)
 }
 

@@ -24,7 +24,7 @@ impl Reader {
         platform: Option<&Platform>,
         named: &Named<'_>,
     ) -> Option<Task> {
-        let before = self.found.len();
+        let before = self.unread;
         let table = self.table(node, path, &TASK)?;
         if let Some(name) = table.get("name") {
             // Messages about a whole task point at its name.
@@ -59,7 +59,7 @@ impl Reader {
         });
         let body = self.optional(table, path, "body", |reader, node, path| reader.body(node, path, order));
         let sections = self.sections(table, path);
-        if self.found.len() > before {
+        if self.unread > before {
             return None;
         }
         Some(Task {
@@ -110,15 +110,17 @@ impl Reader {
                 .spans(node, &path::join(path, "arrivals"))
                 .map(|arrivals| Arrival::Aperiodic { arrivals }),
             [] => {
+                let is_misnamed = |key: &&str| self.misnamed.contains(&path::join(path, key));
+                let misnamed = ["period", "separation", "arrivals"].into_iter().find(is_misnamed);
                 self.fail_at(
-                    &path::join(path, "period"),
+                    &path::join(path, misnamed.unwrap_or("period")),
                     "nothing says when the jobs of this task arrive",
                     "add `period = \"10 ms\"`, or `separation = …` (sporadic), or `arrivals = […]` (aperiodic)",
                 );
                 None
             }
             [(first, first_node), (second, second_node), ..] => {
-                self.found.push(
+                self.refuse(
                     Diagnostic::new(
                         format!("a task has either `{first}` or `{second}`, not both"),
                         "keep `period` (exact), `separation` (sporadic) or `arrivals` (aperiodic)",

@@ -102,8 +102,8 @@ impl Image {
     ) -> Result<(), OutsideError> {
         let file = memory.file_of(&self.mapping)?;
         let read = |at: u64, into: &mut [u8]| file.read_exact_at(into, at).ok();
-        let headers =
-            program_headers(&read).ok_or_else(|| OutsideError::differs(&self.path, "it is no ELF file"))?;
+        let headers = program_headers(&read)
+            .ok_or_else(|| OutsideError::differs(&self.path, "it is not an ELF file"))?;
         let stored = FileMemory { file: &file, headers: &headers };
         let running_id = build_id(memory, &self.layout);
         let stored_id = build_id(&stored, &Layout::of(0, &headers));

@@ -94,7 +94,7 @@ impl<R: Read> Reader<R> {
         let got =
             read_up_to(&mut input, &mut head).map_err(|e| TraceError::io("reading the trace's head", e))?;
         if got < HEAD || head[..8] != MAGIC {
-            return Err(TraceError::not_a_trace("not a horolog trace: the first bytes are others"));
+            return Err(TraceError::not_a_trace("not a horolog trace: it does not begin as one"));
         }
         let major = u16::from_le_bytes([head[8], head[9]]);
         let minor = u16::from_le_bytes([head[10], head[11]]);
@@ -107,8 +107,9 @@ impl<R: Read> Reader<R> {
         let length = layout::u32_at(&head, 12);
         let json = read_json(&mut input, length, layout::u32_at(&head, 16))
             .map_err(|reason| TraceError::not_a_trace(format!("the trace's head is damaged: {reason}")))?;
-        let header: Header = serde_json::from_slice(&json)
-            .map_err(|error| TraceError::not_a_trace(format!("the trace's head is no header: {error}")))?;
+        let header: Header = serde_json::from_slice(&json).map_err(|error| {
+            TraceError::not_a_trace(format!("the head of the trace cannot be read: {error}"))
+        })?;
         let blocks_from = HEAD as u64 + u64::from(length);
         Ok(Reader {
             input,

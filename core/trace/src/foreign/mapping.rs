@@ -62,7 +62,7 @@ impl Mapping {
             let selector = match thread.trim().strip_prefix("tid:") {
                 Some(tid) => match tid.trim().parse() {
                     Ok(tid) => Selector::Tid(tid),
-                    Err(_) => return Err(refuse(format!("`{rule}`: `{tid}` is no thread id"))),
+                    Err(_) => return Err(refuse(format!("`{rule}`: `{tid}` is not a thread id"))),
                 },
                 None => match thread.trim().parse() {
                     Ok(tid) => Selector::Tid(tid),

@@ -132,7 +132,7 @@ fn source(bytes: &[u8]) -> Result<Source, TraceError> {
     } else if bytes.starts_with(trace_dat::MAGIC) {
         trace_dat::read(bytes)?
     } else {
-        return Err(TraceError::not_a_trace("neither perf.data nor trace.dat: the first bytes are others"));
+        return Err(TraceError::not_a_trace("neither perf.data nor trace.dat: it begins as neither"));
     };
     // Each processor has its own buffer; a stable sort merges them.
     source.events.sort_by_key(|event| event.time);

@@ -3,10 +3,13 @@
 //! Pure data; the command prints it. A facility that could not be examined is `unknown` with the reason, never a guess.
 
 mod isolation;
+mod purpose;
 mod resources;
 mod scheduling;
 mod timing;
 mod tracing;
+
+pub use purpose::{Purpose, Remedy, Suitability};
 
 use crate::machine::MachineKey;
 use horolog_sys::Error;

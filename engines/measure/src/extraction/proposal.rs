@@ -20,7 +20,7 @@ pub struct Options {
     pub threads: BTreeSet<u32>,
     /// Whether sleeps within a job count as execution in the wcet (suspension-oblivious, safe for every test here).
     pub count_suspensions: bool,
-    /// The few longest jobs are laid to the machine: at most 1 % of a hundred or more, longer than twice the 99th
+    /// The few longest jobs are counted as the machine's: at most 1 % of a hundred or more, longer than twice the 99th
     /// percentile and 100 us.
     pub drop_outliers: bool,
     /// Times are widened to multiples of this, ns: what is measured is not good to a nanosecond.

@@ -435,7 +435,7 @@ fn judge(reading: &Reading, set_aside: SetAside) -> (Confidence, Vec<String>) {
             }
         }
         Pattern::Sporadic { .. } => {
-            at_most(Confidence::Medium, "the least separation seen is no bound".to_owned());
+            at_most(Confidence::Medium, "the least separation seen is not a bound".to_owned());
         }
         Pattern::Aperiodic => at_most(Confidence::Low, "no pattern in so few".to_owned()),
     }

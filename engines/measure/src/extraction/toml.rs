@@ -19,7 +19,9 @@ impl Proposal {
         let text = Printer { text: String::new() }.proposal(self);
         match horolog_model::file::read(&text, "the proposed system", &[]) {
             Ok(_) => Ok(text),
-            Err(errors) => Err(format!("the proposal is no system file; please report this:\n{errors}")),
+            Err(errors) => {
+                Err(format!("the proposal is not a valid system file; please report this:\n{errors}"))
+            }
         }
     }
 }
@@ -356,7 +358,7 @@ impl Printer {
             return;
         }
         self.line("");
-        self.comment("Threads that are no tasks here:");
+        self.comment("Threads that are not tasks here:");
         const MOST: usize = 40;
         if proposal.background.len() > MOST {
             self.comment(&format!("The {MOST} with the most execution of {}.", proposal.background.len()));

@@ -91,7 +91,7 @@ pub enum StoreError {
         error: io::Error,
     },
     /// It is something else.
-    #[error("{}: line {line} is no line of a file of trials ({SCHEMA}): give another file", path.display())]
+    #[error("{}: line {line} is not a line of a file of trials ({SCHEMA}): give another file", path.display())]
     Foreign {
         /// Which.
         path: PathBuf,

@@ -104,7 +104,7 @@ pub fn read(text: &str, name: &str) -> Result<MachineProfile, Diagnostics> {
     let (root, errors) = DeTable::parse_recoverable(text);
     if let Some(error) = errors.first() {
         let place = error.span().unwrap_or(text.len()..text.len());
-        let reason = format!("this is no TOML: {}", error.message());
+        let reason = format!("this is not valid TOML: {}", error.message());
         return Err(Diagnostics::in_text(name, text, [(place, reason, REMEDY.to_owned())]));
     }
     let mut reader = Reader::default();
@@ -211,7 +211,7 @@ impl Reader {
             let name = CostName::from_name(&text);
             if name.is_none() {
                 let remedy = did_you_mean(&text, &CostName::NAMES);
-                self.found.push((range, format!("`{text}` is no cost of a platform"), remedy));
+                self.found.push((range, format!("`{text}` is not a cost of a platform"), remedy));
             }
             name
         });
@@ -319,7 +319,7 @@ impl Reader {
                 None
             }
             Err(error) => {
-                let reason = format!("`{text}` is no duration: {error}");
+                let reason = format!("`{text}` is not a duration: {error}");
                 self.found.push((range, reason, "a number and a unit in quotes, as `\"60 us\"`".to_owned()));
                 None
             }
@@ -407,7 +407,7 @@ mod tests {
             ("measured ", "measure ", "has no key `measure`", "did you mean `measured`?"),
             ("kernel       =", "kernal       =", "[machine] has no key `kernal`", "did you mean `kernel`?"),
             ("\"2.3 us\"", "\"-2.3 us\"", "`-2.3 us` is below zero", "m.toml:17:20"),
-            ("\"2.3 us\"", "\"2.3\"", "is no duration", "as `\"60 us\"`"),
+            ("\"2.3 us\"", "\"2.3\"", "is not a duration", "as `\"60 us\"`"),
             ("\"2.3 us\"", "2300", "`value` is text", "put it into quotes"),
             (
                 "\"context_switch\"",
@@ -503,6 +503,6 @@ mod tests {
         // 1 % of 5,000 samples may be above p99.
         assert!(read(&edited("exceedances      = 5\n", "exceedances      = 50\n"), "m.toml").is_ok());
         let said = messages(&edited("exceedances      = 5\n", "exceedances      = 51\n"));
-        assert!(said.contains("51 of 5000 samples are above the value, which then is no p99"), "{said}");
+        assert!(said.contains("51 of 5000 samples are above the value, which then is not p99"), "{said}");
     }
 }

@@ -62,7 +62,7 @@ impl FromStr for Quantile {
 
     fn from_str(text: &str) -> Result<Quantile, String> {
         let refuse =
-            || format!("`{text}` is no quantile from p0.001 to p99.999, with at most three decimals");
+            || format!("`{text}` is not a quantile from p0.001 to p99.999, with at most three decimals");
         let number = text.strip_prefix('p').ok_or_else(refuse)?;
         let (whole, decimals) = number.split_once('.').unwrap_or((number, "0"));
         let is_digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());

@@ -195,7 +195,7 @@ fn a_stop_between_jobs_is_told_with_its_length() {
         }
         finds(&found, &[(MachineDisturbed, Check::SelfSuspension, Some("high"), None)]);
         let message = &found.findings[0].message;
-        assert!(message.contains("for 2999.991 us between its jobs"), "{message}");
+        assert!(message.contains("for 2.999991 ms between its jobs"), "{message}");
     }
 }
 

@@ -232,7 +232,7 @@ fn a_healthy_run_on_a_virtual_machine_has_no_note_of_pauses() {
     head.machine.insert("virtual".to_owned(), "yes".to_owned());
     head.machine.insert("tick_hz".to_owned(), "250".to_owned());
     let result = recorded(&system, &[], &run(0, 0, 0, MS), &head);
-    assert!(!result.notes.iter().any(|note| note.contains("laid to the host")), "{:?}", result.notes);
+    assert!(!result.notes.iter().any(|note| note.contains("blamed on the host")), "{:?}", result.notes);
 }
 
 /// Promotions are of dual priority alone: without it the more important job waits, whatever is told of another one.

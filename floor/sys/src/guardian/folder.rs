@@ -123,7 +123,7 @@ pub(super) fn remove(path: &Path) -> Result<bool, String> {
         return Ok(false);
     }
     if !is_marked || !is_ours(path) {
-        return Err(format!("rmdir({}): it is no folder of ours; remove it by hand", path.display()));
+        return Err(format!("rmdir({}): it is not a folder of ours; remove it by hand", path.display()));
     }
     let end = Instant::now() + BUSY;
     loop {

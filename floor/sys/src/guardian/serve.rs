@@ -71,9 +71,10 @@ fn guard() -> Result<(), Error> {
     // SAFETY: descriptor 0 was made a socket for this process alone by the run; nothing else here reads from it.
     let control = unsafe { UnixStream::from_raw_fd(0) };
     let strange = |what: &str| Error::bad_input("guardian", what, "only horolog itself starts this");
-    let mut reader = BufReader::new(control.try_clone().map_err(|_| strange("standard input is no socket"))?);
+    let mut reader =
+        BufReader::new(control.try_clone().map_err(|_| strange("standard input is not a socket"))?);
     let mut line = String::new();
-    reader.read_line(&mut line).map_err(|_| strange("standard input is no socket"))?;
+    reader.read_line(&mut line).map_err(|_| strange("standard input is not a socket"))?;
     let orders = Orders::parse(&line).ok_or_else(|| strange("no orders on standard input"))?;
     let mut locked = Locked::open_or_create(&orders.journal, orders.run)?
         .ok_or_else(|| Error::bad_input(orders.journal.display().to_string(), "it is guarded already", ""))?;

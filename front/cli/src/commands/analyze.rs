@@ -1,27 +1,75 @@
 //! `horolog analyze`.
 
-use crate::arguments::{AnalyzeArguments, Format};
-use crate::failure::{Done, Failure, Verdict};
-use crate::output::{Closed, outln};
+use crate::arguments::{AnalyzeArguments, FileArguments};
+use crate::failure::{self, Done, Failure, Verdict};
+use crate::output::outln;
+use crate::results::{Judged, Results};
 use crate::{costs, input, output, progress};
 use horolog_analysis::{
-    Analysis, MissWitness, Options, PeriodSize, Schedulable, ServerSize, ServerVerdict, certify, explain,
-    resolve, size_server,
+    Analysis, Derived, MissWitness, Options, PeriodSize, Schedulable, ServerSize, ServerVerdict, certify,
+    derived_priorities, explain, resolve, size_server,
 };
 use horolog_closed_loop::verdict::{Answer, Asked, Closing, Ended, Evidence, Question};
 use horolog_closed_loop::{CostOrigin, CostSource, Proof, prove};
-use horolog_model::System;
+use horolog_model::{Source, System};
 use serde::Serialize;
 use std::path::Path;
 
 pub(crate) fn run(words: &AnalyzeArguments) -> Done {
-    let (system, _) = input::system(&words.file)?;
+    let files: Vec<FileArguments> = words.files.each().collect();
+    let mut results = Results::new(words.format, files.len());
+    if let [file] = files.as_slice() {
+        let closing = one(file, words, &mut results)?;
+        results.finish()?;
+        return Ok(Verdict::closed(closing));
+    }
+    let of_one = [
+        ("--certificate", words.certificate.is_some()),
+        ("--counterexample", words.counterexample.is_some()),
+        ("--explain", words.explain.is_some()),
+        ("--size-server", words.size_server.is_some()),
+    ];
+    if let Some((option, _)) = of_one.into_iter().find(|(_, is_given)| *is_given) {
+        return Err(Failure::usage(format_args!("{option} takes one file, and there are {}", files.len())));
+    }
+    several(&files, words, results)
+}
+
+/// Each file by itself, with the exit status of the worst one.
+fn several(files: &[FileArguments], words: &AnalyzeArguments, mut results: Results) -> Done {
+    let mut ends: Vec<(String, u8)> = Vec::new();
+    for file in files {
+        let name = input::name(&file.file);
+        results.begin(&name);
+        let status = match one(file, words, &mut results) {
+            Ok(closing) => {
+                output::flush();
+                failure::say_closing(Some(&name), &closing);
+                closing.exit
+            }
+            Err(failure) => {
+                output::flush();
+                results.refuse(&name, &failure)?;
+                failure.say();
+                failure.status()
+            }
+        };
+        ends.push((name, status));
+    }
+    results.finish()?;
+    Ok(Verdict::of_files(&ends))
+}
+
+/// One file: its result is told, its verdict comes back.
+fn one(file: &FileArguments, words: &AnalyzeArguments, results: &mut Results) -> Result<Closing, Failure> {
+    let (system, file) = input::system(file)?;
+    let priorities = derived_priorities(&system).unwrap_or_default();
     let (system, source) = costs::filled(&system, &words.machine)?;
     let mut options = Options::default();
     options.sensitivity = true;
     if let Some(name) = &words.size_server {
         costs::say(&source);
-        return size(&system, name, words, &options);
+        return size(&system, &file, name, words, &options, results);
     }
     let proof = prove(&system, source).map_err(Failure::from)?;
     let analysis = &proof.analysis;
@@ -34,7 +82,7 @@ pub(crate) fn run(words: &AnalyzeArguments) -> Done {
     }
     if let Some(name) = &words.explain {
         costs::say(&proof.costs);
-        return explain_task(&system, name, &options, words.format);
+        return explain_task(&system, &file, name, &options, results);
     }
     let words_of_costs = proof.costs.in_words();
     let evidence = Evidence {
@@ -52,14 +100,10 @@ pub(crate) fn run(words: &AnalyzeArguments) -> Done {
     if !is_certified {
         closing.withhold("the certificate does not prove every deadline");
     }
-    match words.format {
-        Format::Json => {
-            let result = WithCosts::of(&proof);
-            output::json(&Closed { result: &result, closing: &closing, attempts: &[] })?;
-        }
-        Format::Table => table(&proof),
-    }
-    Ok(Verdict::closed(closing))
+    let result = WithCosts::of(&proof, &priorities);
+    let judged = Judged { source: &file, result: &result, closing: &closing, attempts: &[] };
+    results.add(&judged, || table(&system, &proof, &priorities))?;
+    Ok(closing)
 }
 
 /// The analysis in JSON, beside the costs that it was made with and the one without.
@@ -69,14 +113,18 @@ struct WithCosts<'a> {
     analysis: &'a Analysis,
     costs: &'a CostSource,
     without_costs: Option<&'a Analysis>,
+    /// What the file leaves to an assignment; absent where it gives all of them.
+    #[serde(skip_serializing_if = "<[Derived]>::is_empty")]
+    priorities: &'a [Derived],
 }
 
 impl WithCosts<'_> {
-    fn of(proof: &Proof) -> WithCosts<'_> {
+    fn of<'a>(proof: &'a Proof, priorities: &'a [Derived]) -> WithCosts<'a> {
         WithCosts {
             analysis: &proof.analysis,
             costs: &proof.costs,
             without_costs: proof.without_costs.as_deref(),
+            priorities,
         }
     }
 }
@@ -88,8 +136,8 @@ fn write_certificate(
     options: &Options,
     path: &Path,
 ) -> Result<bool, Failure> {
-    let resolved = resolve(system).map_err(Failure::error)?;
-    let certificate = certify(&resolved, analysis, options).map_err(Failure::error)?;
+    let resolved = resolve(system).map_err(Failure::bad_input)?;
+    let certificate = certify(&resolved, analysis, options).map_err(Failure::bad_input)?;
     let is_claimed = |name: &str| certificate.claims.iter().any(|claim| claim.task == name);
     let without: Vec<&str> = resolved
         .tasks()
@@ -104,7 +152,7 @@ fn write_certificate(
         ));
         return Ok(false);
     }
-    let text = serde_json::to_string(&certificate).map_err(Failure::error)?;
+    let text = serde_json::to_string(&certificate).map_err(Failure::bad_input)?;
     std::fs::write(path, text).map_err(|error| Failure::file("write", path, &error))?;
     if !without.is_empty() {
         let path = path.display();
@@ -132,7 +180,7 @@ fn write_counterexample(
             Some(MissWitness::Pattern { pattern }) => {
                 let mut pattern = pattern.clone();
                 pattern.system_digest = Some(system.digest());
-                let text = serde_json::to_string_pretty(&pattern).map_err(Failure::error)?;
+                let text = serde_json::to_string_pretty(&pattern).map_err(Failure::bad_input)?;
                 std::fs::write(path, text).map_err(|error| Failure::file("write", path, &error))?;
                 progress::say(format_args!(
                     "{}: how {} misses; run it with `horolog simulate FILE --replay {}{machine}`",
@@ -153,12 +201,18 @@ fn write_counterexample(
 }
 
 /// Says where one task's response time goes.
-fn explain_task(system: &System, name: &str, options: &Options, format: Format) -> Done {
+fn explain_task(
+    system: &System,
+    source: &Source,
+    name: &str,
+    options: &Options,
+    results: &mut Results,
+) -> Result<Closing, Failure> {
     let id = system.find_task(name).ok_or_else(|| {
         let known: Vec<&str> = system.tasks().iter().map(|task| task.name.as_str()).collect();
         Failure::bad_input(format_args!("error: no task is called `{name}`; there are: {}", known.join(", ")))
     })?;
-    let explanation = explain(system, id, options).map_err(Failure::error)?;
+    let explanation = explain(system, id, options).map_err(Failure::bad_input)?;
     let deadline = system.task(id).deadline;
     let (answer, text) = match (explanation.response, deadline) {
         (None, _) => (Answer::Undecided, format!("no test bounds the response time of {name}")),
@@ -171,21 +225,26 @@ fn explain_task(system: &System, name: &str, options: &Options, format: Format) 
         }
     };
     let closing = Closing::one(Question::Proof, answer, text);
-    match format {
-        Format::Json => output::json(&Closed { result: &explanation, closing: &closing, attempts: &[] })?,
-        Format::Table => outln!("{}", explanation.to_string().trim_end()),
-    }
-    Ok(Verdict::closed(closing))
+    let judged = Judged { source, result: &explanation, closing: &closing, attempts: &[] };
+    results.add(&judged, || outln!("{}", explanation.to_string().trim_end()))?;
+    Ok(closing)
 }
 
 /// Says how large one server may be.
-fn size(system: &System, name: &str, words: &AnalyzeArguments, options: &Options) -> Done {
+fn size(
+    system: &System,
+    source: &Source,
+    name: &str,
+    words: &AnalyzeArguments,
+    options: &Options,
+    results: &mut Results,
+) -> Result<Closing, Failure> {
     let id = system.find_server(name).ok_or_else(|| {
         let known: Vec<&str> = system.servers().iter().map(|server| server.name.as_str()).collect();
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
         Failure::bad_input(format_args!("error: no server is called `{name}`; there are: {known}"))
     })?;
-    let size = size_server(system, id, words.least_period, options).map_err(Failure::error)?;
+    let size = size_server(system, id, words.least_period, options).map_err(Failure::bad_input)?;
     let given = format!("{} every {}", size.budget, size.period);
     let (answer, text) = match &size.largest_budget {
         Some(largest) if largest.headroom >= 0 => (
@@ -202,11 +261,9 @@ fn size(system: &System, name: &str, words: &AnalyzeArguments, options: &Options
         }
     };
     let closing = Closing::one(Question::Proof, answer, text);
-    match words.format {
-        Format::Json => output::json(&Closed { result: &size, closing: &closing, attempts: &[] })?,
-        Format::Table => size_in_words(&size),
-    }
-    Ok(Verdict::closed(closing))
+    results
+        .add(&Judged { source, result: &size, closing: &closing, attempts: &[] }, || size_in_words(&size))?;
+    Ok(closing)
 }
 
 fn size_in_words(size: &ServerSize) {
@@ -236,7 +293,7 @@ fn size_in_words(size: &ServerSize) {
     output::notes(&size.notes);
 }
 
-fn table(proof: &Proof) {
+fn table(system: &System, proof: &Proof, priorities: &[Derived]) {
     let Proof { analysis, without_costs, .. } = proof;
     let word = match analysis.schedulable {
         Schedulable::Yes => "every deadline is proved to hold",
@@ -246,6 +303,7 @@ fn table(proof: &Proof) {
     let share = analysis.utilisation.map_or_else(String::new, |share| format!("; utilisation {share:.3}"));
     outln!("{}: {word}{share}", analysis.system);
     costs::print(&proof.costs);
+    output::priorities(system, priorities, "");
     let mut head = vec!["task", "cpu", "verdict", "test", "source", "", "bound"];
     head.extend(without_costs.as_ref().map(|_| "without costs"));
     head.push("deadline");
@@ -281,7 +339,7 @@ fn table(proof: &Proof) {
         server_in_words(server);
     }
     for device in &analysis.devices {
-        let verdict = format!("{:?}", device.verdict).to_lowercase();
+        let verdict = output::word(&format!("{:?}", device.verdict).to_lowercase());
         let soft = if device.soft { ", soft" } else { "" };
         let lost = if device.keeps_all { "no event is lost" } else { "events may be lost" };
         let bound = output::optional(device.response);
@@ -333,6 +391,19 @@ fn server_in_words(server: &ServerVerdict) {
     }
 }
 
+/// How far every wcet is from the edge of schedulability, rounded to the safe side.
+fn scaling(ppb: u64) -> String {
+    let (percent, tenth) = (ppb / 10_000_000, ppb / 1_000_000 % 10);
+    let share = if tenth == 0 { format!("{percent} %") } else { format!("{percent}.{tenth} %") };
+    match ppb {
+        0..1_000_000_000 => format!("to pass, every wcet must shrink to {share}"),
+        1_000_000_000 => {
+            "no wcet can grow together with all others: every deadline is only just kept".to_owned()
+        }
+        _ => format!("every wcet can grow to {share} at once, and every deadline is still kept"),
+    }
+}
+
 /// Utilisation, the edge of schedulability, and what would help.
 fn facts(analysis: &Analysis) {
     for processor in &analysis.processors {
@@ -342,11 +413,12 @@ fn facts(analysis: &Analysis) {
         outln!("cpu {}: utilisation {:.3}{exact}", processor.cpu.0, processor.utilisation);
         for test in &processor.tests {
             let note = test.note.as_ref().map_or(String::new(), |note| format!(" ({note})"));
-            outln!("  {}: {}{note}", test.test, format!("{:?}", test.verdict).to_lowercase());
+            let word = format!("{:?}", test.verdict).to_lowercase();
+            outln!("  {}: {}{note}", test.test, output::word(&word));
         }
         if let Some(sensitivity) = &processor.sensitivity {
             if let Some(ppb) = sensitivity.scaling_ppb {
-                outln!("  every wcet can be scaled by {:.6}", ppb as f64 / 1e9);
+                outln!("  {}", scaling(ppb));
             }
             if let Some(note) = &sensitivity.note {
                 outln!("  {note}");
@@ -360,5 +432,22 @@ fn facts(analysis: &Analysis) {
         for remedy in &task.remedies {
             outln!("  {}: {remedy}", task.name);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::scaling;
+
+    #[test]
+    fn a_factor_below_one_is_bad_news_and_is_rounded_down() {
+        assert_eq!(scaling(666_999_999), "to pass, every wcet must shrink to 66.6 %");
+        assert_eq!(scaling(999_999_999), "to pass, every wcet must shrink to 99.9 %");
+        assert_eq!(scaling(500_000_000), "to pass, every wcet must shrink to 50 %");
+        assert_eq!(
+            scaling(1_203_456_789),
+            "every wcet can grow to 120.3 % at once, and every deadline is still kept"
+        );
+        assert!(scaling(1_000_000_000).contains("only just"));
     }
 }

@@ -27,7 +27,7 @@ pub(crate) fn run(words: &BlockingArguments) -> Done {
     drop(activity);
     let blocking = blocking.map_err(|error| {
         // A processor that is not there is the user's mistake, not the machine's refusal.
-        if error.is_not_permitted() { Failure::not_permitted(error) } else { Failure::error(error) }
+        if error.is_not_permitted() { Failure::not_permitted(error) } else { Failure::bad_input(error) }
     })?;
     match words.format {
         Format::Json => output::json(&blocking)?,

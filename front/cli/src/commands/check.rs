@@ -1,10 +1,12 @@
 //! `horolog check`.
 
-use crate::arguments::{CheckArguments, Format};
+use crate::arguments::{CheckArguments, FileArguments, VerdictFormat};
 use crate::failure::{Done, Failure, Verdict};
+use crate::results::Results;
 use crate::{input, output};
+use horolog_analysis::{Derived, derived_priorities};
 use horolog_model::file;
-use horolog_model::{Message, System};
+use horolog_model::{Message, Source, System};
 use serde::Serialize;
 
 /// What the JSON form holds.
@@ -13,44 +15,76 @@ struct Checked {
     schema: &'static str,
     valid: bool,
     model: Option<String>,
+    /// What the file leaves to an assignment.
+    priorities: Vec<Derived>,
     messages: Vec<Message>,
 }
 
-pub(crate) fn run(words: &CheckArguments) -> Done {
-    match words.format {
-        Format::Table => {
-            let (system, _) = input::system(&words.file)?;
-            output::write(format_args!("{}", printed(&split(&system, words.split_io)?, words)));
-            Ok(Verdict::Holds)
-        }
-        Format::Json => in_json(words),
+impl Checked {
+    fn new(model: Option<String>, priorities: Vec<Derived>, messages: Vec<Message>) -> Checked {
+        Checked { schema: "horolog.check/1", valid: model.is_some(), model, priorities, messages }
     }
 }
 
-/// With servers in their short form, or as schedulers.
-fn printed(system: &System, words: &CheckArguments) -> String {
-    if words.expand { file::print_expanded(system) } else { file::print(system) }
+pub(crate) fn run(words: &CheckArguments) -> Done {
+    let mut results = Results::new(words.format, words.files.files.len());
+    let mut ends = Vec::new();
+    for file in words.files.each() {
+        let name = input::name(&file.file);
+        results.begin(&name);
+        let mut status = 0;
+        if let Err(failure) = one(&file, &name, words, &mut results) {
+            output::flush();
+            match words.format {
+                // The same object whether the file is good or not; the status tells, too.
+                VerdictFormat::Json | VerdictFormat::Jsonl => {
+                    let messages = failure.messages();
+                    results.object(&name, &Checked::new(None, Vec::new(), messages))?;
+                }
+                _ => results.refuse(&name, &failure)?,
+            }
+            failure.say();
+            status = failure.status();
+        }
+        ends.push((name, status));
+    }
+    results.finish()?;
+    match ends.as_slice() {
+        [(_, 0)] => Ok(Verdict::Holds),
+        [(_, status)] => Ok(Verdict::Refused(*status)),
+        _ => Ok(Verdict::of_files(&ends)),
+    }
+}
+
+fn one(
+    file: &FileArguments,
+    name: &str,
+    words: &CheckArguments,
+    results: &mut Results,
+) -> Result<(), Failure> {
+    let (system, source) = input::system(file)?;
+    let system = split(&system, &source, words.split_io)?;
+    let text = if words.expand { file::print_expanded(&system) } else { file::print(&system) };
+    // What no assignment decides is for `analyze` to tell.
+    let priorities = derived_priorities(&system).unwrap_or_default();
+    match words.format {
+        VerdictFormat::Table => {
+            output::write(format_args!("{text}"));
+            output::priorities(&system, &priorities, "\n# ");
+        }
+        VerdictFormat::Json | VerdictFormat::Jsonl => {
+            results.object(name, &Checked::new(Some(text), priorities, Vec::new()))?;
+        }
+        VerdictFormat::Github | VerdictFormat::Junit => {
+            results.holds(name, "the file is right", &format!("{name} is right"));
+        }
+    }
+    Ok(())
 }
 
 /// The system itself, or with its input and output moved out of its jobs.
-fn split(system: &System, write_periods: Option<u32>) -> Result<System, Failure> {
+fn split(system: &System, source: &Source, write_periods: Option<u32>) -> Result<System, Failure> {
     let Some(periods) = write_periods else { return Ok(system.clone()) };
-    horolog_model::split_io(system, periods).map_err(|errors| {
-        let told: Vec<String> = errors.iter().map(ToString::to_string).collect();
-        Failure::bad_input(format_args!("error: {}", told.join("\nerror: ")))
-    })
-}
-
-/// For editors and scripts: the same object whether the file is good or not; the status tells, too.
-fn in_json(words: &CheckArguments) -> Done {
-    let read = file::read_path(&words.file.file, &words.file.overrides);
-    let (model, messages) = match &read {
-        Ok((system, _)) => (Some(printed(&split(system, words.split_io)?, words)), Vec::new()),
-        Err(found) => (None, found.messages().collect()),
-    };
-    output::json(&Checked { schema: "horolog.check/1", valid: read.is_ok(), model, messages })?;
-    match read {
-        Ok(_) => Ok(Verdict::Holds),
-        Err(_) => Err(Failure::bad_input(format_args!("error: {} is refused", words.file.file.display()))),
-    }
+    horolog_model::split_io(system, periods)
+        .map_err(|errors| Failure::diagnostics(source.diagnostics(&errors)))
 }

@@ -1,14 +1,16 @@
 //! `horolog loop`.
 
-use crate::arguments::{Format, LoopArguments};
-use crate::commands::run::{bytes, stop_on_interrupt, warn_of_conflicts, warn_of_load};
+use crate::arguments::LoopArguments;
+use crate::commands::run::{bytes, run_draws, stop_on_interrupt, warn_of_conflicts, warn_of_load};
 use crate::commands::verify;
 use crate::failure::{Done, Failure, Verdict};
-use crate::output::{Closed, outln};
+use crate::output::outln;
+use crate::results::{Judged, tell};
 use crate::{costs, input, output, progress};
 use horolog_closed_loop::verdict::{Closing, Question};
 use horolog_closed_loop::{Guard, LoopOptions, LoopResult, Stage, close, override_bounds, prepare};
 use horolog_exec::{Conflict, RunOptions};
+use horolog_sim::SimOptions;
 use horolog_time::Span;
 use horolog_trace::DeviceOutcome;
 use serde_json::json;
@@ -18,6 +20,7 @@ const DEFAULT_DURATION: Span = Span::from_ns(10_000_000_000);
 pub(crate) fn run(words: &LoopArguments) -> Done {
     let (system, source) = input::system(&words.file)?;
     let duration = words.duration.unwrap_or(DEFAULT_DURATION);
+    let draws = SimOptions::default().draws(&system) || run_draws(&system, &RunOptions::default());
     let options = LoopOptions {
         duration,
         out: words.out.clone(),
@@ -25,11 +28,11 @@ pub(crate) fn run(words: &LoopArguments) -> Done {
         machine: words.machine.machine.clone().unwrap_or_default(),
         best_effort: words.best_effort,
         stack: bytes(words.stack),
-        seed: input::seed(words.seed),
+        seed: input::seed(words.seed, draws),
         bound_override: override_bounds(&system, &words.bound_overrides).map_err(Failure::from)?,
         command: std::env::args().collect::<Vec<_>>().join(" "),
         guard: Guard::ThisProgram,
-        output_to_error: words.format == Format::Json,
+        output_to_error: words.format.is_for_programs(),
         stop: Some(stop_on_interrupt()?),
         asked: words.verdict.asked(&Question::ALL),
     };
@@ -44,10 +47,9 @@ pub(crate) fn run(words: &LoopArguments) -> Done {
         Err(error) if error.is_stopped() => {
             drop(activity);
             let closing = Closing::undecided(&options.asked, error.to_string());
-            if words.format == Format::Json {
-                let nothing = json!({ "schema": "horolog.loop/1", "system": system.name() });
-                output::json(&Closed { result: &nothing, closing: &closing, attempts: &attempts })?;
-            }
+            let nothing = json!({ "schema": "horolog.loop/1", "system": system.name() });
+            let judged = Judged { source: &source, result: &nothing, closing: &closing, attempts: &attempts };
+            tell(words.format, &judged, || {})?;
             return Ok(Verdict::closed(closing));
         }
         priced => priced.map_err(Failure::from)?,
@@ -66,15 +68,14 @@ pub(crate) fn run(words: &LoopArguments) -> Done {
             attempts.push(closing);
             continue;
         }
-        match words.format {
-            Format::Json => json(&result, &attempts, &conflicts)?,
-            Format::Table => print(&result),
-        }
+        let all = json(&result, &conflicts);
+        let judged = Judged { source: &source, result: &all, closing: &closing, attempts: &attempts };
+        tell(words.format, &judged, || print(&result))?;
         return Ok(Verdict::closed(closing));
     }
 }
 
-fn json(result: &LoopResult, attempts: &[Closing], conflicts: &[Conflict]) -> Result<(), Failure> {
+fn json(result: &LoopResult, conflicts: &[Conflict]) -> serde_json::Value {
     let mut all = json!({
         "schema": "horolog.loop/1",
         "analysis": result.proof.analysis,
@@ -89,7 +90,7 @@ fn json(result: &LoopResult, attempts: &[Closing], conflicts: &[Conflict]) -> Re
     if !conflicts.is_empty() {
         all["conflicts"] = json!(conflicts);
     }
-    output::json(&Closed { result: &all, closing: &result.closing, attempts })
+    all
 }
 
 fn describe(stage: Stage, detail: &str, duration: Span) -> String {

@@ -1,11 +1,12 @@
 //! `horolog doctor`.
 
-use crate::arguments::{DoctorArguments, Format, Purpose};
+use crate::arguments::{DoctorArguments, Format, Purpose as PurposeWord};
 use crate::failure::{Done, Failure, Verdict};
 use crate::output;
 use crate::output::outln;
+use horolog_closed_loop::{ProfilePlaces, SYSTEM_PROFILE};
 use horolog_exec::conflicts_on;
-use horolog_measure::doctor::{Doctor, Fact, State, examine};
+use horolog_measure::doctor::{Doctor, Fact, Purpose, State, Suitability, examine};
 use horolog_sys::affinity::allowed_cpus;
 use horolog_sys::guardian::{
     left_over, left_over_folders, left_over_groups, remove_left_over_folders, remove_left_over_groups,
@@ -13,25 +14,100 @@ use horolog_sys::guardian::{
 };
 use horolog_sys::kernel_trace::{LeftOverInstance, left_over_instances, remove_left_over_instances};
 use serde::Serialize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub(crate) fn run(words: &DoctorArguments) -> Done {
     if words.restore {
         return put_back(words.format);
     }
     let mut doctor = examine();
-    if words.purpose == Some(Purpose::Run) {
+    let Some(purpose) = words.purpose.map(purpose) else {
+        match words.format {
+            // What a killed run has left stands in the fact `clean`.
+            Format::Json => output::json(&doctor)?,
+            Format::Table => {
+                print(&doctor);
+                print_left_over()?;
+            }
+        }
+        return Ok(Verdict::of(doctor.allows_run()));
+    };
+    if purpose.facts().any(|fact| fact == "conflicts") {
         doctor.facts.push(conflicts()?);
     }
+    if purpose.facts().any(|fact| fact == "machine-profile") {
+        doctor.facts.push(machine_profile());
+    }
+    let suits = doctor.suits(purpose);
     match words.format {
-        // What a killed run has left stands in the fact `clean`.
-        Format::Json => output::json(&doctor)?,
-        Format::Table => {
-            print(&doctor);
-            print_left_over()?;
+        Format::Json => output::json(&Examined { doctor: &doctor, suits: &suits })?,
+        Format::Table => print_for(&doctor, &suits),
+    }
+    let word = suits.purpose.word();
+    Ok(match suits.remedies.first().filter(|_| !suits.possible) {
+        None if suits.possible => Verdict::Line(format!("yes: `{word}` is possible here (exit 0)"), 0),
+        first => {
+            let help = first.map_or_else(String::new, |first| format!("\n  help: {}", first.remedy));
+            Verdict::Line(format!("not allowed: `{word}` is not possible here (exit 3){help}"), 3)
+        }
+    })
+}
+
+/// The facts, and what they mean for one purpose.
+#[derive(Serialize)]
+struct Examined<'a> {
+    #[serde(flatten)]
+    doctor: &'a Doctor,
+    #[serde(flatten)]
+    suits: &'a Suitability,
+}
+
+fn purpose(word: PurposeWord) -> Purpose {
+    match word {
+        PurposeWord::Run => Purpose::Run,
+        PurposeWord::Analyze => Purpose::Analyze,
+        PurposeWord::Record => Purpose::Record,
+        PurposeWord::Loop => Purpose::Loop,
+    }
+}
+
+/// Whether the costs of this machine are known.
+fn machine_profile() -> Fact {
+    let places = ProfilePlaces::of_this_user();
+    let found = places.user.into_iter().chain([PathBuf::from(SYSTEM_PROFILE)]).find(|path| path.exists());
+    Fact {
+        name: "machine-profile",
+        state: if found.is_some() { State::Yes } else { State::No },
+        detail: found.as_ref().map_or_else(|| "none".to_owned(), |path| path.display().to_string()),
+        needed_for: "proofs with the costs of this machine where [platform] gives none",
+        remedy: found.is_none().then(|| "`horolog measure machine` measures them once".to_owned()),
+    }
+}
+
+/// The facts of one purpose, and what to do, the most effective first.
+fn print_for(doctor: &Doctor, suits: &Suitability) {
+    for name in suits.purpose.facts() {
+        if let Some(fact) = doctor.fact(name) {
+            print_fact(fact);
         }
     }
-    Ok(Verdict::of(doctor.allows_run()))
+    if !suits.remedies.is_empty() {
+        outln!("\nremedies, the most effective first:");
+    }
+    for (index, remedy) in suits.remedies.iter().enumerate() {
+        let need = if remedy.required { "required" } else { "helps" };
+        outln!("{:>3}. {} ({need}, for {}): {}", index + 1, remedy.fact, remedy.question, remedy.remedy);
+    }
+}
+
+fn print_fact(fact: &Fact) {
+    let word = match fact.state {
+        State::Yes => "yes",
+        State::No => "NO",
+        State::Limited => "limited",
+        State::Unknown => "unknown",
+    };
+    outln!("{}{:pad$} {:<22} {}", output::word(word), "", fact.name, fact.detail, pad = 8 - word.len());
 }
 
 /// What would conflict with a run on any processor that this process may use.
@@ -80,13 +156,7 @@ fn print_left_over() -> Result<(), Failure> {
 
 fn print(doctor: &Doctor) {
     for fact in &doctor.facts {
-        let word = match fact.state {
-            State::Yes => "yes",
-            State::No => "NO",
-            State::Limited => "limited",
-            State::Unknown => "unknown",
-        };
-        outln!("{word:<8} {:<22} {}", fact.name, fact.detail);
+        print_fact(fact);
         if let Some(remedy) = &fact.remedy {
             outln!("{:31} needed for: {}", "", fact.needed_for);
             outln!("{:31} remedy: {remedy}", "");

@@ -31,7 +31,7 @@ fn recorded(trace: &Path, values: &Options) -> Result<Proposal, Failure> {
     let activity = progress::Activity::start("reading");
     let mut progress = |records: u64| activity.now(&format!("reading, {records} records"));
     from_trace(trace, &as_typed(), values, &mut progress).map_err(|error| {
-        if error.is_not_permitted() { Failure::not_permitted(error) } else { Failure::error(error) }
+        if error.is_not_permitted() { Failure::not_permitted(error) } else { Failure::bad_input(error) }
     })
 }
 
@@ -59,7 +59,11 @@ fn observed(words: &ExtractArguments, values: Options) -> Result<Proposal, Failu
     .map_err(|error| {
         // A process or a program that is not there is the user's mistake, not the machine's refusal.
         let missing = error.call().starts_with("read(/proc/");
-        if error.is_bad_input() || missing { Failure::error(error) } else { Failure::not_permitted(error) }
+        if error.is_bad_input() || missing {
+            Failure::bad_input(error)
+        } else {
+            Failure::not_permitted(error)
+        }
     })
 }
 
@@ -86,7 +90,7 @@ fn write(words: &ExtractArguments, proposal: &Proposal) -> Done {
         }
         return Ok(Verdict::SaysNo);
     }
-    let text = proposal.to_toml().map_err(Failure::error)?;
+    let text = proposal.to_toml().map_err(Failure::bad_input)?;
     match &words.out {
         Some(path) => {
             std::fs::write(path, &text).map_err(|error| Failure::file("write", path, &error))?;

@@ -19,8 +19,8 @@ pub(crate) fn run(words: &InterferenceArguments) -> Done {
     configuration.threshold_ns = words.threshold.as_ns();
     configuration.command.clone_from(&words.command);
     let (least, most) = words.lengths;
-    configuration.set_lengths(least, most, words.points).map_err(Failure::error)?;
-    configuration.check().map_err(Failure::error)?;
+    configuration.set_lengths(least, most, words.points).map_err(Failure::bad_input)?;
+    configuration.check().map_err(Failure::bad_input)?;
     if words.stretches == 0 {
         return Err(Failure::bad_input("error: --stretches 0: measure one at least"));
     }
@@ -85,9 +85,9 @@ fn measure(words: &InterferenceArguments, store: &mut Store) -> Result<(), Inter
 
 fn failure(error: InterferenceError) -> Failure {
     match error {
-        InterferenceError::Store(error @ StoreError::File { .. }) => Failure::error(error),
+        InterferenceError::Store(error @ StoreError::File { .. }) => Failure::bad_input(error),
         error if error.is_not_permitted() => Failure::not_permitted(format_args!("error: {error}")),
-        error => Failure::error(error),
+        error => Failure::bad_input(error),
     }
 }
 

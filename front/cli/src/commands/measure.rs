@@ -28,7 +28,7 @@ fn costs(words: &CostArguments) -> Done {
     let activity = progress::Activity::start("measuring costs");
     let costs = measure(&options, &mut |progress| activity.now(progress.stage)).map_err(|error| {
         // A processor that is not there is the user's mistake, not the machine's refusal.
-        if error.is_bad_input() { Failure::error(error) } else { Failure::not_permitted(error) }
+        if error.is_bad_input() { Failure::bad_input(error) } else { Failure::not_permitted(error) }
     })?;
     drop(activity);
     match words.format {

@@ -9,6 +9,7 @@ pub(crate) mod doctor;
 pub(crate) mod experiment;
 pub(crate) mod extract;
 pub(crate) mod generate;
+pub(crate) mod init;
 mod interference;
 mod machine;
 pub(crate) mod measure;

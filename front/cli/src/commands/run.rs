@@ -1,19 +1,21 @@
 //! `horolog run`.
 
-use crate::arguments::{Format, RunArguments, SchedulingClass};
+use crate::arguments::{RunArguments, SchedulingClass};
 use crate::failure::{Done, Failure, Verdict};
-use crate::output::Closed;
+use crate::results::{Judged, tell};
 use crate::{costs, input, output, progress};
 use horolog_analysis::resolve;
 use horolog_closed_loop::verdict::{Asked, Closing, Ended, Evidence};
-use horolog_closed_loop::{Guard, LoopError, MeasuredRun, measured_run, recorded_run};
-use horolog_exec::{Backend, Conflict, Limit, RunOptions, conflicts, load_warnings};
+use horolog_closed_loop::{Guard, LoopError, MeasuredRun, measured_run, now, recorded_run};
+use horolog_exec::{ArrivalPattern, Backend, Conflict, Limit, RunOptions, conflicts, load_warnings};
 use horolog_model::System;
 use horolog_time::Span;
 use horolog_trace::Outcome;
 use serde::Serialize;
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 const DEFAULT_DURATION: Span = Span::from_ns(10_000_000_000);
 
@@ -21,11 +23,11 @@ pub(crate) fn run(words: &RunArguments) -> Done {
     let (system, source) = input::system(&words.file)?;
     let (system, source_of_costs) = costs::filled(&system, &words.machine)?;
     costs::say(&source_of_costs);
-    let system = resolve(&system).map_err(Failure::error)?;
+    let system = resolve(&system).map_err(Failure::bad_input)?;
     let mut options = RunOptions::default();
     options.limit =
         if words.forever { Limit::Forever } else { Limit::For(words.duration.unwrap_or(DEFAULT_DURATION)) };
-    options.seed = input::seed(words.seed);
+    options.seed = input::seed(words.seed, run_draws(&system, &options));
     options.best_effort = words.best_effort;
     options.stack = bytes(words.stack);
     options.backend = match words.class {
@@ -33,7 +35,7 @@ pub(crate) fn run(words: &RunArguments) -> Done {
         SchedulingClass::Deadline => Backend::Deadline,
     };
     options.folder = source.folder().map(std::path::Path::to_path_buf);
-    options.output_to_error = words.format == Format::Json;
+    options.output_to_error = words.format.is_for_programs();
     options.stop = Some(stop_on_interrupt()?);
     warn_of_load(&system);
     let conflicts = warn_of_conflicts(&system, &options);
@@ -49,11 +51,11 @@ pub(crate) fn run(words: &RunArguments) -> Done {
                     () => Ended::NotPermitted(error.to_string()),
                 };
                 let closing = closing(&system, None, ended, &asked);
-                if words.format == Format::Json {
-                    let result = NotRun { schema: Outcome::SCHEMA, system: system.name() };
-                    let result = Warned { result: &result, conflicts: &conflicts };
-                    output::json(&Closed { result: &result, closing: &closing, attempts: &attempts })?;
-                }
+                let result = NotRun { schema: Outcome::SCHEMA, system: system.name() };
+                let result = Warned { result: &result, conflicts: &conflicts };
+                let judged =
+                    Judged { source: &source, result: &result, closing: &closing, attempts: &attempts };
+                tell(words.format, &judged, || {})?;
                 return Ok(Verdict::closed(closing));
             }
             run => run.map_err(Failure::from)?,
@@ -68,15 +70,17 @@ pub(crate) fn run(words: &RunArguments) -> Done {
             attempts.push(closing);
             continue;
         }
-        match words.format {
-            Format::Json => {
-                let result = Warned { result: &run.outcome, conflicts: &conflicts };
-                output::json(&Closed { result: &result, closing: &closing, attempts: &attempts })?;
-            }
-            Format::Table => output::outcome(&run.outcome),
-        }
+        let result = Warned { result: &run.outcome, conflicts: &conflicts };
+        let judged = Judged { source: &source, result: &result, closing: &closing, attempts: &attempts };
+        tell(words.format, &judged, || output::outcome(&run.outcome))?;
         return Ok(Verdict::closed(closing));
     }
+}
+
+/// Whether a run of this system draws anything by chance.
+pub(crate) fn run_draws(system: &System, options: &RunOptions) -> bool {
+    options.arrivals == ArrivalPattern::Random
+        || system.devices().iter().any(|device| !device.spread.is_zero())
 }
 
 /// What the JSON holds beside the verdict where nothing was run.
@@ -97,16 +101,62 @@ struct Warned<'a, T> {
 
 /// Runs once.
 fn attempt(system: &System, options: &RunOptions, words: &RunArguments) -> Result<MeasuredRun, LoopError> {
-    let _activity = progress::Activity::start("running");
-    match &words.trace {
-        Some(folder) if words.forever => {
-            let mut told = |why: &str, path: &std::path::Path| {
-                progress::say(format_args!("{why}: {}", path.display()));
-            };
-            recorded_run(system, options, folder, Guard::ThisProgram, &mut told)
-        }
-        trace => measured_run(system, options, trace.as_deref(), Guard::ThisProgram),
+    if words.forever {
+        return endless(system, options, words.trace.as_deref());
     }
+    let _activity = progress::Activity::start("running");
+    measured_run(system, options, words.trace.as_deref(), Guard::ThisProgram)
+}
+
+/// Runs until it is stopped, with a log of what happens and when.
+fn endless(system: &System, options: &RunOptions, folder: Option<&Path>) -> Result<MeasuredRun, LoopError> {
+    let signal = horolog_sys::signal::last_interrupt()?;
+    let dumps = folder.map_or_else(String::new, |folder| format!(", dumps go to {}", folder.display()));
+    let tasks = output::count(system.tasks().len() as u64, "task");
+    log(format_args!("start: {} with {tasks}, until it is stopped{dumps}", system.name()));
+    let has_ended = AtomicBool::new(false);
+    let run = std::thread::scope(|scope| {
+        scope.spawn(|| tell_of_signal(&signal, &has_ended));
+        let run = match folder {
+            Some(folder) => {
+                let mut told = |why: &str, path: &Path| log(format_args!("dump: {why}: {}", path.display()));
+                recorded_run(system, options, folder, Guard::ThisProgram, &mut told)
+            }
+            None => measured_run(system, options, None, Guard::ThisProgram),
+        };
+        has_ended.store(true, Ordering::Release);
+        run
+    });
+    match &run {
+        Ok(run) => {
+            let outcome = &run.outcome;
+            let (jobs, missed) = outcome
+                .tasks
+                .iter()
+                .fold((0, 0), |(jobs, missed), task| (jobs + task.jobs, missed + task.missed));
+            let early = outcome.ended_by.as_ref().map_or_else(String::new, |ending| format!("; {ending}"));
+            let length = output::span(outcome.horizon_ns);
+            log(format_args!("end: after {length}, {jobs} jobs, {missed} deadlines missed{early}"));
+        }
+        Err(error) => log(format_args!("end: {error}")),
+    }
+    run
+}
+
+/// Waits for a signal that ends the run, and tells of it.
+fn tell_of_signal(signal: &AtomicUsize, has_ended: &AtomicBool) {
+    while signal.load(Ordering::Relaxed) == 0 {
+        if has_ended.load(Ordering::Acquire) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    log(format_args!("signal: {}, the run ends", horolog_sys::signal::name(signal.load(Ordering::Relaxed))));
+}
+
+/// A line of the log, behind its time.
+fn log(line: impl std::fmt::Display) {
+    progress::say(format_args!("{} {line}", now()));
 }
 
 fn closing(system: &System, outcome: Option<&Outcome>, ended: Ended, asked: &Asked) -> Closing {

@@ -1,34 +1,34 @@
 //! `horolog simulate`.
 
-use crate::arguments::{Delay, Execution, Format, SimulateArguments};
+use crate::arguments::{Delay, Execution, SimulateArguments};
 use crate::failure::{Done, Failure, Verdict};
-use crate::output::Closed;
+use crate::results::{Judged, tell};
 use crate::{costs, input, output, progress};
 use horolog_analysis::resolve;
 use horolog_closed_loop::verdict::{Answer, Closing, Ended, Evidence, Question};
 use horolog_closed_loop::{replayed_run, simulated_run};
 use horolog_model::pattern::ReleasePattern;
-use horolog_model::{SegmentId, System};
+use horolog_model::{SegmentId, Source, System};
 use horolog_sim::{DelayChoice, ExecutionChoice, Horizon, PathChoice, Replay, SimOptions};
 use horolog_time::Span;
 use std::collections::BTreeMap;
 use std::path::Path;
 
 pub(crate) fn run(words: &SimulateArguments) -> Done {
-    let (system, _) = input::system(&words.file)?;
+    let (system, file) = input::system(&words.file)?;
     let (system, source_of_costs) =
         costs::filled_on_request(&system, &words.machine, "a simulation has no machine")?;
     costs::say(&source_of_costs);
-    let system = resolve(&system).map_err(Failure::error)?;
+    let system = resolve(&system).map_err(Failure::bad_input)?;
     if let Some(pattern) = &words.replay {
-        return replay(&system, pattern, words);
+        return replay(&system, &file, pattern, words);
     }
     let horizon = match (words.horizon, words.jobs) {
         (Some(span), _) => Horizon::Time(span),
         (None, Some(jobs)) => Horizon::Jobs(jobs),
         (None, None) => Horizon::Default,
     };
-    let options = SimOptions {
+    let mut options = SimOptions {
         horizon,
         execution: match words.execution {
             Execution::Modelled => ExecutionChoice::AsModelled,
@@ -40,11 +40,11 @@ pub(crate) fn run(words: &SimulateArguments) -> Done {
         latency: delay(words.latency),
         sporadic_extra: words.sporadic_extra.unwrap_or(Span::ZERO),
         path: path(&system, &words.path)?,
-        // Last: a drawn seed is told, and nothing before may have failed.
-        seed: input::seed(words.seed),
         ..SimOptions::default()
     };
     let asked = words.verdict.asked_of_deadlines("simulate")?;
+    // Last: a drawn seed is told, and nothing before may have failed.
+    options.seed = input::seed(words.seed, options.draws(&system));
     let activity = progress::Activity::start("simulating");
     let outcome = simulated_run(&system, &options, words.trace.as_deref()).map_err(Failure::from)?;
     drop(activity);
@@ -60,10 +60,8 @@ pub(crate) fn run(words: &SimulateArguments) -> Done {
         report: None,
     };
     let closing = Closing::of(&evidence, &asked);
-    match words.format {
-        Format::Json => output::json(&Closed { result: &outcome, closing: &closing, attempts: &[] })?,
-        Format::Table => output::outcome(&outcome),
-    }
+    let judged = Judged { source: &file, result: &outcome, closing: &closing, attempts: &[] };
+    tell(words.format, &judged, || output::outcome(&outcome))?;
     Ok(Verdict::closed(closing))
 }
 
@@ -111,16 +109,13 @@ fn path(system: &System, words: &[String]) -> Result<PathChoice, Failure> {
 }
 
 /// Runs a release pattern; it holds where its witness does what the pattern promised.
-fn replay(system: &System, path: &Path, words: &SimulateArguments) -> Done {
-    let text = horolog_model::file::read_text(path).map_err(|error| Failure::file("read", path, &error))?;
-    let pattern: ReleasePattern = serde_json::from_str(&text)
-        .map_err(|error| Failure::bad_input(format_args!("error: {}: {error}", path.display())))?;
+fn replay(system: &System, file: &Source, path: &Path, words: &SimulateArguments) -> Done {
+    let remedy = "write it with `horolog analyze FILE --counterexample OUT`, and leave it as it is";
+    let pattern: ReleasePattern = input::json(path, remedy)?;
     let run = replayed_run(system, &pattern, words.trace.as_deref()).map_err(Failure::from)?;
     let closing = closing_of_replay(system, &pattern, &run);
-    match words.format {
-        Format::Json => output::json(&Closed { result: &run.outcome, closing: &closing, attempts: &[] })?,
-        Format::Table => output::outcome(&run.outcome),
-    }
+    let judged = Judged { source: file, result: &run.outcome, closing: &closing, attempts: &[] };
+    tell(words.format, &judged, || output::outcome(&run.outcome))?;
     Ok(Verdict::closed(closing))
 }
 

@@ -1,19 +1,39 @@
 //! `horolog verify`.
 
-use crate::arguments::{Format, VerifyArguments};
+use crate::arguments::VerifyArguments;
 use crate::failure::{self, Done, Failure};
-use crate::output::{Closed, outln};
+use crate::output::outln;
+use crate::results::{Judged, tell};
 use crate::{costs, input, output};
 use horolog_closed_loop::verdict::{Closing, Ended, Evidence, Question};
-use horolog_closed_loop::{is_own_trace, is_simulated, override_bounds, prove, verify_foreign, verify_trace};
+use horolog_closed_loop::{
+    counterexample_beside, is_own_trace, is_simulated, override_bounds, prove, verify_foreign, verify_trace,
+};
 use horolog_verify::{ProcessorVerification, Verdict, Verification};
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
 
 pub(crate) fn run(words: &VerifyArguments) -> Done {
-    let (system, _) = input::system(&words.file)?;
+    if input::is_standard(&words.file.file) && input::is_standard(&words.trace) {
+        return Err(Failure::usage(
+            "FILE and TRACE are both `-`, and there is one standard input\n  = help: give the path of one of them",
+        ));
+    }
+    let (system, file) = input::system(&words.file)?;
+    // Held open: what came through the standard input has no other name.
+    let held = input::is_standard(&words.trace).then(input::standard_in_a_file).transpose()?;
+    let trace = match &held {
+        Some(held) => PathBuf::from(format!("/proc/self/fd/{}", held.as_raw_fd())),
+        None => words.trace.clone(),
+    };
+    let counterexample = match &held {
+        Some(_) => PathBuf::from("trace.counterexample.json"),
+        None => counterexample_beside(&trace),
+    };
     let overrides = override_bounds(&system, &words.bound_overrides).map_err(Failure::from)?;
-    let is_own = is_own_trace(&words.trace).map_err(Failure::from)?;
+    let is_own = is_own_trace(&trace).map_err(Failure::from)?;
     // A simulation charges what its file says; only a machine has costs of its own.
-    let (system, source) = if is_own && is_simulated(&words.trace).map_err(Failure::from)? {
+    let (system, source) = if is_own && is_simulated(&trace).map_err(Failure::from)? {
         costs::filled_on_request(&system, &words.machine, "the trace is a simulation's")?
     } else {
         costs::filled(&system, &words.machine)?
@@ -21,9 +41,9 @@ pub(crate) fn run(words: &VerifyArguments) -> Done {
     costs::say(&source);
     let proof = prove(&system, source).map_err(Failure::from)?;
     let found = if is_own {
-        verify_trace(&proof, &words.trace, overrides)
+        verify_trace(&proof, &trace, overrides, &counterexample)
     } else {
-        verify_foreign(&proof, &words.trace, &words.mapping, overrides)
+        verify_foreign(&proof, &trace, &words.mapping, overrides, &counterexample)
     };
     let found = found.map_err(Failure::from)?;
     let words_of_costs = proof.costs.in_words();
@@ -39,10 +59,8 @@ pub(crate) fn run(words: &VerifyArguments) -> Done {
         report: None,
     };
     let closing = Closing::of(&evidence, &words.verdict.asked(&[Question::Model, Question::Deadlines]));
-    match words.format {
-        Format::Json => output::json(&Closed { result: &found, closing: &closing, attempts: &[] })?,
-        Format::Table => print(&found),
-    }
+    let judged = Judged { source: &file, result: &found, closing: &closing, attempts: &[] };
+    tell(words.format, &judged, || print(&found))?;
     Ok(failure::Verdict::closed(closing))
 }
 

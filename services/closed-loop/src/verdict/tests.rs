@@ -363,7 +363,7 @@ fn a_bound_beyond_the_deadline_by_the_machines_costs_is_a_no() {
             .text
             .starts_with("b misses in the proof with machine.toml; without costs 3 ms")
     );
-    // A wish is no deadline, and without another proof nothing is laid to costs.
+    // A wish is no deadline, and without another proof costs are blamed for nothing.
     let mut case = with_costs(Some(20_000_001));
     case.system = read(&TWO.replace("priority = 5", "priority = 5\nconstraint = \"soft\""));
     assert_eq!(case.closing().proof, Some(Undecided));

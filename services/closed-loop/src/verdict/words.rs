@@ -183,7 +183,11 @@ fn broken_group(
     if let (Check::Execution, Some(index)) = (group.check, task) {
         let wcet = evidence.system.tasks()[index].wcet;
         let worst = wcet.checked_add(group.worst_excess_ns).unwrap_or(wcet);
-        let what = format!("{} of {jobs} jobs executed above wcet {wcet} (worst {worst})", group.count);
+        let what = format!(
+            "{} of {jobs} jobs executed above wcet {wcet} (worst {})",
+            group.count,
+            beside(worst, wcet)
+        );
         return (what, Some(raise_wcet(evidence, index, worst)));
     }
     let message = finding.map_or_else(|| group.check.name().to_owned(), |finding| finding.message.clone());
@@ -233,7 +237,7 @@ fn tightest(system: &System, analysis: &Analysis) -> String {
     });
     let tightest = bounds.max_by_key(|(share, ..)| *share);
     tightest.map_or_else(String::new, |(_, name, bound, deadline)| {
-        format!(" ({name}'s bound becomes {bound} of {deadline})")
+        format!(" ({name}'s bound becomes {} of {deadline})", beside(bound, deadline))
     })
 }
 
@@ -298,7 +302,7 @@ fn proof_fails(evidence: &Evidence<'_>, answers: &Answers) -> Said {
         [] => format!("the proof fails{}", with(evidence.costs)),
         [first, others @ ..] => {
             let bound = match (first.response, first.deadline) {
-                (Some(bound), Some(deadline)) => format!(": {bound} of {deadline}"),
+                (Some(bound), Some(deadline)) => format!(": {} of {deadline}", beside(bound, deadline)),
                 _ => String::new(),
             };
             let more = if others.is_empty() {
@@ -330,7 +334,7 @@ fn undecided_by_costs(evidence: &Evidence<'_>) -> Option<String> {
 fn without_costs(evidence: &Evidence<'_>, task: &str) -> String {
     let tasks = evidence.without_costs.map(|analysis| analysis.tasks.as_slice()).unwrap_or_default();
     let bound = tasks.iter().find(|one| one.name == task).and_then(|one| one.response);
-    bound.map_or_else(String::new, |bound| format!("; without costs {bound}"))
+    bound.map_or_else(String::new, |bound| format!("; without costs {}", bound.rounded()))
 }
 
 fn undecided(evidence: &Evidence<'_>, asked: &Asked, answers: &Answers) -> Said {
@@ -342,7 +346,7 @@ fn undecided(evidence: &Evidence<'_>, asked: &Asked, answers: &Answers) -> Said 
         let text = if after.is_zero() {
             "stopped before a job was released".to_owned()
         } else {
-            format!("the run was stopped: jobs were released for {after} of {of}")
+            format!("the run was stopped: jobs were released for {} of {of}", after.rounded())
         };
         return Said::new(text, "run it to its end".to_owned());
     }
@@ -472,6 +476,12 @@ fn list(counted: &[(String, u64)]) -> String {
     words.join(", ")
 }
 
+/// A time beside the limit that it is held against, for people: four digits, or exact where these would hide that the two differ.
+fn beside(time: Span, limit: Span) -> String {
+    let text = time.rounded();
+    if time != limit && text == limit.rounded() { time.to_string() } else { text }
+}
+
 /// `1,500`.
 fn grouped(count: u64) -> String {
     let digits = count.to_string();
@@ -483,4 +493,17 @@ fn grouped(count: u64) -> String {
         text.push(digit);
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn four_digits_never_hide_that_a_limit_is_exceeded() {
+        let ms = |ns| Span::from_ns(ns);
+        assert_eq!(beside(ms(1_419_873), ms(1_000_000)), "1.42 ms");
+        assert_eq!(beside(ms(8_000_400), ms(8_000_000)), "8.0004 ms");
+        assert_eq!(beside(ms(8_000_000), ms(8_000_000)), "8 ms");
+    }
 }

@@ -141,7 +141,7 @@ fn last_gap(gaps: &[Gap], from: u64, until: u64) -> Option<u64> {
     (last.from_ns >= from && last.until_ns + REACH_NS >= until).then(|| last.until_ns - last.from_ns)
 }
 
-/// The share of windows, as long as those of the requests and laid over the stretches without any, with such a gap.
+/// The share of windows, as long as those of the requests and placed on the stretches without any, with such a gap.
 fn disturbed_share(requests: &[Request], spun: &[Spun]) -> Option<f64> {
     let mut lengths =
         requests.iter().map(|request| (request.answered_ns - request.asked_ns).min(STRETCH_NS)).cycle();

@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &LocksArguments) -> Done {
 }
 
 fn recorded(trace: &Path, options: SectionOptions) -> Result<NamedStudy, Failure> {
-    let mut reader = Reader::open(trace).map_err(Failure::error)?;
+    let mut reader = Reader::open(trace).map_err(Failure::bad_input)?;
     let activity = progress::Activity::start("reading");
     let named = from_trace(&mut reader, options, |records| activity.now(&format!("{records} records")));
     drop(activity);

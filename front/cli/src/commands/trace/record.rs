@@ -64,7 +64,7 @@ pub(super) fn failure(error: RecordingError) -> Failure {
     if error.is_not_permitted() {
         Failure::not_permitted(format_args!("error: {error}"))
     } else {
-        Failure::error(error)
+        Failure::bad_input(error)
     }
 }
 

@@ -13,7 +13,7 @@ impl From<OutsideError> for Failure {
         if error.is_not_permitted() {
             Failure::not_permitted(format_args!("error: {error}"))
         } else {
-            Failure::error(error)
+            Failure::bad_input(error)
         }
     }
 }

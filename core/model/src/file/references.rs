@@ -1,0 +1,73 @@
+//! Names of other sections in what could not be read: the checks do not see it, so its references are looked up here.
+
+use super::reader::Reader;
+use super::suggest::did_you_mean;
+use super::tree::{Node, Table, Value};
+use super::{name_of, paths_of};
+use crate::path;
+use std::collections::BTreeSet;
+
+/// A key that names items of other sections.
+struct Reference {
+    section: &'static str,
+    key: &'static str,
+    /// What it may name, and what messages call that.
+    targets: &'static [&'static str],
+    noun: &'static str,
+}
+
+const REFERENCES: [Reference; 7] = [
+    Reference { section: "server", key: "tasks", targets: &["task"], noun: "task" },
+    Reference { section: "scheduler", key: "tasks", targets: &["task"], noun: "task" },
+    Reference { section: "scheduler", key: "parent", targets: &["scheduler"], noun: "scheduler" },
+    Reference { section: "request", key: "task", targets: &["task"], noun: "task" },
+    Reference { section: "request", key: "device", targets: &["device"], noun: "device" },
+    Reference { section: "link", key: "from", targets: &["task"], noun: "task" },
+    Reference { section: "link", key: "to", targets: &["task"], noun: "task" },
+];
+
+impl Reader {
+    /// Tells of references to nothing in items that could not be read.
+    pub(super) fn references_of_unread(&mut self, root: &Table, unread: &BTreeSet<String>) {
+        for reference in &REFERENCES {
+            let targets = reference.targets.iter().flat_map(|section| list(root, section));
+            let known: Vec<&str> = targets.map(name_of).collect();
+            let items = list(root, reference.section);
+            for (node, at) in items.iter().zip(paths_of(reference.section, items)) {
+                if !unread.contains(&at) {
+                    continue;
+                }
+                let Value::Table(table) = &node.value else { continue };
+                let Some(value) = table.get(reference.key) else { continue };
+                let at = path::join(&at, reference.key);
+                match &value.value {
+                    Value::List(list) => {
+                        list.iter().for_each(|one| self.reference(one, &at, reference, &known))
+                    }
+                    _ => self.reference(value, &at, reference, &known),
+                }
+            }
+        }
+    }
+
+    fn reference(&mut self, node: &Node, at: &str, reference: &Reference, known: &[&str]) {
+        if let Value::Text(name) = &node.value
+            && !known.contains(&name.as_str())
+        {
+            let reason = format!("there is no {} `{name}`", reference.noun);
+            self.fail(node, at, reason, did_you_mean(name, known));
+        }
+    }
+}
+
+fn list<'t>(root: &'t Table, section: &str) -> &'t [Node] {
+    match root.get(section).map(|node| &node.value) {
+        Some(Value::List(list)) => list,
+        _ => &[],
+    }
+}
+
+/// The items that could not be read, by their paths.
+pub(super) fn unread<T>(items: &[Option<T>], paths: &[String]) -> BTreeSet<String> {
+    items.iter().zip(paths).filter(|(item, _)| item.is_none()).map(|(_, path)| path.clone()).collect()
+}

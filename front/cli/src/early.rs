@@ -1,0 +1,58 @@
+//! What has to be known of the command line before it is parsed: an error of usage is told in the colour and the format that were
+//! asked for.
+
+use crate::colour::When;
+use crate::results::VerdictFormat;
+use clap::ValueEnum;
+use std::ffi::OsString;
+
+/// The choices that hold for every message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Early {
+    /// `--color`.
+    pub(crate) colour: When,
+    /// `--format`, where it is one for programs.
+    pub(crate) format: Option<VerdictFormat>,
+}
+
+impl Early {
+    /// Looks for the two options up to `--`; what they do not know is for the parser to refuse.
+    pub(crate) fn of(words: &[OsString]) -> Early {
+        let mut early = Early::default();
+        let words: Vec<&str> = words.iter().map(|word| word.to_str().unwrap_or_default()).collect();
+        for (place, word) in words.iter().enumerate().take_while(|(_, word)| **word != "--") {
+            let value = |option: &str| match word.strip_prefix(option)? {
+                "" => words.get(place + 1).copied(),
+                rest => rest.strip_prefix('='),
+            };
+            if let Some(when) = value("--color").and_then(|value| When::from_str(value, false).ok()) {
+                early.colour = when;
+            }
+            if let Some(format) =
+                value("--format").and_then(|value| VerdictFormat::from_str(value, false).ok())
+            {
+                early.format = Some(format).filter(|format| *format != VerdictFormat::Table);
+            }
+        }
+        early
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn early(words: &str) -> Early {
+        Early::of(&words.split(' ').map(OsString::from).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn both_spellings_are_found_and_what_a_command_of_the_user_says_is_not() {
+        assert_eq!(early("horolog check a --format json").format, Some(VerdictFormat::Json));
+        assert_eq!(early("horolog check a --format=junit --color=never").format, Some(VerdictFormat::Junit));
+        assert_eq!(early("horolog --color always check").colour, When::Always);
+        assert_eq!(early("horolog trace record -- x --format json --color always"), Early::default());
+        assert_eq!(early("horolog check --format"), Early::default());
+        assert_eq!(early("horolog check --format table --formats json"), Early::default());
+    }
+}

@@ -1,0 +1,294 @@
+//! `--format json|jsonl|github|junit`, several files, standard input: one verdict in every form.
+
+mod common;
+
+use common::{Done, done, folder, horolog, inside};
+use quick_junit::{NonSuccessKind, Report, TestCaseStatus};
+use serde_json::Value;
+use std::io::Write;
+use std::process::Stdio;
+
+const GOOD: &str = "[system]\nname = \"good\"\n[platform]\ncpus = [1]\n[[task]]\nname = \"a\"\nperiod = \"10 ms\"\nwcet = \"2 ms\"\npriority = 2\n\
+                    [[task]]\nname = \"b, 100 %\"\nperiod = \"20 ms\"\nwcet = \"3 ms\"\npriority = 1\n";
+/// `b` misses.
+const LATE: &str = "[system]\nname = \"late\"\n[platform]\ncpus = [1]\n[[task]]\nname = \"a\"\nperiod = \"10 ms\"\nwcet = \"7 ms\"\npriority = 2\n\
+                    [[task]]\nname = \"b\"\nperiod = \"20 ms\"\nwcet = \"9 ms\"\npriority = 1\n";
+/// No test knows of schedulers.
+const OPEN: &str = "[system]\nname = \"open\"\n[platform]\ncpus = [1]\n[[task]]\nname = \"a\"\nperiod = \"10 ms\"\nwcet = \"2 ms\"\npriority = 2\n\
+                    [[scheduler]]\nname = \"s\"\norder = \"fixed-priority\"\npriority = 1\ntasks = [\"a\"]\n";
+const BAD: &str =
+    "[system]\nname = \"bad\"\n[[task]]\nname = \"a\"\nperiod = \"10 ms\"\nwcet = \"2\"\nprio = 3\n";
+
+fn with_input(words: &[&str], input: &[u8]) -> Done {
+    let mut child = horolog(words.iter().copied())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command starts");
+    child.stdin.take().expect("a pipe").write_all(input).expect("it is read");
+    child.wait_with_output().expect("the command ends").into()
+}
+
+/// The verdict that the test cases of a report come to, as the closing line begins.
+fn word_of(report: &Report) -> &'static str {
+    let cases: Vec<_> = report.test_suites.iter().flat_map(|suite| &suite.test_cases).collect();
+    assert!(!cases.is_empty());
+    let has = |wanted: NonSuccessKind, of_type: Option<&str>| {
+        cases.iter().any(|case| match &case.status {
+            TestCaseStatus::NonSuccess { kind, ty, .. } => {
+                let is_of_type = of_type.is_none_or(|of| ty.as_ref().is_some_and(|ty| ty.as_str() == of));
+                *kind == wanted && is_of_type
+            }
+            _ => false,
+        })
+    };
+    match () {
+        () if has(NonSuccessKind::Failure, None) => "no",
+        () if has(NonSuccessKind::Error, Some("not-allowed")) => "not allowed",
+        () if has(NonSuccessKind::Error, None) => "undecided",
+        () => "holds",
+    }
+}
+
+fn junit(done: &Done) -> Report {
+    Report::deserialize_from_str(&done.out).unwrap_or_else(|error| panic!("{error}\n{done:?}"))
+}
+
+/// Each verb on a system of each verdict: what the closing line, JSON, JUnit and GitHub's annotations say is the same.
+#[test]
+fn all_forms_say_the_word_of_the_closing_line() {
+    for (text, word) in [(GOOD, "holds"), (LATE, "no"), (OPEN, "undecided")] {
+        let (place, file) = folder(text);
+        let trace = inside(&place, "t.trace");
+        let simulated = done(["simulate", &file, "--for", "200ms", "--trace", &trace]);
+        simulated.no_panic();
+        let deadlines = if word == "no" { "no" } else { "holds" };
+        let calls: [(&[&str], &str); 3] = [
+            (&["analyze", &file], word),
+            (&["simulate", &file, "--for", "200ms"], deadlines),
+            (&["verify", &file, &trace], deadlines),
+        ];
+        for (words, word) in calls {
+            let said = |format: &str| done([words, &["--format", format]].concat());
+            let (json, line, junit_said, github) =
+                (said("json"), said("jsonl"), said("junit"), said("github"));
+            for done in [&json, &line, &junit_said, &github] {
+                assert!(
+                    done.err.lines().any(|line| line.starts_with(&format!("{word}: "))),
+                    "{word} {done:?}"
+                );
+                assert_eq!(done.status, json.status, "{done:?}");
+            }
+            assert_eq!(json.json()["closing"]["word"], word);
+            assert_eq!(line.json(), json.json());
+            assert_eq!(line.out.lines().count(), 1);
+            let report = junit(&junit_said);
+            assert_eq!(word_of(&report), word, "{words:?}\n{}", junit_said.out);
+            let suite = &report.test_suites[0];
+            assert_eq!(suite.name.as_str(), file);
+            assert!(suite.test_cases.iter().any(|case| case.name.as_str() == "a"), "{}", junit_said.out);
+            let first = github.out.lines().next().expect("an annotation");
+            let command = match word {
+                "holds" => "::notice file=",
+                "no" => "::error file=",
+                _ => "::warning file=",
+            };
+            assert!(first.starts_with(command) && first.contains(&format!("::{word}: ")), "{first}");
+        }
+    }
+}
+
+#[test]
+fn the_task_that_misses_is_named_with_its_line() {
+    let (_place, file) = folder(LATE);
+    let said = done(["analyze", &file, "--format", "github"]);
+    let line = format!("::error file={file},line=10,title=horolog proof%3A no::b: ");
+    assert!(said.out.lines().any(|told| told.starts_with(&line)), "{said:?}");
+    assert!(!said.out.contains("::a: "), "the other one meets: {said:?}");
+    let report = junit(&done(["analyze", &file, "--format", "junit"]));
+    let case = |name: &str| {
+        let cases = report.test_suites[0].test_cases.iter();
+        cases.clone().find(|case| case.name.as_str() == name).expect("a case")
+    };
+    assert!(matches!(case("a").status, TestCaseStatus::Success { .. }));
+    assert!(matches!(case("b").status, TestCaseStatus::NonSuccess { kind: NonSuccessKind::Failure, .. }));
+    assert_eq!(case("b").classname.as_ref().map(|name| name.as_str()), Some("horolog.proof"));
+    assert_eq!(case("b").extra.get("line").map(|line| line.as_str()), Some("10"));
+    // A name with what XML and annotations take for their own.
+    let (_place, file) = folder(GOOD);
+    let good = done(["check", &file, "--format", "junit"]);
+    assert_eq!((word_of(&junit(&good)), good.status), ("holds", Some(0)));
+}
+
+/// A question that decides nothing is no failure, whatever it is answered with.
+#[test]
+fn questions_beside_the_gate_are_skipped() {
+    let (place, file) = folder(LATE);
+    let trace = inside(&place, "t.trace");
+    done(["simulate", &file, "--for", "200ms", "--trace", &trace]);
+    let said = done(["verify", &file, &trace, "--gate", "model", "--format", "junit"]);
+    assert_eq!(said.status, Some(0), "{said:?}");
+    let report = junit(&said);
+    assert_eq!(word_of(&report), "holds");
+    let skipped = report.test_suites[0].test_cases.iter().filter(|case| {
+        matches!(&case.status, TestCaseStatus::Skipped { message: Some(message), .. } if message.as_str().starts_with("no, and --gate"))
+    });
+    assert!(skipped.count() >= 2, "{}", said.out);
+}
+
+#[test]
+fn what_is_refused_is_told_in_every_form_with_its_place() {
+    let (_place, file) = folder(BAD);
+    for verb in ["analyze", "simulate", "run", "loop"] {
+        let said = done([verb, &file, "--format", "json"]);
+        assert_eq!(said.status, Some(2), "{said:?}");
+        let error = said.json();
+        assert_eq!(
+            (&error["schema"], &error["kind"], &error["exit"]),
+            (&"horolog.error/1".into(), &"bad-input".into(), &2.into())
+        );
+        assert_eq!(error["place"]["line"], 6);
+        assert_eq!(error["place"]["path"], "task.a.wcet");
+        assert!(error["help"].as_str().is_some_and(|help| help.contains("ns, us, ms or s")), "{error:#}");
+        assert_eq!(error["errors"].as_array().map(Vec::len), Some(2), "{error:#}");
+        assert!(said.err.contains("2 errors in "), "{said:?}");
+    }
+    let github = done(["analyze", &file, "--format=github"]);
+    let first = format!("::error file={file},line=6,col=8,title=horolog::`2` has no unit%0Ahelp: ");
+    assert!(github.out.starts_with(&first), "{github:?}");
+    assert_eq!(github.out.lines().count(), 2);
+    let report = junit(&done(["check", &file, "--format", "junit"]));
+    assert_eq!(word_of(&report), "undecided", "an error each");
+    assert_eq!(report.test_suites[0].test_cases.len(), 2);
+    let check = done(["check", &file, "--format", "json"]).json();
+    assert_eq!(
+        (check["valid"].as_bool(), check["messages"].as_array().map(Vec::len)),
+        (Some(false), Some(2))
+    );
+}
+
+#[test]
+fn errors_of_usage_and_of_the_machine_are_json_too() {
+    let said = done(["analyze", "--format", "json"]);
+    assert_eq!((said.status, said.json()["kind"].as_str()), (Some(2), Some("usage")), "{said:?}");
+    assert!(
+        said.json()["message"].as_str().is_some_and(|message| message.ends_with("not provided: <FILE>...")),
+        "{said:?}"
+    );
+    let typo = done(["trace", "stats", "--formatt", "x", "--format=json"]);
+    assert_eq!((typo.status, typo.json()["kind"].as_str()), (Some(2), Some("usage")), "{typo:?}");
+    let missing = done(["trace", "stats", "nowhere.trace", "--format", "json"]);
+    assert_eq!(
+        (missing.status, missing.json()["kind"].as_str()),
+        (Some(2), Some("bad-input")),
+        "{missing:?}"
+    );
+    let gate = done(["simulate", "examples/edf/system.toml", "--gate", "proof", "--format", "jsonl"]);
+    assert_eq!((gate.status, gate.out.lines().count()), (Some(2), 1), "{gate:?}");
+    assert!(gate.json()["help"].as_str().is_some_and(|help| help.contains("horolog loop")), "{gate:?}");
+    let help = done(["analyze", "--help", "--format", "json"]);
+    assert!(help.status == Some(0) && help.out.starts_with("Prove"), "{help:?}");
+}
+
+#[test]
+fn several_files_have_their_headings_and_the_worst_status() {
+    let (place, good) = folder(GOOD);
+    let write = |name: &str, text: &str| {
+        let path = inside(&place, name);
+        std::fs::write(&path, text).expect("writable");
+        path
+    };
+    let (late, open, bad) = (write("late.toml", LATE), write("open.toml", OPEN), write("bad.toml", BAD));
+    for (files, status, word) in [
+        (vec![&good, &good], 0, "holds"),
+        (vec![&good, &open], 4, "undecided"),
+        (vec![&open, &late, &good], 1, "no"),
+        (vec![&late, &bad, &open], 2, "error"),
+    ] {
+        let words: Vec<&str> =
+            std::iter::once("analyze").chain(files.iter().map(|file| file.as_str())).collect();
+        let said = done(words.clone());
+        assert_eq!(said.status, Some(status), "{said:?}");
+        for file in &files {
+            assert!(said.out.lines().any(|line| line == format!("{file}:")), "{said:?}");
+        }
+        let last = said.err.lines().last().expect("a closing line");
+        assert!(last.starts_with(word) && last.ends_with(&format!("(exit {status})")), "{last}");
+        let all = done([words.as_slice(), &["--format", "json"]].concat()).json();
+        let named: Vec<&str> =
+            all.as_array().expect("a list").iter().filter_map(|one| one["file"].as_str()).collect();
+        assert_eq!(named, files.iter().map(|file| file.as_str()).collect::<Vec<_>>());
+        let lines = done([words.as_slice(), &["--format", "jsonl"]].concat());
+        assert_eq!(lines.out.lines().count(), files.len());
+        let objects = lines.out.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+        assert_eq!(objects.collect::<Vec<_>>(), *all.as_array().expect("a list"));
+        let report = junit(&done([words.as_slice(), &["--format", "junit"]].concat()));
+        assert_eq!(report.test_suites.len(), files.len());
+    }
+    let check = done(["check", &good, &bad, &late]);
+    assert_eq!(check.status, Some(2), "{check:?}");
+    assert!(check.err.contains("error: 1 of 3 files: ") && check.out.contains("late.toml:\n"), "{check:?}");
+    let one = done(["analyze", &good, &late, "--explain", "a", "--format", "json"]);
+    assert_eq!((one.status, one.json()["kind"].as_str()), (Some(2), Some("usage")));
+}
+
+#[test]
+fn standard_input_is_a_file_too() {
+    for words in [&["check", "-"][..], &["analyze", "-"], &["simulate", "-", "--for", "100ms"]] {
+        let said = with_input(words, GOOD.as_bytes());
+        assert_eq!(said.status, Some(0), "{words:?} {said:?}");
+    }
+    let bad = with_input(&["check", "-"], BAD.as_bytes());
+    assert!(bad.status == Some(2) && bad.err.contains("--> <standard input>:6:8"), "{bad:?}");
+    let (place, file) = folder(GOOD);
+    let trace = inside(&place, "t.trace");
+    done(["simulate", &file, "--for", "200ms", "--trace", &trace]);
+    let bytes = std::fs::read(&trace).expect("a trace");
+    let verified = with_input(&["verify", &file, "-", "--format", "json"], &bytes);
+    assert_eq!(verified.status, Some(0), "{verified:?}");
+    assert_eq!(verified.json(), done(["verify", &file, &trace, "--format", "json"]).json());
+    let from_input = with_input(&["verify", "-", &trace], GOOD.as_bytes());
+    assert_eq!(from_input.status, Some(0), "{from_input:?}");
+    let both = with_input(&["verify", "-", "-"], b"");
+    assert!(both.status == Some(2) && both.err.contains("one standard input"), "{both:?}");
+}
+
+#[test]
+fn broken_json_is_refused_with_its_place_and_a_remedy() {
+    let (place, file) = folder(GOOD);
+    let path = inside(&place, "c.json");
+    let certified = done(["analyze", &file, "--certificate", &path]);
+    assert_eq!(certified.status, Some(0), "{certified:?}");
+    let checked = done(["check-certificate", &file, &path, "--format", "json"]);
+    assert_eq!(checked.status, Some(0), "{checked:?}");
+    assert_eq!(
+        (checked.json()["closing"]["word"].as_str(), &checked.json()["flaw"]),
+        (Some("holds"), &Value::Null)
+    );
+    let text = std::fs::read_to_string(&path).expect("a certificate");
+    let mut twice: Value = serde_json::from_str(&text).expect("JSON");
+    let claims = twice["claims"].as_array_mut().expect("claims");
+    claims.push(claims[0].clone());
+    std::fs::write(&path, twice.to_string()).expect("writable");
+    let refused = done(["check-certificate", &file, &path]);
+    assert!(refused.status == Some(1) && refused.out.contains("two claims about this task"), "{refused:?}");
+    std::fs::write(&path, "{\n  \"schema\": 1,\n").expect("writable");
+    let broken = done(["check-certificate", &file, &path]);
+    assert_eq!(broken.status, Some(2), "{broken:?}");
+    assert!(
+        broken.err.contains("c.json:2:")
+            && broken.err.contains("help: write it with `horolog analyze FILE --certificate OUT`"),
+        "{broken:?}"
+    );
+    let replayed = done(["simulate", &file, "--replay", &path, "--format", "json"]);
+    assert_eq!(
+        (replayed.status, replayed.json()["place"]["line"].as_u64()),
+        (Some(2), Some(2)),
+        "{replayed:?}"
+    );
+    assert!(
+        replayed.json()["help"].as_str().is_some_and(|help| help.contains("--counterexample")),
+        "{replayed:?}"
+    );
+}
