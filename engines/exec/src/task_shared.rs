@@ -155,8 +155,9 @@ impl TaskShared {
         self.tally.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hands a job to the task's thread.
+    /// Hands a job to the task's thread. Nobody has asked it to end.
     pub(crate) fn assign(&self, job: Job) {
+        self.control.must_end.store(false, Ordering::Relaxed);
         *self.assignment.lock().unwrap_or_else(PoisonError::into_inner) = job;
     }
 

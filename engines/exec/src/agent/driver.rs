@@ -461,8 +461,11 @@ impl Threads {
         }
     }
 
-    /// The started job of `old` loses the processor.
+    /// The job of `old`, which was granted the processor, loses it.
     fn take_away(&mut self, old: usize, now: u64, caller: Option<usize>, cause: Cause) {
+        if self.withdraw_grant(old, caller) {
+            return;
+        }
         let job = self.seats[old].backlog.front().map_or(0, |job| job.number);
         let by_itself = caller == Some(old);
         let yields = by_itself && cause == Cause::Point;
@@ -483,11 +486,29 @@ impl Threads {
         }
     }
 
+    /// Takes back the grant of a job whose thread has not taken it yet: the job has not started, so nothing of it is on record. Whether
+    /// that was so.
+    fn withdraw_grant(&mut self, seat: usize, caller: Option<usize>) -> bool {
+        let place = &mut self.seats[seat];
+        if place.has_started() || !place.shared.control.take_grant() {
+            return false;
+        }
+        place.begun = false;
+        place.parked = true;
+        place.shared.ring.promise(u64::MAX);
+        if caller != Some(seat) {
+            let mut tally = place.shared.tally();
+            tally.counts.switch_ins = tally.counts.switch_ins.saturating_sub(1);
+        }
+        self.clear_flag(seat);
+        true
+    }
+
     /// `new` gets the processor.
     fn give(&mut self, new: usize, now: u64, caller: Option<usize>, goes_on: bool) {
         let starts = !self.seats[new].begun;
         if starts {
-            self.start(new, now);
+            self.start(new);
         } else if !goes_on {
             let job = self.seats[new].backlog.front().map_or(0, |job| job.number);
             self.record(new, Kind::Resume, now, job, 0, 0);
@@ -504,10 +525,12 @@ impl Threads {
         if std::mem::take(&mut seat.lowered) {
             self.change_class(new, Class::Fifo(bands::RUN));
         }
-        if std::mem::take(&mut self.seats[new].parked) {
+        let was_parked = std::mem::take(&mut self.seats[new].parked);
+        if was_parked || starts {
+            // A job starts by taking its grant, also where its thread goes on from the job before.
             let gate = &self.seats[new].shared.control.gate;
             gate.store(1, Ordering::Release);
-            if caller != Some(new) {
+            if was_parked && caller != Some(new) {
                 let _ = futex::wake(gate, 1);
             }
         }
@@ -523,12 +546,11 @@ impl Threads {
         }
     }
 
-    fn start(&mut self, seat: usize, now: u64) {
+    /// Hands the oldest job to its thread, which notes the start itself once it has taken the grant.
+    fn start(&mut self, seat: usize) {
         self.seats[seat].begun = true;
         let Some(job) = self.seats[seat].backlog.front().copied() else { return };
-        let shared = &self.seats[seat].shared;
-        shared.assign(job);
-        self.record(seat, Kind::Start, now, job.number, 0, 0);
+        self.seats[seat].shared.assign(job);
     }
 
     /// Shows the running job whether somebody waits for its preemption point.
