@@ -155,12 +155,13 @@ impl<'a> Apart<'a> {
         if let Some((FAILED, text)) = &last {
             return Err(ExecError::decode(text));
         }
+        let noticed_at = clock::monotonic_ns();
         let Some(start) = start else {
             let (cause, mut what) = self.how_it_ended();
             if cause == EndCause::Stuck {
                 let waited_for = self.waited_for();
                 if self.is_asked_to_end() {
-                    return Err(ExecError::stopped(format!("stopped before the start, {waited_for}")));
+                    return Err(ExecError::stopped(format!("stopped before the start: {waited_for}")));
                 }
                 what = format!("{waited_for}, and the run's process was killed");
             }
@@ -171,7 +172,10 @@ impl<'a> Apart<'a> {
         let mut untold = Vec::new();
         let mut outcome = match &last {
             Some((_, text)) => decode_outcome(text)?,
-            None => self.reckon(&start, &mut reckoning, &mut |record| untold.push(record)),
+            None => {
+                let at = noticed_at.saturating_sub(start.origin_ns);
+                self.reckon(at, &mut reckoning, &mut |record| untold.push(record))
+            }
         };
         // They come task by task.
         untold.sort_by_key(|record| record.time);
@@ -234,9 +238,9 @@ impl<'a> Apart<'a> {
         now > *limit
     }
 
-    /// The outcome of a process that is gone.
-    fn reckon(&mut self, start: &Started, reckoning: &mut Reckoning, out: &mut dyn FnMut(Record)) -> Outcome {
-        let at = clock::monotonic_ns().saturating_sub(start.origin_ns).max(reckoning.end.as_ns());
+    /// The outcome of a process that is gone, which was noticed at `at` ns.
+    fn reckon(&mut self, at: u64, reckoning: &mut Reckoning, out: &mut dyn FnMut(Record)) -> Outcome {
+        let at = at.max(reckoning.end.as_ns());
         // No job is released after the time that the run was to take, however long its process took to end.
         let at = match self.options.limit {
             Limit::For(span) => at.min(span.as_ns()),

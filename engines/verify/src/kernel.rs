@@ -22,6 +22,9 @@ impl Verifier {
         let Some(cpu) = self.model.cpus.iter().position(|number| *number == u32::from(record.cpu)) else {
             return;
         };
+        if record.kind == Kind::KernelSwitch {
+            self.check_wandering(record, cpu);
+        }
         if self.cpus[cpu].tasks.is_empty() && record.kind != Kind::KernelWakeup {
             return;
         }
@@ -84,7 +87,7 @@ impl Verifier {
         let stretched =
             self.tasks[task].pending.front().is_some_and(|job| job.stretch_from.is_some() && !job.demoted);
         let Occupant::Task(other) = next else { return };
-        if !stretched || self.model.tasks[other].cpu != cpu {
+        if !stretched || self.model.tasks[other].cpu != cpu || self.model.is_best_effort {
             return;
         }
         self.report.apply(Check::NonPreemption);

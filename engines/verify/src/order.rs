@@ -1,6 +1,5 @@
 //! Checks of time that passes: who has the processor, who waits for it.
 
-use crate::job::Job;
 use crate::judged::Reason;
 use crate::processor::{Occupant, Open};
 use crate::report::Found;
@@ -132,8 +131,7 @@ impl Verifier {
                 // A mode may have put it above the other one.
                 let since = waiting.ready.max(self.mode_since(cpu)).saturating_add(slack);
                 // It may have got the processor lifted, and keeps it to the end of its stretch.
-                let begun = since.saturating_add(self.latest_start(job));
-                let excused = job.stretch_from.is_some_and(|from| from < begun || job.was_lifted);
+                let excused = job.stretch_from.is_some_and(|from| from < since || job.was_lifted);
                 if !excused {
                     return Some(what(check));
                 }
@@ -157,14 +155,6 @@ impl Verifier {
             self.report.apply(Check::FirstInFirstOut);
         }
         None
-    }
-
-    /// How long after its choice a job may start that its stretch begins with: the executive's agent has chosen it by then, and its
-    /// thread has yet to wake up.
-    fn latest_start(&self, job: &Job) -> u64 {
-        let is_first = job.started.is_some() && job.stretch_from == job.started;
-        let wakes = is_first && !self.model.simulated && !self.model.foreign;
-        if wakes { self.model.release_latency.max(self.model.dispatch) } else { 0 }
     }
 
     /// Adds to the blocking of every pending job that is more important than the running one.
@@ -246,7 +236,8 @@ impl Verifier {
         let late_switch = (self.was_preempted(cpu, running)
             && excess <= disturbed.saturating_add(self.model.latest_switch()))
             || excess <= self.model.dispatch;
-        let excused = !self.model.simulated && (late_switch || excess <= disturbed);
+        let excused =
+            self.model.is_best_effort || !self.model.simulated && (late_switch || excess <= disturbed);
         let class = if excused { Class::MachineDisturbed } else { Class::ModelViolated };
         let (waits, runs) =
             (self.model.tasks[waiting.0].name.clone(), self.model.tasks[running.0].name.clone());

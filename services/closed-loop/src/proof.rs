@@ -7,7 +7,7 @@ use horolog_measure::binomial::is_improbable;
 use horolog_measure::machine::CostName;
 use horolog_model::{PlatformCosts, System};
 use horolog_time::Span;
-use horolog_verify::Verification;
+use horolog_verify::{CostSeen, ProcessorVerification, Verification};
 
 /// What was proved, about exactly which system.
 #[derive(Clone, Debug)]
@@ -172,7 +172,9 @@ mod tests {
         found.backend = "linux".to_owned();
         // Half of them on one processor.
         let mut other = found.processors[0].clone();
-        for (processor, parts) in [(&mut found.processors[0], (seen / 2, longer)), (&mut other, (seen - seen / 2, 0))] {
+        for (processor, parts) in
+            [(&mut found.processors[0], (seen / 2, longer)), (&mut other, (seen - seen / 2, 0))]
+        {
             let counted = CostSeen { seen: parts.0, longer: parts.1, longest: Span::ZERO };
             match name {
                 CostName::ContextSwitch => processor.context_switches = counted,

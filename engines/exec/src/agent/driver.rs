@@ -463,8 +463,8 @@ impl Threads {
 
     /// The job of `old`, which was granted the processor, loses it.
     fn take_away(&mut self, old: usize, now: u64, caller: Option<usize>, cause: Cause) {
-        if self.withdraw_grant(old, caller) {
-            return;
+        if self.take_grant_back(old) && self.seats[old].shared.is_preemptive {
+            return self.forget_start(old, caller);
         }
         let job = self.seats[old].backlog.front().map_or(0, |job| job.number);
         let by_itself = caller == Some(old);
@@ -486,29 +486,33 @@ impl Threads {
         }
     }
 
-    /// Takes back the grant of a job whose thread has not taken it yet: the job has not started, so nothing of it is on record. Whether
-    /// that was so.
-    fn withdraw_grant(&mut self, seat: usize, caller: Option<usize>) -> bool {
+    /// Takes back the grant of a job whose thread has not taken it yet. Whether that was so.
+    fn take_grant_back(&mut self, seat: usize) -> bool {
         let place = &mut self.seats[seat];
-        if place.has_started() || !place.shared.control.take_grant() {
-            return false;
+        let is_back = !place.has_started() && place.shared.control.take_grant();
+        if is_back {
+            place.parked = true;
+            place.shared.ring.promise(u64::MAX);
         }
+        is_back
+    }
+
+    /// The job of `seat` has not started, and nothing of it is on record: it will be handed over anew.
+    fn forget_start(&mut self, seat: usize, caller: Option<usize>) {
+        let place = &mut self.seats[seat];
         place.begun = false;
-        place.parked = true;
-        place.shared.ring.promise(u64::MAX);
         if caller != Some(seat) {
             let mut tally = place.shared.tally();
             tally.counts.switch_ins = tally.counts.switch_ins.saturating_sub(1);
         }
         self.clear_flag(seat);
-        true
     }
 
     /// `new` gets the processor.
     fn give(&mut self, new: usize, now: u64, caller: Option<usize>, goes_on: bool) {
         let starts = !self.seats[new].begun;
         if starts {
-            self.start(new);
+            self.start(new, now);
         } else if !goes_on {
             let job = self.seats[new].backlog.front().map_or(0, |job| job.number);
             self.record(new, Kind::Resume, now, job, 0, 0);
@@ -546,11 +550,15 @@ impl Threads {
         }
     }
 
-    /// Hands the oldest job to its thread, which notes the start itself once it has taken the grant.
-    fn start(&mut self, seat: usize) {
+    /// Hands the oldest job to its thread, which notes the start itself once it has taken the grant. One that may not be preempted has
+    /// the processor for good from this choice on, whoever is released before its thread is awake: that is its start.
+    fn start(&mut self, seat: usize, now: u64) {
         self.seats[seat].begun = true;
         let Some(job) = self.seats[seat].backlog.front().copied() else { return };
         self.seats[seat].shared.assign(job);
+        if !self.seats[seat].shared.is_preemptive {
+            self.record(seat, Kind::Start, now, job.number, 0, 0);
+        }
     }
 
     /// Shows the running job whether somebody waits for its preemption point.

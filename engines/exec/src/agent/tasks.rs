@@ -61,7 +61,9 @@ fn run_job(driven: &Driven<'_>, task: &TaskShared, body: &mut dyn TaskBody, star
     let facts = task.assigned();
     let begun = clock::thread_cpu_ns();
     task.begin(facts.number, begun);
-    task.record(Kind::Start, started, facts.number, 0, 0);
+    if task.is_preemptive {
+        task.record(Kind::Start, started, facts.number, 0, 0);
+    }
     if task.links.has_any() {
         task.latch(&facts, agent.now());
     }
