@@ -38,6 +38,6 @@ pub use outcome::{
     DeviceOutcome, Enforcement, InterruptOutcome, ModeOutcome, Outcome, Overhead, RequestOutcome,
     ResponseStatistics, ResponseSummary, ServerOutcome, TaskOutcome,
 };
-pub use record::{Kind, LossCause, NO_JOB, NO_TASK, Record};
+pub use record::{Kind, LEFT_LOCKED, LossCause, NO_JOB, NO_TASK, Record};
 pub use recorder::ResponseRecorder;
 pub use sink::{NullSink, Sink};

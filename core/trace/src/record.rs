@@ -87,7 +87,8 @@ pub enum Kind {
     Wake = 46,
     /// A job holds a resource from now on. `value`: which resource of the system.
     Lock = 52,
-    /// A job holds a resource no more. `value`: which resource of the system.
+    /// A job holds a resource no more. `value`: which resource of the system; `extra`: 1 where the job ended without unlocking it, and the
+    /// executive did ([`LEFT_LOCKED`]).
     Unlock = 53,
     /// A task has the processor for the first time in a mode that a change has brought, or somebody below a server has; jobs that
     /// are left over from the mode before do not count. `value`: the mode; `extra`: 0 for a task, else 1 + which server.
@@ -113,6 +114,9 @@ pub enum Kind {
     /// ([`Reader::user_event`](crate::file::Reader::user_event)).
     User = 49,
 }
+
+/// `extra` of an unlock by the executive: the job ended and held the resource still.
+pub const LEFT_LOCKED: u64 = 1;
 
 impl Kind {
     /// Every kind, in the order of its number.

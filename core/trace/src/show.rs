@@ -3,7 +3,7 @@
 pub use crate::filter::{Filter, ThreadChoice};
 
 use crate::file::Thread;
-use crate::{EventDefinition, Kind, LossCause, NO_JOB, NO_TASK, Record, UserEvent};
+use crate::{EventDefinition, Kind, LEFT_LOCKED, LossCause, NO_JOB, NO_TASK, Record, UserEvent};
 use horolog_time::{Instant, Span};
 use std::fmt::Write as _;
 
@@ -215,6 +215,7 @@ fn detail(record: &Record, words: &[u64], names: &Names<'_>) -> String {
         Kind::Publish => format!("{}, {} late", names.link(value), before(extra)),
         Kind::Latch if extra == NO_JOB => format!("{}, nothing yet", names.link(value)),
         Kind::Latch => format!("{}, job {extra}", names.link(value)),
+        Kind::Unlock if extra == LEFT_LOCKED => format!("{}, left locked", names.resource(value)),
         Kind::Lock | Kind::Unlock => names.resource(value),
         Kind::Lost => match LossCause::from_number(extra) {
             Some(LossCause::HiddenSwitch) => "a switch that the kernel made without recording it".to_owned(),

@@ -4,7 +4,7 @@
 //! ends the child (`exit`, `_exit`, `exec`, a signal that cannot be handled), every record up to then is there. Messages tell the parent
 //! the start, and in the end the outcome. Where that does not come, the counts are made from the records.
 
-use crate::boards::Boards;
+use crate::boards::{Boards, LOADS, MAKES_READY};
 use crate::body::Bodies;
 use crate::collect::Collector;
 use crate::early::{Early, What};
@@ -13,7 +13,7 @@ use crate::plan::Plan;
 use crate::reckon::Reckoning;
 use crate::run::{Attendant, Run};
 use crate::{ExecError, Limit, RunOptions, RunResult, Started, ThreadInfo};
-use horolog_model::{Companion, System, TaskId};
+use horolog_model::{Body, Companion, System, TaskId};
 use horolog_sys::affinity::{allowed_cpus, set_affinity};
 use horolog_sys::clock;
 use horolog_sys::forked::{self, Forked, Messages};
@@ -101,7 +101,15 @@ impl<'a> Apart<'a> {
         let before = allowed_cpus()?;
         set_affinity(0, &self.plan.housekeeping)?;
         self.words[GO].store(1, Ordering::Release);
-        let result = self.attend(started, out);
+        let mut result = self.attend(started, out);
+        let left = self.process.end_all();
+        if let (Ok(result), 1..) = (&mut result, left) {
+            let note = match left {
+                1 => "a process that its bodies had started outlived the run and was ended".to_owned(),
+                _ => format!("{left} processes that its bodies had started outlived the run and were ended"),
+            };
+            result.outcome.notes.push(note);
+        }
         set_affinity(0, &before)?;
         result
     }
@@ -147,15 +155,15 @@ impl<'a> Apart<'a> {
         if let Some((FAILED, text)) = &last {
             return Err(ExecError::decode(text));
         }
+        let noticed_at = clock::monotonic_ns();
         let Some(start) = start else {
             let (cause, mut what) = self.how_it_ended();
             if cause == EndCause::Stuck {
-                what = "a constructor or an `init` of its libraries did not return, and the run's process was killed".to_owned();
+                let waited_for = self.waited_for();
                 if self.is_asked_to_end() {
-                    return Err(ExecError::stopped(
-                        "stopped before the start, while libraries were made ready",
-                    ));
+                    return Err(ExecError::stopped(format!("stopped before the start: {waited_for}")));
                 }
+                what = format!("{waited_for}, and the run's process was killed");
             }
             let ending = self.ending(cause, what, 0, &reckoning);
             return Err(ExecError::crashed(format!("before the start: {ending}")));
@@ -164,7 +172,10 @@ impl<'a> Apart<'a> {
         let mut untold = Vec::new();
         let mut outcome = match &last {
             Some((_, text)) => decode_outcome(text)?,
-            None => self.reckon(&start, &mut reckoning, &mut |record| untold.push(record)),
+            None => {
+                let at = noticed_at.saturating_sub(start.origin_ns);
+                self.reckon(at, &mut reckoning, &mut |record| untold.push(record))
+            }
         };
         // They come task by task.
         untold.sort_by_key(|record| record.time);
@@ -176,6 +187,27 @@ impl<'a> Apart<'a> {
         }
         let Started { origin_ns, threads } = start;
         Ok(RunResult { outcome, records: Vec::new(), origin_ns, threads })
+    }
+
+    /// Whose code has not returned that is called before the start, in words.
+    fn waited_for(&self) -> String {
+        let tasks = self.companion.system.tasks().iter().zip(self.boards.stages.iter());
+        let stuck: Vec<String> = tasks
+            .filter_map(|(task, stage)| match (stage.load(Ordering::Acquire), &task.body) {
+                (LOADS, Some(Body::Library { library, .. })) => {
+                    Some(format!("a constructor of {library} (task {})", task.name))
+                }
+                (MAKES_READY, Some(Body::Library { library, init, .. })) => {
+                    let init = init.as_deref().unwrap_or("init");
+                    Some(format!("`{init}` of {library} (task {})", task.name))
+                }
+                _ => None,
+            })
+            .collect();
+        match stuck.as_slice() {
+            [] => "its threads were not ready".to_owned(),
+            _ => format!("{} did not return", stuck.join(", ")),
+        }
     }
 
     fn is_asked_to_end(&self) -> bool {
@@ -206,9 +238,9 @@ impl<'a> Apart<'a> {
         now > *limit
     }
 
-    /// The outcome of a process that is gone.
-    fn reckon(&mut self, start: &Started, reckoning: &mut Reckoning, out: &mut dyn FnMut(Record)) -> Outcome {
-        let at = clock::monotonic_ns().saturating_sub(start.origin_ns).max(reckoning.end.as_ns());
+    /// The outcome of a process that is gone, which was noticed at `at` ns.
+    fn reckon(&mut self, at: u64, reckoning: &mut Reckoning, out: &mut dyn FnMut(Record)) -> Outcome {
+        let at = at.max(reckoning.end.as_ns());
         // No job is released after the time that the run was to take, however long its process took to end.
         let at = match self.options.limit {
             Limit::For(span) => at.min(span.as_ns()),

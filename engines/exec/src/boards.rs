@@ -3,9 +3,16 @@
 use crate::RunOptions;
 use crate::plan::{Mode, Plan};
 use crate::ring::Ring;
-use horolog_model::{System, Task};
+use horolog_model::{System, Task, TaskId};
 use horolog_sys::crash;
+use horolog_sys::shared_words::SharedWords;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// The library of the task's body is loaded: its constructors run.
+pub(crate) const LOADS: u64 = 1;
+/// The `init` of the task's body runs.
+pub(crate) const MAKES_READY: u64 = 2;
 
 /// Made before the run's threads, and before its process where it has one of its own.
 pub(crate) struct Boards {
@@ -13,6 +20,8 @@ pub(crate) struct Boards {
     pub(crate) rings: Vec<Arc<Ring>>,
     /// One a task.
     pub(crate) cells: Vec<Arc<crash::Cell>>,
+    /// What each task's code does before the start: [`LOADS`], [`MAKES_READY`], else nothing.
+    pub(crate) stages: Arc<SharedWords>,
     /// One a processor that an agent schedules.
     cpu_rings: Vec<(u32, Arc<Ring>)>,
 }
@@ -55,10 +64,19 @@ impl Boards {
                 .iter()
                 .map(|_| Ok(Arc::new(crash::Cell::new()?)))
                 .collect::<Result<_, _>>()?,
+            stages: Arc::new(SharedWords::new(system.tasks().len())?),
             cpu_rings: agents
                 .map(|cpu| Ok((cpu.cpu, Arc::new(Ring::new(capacity.saturating_mul(4))?))))
                 .collect::<Result<_, horolog_sys::Error>>()?,
         })
+    }
+
+    /// Does what belongs to this stage of a task.
+    pub(crate) fn at_stage<R>(stages: &SharedWords, task: TaskId, stage: u64, act: impl FnOnce() -> R) -> R {
+        stages[task.index()].store(stage, Ordering::Release);
+        let result = act();
+        stages[task.index()].store(0, Ordering::Release);
+        result
     }
 
     /// The ring of a processor that an agent schedules.

@@ -60,6 +60,11 @@ impl Control {
         self.job.store(0, Ordering::Release);
     }
 
+    /// Takes the grant that lies there, if one does: the thread to go on, the agent to take it back. It has one taker.
+    pub(crate) fn take_grant(&self) -> bool {
+        self.gate.swap(0, Ordering::AcqRel) != 0
+    }
+
     /// A job begins with the thread's processor time at `cpu`.
     pub(crate) fn begin(&self, job: u64, cpu: u64) {
         self.cpu_at_start.store(cpu, Ordering::Relaxed);
@@ -67,8 +72,29 @@ impl Control {
         self.path_before_segment.store(0, Ordering::Relaxed);
         self.segment.store(0, Ordering::Relaxed);
         self.tighter_wcet.store(0, Ordering::Relaxed);
-        self.must_end.store(false, Ordering::Relaxed);
         self.attention.fetch_and(!OVERRAN, Ordering::Relaxed);
         self.job.store(job + 1, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_grant_has_one_taker() {
+        let control = Control::default();
+        assert!(!control.take_grant());
+        control.gate.store(1, Ordering::Release);
+        assert!(control.take_grant());
+        assert!(!control.take_grant());
+    }
+
+    #[test]
+    fn a_job_that_was_asked_to_end_before_it_began_is_asked_still() {
+        let control = Control::default();
+        control.must_end.store(true, Ordering::Relaxed);
+        control.begin(3, 100);
+        assert!(control.must_end.load(Ordering::Relaxed));
     }
 }

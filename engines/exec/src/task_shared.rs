@@ -8,7 +8,7 @@ use crate::links::{Link, TaskLinks};
 use crate::options::{PointVariant, RecordLevel, RunOptions};
 use crate::ring::Ring;
 use crate::tally::Tally;
-use horolog_model::{Border, SegmentGraph, System, TaskId};
+use horolog_model::{Border, Preemption, SegmentGraph, System, TaskId};
 use horolog_sched::{Allowance, OverrunAction, Progress, Verdict};
 use horolog_sys::affinity::current_cpu;
 use horolog_sys::clock::{self, ThreadClock};
@@ -43,6 +43,8 @@ pub(crate) struct TaskShared {
     /// The kernel serves the thread and may move it to another processor.
     pub(crate) floats: AtomicBool,
     pub(crate) wcet: u64,
+    /// Its jobs may be preempted anywhere.
+    pub(crate) is_preemptive: bool,
     pub(crate) overrun: OverrunAction,
     pub(crate) allowance: Allowance,
     pub(crate) graph: Option<SegmentGraph>,
@@ -113,6 +115,7 @@ impl TaskShared {
             cpu: task.cpu.0,
             floats: AtomicBool::new(false),
             wcet: task.wcet.as_ns(),
+            is_preemptive: task.preemption == Preemption::Preemptive,
             overrun: OverrunAction::of(system, &task.overrun),
             allowance: Allowance::of(system, id),
             graph: task.segment_graph().cloned(),
@@ -155,8 +158,9 @@ impl TaskShared {
         self.tally.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hands a job to the task's thread.
+    /// Hands a job to the task's thread. Nobody has asked it to end.
     pub(crate) fn assign(&self, job: Job) {
+        self.control.must_end.store(false, Ordering::Relaxed);
         *self.assignment.lock().unwrap_or_else(PoisonError::into_inner) = job;
     }
 

@@ -2,7 +2,7 @@
 
 use crate::agent::{self, CpuAgent, Devices, Driver, InModes, Seat, Served};
 use crate::arrivals::Arrivals;
-use crate::boards::Boards;
+use crate::boards::{Boards, LOADS, MAKES_READY};
 use crate::body::{Bodies, TaskBody, place};
 use crate::direct::{self, Direct, Exclusion};
 use crate::drivers::request_points;
@@ -82,7 +82,8 @@ impl Setup<'_> {
             // Bodies first: a bad library must stop the run before anything else is started.
             let mut own = Vec::new();
             for &id in &cpu.tasks {
-                own.push((id, bodies.of(self.system, id, self.options)?));
+                let load = || bodies.of(self.system, id, self.options);
+                own.push((id, Boards::at_stage(&self.boards.stages, id, LOADS, load)?));
             }
             let started = match cpu.mode {
                 Mode::Shadow => self.start_shadow(&mut threads, own),
@@ -261,7 +262,7 @@ impl Setup<'_> {
     ) -> Result<(), ExecError> {
         let task = threads.tasks[id.index()].clone();
         let (run, class) = (self.run.clone(), self.plan.classes[id.index()]);
-        let may_be_held = self.may_be_held(id);
+        let (may_be_held, stages) = (self.may_be_held(id), self.boards.stages.clone());
         let (reservation, all) = (self.plan.reservations[id.index()], self.plan.all.clone());
         run.alive.fetch_add(1, Ordering::AcqRel);
         threads.spawn((task.name.clone(), Some(id)), self.options, move || {
@@ -271,7 +272,8 @@ impl Setup<'_> {
             let held = if may_be_held { Held::here(task.hold.clone()).map(Some) } else { Ok(None) };
             let whole = catch_unwind(AssertUnwindSafe(|| {
                 let _held = held?;
-                body.start().map_err(ExecError::bad_input)?;
+                let made_ready = Boards::at_stage(&stages, task.id, MAKES_READY, || body.start());
+                made_ready.map_err(ExecError::bad_input)?;
                 prepare_thread(&task.name, task.cpu, class)?;
                 if let Some(reservation) = &reservation {
                     task.floats.store(true, Ordering::Relaxed);

@@ -84,6 +84,8 @@ pub(crate) struct Job {
     pub(crate) demoted: bool,
     /// It has used up its budget and asked for a mode.
     pub(crate) has_asked: bool,
+    /// Its thread got another processor than its task's.
+    pub(crate) has_wandered: bool,
     /// The overrun policy ended it, so its path need not be whole.
     pub(crate) cut_short: bool,
     /// How many borders of its sections it has passed, and when it unlocked first without being at one: where it ends.
@@ -123,6 +125,7 @@ impl Job {
             promoted: false,
             demoted: false,
             has_asked: false,
+            has_wandered: false,
             cut_short: false,
             border: 0,
             closes_at: None,

@@ -77,6 +77,7 @@ impl Verifier {
     /// Records of this processor were lost: what is pending there is not judged, nor is what comes before it is known to be without jobs.
     pub(crate) fn lose_sight(&mut self, cpu: usize) {
         self.cpus[cpu].in_doubt = true;
+        self.cpus[cpu].seen.lose();
         for (task, job) in std::mem::take(&mut self.cpus[cpu].recent) {
             self.set_aside(task, job, Reason::Lost);
         }

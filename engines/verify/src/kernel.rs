@@ -22,6 +22,9 @@ impl Verifier {
         let Some(cpu) = self.model.cpus.iter().position(|number| *number == u32::from(record.cpu)) else {
             return;
         };
+        if record.kind == Kind::KernelSwitch {
+            self.check_wandering(record, cpu);
+        }
         if self.cpus[cpu].tasks.is_empty() && record.kind != Kind::KernelWakeup {
             return;
         }
@@ -29,6 +32,7 @@ impl Verifier {
         match record.kind {
             Kind::KernelSwitch => self.switch(record, cpu),
             Kind::KernelWakeup => {
+                self.note_wakeup_in_interrupts();
                 self.presume(record, cpu);
                 self.wakeup(record);
             }
@@ -73,6 +77,7 @@ impl Verifier {
                     self.model.is_tree(cpu) || self.model.tasks[task].server.is_some();
             }
         }
+        self.note_who_got_it(cpu, next);
         self.occupy(cpu, next);
     }
 
@@ -82,7 +87,7 @@ impl Verifier {
         let stretched =
             self.tasks[task].pending.front().is_some_and(|job| job.stretch_from.is_some() && !job.demoted);
         let Occupant::Task(other) = next else { return };
-        if !stretched || self.model.tasks[other].cpu != cpu {
+        if !stretched || self.model.tasks[other].cpu != cpu || self.model.is_best_effort {
             return;
         }
         self.report.apply(Check::NonPreemption);
@@ -261,6 +266,7 @@ impl Verifier {
             processor.interrupt_from = self.now;
             processor.interrupt_number = (record.value, record.extra);
             processor.in_softirq = softirq;
+            processor.seen.enter();
         }
         processor.interrupt_depth += 1;
     }
@@ -278,12 +284,16 @@ impl Verifier {
             }
         }
         let from = processor.interrupt_from;
+        let is_timers = processor.interrupt_number.1 == LOCAL_TIMER && !processor.in_softirq;
         processor.interrupts.add(from, now);
         let length = now - from.min(now);
         if let Occupant::Task(task) = processor.occupant
             && let Some(job) = self.tasks[task].pending.front_mut()
         {
             job.interrupted += length;
+        }
+        if is_timers {
+            self.note_timer_interrupt(cpu, length);
         }
         self.judge_interrupt(cpu, from, length);
     }

@@ -284,7 +284,8 @@ impl Verifier {
             let Beyond { since, excess, overdraw } = beyond;
             let processor = &self.cpus[level.cpu];
             let disturbed = processor.interrupted(since, to).saturating_add(processor.stolen(since, to));
-            let is_disturbed = !self.model.simulated && excess - overdraw <= disturbed;
+            let is_disturbed =
+                self.model.is_best_effort || !self.model.simulated && excess - overdraw <= disturbed;
             let (name, cpu) = (level.name.clone(), level.cpu);
             let found = Found {
                 class: if is_disturbed { Class::MachineDisturbed } else { Class::ModelViolated },

@@ -14,6 +14,7 @@ mod assumptions;
 mod borders;
 mod completeness;
 mod costs;
+mod costs_seen;
 mod decidable;
 mod decisions;
 mod devices;
@@ -44,12 +45,13 @@ mod sections;
 mod servers;
 mod shadow;
 mod verifier;
+mod wandering;
 
 pub use error::VerifyError;
 pub use options::{Bound, Options, Tolerance};
 pub use result::{
-    Check, CheckCount, Class, Evidence, Finding, FindingGroup, ProcessorVerification, ServerVerification,
-    TaskVerification, Unjudged, Verdict, Verification,
+    Check, CheckCount, Class, CostSeen, Evidence, Finding, FindingGroup, ProcessorVerification,
+    ServerVerification, TaskVerification, Unjudged, Verdict, Verification,
 };
 pub use verifier::Verifier;
 

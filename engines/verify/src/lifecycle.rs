@@ -227,7 +227,11 @@ impl Verifier {
     pub(crate) fn start(&mut self, record: &Record, task: usize, cpu: usize) {
         let now = self.now;
         let stretched = !self.model.tasks[task].is_preemptive();
-        self.check_suspension(record, task);
+        self.note_start(cpu, task);
+        // One that its mode has put below every task may start there: it was chosen before.
+        if self.tasks[task].pending.front().is_none_or(|job| !job.demoted) {
+            self.check_suspension(record, task);
+        }
         let Some(job) = self.head(record, task) else { return };
         let state = job.state;
         (job.state, job.runs_from) = (State::Running, now);

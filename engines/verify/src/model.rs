@@ -39,6 +39,8 @@ pub(crate) struct TaskModel {
     pub(crate) thread: Thread,
     /// Its jobs were derived from the kernel's records.
     pub(crate) is_observed: bool,
+    /// The kernel may run its thread on any processor, as it does with reservations.
+    pub(crate) floats: bool,
     /// A program of its own executes it in a run.
     pub(crate) is_command: bool,
     pub(crate) bound: Option<(u64, String)>,
@@ -109,6 +111,8 @@ pub(crate) struct Model {
     pub(crate) foreign: bool,
     /// Whether the threads of tasks were given real-time classes.
     pub(crate) is_real_time: bool,
+    /// Its threads were left to normal scheduling, as was asked for: who has a processor is the machine's doing.
+    pub(crate) is_best_effort: bool,
     pub(crate) start: u64,
     /// When a measured run was over, where its head tells: its threads end then, whatever their jobs have left to do.
     pub(crate) over_at: u64,
@@ -156,6 +160,7 @@ impl Model {
             simulated,
             foreign: header.backend == "foreign",
             is_real_time: header.backend == "linux",
+            is_best_effort: header.backend == "linux-best-effort",
             start: header.start.as_ns(),
             over_at: match header.horizon.as_ns() {
                 0 => u64::MAX,
@@ -186,6 +191,10 @@ impl Model {
             let mut task = task_model(system, id)?;
             task.is_command &= !simulated;
             task.is_observed = model.foreign || task.is_command;
+            let is_reservation =
+                header.machine.get("scheduling_class").is_some_and(|class| class == "deadline");
+            let server = system.server_of(id).map(|server| &system.server(server).kind);
+            task.floats = is_reservation || server.is_some_and(horolog_model::ServerKind::is_kernels);
             model.tasks.push(task);
         }
         let mut given: Vec<Option<&Bound>> = vec![None; model.tasks.len()];
@@ -374,6 +383,7 @@ fn task_model(system: &System, id: TaskId) -> Result<TaskModel, VerifyError> {
         stretches,
         thread: Thread::default(),
         is_observed: false,
+        floats: false,
         is_command: matches!(task.body, Some(Body::Command(_))),
         bound: None,
         blocking: None,

@@ -236,7 +236,8 @@ impl Verifier {
         let late_switch = (self.was_preempted(cpu, running)
             && excess <= disturbed.saturating_add(self.model.latest_switch()))
             || excess <= self.model.dispatch;
-        let excused = !self.model.simulated && (late_switch || excess <= disturbed);
+        let excused =
+            self.model.is_best_effort || !self.model.simulated && (late_switch || excess <= disturbed);
         let class = if excused { Class::MachineDisturbed } else { Class::ModelViolated };
         let (waits, runs) =
             (self.model.tasks[waiting.0].name.clone(), self.model.tasks[running.0].name.clone());

@@ -1,5 +1,6 @@
 //! What is known of one processor: who has it, and what of the recent past may yet explain something.
 
+use crate::costs_seen::CostsSeen;
 use crate::hidden::Hidden;
 use crate::history::{Breaches, Interrupts, Occupants, Taken, trim_front};
 use std::cmp::Reverse;
@@ -103,6 +104,7 @@ pub(crate) struct Processor {
     pub(crate) unticked_from: Option<u64>,
     pub(crate) slices: Occupants,
     pub(crate) interrupts: Interrupts,
+    pub(crate) seen: CostsSeen,
     pub(crate) stolen: VecDeque<Stolen>,
     pub(crate) releases: VecDeque<u64>,
     pub(crate) breaches: Breaches,
@@ -137,6 +139,7 @@ impl Processor {
             unticked_from: None,
             slices: Occupants::default(),
             interrupts: Interrupts::default(),
+            seen: CostsSeen::default(),
             stolen: VecDeque::new(),
             releases: VecDeque::new(),
             breaches: Breaches::default(),

@@ -276,6 +276,30 @@ pub struct ProcessorVerification {
     pub hidden_switches: u64,
     /// How long these were together.
     pub hidden_ns: Span,
+    /// Handlers of the local timer that woke nobody; left out where the kernel's record has none.
+    #[serde(skip_serializing_if = "CostSeen::is_none")]
+    pub timer_interrupts: CostSeen,
+    /// From the kernel's switch to a thread until its job starts by its own stamp; left out likewise.
+    #[serde(skip_serializing_if = "CostSeen::is_none")]
+    pub context_switches: CostSeen,
+}
+
+/// One of the machine's costs, as far as the kernel's record of a run shows it: each is a part of what the platform's value is of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct CostSeen {
+    /// How often.
+    pub seen: u64,
+    /// How often it was longer than the platform's value; a context switch also by more than the time stamps' tolerance.
+    pub longer: u64,
+    /// The longest.
+    #[serde(rename = "longest_ns")]
+    pub longest: Span,
+}
+
+impl CostSeen {
+    fn is_none(&self) -> bool {
+        self.seen == 0
+    }
 }
 
 /// Why jobs were not judged, and how many.

@@ -10,7 +10,7 @@ use crate::result::{Check, Class};
 use crate::verifier::Verifier;
 use horolog_model::{AtExhaustion, Protocol, System};
 use horolog_time::Span;
-use horolog_trace::Record;
+use horolog_trace::{LEFT_LOCKED, Record};
 use std::collections::VecDeque;
 
 /// `extra` of a suspension or a wake-up that is about a resource.
@@ -180,6 +180,11 @@ impl Verifier {
         let is_its = |holder: &Holder| (holder.task, holder.job) == (task, record.job);
         if let Some(holder) = resource.holder.filter(is_its) {
             resource.holder = None;
+            if record.extra == LEFT_LOCKED {
+                let message =
+                    format!("{} job {} ended: resource left locked: {name}", self.name_of(task), record.job);
+                self.resource_finding(task, record.job, message);
+            }
             self.check_length(holder, place, now);
             self.leave_section(task, place);
             return;

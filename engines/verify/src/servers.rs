@@ -365,7 +365,7 @@ impl Verifier {
                 .saturating_add(releases.saturating_mul(each));
             let Some(excess) = excess.checked_sub(costs).filter(|&excess| excess > 0) else { continue };
             let disturbed = processor.interrupted(begin, to).saturating_add(processor.stolen(begin, to));
-            let is_disturbed = !self.model.simulated && excess <= disturbed;
+            let is_disturbed = self.model.is_best_effort || !self.model.simulated && excess <= disturbed;
             let class = if is_disturbed { Class::MachineDisturbed } else { Class::ModelViolated };
             let state = &mut self.servers[index];
             state.exceeded += 1;

@@ -7,6 +7,7 @@
 //!
 //! Where it is not known who has the processor, nothing is judged, and the time is counted as such.
 
+use crate::costs_seen::CostsSeen;
 use crate::decisions::Decisions;
 use crate::judge::{Candidate, Question};
 use crate::judged::Reason;
@@ -191,7 +192,7 @@ impl Compared {
         Compared { undecided, ..Compared::default() }
     }
 
-    pub(crate) fn result(&self, cpu: u32, hidden: (u64, u64)) -> ProcessorVerification {
+    pub(crate) fn result(&self, cpu: u32, hidden: (u64, u64), seen: &CostsSeen) -> ProcessorVerification {
         let spans = |ns: u64, count: u64| (count > 0).then_some(Span::from_ns(ns));
         ProcessorVerification {
             cpu,
@@ -205,6 +206,8 @@ impl Compared {
             not_judged_ns: Span::from_ns(self.not_judged),
             hidden_switches: hidden.0,
             hidden_ns: Span::from_ns(hidden.1),
+            timer_interrupts: seen.timer_interrupts,
+            context_switches: seen.context_switches,
         }
     }
 

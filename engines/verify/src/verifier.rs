@@ -548,7 +548,10 @@ impl Verifier {
         let servers = self.server_results();
         let hidden = self.cpus.iter().map(|cpu| (cpu.hidden.count, cpu.hidden.total));
         let compared = self.compared.iter().zip(&self.model.cpus).zip(hidden);
-        let processors = compared.map(|((compared, &cpu), hidden)| compared.result(cpu, hidden)).collect();
+        let processors = compared
+            .zip(&self.cpus)
+            .map(|(((compared, &number), hidden), cpu)| compared.result(number, hidden, &cpu.seen))
+            .collect();
         let (groups, findings, checks) = self.report.finish();
         Verification {
             schema: Verification::SCHEMA,

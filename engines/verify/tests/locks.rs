@@ -208,6 +208,16 @@ fn what_nobody_may_do_with_a_resource_is_found() {
     let said = changed(&|records| _ = records.remove(place(records, Kind::Unlock, control)));
     let what = "control job 0 ended, and no record says that it unlocked bus";
     assert!(has(&said, Check::Resource, what), "{said:#?}");
+    // The executive unlocked it then.
+    let said = changed(&|records| {
+        let unlock = place(records, Kind::Unlock, control);
+        records[unlock].extra = 1;
+    });
+    let what = "control job 0 ended: resource left locked: bus";
+    assert!(has(&said, Check::Resource, what), "{said:#?}");
+    let one =
+        said.iter().filter(|(_, check, text)| *check == Check::Resource && text.contains("bus")).count();
+    assert_eq!(one, 1, "{said:#?}");
     // A resource that is not there, and a task that uses none.
     let said = changed(&|records| {
         let lock = place(records, Kind::Lock, log);

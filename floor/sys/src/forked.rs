@@ -4,6 +4,7 @@
 //! before and given back in both; the C library does the same for its allocator, its streams and its loader.
 
 use crate::Error;
+use crate::guardian::{Mark, end_all_of, note_fork, put_on_this_process};
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
@@ -11,10 +12,12 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitStatus;
 
-/// A forked child, killed when this is dropped, and when the thread that forked it ends.
+/// A forked child, killed when this is dropped, and when the thread that forked it ends; with it ends what it has started.
 #[derive(Debug)]
 pub struct Forked {
     pid: i32,
+    /// The child and what it has started bear it.
+    mark: Mark,
     /// What the child writes.
     reader: File,
     /// Bytes of a message that is not whole yet.
@@ -51,6 +54,7 @@ pub fn fork(child: impl FnOnce(Messages)) -> Result<Forked, Error> {
     // SAFETY: the kernel has just given these descriptors to us alone.
     let (reader, writer) = unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) };
     let parent = std::process::id();
+    let mark = note_fork()?;
     let out = std::io::stdout().lock();
     let err = std::io::stderr().lock();
     let guardian = crate::guardian::hold();
@@ -76,6 +80,8 @@ pub fn fork(child: impl FnOnce(Messages)) -> Result<Forked, Error> {
                 }
             }
             close_those_of_the_parent(writer.as_raw_fd());
+            // SAFETY: the child has this thread alone.
+            unsafe { put_on_this_process(mark) };
             child(Messages { writer });
         }));
         // SAFETY: ends the process at once; what the parent owns must not be dropped here.
@@ -85,7 +91,7 @@ pub fn fork(child: impl FnOnce(Messages)) -> Result<Forked, Error> {
     let reader = File::from(reader);
     // SAFETY: F_SETFL takes integers; the descriptor is ours.
     unsafe { libc::fcntl(reader.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
-    Ok(Forked { pid, reader, pending: Vec::new(), ended: None, closed: false })
+    Ok(Forked { pid, mark, reader, pending: Vec::new(), ended: None, closed: false })
 }
 
 /// Closes what would not survive `exec`, but `mine`: sockets, traces and locks that the parent alone must hold.
@@ -158,6 +164,12 @@ impl Forked {
         self.ended
     }
 
+    /// Kills it, and ends what it has started and left behind: how many processes that were.
+    pub fn end_all(&mut self) -> usize {
+        self.kill();
+        end_all_of(self.mark)
+    }
+
     /// Kills it, and waits for its end.
     pub fn kill(&mut self) -> ExitStatus {
         if let Some(ended) = self.ended() {
@@ -179,7 +191,7 @@ impl Forked {
 
 impl Drop for Forked {
     fn drop(&mut self) {
-        self.kill();
+        self.end_all();
     }
 }
 
@@ -256,6 +268,62 @@ mod tests {
         drop(forked);
         // SAFETY: signal 0 only asks whether there is such a process.
         assert_eq!(unsafe { libc::kill(pid as i32, 0) }, -1);
+    }
+
+    /// Whether a process lives and is no zombie.
+    fn lives(pid: u64) -> bool {
+        crate::guardian::Life::of(pid as u32).is_some()
+    }
+
+    /// Forks twice, so that nobody is left to whom the grandchild belongs: it sleeps, or becomes a program that does.
+    fn daemon(words: &SharedWords, place: usize, program: bool) {
+        // SAFETY: forked children that only sleep, start a program, or end at once.
+        unsafe {
+            let child = libc::fork();
+            if child == 0 {
+                libc::setsid();
+                if libc::fork() != 0 {
+                    libc::_exit(0);
+                }
+                words[place].store(u64::from(std::process::id()), Ordering::Release);
+                if program {
+                    let words = [c"sleep".as_ptr(), c"3600".as_ptr(), std::ptr::null()];
+                    libc::execvp(words[0], words.as_ptr());
+                }
+                loop {
+                    libc::pause();
+                }
+            }
+            libc::waitpid(child, std::ptr::null_mut(), 0);
+        }
+    }
+
+    #[test]
+    fn what_a_child_has_forked_ends_with_it() {
+        for is_killed in [false, true] {
+            let words = Arc::new(SharedWords::new(2).expect("memory"));
+            let theirs = words.clone();
+            let mut forked = fork(move |_| {
+                daemon(&theirs, 0, false);
+                daemon(&theirs, 1, true);
+                while theirs.iter().any(|word| word.load(Ordering::Acquire) == 0) {
+                    let _ = sleep_until(monotonic_ns() + 1_000_000);
+                }
+                if is_killed {
+                    // SAFETY: a signal to this process itself, the child.
+                    unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+                }
+            })
+            .expect("a process");
+            wait(&mut forked);
+            // Give the second one time to become its program.
+            let _ = sleep_until(monotonic_ns() + 50_000_000);
+            let left = [0, 1].map(|place| words[place].load(Ordering::Acquire));
+            assert!(left.iter().all(|&pid| lives(pid)), "{left:?}");
+            assert_eq!(forked.end_all(), 2);
+            assert!(left.iter().all(|&pid| !lives(pid)), "{left:?}");
+            assert_eq!(forked.end_all(), 0);
+        }
     }
 
     #[test]

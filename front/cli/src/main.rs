@@ -84,9 +84,14 @@ fn put_back() {
 
 /// A verb that only computes: Ctrl-C and `kill` end it at once, and the closing line says so.
 fn stoppable(verb: impl FnOnce() -> Done) -> Done {
+    end_at_signals();
+    verb()
+}
+
+/// From now on a signal ends this program at once, with a closing line.
+fn end_at_signals() {
     // A sandbox that forbids it leaves the signals what they are.
     let _ = horolog_sys::signal::end_with("undecided: stopped by a signal before it was done (exit 4)\n", 4);
-    verb()
 }
 
 fn run(verb: &Verb) -> Done {

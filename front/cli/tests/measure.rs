@@ -99,3 +99,30 @@ fn blocking_under_a_command_is_a_line_of_a_system_file() {
     assert_eq!(ends.no_panic().status, Some(2), "{ends:?}");
     assert!(ends.err.contains("ended before the measurement did"), "{ends:?}");
 }
+
+/// The closing line is the last one, and nothing of the measurement is left.
+#[test]
+fn a_measurement_that_is_stopped_says_so() {
+    let Some(_alone) = real_time() else { return };
+    let (place, _) = folder("");
+    let profile = inside(&place, "machine.toml");
+    let all: [(&[&str], &str); 4] = [
+        (&["costs", "--for", "60s", "--interrupt", "call"], "stopped by a signal before it was done"),
+        (&["blocking", "--for", "60s", "--", "sleep", "600"], "stopped by a signal before it was done"),
+        (&["interference", "--only", "load", "--", "sleep", "600"], "stopped by a signal before it was done"),
+        (&["machine", "-o", &profile], "stopped while measuring: no profile was written"),
+    ];
+    for (words, what) in all {
+        for by in ["TERM", "HUP", "INT"] {
+            let mut command = horolog(["measure"].into_iter().chain(words.iter().copied()));
+            let measuring = start(command.env("XDG_RUNTIME_DIR", inside(&place, "")));
+            std::thread::sleep(Duration::from_millis(800));
+            signal(measuring.id(), by);
+            let ended = end(measuring);
+            let last = ended.err.lines().last().unwrap_or_default();
+            assert_eq!(last, format!("undecided: {what} (exit 4)"), "{words:?} {by} {ended:?}");
+            assert_eq!(ended.no_panic().status, Some(4), "{words:?} {by} {ended:?}");
+            assert_eq!(not_put_back(&inside(&place, "horolog")), 0, "{words:?} {by}");
+        }
+    }
+}

@@ -220,7 +220,7 @@ fn run_and_verify(
     stage(Stage::Run, "");
     let measured = match measured_run(&proof.system, &run_options(options), Some(&trace), options.guard) {
         Err(error) if error.is_not_permitted() => return Ok(not_run(Ended::NotPermitted(error.to_string()))),
-        Err(error) if error.is_stopped() => return Ok(not_run(Ended::Stopped { after: Span::ZERO, of })),
+        Err(error) if error.is_stopped() => return Ok(not_run(Ended::StoppedBefore(error.to_string()))),
         Err(error) if error.is_crash() => return Ok(not_run(Ended::Crashed(error.to_string()))),
         measured => measured?,
     };

@@ -2,13 +2,13 @@
 
 use crate::LoopError;
 use crate::commands::Commands;
-use horolog_exec::{Limit, RunOptions, Started};
+use horolog_exec::{Backend, Limit, RunOptions, Started};
 use horolog_measure::doctor::identity;
 use horolog_model::{Body, System};
 use horolog_sys::kernel_trace::{Choice, KernelEvent, Recorder, RecorderOptions};
 use horolog_time::{Instant, Span};
 use horolog_trace::file::Header;
-use horolog_trace::{Outcome, Record};
+use horolog_trace::{EndCause, Outcome, Record};
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
 
@@ -118,6 +118,10 @@ impl<'a, T: Target> Merge<'a, T> {
             header.horizon = span;
         }
         header.machine = identity();
+        if self.options.backend == Backend::Deadline {
+            // The kernel may move such threads.
+            header.machine.insert("scheduling_class".to_owned(), "deadline".to_owned());
+        }
         let tasks = started.threads.iter().filter_map(|thread| Some((thread.tid, thread.task?.0)));
         let tasks: Vec<(u32, u32)> = tasks.collect();
         if self.recorder.is_some() {
@@ -148,7 +152,13 @@ impl<'a, T: Target> Merge<'a, T> {
         if let Some(commands) = &mut self.commands {
             commands.end_at(outcome.horizon_ns.as_ns());
         }
-        self.pass_until(Instant::NEVER);
+        // What the kernel did after the run's process was gone says nothing of its jobs.
+        let is_cut = outcome
+            .ended_by
+            .as_ref()
+            .is_some_and(|ending| matches!(ending.cause, EndCause::Exit | EndCause::Exec | EndCause::Killed));
+        let last = Instant::from_ns(outcome.horizon_ns.as_ns()).max(self.latest);
+        self.pass_until(if is_cut { last } else { Instant::NEVER });
         let end = Instant::ZERO.checked_add(outcome.horizon_ns).unwrap_or(Instant::NEVER).max(self.latest);
         // Deadlines behind the horizon say nothing of a program that was ended there.
         self.pass_due(Instant::from_ns(outcome.horizon_ns.as_ns()));

@@ -104,7 +104,7 @@ fn verdict(parts: &Parts<'_>) -> page::Verdict {
         };
         qualifiers.push(format!("Without the machine's costs {word}."));
     }
-    qualifiers.extend(parts.verified.and_then(|found| misfit(costs, found)));
+    qualifiers.extend(parts.verified.iter().flat_map(|found| misfit(costs, found)));
     let best_effort = parts.measured.is_some_and(|(run, _)| run.outcome.backend == "linux-best-effort");
     page::Verdict { proof, run, best_effort, sentence: said, qualifiers }
 }

@@ -141,6 +141,8 @@ pub enum Ended {
         /// For how long they were to be.
         of: Span,
     },
+    /// It was stopped before it began; in words what it waited for.
+    StoppedBefore(String),
     /// User code ended it; in words who, when and how. The job that did never ended, so its deadline was missed.
     Crashed(String),
     /// It was killed; by whom no record says.

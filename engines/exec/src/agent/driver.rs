@@ -461,8 +461,11 @@ impl Threads {
         }
     }
 
-    /// The started job of `old` loses the processor.
+    /// The job of `old`, which was granted the processor, loses it.
     fn take_away(&mut self, old: usize, now: u64, caller: Option<usize>, cause: Cause) {
+        if self.take_grant_back(old) && self.seats[old].shared.is_preemptive {
+            return self.forget_start(old, caller);
+        }
         let job = self.seats[old].backlog.front().map_or(0, |job| job.number);
         let by_itself = caller == Some(old);
         let yields = by_itself && cause == Cause::Point;
@@ -481,6 +484,28 @@ impl Threads {
             self.seats[old].lowered = true;
             self.hold(old);
         }
+    }
+
+    /// Takes back the grant of a job whose thread has not taken it yet. Whether that was so.
+    fn take_grant_back(&mut self, seat: usize) -> bool {
+        let place = &mut self.seats[seat];
+        let is_back = !place.has_started() && place.shared.control.take_grant();
+        if is_back {
+            place.parked = true;
+            place.shared.ring.promise(u64::MAX);
+        }
+        is_back
+    }
+
+    /// The job of `seat` has not started, and nothing of it is on record: it will be handed over anew.
+    fn forget_start(&mut self, seat: usize, caller: Option<usize>) {
+        let place = &mut self.seats[seat];
+        place.begun = false;
+        if caller != Some(seat) {
+            let mut tally = place.shared.tally();
+            tally.counts.switch_ins = tally.counts.switch_ins.saturating_sub(1);
+        }
+        self.clear_flag(seat);
     }
 
     /// `new` gets the processor.
@@ -504,10 +529,12 @@ impl Threads {
         if std::mem::take(&mut seat.lowered) {
             self.change_class(new, Class::Fifo(bands::RUN));
         }
-        if std::mem::take(&mut self.seats[new].parked) {
+        let was_parked = std::mem::take(&mut self.seats[new].parked);
+        if was_parked || starts {
+            // A job starts by taking its grant, also where its thread goes on from the job before.
             let gate = &self.seats[new].shared.control.gate;
             gate.store(1, Ordering::Release);
-            if caller != Some(new) {
+            if was_parked && caller != Some(new) {
                 let _ = futex::wake(gate, 1);
             }
         }
@@ -523,12 +550,15 @@ impl Threads {
         }
     }
 
+    /// Hands the oldest job to its thread, which notes the start itself once it has taken the grant. One that may not be preempted has
+    /// the processor for good from this choice on, whoever is released before its thread is awake: that is its start.
     fn start(&mut self, seat: usize, now: u64) {
         self.seats[seat].begun = true;
         let Some(job) = self.seats[seat].backlog.front().copied() else { return };
-        let shared = &self.seats[seat].shared;
-        shared.assign(job);
-        self.record(seat, Kind::Start, now, job.number, 0, 0);
+        self.seats[seat].shared.assign(job);
+        if !self.seats[seat].shared.is_preemptive {
+            self.record(seat, Kind::Start, now, job.number, 0, 0);
+        }
     }
 
     /// Shows the running job whether somebody waits for its preemption point.

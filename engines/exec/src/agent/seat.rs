@@ -21,7 +21,7 @@ pub(crate) struct Seat {
     pub(crate) next: Option<Job>,
     /// Jobs that were released and have not completed, the oldest first.
     pub(crate) backlog: VecDeque<Job>,
-    /// Whether the oldest job has started.
+    /// Whether the oldest job was handed to its thread. It starts when the thread takes its grant.
     pub(crate) begun: bool,
     /// The thread sleeps on its gate, or is about to: it goes on once it is granted.
     pub(crate) parked: bool,
@@ -91,6 +91,12 @@ impl Seat {
     pub(crate) fn has_ended(&self) -> bool {
         let ended = self.shared.control.ended.load(Ordering::Acquire);
         self.backlog.front().is_some_and(|job| ended == job.number + 1)
+    }
+
+    /// Whether the thread has begun the oldest job. Where it is not so and a grant lies there, the job has not started.
+    pub(crate) fn has_started(&self) -> bool {
+        let job = self.shared.control.job.load(Ordering::Acquire);
+        self.has_ended() || self.backlog.front().is_some_and(|oldest| job == oldest.number + 1)
     }
 
     /// How far the oldest job is, by its thread's own clock; `None` while the thread has not begun it.

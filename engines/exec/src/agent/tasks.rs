@@ -9,7 +9,7 @@ use crate::job::{Job, Runtime};
 use crate::task_shared::TaskShared;
 use crate::watch;
 use horolog_sys::{clock, futex};
-use horolog_trace::Kind;
+use horolog_trace::{Kind, LEFT_LOCKED};
 use std::sync::atomic::Ordering;
 
 /// What a job's calls do under the agent.
@@ -21,17 +21,32 @@ struct Driven<'a> {
 /// The jobs of the task in `seat`, from the common start to the end of the run.
 pub(crate) fn run_jobs(agent: &CpuAgent, task: &TaskShared, seat: usize, body: &mut dyn TaskBody) {
     let driven = Driven { agent, seat };
-    let mut granted = wait_for_grant(agent, task);
-    while granted {
-        let Some(next) = run_job(&driven, task, body) else { break };
-        granted = next || wait_for_grant(agent, task);
+    while let Some(started) = wait_for_start(agent, task) {
+        if !run_job(&driven, task, body, started) {
+            break;
+        }
     }
     task.ring.promise(u64::MAX);
 }
 
+/// Sleeps until a job is granted and takes it: the instant at which it starts, `None` where the run is over. A grant that is taken
+/// back between the reading of the clock and the taking was none: the job starts with the next one.
+fn wait_for_start(agent: &CpuAgent, task: &TaskShared) -> Option<u64> {
+    loop {
+        if agent.run.is_stopping() {
+            return None;
+        }
+        let now = agent.now();
+        if task.control.take_grant() {
+            return Some(now);
+        }
+        let _ = futex::wait(&task.control.gate, 0, u64::MAX);
+    }
+}
+
 /// Sleeps on the gate; `false` where the run is over.
 fn wait_for_grant(agent: &CpuAgent, task: &TaskShared) -> bool {
-    while task.control.gate.swap(0, Ordering::AcqRel) == 0 {
+    while !task.control.take_grant() {
         if agent.run.is_stopping() {
             return false;
         }
@@ -40,12 +55,15 @@ fn wait_for_grant(agent: &CpuAgent, task: &TaskShared) -> bool {
     !agent.run.is_stopping()
 }
 
-/// One job. Whether the next one follows at once; `None` where the run is over.
-fn run_job(driven: &Driven<'_>, task: &TaskShared, body: &mut dyn TaskBody) -> Option<bool> {
+/// One job, which starts at `started`. `false` where the run is over.
+fn run_job(driven: &Driven<'_>, task: &TaskShared, body: &mut dyn TaskBody, started: u64) -> bool {
     let Driven { agent, seat } = *driven;
     let facts = task.assigned();
     let begun = clock::thread_cpu_ns();
     task.begin(facts.number, begun);
+    if task.is_preemptive {
+        task.record(Kind::Start, started, facts.number, 0, 0);
+    }
     if task.links.has_any() {
         task.latch(&facts, agent.now());
     }
@@ -53,7 +71,7 @@ fn run_job(driven: &Driven<'_>, task: &TaskShared, body: &mut dyn TaskBody) -> O
     let returned = body.job(&mut job);
     for resource in 0..agent.run.locks.len() {
         if agent.run.locks.holder(resource) == Some(task.id) {
-            driven.unlock(task, facts.number, resource);
+            driven.let_go(task, facts.number, resource, LEFT_LOCKED);
             task.tally().left_locked += 1;
         }
     }
@@ -64,16 +82,32 @@ fn run_job(driven: &Driven<'_>, task: &TaskShared, body: &mut dyn TaskBody) -> O
     task.end(executed);
     loop {
         if agent.run.is_stopping() {
-            return None;
+            return false;
         }
         let (told, parks) =
             agent.pass(seat, Cause::Other, |driver, now| driver.complete(seat, now, executed, returned));
         if told.is_ok() {
-            return Some(!parks);
+            return true;
         }
         // Somebody else is meant to run: this thread got the processor because that one sleeps in its own code.
         if parks && !wait_for_grant(agent, task) {
-            return None;
+            return false;
+        }
+    }
+}
+
+impl Driven<'_> {
+    /// The job holds a resource no more; `how` as the record's `extra` has it.
+    fn let_go(&self, task: &TaskShared, job: u64, resource: usize, how: u64) {
+        // Its record comes first: whoever gets the processor by it is recorded behind.
+        task.record(Kind::Unlock, self.agent.now(), job, resource as u64, how);
+        if self.agent.run.locks.try_unlock(resource, task.id) {
+            return;
+        }
+        let (_, parks) =
+            self.agent.pass(self.seat, Cause::Other, |driver, now| driver.unlock(self.seat, now, resource));
+        if parks {
+            let _ = wait_for_grant(self.agent, task);
         }
     }
 }
@@ -155,16 +189,7 @@ impl Runtime for Driven<'_> {
 
     fn unlock(&self, task: &TaskShared, job: u64, resource: usize) {
         let _out = task.crash.out_of_code();
-        // Its record comes first: whoever gets the processor by it is recorded behind.
-        task.record(Kind::Unlock, self.agent.now(), job, resource as u64, 0);
-        if self.agent.run.locks.try_unlock(resource, task.id) {
-            return;
-        }
-        let (_, parks) =
-            self.agent.pass(self.seat, Cause::Other, |driver, now| driver.unlock(self.seat, now, resource));
-        if parks {
-            let _ = wait_for_grant(self.agent, task);
-        }
+        self.let_go(task, job, resource, 0);
     }
 
     fn set_preemptible(&self, task: &TaskShared, _job: u64, preemptible: bool) {

@@ -12,6 +12,7 @@ mod result;
 pub use load::Load;
 pub use result::{Blocking, Bucket, LoadResult};
 
+use crate::costs::go_on;
 use crate::interference::HeldBackCounter;
 use horolog_sys::Error;
 use horolog_sys::affinity::{CpuSet, set_affinity};
@@ -23,6 +24,8 @@ use horolog_time::Span;
 use horolog_trace::ResponseStatistics;
 use load::Running;
 use result::Buckets;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What to measure.
 #[derive(Clone, Debug)]
@@ -39,6 +42,8 @@ pub struct BlockingOptions {
     pub loads: Vec<Load>,
     /// How the guardian of a command is started.
     pub guardian: GuardianOptions,
+    /// Once it is set, the measurement ends with an error at the next release, and everything is put back.
+    pub stop: Arc<AtomicBool>,
 }
 
 impl BlockingOptions {
@@ -52,6 +57,7 @@ impl BlockingOptions {
             duration: Span::from_ns(5_000_000_000),
             loads: vec![Load::None],
             guardian: GuardianOptions::default(),
+            stop: Arc::default(),
         }
     }
 
@@ -73,17 +79,19 @@ impl BlockingOptions {
 /// Measures all loads; `progress` is told each as it begins.
 ///
 /// # Errors
-/// Where SCHED_FIFO is not allowed, the CPU is not there, or a load cannot be started or ends before its time.
+/// Where SCHED_FIFO is not allowed, the CPU is not there, a load cannot be started or ends before its time, or `stop` was set.
 pub fn measure(options: &BlockingOptions, progress: &mut dyn FnMut(&str)) -> Result<Blocking, Error> {
     options.check()?;
     let mut loads = Vec::new();
     for load in &options.loads {
+        go_on(&options.stop)?;
         progress(load.name());
         let mut running = Running::start(load, options)?;
         let before = stolen_ns(options.cpu).ok();
         let counter = HeldBackCounter::start(options.cpu).ok();
         let seen = watch(options)?;
         let held_back = counter.and_then(|counter| counter.read().ok());
+        go_on(&options.stop)?;
         running.check()?;
         drop(running);
         let stolen =
@@ -96,6 +104,7 @@ pub fn measure(options: &BlockingOptions, progress: &mut dyn FnMut(&str)) -> Res
 /// The probe, on a thread of its own.
 fn watch(options: &BlockingOptions) -> Result<(ResponseStatistics, Buckets), Error> {
     let (cpu, priority) = (options.cpu, options.priority);
+    let stop = Arc::clone(&options.stop);
     let (period, duration) = (options.period.as_ns(), options.duration.as_ns());
     let thread = std::thread::Builder::new()
         .name("horolog-block".to_owned())
@@ -109,7 +118,7 @@ fn watch(options: &BlockingOptions) -> Result<(ResponseStatistics, Buckets), Err
             statistics = ResponseStatistics::default();
             let mut release = monotonic_ns() + period;
             let end = release.saturating_add(duration);
-            while release < end {
+            while release < end && !stop.load(Ordering::Acquire) {
                 let _ = sleep_until(release);
                 let now = monotonic_ns();
                 let late = now.saturating_sub(release);

@@ -24,6 +24,8 @@ use horolog_time::Span;
 use horolog_trace::ResponseStatistics;
 use serde::Serialize;
 use std::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What to measure and for how long.
 #[derive(Clone, Debug)]
@@ -38,6 +40,8 @@ pub struct CostOptions {
     pub recorded: bool,
     /// Which interrupts are provoked and measured as well; each takes 0.4 of the budget beside the others.
     pub interrupts: Vec<InterruptSource>,
+    /// Once it is set, the measurement ends with an error within a second or so, and everything is put back.
+    pub stop: Arc<AtomicBool>,
 }
 
 impl CostOptions {
@@ -45,7 +49,14 @@ impl CostOptions {
     #[must_use]
     pub fn new(cpu: u32) -> CostOptions {
         let budget = Span::from_ns(2_500_000_000);
-        CostOptions { cpu, priority: 90, budget, recorded: true, interrupts: Vec::new() }
+        CostOptions {
+            cpu,
+            priority: 90,
+            budget,
+            recorded: true,
+            interrupts: Vec::new(),
+            stop: Arc::default(),
+        }
     }
 }
 
@@ -173,7 +184,7 @@ impl Costs {
 /// Measures the costs of one CPU. Real-time threads run on that CPU alone, below the limit of RT throttling.
 ///
 /// # Errors
-/// Where the CPU cannot be used, SCHED_FIFO is not allowed, or a probe yields nothing.
+/// Where the CPU cannot be used, SCHED_FIFO is not allowed, a probe yields nothing, or `stop` was set.
 pub fn measure(options: &CostOptions, progress: &mut dyn FnMut(Progress)) -> Result<Costs, Error> {
     let setting = Setting::real_time(options.cpu, options.priority)?;
     let recorder = options.recorded.then(|| record(vec![options.cpu]));
@@ -188,7 +199,7 @@ pub fn measure(options: &CostOptions, progress: &mut dyn FnMut(Progress)) -> Res
     for stage in stages {
         progress(Progress { stage: stage.name, done: before as f64 / all as f64 });
         let share = share_of(options.budget, u64::from(stage.weight), whole);
-        costs.push(run(stage, setting, share)?);
+        costs.push(run(stage, setting, share, &options.stop)?);
         before += u64::from(stage.weight);
     }
     let is_recorded = recorder.as_ref().map(|recorder| recorder.as_ref().map(|_| ()).map_err(Clone::clone));
@@ -197,6 +208,7 @@ pub fn measure(options: &CostOptions, progress: &mut dyn FnMut(Progress)) -> Res
     drop(recorder);
     let held_back = counter.and_then(|counter| counter.read().ok());
     let (interrupts, unprovoked) = provoke(options, setting, whole, progress);
+    go_on(&options.stop)?;
     progress(Progress { stage: "done", done: 1.0 });
     let mut result = Costs {
         schema: Costs::SCHEMA,
@@ -221,6 +233,14 @@ pub fn measure(options: &CostOptions, progress: &mut dyn FnMut(Progress)) -> Res
     Ok(result)
 }
 
+/// An error once the measurement is to stop.
+pub(crate) fn go_on(stop: &AtomicBool) -> Result<(), Error> {
+    match stop.load(Ordering::Acquire) {
+        true => Err(Error::unexpected("measuring", "stopped before it was done", "measure again")),
+        false => Ok(()),
+    }
+}
+
 /// Provokes the interrupts that were asked for, each by itself: one that is not to be had here leaves the others.
 fn provoke(
     options: &CostOptions,
@@ -235,7 +255,7 @@ fn provoke(
     for &source in &options.interrupts {
         progress(Progress { stage: source.stage(), done: before as f64 / all as f64 });
         before += INTERRUPT_WEIGHT;
-        match interrupts::measure(source, setting, share) {
+        match interrupts::measure(source, setting, share, &options.stop) {
             Ok(cost) => found.push(cost),
             Err(error) => {
                 unprovoked.push(Unprovoked { source: source.name(), reason: error.to_string() });
@@ -287,24 +307,30 @@ fn share_of(budget: Span, weight: u64, whole: u64) -> Span {
 
 /// Runs a probe; again, and longer, where it found nothing: on a busy machine, RT throttling, the fair server or the host may
 /// take all of a short time.
-fn run(stage: &probes::Stage, setting: Setting, share: Span) -> Result<Cost, Error> {
+fn run(stage: &probes::Stage, setting: Setting, share: Span, stop: &AtomicBool) -> Result<Cost, Error> {
     let mut share = share;
     for _ in 0..LONGER_TRIES {
-        if let Ok(cost) = summarise(stage, &samples(stage, setting, share)?) {
+        if let Ok(cost) = summarise(stage, &samples(stage, setting, share, stop)?) {
             return Ok(cost);
         }
         share = share.checked_add(AT_LEAST).unwrap_or(share);
     }
-    summarise(stage, &samples(stage, setting, share)?)
+    summarise(stage, &samples(stage, setting, share, stop)?)
 }
 
 /// A probe's samples, piece by piece, so that a long measurement keeps only their distribution.
-fn samples(stage: &probes::Stage, setting: Setting, share: Span) -> Result<ResponseStatistics, Error> {
+fn samples(
+    stage: &probes::Stage,
+    setting: Setting,
+    share: Span,
+    stop: &AtomicBool,
+) -> Result<ResponseStatistics, Error> {
     let mut statistics = ResponseStatistics::default();
     let mut left = share;
     while !left.is_zero() {
         let piece = left.min(PIECE);
         left = left.saturating_sub(piece);
+        go_on(stop)?;
         let samples = (stage.run)(setting, piece)?;
         samples.0.into_iter().for_each(|sample| statistics.record(Span::from_ns(sample)));
     }

@@ -3,10 +3,12 @@
 
 mod again;
 mod beside;
+mod best_effort;
 mod budgets;
 mod causes;
 mod commands;
 mod costs;
+mod costs_seen;
 mod counts;
 mod drivers;
 mod exact;
@@ -17,4 +19,5 @@ mod measured;
 mod records;
 mod servers;
 mod traces;
+mod wandering;
 mod windows;

@@ -17,16 +17,18 @@ mod mark;
 mod program;
 mod replay;
 mod serve;
+mod worn;
 
 pub use folder::{Folder, LeftOverFolder, left_over_folders, remove_left_over_folders};
 pub use group::{LeftOverGroup, left_over_groups, remove_left_over_groups};
 pub use journal::Life;
 pub use mark::{Mark, Owner};
-pub(crate) use program::hold;
-pub(crate) use program::note_instance;
 pub use program::{Program, Watch, finish_program, guard_program, run, spawn, watch_program};
+pub(crate) use program::{hold, note_fork, note_instance};
 pub use replay::Restored;
+pub(crate) use replay::end_all_of;
 pub use serve::serve;
+pub(crate) use worn::put_on_this_process;
 
 use crate::Error;
 use crate::clock::monotonic_ns;

@@ -76,6 +76,13 @@ pub(crate) fn note_instance(mark: Mark) -> Result<(), Error> {
     note(&Entry::Instance { mark })
 }
 
+/// A mark for a process that is forked now: it, what it starts, and what that starts end with this program, however that ends.
+pub(crate) fn note_fork() -> Result<Mark, Error> {
+    let mark = Mark::fresh()?;
+    note(&Entry::EndMarked { mark })?;
+    Ok(mark)
+}
+
 /// Notes a folder that is to be made.
 pub(super) fn note_folder(path: &Path) -> Result<(), Error> {
     note(&Entry::RemoveFolder { path: path.to_owned() })

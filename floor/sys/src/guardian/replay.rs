@@ -295,6 +295,15 @@ fn end_marked(marks: &[Mark]) -> Vec<Result<bool, String>> {
     ended
 }
 
+/// Ends all that has this mark in its environment, this process excepted; how many processes that were.
+pub(crate) fn end_all_of(mark: Mark) -> usize {
+    let found = marked(&[mark]).len();
+    if found > 0 {
+        end_marked(&[mark]);
+    }
+    found
+}
+
 /// The living processes that have a mark in their environment, and which one.
 fn marked(marks: &[Mark]) -> Vec<(usize, Life)> {
     let wanted: Vec<String> = marks.iter().map(|mark| format!("{MARK}={mark}")).collect();

@@ -1,12 +1,14 @@
 //! `horolog measure blocking`.
 
-use super::measure::last_cpu;
+use super::measure::{last_cpu, stopped};
 use crate::arguments::Format;
+use crate::commands::run::stop_on_interrupt;
 use crate::failure::{Done, Failure, Verdict};
 use crate::measure_arguments::{BlockingArguments, BlockingLoad};
 use crate::output::outln;
 use crate::{output, progress};
 use horolog_measure::blocking::{Blocking, BlockingOptions, Load, measure};
+use horolog_sys::Error;
 
 pub(crate) fn run(words: &BlockingArguments) -> Done {
     let mut options = BlockingOptions::new(words.cpu.unwrap_or_else(last_cpu));
@@ -17,6 +19,7 @@ pub(crate) fn run(words: &BlockingArguments) -> Done {
     if !words.command.is_empty() {
         options.loads.push(Load::Command(words.command.clone()));
     }
+    options.stop = stop_on_interrupt()?;
     let activity = progress::Activity::start("measuring blocking");
     let of = options.loads.len();
     let mut begun = 0;
@@ -27,7 +30,10 @@ pub(crate) fn run(words: &BlockingArguments) -> Done {
     drop(activity);
     let blocking = blocking.map_err(|error| {
         // A processor that is not there is the user's mistake, not the machine's refusal.
-        if error.is_not_permitted() { Failure::not_permitted(error) } else { Failure::bad_input(error) }
+        let failed = |error: Error| {
+            if error.is_not_permitted() { Failure::not_permitted(error) } else { Failure::bad_input(error) }
+        };
+        stopped(&options.stop).unwrap_or_else(|| failed(error))
     })?;
     match words.format {
         Format::Json => output::json(&blocking)?,

@@ -21,7 +21,11 @@ pub(crate) fn run(words: &ExtractArguments) -> Done {
         ..Options::default()
     };
     let proposal = match &words.target.from {
-        Some(trace) => recorded(trace, &values)?,
+        Some(trace) => {
+            // Nothing is changed by reading.
+            crate::end_at_signals();
+            recorded(trace, &values)?
+        }
         None => observed(words, values)?,
     };
     write(words, &proposal)

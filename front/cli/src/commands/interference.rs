@@ -1,7 +1,8 @@
 //! `horolog measure interference`.
 
-use super::measure::last_cpu;
+use super::measure::{last_cpu, stopped};
 use crate::arguments::Format;
+use crate::commands::run::stop_on_interrupt;
 use crate::failure::{Done, Failure, Verdict};
 use crate::measure_arguments::{self as words, InterferenceArguments};
 use crate::output::outln;
@@ -10,8 +11,13 @@ use horolog_measure::interference::{
     Baseline, Configuration, InterferenceError, LoadCommand, Measured, Phase, PhaseSummary, Statistic, Store,
     StoreError, collect, summarise,
 };
+use horolog_sys::Error;
 use horolog_sys::clock::{monotonic_ns, sleep_until};
 use horolog_sys::guardian::GuardianOptions;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// How soon a signal is noticed while a load settles.
+const LOOK_NS: u64 = 50_000_000;
 
 pub(crate) fn run(words: &InterferenceArguments) -> Done {
     let mut configuration = Configuration::new(words.cpu.unwrap_or_else(last_cpu));
@@ -28,7 +34,8 @@ pub(crate) fn run(words: &InterferenceArguments) -> Done {
         Some(path) => Store::open(path, configuration).map_err(|error| failure(error.into()))?,
         None => Store::in_memory(configuration),
     };
-    measure(words, &mut store).map_err(failure)?;
+    let stop = stop_on_interrupt()?;
+    measure(words, &mut store, &stop).map_err(|error| stopped(&stop).unwrap_or_else(|| failure(error)))?;
     let measured = summarise(&store);
     let (statistic, baseline) = chosen(words, &measured);
     let entry = measured.entry(&words.name, statistic, baseline);
@@ -52,7 +59,15 @@ pub(crate) fn run(words: &InterferenceArguments) -> Done {
 }
 
 /// Measures the phases that were asked for.
-fn measure(words: &InterferenceArguments, store: &mut Store) -> Result<(), InterferenceError> {
+fn measure(
+    words: &InterferenceArguments,
+    store: &mut Store,
+    stop: &AtomicBool,
+) -> Result<(), InterferenceError> {
+    let go_on = || match stop.load(Ordering::Acquire) {
+        true => Err(Error::unexpected("measuring", "stopped before it was done", "measure again")),
+        false => Ok(()),
+    };
     let wants = |phase| match words.only {
         None => phase == words::Phase::Idle || !words.command.is_empty(),
         Some(only) => only == phase,
@@ -61,7 +76,7 @@ fn measure(words: &InterferenceArguments, store: &mut Store) -> Result<(), Inter
     if wants(words::Phase::Idle) {
         collect(store, Phase::Idle, words.stretches, &mut |now| {
             activity.now(&format!("the idle machine: stretch {} of {}", now.done, now.of));
-            Ok(())
+            go_on()
         })?;
     }
     let is_done = store.readings(Phase::Load).count() >= words.stretches as usize;
@@ -73,11 +88,14 @@ fn measure(words: &InterferenceArguments, store: &mut Store) -> Result<(), Inter
         };
         if load.is_some() {
             activity.now("the load settles");
-            let _ = sleep_until(monotonic_ns().saturating_add(words.settle.as_ns()));
+            let end = monotonic_ns().saturating_add(words.settle.as_ns());
+            while monotonic_ns() < end && go_on().is_ok() {
+                let _ = sleep_until(end.min(monotonic_ns().saturating_add(LOOK_NS)));
+            }
         }
         collect(store, Phase::Load, words.stretches, &mut |now| {
             activity.now(&format!("under load: stretch {} of {}", now.done, now.of));
-            load.as_mut().map_or(Ok(()), LoadCommand::check)
+            go_on().and_then(|()| load.as_mut().map_or(Ok(()), LoadCommand::check))
         })?;
     }
     Ok(())

@@ -1,12 +1,15 @@
 //! `horolog measure`.
 
 use crate::arguments::{Format, MeasureVerb};
+use crate::commands::run::stop_on_interrupt;
 use crate::failure::{Done, Failure, Verdict};
 use crate::measure_arguments::{CostArguments, CostInterrupt};
 use crate::output::outln;
 use crate::{output, progress};
 use horolog_measure::Percentiles;
 use horolog_measure::costs::{CostOptions, Costs, InterruptSource, Witness, measure};
+use horolog_sys::Error;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) fn run(verb: &MeasureVerb) -> Done {
     match verb {
@@ -25,12 +28,17 @@ fn costs(words: &CostArguments) -> Done {
     }
     options.interrupts = words.interrupt.iter().copied().filter_map(source).collect();
     options.interrupts.dedup();
+    options.stop = stop_on_interrupt()?;
     let activity = progress::Activity::start("measuring costs");
-    let costs = measure(&options, &mut |progress| activity.now(progress.stage)).map_err(|error| {
-        // A processor that is not there is the user's mistake, not the machine's refusal.
-        if error.is_bad_input() { Failure::bad_input(error) } else { Failure::not_permitted(error) }
-    })?;
+    let costs = measure(&options, &mut |progress| activity.now(progress.stage));
     drop(activity);
+    let costs = costs.map_err(|error| {
+        // A processor that is not there is the user's mistake, not the machine's refusal.
+        let failed = |error: Error| {
+            if error.is_bad_input() { Failure::bad_input(error) } else { Failure::not_permitted(error) }
+        };
+        stopped(&options.stop).unwrap_or_else(|| failed(error))
+    })?;
     match words.format {
         Format::Json => output::json(&costs)?,
         Format::Table => {
@@ -39,6 +47,12 @@ fn costs(words: &CostArguments) -> Done {
         }
     }
     Ok(Verdict::Holds)
+}
+
+/// What is said of a measurement that a signal has stopped.
+pub(super) fn stopped(stop: &AtomicBool) -> Option<Failure> {
+    let is_set = stop.load(Ordering::Acquire);
+    is_set.then(|| Failure::undecided("undecided: stopped by a signal before it was done (exit 4)"))
 }
 
 fn source(word: CostInterrupt) -> Option<InterruptSource> {

@@ -44,9 +44,8 @@ pub(crate) fn run(words: &RunArguments) -> Done {
     loop {
         let run = match attempt(&system, &options, words) {
             Err(error) if error.is_not_permitted() || error.is_crash() || error.is_stopped() => {
-                let of = words.duration.unwrap_or(DEFAULT_DURATION);
                 let ended = match () {
-                    () if error.is_stopped() => Ended::Stopped { after: Span::ZERO, of },
+                    () if error.is_stopped() => Ended::StoppedBefore(error.to_string()),
                     () if error.is_crash() => Ended::Crashed(error.to_string()),
                     () => Ended::NotPermitted(error.to_string()),
                 };

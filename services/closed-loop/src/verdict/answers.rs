@@ -101,7 +101,7 @@ fn model(evidence: &Evidence<'_>, asked: &Asked, is_covered: Answer) -> Option<A
         Ended::NotPermitted(_) => return simulated.filter(|answer| *answer == Answer::No),
         // Whose code ends the run has broken the model.
         Ended::Crashed(_) => return Some(Answer::No),
-        Ended::Stopped { .. } | Ended::Killed(_) => Answer::Undecided,
+        Ended::Stopped { .. } | Ended::StoppedBefore(_) | Ended::Killed(_) => Answer::Undecided,
         Ended::Whole | Ended::NotRun => Answer::Yes,
     };
     let found = evidence.verified.map(|found| findings(found, asked.strict).and(is_covered).and(ended));

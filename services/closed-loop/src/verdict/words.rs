@@ -23,12 +23,16 @@ impl Said {
 const NAMED: usize = 3;
 
 pub(super) fn say(evidence: &Evidence<'_>, asked: &Asked, answers: &Answers, word: Word) -> Said {
-    match word {
+    let mut said = match word {
         Word::Holds => Said::new(holds(evidence, asked, answers), None),
         Word::No => no(evidence, asked, answers),
         Word::Undecided => undecided(evidence, asked, answers),
-        Word::NotAllowed => not_allowed(evidence, answers),
+        Word::NotAllowed => return not_allowed(evidence, answers),
+    };
+    if backend(evidence).is_some_and(|backend| backend == "linux-best-effort") {
+        said.text.push_str("; best effort: nothing was asked of the scheduling class");
     }
+    said
 }
 
 /// What was found, the gravest class first.
@@ -79,9 +83,6 @@ fn holds(evidence: &Evidence<'_>, asked: &Asked, answers: &Answers) -> String {
         if left_out > 0 {
             parts.push(format!("{} {} left out by the file's policy", grouped(left_out), jobs(left_out)));
         }
-    }
-    if backend(evidence).is_some_and(|backend| backend == "linux-best-effort") {
-        parts.push("without real-time scheduling (best effort)".to_owned());
     }
     parts.join(", ")
 }
@@ -349,6 +350,9 @@ fn undecided(evidence: &Evidence<'_>, asked: &Asked, answers: &Answers) -> Said 
             format!("the run was stopped: jobs were released for {} of {of}", after.rounded())
         };
         return Said::new(text, "run it to its end".to_owned());
+    }
+    if let (true, Ended::StoppedBefore(what)) = (of_run, &evidence.ended) {
+        return Said::new(what.trim_start_matches("error: "), "run it to its end".to_owned());
     }
     if let (true, Ended::Killed(what)) = (of_run, &evidence.ended) {
         return Said::new(format!("the run ended before its time: {what}"), "run it again".to_owned());

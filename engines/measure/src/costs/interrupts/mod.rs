@@ -12,7 +12,7 @@ mod witness;
 
 pub use provoke::InterruptSource;
 
-use super::Setting;
+use super::{Setting, go_on};
 use crate::Percentiles;
 use horolog_sys::Error;
 use horolog_time::Span;
@@ -20,6 +20,8 @@ use horolog_trace::ResponseStatistics;
 use landing::{Landing, find};
 use provoke::Provoker;
 use serde::Serialize;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use watch::{Seen, watch};
 
 /// What one kind of interrupt costs.
@@ -109,9 +111,11 @@ pub(super) fn measure(
     source: InterruptSource,
     setting: Setting,
     budget: Span,
+    stop: &Arc<AtomicBool>,
 ) -> Result<InterruptCost, Error> {
+    go_on(stop)?;
     let mut provoker = Provoker::prepare(source, setting.cpu)?;
-    let result = observe(&mut provoker, source, setting, budget);
+    let result = observe(&mut provoker, source, setting, budget, stop);
     // What was set up is put back before anything is said.
     let finished = provoker.finish();
     let cost = result?;
@@ -124,11 +128,13 @@ fn observe(
     source: InterruptSource,
     setting: Setting,
     budget: Span,
+    stop: &Arc<AtomicBool>,
 ) -> Result<InterruptCost, Error> {
     let landing = find(provoker, source, setting)?;
     let share = |percent: u64| Span::from_ns(budget.as_ns() / 100 * percent);
-    let spun = if landing.follows { None } else { Some(watch(provoker, &landing, setting, share(65))?) };
-    let recorded = witness::record(provoker, &landing, setting, share(35));
+    let spun =
+        if landing.follows { None } else { Some(watch(provoker, &landing, setting, share(65), stop)?) };
+    let recorded = witness::record(provoker, &landing, setting, share(35), stop);
     let mut notes = Vec::new();
     let (seen, handlers) = match (spun, recorded) {
         (Some(seen), Ok((_, recorded))) => (seen, recorded),

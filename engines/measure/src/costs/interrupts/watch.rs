@@ -1,7 +1,7 @@
 //! The first witness: a thread that spins on the CPU of the interrupt while another CPU asks.
 
-use super::super::Setting;
 use super::super::probes::{join, on_thread, spawn};
+use super::super::{Setting, go_on};
 use super::landing::Landing;
 use super::provoke::Provoker;
 use crate::interference::{Gap, Hourglass, clock_cost_ns};
@@ -55,13 +55,16 @@ pub(super) fn watch(
     landing: &Landing,
     setting: Setting,
     budget: Span,
+    stop: &Arc<AtomicBool>,
 ) -> Result<Seen, Error> {
+    let stop = Arc::clone(stop);
     let before = landing.count()?;
     let (requests, spun) = asking(provoker, landing, setting, move |wanted| {
         let hourglass = Hourglass { threshold: THRESHOLD, clock_cost: Span::from_ns(clock_cost_ns()) };
         let rounds = (budget.as_ns() / (2 * STRETCH_NS)).clamp(6, 3_000);
         let mut spun = Vec::new();
         for round in 0..rounds {
+            go_on(&stop)?;
             let asked = round % 3 != 2;
             let room = Vec::with_capacity(ROOM);
             wanted.store(asked, Ordering::Relaxed);

@@ -1,6 +1,6 @@
 //! The second witness: the kernel's own record of its handlers on the interrupt's CPU.
 
-use super::super::Setting;
+use super::super::{Setting, go_on};
 use super::landing::Landing;
 use super::provoke::Provoker;
 use super::watch::{REACH_NS, Request, Seen, asking, shortest};
@@ -11,7 +11,8 @@ use horolog_sys::kernel_trace::{
     Interrupt, KernelEvent, KernelEventKind, Recorder, RecorderOptions, VectorKind,
 };
 use horolog_time::Span;
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Asks for about `budget` while the kernel is recorded. `None`: this kernel shows no such handler.
 pub(super) fn record(
@@ -19,7 +20,9 @@ pub(super) fn record(
     landing: &Landing,
     setting: Setting,
     budget: Span,
+    stop: &Arc<AtomicBool>,
 ) -> Result<(Seen, Option<Recorded>), Error> {
+    let stop = Arc::clone(stop);
     let before = landing.count()?;
     let recorder = Recorder::start(&RecorderOptions::new(vec![landing.cpu]))?;
     let spins = !landing.follows;
@@ -27,6 +30,7 @@ pub(super) fn record(
         let end = monotonic_ns().saturating_add(budget.as_ns());
         // A call reaches only a CPU on which a thread of ours runs; the asker's own must stay free for it.
         while monotonic_ns() < end {
+            go_on(&stop)?;
             wanted.store(true, Ordering::Relaxed);
             let rest = monotonic_ns() + 5_000_000;
             while spins && monotonic_ns() < rest {
