@@ -1,6 +1,6 @@
 //! Modes: what the simulator does is what verification expects, whatever changes; what a mode does not allow is found.
 
-use horolog_model::System;
+use horolog_model::{ExecutionTimes, OverrunPolicy, System};
 use horolog_sim::{Horizon, SimOptions, simulate};
 use horolog_testkit::reference::draw::{Kind as Drawn, short_system};
 use horolog_time::{Instant, Span};
@@ -373,4 +373,48 @@ fn what_follows_a_change_is_computed() {
 
 fn place_of(records: &[Record], record: &Record) -> usize {
     records.iter().position(|other| std::ptr::eq(other, record)).unwrap_or(records.len() - 1)
+}
+
+/// A job that its policy drops at the very instant of a change is dropped by both, below schedulers and servers, too.
+#[test]
+fn simulated_drops_at_the_instant_of_a_change() {
+    let (mut count, mut met) = (0, 0);
+    for kind in [Drawn::ModeOverruns, Drawn::TreeModes, Drawn::Modes] {
+        for index in 0..1_000 {
+            let mut draft = short_system(29, index, kind, END).to_draft();
+            let mut random = horolog_testkit::Random::new(index);
+            for task in draft.tasks.iter_mut().filter(|task| task.segment_graph().is_none()) {
+                task.overrun = OverrunPolicy::Drop;
+                let wcet = task.wcet.as_ns();
+                let times = (0..3).map(|_| Span::from_ns(random.between(1, wcet + 3)));
+                task.execution = ExecutionTimes::Jobs(times.collect());
+            }
+            let Ok(system) = System::new(draft.clone()) else { continue };
+            let Some(records) = simulated(&system, END) else { continue };
+            // Every second drop is where a mode is asked for.
+            let is_drop = |record: &&Record| record.kind == Kind::Enforcement && record.extra == 4;
+            let mut drops: Vec<Span> =
+                records.iter().filter(is_drop).map(|record| Span::from_ns(record.time.as_ns())).collect();
+            drops.dedup();
+            for (place, mode) in draft.modes.iter_mut().enumerate() {
+                let own = drops.iter().enumerate().filter(|(drop, _)| drop % 3 == place).map(|(_, at)| *at);
+                mode.at = own.take(4).collect();
+            }
+            let Ok(system) = System::new(draft) else { continue };
+            let Some(records) = simulated(&system, END) else { continue };
+            let changes = records.iter().filter(|record| record.kind == Kind::ModeChange);
+            let changes: Vec<Instant> = changes.map(|record| record.time).collect();
+            met += u64::from(records.iter().filter(is_drop).any(|record| changes.contains(&record.time)));
+            count += 1;
+            let result = verified(&system, &records);
+            let others: Vec<_> = result.findings.iter().filter(|finding| !is_of_wcet(finding)).collect();
+            assert!(
+                others.is_empty(),
+                "{kind:?} {index} {others:#?}\n{}",
+                horolog_model::file::print(&system)
+            );
+        }
+    }
+    println!("{count} systems, {met} with a drop at a change");
+    assert!(met > 300, "{met} of {count}");
 }

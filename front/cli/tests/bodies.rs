@@ -95,12 +95,14 @@ fn what_bodies_fork_ends_with_a_run_that_is_killed() {
     signal(run.id(), "STOP");
     signal(guardian, "KILL");
     signal(run.id(), "KILL");
-    let _ = end(run);
+    wait_for("the command's end", || !is_alive(&run.id().to_string()));
     assert!(processes.iter().all(|process| is_alive(process)), "{processes:?}");
     let seen = Done::of(&mut with_journals(&place, ["doctor"]));
     assert!(seen.out.contains("--restore"), "{seen:?}");
     let restored = Done::of(&mut with_journals(&place, ["doctor", "--restore"]));
     assert!(!processes.iter().any(|process| is_alive(process)), "{restored:?}");
+    // They had its pipes.
+    let _ = end(run);
 }
 
 #[test]

@@ -101,14 +101,14 @@ impl Decisions {
         now: u64,
         system: &System,
     ) -> Option<Wrong> {
-        let acts = |record: &&Record| {
-            record.kind == Kind::Enforcement && record.extra != 0 && !self.is_by_mode(record, now)
-        };
+        let is_told = |record: &&Record| record.kind == Kind::Enforcement && record.extra != 0;
+        // At the instant of a change a record may be of the mode or of the policy: it answers for the one that has acted.
+        let acts = |record: &&Record| is_told(record) && !self.is_by_mode(record, now);
         let fits = |record: &Record, (task, action): (TaskId, OverrunAction)| {
             record.task == task.0 && number_of(action) == Some(record.extra)
         };
         for &(task, action) in overran.iter().filter(|(_, action)| number_of(*action).is_some()) {
-            if !group.iter().filter(acts).any(|record| fits(record, (task, action))) {
+            if !group.iter().filter(is_told).any(|record| fits(record, (task, action))) {
                 let what = format!(
                     "{} has executed its wcet and is not done, and no record says that its overrun policy acted",
                     self.names(Some(task), system)
