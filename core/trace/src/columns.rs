@@ -261,7 +261,6 @@ mod tests {
         assert!(write(&mut Vec::new(), &columns, &[]).is_err());
     }
 
-    #[cfg(feature = "parquet")]
     #[test]
     fn the_library_reads_what_was_written() {
         use parquet::file::reader::{FileReader, SerializedFileReader};

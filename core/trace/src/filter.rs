@@ -105,11 +105,11 @@ impl Filter {
 }
 
 /// The threads that a record concerns, by their number in the trace.
-fn threads_of(record: &Record) -> [Option<u64>; 2] {
+pub(crate) fn threads_of(record: &Record) -> [Option<u64>; 2] {
     match record.kind {
         Kind::User | Kind::KernelStarve => [Some(record.extra), None],
         Kind::KernelSwitch => [Some(record.value), Some(record.extra)],
-        Kind::KernelWakeup | Kind::KernelBlock => [Some(record.value), None],
+        Kind::KernelWakeup | Kind::KernelBlock | Kind::KernelClass => [Some(record.value), None],
         _ => [None, None],
     }
 }

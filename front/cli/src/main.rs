@@ -7,7 +7,9 @@ mod arguments;
 mod commands;
 mod costs;
 mod failure;
+mod headers;
 mod input;
+mod manual;
 mod measure_arguments;
 mod output;
 mod progress;
@@ -16,7 +18,7 @@ mod trace_arguments;
 
 use arguments::{Arguments, Verb};
 use clap::Parser;
-use failure::Done;
+use failure::{Done, Failure};
 use horolog_sys::guardian::{GuardianOptions, finish_program, guard_program};
 use std::process::ExitCode;
 
@@ -24,7 +26,14 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     progress::set_quiet(arguments.quiet);
     guard_program(GuardianOptions::default());
-    let done = run(&arguments.verb);
+    let done = match (&arguments.verb, arguments.include_dir) {
+        (Some(verb), false) => run(verb),
+        (None, true) => commands::generate::include_dir(),
+        (Some(_), true) => Err(Failure::bad_input("error: --include-dir stands alone, without a verb")),
+        (None, false) => {
+            Err(Failure::bad_input("error: say a verb, as `horolog loop FILE`; `horolog help` lists them"))
+        }
+    };
     put_back();
     // Also where the verb failed half-way: what it has printed belongs to its user.
     let printed = output::finish();
@@ -71,6 +80,6 @@ fn run(verb: &Verb) -> Done {
         Verb::Doctor(words) => commands::doctor::run(words),
         Verb::Experiment(verb) => commands::experiment::run(verb),
         Verb::Completions { shell } => commands::generate::completions(*shell),
-        Verb::Man => commands::generate::man(),
+        Verb::Man { verb, out } => commands::generate::man(verb, out.as_deref()),
     }
 }
