@@ -85,6 +85,7 @@ fn run_steps(root: &Path, environment: &Environment, quick: bool) -> Vec<Outcome
     if quick {
         return outcomes;
     }
+    outcomes.push(step::run("packages: installed, used, removed", &mut cargo(&["xtask", "try-package"])));
     outcomes.push(step::run(
         "benches build",
         &mut cargo(&["check", "--manifest-path", "bench/Cargo.toml", "--benches"]),
