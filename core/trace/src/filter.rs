@@ -179,5 +179,7 @@ mod tests {
             [true, false, true]
         );
         assert!(!chosen(&by_name, &Record { extra: 17, ..packet }));
+        let class = record(Kind::KernelClass, 1, 1);
+        assert_eq!([&by_tid, &by_name].map(|filter| chosen(filter, &class)), [true, false]);
     }
 }

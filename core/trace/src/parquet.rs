@@ -277,13 +277,13 @@ fn schema() -> Result<Type, ParquetError> {
     Type::group_type_builder("records").with_fields(fields).build()
 }
 
-fn next_column<'a, W: Write + Send>(
+pub(crate) fn next_column<'a, W: Write + Send>(
     group: &'a mut SerializedRowGroupWriter<'_, W>,
 ) -> Result<SerializedColumnWriter<'a>, ParquetError> {
     group.next_column()?.ok_or_else(|| ParquetError::General("the schema has no further column".to_owned()))
 }
 
-fn write_numbers<W: Write + Send>(
+pub(crate) fn write_numbers<W: Write + Send>(
     group: &mut SerializedRowGroupWriter<'_, W>,
     values: &[i64],
     present: Option<&[i16]>,
@@ -295,7 +295,7 @@ fn write_numbers<W: Write + Send>(
     column.close()
 }
 
-fn write_texts<W: Write + Send>(
+pub(crate) fn write_texts<W: Write + Send>(
     group: &mut SerializedRowGroupWriter<'_, W>,
     values: &[ByteArray],
     present: Option<&[i16]>,
@@ -327,7 +327,7 @@ fn write_optional_texts<'a, W: Write + Send>(
     write_texts(group, &texts, Some(&present))
 }
 
-fn failed(error: ParquetError) -> TraceError {
+pub(crate) fn failed(error: ParquetError) -> TraceError {
     match error {
         ParquetError::External(error) => match error.downcast::<std::io::Error>() {
             Ok(error) => TraceError::io("writing the Parquet file", *error),

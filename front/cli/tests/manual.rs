@@ -22,14 +22,14 @@ fn pages(place: &tempfile::TempDir) -> Vec<PathBuf> {
     pages
 }
 
-/// What a program says of a page; `None`, said aloud, where it is not installed.
+/// What a program says of a page, or of another file; `None`, said aloud, where it is not installed.
 fn rendered(program: &str, words: &[&str], page: &PathBuf) -> Option<Done> {
     let mut command = Command::new(program);
     command.args(words).arg(page).env("MANWIDTH", "80").env("LC_ALL", "C.UTF-8").stdin(Stdio::null());
     match command.output() {
         Ok(output) => Some(output.into()),
         Err(error) => {
-            println!("SKIPPED: pages are not rendered: no {program}: {error}");
+            println!("SKIPPED: {} is not looked at: no {program}: {error}", page.display());
             None
         }
     }
@@ -159,4 +159,20 @@ fn a_command_without_its_libraries_names_the_package() {
     let checked =
         Done::of(command.args(["check", "examples/quick-start/system.toml"]).current_dir(common::root()));
     assert_eq!(checked.status, Some(0), "{checked:?}");
+}
+
+#[test]
+fn completions_are_programs_of_their_shells() {
+    let (place, _) = folder("");
+    for (shell, check) in [("bash", "-n"), ("zsh", "-n"), ("fish", "--no-execute")] {
+        let printed = done(["completions", shell]);
+        assert_eq!(printed.status, Some(0), "{shell}");
+        for verb in ["check-certificate", "interference", "--include-dir"] {
+            assert!(printed.out.contains(verb.trim_start_matches('-')), "{shell}: {verb}");
+        }
+        let file = PathBuf::from(inside(&place, shell));
+        fs::write(&file, printed.out).expect("writable");
+        let Some(checked) = rendered(shell, &[check], &file) else { continue };
+        assert_eq!((checked.status, checked.err.as_str()), (Some(0), ""), "{shell}");
+    }
 }
