@@ -4,7 +4,7 @@
 set -u
 cd "$(dirname "$0")/.."
 times=${1:-10}
-test=$(cargo test -p horolog --features parquet --test lies_for_real --no-run --message-format=json 2>/dev/null |
+test=$(cargo test -p horolog --test lies_for_real --no-run --message-format=json 2>/dev/null |
     python3 -c 'import json,sys
 for m in map(json.loads, sys.stdin):
     if m.get("executable") and m["target"]["name"] == "lies_for_real": print(m["executable"])')

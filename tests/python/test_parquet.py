@@ -1,7 +1,10 @@
-"""The Parquet export, read by pyarrow."""
+"""The Parquet export, read by pyarrow and by DuckDB."""
 
 import json
+import subprocess
+import sys
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -16,11 +19,23 @@ def file(converted):
 def test_columns_have_the_documented_types(file):
     schema = pq.read_schema(file)
     fixed = ["time_ns", "kind", "cpu", "task", "job", "value", "extra"]
-    assert schema.names == [*fixed, "event", "thread", "process", "words", "values"]
+    assert schema.names == [
+        *fixed,
+        "event",
+        "thread",
+        "process",
+        "comm",
+        "prev_thread",
+        "next_thread",
+        "words",
+        "values",
+    ]
     assert schema.field("time_ns").type == pa.uint64()
     assert schema.field("kind").type == pa.string()
     assert schema.field("cpu").type == pa.int32()
     assert schema.field("task").type == pa.string()
+    assert schema.field("comm").type == pa.string()
+    assert schema.field("prev_thread").type == schema.field("next_thread").type == pa.uint64()
     assert schema.field("job").nullable and not schema.field("value").nullable
 
 
@@ -42,3 +57,53 @@ def test_rows_are_the_records(file):
     ]
     assert [row["time_ns"] for row in rows] == sorted(row["time_ns"] for row in rows)
     assert {row["cpu"] for row in rows} == {0}
+
+
+def test_duckdb_reads_what_pyarrow_reads(file):
+    query = f"select task, time_ns, value from '{file}' where kind = 'completion' order by time_ns"
+    assert duckdb.sql(query).fetchall() == [
+        ("high", HIGH[0][1], 2_000_000),
+        ("high", HIGH[1][1], 2_000_000),
+        ("low", LOW[1][1], 9_000_000),
+    ]
+    # A simulation has no threads.
+    named = f"select count(*) from '{file}' where comm is not null or prev_thread is not null or next_thread is not null"
+    assert duckdb.sql(named).fetchall() == [(0,)]
+
+
+@pytest.fixture(scope="module")
+def recorded(horolog, tmp_path_factory):
+    """A recording of a program that sleeps a hundred times, with the kernel's switches."""
+    folder = tmp_path_factory.mktemp("recorded")
+    trace, out = folder / "t.hrt", folder / "t.parquet"
+    sleeper = "import time\nfor _ in range(100): time.sleep(0.002)"
+    words = [horolog, "trace", "record", "--kernel", "-o", trace, "--", sys.executable, "-c", sleeper]
+    recording = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert recording.returncode == 0, recording.stderr
+    subprocess.run([horolog, "trace", "convert", trace, out], check=True, capture_output=True)
+    if " 0 records of the kernel" in recording.stderr:
+        pytest.skip(f"the kernel may not be recorded here: {recording.stderr}")
+    return out
+
+
+def test_kernel_records_name_their_threads(recorded):
+    def asked(query):
+        return duckdb.sql(query.replace("FILE", f"'{recorded}'")).fetchall()
+
+    # The sleeper is who is woken most.
+    [(thread, comm)] = asked("""
+        select thread, comm from FILE where kind = 'kernel-wakeup'
+        group by thread, comm order by count(*) desc limit 1""")
+    assert comm
+    [(got, lost)] = asked(f"""
+        select count(*) filter (next_thread = {thread}), count(*) filter (prev_thread = {thread})
+        from FILE where kind = 'kernel-switch'""")
+    assert got >= 100 and lost >= 100 and abs(got - lost) <= 4
+    # The row of a switch is about the thread that gets the processor.
+    about = f"select distinct thread, comm from FILE where kind = 'kernel-switch' and next_thread = {thread}"
+    assert asked(about) == [(thread, comm)]
+    rows = pq.read_table(recorded).to_pylist()
+    switches = [row for row in rows if row["kind"] == "kernel-switch"]
+    assert all(row["prev_thread"] is not None and row["next_thread"] == row["thread"] for row in switches)
+    others = [row for row in rows if row["kind"] != "kernel-switch"]
+    assert all(row["prev_thread"] is None and row["next_thread"] is None for row in others)

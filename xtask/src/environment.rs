@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Debian packages by the program that shows their presence.
-const PROGRAMS: [(&str, &str, &str); 15] = [
+const PROGRAMS: [(&str, &str, &str); 20] = [
     ("chromium", "chromium", "the report page is tested in a real browser"),
     ("cyclictest", "rt-tests", "release latency is compared with cyclictest"),
     ("trace-cmd", "trace-cmd", "foreign traces are imported from trace.dat"),
@@ -16,6 +16,11 @@ const PROGRAMS: [(&str, &str, &str); 15] = [
     ("mold", "mold", "tables of triggers are linked with mold too"),
     ("aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu", "the header of triggers compiles for aarch64"),
     ("aarch64-linux-gnu-g++", "g++-aarch64-linux-gnu", "the header of triggers compiles for aarch64, in C++"),
+    ("mmdebstrap", "mmdebstrap", "the packages are tried in a Debian of their own"),
+    ("dpkg-shlibdeps", "dpkg-dev", "the Debian package is made and tried"),
+    ("lintian", "lintian", "the Debian package is linted"),
+    ("man", "man-db", "manual pages are rendered"),
+    ("mandoc", "mandoc", "manual pages are linted"),
     ("sqlite3", "sqlite3", "the lock study traces it; its answers are compared"),
     ("memcached", "memcached", "the lock study traces it under load"),
     ("redis-server", "redis-server", "the lock study traces it under load"),

@@ -21,7 +21,9 @@ const USAGE: &str = "cargo xtask VERB
   setup            only the installing part of `test`
   limited S PROGRAM ARGUMENTS...
                    runs a test program; ends it, with all that it started, after S seconds
-  dist             the command as it is shipped: fat LTO, every format; with completions and manual page
+  dist [--profile P]
+                   a tarball and a Debian package, in target/package; P: `dist` (fat LTO) or `release`
+  try-package      makes both with the profile `release`; installs, uses and removes them in a Debian of their own
 ";
 
 fn main() -> ExitCode {
@@ -35,7 +37,9 @@ fn main() -> ExitCode {
         ["style"] => report(&style::check(&root)),
         ["limited", words @ ..] => limited::run(words),
         ["mutants", words @ ..] => mutants::run(&root, words),
-        ["dist"] => dist::run(&root),
+        ["dist"] => dist::run(&root, "dist"),
+        ["dist", "--profile", profile @ ("dist" | "release")] => dist::run(&root, profile),
+        ["try-package"] => dist::try_package(&root),
         ["setup"] => {
             let environment = environment::prepare(&root);
             for line in environment.missing() {

@@ -74,16 +74,15 @@ impl Failures {
 impl FailedTarget {
     /// The words for cargo that run what failed here and nothing beside it.
     ///
-    /// The whole workspace stays selected, with the same features, so that nothing is built anew; names of tests are
+    /// The whole workspace stays selected, so that nothing is built anew; names of tests are
     /// matched whole.
-    pub(crate) fn words(&self, features: &[&str]) -> Vec<String> {
+    pub(crate) fn words(&self) -> Vec<String> {
         let is_doc = self.target.iter().any(|word| word == "--doc");
         let mut words = vec!["test".to_owned()];
         if is_doc {
             words.extend(["-p".to_owned(), self.package.clone()]);
         } else {
             words.push("--workspace".to_owned());
-            words.extend(features.iter().map(|&word| word.to_owned()));
         }
         words.extend(self.target.iter().cloned());
         words.extend(["--no-fail-fast", "--", "--test-threads=1", "--nocapture"].map(str::to_owned));
@@ -196,19 +195,19 @@ error: 3 targets failed:
         let failures = read(OUTPUT);
         let targets = failures.targets().expect("three");
         assert_eq!(targets[0].tests, ["agent::tests::waits", "agent::tests::asks"]);
-        let words = targets[0].words(&["--features", "a/b"]).join(" ");
+        let words = targets[0].words().join(" ");
         assert_eq!(
             words,
-            "test --workspace --features a/b --lib --no-fail-fast -- --test-threads=1 --nocapture --exact \
+            "test --workspace --lib --no-fail-fast -- --test-threads=1 --nocapture --exact \
              agent::tests::waits agent::tests::asks"
         );
         assert_eq!(targets[1].names(), ["horolog-exec --test real"]);
         assert_eq!(
-            targets[1].words(&[]).join(" "),
+            targets[1].words().join(" "),
             "test --workspace --test real --no-fail-fast -- --test-threads=1 --nocapture"
         );
         assert_eq!(
-            targets[2].words(&["--features", "a/b"]).join(" "),
+            targets[2].words().join(" "),
             "test -p horolog-time --doc --no-fail-fast -- --test-threads=1 --nocapture"
         );
     }

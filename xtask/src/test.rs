@@ -7,9 +7,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-/// What the Rust tests are built with.
-const FEATURES: [&str; 2] = ["--features", "horolog/parquet"];
-
 /// How long one test program may take. The longest takes some two minutes on two processors with nothing else to do.
 const LIMIT_S: u64 = 600;
 
@@ -50,12 +47,9 @@ fn rust_tests(root: &Path, copy: Option<&Path>) -> Outcome {
         command.envs(runner.clone());
         command
     };
-    let mut words = vec!["test", "--workspace"];
-    words.extend(FEATURES);
-    words.extend(["--no-fail-fast", "--", "--nocapture"]);
-    let words: Vec<String> = words.into_iter().map(str::to_owned).collect();
+    let words = ["test", "--workspace", "--no-fail-fast", "--", "--nocapture"].map(str::to_owned);
     let mut failures = Failures::default();
-    let mut outcome = step::run_read("Rust tests, all formats switched on", &mut cargo(&words), |line| {
+    let mut outcome = step::run_read("Rust tests", &mut cargo(&words), |line| {
         failures.take(line);
     });
     if outcome.succeeded {
@@ -65,7 +59,7 @@ fn rust_tests(root: &Path, copy: Option<&Path>) -> Outcome {
     let again = targets.iter().map(|target| {
         let mut failures = Failures::default();
         let name = format!("once more, alone: {}", target.names().join(", "));
-        let outcome = step::run_read(&name, &mut cargo(&target.words(&FEATURES)), |line| failures.take(line));
+        let outcome = step::run_read(&name, &mut cargo(&target.words()), |line| failures.take(line));
         (target.clone(), outcome, failures)
     });
     let again: Vec<_> = again.collect();
@@ -84,25 +78,14 @@ fn run_steps(root: &Path, environment: &Environment, quick: bool) -> Vec<Outcome
     let copy = copy.as_deref();
     let mut outcomes = vec![
         step::run("formatting", &mut cargo(&["fmt", "--all", "--check"])),
-        step::run(
-            "lints",
-            &mut cargo(&[
-                "clippy",
-                "--workspace",
-                "--all-targets",
-                "--features",
-                "horolog/parquet",
-                "--",
-                "-D",
-                "warnings",
-            ]),
-        ),
+        step::run("lints", &mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])),
         step::run("the command (release build)", &mut cargo(&["build", "--release"])),
         rust_tests(root, copy),
     ];
     if quick {
         return outcomes;
     }
+    outcomes.push(step::run("packages: installed, used, removed", &mut cargo(&["xtask", "try-package"])));
     outcomes.push(step::run(
         "benches build",
         &mut cargo(&["check", "--manifest-path", "bench/Cargo.toml", "--benches"]),
@@ -117,7 +100,7 @@ fn run_steps(root: &Path, environment: &Environment, quick: bool) -> Vec<Outcome
     if let Some(python) = &environment.python {
         let mut pytest = limited(copy, python);
         pytest.args(["-m", "pytest", "-q", "-rs", "tests/python"]).current_dir(root);
-        // The tests above have built it with all formats.
+        // The tests above have built it.
         pytest.env("HOROLOG_BIN", root.join("target/debug/horolog"));
         outcomes.push(step::run("Python: published schemas read our files", &mut pytest));
     }

@@ -105,11 +105,11 @@ impl Filter {
 }
 
 /// The threads that a record concerns, by their number in the trace.
-fn threads_of(record: &Record) -> [Option<u64>; 2] {
+pub(crate) fn threads_of(record: &Record) -> [Option<u64>; 2] {
     match record.kind {
         Kind::User | Kind::KernelStarve => [Some(record.extra), None],
         Kind::KernelSwitch => [Some(record.value), Some(record.extra)],
-        Kind::KernelWakeup | Kind::KernelBlock => [Some(record.value), None],
+        Kind::KernelWakeup | Kind::KernelBlock | Kind::KernelClass => [Some(record.value), None],
         _ => [None, None],
     }
 }
@@ -179,5 +179,7 @@ mod tests {
             [true, false, true]
         );
         assert!(!chosen(&by_name, &Record { extra: 17, ..packet }));
+        let class = record(Kind::KernelClass, 1, 1);
+        assert_eq!([&by_tid, &by_name].map(|filter| chosen(filter, &class)), [true, false]);
     }
 }

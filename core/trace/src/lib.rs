@@ -18,7 +18,6 @@ mod glob;
 pub mod kernel_jobs;
 mod note;
 mod outcome;
-#[cfg(feature = "parquet")]
 pub mod parquet;
 pub mod perfetto;
 mod record;

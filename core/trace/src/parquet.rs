@@ -9,15 +9,18 @@
 //! | `job` | int64 (unsigned), null where none | job number |
 //! | `value`, `extra` | int64 (unsigned) | as the kind says |
 //! | `event` | string, null where no user event | its name |
-//! | `thread`, `process` | int64 (unsigned), null where unknown | the kernel's numbers of who met it |
+//! | `thread`, `process` | int64 (unsigned), null where unknown | the kernel's numbers of the thread that met a user event, or that a kernel record is about (of a switch the next one) |
+//! | `comm` | string, null where unknown | the kernel's name of that thread |
+//! | `prev_thread`, `next_thread` | int64 (unsigned), null where no switch | the kernel's numbers of the threads that left and got the processor |
 //! | `words` | list of int64, null where no user event | its arguments as they are: bools, integers, addresses, the bits of doubles |
 //! | `values` | list of double, likewise | the same arguments as numbers (exact up to 2^53) |
 //!
 //! The file's key-value metadata holds the trace's header as JSON under `horolog.trace`, and the definitions of its user
 //! events under `horolog.events`.
 
-use crate::file::Header;
-use crate::{EventDefinition, NO_JOB, Record, TraceError, UserEvent};
+use crate::file::{Header, Thread};
+use crate::filter::threads_of;
+use crate::{EventDefinition, Kind, NO_JOB, Record, TraceError, UserEvent};
 use parquet::basic::{Compression, ConvertedType, Repetition, Type as Physical};
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::ByteArray;
@@ -39,8 +42,10 @@ pub struct Exporter<W: Write + Send> {
     tasks: Vec<ByteArray>,
     kinds: Vec<ByteArray>,
     rows: Vec<Record>,
-    /// Per row, where it is a user event.
-    users: Vec<Option<User>>,
+    /// Per row, what stands beside its record.
+    contexts: Vec<Context>,
+    /// The names of the threads met so far, by their number in the trace.
+    comms: BTreeMap<u64, ByteArray>,
     /// The arguments of all rows, one behind the other: as words and as numbers.
     words: Vec<i64>,
     values: Vec<f64>,
@@ -49,11 +54,16 @@ pub struct Exporter<W: Write + Send> {
 }
 
 /// What a row holds beside its record.
-#[derive(Clone, Copy, Debug)]
-struct User {
+#[derive(Clone, Debug, Default)]
+struct Context {
     thread: Option<u32>,
     process: Option<u32>,
-    arguments: usize,
+    comm: Option<ByteArray>,
+    /// Of a switch.
+    prev_thread: Option<u32>,
+    next_thread: Option<u32>,
+    /// Of a user event.
+    arguments: Option<usize>,
 }
 
 impl<W: Write + Send> std::fmt::Debug for Exporter<W> {
@@ -86,19 +96,38 @@ impl<W: Write + Send> Exporter<W> {
             tasks: header.tasks.iter().map(|name| ByteArray::from(name.as_str())).collect(),
             kinds,
             rows: Vec::with_capacity(ROWS),
-            users: Vec::with_capacity(ROWS),
+            contexts: Vec::with_capacity(ROWS),
+            comms: BTreeMap::new(),
             words: Vec::new(),
             values: Vec::new(),
             events: BTreeMap::new(),
         })
     }
 
-    /// Takes the next record.
+    /// Takes the next record; `threads` are those that its trace has named so far.
     ///
     /// # Errors
     /// Where the output fails.
-    pub fn take(&mut self, record: &Record) -> Result<(), TraceError> {
-        self.push(record, None)
+    pub fn take(&mut self, record: &Record, threads: &[Thread]) -> Result<(), TraceError> {
+        let [first, second] = threads_of(record)
+            .map(|number| number.and_then(|number| threads.get(usize::try_from(number).ok()?)));
+        let mut context = Context::default();
+        if record.kind == Kind::KernelSwitch {
+            context.prev_thread = first.map(|thread| thread.tid);
+            context.next_thread = second.map(|thread| thread.tid);
+            self.about(second, &mut context);
+        } else {
+            self.about(first, &mut context);
+        }
+        self.push(record, context)
+    }
+
+    /// Says which thread a row is about.
+    fn about(&mut self, thread: Option<&Thread>, context: &mut Context) {
+        let Some(thread) = thread else { return };
+        let comm = self.comms.entry(thread.id).or_insert_with(|| ByteArray::from(thread.comm.as_str()));
+        (context.thread, context.process, context.comm) =
+            (Some(thread.tid), thread.process, Some(comm.clone()));
     }
 
     /// Takes the next record, which is a user event.
@@ -113,17 +142,14 @@ impl<W: Write + Send> Exporter<W> {
             self.values.push(value.as_number());
         }
         self.words.extend(event.words.iter().map(|word| word.cast_signed()));
-        let user = User {
-            thread: event.thread.map(|thread| thread.tid),
-            process: event.thread.and_then(|thread| thread.process),
-            arguments: event.words.len(),
-        };
-        self.push(&event.record, Some(user))
+        let mut context = Context { arguments: Some(event.words.len()), ..Context::default() };
+        self.about(event.thread, &mut context);
+        self.push(&event.record, context)
     }
 
-    fn push(&mut self, record: &Record, user: Option<User>) -> Result<(), TraceError> {
+    fn push(&mut self, record: &Record, context: Context) -> Result<(), TraceError> {
         self.rows.push(*record);
-        self.users.push(user);
+        self.contexts.push(context);
         if self.rows.len() == ROWS { self.write_rows().map_err(failed) } else { Ok(()) }
     }
 
@@ -158,29 +184,24 @@ impl<W: Write + Send> Exporter<W> {
             writer.write_batch(&cpus, None, None)?;
         }
         column.close()?;
-        let task = |row: &Record| self.tasks.get(row.task as usize);
-        let present: Vec<i16> = rows.iter().map(|row| i16::from(task(row).is_some())).collect();
-        let tasks: Vec<ByteArray> = rows.iter().filter_map(|row| task(row).cloned()).collect();
-        write_texts(&mut group, &tasks, Some(&present))?;
+        write_optional_texts(&mut group, rows.iter().map(|row| self.tasks.get(row.task as usize)))?;
         let present: Vec<i16> = rows.iter().map(|row| i16::from(row.job != NO_JOB)).collect();
         let jobs = rows.iter().map(|row| row.job).filter(|job| *job != NO_JOB);
         write_numbers(&mut group, &jobs.map(u64::cast_signed).collect::<Vec<i64>>(), Some(&present))?;
         write_numbers(&mut group, &number(|row| row.value), None)?;
         write_numbers(&mut group, &number(|row| row.extra), None)?;
-        let name = |row: &Record| self.events.get(&row.value).map(|(_, name)| name.clone());
-        let users = || rows.iter().zip(&self.users);
-        let present: Vec<i16> = self.users.iter().map(|user| i16::from(user.is_some())).collect();
-        let names: Vec<ByteArray> =
-            users().filter(|(_, user)| user.is_some()).filter_map(|(row, _)| name(row)).collect();
-        write_texts(&mut group, &names, Some(&present))?;
-        for number in [|user: &User| user.thread, |user: &User| user.process] {
-            let column: Vec<Option<u32>> =
-                self.users.iter().map(|user| user.as_ref().and_then(number)).collect();
-            let present: Vec<i16> = column.iter().map(|number| i16::from(number.is_some())).collect();
-            let numbers: Vec<i64> = column.into_iter().flatten().map(i64::from).collect();
-            write_numbers(&mut group, &numbers, Some(&present))?;
+        let events = rows.iter().zip(&self.contexts).map(|(row, context)| {
+            context.arguments.and_then(|_| self.events.get(&row.value)).map(|(_, name)| name)
+        });
+        write_optional_texts(&mut group, events)?;
+        for number in [|context: &Context| context.thread, |context: &Context| context.process] {
+            write_optional_numbers(&mut group, self.contexts.iter().map(number))?;
         }
-        let (definitions, repetitions) = list_levels(&self.users);
+        write_optional_texts(&mut group, self.contexts.iter().map(|context| context.comm.as_ref()))?;
+        for number in [|context: &Context| context.prev_thread, |context: &Context| context.next_thread] {
+            write_optional_numbers(&mut group, self.contexts.iter().map(number))?;
+        }
+        let (definitions, repetitions) = list_levels(&self.contexts);
         let mut column = next_column(&mut group)?;
         if let ColumnWriter::Int64ColumnWriter(writer) = column.untyped() {
             writer.write_batch(&self.words, Some(&definitions), Some(&repetitions))?;
@@ -194,7 +215,7 @@ impl<W: Write + Send> Exporter<W> {
         group.close()?;
         self.rows = rows;
         self.rows.clear();
-        self.users.clear();
+        self.contexts.clear();
         self.words.clear();
         self.values.clear();
         Ok(())
@@ -202,11 +223,11 @@ impl<W: Write + Send> Exporter<W> {
 }
 
 /// The levels of a list column: 0 no list, 1 an empty one, 2 an element; repetition 0 begins a row's list, 1 goes on.
-fn list_levels(users: &[Option<User>]) -> (Vec<i16>, Vec<i16>) {
+fn list_levels(contexts: &[Context]) -> (Vec<i16>, Vec<i16>) {
     let (mut definitions, mut repetitions) = (Vec::new(), Vec::new());
-    for user in users {
-        let arguments = user.map_or(0, |user| user.arguments);
-        definitions.push(i16::from(user.is_some()) + i16::from(arguments > 0));
+    for context in contexts {
+        let arguments = context.arguments.unwrap_or(0);
+        definitions.push(i16::from(context.arguments.is_some()) + i16::from(arguments > 0));
         repetitions.push(0);
         for _ in 1..arguments {
             definitions.push(2);
@@ -247,19 +268,22 @@ fn schema() -> Result<Type, ParquetError> {
         text("event", Repetition::OPTIONAL)?,
         number("thread", Repetition::OPTIONAL)?,
         number("process", Repetition::OPTIONAL)?,
+        text("comm", Repetition::OPTIONAL)?,
+        number("prev_thread", Repetition::OPTIONAL)?,
+        number("next_thread", Repetition::OPTIONAL)?,
         list("words", Physical::INT64)?,
         list("values", Physical::DOUBLE)?,
     ];
     Type::group_type_builder("records").with_fields(fields).build()
 }
 
-fn next_column<'a, W: Write + Send>(
+pub(crate) fn next_column<'a, W: Write + Send>(
     group: &'a mut SerializedRowGroupWriter<'_, W>,
 ) -> Result<SerializedColumnWriter<'a>, ParquetError> {
     group.next_column()?.ok_or_else(|| ParquetError::General("the schema has no further column".to_owned()))
 }
 
-fn write_numbers<W: Write + Send>(
+pub(crate) fn write_numbers<W: Write + Send>(
     group: &mut SerializedRowGroupWriter<'_, W>,
     values: &[i64],
     present: Option<&[i16]>,
@@ -271,7 +295,7 @@ fn write_numbers<W: Write + Send>(
     column.close()
 }
 
-fn write_texts<W: Write + Send>(
+pub(crate) fn write_texts<W: Write + Send>(
     group: &mut SerializedRowGroupWriter<'_, W>,
     values: &[ByteArray],
     present: Option<&[i16]>,
@@ -283,7 +307,27 @@ fn write_texts<W: Write + Send>(
     column.close()
 }
 
-fn failed(error: ParquetError) -> TraceError {
+/// A column of numbers that some rows do not have.
+fn write_optional_numbers<W: Write + Send>(
+    group: &mut SerializedRowGroupWriter<'_, W>,
+    column: impl Iterator<Item = Option<u32>> + Clone,
+) -> Result<(), ParquetError> {
+    let present: Vec<i16> = column.clone().map(|number| i16::from(number.is_some())).collect();
+    let numbers: Vec<i64> = column.flatten().map(i64::from).collect();
+    write_numbers(group, &numbers, Some(&present))
+}
+
+/// A column of texts that some rows do not have.
+fn write_optional_texts<'a, W: Write + Send>(
+    group: &mut SerializedRowGroupWriter<'_, W>,
+    column: impl Iterator<Item = Option<&'a ByteArray>> + Clone,
+) -> Result<(), ParquetError> {
+    let present: Vec<i16> = column.clone().map(|text| i16::from(text.is_some())).collect();
+    let texts: Vec<ByteArray> = column.flatten().cloned().collect();
+    write_texts(group, &texts, Some(&present))
+}
+
+pub(crate) fn failed(error: ParquetError) -> TraceError {
     match error {
         ParquetError::External(error) => match error.downcast::<std::io::Error>() {
             Ok(error) => TraceError::io("writing the Parquet file", *error),
@@ -316,10 +360,10 @@ mod tests {
         };
         let count = ROWS as u64 + 10;
         for job in 0..count {
-            exporter.take(&Record { job, ..base }).expect("memory");
+            exporter.take(&Record { job, ..base }, &[]).expect("memory");
         }
         let last = Record { task: NO_TASK, job: NO_JOB, kind: Kind::Lost, value: u64::MAX, extra: 1, ..base };
-        exporter.take(&last).expect("memory");
+        exporter.take(&last, &[]).expect("memory");
         let file = exporter.finish().expect("memory");
 
         let reader = SerializedFileReader::new(bytes::Bytes::from(file)).expect("what was written");
@@ -358,7 +402,7 @@ mod tests {
         let tick =
             UserEvent { record: Record { value: 1, ..record }, definition: &empty, thread: None, words: &[] };
         exporter.take_user(&event).expect("memory");
-        exporter.take(&Record { kind: Kind::Start, ..record }).expect("memory");
+        exporter.take(&Record { kind: Kind::Start, ..record }, &[]).expect("memory");
         exporter.take_user(&tick).expect("memory");
         exporter.take_user(&event).expect("memory");
         let file = exporter.finish().expect("memory");
@@ -371,13 +415,66 @@ mod tests {
         for place in [0, 3] {
             assert_eq!(rows[place].get_string(7).map(String::as_str).ok(), Some("net/packet"));
             assert_eq!((rows[place].get_ulong(8).ok(), rows[place].get_ulong(9).ok()), (Some(77), Some(70)));
+            assert_eq!(rows[place].get_string(10).map(String::as_str).ok(), Some("w"));
             let shown =
                 |column: usize| rows[place].get_list(column).map(|list| format!("{:?}", list.elements()));
-            assert_eq!(shown(10).ok().as_deref(), Some("[Long(1500), Long(-2), Long(4602678819172646912)]"));
-            assert_eq!(shown(11).ok().as_deref(), Some("[Double(1500.0), Double(-2.0), Double(0.5)]"));
+            assert_eq!(shown(13).ok().as_deref(), Some("[Long(1500), Long(-2), Long(4602678819172646912)]"));
+            assert_eq!(shown(14).ok().as_deref(), Some("[Double(1500.0), Double(-2.0), Double(0.5)]"));
         }
-        assert!(rows[1].get_string(7).is_err() && rows[1].get_list(10).is_err());
+        assert!(rows[1].get_string(7).is_err() && rows[1].get_list(13).is_err());
         assert_eq!(rows[2].get_string(7).map(String::as_str).ok(), Some("tick"));
-        assert!(rows[2].get_list(10).is_ok_and(|list| list.elements().is_empty()));
+        assert!(rows[2].get_list(13).is_ok_and(|list| list.elements().is_empty()));
+    }
+    #[test]
+    fn kernel_records_name_their_threads() {
+        let thread = |id: u64, tid: u32, comm: &str| crate::file::Thread {
+            id,
+            tid,
+            comm: comm.to_owned(),
+            task: None,
+            process: (tid > 0).then_some(70),
+        };
+        let threads = [thread(0, 0, "swapper/1"), thread(1, 77, "worker")];
+        let record = |kind: Kind, value: u64, extra: u64| Record {
+            time: Instant::from_ns(7),
+            kind,
+            cpu: 1,
+            task: NO_TASK,
+            job: NO_JOB,
+            value,
+            extra,
+        };
+        let mut exporter = Exporter::new(Vec::new(), &Header::session(0)).expect("memory");
+        let records = [
+            record(Kind::KernelWakeup, 1, 0),
+            record(Kind::KernelSwitch, 0, 1),
+            record(Kind::KernelBlock, 1, u64::from(b'S')),
+            record(Kind::KernelStarve, 500, 1),
+            record(Kind::KernelClass, 1, 1),
+            // The other way round, and to a thread that the trace does not name.
+            record(Kind::KernelSwitch, 1, 0),
+            record(Kind::KernelSwitch, 1, 9),
+            record(Kind::InterruptEntry, 1, 1),
+        ];
+        for record in &records {
+            exporter.take(record, &threads).expect("memory");
+        }
+        let file = exporter.finish().expect("memory");
+        let reader = SerializedFileReader::new(bytes::Bytes::from(file)).expect("what was written");
+        let rows: Vec<_> = reader.get_row_iter(None).expect("rows").map(|row| row.expect("a row")).collect();
+        let told: Vec<_> = rows
+            .iter()
+            .map(|row| {
+                let number = |column: usize| row.get_ulong(column).ok();
+                (number(8), number(9), row.get_string(10).ok().map(String::as_str), number(11), number(12))
+            })
+            .collect();
+        let worker = (Some(77), Some(70), Some("worker"), None, None);
+        assert_eq!(told[0], worker);
+        assert_eq!(told[1], (Some(77), Some(70), Some("worker"), Some(0), Some(77)));
+        assert_eq!((told[2], told[3], told[4]), (worker, worker, worker));
+        assert_eq!(told[5], (Some(0), None, Some("swapper/1"), Some(77), Some(0)));
+        assert_eq!(told[6], (None, None, None, Some(77), None));
+        assert_eq!(told[7], (None, None, None, None, None));
     }
 }

@@ -18,10 +18,13 @@ pub(crate) use crate::trace_arguments::TraceVerb;
 
 /// The timing platform for real-time Linux: one system file, proved, simulated, run, traced and verified.
 #[derive(Parser, Debug)]
-#[command(name = "horolog", version, propagate_version = true, max_term_width = 110, after_help = EXIT_STATUS)]
+#[command(name = "horolog", version, propagate_version = true, max_term_width = 110, after_help = EXIT_STATUS, arg_required_else_help = true)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
-    pub(crate) verb: Verb,
+    pub(crate) verb: Option<Verb>,
+    /// Print the folder of the C headers (`horolog.h`, `horolog/trace.h`), for a compiler's `-I`.
+    #[arg(long, exclusive = true)]
+    pub(crate) include_dir: bool,
     /// Say nothing but results and errors.
     #[arg(long, short, global = true)]
     pub(crate) quiet: bool,
@@ -70,8 +73,15 @@ pub(crate) enum Verb {
         /// The shell.
         shell: clap_complete::Shell,
     },
-    /// Print the manual page (roff).
-    Man,
+    /// Print a manual page (roff), or write all of them.
+    Man {
+        /// The verb: `trace record`; none: the page of the command itself.
+        #[arg(value_name = "VERB", conflicts_with = "out")]
+        verb: Vec<String>,
+        /// Write every page into this folder.
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
+    },
     /// The guardian process of a run; started by `run` itself.
     #[command(name = horolog_sys::guardian::SUBCOMMAND, hide = true)]
     Guardian,

@@ -9,8 +9,10 @@ mod commands;
 mod costs;
 mod early;
 mod failure;
+mod headers;
 mod init_arguments;
 mod input;
+mod manual;
 mod measure_arguments;
 mod output;
 mod progress;
@@ -37,7 +39,14 @@ fn main() -> ExitCode {
     };
     progress::set_quiet(arguments.quiet);
     guard_program(GuardianOptions::default());
-    let done = run(&arguments.verb);
+    let done = match (&arguments.verb, arguments.include_dir) {
+        (Some(verb), false) => run(verb),
+        (None, true) => commands::generate::include_dir(),
+        (Some(_), true) => Err(Failure::bad_input("error: --include-dir stands alone, without a verb")),
+        (None, false) => {
+            Err(Failure::bad_input("error: say a verb, as `horolog loop FILE`; `horolog help` lists them"))
+        }
+    };
     put_back();
     if let (Err(failure), Some(format)) = (&done, early.format) {
         // What cannot be told is the failure of the verb itself, which stands on standard error.
@@ -111,6 +120,6 @@ fn run(verb: &Verb) -> Done {
         Verb::Doctor(words) => commands::doctor::run(words),
         Verb::Experiment(verb) => commands::experiment::run(verb),
         Verb::Completions { shell } => commands::generate::completions(*shell),
-        Verb::Man => commands::generate::man(),
+        Verb::Man { verb, out } => commands::generate::man(verb, out.as_deref()),
     }
 }

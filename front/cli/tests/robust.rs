@@ -276,9 +276,7 @@ fn a_perfetto_file_and_a_diff_come_from_traces() {
     assert_eq!(converted.status, Some(0), "{converted:?}");
     assert!(fs::metadata(&out).expect("written").len() > 1000);
     let parquet = done(["trace", "convert", &trace, &inside(&place, "t.parquet")]);
-    if parquet.status == Some(2) {
-        assert!(parquet.err.contains("--features parquet"), "{parquet:?}");
-    }
+    assert_eq!(parquet.status, Some(0), "{parquet:?}");
     let diff = done(["trace", "diff", &trace, &trace, "--format", "json"]);
     assert_eq!(diff.status, Some(0));
     assert_eq!(diff.json()["tasks"].as_array().map(Vec::len), Some(3));

@@ -18,7 +18,7 @@ use std::path::Path;
 pub enum TraceFormat {
     /// Perfetto's protobuf.
     Perfetto,
-    /// Apache Parquet; a build without the feature `parquet` refuses it.
+    /// Apache Parquet.
     Parquet,
     /// The Common Trace Format 1.8: a folder.
     Ctf,
@@ -156,7 +156,7 @@ pub struct Converted {
 /// Converts those records of a trace that pass `filter`.
 ///
 /// # Errors
-/// Where the file is no trace, the output cannot be written, or this build lacks the format.
+/// Where the file is no trace, or the output cannot be written.
 pub fn convert_trace(
     path: &Path,
     out: &Path,
@@ -204,24 +204,16 @@ fn to_perfetto(path: &Path, out: &Path, filter: &Filter, records: &mut u64) -> R
     Ok(reader)
 }
 
-#[cfg(feature = "parquet")]
 fn to_parquet(path: &Path, out: &Path, filter: &Filter, records: &mut u64) -> Result<FileReader, LoopError> {
     let mut exporter = horolog_trace::parquet::Exporter::new(create(out)?, Reader::open(path)?.header())?;
     let reader = each_chosen(path, filter, |reader, record| {
         *records += 1;
         let taken = match reader.user_event(record) {
             Some(event) => exporter.take_user(&event),
-            None => exporter.take(record),
+            None => exporter.take(record, reader.threads()),
         };
         Ok(taken?)
     })?;
     exporter.finish()?.flush().map_err(|error| LoopError::writing(out, error))?;
     Ok(reader)
-}
-
-#[cfg(not(feature = "parquet"))]
-fn to_parquet(_: &Path, _: &Path, _: &Filter, _: &mut u64) -> Result<FileReader, LoopError> {
-    Err(LoopError::bad_input(
-        "this build has no Parquet: build with `cargo build --release --features parquet`",
-    ))
 }

@@ -48,7 +48,8 @@ pub fn find_library(name: &str, given: Option<&Path>) -> Result<PathBuf, Error> 
     Err(Error::unsupported(
         format!("{name}, looked for at {}", places.join(", ")),
         format!(
-            "build it with `cargo build --release -p horolog-tracer -p horolog-locks`, or name its folder in \
+            "`cargo install` installs no libraries: install the Debian package or the tarball, which have it \
+             (docs/install.md); or build it in a checkout with `cargo build --release`; or name its folder in \
              {FOLDER_VARIABLE}"
         ),
     ))

@@ -1,9 +1,10 @@
-//! `horolog completions` and `horolog man`.
+//! `horolog completions`, `horolog man` and `horolog --include-dir`.
 
 use crate::arguments::Arguments;
 use crate::failure::{Done, Failure, Verdict};
-use crate::output;
+use crate::{headers, manual, output};
 use clap::CommandFactory;
+use std::path::Path;
 
 pub(crate) fn completions(shell: clap_complete::Shell) -> Done {
     let mut text = Vec::new();
@@ -12,10 +13,24 @@ pub(crate) fn completions(shell: clap_complete::Shell) -> Done {
     Ok(Verdict::Holds)
 }
 
-pub(crate) fn man() -> Done {
-    let mut text = Vec::new();
-    clap_mangen::Man::new(Arguments::command()).render(&mut text).map_err(Failure::bad_input)?;
-    print(&text);
+/// Prints the page of a verb, or writes all into a folder.
+pub(crate) fn man(verb: &[String], out: Option<&Path>) -> Done {
+    let failed = |error: String| Failure::bad_input(format_args!("error: {error}"));
+    let Some(folder) = out else {
+        print(manual::page(verb).map_err(failed)?.text.as_bytes());
+        return Ok(Verdict::Holds);
+    };
+    std::fs::create_dir_all(folder).map_err(|error| Failure::file("make", folder, &error))?;
+    for page in manual::all().map_err(failed)? {
+        let path = folder.join(format!("{}.1", page.name));
+        std::fs::write(&path, page.text).map_err(|error| Failure::file("write", &path, &error))?;
+    }
+    Ok(Verdict::Holds)
+}
+
+/// Prints where the C headers are.
+pub(crate) fn include_dir() -> Done {
+    output::outln!("{}", headers::folder()?.display());
     Ok(Verdict::Holds)
 }
 

@@ -1,0 +1,239 @@
+//! Manual pages, one a verb: what the command line says of itself, and the sections of [`pages`].
+
+mod pages;
+
+use crate::arguments::Arguments;
+use clap::{Command, CommandFactory};
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, bold, roman};
+use pages::{PAGES, Page};
+
+/// The name of the whole manual.
+const MANUAL: &str = "horolog manual";
+
+/// When these pages were last changed by hand; `mandoc` wants a date.
+const DATE: &str = "2026-11-26";
+
+/// One page: `horolog-trace-record`, and its text.
+pub(crate) struct Rendered {
+    pub(crate) name: String,
+    pub(crate) text: String,
+}
+
+/// The page of a verb (`["trace", "record"]`), or of the command itself.
+///
+/// # Errors
+/// The verbs that there are, where there is none of that name.
+pub(crate) fn page(verb: &[String]) -> Result<Rendered, String> {
+    let mut command = built();
+    for word in verb {
+        let found = visible(&command).find(|command| command.get_name() == word).cloned();
+        command = found.ok_or_else(|| {
+            let known: Vec<&str> = visible(&command).map(Command::get_name).collect();
+            format!("there is no verb `{}`; at `{word}` there are: {}", verb.join(" "), known.join(", "))
+        })?;
+    }
+    render(command, &verb.join(" ")).map_err(|error| error.to_string())
+}
+
+/// Every page.
+///
+/// # Errors
+/// Where one cannot be rendered.
+pub(crate) fn all() -> Result<Vec<Rendered>, String> {
+    verbs().iter().map(|verb| page(verb)).collect()
+}
+
+/// Every verb with its words; the command itself, without any, first.
+fn verbs() -> Vec<Vec<String>> {
+    fn below(command: &Command, path: &[String], verbs: &mut Vec<Vec<String>>) {
+        verbs.push(path.to_vec());
+        for verb in visible(command) {
+            let path: Vec<String> = path.iter().cloned().chain([verb.get_name().to_owned()]).collect();
+            below(verb, &path, verbs);
+        }
+    }
+    let mut verbs = Vec::new();
+    below(&built(), &[], &mut verbs);
+    verbs
+}
+
+/// The command line with the names that pages bear.
+fn built() -> Command {
+    let mut command = Arguments::command().disable_help_subcommand(true);
+    command.build();
+    command
+}
+
+fn visible(command: &Command) -> impl Iterator<Item = &Command> {
+    command.get_subcommands().filter(|verb| !verb.is_hide_set())
+}
+
+fn render(command: Command, verb: &str) -> std::io::Result<Rendered> {
+    let name = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
+    let verbs: Vec<String> = visible(&command).map(|verb| verb.get_name().to_owned()).collect();
+    let man = Man::new(command)
+        .title(name.to_uppercase())
+        .date(DATE)
+        .source(format!("horolog {}", env!("CARGO_PKG_VERSION")))
+        .manual(MANUAL);
+    let mut text = Vec::new();
+    man.render_title(&mut text)?;
+    man.render_name_section(&mut text)?;
+    man.render_synopsis_section(&mut text)?;
+    man.render_description_section(&mut text)?;
+    let mut options = Vec::new();
+    man.render_options_section(&mut options)?;
+    text.extend(tidy(&String::from_utf8_lossy(&options)).bytes());
+    if !verbs.is_empty() {
+        man.render_subcommands_section(&mut text)?;
+    }
+    if let Some(page) = PAGES.iter().find(|page| page.verb == verb) {
+        sections(page).to_writer(&mut text)?;
+    }
+    see_also(&name, &verbs).to_writer(&mut text)?;
+    Ok(Rendered { text: String::from_utf8_lossy(&text).into_owned(), name })
+}
+
+/// Without the blank lines beside breaks, which renderers warn of.
+fn tidy(options: &str) -> String {
+    options.replace("\n.br\n\n.br\n", "\n.br\n").replace("\n\n.br\n", "\n")
+}
+
+/// What is written by hand.
+fn sections(page: &Page) -> Roff {
+    let mut roff = Roff::new();
+    roff.control("SH", ["EXAMPLES"]);
+    for (command, what) in page.examples {
+        roff.control("TP", []);
+        roff.text([bold(*command)]);
+        roff.text([roman(*what)]);
+    }
+    roff.control("SH", ["EXIT STATUS"]);
+    for (status, when) in page.exit {
+        roff.control("TP", []);
+        roff.text([bold(status.to_string())]);
+        roff.text([roman(*when)]);
+    }
+    roff.control("SH", ["FILES"]);
+    for (file, what) in page.files {
+        roff.control("TP", []);
+        roff.text([bold(*file)]);
+        roff.text([roman(*what)]);
+    }
+    roff
+}
+
+/// The page above, and those below.
+fn see_also(name: &str, verbs: &[String]) -> Roff {
+    let above = match name {
+        "horolog" => None,
+        // The only verb with a hyphen in its name.
+        "horolog-check-certificate" => Some("horolog"),
+        name => name.rsplit_once('-').map(|(above, _)| above),
+    };
+    let below = verbs.iter().map(|verb| format!("{name}-{verb}"));
+    let pages: Vec<String> =
+        above.map(str::to_owned).into_iter().chain(below).map(|page| format!("{page}(1)")).collect();
+    let mut roff = Roff::new();
+    roff.control("SH", ["SEE ALSO"]);
+    roff.text([roman(pages.join(", "))]);
+    roff
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The words of an example as a shell would hand them to the program, up to a pipe or a redirection.
+    fn words(example: &str) -> Vec<String> {
+        let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+        for letter in example.chars() {
+            match (quote, letter) {
+                (Some(mark), letter) if mark == letter => quote = None,
+                (None, '\'' | '"') => {
+                    quote = Some(letter);
+                    word.get_or_insert_default();
+                }
+                (None, ' ') => words.extend(word.take()),
+                (_, letter) => word.get_or_insert_default().push(letter),
+            }
+        }
+        assert_eq!(quote, None, "{example}: a quotation does not end");
+        words.extend(word);
+        let end = words.iter().position(|word| ["|", ">", "&&", "&"].contains(&word.as_str()));
+        words.truncate(end.unwrap_or(words.len()));
+        words
+    }
+
+    /// The verb that clap finds in these words.
+    fn parsed(words: &[String]) -> Result<String, clap::Error> {
+        let matches = Arguments::command().try_get_matches_from(words)?;
+        let (mut verb, mut at) = (Vec::new(), &matches);
+        while let Some((name, below)) = at.subcommand() {
+            verb.push(name.to_owned());
+            at = below;
+        }
+        Ok(verb.join(" "))
+    }
+
+    #[test]
+    fn every_verb_has_a_page_and_every_page_a_verb() {
+        let verbs: Vec<String> = verbs().iter().map(|verb| verb.join(" ")).collect();
+        assert!(verbs.len() > 30 && verbs.contains(&"trace record".to_owned()), "{verbs:?}");
+        let pages: Vec<&str> = PAGES.iter().map(|page| page.verb).collect();
+        let missing: Vec<&String> = verbs.iter().filter(|verb| !pages.contains(&verb.as_str())).collect();
+        assert!(missing.is_empty(), "without a page: {missing:?}");
+        let unknown: Vec<&&str> = pages.iter().filter(|page| !verbs.contains(&(**page).to_owned())).collect();
+        assert!(unknown.is_empty(), "of no verb: {unknown:?}");
+        assert_eq!(pages.len(), verbs.len(), "a verb has two pages");
+    }
+
+    #[test]
+    fn every_page_has_its_sections() {
+        for page in PAGES {
+            assert!(!page.examples.is_empty() && !page.files.is_empty(), "{}", page.verb);
+            let statuses: Vec<u8> = page.exit.iter().map(|(status, _)| *status).collect();
+            assert!(statuses.is_sorted() && statuses.contains(&0) && statuses.contains(&2), "{}", page.verb);
+        }
+        for page in all().expect("pages") {
+            for section in ["NAME", "SYNOPSIS", "OPTIONS", "EXAMPLES", "\"EXIT STATUS\"", "FILES"] {
+                let head = format!("\n.SH {section}\n");
+                assert_eq!(page.text.matches(&head).count(), 1, "{}: {section}", page.name);
+            }
+        }
+    }
+
+    #[test]
+    fn every_example_is_one_of_its_verb() {
+        for page in PAGES {
+            for (example, _) in page.examples {
+                let mut words = words(example);
+                if words.first().is_some_and(|word| word == "sudo") {
+                    words.remove(0);
+                }
+                assert_eq!(words.first().map(String::as_str), Some("horolog"), "{example}");
+                match parsed(&words) {
+                    // The pages of a group show what is below it.
+                    Ok(verb) => assert!(verb.starts_with(page.verb), "{}: {example}: {verb}", page.verb),
+                    Err(error) if !error.use_stderr() => assert_eq!(page.verb, "", "{example}"),
+                    Err(error) => panic!("{}: {example}\n{error}", page.verb),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_wrong_example_would_be_noticed() {
+        assert!(parsed(&words("horolog loop")).is_err());
+        assert!(parsed(&words("horolog loop system.toml --fast")).is_err());
+        assert_eq!(words("horolog trace show 'a b' | head"), ["horolog", "trace", "show", "a b"]);
+    }
+
+    #[test]
+    fn a_verb_that_is_not_there_is_told_with_those_that_are() {
+        let words = ["trace", "recrod"].map(str::to_owned);
+        let said = page(&words).err().expect("there is none");
+        assert!(said.contains("`trace recrod`") && said.contains("record"), "{said}");
+    }
+}

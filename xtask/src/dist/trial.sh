@@ -1,0 +1,91 @@
+#!/bin/sh
+# Runs in a Debian of its own: installs the package, uses it, removes it; then the tarball. A line a check.
+cd /work || exit 1
+
+check() { # NAME COMMAND...
+    name=$1
+    shift
+    if "$@" >out 2>err; then
+        echo "ok $name"
+    else
+        echo "FAILED $name: $*"
+        cat out err
+    fi
+}
+
+# Without what the package manager, the loader and this script keep themselves.
+files() {
+    find / -xdev \( -path /work -o -path /proc -o -path /sys -o -path /dev -o -path /tmp -o -path /var/lib/dpkg -o -path /var/log \
+        -o -path /var/cache \) -prune -o -print | sort
+}
+
+says() { # WORDS COMMAND...: succeeds, and prints these words
+    words=$1
+    shift
+    "$@" >said 2>&1
+    status=$?
+    cat said
+    [ $status -eq 0 ] && grep -q -- "$words" said
+}
+
+uses() { # EXAMPLES: what is installed is used, wherever it is
+    cp -r "$1/tracing" "$1/user-library" .
+    check "--include-dir" says "^$2/include\$" horolog --include-dir
+    check "check" says 'name = "control"' horolog check "$1/quick-start/system.toml"
+    check "analyze" says "every deadline is proved" horolog analyze "$1/quick-start/system.toml"
+    check "Parquet" sh -c "horolog -q simulate $1/quick-start/system.toml --for '1 s' --seed 1 --trace s.hrt && horolog trace convert s.hrt s.parquet && test -s s.parquet"
+    check "a C program by pkg-config" sh -c 'cc -O2 -Wall -Werror $(pkg-config --cflags horolog-trace) -o program tracing/queue.c'
+    check "trace record" says "events lost: 0" horolog trace record -o t.hrt -- ./program
+    check "its events" says "queue/push" horolog trace stats t.hrt
+    check "a thousand pushes" sh -c 'test "$(horolog trace show t.hrt --event queue/push | grep -c queue/push)" -eq 1000'
+    check "trace locks" says "lock" horolog trace locks -- ./program
+    check "the runtime linked, by pkg-config" sh -c 'cc -O2 $(pkg-config --cflags horolog-trace-runtime) -o linked tracing/queue.c $(pkg-config --libs horolog-trace-runtime) && ./linked'
+    check "a task's library, by pkg-config" make_library
+    check "a loop with it" says "control" horolog loop user-library/system.toml --best-effort --for "200 ms" --gate proof --machine none --out loop
+    check "its report" test -s loop/report.html
+}
+
+make_library() {
+    cc -O2 -Wall -shared -fPIC $(pkg-config --cflags horolog) -o user-library/libcontrol.so user-library/control.c
+}
+
+# For the place of what was cut out of the base.
+files >before
+check "dpkg --install" dpkg --install horolog.deb
+check "dpkg --verify" sh -c 'test -z "$(dpkg --verify horolog)"'
+check "horolog --version" says "^horolog [0-9]" horolog --version
+uses /usr/share/doc/horolog/examples /usr
+for file in /usr/share/bash-completion/completions/horolog /usr/share/zsh/vendor-completions/_horolog \
+    /usr/share/fish/vendor_completions.d/horolog.fish /usr/share/man/man1/horolog.1.gz /usr/share/man/man1/horolog-loop.1.gz \
+    /usr/share/man/man1/horolog-trace-record.1.gz /usr/lib/systemd/system/horolog@.service /usr/share/doc/horolog/copyright \
+    /usr/share/doc/horolog/third-party.txt.gz /usr/share/doc/horolog/install.md; do
+    check "$file" test -s "$file"
+done
+check "the service runs the installed command" grep -q '^ExecStart=/usr/bin/horolog run' /usr/lib/systemd/system/horolog@.service
+check "dpkg --purge" dpkg --purge horolog
+files >after
+check "nothing is left" diff before after
+
+tar -xzf horolog.tar.gz
+mv horolog-*-linux /opt/horolog
+PATH=/opt/horolog/bin:$PATH
+export PATH PKG_CONFIG_PATH=/opt/horolog/lib/pkgconfig
+rm -rf tracing user-library program linked loop
+uses /opt/horolog/share/doc/horolog/examples /opt/horolog
+check "the tarball has both licences" test -s /opt/horolog/share/doc/horolog/LICENSE-APACHE -a -s /opt/horolog/share/doc/horolog/LICENSE-MIT
+
+# The command alone, as cargo installs it.
+mv /opt/horolog/share/doc/horolog/examples .
+rm -rf /opt/horolog
+unset PKG_CONFIG_PATH
+PATH=/work/alone:$PATH
+check "alone: check" says 'name = "control"' horolog check examples/quick-start/system.toml
+check "alone: the headers" sh -c 'cc -O2 -Wall -Werror -I "$(horolog --include-dir)" -o alone/program tracing/queue.c'
+check "alone: the headers by pkg-config" sh -c 'PKG_CONFIG_PATH=$(horolog --include-dir)/../lib/pkgconfig pkg-config --exists horolog horolog-trace'
+for verb in record top locks; do
+    horolog trace $verb -- ./program >told 2>&1
+    check "alone: trace $verb ends with 3" test $? -eq 3
+    check "alone: it names the package and the tarball" sh -c 'grep -q "Debian package or the tarball" told'
+done
+check "alone: simulate" says "control" horolog simulate examples/quick-start/system.toml --for "1 s" --seed 1
+echo ended
