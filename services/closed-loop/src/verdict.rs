@@ -203,6 +203,15 @@ pub struct Cause {
     pub worst_excess_ns: Span,
 }
 
+/// Who missed deadlines.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Missed {
+    /// The hard task, device or request.
+    pub name: String,
+    /// How many deadlines.
+    pub count: u64,
+}
+
 /// The verdict in one word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -236,6 +245,9 @@ pub struct Closing {
     pub text: String,
     /// What to do; null where there is nothing.
     pub help: Option<String>,
+    /// Who missed hard deadlines; left out where nobody did.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missed: Vec<Missed>,
     /// What was found, the gravest first.
     pub causes: Vec<Cause>,
 }
@@ -271,6 +283,7 @@ impl Closing {
             gate: asked.gate.clone(),
             text: said.text,
             help: said.help,
+            missed: answers.missed.into_iter().map(|(name, count)| Missed { name, count }).collect(),
             causes: words::causes(evidence),
         }
     }
@@ -280,7 +293,8 @@ impl Closing {
     pub fn undecided(asked: &Asked, text: String) -> Closing {
         let (word, exit, gate) = (Word::Undecided, 4, asked.gate.clone());
         let (proof, model, deadlines) = (None, None, None);
-        Closing { word, exit, proof, model, deadlines, gate, text, help: None, causes: Vec::new() }
+        let (help, missed, causes) = (None, Vec::new(), Vec::new());
+        Closing { word, exit, proof, model, deadlines, gate, text, help, missed, causes }
     }
 
     /// The verdict of a verb that asks one question, with its answer and the reason for it.
@@ -294,7 +308,8 @@ impl Closing {
         let of = |asked: Question| (asked == question).then_some(answer);
         let [proof, model, deadlines] = Question::ALL.map(of);
         let gate = Gate::of(&[question]);
-        Closing { word, exit, proof, model, deadlines, gate, text, help: None, causes: Vec::new() }
+        let (help, missed, causes) = (None, Vec::new(), Vec::new());
+        Closing { word, exit, proof, model, deadlines, gate, text, help, missed, causes }
     }
 
     /// What was to be shown beside it is not there: a yes becomes undecided, for this reason.
@@ -317,16 +332,21 @@ impl Closing {
     }
 }
 
-impl fmt::Display for Closing {
-    /// The closing line, and below it the help.
+impl fmt::Display for Word {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let word = match self.word {
+        f.write_str(match self {
             Word::Holds => "holds",
             Word::No => "no",
             Word::Undecided => "undecided",
             Word::NotAllowed => "not allowed",
-        };
-        write!(f, "{word}: {} (exit {})", self.text, self.exit)?;
+        })
+    }
+}
+
+impl fmt::Display for Closing {
+    /// The closing line, and below it the help.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} (exit {})", self.word, self.text, self.exit)?;
         if let Some(help) = &self.help {
             write!(f, "\n  help: {help}")?;
         }

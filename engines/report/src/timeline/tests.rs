@@ -20,7 +20,7 @@ fn build(options: TimelineOptions, records: &[Record]) -> Timeline {
 }
 
 fn two_tasks() -> TimelineOptions {
-    TimelineOptions { tasks: 2, ..TimelineOptions::default() }
+    TimelineOptions { tasks: vec!["a".into(), "b".into()], ..TimelineOptions::default() }
 }
 
 /// Start, length, code and argument of each interval.
