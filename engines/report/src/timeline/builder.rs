@@ -197,14 +197,11 @@ impl TimelineBuilder {
     fn charge(&mut self, record: &Record, time: i64) {
         let Some(processor) = self.processors.iter().find(|one| one.number == record.cpu) else { return };
         for lane in self.servers.iter_mut().flatten().filter(|lane| lane.server.cpu == record.cpu) {
-            lane.executes(time, processor.running.is_some_and(|task| lane.server.tasks.contains(&task)));
-            if record.kind == Kind::Completion
-                && !lane.server.tasks.iter().any(|&task| {
-                    self.tasks.get(task as usize).is_some_and(|task| !task.pending.is_empty())
-                })
-            {
-                lane.has_no_work(time);
-            }
+            let tasks = &lane.server.tasks;
+            let is_pending = |task: &u32| self.tasks.get(*task as usize).is_some_and(|task| !task.pending.is_empty());
+            let executes = processor.running.is_some_and(|task| tasks.contains(&task) && is_pending(&task));
+            let has_work = tasks.iter().any(is_pending);
+            lane.goes_on(time, executes, has_work);
         }
     }
 
@@ -387,10 +384,11 @@ impl TimelineBuilder {
                 processor.taken.mark(time, record.kind, NO_JOB, record.value);
             }
             Kind::BudgetExhausted | Kind::BudgetReplenished => {
-                let left = if record.kind == Kind::BudgetReplenished { record.extra } else { 0 };
                 let lane = usize::try_from(record.value).ok().and_then(|server| self.servers.get_mut(server));
-                if let Some(lane) = lane.and_then(Option::as_mut) {
-                    lane.told(time, left);
+                match (lane.and_then(Option::as_mut), record.kind) {
+                    (Some(lane), Kind::BudgetExhausted) => lane.exhausted(time),
+                    (Some(lane), _) => lane.replenished(time, record.extra),
+                    (None, _) => {}
                 }
             }
             _ => {}

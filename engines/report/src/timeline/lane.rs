@@ -157,6 +157,15 @@ impl LaneBuilder {
         self.open = Some(Open { from: time.max(self.end), code, argument });
     }
 
+    /// From `time` on: `code` with `argument`, an interval of its own even where it says the same as the one before.
+    pub(super) fn enter_anew(&mut self, time: i64, code: u64, argument: u64) {
+        self.leave(time);
+        if let Some((interval, end)) = self.closed.take() {
+            self.store(interval, end);
+        }
+        self.enter(time, code, argument);
+    }
+
     /// The job lost the processor, unless it is known to have given it away.
     pub(super) fn lose(&mut self, time: i64, job: u64) {
         if self.open.is_none_or(|open| open.code != State::Yielded as u64) {

@@ -61,14 +61,16 @@ fn requests(system: &System) -> Vec<usize> {
     system.requests().iter().map(|request| device(&request.device).unwrap_or(usize::MAX)).collect()
 }
 
-/// The servers whose budget can be followed, in the order of the records' numbers.
+/// The servers whose budget can be followed, in the order of the records' numbers: not one that others may use (priority exchange).
 fn servers(system: &System) -> Vec<Option<page::TimelineServer>> {
     let server = |id: ServerId| {
         let server = system.server(id);
-        let capacity = server.kind.capacity().filter(|_| server.kind.is_budgeted())?;
+        let is_exchanged = matches!(server.kind, ServerKind::PriorityExchange { .. });
+        let capacity = server.kind.capacity().filter(|_| server.kind.is_budgeted() && !is_exchanged)?;
         let tasks = system.task_ids().filter(|task| system.schedulers_above(*task).any(|above| above == id));
         let refill = match server.kind {
             ServerKind::Polling { .. } => page::Refill::LostWithoutWork,
+            ServerKind::Deferrable { .. } => page::Refill::EachPeriod(capacity.period),
             ServerKind::Sporadic { rules: SporadicRules::Corrected, .. } => {
                 page::Refill::AfterUse(capacity.period)
             }
