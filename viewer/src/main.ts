@@ -27,7 +27,7 @@ function build(report: Report): void {
   const sections = [
     verdict,
     tasksSection(report, (task) => void timeline.showWorst(task)),
-    ...partsSections(report, (kind, index) => void timeline.showLane(kind, index)),
+    ...partsSections(report, (is) => void timeline.showLane(is)),
     timeline.element,
     chartsSection(report),
     findingsSection(report, (finding) => void timeline.showFinding(finding)),

@@ -1,23 +1,28 @@
 /** Tables of servers and devices: what they are beside what they did. */
 import { chip, h } from "./dom";
-import type { DeviceRow, DeviceRun, Report, RequestRun, Run, ServerRow, ServerRun } from "./types";
+import type { DeviceRow, DeviceRun, PackedLane, Report, RequestRun, Run, ServerRow, ServerRun } from "./types";
 import { count, exactTime, percent, time } from "./units";
 
 const VERDICT = { meets: ["good", "meets"], misses: ["bad", "misses"], unknown: ["warn", "unknown"] } as const;
 
+type Show = (is: (lane: PackedLane) => boolean) => void;
+
 /** The sections of servers and devices, as far as the system has some; `show` leads to a lane of the timeline. */
-export function partsSections(report: Report, show: (kind: "server" | "device", index: number) => void): HTMLElement[] {
+export function partsSections(report: Report, show: Show): HTMLElement[] {
   const sections: HTMLElement[] = [];
   if (report.servers.length > 0) {
-    sections.push(section("servers", "Servers", SERVERS, report.servers.map((server, i) => serverRow(report, server, () => show("server", i)))));
+    const heads = isEnforced(report) ? [...SERVERS, OVERDRAWN] : SERVERS;
+    sections.push(section("servers", "Servers", heads, report.servers.map((server) => serverRow(report, server, show))));
   }
   if (report.devices.length > 0) {
-    sections.push(section("devices", "Devices", DEVICES, report.devices.map((device, i) => deviceRow(report, device, () => show("device", i)))));
+    sections.push(section("devices", "Devices", DEVICES, report.devices.map((device) => deviceRow(report, device, show))));
   }
   return sections;
 }
 
-const SERVERS = ["Server", "Serves", "Budget", "Period", "Used", "Exhausted", "Came back", "Overdrawn at most"];
+const SERVERS = ["Server", "Serves", "Budget", "Period", "Used", "Exhausted", "Came back"];
+/** Of a real run alone: a simulation keeps budgets exactly. */
+const OVERDRAWN = "Overdrawn at most";
 const DEVICES = ["Device", "Proof", "Bound", "Deadline", "Requests", "Busy", "Longest wait", "Missed"];
 
 type Cell = string | HTMLElement | (string | HTMLElement)[];
@@ -55,34 +60,43 @@ function perRun<T>(report: Report, of: (run: Run) => T | undefined, say: (it: T,
 
 const when = (ns: number | null | undefined) => (ns === null || ns === undefined ? "–" : h("span", { title: exactTime(ns) }, time(ns)));
 
-function serverRow(report: Report, server: ServerRow, show: () => void): HTMLTableRowElement {
+/** The name, as a way to its lane where there is one. */
+function leading(report: Report, name: string, is: (lane: PackedLane) => boolean, show: Show): string | HTMLElement {
+  if (!report.runs.some((run) => run.timeline?.lanes.some(is))) return name;
+  return h("button", { class: "link", title: "Show it on the timeline", onclick: () => show(is) }, name);
+}
+
+function serverRow(report: Report, server: ServerRow, show: Show): HTMLTableRowElement {
   const of = (run: Run): ServerRun | undefined => run.servers.find((one) => one.name === server.name);
-  const hasLane = report.runs.some((run) => run.timeline?.lanes.some((lane) => lane.kind === "server" && lane.name === server.name));
-  const title = hasLane ? h("button", { class: "link", title: "Show its budget on the timeline", onclick: show }, server.name) : server.name;
+  const title = leading(report, server.name, (lane) => lane.kind === "server" && lane.name === server.name, show);
   const used = (one: ServerRun, run: Run) =>
     one.consumed_ns === null ? "not counted" : `${time(one.consumed_ns)}, ${percent(one.consumed_ns / Math.max(1, run.horizon_ns))} of the CPU`;
   const guaranteed = server.guaranteed === null ? null : server.guaranteed ? "certain in each period" : "not certain in each period";
-  return row(SERVERS, [title, h("span", { class: "sub" }, `${server.kind} · CPU ${server.cpu}`)], [
+  const overdrawn = (one: NonNullable<ServerRun["enforcement"]>) =>
+    one.overshoot_ns_max === null ? "never" : `${time(one.overshoot_ns_max)} (median ${time(one.overshoot_ns_p50 ?? 0)})`;
+  return row([...SERVERS, OVERDRAWN], [title, h("span", { class: "sub" }, `${server.kind} · CPU ${server.cpu}`)], [
     server.serves.join(", ") || "–",
     server.budget_ns === null ? "none" : [time(server.budget_ns), ...(guaranteed ? [h("span", { class: "sub" }, guaranteed)] : [])],
     when(server.period_ns),
     perRun(report, of, used),
     perRun(report, of, (one) => times(one.exhaustions)),
     perRun(report, of, (one) => times(one.replenishments)),
-    perRun(report, (run) => of(run)?.enforcement, (one) => (one.overshoot_ns_max === null ? "never" : `${time(one.overshoot_ns_max)} (median ${time(one.overshoot_ns_p50 ?? 0)})`)),
+    ...(isEnforced(report) ? [perRun(report, (run) => of(run)?.enforcement, overdrawn)] : []),
   ]);
 }
 
+const isEnforced = (report: Report) => report.runs.some((run) => run.servers.some((one) => one.enforcement));
+
 const times = (n: number) => (n === 0 ? "never" : n === 1 ? "once" : `${count(n)} times`);
 
-function deviceRow(report: Report, device: DeviceRow, show: () => void): HTMLTableRowElement {
+function deviceRow(report: Report, device: DeviceRow, show: Show): HTMLTableRowElement {
   const of = (run: Run): DeviceRun | undefined => run.devices.find((one) => one.name === device.name);
   const asked = (run: Run): RequestRun[] | undefined => {
     const own = run.requests.filter((one) => device.requests.includes(one.name));
     return own.length > 0 ? own : undefined;
   };
-  const hasLane = report.runs.some((run) => run.timeline?.lanes.some((lane) => lane.kind === "device" && lane.name === device.name));
-  const title = hasLane ? h("button", { class: "link", title: "Show it on the timeline", onclick: show }, device.name) : device.name;
+  const own = (lane: PackedLane) => lane.kind === "device" && lane.name === device.name;
+  const title = leading(report, device.name, (lane) => own(lane) || (lane.kind === "task" && lane.name === `${device.name} (driver)`), show);
   const [kind, word] = VERDICT[device.verdict];
   const total = (list: RequestRun[], field: "asked" | "answered" | "missed") => list.reduce((sum, one) => sum + one[field], 0);
   const left = (one: DeviceRun) => [one.dropped > 0 ? `${count(one.dropped)} dropped` : "", one.refused > 0 ? `${count(one.refused)} refused` : ""].filter(Boolean);
@@ -93,8 +107,9 @@ function deviceRow(report: Report, device: DeviceRow, show: () => void): HTMLTab
     return waits.length > 0 ? Math.max(...waits) : undefined;
   };
   const missed = (run: Run) => {
-    const own = of(run);
-    return own || asked(run) ? (own?.missed ?? 0) + total(asked(run) ?? [], "missed") : undefined;
+    const [events, requests] = [of(run)?.missed ?? 0, total(asked(run) ?? [], "missed")];
+    if (!of(run) && !asked(run)) return undefined;
+    return [events > 0 ? `${count(events)} of events` : "", requests > 0 ? `${count(requests)} of requests` : ""].filter(Boolean).join(", ");
   };
   return row(DEVICES, [title, h("span", { class: "sub" }, `served by ${device.service} · CPU ${device.cpu}`)], [
     device.deadline_ns === null ? "no deadline" : chip(kind, word),
@@ -103,6 +118,6 @@ function deviceRow(report: Report, device: DeviceRow, show: () => void): HTMLTab
     perRun(report, (run) => asked(run) ?? of(run), (it) => (Array.isArray(it) ? requests(it) : events(it))),
     perRun(report, of, (one, run) => `${time(one.executed_ns)}, ${percent(one.executed_ns / Math.max(1, run.horizon_ns))} of the CPU`),
     perRun(report, longest, (ns) => time(ns)),
-    perRun(report, missed, (n) => (n === 0 ? "none" : h("span", { class: "alarm" }, count(n)))),
+    perRun(report, missed, (words) => (words === "" ? "none" : h("span", { class: "alarm" }, words))),
   ]);
 }

@@ -36,6 +36,8 @@ export function allRows(report: Report): Row[] {
     const tasks: string[] = [];
     for (const lane of lanes) if (lane.kind === "task") tasks[lane.index] = lane.name;
     for (const packed of lanes) {
+      // A driver's thread that never had anything to do.
+      if (packed.kind === "task" && packed.index >= report.tasks.length && packed.intervals[0] + packed.jobs[0] === 0) continue;
       const task = packed.kind === "task" ? (report.tasks[packed.index] ?? null) : null;
       const server = packed.kind === "server" ? report.servers.find((one) => one.name === packed.name) : null;
       const budget = server?.budget_ns ?? 0;

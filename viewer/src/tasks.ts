@@ -26,7 +26,7 @@ export function tasksSection(report: Report, jump: (task: number) => void): HTML
   });
   const section = h("section", { id: "tasks", "aria-labelledby": "tasks-title" }, h("h2", { id: "tasks-title" }, "Tasks"));
   section.append(h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table of tasks" }, table(rows, jump)));
-  section.append(legend());
+  section.append(legend(rows));
   const explained = rows.filter(({ task }) => task.explain.trim() !== "");
   if (explained.length > 8) {
     section.append(h("details", { class: "many" }, h("summary", {}, `Where the time goes: ${explained.length} tasks`), explanations(explained)));
@@ -48,6 +48,8 @@ function table(rows: Row[], jump: (task: number) => void): HTMLTableElement {
   const shown: Shown = {
     columns,
     free: rows.some((row) => row.task.without_costs !== null),
+    simulated: rows.some((row) => row.simulated !== null),
+    measured: rows.some((row) => row.measured !== null),
     scale: scaleOf(rows),
   };
   const head = (text: string, unit: string | null, title: string, kind = "number") =>
@@ -59,9 +61,9 @@ function table(rows: Row[], jump: (task: number) => void): HTMLTableElement {
     head(shown.free ? "Proof with costs" : "Proof", null, "What the analysis says about the deadline", "text"),
     head("Bound", columns.bound.unit.name, "Bound of the response time"),
     shown.free && head("Without costs", columns.bound.unit.name, "The proof and the bound on a machine that costs nothing"),
-    head("Sim. max", columns.simulated.unit.name, "Greatest simulated response time"),
-    head("Meas. p99.9", columns.p999.unit.name, "99.9 percent of the measured response times are at most this"),
-    head("Meas. max", columns.measured.unit.name, "Greatest measured response time"),
+    shown.simulated && head("Sim. max", columns.simulated.unit.name, "Greatest simulated response time"),
+    shown.measured && head("Meas. p99.9", columns.p999.unit.name, "99.9 percent of the measured response times are at most this"),
+    shown.measured && head("Meas. max", columns.measured.unit.name, "Greatest measured response time"),
     head("Deadline", columns.deadline.unit.name, "Relative deadline"),
     head("Margin", columns.margin.unit.name, "Deadline less bound"),
     h("th", { scope: "col", class: "text bar-column", title: "Bound, simulated and measured maximum as a part of the deadline: one scale for all tasks" }, "Part of the deadline", scaleTicks(shown.scale)),
@@ -80,6 +82,9 @@ interface Shown {
   columns: Record<"bound" | "simulated" | "p999" | "measured" | "deadline" | "margin", ReturnType<typeof columnFormat>>;
   /** Whether there is a proof without costs. */
   free: boolean;
+  /** Whether there is such a run. */
+  simulated: boolean;
+  measured: boolean;
   /** The end of every bar, as a part of the deadline. */
   scale: number;
 }
@@ -124,9 +129,9 @@ function body(row: Row, shown: Shown, jump: (task: number) => void): HTMLTableRo
     h("td", { class: "text proof", "data-label": shown.free ? "Proof with costs" : "Proof" }, chip(kind, word), h("span", { class: "sub", title: source(task) }, testName(task))),
     cell("Bound", task.bound_ns, columns.bound, "strong"),
     shown.free && freeCell(row, columns.bound),
-    cell("Simulated max", simulated?.response_ns_max ?? null, columns.simulated, alarm(simulated?.response_ns_max)),
-    cell("Measured p99.9", measured?.response_ns_p99_9 ?? null, columns.p999, alarm(measured?.response_ns_p99_9)),
-    worstCell,
+    shown.simulated && cell("Simulated max", simulated?.response_ns_max ?? null, columns.simulated, alarm(simulated?.response_ns_max)),
+    shown.measured && cell("Measured p99.9", measured?.response_ns_p99_9 ?? null, columns.p999, alarm(measured?.response_ns_p99_9)),
+    shown.measured && worstCell,
     cell("Deadline", task.deadline_ns, columns.deadline),
     cell("Margin", row.margin, columns.margin, row.margin !== null && row.margin < 0 ? "late" : ""),
     h("td", { class: "bar-column", "data-label": "Part of the deadline" }, bar(row, shown.scale)),
@@ -214,14 +219,14 @@ function bar(row: Row, scale: number): HTMLElement {
   return box;
 }
 
-function legend(): HTMLElement {
+function legend(rows: Row[]): HTMLElement {
   const item = (name: string, text: string) => h("span", {}, h("i", { class: `key ${name}` }), text);
   return h(
     "p",
     { class: "legend", "aria-hidden": "true" },
     item("key-bound", "bound"),
-    item("key-simulated", "simulated maximum"),
-    item("key-measured", "measured maximum"),
+    rows.some((row) => row.simulated) && item("key-simulated", "simulated maximum"),
+    rows.some((row) => row.measured) && item("key-measured", "measured maximum"),
     item("key-deadline", "deadline"),
   );
 }

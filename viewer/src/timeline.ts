@@ -8,7 +8,7 @@ import { type Row, HEAD, ROW, allRows, arrange, decodeAll } from "./rows";
 import { upperBound } from "./search";
 import { onTheme, palette } from "./theme";
 import { help, legend } from "./timeline_help";
-import type { Finding, LaneKind, Report } from "./types";
+import type { Finding, PackedLane, Report } from "./types";
 import { exactTime, tickBase, tickLabel, ticks, time, unitFor } from "./units";
 import { Viewport } from "./viewport";
 import { jobAt, jobWords, laneWords, placeWords } from "./words";
@@ -119,10 +119,10 @@ export class TimelineView {
     if (found) this.showJob(found.row, jobOfMiss(found.row, found.at), true);
   }
 
-  /** Shows the lane of a server or device. */
-  async showLane(kind: LaneKind, index: number): Promise<void> {
+  /** Shows a lane, of the newest run that has it. */
+  async showLane(is: (lane: PackedLane) => boolean): Promise<void> {
     const rows = await this.decodedRows();
-    const row = rows.findLast((one) => one.packed.kind === kind && one.packed.index === index);
+    const row = rows.findLast((one) => is(one.packed));
     if (!row) return;
     this.view.fit();
     this.select(row, -1);

@@ -78,13 +78,10 @@ function missedInWords(closing: Closing): string | null {
   return `${all} ${all === 1 ? "deadline" : "deadlines"} missed: ${names}`;
 }
 
-/** The closing line's text, less what the badge has said already. */
+/** The closing line's text, less what the badge has said already where a cause follows. */
 export function causeInWords(closing: Closing): string {
-  const said = /^[\d,]+ deadlines? missed \((?:[^()]|\([^()]*\))*\)(?:, |; |\s+)?/.exec(closing.text);
-  const rest = said && closing.missed.length > 0 ? closing.text.slice(said[0].length) : closing.text;
-  if (rest !== "") return rest;
-  const [cause] = closing.causes;
-  return cause ? `${cause.class}: ${cause.check}, ${cause.subject}, ${count(cause.count)} times` : closing.text;
+  const said = /^[\d,]+ deadlines? missed \((?:[^()]|\([^()]*\))*\), (?=by )/.exec(closing.text);
+  return said && closing.missed.length > 0 ? closing.text.slice(said[0].length) : closing.text;
 }
 
 function worst(report: Report): "good" | "bad" | "warn" {
