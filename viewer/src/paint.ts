@@ -55,6 +55,8 @@ export class Sheets {
 export class Painter {
   /** Shapes drawn since the last reset. */
   primitives = 0;
+  /** The counts of missed deadlines that were drawn as numbers. */
+  readonly counted: number[] = [];
   private readonly patterns = new Map<string, CanvasPattern | string>();
   private cells: Float32Array[] = [];
 
@@ -343,6 +345,7 @@ export class Painter {
   private badge(x: number, n: number, row: Row): void {
     const { context } = this;
     const text = compact(n);
+    this.counted.push(n);
     const width = Math.max(15, context.measureText(text).width + 6);
     const left = Math.min(Math.max(x - width / 2, 0), this.width - width);
     const y = row.y + row.height / 2;

@@ -156,8 +156,9 @@ export class TimelineView {
       this.schedule();
     });
     this.plot.removeAttribute("aria-busy");
-    this.element.dataset["ready"] = "true";
     this.layout();
+    this.draw();
+    this.element.dataset["ready"] = String(Math.round(performance.now()));
   }
 
   private tools(): HTMLElement {
@@ -300,6 +301,7 @@ export class TimelineView {
     const data = this.plot.dataset;
     data["from"] = String(from);
     data["to"] = String(to);
+    data["counted"] = painter.counted.join(" ");
     data["primitives"] = String(painter.primitives);
     data["redraws"] = String(Number(data["redraws"] ?? 0) + 1);
   }
