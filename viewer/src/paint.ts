@@ -5,7 +5,7 @@
  */
 import type { Intervals } from "./intervals";
 import { Mark, type Lane, Served, State, Taken } from "./lane";
-import type { Row } from "./rows";
+import { type Row, ROW } from "./rows";
 import { lowerBound, upperBound } from "./search";
 import { compact } from "./units";
 import type { Palette } from "./theme";
@@ -97,11 +97,12 @@ export class Painter {
     this.primitives++;
   }
 
-  /** A row: what its run does not cover, intervals, marks. */
-  row(row: Row, view: Window): void {
+  /** A row: what its run does not cover, intervals, marks. A row that is tall for its name's sake draws in its middle. */
+  row(whole: Row, view: Window): void {
+    const row = whole.height === ROW ? whole : { ...whole, y: whole.y + Math.floor((whole.height - ROW) / 2), height: ROW };
     const x = (t: number) => ((t - view.from) / (view.to - view.from)) * view.width;
     const line = row.run.timeline;
-    this.rect(0, row.y + row.height - 1, view.width, 1, this.colours.line);
+    this.rect(0, whole.y + whole.height - 1, view.width, 1, this.colours.line);
     if (line) {
       const [start, end] = [x(line.from_ns), x(line.to_ns)];
       const faint = this.hatch(this.colours.line, 0.55);

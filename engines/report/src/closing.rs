@@ -49,8 +49,25 @@ impl Closing {
     #[must_use]
     pub fn missed_in_words(&self) -> Option<String> {
         let all: u64 = self.missed.iter().map(|one| one.count).sum();
-        let names: Vec<String> = self.missed.iter().map(|one| format!("{} {}", one.name, one.count)).collect();
+        let names: Vec<String> =
+            self.missed.iter().map(|one| format!("{} {}", one.name, one.count)).collect();
         let word = if all == 1 { "deadline" } else { "deadlines" };
         (all > 0).then(|| format!("{all} {word} missed: {}", names.join(", ")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn says_who_missed_and_how_often() {
+        let missed = |all: &[(&str, u64)]| {
+            let missed = all.iter().map(|&(name, count)| Missed { name: name.to_owned(), count });
+            Closing { missed: missed.collect(), ..Closing::default() }.missed_in_words()
+        };
+        assert_eq!(missed(&[("motor", 7), ("imu", 2)]).unwrap(), "9 deadlines missed: motor 7, imu 2");
+        assert_eq!(missed(&[("motor", 1)]).unwrap(), "1 deadline missed: motor 1");
+        assert_eq!(missed(&[]), None);
     }
 }

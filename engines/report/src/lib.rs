@@ -37,5 +37,7 @@ pub use finding::{Finding, FindingClass, FindingGroup};
 pub use parts::{DeviceRow, ServerRow};
 pub use render::{render, write};
 pub use run::{HistogramBucket, Run, RunKind, RunTask};
-pub use timeline::{Packed, Refill, Timeline, TimelineBuilder, TimelineOptions, TimelineServer, TimelineThread};
+pub use timeline::{
+    Packed, Refill, Timeline, TimelineBuilder, TimelineOptions, TimelineServer, TimelineThread,
+};
 pub use verdict::{Proof, Reached, RunVerdict, Verdict};

@@ -75,7 +75,8 @@ fn fill(title: &str, summary: &str, json: &str) -> String {
 fn summary(data: &ReportData, sentence: &str) -> String {
     let mut html = format!("<h1>{}</h1>", escape::html(&data.system));
     let missed = data.closing.as_ref().and_then(Closing::missed_in_words);
-    let help = data.closing.as_ref().and_then(|closing| closing.help.clone()).map(|help| format!("help: {help}"));
+    let help =
+        data.closing.as_ref().and_then(|closing| closing.help.clone()).map(|help| format!("help: {help}"));
     for said in missed.iter().map(String::as_str).chain([sentence]).chain(help.as_deref()) {
         // Writing into a string cannot fail.
         let _ = write!(html, "<p>{}</p>", escape::html(said));
@@ -109,7 +110,7 @@ fn jobs_in_words(task: &TaskOutcome) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Finding, FindingClass, TaskRow};
+    use crate::{Finding, FindingClass, Missed, Run, RunKind, RunTask, TaskRow, TaskVerdict};
 
     #[test]
     fn the_page_has_each_place_once_and_in_order() {
@@ -148,6 +149,34 @@ mod tests {
         assert_eq!(json["system"], evil);
         assert_eq!(json["tasks"][0]["name"], evil);
         assert_eq!(json["findings"][0]["text"], evil);
+    }
+
+    #[test]
+    fn without_scripts_each_task_has_its_verdict() {
+        let outcome = |jobs, missed| TaskOutcome { jobs, missed, ..TaskOutcome::default() };
+        let run = |outcome| Run { tasks: vec![RunTask { outcome, histogram: Vec::new() }], ..Run::default() };
+        let measured = Run { kind: RunKind::Measured, ..run(outcome(1, 0)) };
+        let task = TaskRow { name: "a<b".into(), verdict: TaskVerdict::Misses, ..TaskRow::default() };
+        let closing = Closing {
+            help: Some("raise & try".into()),
+            missed: vec![Missed { name: "a<b".into(), count: 3 }],
+            ..Closing::default()
+        };
+        let data = ReportData {
+            tasks: vec![task],
+            runs: vec![run(outcome(500, 3)), measured],
+            closing: Some(closing),
+            ..ReportData::default()
+        };
+        let page = render(&data).unwrap();
+        for wanted in [
+            "<p>3 deadlines missed: a&lt;b 3</p>",
+            "<p>help: raise &amp; try</p>",
+            "<th>simulated</th><th>measured</th></tr><tr><td>a&lt;b</td><td>misses</td>",
+            "<td>500 jobs, 3 missed</td><td>1 job, none missed</td></tr>",
+        ] {
+            assert!(page.contains(wanted), "{wanted}");
+        }
     }
 
     #[test]

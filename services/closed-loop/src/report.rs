@@ -153,7 +153,8 @@ fn verdict(result: &LoopResult) -> page::Verdict {
 
 fn tasks(proof: &Proof) -> Vec<page::TaskRow> {
     let verdicts = &proof.analysis.tasks;
-    let without_costs = proof.without_costs.as_ref().map(|analysis| analysis.tasks.as_slice()).unwrap_or_default();
+    let without_costs =
+        proof.without_costs.as_ref().map(|analysis| analysis.tasks.as_slice()).unwrap_or_default();
     let rows = proof.system.tasks().iter().zip(verdicts).enumerate();
     rows.map(|(index, (task, verdict))| page::TaskRow {
         name: task.name.clone(),
@@ -332,4 +333,48 @@ fn class(class: Class) -> page::FindingClass {
 /// Writes the page.
 pub(crate) fn write_report(parts: &Parts<'_>) -> Result<(), LoopError> {
     Ok(page::write(&report_data(parts)?, &parts.result.report)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use horolog_time::{Instant, Span};
+    use horolog_verify::Check;
+
+    #[test]
+    fn a_finding_belongs_to_the_group_of_its_task_else_to_the_one_that_it_names() {
+        let group = |class, check, subject: &str| FindingGroup {
+            class,
+            check,
+            subject: subject.to_owned(),
+            count: 1,
+            worst_excess_ns: Span::ZERO,
+            total_excess_ns: Span::ZERO,
+        };
+        let finding = |class, check, task: Option<&str>, message: &str| Finding {
+            class,
+            check,
+            time_ns: Instant::ZERO,
+            cpu: 1,
+            task: task.map(str::to_owned),
+            job: None,
+            observed_ns: None,
+            allowed_ns: None,
+            evidence: Vec::new(),
+            message: message.to_owned(),
+        };
+        let groups = [
+            group(Class::MachineDisturbed, Check::ForeignThread, "kworker/1"),
+            group(Class::MachineDisturbed, Check::ForeignThread, "kworker/1:2"),
+            group(Class::MachineDisturbed, Check::Response, "imu"),
+            group(Class::ModelViolated, Check::Response, "imu"),
+        ];
+        let of = |class, check, task, message| group_of(&finding(class, check, task, message), &groups);
+        let disturbed = Class::MachineDisturbed;
+        assert_eq!(of(disturbed, Check::ForeignThread, None, "kworker/1:2 took CPU 1"), Some(1));
+        assert_eq!(of(disturbed, Check::ForeignThread, Some("imu"), "kworker/1 took CPU 1"), Some(0));
+        assert_eq!(of(disturbed, Check::Response, Some("imu"), "late"), Some(2));
+        assert_eq!(of(Class::ModelViolated, Check::Response, Some("imu"), "late"), Some(3));
+        assert_eq!(of(Class::BoundViolated, Check::Response, Some("imu"), "late"), None);
+    }
 }

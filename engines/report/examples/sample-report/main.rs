@@ -5,8 +5,9 @@
 mod machine;
 
 use horolog_report::{
-    Cause, Closing, Fact, Finding, FindingClass, FindingGroup, FreeProof, Missed, Packed, Proof, Provenance, ReportData, Run, RunKind, RunTask, RunVerdict, TaskRow,
-    TaskVerdict, TimelineBuilder, TimelineOptions, TimelineThread, Verdict,
+    Cause, Closing, Fact, Finding, FindingClass, FindingGroup, FreeProof, Missed, Packed, Proof, Provenance,
+    ReportData, Run, RunKind, RunTask, RunVerdict, TaskRow, TaskVerdict, TimelineBuilder, TimelineOptions,
+    TimelineThread, Verdict,
 };
 use horolog_time::{Instant, Span};
 use horolog_trace::TaskOutcome;

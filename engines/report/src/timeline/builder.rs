@@ -198,7 +198,8 @@ impl TimelineBuilder {
         let Some(processor) = self.processors.iter().find(|one| one.number == record.cpu) else { return };
         for lane in self.servers.iter_mut().flatten().filter(|lane| lane.server.cpu == record.cpu) {
             let tasks = &lane.server.tasks;
-            let is_pending = |task: &u32| self.tasks.get(*task as usize).is_some_and(|task| !task.pending.is_empty());
+            let is_pending =
+                |task: &u32| self.tasks.get(*task as usize).is_some_and(|task| !task.pending.is_empty());
             let executes = processor.running.is_some_and(|task| tasks.contains(&task) && is_pending(&task));
             let has_work = tasks.iter().any(is_pending);
             lane.goes_on(time, executes, has_work);
@@ -347,7 +348,8 @@ impl TimelineBuilder {
             Kind::KernelSwitch => self.switch(record, time),
             Kind::InterruptEntry | Kind::InterruptExit => {
                 let known = named(&self.interrupts, record.value);
-                let device = known.as_ref().and_then(|name| self.devices.iter_mut().find(|lane| lane.is(name)));
+                let device =
+                    known.as_ref().and_then(|name| self.devices.iter_mut().find(|lane| lane.is(name)));
                 if let Some(lane) = device {
                     lane.handled(time, record.kind == Kind::InterruptEntry);
                 }
@@ -361,7 +363,8 @@ impl TimelineBuilder {
                 if let Some(lane) = device.and_then(|device| self.devices.get_mut(device)) {
                     lane.handled(time, record.kind == Kind::SoftirqEntry);
                 }
-                let label = known.map_or_else(|| softirq_name(record.value), |name| format!("softirq of {name}"));
+                let label =
+                    known.map_or_else(|| softirq_name(record.value), |name| format!("softirq of {name}"));
                 let label = self.label(label);
                 processor(&mut self.processors, record.cpu).handler(time, record.kind, record.value, label);
             }

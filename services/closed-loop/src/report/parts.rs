@@ -15,7 +15,8 @@ pub(super) fn servers(proof: &Proof) -> Vec<page::ServerRow> {
         let devices = system.devices().iter().filter(
             |one| matches!(&one.service, DeviceService::Server { server: name } if *name == server.name),
         );
-        let serves = server.tasks.iter().chain(below.map(|one| &one.name)).chain(devices.map(|one| &one.name));
+        let serves =
+            server.tasks.iter().chain(below.map(|one| &one.name)).chain(devices.map(|one| &one.name));
         page::ServerRow {
             name: server.name.clone(),
             kind: server.kind_word().to_owned(),
