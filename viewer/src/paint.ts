@@ -204,7 +204,9 @@ export class Painter {
     context.beginPath();
     for (let x = 0; x < count; x++) {
       const from = view.from + x * step;
-      const level = levels!.mean(from, from + step) / Math.max(1, row.budget);
+      const known = cells[0][x] + cells[1][x] + cells[2][x];
+      // At the end of the record a pixel is only partly known.
+      const level = known > 0 ? levels!.mean(from, from + step) / known / Math.max(1, row.budget) : 0;
       const top = base - height * Math.min(1, level);
       if (level > 0) this.rect(x, top, 1, base - top, fill);
       if (cells[2][x] > 0) {
@@ -212,8 +214,7 @@ export class Painter {
         this.rect(x, base - 2, 1, 2, this.colours.bad);
         context.globalAlpha = 1;
       }
-      const known = cells[0][x] + cells[1][x] + cells[2][x] > 0;
-      if (known && x > 0) context.lineTo(x + 0.5, top);
+      if (known > 0 && x > 0) context.lineTo(x + 0.5, top);
       else context.moveTo(x + 0.5, top);
     }
     context.strokeStyle = edge;
