@@ -4,8 +4,16 @@
 export async function unpack(base64: string): Promise<Uint8Array[]> {
   const deflated = fromBase64(base64);
   if (deflated.length === 0) return [];
-  const stream = new Blob([deflated]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
-  return split(new Uint8Array(await new Response(stream).arrayBuffer()));
+  return split(new Uint8Array(await inflated(deflated).arrayBuffer()));
+}
+
+/** A deflated text. */
+export function inflate(base64: string): Promise<string> {
+  return inflated(fromBase64(base64)).text();
+}
+
+function inflated(deflated: Uint8Array<ArrayBuffer>): Response {
+  return new Response(new Blob([deflated]).stream().pipeThrough(new DecompressionStream("deflate-raw")));
 }
 
 /** Cuts the inflated bytes into columns: per column its length and its bytes. */

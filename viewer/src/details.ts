@@ -20,7 +20,7 @@ export function detailsSection(report: Report): HTMLElement {
   if (notes.length > 0) section.append(h("h3", {}, "Notes"), h("ul", { class: "notes" }, ...notes.map((note) => h("li", {}, note))));
   if (report.system_file) {
     section.append(
-      h("h3", {}, "System file"),
+      h("h3", { id: "system-file" }, "System file"),
       h("details", { open: report.system_file.length < 1500 }, h("summary", {}, "normalised: defaults written out, overrides applied"), h("pre", { tabindex: "0" }, report.system_file)),
     );
   }

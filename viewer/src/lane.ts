@@ -1,6 +1,7 @@
 /** A lane, decoded when it is first needed. */
 import { bytes, sums, unpack, values } from "./columns";
 import { Intervals } from "./intervals";
+import { Levels } from "./levels";
 import type { LaneKind, PackedLane } from "./types";
 
 /** States of a task lane's intervals. */
@@ -19,6 +20,19 @@ export const enum Taken {
   Softirq = 3,
   Steal = 4,
   Background = 5,
+}
+
+/** What a server's budget does. */
+export const enum Budget {
+  Used = 1,
+  Kept = 2,
+  Gone = 3,
+}
+
+/** Classes of a device lane's intervals. */
+export const enum Served {
+  Handled = 1,
+  Awaited = 2,
 }
 
 /** Kinds of marks: the numbers of the trace's record kinds. */
@@ -62,6 +76,8 @@ export interface Lane {
   intervals: Intervals;
   jobs: Jobs;
   marks: Marks;
+  /** A server's remaining budget. */
+  levels: Levels | null;
   /** The job with the longest response, or -1. */
   worst: number;
   /** Instants of missed deadlines, ascending. */
@@ -72,7 +88,7 @@ export interface Lane {
 
 const ALARMS = new Set<number>([Mark.Overrun, Mark.Enforcement, Mark.Skip, Mark.Lost, Mark.Starve]);
 
-const CLASSES: Record<LaneKind, number> = { task: 3, cpu: 2, kernel: 5 };
+const CLASSES: Record<LaneKind, number> = { task: 3, server: 3, device: 2, cpu: 2, kernel: 5 };
 
 /** Executing 0, without the processor 1, ready 2; busy with a task 0, foreign 1; kernel classes. */
 function classOf(kind: LaneKind, code: number): number {
@@ -95,6 +111,7 @@ export async function decodeLane(packed: PackedLane, deadline: number | null): P
     intervals,
     jobs,
     marks,
+    levels: packed.kind === "server" ? new Levels(intervals) : null,
     worst: worstJob(jobs),
     misses: missesOf(jobs, marks, deadline),
     alarms: timesOf(marks, (kind) => ALARMS.has(kind)),

@@ -37,7 +37,7 @@ export class Minimap {
     const context = this.canvas.getContext("2d");
     if (!context || width === 0) return;
     context.scale(scale, scale);
-    const painter = new Painter(context, palette(), this.report.tasks, width);
+    const painter = new Painter(context, palette(), width);
     runs.forEach((run, i) => this.band(painter, run, 3 + i * (BAND + 3), width));
     const window = { from: this.view.first, to: this.view.last, width };
     const x = (t: number) => ((t - window.from) / (window.to - window.from)) * width;

@@ -4,11 +4,11 @@
  * the number of shapes depends on the size of the canvas, never on the number of events.
  */
 import type { Intervals } from "./intervals";
-import { Mark, type Lane, State, Taken } from "./lane";
-import type { Row } from "./rows";
-import { lowerBound } from "./search";
+import { Mark, type Lane, Served, State, Taken } from "./lane";
+import { type Row, ROW } from "./rows";
+import { lowerBound, upperBound } from "./search";
+import { compact } from "./units";
 import type { Palette } from "./theme";
-import type { TaskRow } from "./types";
 
 export interface Window {
   from: number;
@@ -17,6 +17,8 @@ export interface Window {
 }
 
 const INSET = 5;
+/** The least width of an interval, in pixels. */
+const LEAST = 0.12;
 /** Pixels a unit of height in rows of shares. */
 const FINE = 2;
 
@@ -53,13 +55,14 @@ export class Sheets {
 export class Painter {
   /** Shapes drawn since the last reset. */
   primitives = 0;
+  /** The counts of missed deadlines that were drawn as numbers. */
+  readonly counted: number[] = [];
   private readonly patterns = new Map<string, CanvasPattern | string>();
   private cells: Float32Array[] = [];
 
   constructor(
     readonly context: CanvasRenderingContext2D,
     readonly colours: Palette,
-    private readonly tasks: TaskRow[],
     private readonly width: number,
     private readonly sheets = new Sheets(),
   ) {
@@ -94,11 +97,12 @@ export class Painter {
     this.primitives++;
   }
 
-  /** A row: what its run does not cover, intervals, marks. */
-  row(row: Row, view: Window): void {
+  /** A row: what its run does not cover, intervals, marks. A row that is tall for its name's sake draws in its middle. */
+  row(whole: Row, view: Window): void {
+    const row = whole.height === ROW ? whole : { ...whole, y: whole.y + Math.floor((whole.height - ROW) / 2), height: ROW };
     const x = (t: number) => ((t - view.from) / (view.to - view.from)) * view.width;
     const line = row.run.timeline;
-    this.rect(0, row.y + row.height - 1, view.width, 1, this.colours.line);
+    this.rect(0, whole.y + whole.height - 1, view.width, 1, this.colours.line);
     if (line) {
       const [start, end] = [x(line.from_ns), x(line.to_ns)];
       const faint = this.hatch(this.colours.line, 0.55);
@@ -106,6 +110,7 @@ export class Painter {
       if (end < view.width) this.rect(Math.max(0, end), row.y, view.width - Math.max(0, end), row.height - 1, faint);
     }
     if (!row.lane) return;
+    if (row.lane.levels) return this.budget(row, row.lane, view);
     const [first, last] = row.lane.intervals.range(view.from, view.to);
     if (last - first <= view.width / 3) this.each(row, row.lane, view, x, first, last);
     else this.shares(row, row.lane.intervals, view);
@@ -123,8 +128,10 @@ export class Painter {
     for (let i = first; i < last; i++) {
       const from = Math.max(-2, x(starts[i]));
       const to = Math.min(view.width + 2, x(ends[i]));
-      const width = Math.max(to - from, 1);
-      if (lane.kind === "task") this.state(row, codes[i], values[i], from, width);
+      // Part of a pixel is drawn as strong as that part: its ink is its share. What is nearly nothing still shows.
+      const width = Math.max(to - from, LEAST);
+      if (lane.kind === "device") this.device(row, codes[i], values[i], from, width);
+      else if (lane.kind === "task") this.state(row, codes[i], values[i], from, width);
       else if (lane.kind === "cpu") this.occupant(row, codes[i], values[i], from, width);
       else this.taken(row, codes[i], values[i], from, width);
     }
@@ -159,7 +166,7 @@ export class Painter {
     const strength = shade(code - 1);
     this.rect(x, y, width, height, mix(this.base(row), this.colours.surface, strength));
     const ink = strength > 0.8 ? this.colours.surface : this.colours.ink;
-    this.label(this.tasks[code - 1]?.name ?? "", x, width, y + height / 2, ink);
+    this.label(row.tasks[code - 1] ?? "", x, width, y + height / 2, ink);
   }
 
   private taken(row: Row, code: number, value: number, x: number, width: number): void {
@@ -174,6 +181,46 @@ export class Painter {
     const fill = code === Taken.Steal ? this.hatch(this.colours.bad, 1) : this.colours.foreign;
     this.rect(x, base - height, width, height, fill);
     if (part === 1) this.label(row.run.timeline?.labels[value] ?? "", x, width, base - height / 2, this.colours.surface);
+  }
+
+  private device(row: Row, code: number, waiting: number, x: number, width: number): void {
+    const base = row.y + row.height - INSET;
+    const height = row.height - 2 * INSET;
+    if (code === Served.Handled) this.rect(x, base - height, width, height, this.colours.foreign);
+    else this.rect(x, base - height * 0.55, width, height * 0.55, this.hatch(this.base(row), 0.75));
+    if (waiting > 1) this.label(String(waiting), x, width, base - height / 2, this.colours.ink);
+  }
+
+  /** What is left of a budget: the mean of each pixel's time as height; none in red at the foot. */
+  private budget(row: Row, lane: Lane, view: Window): void {
+    const { levels, intervals } = lane;
+    const count = Math.ceil(view.width);
+    const step = (view.to - view.from) / view.width;
+    const [base, height] = [row.y + row.height - 3, row.height - 6];
+    const cells = this.buffers(intervals.classes, count);
+    intervals.shares(view.from, step, count, cells);
+    const [fill, edge] = [mix(this.base(row), this.colours.surface, 0.35), this.base(row)];
+    const { context } = this;
+    context.beginPath();
+    for (let x = 0; x < count; x++) {
+      const from = view.from + x * step;
+      const known = cells[0][x] + cells[1][x] + cells[2][x];
+      // At the end of the record a pixel is only partly known.
+      const level = known > 0 ? levels!.mean(from, from + step) / known / Math.max(1, row.budget) : 0;
+      const top = base - height * Math.min(1, level);
+      if (level > 0) this.rect(x, top, 1, base - top, fill);
+      if (cells[2][x] > 0) {
+        context.globalAlpha = Math.max(LEAST, Math.min(1, cells[2][x]));
+        this.rect(x, base - 2, 1, 2, this.colours.bad);
+        context.globalAlpha = 1;
+      }
+      if (known > 0 && x > 0) context.lineTo(x + 0.5, top);
+      else context.moveTo(x + 0.5, top);
+    }
+    context.strokeStyle = edge;
+    context.lineWidth = 1.2;
+    context.stroke();
+    this.primitives += count;
   }
 
   private label(text: string, x: number, width: number, y: number, colour: string, align: CanvasTextAlign = "center"): void {
@@ -212,6 +259,7 @@ export class Painter {
   private classFills(row: Row): string[] {
     const own = this.base(row);
     if (row.packed.kind === "task") return [own, mix(own, this.colours.surface, 0.42), mix(this.colours.muted, this.colours.surface, 0.5)];
+    if (row.packed.kind === "device") return [this.colours.foreign, mix(own, this.colours.surface, 0.42)];
     if (row.packed.kind === "cpu") return [mix(own, this.colours.surface, 0.8), mix(this.colours.foreign, this.colours.surface, 0.3)];
     const foreign = this.colours.foreign;
     return [foreign, mix(foreign, this.colours.surface, 0.7), mix(foreign, this.colours.surface, 0.5), this.colours.bad, mix(foreign, this.colours.surface, 0.22)];
@@ -250,7 +298,7 @@ export class Painter {
   private marks(row: Row, lane: Lane, view: Window, x: (t: number) => number): void {
     this.points(row, lane, view, x);
     this.sparse(lane.alarms, view, x, 6, (at) => this.triangle(at, row.y + 9, this.colours.warn));
-    this.sparse(lane.misses, view, x, 5, (at) => this.cross(at, row));
+    this.clusters(lane.misses, view, x, 24, (at, n) => (n === 1 ? this.cross(at, row) : this.badge(at, n, row)));
   }
 
   /** Preemption points: a notch; with a head where somebody more important was waiting. */
@@ -281,6 +329,34 @@ export class Painter {
       draw(x(times[i]), i);
       i = lowerBound(times, times[i] + step, i + 1);
     }
+  }
+
+  /** Instants closer than `apart` pixels together, with how many they are. */
+  clusters(times: Float64Array, view: Window, x: (t: number) => number, apart: number, draw: (x: number, count: number) => void): void {
+    const step = (apart / view.width) * (view.to - view.from);
+    let i = lowerBound(times, view.from);
+    const end = upperBound(times, view.to);
+    while (i < end) {
+      const next = Math.min(end, lowerBound(times, times[i] + step, i + 1));
+      draw(x((times[i] + times[next - 1]) / 2), next - i);
+      i = next;
+    }
+  }
+
+  /** How many deadlines were missed here. */
+  private badge(x: number, n: number, row: Row): void {
+    const { context } = this;
+    const text = compact(n);
+    this.counted.push(n);
+    const width = Math.max(15, context.measureText(text).width + 6);
+    const left = Math.min(Math.max(x - width / 2, 0), this.width - width);
+    const y = row.y + row.height / 2;
+    context.fillStyle = this.colours.bad;
+    context.beginPath();
+    context.roundRect(left, y - 7.5, width, 15, 4);
+    context.fill();
+    this.text(text, left + width / 2, y + 0.5, this.colours.surface, "center");
+    this.primitives++;
   }
 
   private triangle(x: number, y: number, colour: string): void {

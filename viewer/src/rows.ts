@@ -1,4 +1,4 @@
-/** Which rows the timeline shows: per task the runs under each other, then processors, then kernel lanes. */
+/** Which rows the timeline shows: per task the runs under each other, then servers, devices, processors, kernel lanes. */
 import { type Lane, decodeLane } from "./lane";
 import type { PackedLane, Report, Run, RunKind, TaskRow } from "./types";
 
@@ -10,7 +10,11 @@ export interface Row {
   runKind: RunKind;
   /** The task of a task lane. */
   task: TaskRow | null;
+  /** The full budget of a server lane. */
+  budget: number;
   name: string;
+  /** What the run's records number as tasks: those of the file, then threads of drivers. */
+  tasks: string[];
   /** Whether this row begins a group (a task, a processor). */
   first: boolean;
   y: number;
@@ -22,16 +26,22 @@ export const GAP = 9;
 /** Axis and findings above the rows. */
 export const HEAD = 40;
 
-const ORDER = { task: 0, cpu: 1, kernel: 2 } as const;
+const ORDER = { task: 0, server: 1, device: 2, cpu: 3, kernel: 4 } as const;
 
 /** Every row of every run, in the order of the page. */
 export function allRows(report: Report): Row[] {
   const rows: Row[] = [];
   report.runs.forEach((run, runIndex) => {
-    for (const packed of run.timeline?.lanes ?? []) {
+    const lanes = run.timeline?.lanes ?? [];
+    const tasks: string[] = [];
+    for (const lane of lanes) if (lane.kind === "task") tasks[lane.index] = lane.name;
+    for (const packed of lanes) {
+      // A driver's thread that never had anything to do.
+      if (packed.kind === "task" && packed.index >= report.tasks.length && packed.intervals[0] + packed.jobs[0] === 0) continue;
       const task = packed.kind === "task" ? (report.tasks[packed.index] ?? null) : null;
-      const name = task?.name ?? (packed.kind === "cpu" ? `CPU ${packed.index}` : `Kernel · CPU ${packed.index}`);
-      rows.push({ packed, lane: null, run, runIndex, runKind: run.kind, task, name, first: false, y: 0, height: ROW });
+      const server = packed.kind === "server" ? report.servers.find((one) => one.name === packed.name) : null;
+      const budget = server?.budget_ns ?? 0;
+      rows.push({ packed, lane: null, run, runIndex, runKind: run.kind, task, budget, name: laneName(packed), tasks, first: false, y: 0, height: ROW });
     }
   });
   return rows.sort(
@@ -40,13 +50,18 @@ export function allRows(report: Report): Row[] {
   );
 }
 
-/** Gives the rows of the visible runs their places; returns them and the whole height. */
-export function arrange(rows: Row[], visible: ReadonlySet<number>): { rows: Row[]; height: number } {
+function laneName(packed: PackedLane): string {
+  return packed.kind === "server" ? `Budget of ${packed.name}` : packed.name;
+}
+
+/** Gives the rows of the visible runs their places; returns them and the whole height. `heightOf` knows `first` already. */
+export function arrange(rows: Row[], visible: ReadonlySet<number>, heightOf: (row: Row) => number): { rows: Row[]; height: number } {
   const shown = rows.filter((row) => visible.has(row.runIndex));
   let y = HEAD;
   shown.forEach((row, i) => {
     const before = shown[i - 1];
     row.first = !before || before.packed.kind !== row.packed.kind || before.packed.index !== row.packed.index;
+    row.height = heightOf(row);
     if (row.first && before) y += GAP;
     row.y = y;
     y += row.height;

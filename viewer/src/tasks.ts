@@ -26,7 +26,7 @@ export function tasksSection(report: Report, jump: (task: number) => void): HTML
   });
   const section = h("section", { id: "tasks", "aria-labelledby": "tasks-title" }, h("h2", { id: "tasks-title" }, "Tasks"));
   section.append(h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table of tasks" }, table(rows, jump)));
-  section.append(legend());
+  section.append(legend(rows));
   const explained = rows.filter(({ task }) => task.explain.trim() !== "");
   if (explained.length > 8) {
     section.append(h("details", { class: "many" }, h("summary", {}, `Where the time goes: ${explained.length} tasks`), explanations(explained)));
@@ -38,12 +38,19 @@ export function tasksSection(report: Report, jump: (task: number) => void): HTML
 
 function table(rows: Row[], jump: (task: number) => void): HTMLTableElement {
   const columns = {
-    bound: columnFormat(rows.map((r) => r.task.bound_ns)),
+    bound: columnFormat(rows.flatMap((r) => [r.task.bound_ns, r.task.without_costs?.bound_ns ?? null])),
     simulated: columnFormat(rows.map((r) => r.simulated?.response_ns_max ?? null)),
     p999: columnFormat(rows.map((r) => r.measured?.response_ns_p99_9 ?? null)),
     measured: columnFormat(rows.map((r) => r.measured?.response_ns_max ?? null)),
     deadline: columnFormat(rows.map((r) => r.task.deadline_ns)),
     margin: columnFormat(rows.map((r) => r.margin)),
+  };
+  const shown: Shown = {
+    columns,
+    free: rows.some((row) => row.task.without_costs !== null),
+    simulated: rows.some((row) => row.simulated !== null),
+    measured: rows.some((row) => row.measured !== null),
+    scale: scaleOf(rows),
   };
   const head = (text: string, unit: string | null, title: string, kind = "number") =>
     h("th", { scope: "col", class: kind, title }, text, unit ? h("span", { class: "sub" }, unit) : null);
@@ -51,29 +58,40 @@ function table(rows: Row[], jump: (task: number) => void): HTMLTableElement {
     "tr",
     {},
     head("Task", null, "Name, processor, priority, preemption", "text"),
-    head("Proof", null, "What the analysis says about the deadline", "text"),
+    head(shown.free ? "Proof with costs" : "Proof", null, "What the analysis says about the deadline", "text"),
     head("Bound", columns.bound.unit.name, "Bound of the response time"),
-    head("Sim. max", columns.simulated.unit.name, "Greatest simulated response time"),
-    head("Meas. p99.9", columns.p999.unit.name, "99.9 percent of the measured response times are at most this"),
-    head("Meas. max", columns.measured.unit.name, "Greatest measured response time"),
+    shown.free && head("Without costs", columns.bound.unit.name, "The proof and the bound on a machine that costs nothing"),
+    shown.simulated && head("Sim. max", columns.simulated.unit.name, "Greatest simulated response time"),
+    shown.measured && head("Meas. p99.9", columns.p999.unit.name, "99.9 percent of the measured response times are at most this"),
+    shown.measured && head("Meas. max", columns.measured.unit.name, "Greatest measured response time"),
     head("Deadline", columns.deadline.unit.name, "Relative deadline"),
     head("Margin", columns.margin.unit.name, "Deadline less bound"),
-    head("Response against deadline", null, "Bound, simulated and measured maximum on the scale of the deadline", "text bar-column"),
-    head("Jobs", null, "Finished jobs and missed deadlines: simulated, measured", "number"),
+    h("th", { scope: "col", class: "text bar-column", title: "Bound, simulated and measured maximum as a part of the deadline: one scale for all tasks" }, "Part of the deadline", scaleTicks(shown.scale)),
+    head("Jobs", null, "Finished jobs and missed deadlines of each run", "text"),
   );
   return h(
     "table",
-    { class: "tasks" },
+    { class: "tasks cards" },
     h("caption", { class: "hidden" }, "Tasks: proof, bound, simulated and measured response times, deadline"),
     h("thead", {}, header),
-    h("tbody", {}, ...rows.map((row) => body(row, columns, jump))),
+    h("tbody", {}, ...rows.map((row) => body(row, shown, jump))),
   );
 }
 
-type Columns = Record<"bound" | "simulated" | "p999" | "measured" | "deadline" | "margin", ReturnType<typeof columnFormat>>;
+interface Shown {
+  columns: Record<"bound" | "simulated" | "p999" | "measured" | "deadline" | "margin", ReturnType<typeof columnFormat>>;
+  /** Whether there is a proof without costs. */
+  free: boolean;
+  /** Whether there is such a run. */
+  simulated: boolean;
+  measured: boolean;
+  /** The end of every bar, as a part of the deadline. */
+  scale: number;
+}
 
-function body(row: Row, columns: Columns, jump: (task: number) => void): HTMLTableRowElement {
+function body(row: Row, shown: Shown, jump: (task: number) => void): HTMLTableRowElement {
   const { task, simulated, measured } = row;
+  const { columns } = shown;
   const [kind, word] = VERDICT[task.verdict];
   const facts = [
     `CPU ${task.cpu}`,
@@ -86,10 +104,10 @@ function body(row: Row, columns: Columns, jump: (task: number) => void): HTMLTab
   const late = (value: number | null | undefined) =>
     value !== null && value !== undefined && task.deadline_ns !== null && value > task.deadline_ns;
   const alarm = (value: number | null | undefined) => (late(value) ? "late" : above(value) ? "above" : "");
-  const cell = (value: number | null, column: ReturnType<typeof columnFormat>, extra = "") =>
-    h("td", { class: `number ${extra}`, title: value === null ? "none" : exactTime(value) }, column.format(value));
+  const cell = (label: string, value: number | null, column: ReturnType<typeof columnFormat>, extra = "") =>
+    h("td", { class: `number ${extra}`, "data-label": label, "data-unit": value === null ? "" : column.unit.name, title: value === null ? "none" : exactTime(value) }, column.format(value));
   const worst = measured?.response_ns_max ?? null;
-  const worstCell = cell(worst, columns.measured, alarm(worst));
+  const worstCell = cell("Measured max", worst, columns.measured, alarm(worst));
   if (worst !== null) {
     const button = h(
       "button",
@@ -108,25 +126,35 @@ function body(row: Row, columns: Columns, jump: (task: number) => void): HTMLTab
       h("span", { class: "sub" }, facts.filter(Boolean).join(" · ")),
       mode !== "" && h("span", { class: "sub" }, mode),
     ),
-    h("td", { class: "text proof" }, chip(kind, word), h("span", { class: "sub", title: source(task) }, testName(task))),
-    cell(task.bound_ns, columns.bound, "strong"),
-    cell(simulated?.response_ns_max ?? null, columns.simulated, alarm(simulated?.response_ns_max)),
-    cell(measured?.response_ns_p99_9 ?? null, columns.p999, alarm(measured?.response_ns_p99_9)),
-    worstCell,
-    cell(task.deadline_ns, columns.deadline),
-    cell(row.margin, columns.margin, row.margin !== null && row.margin < 0 ? "late" : ""),
-    h("td", { class: "bar-column" }, bar(row)),
-    jobsCell([simulated, measured]),
+    h("td", { class: "text proof", "data-label": shown.free ? "Proof with costs" : "Proof" }, chip(kind, word), h("span", { class: "sub", title: source(task) }, testName(task))),
+    cell("Bound", task.bound_ns, columns.bound, "strong"),
+    shown.free && freeCell(row, columns.bound),
+    shown.simulated && cell("Simulated max", simulated?.response_ns_max ?? null, columns.simulated, alarm(simulated?.response_ns_max)),
+    shown.measured && cell("Measured p99.9", measured?.response_ns_p99_9 ?? null, columns.p999, alarm(measured?.response_ns_p99_9)),
+    shown.measured && worstCell,
+    cell("Deadline", task.deadline_ns, columns.deadline),
+    cell("Margin", row.margin, columns.margin, row.margin !== null && row.margin < 0 ? "late" : ""),
+    h("td", { class: "bar-column", "data-label": "Part of the deadline" }, bar(row, shown.scale)),
+    h("td", { class: "text jobs", "data-label": "Jobs" }, ...jobs("simulated", simulated), ...jobs("measured", measured)),
   );
 }
 
-/** Finished jobs of both runs; missed deadlines below, loud where there are any. */
-function jobsCell(runs: (RunTask | null)[]): HTMLTableCellElement {
-  const both = (of: (t: RunTask) => number) => runs.map((t) => (t ? count(of(t)) : "–")).join(" / ");
-  const missed = runs.reduce((sum, t) => sum + (t?.missed ?? 0), 0);
-  const words = missed > 0 ? `✕ missed ${both((t) => t.missed)}` : "none missed";
-  const title = "finished jobs and missed deadlines: simulated / measured";
-  return h("td", { class: "number", title }, both((t) => t.completed), h("span", { class: `sub ${missed > 0 ? "alarm" : ""}` }, words));
+/** The proof and the bound on a machine that costs nothing. */
+function freeCell({ task }: Row, column: ReturnType<typeof columnFormat>): HTMLTableCellElement {
+  const free = task.without_costs;
+  const cell = h("td", { class: "number free", "data-label": "Without costs" });
+  if (!free) cell.append("–");
+  else cell.append(column.format(free.bound_ns), h("span", { class: `sub ${free.verdict === "misses" ? "alarm" : ""}` }, VERDICT[free.verdict][1]));
+  return cell;
+}
+
+/** "simulated: 500 jobs, none missed". */
+function jobs(kind: string, run: RunTask | null): HTMLElement[] {
+  if (!run) return [];
+  const many = `${count(run.completed)} ${run.completed === 1 ? "job" : "jobs"}`;
+  const missed = run.missed === 0 ? "none missed" : `${count(run.missed)} missed`;
+  const words = [h("span", {}, `${kind}: ${many}, `), h("span", { class: run.missed > 0 ? "alarm" : "" }, missed)];
+  return [h("span", { class: "line" }, ...words)];
 }
 
 function testName(task: TaskRow): string {
@@ -138,40 +166,67 @@ function source(task: TaskRow): string | null {
   return task.source ? `source: ${task.source} (docs/references.bib)` : null;
 }
 
-/** Bound as a bar, maxima as marks, on a scale that ends a little after the deadline. */
-function bar(row: Row): HTMLElement {
+/** No bar reaches beyond this part of the deadline: what does is drawn at the end, with a sign. */
+const WIDEST = 2;
+
+function shares({ task, simulated, measured }: Row): number[] {
+  const deadline = task.deadline_ns;
+  if (deadline === null) return [];
+  const values = [task.bound_ns, simulated?.response_ns_max, measured?.response_ns_max];
+  return values.filter((v): v is number => typeof v === "number").map((v) => v / deadline);
+}
+
+/** One scale for all bars: a little more than the greatest part of a deadline that was bounded or seen. */
+function scaleOf(rows: Row[]): number {
+  return Math.min(WIDEST, 1.04 * Math.max(1, ...rows.flatMap(shares)));
+}
+
+function scaleTicks(scale: number): HTMLElement {
+  const ticks = h("span", { class: "ticks", "aria-hidden": "true" });
+  for (const part of [0, 0.5, 1, 1.5].filter((one) => one <= scale)) {
+    const tick = h("span", { class: part === 0 ? "first" : "" }, `${part * 100} %`);
+    place(tick, { left: `${((100 * part) / scale).toFixed(2)}%` });
+    ticks.append(tick);
+  }
+  return ticks;
+}
+
+/** Bound as a bar, maxima as marks, as parts of the deadline. */
+function bar(row: Row, scale: number): HTMLElement {
   const { task, simulated, measured } = row;
-  const seen = [simulated?.response_ns_max, measured?.response_ns_max].filter((v): v is number => typeof v === "number");
-  const scale = 1.04 * Math.max(task.deadline_ns ?? 0, task.bound_ns ?? 0, ...seen, 1);
-  const at = (ns: number) => `${((100 * ns) / scale).toFixed(2)}%`;
+  const deadline = task.deadline_ns;
+  if (deadline === null) return h("span", { class: "sub" }, "no deadline");
+  const at = (ns: number) => `${Math.min(100, (100 * ns) / deadline / scale).toFixed(2)}%`;
   const words: string[] = [];
   const box = h("div", { class: "bar", role: "img" });
   const add = (name: string, word: string, value: number | null | undefined, width: boolean) => {
     if (value === null || value === undefined) return;
-    const mark = h("span", { class: name, title: `${word} ${exactTime(value)}` });
+    const beyond = value / deadline > scale;
+    const said = `${word} ${time(value)}, ${percent(value / deadline)} of the deadline`;
+    const mark = h("span", { class: `${name}${beyond ? " beyond" : ""}`, title: said });
     place(mark, width ? { width: at(value) } : { left: at(value) });
     box.append(mark);
-    words.push(`${word} ${time(value)}`);
+    words.push(said);
   };
-  const deadline = task.deadline_ns;
   add("bar-track", "deadline", deadline, true);
-  add(`bar-bound${deadline !== null && (task.bound_ns ?? 0) > deadline ? " over" : ""}`, "bound", task.bound_ns, true);
+  words.pop();
+  add(`bar-bound${(task.bound_ns ?? 0) > deadline ? " over" : ""}`, "bound", task.bound_ns, true);
   add("bar-deadline", "deadline", deadline, false);
+  words.pop();
   add("bar-simulated", "simulated maximum", simulated?.response_ns_max, false);
   add("bar-measured", "measured maximum", measured?.response_ns_max, false);
-  if (deadline !== null && task.bound_ns !== null) words.push(`bound at ${percent(task.bound_ns / deadline)} of the deadline`);
-  box.setAttribute("aria-label", [...new Set(words)].join(", "));
+  box.setAttribute("aria-label", words.join("; ") || "nothing bounded, nothing seen");
   return box;
 }
 
-function legend(): HTMLElement {
+function legend(rows: Row[]): HTMLElement {
   const item = (name: string, text: string) => h("span", {}, h("i", { class: `key ${name}` }), text);
   return h(
     "p",
     { class: "legend", "aria-hidden": "true" },
     item("key-bound", "bound"),
-    item("key-simulated", "simulated maximum"),
-    item("key-measured", "measured maximum"),
+    rows.some((row) => row.simulated) && item("key-simulated", "simulated maximum"),
+    rows.some((row) => row.measured) && item("key-measured", "measured maximum"),
     item("key-deadline", "deadline"),
   );
 }

@@ -4,11 +4,11 @@ import { addGestures } from "./gestures";
 import { jobOfMiss, nextMiss, worst } from "./jumps";
 import { Minimap } from "./minimap";
 import { Painter, Sheets } from "./paint";
-import { type Row, HEAD, allRows, arrange, decodeAll } from "./rows";
+import { type Row, HEAD, ROW, allRows, arrange, decodeAll } from "./rows";
 import { upperBound } from "./search";
 import { onTheme, palette } from "./theme";
 import { help, legend } from "./timeline_help";
-import type { Finding, Report } from "./types";
+import type { Finding, PackedLane, Report } from "./types";
 import { exactTime, tickBase, tickLabel, ticks, time, unitFor } from "./units";
 import { Viewport } from "./viewport";
 import { jobAt, jobWords, laneWords, placeWords } from "./words";
@@ -52,7 +52,7 @@ export class TimelineView {
   constructor(private readonly report: Report) {
     this.rows = allRows(report);
     this.visible = new Set(this.rows.map((row) => row.runIndex));
-    this.arranged = arrange(this.rows, this.visible);
+    this.arranged = arrange(this.rows, this.visible, () => ROW);
     const lines = report.runs.flatMap((run) => (run.timeline ? [run.timeline] : []));
     const first = Math.min(0, ...lines.map((line) => line.from_ns));
     const last = Math.max(first + 1000, ...lines.map((line) => line.to_ns));
@@ -111,6 +111,30 @@ export class TimelineView {
     this.readout.prepend(truth);
   }
 
+  /** Shows the first missed deadline of the newest run that has one. */
+  async showFirstMiss(): Promise<void> {
+    const rows = await this.decodedRows();
+    const measured = rows.filter((row) => row.runKind === "measured");
+    const found = nextMiss(measured, -Infinity, true) ?? nextMiss(rows, -Infinity, true);
+    if (found) this.showJob(found.row, jobOfMiss(found.row, found.at), true);
+  }
+
+  /** Shows a lane, of the newest run that has it. */
+  async showLane(is: (lane: PackedLane) => boolean): Promise<void> {
+    const rows = await this.decodedRows();
+    const row = rows.findLast((one) => is(one.packed));
+    if (!row) return;
+    this.view.fit();
+    this.select(row, -1);
+    this.reveal();
+  }
+
+  /** All rows, decoded. */
+  async decodedRows(): Promise<Row[]> {
+    await this.decoded();
+    return this.rows;
+  }
+
   /** Shows a finding. */
   async showFinding(index: number): Promise<void> {
     await this.decoded();
@@ -132,8 +156,9 @@ export class TimelineView {
       this.schedule();
     });
     this.plot.removeAttribute("aria-busy");
-    this.element.dataset["ready"] = "true";
     this.layout();
+    this.draw();
+    this.element.dataset["ready"] = String(Math.round(performance.now()));
   }
 
   private tools(): HTMLElement {
@@ -169,10 +194,10 @@ export class TimelineView {
     onTheme(() => this.layout());
     addEventListener("beforeprint", () => this.print(true));
     addEventListener("afterprint", () => this.print(false));
-    const scrolled = () => {
-      if (this.arranged.height > innerHeight / 2) this.schedule();
-    };
-    addEventListener("scroll", scrolled, { passive: true });
+    // What is out of sight is not drawn in a long timeline: then each scroll shows other rows.
+    const moved = () => this.isLong && this.schedule();
+    addEventListener("scroll", moved, { passive: true });
+    addEventListener("resize", moved);
     new ResizeObserver(() => this.layout()).observe(this.plot);
     addGestures(this.plot, this.view, {
       timeAt: (x) => this.timeAt(x),
@@ -184,11 +209,17 @@ export class TimelineView {
   }
 
   private layout(): void {
-    this.arranged = arrange(this.rows, this.visible);
     this.colours = palette();
+    const names = new Map<Row, HTMLElement>();
+    arrange(this.rows, this.visible, () => ROW).rows.forEach((row) => names.set(row, this.labelOf(row)));
+    this.labels.replaceChildren(this.base, ...names.values());
+    // A long name takes as many lines as it needs.
+    const needed = new Map<Row, number>();
+    for (const [row, label] of names) needed.set(row, label.scrollHeight);
+    this.arranged = arrange(this.rows, this.visible, (row) => Math.max(ROW, (needed.get(row) ?? 0) + 2));
+    for (const [row, label] of names) place(label, { top: `${row.y}px`, height: `${row.height}px` });
     place(this.plot, { height: `${this.arranged.height}px` });
     place(this.labels, { height: `${this.arranged.height}px` });
-    this.labels.replaceChildren(this.base, ...this.arranged.rows.map((row) => this.labelOf(row)));
     this.minimap.draw(this.arranged.rows);
     this.schedule();
   }
@@ -205,7 +236,6 @@ export class TimelineView {
       h("span", { class: "lane-name" }, row.first ? row.name : ""),
       h("span", { class: `lane-run ${row.runKind}` }, row.runKind === "simulated" ? "sim" : "meas"),
     );
-    place(label, { top: `${row.y}px`, height: `${row.height}px` });
     return label;
   }
 
@@ -222,30 +252,39 @@ export class TimelineView {
     const width = this.plot.clientWidth;
     const { height, rows } = this.arranged;
     if (width === 0) return;
-    const scale = height * 2 > 16_000 ? 1 : Math.min(devicePixelRatio || 1, 2);
-    if (this.canvas.width !== Math.round(width * scale) || this.canvas.height !== Math.round(height * scale)) {
+    const [top, bottom] = this.inSight();
+    const tall = bottom - top;
+    const scale = tall * 2 > 16_000 ? 1 : Math.min(devicePixelRatio || 1, 2);
+    if (this.canvas.width !== Math.round(width * scale) || this.canvas.height !== Math.round(tall * scale)) {
       this.canvas.width = Math.round(width * scale);
-      this.canvas.height = Math.round(height * scale);
+      this.canvas.height = Math.round(tall * scale);
     }
+    place(this.canvas, { top: `${top}px`, height: `${tall}px` });
     const context = this.canvas.getContext("2d");
     if (!context) return;
-    context.setTransform(scale, 0, 0, scale, 0, 0);
-    context.clearRect(0, 0, width, height);
-    const painter = new Painter(context, this.colours, this.report.tasks, width, this.sheets);
+    context.setTransform(scale, 0, 0, scale, 0, -top * scale);
+    context.clearRect(0, top, width, tall);
+    const painter = new Painter(context, this.colours, width, this.sheets);
     const window = { from: this.view.from, to: this.view.to, width };
     this.drawSelected(painter, width);
     this.drawAxis(painter, width, height);
-    for (const row of this.onScreen(rows)) painter.row(row, window);
+    for (const row of rows) if (row.y + row.height >= top && row.y <= bottom) painter.row(row, window);
     this.drawOver(painter, width, height);
     this.tell(painter);
   }
 
-  /** The rows that can be seen, and some around: with many tasks the others cost nothing. Paper sees all. */
-  private onScreen(rows: Row[]): Row[] {
-    if (this.printing) return rows;
-    const top = this.plot.getBoundingClientRect().top;
-    const [from, to] = [-top - innerHeight / 4, -top + innerHeight * 1.25];
-    return rows.filter((row) => row.y + row.height >= from && row.y <= to);
+  /** Whether the timeline is so long that drawing all of it is waste. */
+  private get isLong(): boolean {
+    return this.arranged.height > 2 * innerHeight;
+  }
+
+  /** From where to where it is drawn: everything, or where it is long what can be seen and as much around. Paper shows all. */
+  private inSight(): [top: number, bottom: number] {
+    const { height } = this.arranged;
+    if (this.printing || !this.isLong) return [0, height];
+    const seen = -this.plot.getBoundingClientRect().top;
+    const top = Math.floor(Math.min(Math.max(0, seen - innerHeight / 2), Math.max(0, height - 2 * innerHeight)));
+    return [top, Math.min(height, top + 2 * innerHeight)];
   }
 
   /** Everything at once: paper does not wait for the next frame. */
@@ -262,6 +301,7 @@ export class TimelineView {
     const data = this.plot.dataset;
     data["from"] = String(from);
     data["to"] = String(to);
+    data["counted"] = painter.counted.join(" ");
     data["primitives"] = String(painter.primitives);
     data["redraws"] = String(Number(data["redraws"] ?? 0) + 1);
   }
@@ -340,7 +380,7 @@ export class TimelineView {
     const finding = event.clientY - box.top < HEAD ? this.findingNear(at) : null;
     if (finding) lines.push(finding.finding.text);
     if (row) {
-      lines.push(`${row.name} · ${row.runKind}`, placeWords(this.report, row, at));
+      lines.push(`${row.name} · ${row.runKind}`, placeWords(row, at));
       if (row.lane?.kind === "task") {
         const job = jobAt(row.lane, at);
         if (job >= 0 && jobExtent(row, job)[1] >= at) lines.push(...jobWords(row, job).split(" · ").slice(1));

@@ -30,9 +30,17 @@ export function legend(): HTMLElement {
     item("deadline", (box) => path(box, "stroke-bad", "M13 1V14M9.5 10L13 14l3.5-4")),
     item("preemption point", (box) => path(box, "stroke-ink", "M13 1V15")),
     item("gave way there", (box) => path(box, "fill-ink", "M13 2l4 5-4 5-4-5z")),
+    item("missed deadlines, counted", (box) => {
+      box.append(s("rect", { x: 4, y: 1, width: 18, height: 14, rx: 3, class: "fill-bad" }), s("text", { x: 13, y: 12, class: "badge-text" }, "30"));
+    }),
     item("missed deadline", (box) => path(box, "stroke-bad thick", "M7 3l10 10M17 3L7 13")),
     item("overrun, enforcement, loss", (box) => path(box, "fill-warn", "M13 2l6 11H7z")),
     item("foreign thread, interrupt", (box) => rect(box, "fill-foreign", 3, 10)),
+    item("budget left, and none", (box) => {
+      path(box, "fill-run pale", "M2 14V3L14 14z");
+      path(box, "stroke-ink", "M2 3L14 14");
+      path(box, "stroke-bad thick", "M14 14H24");
+    }),
     item("finding", (box) => path(box, "fill-warn", "M13 2l5 6-5 6-5-6z")),
   );
 }

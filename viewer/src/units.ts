@@ -87,6 +87,14 @@ export function count(n: number): string {
   return Math.round(n).toString().replace(/\B(?=(\d{3})+$)/g, "\u202f");
 }
 
+/** A count in at most four characters: for a mark. */
+export function compact(n: number): string {
+  if (n < 1000) return String(n);
+  const [unit, size]: [string, number] = n < 1e6 ? ["k", 1e3] : ["M", 1e6];
+  const value = n / size;
+  return `${value < 10 ? Math.floor(value * 10) / 10 : Math.floor(value)}${unit}`;
+}
+
 /** A share as percent, with as many digits as it takes to see it. */
 export function percent(share: number): string {
   if (share === 0 || share === 1) return `${share * 100} %`;

@@ -1,6 +1,6 @@
 /** The verdict, first on the page: a sentence, two chips, what qualifies it, and the quick facts. */
 import { chip, h, icon } from "./dom";
-import type { Report } from "./types";
+import type { Closing, Report } from "./types";
 import { count, time } from "./units";
 
 const PROOF = {
@@ -18,7 +18,8 @@ const RUN = {
   undecided: ["warn", "Run not decided"],
 } as const;
 
-export function verdictSection(report: Report): HTMLElement {
+/** `goTo` leads to the first missed deadline on the timeline. */
+export function verdictSection(report: Report, goToMiss: () => void): HTMLElement {
   const { verdict } = report;
   const [proofKind, proofWord] = PROOF[verdict.proof];
   const chips = h("p", { class: "chips", id: "verdict-chips" }, chip(proofKind, proofWord));
@@ -32,9 +33,9 @@ export function verdictSection(report: Report): HTMLElement {
   const section = h(
     "section",
     { id: "verdict", "aria-labelledby": "verdict-title", class: `verdict verdict-${worst(report)}` },
-    h("p", { class: "eyebrow" }, [report.policy, runsInWords(report)].filter(Boolean).join(" · ")),
     h("h1", { id: "verdict-title" }, report.system || "unnamed system"),
-    h("p", { class: "sentence", id: "verdict-sentence" }, report.plain_words),
+    h("p", { class: "eyebrow" }, [report.policy, runsInWords(report)].filter(Boolean).join(" · ")),
+    ...head(report, goToMiss),
     chips,
   );
   const qualifiers = [...verdict.qualifiers, ...truncations(report)];
@@ -47,9 +48,47 @@ export function verdictSection(report: Report): HTMLElement {
   return section;
 }
 
+const WORD: Record<string, "good" | "bad" | "warn"> = { holds: "good", no: "bad", undecided: "warn", "not-allowed": "warn" };
+
+/** What was missed, the cause and the remedy, in the words of the closing line; each leads to its place. */
+function head(report: Report, goToMiss: () => void): HTMLElement[] {
+  const { closing } = report;
+  if (!closing) return [h("p", { class: "sentence", id: "verdict-cause" }, report.plain_words)];
+  const found = report.findings.length > 0 || report.groups.length > 0;
+  const kind = closing.missed.length > 0 ? "bad" : (WORD[closing.word] ?? "warn");
+  const missed = missedInWords(closing);
+  const badge = h(
+    "a",
+    { class: `badge chip-${kind}`, id: "verdict-badge", href: missed ? "#timeline" : "#tasks", onclick: () => missed && goToMiss() },
+    icon(kind),
+    h("span", {}, missed ?? closing.word.replace("-", " ")),
+  );
+  const parts = [badge, h("p", { class: "sentence" }, h("a", { id: "verdict-cause", href: found ? "#findings" : "#tasks" }, causeInWords(closing)))];
+  if (closing.help) {
+    const help = h("a", { id: "verdict-remedy", href: report.system_file && !found ? "#system-file" : found ? "#findings" : "#details" }, closing.help);
+    parts.push(h("p", { class: "remedy" }, h("span", { class: "sub inline" }, "Help"), help));
+  }
+  return parts;
+}
+
+function missedInWords(closing: Closing): string | null {
+  const all = closing.missed.reduce((sum, one) => sum + one.count, 0);
+  if (all === 0) return null;
+  const names = closing.missed.map((one) => `${one.name} ${one.count}`).join(", ");
+  return `${all} ${all === 1 ? "deadline" : "deadlines"} missed: ${names}`;
+}
+
+/** The closing line's text, less what the badge has said already where a cause follows. */
+export function causeInWords(closing: Closing): string {
+  const said = /^[\d,]+ deadlines? missed \((?:[^()]|\([^()]*\))*\), (?=by )/.exec(closing.text);
+  return said && closing.missed.length > 0 ? closing.text.slice(said[0].length) : closing.text;
+}
+
 function worst(report: Report): "good" | "bad" | "warn" {
   const kinds: string[] = [PROOF[report.verdict.proof][0]];
   if (report.verdict.run) kinds.push(RUN[report.verdict.run][0]);
+  if (report.closing) kinds.push(WORD[report.closing.word] ?? "warn");
+  if (report.closing && report.closing.missed.length > 0) kinds.push("bad");
   return kinds.includes("bad") ? "bad" : kinds.includes("warn") ? "warn" : "good";
 }
 

@@ -1,8 +1,7 @@
 /** What lies at a place of the timeline, in words: for the readout, the tooltip and screen readers. */
-import { type Lane, NO_JOB, State, Taken } from "./lane";
+import { Budget, type Lane, NO_JOB, Served, State, Taken } from "./lane";
 import type { Row } from "./rows";
 import { upperBound } from "./search";
-import type { Report } from "./types";
 import { count, exactTime, time } from "./units";
 
 export const runWord = (row: Row) => (row.runKind === "simulated" ? "simulated" : "measured");
@@ -14,7 +13,10 @@ export function laneWords(row: Row): string {
   if (!lane) return `${parts[0]}: not decoded yet`;
   if (lane.kind === "task") {
     parts.push(`${count(lane.jobs.numbers.length)} jobs`);
-    parts.push(lane.misses.length === 0 ? "no missed deadline" : `${count(lane.misses.length)} missed deadlines`);
+    const missed = lane.misses.length;
+    parts.push(missed === 0 ? "no missed deadline" : missed === 1 ? "1 missed deadline" : `${count(missed)} missed deadlines`);
+  } else if (lane.kind === "server") {
+    parts.push(`${time(row.budget)} when full`);
   } else {
     parts.push(`${count(lane.intervals.length)} intervals`);
   }
@@ -22,18 +24,28 @@ export function laneWords(row: Row): string {
 }
 
 /** The row's state at an instant. */
-export function placeWords(report: Report, row: Row, at: number): string {
+export function placeWords(row: Row, at: number): string {
   const lane = row.lane;
   if (!lane) return "";
   const index = lane.intervals.at(at);
   const line = row.run.timeline;
   if (line && (at < line.from_ns || at > line.to_ns)) return "not recorded";
-  if (index < 0) return lane.kind === "task" ? "no job pending" : lane.kind === "cpu" ? "idle" : "nothing";
+  if (lane.levels) {
+    const left = lane.levels.at(at);
+    if (left === null) return "not on record";
+    const doing = lane.intervals.codes[index] === Budget.Used ? ", being used" : "";
+    return left === 0 ? "no budget left" : `${exactTime(Math.round(left))} of ${time(row.budget)} left${doing}`;
+  }
+  if (index < 0) return lane.kind === "task" ? "no job pending" : lane.kind === "cpu" ? "idle" : lane.kind === "device" ? "nobody waits" : "nothing";
   const { starts, ends, codes, values } = lane.intervals;
   const long = `for ${time(ends[index] - starts[index])}`;
+  if (lane.kind === "device") {
+    const waiting = values[index] === 0 ? "" : values[index] === 1 ? "1 job waits" : `${count(values[index])} jobs wait`;
+    return [codes[index] === Served.Handled ? "its handler executes" : "", waiting].filter(Boolean).join(", ") + ` ${long}`;
+  }
   const label = row.run.timeline?.labels[values[index]] ?? "unknown";
   if (lane.kind === "cpu") {
-    const name = codes[index] === 0 ? label : (report.tasks[codes[index] - 1]?.name ?? "unknown task");
+    const name = codes[index] === 0 ? label : (row.tasks[codes[index] - 1] ?? "unknown task");
     const job = codes[index] !== 0 && values[index] < NO_JOB ? `, job ${count(values[index])}` : "";
     return `${name}${job} ${long}`;
   }

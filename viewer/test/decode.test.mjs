@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { deflateRawSync } from "node:zlib";
+import { differences, leb, packed } from "./pack.mjs";
 import { load } from "./load.mjs";
 
 const columns = await load("columns");
@@ -8,31 +8,6 @@ const { Intervals } = await load("intervals");
 const search = await load("search");
 const lanes = await load("lane");
 const jumps = await load("jumps");
-
-/** The writer's side, in big integers: what `columns.rs` does. */
-function leb(values) {
-  const out = [];
-  for (let value of values.map(BigInt)) {
-    for (; value >= 128n; value >>= 7n) out.push(Number(value & 127n) | 128);
-    out.push(Number(value));
-  }
-  return out;
-}
-
-function differences(values) {
-  let last = 0n;
-  const folded = values.map(BigInt).map((value) => {
-    const difference = value - last;
-    last = value;
-    return difference >= 0n ? 2n * difference : -2n * difference - 1n;
-  });
-  return leb(folded);
-}
-
-function packed(...parts) {
-  const flat = parts.flatMap((part) => [...leb([part.length]), ...part]);
-  return deflateRawSync(Uint8Array.from(flat)).toString("base64");
-}
 
 /** A generator with a seed, so that a failure can be repeated. */
 function random(seed) {

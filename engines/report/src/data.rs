@@ -1,6 +1,6 @@
 //! Everything that the page shows, as plain data.
 
-use crate::{Finding, Reached, Run, RunKind, Verdict};
+use crate::{Closing, DeviceRow, Finding, FindingGroup, Packed, Reached, Run, RunKind, ServerRow, Verdict};
 use horolog_time::Span;
 use serde::Serialize;
 
@@ -13,12 +13,20 @@ pub struct ReportData {
     pub policy: String,
     /// The verdict.
     pub verdict: Verdict,
+    /// The closing line, as the contract has it; `None`: the page shows the verdict's sentence alone.
+    pub closing: Option<Closing>,
     /// The tasks in the order of the file.
     pub tasks: Vec<TaskRow>,
+    /// The servers and schedulers in the order of the file.
+    pub servers: Vec<ServerRow>,
+    /// The devices in the order of the file.
+    pub devices: Vec<DeviceRow>,
     /// The runs, simulated first.
     pub runs: Vec<Run>,
     /// What `verify` found, the gravest first.
     pub findings: Vec<Finding>,
+    /// The findings by what they are due to, with those that are not listed.
+    pub groups: Vec<FindingGroup>,
     /// How many further findings were left out of the list.
     pub findings_omitted: u64,
     /// Quick facts: utilisation, scaling factor, slack.
@@ -29,6 +37,8 @@ pub struct ReportData {
     pub system_file: String,
     /// What the reader must know to read the numbers right.
     pub notes: Vec<String>,
+    /// The JSON of the contract, for whoever saves it from the page; `None`: the page offers none.
+    pub json: Option<Packed>,
 }
 
 impl ReportData {
@@ -67,6 +77,27 @@ pub enum TaskVerdict {
     Unknown,
 }
 
+impl TaskVerdict {
+    /// Its word.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            TaskVerdict::Meets => "meets",
+            TaskVerdict::Misses => "misses",
+            TaskVerdict::Unknown => "unknown",
+        }
+    }
+}
+
+/// What is proved of a task on a machine that costs nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+pub struct FreeProof {
+    /// What the analysis says.
+    pub verdict: TaskVerdict,
+    /// The bound of the response time.
+    pub bound_ns: Option<Span>,
+}
+
 /// One task: what it is, and what was proved.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct TaskRow {
@@ -88,6 +119,8 @@ pub struct TaskRow {
     pub verdict: TaskVerdict,
     /// The bound of the response time.
     pub bound_ns: Option<Span>,
+    /// The same without the machine's costs, where that was asked, too.
+    pub without_costs: Option<FreeProof>,
     /// Whether the bound is the least upper bound.
     pub exact: bool,
     /// The test's name.

@@ -42,8 +42,27 @@ pub struct Finding {
     pub time_ns: Option<Instant>,
     /// How long it lasted.
     pub length_ns: Option<Span>,
+    /// The group that it belongs to, as an index into [`crate::ReportData::groups`].
+    pub group: Option<usize>,
     /// How many findings this row stands for; at least 1.
     pub count: u64,
+}
+
+/// How often one check found one thing, with the findings that are not listed.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct FindingGroup {
+    /// Whose fault.
+    pub class: FindingClass,
+    /// What kind, in two or three words.
+    pub kind: String,
+    /// Which task, thread or interrupt.
+    pub subject: String,
+    /// The run, as an index into [`crate::ReportData::runs`].
+    pub run: usize,
+    /// How often.
+    pub count: u64,
+    /// The greatest excess over what is allowed.
+    pub worst_excess_ns: Span,
 }
 
 impl Finding {
@@ -60,6 +79,7 @@ impl Finding {
             cpu: None,
             time_ns: None,
             length_ns: None,
+            group: None,
             count: 1,
         }
     }

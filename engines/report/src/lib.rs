@@ -18,20 +18,26 @@
 //! # Ok::<(), horolog_report::ReportError>(())
 //! ```
 
+mod closing;
 mod data;
 mod error;
 mod escape;
 mod finding;
 pub mod line_chart;
+mod parts;
 mod render;
 mod run;
 pub mod timeline;
 mod verdict;
 
-pub use data::{Fact, Provenance, ReportData, TaskRow, TaskVerdict};
+pub use closing::{Cause, Closing, Missed};
+pub use data::{Fact, FreeProof, Provenance, ReportData, TaskRow, TaskVerdict};
 pub use error::ReportError;
-pub use finding::{Finding, FindingClass};
+pub use finding::{Finding, FindingClass, FindingGroup};
+pub use parts::{DeviceRow, ServerRow};
 pub use render::{render, write};
 pub use run::{HistogramBucket, Run, RunKind, RunTask};
-pub use timeline::{Timeline, TimelineBuilder, TimelineOptions, TimelineThread};
+pub use timeline::{
+    Packed, Refill, Timeline, TimelineBuilder, TimelineOptions, TimelineServer, TimelineThread,
+};
 pub use verdict::{Proof, Reached, RunVerdict, Verdict};

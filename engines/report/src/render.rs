@@ -1,7 +1,8 @@
 //! Puts the data into the checked-in page.
 
 use crate::error::Reason;
-use crate::{ReportData, ReportError, escape};
+use crate::{Closing, ReportData, ReportError, escape};
+use horolog_trace::TaskOutcome;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -72,26 +73,44 @@ fn fill(title: &str, summary: &str, json: &str) -> String {
 
 /// The verdict and the tasks in plain HTML, for readers without scripts.
 fn summary(data: &ReportData, sentence: &str) -> String {
-    let mut html = format!(
-        "<h1>{}</h1><p>{}</p><table><tr><th>task</th><th>bound</th><th>deadline</th></tr>",
-        escape::html(&data.system),
-        escape::html(sentence)
-    );
-    let text = |span: Option<horolog_time::Span>| span.map_or_else(|| "none".to_owned(), |s| s.to_string());
-    for task in &data.tasks {
-        let name = escape::html(&task.name);
+    let mut html = format!("<h1>{}</h1>", escape::html(&data.system));
+    let missed = data.closing.as_ref().and_then(Closing::missed_in_words);
+    let help =
+        data.closing.as_ref().and_then(|closing| closing.help.clone()).map(|help| format!("help: {help}"));
+    for said in missed.iter().map(String::as_str).chain([sentence]).chain(help.as_deref()) {
         // Writing into a string cannot fail.
-        let _ = write!(html, "<tr><td>{name}</td><td>{}</td>", text(task.bound_ns));
-        let _ = write!(html, "<td>{}</td></tr>", text(task.deadline_ns));
+        let _ = write!(html, "<p>{}</p>", escape::html(said));
+    }
+    html.push_str("<table><tr><th>task</th><th>proof</th><th>bound</th><th>deadline</th>");
+    for run in &data.runs {
+        let _ = write!(html, "<th>{}</th>", run.kind.word());
+    }
+    html.push_str("</tr>");
+    let text = |span: Option<horolog_time::Span>| span.map_or_else(|| "none".to_owned(), |s| s.to_string());
+    for (index, task) in data.tasks.iter().enumerate() {
+        let _ = write!(html, "<tr><td>{}</td><td>{}</td>", escape::html(&task.name), task.verdict.word());
+        let _ = write!(html, "<td>{}</td><td>{}</td>", text(task.bound_ns), text(task.deadline_ns));
+        for run in &data.runs {
+            let said = run.tasks.get(index).map_or_else(String::new, |task| jobs_in_words(&task.outcome));
+            let _ = write!(html, "<td>{said}</td>");
+        }
+        html.push_str("</tr>");
     }
     html.push_str("</table>");
     html
 }
 
+/// "500 jobs, 7 missed".
+fn jobs_in_words(task: &TaskOutcome) -> String {
+    let jobs = if task.jobs == 1 { "1 job".to_owned() } else { format!("{} jobs", task.jobs) };
+    let missed = if task.missed == 0 { "none missed".to_owned() } else { format!("{} missed", task.missed) };
+    format!("{jobs}, {missed}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Finding, FindingClass, TaskRow};
+    use crate::{Finding, FindingClass, Missed, Run, RunKind, RunTask, TaskRow, TaskVerdict};
 
     #[test]
     fn the_page_has_each_place_once_and_in_order() {
@@ -130,6 +149,34 @@ mod tests {
         assert_eq!(json["system"], evil);
         assert_eq!(json["tasks"][0]["name"], evil);
         assert_eq!(json["findings"][0]["text"], evil);
+    }
+
+    #[test]
+    fn without_scripts_each_task_has_its_verdict() {
+        let outcome = |jobs, missed| TaskOutcome { jobs, missed, ..TaskOutcome::default() };
+        let run = |outcome| Run { tasks: vec![RunTask { outcome, histogram: Vec::new() }], ..Run::default() };
+        let measured = Run { kind: RunKind::Measured, ..run(outcome(1, 0)) };
+        let task = TaskRow { name: "a<b".into(), verdict: TaskVerdict::Misses, ..TaskRow::default() };
+        let closing = Closing {
+            help: Some("raise & try".into()),
+            missed: vec![Missed { name: "a<b".into(), count: 3 }],
+            ..Closing::default()
+        };
+        let data = ReportData {
+            tasks: vec![task],
+            runs: vec![run(outcome(500, 3)), measured],
+            closing: Some(closing),
+            ..ReportData::default()
+        };
+        let page = render(&data).unwrap();
+        for wanted in [
+            "<p>3 deadlines missed: a&lt;b 3</p>",
+            "<p>help: raise &amp; try</p>",
+            "<th>simulated</th><th>measured</th></tr><tr><td>a&lt;b</td><td>misses</td>",
+            "<td>500 jobs, 3 missed</td><td>1 job, none missed</td></tr>",
+        ] {
+            assert!(page.contains(wanted), "{wanted}");
+        }
     }
 
     #[test]

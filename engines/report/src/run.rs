@@ -2,7 +2,7 @@
 
 use crate::Timeline;
 use horolog_time::{Instant, Span};
-use horolog_trace::{Outcome, ResponseStatistics, TaskOutcome};
+use horolog_trace::{DeviceOutcome, Outcome, RequestOutcome, ResponseStatistics, ServerOutcome, TaskOutcome};
 use serde::Serialize;
 
 /// Where a run's records come from.
@@ -14,6 +14,17 @@ pub enum RunKind {
     Simulated,
     /// From a machine.
     Measured,
+}
+
+impl RunKind {
+    /// Its word.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            RunKind::Simulated => "simulated",
+            RunKind::Measured => "measured",
+        }
+    }
 }
 
 /// One run.
@@ -36,6 +47,12 @@ pub struct Run {
     pub events_lost: u64,
     /// What the jobs of each task came to, in the order of [`crate::ReportData::tasks`].
     pub tasks: Vec<RunTask>,
+    /// What each server and scheduler did.
+    pub servers: Vec<ServerOutcome>,
+    /// What each device did.
+    pub devices: Vec<DeviceOutcome>,
+    /// What came of each request.
+    pub requests: Vec<RequestOutcome>,
     /// The timeline.
     pub timeline: Option<Timeline>,
     /// What the reader must know to read the numbers right.
@@ -64,6 +81,9 @@ impl Run {
             events: outcome.events,
             events_lost: outcome.events_lost,
             tasks,
+            servers: outcome.servers.clone(),
+            devices: outcome.devices.clone(),
+            requests: outcome.requests.clone(),
             timeline,
             notes: outcome.notes.clone(),
         }

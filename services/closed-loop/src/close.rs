@@ -6,7 +6,7 @@ use crate::{
     CostRequest, CostSource, Guard, LoopError, MachineChoice, MeasuredRun, Proof, counterexample_beside,
     measured_run, prove, simulated_run, verify_trace, with_costs,
 };
-use horolog_analysis::Schedulable;
+use horolog_analysis::{Analysis, Schedulable};
 use horolog_exec::{Limit, RunOptions};
 use horolog_model::{Cpus, System, TaskId};
 use horolog_sim::{Horizon, SimOptions};
@@ -95,6 +95,38 @@ pub struct LoopResult {
     pub notes: Vec<String>,
 }
 
+/// The JSON of the loop (`horolog.loop/1`), without its closing line.
+#[derive(Debug, Serialize)]
+pub struct LoopDocument<'a> {
+    schema: &'static str,
+    analysis: &'a Analysis,
+    costs: &'a CostSource,
+    analysis_without_costs: Option<&'a Analysis>,
+    simulated: &'a Outcome,
+    simulated_verification: &'a Verification,
+    measured: Option<&'a Outcome>,
+    verification: Option<&'a Verification>,
+    report: &'a Path,
+}
+
+impl LoopResult {
+    /// Everything as JSON has it.
+    #[must_use]
+    pub fn document(&self) -> LoopDocument<'_> {
+        LoopDocument {
+            schema: "horolog.loop/1",
+            analysis: &self.proof.analysis,
+            costs: &self.proof.costs,
+            analysis_without_costs: self.proof.without_costs.as_deref(),
+            simulated: &self.simulated,
+            simulated_verification: &self.simulated_verified,
+            measured: self.measured.as_ref().map(|run| &run.outcome),
+            verification: self.verified.as_ref(),
+            report: &self.report,
+        }
+    }
+}
+
 /// Makes the folder and finds the costs that the file leaves out: once, however often the loop is closed.
 ///
 /// # Errors
@@ -172,18 +204,15 @@ pub fn close(
         report: Some(&place),
     };
     let closing = Closing::of(&evidence, &options.asked);
-    let parts = Parts {
-        proof: &proof,
-        simulated: (&simulated, &simulated_trace),
-        measured: run.measured.as_ref().map(|measured| (measured, run.trace.as_path())),
-        verified: run.verified.as_ref(),
-        closing: &closing,
-        command: &options.command,
-        notes: notes.clone(),
-    };
-    write_report(&parts, &report)?;
     let (measured, verified) = (run.measured, run.verified);
-    Ok(LoopResult { proof, simulated, simulated_verified, measured, verified, report, closing, notes })
+    let result =
+        LoopResult { proof, simulated, simulated_verified, measured, verified, report, closing, notes };
+    write_report(&Parts {
+        result: &result,
+        traces: (&simulated_trace, &run.trace),
+        command: &options.command,
+    })?;
+    Ok(result)
 }
 
 /// The result of a run, and of verifying its trace.

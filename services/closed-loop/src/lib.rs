@@ -22,7 +22,7 @@ pub mod verdict;
 mod verified;
 mod whole_trace;
 
-pub use close::{LoopOptions, LoopResult, Stage, close, prepare};
+pub use close::{LoopDocument, LoopOptions, LoopResult, Stage, close, prepare};
 pub use costs::{CostInUse, CostOrigin, CostRequest, CostSource, with_costs};
 pub use counterexample::counterexample_beside;
 pub use date::now;

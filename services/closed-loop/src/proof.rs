@@ -170,7 +170,9 @@ mod tests {
         let trace = folder.path().join("simulated.trace");
         crate::simulated_run(&system, &horolog_sim::SimOptions::default(), Some(&trace))
             .expect("it is simulated");
-        let mut found = crate::verify_trace(&proved(FLAT), &trace, Vec::new()).expect("it is verified");
+        let mut found =
+            crate::verify_trace(&proved(FLAT), &trace, Vec::new(), &crate::counterexample_beside(&trace))
+                .expect("it is verified");
         found.backend = "linux".to_owned();
         // Half of them on one processor.
         let mut other = found.processors[0].clone();

@@ -1,47 +1,56 @@
 //! The report page's data, out of what every step found.
 
+mod parts;
+mod timeline;
+
 use crate::date::now;
 use crate::verdict::{Answer, Closing};
-use crate::{CostOrigin, LoopError, MeasuredRun, Proof, misfit};
+use crate::{CostOrigin, LoopDocument, LoopError, LoopResult, Proof, misfit};
 use horolog_analysis::{Options, Schedulable, TaskVerdict, Verdict as TaskWord, explain};
 use horolog_model::{Policy, Preemption, Task};
 use horolog_report as page;
-use horolog_trace::file::{Header, Reader};
-use horolog_trace::{ModeOutcome, Outcome, ServerOutcome};
-use horolog_verify::{Class, Verification};
+use horolog_trace::file::Reader;
+use horolog_trace::{ModeOutcome, Outcome};
+use horolog_verify::{Class, Finding, FindingGroup, Verification};
+use serde::Serialize;
 use std::path::Path;
 
 /// What the page is made of.
 pub(crate) struct Parts<'a> {
-    pub(crate) proof: &'a Proof,
-    pub(crate) simulated: (&'a Outcome, &'a Path),
-    pub(crate) measured: Option<(&'a MeasuredRun, &'a Path)>,
-    pub(crate) verified: Option<&'a Verification>,
-    pub(crate) closing: &'a Closing,
+    pub(crate) result: &'a LoopResult,
+    pub(crate) traces: (&'a Path, &'a Path),
     pub(crate) command: &'a str,
-    pub(crate) notes: Vec<String>,
 }
 
 /// Everything that the page shows.
 pub(crate) fn report_data(parts: &Parts<'_>) -> Result<page::ReportData, LoopError> {
-    let system = &parts.proof.system;
-    let mut runs = vec![run(page::RunKind::Simulated, parts.simulated.0, parts.simulated.1)?];
+    let result = parts.result;
+    let system = &result.proof.system;
+    let mut runs = vec![timeline::run(system, page::RunKind::Simulated, &result.simulated, parts.traces.0)?];
     let mut machine = Vec::new();
-    if let Some((measured, path)) = parts.measured {
-        runs.push(run(page::RunKind::Measured, &measured.outcome, path)?);
+    if let Some(measured) = &result.measured {
+        let path = parts.traces.1;
+        runs.push(timeline::run(system, page::RunKind::Measured, &measured.outcome, path)?);
         machine.extend(Reader::open(path)?.header().machine.clone());
         machine.push(("kernel record".to_owned(), measured.kernel_record.clone()));
     }
-    let (findings, omitted) = parts.verified.map(|found| findings(parts.proof, found)).unwrap_or_default();
+    let found = Found::of(result);
+    let newest = result.measured.as_ref().map_or(&result.simulated, |measured| &measured.outcome);
+    let json = serde_json::to_string(&Saved { result: result.document(), closing: &result.closing });
+    let json = json.map_err(|error| LoopError::writing(&result.report, error))?;
     Ok(page::ReportData {
         system: system.name().to_owned(),
         policy: policy(system.policy()).to_owned(),
-        verdict: verdict(parts),
-        tasks: tasks(parts.proof),
+        verdict: verdict(result),
+        closing: Some(closing(&result.closing)),
+        tasks: tasks(&result.proof),
+        servers: parts::servers(&result.proof),
+        devices: parts::devices(&result.proof),
         runs,
-        findings,
-        findings_omitted: omitted,
-        facts: facts(parts.proof).into_iter().chain(server_facts(parts)).chain(mode_facts(parts)).collect(),
+        findings: found.findings,
+        groups: found.groups,
+        findings_omitted: found.omitted,
+        facts: facts(&result.proof).into_iter().chain(mode_facts(newest)).collect(),
         provenance: page::Provenance {
             command: parts.command.to_owned(),
             created: now(),
@@ -49,8 +58,43 @@ pub(crate) fn report_data(parts: &Parts<'_>) -> Result<page::ReportData, LoopErr
             machine,
         },
         system_file: horolog_model::file::print(system),
-        notes: parts.notes.clone(),
+        notes: result.notes.clone(),
+        json: Some(page::Packed::text(&json)),
     })
+}
+
+/// What the page saves as JSON: the document of `loop --format json`.
+#[derive(Serialize)]
+struct Saved<'a> {
+    #[serde(flatten)]
+    result: LoopDocument<'a>,
+    closing: &'a Closing,
+}
+
+/// The closing line, word for word.
+fn closing(closing: &Closing) -> page::Closing {
+    page::Closing {
+        word: closing.word.to_string(),
+        exit: closing.exit,
+        text: closing.text.clone(),
+        help: closing.help.clone(),
+        missed: closing
+            .missed
+            .iter()
+            .map(|one| page::Missed { name: one.name.clone(), count: one.count })
+            .collect(),
+        causes: closing
+            .causes
+            .iter()
+            .map(|cause| page::Cause {
+                class: cause.class.clone(),
+                check: cause.check.to_owned(),
+                subject: cause.subject.clone(),
+                count: cause.count,
+                worst_excess_ns: cause.worst_excess_ns,
+            })
+            .collect(),
+    }
 }
 
 fn policy(policy: Policy) -> &'static str {
@@ -61,13 +105,13 @@ fn policy(policy: Policy) -> &'static str {
     }
 }
 
-fn verdict(parts: &Parts<'_>) -> page::Verdict {
-    let proof = match parts.closing.proof {
+fn verdict(result: &LoopResult) -> page::Verdict {
+    let proof = match result.closing.proof {
         Some(Answer::Yes) => page::Proof::Proved,
         Some(Answer::No) => page::Proof::NotProved,
         Some(Answer::Undecided) | None => page::Proof::Unknown,
     };
-    let run = parts.verified.map(|found| match (parts.closing.model, parts.closing.deadlines) {
+    let run = result.verified.as_ref().map(|found| match (result.closing.model, result.closing.deadlines) {
         (Some(Answer::No), _) if found.bound_violated > 0 => page::RunVerdict::BoundViolated,
         (Some(Answer::No), _) => page::RunVerdict::ModelViolated,
         (_, Some(Answer::No)) => page::RunVerdict::Missed,
@@ -75,13 +119,11 @@ fn verdict(parts: &Parts<'_>) -> page::Verdict {
         (Some(Answer::Yes), Some(Answer::Yes)) => page::RunVerdict::Held,
         _ => page::RunVerdict::Undecided,
     });
-    let mut said = parts.closing.to_string();
+    let mut said = result.closing.to_string();
+    // The help stands in a line of its own.
+    said.truncate(said.find('\n').unwrap_or(said.len()));
     let mut qualifiers = Vec::new();
-    if let Some(help) = &parts.closing.help {
-        said.truncate(said.find('\n').unwrap_or(said.len()));
-        qualifiers.push(format!("Help: {help}"));
-    }
-    let costs = &parts.proof.costs;
+    let costs = &result.proof.costs;
     if let Some(reason) = &costs.not_counted {
         qualifiers.push(format!("The machine's costs count as zero: {reason}."));
     }
@@ -94,8 +136,8 @@ fn verdict(parts: &Parts<'_>) -> page::Verdict {
         qualifiers
             .push("The machine's costs are those of this minute, measured just before the proof.".to_owned());
     }
-    if let Some(without) = &parts.proof.without_costs
-        && without.schedulable != parts.proof.analysis.schedulable
+    if let Some(without) = &result.proof.without_costs
+        && without.schedulable != result.proof.analysis.schedulable
     {
         let word = match without.schedulable {
             Schedulable::Yes => "every deadline is proved to hold",
@@ -104,15 +146,17 @@ fn verdict(parts: &Parts<'_>) -> page::Verdict {
         };
         qualifiers.push(format!("Without the machine's costs {word}."));
     }
-    qualifiers.extend(parts.verified.iter().flat_map(|found| misfit(costs, found)));
-    let best_effort = parts.measured.is_some_and(|(run, _)| run.outcome.backend == "linux-best-effort");
+    qualifiers.extend(result.verified.iter().flat_map(|found| misfit(costs, found)));
+    let best_effort = result.measured.as_ref().is_some_and(|run| run.outcome.backend == "linux-best-effort");
     page::Verdict { proof, run, best_effort, sentence: said, qualifiers }
 }
 
 fn tasks(proof: &Proof) -> Vec<page::TaskRow> {
     let verdicts = &proof.analysis.tasks;
-    let rows = proof.system.tasks().iter().zip(verdicts);
-    rows.map(|(task, verdict)| page::TaskRow {
+    let without_costs =
+        proof.without_costs.as_ref().map(|analysis| analysis.tasks.as_slice()).unwrap_or_default();
+    let rows = proof.system.tasks().iter().zip(verdicts).enumerate();
+    rows.map(|(index, (task, verdict))| page::TaskRow {
         name: task.name.clone(),
         cpu: task.cpu.0,
         priority: task.priority.map(horolog_model::Priority::number),
@@ -120,12 +164,11 @@ fn tasks(proof: &Proof) -> Vec<page::TaskRow> {
         period_ns: task.separation(),
         wcet_ns: task.wcet,
         deadline_ns: task.deadline,
-        verdict: match verdict.verdict {
-            TaskWord::Meets => page::TaskVerdict::Meets,
-            TaskWord::Misses => page::TaskVerdict::Misses,
-            TaskWord::Unknown => page::TaskVerdict::Unknown,
-        },
+        verdict: word(verdict.verdict),
         bound_ns: verdict.response,
+        without_costs: without_costs
+            .get(index)
+            .map(|free| page::FreeProof { verdict: word(free.verdict), bound_ns: free.response }),
         exact: verdict.exact,
         test: verdict.test.to_owned(),
         source: verdict.source.to_owned(),
@@ -133,6 +176,14 @@ fn tasks(proof: &Proof) -> Vec<page::TaskRow> {
         explain: explain_in_words(proof, task, verdict),
     })
     .collect()
+}
+
+fn word(verdict: TaskWord) -> page::TaskVerdict {
+    match verdict {
+        TaskWord::Meets => page::TaskVerdict::Meets,
+        TaskWord::Misses => page::TaskVerdict::Misses,
+        TaskWord::Unknown => page::TaskVerdict::Unknown,
+    }
 }
 
 /// Where a task's time goes, and what would help it.
@@ -176,7 +227,7 @@ fn facts(proof: &Proof) -> Vec<page::Fact> {
     facts
 }
 
-/// Bounds and utilisations without the machine's costs, where they differ.
+/// Utilisations without the machine's costs, where they differ.
 fn facts_without_costs(proof: &Proof) -> Vec<page::Fact> {
     let Some(without) = &proof.without_costs else { return Vec::new() };
     let mut facts = Vec::new();
@@ -189,54 +240,11 @@ fn facts_without_costs(proof: &Proof) -> Vec<page::Fact> {
             ));
         }
     }
-    for (with, without) in proof.analysis.tasks.iter().zip(&without.tasks) {
-        if let Some(bound) = without.response.filter(|_| with.response != without.response) {
-            let costs = with.response.map_or_else(|| "none".to_owned(), |response| response.to_string());
-            facts.push(page::Fact::new(
-                format!("Bound of {} without costs", with.name),
-                bound.to_string(),
-                format!("with them {costs}"),
-            ));
-        }
-    }
     facts
 }
 
-/// What each server of the newest run did: what it used of its budget, how often that ended and came back, and by how much it
-/// was overdrawn each time.
-fn server_facts(parts: &Parts<'_>) -> Vec<page::Fact> {
-    let (outcome, run) = match parts.measured {
-        Some((measured, _)) => (&measured.outcome, "measured"),
-        None => (parts.simulated.0, "simulated"),
-    };
-    let fact = |server: &ServerOutcome| {
-        let file = parts.proof.system.servers().iter().find(|file| file.name == server.name);
-        let capacity = file.and_then(|file| file.kind.capacity());
-        let budget = capacity.map_or_else(String::new, |capacity| {
-            format!("budget {} every {}; ", capacity.budget, capacity.period)
-        });
-        let overshoot = server.enforcement.as_ref().and_then(|enforcement| {
-            let (median, p99, most) =
-                (enforcement.overshoot_ns_p50?, enforcement.overshoot_ns_p99?, enforcement.overshoot_ns_max?);
-            Some(format!("; overdrawn by {median} (median), {p99} (p99), {most} at most"))
-        });
-        page::Fact::new(
-            format!("Server {} ({}, {run})", server.name, server.kind),
-            server.consumed_ns.map_or_else(|| "not counted".to_owned(), |used| format!("used {used}")),
-            format!(
-                "{budget}used up {} times, came back {} times{}",
-                server.exhaustions,
-                server.replenishments,
-                overshoot.unwrap_or_default()
-            ),
-        )
-    };
-    outcome.servers.iter().map(fact).collect()
-}
-
 /// Each change of the mode in the newest run, the first ten.
-fn mode_facts(parts: &Parts<'_>) -> Vec<page::Fact> {
-    let outcome = parts.measured.map_or(parts.simulated.0, |(measured, _)| &measured.outcome);
+fn mode_facts(outcome: &Outcome) -> Vec<page::Fact> {
     let fact = |change: &ModeOutcome| {
         let end = match change.ended_ns {
             Some(ended) => format!("the mode before ended at {ended}"),
@@ -254,46 +262,62 @@ fn mode_facts(parts: &Parts<'_>) -> Vec<page::Fact> {
     outcome.modes.iter().take(10).map(fact).collect()
 }
 
-/// One run: its outcome, the distributions and the timeline of its trace.
-fn run(kind: page::RunKind, outcome: &Outcome, path: &Path) -> Result<page::Run, LoopError> {
-    let mut reader = Reader::open(path)?;
-    let header: Header = reader.header().clone();
-    let threads = reader.load_footer()?.map(|footer| footer.threads.clone()).unwrap_or_default();
-    let mut builder = page::TimelineBuilder::new(page::TimelineOptions {
-        start: header.start,
-        tasks: header.tasks.len(),
-        threads: threads
-            .into_iter()
-            .map(|thread| page::TimelineThread { id: thread.id, idle: thread.tid == 0, name: thread.comm })
-            .collect(),
-        ..page::TimelineOptions::default()
-    });
-    while let Some(record) = reader.next_record() {
-        builder.push(&record);
-    }
-    let statistics = builder.statistics();
-    Ok(page::Run::new(kind, header.start, outcome, &statistics, Some(builder.finish())))
+/// What `verify` found in both traces, as the page lists it.
+#[derive(Default)]
+struct Found {
+    findings: Vec<page::Finding>,
+    groups: Vec<page::FindingGroup>,
+    omitted: u64,
 }
 
-fn findings(proof: &Proof, found: &Verification) -> (Vec<page::Finding>, u64) {
-    let index = |name: &Option<String>| {
-        name.as_ref().and_then(|name| proof.system.tasks().iter().position(|task| task.name == *name))
-    };
-    let rows: Vec<page::Finding> = found
-        .findings
-        .iter()
-        .map(|finding| page::Finding {
-            run: Some(1),
-            task: index(&finding.task).map(|task| task as u32),
-            job: finding.job,
-            cpu: Some(finding.cpu),
-            time_ns: Some(finding.time_ns),
-            ..page::Finding::new(class(finding.class), finding.check.name(), finding.message.clone())
-        })
-        .collect();
-    let all = found.model_violated + found.bound_violated + found.machine_disturbed;
-    let omitted = all.saturating_sub(rows.len() as u64);
-    (rows, omitted)
+impl Found {
+    /// The run's findings, and behind them the simulation's.
+    fn of(result: &LoopResult) -> Found {
+        let mut found = Found::default();
+        if let Some(verified) = &result.verified {
+            found.add(&result.proof, verified, 1);
+        }
+        found.add(&result.proof, &result.simulated_verified, 0);
+        found
+    }
+
+    fn add(&mut self, proof: &Proof, verified: &Verification, run: usize) {
+        let first = self.groups.len();
+        self.groups.extend(verified.groups.iter().map(|group| page::FindingGroup {
+            class: class(group.class),
+            kind: group.check.name().to_owned(),
+            subject: group.subject.clone(),
+            run,
+            count: group.count,
+            worst_excess_ns: group.worst_excess_ns,
+        }));
+        self.findings.extend(verified.findings.iter().map(|finding| {
+            let task = finding.task.as_ref();
+            let task = task.and_then(|name| proof.system.tasks().iter().position(|task| task.name == *name));
+            let group = group_of(finding, &verified.groups).map(|group| first + group);
+            page::Finding {
+                run: Some(run),
+                task: task.map(|task| task as u32),
+                job: finding.job,
+                cpu: Some(finding.cpu),
+                time_ns: Some(finding.time_ns),
+                group,
+                ..page::Finding::new(class(finding.class), finding.check.name(), finding.message.clone())
+            }
+        }));
+        let all: u64 = verified.groups.iter().map(|group| group.count).sum();
+        self.omitted += all.saturating_sub(verified.findings.len() as u64);
+    }
+}
+
+/// The group of a finding: that of its task, else the one whose subject the message names.
+fn group_of(finding: &Finding, groups: &[FindingGroup]) -> Option<usize> {
+    let alike = |group: &FindingGroup| group.class == finding.class && group.check == finding.check;
+    let is_tasks = |group: &FindingGroup| finding.task.as_ref() == Some(&group.subject);
+    let named = groups.iter().enumerate().filter(|(_, group)| alike(group));
+    let named = named.filter(|(_, group)| finding.message.contains(&group.subject));
+    let named = named.max_by_key(|(_, group)| group.subject.len()).map(|(index, _)| index);
+    groups.iter().position(|group| alike(group) && is_tasks(group)).or(named)
 }
 
 fn class(class: Class) -> page::FindingClass {
@@ -307,7 +331,50 @@ fn class(class: Class) -> page::FindingClass {
 }
 
 /// Writes the page.
-pub(crate) fn write_report(parts: &Parts<'_>, path: &Path) -> Result<(), LoopError> {
-    let data = report_data(parts)?;
-    Ok(page::write(&data, path)?)
+pub(crate) fn write_report(parts: &Parts<'_>) -> Result<(), LoopError> {
+    Ok(page::write(&report_data(parts)?, &parts.result.report)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use horolog_time::{Instant, Span};
+    use horolog_verify::Check;
+
+    #[test]
+    fn a_finding_belongs_to_the_group_of_its_task_else_to_the_one_that_it_names() {
+        let group = |class, check, subject: &str| FindingGroup {
+            class,
+            check,
+            subject: subject.to_owned(),
+            count: 1,
+            worst_excess_ns: Span::ZERO,
+            total_excess_ns: Span::ZERO,
+        };
+        let finding = |class, check, task: Option<&str>, message: &str| Finding {
+            class,
+            check,
+            time_ns: Instant::ZERO,
+            cpu: 1,
+            task: task.map(str::to_owned),
+            job: None,
+            observed_ns: None,
+            allowed_ns: None,
+            evidence: Vec::new(),
+            message: message.to_owned(),
+        };
+        let groups = [
+            group(Class::MachineDisturbed, Check::ForeignThread, "kworker/1"),
+            group(Class::MachineDisturbed, Check::ForeignThread, "kworker/1:2"),
+            group(Class::MachineDisturbed, Check::Response, "imu"),
+            group(Class::ModelViolated, Check::Response, "imu"),
+        ];
+        let of = |class, check, task, message| group_of(&finding(class, check, task, message), &groups);
+        let disturbed = Class::MachineDisturbed;
+        assert_eq!(of(disturbed, Check::ForeignThread, None, "kworker/1:2 took CPU 1"), Some(1));
+        assert_eq!(of(disturbed, Check::ForeignThread, Some("imu"), "kworker/1 took CPU 1"), Some(0));
+        assert_eq!(of(disturbed, Check::Response, Some("imu"), "late"), Some(2));
+        assert_eq!(of(Class::ModelViolated, Check::Response, Some("imu"), "late"), Some(3));
+        assert_eq!(of(Class::BoundViolated, Check::Response, Some("imu"), "late"), None);
+    }
 }

@@ -206,6 +206,15 @@ pub struct Cause {
     pub worst_excess_ns: Span,
 }
 
+/// Who missed deadlines.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Missed {
+    /// The hard task, device or request.
+    pub name: String,
+    /// How many deadlines.
+    pub count: u64,
+}
+
 /// The verdict in one word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -252,6 +261,9 @@ pub struct Closing {
     pub text: String,
     /// What to do; null where there is nothing.
     pub help: Option<String>,
+    /// Who missed hard deadlines; left out where nobody did.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missed: Vec<Missed>,
     /// What was found, the gravest first.
     pub causes: Vec<Cause>,
     /// Each question of each task, as far as the verb asks it; in no JSON.
@@ -311,8 +323,9 @@ impl Closing {
             gate: asked.gate.clone(),
             text: said.text,
             help: said.help,
-            causes: words::causes(evidence),
             cases: cases::cases(evidence, asked, &answers),
+            missed: answers.missed.into_iter().map(|(name, count)| Missed { name, count }).collect(),
+            causes: words::causes(evidence),
         }
     }
 
@@ -321,18 +334,8 @@ impl Closing {
     pub fn undecided(asked: &Asked, text: String) -> Closing {
         let (word, exit, gate) = (Word::Undecided, 4, asked.gate.clone());
         let (proof, model, deadlines) = (None, None, None);
-        Closing {
-            word,
-            exit,
-            proof,
-            model,
-            deadlines,
-            gate,
-            text,
-            help: None,
-            causes: Vec::new(),
-            cases: Vec::new(),
-        }
+        let (help, missed, causes) = (None, Vec::new(), Vec::new());
+        Closing { word, exit, proof, model, deadlines, gate, text, help, missed, causes, cases: Vec::new() }
     }
 
     /// The verdict of a verb that asks one question, with its answer and the reason for it.
@@ -346,18 +349,8 @@ impl Closing {
         let of = |asked: Question| (asked == question).then_some(answer);
         let [proof, model, deadlines] = Question::ALL.map(of);
         let gate = Gate::of(&[question]);
-        Closing {
-            word,
-            exit,
-            proof,
-            model,
-            deadlines,
-            gate,
-            text,
-            help: None,
-            causes: Vec::new(),
-            cases: Vec::new(),
-        }
+        let (help, missed, causes) = (None, Vec::new(), Vec::new());
+        Closing { word, exit, proof, model, deadlines, gate, text, help, missed, causes, cases: Vec::new() }
     }
 
     /// What was to be shown beside it is not there: a yes becomes undecided, for this reason.
@@ -387,6 +380,12 @@ impl Closing {
             Word::No => !refuted && self.causes.iter().any(|cause| cause.class == "machine disturbed"),
             Word::Holds | Word::NotAllowed => false,
         }
+    }
+}
+
+impl fmt::Display for Word {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
     }
 }
 

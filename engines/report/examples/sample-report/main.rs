@@ -5,8 +5,9 @@
 mod machine;
 
 use horolog_report::{
-    Fact, Finding, FindingClass, Proof, Provenance, ReportData, Run, RunKind, RunTask, RunVerdict, TaskRow,
-    TaskVerdict, TimelineBuilder, TimelineOptions, TimelineThread, Verdict,
+    Cause, Closing, Fact, Finding, FindingClass, FindingGroup, FreeProof, Missed, Packed, Proof, Provenance,
+    ReportData, Run, RunKind, RunTask, RunVerdict, TaskRow, TaskVerdict, TimelineBuilder, TimelineOptions,
+    TimelineThread, Verdict,
 };
 use horolog_time::{Instant, Span};
 use horolog_trace::TaskOutcome;
@@ -49,19 +50,28 @@ fn sample(events: u64) -> ReportData {
     let mut measured = Machine::new(&TASKS, Some(noise));
     let (measurement, _) = run(&mut measured, events - events / 3, u64::MAX, RunKind::Measured);
     let findings = findings(&measured);
+    let closing = closing(&measured);
+    let groups = groups(&measured);
+    let json = serde_json::json!({ "schema": "horolog.loop/1", "closing": closing }).to_string();
+    let listed = findings.len() as u64;
+    let all: u64 = groups.iter().map(|group| group.count).sum();
     let tasks = TASKS.iter().enumerate().map(|(index, task)| row(index, task)).collect();
     ReportData {
         system: "quadcopter with a camera".into(),
         policy: "fixed priority".into(),
         verdict: Verdict {
             proof: Proof::Proved,
-            run: Some(RunVerdict::Disturbed),
+            run: Some(RunVerdict::Missed),
             qualifiers: vec!["These data are synthetic: they show the page, not a machine.".into()],
             ..Verdict::default()
         },
         tasks,
+        closing: Some(closing),
         runs: vec![simulation, measurement],
         findings,
+        groups,
+        findings_omitted: all - listed,
+        json: Some(Packed::text(&json)),
         facts: facts(),
         provenance: provenance(events),
         system_file: system_file(),
@@ -77,7 +87,7 @@ fn run(machine: &mut Machine<'_>, events: u64, until: u64, kind: RunKind) -> (Ru
     let thread = |id, name: &str, idle| TimelineThread { id, name: name.into(), idle };
     let options = TimelineOptions {
         start: Instant::ZERO,
-        tasks: TASKS.len(),
+        tasks: TASKS.iter().map(|task| task.name.to_owned()).collect(),
         threads: vec![thread(0, "swapper/1", true), thread(FOREIGN_THREAD, "kworker/1:2", false)],
         ..TimelineOptions::default()
     };
@@ -105,10 +115,67 @@ fn run(machine: &mut Machine<'_>, events: u64, until: u64, kind: RunKind) -> (Ru
         events: count,
         events_lost: 0,
         tasks: tasks.collect(),
+        servers: Vec::new(),
+        devices: Vec::new(),
+        requests: Vec::new(),
         timeline: Some(builder.finish()),
         notes: Vec::new(),
     };
     (run, reached)
+}
+
+/// The closing line of a run that the machine disturbed.
+fn closing(machine: &Machine<'_>) -> Closing {
+    let of = |index: usize| machine.misses.iter().filter(|miss| miss.0 == index).count() as u64;
+    let missed: Vec<Missed> = TASKS
+        .iter()
+        .enumerate()
+        .map(|(index, task)| Missed { name: task.name.into(), count: of(index) })
+        .filter(|one| one.count > 0)
+        .collect();
+    let words: Vec<String> = missed.iter().map(|one| format!("{} {}", one.name, one.count)).collect();
+    let longest = machine.bursts.iter().map(|burst| burst.1).max().unwrap_or(0);
+    let causes = groups(machine).into_iter().map(|group| Cause {
+        class: "machine disturbed".into(),
+        check: group.kind,
+        subject: group.subject,
+        count: group.count,
+        worst_excess_ns: group.worst_excess_ns,
+    });
+    Closing {
+        word: "no".into(),
+        exit: 1,
+        text: format!(
+            "{} deadlines missed ({}), by the machine: kworker/1:2 took CPU 1 for {}",
+            machine.misses.len(),
+            words.join(", "),
+            Span::from_ns(longest)
+        ),
+        help: Some(
+            "isolate CPU 1 (`horolog doctor`); on a shared machine gate with `--gate proof,model`".into(),
+        ),
+        missed,
+        causes: causes.collect(),
+    }
+}
+
+/// The findings by what they are due to: first the thread, then who missed.
+fn groups(machine: &Machine<'_>) -> Vec<FindingGroup> {
+    let group = |kind: &str, subject: &str, count: u64, worst: u64| FindingGroup {
+        class: FindingClass::MachineDisturbed,
+        kind: kind.into(),
+        subject: subject.into(),
+        run: 1,
+        count,
+        worst_excess_ns: Span::from_ns(worst),
+    };
+    let longest = machine.bursts.iter().map(|burst| burst.1).max().unwrap_or(0);
+    let mut groups = vec![group("foreign thread", "kworker/1:2", machine.bursts.len() as u64, longest)];
+    groups.extend(TASKS.iter().enumerate().map(|(index, task)| {
+        let count = machine.misses.iter().filter(|miss| miss.0 == index).count() as u64;
+        group("deadline missed", task.name, count, longest)
+    }));
+    groups
 }
 
 fn findings(machine: &Machine<'_>) -> Vec<Finding> {
@@ -122,6 +189,7 @@ fn findings(machine: &Machine<'_>) -> Vec<Finding> {
             job: Some(job),
             cpu: Some(1),
             time_ns: Some(Instant::from_ns(time)),
+            group: Some(1 + task),
             ..Finding::new(
                 FindingClass::MachineDisturbed,
                 "deadline missed",
@@ -137,6 +205,7 @@ fn findings(machine: &Machine<'_>) -> Vec<Finding> {
         cpu: Some(1),
         time_ns: Some(Instant::from_ns(time)),
         length_ns: Some(Span::from_ns(length)),
+        group: Some(0),
         ..Finding::new(
             FindingClass::MachineDisturbed,
             "foreign thread",
@@ -178,6 +247,10 @@ fn row(index: usize, task: &SampleTask) -> TaskRow {
         deadline_ns: Some(Span::from_ns(task.deadline)),
         verdict: if bound <= task.deadline { TaskVerdict::Meets } else { TaskVerdict::Misses },
         bound_ns: Some(Span::from_ns(bound)),
+        without_costs: Some(FreeProof {
+            verdict: TaskVerdict::Meets,
+            bound_ns: Some(Span::from_ns(bound - 60 * US)),
+        }),
         exact: !task.deferred(),
         test: if task.deferred() { "fp-deferred".into() } else { "fp-preemptive".into() },
         source: if task.deferred() { "bril09".into() } else { "joseph86".into() },

@@ -1,7 +1,9 @@
 //! Builds a timeline from records in order, within a stated number of events.
 
+use super::device::DeviceLane;
 use super::kernel::{FOREIGN, Processor, interrupt_name, softirq_name};
 use super::lane::{LaneBuilder, LaneKind, State};
+use super::server::{ServerLane, TimelineServer};
 use super::{Lane, Timeline};
 use horolog_time::{Instant, Span};
 use horolog_trace::{Kind, NO_JOB, NO_TASK, Record, ResponseStatistics, Sink};
@@ -23,8 +25,18 @@ pub struct TimelineThread {
 pub struct TimelineOptions {
     /// The instant that is zero on the page's axis, on the clock of the records.
     pub start: Instant,
-    /// How many tasks there are.
-    pub tasks: usize,
+    /// The names of the tasks, and of the threads of drivers that the records number behind them.
+    pub tasks: Vec<String>,
+    /// The servers and schedulers by their numbers in the records; `None`: one without a budget.
+    pub servers: Vec<Option<TimelineServer>>,
+    /// The devices.
+    pub devices: Vec<String>,
+    /// The device of each request, by the request's number in the records.
+    pub requests: Vec<usize>,
+    /// What the records call interrupts by number; empty: the kernel's own numbers.
+    pub interrupts: Vec<String>,
+    /// Whether softirqs are numbered by device, as in a simulation.
+    pub softirqs_are_devices: bool,
     /// The threads; one that is not listed is called by its number.
     pub threads: Vec<TimelineThread>,
     /// How many records the lanes keep; later ones still count in the statistics.
@@ -33,7 +45,17 @@ pub struct TimelineOptions {
 
 impl Default for TimelineOptions {
     fn default() -> TimelineOptions {
-        TimelineOptions { start: Instant::ZERO, tasks: 0, threads: Vec::new(), limit: 1_000_000 }
+        TimelineOptions {
+            start: Instant::ZERO,
+            tasks: Vec::new(),
+            servers: Vec::new(),
+            devices: Vec::new(),
+            requests: Vec::new(),
+            interrupts: Vec::new(),
+            softirqs_are_devices: false,
+            threads: Vec::new(),
+            limit: 1_000_000,
+        }
     }
 }
 
@@ -68,7 +90,7 @@ const BACKLOG: usize = 100_000;
 /// use horolog_report::{TimelineBuilder, TimelineOptions};
 /// use horolog_time::Instant;
 /// use horolog_trace::{Kind, Record};
-/// let mut builder = TimelineBuilder::new(TimelineOptions { tasks: 1, ..TimelineOptions::default() });
+/// let mut builder = TimelineBuilder::new(TimelineOptions { tasks: vec!["one".to_owned()], ..TimelineOptions::default() });
 /// for (ns, kind) in [(0, Kind::Release), (0, Kind::Start), (5, Kind::Completion)] {
 ///     let record = Record { time: Instant::from_ns(ns), kind, cpu: 0, task: 0, job: 0, value: 0, extra: 0 };
 ///     builder.push(&record);
@@ -82,6 +104,11 @@ pub struct TimelineBuilder {
     limit: u64,
     tasks: Vec<TaskLane>,
     processors: Vec<Processor>,
+    servers: Vec<Option<ServerLane>>,
+    devices: Vec<DeviceLane>,
+    requests: Vec<usize>,
+    interrupts: Vec<String>,
+    softirqs: Vec<String>,
     threads: HashMap<u64, TimelineThread>,
     labels: Vec<String>,
     label_of: HashMap<String, u64>,
@@ -95,9 +122,11 @@ impl TimelineBuilder {
     /// A builder without records.
     #[must_use]
     pub fn new(options: TimelineOptions) -> TimelineBuilder {
-        let tasks = (0..options.tasks)
-            .map(|index| TaskLane {
-                lane: LaneBuilder::new(LaneKind::Task, index as u32),
+        let softirqs = if options.softirqs_are_devices { options.devices.clone() } else { Vec::new() };
+        let tasks = options.tasks.into_iter().enumerate();
+        let tasks = tasks
+            .map(|(index, name)| TaskLane {
+                lane: LaneBuilder::new(LaneKind::Task, index as u32, name),
                 pending: VecDeque::new(),
                 cpu: 0,
                 statistics: ResponseStatistics::default(),
@@ -108,6 +137,21 @@ impl TimelineBuilder {
             limit: options.limit,
             tasks,
             processors: Vec::new(),
+            servers: options
+                .servers
+                .into_iter()
+                .enumerate()
+                .map(|(index, server)| server.map(|server| ServerLane::new(index, server)))
+                .collect(),
+            devices: options
+                .devices
+                .into_iter()
+                .enumerate()
+                .map(|(index, name)| DeviceLane::new(index, name))
+                .collect(),
+            requests: options.requests,
+            interrupts: options.interrupts,
+            softirqs,
             threads: options.threads.into_iter().map(|t| (t.id, t)).collect(),
             labels: Vec::new(),
             label_of: HashMap::new(),
@@ -135,14 +179,30 @@ impl TimelineBuilder {
         } else {
             self.dropped += 1;
         }
-        let is_kernel = record.kind as u8 >= Kind::KernelSwitch as u8;
-        if !is_kernel {
+        let is_of_jobs = (record.kind as u8) < Kind::KernelSwitch as u8;
+        if is_of_jobs || matches!(record.kind, Kind::Suspend | Kind::Wake) {
             self.job_event(record, time, drawn);
             if drawn && matches!(record.kind, Kind::Release | Kind::Completion) {
                 self.note_pending(record, time);
             }
         } else if drawn {
             self.kernel_event(record, time);
+        }
+        if drawn {
+            self.charge(record, time);
+        }
+    }
+
+    /// Which servers are charged from now on.
+    fn charge(&mut self, record: &Record, time: i64) {
+        let Some(processor) = self.processors.iter().find(|one| one.number == record.cpu) else { return };
+        for lane in self.servers.iter_mut().flatten().filter(|lane| lane.server.cpu == record.cpu) {
+            let tasks = &lane.server.tasks;
+            let is_pending =
+                |task: &u32| self.tasks.get(*task as usize).is_some_and(|task| !task.pending.is_empty());
+            let executes = processor.running.is_some_and(|task| tasks.contains(&task) && is_pending(&task));
+            let has_work = tasks.iter().any(is_pending);
+            lane.goes_on(time, executes, has_work);
         }
     }
 
@@ -161,6 +221,9 @@ impl TimelineBuilder {
         }
         let (who, taken): (Vec<Lane>, Vec<Lane>) =
             self.processors.into_iter().map(|p| (p.who.finish(to_ns), p.taken.finish(to_ns))).unzip();
+        lanes.extend(self.servers.into_iter().flatten().map(|lane| lane.finish(to_ns)));
+        let devices = self.devices.into_iter().map(|lane| lane.finish(to_ns));
+        lanes.extend(devices.filter(|lane| lane.intervals.rows() > 0));
         lanes.extend(who);
         lanes.extend(taken.into_iter().filter(|lane| lane.intervals.rows() + lane.marks.rows() > 0));
         Timeline {
@@ -205,11 +268,14 @@ impl TimelineBuilder {
                 task.lane.enter(time, State::Preempted as u64, record.job);
                 processor.task_leaves(time, record.task);
             }
-            Kind::Suspend => {
+            Kind::Suspend if drawn => {
                 task.suspend(time);
-                if drawn {
-                    processor.task_leaves(time, record.task);
-                }
+                processor.task_leaves(time, record.task);
+                self.await_device(record, time, true);
+            }
+            Kind::Wake if drawn => {
+                task.wakes(time);
+                self.await_device(record, time, false);
             }
             Kind::Yield if drawn => {
                 task.lane.mark(time, record.kind, record.job, record.value);
@@ -225,9 +291,18 @@ impl TimelineBuilder {
                     self.give_back(record.cpu, time);
                 }
             }
-            Kind::Preempt | Kind::Yield | Kind::Deadline => {}
+            Kind::Preempt | Kind::Yield | Kind::Deadline | Kind::Suspend | Kind::Wake => {}
             _ if drawn => task.lane.mark(time, record.kind, record.job, record.value),
             _ => {}
+        }
+    }
+
+    /// A job begins or ends to wait for a device; for a resource, where `extra` says so.
+    fn await_device(&mut self, record: &Record, time: i64, more: bool) {
+        let request = usize::try_from(record.value).ok().filter(|_| record.extra == 0);
+        let device = request.and_then(|request| self.requests.get(request).copied());
+        if let Some(lane) = device.and_then(|device| self.devices.get_mut(device)) {
+            lane.awaited(time, more);
         }
     }
 
@@ -272,11 +347,25 @@ impl TimelineBuilder {
         match record.kind {
             Kind::KernelSwitch => self.switch(record, time),
             Kind::InterruptEntry | Kind::InterruptExit => {
-                let label = self.label(interrupt_name(record.value, record.extra));
+                let known = named(&self.interrupts, record.value);
+                let device =
+                    known.as_ref().and_then(|name| self.devices.iter_mut().find(|lane| lane.is(name)));
+                if let Some(lane) = device {
+                    lane.handled(time, record.kind == Kind::InterruptEntry);
+                }
+                let label = known.unwrap_or_else(|| interrupt_name(record.value, record.extra));
+                let label = self.label(label);
                 processor(&mut self.processors, record.cpu).handler(time, record.kind, record.value, label);
             }
             Kind::SoftirqEntry | Kind::SoftirqExit => {
-                let label = self.label(softirq_name(record.value));
+                let known = named(&self.softirqs, record.value);
+                let device = usize::try_from(record.value).ok().filter(|_| known.is_some());
+                if let Some(lane) = device.and_then(|device| self.devices.get_mut(device)) {
+                    lane.handled(time, record.kind == Kind::SoftirqEntry);
+                }
+                let label =
+                    known.map_or_else(|| softirq_name(record.value), |name| format!("softirq of {name}"));
+                let label = self.label(label);
                 processor(&mut self.processors, record.cpu).handler(time, record.kind, record.value, label);
             }
             Kind::Steal => {
@@ -296,6 +385,14 @@ impl TimelineBuilder {
             Kind::Lost | Kind::KernelStarve => {
                 let processor = processor(&mut self.processors, record.cpu);
                 processor.taken.mark(time, record.kind, NO_JOB, record.value);
+            }
+            Kind::BudgetExhausted | Kind::BudgetReplenished => {
+                let lane = usize::try_from(record.value).ok().and_then(|server| self.servers.get_mut(server));
+                match (lane.and_then(Option::as_mut), record.kind) {
+                    (Some(lane), Kind::BudgetExhausted) => lane.exhausted(time),
+                    (Some(lane), _) => lane.replenished(time, record.extra),
+                    (None, _) => {}
+                }
             }
             _ => {}
         }
@@ -347,6 +444,11 @@ impl Sink for TimelineBuilder {
     fn record(&mut self, record: Record) {
         self.push(&record);
     }
+}
+
+/// The name in the place `number` of a list.
+fn named(names: &[String], number: u64) -> Option<String> {
+    usize::try_from(number).ok().and_then(|number| names.get(number)).cloned()
 }
 
 /// The processor with this number, made where it is new; systems have few.
@@ -439,6 +541,13 @@ impl TaskLane {
             && oldest.started
         {
             self.lane.suspend(time, oldest.job);
+        }
+    }
+
+    /// A job that slept waits for the processor.
+    fn wakes(&mut self, time: i64) {
+        if let Some(oldest) = self.pending.front() {
+            self.lane.wake(time, oldest.job);
         }
     }
 

@@ -50,6 +50,12 @@ impl Packed {
         Packed { rows, deflated: miniz_oxide::deflate::compress_to_vec(&flat.bytes, 6) }
     }
 
+    /// A text as one row, deflated alone.
+    #[must_use]
+    pub fn text(text: &str) -> Packed {
+        Packed { rows: 1, deflated: miniz_oxide::deflate::compress_to_vec(text.as_bytes(), 6) }
+    }
+
     /// How many rows.
     #[must_use]
     pub fn rows(&self) -> u64 {

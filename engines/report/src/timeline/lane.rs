@@ -14,6 +14,10 @@ pub enum LaneKind {
     Cpu,
     /// What the kernel and foreign threads take from one processor.
     Kernel,
+    /// What one server has left of its budget.
+    Server,
+    /// One device: who waits for it, and when it is worked for.
+    Device,
 }
 
 /// The state of a task's oldest unfinished job; the codes of a task lane's intervals.
@@ -30,6 +34,28 @@ pub(super) enum State {
     Yielded = 4,
     /// It gave the processor away by sleeping in the middle of its work.
     Suspended = 5,
+}
+
+/// What a server's budget does; the codes of a server lane's intervals. The argument is what is left at the start (ns).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(super) enum Budget {
+    /// It is used: it falls by a nanosecond each nanosecond.
+    Used = 1,
+    /// It stays.
+    Kept = 2,
+    /// Nothing is left.
+    Gone = 3,
+}
+
+/// The codes of a device lane's intervals. The argument is how many jobs wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(super) enum Served {
+    /// Its handler executes.
+    Handled = 1,
+    /// A job waits for it.
+    Awaited = 2,
 }
 
 /// The classes of a kernel lane's intervals.
@@ -53,8 +79,10 @@ pub(super) enum Taken {
 pub struct Lane {
     /// What it shows.
     pub kind: LaneKind,
-    /// Which task (index) or processor (number).
+    /// Which task, server or device (index), or processor (number).
     pub index: u32,
+    /// What the page calls it.
+    pub name: String,
     /// Columns: start (difference), length, code, argument (difference).
     pub intervals: Packed,
     /// Columns: job number, arrival (differences), readiness after arrival, response plus 1 or 0 where
@@ -77,6 +105,7 @@ struct Open {
 pub(super) struct LaneBuilder {
     kind: LaneKind,
     index: u32,
+    name: String,
     open: Option<Open>,
     /// Kept back, since the next interval may continue it.
     closed: Option<(Open, i64)>,
@@ -95,10 +124,11 @@ pub(super) struct LaneBuilder {
 }
 
 impl LaneBuilder {
-    pub(super) fn new(kind: LaneKind, index: u32) -> LaneBuilder {
+    pub(super) fn new(kind: LaneKind, index: u32, name: String) -> LaneBuilder {
         LaneBuilder {
             kind,
             index,
+            name,
             open: None,
             closed: None,
             stored: i64::MIN,
@@ -127,6 +157,15 @@ impl LaneBuilder {
         self.open = Some(Open { from: time.max(self.end), code, argument });
     }
 
+    /// From `time` on: `code` with `argument`, an interval of its own even where it says the same as the one before.
+    pub(super) fn enter_anew(&mut self, time: i64, code: u64, argument: u64) {
+        self.leave(time);
+        if let Some((interval, end)) = self.closed.take() {
+            self.store(interval, end);
+        }
+        self.enter(time, code, argument);
+    }
+
     /// The job lost the processor, unless it is known to have given it away.
     pub(super) fn lose(&mut self, time: i64, job: u64) {
         if self.open.is_none_or(|open| open.code != State::Yielded as u64) {
@@ -141,6 +180,13 @@ impl LaneBuilder {
             .is_some_and(|open| open.code == State::Preempted as u64 || open.code == State::Executing as u64)
         {
             self.enter(time, State::Suspended as u64, job);
+        }
+    }
+
+    /// A suspended job waits for the processor again.
+    pub(super) fn wake(&mut self, time: i64, job: u64) {
+        if self.open.is_some_and(|open| open.code == State::Suspended as u64) {
+            self.enter(time, State::Ready as u64, job);
         }
     }
 
@@ -223,6 +269,7 @@ impl LaneBuilder {
         Lane {
             kind: self.kind,
             index: self.index,
+            name: self.name,
             intervals: Packed::new(
                 self.intervals,
                 &[&self.starts, &self.lengths, &self.codes, &self.arguments],
@@ -240,7 +287,7 @@ mod tests {
 
     #[test]
     fn joins_what_continues_and_drops_what_takes_no_time() {
-        let mut lane = LaneBuilder::new(LaneKind::Task, 0);
+        let mut lane = LaneBuilder::new(LaneKind::Task, 0, "a".to_owned());
         lane.enter(-5, 1, 7);
         lane.enter(10, 2, 7);
         lane.enter(10, 1, 7);

@@ -2,7 +2,7 @@
 
 use super::columns::{undo_differences, unpack};
 use super::*;
-use horolog_time::Instant;
+use horolog_time::{Instant, Span};
 use horolog_trace::{Kind, NO_JOB, NO_TASK, Record};
 
 fn record(ns: u64, kind: Kind, task: u32, job: u64, value: u64) -> Record {
@@ -20,7 +20,7 @@ fn build(options: TimelineOptions, records: &[Record]) -> Timeline {
 }
 
 fn two_tasks() -> TimelineOptions {
-    TimelineOptions { tasks: 2, ..TimelineOptions::default() }
+    TimelineOptions { tasks: vec!["a".into(), "b".into()], ..TimelineOptions::default() }
 }
 
 /// Start, length, code and argument of each interval.
@@ -190,12 +190,155 @@ fn what_is_left_out_is_counted_and_still_in_the_statistics() {
 
 #[test]
 fn hostile_records_do_no_harm() {
-    let mut builder = TimelineBuilder::new(TimelineOptions { start: Instant::from_ns(5), ..two_tasks() });
-    for kind in Kind::ALL {
-        for (ns, task) in [(u64::MAX, 0), (0, 1), (3, 9), (u64::MAX - 1, NO_TASK)] {
-            builder.push(&Record { extra: u64::MAX, ..record(ns, kind, task, u64::MAX, u64::MAX) });
+    let period = Span::from_ns(1);
+    for refill in [
+        Refill::Recorded,
+        Refill::LostWithoutWork,
+        Refill::EachPeriod(period),
+        Refill::EachPeriod(Span::MAX),
+        Refill::AfterUse(Span::MAX),
+        Refill::AfterUse(period),
+    ] {
+        let options = TimelineOptions {
+            start: Instant::from_ns(5),
+            devices: vec!["disk".to_owned()],
+            requests: vec![0, usize::MAX],
+            softirqs_are_devices: true,
+            ..served(refill, u64::MAX)
+        };
+        let mut builder = TimelineBuilder::new(options);
+        for kind in Kind::ALL {
+            for (ns, task, value) in
+                [(u64::MAX, 0, u64::MAX), (0, 1, 1), (3, 9, 0), (u64::MAX - 1, NO_TASK, 1)]
+            {
+                for extra in [u64::MAX, 0] {
+                    builder.push(&Record { extra, ..record(ns, kind, task, u64::MAX, value) });
+                }
+            }
         }
+        let timeline = builder.finish();
+        assert_eq!(timeline.events_kept, 8 * Kind::ALL.len() as u64);
     }
-    let timeline = builder.finish();
-    assert_eq!(timeline.events_kept, 4 * Kind::ALL.len() as u64);
+}
+
+/// One server with 3 of budget for task 0 on processor 1.
+fn served(refill: Refill, initial: u64) -> TimelineOptions {
+    let server = TimelineServer {
+        name: "panel".to_owned(),
+        cpu: 1,
+        budget: Span::from_ns(3),
+        initial: Span::from_ns(initial),
+        refill,
+        tasks: vec![0],
+    };
+    TimelineOptions { servers: vec![None, Some(server)], ..two_tasks() }
+}
+
+fn budget(ns: u64, kind: Kind, extra: u64) -> Record {
+    Record { extra, ..record(ns, kind, NO_TASK, NO_JOB, 1) }
+}
+
+/// A job of five that uses its server's budget from 10 on and goes on in the background.
+fn overdrawn(mut more: Vec<Record>) -> Vec<Record> {
+    let mut records = vec![
+        record(10, Kind::Release, 0, 0, 10),
+        record(10, Kind::Start, 0, 0, 0),
+        budget(13, Kind::BudgetExhausted, 3),
+        record(15, Kind::Completion, 0, 0, 5),
+    ];
+    records.append(&mut more);
+    records.push(record(40, Kind::Release, 1, 0, 40));
+    records.sort_by_key(|record| record.time);
+    records
+}
+
+#[test]
+fn a_budget_falls_while_it_is_used_and_comes_back_by_the_rules_of_its_kind() {
+    let lane_of = |refill, initial, more| {
+        let timeline = build(served(refill, initial), &overdrawn(more));
+        let lane = lane(&timeline, LaneKind::Server, 1);
+        assert_eq!(lane.name, "panel");
+        intervals(lane)
+    };
+    // On record alone: it stays gone.
+    assert_eq!(lane_of(Refill::Recorded, 3, vec![]), [(0, 10, 2, 3), (10, 3, 1, 3), (13, 27, 3, 0)]);
+    let back = || vec![budget(20, Kind::BudgetReplenished, 2)];
+    assert_eq!(
+        lane_of(Refill::Recorded, 3, back()),
+        [(0, 10, 2, 3), (10, 3, 1, 3), (13, 7, 3, 0), (20, 20, 2, 2)]
+    );
+    // A period of 12: full from 24 on. What was used from 10 on comes back at 22.
+    let period = Span::from_ns(12);
+    assert_eq!(
+        lane_of(Refill::EachPeriod(period), 3, vec![]),
+        [(0, 10, 2, 3), (10, 2, 1, 3), (12, 1, 1, 3), (13, 11, 3, 0), (24, 16, 2, 3)]
+    );
+    assert_eq!(
+        lane_of(Refill::AfterUse(period), 3, vec![]),
+        [(0, 10, 2, 3), (10, 3, 1, 3), (13, 9, 3, 0), (22, 18, 2, 3)]
+    );
+    // A polling server has nothing until its period begins, and loses what nobody waits for.
+    let polled = vec![budget(10, Kind::BudgetReplenished, 3)];
+    assert_eq!(lane_of(Refill::LostWithoutWork, 0, polled), [(0, 10, 3, 0), (10, 3, 1, 3), (13, 27, 3, 0)]);
+}
+
+#[test]
+fn a_budget_that_comes_back_while_it_is_used_starts_anew() {
+    let records = [
+        record(0, Kind::Release, 0, 0, 0),
+        record(0, Kind::Start, 0, 0, 0),
+        budget(3, Kind::BudgetExhausted, 3),
+        budget(3, Kind::BudgetReplenished, 3),
+        record(5, Kind::Completion, 0, 0, 5),
+        record(9, Kind::Release, 1, 0, 9),
+    ];
+    let timeline = build(served(Refill::Recorded, 3), &records);
+    let lane = lane(&timeline, LaneKind::Server, 1);
+    assert_eq!(intervals(lane), [(0, 3, 1, 3), (3, 2, 1, 3), (5, 4, 2, 1)]);
+}
+
+#[test]
+fn a_device_shows_who_waits_for_it_and_its_handler() {
+    let options = TimelineOptions {
+        devices: vec!["net".to_owned(), "disk".to_owned()],
+        requests: vec![1, 1],
+        interrupts: vec!["line".to_owned(), "net".to_owned()],
+        softirqs_are_devices: true,
+        ..two_tasks()
+    };
+    let asks = |ns, kind, task, request| record(ns, kind, task, 0, request);
+    let of_resource = Record { extra: 1, ..asks(3, Kind::Suspend, 0, 0) };
+    let records = [
+        record(0, Kind::Release, 0, 0, 0),
+        record(0, Kind::Start, 0, 0, 0),
+        asks(2, Kind::Suspend, 0, 0),
+        of_resource,
+        asks(4, Kind::Suspend, 1, 1),
+        asks(6, Kind::Wake, 0, 0),
+        record(7, Kind::Resume, 0, 0, 0),
+        record(7, Kind::SoftirqEntry, NO_TASK, NO_JOB, 1),
+        record(8, Kind::SoftirqExit, NO_TASK, NO_JOB, 1),
+        asks(9, Kind::Wake, 1, 1),
+        record(10, Kind::InterruptEntry, NO_TASK, NO_JOB, 1),
+        record(12, Kind::InterruptExit, NO_TASK, NO_JOB, 1),
+        record(14, Kind::Completion, 0, 0, 9),
+    ];
+    let timeline = build(options, &records);
+    let disk = intervals(lane(&timeline, LaneKind::Device, 1));
+    assert_eq!(disk, [(2, 2, 2, 1), (4, 2, 2, 2), (6, 1, 2, 1), (7, 1, 1, 1), (8, 1, 2, 1)]);
+    assert_eq!(intervals(lane(&timeline, LaneKind::Device, 0)), [(10, 2, 1, 0)]);
+    assert_eq!(timeline.labels, ["softirq of disk", "net"]);
+    let task = intervals(lane(&timeline, LaneKind::Task, 0));
+    assert_eq!(task, [(0, 2, 1, 0), (2, 4, 5, 0), (6, 1, 2, 0), (7, 7, 1, 0)]);
+    // It has the processor no more while it waits.
+    let who: Vec<(i64, u64)> =
+        intervals(lane(&timeline, LaneKind::Cpu, 1)).iter().map(|i| (i.0, i.1)).collect();
+    assert_eq!(who, [(0, 2), (7, 7)]);
+}
+
+#[test]
+fn lanes_are_called_by_their_names() {
+    let timeline = build(two_tasks(), &preemption());
+    let names: Vec<&str> = timeline.lanes.iter().map(|lane| lane.name.as_str()).collect();
+    assert_eq!(names, ["a", "b", "CPU 1"]);
 }

@@ -76,17 +76,7 @@ pub(crate) fn run(words: &LoopArguments) -> Done {
 }
 
 fn json(result: &LoopResult, conflicts: &[Conflict]) -> serde_json::Value {
-    let mut all = json!({
-        "schema": "horolog.loop/1",
-        "analysis": result.proof.analysis,
-        "costs": result.proof.costs,
-        "analysis_without_costs": result.proof.without_costs,
-        "simulated": result.simulated,
-        "simulated_verification": result.simulated_verified,
-        "measured": result.measured.as_ref().map(|run| &run.outcome),
-        "verification": result.verified,
-        "report": result.report,
-    });
+    let mut all = json!(result.document());
     if !conflicts.is_empty() {
         all["conflicts"] = json!(conflicts);
     }

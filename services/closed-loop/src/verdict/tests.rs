@@ -279,6 +279,10 @@ fn a_missed_deadline_is_a_no_whoever_is_to_blame() {
     case.found().tasks[0].missed = 7;
     let closing = case.answers(Yes, Yes, No, 1);
     assert!(closing.text.starts_with("9 deadlines missed (a 7, b 2)"), "{closing}");
+    let missed: Vec<(&str, u64)> = closing.missed.iter().map(|one| (one.name.as_str(), one.count)).collect();
+    assert_eq!(missed, [("a", 7), ("b", 2)]);
+    let json = serde_json::to_value(&closing).expect("JSON");
+    assert_eq!(json["missed"], serde_json::json!([{"name": "a", "count": 7}, {"name": "b", "count": 2}]));
     assert!(closing.may_be_retried());
     case.asked = Asked::of(&[Question::Proof, Question::Model]);
     assert_eq!(case.closing().exit, 0);
@@ -295,6 +299,7 @@ fn a_missed_deadline_is_a_no_whoever_is_to_blame() {
 fn jobs_that_a_policy_left_out_are_told() {
     let mut case = Case::new();
     assert!(case.closing().text.ends_with("no deadline missed"), "{}", case.closing());
+    assert!(serde_json::to_value(case.closing()).expect("JSON").get("missed").is_none());
     case.outcome.as_mut().expect("one").tasks[1].skipped = 1;
     assert!(case.closing().text.ends_with("no deadline missed, 1 job left out by the file's policy"));
     // Of a soft task it does not matter.

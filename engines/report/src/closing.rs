@@ -1,0 +1,73 @@
+//! The closing line: `closing` of the contract.
+
+use horolog_time::Span;
+use serde::Serialize;
+
+/// The closing line, word for word as the terminal and the JSON have it.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Closing {
+    /// `holds`, `no`, `undecided` or `not-allowed`.
+    pub word: String,
+    /// The exit status.
+    pub exit: u8,
+    /// The reason in one line.
+    pub text: String,
+    /// What to do.
+    pub help: Option<String>,
+    /// Who missed deadlines, and how often.
+    pub missed: Vec<Missed>,
+    /// What was found, the gravest first.
+    pub causes: Vec<Cause>,
+}
+
+/// Who missed deadlines.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Missed {
+    /// The task, device or request.
+    pub name: String,
+    /// How many deadlines.
+    pub count: u64,
+}
+
+/// One thing that the verdict rests on.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Cause {
+    /// The class of the findings.
+    pub class: String,
+    /// The check that found them.
+    pub check: String,
+    /// The task, thread or interrupt.
+    pub subject: String,
+    /// How many findings.
+    pub count: u64,
+    /// By how much the worst one exceeds what is allowed.
+    pub worst_excess_ns: Span,
+}
+
+impl Closing {
+    /// "9 deadlines missed: motor 7, imu 2"; `None` where none was.
+    #[must_use]
+    pub fn missed_in_words(&self) -> Option<String> {
+        let all: u64 = self.missed.iter().map(|one| one.count).sum();
+        let names: Vec<String> =
+            self.missed.iter().map(|one| format!("{} {}", one.name, one.count)).collect();
+        let word = if all == 1 { "deadline" } else { "deadlines" };
+        (all > 0).then(|| format!("{all} {word} missed: {}", names.join(", ")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn says_who_missed_and_how_often() {
+        let missed = |all: &[(&str, u64)]| {
+            let missed = all.iter().map(|&(name, count)| Missed { name: name.to_owned(), count });
+            Closing { missed: missed.collect(), ..Closing::default() }.missed_in_words()
+        };
+        assert_eq!(missed(&[("motor", 7), ("imu", 2)]).unwrap(), "9 deadlines missed: motor 7, imu 2");
+        assert_eq!(missed(&[("motor", 1)]).unwrap(), "1 deadline missed: motor 1");
+        assert_eq!(missed(&[]), None);
+    }
+}
