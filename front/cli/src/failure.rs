@@ -18,8 +18,6 @@ pub(crate) enum Verdict {
     Holds,
     /// A result says no.
     SaysNo,
-    /// Nothing says no, and something is not decided.
-    Undecided,
     /// A verdict with its closing line.
     Closed(Box<Closing>),
     /// A file was refused, and all of it is told already.
@@ -62,7 +60,6 @@ impl Verdict {
         match self {
             Verdict::Holds => ExitCode::SUCCESS,
             Verdict::SaysNo => ExitCode::from(1),
-            Verdict::Undecided => ExitCode::from(4),
             Verdict::Refused(status) => ExitCode::from(status),
             Verdict::Line(line, status) => {
                 let _ = writeln!(std::io::stderr(), "{}", colour::paint_first(&line, colour::on_stderr()));

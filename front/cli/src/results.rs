@@ -87,15 +87,6 @@ impl Results {
         Results { format, has_several: files > 1, objects: Vec::new(), report, begun: 0 }
     }
 
-    pub(crate) fn format(&self) -> VerdictFormat {
-        self.format
-    }
-
-    /// Whether each result stands below the name of its file.
-    pub(crate) fn has_several(&self) -> bool {
-        self.has_several
-    }
-
     /// Begins with the next file: of several, tables stand below its name.
     pub(crate) fn begin(&mut self, file: &str) {
         if self.has_several && self.format == VerdictFormat::Table {
