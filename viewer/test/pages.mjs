@@ -26,7 +26,7 @@ export function simulated(name, system, ...more) {
   const out = `${folder}/${name}`;
   const words = ["loop", system, "--machine", "none", "--out", out, "--quiet", ...more];
   try {
-    cargo(["-p", "horolog", "--features", "horolog/parquet", "--", ...words]);
+    cargo(["-p", "horolog", "--", ...words]);
   } catch (error) {
     if (error.status !== 1 && error.status !== 4) throw new Error(`${words.join(" ")}: ${error.stderr}`);
   }
