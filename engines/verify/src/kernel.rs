@@ -230,6 +230,11 @@ impl Verifier {
             return;
         };
         job.noticed = true;
+        let model = &self.model.tasks[task];
+        if !self.model.kernels[cpu] && !model.is_observed && !model.floats {
+            // The agent has noticed the release before: it wakes the thread once it is its turn.
+            return;
+        }
         job.ready = now;
         let (number, arrival) = (job.number, job.arrival);
         self.tell_decisions(task, Kind::Release, arrival);

@@ -107,6 +107,8 @@ pub(crate) struct Model {
     /// Per processor, whether schedulers stand in a tree: then priorities and deadlines are compared among siblings alone, and
     /// nothing here orders its jobs.
     trees: Vec<bool>,
+    /// Of each processor whether the kernel schedules it, so that the wake-up of a thread is the notice of a release.
+    pub(crate) kernels: Vec<bool>,
     pub(crate) simulated: bool,
     pub(crate) foreign: bool,
     /// Whether the threads of tasks were given real-time classes.
@@ -156,6 +158,7 @@ impl Model {
             waits: Vec::new(),
             cpus: platform.cpus.iter().map(|cpu| cpu.0).collect(),
             edf: system.policy() == Policy::Edf,
+            kernels: vec![true; platform.cpus.len()],
             trees: platform.cpus.iter().map(|cpu| system.has_tree(cpu)).collect(),
             simulated,
             foreign: header.backend == "foreign",

@@ -103,6 +103,8 @@ impl Verifier {
         let late = if model.simulated { 0 } else { model.budget.saturating_add(model.release_latency) };
         let devices = Devices::of(system, &companion, &mut unjudged);
         let source = Source::new(system, &companion, &header.backend, model.simulated);
+        let is_kernels = |cpu| source.foreign || source.is_kernels(cpu);
+        model.kernels = companion.system.platform().cpus.iter().map(is_kernels).collect();
         let (decisions, compared) = if undecided.is_none() {
             Decisions::all(&companion, source, &mut not_decided, late)
                 .map_err(|error| VerifyError::input(error.to_string()))?

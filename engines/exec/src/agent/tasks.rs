@@ -69,9 +69,12 @@ fn run_job(driven: &Driven<'_>, task: &TaskShared, body: &mut dyn TaskBody, star
     }
     let mut job = Job { facts, task, run: &agent.run, runtime: driven, next: None };
     let returned = body.job(&mut job);
+    // One that was asked to end may have left its section for that.
+    let was_asked = agent.run.is_stopping() || task.control.must_end.load(Ordering::Relaxed);
+    let how = if was_asked { 0 } else { LEFT_LOCKED };
     for resource in 0..agent.run.locks.len() {
         if agent.run.locks.holder(resource) == Some(task.id) {
-            driven.let_go(task, facts.number, resource, LEFT_LOCKED);
+            driven.let_go(task, facts.number, resource, how);
             task.tally().left_locked += 1;
         }
     }
