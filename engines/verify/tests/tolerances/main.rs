@@ -13,6 +13,7 @@ mod counts;
 mod drivers;
 mod exact;
 mod explained;
+mod grants;
 mod hidden;
 mod machine;
 mod measured;
