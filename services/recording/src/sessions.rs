@@ -7,7 +7,7 @@ use horolog_probe::clock::ClockKind;
 use horolog_probe::session::reader::EventInfo;
 use horolog_probe::session::{Connection, Listener, Losses, RawRecord};
 use horolog_sys::clock::monotonic_ns;
-use horolog_sys::descriptor_passing::{is_closed, wait_for_connection};
+use horolog_sys::descriptor_passing::wait_for_connection;
 use horolog_sys::guardian::Folder;
 use horolog_trace::LossCause;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,6 +16,12 @@ use std::path::PathBuf;
 
 /// A session whose process has gone is read this much longer, so that whoever died inside an emission is proven dead.
 const LINGER_NS: u64 = 100_000_000;
+
+/// How often it is looked whether a process has ended.
+const LOOK_EVERY_NS: u64 = 16_000_000;
+
+/// After a pass with so many records the next one comes after a millisecond at most, after ten times as many at once.
+const BUSY: u64 = 1_000;
 
 /// What the records of sessions go to.
 pub(crate) trait Tap {
@@ -67,7 +73,7 @@ struct Traced {
     pid: u32,
     connection: Connection,
     losses: Losses,
-    /// Since when its other end is closed.
+    /// Since when its process has ended, or runs another program.
     closed_at: Option<u64>,
     snapshots: u64,
     /// What the numbers of events mean; the session's directory is asked once an event.
@@ -85,14 +91,19 @@ pub(crate) struct Sessions {
     clock: Clock,
     joined: u64,
     refused: Vec<String>,
+    /// When the processes were looked at last.
+    looked: u64,
+    /// Records of the last pass.
+    came: u64,
     /// Names of events that programs which have gone could have emitted.
     names: BTreeSet<String>,
 }
 
 impl Sessions {
-    pub(crate) fn new() -> Result<Sessions, RecordingError> {
+    /// `memory` is the limit of all rings in bytes; 0: the default.
+    pub(crate) fn new(memory: u64) -> Result<Sessions, RecordingError> {
         let folder = Folder::for_socket()?;
-        let listener = Listener::bind(&folder.path().join("socket"))?;
+        let listener = Listener::bind_within(&folder.path().join("socket"), memory)?;
         let clock = Clock::new(ClockKind::of_this_machine());
         Ok(Sessions {
             listener,
@@ -101,6 +112,8 @@ impl Sessions {
             clock,
             joined: 0,
             refused: Vec::new(),
+            looked: 0,
+            came: 0,
             names: BTreeSet::new(),
         })
     }
@@ -130,8 +143,25 @@ impl Sessions {
         std::mem::take(&mut self.refused)
     }
 
-    /// Waits a few milliseconds for new sessions.
+    /// What is to be said about the memory of the rings: that its limit was reached.
+    pub(crate) fn memory_note(&self) -> Option<String> {
+        let budget = self.listener.budget();
+        (budget.refused() > 0).then(|| {
+            format!(
+                "the buffers reached their limit of {} MiB for all processes together, {} times; `--memory` raises it",
+                budget.limit() >> 20,
+                budget.refused()
+            )
+        })
+    }
+
+    /// Waits for new sessions: a few milliseconds, and less where much came in the last pass, before buffers are full.
     pub(crate) fn wait(&self, milliseconds: i32) {
+        let milliseconds = match self.came {
+            0..BUSY => milliseconds,
+            came if came < 10 * BUSY => 1,
+            _ => 0,
+        };
         wait_for_connection(self.listener.as_fd(), milliseconds);
     }
 
@@ -140,12 +170,19 @@ impl Sessions {
         self.accept(tap);
         self.clock.anchor();
         let now = monotonic_ns();
+        let look = now.saturating_sub(self.looked) >= LOOK_EVERY_NS;
+        if look {
+            self.looked = now;
+        }
+        self.came = 0;
         for traced in &mut self.live {
+            // Before its buffers are read: what it has published then is read all the same.
+            let ended = look && traced.closed_at.is_none() && traced.connection.reader.process().is_dead();
             let Traced { connection, batch, .. } = traced;
-            connection.reader.drain(|raw| batch.push(Raw::of(&raw)));
+            self.came += connection.reader.drain(|raw| batch.push(Raw::of(&raw)));
             traced.hand_on(&self.clock, tap);
             traced.tell_losses(tap);
-            if traced.closed_at.is_none() && is_closed(traced.connection.as_fd()) {
+            if ended {
                 traced.closed_at = Some(now);
             }
         }
@@ -209,6 +246,11 @@ impl Sessions {
                 Ok(Some(connection)) => {
                     let pid = connection.reader.process().pid();
                     self.joined += 1;
+                    // A process has one session: whatever it ran before was replaced by `exec`.
+                    let now = monotonic_ns();
+                    for before in self.live.iter_mut().filter(|traced| traced.pid == pid) {
+                        before.closed_at.get_or_insert(now);
+                    }
                     tap.joined(pid);
                     self.live.push(Traced {
                         number: self.joined,
