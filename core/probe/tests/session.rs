@@ -98,15 +98,14 @@ fn a_sparse_session_grows_until_its_rings_are_used_up_and_uses_them_again() {
     let mut reader = session.reader().expect("a reader");
     assert_eq!(reader.claimed(), 0, "no ring before the first event");
     for turn in 0..50_u64 {
-        let count = 300 + turn; // four rings of 128 records
+        let count = 300 + turn; // three of the four rings of 128 records
         (0..count).for_each(|value| emit_words(&PAIR, [value, 0]));
-        let mut seen = drain(&mut reader);
-        seen.sort_by_key(|record| record.1);
+        let seen = drain(&mut reader);
         let expected: Vec<_> = (0..count).map(|value| (PAIR.id(), value, 0)).collect();
         assert_eq!(seen, expected);
         assert_eq!(reader.losses().total(), 0);
     }
-    assert_eq!(reader.claimed(), 4 * 4096);
+    assert!(reader.claimed() <= 4 * 4096, "{}", reader.claimed());
     (0..600).for_each(|value| emit_words(&PAIR, [value, 0]));
     let kept = drain(&mut reader).len() as u64;
     // The thread may stand anywhere in its first ring.

@@ -20,6 +20,9 @@ const LINGER_NS: u64 = 100_000_000;
 /// How often it is looked whether a process has ended.
 const LOOK_EVERY_NS: u64 = 16_000_000;
 
+/// What a session may have lost before it came is that of one second at most.
+const SECOND_NS: u64 = 1_000_000_000;
+
 /// After a pass with so many records the next one comes after a millisecond at most, after ten times as many at once.
 const BUSY: u64 = 1_000;
 
@@ -73,6 +76,8 @@ struct Traced {
     pid: u32,
     connection: Connection,
     losses: Losses,
+    /// When they were told last.
+    told_at: u64,
     /// Since when its process has ended, or runs another program.
     closed_at: Option<u64>,
     snapshots: u64,
@@ -257,6 +262,7 @@ impl Sessions {
                         pid,
                         connection,
                         losses: Losses::default(),
+                        told_at: now.saturating_sub(SECOND_NS),
                         closed_at: None,
                         snapshots: 0,
                         events: BTreeMap::new(),
@@ -292,14 +298,25 @@ impl Traced {
             (LossCause::DeadWriter, now.dead_writer, before.dead_writer),
             (LossCause::Damaged, now.damaged, before.damaged),
         ];
+        let at = monotonic_ns();
+        let most = most_lost(at.saturating_sub(self.told_at));
+        self.told_at = at;
         for (cause, now, before) in causes {
-            // A counter that went backwards is a hostile or damaged one: nothing is added for it.
-            if let Some(count) = now.checked_sub(before).filter(|count| *count > 0) {
-                tap.lost(self.pid, cause, count);
+            // A counter that went backwards, or faster than any program can, is a hostile or damaged one: what it says is
+            // not added.
+            match now.checked_sub(before) {
+                Some(0) => {}
+                Some(count) if count <= most => tap.lost(self.pid, cause, count),
+                _ => tap.lost(self.pid, LossCause::Damaged, 1),
             }
         }
         self.losses = now;
     }
+}
+
+/// How many events a process can lose in so many nanoseconds: one in two on each of a thousand processors.
+fn most_lost(ns: u64) -> u64 {
+    ns.max(1_000_000).saturating_mul(500)
 }
 
 impl Raw {
@@ -340,5 +357,17 @@ impl Traced {
             false
         });
         self.batch = batch;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_program_loses_more_than_it_can_emit() {
+        // The fastest refusal takes some nanoseconds on each of its processors.
+        assert!(most_lost(4_000_000) >= 4_000_000 / 5 * 256);
+        assert!(most_lost(4_000_000) < u64::MAX / 1_000_000 && most_lost(u64::MAX) == u64::MAX);
     }
 }

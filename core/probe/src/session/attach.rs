@@ -160,6 +160,7 @@ fn own(state: &ThreadState, session: &Shared, entry: &WriterEntry, place: usize)
         control.oldest.store(head, Relaxed);
     }
     control.tid.store(entry.tid.load(Relaxed), Release);
+    control.since.store(session.takings.fetch_add(1, Relaxed), Release);
     state.base.set(session.ring_data(place));
     state.mask.set(size - 1);
     state.control.set(control);

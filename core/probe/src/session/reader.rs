@@ -19,7 +19,7 @@ use crate::ring::layout::{
 };
 use crate::ring::memory::Memory;
 use crate::ring::multi_writer::{Found, MultiWriter};
-use crate::ring::per_thread::{ENDED, RingControl, Span, UNUSED, copy_overwriting, published};
+use crate::ring::per_thread::{ENDED, RingControl, Span, UNUSED, between, copy_overwriting};
 use crate::ring::record::{HEAD_WORDS, Head, MAX_WORDS};
 use crate::session::liveness::Process;
 use crate::session::shared::Cause;
@@ -296,8 +296,8 @@ impl Reader {
         let gone = self.find_gone();
         let mut count = 0;
         if !self.overwrites {
-            for ring in 0..self.rings_used() {
-                count += self.drain_ring(ring, &mut sink);
+            for (ring, head) in self.rings_in_order() {
+                count += self.drain_ring(ring, head, &mut sink);
             }
         }
         let mut emptied = true;
@@ -311,25 +311,45 @@ impl Reader {
         count
     }
 
-    fn drain_ring(&mut self, ring: usize, sink: &mut impl FnMut(RawRecord<'_>)) -> u64 {
+    /// The rings and up to where to read each, so that the records of a thread that goes from ring to ring come in its
+    /// order. Newer rings are looked at first: what their thread wrote before, into an older one, is there when that is
+    /// looked at. One that changed hands meanwhile waits for the next pass. Older rings are read first.
+    fn rings_in_order(&self) -> Vec<(usize, u64)> {
+        let controls = &self.ring_controls()[..self.rings_used()];
+        let mut rings: Vec<(u64, usize)> =
+            controls.iter().enumerate().map(|(ring, control)| (control.since.load(Acquire), ring)).collect();
+        rings.sort_unstable();
+        let mut found: Vec<(usize, u64)> = rings
+            .into_iter()
+            .rev()
+            .filter_map(|(since, ring)| {
+                let head = controls[ring].head.load(Acquire);
+                (controls[ring].since.load(Acquire) == since).then_some((ring, head))
+            })
+            .collect();
+        found.reverse();
+        found
+    }
+
+    fn drain_ring(&mut self, ring: usize, head: u64, sink: &mut impl FnMut(RawRecord<'_>)) -> u64 {
         let size = u64::from(self.layout.sizes.ring_bytes);
         let taken = self.taken[ring];
         let mut copied = std::mem::take(&mut self.copied);
         copied.clear();
         let control = &self.ring_controls()[ring];
-        // Before the head is looked at: who has given the ring up writes nothing more into it.
-        let ended = control.owner.load(Acquire);
-        let (to, damaged) = match published(&control.head, taken, size) {
+        let (to, damaged) = match between(taken, head, size) {
             Some(span) => {
                 self.copy(ring, span, &mut copied);
                 (span.to, 0)
             }
-            None => (control.head.load(Acquire), 1),
+            None => (head, 1),
         };
         control.tail.store(to, Release);
         // The ring changes hands only when it is empty, and only by us: this is the thread of every record copied.
         let (writer, tid) = (control.owner.load(Relaxed) >> 8, control.tid.load(Relaxed));
-        if ended & 0xff == ENDED {
+        let ended = control.owner.load(Acquire);
+        // Who has given the ring up writes nothing more into it: what it holds is known, and read.
+        if ended & 0xff == ENDED && control.head.load(Acquire) == to {
             let _ = control.owner.compare_exchange(ended, UNUSED | ended & !0xff, Release, Relaxed);
         }
         let (count, torn) = parse(&copied, writer, tid, sink);

@@ -50,6 +50,8 @@ pub(crate) struct Shared {
     users: AtomicU64,
     /// At which ring the next thread begins to look for a free one.
     pub(crate) turn: AtomicU32,
+    /// How many rings were taken, one taken again counted again.
+    pub(crate) takings: AtomicU64,
     /// Every session of the process, newest first.
     next: AtomicPtr<Shared>,
 }
@@ -92,6 +94,7 @@ impl Shared {
             unmapped: AtomicBool::new(false),
             users: AtomicU64::new(1),
             turn: AtomicU32::new(0),
+            takings: AtomicU64::new(1),
             next: AtomicPtr::new(ptr::null_mut()),
         })
     }
