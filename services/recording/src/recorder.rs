@@ -308,6 +308,7 @@ impl Run<'_> {
         // Whoever ended a moment ago: what it had published is there, and its last slots are proven dead.
         let until = monotonic_ns() + 120_000_000;
         while monotonic_ns() < until {
+            self.sessions.look_again();
             self.pass();
             if self.sessions.live() == 0 || !self.sessions.all_closed() {
                 break;

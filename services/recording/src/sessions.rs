@@ -170,6 +170,11 @@ impl Sessions {
         wait_for_connection(self.listener.as_fd(), milliseconds);
     }
 
+    /// The next pass looks whether processes have ended.
+    pub(crate) fn look_again(&mut self) {
+        self.looked = 0;
+    }
+
     /// Takes new sessions and drains all.
     pub(crate) fn pass(&mut self, tap: &mut impl Tap) {
         self.accept(tap);
