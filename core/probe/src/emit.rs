@@ -12,7 +12,7 @@ use crate::event::NO_EVENT;
 use crate::ring::layout::WriterEntry;
 use crate::ring::per_thread::{fits, overwrite};
 use crate::ring::record::{HEAD_WORDS, Head, NESTED, SHARED, pack};
-use crate::session::attach::{attach, bump, settle};
+use crate::session::attach::{attach, bump, grow, limit, settle};
 use crate::session::directory;
 use crate::session::shared::{Cause, Shared, live_generation, take_live};
 use crate::thread::{ThreadState, UNATTACHED, marked_stack_pointer, this_thread, was_left};
@@ -62,8 +62,8 @@ unsafe fn emit_counted(event: &Event, arguments: *const u64, count: usize) {
     if after <= state.limit.get() {
         // SAFETY: the key says that the C library keeps this thread's processor number there.
         let cpu = unsafe { state.cpu.get().read_volatile() };
-        // SAFETY: there is room up to `limit`; the ring is mapped twice, so that a record runs over its end unbroken;
-        // the caller's promise for the arguments.
+        // SAFETY: there is room up to `limit`, which lies at the ring's end at most; the caller's promise for the
+        // arguments.
         unsafe { store(state, head, clock::tsc(), pack(id, cpu as u16, count, 0), arguments, count) };
         publish(state, after);
     } else {
@@ -77,7 +77,7 @@ unsafe fn emit_counted(event: &Event, arguments: *const u64, count: usize) {
 /// Writes a record at `head`.
 ///
 /// # Safety
-/// The thread has a ring with room for it; `arguments` points to `count` words.
+/// The thread has a ring with room for it before the ring's end; `arguments` points to `count` words.
 #[inline(always)]
 unsafe fn store(
     state: &ThreadState,
@@ -88,14 +88,39 @@ unsafe fn store(
     count: usize,
 ) {
     let at = state.base.get().wrapping_add((head & state.mask.get()) as usize).cast::<AtomicU64>();
-    // SAFETY: the caller's promise: the record's words lie in the ring's two mappings, aligned, as records are made of
-    // whole words; the ring's reader uses atomic words too.
+    // SAFETY: the caller's promise: the record's words lie in the ring, aligned, as records are made of whole words; the
+    // ring's reader uses atomic words too.
     unsafe {
         (*at).store(ticks, Relaxed);
         (*at.add(1)).store(packed, Relaxed);
         for place in 0..count {
             (*at.add(HEAD_WORDS + place)).store(arguments.add(place).read(), Relaxed);
         }
+    }
+}
+
+/// Writes a record at `head` that may run over the ring's end and go on at its beginning.
+///
+/// # Safety
+/// As [`store`], but for the end.
+unsafe fn store_around(
+    state: &ThreadState,
+    head: u64,
+    ticks: u64,
+    packed: u64,
+    arguments: *const u64,
+    count: usize,
+) {
+    let put = |index: usize, word: u64| {
+        let offset = head.wrapping_add(8 * index as u64) & state.mask.get();
+        // SAFETY: the offset lies inside the ring, at a whole word.
+        unsafe { (*state.base.get().add(offset as usize).cast::<AtomicU64>()).store(word, Relaxed) };
+    };
+    put(0, ticks);
+    put(1, packed);
+    for place in 0..count {
+        // SAFETY: the caller's promise.
+        put(HEAD_WORDS + place, unsafe { arguments.add(place).read() });
     }
 }
 
@@ -120,10 +145,26 @@ unsafe fn emit_without_room(state: &ThreadState, id: u32, arguments: *const u64,
         // SAFETY: the caller's promise.
         return unsafe { emit_shared(session, state, ticks, pack(id, cpu, count, SHARED), arguments, count) };
     }
+    let bytes = 8 * (HEAD_WORDS + count) as u64;
+    if !has_room(session, state, bytes) && !(grow(state, session) && has_room(session, state, bytes)) {
+        // SAFETY: a thread with a ring has its control; its reference keeps the memory mapped.
+        let control = unsafe { &*state.control.get() };
+        control.lost.store(control.lost.load(Relaxed) + 1, Relaxed);
+        return;
+    }
+    let (head, packed) = (state.head.get(), pack(id, cpu, count, 0));
+    // SAFETY: there is room; the caller's promise for the arguments.
+    unsafe { store_around(state, head, ticks, packed, arguments, count) };
+    let (head, size) = (head.wrapping_add(bytes), state.mask.get() + 1);
+    publish(state, head);
+    state.limit.set(limit(head, state.room.get(), size));
+}
+
+/// Looks whether `bytes` fit into the thread's ring, and notes up to where there is room.
+fn has_room(session: &Shared, state: &ThreadState, bytes: u64) -> bool {
     // SAFETY: a thread with a ring has its control; its reference keeps the memory mapped.
     let control = unsafe { &*state.control.get() };
     let (head, size) = (state.head.get(), state.mask.get() + 1);
-    let bytes = 8 * (HEAD_WORDS + count) as u64;
     let first = if session.overwrites {
         overwrite(&control.oldest, head, bytes, size, |at| length_at(state, at))
     } else {
@@ -131,21 +172,15 @@ unsafe fn emit_without_room(state: &ThreadState, id: u32, arguments: *const u64,
     };
     // A reader's count that makes no sense would let the producer run over the end.
     let sane = head.wrapping_sub(first) <= size;
-    if !sane || !fits(head, bytes, first, size) {
-        control.lost.store(control.lost.load(Relaxed) + 1, Relaxed);
-        return;
-    }
-    state.limit.set(first.wrapping_add(size));
-    // SAFETY: there is room; the caller's promise for the arguments.
-    unsafe { store(state, head, ticks, pack(id, cpu, count, 0), arguments, count) };
-    publish(state, head.wrapping_add(bytes));
+    state.room.set(first.wrapping_add(size));
+    sane && fits(head, bytes, first, size)
 }
 
 /// Bytes of the record that starts at count `at` of this thread's overwriting ring.
 fn length_at(state: &ThreadState, at: u64) -> u64 {
-    let word = state.base.get().wrapping_add((at & state.mask.get()) as usize).cast::<AtomicU64>();
-    // SAFETY: the head of a record that this thread wrote, in its ring.
-    let packed = unsafe { (*word.add(1)).load(Relaxed) };
+    let second = (at.wrapping_add(8) & state.mask.get()) as usize;
+    // SAFETY: the second word of a record that this thread wrote, in its ring.
+    let packed = unsafe { (*state.base.get().add(second).cast::<AtomicU64>()).load(Relaxed) };
     let arguments = usize::from(Head::unpack(0, packed).arguments).min(MAX_ARGUMENTS);
     8 * (HEAD_WORDS + arguments) as u64
 }

@@ -22,11 +22,11 @@ pub(crate) struct ThreadState {
     pub(crate) key: Cell<u64>,
     /// Bytes published in the ring.
     pub(crate) head: Cell<u64>,
-    /// `head` may grow up to here before the reader's count has to be looked at.
+    /// `head` may grow up to here before the reader's count or the ring's end have to be looked at.
     pub(crate) limit: Cell<u64>,
     /// Size of the ring minus 1.
     pub(crate) mask: Cell<u64>,
-    /// The ring's data, mapped twice in a row.
+    /// The ring's data.
     pub(crate) base: Cell<*mut u8>,
     /// What is shared with the reader.
     pub(crate) control: Cell<*const RingControl>,
@@ -42,7 +42,11 @@ pub(crate) struct ThreadState {
     pub(crate) number: Cell<u32>,
     /// Its ring's number plus 1; 0: none.
     pub(crate) ring: Cell<u32>,
-    reserved: [u64; 5],
+    /// The thread's number where it is known before the first event; 0: to be asked for.
+    pub(crate) tid: Cell<u32>,
+    /// `head` may grow up to here, as far as the reader's count was looked at; `limit` also ends at the ring's end.
+    pub(crate) room: Cell<u64>,
+    reserved: [u64; 3],
 }
 
 const _: () = assert!(size_of::<ThreadState>() == 128);
@@ -64,7 +68,9 @@ impl ThreadState {
             writer: Cell::new(ptr::null()),
             number: Cell::new(0),
             ring: Cell::new(0),
-            reserved: [0; 5],
+            tid: Cell::new(0),
+            room: Cell::new(0),
+            reserved: [0; 3],
         }
     }
 

@@ -26,6 +26,7 @@ fn options() -> Options {
         writers: 8,
         events: 256,
         mode: Mode::Refuse,
+        sparse: false,
     }
 }
 

@@ -25,6 +25,7 @@ fn small() -> Options {
         writers: 8,
         events: 256,
         mode: Mode::Refuse,
+        sparse: false,
     }
 }
 
@@ -88,6 +89,28 @@ fn a_full_ring_refuses_and_counts_and_records_run_over_its_end_unbroken() {
         assert_eq!((reader.losses().ring_full, reader.losses().total()), (lost, lost));
     }
     assert!(lost > 0);
+}
+
+#[test]
+fn a_sparse_session_grows_until_its_rings_are_used_up_and_uses_them_again() {
+    let _alone = alone();
+    let session = Session::create(&Options { sparse: true, ..small() }).expect("a session");
+    let mut reader = session.reader().expect("a reader");
+    assert_eq!(reader.claimed(), 0, "no ring before the first event");
+    for turn in 0..50_u64 {
+        let count = 300 + turn; // three of the four rings of 128 records
+        (0..count).for_each(|value| emit_words(&PAIR, [value, 0]));
+        let seen = drain(&mut reader);
+        let expected: Vec<_> = (0..count).map(|value| (PAIR.id(), value, 0)).collect();
+        assert_eq!(seen, expected);
+        assert_eq!(reader.losses().total(), 0);
+    }
+    assert!(reader.claimed() <= 4 * 4096, "{}", reader.claimed());
+    (0..600).for_each(|value| emit_words(&PAIR, [value, 0]));
+    let kept = drain(&mut reader).len() as u64;
+    // The thread may stand anywhere in its first ring.
+    assert!((3 * 128..=4 * 128).contains(&kept), "{kept} records");
+    assert_eq!(reader.losses().ring_full, 600 - kept);
 }
 
 #[test]

@@ -97,6 +97,20 @@ pub fn is_closed(socket: BorrowedFd<'_>) -> bool {
     answered > 0 && asked.revents & (libc::POLLRDHUP | libc::POLLHUP | libc::POLLERR) != 0
 }
 
+/// Whether something can be read from a connected socket without waiting, its end included.
+#[must_use]
+pub fn is_readable(socket: BorrowedFd<'_>) -> bool {
+    let mut asked = libc::pollfd { fd: socket.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: one valid entry; the call does not wait.
+    unsafe { libc::poll(&mut asked, 1, 0) > 0 }
+}
+
+/// Lets so many connections wait at a listening socket (the kernel's `net.core.somaxconn` at most).
+pub fn let_wait(listener: BorrowedFd<'_>, connections: i32) {
+    // SAFETY: integers; where it is refused, the former number stays.
+    unsafe { libc::listen(listener.as_raw_fd(), connections) };
+}
+
 /// Waits until somebody connects to a listening socket, for at most `milliseconds`. A signal ends the waiting.
 pub fn wait_for_connection(listener: BorrowedFd<'_>, milliseconds: i32) {
     let mut asked = libc::pollfd { fd: listener.as_raw_fd(), events: libc::POLLIN, revents: 0 };
@@ -145,7 +159,7 @@ mod tests {
     #[test]
     fn a_file_goes_over_a_socket_and_the_peer_is_known() {
         let (here, there) = UnixStream::pair().expect("a pair");
-        let memory = SharedMemory::create("test", 8192).expect("memory");
+        let memory = SharedMemory::create(c"test", 8192).expect("memory");
         send(&here, b"hello", &[memory.as_fd(), memory.as_fd()]).expect("sends");
         let mut bytes = [0; 16];
         let (length, mut files) = receive(&there, &mut bytes).expect("receives");
@@ -154,7 +168,9 @@ mod tests {
         assert_eq!(taken.length(), 8192);
         assert_eq!(peer(&there).expect("known").pid, std::process::id());
         assert!(send(&here, b"", &[]).is_err());
-        assert!(!is_closed(here.as_fd()));
+        assert!(!is_closed(here.as_fd()) && !is_readable(here.as_fd()));
+        send(&there, b"word", &[]).expect("sends");
+        assert!(is_readable(here.as_fd()));
         drop(there);
         assert!(is_closed(here.as_fd()));
     }

@@ -52,6 +52,14 @@ pub fn one_heap() {
     }
 }
 
+/// Bytes of memory that this machine has; 0 where the kernel does not say.
+#[must_use]
+pub fn total_bytes() -> u64 {
+    // SAFETY: the calls take a constant.
+    let (pages, page) = unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };
+    u64::try_from(pages).unwrap_or(0).saturating_mul(u64::try_from(page).unwrap_or(0))
+}
+
 /// Page faults of the calling thread so far: minor and major.
 #[must_use]
 pub fn page_faults() -> (u64, u64) {

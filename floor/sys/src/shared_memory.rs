@@ -1,14 +1,14 @@
 //! Memory that two processes share and that neither can shrink.
 
 use crate::Error;
-use std::ffi::CString;
+use std::ffi::CStr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 
 /// The seals that make a mapping of the whole file safe: its size can never change again.
 const SEALS: i32 = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
 
-/// An anonymous file of fixed size, sealed against every change of size, with all its pages reserved.
+/// An anonymous file of fixed size, sealed against every change of size.
 #[derive(Debug)]
 pub struct SharedMemory {
     file: OwnedFd,
@@ -16,17 +16,29 @@ pub struct SharedMemory {
 }
 
 impl SharedMemory {
-    /// A new one of `length` bytes, all zero, that child programs do not inherit.
+    /// A new one of `length` bytes, all zero, that child programs do not inherit. Its pages are reserved now, so that no
+    /// touch of a mapping can fail later for want of memory.
     ///
     /// # Errors
     /// Where the kernel refuses the memory.
-    pub fn create(name: &str, length: usize) -> Result<SharedMemory, Error> {
-        let named = CString::new(name)
-            .map_err(|_| Error::bad_input("name of a shared memory", "it holds a zero byte", ""))?;
+    pub fn create(name: &CStr, length: usize) -> Result<SharedMemory, Error> {
+        let memory = SharedMemory::create_sparse(name, length)?;
+        // SAFETY: a descriptor of ours and integers; the size fitted an i64 before.
+        if unsafe { libc::fallocate(memory.file.as_raw_fd(), 0, 0, length as i64) } != 0 {
+            return Err(Error::last_os(format!("fallocate of {length} bytes"), "free some memory"));
+        }
+        Ok(memory)
+    }
+
+    /// The same without memory: each page comes when it is first touched. Allocates nothing on the heap unless it fails.
+    ///
+    /// # Errors
+    /// Where the kernel refuses the file.
+    pub fn create_sparse(name: &CStr, length: usize) -> Result<SharedMemory, Error> {
         let refused = |call: &str| Error::last_os(format!("{call} of {length} bytes"), "free some memory");
         within_file_size_limit(length)?;
         // SAFETY: the name is a string that ends with zero; the flags ask for a descriptor that may be sealed.
-        let file = unsafe { libc::memfd_create(named.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) };
+        let file = unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) };
         if file < 0 {
             return Err(refused("memfd_create"));
         }
@@ -34,14 +46,9 @@ impl SharedMemory {
         let file = unsafe { OwnedFd::from_raw_fd(file) };
         let size = i64::try_from(length)
             .map_err(|_| Error::bad_input("shared memory", "more than 2^63 bytes", "ask for less"))?;
-        // SAFETY: both calls take a descriptor of ours and integers. Reserving the pages now means that no touch of
-        // the mapping can fail later for want of memory.
+        // SAFETY: a descriptor of ours and an integer.
         if unsafe { libc::ftruncate(file.as_raw_fd(), size) } != 0 {
             return Err(refused("ftruncate"));
-        }
-        // SAFETY: as above.
-        if unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, size) } != 0 {
-            return Err(refused("fallocate"));
         }
         // SAFETY: F_ADD_SEALS takes an integer.
         if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, SEALS) } != 0 {
@@ -97,73 +104,37 @@ impl SharedMemory {
     /// # Errors
     /// Where the kernel refuses.
     pub fn map(&self) -> Result<Mapping, Error> {
-        self.map_areas(&[Area { offset: 0, length: self.length }])
+        self.map_with(libc::MAP_POPULATE)
     }
 
-    /// Maps areas of it one after the other in one range of addresses. An area given twice in a row lets what runs over
-    /// the end of the first copy come out at the beginning of the same pages.
+    /// Maps all of it, readable and writable; pages come when they are touched.
     ///
     /// # Errors
-    /// Bad input where an area is not made of whole pages of the memory; otherwise what the kernel says.
-    pub fn map_areas(&self, areas: &[Area]) -> Result<Mapping, Error> {
-        let page = crate::perf_ring::page_size();
-        let mut all = 0_usize;
-        for area in areas {
-            let inside = area.offset.checked_add(area.length).is_some_and(|end| end <= self.length);
-            let whole =
-                area.offset.is_multiple_of(page) && area.length.is_multiple_of(page) && area.length > 0;
-            match all.checked_add(area.length).filter(|_| inside && whole) {
-                Some(more) => all = more,
-                None => return Err(Error::bad_input("mmap(shared memory)", "an area outside it", "")),
-            }
-        }
-        let refused = || Error::last_os(format!("mmap(shared memory, {all} bytes)"), "free some memory");
-        // SAFETY: a new reservation anywhere, backed by nothing and not accessible.
+    /// Where the kernel refuses.
+    pub fn map_lazily(&self) -> Result<Mapping, Error> {
+        self.map_with(0)
+    }
+
+    fn map_with(&self, flags: i32) -> Result<Mapping, Error> {
+        let length = self.length;
+        // SAFETY: a new range anywhere.
         let base = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
-                all,
-                libc::PROT_NONE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-                -1,
+                length,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED | flags,
+                self.file.as_raw_fd(),
                 0,
             )
         };
-        if base == libc::MAP_FAILED {
-            return Err(refused());
-        }
         let base = NonNull::new(base.cast::<u8>())
-            .ok_or_else(|| Error::unexpected("mmap(shared memory)", "address 0", ""))?;
-        let mapping = Mapping { base, length: all };
-        let mut at = 0;
-        for area in areas {
-            // SAFETY: the fixed range lies in the reservation that `mapping` owns, which nothing uses yet.
-            let placed = unsafe {
-                libc::mmap(
-                    base.as_ptr().add(at).cast(),
-                    area.length,
-                    libc::PROT_READ | libc::PROT_WRITE,
-                    libc::MAP_SHARED | libc::MAP_FIXED | libc::MAP_POPULATE,
-                    self.file.as_raw_fd(),
-                    area.offset as i64,
-                )
-            };
-            if placed == libc::MAP_FAILED {
-                return Err(refused());
-            }
-            at += area.length;
-        }
-        Ok(mapping)
+            .filter(|base| base.as_ptr().cast() != libc::MAP_FAILED)
+            .ok_or_else(|| {
+                Error::last_os(format!("mmap(shared memory, {length} bytes)"), "free some memory")
+            })?;
+        Ok(Mapping { base, length })
     }
-}
-
-/// A range of a shared memory, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Area {
-    /// Where it begins: a multiple of the page size.
-    pub offset: usize,
-    /// How long it is: a multiple of the page size.
-    pub length: usize,
 }
 
 impl AsFd for SharedMemory {
@@ -212,6 +183,18 @@ impl Mapping {
                 0,
             )
         };
+    }
+}
+
+impl Mapping {
+    /// Unmaps the range now, without taking the value: for a mapping in memory that is never dropped. One system call,
+    /// allowed in a signal handler.
+    ///
+    /// # Safety
+    /// Nobody touches the range any more, and the value is neither used nor dropped afterwards.
+    pub unsafe fn unmap(&self) {
+        // SAFETY: this value owns the range; the caller's promise.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.length) };
     }
 }
 
@@ -284,29 +267,39 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_copies_show_the_same_pages_and_the_size_is_sealed() {
+    fn mappings_show_the_same_pages_and_the_size_is_sealed() {
         let page = crate::perf_ring::page_size();
-        let memory = SharedMemory::create("test", 4 * page).expect("memory");
-        let area = Area { offset: page, length: 2 * page };
-        let twice = memory.map_areas(&[area, area]).expect("maps");
-        assert_eq!(twice.length(), 4 * page);
-        let whole = memory.map().expect("maps");
-        // SAFETY: every offset lies inside its mapping, and this thread alone uses them.
-        unsafe {
-            twice.base().add(2 * page + 5).write_volatile(77);
-            assert_eq!(twice.base().add(5).read_volatile(), 77);
-            assert_eq!(whole.base().add(page + 5).read_volatile(), 77);
+        for memory in
+            [SharedMemory::create(c"test", 4 * page), SharedMemory::create_sparse(c"test", 4 * page)]
+        {
+            let memory = memory.expect("memory");
+            let (one, other) = (memory.map_lazily().expect("maps"), memory.map().expect("maps"));
+            // SAFETY: every offset lies inside its mapping, and this thread alone uses them.
+            unsafe {
+                one.base().add(page + 5).write_volatile(77);
+                assert_eq!(other.base().add(page + 5).read_volatile(), 77);
+            }
+            // SAFETY: ftruncate takes integers.
+            assert_eq!(unsafe { libc::ftruncate(memory.as_fd().as_raw_fd(), 0) }, -1);
+            one.disconnect();
+            // SAFETY: as above.
+            let seen = unsafe {
+                (one.base().add(page + 5).read_volatile(), other.base().add(page + 5).read_volatile())
+            };
+            assert_eq!(seen, (0, 77));
         }
-        // SAFETY: ftruncate takes integers.
-        assert_eq!(unsafe { libc::ftruncate(memory.as_fd().as_raw_fd(), 0) }, -1);
-        assert!(memory.map_areas(&[Area { offset: 1, length: page }]).is_err());
-        assert!(memory.map_areas(&[Area { offset: 3 * page, length: 2 * page }]).is_err());
-        assert!(memory.map_areas(&[Area { offset: 0, length: 0 }]).is_err());
-        twice.disconnect();
-        // SAFETY: as above.
-        let seen =
-            unsafe { (twice.base().add(5).read_volatile(), whole.base().add(page + 5).read_volatile()) };
-        assert_eq!(seen, (0, 77));
+    }
+
+    #[test]
+    fn a_sparse_memory_has_the_pages_that_were_touched() {
+        let page = crate::perf_ring::page_size();
+        let memory = SharedMemory::create_sparse(c"test", 1 << 30).expect("a file");
+        let mapping = memory.map_lazily().expect("maps");
+        // SAFETY: inside the mapping.
+        unsafe { mapping.base().add(1 << 29).write_volatile(1) };
+        let file = std::fs::File::from(memory.duplicate().expect("a descriptor"));
+        let blocks = std::os::unix::fs::MetadataExt::blocks(&file.metadata().expect("its facts"));
+        assert_eq!(blocks * 512, page as u64);
     }
 
     #[test]

@@ -43,11 +43,16 @@ pub(crate) struct TracingArguments {
     /// Trace locks too, of any dynamically linked program.
     #[arg(long)]
     pub(crate) locks: bool,
-    /// Memory of each thread's own ring (`64K`, `1M`); a power of two. Default: 256K.
+    /// Memory of a ring (`64K`, `1M`); a power of two. A thread takes one with its first event, and more as it fills
+    /// them. Default: 256K.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) buffer: Option<u64>,
-    /// How many threads of a process may have a ring of their own; all others share a buffer. Default: 32, fewer
-    /// where the rings would take more than 64 MiB together.
+    /// The most memory that the rings of all processes may take together (`4G`). Default: 1G, or a tenth of the
+    /// machine's memory if that is less.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) memory: Option<u64>,
+    /// The most rings of a process; threads that find none share a buffer. Default: 256, fewer where the rings would
+    /// take more than 64 MiB together.
     #[arg(long, value_name = "N")]
     pub(crate) rings: Option<u32>,
     /// How long; default: until the command ends or Ctrl-C.
@@ -210,6 +215,14 @@ pub(crate) struct LocksArguments {
     /// Ask the program to end after this long; default: run it to its own end.
     #[arg(long = "for", value_name = "DURATION", value_parser = duration, requires = "command")]
     pub(crate) duration: Option<Span>,
+    /// Memory of a ring (`64K`, `1M`); a power of two. A thread takes one with its first lock, and more as it fills them.
+    /// Default: 256K.
+    #[arg(long, value_name = "SIZE", value_parser = size, requires = "command")]
+    pub(crate) buffer: Option<u64>,
+    /// The most memory that the rings of all processes may take together (`4G`). Default: 1G, or a tenth of the
+    /// machine's memory if that is less.
+    #[arg(long, value_name = "SIZE", value_parser = size, requires = "command")]
+    pub(crate) memory: Option<u64>,
     /// Whose locks count for the nesting depth.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) nesting: NestingChoice,

@@ -230,11 +230,12 @@ fn a_name_that_no_program_has_is_told_with_the_nearest() {
 fn what_a_small_ring_cannot_hold_is_counted_and_nothing_else() {
     let Some((folder, program)) = program(&[]) else { return };
     let turns = 50_000_u64;
-    let words = ["--buffer", "4K", "--", &program, &turns.to_string()];
+    let words = ["--buffer", "4K", "--rings", "2", "--", &program, &turns.to_string()];
     let (recording, out) = record(&folder, &words);
     let (kept, lost) = (recording["events"].as_u64(), recording["events_lost"].as_u64());
     assert_eq!(kept.zip(lost).map(|(kept, lost)| kept + lost), Some(turns * 6), "{recording}");
     assert!(recording["losses"]["thread-ring"].as_u64() == lost && lost > Some(0), "{recording}");
+    assert!(recording["remedy"].to_string().contains("--buffer"), "{recording}");
     let head = done(["trace", "show", &out, "--limit", "0"]).out;
     assert!(head.contains(&format!("events lost: {}", lost.unwrap_or(0))), "{head}");
 }

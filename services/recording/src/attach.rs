@@ -16,7 +16,7 @@ pub(crate) fn attach(
     if !Path::new(&format!("/proc/{pid}")).exists() {
         return Err(RecordingError::bad_input(format_args!("there is no process {pid}")));
     }
-    listen::request(pid, socket, options, patterns).map_err(|error| {
+    let asked = listen::request(pid, socket, options, patterns).map_err(|error| {
         RecordingError::not_permitted(format_args!(
             "process {pid} does not wait to be recorded ({error}). Start it under the recorder (`horolog trace record -- \
              COMMAND`), or with the runtime waiting in it: HOROLOG_TRACE=listen LD_PRELOAD={} COMMAND (without LD_PRELOAD \
@@ -26,5 +26,13 @@ pub(crate) fn attach(
                 .map_or(TRACE_LIBRARY.to_owned(), |path| path.display().to_string())
         ))
     })?;
-    Ok(Started { child: None, ended: None, pid, notes: Vec::new(), program: None, is_asked: false })
+    Ok(Started {
+        child: None,
+        ended: None,
+        pid,
+        notes: Vec::new(),
+        program: None,
+        _asked: Some(asked),
+        is_asked: false,
+    })
 }

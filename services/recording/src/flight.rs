@@ -1,7 +1,9 @@
 //! A flight recorder: the programs' rings overwrite, and a snapshot of them is written when it is asked for.
 
 use crate::output::Output;
-use crate::recorder::{Ending, Pace, Progress, RecordOptions, Recording, command_end, header, numbered};
+use crate::recorder::{
+    Ending, Pace, Progress, RecordOptions, Recording, command_end, header, numbered, remedy,
+};
 use crate::sessions::{Emitted, Sessions, Tap};
 use crate::{RecordingError, target};
 use horolog_sys::clock::monotonic_ns;
@@ -57,6 +59,7 @@ pub(crate) fn fly(
         }
         sessions.wait(LOOK_EVERY_MS);
     }
+    notes.extend(sessions.memory_note());
     Ok(Recording {
         schema: Recording::SCHEMA,
         files: total.files,
@@ -64,6 +67,7 @@ pub(crate) fn fly(
         events: total.events,
         kernel_records: 0,
         events_lost: total.lost,
+        remedy: remedy(&total.losses),
         losses: total.losses,
         out_of_order: 0,
         sessions: sessions.joined(),

@@ -86,6 +86,8 @@ pub struct Recording {
     pub events_lost: u64,
     /// The same by cause ([`LossCause::name`]).
     pub losses: BTreeMap<String, u64>,
+    /// What to do against the losses; null where nothing was lost, or nothing helps.
+    pub remedy: Option<&'static str>,
     /// Records that came too late to be put in order; they are in the file, with their true time.
     pub out_of_order: u64,
     /// Sessions: programs that ran under the runtime, each `exec` counted.
@@ -133,7 +135,7 @@ impl CommandEnd {
 pub fn record(options: &RecordOptions, tell: &mut dyn FnMut(&Progress)) -> Result<Recording, RecordingError> {
     horolog_sys::signal::survive_file_size_limit()?;
     let origin_ns = monotonic_ns();
-    let sessions = Sessions::new()?;
+    let sessions = Sessions::new(options.tracing.memory.unwrap_or(0))?;
     let mut notes = Vec::new();
     let kernel = if options.kernel { start_kernel(origin_ns, &mut notes) } else { None };
     if options.tracing.overwrite {
@@ -306,6 +308,7 @@ impl Run<'_> {
         // Whoever ended a moment ago: what it had published is there, and its last slots are proven dead.
         let until = monotonic_ns() + 120_000_000;
         while monotonic_ns() < until {
+            self.sessions.look_again();
             self.pass();
             if self.sessions.live() == 0 || !self.sessions.all_closed() {
                 break;
@@ -318,6 +321,7 @@ impl Run<'_> {
         if let Some(kernel) = &mut kernel {
             notes.extend(kernel.stop(&mut output));
         }
+        notes.extend(sessions.memory_note());
         let end = monotonic_ns();
         let counts = output.counts;
         let clock_error_ns = sessions.clock_error_ns();
@@ -348,6 +352,7 @@ impl Run<'_> {
             events: counts.user,
             kernel_records: counts.kernel,
             events_lost: counts.lost,
+            remedy: footer.as_ref().and_then(|footer: &Footer| remedy(&footer.causes)),
             losses: footer.map(|footer: Footer| footer.causes).unwrap_or_default(),
             out_of_order: counts.late,
             sessions: sessions.joined(),
@@ -356,6 +361,21 @@ impl Run<'_> {
             incomplete: incomplete.or(broken),
             notes,
         }
+    }
+}
+
+/// What helps against the greatest of these losses by cause.
+pub(crate) fn remedy(losses: &BTreeMap<String, u64>) -> Option<&'static str> {
+    let greatest = losses.iter().filter(|(_, count)| **count > 0).max_by_key(|(_, count)| **count)?.0;
+    let of = |cause: LossCause| greatest == cause.name();
+    if of(LossCause::ThreadRing) {
+        Some("give more memory (`--buffer 4M --memory 4G`) or trace fewer events (`--event`)")
+    } else if of(LossCause::SharedBuffer) {
+        Some("give more threads a buffer of their own (`--rings 4096`)")
+    } else if of(LossCause::Horolog) {
+        Some("trace fewer events (`--event`)")
+    } else {
+        None
     }
 }
 

@@ -7,7 +7,7 @@ use horolog_probe::clock::ClockKind;
 use horolog_probe::session::reader::EventInfo;
 use horolog_probe::session::{Connection, Listener, Losses, RawRecord};
 use horolog_sys::clock::monotonic_ns;
-use horolog_sys::descriptor_passing::{is_closed, wait_for_connection};
+use horolog_sys::descriptor_passing::wait_for_connection;
 use horolog_sys::guardian::Folder;
 use horolog_trace::LossCause;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,6 +16,15 @@ use std::path::PathBuf;
 
 /// A session whose process has gone is read this much longer, so that whoever died inside an emission is proven dead.
 const LINGER_NS: u64 = 100_000_000;
+
+/// How often it is looked whether a process has ended.
+const LOOK_EVERY_NS: u64 = 16_000_000;
+
+/// What a session may have lost before it came is that of one second at most.
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// After a pass with so many records the next one comes after a millisecond at most, after ten times as many at once.
+const BUSY: u64 = 1_000;
 
 /// What the records of sessions go to.
 pub(crate) trait Tap {
@@ -67,7 +76,9 @@ struct Traced {
     pid: u32,
     connection: Connection,
     losses: Losses,
-    /// Since when its other end is closed.
+    /// When they were told last.
+    told_at: u64,
+    /// Since when its process has ended, or runs another program.
     closed_at: Option<u64>,
     snapshots: u64,
     /// What the numbers of events mean; the session's directory is asked once an event.
@@ -85,14 +96,19 @@ pub(crate) struct Sessions {
     clock: Clock,
     joined: u64,
     refused: Vec<String>,
+    /// When the processes were looked at last.
+    looked: u64,
+    /// Records of the last pass.
+    came: u64,
     /// Names of events that programs which have gone could have emitted.
     names: BTreeSet<String>,
 }
 
 impl Sessions {
-    pub(crate) fn new() -> Result<Sessions, RecordingError> {
+    /// `memory` is the limit of all rings in bytes; 0: the default.
+    pub(crate) fn new(memory: u64) -> Result<Sessions, RecordingError> {
         let folder = Folder::for_socket()?;
-        let listener = Listener::bind(&folder.path().join("socket"))?;
+        let listener = Listener::bind_within(&folder.path().join("socket"), memory)?;
         let clock = Clock::new(ClockKind::of_this_machine());
         Ok(Sessions {
             listener,
@@ -101,6 +117,8 @@ impl Sessions {
             clock,
             joined: 0,
             refused: Vec::new(),
+            looked: 0,
+            came: 0,
             names: BTreeSet::new(),
         })
     }
@@ -130,9 +148,31 @@ impl Sessions {
         std::mem::take(&mut self.refused)
     }
 
-    /// Waits a few milliseconds for new sessions.
+    /// What is to be said about the memory of the rings: that its limit was reached.
+    pub(crate) fn memory_note(&self) -> Option<String> {
+        let budget = self.listener.budget();
+        (budget.refused() > 0).then(|| {
+            format!(
+                "the buffers reached their limit of {} MiB for all processes together, {} times; `--memory` raises it",
+                budget.limit() >> 20,
+                budget.refused()
+            )
+        })
+    }
+
+    /// Waits for new sessions: a few milliseconds, and less where much came in the last pass, before buffers are full.
     pub(crate) fn wait(&self, milliseconds: i32) {
+        let milliseconds = match self.came {
+            0..BUSY => milliseconds,
+            came if came < 10 * BUSY => 1,
+            _ => 0,
+        };
         wait_for_connection(self.listener.as_fd(), milliseconds);
+    }
+
+    /// The next pass looks whether processes have ended.
+    pub(crate) fn look_again(&mut self) {
+        self.looked = 0;
     }
 
     /// Takes new sessions and drains all.
@@ -140,12 +180,19 @@ impl Sessions {
         self.accept(tap);
         self.clock.anchor();
         let now = monotonic_ns();
+        let look = now.saturating_sub(self.looked) >= LOOK_EVERY_NS;
+        if look {
+            self.looked = now;
+        }
+        self.came = 0;
         for traced in &mut self.live {
+            // Before its buffers are read: what it has published then is read all the same.
+            let ended = look && traced.closed_at.is_none() && traced.connection.reader.process().is_dead();
             let Traced { connection, batch, .. } = traced;
-            connection.reader.drain(|raw| batch.push(Raw::of(&raw)));
+            self.came += connection.reader.drain(|raw| batch.push(Raw::of(&raw)));
             traced.hand_on(&self.clock, tap);
             traced.tell_losses(tap);
-            if traced.closed_at.is_none() && is_closed(traced.connection.as_fd()) {
+            if ended {
                 traced.closed_at = Some(now);
             }
         }
@@ -209,12 +256,18 @@ impl Sessions {
                 Ok(Some(connection)) => {
                     let pid = connection.reader.process().pid();
                     self.joined += 1;
+                    // A process has one session: whatever it ran before was replaced by `exec`.
+                    let now = monotonic_ns();
+                    for before in self.live.iter_mut().filter(|traced| traced.pid == pid) {
+                        before.closed_at.get_or_insert(now);
+                    }
                     tap.joined(pid);
                     self.live.push(Traced {
                         number: self.joined,
                         pid,
                         connection,
                         losses: Losses::default(),
+                        told_at: now.saturating_sub(SECOND_NS),
                         closed_at: None,
                         snapshots: 0,
                         events: BTreeMap::new(),
@@ -250,14 +303,25 @@ impl Traced {
             (LossCause::DeadWriter, now.dead_writer, before.dead_writer),
             (LossCause::Damaged, now.damaged, before.damaged),
         ];
+        let at = monotonic_ns();
+        let most = most_lost(at.saturating_sub(self.told_at));
+        self.told_at = at;
         for (cause, now, before) in causes {
-            // A counter that went backwards is a hostile or damaged one: nothing is added for it.
-            if let Some(count) = now.checked_sub(before).filter(|count| *count > 0) {
-                tap.lost(self.pid, cause, count);
+            // A counter that went backwards, or faster than any program can, is a hostile or damaged one: what it says is
+            // not added.
+            match now.checked_sub(before) {
+                Some(0) => {}
+                Some(count) if count <= most => tap.lost(self.pid, cause, count),
+                _ => tap.lost(self.pid, LossCause::Damaged, 1),
             }
         }
         self.losses = now;
     }
+}
+
+/// How many events a process can lose in so many nanoseconds: one in two on each of a thousand processors.
+fn most_lost(ns: u64) -> u64 {
+    ns.max(1_000_000).saturating_mul(500)
 }
 
 impl Raw {
@@ -298,5 +362,17 @@ impl Traced {
             false
         });
         self.batch = batch;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_program_loses_more_than_it_can_emit() {
+        // The fastest refusal takes some nanoseconds on each of its processors.
+        assert!(most_lost(4_000_000) >= 4_000_000 / 5 * 256);
+        assert!(most_lost(4_000_000) < u64::MAX / 1_000_000 && most_lost(u64::MAX) == u64::MAX);
     }
 }

@@ -3,6 +3,7 @@
 use crate::RecordingError;
 use crate::sessions::Sessions;
 use horolog_measure::preload;
+use horolog_probe::session::listen::Asked;
 use horolog_sys::guardian::{Program, spawn};
 use horolog_sys::process::terminate;
 use std::path::{Path, PathBuf};
@@ -24,7 +25,9 @@ pub struct Tracing {
     pub events: Vec<String>,
     /// Bytes of a thread's own ring; `None`: the runtime's default.
     pub buffer: Option<u64>,
-    /// Threads that may have a ring of their own; `None`: the runtime's default.
+    /// Bytes that the rings of all processes may have together; `None`: the smaller of 1 GiB and a tenth of the machine's.
+    pub memory: Option<u64>,
+    /// Rings of a process; `None`: the runtime's default.
     pub rings: Option<u32>,
     /// Whether full rings overwrite their oldest records.
     pub overwrite: bool,
@@ -34,7 +37,7 @@ pub struct Tracing {
     pub library: Option<PathBuf>,
 }
 
-/// How much memory the rings of one process take by default, where their size is given.
+/// How much memory the rings of one process may take by default.
 const MEMORY: u64 = 64 << 20;
 
 /// A command that was started, or a process that was found.
@@ -47,6 +50,8 @@ pub(crate) struct Started {
     pub(crate) notes: Vec<String>,
     /// The command, which ends with a recorder that is killed.
     pub(crate) program: Option<Program>,
+    /// The process that runs already, as long as it is recorded.
+    pub(crate) _asked: Option<Asked>,
     /// Whether the command was asked to end.
     pub(crate) is_asked: bool,
 }
@@ -64,11 +69,12 @@ impl Tracing {
             }
             words.push(format!("ring-bytes={bytes}"));
         }
-        // The memory is reserved when a process starts: large rings are fewer by default.
-        let fitting = self.buffer.map(|bytes| (MEMORY / bytes.max(1)).clamp(2, 32));
+        let fitting = self.buffer.map(|bytes| (MEMORY / bytes.max(1)).clamp(4, 256));
         if let Some(rings) = self.rings.map(u64::from).or(fitting) {
             words.push(format!("rings={rings}"));
         }
+        // Where memory is promised only as far as there is some, it is asked for at the start: a touch must not fail.
+        words.push(if promises_strictly() { "rings=8" } else { "sparse" }.to_owned());
         if self.overwrite {
             words.push("overwrite".to_owned());
         }
@@ -83,6 +89,11 @@ impl Tracing {
         }
         Ok(if self.events.is_empty() { "*".to_owned() } else { self.events.join(",") })
     }
+}
+
+/// Whether this kernel promises no more memory than it has (`vm.overcommit_memory=2`).
+fn promises_strictly() -> bool {
+    std::fs::read("/proc/sys/vm/overcommit_memory").is_ok_and(|text| text.first() == Some(&b'2'))
 }
 
 /// Starts the command, or finds the process.
@@ -133,7 +144,15 @@ fn start_command(words: &[String], tracing: &Tracing, socket: &Path) -> Result<S
         RecordingError::bad_input(format_args!("{}: cannot be started: {error}", file.display()))
     })?;
     let pid = child.id();
-    Ok(Started { child: Some(child), ended: None, pid, notes, program: Some(program), is_asked: false })
+    Ok(Started {
+        child: Some(child),
+        ended: None,
+        pid,
+        notes,
+        program: Some(program),
+        _asked: None,
+        is_asked: false,
+    })
 }
 
 impl Drop for Started {
@@ -186,9 +205,9 @@ mod tests {
     #[test]
     fn sizes_and_patterns_that_no_session_takes_are_refused() {
         let with = |buffer| Tracing { buffer: Some(buffer), ..Tracing::default() }.options();
-        assert_eq!(with(65_536).as_deref(), Ok("ring-bytes=65536,rings=32"));
+        assert_eq!(with(65_536).as_deref(), Ok("ring-bytes=65536,rings=256,sparse"));
         assert!(with(65_537).is_err_and(|error| error.is_bad_input()));
-        assert_eq!(with(16 << 20).as_deref(), Ok("ring-bytes=16777216,rings=4"));
+        assert_eq!(with(16 << 20).as_deref(), Ok("ring-bytes=16777216,rings=4,sparse"));
         assert!(with(2048).is_err() && with(2 << 30).is_err());
         let patterns = |events: &[&str]| {
             let events = events.iter().map(|&event| event.to_owned()).collect();

@@ -213,7 +213,7 @@ impl Counts {
 /// # Errors
 /// As [`crate::record`].
 pub fn watch(options: &WatchOptions, show: &mut dyn FnMut(&Top)) -> Result<Watched, RecordingError> {
-    let mut sessions = Sessions::new()?;
+    let mut sessions = Sessions::new(options.tracing.memory.unwrap_or(0))?;
     let mut started = target::start(&options.target, &options.tracing, &sessions)?;
     let mut notes = std::mem::take(&mut started.notes);
     let begun = monotonic_ns();

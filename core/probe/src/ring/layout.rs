@@ -11,7 +11,7 @@ pub const PAGE: usize = 4096;
 /// The first eight bytes of a session.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"horolog\x01");
 /// The version of this layout.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Bytes of a slot of the two multi-writer buffers: up to two arguments, up to ten.
 pub const SLOT_BYTES: [usize; 2] = [32, 96];
 /// Bytes that an event's name may have.
@@ -74,6 +74,12 @@ pub struct Header {
     pub read: [AtomicU32; 2],
     /// Losses by cause that belong to no buffer: see `Cause`.
     pub lost: [AtomicU64; 5],
+    /// How many writers' entries were ever taken: the others are not looked at, so that their pages need not exist.
+    pub writers_used: AtomicU32,
+    /// How many rings were ever taken; only grows.
+    pub rings_used: AtomicU32,
+    /// Bytes of rings that this session took from what all sessions may have.
+    pub claimed: AtomicU64,
 }
 
 /// One event of the directory.
@@ -190,13 +196,15 @@ impl Layout {
             next = at + bytes;
             at
         };
+        // What is touched at the start stands in the first page.
+        let controls = [0, 1].map(|_| part(size_of::<QueueControl>(), 128));
         let events = part(sizes.events as usize * size_of::<EventEntry>(), 128);
         let writers = part(sizes.writers as usize * size_of::<WriterEntry>(), 128);
         let ring_controls = part(sizes.rings as usize * size_of::<RingControl>(), 128);
         let mut queue = |class: usize| {
             let slots = sizes.slots[class] as usize;
             Queue {
-                control: part(size_of::<QueueControl>(), 128),
+                control: controls[class],
                 markers: part(slots * 4, 128),
                 slots: part(slots * SLOT_BYTES[class], 128),
             }
@@ -255,13 +263,13 @@ mod tests {
         let [small, large] = layout.queues;
         let starts = [
             (0, size_of::<Header>()),
+            (small.control, size_of::<QueueControl>()),
+            (large.control, size_of::<QueueControl>()),
             (layout.events, 7 * 128),
             (layout.writers, 5 * 128),
             (layout.ring_controls, 3 * size_of::<RingControl>()),
-            (small.control, size_of::<QueueControl>()),
             (small.markers, 16),
             (small.slots, 4 * 32),
-            (large.control, size_of::<QueueControl>()),
             (large.markers, 32),
             (large.slots, 8 * 96),
             (layout.rings, 3 * 4096),
@@ -271,6 +279,7 @@ mod tests {
             assert!(pair[0].0 + pair[0].1 <= pair[1].0, "{starts:?}");
         }
         assert!(layout.rings.is_multiple_of(PAGE) && layout.total.is_multiple_of(PAGE));
+        assert!(layout.events <= PAGE, "a session that has no event yet takes one page");
     }
 
     #[test]

@@ -79,6 +79,12 @@ impl<W: Word, E: Wide> MultiWriter<'_, W, E> {
         self.free.store(self.markers.len() as u32, Release);
     }
 
+    /// As [`MultiWriter::reset`] from 0 on, for memory that is all zero: the markers say FREE already, and their pages
+    /// need not exist yet.
+    pub fn begin(&self) {
+        self.free.store(self.markers.len() as u32, Release);
+    }
+
     /// The place of count `count` (`r` or `w`) among the slots.
     #[inline(always)]
     fn place(&self, count: u32) -> usize {

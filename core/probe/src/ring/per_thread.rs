@@ -22,7 +22,9 @@ pub struct RingControl {
     pub owner: AtomicU32,
     /// The thread that has, or last had, the ring; stored before its first record.
     pub tid: AtomicU32,
-    reserved: [u32; 8],
+    /// Grows from each taking of a ring to the next in the process; stored before the first record.
+    pub since: AtomicU64,
+    reserved: [u32; 6],
     /// Bytes taken; stored by the reader.
     pub tail: AtomicU64,
     reserved_for_reader: [u64; 7],
@@ -83,7 +85,12 @@ impl Span {
 /// count makes no sense.
 #[must_use]
 pub fn published<W: Wide>(head: &W, taken: u64, size: u64) -> Option<Span> {
-    let to = head.load(Acquire);
+    between(taken, head.load(Acquire), size)
+}
+
+/// What stands between the two counts of a ring of `size` bytes: `None` where they make no sense.
+#[must_use]
+pub fn between(taken: u64, to: u64, size: u64) -> Option<Span> {
     let waiting = to.wrapping_sub(taken);
     (waiting <= size && waiting.is_multiple_of(8)).then_some(Span { from: taken, to })
 }

@@ -3,9 +3,10 @@
 use core::ffi::c_void;
 use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use core::sync::atomic::{AtomicU32, AtomicU64, compiler_fence};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, compiler_fence};
 
-use super::shared::{Cause, Shared, live_generation, start_time_of_this_thread, take_live};
+use super::budget;
+use super::shared::{Cause, Shared, live_generation, take_live};
 use crate::clock::ClockKind;
 use crate::cpu;
 use crate::ring::layout::WriterEntry;
@@ -70,9 +71,22 @@ fn idle_key(session: &Shared, state: &ThreadState) -> u64 {
 
 /// Takes an entry and, where one is left, a ring.
 fn enter(state: &ThreadState, session: &'static Shared) -> bool {
-    let tid = horolog_sys::thread::id();
+    if budget::of_this_process().is_over() {
+        // Nobody reads any more: the session ends, and its memory goes once every thread has left it.
+        session.retire();
+        return false;
+    }
+    // Known for the thread that began the session: a sandbox may forbid the question later.
+    let tid = if state.tid.get() == 0 { horolog_sys::thread::id() } else { state.tid.get() };
+    let (used, entries) = (&session.header().writers_used, session.writers());
     let mut mine = None;
-    for (number, entry) in session.writers().iter().enumerate() {
+    for (number, entry) in entries.iter().enumerate() {
+        if number as u32 >= used.load(Acquire) {
+            if mine.is_some() {
+                break;
+            }
+            used.fetch_max(number as u32 + 1, AcqRel);
+        }
         let owner = entry.tid.load(Relaxed);
         if owner == tid {
             // One thread at a time has this number, and that is we: whoever left the entry behind has ended.
@@ -83,48 +97,99 @@ fn enter(state: &ThreadState, session: &'static Shared) -> bool {
         }
     }
     let Some((number, entry)) = mine else { return false };
-    entry.start_time.store(start_time_of_this_thread(), Release);
     state.writer.set(entry);
     state.number.set(number as u32);
     state.cpu.set(cpu::cpu_id_of_this_thread());
-    take_ring(state, session, number as u32, entry);
+    if !take_ring(state, session, entry) {
+        state.ring.set(0);
+        session.count(Cause::WithoutRing);
+    }
     end_with_thread(state);
     state.session.set(session);
     true
 }
 
-fn take_ring(state: &ThreadState, session: &Shared, number: u32, entry: &WriterEntry) {
-    let owned = OWNED | number << 8;
-    let controls = session.ring_controls();
+/// How many rings a thread whose ring is full looks at, at most: it looks again at each event that finds no room.
+const LOOKS: usize = 16;
+
+/// Takes a free ring for the thread, which has the entry: one that was used before, or else one more, if the recorder's
+/// limit allows. Touches memory; makes no call.
+fn take_ring(state: &ThreadState, session: &Shared, entry: &WriterEntry) -> bool {
+    let (controls, header) = (session.ring_controls(), session.header());
     // In turn, so that what an ended thread left in a flight recorder stands as long as possible.
     let first = session.turn.fetch_add(1, Relaxed) as usize;
-    for place in 0..controls.len() {
-        let place = (first + place) % controls.len();
-        let control = &controls[place];
-        let before = control.owner.load(Relaxed);
-        if before & 0xff != UNUSED || control.owner.compare_exchange(before, owned, AcqRel, Relaxed).is_err()
-        {
-            continue;
-        }
-        let size = u64::from(session.layout.sizes.ring_bytes);
-        let start = if session.overwrites { &control.oldest } else { &control.tail };
-        let head = control.head.load(Relaxed);
-        if session.overwrites {
-            // What an ended thread left here must not be taken for ours.
-            control.oldest.store(head, Relaxed);
-        }
-        control.tid.store(entry.tid.load(Relaxed), Release);
-        state.base.set(session.ring_data(place));
-        state.mask.set(size - 1);
-        state.control.set(control);
-        state.head.set(head);
-        state.limit.set(start.load(Acquire).wrapping_add(size));
-        state.ring.set(place as u32 + 1);
-        entry.ring.store(place as u32 + 1, Release);
-        return;
+    let used = (header.rings_used.load(Acquire) as usize).min(controls.len());
+    let looks = if state.ring.get() == 0 { used } else { used.min(LOOKS) };
+    // A flight recorder keeps what ended threads have left: new rings first.
+    let new_first = session.overwrites;
+    (new_first && take_new_ring(state, session, entry))
+        || (0..looks).any(|place| own(state, session, entry, (first + place) % used.max(1)))
+        || (!new_first && take_new_ring(state, session, entry))
+}
+
+/// Takes a ring that nobody has had yet.
+fn take_new_ring(state: &ThreadState, session: &Shared, entry: &WriterEntry) -> bool {
+    let (header, bytes) = (session.header(), u64::from(session.layout.sizes.ring_bytes));
+    let used = header.rings_used.load(Relaxed);
+    if used >= session.layout.sizes.rings || (session.sparse && !budget::of_this_process().claim(bytes)) {
+        return false;
     }
-    state.ring.set(0);
-    session.count(Cause::WithoutRing);
+    if session.sparse {
+        header.claimed.fetch_add(bytes, Relaxed);
+    }
+    // One attempt a thread that begins: whoever was faster has this ring, and the count leads to the next.
+    let place = (used..session.layout.sizes.rings)
+        .take(LOOKS)
+        .find(|place| header.rings_used.compare_exchange(*place, place + 1, AcqRel, Relaxed).is_ok());
+    place.is_some_and(|place| own(state, session, entry, place as usize))
+}
+
+/// Makes the ring in `place` the thread's, if nobody has it.
+fn own(state: &ThreadState, session: &Shared, entry: &WriterEntry, place: usize) -> bool {
+    let Some(control) = session.ring_controls().get(place) else { return false };
+    let before = control.owner.load(Relaxed);
+    let owned = OWNED | state.number.get() << 8;
+    if before & 0xff != UNUSED || control.owner.compare_exchange(before, owned, AcqRel, Relaxed).is_err() {
+        return false;
+    }
+    let size = u64::from(session.layout.sizes.ring_bytes);
+    let start = if session.overwrites { &control.oldest } else { &control.tail };
+    let head = control.head.load(Relaxed);
+    if session.overwrites {
+        // What an ended thread left here must not be taken for ours.
+        control.oldest.store(head, Relaxed);
+    }
+    control.tid.store(entry.tid.load(Relaxed), Release);
+    control.since.store(session.takings.fetch_add(1, Relaxed), Release);
+    state.base.set(session.ring_data(place));
+    state.mask.set(size - 1);
+    state.control.set(control);
+    state.head.set(head);
+    state.limit.set(limit(head, start.load(Acquire).wrapping_add(size), size));
+    state.ring.set(place as u32 + 1);
+    entry.ring.store(place as u32 + 1, Release);
+    true
+}
+
+/// Up to where a thread may write without looking: to the end of the room, and not over the end of the ring.
+pub(crate) fn limit(head: u64, room: u64, size: u64) -> u64 {
+    room.min((head | (size - 1)).wrapping_add(1))
+}
+
+/// The thread's ring is full: it goes on in another one, if there is one. The full one goes to the reader.
+#[cold]
+pub(crate) fn grow(state: &ThreadState, session: &Shared) -> bool {
+    // SAFETY: an attached thread has its entry and the ring's control; its reference keeps the memory mapped.
+    let (Some(entry), Some(full)) =
+        (unsafe { state.writer.get().as_ref() }, unsafe { state.control.get().as_ref() })
+    else {
+        return false;
+    };
+    if !session.grows || !take_ring(state, session, entry) {
+        return false;
+    }
+    full.owner.store(ENDED | state.number.get() << 8, Release);
+    true
 }
 
 /// Gives entry and ring back, and the reference with them. In a child of `fork` nothing is touched: they are the parent's.
@@ -165,15 +230,16 @@ static KEY: AtomicU32 = AtomicU32::new(0);
 
 /// Makes the key; called when a session is created, so that no traced thread does.
 pub(crate) fn make_key() {
-    static MADE: std::sync::Once = std::sync::Once::new();
-    MADE.call_once(|| {
-        let mut key = 0;
-        // SAFETY: the destructor is a function that stays loaded, and takes what `end_with_thread` stores.
-        let status = unsafe { libc::pthread_key_create(&mut key, Some(at_thread_end)) };
-        if status == 0 && key < KEYS_WITHOUT_ALLOCATION {
-            KEY.store(key + 1, Release);
-        }
-    });
+    static MADE: AtomicBool = AtomicBool::new(false);
+    if MADE.swap(true, AcqRel) {
+        return;
+    }
+    let mut key = 0;
+    // SAFETY: the destructor is a function that stays loaded, and takes what `end_with_thread` stores.
+    let status = unsafe { libc::pthread_key_create(&mut key, Some(at_thread_end)) };
+    if status == 0 && key < KEYS_WITHOUT_ALLOCATION {
+        KEY.store(key + 1, Release);
+    }
 }
 
 fn end_with_thread(state: &ThreadState) {

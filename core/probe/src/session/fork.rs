@@ -1,26 +1,30 @@
 //! A child of `fork` that runs on without `exec` has no part in its parent's session: it makes its own and hands it to the
-//! same reader.
+//! same reader, before `fork` returns there.
 
-use core::sync::atomic::AtomicI32;
-use core::sync::atomic::Ordering::SeqCst;
+use core::ptr;
+use core::sync::atomic::AtomicPtr;
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::path::{Path, PathBuf};
-use std::sync::{Once, OnceLock, TryLockError};
+use std::sync::Once;
 
 use super::handover::hand_over;
-use super::service::SESSION;
-use super::{Options, Session};
+use super::{Options, Session, UNHEARD};
+use crate::thread::this_thread;
 
-/// The socket of this process's session, which a child closes: its parent's end is to be seen when the parent ends.
-static SOCKET: AtomicI32 = AtomicI32::new(-1);
+/// What the present session was made with, and where it went.
+struct Followed {
+    options: Options,
+    path: PathBuf,
+}
 
-/// What the first session was made with.
-static STARTED: OnceLock<(Options, PathBuf)> = OnceLock::new();
+/// Null: children have nothing to do with a reader. Values are never freed, since a fork may come at any time.
+static FOLLOWED: AtomicPtr<Followed> = AtomicPtr::new(ptr::null_mut());
 
-/// From now on children hand sessions over to the reader at `path`; this process's own goes over `socket`.
-pub(super) fn follow(options: &Options, path: &Path, socket: i32) {
+/// From now on children hand sessions over to the reader at `path`.
+pub(super) fn follow(options: &Options, path: &Path) {
     static ONCE: Once = Once::new();
-    let _ = STARTED.set((*options, path.to_owned()));
-    SOCKET.store(socket, SeqCst);
+    let followed = Box::new(Followed { options: *options, path: path.to_owned() });
+    FOLLOWED.swap(Box::into_raw(followed), AcqRel);
     ONCE.call_once(|| {
         // SAFETY: registers a function that stays loaded. It runs behind the one that takes the parent's session away,
         // which was registered when that session was made.
@@ -28,35 +32,35 @@ pub(super) fn follow(options: &Options, path: &Path, socket: i32) {
     });
 }
 
-/// The socket is closed: children have nothing to do with it.
+/// The reader has gone.
 pub(super) fn forget() {
-    SOCKET.store(-1, SeqCst);
+    FOLLOWED.store(ptr::null_mut(), Relaxed);
 }
 
-/// Without a thread of its own, since the child may rely on having one: nobody answers commands in it, and its session
-/// lasts as long as the child. Whatever fails leaves it untraced.
+/// Takes no lock and allocates nothing: the fork may have come from a signal handler. Whatever fails leaves the child
+/// untraced.
 extern "C" fn in_child() {
-    let socket = SOCKET.swap(-1, SeqCst);
-    if socket < 0 {
-        return;
+    // SAFETY: null, or a value that is never freed.
+    let Some(followed) = (unsafe { FOLLOWED.load(Acquire).as_ref() }) else { return };
+    know_this_thread();
+    // What the parent emitted in vain is the parent's.
+    UNHEARD.store(0, Relaxed);
+    let Ok(session) = Session::create(&followed.options) else { return };
+    if session.hand_over(&followed.path).is_ok() {
+        session.go_on();
     }
-    // SAFETY: the copy of a descriptor that the parent keeps; no code of this process uses the number any more, since the
-    // thread that does was not copied.
-    unsafe { libc::close(socket) };
-    let mut held = match SESSION.try_lock() {
-        Ok(held) => held,
-        Err(TryLockError::Poisoned(held)) => held.into_inner(),
-        // A thread of the parent held it, and will never give it back here.
-        Err(TryLockError::WouldBlock) => return,
-    };
-    // The parent's session is not ours to end.
-    core::mem::forget(held.take());
-    let Some((options, path)) = STARTED.get() else { return };
-    let Ok(session) = Session::create(options) else { return };
-    if let Ok(lines) = hand_over(&session, path) {
-        SOCKET.store(lines.descriptor(), SeqCst);
-        // Open until the child ends, by which the reader sees its end.
-        core::mem::forget(lines);
-        *held = Some(session);
+}
+
+/// Notes the thread's number, so that its first event need not ask the kernel.
+pub(super) fn know_this_thread() {
+    // SAFETY: the thread's own state.
+    unsafe { (*this_thread()).tid.set(horolog_sys::thread::id()) };
+}
+
+impl Session {
+    /// Hands the memory over to the reader at `path`. Nothing of it stays open here.
+    pub(super) fn hand_over(&self, path: &Path) -> Result<(), horolog_sys::Error> {
+        use std::os::fd::AsFd;
+        self.memory.as_ref().map_or(Ok(()), |memory| hand_over(memory.as_fd(), path))
     }
 }

@@ -1,23 +1,30 @@
-//! How a session comes to a reader in another process: over a Unix socket, which then carries commands.
+//! How a session comes to a reader in another process: over a Unix socket, which is closed at once.
 //!
-//! The traced process connects and sends one line `horolog-session 1 PID` with the session's memory attached. From then
-//! on the reader sends lines (commands) and the process answers each with one line.
+//! The traced process connects, sends one line `horolog-session 2 PID` with the session's memory attached, and closes
+//! both. From then on the two share memory and nothing else.
 
-use std::io::{ErrorKind, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::io::{ErrorKind, Read};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
-use super::Session;
+use super::budget::Budget;
 use super::reader::Reader;
-use horolog_sys::descriptor_passing::{peer, receive, send};
+use horolog_sys::descriptor_passing::{is_closed, is_readable, let_wait, peer, receive};
 use horolog_sys::{Error, clock};
 
-/// How long a process that has connected may take to send its session.
+/// How long a process that has connected may take to send its session; nobody waits for it meanwhile.
 const HELLO: Duration = Duration::from_secs(5);
 
-/// How long an answer to a command may take; the runtime's thread is an ordinary one and may have to wait for a processor.
+/// How many connections may have sent nothing yet; beyond, the oldest is closed.
+const MOST_SILENT: usize = 256;
+
+/// How many processes may have connected between two looks of the reader. The kernel's own limit may be lower.
+const MOST_CONNECTING: i32 = 4096;
+
+/// How long an answer of a process that waits to be recorded may take.
 const ANSWER: Duration = Duration::from_secs(10);
 
 /// The longest line, either way.
@@ -28,36 +35,91 @@ pub const LONGEST_LINE: usize = 64 << 10;
 pub struct Listener {
     socket: UnixListener,
     path: PathBuf,
+    budget: Arc<Budget>,
+    /// Connected, and nothing sent yet.
+    silent: Mutex<Vec<(UnixStream, Instant)>>,
 }
 
 impl Listener {
-    /// Listens at `path`, which must not exist; only this user can connect.
+    /// Listens at `path`, which must not exist; only this user can connect. The rings of all processes that come may have
+    /// the smaller of 1 GiB and a tenth of the machine's memory.
     ///
     /// # Errors
     /// Where the socket cannot be made.
     pub fn bind(path: &Path) -> Result<Listener, Error> {
+        Listener::bind_within(path, 0)
+    }
+
+    /// The same with a limit of `bytes`; 0: the default.
+    ///
+    /// # Errors
+    /// As [`Listener::bind`].
+    pub fn bind_within(path: &Path, bytes: u64) -> Result<Listener, Error> {
         let what = || format!("socket `{}`", path.display());
+        let budget = Arc::new(Budget::create(path, bytes)?);
         let socket = UnixListener::bind(path).map_err(|error| {
             Error::io(what(), &error, "choose another path, in a folder that you may write")
         })?;
-        let listener = Listener { socket, path: path.to_owned() };
+        let listener = Listener { socket, path: path.to_owned(), budget, silent: Mutex::default() };
         let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
         std::fs::set_permissions(path, private).map_err(|error| Error::io(what(), &error, ""))?;
         listener.socket.set_nonblocking(true).map_err(|error| Error::io(what(), &error, ""))?;
+        let_wait(listener.socket.as_fd(), MOST_CONNECTING);
         Ok(listener)
     }
 
-    /// The next process that hands a session over; `None` where none waits. Waits for the first line of a process that
-    /// has connected for at most five seconds.
+    /// What the rings of all sessions may have together.
+    #[must_use]
+    pub fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
+    /// The next process that has handed a session over; `None` where there is none. Never waits: who has connected and is
+    /// silent is looked at again by the next call, for at most five seconds.
     ///
     /// # Errors
-    /// Where what it sent is no session; the listener goes on.
+    /// Where what a process sent is no session; the listener goes on.
     pub fn accept(&self) -> Result<Option<Connection>, Error> {
-        match self.socket.accept() {
-            Ok((stream, _)) => Connection::take(stream).map(Some),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
-            Err(error) => Err(Error::io(format!("socket `{}`", self.path.display()), &error, "")),
+        let mut silent = self.silent.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            match self.socket.accept() {
+                Ok((stream, _)) if is_readable(stream.as_fd()) => return self.take(stream).map(Some),
+                Ok((stream, _)) => {
+                    if silent.len() >= MOST_SILENT {
+                        silent.remove(0);
+                    }
+                    silent.push((stream, Instant::now()));
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) => return Err(Error::io(format!("socket `{}`", self.path.display()), &error, "")),
+            }
         }
+        if let Some(place) = silent.iter().position(|(stream, _)| is_readable(stream.as_fd())) {
+            let (stream, _) = silent.remove(place);
+            return self.take(stream).map(Some);
+        }
+        silent.retain(|(_, since)| since.elapsed() < HELLO);
+        Ok(None)
+    }
+
+    /// Takes the session that a process has sent.
+    fn take(&self, stream: UnixStream) -> Result<Connection, Error> {
+        let who = peer(&stream)?;
+        stream
+            .set_nonblocking(true)
+            .map_err(|error| Error::io("session from another process", &error, ""))?;
+        let mut first = [0; 256];
+        let (length, mut files) = receive(&stream, &mut first)?;
+        let hello = first.get(..length).unwrap_or_default();
+        if !hello.starts_with(b"horolog-session 2 ") || files.is_empty() {
+            return Err(Error::bad_input(
+                format!("process {}", who.pid),
+                "it sent no session",
+                "only programs with horolog's runtime of this version may connect here",
+            ));
+        }
+        Ok(Connection { reader: Reader::new(files.remove(0), who.pid)?, budget: Arc::clone(&self.budget) })
     }
 }
 
@@ -78,56 +140,71 @@ impl Drop for Listener {
 pub struct Connection {
     /// Its session.
     pub reader: Reader,
-    lines: Lines,
+    budget: Arc<Budget>,
 }
 
-impl Connection {
-    fn take(stream: UnixStream) -> Result<Connection, Error> {
-        let who = peer(&stream)?;
-        let io = |error: std::io::Error| Error::io("session from another process", &error, "");
-        stream.set_nonblocking(false).map_err(io)?;
-        stream.set_read_timeout(Some(HELLO)).map_err(io)?;
-        let mut first = [0; 256];
-        let (length, mut files) = receive(&stream, &mut first)?;
-        let hello = first.get(..length).unwrap_or_default();
-        if !hello.starts_with(b"horolog-session 1 ") || files.is_empty() {
-            return Err(Error::bad_input(
-                format!("process {}", who.pid),
-                "it sent no session",
-                "only programs with horolog's runtime may connect here",
-            ));
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.budget.give_back(self.reader.claimed());
+    }
+}
+
+/// How often a process tries to connect where too many do at once, a millisecond apart.
+const ATTEMPTS: u32 = 20;
+
+/// Connects to the reader at `path`, hands `memory` over and closes the connection. Allocates nothing unless it fails:
+/// children of `fork` do this, too.
+pub(super) fn hand_over(memory: BorrowedFd<'_>, path: &Path) -> Result<(), Error> {
+    let refused = |error: &std::io::Error| {
+        Error::io(format!("socket `{}`", path.display()), error, "start the reader first")
+    };
+    let mut left = ATTEMPTS;
+    let stream = loop {
+        match connect(path) {
+            Ok(stream) => break stream,
+            Err(error) if left > 0 && error.kind() == ErrorKind::WouldBlock => {
+                left -= 1;
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Err(error) => return Err(refused(&error)),
         }
-        let reader = Reader::new(files.remove(0), who.pid)?;
-        stream.set_read_timeout(Some(ANSWER)).map_err(io)?;
-        let mut lines = Lines::new(stream);
-        lines.begin_with_rest_of(hello);
-        Ok(Connection { reader, lines })
+    };
+    let mut hello = *b"horolog-session 2 0000000000\n";
+    let mut number = std::process::id();
+    for digit in hello[18..28].iter_mut().rev() {
+        *digit = b'0' + (number % 10) as u8;
+        number /= 10;
     }
-
-    /// Sends a command, and waits for its answer for at most ten seconds.
-    ///
-    /// # Errors
-    /// Where the process has ended or does not answer.
-    pub fn command(&mut self, command: &str) -> Result<String, Error> {
-        self.lines.write(command)?;
-        self.lines.read()
-    }
+    horolog_sys::descriptor_passing::send(&stream, &hello, &[memory])
 }
 
-impl AsFd for Connection {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.lines.stream.as_fd()
+/// A connection that does not wait for the reader.
+fn connect(path: &Path) -> Result<UnixStream, std::io::Error> {
+    use std::os::fd::{AsRawFd, FromRawFd};
+    use std::os::unix::ffi::OsStrExt;
+    let bytes = path.as_os_str().as_bytes();
+    // SAFETY: the address is a valid structure, filled with a path that fits; the descriptor is ours alone.
+    unsafe {
+        let mut address: libc::sockaddr_un = core::mem::zeroed();
+        if bytes.len() >= address.sun_path.len() {
+            return Err(std::io::Error::from_raw_os_error(libc::ENAMETOOLONG));
+        }
+        address.sun_family = libc::AF_UNIX as libc::sa_family_t;
+        for (place, byte) in address.sun_path.iter_mut().zip(bytes) {
+            *place = *byte as libc::c_char;
+        }
+        let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+        let socket = libc::socket(libc::AF_UNIX, kind, 0);
+        if socket < 0 {
+            return Err(std::io::Error::last_os_error());
+        }
+        let stream = UnixStream::from(OwnedFd::from_raw_fd(socket));
+        let length = size_of::<libc::sockaddr_un>() as libc::socklen_t;
+        if libc::connect(stream.as_raw_fd(), (&raw const address).cast(), length) != 0 {
+            return Err(std::io::Error::last_os_error());
+        }
+        Ok(stream)
     }
-}
-
-/// Connects to the reader at `path` and hands `session` over.
-pub(crate) fn hand_over(session: &Session, path: &Path) -> Result<Lines, Error> {
-    let stream = UnixStream::connect(path).map_err(|error| {
-        Error::io(format!("socket `{}`", path.display()), &error, "start the reader first")
-    })?;
-    let hello = format!("horolog-session 1 {}\n", std::process::id());
-    send(&stream, hello.as_bytes(), &[session.memory().as_fd()])?;
-    Ok(Lines::new(stream))
 }
 
 /// A socket that carries lines.
@@ -142,16 +219,9 @@ impl Lines {
         Lines { stream, waiting: Vec::new() }
     }
 
-    /// The socket's descriptor.
-    pub(crate) fn descriptor(&self) -> i32 {
-        self.stream.as_raw_fd()
-    }
-
-    /// What came after the first line.
-    fn begin_with_rest_of(&mut self, received: &[u8]) {
-        if let Some(end) = received.iter().position(|byte| *byte == b'\n') {
-            self.waiting.extend_from_slice(&received[end + 1..]);
-        }
+    /// Whether the other end has gone.
+    pub(crate) fn is_closed(&self) -> bool {
+        is_closed(self.stream.as_fd())
     }
 
     /// Sends one line; line ends inside it become spaces.
@@ -159,7 +229,7 @@ impl Lines {
         let mut bytes = line.replace('\n', " ").into_bytes();
         bytes.push(b'\n');
         // Not `write_all`: the other end may be gone, and SIGPIPE must not end a traced process.
-        send(&self.stream, &bytes, &[])
+        horolog_sys::descriptor_passing::send(&self.stream, &bytes, &[])
     }
 
     /// The next line, within the stream's time-out.
@@ -185,11 +255,5 @@ impl Lines {
                 Err(error) => return Err(Error::io("reading from the socket", &error, "")),
             }
         }
-    }
-
-    /// Ends both directions.
-    pub(crate) fn close(&mut self) {
-        let _ = self.stream.flush();
-        let _ = self.stream.shutdown(std::net::Shutdown::Both);
     }
 }

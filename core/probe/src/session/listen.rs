@@ -4,15 +4,17 @@
 //! `record SOCKET` TAB options TAB patterns; the process hands its session over at SOCKET, enables the events, and disables
 //! them when the recorder has gone.
 
+use std::io::ErrorKind;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::path::Path;
 use std::time::Duration;
 
-use super::Options;
 use super::handover::Lines;
-use super::service::{Answer, begin, serve, with_signals_blocked};
-use horolog_sys::descriptor_passing::peer;
+use super::service::{Answer, begin, with_signals_blocked};
+use super::{Options, fork};
+use horolog_sys::descriptor_passing::{peer, wait_for_connection};
 use horolog_sys::{Error, thread};
 
 /// What [`super::service::SOCKET`] says where a process waits to be recorded.
@@ -25,20 +27,64 @@ fn address(pid: u32) -> Result<SocketAddr, Error> {
 
 /// Starts the thread `horolog-trace`, which waits for recorders.
 pub(super) fn start(answer: Answer) -> Result<(), Error> {
-    let listener = UnixListener::bind_addr(&address(std::process::id())?)
-        .map_err(|error| Error::io("listening for recorders", &error, "the name is taken"))?;
+    let io = |error: std::io::Error| Error::io("listening for recorders", &error, "the name is taken");
+    let listener = UnixListener::bind_addr(&address(std::process::id())?).map_err(io)?;
+    let listener = UnixListener::from(out_of_the_way(listener.into()));
     with_signals_blocked(|| {
         let built = std::thread::Builder::new().name("horolog-trace".to_owned());
-        built.stack_size(256 << 10).spawn(move || {
-            thread::set_name("horolog-trace");
-            for stream in listener.incoming().flatten() {
-                // What goes wrong was told to the recorder; the program goes on.
-                let _ = take(stream, answer);
-            }
-        })
+        built.stack_size(256 << 10).spawn(move || wait_for_recorders(&listener, answer))
     })
     .map(drop)
     .map_err(|error| Error::io("starting the thread horolog-trace", &error, ""))
+}
+
+/// How often the thread looks whether the program has ended around it.
+const LOOK_EVERY_MS: i32 = 100;
+
+/// Until the program has no other thread, or has closed the socket.
+fn wait_for_recorders(listener: &UnixListener, answer: Answer) {
+    thread::set_name("horolog-trace");
+    loop {
+        wait_for_connection(listener.as_fd(), LOOK_EVERY_MS);
+        if is_alone() || listener.set_nonblocking(true).is_err() {
+            return;
+        }
+        match listener.accept() {
+            Ok((stream, _)) => {
+                // What goes wrong was told to the recorder; the program goes on.
+                let _ = take(UnixStream::from(out_of_the_way(stream.into())), answer);
+            }
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            Err(_) => return,
+        }
+    }
+}
+
+/// The same open file under a number that the program does not get for its own files, where there is one.
+fn out_of_the_way(file: OwnedFd) -> OwnedFd {
+    // SAFETY: the kernel writes a limit; the new descriptor is ours alone.
+    unsafe {
+        let mut limit: libc::rlimit = core::mem::zeroed();
+        libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit);
+        let high = i32::try_from(limit.rlim_cur.min(1 << 20)).unwrap_or(0).saturating_sub(16);
+        match libc::fcntl(file.as_raw_fd(), libc::F_DUPFD_CLOEXEC, high) {
+            number if number >= 0 => OwnedFd::from_raw_fd(number),
+            _ => file,
+        }
+    }
+}
+
+/// Whether every other thread of the program has ended: then this one ends, too, and the process with it. Opens no file.
+fn is_alone() -> bool {
+    let mut path = [0_u8; 8];
+    // SAFETY: both paths end with zero, and both places are writable for their size.
+    unsafe {
+        // The executable of a process is that of its first thread, until that has ended.
+        let runs = libc::readlink(c"/proc/self/exe".as_ptr(), path.as_mut_ptr().cast(), path.len()) >= 0;
+        let mut tasks: libc::stat = core::mem::zeroed();
+        // Two links of the folder, the first thread, and this one.
+        !runs && libc::stat(c"/proc/self/task".as_ptr(), &mut tasks) == 0 && tasks.st_nlink <= 4
+    }
 }
 
 /// One recorder, from its request to its end.
@@ -57,7 +103,7 @@ fn take(stream: UnixStream, answer: Answer) -> Result<(), Error> {
     let (Some(path), Some(options), Some(patterns)) = (words.next(), words.next(), words.next()) else {
         return lines.write("error: not understood");
     };
-    let mut wanted = Options::default();
+    let mut wanted = Options::recorded();
     let begun = wanted.apply(options).and_then(|()| begin(&wanted, Path::new(path)));
     let session = match begun {
         Ok(session) => session,
@@ -67,19 +113,29 @@ fn take(stream: UnixStream, answer: Answer) -> Result<(), Error> {
     let replies: Vec<String> = patterns.iter().map(|pattern| answer(&format!("enable {pattern}"))).collect();
     let refused = replies.into_iter().find(|reply| reply.starts_with("error"));
     lines.write(&refused.unwrap_or_else(|| "ok".to_owned()))?;
-    serve(session, answer);
+    while !lines.is_closed() && !is_alone() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    fork::forget();
+    drop(session);
     for pattern in patterns {
         answer(&format!("disable {pattern}"));
     }
     Ok(())
 }
 
+/// A process that is recorded because it was asked to be; dropping it ends that.
+#[derive(Debug)]
+pub struct Asked {
+    _lines: Lines,
+}
+
 /// Asks process `pid`, which waits to be recorded, to hand its session over at `socket`, with these options and enabled
-/// events (separated by commas).
+/// events (separated by commas), for as long as the answer is kept.
 ///
 /// # Errors
 /// Where it does not wait, is another process than it says, or refuses.
-pub fn request(pid: u32, socket: &Path, options: &str, patterns: &str) -> Result<(), Error> {
+pub fn request(pid: u32, socket: &Path, options: &str, patterns: &str) -> Result<Asked, Error> {
     let what = || format!("process {pid}");
     let stream = UnixStream::connect_addr(&address(pid)?)
         .map_err(|error| Error::io(what(), &error, "start it with HOROLOG_TRACE=listen"))?;
@@ -91,7 +147,7 @@ pub fn request(pid: u32, socket: &Path, options: &str, patterns: &str) -> Result
     let mut lines = Lines::new(stream);
     lines.write(&format!("record {}\t{options}\t{patterns}", socket.display()))?;
     match lines.read() {
-        Ok(reply) if reply == "ok" => Ok(()),
+        Ok(reply) if reply == "ok" => Ok(Asked { _lines: lines }),
         Ok(reply) => Err(Error::unexpected(what(), reply, "")),
         Err(error) => {
             Err(Error::unexpected(what(), error.to_string(), "it may be recorded by somebody else already"))

@@ -59,6 +59,17 @@ impl Process {
         known.is_none_or(|outer| self.thread_is_over(outer, start))
     }
 
+    /// When the living thread `tid` began, in clock ticks since boot; `None` where it has ended, or has its number in a
+    /// namespace of its own.
+    #[must_use]
+    pub fn thread_start(&self, tid: u32) -> Option<u64> {
+        if self.is_foreign() {
+            return None;
+        }
+        let stat = std::fs::read(format!("/proc/{}/task/{tid}/stat", self.pid)).ok()?;
+        (!is_over(&stat)).then(|| start_time(&stat)).flatten()
+    }
+
     fn threads(&self) -> impl Iterator<Item = u32> {
         let folder = std::fs::read_dir(format!("/proc/{}/task", self.pid)).into_iter().flatten();
         folder.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
@@ -92,8 +103,8 @@ mod tests {
         let pid = std::process::id();
         let me = Process::new(pid, pid, process_start(pid).expect("we exist"));
         assert!(!me.is_dead());
-        let start = super::super::shared::start_time_of_this_thread();
         let tid = horolog_sys::thread::id();
+        let start = me.thread_start(tid).expect("we exist");
         assert!(!me.thread_is_dead(tid, start));
         assert!(!me.thread_is_dead(tid, 0));
         assert!(me.thread_is_dead(tid, start + 1), "a later thread with the same number");

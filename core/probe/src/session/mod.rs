@@ -1,6 +1,7 @@
 //! A session: the shared memory of one traced process, from its creation to its reader.
 
 pub(crate) mod attach;
+pub mod budget;
 pub mod directory;
 mod fork;
 pub mod handover;
@@ -19,6 +20,7 @@ pub use service::start_from_environment;
 
 use crate::clock::ClockKind;
 use crate::ring::layout::{Header, Layout, MAGIC, VERSION};
+use core::sync::atomic::AtomicBool;
 use core::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 use horolog_sys::Error;
 use horolog_sys::shared_memory::SharedMemory;
@@ -42,6 +44,8 @@ use shared::{Cause, Shared};
 #[derive(Debug)]
 pub struct Session {
     shared: &'static Shared,
+    /// What its readers map; `None` once a reader in another process has it.
+    memory: Option<SharedMemory>,
 }
 
 impl Session {
@@ -53,14 +57,18 @@ impl Session {
         shared::sweep();
         let layout = Layout::of(&options.sizes())?;
         let clock = ClockKind::of_this_machine();
-        let memory = SharedMemory::create("horolog-trace", layout.total)?;
-        let shared = Shared::new(memory, layout, clock, options.mode == Mode::Overwrite)?;
+        let memory = if options.sparse {
+            SharedMemory::create_sparse(c"horolog-trace", layout.total)?
+        } else {
+            SharedMemory::create(c"horolog-trace", layout.total)?
+        };
+        let shared = Shared::new(&memory, layout, clock, options)?;
         prepare(shared);
         attach::make_key();
         stay_loaded();
         shared::make_live(shared)?;
         directory::declare_all(shared);
-        Ok(Session { shared })
+        Ok(Session { shared, memory: Some(memory) })
     }
 
     /// The reader of this session; there must be only one at a time, here or in another process.
@@ -68,7 +76,10 @@ impl Session {
     /// # Errors
     /// Where the memory cannot be mapped once more.
     pub fn reader(&self) -> Result<Reader, Error> {
-        Reader::new(self.shared.memory.duplicate()?, std::process::id())
+        let memory = self.memory.as_ref().ok_or_else(|| {
+            Error::bad_input("a session's reader", "another process reads it", "read it there")
+        })?;
+        Reader::new(memory.duplicate()?, std::process::id())
     }
 
     /// Asks the reader for a snapshot of what the overwriting rings hold. Safe in a signal handler.
@@ -82,8 +93,10 @@ impl Session {
         self.shared.clock
     }
 
-    pub(crate) fn memory(&self) -> &SharedMemory {
-        &self.shared.memory
+    /// Goes on until the process ends, or nobody reads it any more.
+    fn go_on(mut self) {
+        drop(self.memory.take());
+        core::mem::forget(self);
     }
 }
 
@@ -117,17 +130,21 @@ fn prepare(shared: &Shared) {
     header.overwrites.store(u32::from(shared.overwrites), Relaxed);
     header.clock.store(shared.clock.number(), Relaxed);
     header.pid.store(shared.pid, Relaxed);
-    let start = liveness::process_start(shared.pid).unwrap_or(0);
-    header.process_start.store(start, Relaxed);
+    header.process_start.store(shared::start_time_of_this_process(), Relaxed);
     header.lost[Cause::NoSession as usize].store(unheard(), Relaxed);
     for class in 0..2 {
-        shared.queue(class).reset(0);
+        shared.queue(class).begin();
     }
     header.magic.store(MAGIC, SeqCst);
 }
 
 /// Keeps the module that holds this code loaded for ever: threads end through its functions.
 fn stay_loaded() {
+    static PINNED: AtomicBool = AtomicBool::new(false);
+    // Not with `Once`: a child of `fork` whose parent was in the middle of it would wait for ever.
+    if PINNED.swap(true, Relaxed) {
+        return;
+    }
     // SAFETY: dladdr fills `found` for an address of this module; dlopen with RTLD_NOLOAD only changes the flags of a
     // module that is loaded already, and its handle is left open on purpose.
     unsafe {

@@ -30,6 +30,9 @@ pub struct Options {
     pub events: u32,
     /// What a full per-thread ring does.
     pub mode: Mode,
+    /// Memory comes when it is first written. A thread whose ring is full takes another one, as long as rings are left
+    /// and the recorder's limit allows.
+    pub sparse: bool,
 }
 
 impl Default for Options {
@@ -43,11 +46,35 @@ impl Default for Options {
             writers: 256,
             events: 4096,
             mode: Mode::Refuse,
+            sparse: false,
         }
     }
 }
 
 impl Options {
+    /// What a process is recorded with, unless the recorder says otherwise: 256 rings of 256 KiB and 1,024 writers, all
+    /// without memory until they are used.
+    #[must_use]
+    pub fn recorded() -> Options {
+        Options { rings: 256, writers: 1024, sparse: true, ..Options::default() }
+    }
+
+    /// The same with so few rings that the process may map them and have a file of that size.
+    pub(crate) fn within_limits(mut self) -> Options {
+        // SAFETY: the kernel writes two limits.
+        let most = unsafe {
+            let (mut file, mut space): (libc::rlimit, libc::rlimit) = core::mem::zeroed();
+            let known = libc::getrlimit(libc::RLIMIT_FSIZE, &mut file) == 0
+                && libc::getrlimit(libc::RLIMIT_AS, &mut space) == 0;
+            // What the program may map is its own: no more than a sixteenth is taken from it.
+            if known { file.rlim_cur.min(space.rlim_cur / 16) } else { u64::MAX }
+        };
+        while self.rings > 2 && u64::from(self.rings) * u64::from(self.ring_bytes) + (4 << 20) > most {
+            self.rings /= 2;
+        }
+        self
+    }
+
     pub(crate) fn sizes(&self) -> Sizes {
         Sizes {
             rings: self.rings,
@@ -59,7 +86,7 @@ impl Options {
     }
 
     /// Changes what `text` says: words `rings=N`, `ring-bytes=N`, `small-slots=N`, `large-slots=N`, `writers=N`,
-    /// `events=N`, `overwrite`, separated by commas, as in the environment variable `HOROLOG_TRACE_OPTIONS`.
+    /// `events=N`, `overwrite`, `sparse`, separated by commas, as in the environment variable `HOROLOG_TRACE_OPTIONS`.
     ///
     /// # Errors
     /// Bad input that names the word.
@@ -69,11 +96,15 @@ impl Options {
                 Error::bad_input(
                     format!("trace option `{word}`"),
                     "not understood",
-                    "use rings=, ring-bytes=, small-slots=, large-slots=, writers=, events= with a number, or overwrite",
+                    "use rings=, ring-bytes=, small-slots=, large-slots=, writers=, events= with a number, overwrite or sparse",
                 )
             };
             if word == "overwrite" {
                 self.mode = Mode::Overwrite;
+                continue;
+            }
+            if word == "sparse" {
+                self.sparse = true;
                 continue;
             }
             let (name, value) = word.split_once('=').ok_or_else(bad)?;

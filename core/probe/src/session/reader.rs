@@ -19,7 +19,7 @@ use crate::ring::layout::{
 };
 use crate::ring::memory::Memory;
 use crate::ring::multi_writer::{Found, MultiWriter};
-use crate::ring::per_thread::{RingControl, Span, copy_overwriting, published};
+use crate::ring::per_thread::{ENDED, RingControl, Span, UNUSED, between, copy_overwriting};
 use crate::ring::record::{HEAD_WORDS, Head, MAX_WORDS};
 use crate::session::liveness::Process;
 use crate::session::shared::Cause;
@@ -163,7 +163,8 @@ impl Reader {
         if !(size_of::<Header>()..=MOST_BYTES).contains(&length) {
             return Err(refused("its size"));
         }
-        let mapping = memory.map()?;
+        // What the process has not touched must not come to be because it is looked at.
+        let mapping = memory.map_lazily()?;
         // SAFETY: the mapping is readable, writable, aligned to pages, and lives as long as the reader; its size is
         // sealed; this process reaches it through atomic words alone.
         let words = unsafe { Memory::new(mapping.base(), mapping.length()) };
@@ -197,7 +198,8 @@ impl Reader {
     /// Continues where an earlier reader stopped.
     fn at_present(mut self) -> Reader {
         let mut taken = std::mem::take(&mut self.taken);
-        for (control, taken) in self.ring_controls().iter().zip(&mut taken) {
+        let used = (self.header().rings_used.load(Acquire) as usize).min(taken.len());
+        for (control, taken) in self.ring_controls().iter().zip(&mut taken).take(used) {
             *taken = control.tail.load(Relaxed);
         }
         self.taken = taken;
@@ -213,6 +215,24 @@ impl Reader {
 
     fn header(&self) -> &Header {
         self.memory().one(0).expect("checked when the reader was made")
+    }
+
+    /// How many rings were ever taken: the others are not looked at.
+    fn rings_used(&self) -> usize {
+        (self.header().rings_used.load(Acquire) as usize).min(self.taken.len())
+    }
+
+    /// The entries that were ever taken.
+    fn used_entries(&self) -> &[WriterEntry] {
+        let used = self.header().writers_used.load(Acquire).min(self.layout.sizes.writers);
+        self.memory().slice(self.layout.writers, used as usize).expect("checked when the reader was made")
+    }
+
+    /// Bytes of rings that the process has taken from what all may have; no more than it has room for.
+    #[must_use]
+    pub fn claimed(&self) -> u64 {
+        let sizes = self.layout.sizes;
+        self.header().claimed.load(Relaxed).min(u64::from(sizes.rings) * u64::from(sizes.ring_bytes))
     }
 
     fn ring_controls(&self) -> &[RingControl] {
@@ -276,8 +296,8 @@ impl Reader {
         let gone = self.find_gone();
         let mut count = 0;
         if !self.overwrites {
-            for ring in 0..self.taken.len() {
-                count += self.drain_ring(ring, &mut sink);
+            for (ring, head) in self.rings_in_order() {
+                count += self.drain_ring(ring, head, &mut sink);
             }
         }
         let mut emptied = true;
@@ -291,22 +311,47 @@ impl Reader {
         count
     }
 
-    fn drain_ring(&mut self, ring: usize, sink: &mut impl FnMut(RawRecord<'_>)) -> u64 {
+    /// The rings and up to where to read each, so that the records of a thread that goes from ring to ring come in its
+    /// order. Newer rings are looked at first: what their thread wrote before, into an older one, is there when that is
+    /// looked at. One that changed hands meanwhile waits for the next pass. Older rings are read first.
+    fn rings_in_order(&self) -> Vec<(usize, u64)> {
+        let controls = &self.ring_controls()[..self.rings_used()];
+        let mut rings: Vec<(u64, usize)> =
+            controls.iter().enumerate().map(|(ring, control)| (control.since.load(Acquire), ring)).collect();
+        rings.sort_unstable();
+        let mut found: Vec<(usize, u64)> = rings
+            .into_iter()
+            .rev()
+            .filter_map(|(since, ring)| {
+                let head = controls[ring].head.load(Acquire);
+                (controls[ring].since.load(Acquire) == since).then_some((ring, head))
+            })
+            .collect();
+        found.reverse();
+        found
+    }
+
+    fn drain_ring(&mut self, ring: usize, head: u64, sink: &mut impl FnMut(RawRecord<'_>)) -> u64 {
         let size = u64::from(self.layout.sizes.ring_bytes);
         let taken = self.taken[ring];
         let mut copied = std::mem::take(&mut self.copied);
         copied.clear();
         let control = &self.ring_controls()[ring];
-        let (to, damaged) = match published(&control.head, taken, size) {
+        let (to, damaged) = match between(taken, head, size) {
             Some(span) => {
                 self.copy(ring, span, &mut copied);
                 (span.to, 0)
             }
-            None => (control.head.load(Acquire), 1),
+            None => (head, 1),
         };
         control.tail.store(to, Release);
         // The ring changes hands only when it is empty, and only by us: this is the thread of every record copied.
         let (writer, tid) = (control.owner.load(Relaxed) >> 8, control.tid.load(Relaxed));
+        let ended = control.owner.load(Acquire);
+        // Who has given the ring up writes nothing more into it: what it holds is known, and read.
+        if ended & 0xff == ENDED && control.head.load(Acquire) == to {
+            let _ = control.owner.compare_exchange(ended, UNUSED | ended & !0xff, Release, Relaxed);
+        }
         let (count, torn) = parse(&copied, writer, tid, sink);
         self.copied = copied;
         self.taken[ring] = to;
@@ -399,7 +444,7 @@ impl Reader {
     pub fn snapshot(&mut self, mut sink: impl FnMut(RawRecord<'_>)) -> u64 {
         self.drain(|_| {});
         let mut count = 0;
-        for ring in 0..self.taken.len() {
+        for ring in 0..self.rings_used() {
             count += self.snapshot_ring(ring, &mut sink);
         }
         for record in std::mem::take(&mut self.held) {
@@ -440,7 +485,9 @@ impl Reader {
         let lost = |cause: Cause| self.header().lost[cause as usize].load(Relaxed);
         let sum = |counts: &mut dyn Iterator<Item = u64>| counts.fold(0, u64::saturating_add);
         Losses {
-            ring_full: sum(&mut self.ring_controls().iter().map(|control| control.lost.load(Relaxed))),
+            ring_full: sum(&mut self.ring_controls()[..self.rings_used()]
+                .iter()
+                .map(|control| control.lost.load(Relaxed))),
             shared_full: sum(&mut (0..2).map(|class| self.queue(class).failed.load(Relaxed))),
             no_writer: lost(Cause::NoWriter),
             dead_writer: self.dead_slots,
@@ -465,7 +512,8 @@ impl Reader {
     /// The events that have a number in this session.
     #[must_use]
     pub fn events(&self) -> Vec<EventInfo> {
-        (0..self.layout.sizes.events).filter_map(|place| self.event(place + 1)).collect()
+        let declared = self.header().declared.load(Acquire).min(self.layout.sizes.events);
+        (0..declared).filter_map(|place| self.event(place + 1)).collect()
     }
 
     /// The event with number `id`, once it has been declared.
@@ -484,7 +532,7 @@ impl Reader {
     /// The threads that have an entry.
     #[must_use]
     pub fn writers(&self) -> Vec<WriterInfo> {
-        let entries = self.writer_entries().iter().enumerate();
+        let entries = self.used_entries().iter().enumerate();
         entries.filter_map(|(number, entry)| WriterInfo::of(number as u32, entry)).collect()
     }
 

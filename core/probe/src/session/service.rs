@@ -1,12 +1,10 @@
-//! The runtime's own thread in a traced process: hands the session over and carries out commands.
+//! What the environment asks a traced process for.
 
 use std::path::Path;
-use std::sync::Mutex;
 
-use super::handover::{Lines, hand_over};
 use super::{Options, Session};
-use super::{fork, listen};
-use horolog_sys::{Error, thread};
+use super::{budget, fork, listen};
+use horolog_sys::Error;
 
 /// The environment variable that names the reader's socket; `listen`: wait for a recorder to ask.
 pub const SOCKET: &str = "HOROLOG_TRACE";
@@ -19,13 +17,11 @@ pub const SNAPSHOT_SIGNAL: &str = "HOROLOG_TRACE_SNAPSHOT_SIGNAL";
 /// What answers commands: takes a line, returns the answer.
 pub type Answer = fn(&str) -> String;
 
-/// The session that the environment asked for.
-pub(super) static SESSION: Mutex<Option<Session>> = Mutex::new(None);
-
-/// Starts the session that the environment variable [`SOCKET`] asks for, hands it to the reader there, and starts the
-/// thread `horolog-trace`, which gives each command that comes to `answer`; the command `snapshot` it carries out itself.
-/// A child of `fork` hands a session of its own to the same reader. Where the variable says `listen`, nothing is made
-/// until a recorder asks ([`listen::request`]). `Ok(false)`: the environment asks for nothing. Meant for the constructor of a runtime library.
+/// Starts the session that the environment variable [`SOCKET`] asks for and hands it to the reader there. Neither a thread
+/// nor a descriptor stays behind. A child of `fork` hands a session of its own to the same reader. Where the variable says
+/// `listen`, nothing is made until a recorder asks ([`listen::request`]); then `answer` carries out the commands `enable
+/// PATTERN` and `disable PATTERN`. `Ok(false)`: the environment asks for nothing. Meant for the constructor of a runtime
+/// library.
 ///
 /// # Errors
 /// Where the session cannot be made or nobody listens; the program then runs on untraced.
@@ -35,11 +31,12 @@ pub fn start_from_environment(answer: Answer) -> Result<bool, Error> {
         listen::start(answer)?;
         return Ok(true);
     }
-    let mut options = Options::default();
+    let mut options = Options::recorded();
     if let Ok(text) = std::env::var(OPTIONS) {
         options.apply(&text)?;
     }
-    start(&options, Path::new(&path), answer)?;
+    fork::know_this_thread();
+    begin(&options, Path::new(&path))?.go_on();
     if let Ok(number) = std::env::var(SNAPSHOT_SIGNAL) {
         let signal = number.trim().parse().map_err(|_| {
             Error::bad_input(
@@ -53,46 +50,15 @@ pub fn start_from_environment(answer: Answer) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// Starts a session with these options, hands it to the reader at `path`, and serves it.
-///
-/// # Errors
-/// As for [`start_from_environment`].
-pub fn start(options: &Options, path: &Path, answer: Answer) -> Result<(), Error> {
-    let lines = begin(options, path)?;
-    with_signals_blocked(|| {
-        let built = std::thread::Builder::new().name("horolog-trace".to_owned());
-        built.stack_size(256 << 10).spawn(move || serve(lines, answer))
-    })
-    .map_err(|error| Error::io("starting the thread horolog-trace", &error, ""))?;
-    Ok(())
-}
-
 /// Makes a session, this process's only one, and hands it to the reader at `path`.
-pub(super) fn begin(options: &Options, path: &Path) -> Result<Lines, Error> {
-    let session = Session::create(options)?;
-    let lines = hand_over(&session, path)?;
-    fork::follow(options, path, lines.descriptor());
-    *SESSION.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(session);
-    Ok(lines)
-}
-
-/// Answers commands until the reader has gone; then the session ends, so that nobody fills buffers that nobody reads.
-pub(super) fn serve(mut lines: Lines, answer: Answer) {
-    thread::set_name("horolog-trace");
-    while let Ok(command) = lines.read() {
-        let reply = if command == "snapshot" {
-            super::snapshot::request();
-            "ok".to_owned()
-        } else {
-            answer(&command)
-        };
-        if lines.write(&reply).is_err() {
-            break;
-        }
-    }
-    fork::forget();
-    lines.close();
-    drop(SESSION.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take());
+pub(super) fn begin(options: &Options, path: &Path) -> Result<Session, Error> {
+    budget::join(path);
+    let options = options.within_limits();
+    let mut session = Session::create(&options)?;
+    session.hand_over(path)?;
+    session.memory = None;
+    fork::follow(&options, path);
+    Ok(session)
 }
 
 /// Runs `work` with every signal blocked, so that a thread it starts takes none of the program's.

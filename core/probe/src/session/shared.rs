@@ -5,12 +5,14 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use core::{ptr, slice};
 use std::sync::OnceLock;
 
+use super::{Mode, Options};
 use crate::clock::ClockKind;
 use crate::ring::layout::{EventEntry, Header, Layout, QueueControl, WriterEntry};
 use crate::ring::multi_writer::MultiWriter;
 use crate::ring::per_thread::RingControl;
-use horolog_sys::shared_memory::{Area, Mapping, SharedMemory, WipedOnFork};
-use horolog_sys::{Error, thread};
+use crate::thread::{UNATTACHED, this_thread};
+use horolog_sys::Error;
+use horolog_sys::shared_memory::{Mapping, SharedMemory, WipedOnFork};
 
 /// Why an event was lost, where no buffer counts it itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,52 +39,75 @@ pub(crate) struct Shared {
     pub(crate) clock: ClockKind,
     pub(crate) overwrites: bool,
     pub(crate) pid: u32,
-    pub(crate) memory: SharedMemory,
-    /// The whole memory, then each ring twice; emptied once unmapped.
-    mapping: AtomicPtr<Mapping>,
-    base: *mut u8,
+    /// Whether a thread whose ring is full takes another one.
+    pub(crate) grows: bool,
+    /// Whether its memory comes when it is first written, and counts against the recorder's limit.
+    pub(crate) sparse: bool,
+    mapping: Mapping,
+    /// Set once the memory is unmapped, or is another process's business.
+    unmapped: AtomicBool,
     /// Threads that hold a reference, plus one for the session itself.
     users: AtomicU64,
     /// At which ring the next thread begins to look for a free one.
     pub(crate) turn: AtomicU32,
+    /// How many rings were taken, one taken again counted again.
+    pub(crate) takings: AtomicU64,
     /// Every session of the process, newest first.
     next: AtomicPtr<Shared>,
 }
 
-// SAFETY: `base` is an address; everything reached through it is made of atomic words.
-unsafe impl Send for Shared {}
-// SAFETY: as above.
-unsafe impl Sync for Shared {}
+/// Puts a session into a page of its own, which is never given back.
+fn keep_for_ever(shared: Shared) -> Result<&'static Shared, Error> {
+    const { assert!(size_of::<Shared>() <= 4096 && align_of::<Shared>() <= 4096) };
+    let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: a new page anywhere; a page is large enough and aligned for the value, and lives for ever.
+    unsafe {
+        let page = libc::mmap(ptr::null_mut(), size_of::<Shared>(), access, flags, -1, 0);
+        if page == libc::MAP_FAILED {
+            return Err(Error::last_os("mmap(one page)", "free some memory"));
+        }
+        page.cast::<Shared>().write(shared);
+        Ok(&*page.cast::<Shared>())
+    }
+}
 
 impl Shared {
-    /// Maps the memory and prepares the buffers in it.
+    /// Maps the memory and prepares for the buffers in it. Allocates nothing on the heap: a child of `fork` does this, too.
     pub(crate) fn new(
-        memory: SharedMemory,
+        memory: &SharedMemory,
         layout: Layout,
         clock: ClockKind,
-        overwrites: bool,
+        options: &Options,
     ) -> Result<&'static Shared, Error> {
-        let mut areas = vec![Area { offset: 0, length: layout.total }];
-        for ring in 0..layout.sizes.rings as usize {
-            let area = Area { offset: layout.ring(ring), length: layout.sizes.ring_bytes as usize };
-            areas.extend([area, area]);
-        }
-        let mapping = memory.map_areas(&areas)?;
+        let mapping = if options.sparse { memory.map_lazily()? } else { memory.map()? };
         static GENERATIONS: AtomicU64 = AtomicU64::new(4);
-        let shared = Box::leak(Box::new(Shared {
+        keep_for_ever(Shared {
             generation: GENERATIONS.fetch_add(4, Relaxed),
             layout,
             clock,
-            overwrites,
+            overwrites: options.mode == Mode::Overwrite,
+            // A flight recorder's ring overwrites before it is full.
+            grows: options.sparse && options.mode == Mode::Refuse,
+            sparse: options.sparse,
             pid: std::process::id(),
-            memory,
-            base: mapping.base(),
-            mapping: AtomicPtr::new(Box::into_raw(Box::new(mapping))),
+            mapping,
+            unmapped: AtomicBool::new(false),
             users: AtomicU64::new(1),
             turn: AtomicU32::new(0),
+            takings: AtomicU64::new(1),
             next: AtomicPtr::new(ptr::null_mut()),
-        }));
-        Ok(shared)
+        })
+    }
+
+    /// Unmaps the memory, if nobody has yet.
+    ///
+    /// # Safety
+    /// No thread uses it any more.
+    unsafe fn unmap(&self) {
+        if !self.unmapped.swap(true, AcqRel) {
+            // SAFETY: the caller's promise; the swap was this thread's, and the value is never dropped.
+            unsafe { self.mapping.unmap() };
+        }
     }
 
     /// Puts the session among those of the process.
@@ -97,14 +122,18 @@ impl Shared {
         }
     }
 
+    fn base(&self) -> *mut u8 {
+        self.mapping.base()
+    }
+
     fn part<T>(&self, offset: usize) -> &T {
         // SAFETY: only called below, with offsets that `Layout::of` computed for a part of this type.
-        unsafe { &*self.base.add(offset).cast::<T>() }
+        unsafe { &*self.base().add(offset).cast::<T>() }
     }
 
     fn parts<T>(&self, offset: usize, count: u32) -> &[T] {
         // SAFETY: as in `part`, for `count` of them.
-        unsafe { slice::from_raw_parts(self.base.add(offset).cast::<T>(), count as usize) }
+        unsafe { slice::from_raw_parts(self.base().add(offset).cast::<T>(), count as usize) }
     }
 
     pub(crate) fn header(&self) -> &Header {
@@ -123,11 +152,10 @@ impl Shared {
         self.parts(self.layout.ring_controls, self.layout.sizes.rings)
     }
 
-    /// The data of ring `ring`, mapped twice in a row.
+    /// The data of ring `ring`.
     pub(crate) fn ring_data(&self, ring: usize) -> *mut u8 {
-        let size = self.layout.sizes.ring_bytes as usize;
-        // SAFETY: the mapping goes on after the memory with two copies of each ring.
-        unsafe { self.base.add(self.layout.total + 2 * ring * size) }
+        // SAFETY: the layout says that the ring lies inside the mapping.
+        unsafe { self.base().add(self.layout.ring(ring)) }
     }
 
     /// The multi-writer buffer of size class `class`.
@@ -174,10 +202,11 @@ impl Shared {
 
     /// Ends the session: no thread takes a reference any more.
     pub(crate) fn retire(&self) {
-        if let Some(page) = LIVE_PAGE.get() {
-            let _ = page_of(page).generation.compare_exchange(self.generation, 0, SeqCst, SeqCst);
+        let Some(page) = LIVE_PAGE.get() else { return };
+        // Once, whoever comes first: the session's own reference is one.
+        if page_of(page).generation.compare_exchange(self.generation, 0, SeqCst, SeqCst).is_ok() {
+            self.give_back();
         }
-        self.give_back();
     }
 }
 
@@ -198,22 +227,29 @@ fn sessions() -> impl Iterator<Item = &'static Shared> {
 pub(crate) fn sweep() {
     for session in sessions() {
         if session.pid == std::process::id() && session.users.load(SeqCst) == 0 {
-            let mapping = session.mapping.swap(ptr::null_mut(), AcqRel);
-            if !mapping.is_null() {
-                // SAFETY: `new` made it of a box, the swap gave it to this thread alone, and no thread can take a
-                // reference to a session whose generation is not the live one.
-                drop(unsafe { Box::from_raw(mapping) });
-            }
+            // SAFETY: no thread can take a reference to a session whose generation is not the live one.
+            unsafe { session.unmap() };
         }
     }
 }
 
-/// In a child of `fork`: the parent's memory is none of its business, whatever a thread was in the middle of.
+/// In a child of `fork`: the parent's memory is none of its business. An emission that the fork interrupted goes on in
+/// private memory; else nothing of the child refers to it.
 extern "C" fn disconnect_in_child() {
+    // SAFETY: the thread's own state.
+    let state = unsafe { &*this_thread() };
+    let key = state.key.get();
+    let inside = (key & 1 == 1 && key != UNATTACHED) || state.queue_stack.get() != 0;
+    if !inside {
+        state.forget();
+        state.key.set(UNATTACHED);
+    }
     for session in sessions() {
-        // SAFETY: `new` made it of a box; a child has no other thread that could drop it.
-        if let Some(mapping) = unsafe { session.mapping.load(Acquire).as_ref() } {
-            mapping.disconnect();
+        if inside && !session.unmapped.swap(true, AcqRel) {
+            session.mapping.disconnect();
+        } else if !inside {
+            // SAFETY: this is the only thread of the child, and it is not inside an emission.
+            unsafe { session.unmap() };
         }
     }
 }
@@ -292,20 +328,12 @@ fn install(session: &'static Shared, taken: impl Fn() -> Error) -> Result<(), Er
     Ok(())
 }
 
-/// When the calling thread began, in clock ticks since boot; 0 where `/proc` is not there. Safe in a signal handler.
-pub(crate) fn start_time_of_this_thread() -> u64 {
-    let mut path = [0_u8; 40];
-    let mut at = 0;
-    for part in [&b"/proc/self/task/"[..], &digits(thread::id()), b"/stat\0"] {
-        for byte in part.iter().filter(|byte| **byte != b' ') {
-            path[at] = *byte;
-            at += 1;
-        }
-    }
+/// When this process began, in clock ticks since boot; 0 where `/proc` is not there. Allocates nothing.
+pub(crate) fn start_time_of_this_process() -> u64 {
     let mut text = [0_u8; 512];
-    // SAFETY: the path ends with zero; the buffer is writable for its length; both calls are safe in a handler.
+    // SAFETY: the path ends with zero; the buffer is writable for its length.
     let length = unsafe {
-        let file = libc::open(path.as_ptr().cast(), libc::O_RDONLY | libc::O_CLOEXEC);
+        let file = libc::open(c"/proc/self/stat".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
         if file < 0 {
             return 0;
         }
@@ -314,19 +342,6 @@ pub(crate) fn start_time_of_this_thread() -> u64 {
         length
     };
     usize::try_from(length).ok().and_then(|length| text.get(..length)).and_then(start_time).unwrap_or(0)
-}
-
-/// Decimal digits of a number, right-aligned among spaces.
-fn digits(mut number: u32) -> [u8; 10] {
-    let mut text = [b' '; 10];
-    for place in text.iter_mut().rev() {
-        *place = b'0' + (number % 10) as u8;
-        number /= 10;
-        if number == 0 {
-            break;
-        }
-    }
-    text
 }
 
 /// Field 22 of a `stat` file: the fields after the last closing bracket begin with the third.
@@ -347,7 +362,6 @@ mod tests {
         let stat = b"7 (a) b) S 1 7 7 0 -1 4194560 100 0 0 0 1 2 0 0 20 0 1 0 98765 1000 2 3\n";
         assert_eq!(start_time(stat), Some(98_765));
         assert_eq!(start_time(b"7 (a"), None);
-        assert!(start_time_of_this_thread() > 0);
-        assert_eq!(&digits(40_960), b"     40960");
+        assert!(start_time_of_this_process() > 0);
     }
 }

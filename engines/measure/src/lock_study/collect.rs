@@ -52,7 +52,12 @@ struct Traced {
     waiting: Vec<Waiting>,
     timeline: Timeline,
     lost: u64,
+    /// How often in a row the process was found ended.
+    found_ended: u32,
 }
+
+/// After so many looks, 20 ms apart, the memory of a process that has ended is given up.
+const LOOKS_AT_ENDED: u32 = 5;
 
 /// Takes the sessions of programs and studies their lock events.
 #[derive(Debug)]
@@ -65,6 +70,8 @@ pub(super) struct Collector {
     events: u64,
     other: u64,
     refused: Vec<String>,
+    /// Processes whose memory was given up.
+    gone: usize,
     last_anchor_ns: u64,
 }
 
@@ -79,6 +86,7 @@ impl Collector {
             events: 0,
             other: 0,
             refused: Vec::new(),
+            gone: 0,
             last_anchor_ns: 0,
         }
     }
@@ -90,7 +98,7 @@ impl Collector {
 
     /// Processes that handed a session over.
     pub(super) fn processes(&self) -> usize {
-        self.traced.len()
+        self.gone + self.traced.len()
     }
 
     /// One round: new processes, new events; those that are old enough go to the analysis. Returns how many events came.
@@ -115,7 +123,25 @@ impl Collector {
             }
         }
         self.events += came;
+        if anchor {
+            self.give_up_ended();
+        }
         came
+    }
+
+    /// Hands on what processes left that ended a while ago, and unmaps their memory.
+    fn give_up_ended(&mut self) {
+        for index in (0..self.traced.len()).rev() {
+            let traced = &mut self.traced[index];
+            let ended = traced.connection.reader.process().is_dead();
+            traced.found_ended = if ended { traced.found_ended + 1 } else { 0 };
+            if traced.found_ended >= LOOKS_AT_ENDED {
+                self.events += self.take(index);
+                self.hand_on(index, u64::MAX);
+                self.traced.remove(index);
+                self.gone += 1;
+            }
+        }
     }
 
     fn accept(&mut self) {
@@ -132,6 +158,7 @@ impl Collector {
                         waiting: Vec::new(),
                         timeline,
                         lost: 0,
+                        found_ended: 0,
                     });
                 }
                 Ok(None) => return,
@@ -211,7 +238,7 @@ impl Collector {
             self.events += self.take(index);
             self.hand_on(index, u64::MAX);
         }
-        if self.traced.is_empty() {
+        if self.processes() == 0 {
             let why = self
                 .refused
                 .first()

@@ -16,6 +16,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How often buffers are emptied, ns.
 const ROUND_NS: u64 = 1_000_000;
+/// After a round with so many events the next one follows at once, before buffers are full.
+const BUSY: u64 = 4_000;
 /// How long a program may take to end after it was asked, ns.
 const PATIENCE_NS: u64 = 5_000_000_000;
 /// How long a program may take to load the library, ns.
@@ -30,8 +32,10 @@ pub struct LiveOptions {
     pub duration: Option<Span>,
     /// Ends the watch as a duration does, once it is set.
     pub stop: Option<Arc<AtomicBool>>,
-    /// Bytes of each thread's ring, a power of two; 0: 8 MiB, of 64 threads.
+    /// Bytes of each ring, a power of two; a thread takes as many as it fills. 0: 256 KiB.
     pub ring_bytes: u32,
+    /// Bytes that the rings of all processes may have together; 0: the smaller of 1 GiB and a tenth of the machine's memory.
+    pub memory: u64,
 }
 
 /// What a watch came to.
@@ -53,6 +57,8 @@ pub struct Watched {
     child: Child,
     collector: Option<Collector>,
     begun_ns: u64,
+    /// Whether so much came in the last round that the next one follows at once.
+    is_busy: bool,
     /// Ends with a program that is killed while it watches.
     program: Option<Program>,
     /// Holds the socket.
@@ -67,12 +73,13 @@ pub fn start(mut command: Command, options: &LiveOptions) -> Result<Watched, Err
     let preload = preload::variable(&[preload::find_library(preload::LOCKS_LIBRARY, None)?])?;
     let folder = Folder::for_socket()?;
     let socket = folder.path().join("locks");
-    let listener = Listener::bind(&socket)?;
-    let ring_bytes = if options.ring_bytes == 0 { 8 << 20 } else { options.ring_bytes };
+    let listener = Listener::bind_within(&socket, options.memory)?;
+    let ring_bytes = if options.ring_bytes == 0 { 256 << 10 } else { options.ring_bytes };
+    let rings = ((256 << 20) / ring_bytes.max(1)).clamp(4, 1024);
     command
         .env("LD_PRELOAD", preload)
         .env(SOCKET, &socket)
-        .env(OPTIONS, format!("rings=64,ring-bytes={ring_bytes}"))
+        .env(OPTIONS, format!("rings={rings},ring-bytes={ring_bytes},sparse"))
         .env("HOROLOG_TRACE_ENABLE", "lock/*");
     die_with_parent(&mut command);
     let (child, program) = spawn(&mut command).map_err(|error| {
@@ -84,7 +91,7 @@ pub fn start(mut command: Command, options: &LiveOptions) -> Result<Watched, Err
     })?;
     let collector = Some(Collector::new(listener, options.sections));
     let program = Some(program);
-    Ok(Watched { child, collector, begun_ns: monotonic_ns(), program, _folder: folder })
+    Ok(Watched { child, collector, begun_ns: monotonic_ns(), is_busy: false, program, _folder: folder })
 }
 
 impl Watched {
@@ -92,7 +99,7 @@ impl Watched {
     pub fn round(&mut self) -> bool {
         let running = matches!(self.child.try_wait(), Ok(None));
         if let Some(collector) = &mut self.collector {
-            collector.round();
+            self.is_busy = collector.round() >= BUSY;
         }
         running
     }
@@ -124,6 +131,9 @@ impl Watched {
             }
             if now >= until_ns {
                 return true;
+            }
+            if self.is_busy {
+                continue;
             }
             let _ = sleep_until((now + ROUND_NS).min(until_ns));
         }

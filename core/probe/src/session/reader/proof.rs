@@ -27,7 +27,7 @@ const SUSPICIOUS_PASSES: u32 = 3;
 
 impl Reader {
     fn in_flight(&self) -> Vec<(usize, u64)> {
-        let sequences = self.writer_entries().iter().map(|entry| entry.sequence.load(Acquire)).enumerate();
+        let sequences = self.used_entries().iter().map(|entry| entry.sequence.load(Acquire)).enumerate();
         sequences.filter(|(_, sequence)| sequence & 1 == 1).collect()
     }
 
@@ -70,7 +70,7 @@ impl Reader {
     /// `f = n - (w - r)` must hold.
     pub(super) fn repair(&mut self) {
         let mut abandoned = 0_u64;
-        for entry in self.writer_entries() {
+        for entry in self.used_entries() {
             abandoned = abandoned.wrapping_add(entry.abandoned.load(Relaxed));
         }
         if abandoned != self.abandoned_seen {
@@ -90,9 +90,8 @@ impl Reader {
     }
 
     fn repair_once(&self, class: usize) -> bool {
-        let sequences = || -> Vec<u64> {
-            self.writer_entries().iter().map(|entry| entry.sequence.load(Acquire)).collect()
-        };
+        let sequences =
+            || -> Vec<u64> { self.used_entries().iter().map(|entry| entry.sequence.load(Acquire)).collect() };
         let before = sequences();
         let busy = |(number, sequence): (usize, &u64)| sequence & 1 == 1 && !self.is_over(number);
         if before.iter().enumerate().any(busy) {
@@ -112,14 +111,17 @@ impl Reader {
     /// need their entries: when an operation of theirs is in the way, or when few entries are left.
     pub(super) fn find_gone(&mut self) -> Vec<usize> {
         let mut taken: Vec<usize> = self.taken_entries().collect();
+        self.note_starts(&taken);
         if !taken.is_empty() {
             // Not always from the first: a pass looks up only so many.
             self.first_lookup = (self.first_lookup + LOOKUPS as usize / 2) % taken.len();
             taken.rotate_left(self.first_lookup);
         }
         let scarce = taken.len() * 4 >= self.writer_entries().len() * 3;
-        let rings =
-            self.ring_controls().iter().filter(|ring| ring.owner.load(Relaxed) & 0xff != UNUSED).count();
+        let rings = self.ring_controls()[..self.rings_used()]
+            .iter()
+            .filter(|ring| ring.owner.load(Relaxed) & 0xff != UNUSED)
+            .count();
         let scarce = scarce || rings * 4 >= self.ring_controls().len() * 3;
         let gone = |number: &usize| {
             let entry = &self.writer_entries()[*number];
@@ -128,8 +130,22 @@ impl Reader {
         taken.into_iter().filter(gone).collect()
     }
 
+    /// Notes when the threads with new entries began, so that a later thread of the same number is not taken for them.
+    fn note_starts(&self, taken: &[usize]) {
+        for entry in taken.iter().map(|number| &self.writer_entries()[*number]) {
+            if entry.start_time.load(Relaxed) != 0 || self.process.is_foreign() {
+                continue;
+            }
+            let Some(left) = self.lookups.get().checked_sub(1) else { return };
+            self.lookups.set(left);
+            if let Some(start) = self.process.thread_start(entry.tid.load(Acquire)) {
+                entry.start_time.store(start, Relaxed);
+            }
+        }
+    }
+
     fn taken_entries(&self) -> impl Iterator<Item = usize> {
-        let entries = self.writer_entries().iter().enumerate();
+        let entries = self.used_entries().iter().enumerate();
         entries.filter(|(_, entry)| entry.tid.load(Acquire) != 0).map(|(number, _)| number)
     }
 

@@ -6,15 +6,21 @@ use crate::session::{Options, liveness, prepare};
 use core::sync::atomic::Ordering::{AcqRel, SeqCst};
 
 /// A session that no thread writes to by itself, and its reader.
-fn session(options: &Options) -> (&'static Shared, Reader) {
+fn session_in_memory(options: &Options) -> (SharedMemory, &'static Shared, Reader) {
     let layout = Layout::of(&options.sizes()).expect("sizes");
-    let memory = SharedMemory::create("test", layout.total).expect("memory");
+    let memory = SharedMemory::create(c"test", layout.total).expect("memory");
     let clock = ClockKind::of_this_machine();
-    let overwrites = options.mode == crate::session::Mode::Overwrite;
-    let shared = Shared::new(memory, layout, clock, overwrites).expect("maps");
+    let shared = Shared::new(&memory, layout, clock, options).expect("maps");
     prepare(shared);
-    let file = shared.memory.duplicate().expect("a descriptor");
-    (shared, Reader::new(file, std::process::id()).expect("a reader"))
+    shared.header().writers_used.store(options.writers, SeqCst);
+    shared.header().rings_used.store(options.rings, SeqCst);
+    let file = memory.duplicate().expect("a descriptor");
+    (memory, shared, Reader::new(file, std::process::id()).expect("a reader"))
+}
+
+fn session(options: &Options) -> (&'static Shared, Reader) {
+    let (_, shared, reader) = session_in_memory(options);
+    (shared, reader)
 }
 
 fn small() -> Options {
@@ -198,9 +204,9 @@ fn nonsense_in_the_memory_is_counted_and_never_more() {
 
 #[test]
 fn a_memory_that_is_no_session_is_refused() {
-    let (shared, _reader) = session(&small());
+    let (memory, shared, _reader) = session_in_memory(&small());
     let header = shared.header();
-    let opens = || Reader::new(shared.memory.duplicate().expect("a descriptor"), 1).is_ok();
+    let opens = || Reader::new(memory.duplicate().expect("a descriptor"), 1).is_ok();
     assert!(opens());
     for word in [&header.version, &header.header_bytes, &header.rings, &header.ring_bytes, &header.slots[0]] {
         let good = word.load(SeqCst);
@@ -212,6 +218,6 @@ fn a_memory_that_is_no_session_is_refused() {
     }
     header.magic.fetch_add(1, SeqCst);
     assert!(!opens());
-    let empty = SharedMemory::create("test", 4096).expect("memory");
+    let empty = SharedMemory::create(c"test", 4096).expect("memory");
     assert!(Reader::new(empty.duplicate().expect("a descriptor"), 1).is_err());
 }

@@ -47,6 +47,16 @@ fn recorded(trace: &Path, options: SectionOptions) -> Result<NamedStudy, Failure
     Ok(named)
 }
 
+/// The size of a ring as the runtime takes it; 0: its default.
+fn ring_bytes(buffer: Option<u64>) -> Result<u32, Failure> {
+    let Some(bytes) = buffer else { return Ok(0) };
+    let fits = bytes.is_power_of_two() && (4 << 10..=1 << 30).contains(&bytes);
+    u32::try_from(bytes).ok().filter(|_| fits).ok_or_else(|| {
+        let what = "it must be a power of two from 4 KiB to 1 GiB";
+        Failure::bad_input(format_args!("error: a buffer of {bytes} bytes: {what}"))
+    })
+}
+
 fn live(arguments: &LocksArguments, options: SectionOptions) -> Result<LiveStudy, Failure> {
     let Some((program, rest)) = arguments.command.split_first() else {
         return Err(Failure::bad_input("error: no command; say it behind `--`"));
@@ -70,7 +80,8 @@ fn live(arguments: &LocksArguments, options: SectionOptions) -> Result<LiveStudy
         sections: options,
         duration: arguments.duration,
         stop: Some(stop_on_interrupt()?),
-        ..LiveOptions::default()
+        ring_bytes: ring_bytes(arguments.buffer)?,
+        memory: arguments.memory.unwrap_or(0),
     };
     // No spinner: the terminal is the program's.
     let study = lock_study::run(command, &live, |_| {}).map_err(|error| {

@@ -54,6 +54,7 @@ pub(super) fn tracing(words: &TracingArguments, overwrite: bool) -> Tracing {
         events: words.event.clone(),
         buffer: words.buffer,
         rings: words.rings,
+        memory: words.memory,
         overwrite,
         locks: words.locks,
         library: words.library.clone(),
@@ -88,6 +89,9 @@ fn print(recording: &Recording) {
         recording.kernel_records,
         output::span(recording.length)
     ));
+    if let Some(remedy) = recording.remedy {
+        progress::say(format_args!("events were lost: {remedy}"));
+    }
     progress::say(format_args!("events lost: {}", losses(recording.events_lost, &recording.losses)));
     progress::say(format_args!("times within {} ns of CLOCK_MONOTONIC", recording.clock_error_ns));
     if recording.out_of_order > 0 {

@@ -1,0 +1,214 @@
+//! The memory that the buffers of all sessions of one recorder may have together, in one page that they share.
+//!
+//! The recorder makes the page as a file beside its socket. A traced process maps it before its `main` and closes the
+//! file; a child of `fork` has the mapping already. A process takes from it when it begins a ring, by one addition.
+
+use core::ffi::CStr;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
+use horolog_sys::Error;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+const MAGIC: u64 = u64::from_le_bytes(*b"horobud\x01");
+const BYTES: usize = 4096;
+
+/// What a process without the page may have: whoever listens there is no recorder of this version.
+const ALONE: u64 = 64 << 20;
+
+/// The default for all sessions of a recorder, where a tenth of the machine's memory is more.
+const MOST: u64 = 1 << 30;
+
+/// The page.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct Page {
+    magic: AtomicU64,
+    /// Bytes that rings may have.
+    limit: AtomicU64,
+    /// Bytes that they have.
+    taken: AtomicU64,
+    /// How often a thread was refused a ring.
+    refused: AtomicU64,
+    /// Not 0: the recorder has ended.
+    over: AtomicU32,
+}
+
+impl Page {
+    const fn new(limit: u64) -> Page {
+        Page {
+            magic: AtomicU64::new(MAGIC),
+            limit: AtomicU64::new(limit),
+            taken: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            over: AtomicU32::new(0),
+        }
+    }
+
+    /// Takes `bytes`, or counts a refusal.
+    pub(crate) fn claim(&self, bytes: u64) -> bool {
+        let before = self.taken.fetch_add(bytes, SeqCst);
+        if before.saturating_add(bytes) <= self.limit.load(Relaxed) {
+            return true;
+        }
+        self.taken.fetch_sub(bytes, SeqCst);
+        self.refused.fetch_add(1, Relaxed);
+        false
+    }
+
+    /// Gives `bytes` back; what a damaged count does not hold is not taken from it.
+    fn give_back(&self, bytes: u64) {
+        let _ = self.taken.fetch_update(SeqCst, SeqCst, |taken| Some(taken.saturating_sub(bytes)));
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.over.load(Acquire) != 0
+    }
+}
+
+/// The page of this process; without a recorder its own.
+static OWN: Page = Page::new(ALONE);
+static MAPPED: AtomicPtr<Page> = AtomicPtr::new(core::ptr::null_mut());
+
+/// What this process takes from.
+pub(crate) fn of_this_process() -> &'static Page {
+    // SAFETY: null, or a page that `join` mapped for good.
+    unsafe { MAPPED.load(Acquire).as_ref() }.unwrap_or(&OWN)
+}
+
+fn beside(socket: &Path) -> PathBuf {
+    let mut name = socket.as_os_str().to_owned();
+    name.push(".budget");
+    PathBuf::from(name)
+}
+
+/// Maps the page that stands beside `socket`. Where there is none this process takes from its own.
+pub(super) fn join(socket: &Path) {
+    let path = beside(socket);
+    let mut bytes = path.as_os_str().as_bytes().to_vec();
+    bytes.push(0);
+    let Ok(path) = CStr::from_bytes_with_nul(&bytes) else { return };
+    let page = map(path, libc::O_RDWR).filter(|page| {
+        // SAFETY: `map` gives a mapped page of at least that size; every bit pattern is valid.
+        unsafe { (**page).magic.load(Acquire) == MAGIC }
+    });
+    if let Some(page) = page {
+        // An earlier recorder's page stays mapped: a thread may be looking at it.
+        MAPPED.store(page, Release);
+    }
+}
+
+/// The first page of the file, shared; `None` where it is not there or too short. Its descriptor is closed again.
+fn map(path: &CStr, flags: i32) -> Option<*mut Page> {
+    // SAFETY: the path ends with zero; the mapping is a new one, of a file that is long enough; the descriptor is ours.
+    unsafe {
+        let file = libc::open(path.as_ptr(), flags | libc::O_CLOEXEC | libc::O_NOFOLLOW, 0o600);
+        if file < 0 {
+            return None;
+        }
+        let mut facts: libc::stat = core::mem::zeroed();
+        let long_enough = (flags & libc::O_CREAT == 0 || libc::ftruncate(file, BYTES as i64) == 0)
+            && libc::fstat(file, &mut facts) == 0
+            && facts.st_size >= BYTES as i64;
+        let page = if long_enough {
+            let access = libc::PROT_READ | libc::PROT_WRITE;
+            libc::mmap(core::ptr::null_mut(), BYTES, access, libc::MAP_SHARED, file, 0)
+        } else {
+            libc::MAP_FAILED
+        };
+        libc::close(file);
+        (page != libc::MAP_FAILED).then_some(page.cast())
+    }
+}
+
+/// The recorder's end of the page. Dropping it tells every process that nobody reads any more, and removes the file.
+#[derive(Debug)]
+pub struct Budget {
+    page: *mut Page,
+    path: PathBuf,
+}
+
+// SAFETY: the page is made of atomic words.
+unsafe impl Send for Budget {}
+// SAFETY: as above.
+unsafe impl Sync for Budget {}
+
+impl Budget {
+    /// Makes the page beside `socket`. `limit` in bytes; 0: the smaller of 1 GiB and a tenth of the machine's memory.
+    pub(super) fn create(socket: &Path, limit: u64) -> Result<Budget, Error> {
+        let path = beside(socket);
+        let mut bytes = path.as_os_str().as_bytes().to_vec();
+        bytes.push(0);
+        let made = CStr::from_bytes_with_nul(&bytes)
+            .ok()
+            .and_then(|path| map(path, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL));
+        let what = format!("the page `{}`", path.display());
+        let page = made.ok_or_else(|| Error::last_os(what, "choose a folder that you may write"))?;
+        let limit = if limit == 0 { MOST.min(horolog_sys::memory::total_bytes() / 10) } else { limit };
+        // SAFETY: a mapped page, which nobody else knows yet.
+        unsafe { page.write(Page::new(limit)) };
+        Ok(Budget { page, path })
+    }
+
+    fn page(&self) -> &Page {
+        // SAFETY: mapped until this value is dropped.
+        unsafe { &*self.page }
+    }
+
+    /// Bytes that all rings may have together.
+    #[must_use]
+    pub fn limit(&self) -> u64 {
+        self.page().limit.load(Relaxed)
+    }
+
+    /// Bytes that they have.
+    #[must_use]
+    pub fn taken(&self) -> u64 {
+        self.page().taken.load(Relaxed)
+    }
+
+    /// How often a thread was refused a ring, because the limit was reached.
+    #[must_use]
+    pub fn refused(&self) -> u64 {
+        self.page().refused.load(Relaxed)
+    }
+
+    pub(super) fn give_back(&self, bytes: u64) {
+        self.page().give_back(bytes);
+    }
+}
+
+impl Drop for Budget {
+    fn drop(&mut self) {
+        self.page().over.store(1, Release);
+        // SAFETY: `create` mapped it, and nothing borrows from it any more.
+        unsafe { libc::munmap(self.page.cast(), BYTES) };
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_taken_is_refused_beyond_the_limit_and_comes_back() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let socket = folder.path().join("s");
+        let budget = Budget::create(&socket, 100).expect("a page");
+        join(&socket);
+        let page = of_this_process();
+        assert!(page.claim(60) && page.claim(40) && !page.claim(1));
+        assert_eq!((budget.limit(), budget.taken(), budget.refused()), (100, 100, 1));
+        budget.give_back(40);
+        assert!(page.claim(30) && !page.claim(u64::MAX));
+        budget.give_back(1000);
+        assert_eq!((budget.taken(), page.is_over()), (0, false));
+        assert!(Budget::create(&socket, 0).is_err(), "the file is there");
+        drop(budget);
+        assert!(page.is_over() && !beside(&socket).exists());
+        MAPPED.store(core::ptr::null_mut(), Release);
+        let budget = Budget::create(&socket, 0).expect("a page");
+        assert!(budget.limit() > 0 && budget.limit() <= MOST);
+    }
+}

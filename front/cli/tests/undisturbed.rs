@@ -1,0 +1,202 @@
+//! A recorded program behaves as it does alone: the same open files, the same threads, the same end, little memory.
+
+mod common;
+
+use common::{HOROLOG, done, end, inside, is_alive, signal, start, wait_for};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tempfile::TempDir;
+
+/// Both verbs that start a program, with what stands before it.
+fn verbs(folder: &TempDir) -> [Vec<String>; 2] {
+    let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
+    let out = inside(folder, "t.hrt");
+    [words(&["trace", "record", "--locks", "--out", &out, "--"]), words(&["trace", "locks", "--"])]
+}
+
+fn run(verb: &[String], command: &[&str]) -> common::Done {
+    done(verb.iter().map(String::as_str).chain(command.iter().copied()))
+}
+
+/// Compiles a C program; `None`, said aloud, without a compiler.
+fn compile(folder: &TempDir, name: &str, text: &str) -> Option<String> {
+    let (source, program) = (inside(folder, &format!("{name}.c")), inside(folder, name));
+    fs::write(&source, text).expect("writes");
+    match Command::new("gcc").args(["-O1", "-pthread", "-o", &program, &source]).status() {
+        Ok(status) if status.success() => Some(program),
+        other => {
+            println!("SKIPPED: gcc: {other:?}");
+            None
+        }
+    }
+}
+
+#[test]
+fn a_program_has_the_open_files_and_threads_that_it_has_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let seen = inside(&folder, "seen");
+    let shell = format!("exec 2>/dev/null; (ls /proc/self/fd; grep Threads /proc/self/status) > {seen}");
+    let python = format!(
+        "import os; n = os.listdir('/proc/self/fd'); t = os.listdir('/proc/self/task'); \
+         open('{seen}', 'w').write(f'{{sorted(n)}} {{len(t)}}')"
+    );
+    for command in [["dash", "-c", &shell], ["bash", "-c", &shell], ["python3", "-c", &python]] {
+        if Command::new(command[0]).args(&command[1..]).status().is_err() {
+            println!("SKIPPED: no {}", command[0]);
+            continue;
+        }
+        let alone = fs::read_to_string(&seen).expect("written");
+        for verb in verbs(&folder) {
+            fs::remove_file(&seen).expect("was there");
+            let ended = run(&verb, &command);
+            assert_eq!(fs::read_to_string(&seen).expect("written"), alone, "{verb:?} {command:?}: {ended:?}");
+        }
+    }
+}
+
+#[test]
+fn subshells_write_to_the_files_that_the_shell_has_opened() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = inside(&folder, "data");
+    let script = format!("exec 4>{data}; for i in 1 2 3; do ( echo line $i >&4 ); done");
+    for verb in verbs(&folder) {
+        run(&verb, &["sh", "-c", &script]);
+        assert_eq!(fs::read_to_string(&data).expect("written"), "line 1\nline 2\nline 3\n", "{verb:?}");
+        fs::remove_file(&data).expect("was there");
+    }
+}
+
+/// Closes everything, opens a file of its own under the lowest number, forks, and writes from both.
+const CLOSES: &str = r#"
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+	(void)argc;
+	for (int i = 3; i < 1024; i++)
+		close(i);
+	int file = open(argv[1], O_CREAT | O_WRONLY | O_APPEND, 0600);
+	pid_t child = fork();
+	if (!child)
+		_exit(write(file, "child\n", 6) != 6);
+	int status;
+	waitpid(child, &status, 0);
+	return file != 3 || status || write(file, "parent\n", 7) != 7;
+}
+"#;
+
+#[test]
+fn a_program_that_closes_all_files_keeps_its_own() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(program) = compile(&folder, "closes", CLOSES) else { return };
+    let data = inside(&folder, "data");
+    for verb in verbs(&folder) {
+        let ended = run(&verb, &[&program, &data]);
+        assert_eq!(fs::read_to_string(&data).expect("written"), "child\nparent\n", "{verb:?}: {ended:?}");
+        fs::remove_file(&data).expect("was there");
+    }
+}
+
+/// `main` ends its thread and not the process; with an argument another thread stays a minute.
+const LEAVES: &str = r#"
+#include <pthread.h>
+#include <unistd.h>
+static void *stay(void *none) { sleep(60); return none; }
+int main(int argc, char **argv)
+{
+	(void)argv;
+	pthread_t thread;
+	if (argc > 1)
+		pthread_create(&thread, 0, stay, 0);
+	pthread_exit(0);
+}
+"#;
+
+#[test]
+fn a_program_ends_when_its_threads_have_ended_and_by_signals() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(program) = compile(&folder, "leaves", LEAVES) else { return };
+    let library = Path::new(HOROLOG).with_file_name("deps").join("libhorolog_trace.so");
+    for verb in verbs(&folder) {
+        let ended = run(&verb, &[&program]);
+        assert_eq!(ended.status, Some(0), "{verb:?}: {ended:?}");
+    }
+    // A process that waits to be recorded has a thread, which does not keep it either.
+    let mut command = Command::new(&program);
+    let running = start(command.env("HOROLOG_TRACE", "listen").env("LD_PRELOAD", &library));
+    let pid = running.id().to_string();
+    wait_for("the end of the program", || !is_alive(&pid));
+    assert_eq!(end(running).status, Some(0));
+    let mut command = Command::new(&program);
+    let running = start(command.arg("stay").env("HOROLOG_TRACE", "listen").env("LD_PRELOAD", &library));
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    signal(running.id(), "TERM");
+    assert_eq!(end(running).status, None, "the signal ends it");
+    let script = format!("{program} stay & sleep 0.3; kill -TERM $!; wait $!; test $? = 143");
+    for verb in verbs(&folder) {
+        let ended = run(&verb, &["sh", "-c", &script]);
+        assert_eq!(ended.status, Some(0), "{verb:?}: {ended:?}");
+    }
+}
+
+/// A memory cgroup of 256 MiB, below the machine's own; removed at the end.
+struct Narrow(PathBuf);
+
+impl Narrow {
+    /// `None`, said aloud, where none can be made.
+    fn new() -> Option<Narrow> {
+        let name = format!("horolog-test-{}", std::process::id());
+        let first = Path::new("/sys/fs/cgroup/memory").join(&name);
+        let second = Path::new("/sys/fs/cgroup").join(&name);
+        for (place, limit) in [(first, "memory.limit_in_bytes"), (second, "memory.max")] {
+            if fs::create_dir(&place).is_err() {
+                continue;
+            }
+            let narrow = Narrow(place);
+            if fs::write(narrow.0.join(limit), "268435456").is_ok() {
+                return Some(narrow);
+            }
+        }
+        println!("SKIPPED: no memory cgroup can be made here");
+        None
+    }
+
+    /// The most that it ever held, in bytes.
+    fn peak(&self) -> Option<u64> {
+        let read = |name: &str| fs::read_to_string(self.0.join(name)).ok();
+        read("memory.max_usage_in_bytes").or_else(|| read("memory.peak"))?.trim().parse().ok()
+    }
+}
+
+impl Drop for Narrow {
+    fn drop(&mut self) {
+        // The last process leaves it a moment after it has ended.
+        for _ in 0..100 {
+            if fs::remove_dir(&self.0).is_ok() {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    }
+}
+
+#[test]
+fn hundreds_of_processes_fit_into_little_memory() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(narrow) = Narrow::new() else { return };
+    let procs = narrow.0.join("cgroup.procs");
+    let script = "for i in $(seq 100); do /bin/true || exit 9; done; \
+                  for i in $(seq 300); do ( sleep 2 ) & done; wait";
+    for verb in verbs(&folder) {
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("echo $$ > {}; exec \"$@\"", procs.display()), "sh", HOROLOG]);
+        let ended = common::Done::of(command.args(&verb).args(["sh", "-c", script]));
+        assert_eq!(ended.status, Some(0), "{verb:?}: {ended:?}");
+    }
+    // What 300 shells take without a recorder is some 60 MiB of it.
+    println!("at most {:?} bytes", narrow.peak());
+    assert!(narrow.peak().is_none_or(|peak| peak < 250 << 20), "{:?}", narrow.peak());
+}
