@@ -1,334 +1,472 @@
-//! A measured processor with servers, scheduled again as a whole by the scheduling machine, without what disturbed it.
+//! Late jobs, told apart by machines: the jobs of a processor are scheduled again by the scheduling machine.
 //!
-//! A late job beside servers has no busy window that could be scheduled again alone: what its budgets have left hangs on the past. So all jobs of the
-//! processor are, from the beginning, on machines of their own, after the last record:
-//!
-//! | machine | demands | arrivals |
+//! | machine | demands, arrivals, sleeps, sections | disturbances |
 //! |---|---|---|
-//! | cut | what was executed, at most the wcet | the earliest legal ones |
-//! | net | what was executed, less interrupts in it | as they were |
-//! | gross | what was executed | as they were |
+//! | as it was | as they were | as they were |
+//! | cut | at most what the model allows | as they were |
+//! | out | as they were | none |
+//! | both | at most what the model allows | none |
 //!
-//! A late job is *the model's* where it would have been late with net demands and would not with cut ones; *the machine's* where it would have
-//! been in time even with gross ones and something disturbed its window; else what is on record does not tell. No bound is accused here: that
-//! takes a pattern that the file allows. Each machine takes time linear in the trace.
+//! *As it was* is the control: where it does not give the recorded end of a job, nothing is concluded from the others. A job
+//! that is late with *both* is beyond its bound in a schedule that the model allows. Where only the cut helps the model was broken, where
+//! only taking out helps the machine was disturbed, and where either does, or both together alone, both are named. What of a job's
+//! execution was stolen time is known as an interval: where its ends give different answers, there is none.
+//!
+//! A processor without budgets begins anew whenever it has no job: its jobs are kept until the questions about them are answered. One with budgets is scheduled
+//! from its beginning, after the last record. Each machine takes time linear in the trace.
 
-use crate::job::Job;
+pub(crate) mod plan;
+mod table;
+pub(crate) mod world;
+
 use crate::judge::Candidate;
-use crate::model::Model;
+use crate::model::{Model, Stretches};
+use crate::processor::{Occupant, Slice, Stolen};
 use crate::result::{Class, Evidence};
 use crate::verifier::Verifier;
-use horolog_model::{Companion, CpuId, ModelError, OverrunPolicy, Preemption, System, Task, TaskId};
-use horolog_sched::{Choice, Driver, Machine, Note, ProcessorIndex, Tell, World};
-use horolog_time::Instant;
+use horolog_model::{Companion, CpuId, ModelError, OverrunPolicy, Preemption, System, Task};
+use horolog_sched::{Driver, Machine, MachineBuilder, ProcessorIndex};
+use plan::{Amount, Conditions, Limit, Mark, NO_LIMIT, Ran, What};
 use std::collections::{HashMap, VecDeque};
-use std::convert::Infallible;
+use table::Ends;
+use world::{Planned, Rules, ends_of};
 
-/// So many jobs of a processor are kept for it; where there are more, amounts decide.
+/// So many jobs of a processor are kept; where there are more, amounts decide.
 const MOST_JOBS: usize = 1 << 21;
 
-/// A job that has ended, or had executed so much when the trace ended.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ran {
-    pub(crate) task: u32,
-    pub(crate) number: u64,
-    pub(crate) arrival: u64,
-    pub(crate) legal_arrival: u64,
-    pub(crate) ready: u64,
-    pub(crate) executed: u64,
-    pub(crate) interrupted: u64,
+/// What a late job is asked about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Asked {
+    Response {
+        is_finished: bool,
+    },
+    /// About a value of this link.
+    Link(usize),
 }
 
-impl Ran {
-    pub(crate) fn of(task: usize, job: &Job, executed: u64) -> Ran {
-        Ran {
-            task: task as u32,
-            number: job.number,
-            arrival: job.arrival,
-            legal_arrival: job.legal_arrival,
-            ready: job.ready,
-            executed,
-            interrupted: job.interrupted,
-        }
-    }
-}
-
-/// A late job whose class the whole processor tells.
+/// A late job whose class the machines tell.
 #[derive(Clone, Debug)]
 pub(crate) struct Late {
     pub(crate) candidate: Candidate,
+    pub(crate) asked: Asked,
     pub(crate) response: u64,
     pub(crate) bound: u64,
-    pub(crate) is_finished: bool,
+    /// Whether something disturbed its window, the model was broken in it, and a switch is hidden in it.
     pub(crate) is_disturbed: bool,
+    pub(crate) is_broken: bool,
+    pub(crate) is_hidden: bool,
     pub(crate) evidence: Vec<Evidence>,
     /// What amounts say, where it cannot be scheduled again.
     pub(crate) by_amounts: Class,
+    pub(crate) helps: Helps,
 }
 
-/// What is kept of a processor that can be scheduled again.
+/// Without what a late job whose model was broken would have been in time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Helps {
+    /// Without what broke it.
+    Cut,
+    /// Without either that or the disturbances.
+    Either,
+    /// Without both together.
+    Together,
+}
+
+/// Who broke the model.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Broken {
+    /// Since when that may have made jobs late.
+    pub(crate) since: u64,
+    pub(crate) task: usize,
+}
+
+/// What is kept of a processor.
 #[derive(Clone, Debug)]
 pub(crate) struct Again {
     fresh: Driver,
+    /// Whether it begins anew whenever it has no job.
+    begins_anew: bool,
+    rules: Rules,
     jobs: Vec<Ran>,
     late: Vec<Late>,
+    /// When something else had it: threads that are no tasks', what a task's thread does beside its jobs, interrupts. In the order of time.
+    withdrawn: Vec<(u64, u64)>,
+    stolen: Vec<Stolen>,
+    /// When it is not known who had it.
+    unknown: Vec<(u64, u64)>,
+    broken: Vec<Broken>,
+    /// When it had no job, and how many were kept by then.
+    idle: VecDeque<(u64, usize)>,
+    /// Up to when all is answered.
+    answered: u64,
+    /// When records of its jobs were lost since.
+    lost: Vec<u64>,
 }
 
 impl Again {
-    /// Of every processor of a measured trace with servers whose jobs the machine can execute by their amounts alone.
+    /// Of every processor whose jobs the machine can execute by what is known of each.
     pub(crate) fn all(
         system: &System,
         companion: &Companion,
         model: &Model,
     ) -> Result<Vec<Option<Again>>, ModelError> {
         let own = &companion.system;
-        let nothing = vec![None; model.cpus.len()];
-        let is_plain = own.modes().is_empty() && system.first_driver().is_none() && model.waits.is_empty();
-        if model.simulated || model.foreign || !is_plain {
-            return Ok(nothing);
+        let is_plain = own.modes().is_empty() && system.first_driver().is_none() && own.clusters().is_empty();
+        if !is_plain {
+            return Ok(vec![None; model.cpus.len()]);
         }
-        let is_simple = |task: &Task| {
-            let points = matches!(task.preemption, Preemption::Preemptive | Preemption::NonPreemptive);
-            points && task.overrun == OverrunPolicy::Count && task.sections.is_empty()
-        };
+        let acts = |task: &Task| task.overrun != OverrunPolicy::Count;
+        // Of a foreign application neither budgets nor the ends of segments are known.
         let can = |cpu: CpuId| {
-            let is_served = own.servers_on(cpu).next().is_some() && !own.has_tree(cpu);
-            is_served && own.tasks_on(cpu).all(|(_, task)| is_simple(task))
+            let is_served = own.servers_on(cpu).next().is_some();
+            let is_known = |task: &Task| !acts(task) || !matches!(task.preemption, Preemption::Deferred(_));
+            !(model.foreign && is_served) && own.tasks_on(cpu).all(|(_, task)| is_known(task))
         };
-        if !own.platform().cpus.iter().any(can) {
-            return Ok(nothing);
-        }
-        let (machine, _) = Machine::of_companion(system, companion)?;
+        let builder = MachineBuilder::new(own);
+        let builder = if model.simulated { builder.job_budgets() } else { builder.on_threads(false) };
+        let machine: Machine = builder.build()?;
         let of = |(place, cpu): (usize, CpuId)| {
             can(cpu).then(|| {
                 let here = std::iter::once(ProcessorIndex(place as u16));
-                Again { fresh: Driver::new(machine.clone(), own, here), jobs: Vec::new(), late: Vec::new() }
+                Again {
+                    fresh: Driver::new(machine.clone(), own, here),
+                    begins_anew: own.servers_on(cpu).next().is_none(),
+                    rules: Rules {
+                        tells_progress: !model.simulated && own.tasks_on(cpu).any(|(_, task)| acts(task)),
+                        chooses_always: own.servers_on(cpu).next().is_some()
+                            && own.tasks_on(cpu).all(|(_, task)| task.preemption == Preemption::Preemptive),
+                    },
+                    jobs: Vec::new(),
+                    late: Vec::new(),
+                    withdrawn: Vec::new(),
+                    stolen: Vec::new(),
+                    unknown: Vec::new(),
+                    broken: Vec::new(),
+                    idle: VecDeque::new(),
+                    answered: 0,
+                    lost: Vec::new(),
+                }
             })
         };
         Ok(own.platform().cpus.iter().enumerate().map(of).collect())
     }
 
-    /// When each job ends: by task and number.
-    fn ends(&self, tasks: usize, mut jobs: Vec<Demand>, until: u64) -> Option<HashMap<(u32, u64), u64>> {
-        jobs.sort_by_key(|job| (job.ready, job.task, job.number));
-        let mut world = Undisturbed::new(tasks, jobs);
-        let mut driver = self.fresh.clone();
-        let Ok(_) = driver.run(&mut world, 0, until);
-        (!world.is_refused).then_some(world.ends)
+    /// Something else has the processor in `from..to`, which ends last of all so far.
+    pub(crate) fn withdraw(&mut self, from: u64, to: u64) {
+        put_together(&mut self.withdrawn, from.max(self.answered), to);
+    }
+
+    pub(crate) fn note_broken(&mut self, broken: Broken) {
+        self.broken.push(broken);
+    }
+
+    pub(crate) fn note_stolen(&mut self, stolen: Stolen) {
+        self.stolen.push(stolen);
+    }
+
+    /// The last instant before `time` at which the processor had no job, as far as that is known.
+    pub(crate) fn idle_before(&self, time: u64) -> u64 {
+        let behind = self.idle.partition_point(|(at, _)| *at <= time);
+        behind.checked_sub(1).map_or(self.answered, |place| self.idle[place].0)
+    }
+
+    /// Takes out what is kept of the jobs that ended before an instant without any, the first `jobs` of them.
+    fn split(&mut self, at: u64, jobs: usize) -> Kept {
+        let behind = self.jobs.split_off(jobs);
+        let jobs = std::mem::replace(&mut self.jobs, behind);
+        let mut late = std::mem::take(&mut self.late);
+        self.late = late.extract_if(.., |late| late.candidate.arrival >= at).collect();
+        let until = self.withdrawn.partition_point(|(from, _)| *from < at);
+        let behind = self.withdrawn.split_off(until);
+        let withdrawn = std::mem::replace(&mut self.withdrawn, behind);
+        let mut broken = std::mem::take(&mut self.broken);
+        self.broken = broken.extract_if(.., |broken| broken.since >= at).collect();
+        let (stolen, unknown) = (self.stolen.clone(), self.unknown.clone());
+        self.stolen.retain(|stolen| stolen.to > at);
+        self.unknown.retain(|(_, to)| *to > at);
+        Kept { jobs, late, withdrawn, stolen, unknown, broken }
+    }
+
+    /// When each job ends under these conditions.
+    fn ends(
+        &self,
+        kept: &Kept,
+        model: &Model,
+        stolen: &[u64],
+        conditions: Conditions,
+        until: u64,
+    ) -> Option<Vec<u64>> {
+        let stolen = |place: usize| stolen.get(place).copied().unwrap_or(0);
+        // What was not released because of an overrun would have been without.
+        let jobs = kept.jobs.iter().enumerate();
+        let mut plan: Vec<Planned> =
+            jobs.map(|(place, ran)| ran.plan(place, conditions, model, stolen(place))).collect();
+        plan.sort_by_key(|job| (job.ready, job.task, job.number));
+        let nothing: &[(u64, u64)] = &[];
+        let withdrawn = if conditions.is_out() { nothing } else { &kept.withdrawn };
+        ends_of(&self.fresh, model.tasks.len(), self.rules, &plan, withdrawn, until)
     }
 }
 
-/// A job to come.
-#[derive(Clone, Copy, Debug)]
-struct Demand {
-    ready: u64,
-    task: u32,
-    number: u64,
-    deadline: u64,
-    amount: u64,
-}
-
-/// One processor in virtual time that nothing takes away.
-struct Undisturbed {
-    jobs: VecDeque<Demand>,
-    /// Of each task its jobs that have not ended, the oldest first: number and what is left.
-    left: Vec<VecDeque<(u64, u64)>>,
-    running: Option<TaskId>,
-    /// Up to when the running job's execution was asked for, and taken off what is left.
-    asked: u64,
-    done: u64,
-    ends: HashMap<(u32, u64), u64>,
-    is_refused: bool,
-}
-
-impl Undisturbed {
-    fn new(tasks: usize, jobs: Vec<Demand>) -> Undisturbed {
-        let ends = HashMap::with_capacity(jobs.len());
-        Undisturbed {
-            jobs: jobs.into(),
-            left: vec![VecDeque::new(); tasks],
-            running: None,
-            asked: 0,
-            done: 0,
-            ends,
-            is_refused: false,
-        }
+/// Adds a stretch that ends last of all so far.
+fn put_together(all: &mut Vec<(u64, u64)>, mut from: u64, mut to: u64) {
+    while let Some((begin, end)) = all.pop_if(|(_, end)| *end >= from) {
+        (from, to) = (from.min(begin), to.max(end));
     }
-
-    fn head(&mut self) -> Option<&mut (u64, u64)> {
-        self.left.get_mut(self.running?.index())?.front_mut()
-    }
-
-    /// The running job executes until `now`.
-    fn pass(&mut self, now: u64) {
-        let passed = now.saturating_sub(self.done);
-        self.done = now;
-        if let Some((_, left)) = self.head() {
-            *left = left.saturating_sub(passed);
-        }
-    }
-
-    fn finish(&self) -> u64 {
-        let head = self.running.and_then(|task| self.left.get(task.index())?.front());
-        head.map_or(u64::MAX, |(_, left)| self.done.saturating_add(*left))
+    if from < to {
+        all.push((from, to));
     }
 }
 
-impl World for Undisturbed {
-    type Error = Infallible;
+/// Jobs before and behind which the processor had none, and what happened meanwhile.
+struct Kept {
+    jobs: Vec<Ran>,
+    late: Vec<Late>,
+    withdrawn: Vec<(u64, u64)>,
+    stolen: Vec<Stolen>,
+    unknown: Vec<(u64, u64)>,
+    broken: Vec<Broken>,
+}
 
-    fn next(&self) -> u64 {
-        self.jobs.front().map_or(u64::MAX, |job| job.ready).min(self.finish())
+impl Kept {
+    /// Whether it is known all the time from `from` to `to` who had the processor.
+    fn knows_all(&self, from: u64, to: u64) -> bool {
+        let first = self.unknown.partition_point(|(_, end)| *end <= from);
+        self.unknown.get(first).is_none_or(|(begin, _)| *begin >= to)
     }
 
-    fn ready_at(&self) -> u64 {
-        0
-    }
-
-    fn ends(&self, now: u64) -> bool {
-        self.finish() == now
-    }
-
-    fn executed(&mut self, now: u64, _: u64) -> u64 {
-        now.saturating_sub(std::mem::replace(&mut self.asked, now))
-    }
-
-    fn complete(&mut self, tell: &mut Tell<'_>) -> Result<(), Infallible> {
-        let now = tell.now();
-        self.pass(now);
-        if let Some(&mut (number, 0)) = self.head()
-            && let Some(task) = self.running.take()
-        {
-            self.left[task.index()].pop_front();
-            self.ends.insert((task.0, number), now);
-            self.is_refused |= tell.completion(task).is_err();
+    /// What of each job's time may have been stolen; empty where nothing was.
+    fn stolen_of_each(&self) -> Vec<u64> {
+        if self.stolen.is_empty() {
+            return Vec::new();
         }
-        Ok(())
-    }
-
-    fn arrive(&mut self, tell: &mut Tell<'_>) -> Result<(), Infallible> {
-        let now = tell.now();
-        while let Some(job) = self.jobs.front().copied().filter(|job| job.ready <= now) {
-            self.jobs.pop_front();
-            let asked = &mut self.asked;
-            let executed = |_| now.saturating_sub(std::mem::replace(asked, now));
-            let deadline = Instant::from_ns(job.deadline);
-            self.is_refused |= tell.release(TaskId(job.task), deadline, executed).is_err();
-            if let Some(left) = self.left.get_mut(job.task as usize) {
-                left.push_back((job.number, job.amount));
-            }
-        }
-        Ok(())
-    }
-
-    fn carry_out(&mut self, now: u64, choice: Choice<'_>) {
-        if choice.task != self.running {
-            self.pass(now);
-            (self.running, self.asked) = (choice.task, now);
-        }
-    }
-
-    fn note(&mut self, _: u64, _: Note) {}
-
-    fn goes_on(&mut self, _: u64) -> bool {
-        let is_over = self.jobs.is_empty() && self.left.iter().all(VecDeque::is_empty);
-        !(self.is_refused || is_over)
+        let of = |ran: &Ran| {
+            let from = self.stolen.partition_point(|stolen| stolen.to <= ran.started);
+            let within = self.stolen[from..].iter().take_while(|stolen| stolen.from < ran.end);
+            within.fold(0, |sum: u64, stolen| sum.saturating_add(stolen.amount))
+        };
+        self.jobs.iter().map(of).collect()
     }
 }
 
 impl Verifier {
+    /// Notes a place in the execution of a task's oldest job.
+    pub(crate) fn mark(&mut self, task: usize, what: What) {
+        if self.again[self.model.tasks[task].cpu].is_none() {
+            return;
+        }
+        if let Some(job) = self.tasks[task].pending.front_mut() {
+            let at = job.executed.saturating_sub(job.interrupted);
+            job.marks.push(Mark { at, what });
+        }
+    }
+
+    /// What a job of a task may execute at most without a preemption point, in the segment that it is in.
+    pub(crate) fn limit_of(&self, task: usize, segment: usize, has_points: bool) -> Limit {
+        match &self.model.tasks[task].stretches {
+            Stretches::Segments(segments) if has_points => {
+                let most = segments.iter().map(|(wcet, _)| *wcet).max().unwrap_or(u64::MAX);
+                Limit { most, has_points }
+            }
+            Stretches::Segments(segments) => {
+                let most = segments.get(segment).map_or(u64::MAX, |(wcet, _)| *wcet);
+                Limit { most, has_points }
+            }
+            _ => NO_LIMIT,
+        }
+    }
+
     /// Keeps a job for scheduling its processor again.
     pub(crate) fn keep_ran(&mut self, cpu: usize, ran: Ran) {
+        let Some(again) = &mut self.again[cpu] else { return };
+        if again.jobs.len() < MOST_JOBS {
+            again.jobs.push(ran);
+            return;
+        }
+        self.has_too_many_jobs |= !again.late.is_empty();
+        if again.begins_anew {
+            // What is kept from here on is not whole.
+            let jobs = again.jobs.len();
+            let kept = again.split(u64::MAX, jobs);
+            again.lost.push(self.now);
+            again.idle.clear();
+            self.answer_by_amounts(kept.late);
+        } else if let Some(again) = self.again[cpu].take() {
+            self.answer_by_amounts(again.late);
+        }
+    }
+
+    /// Something had a processor: no task's job, where that takes it from them.
+    pub(crate) fn note_withdrawn(&mut self, cpu: usize, Slice { from, to, who }: Slice) {
+        let is_job = |task: usize| self.tasks[task].pending.front().is_some_and(|job| job.started.is_some());
+        let is_taken = match who {
+            Occupant::Foreign(_) | Occupant::Own(_) => true,
+            Occupant::Task(task) => !is_job(task),
+            Occupant::Idle | Occupant::Unknown => false,
+        };
+        let Some(again) = &mut self.again[cpu] else { return };
+        if is_taken {
+            again.withdraw(from, to);
+        } else if who == Occupant::Unknown {
+            put_together(&mut again.unknown, from, to);
+        }
+    }
+
+    /// A processor has no job any more.
+    pub(crate) fn note_idle(&mut self, cpu: usize) {
+        let is_known = !self.cpus[cpu].in_doubt && !self.may_have_unknown_jobs(cpu);
+        if let Some(again) = self.again[cpu].as_mut().filter(|_| is_known) {
+            again.idle.push_back((self.now, again.jobs.len()));
+        }
+    }
+
+    /// A job that arrived before the processor was without one was there already.
+    pub(crate) fn note_arrival(&mut self, cpu: usize, arrival: u64) {
         if let Some(again) = &mut self.again[cpu] {
-            if again.jobs.len() < MOST_JOBS {
-                again.jobs.push(ran);
-            } else {
-                self.answer_by_amounts(cpu);
+            while again.idle.back().is_some_and(|(at, _)| *at > arrival) {
+                again.idle.pop_back();
             }
         }
     }
 
-    /// A late job is asked about again at the end, where its processor can be scheduled as a whole.
-    pub(crate) fn ask_again(&mut self, late: Late) -> Option<Late> {
+    /// Records of jobs were lost.
+    pub(crate) fn lose_kept(&mut self, cpu: usize) {
+        if let Some(again) = &mut self.again[cpu] {
+            again.lost.push(self.now);
+        }
+    }
+
+    /// A late job is asked about, where its processor can be scheduled again.
+    pub(crate) fn ask_again(&mut self, late: Late) {
         match &mut self.again[late.candidate.cpu] {
-            Some(again) => {
-                again.late.push(late);
-                None
+            Some(again) if late.candidate.arrival >= again.answered => again.late.push(late),
+            _ => {
+                let class = late.by_amounts;
+                self.tell_late(late, class, &[]);
             }
-            None => Some(late),
         }
     }
 
-    fn answer_by_amounts(&mut self, cpu: usize) {
-        let Some(again) = self.again[cpu].take() else { return };
-        for late in again.late {
+    fn answer_by_amounts(&mut self, all: Vec<Late>) {
+        for late in all {
             let class = late.by_amounts;
-            self.tell_response(late, class);
+            self.tell_late(late, class, &[]);
         }
     }
 
-    /// Schedules the processors again on which jobs were late, after the last record.
+    /// Answers what is asked about jobs that ended before `needed`, where the processor has had no job since.
+    pub(crate) fn answer_before(&mut self, cpu: usize, needed: u64) {
+        let Some(mut again) = self.again[cpu].take() else { return };
+        while again.begins_anew {
+            // As much at once as was whole.
+            let behind = again.idle.partition_point(|(at, _)| *at < needed);
+            let lost = again.lost.first().copied().unwrap_or(u64::MAX);
+            let whole = again.idle.partition_point(|(at, _)| *at < lost).min(behind);
+            let (place, is_whole) = match (whole, behind) {
+                (0, 0) => break,
+                (0, _) => (0, false),
+                (whole, _) => (whole - 1, true),
+            };
+            let (at, jobs) = again.idle[place];
+            again.idle.drain(..=place);
+            again.idle.iter_mut().for_each(|(_, kept)| *kept = kept.saturating_sub(jobs));
+            let kept = again.split(at, jobs.min(again.jobs.len()));
+            again.answered = at;
+            if is_whole {
+                self.answer(&again, kept);
+            } else {
+                again.lost.retain(|lost| *lost > at);
+                self.answer_by_amounts(kept.late);
+            }
+        }
+        self.again[cpu] = Some(again);
+    }
+
+    /// Answers what is left, after the last record.
     pub(crate) fn answer_again(&mut self) {
         for cpu in 0..self.again.len() {
-            if self.again[cpu].as_ref().is_none_or(|again| again.late.is_empty()) {
-                continue;
-            }
-            if self.completeness.has_lost_jobs() {
-                self.answer_by_amounts(cpu);
-                continue;
-            }
+            self.answer_before(cpu, u64::MAX);
             for place in 0..self.cpus[cpu].tasks.len() {
                 let task = self.cpus[cpu].tasks[place];
-                for job in 0..self.tasks[task].pending.len() {
-                    let job = &self.tasks[task].pending[job];
-                    let ran = Ran::of(task, job, job.executed);
-                    self.keep_ran(cpu, ran);
+                let mut pending = std::mem::take(&mut self.tasks[task].pending);
+                for job in &mut pending {
+                    let last = self.limit_of(task, job.segment, job.points_missing);
+                    let executed = job.executed;
+                    self.keep_ran(cpu, Ran::of(task, job, executed, u64::MAX, last));
                 }
+                self.tasks[task].pending = pending;
             }
-            let Some(again) = self.again[cpu].take() else { continue };
-            self.answer(again);
+            let Some(mut again) = self.again[cpu].take() else { continue };
+            let jobs = again.jobs.len();
+            let kept = again.split(u64::MAX, jobs);
+            if kept.late.is_empty() {
+                continue;
+            }
+            if again.lost.is_empty() {
+                self.answer(&again, kept);
+            } else {
+                self.answer_by_amounts(kept.late);
+            }
         }
     }
 
-    fn answer(&mut self, again: Again) {
-        let demand = |ran: &Ran, arrival: u64, amount: u64| {
-            let task = ran.task as usize;
-            let latest = arrival.saturating_add(self.model.allowed_lateness(task, arrival));
-            Demand {
-                ready: ran.ready.min(latest).max(arrival),
-                task: ran.task,
-                number: ran.number,
-                deadline: self.model.tasks[task].deadline.map_or(u64::MAX, |one| arrival.saturating_add(one)),
-                amount: amount.max(1),
-            }
-        };
+    fn answer(&mut self, again: &Again, mut kept: Kept) {
+        if kept.late.is_empty() {
+            return;
+        }
         // Whatever has not ended by then does not end.
         let until = self.now.saturating_mul(2).saturating_add(1_000_000_000);
-        let tasks = self.tasks.len();
-        let jobs = |one: &dyn Fn(&Ran) -> Demand| again.jobs.iter().map(one).collect();
-        let wcet = |ran: &Ran| self.model.tasks[ran.task as usize].wcet;
-        let cut = jobs(&|ran| demand(ran, ran.legal_arrival, ran.executed.min(wcet(ran))));
-        let net = jobs(&|ran| demand(ran, ran.arrival, ran.executed.saturating_sub(ran.interrupted)));
-        let gross = jobs(&|ran| demand(ran, ran.arrival, ran.executed));
-        let [cut, net, gross] = [cut, net, gross].map(|jobs| again.ends(tasks, jobs, until));
-        let arrivals: HashMap<(u32, u64), (u64, u64)> =
-            again.jobs.iter().map(|ran| ((ran.task, ran.number), (ran.arrival, ran.legal_arrival))).collect();
-        for late in again.late {
+        let stolen = kept.stolen_of_each();
+        let has_interval = !stolen.is_empty() || kept.jobs.iter().any(|ran| ran.is_skipped);
+        let machine = |is_cut: bool, amount: Amount| {
+            again.ends(&kept, &self.model, &stolen, Conditions { is_cut, amount }, until)
+        };
+        let least = |is_cut: bool, most: &Option<Vec<u64>>| {
+            if has_interval { machine(is_cut, Amount::Least) } else { most.clone() }
+        };
+        let is_free = self.model.is_free_of_costs(kept.late[0].candidate.cpu);
+        let is_disturbed = !(kept.withdrawn.is_empty() && self.model.simulated && is_free);
+        let both = machine(true, Amount::Most);
+        let out = machine(false, Amount::Most);
+        let (both_least, out_least) = (least(true, &both), least(false, &out));
+        let (cut, as_it_was) = if is_disturbed {
+            (machine(true, Amount::Had), machine(false, Amount::Had))
+        } else {
+            (both.clone(), out.clone())
+        };
+        let all = Ends { as_it_was, cut, out: [out_least, out], both: [both_least, both] };
+        let asked = kept.late.iter().map(|late| (late.candidate.task as u32, late.candidate.job));
+        let mut places: HashMap<(u32, u64), Option<usize>> = asked.map(|key| (key, None)).collect();
+        for (place, ran) in kept.jobs.iter().enumerate() {
+            if let Some(found) = places.get_mut(&(ran.task, ran.number)) {
+                *found = Some(place);
+            }
+        }
+        kept.broken.sort_by_key(|broken| broken.since);
+        let mut late = std::mem::take(&mut kept.late);
+        late.sort_by_key(|late| late.candidate.to);
+        let (mut next, mut culprits) = (0, Vec::new());
+        for mut late in late {
+            while let Some(broken) = kept.broken.get(next).filter(|broken| broken.since < late.candidate.to) {
+                next += 1;
+                // Whoever broke it last stands last.
+                culprits.retain(|&task| task != broken.task);
+                culprits.push(broken.task);
+            }
             let key = (late.candidate.task as u32, late.candidate.job);
-            let end = |ends: &Option<HashMap<_, u64>>| ends.as_ref().and_then(|ends| ends.get(&key).copied());
-            let class = match (end(&cut), end(&net), end(&gross), arrivals.get(&key)) {
-                (Some(cut), Some(net), Some(gross), Some(&(arrival, legal))) => {
-                    let is_late = |end: u64, begin: u64| end.saturating_sub(begin) > late.bound;
-                    match () {
-                        () if is_late(cut, legal) => Class::CannotTell,
-                        () if is_late(net, arrival) => Class::ModelViolated,
-                        () if is_late(gross, arrival) || !late.is_disturbed => Class::CannotTell,
-                        () => Class::MachineDisturbed,
-                    }
+            let place = places.get(&key).copied().flatten();
+            let class = match place {
+                Some(place) => {
+                    let is_broken = late.is_broken || !culprits.is_empty();
+                    let is_known = kept.knows_all(late.candidate.from, late.candidate.to);
+                    let (ran, times) = (&kept.jobs[place], all.of(place));
+                    let (class, helps) = self.class_by_machines(&late, ran, times, (is_broken, is_known));
+                    late.helps = helps;
+                    class
                 }
-                _ => late.by_amounts,
+                None => late.by_amounts,
             };
-            self.tell_response(late, class);
+            self.tell_late(late, class, &culprits);
         }
     }
 }
@@ -337,6 +475,7 @@ impl Verifier {
 mod tests {
     use super::*;
     use crate::Options;
+    use crate::job::Job;
     use horolog_time::Span;
     use horolog_trace::file::Header;
 
@@ -351,10 +490,19 @@ mod tests {
         let mut header = Header::simulated(String::new(), names, 0, Span::ZERO);
         header.backend = "linux".to_owned();
         let mut verifier = Verifier::new(&system, &[], &header, &Options::default()).expect("built");
-        let ran = Ran::of(0, &Job::released(0, 0, 0), 1);
-        (0..MOST_JOBS).for_each(|_| verifier.keep_ran(0, ran));
+        let ran = || Ran::of(0, &mut Job::released(0, 0, 0), 1, 1, NO_LIMIT);
+        (0..MOST_JOBS).for_each(|_| verifier.keep_ran(0, ran()));
         assert!(verifier.again[0].is_some());
-        verifier.keep_ran(0, ran);
+        verifier.keep_ran(0, ran());
         assert!(verifier.again[0].is_none());
+    }
+
+    #[test]
+    fn what_withdraws_a_processor_is_put_together() {
+        let mut all = Vec::new();
+        for (from, to) in [(1, 2), (4, 5), (3, 6), (6, 7), (9, 9), (9, 10), (8, 10)] {
+            put_together(&mut all, from, to);
+        }
+        assert_eq!(all, [(1, 2), (3, 7), (8, 10)]);
     }
 }

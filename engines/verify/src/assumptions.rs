@@ -76,7 +76,7 @@ impl Verifier {
             }
         }
         let name = model.name.clone();
-        let (wcet, cpu) = (model.wcet, model.cpu);
+        let wcet = model.wcet;
         let (by, how) = if early > slack { (early, "early") } else { (late, "late") };
         let message = format!(
             "{name} job {number} arrived at {}, {} too {how}",
@@ -92,7 +92,7 @@ impl Verifier {
             Some((arrival, expected)),
         );
         if early > slack {
-            self.breach(cpu, self.now, wcet, true, "arrivals too early");
+            self.breach_of(task, (arrival, self.now), wcet, "arrivals too early");
             return expected;
         }
         arrival
@@ -198,7 +198,12 @@ impl Verifier {
             Span::from_ns(allowed)
         );
         self.job_finding(class, Check::Release, task, number, message, Some((own, allowed)));
-        self.breach(cpu, self.now, own - allowed, self.model.simulated, "late releases");
+        let what = "late releases";
+        if self.model.simulated {
+            self.breach_of(task, (arrival, self.now), own - allowed, what);
+        } else {
+            self.breach(cpu, self.now, own - allowed, false, what);
+        }
         own
     }
 
@@ -318,7 +323,7 @@ impl Verifier {
         let excess = Excess { part, executed, interrupted, wcet, switches, begin, time: self.now };
         // Nothing but the model explains it in a simulation, so whoever waits need not wait for the job's end.
         if self.model.simulated {
-            self.breach_segment(cpu, &excess);
+            self.breach_segment(task, &excess);
         }
         Some(excess)
     }
@@ -352,19 +357,19 @@ impl Verifier {
             let numbers = Some((excess.executed, excess.wcet));
             self.job_finding(class, Check::SegmentExecution, task, job.number, message, numbers);
             if !disturbed && !self.model.simulated {
-                self.breach_segment(cpu, excess);
+                self.breach_segment(task, excess);
             }
         }
     }
 
     /// Remembers a segment's excess at the segment's end: it explains what waited for that, not only for the job.
-    fn breach_segment(&mut self, cpu: usize, excess: &Excess) {
+    fn breach_segment(&mut self, task: usize, excess: &Excess) {
         let over = excess.executed - excess.wcet;
         let what = match excess.part {
             Part::Segment(_) => "segments beyond their wcet",
             Part::Section(_) => "sections beyond their length",
         };
-        self.breach(cpu, excess.time, over, true, what);
+        self.breach_of(task, (excess.begin, excess.time), over, what);
     }
 }
 

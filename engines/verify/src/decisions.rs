@@ -1,7 +1,7 @@
 //! The decisions of a processor, made again: the scheduling machine is told what the trace says that happened, and must decide
 //! what the trace says that was done.
 //!
-//! This is the one place where verification uses the machine. Bounds, windows and the order of hard jobs are judged without it.
+//! The other place where verification uses the machine is [`crate::again`]. Bounds, windows and the order of hard jobs are judged without it.
 //!
 //! A simulated processor with servers is *exact*: what a job executed is the time for which it had the processor, less interrupts and
 //! what the platform costs ([`crate::costs`]), so every end of a budget, every promotion and every change of slack is known to the

@@ -7,7 +7,9 @@
 //! recorded it, less what the file declares.
 
 use crate::VerifyError;
+use crate::again::plan::What;
 use crate::job::State;
+use crate::kernel::SLEEP;
 use crate::report::Found;
 use crate::result::{Check, Class};
 use crate::verifier::Verifier;
@@ -160,9 +162,10 @@ fn event_cost(device: &Device) -> u64 {
 impl Verifier {
     /// A job gives the processor up until its device answers.
     pub(crate) fn suspend(&mut self, record: &Record, task: usize, cpu: usize) {
+        let now = self.now;
         let Some(job) = self.head(record, task) else { return };
         let state = job.state;
-        job.state = State::Suspended;
+        (job.state, job.slept_from) = (State::Suspended, Some(now));
         if state != State::Running {
             self.misfit(record, state);
         }
@@ -181,12 +184,17 @@ impl Verifier {
         let now = self.now;
         let Some(job) = self.head(record, task) else { return };
         let (state, blocked) = (job.state, std::mem::take(&mut job.blocked));
+        let slept = job.slept_from.take().map(|from| now.saturating_sub(from));
         (job.state, job.ready, job.stands_since) = (State::Preempted, now, now);
         if state != State::Suspended {
             self.misfit(record, state);
         }
         let most = &mut self.tasks[task].tally.blocking_max;
         *most = (*most).max(blocked);
+        if let Some(slept) = slept.filter(|_| !self.model.waits.contains(&TaskId(task as u32))) {
+            self.mark(task, What::Sleep(slept));
+            self.breach_of(task, (now - slept, now), slept, SLEEP);
+        }
         self.device_answered(record, task);
     }
 

@@ -1,7 +1,7 @@
 //! What is known of one task and its pending jobs.
 
+use crate::again::plan::Mark;
 use crate::judged::Reason;
-use crate::model::{Stretches, TaskModel};
 use std::collections::{BTreeMap, VecDeque};
 
 /// Where a pending job stands.
@@ -49,6 +49,8 @@ pub(crate) struct Job {
     /// The earliest arrival that the model allows.
     pub(crate) legal_arrival: u64,
     pub(crate) ready: u64,
+    /// When it was ready first.
+    pub(crate) first_ready: u64,
     /// Since when it stands behind its equals.
     pub(crate) stands_since: u64,
     /// Since when it has the processor, by its own records.
@@ -91,8 +93,10 @@ pub(crate) struct Job {
     /// How many borders of its sections it has passed, and when it unlocked first without being at one: where it ends.
     pub(crate) border: usize,
     pub(crate) closes_at: Option<(u64, usize)>,
-    /// Finished stretches: begin, execution, wcet.
-    pub(crate) stretches: Vec<(u64, u64, u64)>,
+    /// Since when it sleeps, where a record of its own says so.
+    pub(crate) slept_from: Option<u64>,
+    /// Places in its execution, for scheduling its processor again.
+    pub(crate) marks: Vec<Mark>,
     /// Segments that took too long, to be judged when the job is done.
     pub(crate) excesses: Vec<Excess>,
     /// Whether its segments are not all on record (idle points are not recorded, or records were lost).
@@ -106,6 +110,7 @@ impl Job {
             arrival,
             legal_arrival: arrival,
             ready,
+            first_ready: ready,
             stands_since: ready,
             runs_from: 0,
             was_lifted: false,
@@ -129,26 +134,11 @@ impl Job {
             cut_short: false,
             border: 0,
             closes_at: None,
-            stretches: Vec::new(),
+            slept_from: None,
+            marks: Vec::new(),
             excesses: Vec::new(),
             points_missing: false,
         }
-    }
-
-    /// Closes the current stretch at `now` and returns its execution.
-    pub(crate) fn end_stretch(&mut self, task: &TaskModel) -> u64 {
-        let executed = self.executed - self.executed_before;
-        if let Some(from) = self.stretch_from.take() {
-            let wcet = match &task.stretches {
-                Stretches::None => executed,
-                Stretches::Whole => task.wcet,
-                Stretches::Segments(segments) => {
-                    segments.get(self.segment).map_or(executed, |(wcet, _)| *wcet)
-                }
-            };
-            self.stretches.push((from, executed, wcet));
-        }
-        executed
     }
 }
 
@@ -186,6 +176,8 @@ pub(crate) struct TaskState {
     pub(crate) off_since: Option<u64>,
     /// Whether the kernel says that the thread sleeps in the middle of its job.
     pub(crate) sleeps: bool,
+    /// Whether another task's thread has got the processor since.
+    pub(crate) is_passed_over: bool,
     /// Whether its thread had the processor as an ordinary one at its last switch, by the kernel's record.
     pub(crate) is_ordinary: bool,
     /// Whether the program that executes it has ended.

@@ -1,25 +1,20 @@
-//! Tells the three classes apart, once the evidence is there.
+//! Tells the classes apart, once the evidence is there.
 //!
 //! A job that answered later than its bound is the analysis's fault only if it would have done so without what
-//! disturbed its busy window. So the window is scheduled again ([`crate::replay`]) with the executions that were
-//! measured, cut to what the model allows: if the bound falls even then, it is *violated*. If it holds then, but
-//! falls with the executions and arrivals as they really were, the broken assumption explains it; else the
-//! disturbance does.
+//! disturbed it, with demands that the model allows. So its processor is scheduled again ([`crate::again`]), where that can be; else
+//! the amounts in its busy window say what may have been.
 
-use crate::again::Late;
+use crate::again::{Asked, Helps, Late};
 use crate::assumptions::job_window;
 use crate::history::Taken;
 use crate::job::{Part, State};
 use crate::judged::Reason;
-use crate::kernel::SLEEP;
-use crate::model::{Stretches, TaskModel};
-use crate::processor::{Finished, Occupant, Processor};
-use crate::replay::{self, ReplayJob};
+use crate::model::Stretches;
+use crate::processor::{Occupant, Processor};
 use crate::report::Found;
 use crate::result::{Check, Class, Evidence};
 use crate::shadow::{DIVERGENCE, Stretch};
 use crate::verifier::Verifier;
-use horolog_model::TaskId;
 use horolog_time::Span;
 
 /// Something that is too long, and whose cause is asked for.
@@ -79,17 +74,8 @@ struct Account {
     evidence: Vec<Evidence>,
     by_machine: u64,
     by_model: u64,
-    /// For how long jobs slept within it.
-    slept: u64,
     /// Whether what ran in it is not what the rules give.
     has_diverged: bool,
-}
-
-/// Whether a window is scheduled again as the model allows it, or as it was but for disturbances.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Conditions {
-    Legal,
-    Actual,
 }
 
 impl Verifier {
@@ -185,19 +171,9 @@ impl Verifier {
 
     fn judge_execution(&mut self, candidate: Candidate, executed: u64, wcet: u64, interrupted: u64) {
         let excess = executed - wcet;
-        let processor = &mut self.cpus[candidate.cpu];
-        let stolen = processor.stolen(candidate.from, candidate.to);
+        let stolen = self.cpus[candidate.cpu].stolen(candidate.from, candidate.to);
         let explained = interrupted.saturating_add(stolen).saturating_add(self.model.execution);
         let disturbed = !self.model.simulated && excess <= explained;
-        if disturbed
-            && let Some(job) = processor
-                .finished
-                .iter_mut()
-                .rev()
-                .find(|job| job.task == candidate.task && job.number == candidate.job)
-        {
-            job.disturbed = true;
-        }
         let model = &self.model.tasks[candidate.task];
         let mut message = format!(
             "{} job {} executed for {}, its wcet is {}",
@@ -222,14 +198,19 @@ impl Verifier {
         let evidence = evidence.collect();
         self.found(candidate, class, Check::Execution, (executed, wcet), evidence, message);
         if !disturbed {
-            self.breach(candidate.cpu, candidate.to, excess, true, "execution beyond the wcet");
+            self.breach_of(
+                candidate.task,
+                (candidate.from, candidate.to),
+                excess,
+                "execution beyond the wcet",
+            );
         }
     }
 
     /// A less important job had the processor in one stretch for longer than its file says while this one waited: the time for which it had it is what
     /// is compared, so disturbances in it count as they are.
     fn judge_blocking(&mut self, candidate: Candidate, blocked: u64, allowed: u64) {
-        let account = self.account(candidate);
+        let account = self.account(candidate, candidate.from);
         let excess = blocked - allowed;
         let is_hidden = self.cpus[candidate.cpu].hidden.within(candidate.from, candidate.to) > 0;
         let class = if self.is_in_a_loss(candidate.task, candidate.job) || is_hidden {
@@ -261,7 +242,9 @@ impl Verifier {
             Span::from_ns(allowed)
         );
         if class == Class::ModelViolated {
-            self.breach(candidate.cpu, candidate.to, excess, true, "stretches without a preemption point");
+            let subject = blocker.unwrap_or(candidate.task);
+            let window = (candidate.from, candidate.to);
+            self.breach_of(subject, window, excess, "stretches without a preemption point");
         }
         let subject = blocker.filter(|_| class == Class::ModelViolated).unwrap_or(candidate.task);
         self.found_of(
@@ -294,29 +277,81 @@ impl Verifier {
     }
 
     fn judge_response(&mut self, candidate: Candidate, response: u64, bound: u64, is_finished: bool) {
-        let account = self.account(candidate);
-        let class = self.class_of_response(candidate, response, bound, is_finished, &account);
-        let is_known = !self.is_in_a_loss(candidate.task, candidate.job)
-            && self.cpus[candidate.cpu].hidden.within(candidate.from, candidate.to) == 0;
-        // What the amounts in a window leave open, the whole processor may tell.
-        let is_both = account.by_model > 0 && account.by_machine > 0;
-        let is_open = class == Class::CannotTell || (is_both && class != Class::ScheduleDiffers);
-        let (is_disturbed, evidence) = (account.by_machine > 0, account.evidence);
-        let late =
-            Late { candidate, response, bound, is_finished, is_disturbed, evidence, by_amounts: class };
-        let late = if is_known && is_open && class != Class::BoundViolated {
-            self.ask_again(late)
-        } else {
-            Some(late)
+        self.judge_lateness(candidate, response, bound, Asked::Response { is_finished });
+    }
+
+    /// A proof of the writer's deadline is a proof that no value comes late; without one the model alone says that it does not.
+    fn judge_late(&mut self, candidate: Candidate, response: u64, deadline: u64, link: usize) {
+        let model = &self.model.tasks[candidate.task];
+        if model.bound.as_ref().is_some_and(|(bound, _)| *bound <= deadline) {
+            return self.judge_lateness(candidate, response, deadline, Asked::Link(link));
+        }
+        let account = self.account(candidate, candidate.from);
+        let is_hidden = self.cpus[candidate.cpu].hidden.within(candidate.from, candidate.to) > 0;
+        let (class, why) = match () {
+            () if is_hidden => (Class::CannotTell, reason(Class::CannotTell)),
+            () if response - deadline <= account.by_machine => {
+                (Class::MachineDisturbed, "the disturbances in its busy window explain it")
+            }
+            () if account.by_model == 0 => (
+                Class::ModelViolated,
+                "nothing in its busy window explains it, and no bound says that it is in time",
+            ),
+            () => (Class::ModelViolated, reason(Class::ModelViolated)),
         };
-        if let Some(late) = late {
-            self.tell_response(late, class);
+        let follows = account.by_model > 0;
+        self.tell_link((candidate, link), class, (response, deadline), account.evidence, why, follows);
+    }
+
+    /// Who or what made a job late: machines tell, where its processor can be scheduled again.
+    fn judge_lateness(&mut self, candidate: Candidate, response: u64, bound: u64, asked: Asked) {
+        let account = self.account(candidate, candidate.from);
+        let is_hidden = self.cpus[candidate.cpu].hidden.within(candidate.from, candidate.to) > 0;
+        let by_amounts = self.class_by_amounts(candidate, (response, bound), is_hidden, &account);
+        let (mut is_disturbed, is_broken) = (account.by_machine > 0, account.by_model > 0);
+        let mut evidence = account.evidence;
+        let known = match by_amounts {
+            _ if self.is_in_a_loss(candidate.task, candidate.job) => Some(Class::CannotTell),
+            // No machine says anything of a schedule that the rules do not give.
+            _ if !is_hidden && account.has_diverged => Some(Class::ScheduleDiffers),
+            _ => None,
+        };
+        // What came before its own window may have moved work into it.
+        let since = self.again[candidate.cpu].as_ref().map(|again| again.idle_before(candidate.from));
+        if !is_disturbed && let Some(since) = since.filter(|since| *since < candidate.from) {
+            let before = self.account(candidate, since);
+            is_disturbed = before.by_machine > 0;
+            evidence.extend(before.evidence.into_iter().filter(|_| is_disturbed));
+        }
+        let late = Late {
+            candidate,
+            asked,
+            response,
+            bound,
+            is_disturbed,
+            is_broken,
+            is_hidden,
+            evidence,
+            by_amounts,
+            helps: Helps::Cut,
+        };
+        match known {
+            Some(class) => self.tell_late(late, class, &[]),
+            None => self.ask_again(late),
         }
     }
 
-    /// A response that was too long is counted in this class.
-    pub(crate) fn tell_response(&mut self, late: Late, class: Class) {
-        let Late { candidate, response, bound, is_finished, evidence, .. } = late;
+    /// A late job, or its value, is counted in this class; `culprits` broke the model before.
+    pub(crate) fn tell_late(&mut self, late: Late, class: Class, culprits: &[usize]) {
+        let why = self.reason_of(&late, class, culprits);
+        let Late { candidate, asked, response, bound, evidence, is_broken, .. } = late;
+        let is_finished = match asked {
+            Asked::Response { is_finished } => is_finished,
+            Asked::Link(link) => {
+                let follows = is_broken || !culprits.is_empty();
+                return self.tell_link((candidate, link), class, (response, bound), evidence, &why, follows);
+            }
+        };
         let tally = &mut self.tasks[candidate.task].tally;
         tally.exceeded += 1;
         match class {
@@ -328,97 +363,57 @@ impl Verifier {
         let test = model.bound.as_ref().map_or("", |(_, test)| test.as_str());
         let did = if is_finished { "responded after" } else { "is not done after" };
         let message = format!(
-            "{} job {} {did} {}, its bound ({test}) is {}: {}",
+            "{} job {} {did} {}, its bound ({test}) is {}: {why}",
             model.name,
             candidate.job,
             Span::from_ns(response),
             Span::from_ns(bound),
-            reason(class)
         );
         self.found(candidate, class, Check::Response, (response, bound), evidence, message);
     }
 
-    /// A proof of the writer's deadline is a proof that no value comes late; without one the model alone says that it does not.
-    fn judge_late(&mut self, candidate: Candidate, response: u64, deadline: u64, link: usize) {
-        let account = self.account(candidate);
+    fn tell_link(
+        &mut self,
+        (candidate, link): (Candidate, usize),
+        class: Class,
+        numbers: (u64, u64),
+        evidence: Vec<Evidence>,
+        why: &str,
+        follows: bool,
+    ) {
         let model = &self.model.tasks[candidate.task];
-        let is_proved = model.bound.as_ref().is_some_and(|(bound, _)| *bound <= deadline);
-        let class = if is_proved {
-            self.class_of_response(candidate, response, deadline, true, &account)
-        } else if self.cpus[candidate.cpu].hidden.within(candidate.from, candidate.to) > 0 {
-            Class::CannotTell
-        } else if response - deadline <= account.by_machine {
-            Class::MachineDisturbed
-        } else {
-            Class::ModelViolated
-        };
-        let why = match class {
-            Class::MachineDisturbed if !is_proved => "the disturbances in its busy window explain it",
-            Class::ModelViolated if account.by_model == 0 => {
-                "nothing in its busy window explains it, and no bound says that it is in time"
-            }
-            _ => reason(class),
-        };
         let message = format!(
             "{} job {} published on link {} {} late: {why}",
             model.name,
             candidate.job,
             self.links[link].name,
-            Span::from_ns(response - deadline)
+            Span::from_ns(numbers.0 - numbers.1)
         );
-        if class == Class::ModelViolated && account.by_model > 0 {
+        if class == Class::ModelViolated && follows {
             self.report.follows_from_the_model(&model.name);
         }
-        self.found(candidate, class, Check::Link, (response, deadline), account.evidence, message);
+        self.found(candidate, class, Check::Link, numbers, evidence, message);
     }
 
-    fn class_of_response(
-        &self,
-        candidate: Candidate,
-        response: u64,
-        bound: u64,
-        finished: bool,
-        account: &Account,
-    ) -> Class {
-        if self.is_in_a_loss(candidate.task, candidate.job) {
-            return Class::CannotTell;
+    /// What a late job is blamed on, in words, with the tasks that broke the model.
+    fn reason_of(&self, late: &Late, class: Class, culprits: &[usize]) -> String {
+        if class != Class::ModelViolated || culprits.is_empty() {
+            return reason(class).to_owned();
         }
-        // Where a switch is hidden no bound is accused, and no disturbance that the record does not show.
-        let is_hidden = self.cpus[candidate.cpu].hidden.within(candidate.from, candidate.to) > 0;
-        // No replay says anything of a schedule that it does not give.
-        if !is_hidden && account.has_diverged {
-            return Class::ScheduleDiffers;
+        const MOST_NAMES: usize = 3;
+        let names: Vec<&str> = culprits.iter().map(|&task| self.model.tasks[task].name.as_str()).collect();
+        let others = names.len().saturating_sub(MOST_NAMES);
+        let mut by = names[others..].join(", ");
+        if others > 0 {
+            by.push_str(&format!(" and {others} more"));
         }
-        // In a simulation nothing can disturb: without a broken assumption there is no other cause.
-        if self.model.simulated && account.by_model == 0 {
-            return Class::BoundViolated;
-        }
-        let without_disturbance = self.replay(candidate, Conditions::Legal, finished);
-        let Some(legal) = without_disturbance else {
-            if is_hidden {
-                return Class::CannotTell;
-            }
-            // As long as it executed it would have taken in any case.
-            let alone = self.executed_legally(candidate);
-            if alone.is_some_and(|alone| alone > bound) {
-                return Class::BoundViolated;
-            }
-            return self.class_by_amounts(candidate, response - bound, account);
+        let also = match late.helps {
+            Helps::Cut => "",
+            Helps::Either => ", and without the disturbances,",
+            Helps::Together if late.is_disturbed => " and the disturbances together",
+            Helps::Together => " and what switches cost",
         };
-        if legal > bound {
-            return if is_hidden { Class::CannotTell } else { Class::BoundViolated };
-        }
-        // The schedule of a window knows no sleep within a job: it comes on top.
-        let actual = self.replay(candidate, Conditions::Actual, finished);
-        let actual = actual.map(|actual| actual.saturating_add(account.slept));
-        let broken =
-            account.by_model > 0 && (self.model.simulated || actual.is_some_and(|actual| actual > bound));
-        match broken {
-            true => Class::ModelViolated,
-            // A cause is named only where the record shows one.
-            false if is_hidden || account.by_machine == 0 => Class::CannotTell,
-            false => Class::MachineDisturbed,
-        }
+        format!("without the broken assumptions of {by}{also} the bound would have held")
     }
 
     /// What a finished job executed, at most its wcet.
@@ -428,12 +423,23 @@ impl Verifier {
         Some(job.executed.min(self.model.tasks[candidate.task].wcet))
     }
 
-    /// The class of an excess in a window that is not scheduled again. No sum of disturbances accuses the bound: a short one may let
-    /// a whole preemption slip in. That takes a window that is known whole and in which nothing was out of order.
-    fn class_by_amounts(&self, candidate: Candidate, excess: u64, account: &Account) -> Class {
+    /// The class of a late job whose processor is not scheduled again. No sum of disturbances accuses the bound: a short one may let
+    /// a whole preemption slip in. That takes a window that is known whole and in which nothing was out of order, or a job that
+    /// alone took longer.
+    fn class_by_amounts(
+        &self,
+        candidate: Candidate,
+        (response, bound): (u64, u64),
+        is_hidden: bool,
+        account: &Account,
+    ) -> Class {
+        let excess = response - bound;
         let is_whole = candidate.from >= self.cpus[candidate.cpu].forgotten;
         let is_clean = account.by_machine == 0 && account.by_model == 0;
         match () {
+            () if is_hidden => Class::CannotTell,
+            () if self.model.simulated && account.by_model == 0 => Class::BoundViolated,
+            () if self.executed_legally(candidate).is_some_and(|alone| alone > bound) => Class::BoundViolated,
             () if excess <= account.by_machine => Class::MachineDisturbed,
             () if excess <= account.by_machine.saturating_add(account.by_model) => Class::ModelViolated,
             () if is_whole && is_clean => Class::BoundViolated,
@@ -441,122 +447,10 @@ impl Verifier {
         }
     }
 
-    /// The response time of a candidate's job on an undisturbed processor; `None` where the history does not
-    /// reach back far enough.
-    fn replay(&self, candidate: Candidate, conditions: Conditions, finished: bool) -> Option<u64> {
-        let processor = &self.cpus[candidate.cpu];
-        // What soft jobs took is no part of this schedule.
-        let has_soft =
-            processor.tasks.iter().any(|&task| self.is_soft(task)) || self.model.is_tree(candidate.cpu);
-        let has_waits = processor.tasks.iter().any(|&task| self.model.waits.contains(&TaskId(task as u32)));
-        if candidate.from < processor.forgotten_jobs || has_soft || has_waits {
-            return None;
-        }
-        let mut jobs = Vec::new();
-        let mut target = None;
-        if let Some((task, from)) = candidate.blocker {
-            jobs.push(self.blocking_stretch(candidate, task, from, conditions)?);
-        }
-        // They ended in this order.
-        let first = processor.finished.partition_point(|job| job.completion <= candidate.from);
-        for job in processor.finished.iter().skip(first) {
-            if self.jobs_replayed.get() > replay::MOST_JOBS_IN_ALL {
-                return None;
-            }
-            if jobs.len() > replay::MOST_JOBS {
-                break;
-            }
-            let concerned = job.ready < candidate.to;
-            if !concerned || !self.model.in_level(job.task, candidate.task) {
-                continue;
-            }
-            if job.task == candidate.task && job.number == candidate.job {
-                target = Some((jobs.len(), job.arrival, job.legal_arrival));
-            }
-            jobs.push(self.replay_job(job, conditions));
-        }
-        if !finished {
-            let pending = &self.tasks[candidate.task].pending;
-            for job in pending.iter().filter(|job| job.number <= candidate.job) {
-                if job.number == candidate.job {
-                    target = Some((jobs.len(), job.arrival, job.legal_arrival));
-                }
-                // Its execution is not known; the model allows the wcet.
-                let whole = Finished {
-                    task: candidate.task,
-                    number: job.number,
-                    arrival: job.arrival,
-                    since: candidate.from,
-                    ready: job.ready,
-                    completion: candidate.to,
-                    executed: self.model.tasks[candidate.task].wcet,
-                    disturbed: false,
-                    legal_arrival: job.legal_arrival,
-                    stretches: Vec::new(),
-                };
-                jobs.push(self.replay_job(&whole, conditions));
-            }
-        }
-        self.jobs_replayed.set(self.jobs_replayed.get() + jobs.len());
-        let (at, arrival, legal_arrival) = target?;
-        if jobs.len() > replay::MOST_JOBS {
-            return None;
-        }
-        let begin = if conditions == Conditions::Legal { legal_arrival } else { arrival };
-        replay::finish_of(&jobs, at).map(|end| end.saturating_sub(begin))
-    }
-
-    fn replay_job(&self, job: &Finished, conditions: Conditions) -> ReplayJob {
-        let model = &self.model.tasks[job.task];
-        let legal = conditions == Conditions::Legal;
-        let arrival = if legal { job.legal_arrival } else { job.arrival };
-        let latest = arrival.saturating_add(self.model.allowed_lateness(job.task, arrival));
-        let ready =
-            if legal || !self.model.simulated { job.ready.min(latest).max(arrival) } else { job.ready };
-        let executed = if legal || job.disturbed { job.executed.min(model.wcet) } else { job.executed };
-        ReplayJob {
-            task: job.task,
-            ready,
-            rank: self.rank(model, arrival),
-            stretches: stretches_of(job, executed, legal),
-            preemptive: model.is_preemptive(),
-        }
-    }
-
-    fn rank(&self, model: &TaskModel, arrival: u64) -> i128 {
-        if self.model.edf {
-            model.deadline.map_or(i128::MAX, |deadline| i128::from(arrival) + i128::from(deadline))
-        } else {
-            -i128::from(model.priority)
-        }
-    }
-
-    /// The stretch of a less important job that was under way when the window began.
-    fn blocking_stretch(
-        &self,
-        candidate: Candidate,
-        task: usize,
-        from: u64,
-        conditions: Conditions,
-    ) -> Option<ReplayJob> {
-        let finished = self.cpus[candidate.cpu].finished.iter().filter(|job| job.task == task);
-        let pending = self.tasks[task].pending.iter();
-        let known = finished.flat_map(|job| &job.stretches).chain(pending.flat_map(|job| &job.stretches));
-        let &(_, executed, wcet) = known.into_iter().find(|(begin, _, _)| *begin == from)?;
-        let length = if conditions == Conditions::Legal { executed.min(wcet) } else { executed };
-        Some(ReplayJob {
-            task: usize::MAX,
-            ready: from,
-            rank: self.rank(&self.model.tasks[task], from),
-            stretches: vec![length],
-            preemptive: false,
-        })
-    }
-
     /// What happened in a candidate's window beyond what the model allows.
-    fn account(&self, candidate: Candidate) -> Account {
+    fn account(&self, candidate: Candidate, from: u64) -> Account {
         let processor = &self.cpus[candidate.cpu];
-        let (from, to) = (candidate.from, candidate.to);
+        let to = candidate.to;
         let mut entries: Vec<(&'static str, u64, bool)> = Vec::new();
         if !self.model.simulated {
             let taken = processor.taken(from, to);
@@ -581,7 +475,7 @@ impl Verifier {
             amounts.fold(0, u64::saturating_add)
         };
         // A divergence that is the machine's is a disturbance like another.
-        let (slept, has_diverged) = (of_model(SLEEP), of_model(DIVERGENCE) > 0);
+        let has_diverged = of_model(DIVERGENCE) > 0;
         // What the model broke stands before what the machine did.
         for by_model in [true, false] {
             let of_it = breaches.iter().filter(|one| one.by_model == by_model);
@@ -599,7 +493,7 @@ impl Verifier {
         if hidden > 0 {
             evidence.push(evidence_of("hidden switches", hidden));
         }
-        Account { by_model: sum(true), by_machine: sum(false), slept, has_diverged, evidence }
+        Account { by_model: sum(true), by_machine: sum(false), has_diverged, evidence }
     }
 
     /// Interrupts and horolog's own threads, less the costs that the model declares for the window.
@@ -675,19 +569,4 @@ fn reason(class: Class) -> &'static str {
 
 fn evidence_of(what: &str, amount: u64) -> Evidence {
     Evidence { what: what.to_owned(), amount_ns: Span::from_ns(amount) }
-}
-
-/// A job's stretches, cut to `executed` in all, and to their wcets where only the legal counts.
-fn stretches_of(job: &Finished, executed: u64, legal: bool) -> Vec<u64> {
-    if job.stretches.is_empty() {
-        return vec![executed];
-    }
-    let mut left = executed;
-    let mut stretches = Vec::with_capacity(job.stretches.len());
-    for &(_, length, wcet) in &job.stretches {
-        let length = if legal { length.min(wcet) } else { length }.min(left);
-        left -= length;
-        stretches.push(length);
-    }
-    stretches
 }

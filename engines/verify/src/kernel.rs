@@ -1,5 +1,6 @@
 //! The kernel's own records: switches, wake-ups, interrupts, stolen time.
 
+use crate::again::plan::What;
 use crate::job::State;
 use crate::processor::{Occupant, Stolen};
 use crate::report::Found;
@@ -69,6 +70,7 @@ impl Verifier {
         }
         if let Occupant::Task(task) = next {
             self.tasks[task].off_since = None;
+            self.tell_of_sleepers(task, cpu);
         }
         if next == Occupant::Idle {
             // Nobody waits for it, but for budget.
@@ -165,6 +167,9 @@ impl Verifier {
         let is_stopped = std::mem::take(&mut self.tasks[task].is_stopped_from_outside);
         if std::mem::take(&mut self.tasks[task].sleeps) {
             self.tell_front(task, Kind::Wake);
+            if std::mem::take(&mut self.tasks[task].is_passed_over) {
+                self.tell_of_sleep(task, Kind::Wake);
+            }
         }
         let running =
             self.tasks[task].pending.front().filter(|job| job.state == State::Running).map(|job| job.number);
@@ -185,7 +190,14 @@ impl Verifier {
                 let message = format!("{name} job {job} {did} for {} before its end", Span::from_ns(slept));
                 let numbers = Some((slept, 0));
                 self.job_finding(class, Check::SelfSuspension, task, job, message, numbers);
-                self.breach(cpu, self.now, slept, !is_stopped, what);
+                if is_stopped {
+                    self.breach(cpu, self.now, slept, false, what);
+                    self.mark(task, What::Stop(slept));
+                } else {
+                    self.breach_of(task, (since, self.now), slept, what);
+                    let is_kept = self.keeps_others_waiting(task, (since, self.now));
+                    self.mark(task, if is_kept { What::Keep(slept) } else { What::Sleep(slept) });
+                }
             }
             (None, _) => {
                 self.goes_on_after_a_stop(task);
@@ -193,6 +205,29 @@ impl Verifier {
             }
             (Some(_), None) => {}
         }
+    }
+
+    /// A task's thread gets a processor on which others sleep within their jobs: whoever decides goes on without these.
+    fn tell_of_sleepers(&mut self, next: usize, cpu: usize) {
+        for place in 0..self.cpus[cpu].tasks.len() {
+            let task = self.cpus[cpu].tasks[place];
+            if task != next && self.tasks[task].sleeps && !self.tasks[task].is_passed_over {
+                self.tasks[task].is_passed_over = true;
+                self.tell_of_sleep(task, Kind::Suspend);
+            }
+        }
+    }
+
+    /// Whether the processor idled while a job of a task slept and another one was there: whoever decides did not know of the sleep.
+    fn keeps_others_waiting(&self, task: usize, (since, until): (u64, u64)) -> bool {
+        let cpu = self.model.tasks[task].cpu;
+        let processor = &self.cpus[cpu];
+        let waited = |&other: &usize| {
+            let job = self.tasks[other].pending.front().filter(|job| job.state != State::Suspended);
+            let from = job.filter(|_| other != task).map_or(until, |job| job.ready.max(since));
+            from < until && processor.occupied(from, until, |who| who == Occupant::Idle) > 0
+        };
+        processor.tasks.iter().any(waited)
     }
 
     /// The thread of a task without a job was stopped from outside until now: nothing could be released to it.
@@ -235,7 +270,7 @@ impl Verifier {
             // The agent has noticed the release before: it wakes the thread once it is its turn.
             return;
         }
-        job.ready = now;
+        (job.ready, job.first_ready) = (now, now);
         let (number, arrival) = (job.number, job.arrival);
         self.tell_decisions(task, Kind::Release, arrival);
         let lateness = self.check_release(task, cpu, number, arrival, now);
@@ -291,6 +326,9 @@ impl Verifier {
         let from = processor.interrupt_from;
         let is_timers = processor.interrupt_number.1 == LOCAL_TIMER && !processor.in_softirq;
         processor.interrupts.add(from, now);
+        if let Some(again) = &mut self.again[cpu] {
+            again.withdraw(from, now);
+        }
         let length = now - from.min(now);
         if let Occupant::Task(task) = processor.occupant
             && let Some(job) = self.tasks[task].pending.front_mut()
@@ -374,6 +412,9 @@ impl Verifier {
     fn take_away(&mut self, cpu: usize, stolen: Stolen) {
         self.report.apply(Check::Steal);
         self.cpus[cpu].stolen.push_back(stolen);
+        if let Some(again) = &mut self.again[cpu] {
+            again.note_stolen(stolen);
+        }
         let number = self.model.cpus[cpu];
         let (amount, window) = (Span::from_ns(stolen.amount), Span::from_ns(stolen.to - stolen.from));
         let message = if stolen.inferred {

@@ -7,7 +7,7 @@
 //! told apart.
 //!
 //! The bounds are plain data ([`Bound`]), and nothing of the analysis is used, so that a bug there cannot hide itself here. The
-//! scheduling machine is used for one thing: to make the processors' decisions again.
+//! scheduling machine is used for two things: to make the processors' decisions again, and to schedule late jobs without what went wrong.
 
 mod again;
 mod assumptions;
@@ -37,7 +37,6 @@ mod options;
 mod order;
 mod processor;
 mod recorded;
-mod replay;
 mod report;
 mod result;
 mod returns;

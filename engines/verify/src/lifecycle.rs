@@ -1,6 +1,6 @@
 //! A job's own records, from release to completion.
 
-use crate::again::Ran;
+use crate::again::plan::{NO_LIMIT, Ran, What};
 use crate::job::{Busy, Job, Part, State};
 use crate::judge::{Candidate, Question};
 use crate::judged::Reason;
@@ -52,6 +52,7 @@ impl Verifier {
             self.tell_decisions(task, Kind::Release, arrival);
             self.count_release(task, arrival, lateness);
         }
+        self.note_arrival(cpu, arrival);
         self.tasks[task].pending.push_back(job);
         self.cpus[cpu].set_pending(task, self.model.tasks[task].priority, true);
         self.cpus[cpu].releases.push_back(self.now);
@@ -116,6 +117,9 @@ impl Verifier {
     /// Ends the busy windows of the levels that have nothing pending any more.
     fn close_windows(&mut self, cpu: usize) {
         self.note_level_end(cpu);
+        if self.cpus[cpu].pending.is_empty() {
+            self.note_idle(cpu);
+        }
         // A level is busy as long as somebody at least as important is pending.
         let top = self.cpus[cpu].pending.first().map(|&(_, top)| top);
         let closed = if self.modes.is_some() {
@@ -145,13 +149,21 @@ impl Verifier {
     /// Drops the history that no open window and no open question needs.
     pub(crate) fn forget(&mut self, cpu: usize) {
         self.cpus[cpu].ended = 0;
+        let evidence = self.now.saturating_sub(self.model.evidence_delay);
+        let asked = self.candidates.iter().filter(|candidate| candidate.cpu == cpu);
+        let oldest = asked.map(|candidate| candidate.from).min().unwrap_or(u64::MAX);
+        let noticed = self.now.saturating_sub(self.model.latest_notice());
+        self.answer_before(cpu, oldest.min(evidence).min(noticed));
+        // What came before a window may have moved work into it.
+        let idle =
+            |from: u64| self.again[cpu].as_ref().map_or(from, |again| again.idle_before(from).min(from));
+        let questions = self.candidates.iter().map(|candidate| candidate.from).min().map(idle);
         let tasks = self.cpus[cpu].tasks.iter();
         let windows = tasks.filter_map(|&task| self.tasks[task].busy.map(|busy| busy.since));
-        let questions = self.candidates.iter().map(|candidate| candidate.from);
-        let evidence = self.now.saturating_sub(self.model.evidence_delay);
         let decisions = self.decisions.iter().filter(|decisions| decisions.place == cpu);
         let stretches = decisions.filter_map(|decisions| decisions.stretches.since());
-        let needed = windows.chain(questions).chain(stretches).min().unwrap_or(self.now).min(evidence);
+        let needed =
+            windows.map(idle).chain(questions).chain(stretches).min().unwrap_or(self.now).min(evidence);
         // A server's budget is judged in windows that reach back further.
         let served = self.servers.iter().filter_map(|server| server.oldest_window(cpu)).min();
         self.cpus[cpu].forget_before(needed, served.map_or(needed, |served| served.min(needed)));
@@ -311,10 +323,12 @@ impl Verifier {
         let next = usize::try_from(record.value).unwrap_or(usize::MAX);
         let legal = model.may_follow(segment, next);
         let reachable = legal || model.reaches(segment, next);
-        let Some(job) = self.tasks[task].pending.front_mut() else { return };
-        if let Some(from) = job.stretch_from {
-            job.stretches.push((from, executed, wcet.unwrap_or(executed)));
+        let is_deferred = matches!(model.stretches, Stretches::Segments(_));
+        let limit = self.limit_of(task, segment, !legal && reachable);
+        if is_deferred {
+            self.mark(task, What::Point(limit));
         }
+        let Some(job) = self.tasks[task].pending.front_mut() else { return };
         job.stretch_from = Some(now);
         job.executed_before = job.executed;
         job.interrupted_before = job.interrupted;
@@ -407,7 +421,12 @@ impl Verifier {
         if record.job != NO_JOB && self.tasks[task].next_number.is_none_or(|next| next == record.job) {
             self.tasks[task].next_number = record.job.checked_add(1);
         }
-        self.check_arrival(task, record.job, record.value);
+        let legal_arrival = self.check_arrival(task, record.job, record.value);
+        let mut skipped = Job::released(record.job, record.value, self.now);
+        skipped.legal_arrival = legal_arrival;
+        let mut ran = Ran::of(task, &mut skipped, 0, self.now, NO_LIMIT);
+        ran.is_skipped = true;
+        self.keep_ran(self.model.tasks[task].cpu, ran);
     }
 
     pub(crate) fn enforce(&mut self, record: &Record, task: usize, cpu: usize) {
@@ -424,7 +443,7 @@ impl Verifier {
                 }
                 // It has executed its wcet and goes on, whether or not it is seen to end.
                 let least = self.model.tasks[task].wcet.max(1);
-                self.breach(cpu, self.now, least, true, "execution beyond the wcet");
+                self.breach_of(task, (self.now, self.now), least, "execution beyond the wcet");
             }
             3 => {
                 self.tasks[task].is_stopped = true;
@@ -471,7 +490,8 @@ impl Verifier {
             self.misfit(record, job.state);
         }
         let segment = job.segment;
-        let last = job.end_stretch(&self.model.tasks[task]);
+        let last = job.executed - job.executed_before;
+        job.stretch_from = None;
         self.check_path_end(task, &mut job, segment, last);
         self.link_completion(task, (job.number, job.arrival, job.deadline), record.value, true);
         self.let_go(task, job.number);
@@ -504,12 +524,10 @@ impl Verifier {
             ready: job.ready,
             completion: self.now,
             executed: record.value,
-            disturbed: false,
-            legal_arrival: job.legal_arrival,
-            stretches: std::mem::take(&mut job.stretches),
         });
         self.look_for_hidden(task, cpu, job.number, since);
-        self.keep_ran(cpu, Ran::of(task, &job, record.value));
+        let last = self.limit_of(task, segment, job.points_missing);
+        self.keep_ran(cpu, Ran::of(task, &mut job, record.value, self.now, last));
         self.check_response(task, cpu, &job, response, window);
         self.link_late(task, (job.number, job.arrival, job.deadline), window);
         self.leave_processor(task, cpu);

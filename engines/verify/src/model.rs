@@ -262,6 +262,11 @@ impl Model {
         self.dispatch.saturating_mul(10)
     }
 
+    /// For how long a job that is ready may wait for nobody else than the machine.
+    pub(crate) fn late_service(&self) -> u64 {
+        self.release_latency.saturating_add(self.stamping).saturating_add(self.latest_switch())
+    }
+
     /// Whether schedulers of this processor stand in a tree.
     #[inline]
     pub(crate) fn is_tree(&self, cpu: usize) -> bool {
@@ -281,6 +286,12 @@ impl Model {
         self.edf
             || self.trees[self.tasks[level].cpu]
             || self.tasks[task].priority >= self.tasks[level].priority
+    }
+
+    /// How late after its arrival any job may be ready.
+    pub(crate) fn latest_notice(&self) -> u64 {
+        let jitter = self.tasks.iter().map(|task| task.jitter).max().unwrap_or(0);
+        jitter.saturating_add(self.tick.unwrap_or(0)).saturating_add(self.release_latency)
     }
 
     /// How late after its arrival a job arrived at `arrival` may be ready.

@@ -1,5 +1,6 @@
 //! Checks of time that passes: who has the processor, who waits for it.
 
+use crate::again::Broken;
 use crate::judged::Reason;
 use crate::processor::{Occupant, Open};
 use crate::report::Found;
@@ -350,6 +351,21 @@ impl Verifier {
     }
 
     /// Remembers something that may explain what follows.
+    /// A task broke the model, which was seen at `time` and may have made jobs late since `since`.
+    pub(crate) fn breach_of(
+        &mut self,
+        task: usize,
+        (since, time): (u64, u64),
+        amount: u64,
+        what: &'static str,
+    ) {
+        let cpu = self.model.tasks[task].cpu;
+        self.breach(cpu, time, amount, true, what);
+        if let Some(again) = &mut self.again[cpu] {
+            again.note_broken(Broken { since: since.min(time), task });
+        }
+    }
+
     pub(crate) fn breach(&mut self, cpu: usize, time: u64, amount: u64, by_model: bool, what: &'static str) {
         self.cpus[cpu].breaches.add(time, amount, by_model, what);
     }

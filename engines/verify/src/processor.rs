@@ -39,7 +39,7 @@ pub(crate) struct Stolen {
     pub(crate) inferred: bool,
 }
 
-/// A finished job, for scheduling a window again.
+/// A finished job.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Finished {
     pub(crate) task: usize,
@@ -50,12 +50,6 @@ pub(crate) struct Finished {
     pub(crate) ready: u64,
     pub(crate) completion: u64,
     pub(crate) executed: u64,
-    /// Whether execution beyond the wcet was explained by a disturbance.
-    pub(crate) disturbed: bool,
-    /// The earliest arrival that the model allows: later than `arrival` where the job came too early.
-    pub(crate) legal_arrival: u64,
-    /// When each stretch began, its execution, and its wcet; empty for preemptive jobs.
-    pub(crate) stretches: Vec<(u64, u64, u64)>,
 }
 
 /// Something that goes on and is judged when it ends.
@@ -293,9 +287,6 @@ mod tests {
             ready: completion - 1,
             completion,
             executed: 1,
-            disturbed: false,
-            legal_arrival: completion - 1,
-            stretches: Vec::new(),
         };
         let mut processor = Processor::new(vec![0], false);
         processor.finished.extend((1..=MOST as u64 + 8).map(job));

@@ -4,6 +4,7 @@
 //! next. Under fixed priorities a job that holds a resource stands as high as the most important task that uses it, under EDF a job
 //! that has not begun may be kept back by what another one holds. Nothing of the scheduling machine is used.
 
+use crate::again::plan::What;
 use crate::borders::Borders;
 use crate::job::{Excess, Job, Part, State};
 use crate::result::{Check, Class};
@@ -157,6 +158,7 @@ impl Verifier {
         let name = resource.name.clone();
         if waited.is_none() {
             self.enter_section(task, place);
+            self.mark(task, What::Lock(place as u32));
         }
         let locks = format!("{} job {} locks {name}", self.name_of(task), record.job);
         if let Some(holder) = before {
@@ -185,6 +187,8 @@ impl Verifier {
                     format!("{} job {} ended: resource left locked: {name}", self.name_of(task), record.job);
                 self.resource_finding(task, record.job, message);
             }
+            let most = self.longest_section(task, place).unwrap_or(u64::MAX);
+            self.mark(task, What::Unlock { resource: place as u32, most });
             self.check_length(holder, place, now);
             self.leave_section(task, place);
             return;
@@ -196,6 +200,11 @@ impl Verifier {
         }
     }
 
+    fn longest_section(&self, task: usize, place: usize) -> Option<u64> {
+        let lengths = self.resources.sections[task].iter().filter(|(resource, _)| *resource == place);
+        lengths.map(|(_, length)| *length).max()
+    }
+
     /// A section takes no longer than the file says; judged with its job.
     fn check_length(
         &mut self,
@@ -203,8 +212,7 @@ impl Verifier {
         place: usize,
         now: (u64, u64, u64),
     ) {
-        let lengths = self.resources.sections[task].iter().filter(|(resource, _)| *resource == place);
-        let Some(length) = lengths.map(|(_, length)| *length).max() else { return };
+        let Some(length) = self.longest_section(task, place) else { return };
         let taken = (now.0.saturating_sub(so_far.0), now.1.saturating_sub(so_far.1));
         let switches = now.2.saturating_sub(so_far.2);
         let excess =
@@ -242,6 +250,7 @@ impl Verifier {
                 self.resource_finding(task, record.job, message);
             }
             self.enter_section(task, place);
+            self.mark(task, What::Lock(place as u32));
         }
         let Some(job) = self.head(record, task) else { return };
         let state = std::mem::replace(&mut job.state, State::Suspended);

@@ -301,8 +301,11 @@ impl Verifier {
             {
                 Occupant::Idle
             }
-            // A job that sleeps by itself leaves the processor to nobody.
+            // A job that sleeps by itself leaves the processor to nobody, or to whoever comes next.
             (Occupant::Idle, Some(task)) if self.tasks[task.index()].off_since.is_some() => {
+                Occupant::Task(task.index())
+            }
+            (Occupant::Task(_), Some(task)) if self.tasks[task.index()].sleeps => {
                 Occupant::Task(task.index())
             }
             // Without the kernel's record nobody tells of idling.

@@ -27,7 +27,6 @@ use horolog_model::System;
 use horolog_time::Span;
 use horolog_trace::file::{Damage, Header, Losses, Thread};
 use horolog_trace::{Kind, Record, Sink};
-use std::cell::Cell;
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 
@@ -43,8 +42,8 @@ pub struct Verifier {
     pub(crate) levels: Vec<Level>,
     pub(crate) links: Vec<Link>,
     pub(crate) resources: Resources,
-    /// Jobs that were scheduled again so far.
-    pub(crate) jobs_replayed: Cell<usize>,
+    /// Whether more jobs came one behind the other than are kept.
+    pub(crate) has_too_many_jobs: bool,
     /// When the latest of the late releases so far was noticed.
     pub(crate) stalled_until: u64,
     /// What of the system is not followed, so that nothing is judged.
@@ -145,7 +144,7 @@ impl Verifier {
             levels,
             links: Link::all(system, model.foreign),
             resources,
-            jobs_replayed: Cell::new(0),
+            has_too_many_jobs: false,
             stalled_until: 0,
             undecided,
             modes,
@@ -327,14 +326,19 @@ impl Verifier {
         for task in &mut self.tasks {
             task.lose();
         }
+        (0..self.cpus.len()).for_each(|cpu| self.lose_kept(cpu));
     }
 
     /// Nothing is known of the jobs that were derived from the kernel's records.
     fn lose_observed(&mut self) {
-        for task in (0..self.tasks.len()).filter(|&task| self.model.tasks[task].is_observed) {
+        for task in 0..self.tasks.len() {
+            if !self.model.tasks[task].is_observed {
+                continue;
+            }
             self.tasks[task].lose();
             let cpu = self.model.tasks[task].cpu;
             self.cpus[cpu].set_pending(task, self.model.tasks[task].priority, false);
+            self.lose_kept(cpu);
         }
     }
 
@@ -370,6 +374,7 @@ impl Verifier {
         }
         self.check_order(cpu, from, to);
         if !self.model.simulated {
+            self.note_withdrawn(cpu, Slice { from, to, who });
             self.cpus[cpu].note_slice(Slice { from, to, who });
             if self.cpus[cpu].slices.len() > 2 * MOST {
                 self.forget(cpu);
@@ -629,10 +634,10 @@ impl Verifier {
                 self.losses.total()
             ));
         }
-        if self.jobs_replayed.get() > crate::replay::MOST_JOBS_IN_ALL {
+        if self.has_too_many_jobs {
             notes.push(
-                "so many jobs were late in long busy windows that not all were scheduled again: of the rest the amounts of \
-                 what went wrong in the window decide"
+                "so many jobs came one behind the other that not all were scheduled again: of the late ones among them the \
+                 amounts of what went wrong in the window decide"
                     .to_owned(),
             );
         }

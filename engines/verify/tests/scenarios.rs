@@ -346,7 +346,15 @@ fn stolen_time_that_is_accounted_late_still_counts() {
     // 4 ms within the last 50, seen 40 ms after the job.
     records.push(kernel(45 * MS, Kind::Steal, 4 * MS, 50 * MS));
     let result = measured(&system, &bounds(), &records, &Options::default());
-    assert_eq!(result.verdict, Verdict::MachineDisturbed);
+    // The job may have executed for as little as 1 ms: whether it was late by itself cannot be told.
+    assert_eq!(
+        classes(&result),
+        [
+            (Class::MachineDisturbed, Check::Execution),
+            (Class::MachineDisturbed, Check::Steal),
+            (Class::CannotTell, Check::Response)
+        ]
+    );
 }
 
 #[test]

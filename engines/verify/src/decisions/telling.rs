@@ -135,17 +135,17 @@ impl Verifier {
         let now = self.now;
         self.with_decisions(self.model.tasks[task].cpu, |verifier, decisions| {
             if decisions.lost.since.is_none() && verifier.waits_for_notice(decisions) {
-                let record = Record {
-                    time: Instant::from_ns(now),
-                    kind,
-                    cpu: 0,
-                    task: task as u32,
-                    job: horolog_trace::NO_JOB,
-                    value: arrival,
-                    extra: 0,
-                };
-                decisions.tell_flat(&record, now);
-                (decisions.is_open, decisions.group_at) = (true, now);
+                decisions.tell_unrecorded(task, kind, arrival, now);
+            }
+        });
+    }
+
+    /// The same of a sleep on a processor where horolog decides, which does not know of it.
+    pub(crate) fn tell_of_sleep(&mut self, task: usize, kind: Kind) {
+        let now = self.now;
+        self.with_decisions(self.model.tasks[task].cpu, |_, decisions| {
+            if decisions.lost.since.is_none() && decisions.is_flat() && !decisions.is_kernels {
+                decisions.tell_unrecorded(task, kind, now, now);
             }
         });
     }
@@ -284,6 +284,15 @@ impl Verifier {
             _ => None,
         };
         why(&self.companion, CpuId(self.model.cpus[place]), runs, stretch.wanted)
+    }
+}
+
+impl Decisions {
+    /// Tells a flat processor what no record of a job says.
+    fn tell_unrecorded(&mut self, task: usize, kind: Kind, value: u64, now: u64) {
+        let (time, task, job) = (Instant::from_ns(now), task as u32, horolog_trace::NO_JOB);
+        self.tell_flat(&Record { time, kind, cpu: 0, task, job, value, extra: 0 }, now);
+        (self.is_open, self.group_at) = (true, now);
     }
 }
 

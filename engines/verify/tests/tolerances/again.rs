@@ -67,18 +67,21 @@ fn a_short_burst_lets_a_whole_budget_slip_in_beside_a_server() {
 }
 
 #[test]
-fn an_execution_that_is_known_as_an_interval_may_tell_nothing() {
-    // The thread's clock holds an interrupt of 10 us: with it the budget slips in, and without it it does not.
-    let make = |counted: u64| {
+fn an_execution_is_known_without_the_interrupts_in_it_and_not_without_stolen_time() {
+    // The thread's clock holds 10 us of something else: with it the budget slips in, and without it it does not.
+    let interrupt =
+        [kernel(8_700 * US, Kind::InterruptEntry, 36, 0), kernel(8_710 * US, Kind::InterruptExit, 36, 0)];
+    let steal = [kernel(9 * MS, Kind::Steal, 10 * US, MS)];
+    let make = |counted: u64, other: &[Record]| {
         let mut records = records(counted, 10 * US - counted);
         let place = records.iter().position(|record| record.kind == Kind::Start).expect("it starts") + 1;
-        let interrupt =
-            [kernel(8_700 * US, Kind::InterruptEntry, 36, 0), kernel(8_710 * US, Kind::InterruptExit, 36, 0)];
-        records.splice(place..place, interrupt);
+        records.splice(place..place, other.iter().copied());
+        records.sort_by_key(|record| record.time);
         responses(&records, 1_500 * US)
     };
-    assert_eq!(make(0), [MachineDisturbed]);
-    assert_eq!(make(10 * US), [CannotTell]);
+    assert_eq!(make(0, &interrupt), [MachineDisturbed]);
+    assert_eq!(make(10 * US, &interrupt), [MachineDisturbed]);
+    assert_eq!(make(10 * US, &steal), [CannotTell]);
 }
 
 #[test]

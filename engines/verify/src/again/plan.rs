@@ -1,0 +1,356 @@
+//! What a job did, step by step, and what it would have done by the model or without what disturbed it.
+
+use crate::again::world::{Planned, Step};
+use crate::job::Job;
+use crate::model::Model;
+
+/// A place in a job's execution: after so much of what it had the processor for, without interrupts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Mark {
+    pub(crate) at: u64,
+    pub(crate) what: What,
+}
+
+/// What is there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum What {
+    /// A preemption point, and what may be executed at most since the one before.
+    Point(Limit),
+    Lock(u32),
+    /// And for how long it may hold it.
+    Unlock {
+        resource: u32,
+        most: u64,
+    },
+    /// It slept for so long.
+    Sleep(u64),
+    /// It slept for so long, and nobody else got the processor.
+    Keep(u64),
+    /// It was stopped for so long from outside.
+    Stop(u64),
+}
+
+/// How long a stretch between two preemption points may be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Limit {
+    pub(crate) most: u64,
+    /// Whether points may lie in it that are not on record: what is longer has passed one then, and is not cut off.
+    pub(crate) has_points: bool,
+}
+
+/// Nobody asks for a preemption point.
+pub(crate) const NO_LIMIT: Limit = Limit { most: u64::MAX, has_points: false };
+
+/// A job that has ended, or what it had executed when the trace ended, or an arrival that was skipped.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Ran {
+    pub(crate) task: u32,
+    pub(crate) number: u64,
+    pub(crate) arrival: u64,
+    pub(crate) legal_arrival: u64,
+    pub(crate) ready: u64,
+    /// When it started; `u64::MAX`: it did not.
+    pub(crate) started: u64,
+    /// When it ended; `u64::MAX`: it had not.
+    pub(crate) end: u64,
+    /// By its thread's clock, and by who had the processor, without interrupts.
+    pub(crate) executed: u64,
+    pub(crate) had: u64,
+    pub(crate) marks: Vec<Mark>,
+    /// Of the stretch behind the last mark.
+    pub(crate) last: Limit,
+    pub(crate) is_skipped: bool,
+}
+
+/// Whether a job is planned as it was or as the model has it, and what it executes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Conditions {
+    pub(crate) is_cut: bool,
+    pub(crate) amount: Amount,
+}
+
+impl Conditions {
+    /// Whether what disturbs is taken out.
+    pub(crate) fn is_out(self) -> bool {
+        self.amount != Amount::Had
+    }
+}
+
+/// What a job executes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Amount {
+    /// What it had the processor for, whatever took that: disturbances are told beside.
+    Had,
+    /// By its thread's clock, without interrupts.
+    Most,
+    /// The same without the stolen time that may be in it.
+    Least,
+}
+
+impl Ran {
+    /// A job that has ended at `end` and executed so much, or one that has not.
+    pub(crate) fn of(task: usize, job: &mut Job, executed: u64, end: u64, last: Limit) -> Ran {
+        let had = job.executed.saturating_sub(job.interrupted);
+        Ran {
+            task: task as u32,
+            number: job.number,
+            arrival: job.arrival,
+            legal_arrival: job.legal_arrival,
+            ready: job.first_ready,
+            started: job.started.unwrap_or(u64::MAX),
+            end,
+            executed,
+            had,
+            marks: std::mem::take(&mut job.marks),
+            last,
+            is_skipped: false,
+        }
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.end < u64::MAX
+    }
+
+    /// What it executes, `stolen` being what of its time may have been stolen.
+    fn amount(&self, conditions: Conditions, model: &Model, stolen: u64) -> u64 {
+        let wcet = model.tasks[self.task as usize].wcet;
+        if self.is_skipped {
+            return if conditions.amount == Amount::Least { 0 } else { wcet };
+        }
+        // The thread's clock may hold interrupts, and who had the processor does not.
+        let executed = if model.simulated { self.executed } else { self.executed.min(self.had) };
+        let is_longer = executed > wcet.saturating_add(model.execution);
+        // What has not ended may take as long as the model says.
+        let left = if self.has_ended() { 0 } else { wcet.saturating_sub(executed) };
+        let excess = if is_longer { executed - wcet } else { 0 };
+        let amount = match conditions.amount {
+            Amount::Had => return self.had + left - if conditions.is_cut { excess.min(self.had) } else { 0 },
+            Amount::Most if is_longer => executed,
+            Amount::Most => executed.min(wcet),
+            Amount::Least => executed.saturating_sub(stolen),
+        };
+        let amount = amount.saturating_add(left);
+        if conditions.is_cut { amount.min(wcet) } else { amount }
+    }
+
+    /// What it does, step by step.
+    pub(crate) fn plan(&self, place: usize, conditions: Conditions, model: &Model, stolen: u64) -> Planned {
+        let task = &model.tasks[self.task as usize];
+        let is_cut = conditions.is_cut;
+        let is_out = conditions.is_out();
+        let arrival = if is_cut { self.legal_arrival } else { self.arrival };
+        // Who notices a release late is the model's fault in a simulation and the machine's else.
+        let is_capped = if model.simulated { is_cut } else { is_out };
+        let latest = arrival.saturating_add(model.allowed_lateness(self.task as usize, arrival));
+        // Who was served a little later than he was ready could not be served before.
+        let is_served_late =
+            !is_out && !model.simulated && self.started.saturating_sub(self.ready) <= model.late_service();
+        let ready = if is_served_late { self.started.max(self.ready) } else { self.ready };
+        let ready = if is_capped { ready.min(latest).max(arrival) } else { ready };
+        let amount = self.amount(conditions, model, stolen);
+        let (first, then) = self.steps(amount, is_cut, is_out);
+        Planned {
+            place,
+            task: self.task,
+            number: self.number,
+            ready: if is_cut { ready.max(arrival) } else { ready },
+            deadline: task.deadline.map_or(u64::MAX, |one| arrival.saturating_add(one)),
+            first,
+            then,
+            is_skipped: self.is_skipped && conditions.amount == Amount::Had && !is_cut,
+        }
+    }
+
+    /// What it executes first, and then after each step.
+    fn steps(&self, amount: u64, is_cut: bool, is_out: bool) -> (u64, Vec<(Step, u64)>) {
+        if self.marks.is_empty() && (!is_cut || amount <= self.last.most) {
+            return (amount, Vec::new());
+        }
+        let mut steps =
+            Steps { is_cut, is_out, all: Vec::new(), removed: 0, kept: 0, since: 0, held: Vec::new() };
+        let mut rest = self.marks.as_slice();
+        loop {
+            let is_point = |mark: &Mark| matches!(mark.what, What::Point(_));
+            let here = rest.iter().position(is_point);
+            let (within, point) = rest.split_at(here.unwrap_or(rest.len()));
+            let (end, limit) = match point.first() {
+                Some(&Mark { at, what: What::Point(limit) }) => (at, limit),
+                _ => (self.had.max(amount), self.last),
+            };
+            within.iter().for_each(|&mark| steps.take(mark, limit));
+            steps.close(end, limit);
+            let Some((_, behind)) = point.split_first() else { break };
+            steps.all.push((steps.since, Step::Point));
+            rest = behind;
+        }
+        let whole = self.had.max(amount).saturating_sub(steps.removed);
+        let amount = if steps.removed > 0 { amount.min(whole) } else { amount };
+        let amount = amount.saturating_add(steps.kept);
+        steps.in_order(amount)
+    }
+}
+
+/// The steps of a job, as they are gathered.
+struct Steps {
+    is_cut: bool,
+    is_out: bool,
+    /// After how much.
+    all: Vec<(u64, Step)>,
+    /// What was cut out before, and where the present stretch began, without that.
+    removed: u64,
+    since: u64,
+    /// For how long it kept the processor without executing.
+    kept: u64,
+    /// What it holds, and since when.
+    held: Vec<(u32, u64)>,
+}
+
+impl Steps {
+    /// How far it is at a place of its execution, in a stretch of this limit.
+    fn place(&self, at: u64, limit: Limit) -> u64 {
+        let place = at.saturating_sub(self.removed).saturating_add(self.kept);
+        let is_cut_off = self.is_cut && !limit.has_points;
+        if is_cut_off { place.min(self.since.saturating_add(limit.most)) } else { place }
+    }
+
+    fn take(&mut self, Mark { at, what }: Mark, limit: Limit) {
+        let at = self.place(at, limit);
+        match what {
+            What::Lock(resource) => {
+                self.held.push((resource, at));
+                self.all.push((at, Step::Lock(resource)));
+            }
+            What::Unlock { resource, most } => {
+                let held = self.held.iter().rposition(|(other, _)| *other == resource);
+                let Some((_, since)) = held.map(|place| self.held.remove(place)) else { return };
+                let until = since.saturating_add(most);
+                if self.is_cut && until < at {
+                    // What ends at a place ends before anything begins there.
+                    let place = self.all.iter().position(|(other, _)| *other >= until);
+                    let place = place.unwrap_or(self.all.len());
+                    self.all.insert(place, (until, Step::Unlock(resource)));
+                } else {
+                    self.all.push((at, Step::Unlock(resource)));
+                }
+            }
+            What::Sleep(length) if !self.is_cut => self.all.push((at, Step::Sleep(length))),
+            What::Stop(length) if !self.is_out => self.all.push((at, Step::Sleep(length))),
+            What::Keep(length) if !self.is_cut => self.kept = self.kept.saturating_add(length),
+            What::Point(_) | What::Sleep(_) | What::Keep(_) | What::Stop(_) => {}
+        }
+    }
+
+    /// The present stretch ends: what of it is too long is cut off, or divided by the points that were passed.
+    fn close(&mut self, end: u64, limit: Limit) {
+        let place = end.saturating_sub(self.removed).saturating_add(self.kept);
+        if !self.is_cut || place <= self.since.saturating_add(limit.most) {
+            self.since = place;
+        } else if limit.has_points {
+            while limit.most > 0 && self.since.saturating_add(limit.most) < place {
+                self.since += limit.most;
+                self.all.push((self.since, Step::Point));
+            }
+            self.since = place;
+        } else {
+            self.since = self.since.saturating_add(limit.most);
+            self.removed += place - self.since;
+        }
+    }
+
+    /// In the order of execution, which ends after `amount`.
+    fn in_order(mut self, amount: u64) -> (u64, Vec<(Step, u64)>) {
+        // Who ends holds nothing any more, the innermost first.
+        let open = self.held.into_iter().rev();
+        self.all.extend(open.map(|(resource, _)| (u64::MAX, Step::Unlock(resource))));
+        self.all.sort_by_key(|(at, _)| *at);
+        // Nobody gives way at his end.
+        self.all.retain(|(at, step)| *at < amount || *step != Step::Point);
+        let at = |place: usize| self.all.get(place).map_or(amount, |(at, _)| (*at).min(amount));
+        let then = self.all.iter().enumerate().map(|(place, (_, step))| (*step, at(place + 1) - at(place)));
+        (at(0), then.collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ran(had: u64, marks: &[(u64, What)], last: Limit) -> Ran {
+        let marks = marks.iter().map(|&(at, what)| Mark { at, what }).collect();
+        let (executed, end) = (had, 1_000);
+        Ran {
+            task: 0,
+            number: 0,
+            arrival: 0,
+            legal_arrival: 0,
+            ready: 0,
+            started: 0,
+            end,
+            executed,
+            had,
+            marks,
+            last,
+            is_skipped: false,
+        }
+    }
+
+    const fn most(most: u64) -> Limit {
+        Limit { most, has_points: false }
+    }
+
+    #[test]
+    fn a_segment_is_cut_and_a_missing_point_is_put_in() {
+        let two = ran(500, &[(250, What::Point(most(200)))], most(300));
+        assert_eq!(two.steps(500, false, true), (250, vec![(Step::Point, 250)]));
+        assert_eq!(two.steps(500, true, true), (200, vec![(Step::Point, 250)]));
+        assert_eq!(two.steps(400, true, true), (200, vec![(Step::Point, 200)]));
+        let missing = ran(500, &[], Limit { most: 200, has_points: true });
+        assert_eq!(missing.steps(500, false, true), (500, vec![]));
+        assert_eq!(missing.steps(500, true, true), (200, vec![(Step::Point, 200), (Step::Point, 100)]));
+        // Nothing is left behind a point.
+        assert_eq!(missing.steps(400, true, true), (200, vec![(Step::Point, 200)]));
+        assert_eq!(
+            ran(400, &[], Limit { most: 200, has_points: true }).steps(200, true, true),
+            (200, vec![])
+        );
+    }
+
+    #[test]
+    fn a_section_is_shortened_and_its_execution_stays() {
+        let marks = [(10, What::Lock(1)), (20, What::Lock(0)), (80, What::Unlock { resource: 0, most: 5 })];
+        let held = ran(100, &marks, NO_LIMIT);
+        let (inner, outer) = (Step::Lock(0), Step::Lock(1));
+        let end = (Step::Unlock(1), 0);
+        let as_it_was = vec![(outer, 10), (inner, 60), (Step::Unlock(0), 20), end];
+        assert_eq!(held.steps(100, false, false), (10, as_it_was));
+        assert_eq!(
+            held.steps(100, true, false),
+            (10, vec![(outer, 10), (inner, 5), (Step::Unlock(0), 75), end])
+        );
+        // Of a shorter job what lies behind its end stands there.
+        assert_eq!(
+            held.steps(15, true, false),
+            (10, vec![(outer, 5), (inner, 0), (Step::Unlock(0), 0), end])
+        );
+    }
+
+    #[test]
+    fn a_sleep_is_the_models_and_a_stop_the_machines() {
+        let marks = [(10, What::Sleep(7)), (20, What::Stop(9))];
+        let job = ran(30, &marks, NO_LIMIT);
+        let steps = |is_cut, is_out| job.steps(30, is_cut, is_out).1;
+        assert_eq!(steps(false, false), [(Step::Sleep(7), 10), (Step::Sleep(9), 10)]);
+        assert_eq!(steps(true, false), [(Step::Sleep(9), 10)]);
+        assert_eq!(steps(false, true), [(Step::Sleep(7), 20)]);
+        assert_eq!(steps(true, true), []);
+    }
+
+    #[test]
+    fn a_sleep_that_leaves_the_processor_to_nobody_is_as_long_an_execution() {
+        let marks = [(10, What::Keep(7)), (20, What::Lock(0)), (25, What::Unlock { resource: 0, most: 5 })];
+        let job = ran(30, &marks, NO_LIMIT);
+        let (lock, unlock) = (Step::Lock(0), Step::Unlock(0));
+        assert_eq!(job.steps(30, false, true), (27, vec![(lock, 5), (unlock, 5)]));
+        assert_eq!(job.steps(30, true, true), (20, vec![(lock, 5), (unlock, 5)]));
+    }
+}
