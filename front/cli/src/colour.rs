@@ -8,12 +8,10 @@ use std::sync::atomic::{AtomicU8, Ordering};
 /// When output is coloured.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug, Default)]
 pub(crate) enum When {
-    /// On a terminal, unless `NO_COLOR` is set.
+    // Documented values would make every verb's help twice as long.
     #[default]
     Auto,
-    /// Always, also into a file or a pipe.
     Always,
-    /// Never.
     Never,
 }
 

@@ -69,15 +69,16 @@ fn byte_of(text: &str, line: usize, column: usize) -> usize {
     (start + column.max(1) - 1).min(text.len().saturating_sub(1))
 }
 
-/// The seed that was given, or a drawn one, which is printed where something is drawn with it.
+/// The seed that was given, or a drawn one, which is printed; 1 where nothing is drawn with it.
 pub(crate) fn seed(given: Option<u64>, is_used: bool) -> u64 {
+    if !is_used {
+        return given.unwrap_or(1);
+    }
     given.unwrap_or_else(|| {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         // Short enough to type again.
         let seed = now.map_or(1, |since| u64::from(since.subsec_nanos()) ^ since.as_secs()) % 1_000_000;
-        if is_used {
-            progress::say(format_args!("seed {seed} was drawn; repeat with --seed {seed}"));
-        }
+        progress::say(format_args!("seed {seed} was drawn; repeat with --seed {seed}"));
         seed
     })
 }

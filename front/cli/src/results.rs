@@ -3,7 +3,7 @@
 use crate::failure::{Failure, Told};
 use crate::output::{self, Closed, outln};
 use clap::ValueEnum;
-use horolog_closed_loop::verdict::{Answer, Closing, Question, Word};
+use horolog_closed_loop::verdict::{Answer, Case, Closing, Question, Word};
 use horolog_model::Source;
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use serde::Serialize;
@@ -270,13 +270,30 @@ fn suite(source: &Source, closing: &Closing) -> TestSuite {
         }
         if is_gated || closing.answer(question).is_some() {
             let whole = closing.answer(question);
-            // The reason of the verdict belongs to the questions that have its answer.
-            let text = if whole == Some(Answer::Yes) { "" } else { closing.text.as_str() };
-            let status = status(whole, is_gated, closing, text);
+            let text = reason_of(closing, question);
+            let status = status(whole, is_gated, closing, &text);
             suite.add_test_case(case(source.name(), None, question.word(), "(the whole system)", status));
         }
     }
     suite
+}
+
+/// Why a question is answered as it is for the whole system: for the reason of the verdict where it has its answer, else for that of the
+/// first task that has it.
+fn reason_of(closing: &Closing, question: Question) -> String {
+    let answer = closing.answer(question);
+    let is_of_verdict = match closing.word {
+        Word::Holds => answer == Some(Answer::Yes),
+        Word::No => answer == Some(Answer::No),
+        Word::Undecided => answer.is_none_or(|answer| answer == Answer::Undecided),
+        Word::NotAllowed => answer.is_none(),
+    };
+    if closing.gate.has(question) && is_of_verdict {
+        return closing.text.clone();
+    }
+    let is_it = |case: &&Case| case.question == question && Some(case.answer) == answer;
+    let first = closing.cases.iter().find(is_it);
+    first.map_or_else(|| "the system as a whole".to_owned(), |case| format!("{}: {}", case.name, case.text))
 }
 
 fn status(answer: Option<Answer>, is_gated: bool, closing: &Closing, text: &str) -> TestCaseStatus {

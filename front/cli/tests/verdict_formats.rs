@@ -13,6 +13,9 @@ const GOOD: &str = "[system]\nname = \"good\"\n[platform]\ncpus = [1]\n[[task]]\
 /// `b` misses.
 const LATE: &str = "[system]\nname = \"late\"\n[platform]\ncpus = [1]\n[[task]]\nname = \"a\"\nperiod = \"10 ms\"\nwcet = \"7 ms\"\npriority = 2\n\
                     [[task]]\nname = \"b\"\nperiod = \"20 ms\"\nwcet = \"9 ms\"\npriority = 1\n";
+/// All jobs of `b` are done, beyond its deadline.
+const MISSED: &str = "[system]\nname = \"missed\"\n[platform]\ncpus = [1]\n[[task]]\nname = \"a\"\nperiod = \"10 ms\"\nwcet = \"6 ms\"\npriority = 2\n\
+                      [[task]]\nname = \"b\"\nperiod = \"20 ms\"\ndeadline = \"12 ms\"\nwcet = \"6 ms\"\npriority = 1\n";
 /// No test knows of schedulers.
 const OPEN: &str = "[system]\nname = \"open\"\n[platform]\ncpus = [1]\n[[task]]\nname = \"a\"\nperiod = \"10 ms\"\nwcet = \"2 ms\"\npriority = 2\n\
                     [[scheduler]]\nname = \"s\"\norder = \"fixed-priority\"\npriority = 1\ntasks = [\"a\"]\n";
@@ -103,7 +106,7 @@ fn all_forms_say_the_word_of_the_closing_line() {
 fn the_task_that_misses_is_named_with_its_line() {
     let (_place, file) = folder(LATE);
     let said = done(["analyze", &file, "--format", "github"]);
-    let line = format!("::error file={file},line=10,title=horolog proof%3A no::b: ");
+    let line = format!("::error file={file},line=11,title=horolog proof%3A no::b: ");
     assert!(said.out.lines().any(|told| told.starts_with(&line)), "{said:?}");
     assert!(!said.out.contains("::a: "), "the other one meets: {said:?}");
     let report = junit(&done(["analyze", &file, "--format", "junit"]));
@@ -114,7 +117,7 @@ fn the_task_that_misses_is_named_with_its_line() {
     assert!(matches!(case("a").status, TestCaseStatus::Success { .. }));
     assert!(matches!(case("b").status, TestCaseStatus::NonSuccess { kind: NonSuccessKind::Failure, .. }));
     assert_eq!(case("b").classname.as_ref().map(|name| name.as_str()), Some("horolog.proof"));
-    assert_eq!(case("b").extra.get("line").map(|line| line.as_str()), Some("10"));
+    assert_eq!(case("b").extra.get("line").map(|line| line.as_str()), Some("11"));
     // A name with what XML and annotations take for their own.
     let (_place, file) = folder(GOOD);
     let good = done(["check", &file, "--format", "junit"]);
@@ -124,7 +127,7 @@ fn the_task_that_misses_is_named_with_its_line() {
 /// A question that decides nothing is no failure, whatever it is answered with.
 #[test]
 fn questions_beside_the_gate_are_skipped() {
-    let (place, file) = folder(LATE);
+    let (place, file) = folder(MISSED);
     let trace = inside(&place, "t.trace");
     done(["simulate", &file, "--for", "200ms", "--trace", &trace]);
     let said = done(["verify", &file, &trace, "--gate", "model", "--format", "junit"]);
