@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 /// What no file can say: drafts built in code, texts of the parser that are looked for, and what depends on the machine.
-const ELSEWHERE: [&str; 15] = [
+const ELSEWHERE: [&str; 18] = [
     "there are more than 2^32 - 1 tasks",
     "use a sporadic one, or make it a `[[server]]`",
     "there is no time table",
@@ -22,6 +22,9 @@ const ELSEWHERE: [&str; 15] = [
     "it is longer than 1 GiB",
     "it is not UTF-8",
     "allow yourself to read it",
+    "give a system file",
+    "the path is missing",
+    "in this mode, {}: {}",
 ];
 
 /// The texts in quotes of a Rust source up to its tests, without comments.

@@ -1,6 +1,7 @@
 //! `horolog analyze`.
 
 use crate::arguments::{AnalyzeArguments, FileArguments};
+use crate::colour::{self, Tone};
 use crate::failure::{self, Done, Failure, Verdict};
 use crate::output::outln;
 use crate::results::{Judged, Results};
@@ -295,11 +296,12 @@ fn size_in_words(size: &ServerSize) {
 
 fn table(system: &System, proof: &Proof, priorities: &[Derived]) {
     let Proof { analysis, without_costs, .. } = proof;
-    let word = match analysis.schedulable {
-        Schedulable::Yes => "every deadline is proved to hold",
-        Schedulable::No => "not every deadline can hold",
-        Schedulable::Unknown => "no test decides whether every deadline holds",
+    let (word, tone) = match analysis.schedulable {
+        Schedulable::Yes => ("every deadline is proved to hold", Tone::Good),
+        Schedulable::No => ("not every deadline can hold", Tone::Bad),
+        Schedulable::Unknown => ("no test decides whether every deadline holds", Tone::Open),
     };
+    let word = colour::paint(word, tone, colour::on_stdout());
     let share = analysis.utilisation.map_or_else(String::new, |share| format!("; utilisation {share:.3}"));
     outln!("{}: {word}{share}", analysis.system);
     costs::print(&proof.costs);

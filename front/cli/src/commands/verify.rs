@@ -1,6 +1,7 @@
 //! `horolog verify`.
 
 use crate::arguments::VerifyArguments;
+use crate::colour::{self, Tone};
 use crate::failure::{self, Done, Failure};
 use crate::output::outln;
 use crate::results::{Judged, tell};
@@ -77,7 +78,7 @@ pub(crate) fn print_findings(found: &Verification) {
         "{} ({}): {}; {} records, {} lost",
         found.system,
         found.backend,
-        verdict(found),
+        colour::paint(verdict(found), tone(found), colour::on_stdout()),
         found.records,
         found.losses.total()
     );
@@ -133,6 +134,16 @@ fn print_processor(processor: &ProcessorVerification) {
         more.push_str(&format!("; {count} stretches with hidden switches, {length} in all"));
     }
     outln!("cpu {cpu}: {divergences}; {within}{more}");
+}
+
+fn tone(found: &Verification) -> Tone {
+    match found.verdict {
+        Verdict::ModelViolated | Verdict::BoundViolated => Tone::Bad,
+        _ if found.schedule_differs > 0 => Tone::Bad,
+        Verdict::Unknown => Tone::Open,
+        _ if found.cannot_tell > 0 => Tone::Open,
+        Verdict::Holds | Verdict::MachineDisturbed => Tone::Good,
+    }
 }
 
 /// The verdict in words. A file for which no test gives bounds has none that could hold.

@@ -51,7 +51,7 @@ fn proofs(evidence: &Evidence<'_>, analysis: &Analysis, cases: &mut Vec<Case>) {
             (Some(bound), None) => format!("bound {}, no deadline", bound.rounded()),
             (None, _) => "no bound".to_owned(),
         };
-        let text = format!("{text}, by {}", task.test);
+        let text = if task.tests.is_empty() { text } else { format!("{text}, by {}", task.test) };
         cases.push(Case::new("task", &task.name, Question::Proof, answer, text));
     }
     for device in analysis.devices.iter().filter(|device| !device.soft && device.deadline.is_some()) {
