@@ -260,7 +260,7 @@ impl Reader {
         } else if u128::from(cost.exceedances) * u128::from(of) > u128::from(cost.samples) * u128::from(above)
         {
             let reason = format!(
-                "{} of {} samples are above the value, which then is no {}",
+                "{} of {} samples are above the value, which then is not {}",
                 cost.exceedances, cost.samples, cost.quantile
             );
             self.found.push((at("exceedances"), reason, REMEDY.to_owned()));
@@ -402,7 +402,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_told_with_place_and_remedy() {
         let cases = [
-            ("[machine]", "[machine", "no TOML", "m.toml:7:9"),
+            ("[machine]", "[machine", "not valid TOML", "m.toml:7:9"),
             ("horolog.machine/1\"", "horolog.machine/2\"", "another schema", "m.toml:3:16"),
             ("measured ", "measure ", "has no key `measure`", "did you mean `measured`?"),
             ("kernel       =", "kernal       =", "[machine] has no key `kernal`", "did you mean `kernel`?"),
@@ -425,7 +425,7 @@ mod tests {
                 "m.toml:26",
             ),
             ("cpu              = 0", "cpu              = 8192", "from 0 to 8191", "m.toml:16"),
-            ("[[cost]]", "[cost]", "no TOML", "m.toml:"),
+            ("[[cost]]", "[cost]", "not valid TOML", "m.toml:"),
         ];
         for (from, to, reason, more) in cases {
             let said = messages(&edited(from, to));
