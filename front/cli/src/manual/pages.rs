@@ -84,6 +84,16 @@ pub(super) const PAGES: &[Page] = &[
         files: &[SYSTEM, PROFILE, PROFILE_OF_ALL, JOURNAL, RUNTIME, LOCKS],
     },
     Page {
+        verb: "init",
+        examples: &[
+            ("horolog init", "Writes a commented system file for a robot into system.toml."),
+            ("horolog init audio engine.toml", "The same for an audio engine under EDF, into engine.toml."),
+            ("horolog init daemon -", "Prints one for a daemon of your own."),
+        ],
+        exit: &[(0, "Written."), (2, "Bad usage, or the file is there already (--force overwrites it).")],
+        files: &[SYSTEM],
+    },
+    Page {
         verb: "check",
         examples: &[
             (
@@ -396,12 +406,15 @@ pub(super) const PAGES: &[Page] = &[
         verb: "doctor",
         examples: &[
             ("horolog doctor", "What this machine allows, what each thing is needed for, and the remedy."),
-            ("horolog doctor --for run", "Also what would be in the way of a run now."),
+            (
+                "horolog doctor --for run",
+                "Whether a run is possible, what is in its way now, and what to do first.",
+            ),
             ("sudo horolog doctor --restore", "Puts back what a killed run has left changed."),
         ],
         exit: &[
-            (0, "This machine allows a run; with --restore: all is put back."),
-            (1, "It does not; with --restore: something is not put back."),
+            (0, "This machine allows a run, with --for that purpose; with --restore: all is put back."),
+            (1, "It does not allow a run; with --restore: something is not put back."),
             BAD,
             NOT_ALLOWED,
         ],
