@@ -299,7 +299,7 @@ fn every_shell_gets_completions_and_the_manual_formats() {
         assert!(text.status == Some(0) && text.out.contains("check-certificate"), "{shell}");
     }
     let manual = done(["man"]);
-    assert!(manual.out.contains(".TH horolog 1"), "{manual:?}");
+    assert!(manual.out.contains(".TH HOROLOG 1"), "{manual:?}");
     let bash = Command::new("bash").arg("-n").stdin(Stdio::piped()).spawn();
     let Ok(mut bash) = bash else {
         println!("SKIPPED: no bash");

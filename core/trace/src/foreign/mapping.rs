@@ -102,7 +102,8 @@ mod tests {
     #[test]
     fn wrong_rules_are_refused_with_the_remedy() {
         let tasks = ["a".to_owned()];
-        for (rule, part) in [("a", "maps no thread"), ("b=x", "no task `b`"), ("a=tid:x", "no thread id")] {
+        for (rule, part) in [("a", "maps no thread"), ("b=x", "no task `b`"), ("a=tid:x", "not a thread id")]
+        {
             let error = Mapping::parse([rule], &tasks).expect_err(rule).to_string();
             assert!(error.contains(part) && error.contains("TASK=COMM"), "{error}");
         }

@@ -412,10 +412,10 @@ mod tests {
             (
                 "\"context_switch\"",
                 "\"context_swich\"",
-                "no cost of a platform",
+                "not a cost of a platform",
                 "did you mean `context_switch`?",
             ),
-            ("\"p99\"", "\"p101\"", "no quantile", "as `\"p99.9\"`"),
+            ("\"p99\"", "\"p101\"", "not a quantile", "as `\"p99.9\"`"),
             ("= 5000", "= -1", "`samples` is a whole number", "horolog measure machine"),
             ("= 5000", "= 0", "without a sample", "horolog measure machine"),
             (

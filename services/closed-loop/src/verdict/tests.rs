@@ -352,7 +352,7 @@ fn a_bound_beyond_the_deadline_by_the_machines_costs_is_a_no() {
     let closing = with_costs(Some(20_000_001)).answers(No, Yes, Yes, 1);
     assert!(
         closing.text.starts_with(
-            "b misses in the proof with machine.toml: 20000.001 us of 20 ms; without costs 3 ms"
+            "b misses in the proof with machine.toml: 20.000001 ms of 20 ms; without costs 3 ms"
         ),
         "{closing}"
     );
