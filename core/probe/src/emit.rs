@@ -146,7 +146,8 @@ unsafe fn emit_without_room(state: &ThreadState, id: u32, arguments: *const u64,
         return unsafe { emit_shared(session, state, ticks, pack(id, cpu, count, SHARED), arguments, count) };
     }
     let bytes = 8 * (HEAD_WORDS + count) as u64;
-    if !has_room(session, state, bytes) && !(grow(state, session) && has_room(session, state, bytes)) {
+    let fits = has_room(session, state, bytes) || (grow(state, session) && has_room(session, state, bytes));
+    if !fits {
         // SAFETY: a thread with a ring has its control; its reference keeps the memory mapped.
         let control = unsafe { &*state.control.get() };
         control.lost.store(control.lost.load(Relaxed) + 1, Relaxed);

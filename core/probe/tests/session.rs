@@ -92,7 +92,7 @@ fn a_full_ring_refuses_and_counts_and_records_run_over_its_end_unbroken() {
 }
 
 #[test]
-fn a_sparse_session_grows_until_its_rings_are_used_up_and_uses_them_again() {
+fn a_sparse_session_grows_and_uses_its_rings_again() {
     let _alone = alone();
     let session = Session::create(&Options { sparse: true, ..small() }).expect("a session");
     let mut reader = session.reader().expect("a reader");
@@ -105,11 +105,11 @@ fn a_sparse_session_grows_until_its_rings_are_used_up_and_uses_them_again() {
         assert_eq!(seen, expected);
         assert_eq!(reader.losses().total(), 0);
     }
-    assert!(reader.claimed() <= 4 * 4096, "{}", reader.claimed());
+    assert!(reader.claimed() <= 3 * 4096, "{}", reader.claimed());
     (0..600).for_each(|value| emit_words(&PAIR, [value, 0]));
     let kept = drain(&mut reader).len() as u64;
-    // The thread may stand anywhere in its first ring.
-    assert!((3 * 128..=4 * 128).contains(&kept), "{kept} records");
+    // The thread may stand anywhere in its first ring, and leaves one to others.
+    assert!((2 * 128..=3 * 128).contains(&kept), "{kept} records");
     assert_eq!(reader.losses().ring_full, 600 - kept);
 }
 

@@ -234,7 +234,9 @@ fn what_a_small_ring_cannot_hold_is_counted_and_nothing_else() {
     let (recording, out) = record(&folder, &words);
     let (kept, lost) = (recording["events"].as_u64(), recording["events_lost"].as_u64());
     assert_eq!(kept.zip(lost).map(|(kept, lost)| kept + lost), Some(turns * 6), "{recording}");
-    assert!(recording["losses"]["thread-ring"].as_u64() == lost && lost > Some(0), "{recording}");
+    // Either thread may have taken both rings; the other one then shares a buffer.
+    let of = |cause: &str| recording["losses"][cause].as_u64().unwrap_or(0);
+    assert!(Some(of("thread-ring") + of("shared-buffer")) == lost && lost > Some(0), "{recording}");
     assert!(recording["remedy"].to_string().contains("--buffer"), "{recording}");
     let head = done(["trace", "show", &out, "--limit", "0"]).out;
     assert!(head.contains(&format!("events lost: {}", lost.unwrap_or(0))), "{head}");

@@ -131,14 +131,17 @@ fn take_ring(state: &ThreadState, session: &Shared, entry: &WriterEntry) -> bool
 fn take_new_ring(state: &ThreadState, session: &Shared, entry: &WriterEntry) -> bool {
     let (header, bytes) = (session.header(), u64::from(session.layout.sizes.ring_bytes));
     let used = header.rings_used.load(Relaxed);
-    if used >= session.layout.sizes.rings || (session.sparse && !budget::of_this_process().claim(bytes)) {
+    let rings = session.layout.sizes.rings;
+    // A thread that fills rings leaves a quarter of them to those that have none yet.
+    let most = if state.ring.get() == 0 { rings } else { rings - rings / 4 };
+    if used >= most || (session.sparse && !budget::of_this_process().claim(bytes)) {
         return false;
     }
     if session.sparse {
         header.claimed.fetch_add(bytes, Relaxed);
     }
     // One attempt a thread that begins: whoever was faster has this ring, and the count leads to the next.
-    let place = (used..session.layout.sizes.rings)
+    let place = (used..most)
         .take(LOOKS)
         .find(|place| header.rings_used.compare_exchange(*place, place + 1, AcqRel, Relaxed).is_ok());
     place.is_some_and(|place| own(state, session, entry, place as usize))

@@ -83,7 +83,7 @@ impl Listener {
         let mut silent = self.silent.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             match self.socket.accept() {
-                Ok((stream, _)) if is_readable(stream.as_fd()) => return self.take(stream).map(Some),
+                Ok((stream, _)) if is_readable(stream.as_fd()) => return self.take(&stream).map(Some),
                 Ok((stream, _)) => {
                     if silent.len() >= MOST_SILENT {
                         silent.remove(0);
@@ -97,20 +97,20 @@ impl Listener {
         }
         if let Some(place) = silent.iter().position(|(stream, _)| is_readable(stream.as_fd())) {
             let (stream, _) = silent.remove(place);
-            return self.take(stream).map(Some);
+            return self.take(&stream).map(Some);
         }
         silent.retain(|(_, since)| since.elapsed() < HELLO);
         Ok(None)
     }
 
     /// Takes the session that a process has sent.
-    fn take(&self, stream: UnixStream) -> Result<Connection, Error> {
-        let who = peer(&stream)?;
+    fn take(&self, stream: &UnixStream) -> Result<Connection, Error> {
+        let who = peer(stream)?;
         stream
             .set_nonblocking(true)
             .map_err(|error| Error::io("session from another process", &error, ""))?;
         let mut first = [0; 256];
-        let (length, mut files) = receive(&stream, &mut first)?;
+        let (length, mut files) = receive(stream, &mut first)?;
         let hello = first.get(..length).unwrap_or_default();
         if !hello.starts_with(b"horolog-session 2 ") || files.is_empty() {
             return Err(Error::bad_input(

@@ -301,7 +301,10 @@ fn notes(named: &NamedStudy, most: usize) -> Vec<String> {
             notes.push(format!("{count} {words}"));
         }
     };
-    say(counts.lost, "events were lost: sections open at those moments are dropped; larger rings lose fewer");
+    say(
+        counts.lost,
+        "events were lost: sections open at those moments are dropped; `--buffer 4M --memory 4G` loses fewer",
+    );
     say(counts.unmatched_releases, "releases without an acquisition in the trace were dropped");
     say(counts.unmatched_acquisitions, "acquisitions whose release was not seen were dropped");
     say(counts.still_held, "locks were still held at the end; what they enclose counts one level less");
