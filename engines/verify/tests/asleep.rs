@@ -454,7 +454,7 @@ fn draw(index: u64, tally: &mut Tally) -> Option<()> {
             result.findings.iter().find(|one| one.check == Check::Response && one.job == Some(place as u64));
         let Some(found) = found else { panic!("{index}: job {place} is late and not found") };
         let name = lie.map_or("", |(task, ..)| draft.tasks[task].name.as_str());
-        let is_named = wanted != Class::ModelViolated || found.message.contains(&format!("of {name}"));
+        let is_named = wanted != Class::ModelViolated || found.message.contains(name);
         let what = match lie {
             Some((_, _, Lie::Longer(_))) => "longer",
             Some((_, _, Lie::Earlier(_))) => "earlier",
