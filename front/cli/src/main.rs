@@ -48,7 +48,7 @@ fn main() -> ExitCode {
         }
     };
     put_back();
-    if let (Err(failure), Some(format)) = (&done, early.format) {
+    if let (Err(failure), Some(format), false) = (&done, early.format, output::is_begun()) {
         // What cannot be told is the failure of the verb itself, which stands on standard error.
         let _ = results::tell_failure(format, failure);
     }

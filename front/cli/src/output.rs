@@ -29,11 +29,13 @@ pub(crate) struct Closed<'a, T> {
 /// Stdout with a buffer of its own, and the first error of writing to it; nothing more is written after that.
 struct Output {
     buffer: BufWriter<Stdout>,
+    is_begun: bool,
     broken: Option<io::Error>,
 }
 
-static OUTPUT: LazyLock<Mutex<Output>> =
-    LazyLock::new(|| Mutex::new(Output { buffer: BufWriter::new(io::stdout()), broken: None }));
+static OUTPUT: LazyLock<Mutex<Output>> = LazyLock::new(|| {
+    Mutex::new(Output { buffer: BufWriter::new(io::stdout()), is_begun: false, broken: None })
+});
 
 /// Prints a line to stdout as `println!` does, but never panics: [`finish`] tells what went wrong.
 macro_rules! outln {
@@ -45,9 +47,15 @@ pub(crate) use outln;
 /// Writes to stdout, unless that has failed before.
 pub(crate) fn write(text: Arguments<'_>) {
     let mut output = OUTPUT.lock().unwrap_or_else(PoisonError::into_inner);
+    output.is_begun = true;
     if output.broken.is_none() {
         output.broken = output.buffer.write_fmt(text).err();
     }
+}
+
+/// Whether anything was printed to stdout: a result that is there is not followed by an error in its format.
+pub(crate) fn is_begun() -> bool {
+    OUTPUT.lock().unwrap_or_else(PoisonError::into_inner).is_begun
 }
 
 /// Sends on what was written so far, for whoever watches.

@@ -146,11 +146,7 @@ fn a_bad_profile_is_refused_with_its_place() {
             "{refused:?}"
         );
         assert!(refused.err.contains("machine.toml:1"), "{refused:?}");
-        assert_eq!(
-            refused.err.matches("error").count(),
-            refused.err.matches("error:").count(),
-            "{refused:?}"
-        );
+        assert!(!refused.err.contains("error: error"), "{refused:?}");
     }
     let missing = run(&state, &["analyze", &file, "--machine", "no-such.toml"]);
     assert_eq!(missing.status, Some(2), "{missing:?}");

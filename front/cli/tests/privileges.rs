@@ -206,7 +206,9 @@ fn exactly_the_capabilities_that_are_named_let_an_ordinary_user_run_and_record_t
         let recorded = recorded.expect("as before");
         let notes = format!("{}{}", recorded.err, recorded.out);
         let told = recorded.no_panic().json();
-        let kernel = told["kernel_records"].as_u64().unwrap_or_default();
+        // Some virtual machines hide nearly all switches at times: those were recorded, too, and are counted as lost.
+        let hidden = told["losses"]["hidden-switch"].as_u64().unwrap_or_default();
+        let kernel = told["kernel_records"].as_u64().unwrap_or_default() + hidden;
         let what = missing.map_or("none", |at| CAPABILITIES[at]);
         match what {
             "none" => {
