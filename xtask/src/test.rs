@@ -86,6 +86,7 @@ fn run_steps(root: &Path, environment: &Environment, quick: bool) -> Vec<Outcome
         return outcomes;
     }
     outcomes.push(step::run("packages: installed, used, removed", &mut cargo(&["xtask", "try-package"])));
+    outcomes.push(step::run("documents: site, links, search", &mut cargo(&["xtask", "site"])));
     outcomes.push(step::run(
         "benches build",
         &mut cargo(&["check", "--manifest-path", "bench/Cargo.toml", "--benches"]),
