@@ -100,7 +100,11 @@ impl Verifier {
             return if by_demands { Class::ModelViolated } else { Class::CannotTell };
         }
         if ran.has_ended() && times.as_it_was.abs_diff(ran.end) > self.control_slack(late) {
-            let is_ruled = is_known && self.cpus[late.candidate.cpu].kernel && !self.model.is_best_effort;
+            // Beside a disturbance the record may not say for how long a job could not go on (a stop, for one).
+            let is_ruled = is_known
+                && self.cpus[late.candidate.cpu].kernel
+                && !self.model.is_best_effort
+                && !late.is_disturbed;
             let is_seen = self.model.simulated || is_ruled;
             return if is_seen { Class::ScheduleDiffers } else { Class::CannotTell };
         }
