@@ -36,6 +36,9 @@ const FILES: [(&str, &str, &str); 1] = [(
     "Python's own tests of threads run with their locks traced",
 )];
 
+/// What makes the site of the documents, built once from source.
+const MDBOOK: &str = "0.5.4";
+
 /// What was found or installed.
 pub(crate) struct Environment {
     /// The Python of the project's own environment.
@@ -58,6 +61,7 @@ pub(crate) fn prepare(root: &Path) -> Environment {
     programs(&mut missing);
     let python = python(root, &mut missing);
     let node = node(root, &mut missing);
+    let _ = mdbook(root, &mut missing);
     Environment { python, node, missing }
 }
 
@@ -128,4 +132,26 @@ fn node(root: &Path, missing: &mut Vec<String>) -> bool {
         missing.push("the viewer's packages could not be installed: see the messages above".to_owned());
     }
     installed
+}
+
+/// mdBook in the project's own folder of tools; a build takes some minutes and is kept.
+pub(crate) fn mdbook(root: &Path, missing: &mut Vec<String>) -> Option<PathBuf> {
+    let folder = root.join(".tools");
+    let program = folder.join("bin/mdbook");
+    let version = Command::new(&program).arg("--version").output();
+    let wanted = format!("mdbook v{MDBOOK}");
+    if version.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).trim() == wanted) {
+        return Some(program);
+    }
+    println!("building mdbook {MDBOOK} into .tools (some minutes)");
+    let mut install = Command::new("cargo");
+    install.args(["install", "mdbook", "--locked", "--no-default-features", "--features", "search"]);
+    install.args(["--version", MDBOOK, "--root"]).arg(&folder).current_dir(root);
+    if succeeds(&mut install) {
+        return Some(program);
+    }
+    missing.push(format!(
+        "mdbook {MDBOOK} could not be installed (the site of the documents): see the messages above"
+    ));
+    None
 }

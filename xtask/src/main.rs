@@ -7,6 +7,7 @@ mod left_behind;
 mod limited;
 mod mutants;
 mod retry;
+mod site;
 mod step;
 mod style;
 mod test;
@@ -18,6 +19,7 @@ const USAGE: &str = "cargo xtask VERB
   test [--quick]   every test; makes its own Python environment, installs what it needs, says what it skips
   arrows           checks that crates depend only downwards
   style            checks file lengths and leftovers
+  site             the documents as a site in target/site; looks up its links and searches it
   setup            only the installing part of `test`
   limited S PROGRAM ARGUMENTS...
                    runs a test program; ends it, with all that it started, after S seconds
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
         ["style"] => report(&style::check(&root)),
         ["limited", words @ ..] => limited::run(words),
         ["mutants", words @ ..] => mutants::run(&root, words),
+        ["site"] => site::run(&root),
         ["dist"] => dist::run(&root, "dist"),
         ["dist", "--profile", profile @ ("dist" | "release")] => dist::run(&root, profile),
         ["try-package"] => dist::try_package(&root),
