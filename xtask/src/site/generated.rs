@@ -64,8 +64,10 @@ fn messages(root: &Path) -> Result<String, String> {
         .to_owned();
     let mut count = 0;
     for name in files(&folder, "txt")? {
-        for message in
-            read(&folder.join(&name))?.split("\n\n").map(str::trim_end).filter(|message| !message.is_empty())
+        for message in read(&folder.join(&name))?
+            .split("\n\n")
+            .map(str::trim_end)
+            .filter(|message| message.starts_with("error: "))
         {
             let title = message.lines().next().unwrap_or_default();
             let title = title.strip_prefix("error: ").unwrap_or(title);

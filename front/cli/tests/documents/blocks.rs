@@ -69,6 +69,8 @@ impl Reading<'_> {
         }
         match block.language.as_str() {
             "console" => self.console(block),
+            // A script is saved here, and run by a block below.
+            "sh" if block.value("file").is_some() => {}
             "sh" => {
                 let said =
                     self.attempts(block, |shop| shop.run(&block.text, &["-eu"]), |said| said.status == 0);

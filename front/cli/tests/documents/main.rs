@@ -6,7 +6,7 @@
 //! | block | what is done |
 //! |---|---|
 //! | `console` | each `$ ` line is run; what it prints is what stands below it, `[..]` and `...` left open; its status is `exit=N`, else that of its closing line, 2 for an error, else 0 |
-//! | `sh` | run by bash, which ends at the first failure |
+//! | `sh` | run by bash, which ends at the first failure; with `file=NAME` only saved |
 //! | `toml` | `horolog check` accepts it, with `refused` refuses it; `base=NAME`: in the place that `bases/NAME.toml` leaves |
 //! | `json` | is JSON; `of="COMMAND"`: each of its keys is in what the command prints |
 //! | `c`, `rust` | `file=NAME`: the C compiles; `from=FILE`: its lines stand in that file, which is built by other tests |

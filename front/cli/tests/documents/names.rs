@@ -369,3 +369,21 @@ fn every_page_is_part_of_the_site() {
         .collect();
     assert_eq!(missing, Vec::<String>::new(), "docs/SUMMARY.md does not name these pages");
 }
+
+#[test]
+fn the_contract_names_the_verbs_that_there_are() {
+    let verbs = Verbs::ask();
+    let contract = std::fs::read_to_string(root().join("docs/contract.md")).expect("the contract");
+    let table = contract.lines().skip_while(|line| *line != "| verb | what it does |").skip(2);
+    let rows = table.take_while(|line| line.starts_with('|')).filter_map(|line| line.strip_prefix("| `"));
+    let rows: Vec<&str> = rows.collect();
+    assert!(rows.len() > 20, "the contract has a table of verbs: {rows:?}");
+    let named: BTreeSet<&str> = rows
+        .iter()
+        .filter_map(|row| row.split([' ', '`']).next())
+        .filter(|word| !word.starts_with('-'))
+        .collect();
+    let there: BTreeSet<&str> =
+        verbs.options.keys().filter(|path| path.len() == 1).map(|path| path[0].as_str()).collect();
+    assert_eq!(named, there);
+}

@@ -85,7 +85,7 @@ impl Page {
                         language: language.to_owned(),
                         marks: marks(rest),
                         text: String::new(),
-                        range: usize::MAX..0,
+                        range: 0..0,
                         before: paragraph.clone(),
                     });
                 }
@@ -93,7 +93,10 @@ impl Page {
                 Event::Text(part) => match &mut open {
                     Some(block) => {
                         block.text.push_str(&part);
-                        block.range = block.range.start.min(range.start)..range.end;
+                        if block.range.is_empty() {
+                            block.range.start = range.start;
+                        }
+                        block.range.end = range.end;
                     }
                     None => paragraph.push_str(&part),
                 },
