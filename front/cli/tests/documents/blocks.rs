@@ -133,7 +133,7 @@ impl Reading<'_> {
             println!(
                 "SKIPPED: {}: this machine was disturbed: {}",
                 self.page.at(block.line),
-                last(&said.text)
+                closing(&said.text)
             );
             return None;
         }
@@ -249,9 +249,10 @@ impl Reading<'_> {
     }
 }
 
-/// The last line that says something.
-fn last(text: &str) -> &str {
-    text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default()
+/// The closing line, else the last one.
+fn closing(text: &str) -> &str {
+    let lines = || text.lines().rev();
+    lines().find(|line| line.contains("(exit ")).or_else(|| lines().next()).unwrap_or_default()
 }
 
 /// Whether the lines of `part` stand together in `whole`, however far they are indented.
