@@ -1,6 +1,6 @@
 //! The licences of the crates that are linked into what is shipped.
 
-use super::{Made, words_of};
+use super::{CRATES, Made, words_of};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -11,21 +11,8 @@ use std::process::Command;
 /// Every crate with its licence, then the text of each.
 pub(crate) fn third_party(root: &Path) -> Made<String> {
     let cargo = |words: &[&str]| words_of(Command::new("cargo").args(words).current_dir(root));
-    let linked = cargo(&[
-        "tree",
-        "--edges",
-        "normal",
-        "--prefix",
-        "none",
-        "--format",
-        "{p}",
-        "-p",
-        "horolog",
-        "-p",
-        "horolog-tracer",
-        "-p",
-        "horolog-locks",
-    ])?;
+    let tree = ["tree", "--edges", "normal", "--prefix", "none", "--format", "{p}"];
+    let linked = cargo(&[&tree[..], &CRATES].concat())?;
     let linked: BTreeSet<(String, String)> = linked
         .lines()
         .filter(|line| !line.contains("(/") && !line.is_empty())

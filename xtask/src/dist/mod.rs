@@ -20,6 +20,9 @@ pub(crate) struct Packages {
     pub(crate) deb: Option<PathBuf>,
 }
 
+/// The crates of what is shipped, as words of cargo.
+const CRATES: [&str; 6] = ["-p", "horolog", "-p", "horolog-tracer", "-p", "horolog-locks"];
+
 /// A step that failed, in words.
 pub(crate) type Made<T> = Result<T, String>;
 
@@ -46,17 +49,7 @@ pub(crate) fn run(root: &Path, profile: &str) -> ExitCode {
 /// Builds, and packs what was built.
 pub(crate) fn make(root: &Path, profile: &str) -> Made<Packages> {
     let mut build = Command::new("cargo");
-    build.args([
-        "build",
-        "--profile",
-        profile,
-        "-p",
-        "horolog",
-        "-p",
-        "horolog-tracer",
-        "-p",
-        "horolog-locks",
-    ]);
+    build.args(["build", "--profile", profile]).args(CRATES);
     done(build.current_dir(root), "cargo build")?;
     let build = Build { root, folder: root.join("target").join(profile), version: version(root)? };
     let out = root.join("target/package");

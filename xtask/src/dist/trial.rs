@@ -105,14 +105,14 @@ fn tried(root: &Path, packages: &Packages, alone: &Path) -> Made<Tried> {
     }
     let (lint, service) = (lint(deb)?, service(root)?);
     let place = Place::unpack(&root.join("target/package/chroot"), &base)?;
-    let work = place.0.join("work");
-    fs::create_dir_all(&work).map_err(|error| error.to_string())?;
-    fs::create_dir_all(work.join("alone")).map_err(|error| error.to_string())?;
+    let trial = place.0.join("trial");
+    fs::create_dir_all(&trial).map_err(|error| error.to_string())?;
+    fs::create_dir_all(trial.join("alone")).map_err(|error| error.to_string())?;
     let files = [(&**deb, "horolog.deb"), (&*packages.tarball, "horolog.tar.gz"), (alone, "alone/horolog")];
     for (from, to) in files {
-        fs::copy(from, work.join(to)).map_err(|error| format!("{}: {error}", from.display()))?;
+        fs::copy(from, trial.join(to)).map_err(|error| format!("{}: {error}", from.display()))?;
     }
-    fs::write(work.join("trial.sh"), SCRIPT).map_err(|error| error.to_string())?;
+    fs::write(trial.join("trial.sh"), SCRIPT).map_err(|error| error.to_string())?;
     let (passed, failed) = inside(&place.0)?;
     let failed = failed + usize::from(lint == Some(false)) + usize::from(service == Some(false));
     let passed = passed + usize::from(lint == Some(true)) + usize::from(service == Some(true));
@@ -176,7 +176,7 @@ fn service(root: &Path) -> Made<Option<bool>> {
 /// Runs the script with mounts and processes of its own; counts its checks.
 fn inside(place: &Path) -> Made<(usize, usize)> {
     const ENTER: &str = "mount --rbind /dev \"$0/dev\" && mount -t proc proc \"$0/proc\" && \
-                         exec chroot \"$0\" /bin/sh /work/trial.sh";
+                         exec chroot \"$0\" /bin/sh /trial/trial.sh";
     let mut command = Command::new("unshare");
     command.args(["--mount", "--pid", "--fork", "--kill-child", "/bin/sh", "-c", ENTER]).arg(place);
     command

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs in a Debian of its own: installs the package, uses it, removes it; then the tarball. A line a check.
-cd /work || exit 1
+cd /trial || exit 1
 
 check() { # NAME COMMAND...
     name=$1
@@ -15,7 +15,7 @@ check() { # NAME COMMAND...
 
 # Without what the package manager, the loader and this script keep themselves.
 files() {
-    find / -xdev \( -path /work -o -path /proc -o -path /sys -o -path /dev -o -path /tmp -o -path /var/lib/dpkg -o -path /var/log \
+    find / -xdev \( -path /trial -o -path /proc -o -path /sys -o -path /dev -o -path /tmp -o -path /var/lib/dpkg -o -path /var/log \
         -o -path /var/cache \) -prune -o -print | sort
 }
 
@@ -78,7 +78,7 @@ check "the tarball has both licences" test -s /opt/horolog/share/doc/horolog/LIC
 mv /opt/horolog/share/doc/horolog/examples .
 rm -rf /opt/horolog
 unset PKG_CONFIG_PATH
-PATH=/work/alone:$PATH
+PATH=/trial/alone:$PATH
 check "alone: check" says 'name = "control"' horolog check examples/quick-start/system.toml
 check "alone: the headers" sh -c 'cc -O2 -Wall -Werror -I "$(horolog --include-dir)" -o alone/program tracing/queue.c'
 check "alone: the headers by pkg-config" sh -c 'PKG_CONFIG_PATH=$(horolog --include-dir)/../lib/pkgconfig pkg-config --exists horolog horolog-trace'
