@@ -87,14 +87,7 @@ pub(crate) struct Again {
     /// Whether it begins anew whenever it has no job.
     begins_anew: bool,
     rules: Rules,
-    jobs: Vec<Ran>,
-    late: Vec<Late>,
-    /// When something else had it: threads that are no tasks', what a task's thread does beside its jobs, interrupts. In the order of time.
-    withdrawn: Vec<(u64, u64)>,
-    stolen: Vec<Stolen>,
-    /// When it is not known who had it.
-    unknown: Vec<(u64, u64)>,
-    broken: Vec<Broken>,
+    kept: Kept,
     /// When it had no job, and how many were kept by then.
     idle: VecDeque<(u64, usize)>,
     /// Up to when all is answered.
@@ -136,12 +129,7 @@ impl Again {
                         chooses_always: own.servers_on(cpu).next().is_some()
                             && own.tasks_on(cpu).all(|(_, task)| task.preemption == Preemption::Preemptive),
                     },
-                    jobs: Vec::new(),
-                    late: Vec::new(),
-                    withdrawn: Vec::new(),
-                    stolen: Vec::new(),
-                    unknown: Vec::new(),
-                    broken: Vec::new(),
+                    kept: Kept::default(),
                     idle: VecDeque::new(),
                     answered: 0,
                     lost: Vec::new(),
@@ -153,38 +141,21 @@ impl Again {
 
     /// Something else has the processor in `from..to`, which ends last of all so far.
     pub(crate) fn withdraw(&mut self, from: u64, to: u64) {
-        put_together(&mut self.withdrawn, from.max(self.answered), to);
+        put_together(&mut self.kept.withdrawn, from.max(self.answered), to);
     }
 
     pub(crate) fn note_broken(&mut self, broken: Broken) {
-        self.broken.push(broken);
+        self.kept.broken.push(broken);
     }
 
     pub(crate) fn note_stolen(&mut self, stolen: Stolen) {
-        self.stolen.push(stolen);
+        self.kept.stolen.push(stolen);
     }
 
     /// The last instant before `time` at which the processor had no job, as far as that is known.
     pub(crate) fn idle_before(&self, time: u64) -> u64 {
         let behind = self.idle.partition_point(|(at, _)| *at <= time);
         behind.checked_sub(1).map_or(self.answered, |place| self.idle[place].0)
-    }
-
-    /// Takes out what is kept of the jobs that ended before an instant without any, the first `jobs` of them.
-    fn split(&mut self, at: u64, jobs: usize) -> Kept {
-        let behind = self.jobs.split_off(jobs);
-        let jobs = std::mem::replace(&mut self.jobs, behind);
-        let mut late = std::mem::take(&mut self.late);
-        self.late = late.extract_if(.., |late| late.candidate.arrival >= at).collect();
-        let until = self.withdrawn.partition_point(|(from, _)| *from < at);
-        let behind = self.withdrawn.split_off(until);
-        let withdrawn = std::mem::replace(&mut self.withdrawn, behind);
-        let mut broken = std::mem::take(&mut self.broken);
-        self.broken = broken.extract_if(.., |broken| broken.since >= at).collect();
-        let (stolen, unknown) = (self.stolen.clone(), self.unknown.clone());
-        self.stolen.retain(|stolen| stolen.to > at);
-        self.unknown.retain(|(_, to)| *to > at);
-        Kept { jobs, late, withdrawn, stolen, unknown, broken }
     }
 
     /// When each job ends under these conditions.
@@ -218,17 +189,38 @@ fn put_together(all: &mut Vec<(u64, u64)>, mut from: u64, mut to: u64) {
     }
 }
 
-/// Jobs before and behind which the processor had none, and what happened meanwhile.
+/// The jobs of a stretch of time, and what happened meanwhile.
+#[derive(Clone, Debug, Default)]
 struct Kept {
     jobs: Vec<Ran>,
     late: Vec<Late>,
+    /// When something else had the processor: threads that belong to no task, what a task's thread does between its jobs, interrupts. In the
+    /// order of time.
     withdrawn: Vec<(u64, u64)>,
     stolen: Vec<Stolen>,
+    /// When it is not known who had it.
     unknown: Vec<(u64, u64)>,
     broken: Vec<Broken>,
 }
 
 impl Kept {
+    /// Takes out what is kept of the jobs that ended before an instant without any, the first `jobs` of them.
+    fn split(&mut self, at: u64, jobs: usize) -> Kept {
+        let behind = self.jobs.split_off(jobs);
+        let jobs = std::mem::replace(&mut self.jobs, behind);
+        let mut late = std::mem::take(&mut self.late);
+        self.late = late.extract_if(.., |late| late.candidate.arrival >= at).collect();
+        let until = self.withdrawn.partition_point(|(from, _)| *from < at);
+        let behind = self.withdrawn.split_off(until);
+        let withdrawn = std::mem::replace(&mut self.withdrawn, behind);
+        let mut broken = std::mem::take(&mut self.broken);
+        self.broken = broken.extract_if(.., |broken| broken.since >= at).collect();
+        let (stolen, unknown) = (self.stolen.clone(), self.unknown.clone());
+        self.stolen.retain(|stolen| stolen.to > at);
+        self.unknown.retain(|(_, to)| *to > at);
+        Kept { jobs, late, withdrawn, stolen, unknown, broken }
+    }
+
     /// Whether it is known all the time from `from` to `to` who had the processor.
     fn knows_all(&self, from: u64, to: u64) -> bool {
         let first = self.unknown.partition_point(|(_, end)| *end <= from);
@@ -279,20 +271,20 @@ impl Verifier {
     /// Keeps a job for scheduling its processor again.
     pub(crate) fn keep_ran(&mut self, cpu: usize, ran: Ran) {
         let Some(again) = &mut self.again[cpu] else { return };
-        if again.jobs.len() < MOST_JOBS {
-            again.jobs.push(ran);
+        if again.kept.jobs.len() < MOST_JOBS {
+            again.kept.jobs.push(ran);
             return;
         }
-        self.has_too_many_jobs |= !again.late.is_empty();
+        self.has_too_many_jobs |= !again.kept.late.is_empty();
         if again.begins_anew {
             // What is kept from here on is not whole.
-            let jobs = again.jobs.len();
-            let kept = again.split(u64::MAX, jobs);
+            let jobs = again.kept.jobs.len();
+            let kept = again.kept.split(u64::MAX, jobs);
             again.lost.push(self.now);
             again.idle.clear();
             self.answer_by_amounts(kept.late);
         } else if let Some(again) = self.again[cpu].take() {
-            self.answer_by_amounts(again.late);
+            self.answer_by_amounts(again.kept.late);
         }
     }
 
@@ -308,7 +300,7 @@ impl Verifier {
         if is_taken {
             again.withdraw(from, to);
         } else if who == Occupant::Unknown {
-            put_together(&mut again.unknown, from, to);
+            put_together(&mut again.kept.unknown, from, to);
         }
     }
 
@@ -316,7 +308,7 @@ impl Verifier {
     pub(crate) fn note_idle(&mut self, cpu: usize) {
         let is_known = !self.cpus[cpu].in_doubt && !self.may_have_unknown_jobs(cpu);
         if let Some(again) = self.again[cpu].as_mut().filter(|_| is_known) {
-            again.idle.push_back((self.now, again.jobs.len()));
+            again.idle.push_back((self.now, again.kept.jobs.len()));
         }
     }
 
@@ -339,7 +331,7 @@ impl Verifier {
     /// A late job is asked about, where its processor can be scheduled again.
     pub(crate) fn ask_again(&mut self, late: Late) {
         match &mut self.again[late.candidate.cpu] {
-            Some(again) if late.candidate.arrival >= again.answered => again.late.push(late),
+            Some(again) if late.candidate.arrival >= again.answered => again.kept.late.push(late),
             _ => {
                 let class = late.by_amounts;
                 self.tell_late(late, class, &[]);
@@ -370,7 +362,7 @@ impl Verifier {
             let (at, jobs) = again.idle[place];
             again.idle.drain(..=place);
             again.idle.iter_mut().for_each(|(_, kept)| *kept = kept.saturating_sub(jobs));
-            let kept = again.split(at, jobs.min(again.jobs.len()));
+            let kept = again.kept.split(at, jobs.min(again.kept.jobs.len()));
             again.answered = at;
             if is_whole {
                 self.answer(&again, kept);
@@ -397,8 +389,8 @@ impl Verifier {
                 self.tasks[task].pending = pending;
             }
             let Some(mut again) = self.again[cpu].take() else { continue };
-            let jobs = again.jobs.len();
-            let kept = again.split(u64::MAX, jobs);
+            let jobs = again.kept.jobs.len();
+            let kept = again.kept.split(u64::MAX, jobs);
             if kept.late.is_empty() {
                 continue;
             }
