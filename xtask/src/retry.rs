@@ -107,7 +107,12 @@ impl FailedTarget {
 /// What a repetition says of a first outcome: each failed target with the outcome of running it alone.
 pub(crate) fn settle(first: &mut Outcome, repeated: &[(FailedTarget, Outcome, Failures)]) {
     let mut left = 0;
+    first.tail.clear();
     for (target, again, failures) in repeated {
+        if !again.succeeded {
+            first.tail.push_back(format!("-- {}", again.name));
+            first.tail.extend(again.tail.iter().cloned());
+        }
         let ran = again.passed + again.failed >= target.tests.len().max(1) as u64;
         let failed_again: Vec<&String> = failures.targets.iter().flat_map(|target| &target.tests).collect();
         if !again.succeeded && failed_again.is_empty() || !ran {

@@ -1,5 +1,6 @@
 //! Running one step and remembering how it went.
 
+use std::collections::VecDeque;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -31,7 +32,12 @@ pub(crate) struct Outcome {
     pub(crate) skipped: Vec<String>,
     /// Tests that failed beside others and passed alone.
     pub(crate) flaky: Vec<String>,
+    /// The last lines that it printed, for the summary of a failure.
+    pub(crate) tail: VecDeque<String>,
 }
+
+/// How many lines of a failed step the summary repeats.
+const TAIL_LINES: usize = 40;
 
 impl Outcome {
     /// Of a step that has not done anything yet.
@@ -43,6 +49,7 @@ impl Outcome {
             failed: 0,
             skipped: Vec::new(),
             flaky: Vec::new(),
+            tail: VecDeque::new(),
         }
     }
 }
@@ -80,6 +87,10 @@ pub(crate) fn run_read(name: &str, command: &mut Command, mut take: impl FnMut(&
         println!("{line}");
         count(&line, &mut outcome);
         take(&line);
+        if outcome.tail.len() == TAIL_LINES {
+            outcome.tail.pop_front();
+        }
+        outcome.tail.push_back(line);
     }
     outcome.succeeded = child.wait().is_ok_and(|status| status.success());
     outcome

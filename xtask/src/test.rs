@@ -126,6 +126,11 @@ pub(crate) fn run(root: &Path, quick: bool) -> ExitCode {
     for name in &flaky {
         println!("FLAKY: {name} (failed beside other tests, passed alone)");
     }
+    // A log is often cut in its middle: what failed is repeated where it ends.
+    for outcome in outcomes.iter().filter(|outcome| !outcome.succeeded) {
+        println!("\n== FAILED: {}, its last lines", outcome.name);
+        outcome.tail.iter().for_each(|line| println!("{line}"));
+    }
     let passed: u64 = outcomes.iter().map(|o| o.passed).sum();
     let broken = outcomes.iter().filter(|o| !o.succeeded).count() as u64;
     let failed: u64 = outcomes.iter().map(|o| o.failed).sum::<u64>().max(broken);
