@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Debian packages by the program that shows their presence.
-const PROGRAMS: [(&str, &str, &str); 20] = [
+const PROGRAMS: [(&str, &str, &str); 21] = [
     ("chromium", "chromium", "the report page is tested in a real browser"),
     ("cyclictest", "rt-tests", "release latency is compared with cyclictest"),
     ("trace-cmd", "trace-cmd", "foreign traces are imported from trace.dat"),
+    ("babeltrace2", "babeltrace2", "traces that are written as CTF are read by it"),
     ("perf", "linux-perf", "foreign traces are imported from perf.data"),
     ("clang", "clang", "triggers are built with clang too"),
     ("ld.lld", "lld", "tables of triggers are linked with LLD too"),

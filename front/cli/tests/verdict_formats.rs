@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Done, done, folder, horolog, inside};
+use common::{Done, PATIENT, done, folder, horolog, inside, real_time};
 use quick_junit::{NonSuccessKind, Report, TestCaseStatus};
 use serde_json::Value;
 use std::io::Write;
@@ -294,4 +294,48 @@ fn broken_json_is_refused_with_its_place_and_a_remedy() {
         replayed.json()["help"].as_str().is_some_and(|help| help.contains("--counterexample")),
         "{replayed:?}"
     );
+}
+
+/// The word with which a closing line begins.
+fn closing_word(done: &Done) -> String {
+    let words = ["holds", "no", "undecided", "not allowed"];
+    let begins = |line: &str| words.into_iter().find(|word| line.starts_with(&format!("{word}: ")));
+    let word = done.err.lines().filter_map(begins).next_back();
+    word.unwrap_or_else(|| panic!("no closing line: {done:?}")).to_owned()
+}
+
+/// A run differs from the next one, so each is held against its own closing line. One body does what the file says,
+/// the other runs far beyond its wcet and its deadline.
+#[test]
+fn real_runs_and_loops_say_the_word_of_their_closing_line() {
+    let Some(_alone) = real_time() else { return };
+    let beyond = PATIENT.replace("spin = \"4 ms\"", "spin = \"70 ms\"");
+    for (text, is_late) in [(PATIENT.to_owned(), false), (beyond, true)] {
+        let (place, file) = folder(&text);
+        let (out, trace) = (inside(&place, "out"), inside(&place, "run.hrt"));
+        let run = ["run", &file, "--for", "600ms", "--trace", &trace];
+        let closed = ["loop", &file, "--for", "600ms", "--out", &out];
+        for words in [run.as_slice(), closed.as_slice()] {
+            let said = done([words, &["--format", "junit"]].concat());
+            let report = junit(said.no_panic());
+            let word = closing_word(&said);
+            assert_eq!(word_of(&report), word, "{said:?}");
+            let suite = &report.test_suites[0];
+            assert_eq!(suite.name.as_str(), file);
+            assert!(suite.test_cases.iter().any(|case| case.name.as_str() == "e2e-patient"), "{}", said.out);
+            assert_eq!(is_late, word == "no" && said.status == Some(1), "{said:?}");
+
+            let said = done([words, &["--format", "github"]].concat());
+            let word = closing_word(said.no_panic());
+            let command = match word.as_str() {
+                "holds" => "notice",
+                "no" => "error",
+                _ => "warning",
+            };
+            let first = said.out.lines().next().expect("an annotation");
+            assert!(first.starts_with(&format!("::{command} file={file}")), "{said:?}");
+            assert!(first.contains(&format!("::{word}: ")), "{said:?}");
+            assert_eq!(is_late, said.out.contains("::error"), "{said:?}");
+        }
+    }
 }

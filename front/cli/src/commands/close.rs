@@ -54,10 +54,11 @@ pub(crate) fn run(words: &LoopArguments) -> Done {
         }
         priced => priced.map_err(Failure::from)?,
     };
-    drop(activity);
     let (system, costs) = priced;
+    let mut begun = Some(activity);
     loop {
-        let activity = progress::Activity::start("closing the loop");
+        let activity =
+            begun.take().unwrap_or_else(|| progress::Activity::start("closing the loop once more"));
         let mut show = |stage, detail: &str| activity.now(&describe(stage, detail, duration));
         let result = close(&system, costs.clone(), &options, &mut show);
         drop(activity);

@@ -48,6 +48,9 @@ impl Workshop {
             symlink(root().join(name), shop.work().join(name)).expect("a link");
         }
         symlink(HOROLOG, shop.at("bin/horolog")).expect("a link");
+        if let Some(duckdb) = of_python("duckdb") {
+            symlink(duckdb, shop.at("bin/duckdb")).expect("a link");
+        }
         for (name, text) in [("cargo", CARGO), ("sudo", SUDO)] {
             let path = shop.at("bin").join(name);
             std::fs::write(&path, text).expect("writable");
@@ -102,6 +105,11 @@ impl Workshop {
     }
 }
 
+/// A program that the set-up has installed with the Python packages.
+fn of_python(name: &str) -> Option<PathBuf> {
+    Some(root().join(".venv/bin").join(name)).filter(|path| path.is_file())
+}
+
 /// Why this machine cannot do what a block needs (`needs=root,sched-fifo,gcc`): facts of `horolog doctor`, programs.
 pub(crate) fn lacks(needs: &str) -> Option<String> {
     static FACTS: OnceLock<BTreeMap<String, String>> = OnceLock::new();
@@ -113,7 +121,7 @@ pub(crate) fn lacks(needs: &str) -> Option<String> {
     });
     let program = |name: &str| {
         let paths = std::env::var_os("PATH").unwrap_or_default();
-        std::env::split_paths(&paths).any(|folder| folder.join(name).is_file())
+        std::env::split_paths(&paths).any(|folder| folder.join(name).is_file()) || of_python(name).is_some()
     };
     needs.split(',').find_map(|need| match (need, facts.get(need)) {
         ("root", _) => (!is_root()).then(|| "not root".to_owned()),
