@@ -276,18 +276,25 @@ impl System {
     }
 
     /// Where the file says more than servers below the roots of single processors in one mode: a tree of schedulers, a
-    /// cluster, a mode, a resource, a device that works on several requests at once. A link is none: it changes nothing about who runs when. What does not know of these has to refuse, and to name this place.
+    /// cluster, a mode, a device that works on several requests at once. A link is none: it changes nothing about who runs when.
+    /// What does not know of these has to refuse, and to name this place. Sections that hold resources: [`System::first_held`].
     #[must_use]
     pub fn first_beyond_servers(&self) -> Option<String> {
         let is_tree = |server: &&Server| server.is_scheduler();
         let tree = self.parts.servers.iter().find(is_tree).map(|it| format!("scheduler.{}", it.name));
         let cluster = || self.parts.clusters.first().map(|it| format!("scheduler.{}", it.name));
         let mode = || self.parts.modes.first().map(|it| format!("mode.{}", it.name));
-        let resource = || self.parts.resources.first().map(|it| format!("resource.{}", it.name));
         let has_slots = |device: &&Device| device.slots > 1;
         let slots =
             || self.parts.devices.iter().find(has_slots).map(|it| format!("device.{}.slots", it.name));
-        tree.or_else(cluster).or_else(mode).or_else(resource).or_else(slots)
+        tree.or_else(cluster).or_else(mode).or_else(slots)
+    }
+
+    /// The first resource that a task holds in a section, as `resource.NAME`; one that nobody locks changes nothing.
+    #[must_use]
+    pub fn first_held(&self) -> Option<String> {
+        let section = self.tasks().iter().find_map(|task| task.sections.first())?;
+        Some(format!("resource.{}", section.resource))
     }
 
     /// Whether a server serves the task: it is soft, and no verdict is about it.

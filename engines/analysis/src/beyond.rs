@@ -1,22 +1,59 @@
-//! Systems that no test here knows: trees of schedulers, clusters, modes, resources, devices with several slots.
+//! Systems that no test here knows: trees of schedulers, clusters, modes, devices with several slots; and processors whose tasks
+//! hold resources beside what the bound of their blocking does not know.
 //!
 //! The gate stands where every test begins, at the model of a processor ([`crate::cpu_model::CpuModel::new`]), so that a new
 //! test cannot forget it. What asks for an answer about a whole system says `unknown` instead of failing.
 
 use crate::error::AnalysisError;
 use crate::result::{Analysis, Schedulable, TaskVerdict, TestResult, Verdict};
-use horolog_model::System;
+use horolog_model::{CpuId, Policy, Preemption, PriorityAssignment, System, Task, TaskId};
 
 /// The name that stands for a test where there is none.
 pub(crate) const NO_TEST: &str = "none";
 
-/// Why there is no answer; `None` where the tests know everything that the system says.
+/// Why there is no answer about any task; `None` where the tests know everything that the system says.
 pub(crate) fn why(system: &System) -> Option<String> {
-    let at = system.first_beyond_servers()?;
+    match system.first_beyond_servers() {
+        Some(at) => Some(format!(
+            "no test knows of `{at}`: trees of schedulers, clusters, modes and devices with several slots can be simulated \
+             and run, but not analysed"
+        )),
+        // The search for priorities asks the tests of a processor.
+        None if system.priorities() == PriorityAssignment::Audsley => {
+            system.platform().cpus.iter().find_map(|cpu| why_on(system, cpu))
+        }
+        None => None,
+    }
+}
+
+/// Why nothing is known of the tasks of one processor: the blocking of its sections has no bound here.
+pub(crate) fn why_on(system: &System, cpu: CpuId) -> Option<String> {
+    let section = system.tasks_on(cpu).find_map(|(_, task)| task.sections.first())?;
+    let is_rigid = |task: &Task| task.preemption != Preemption::Preemptive;
+    let beside = if system.policy() != Policy::FixedPriority {
+        format!("not under {}", system.policy().word())
+    } else if let Some((_, server)) = system.servers_on(cpu).next() {
+        format!("not beside the server `{}`", server.name)
+    } else {
+        let (_, rigid) = system.tasks_on(cpu).find(|(_, task)| is_rigid(task))?;
+        format!("not beside `{}`, which cannot be preempted anywhere", rigid.name)
+    };
     Some(format!(
-        "no test knows of `{at}`: trees of schedulers, clusters, modes, resources and devices with several slots can be simulated \
-         and run, but not analysed"
+        "no test knows of `resource.{}` on CPU {}: blocking by sections is bounded for preemptive tasks under fixed priorities, \
+         {beside}; the file can be simulated and run",
+        section.resource, cpu.0
     ))
+}
+
+/// Refuses what no test knows of a processor.
+pub(crate) fn refuse_on(system: &System, cpu: CpuId) -> Result<(), AnalysisError> {
+    refuse(system)?;
+    match (system.first_held(), why_on(system, cpu)) {
+        (Some(at), Some(why)) => {
+            Err(AnalysisError::outside(at, why, "simulate the file, run it and verify the trace"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Refuses what no test knows.
@@ -29,12 +66,13 @@ pub(crate) fn refuse(system: &System) -> Result<(), AnalysisError> {
     }
 }
 
-/// The answer about such a system: nothing is proven of any task, and no number is given.
-pub(crate) fn unknown(system: &System, why: String) -> Analysis {
-    let task = |task: &horolog_model::Task| TaskVerdict {
+/// The answer about one task of such a system: nothing is proven, and no number is given.
+pub(crate) fn unknown_task(system: &System, id: TaskId) -> TaskVerdict {
+    let task = system.task(id);
+    TaskVerdict {
         name: task.name.clone(),
         cpu: task.cpu,
-        served_by: None,
+        served_by: system.server_of(id).map(|server| system.server(server).name.clone()),
         verdict: Verdict::Unknown,
         response: None,
         deadline: task.deadline,
@@ -47,17 +85,17 @@ pub(crate) fn unknown(system: &System, why: String) -> Analysis {
         witness: None,
         slack: None,
         remedies: Vec::new(),
-    };
-    let served = |id| system.server_of(id).map(|server| system.server(server).name.clone());
+    }
+}
+
+/// The answer about such a system: nothing is proven of any task, and no number is given.
+pub(crate) fn unknown(system: &System, why: String) -> Analysis {
     Analysis {
         schema: "horolog.analysis/1",
         system: system.name().to_owned(),
         utilisation: None,
         schedulable: Schedulable::Unknown,
-        tasks: system
-            .task_ids()
-            .map(|id| TaskVerdict { served_by: served(id), ..task(system.task(id)) })
-            .collect(),
+        tasks: system.task_ids().map(|id| unknown_task(system, id)).collect(),
         servers: Vec::new(),
         devices: Vec::new(),
         processors: Vec::new(),

@@ -15,7 +15,7 @@ use horolog_model::{Policy, System};
 /// `options` allows.
 ///
 /// # Errors
-/// Where the system cannot be analysed, and where it has servers: the checker does not know their terms.
+/// Where the system cannot be analysed, and where it has servers or sections: the checker does not know their terms.
 pub fn certify(
     system: &System,
     analysis: &Analysis,
@@ -26,6 +26,13 @@ pub fn certify(
         return Err(AnalysisError::outside(
             at,
             "a certificate does not cover interrupts and devices",
+            "leave the certificate out; the analysis itself covers them",
+        ));
+    }
+    if let Some(at) = system.first_held() {
+        return Err(AnalysisError::outside(
+            at,
+            "a certificate does not cover sections that hold resources",
             "leave the certificate out; the analysis itself covers them",
         ));
     }

@@ -86,8 +86,21 @@ pub struct CpuTask {
     pub shape: Shape,
     /// The segments that the shape is made from, as the file has them.
     pub segments: Option<SegmentGraph>,
+    /// Where its jobs hold resources.
+    pub sections: Vec<Held>,
     /// How its jobs wait for devices; `wcet` then has the answers in it, once they are bounded.
     pub waiting: Option<Waiting>,
+}
+
+/// A stretch of a job in which it holds a resource.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Held {
+    /// The place of the resource in the system.
+    pub resource: usize,
+    /// What a job has executed when it locks, ns.
+    pub from: u64,
+    /// How much it executes until it unlocks, ns.
+    pub length: u64,
 }
 
 /// Where a job can be preempted, reduced to what the tests need.
@@ -117,7 +130,7 @@ impl CpuModel {
     /// # Errors
     /// Where a time with its costs is longer than 2^62 ns, and where the system has a tree of schedulers, a cluster or modes.
     pub fn new(system: &System, cpu: CpuId) -> Result<CpuModel, AnalysisError> {
-        crate::beyond::refuse(system)?;
+        crate::beyond::refuse_on(system, cpu)?;
         let platform = system.platform();
         let context_switch = platform.context_switch_cost().as_ns();
         let interrupt = platform.timer_interrupt_cost().as_ns();
@@ -244,6 +257,12 @@ impl CpuModel {
         free && self.tasks.iter().all(unlisted) && tied.count() <= 1
     }
 
+    /// Whether jobs of a task hold resources.
+    #[must_use]
+    pub fn has_sections(&self) -> bool {
+        self.tasks.iter().any(|task| !task.sections.is_empty())
+    }
+
     /// Whether every time of the processor is a multiple of `resolution` ns.
     #[must_use]
     pub fn is_in_units_of(&self, resolution: u64) -> bool {
@@ -328,6 +347,7 @@ impl CpuTask {
                 endings: vec![Ending { before: wcet, last: 0 }],
             },
             segments: None,
+            sections: Vec::new(),
             waiting: None,
         })
     }
@@ -344,6 +364,12 @@ impl CpuTask {
         let both = context_switch.checked_mul(2 * turns).ok_or_else(|| too_long("context switch"))?;
         let wcet = within(bare_wcet.checked_add(both).ok_or_else(|| too_long("wcet"))?, "wcet")?;
         let waiting = Waiting::new(system, task, &arrival, wcet);
+        let place = |name: &str| system.resources().iter().position(|resource| resource.name == name);
+        let held = |section: &horolog_model::Section| {
+            let (from, length) = (section.from.as_ns(), section.length.as_ns());
+            place(&section.resource).map(|resource| Held { resource, from, length })
+        };
+        let sections = task.sections.iter().filter_map(held).collect();
         let shape = match &task.preemption {
             Preemption::Preemptive => Shape {
                 preemptive: true,
@@ -375,6 +401,7 @@ impl CpuTask {
                 Preemption::Deferred(graph) => Some(graph.clone()),
                 _ => None,
             },
+            sections,
             waiting,
         })
     }

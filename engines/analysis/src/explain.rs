@@ -25,6 +25,8 @@ pub enum TermKind {
     EarlierJobs,
     /// The longest non-preemptive segment of a less important task.
     Blocking,
+    /// The longest section of a less important task on a resource that this one, or a more important one, uses.
+    BlockingSection,
     /// A task with a later deadline that has just begun and cannot be preempted (EDF).
     BlockingDueLater,
     /// Jobs of a more important task.
@@ -108,7 +110,7 @@ pub struct Explanation {
 /// # Errors
 /// As for [`crate::analyze`].
 pub fn explain(system: &System, id: TaskId, options: &Options) -> Result<Explanation, AnalysisError> {
-    if let Some(why) = beyond::why(system) {
+    if let Some(why) = beyond::why(system).or_else(|| beyond::why_on(system, system.task(id).cpu)) {
         let explanation = Explanation::unresolved(&system.task(id).name, beyond::NO_TEST);
         return Ok(Explanation { reason: Some(why), ..explanation });
     }
@@ -128,7 +130,7 @@ pub fn explain(system: &System, id: TaskId, options: &Options) -> Result<Explana
     }
     let level = level_of(&cpu, index)?;
     let (task, mut effort) = (&cpu.tasks[index], options.effort);
-    let test = name_of_exact(&cpu, index, &level).0;
+    let test = name_of_exact(&cpu, index);
     let mut explanation = Explanation::unresolved(&task.name, test);
     match level.solve(&mut effort) {
         Err(stop) => explanation.reason = Some(stop.words().to_owned()),
@@ -284,6 +286,10 @@ fn terms(system: &System, cpu: &CpuModel, index: usize, worst: &Worst) -> Result
     }
     let times = (turns > 1).then_some(turns);
     terms.add(TermKind::Blocking, blocker, times, turns * longest);
+    if let Some(blocking) = crate::fixed_priority::sections::blocking_section(cpu, index)? {
+        let who = cpu.tasks[blocking.task].name.as_str();
+        terms.add(TermKind::BlockingSection, Some(who), None, blocking.section.length);
+    }
     terms.switches()?;
     let finish = u128::from(worst.finish);
     let loads = crate::fixed_priority::interrupts_above(cpu, own);
@@ -349,6 +355,9 @@ impl fmt::Display for Term {
             TermKind::Blocking => {
                 write!(f, "blocked by `{who}`, less important, that has just begun its longest segment")?;
                 if count > 1 { write!(f, ", {count} times: after each wait again") } else { Ok(()) }
+            }
+            TermKind::BlockingSection => {
+                write!(f, "blocked by `{who}`, less important, that has just locked a resource")
             }
             TermKind::BlockingDueLater => {
                 write!(f, "blocked by `{who}`, due later, that has just begun and cannot be preempted")

@@ -92,6 +92,13 @@ fn analyze_known(system: &System, options: &Options) -> Result<Analysis, Analysi
     let mut processors = Vec::new();
     let mut notes = Vec::new();
     for cpu in resolved.platform().cpus.iter() {
+        if let Some(why) = beyond::why_on(&resolved, cpu) {
+            for (id, _) in resolved.tasks_on(cpu) {
+                tasks[id.index()] = Some(beyond::unknown_task(&resolved, id));
+            }
+            notes.push(why);
+            continue;
+        }
         let mut model = CpuModel::new(&resolved, cpu)?;
         waiting::settle(&resolved, &mut model, options)?;
         if model.tasks.is_empty() && model.servers.is_empty() && model.drivers.is_empty() {
@@ -101,6 +108,13 @@ fn analyze_known(system: &System, options: &Options) -> Result<Analysis, Analysi
         if model.has_costs {
             notes.push(format!(
                 "cpu {}: the platform's costs are added, which makes every test sufficient",
+                cpu.0
+            ));
+        }
+        if model.has_sections() {
+            notes.push(format!(
+                "cpu {}: sections block under the immediate ceiling, at most once a busy period: bounds are in continuous time, \
+                 and what locking itself costs is not in them",
                 cpu.0
             ));
         }

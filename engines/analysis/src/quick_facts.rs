@@ -105,6 +105,9 @@ fn obstacle(cpu: &CpuModel) -> Option<&'static str> {
     if !cpu.servers.iter().all(crate::server::CpuServer::is_harmless) {
         return Some("a server takes part");
     }
+    if cpu.has_sections() {
+        return Some("a task holds a resource");
+    }
     if cpu.tasks.iter().any(|t| !t.shape.preemptive) {
         return Some("a task is not preemptive");
     }

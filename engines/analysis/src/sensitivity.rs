@@ -170,7 +170,13 @@ impl<'a> Probe<'a> {
                 let product = (u128::from(ns) * u128::from(factor)).div_ceil(u128::from(ONE));
                 u64::try_from(product).ok().filter(|&ns| ns <= LARGEST)
             };
-            model.tasks.iter_mut().all(|task| rescale(task, scaled).is_some())
+            model.tasks.iter_mut().all(|task| {
+                // Sections are a part of the execution.
+                for held in &mut task.sections {
+                    held.length = scaled(held.length).unwrap_or(LARGEST);
+                }
+                rescale(task, scaled).is_some()
+            })
         })
     }
 
@@ -188,7 +194,9 @@ impl<'a> Probe<'a> {
         let mut remedies = Vec::new();
         let task = &self.model.tasks[index];
         let (bare, goal) = (task.bare_wcet, Goal::Task(index));
-        let wcet = self.largest(1, bare - 1, goal, &|model, wcet| {
+        // A file's sections lie within the wcet.
+        let least = task.sections.iter().map(|held| held.from + held.length).max().unwrap_or(1);
+        let wcet = self.largest(least, bare - 1, goal, &|model, wcet| {
             let scaled =
                 |ns: u64| u64::try_from((u128::from(ns) * u128::from(wcet)).div_ceil(u128::from(bare))).ok();
             rescale(&mut model.tasks[index], scaled).is_some()

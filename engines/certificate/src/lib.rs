@@ -75,6 +75,9 @@ pub fn check(system: &System, certificate: &Certificate) -> Result<Conclusion, F
         let words = format!("{at}: this checker knows no trees of schedulers, no clusters and no modes");
         return Err(Flaw::new("", words));
     }
+    if let Some(at) = system.first_held() {
+        return Err(Flaw::new("", format!("{at}: this checker knows no sections")));
+    }
     for (place, claim) in certificate.claims.iter().enumerate() {
         if certificate.claims[..place].iter().any(|before| before.task == claim.task) {
             return Err(Flaw::new(&claim.task, "it has two claims about this task, and one proof is enough"));

@@ -113,7 +113,7 @@ impl Reader {
         let admission = self.admission(table, path);
         let deadline = self.optional(table, path, "deadline", Reader::span);
         let constraint = self.optional(table, path, "constraint", |reader, node, path| {
-            reader.word(node, path, &CONSTRAINTS, |word| Some(word == "soft"))
+            reader.constraint(node, path)
         });
         let word = self.required(table, path, "service", &DEVICE).and_then(|node| {
             self.word(node, &path::join(path, "service"), &DeviceService::WORDS, |word| {
@@ -205,6 +205,11 @@ impl Reader {
                 DeviceService::Server { server: server? }
             }
         })
+    }
+
+    /// Whether a deadline is only a wish.
+    pub(super) fn constraint(&mut self, node: &Node, path: &str) -> Option<bool> {
+        self.word(node, path, &CONSTRAINTS, |word| CONSTRAINTS.contains(&word).then_some(word == "soft"))
     }
 
     /// The name of an item, which messages about it as a whole point at.

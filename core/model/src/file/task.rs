@@ -6,7 +6,6 @@ use super::scheduler::Named;
 use super::segments::ReadGraph;
 use super::tree::{Node, Table, Value};
 use crate::diagnostic::Diagnostic;
-use crate::driver::CONSTRAINTS;
 use crate::path;
 use crate::{
     Arrival, CpuId, ExecutionTimes, OverrunPolicy, Platform, Preemption, Priority, SegmentGraph, Task,
@@ -55,7 +54,7 @@ impl Reader {
         };
         let overrun = self.optional(table, path, "overrun", Reader::overrun);
         let constraint = self.optional(table, path, "constraint", |reader, node, path| {
-            reader.word(node, path, &CONSTRAINTS, |word| Some(word == "soft"))
+            reader.constraint(node, path)
         });
         let body = self.optional(table, path, "body", |reader, node, path| reader.body(node, path, order));
         let sections = self.sections(table, path);

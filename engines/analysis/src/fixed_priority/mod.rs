@@ -13,13 +13,15 @@
 //! N counts a half-open window, `ceil((x + J) / T)`, except for starts where B = 0: a job that becomes ready at the
 //! very instant of a start then comes first, `floor((x + J) / T) + 1`. Where B > 0 the blocking segment must begin
 //! before that instant, so the bound is a supremum that no run attains. See `docs/concepts/fixed-priority.md` and
-//! `docs/concepts/deferred-preemption.md`. Sources: `joseph86`, `lehoczky90`, `tindell94`, `george96`, `bril09`.
+//! `docs/concepts/deferred-preemption.md`. Sources: `joseph86`, `lehoczky90`, `tindell94`, `george96`, `bril09`;
+//! sections that hold resources: [`sections`].
 
 pub(crate) mod level;
 mod levels;
 mod offsets;
 mod plain;
 mod release_queue;
+pub(crate) mod sections;
 mod slack_policy;
 mod solver;
 pub(crate) mod sweep;
@@ -40,6 +42,7 @@ use horolog_time::Span;
 use level::{Level, Row, Stop};
 use levels::{Known, Levels};
 use std::borrow::Cow;
+use std::cmp::Reverse;
 use sweep::Rules;
 
 /// The variants of the response-time test.
@@ -63,7 +66,7 @@ struct Shared<'a> {
     has_integer: bool,
     /// The one schedule of a processor with offsets.
     followed: Option<offsets::Followed>,
-    /// Of each task the longest segment of less important ones, and of those that are not more important, itself among
+    /// Of each task the longest segment of less important ones or section that blocks it, and of those that are not more important, itself among
     /// them, where some task is more important.
     longest_below: Vec<u64>,
     allowed: Vec<Option<u64>>,
@@ -71,6 +74,8 @@ struct Shared<'a> {
     levels: Option<Levels<'a>>,
     /// Whether an exact test of the tasks is one of the processor.
     keeps_exactness: bool,
+    /// Of each task, whether nothing but other periodic tasks and blocking delays it.
+    plain: Vec<bool>,
 }
 
 impl<'a> Shared<'a> {
@@ -98,6 +103,7 @@ impl<'a> Shared<'a> {
             allowed,
             levels: Levels::new(cpu)?,
             keeps_exactness: cpu.keeps_exactness(),
+            plain: plain_levels(cpu)?,
         })
     }
 
@@ -197,7 +203,7 @@ fn offset_test(task: &CpuTask, response: u64) -> TestResult {
     }
 }
 
-/// Of each task: the longest segment of less important ones, and the longest non-preemptive segment that it may have without more
+/// Of each task: the longest segment of less important ones, or section that blocks it, and the longest non-preemptive segment that it may have without more
 /// blocking to anybody than there is already: the longest among its own and those of tasks that are not more important
 /// (`bergsma09`, equation 8.7), `None` where no task is more important: then nothing bounds it.
 fn longest_segments(cpu: &CpuModel) -> Result<(Vec<u64>, Vec<Option<u64>>), AnalysisError> {
@@ -215,6 +221,12 @@ fn longest_segments(cpu: &CpuModel) -> Result<(Vec<u64>, Vec<Option<u64>>), Anal
             allowed[index] = (Some(number) != most).then_some(longest.max(own));
         }
         longest = longest.max(own);
+    }
+    if cpu.has_sections() {
+        for (index, below) in below.iter_mut().enumerate() {
+            let section = sections::blocking_section(cpu, index)?;
+            *below = (*below).max(section.map_or(0, |blocking| blocking.section.length));
+        }
     }
     Ok((below, allowed))
 }
@@ -244,6 +256,9 @@ pub(crate) fn blocking(cpu: &CpuModel, index: usize) -> Result<u64, AnalysisErro
         if own.is_more_important_than(priority_of(task)?) {
             longest = longest.max(task.shape.longest_segment);
         }
+    }
+    if let Some(blocking) = sections::blocking_section(cpu, index)? {
+        longest = longest.max(blocking.section.length);
     }
     blocking_by(cpu, index, longest)
 }
@@ -389,17 +404,25 @@ fn response_test(
     // Ties among equals go to whoever is ahead in the order of the file: counting them all against the task is a
     // supremum in continuous time, but one unit too many in integer time.
     let least = (shared.keeps_exactness || window.is_some_and(|window| attained(cpu, index, window)))
+        && !sections::ends_above(cpu, index)?
         && match variant {
             Variant::Exact => true,
             Variant::Uniform => level.blocking == 0,
             Variant::Integer => level.equal.is_empty(),
         };
-    let (test, source) = name_of(cpu, index, level, variant);
+    let (test, source) = name_of(cpu, index, variant);
+    let source = match test {
+        "fp-preemptive" => {
+            source_of(&cpu.tasks[index], shared.plain[index], blocking, found.as_ref().ok().copied())
+        }
+        _ => source,
+    };
     let (verdict, note) = judge(cpu, index, level, &found, least)?;
     (level.closed_starts, level.blocking) = (false, blocking);
     let response = found.ok().map(Span::from_ns);
     let note = match variant {
         Variant::Integer => Some(format!("in integer time of resolution {}", options.resolution)),
+        _ if test == "fp-ceiling" => note.or(Some("in continuous time".to_owned())),
         _ => note,
     };
     // Without a bound a miss is proved by overload alone, which no other test can answer otherwise.
@@ -408,17 +431,46 @@ fn response_test(
 }
 
 /// The name and source of the test that decides about a task.
-pub(crate) fn name_of_exact(cpu: &CpuModel, index: usize, level: &Level<'_>) -> (&'static str, &'static str) {
-    name_of(cpu, index, level, Variant::Exact)
+pub(crate) fn name_of_exact(cpu: &CpuModel, index: usize) -> &'static str {
+    name_of(cpu, index, Variant::Exact).0
+}
+
+/// Whose rule gave the bound of a preemptive task: `joseph86` for one job that only periodic work of others delays, `lehoczky90` for
+/// the longest of several jobs of a busy period, `tindell94` where blocking, jitter, equal priorities or other loads count.
+fn source_of(task: &CpuTask, is_plain: bool, blocking: u64, response: Option<u64>) -> &'static str {
+    match task.arrival {
+        _ if !is_plain || blocking > 0 => "tindell94",
+        // Where its response is within its separation, one job is the whole of its busy period.
+        ArrivalCurve::Periodic { separation, .. } if response.is_some_and(|ns| ns <= separation) => {
+            "joseph86"
+        }
+        _ => "lehoczky90",
+    }
+}
+
+/// Of each task, whether it and all that may delay it but for blocking are periodic tasks without jitter, each of another priority.
+fn plain_levels(cpu: &CpuModel) -> Result<Vec<bool>, AnalysisError> {
+    let is_free = cpu.interrupts.is_empty() && cpu.interferences.is_empty() && cpu.drivers.is_empty();
+    let mut order = Vec::with_capacity(cpu.tasks.len());
+    for (index, task) in cpu.tasks.iter().enumerate() {
+        order.push((Reverse(priority_of(task)?.number()), index));
+    }
+    order.sort_unstable();
+    let (mut above, mut plain) = (is_free, vec![false; order.len()]);
+    for equals in order.chunk_by(|a, b| a.0 == b.0) {
+        let is_periodic = |&(_, index): &(Reverse<i64>, usize)| {
+            matches!(cpu.tasks[index].arrival, ArrivalCurve::Periodic { jitter: 0, .. })
+        };
+        above &= equals.iter().all(is_periodic);
+        for &(_, index) in equals {
+            plain[index] = above && equals.len() == 1;
+        }
+    }
+    Ok(plain)
 }
 
 /// The test's name and source.
-fn name_of(
-    cpu: &CpuModel,
-    index: usize,
-    level: &Level<'_>,
-    variant: Variant,
-) -> (&'static str, &'static str) {
+fn name_of(cpu: &CpuModel, index: usize, variant: Variant) -> (&'static str, &'static str) {
     let task = &cpu.tasks[index];
     if let Some(source) = crate::server::source_of_terms(cpu, index) {
         return match variant {
@@ -434,11 +486,8 @@ fn name_of(
         Variant::Uniform => ("fp-deferred-uniform", "burns94"),
         Variant::Integer => ("fp-deferred-integer", "bril09"),
         Variant::Exact if task.waiting.is_some() => ("fp-suspending", "chen19"),
-        Variant::Exact if task.shape.preemptive => {
-            let one_job = matches!(task.arrival, crate::arrival_curve::ArrivalCurve::Periodic { separation, jitter: 0 }
-                if task.deadline.is_some_and(|d| d <= separation));
-            ("fp-preemptive", if one_job && level.equal.is_empty() { "joseph86" } else { "tindell94" })
-        }
+        Variant::Exact if cpu.has_sections() => ("fp-ceiling", "sha90"),
+        Variant::Exact if task.shape.preemptive => ("fp-preemptive", "tindell94"),
         Variant::Exact if deferred => ("fp-deferred", "bril09"),
         Variant::Exact => ("fp-non-preemptive", "george96"),
     }

@@ -1,7 +1,7 @@
 //! Fixed offsets: the one schedule that there is, followed until it repeats.
 //!
 //! Where every task of a processor is periodic, preemptive and has an offset, and there is neither jitter nor cost nor
-//! interference, all arrivals are known. Shorter executions never delay anybody under preemptive fixed priorities, so
+//! section nor interference, all arrivals are known. Shorter executions never delay anybody under preemptive fixed priorities, so
 //! the schedule in which every job takes its wcet is the worst. It is followed from the start until the state
 //! (backlog of every job) is the same a hyperperiod apart; from then on it repeats. Exact. Sources: `leung80`,
 //! `goossens97` (the schedule becomes periodic).
@@ -46,6 +46,7 @@ pub(crate) fn applies(cpu: &CpuModel) -> bool {
     let harmless = cpu.servers.iter().all(crate::server::CpuServer::is_harmless);
     harmless
         && cpu.drivers.is_empty()
+        && !cpu.has_sections()
         && !cpu.has_costs
         && cpu.interferences.is_empty()
         && cpu.tasks.iter().all(fixed)

@@ -12,7 +12,7 @@ const MOST_FOR_LANES: usize = 2_000;
 
 /// The least upper bounds of all tasks by the fast engines, `None` for a task that is left to the general one; no
 /// result where the processor has something that the fast engine does not know: equal priorities, listed arrivals,
-/// servers above tasks, interrupts, interference, context switches, or several ways that a job can end.
+/// servers above tasks, sections, interrupts, interference, context switches, or several ways that a job can end.
 pub(crate) fn responses(cpu: &CpuModel, effort: u64) -> Result<Option<Vec<Option<u64>>>, AnalysisError> {
     let mut swept = Vec::new();
     let answer = sweep::sweep(cpu, Rules::default(), &mut swept, &mut { effort })?;
@@ -21,6 +21,7 @@ pub(crate) fn responses(cpu: &CpuModel, effort: u64) -> Result<Option<Vec<Option
     }
     let servers = cpu.servers.iter().any(|server| server.kind.priority().is_some());
     if servers
+        || cpu.has_sections()
         || !cpu.drivers.is_empty()
         || !cpu.interrupts.is_empty()
         || !cpu.interferences.is_empty()

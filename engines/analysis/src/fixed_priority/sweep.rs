@@ -135,6 +135,7 @@ fn order(cpu: &CpuModel) -> Result<Option<Vec<usize>>, AnalysisError> {
     // Beside loads that come within a last segment too, an ending ends before a later one starts only where there is one.
     let is_plain = |task: &CpuTask| {
         task.waiting.is_none()
+            && task.sections.is_empty()
             && (task.shape.endings.len() == 1 || cpu.interrupts.is_empty() && !task.shape.endings.is_empty())
             && task.shape.longest_segment < LIMIT / 4
             && fits(&task.arrival, task.wcet)

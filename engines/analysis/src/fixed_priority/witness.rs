@@ -4,6 +4,7 @@
 //! it. A least upper bound above the deadline need not be reached that way; then there is no pattern.
 
 use super::level::{Level, Worst};
+use super::sections::{blocking_section, ends_above};
 use super::{level_of, priority_of};
 use crate::cpu_model::{CpuModel, CpuTask, Ending};
 use crate::error::AnalysisError;
@@ -30,6 +31,10 @@ pub(crate) fn witness(
     let Some(deadline) = task.deadline.filter(|_| cpu.keeps_exactness() && !has_fixed_offset(cpu)) else {
         return Ok(None);
     };
+    if ends_above(cpu, index)? {
+        // Who is released in its last section comes after it, and the search counts that before.
+        return Ok(None);
+    }
     let blocked = level.blocking > 0;
     level.closed_starts = true;
     level.blocking = level.blocking.saturating_sub(1);
@@ -155,8 +160,12 @@ impl Plan<'_> {
         Some((TaskPattern::explicit(&task.name, jobs.collect()), late))
     }
 
-    /// The less important task with the longest segment, and how to be at the start of that segment.
+    /// The less important task with the longest segment, or section that blocks, and how to be at the start of it.
     fn blocker(&self) -> Result<Option<Blocker>, AnalysisError> {
+        if let Some(blocking) = blocking_section(self.cpu, self.index)? {
+            // Its processor has preemptive tasks alone.
+            return Ok(Some(Blocker { index: blocking.task, lead: blocking.section.from, path: None }));
+        }
         let own = priority_of(self.task())?;
         let mut best: Option<usize> = None;
         for (index, other) in self.cpu.tasks.iter().enumerate() {
@@ -180,10 +189,10 @@ impl Plan<'_> {
     }
 }
 
-/// A less important job that has just begun its longest segment at the critical instant.
+/// A less important job that has just begun its longest segment, or section that blocks, at the critical instant.
 struct Blocker {
     index: usize,
-    /// What it executes before that segment, ns.
+    /// What it executes before that, ns.
     lead: u64,
     path: Option<Vec<SegmentId>>,
 }

@@ -79,7 +79,7 @@ fn one(file: &FileArguments, words: &AnalyzeArguments, results: &mut Results) ->
         None => true,
     };
     if let Some(path) = &words.counterexample {
-        write_counterexample(&system, analysis, &proof.costs, path)?;
+        write_counterexample(&proof, path)?;
     }
     if let Some(name) = &words.explain {
         costs::say(&proof.costs);
@@ -166,13 +166,9 @@ fn write_certificate(
 }
 
 /// Writes the pattern of the first task that has one.
-fn write_counterexample(
-    system: &System,
-    analysis: &Analysis,
-    source: &CostSource,
-    path: &Path,
-) -> Result<(), Failure> {
-    // A pattern belongs to the system with its costs.
+fn write_counterexample(proof: &Proof, path: &Path) -> Result<(), Failure> {
+    // A pattern belongs to the system with its costs and its priorities, as `simulate` reads it.
+    let (analysis, source) = (&proof.analysis, &proof.costs);
     let machine = source.profile.as_ref().filter(|_| source.has(CostOrigin::Profile));
     let machine = machine.map_or_else(String::new, |path| format!(" --machine {}", path.display()));
     let mut why = Vec::new();
@@ -180,7 +176,7 @@ fn write_counterexample(
         match &task.witness {
             Some(MissWitness::Pattern { pattern }) => {
                 let mut pattern = pattern.clone();
-                pattern.system_digest = Some(system.digest());
+                pattern.system_digest = Some(proof.system.digest());
                 let text = serde_json::to_string_pretty(&pattern).map_err(Failure::bad_input)?;
                 std::fs::write(path, text).map_err(|error| Failure::file("write", path, &error))?;
                 progress::say(format_args!(
