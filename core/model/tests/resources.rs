@@ -35,7 +35,8 @@ fn what_a_file_says_is_printed_and_read_again() {
     assert_eq!(log.at_exhaustion, AtExhaustion::Finish);
     assert_eq!(system.tasks()[0].sections.len(), 2);
     assert_eq!(system.tasks()[0].sections[1].end(), horolog_time::Span::from_us(750));
-    assert_eq!(system.first_beyond_servers().as_deref(), Some("resource.bus"));
+    assert_eq!(system.first_beyond_servers(), None);
+    assert_eq!(system.first_held().as_deref(), Some("resource.bus"));
     let printed = file::print(&system);
     assert_eq!(file::read(&printed, "printed", &[]).expect("valid").0, system, "{printed}");
 }
