@@ -86,6 +86,8 @@ pub struct CpuTask {
     pub shape: Shape,
     /// The segments that the shape is made from, as the file has them.
     pub segments: Option<SegmentGraph>,
+    /// Whether its deadline is only a wish.
+    pub is_soft: bool,
     /// Where its jobs hold resources.
     pub sections: Vec<Held>,
     /// How its jobs wait for devices; `wcet` then has the answers in it, once they are bounded.
@@ -347,6 +349,7 @@ impl CpuTask {
                 endings: vec![Ending { before: wcet, last: 0 }],
             },
             segments: None,
+            is_soft: device.is_soft,
             sections: Vec::new(),
             waiting: None,
         })
@@ -401,6 +404,7 @@ impl CpuTask {
                 Preemption::Deferred(graph) => Some(graph.clone()),
                 _ => None,
             },
+            is_soft: task.is_soft,
             sections,
             waiting,
         })

@@ -93,7 +93,7 @@ pub struct Explanation {
     /// The bound; `None` where there is none, for the reason given.
     #[serde(rename = "response_ns")]
     pub response: Option<Span>,
-    /// Which job of the busy period is the worst, from 1.
+    /// Which job of the busy period is the worst, from 0.
     pub worst_job: u64,
     /// The length of the busy period.
     #[serde(rename = "busy_period_ns")]
@@ -136,7 +136,7 @@ pub fn explain(system: &System, id: TaskId, options: &Options) -> Result<Explana
         Err(stop) => explanation.reason = Some(stop.words().to_owned()),
         Ok(found) => {
             explanation.response = Some(Span::from_ns(found.worst.response));
-            explanation.worst_job = found.worst.own_jobs;
+            explanation.worst_job = found.worst.own_jobs.saturating_sub(1);
             explanation.busy_period = Some(Span::from_ns(found.busy_period));
             explanation.terms = terms(&system, &cpu, index, &found.worst)?;
             until_promotion(&cpu, index, &mut explanation);
@@ -409,7 +409,7 @@ impl fmt::Display for Explanation {
         }
         write!(f, "  = {:>12}", response.to_string())?;
         match self.busy_period {
-            Some(busy) if self.worst_job > 1 => {
+            Some(busy) if self.worst_job > 0 => {
                 write!(f, "  for job {} of a busy period of {busy}", self.worst_job)
             }
             Some(busy) => write!(f, "  in a busy period of {busy}"),

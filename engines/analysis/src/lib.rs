@@ -40,7 +40,7 @@ pub use result::{
     Analysis, DeviceVerdict, LargestBudget, MissWitness, ProcessorVerdict, PromotionTime, Schedulable,
     ServerVerdict, TaskVerdict, TestResult, Verdict,
 };
-pub use sensitivity::{Remedy, Sensitivity};
+pub use sensitivity::{Help, Remedy, Sensitivity};
 pub use server::size::{PeriodSize, ServerSize, size_server};
 
 use cpu_model::CpuModel;

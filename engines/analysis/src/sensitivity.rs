@@ -7,6 +7,8 @@
 //! - **Remedies** for a task that is not proven: the largest wcet, smallest deadline, smallest period, or longest
 //!   blocking segment of others with which that task's own test passes. Each is found by the test itself, so each is
 //!   verified; changing one thing at a time.
+//! - **Helps** of a processor: such changes of the first hard task that is not proven, and the largest wcet of each task that delays it,
+//!   with which every hard deadline of the processor holds.
 //!
 //! All of these tests are sustainable in the searched quantity (a larger wcet, longer blocking, shorter period or
 //! deadline never helps), which is what bisection needs. `unknown` counts as "does not pass", so an answer may be
@@ -80,12 +82,42 @@ impl std::fmt::Display for Remedy {
     }
 }
 
+/// A change of one task with which every hard deadline of its processor is proved to hold.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Help {
+    /// The task to change.
+    pub task: String,
+    /// The change.
+    #[serde(flatten)]
+    pub change: Remedy,
+}
+
+impl std::fmt::Display for Help {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.change {
+            Remedy::Wcet { at_most_ns } => write!(f, "a wcet of at most {at_most_ns} for {}", self.task),
+            Remedy::Deadline { at_least_ns } => write!(f, "a deadline of at least {at_least_ns} for {}", self.task),
+            Remedy::Period { at_least_ns } => write!(f, "a period of at least {at_least_ns} for {}", self.task),
+            Remedy::Blocking { at_most_ns, tasks } if at_most_ns.is_zero() => {
+                write!(f, "{} preemptive", tasks.join(", "))
+            }
+            Remedy::Blocking { at_most_ns, tasks } => {
+                write!(f, "no segment of {} longer than {at_most_ns}", tasks.join(", "))
+            }
+        }
+    }
+}
+
 /// How far one processor is from the edge.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Sensitivity {
     /// The largest scaling factor of all wcets with which every task meets, in parts per billion (1 000 000 000: as
     /// they are); `None` where not even the least passes, no task has a deadline, or the work allowed ran out.
     pub scaling_ppb: Option<u64>,
+    /// Single changes with which every hard deadline of the processor is proved to hold, each tried; empty where they hold already, or
+    /// none was found.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub helps: Vec<Help>,
     /// What is missing or careful here, and why.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
@@ -111,11 +143,18 @@ pub(crate) fn explore(
             verdict.remedies = probe.remedies(index)?;
         }
     }
+    let late = model.tasks.iter().zip(verdicts.iter()).position(|(task, verdict)| {
+        !task.is_soft && task.deadline.is_some() && verdict.verdict != Verdict::Meets
+    });
+    let helps = match late {
+        Some(late) if few => probe.helps(late)?,
+        _ => Vec::new(),
+    };
     let note = if probe.given_up > 0 || !probe.has_effort() {
-        let what = if probe.has_effort() { "" } else { ", and the work allowed for all of them ran out" };
+        let what = if probe.has_effort() { "" } else { ", and no time was left to try others" };
         Some(format!(
-            "changed values whose test took more work than one is allowed ({}) count as failed{what}: the values are safe, \
-             larger ones may pass",
+            "{} tried values took too long to test and were taken for values that do not pass{what}: what is said here holds, and \
+             more may hold",
             probe.given_up
         ))
     } else if !few {
@@ -123,7 +162,7 @@ pub(crate) fn explore(
     } else {
         None
     };
-    Ok(Sensitivity { scaling_ppb, note })
+    Ok(Sensitivity { scaling_ppb, helps, note })
 }
 
 /// One processor's tasks under one policy, to be changed and tested again.
@@ -142,7 +181,10 @@ pub(crate) struct Probe<'a> {
 /// What a changed processor is tested for.
 #[derive(Clone, Copy)]
 enum Goal {
+    /// Every task meets.
     All,
+    /// Every hard task meets.
+    Hard,
     Task(usize),
 }
 
@@ -191,9 +233,38 @@ impl<'a> Probe<'a> {
 
     /// What would make the task pass its own test.
     pub(crate) fn remedies(&mut self, index: usize) -> Result<Vec<Remedy>, AnalysisError> {
-        let mut remedies = Vec::new();
+        self.changes_of(index, Goal::Task(index))
+    }
+
+    /// Single changes with which all hard deadlines hold: of the task at `late` itself, then of those that delay it.
+    pub(crate) fn helps(&mut self, late: usize) -> Result<Vec<Help>, AnalysisError> {
+        let own = self.model.tasks[late].name.clone();
+        let mut helps: Vec<Help> = Vec::new();
+        let changes = self.changes_of(late, Goal::Hard)?;
+        helps.extend(changes.into_iter().map(|change| Help { task: own.clone(), change }));
+        for other in 0..self.model.tasks.len() {
+            if other != late && !self.is_below(other, late) {
+                let task = self.model.tasks[other].name.clone();
+                let change = self.wcet_of(other, Goal::Hard)?;
+                helps.extend(change.map(|change| Help { task, change }));
+            }
+        }
+        // What asks for less work first, the task's own first among these: what a program can be given soonest.
+        helps.sort_by_key(|help| !matches!(help.change, Remedy::Wcet { .. }));
+        Ok(helps)
+    }
+
+    /// Whether a task is less important than another one, under fixed priorities.
+    fn is_below(&self, task: usize, other: usize) -> bool {
+        let (task, other) = (&self.model.tasks[task], &self.model.tasks[other]);
+        let pair = other.priority.zip(task.priority).filter(|_| self.policy == Policy::FixedPriority);
+        pair.is_some_and(|(other, task)| other.is_more_important_than(task))
+    }
+
+    /// The largest wcet of a task with which the goal is met.
+    fn wcet_of(&mut self, index: usize, goal: Goal) -> Result<Option<Remedy>, AnalysisError> {
         let task = &self.model.tasks[index];
-        let (bare, goal) = (task.bare_wcet, Goal::Task(index));
+        let bare = task.bare_wcet;
         // A file's sections lie within the wcet.
         let least = task.sections.iter().map(|held| held.from + held.length).max().unwrap_or(1);
         let wcet = self.largest(least, bare - 1, goal, &|model, wcet| {
@@ -201,7 +272,13 @@ impl<'a> Probe<'a> {
                 |ns: u64| u64::try_from((u128::from(ns) * u128::from(wcet)).div_ceil(u128::from(bare))).ok();
             rescale(&mut model.tasks[index], scaled).is_some()
         })?;
-        remedies.extend(wcet.map(|ns| Remedy::Wcet { at_most_ns: Span::from_ns(ns) }));
+        Ok(wcet.map(|ns| Remedy::Wcet { at_most_ns: Span::from_ns(ns) }))
+    }
+
+    /// What would meet the goal, changing one thing of the task.
+    fn changes_of(&mut self, index: usize, goal: Goal) -> Result<Vec<Remedy>, AnalysisError> {
+        let mut remedies: Vec<Remedy> = self.wcet_of(index, goal)?.into_iter().collect();
+        let task = &self.model.tasks[index];
         if let Some(deadline) = task.deadline {
             let found = self.smallest_above(deadline, goal, &|model, ns| {
                 model.tasks[index].deadline = Some(ns);
@@ -216,18 +293,18 @@ impl<'a> Probe<'a> {
             })?;
             remedies.extend(found.map(|ns| Remedy::Period { at_least_ns: Span::from_ns(ns) }));
         }
-        remedies.extend(self.blocking_remedy(index)?);
+        remedies.extend(self.blocking_remedy(index, goal)?);
         Ok(remedies)
     }
 
     /// The longest stretch of others that the task can bear.
-    fn blocking_remedy(&mut self, index: usize) -> Result<Option<Remedy>, AnalysisError> {
+    fn blocking_remedy(&mut self, index: usize, goal: Goal) -> Result<Option<Remedy>, AnalysisError> {
         let others = |model: &'a CpuModel| model.tasks.iter().enumerate().filter(move |(i, _)| *i != index);
         let longest = others(self.model).map(|(_, t)| t.shape.longest_segment).max().unwrap_or(0);
         if longest == 0 {
             return Ok(None);
         }
-        let found = self.largest(0, longest - 1, Goal::Task(index), &|model, most| {
+        let found = self.largest(0, longest - 1, goal, &|model, most| {
             for (other, task) in model.tasks.iter_mut().enumerate() {
                 if other != index {
                     task.shape.longest_segment = task.shape.longest_segment.min(most);
@@ -335,6 +412,25 @@ impl<'a> Probe<'a> {
     fn test(&mut self, model: &CpuModel, goal: Goal, effort: &mut u64) -> Result<bool, AnalysisError> {
         match (self.policy, goal) {
             (Policy::Edf, Goal::All) => edf::all_meet(model, effort),
+            (Policy::Edf, Goal::Hard) if model.tasks.iter().all(|task| !task.is_soft) => {
+                edf::all_meet(model, effort)
+            }
+            (Policy::Edf, Goal::Hard) => {
+                for index in (0..model.tasks.len()).filter(|&index| !model.tasks[index].is_soft) {
+                    if !edf::task_meets(model, index, effort)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            (_, Goal::Hard) => {
+                for index in (0..model.tasks.len()).filter(|&index| !model.tasks[index].is_soft) {
+                    if fixed_priority::excess_within(model, index, effort)? > 0 {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
             (Policy::Edf, Goal::Task(index)) => edf::task_meets(model, index, effort),
             (_, Goal::All) => {
                 let mut responses = Vec::new();

@@ -43,15 +43,23 @@ impl Verdict {
         let worst = [2, 1, 3, 4].into_iter().find(|status| ends.iter().any(|(_, one)| one == status));
         let all = ends.len();
         let Some(worst) = worst else { return Verdict::Line(format!("holds: {all} files (exit 0)"), 0) };
-        let names: Vec<&str> =
-            ends.iter().filter(|(_, status)| *status == worst).map(|(name, _)| name.as_str()).collect();
-        let word = match worst {
+        let word = |status: u8| match status {
             1 => "no",
             2 => "error",
             3 => "not allowed",
             _ => "undecided",
         };
-        let line = format!("{word}: {} of {all} files: {} (exit {worst})", names.len(), names.join(", "));
+        let group = |status: u8| -> Vec<&str> {
+            ends.iter().filter(|(_, one)| *one == status).map(|(name, _)| name.as_str()).collect()
+        };
+        let mut line = format!("{}: {} of {all} files: {}", word(worst), group(worst).len(), named(&group(worst)));
+        for status in [2, 1, 3, 4].into_iter().filter(|&status| status != worst) {
+            let names = group(status);
+            if !names.is_empty() {
+                line.push_str(&format!("; {}: {} of {all}: {}", word(status), names.len(), named(&names)));
+            }
+        }
+        line.push_str(&format!(" (exit {worst})"));
         Verdict::Line(line, worst)
     }
 
@@ -70,6 +78,15 @@ impl Verdict {
                 ExitCode::from(closing.exit)
             }
         }
+    }
+}
+
+/// The first names of a list, and how many more there are.
+fn named(names: &[&str]) -> String {
+    const NAMED: usize = 3;
+    match names.len() {
+        0..=NAMED => names.join(", "),
+        all => format!("{} and {} more", names[..NAMED].join(", "), all - NAMED),
     }
 }
 
@@ -280,6 +297,22 @@ impl From<horolog_closed_loop::LoopError> for Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_line_of_several_files_names_three_of_each_kind_and_hides_none() {
+        let ends = |list: &[(&str, u8)]| {
+            let ends: Vec<(String, u8)> = list.iter().map(|(name, status)| ((*name).to_owned(), *status)).collect();
+            match Verdict::of_files(&ends) {
+                Verdict::Line(line, status) => (line, status),
+                other => panic!("{other:?}"),
+            }
+        };
+        let (line, status) = ends(&[("good", 0), ("late", 1), ("bad", 2)]);
+        assert_eq!((line.as_str(), status), ("error: 1 of 3 files: bad; no: 1 of 3: late (exit 2)", 2));
+        let (line, _) = ends(&[("a", 1), ("b", 1), ("c", 1), ("d", 1), ("e", 4)]);
+        assert_eq!(line, "no: 4 of 5 files: a, b, c and 1 more; undecided: 1 of 5: e (exit 1)");
+        assert_eq!(ends(&[("a", 0), ("b", 0)]).0, "holds: 2 files (exit 0)");
+    }
 
     #[test]
     fn a_message_in_words_is_taken_apart() {

@@ -1,6 +1,7 @@
 //! Who stands above whom in a draft, by their names; what is wrong with that is told by the rules.
 
 use super::{At, Paths};
+use crate::file::is_slip_of;
 use crate::{CpuId, Draft, Order, Policy};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -54,6 +55,14 @@ impl<'d> Forest<'d> {
             forest.tree_cpus.extend(&cluster.cpus);
         }
         forest
+    }
+
+    /// Whether a server or scheduler names a task that is not there and may be this one: who misspells it says so.
+    pub(super) fn is_misspelt(&self, task: &str) -> bool {
+        let is_there = |name: &str| self.draft.tasks.iter().any(|task| task.name == name);
+        let named = self.draft.servers.iter().flat_map(|server| &server.tasks);
+        let mut unknown = named.filter(|name| !is_there(name));
+        unknown.any(|name| is_slip_of(name, task))
     }
 
     /// Whether the draft says more than servers below the roots of single processors.

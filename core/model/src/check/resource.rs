@@ -3,8 +3,26 @@
 use super::forest::{Above, Forest};
 use super::{At, Checker};
 use crate::file::did_you_mean;
-use crate::{LeftOver, Section, Server, ServerKind, Task, path};
+use crate::{Draft, LeftOver, Section, Server, ServerKind, Task, path};
 use std::collections::BTreeMap;
+
+/// What stands for an interrupt beside resources: its load.
+fn way_out(draft: &Draft) -> String {
+    let head = "describe what comes from outside as `[[interference]]`";
+    let Some(one) = draft.interrupts.first().filter(|one| !one.separation.is_zero()) else {
+        return format!("{head} with `utilisation` = cost / separation and `period` = separation, or remove the sections");
+    };
+    // Rounded up: never less than it takes.
+    let ppb = (u128::from(one.cost.as_ns()) * 1_000_000_000).div_ceil(u128::from(one.separation.as_ns()));
+    let share = format!("{}.{:09}", ppb / 1_000_000_000, ppb % 1_000_000_000);
+    format!(
+        "{head}, its utilisation cost / separation and its period the separation: for `{}` `utilisation = {}` and `period = \"{}\"`; \
+         or remove the sections",
+        one.name,
+        share.trim_end_matches('0').trim_end_matches('.'),
+        one.separation
+    )
+}
 
 impl Checker {
     pub(super) fn resources(&mut self, forest: &Forest<'_>, is_complete: bool) {
@@ -85,7 +103,7 @@ impl Checker {
             self.fail(
                 at,
                 "resources beside interrupts, devices and requests are not there yet",
-                "remove the one or the other",
+                way_out(draft),
             );
         }
         let watches = |server: &&Server| server.cpu == task.cpu && server.kind.watches_processor();

@@ -8,7 +8,28 @@ use crate::{
     Arrival, DeviceService, Draft, Gain, LowPriority, Order, Preemption, PriorityAssignment, Server,
     ServerKind, Task,
 };
+use horolog_time::Span;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// The priorities that the assignment would give, with room between for servers.
+fn by_assignment(draft: &Draft) -> String {
+    let served: Vec<&String> = draft.servers.iter().flat_map(|server| &server.tasks).collect();
+    let key = |task: &Task| match draft.priorities {
+        PriorityAssignment::RateMonotonic => task.separation(),
+        PriorityAssignment::DeadlineMonotonic => task.deadline,
+        _ => None,
+    };
+    let hard = draft.tasks.iter().filter(|task| !served.contains(&&task.name));
+    let mut keyed: Vec<(Span, &str)> = hard.clone().filter_map(|task| Some((key(task)?, task.name.as_str()))).collect();
+    let head = "remove `priorities` from [system] and give every hard task its priority";
+    if keyed.is_empty() || keyed.len() < hard.count() || keyed.len() > 20 {
+        return head.to_owned();
+    }
+    keyed.sort_by_key(|(key, _)| *key);
+    let count = keyed.len();
+    let each = keyed.iter().enumerate().map(|(place, (_, name))| format!("{name} {}", 10 * (count - place)));
+    format!("{head}: by the assignment {}, with room between for servers", each.collect::<Vec<_>>().join(", "))
+}
 
 /// The names of all tasks that some server names.
 pub(super) fn served_names(draft: &Draft) -> BTreeSet<&str> {
@@ -169,7 +190,7 @@ impl Checker {
             self.fail_beside(
                 At::new(path, "priority"),
                 format!("the assignment `{}` places no servers", draft.priorities.word().unwrap_or_default()),
-                "remove `priorities` from [system] and give every hard task its priority",
+                by_assignment(draft),
                 vec![("system.priorities".to_owned(), "the assignment".to_owned())],
             );
         }

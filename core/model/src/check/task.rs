@@ -273,6 +273,8 @@ impl Checker {
     fn root_priority(&mut self, task: &Task, path: &str, forest: &Forest<'_>) {
         let at = At::new(path, "priority");
         match (forest.draft.priorities, task.priority) {
+            // A server that misspells it says so: it needs none then.
+            (PriorityAssignment::Explicit, None) if forest.is_misspelt(&task.name) => {}
             (PriorityAssignment::Explicit, None) => self.fail(
                 at,
                 "under fixed priorities a task needs a `priority`",

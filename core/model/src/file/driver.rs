@@ -2,7 +2,8 @@
 
 use super::keys::{DEVICE, INTERRUPT, Section};
 use super::reader::Reader;
-use super::tree::{Node, Table};
+use super::suggest::did_you_mean;
+use super::tree::{Node, Table, Value};
 use crate::driver::{CONSTRAINTS, DEFAULT_POLL_BUDGET, DEFAULT_RING, DEFAULT_ROUNDS};
 use crate::{
     Admission, Device, DeviceClass, DeviceService, Interrupt, Platform, Priority, PriorityRule, RequestOrder,
@@ -209,7 +210,18 @@ impl Reader {
 
     /// Whether a deadline is only a wish.
     pub(super) fn constraint(&mut self, node: &Node, path: &str) -> Option<bool> {
-        self.word(node, path, &CONSTRAINTS, |word| CONSTRAINTS.contains(&word).then_some(word == "soft"))
+        match &node.value {
+            Value::Text(text) if !CONSTRAINTS.contains(&text.as_str()) => {
+                let near = match did_you_mean(text, &CONSTRAINTS) {
+                    near if near.starts_with("known") => String::new(),
+                    near => format!("{near} "),
+                };
+                let remedy = format!("{near}known here: `hard`, which is the default, and `soft`");
+                self.fail(node, path, format!("`{text}` is not a word that is known here"), remedy);
+                None
+            }
+            _ => self.word(node, path, &CONSTRAINTS, |word| Some(word == "soft")),
+        }
     }
 
     /// The name of an item, which messages about it as a whole point at.
@@ -227,6 +239,13 @@ impl Reader {
             (Some(node), None) => self.span(node, &path::join(path, "separation")),
             (None, Some(node)) => {
                 let path = path::join(path, "rate");
+                if let Value::Text(text) = &node.value
+                    && text.parse::<Span>().is_ok()
+                {
+                    let remedy = format!("write `separation = \"{text}\"`, or the events a second without quotes");
+                    self.fail(node, &path, "this is a duration, and `rate` is a number of events a second", remedy);
+                    return None;
+                }
                 let rate: u64 = self.integer(node, &path, "events a second from 1 to 1000000000")?;
                 if !(1..=SECOND).contains(&rate) {
                     let reason = format!("{rate} events a second cannot be");

@@ -4,6 +4,9 @@ use super::keys::{Kind, Section};
 
 /// A line that gives `key` a plausible value.
 pub(super) fn line(section: &Section, key: &str) -> String {
+    if matches!(key, "cost" | "least_cost") {
+        return format!("{key} = \"5 us\"");
+    }
     let kind = section.keys.iter().find(|known| known.name == key).map_or(Kind::Text, |known| known.kind);
     format!("{key} = {}", value(kind))
 }

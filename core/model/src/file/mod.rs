@@ -40,6 +40,7 @@ use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 pub use suggest::did_you_mean;
+pub(crate) use suggest::is_slip_of;
 use tree::{Node, Table, Value};
 
 /// Reads a system file from its text; `name` is what messages call it. Each override is a path, `=` and a value,
@@ -351,7 +352,10 @@ impl Reader {
                 .or_else(|| suggest::nearest(&entry.key, &known).map(|(_, known)| known));
             let header =
                 keys::FILE.iter().find(|(key, _)| Some(*key) == meant).map(|(_, section)| section.header);
-            let remedy = if homes.is_empty() || is_section {
+            let below = keys::BELOW.iter().find(|(key, _)| *key == entry.key).filter(|_| is_section);
+            let remedy = if let Some((_, header)) = below {
+                format!("write `{header}` below the item that it belongs to")
+            } else if homes.is_empty() || is_section {
                 match header {
                     Some(header) => format!("did you mean `{header}`?"),
                     None => did_you_mean(&entry.key, &known),

@@ -246,8 +246,51 @@ fn unknown_key(key: &str, known: &[&str]) -> String {
     }
 }
 
+/// What a text that is not a duration may mean, as the file says it.
+fn meant_span(text: &str) -> Option<String> {
+    let text = text.trim();
+    let start = text.find(|c: char| !(c.is_ascii_digit() || ".,/".contains(c)))?;
+    let (number, unit) = (&text[..start], text[start..].trim());
+    if number.contains(',') {
+        return Some(format!("use a point: `\"{} {unit}\"`", number.replace(',', ".")));
+    }
+    let whole = |text: &str| text.parse::<u128>().ok().filter(|&number| number > 0 && number < 1 << 64);
+    if let Some((above, below)) = number.split_once('/') {
+        let (above, below) = (whole(above)?, whole(below)?);
+        let scale = match unit {
+            "ns" => 1,
+            "us" | "µs" => 1_000,
+            "ms" => 1_000_000,
+            "s" => 1_000_000_000,
+            _ => return None,
+        };
+        let least = above * scale / below;
+        return Some(format!(
+            "round it: `\"{least} ns\"` is safe for a period or a deadline, `\"{} ns\"` for an execution time",
+            (above * scale).div_ceil(below)
+        ));
+    }
+    let seconds = |scale: u128| whole(number).map(|number| format!("write `\"{} s\"`", number * scale));
+    let hertz = |scale: u128| {
+        let period = 1_000_000_000 / (whole(number)? * scale);
+        let period = u64::try_from(period).ok().map(Span::from_ns).filter(|period| !period.is_zero())?;
+        Some(format!("that is a rate: write the time between two, `\"{period}\"`"))
+    };
+    match unit.to_lowercase().as_str() {
+        "min" | "minute" | "minutes" => seconds(60),
+        "h" | "hour" | "hours" => seconds(3_600),
+        "hz" => hertz(1),
+        "khz" => hertz(1_000),
+        "mhz" => hertz(1_000_000),
+        _ => None,
+    }
+}
+
 /// Reason and remedy for a text that is not a duration.
 fn bad_span(text: &str, error: &ParseSpanError) -> (String, String) {
+    if let Some(remedy) = meant_span(text) {
+        return (format!("`{text}` is not a duration"), remedy);
+    }
     match error {
         ParseSpanError::MissingUnit => {
             (format!("`{text}` has no unit"), format!("add ns, us, ms or s, as in `\"{} ms\"`", text.trim()))

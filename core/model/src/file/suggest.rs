@@ -1,7 +1,7 @@
 //! "Did you mean …?"
 
 /// Words of other tools and papers, with the keys and words of system files that mean the same: the first one that is allowed at the place is suggested.
-const SYNONYMS: [(&str, &[&str]); 53] = [
+const SYNONYMS: [(&str, &[&str]); 66] = [
     ("prio", &["priority"]),
     ("importance", &["priority"]),
     ("priority", &["priorities"]),
@@ -55,18 +55,35 @@ const SYNONYMS: [(&str, &[&str]); 53] = [
     ("fpps", &["fixed-priority"]),
     ("sched_fifo", &["fixed-priority"]),
     ("sched_deadline", &["edf"]),
+    ("lock", &["resource"]),
+    ("mutex", &["resource"]),
+    ("semaphore", &["resource"]),
+    ("wcet", &["cost"]),
+    ("bcet", &["least_cost"]),
+    ("soft", &["constraint"]),
+    ("hard", &["constraint"]),
+    ("criticality", &["constraint"]),
+    ("firm", &["soft"]),
+    ("sporadic", &["separation"]),
+    ("periodic", &["period"]),
+    ("aperiodic", &["arrivals"]),
+    ("duration", &["length", "wcet"]),
 ];
 
 const RATE_MONOTONIC: &[&str] = &["rate-monotonic", "fixed-priority"];
 const DEADLINE_MONOTONIC: &[&str] = &["deadline-monotonic", "fixed-priority"];
 
 /// What the suggested word needs beside it, where it does not say the same by itself.
-const HINTS: [(&[&str], &str, &str); 3] = [
+const HINTS: [(&[&str], &str, &str); 7] = [
     (
         &["rate", "frequency", "hz"],
         "period",
         "a period is 1 divided by the rate: 100 a second is `\"10 ms\"`",
     ),
+    (&["wcet"], "cost", "it is the longest execution of one, as in `cost = \"5 us\"`"),
+    (&["soft"], "constraint", "write `constraint = \"soft\"`"),
+    (&["hard"], "constraint", "write `constraint = \"hard\"`, or leave it out"),
+    (&["firm"], "soft", "a late job of a soft task is counted, and fails no verdict; there is no third kind"),
     (RATE_WORDS, "fixed-priority", "add `priorities = \"rate-monotonic\"` to [system]"),
     (DEADLINE_WORDS, "fixed-priority", "add `priorities = \"deadline-monotonic\"` to [system]"),
 ];
@@ -90,6 +107,11 @@ pub(super) fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<(usize, &'k s
     let distance = |known: &str| strsim::damerau_levenshtein(&word.to_lowercase(), &known.to_lowercase());
     let nearest = known.iter().map(|&known| (distance(known), known)).min_by_key(|(distance, _)| *distance);
     nearest.filter(|(distance, known)| *distance <= known.chars().count().div_ceil(3).max(1))
+}
+
+/// Whether a word is so near to another one that it may be a slip of it.
+pub(crate) fn is_slip_of(word: &str, other: &str) -> bool {
+    nearest(word, &[other]).is_some()
 }
 
 /// A remedy for an unknown `word`: the one that means the same as another tool's word, the nearest one, or all of them.

@@ -19,9 +19,19 @@ pub(crate) fn diagnostics(
         .collect();
     errors.sort_by_key(|(range, _)| range.start);
     let mut found = Vec::new();
+    let mut mixed: Vec<&str> = Vec::new();
     for (range, message) in &errors {
         let place = Place { text, range: range.clone() };
-        if *message == "duplicate key" {
+        if *message == "duplicate key"
+            && let Some((key, header)) = single_header(content, range)
+        {
+            if !mixed.contains(&key) {
+                let reason = format!("`[{key}]` makes one table, and the file has several of them");
+                let place = Place { text, range: header };
+                found.push(Diagnostic::new(reason, format!("write `[[{key}]]`")).place(&place));
+                mixed.push(key);
+            }
+        } else if *message == "duplicate key" {
             // Looking for the first place takes a walk; messages beyond those that are rendered go without.
             let first =
                 (found.len() < diagnostic::RENDERED).then(|| first_of(content, root, &place)).flatten();
@@ -36,6 +46,27 @@ pub(crate) fn diagnostics(
         }
     }
     found
+}
+
+/// Where a header stands again whose section is a list of tables, and one of its headers has single brackets: the section and the first
+/// such header.
+fn single_header<'c>(content: &'c str, again: &Range<usize>) -> Option<(&'c str, Range<usize>)> {
+    let key = content.get(again.clone())?;
+    let is_list = super::keys::FILE.iter().any(|(known, section)| *known == key && section.header.starts_with("[["));
+    let line = content[..again.start].rfind('\n').map_or(0, |at| at + 1);
+    if !is_list || !content[line..again.start].trim_start().starts_with('[') {
+        return None;
+    }
+    let mut at = 0;
+    for line in content.split_inclusive('\n') {
+        let rest = line.trim_start();
+        let start = at + (line.len() - rest.len());
+        if rest.strip_prefix('[').and_then(|rest| rest.trim_start().strip_prefix(key)).is_some_and(|rest| rest.trim_start().starts_with(']')) {
+            return Some((key, start..start + rest.find(']').map_or(1, |end| end + 1)));
+        }
+        at += line.len();
+    }
+    None
 }
 
 /// Whether the parser stumbled over text without quotes; it takes some words for misspelt numbers.

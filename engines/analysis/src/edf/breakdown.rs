@@ -67,7 +67,7 @@ pub(crate) fn explain_edf(
         Ok((Some((worst, parts)), busy)) => (worst, parts, busy),
     };
     explanation.response = Some(Span::from_ns(worst.response));
-    explanation.worst_job = parts.own_jobs;
+    explanation.worst_job = parts.own_jobs.saturating_sub(1);
     explanation.busy_period = Some(Span::from_ns(busy));
 
     let mut terms = Terms::new(cpu);

@@ -82,7 +82,34 @@ fn shown(binding: &str) -> String {
     if binding.is_empty() { "the system".to_owned() } else { format!("`{binding}`") }
 }
 
-/// Every deadline of the server's processor with this capacity in the file; `None` where no such system exists. Deadlines of the
+/// Soft tasks that no server serves and that are not proved to meet with this capacity.
+pub(crate) fn soft_late(
+    system: &System,
+    id: ServerId,
+    budget: u64,
+    period: u64,
+    options: &Options,
+) -> Result<Vec<String>, AnalysisError> {
+    let Some(model) = applied(system, id, budget, period) else { return Ok(Vec::new()) };
+    let (verdicts, _) = hard_verdicts(&model.0, &model.1, options)?;
+    let tasks = model.1.tasks.iter().zip(verdicts);
+    let late = tasks.filter(|(task, verdict)| task.is_soft && verdict.verdict != Verdict::Meets);
+    Ok(late.map(|(task, _)| task.name.clone()).collect())
+}
+
+/// The system and its processor with this capacity in the file; `None` where no such system exists.
+fn applied(system: &System, id: ServerId, budget: u64, period: u64) -> Option<(System, CpuModel)> {
+    let mut draft = system.to_draft();
+    let server = &mut draft.servers[id.index()];
+    let capacity = Capacity { budget: Span::from_ns(budget), period: Span::from_ns(period) };
+    server.kind = server.kind.with_capacity(capacity);
+    let cpu = server.cpu;
+    let applied = System::new(draft).ok()?;
+    let model = CpuModel::new(&applied, cpu).ok()?;
+    Some((applied, model))
+}
+
+/// Every hard deadline of the server's processor with this capacity in the file; `None` where no such system exists. Deadlines of the
 /// server's own tasks are not among them: more budget is for them.
 fn promises(
     system: &System,
@@ -91,15 +118,9 @@ fn promises(
     period: u64,
     options: &Options,
 ) -> Result<Option<Vec<Promise>>, AnalysisError> {
-    let mut draft = system.to_draft();
-    let server = &mut draft.servers[id.index()];
-    let capacity = Capacity { budget: Span::from_ns(budget), period: Span::from_ns(period) };
-    server.kind = server.kind.with_capacity(capacity);
-    let cpu = server.cpu;
-    let Ok(applied) = System::new(draft) else { return Ok(None) };
-    let Ok(model) = CpuModel::new(&applied, cpu) else { return Ok(None) };
+    let Some((applied, model)) = applied(system, id, budget, period) else { return Ok(None) };
     let (verdicts, _) = hard_verdicts(&applied, &model, options)?;
-    let hard = model.tasks.iter().zip(&verdicts).filter(|(task, _)| task.deadline.is_some());
+    let hard = model.tasks.iter().zip(&verdicts).filter(|(task, _)| task.deadline.is_some() && !task.is_soft);
     let mut promises: Vec<Promise> = hard
         .map(|(task, verdict)| Promise {
             name: task.name.clone(),

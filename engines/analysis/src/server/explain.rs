@@ -38,7 +38,7 @@ pub(crate) fn explain(system: &System, cpu: &CpuModel, id: TaskId, options: &Opt
         Err(reason) => explanation.reason = Some(reason.to_string()),
         Ok(found) => {
             explanation.response = Some(Span::from_ns(found.worst.response));
-            explanation.worst_job = u64::try_from(found.worst.own_jobs).ok()?;
+            explanation.worst_job = u64::try_from(found.worst.own_jobs.saturating_sub(1)).ok()?;
             explanation.terms = found.terms;
         }
     }

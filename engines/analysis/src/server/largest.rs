@@ -113,13 +113,13 @@ fn victims_of(cpu: &CpuModel, index: usize) -> Result<Option<Delayed>, AnalysisE
     Ok(Some((victims, tasks)))
 }
 
-/// The tasks with a deadline that the server's capacity delays: those between its two places.
+/// The tasks with a hard deadline that the server's capacity delays: those between its two places.
 fn delayed(cpu: &CpuModel, index: usize) -> Vec<usize> {
     let below = |place: &usize| {
         let task = &cpu.tasks[*place];
         let server = &cpu.servers[index];
         let is_above = server.kind.is_kernels() || matches!(server.seen_from(task.priority), Seen::Load(_));
-        task.deadline.is_some() && is_above
+        task.deadline.is_some() && !task.is_soft && is_above
     };
     (0..cpu.tasks.len()).filter(below).collect()
 }
@@ -134,7 +134,9 @@ fn bisect(
 ) -> Result<Result<Largest, String>, AnalysisError> {
     let tasks = if cpu.servers[index].timers.is_some() {
         // Its timers interrupt the tasks above it as well, more of them with more capacity.
-        (0..cpu.tasks.len()).filter(|&place| cpu.tasks[place].deadline.is_some()).collect()
+        (0..cpu.tasks.len())
+            .filter(|&place| cpu.tasks[place].deadline.is_some() && !cpu.tasks[place].is_soft)
+            .collect()
     } else {
         delayed(cpu, index)
     };

@@ -1,6 +1,6 @@
 //! How large a server of a system may be: for its own period, and the best of all candidate periods.
 
-use super::applied::largest_that_stands;
+use super::applied::{largest_that_stands, soft_late};
 use super::largest::{Largest, NONE_SAFE};
 use super::sizing::candidates;
 use super::supply::Serve;
@@ -38,6 +38,9 @@ pub struct ServerSize {
     pub period: Span,
     /// The largest safe budget for that period; `None` where there is none.
     pub largest_budget: Option<LargestBudget>,
+    /// Soft tasks of the processor that are not proved to meet their deadlines with that budget.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub soft_late: Vec<String>,
     /// Whether it was shown that there is none; else, without one, it was not found.
     #[serde(skip)]
     pub none_is_safe: bool,
@@ -126,6 +129,7 @@ pub fn size_server(
         budget: capacity.budget,
         period: capacity.period,
         largest_budget: None,
+        soft_late: Vec::new(),
         none_is_safe: false,
         least_period: Span::from_ns(least),
         candidates: periods.len(),
@@ -134,7 +138,10 @@ pub fn size_server(
         notes: Vec::new(),
     };
     match sizing.largest(capacity.period.as_ns())? {
-        Ok(found) => size.largest_budget = Some(found.against(capacity.budget)),
+        Ok(found) => {
+            size.soft_late = soft_late(&system, id, found.budget, capacity.period.as_ns(), options)?;
+            size.largest_budget = Some(found.against(capacity.budget));
+        }
         Err(reason) => {
             size.none_is_safe = reason == NONE_SAFE;
             size.notes.push(reason);

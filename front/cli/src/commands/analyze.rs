@@ -7,8 +7,8 @@ use crate::output::outln;
 use crate::results::{Judged, Results};
 use crate::{costs, input, output, progress};
 use horolog_analysis::{
-    Analysis, Derived, MissWitness, Options, PeriodSize, Schedulable, ServerSize, ServerVerdict, certify,
-    derived_priorities, explain, resolve, size_server,
+    Analysis, Derived, MissWitness, Options, PeriodSize, Schedulable, ServerSize, ServerVerdict,
+    Verdict as TaskWord, certify, derived_priorities, explain, resolve, size_server,
 };
 use horolog_closed_loop::verdict::{Answer, Asked, Closing, Ended, Evidence, Question};
 use horolog_closed_loop::{CostOrigin, CostSource, Proof, prove};
@@ -83,7 +83,7 @@ fn one(file: &FileArguments, words: &AnalyzeArguments, results: &mut Results) ->
     }
     if let Some(name) = &words.explain {
         costs::say(&proof.costs);
-        return explain_task(&system, &file, name, &options, results);
+        return explain_task(&system, analysis, (&file, name), &options, results);
     }
     let words_of_costs = proof.costs.in_words();
     let evidence = Evidence {
@@ -200,8 +200,8 @@ fn write_counterexample(proof: &Proof, path: &Path) -> Result<(), Failure> {
 /// Says where one task's response time goes.
 fn explain_task(
     system: &System,
-    source: &Source,
-    name: &str,
+    analysis: &Analysis,
+    (source, name): (&Source, &str),
     options: &Options,
     results: &mut Results,
 ) -> Result<Closing, Failure> {
@@ -211,7 +211,13 @@ fn explain_task(
     })?;
     let explanation = explain(system, id, options).map_err(Failure::bad_input)?;
     let deadline = system.task(id).deadline;
+    let verdict = analysis.tasks.get(id.index()).map(|task| task.verdict);
     let (answer, text) = match (explanation.response, deadline) {
+        // Without a bound a miss is proved by what is asked of the processor.
+        (None, _) if verdict == Some(TaskWord::Misses) => {
+            let why = explanation.reason.as_deref().unwrap_or("more than the whole processor is asked for");
+            (Answer::No, format!("{name} misses its deadline: {why}"))
+        }
         (None, _) => (Answer::Undecided, format!("no test bounds the response time of {name}")),
         (Some(bound), None) => (Answer::Yes, format!("{name} responds within {bound} and has no deadline")),
         (Some(bound), Some(deadline)) if bound <= deadline => {
@@ -272,6 +278,9 @@ fn size_in_words(size: &ServerSize) {
             largest.binding.as_ref().map_or_else(String::new, |task| format!("; `{task}` binds it"));
         outln!("  largest safe budget for this period: {}{exact}{binding}", largest.budget);
     }
+    if !size.soft_late.is_empty() {
+        outln!("  with it these soft tasks are not proved to meet: {}", size.soft_late.join(", "));
+    }
     let share = |best: &PeriodSize| {
         format!("{} every {}, {:.4} of the processor", best.budget, best.period, best.share_ppb as f64 / 1e9)
     };
@@ -292,12 +301,13 @@ fn size_in_words(size: &ServerSize) {
 
 fn table(system: &System, proof: &Proof, priorities: &[Derived]) {
     let Proof { analysis, without_costs, .. } = proof;
+    let hard = if system.task_ids().any(|id| system.is_soft(id)) { "hard " } else { "" };
     let (word, tone) = match analysis.schedulable {
-        Schedulable::Yes => ("every deadline is proved to hold", Tone::Good),
-        Schedulable::No => ("not every deadline can hold", Tone::Bad),
-        Schedulable::Unknown => ("no test decides whether every deadline holds", Tone::Open),
+        Schedulable::Yes => (format!("every {hard}deadline is proved to hold"), Tone::Good),
+        Schedulable::No => (format!("not every {hard}deadline can hold"), Tone::Bad),
+        Schedulable::Unknown => (format!("no test decides whether every {hard}deadline holds"), Tone::Open),
     };
-    let word = colour::paint(word, tone, colour::on_stdout());
+    let word = colour::paint(&word, tone, colour::on_stdout());
     let share = analysis.utilisation.map_or_else(String::new, |share| format!("; utilisation {share:.3}"));
     outln!("{}: {word}{share}", analysis.system);
     costs::print(&proof.costs);

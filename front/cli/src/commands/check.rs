@@ -6,7 +6,7 @@ use crate::results::Results;
 use crate::{input, output};
 use horolog_analysis::{Derived, derived_priorities};
 use horolog_model::file;
-use horolog_model::{Message, Source, System};
+use horolog_model::{Cpus, Message, Source, System};
 use serde::Serialize;
 
 /// What the JSON form holds.
@@ -71,6 +71,11 @@ fn one(
         VerdictFormat::Table => {
             output::write(format_args!("{text}"));
             output::priorities(&system, &priorities, "\n# ");
+            if let Cpus::Count(count) = system.platform().cpus {
+                let of = if count == 1 { "CPU 0".to_owned() } else { format!("CPU 0 to CPU {}", count - 1) };
+                let s = if count == 1 { "" } else { "s" };
+                output::write(format_args!("\n# {count} CPU{s}: {of}; a run needs their numbers, as in `cpus = [1]`\n"));
+            }
         }
         VerdictFormat::Json | VerdictFormat::Jsonl => {
             results.object(name, &Checked::new(Some(text), priorities, Vec::new()))?;

@@ -154,7 +154,7 @@ fn verdict(found: &Verification) -> &'static str {
         (Verdict::Holds | Verdict::MachineDisturbed, _) if found.cannot_tell > 0 => "cannot tell",
         (Verdict::Holds, true) => "model and bounds hold",
         (Verdict::Holds, false) => "the model holds; there are no bounds",
-        (Verdict::Unknown, _) => "unknown: not decided",
+        (Verdict::Unknown, _) => "no verdict: the trace does not show enough to judge the model",
         (Verdict::ModelViolated, _) => "MODEL VIOLATED",
         (Verdict::BoundViolated, _) => "BOUND VIOLATED",
         (Verdict::MachineDisturbed, true) => "machine disturbed; beyond that, model and bounds hold",

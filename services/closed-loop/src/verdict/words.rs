@@ -3,7 +3,7 @@
 use super::answers::{Answers, beyond, hard_verdicts};
 use super::{Answer, Asked, Cause, Ended, Evidence, Question, Word};
 use horolog_analysis::{Analysis, Options, TaskVerdict, Verdict as TaskWord, analyze};
-use horolog_model::System;
+use horolog_model::{System, TaskId};
 use horolog_time::Span;
 use horolog_verify::{Check, Class, Finding, FindingGroup, Verdict, Verification};
 
@@ -29,6 +29,9 @@ pub(super) fn say(evidence: &Evidence<'_>, asked: &Asked, answers: &Answers, wor
         Word::Undecided => undecided(evidence, asked, answers),
         Word::NotAllowed => return not_allowed(evidence, answers),
     };
+    if matches!(word, Word::Holds | Word::No) {
+        said.text.push_str(&soft(evidence));
+    }
     if backend(evidence).is_some_and(|backend| backend == "linux-best-effort") {
         said.text.push_str("; best effort: nothing was asked of the scheduling class");
     }
@@ -67,14 +70,18 @@ fn holds(evidence: &Evidence<'_>, asked: &Asked, answers: &Answers) -> String {
         && let Some(analysis) = evidence.proof
     {
         let hard = hard_verdicts(evidence, analysis).count();
-        parts.push(format!("{} proved{}", tasks(hard as u64), with(evidence.costs)));
+        let word = if has_soft(evidence.system) { "hard " } else { "" };
+        parts.push(format!("{} proved{}", counted(hard as u64, word, "task"), with(evidence.costs)));
     }
     if asked.gate.has(Question::Model) || asked.gate.has(Question::Deadlines) {
         let simulated = if is_simulation(evidence) { "simulated " } else { "" };
         let (judged, released) = (answers.judged, answers.released);
+        let of = if has_soft(evidence.system) { " of hard tasks" } else { "" };
         parts.push(match (evidence.verified, evidence.simulated) {
-            (None, None) => format!("{} {simulated}{} done", grouped(judged), jobs(judged)),
-            _ => format!("{} of {} {simulated}{} judged", grouped(judged), grouped(released), jobs(released)),
+            (None, None) => format!("{} {simulated}{}{of} done", grouped(judged), jobs(judged)),
+            _ => {
+                format!("{} of {} {simulated}{}{of} judged", grouped(judged), grouped(released), jobs(released))
+            }
         });
     }
     if asked.gate.has(Question::Deadlines) {
@@ -318,8 +325,19 @@ fn proof_fails(evidence: &Evidence<'_>, answers: &Answers) -> Said {
     if answers.deadlines == Some(Answer::Yes) && evidence.verified.is_some() && !is_simulation(evidence) {
         text.push_str(&format!("; all {} measured jobs in time", grouped(answers.judged)));
     }
-    let remedy = missing.iter().flat_map(|task| &task.remedies).next().map(ToString::to_string);
-    Said::new(text, remedy)
+    Said::new(text, missing.first().and_then(|task| helps(analysis, task)))
+}
+
+/// What makes every hard deadline of the processor of `late` hold: a change of that task, or of one that delays it.
+fn helps(analysis: &Analysis, late: &TaskVerdict) -> Option<String> {
+    let processor = analysis.processors.iter().find(|processor| processor.cpu == late.cpu)?;
+    let helps = &processor.sensitivity.as_ref()?.helps;
+    let words: Vec<String> = helps.iter().take(NAMED).map(ToString::to_string).collect();
+    let goal = match analysis.processors.len() {
+        1 => "every hard deadline holds".to_owned(),
+        _ => format!("every hard deadline of CPU {} holds", late.cpu.0),
+    };
+    (!words.is_empty()).then(|| format!("{goal} with {}", words.join(", or ")))
 }
 
 /// A task that has a bound without the machine's costs and none with them.
@@ -459,7 +477,44 @@ fn with(costs: &str) -> String {
 }
 
 fn tasks(count: u64) -> String {
-    if count == 1 { "1 task".to_owned() } else { format!("{} tasks", grouped(count)) }
+    counted(count, "", "task")
+}
+
+/// `3 hard tasks`.
+fn counted(count: u64, word: &str, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {word}{noun}{plural}", grouped(count))
+}
+
+/// Whether the system has a task whose deadline counts in no verdict.
+fn has_soft(system: &System) -> bool {
+    system.task_ids().any(|id| system.is_soft(id))
+}
+
+/// `; soft: battery misses`: soft tasks that a proof, or where jobs were seen these, says miss.
+fn soft(evidence: &Evidence<'_>) -> String {
+    let ids = || evidence.system.task_ids().filter(|id| evidence.system.is_soft(*id));
+    let name = |id| evidence.system.task(id).name.clone();
+    let late: Vec<(String, u64)> = match (evidence.outcome, evidence.proof) {
+        (Some(outcome), _) => {
+            let missed = |id: TaskId| outcome.tasks.get(id.index()).map_or(0, |task| task.missed);
+            ids().map(|id| (name(id), missed(id))).filter(|(_, count)| *count > 0).collect()
+        }
+        (None, Some(analysis)) => {
+            let misses = |task: &&TaskVerdict| task.verdict == TaskWord::Misses;
+            let late = ids().filter_map(|id| analysis.tasks.get(id.index()).filter(misses));
+            late.map(|task| (task.name.clone(), 0)).collect()
+        }
+        (None, None) => Vec::new(),
+    };
+    let names: Vec<&str> = late.iter().take(NAMED).map(|(name, _)| name.as_str()).collect();
+    match late.as_slice() {
+        [] => String::new(),
+        _ if evidence.outcome.is_some() => format!("; soft, missed: {}", list(&late)),
+        [_] => format!("; soft: {} misses", names.concat()),
+        all if all.len() <= NAMED => format!("; soft: {} miss", names.join(", ")),
+        all => format!("; soft: {} and {} miss", names.join(", "), tasks((all.len() - NAMED) as u64)),
+    }
 }
 
 fn jobs(count: u64) -> &'static str {
