@@ -55,8 +55,7 @@ fn drawn(random: &mut Random, are_equal: bool) -> Option<System> {
                 from: ns(from),
                 length: ns(random.between(1, wcet - from)),
             };
-            let is_apart =
-                |one: &Section| section.end() <= Some(one.from) || one.end() <= Some(section.from);
+            let is_apart = |one: &Section| section.end() <= Some(one.from) || one.end() <= Some(section.from);
             let fits = |one: &Section| section.nests_with(one) && (one.resource != name || is_apart(one));
             if task.sections.iter().all(fits) {
                 task.sections.push(section);
@@ -79,7 +78,11 @@ fn blocking(system: &System, index: usize) -> u64 {
         users.flat_map(|task| &task.sections).any(|section| section.resource == name)
     };
     let below = system.tasks().iter().filter(|task| number(task) < own).flat_map(|task| &task.sections);
-    below.filter(|section| reaches(&section.resource)).map(|section| section.length.as_ns()).max().unwrap_or(0)
+    below
+        .filter(|section| reaches(&section.resource))
+        .map(|section| section.length.as_ns())
+        .max()
+        .unwrap_or(0)
 }
 
 /// The longest response of all jobs of the busy period, with this blocking; for tasks of different priorities.
@@ -162,7 +165,10 @@ fn the_bound_is_that_of_the_equation_and_the_worst_phase_reaches_it() {
             }
         }
     }
-    assert!(blocked > 60 && careful > 3 && misses > 30, "{blocked} blocked, {careful} careful, {misses} misses");
+    assert!(
+        blocked > 60 && careful > 3 && misses > 30,
+        "{blocked} blocked, {careful} careful, {misses} misses"
+    );
 }
 
 #[test]
@@ -173,7 +179,12 @@ fn among_equals_no_phase_exceeds_the_bound() {
         let analysis = analyze(&system, &Options::default()).unwrap();
         for (worst, verdict) in over_all_phases(&system).iter().zip(&analysis.tasks) {
             let bound = verdict.response.unwrap().as_ns();
-            assert!(*worst <= bound, "{}: {worst} of {bound}\n{}", verdict.name, horolog_model::file::print(&system));
+            assert!(
+                *worst <= bound,
+                "{}: {worst} of {bound}\n{}",
+                verdict.name,
+                horolog_model::file::print(&system)
+            );
             compared += 1;
         }
     }
@@ -191,7 +202,11 @@ fn a_pattern_with_a_section_that_blocks_runs_into_the_miss() {
             let run = replay(&system, pattern, &ReplayOptions::default(), &mut NullSink).unwrap();
             let witness = run.witness.unwrap();
             let text = horolog_model::file::print(&system);
-            assert!(witness.missed && witness.as_promised != Some(false), "{}: {witness:?}\n{text}", task.name);
+            assert!(
+                witness.missed && witness.as_promised != Some(false),
+                "{}: {witness:?}\n{text}",
+                task.name
+            );
             patterns += 1;
             blocked += u32::from(task.blocking != Some(Span::ZERO));
         }

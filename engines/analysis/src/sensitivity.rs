@@ -96,8 +96,12 @@ impl std::fmt::Display for Help {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.change {
             Remedy::Wcet { at_most_ns } => write!(f, "a wcet of at most {at_most_ns} for {}", self.task),
-            Remedy::Deadline { at_least_ns } => write!(f, "a deadline of at least {at_least_ns} for {}", self.task),
-            Remedy::Period { at_least_ns } => write!(f, "a period of at least {at_least_ns} for {}", self.task),
+            Remedy::Deadline { at_least_ns } => {
+                write!(f, "a deadline of at least {at_least_ns} for {}", self.task)
+            }
+            Remedy::Period { at_least_ns } => {
+                write!(f, "a period of at least {at_least_ns} for {}", self.task)
+            }
             Remedy::Blocking { at_most_ns, tasks } if at_most_ns.is_zero() => {
                 write!(f, "{} preemptive", tasks.join(", "))
             }
@@ -153,8 +157,8 @@ pub(crate) fn explore(
     let note = if probe.given_up > 0 || !probe.has_effort() {
         let what = if probe.has_effort() { "" } else { ", and no time was left to try others" };
         Some(format!(
-            "{} tried values took too long to test and were taken for values that do not pass{what}: what is said here holds, and \
-             more may hold",
+            "{} of the changes that were tried took too long to test, and are taken for changes that do not pass{what}: what is said \
+             here holds, and more may hold",
             probe.given_up
         ))
     } else if !few {

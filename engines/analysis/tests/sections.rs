@@ -1,6 +1,8 @@
 //! Sections that hold resources: by hand what blocks whom, and what stays unknown with which reason.
 
-use horolog_analysis::{Analysis, Options, Schedulable, TermKind, Verdict, analyze, certify, explain, resolve};
+use horolog_analysis::{
+    Analysis, Options, Schedulable, TermKind, Verdict, analyze, certify, explain, resolve,
+};
 use horolog_model::{System, file};
 use horolog_time::Span;
 
@@ -14,7 +16,8 @@ const NESTED: &str = "[[task]]\nname = \"control\"\nperiod = \"20 ms\"\nwcet = \
     [[task.section]]\nresource = \"bus\"\nfrom = \"2 ms\"\nlength = \"2 ms\"\n\
     [[task]]\nname = \"log\"\nperiod = \"100 ms\"\nwcet = \"10 ms\"\npriority = 1\n\
     [[task.section]]\nresource = \"own\"\nfrom = \"1 ms\"\nlength = \"9 ms\"\n";
-const RESOURCES: &str = "[[resource]]\nname = \"bus\"\n[[resource]]\nname = \"map\"\n[[resource]]\nname = \"own\"\n";
+const RESOURCES: &str =
+    "[[resource]]\nname = \"bus\"\n[[resource]]\nname = \"map\"\n[[resource]]\nname = \"own\"\n";
 
 fn read(head: &str, parts: &str) -> System {
     let text = format!("[system]\nname = \"r\"\n{head}{parts}");
@@ -33,7 +36,9 @@ fn each_task_is_blocked_by_one_section_whose_ceiling_reaches_it() {
     let analysis = of(&system);
     let found: Vec<_> =
         analysis.tasks.iter().map(|task| (task.blocking.unwrap(), task.response.unwrap())).collect();
-    let ms = |blocking: u64, response: u64| (Span::from_ns(blocking * 1_000_000), Span::from_ns(response * 1_000_000));
+    let ms = |blocking: u64, response: u64| {
+        (Span::from_ns(blocking * 1_000_000), Span::from_ns(response * 1_000_000))
+    };
     // The inner section reaches control, the outer one arm; what log holds alone reaches nobody.
     assert_eq!(found, [ms(2, 5), ms(6, 13), ms(0, 17), ms(0, 30)]);
     assert_eq!(analysis.schedulable, Schedulable::Yes);
@@ -70,7 +75,8 @@ fn who_holds_to_its_end_above_its_priority_has_a_bound_that_is_not_called_the_le
         )
     };
     let exact = |from| {
-        let system = read("", &format!("{}{}[[resource]]\nname = \"bus\"\n", task("h", 2, 2), task("l", 1, from)));
+        let system =
+            read("", &format!("{}{}[[resource]]\nname = \"bus\"\n", task("h", 2, 2), task("l", 1, from)));
         of(&system).tasks.iter().map(|task| task.exact).collect::<Vec<bool>>()
     };
     assert_eq!(exact(2), [true, false]);
@@ -90,7 +96,12 @@ fn what_the_bound_does_not_know_is_unknown_on_its_processor_alone() {
         let analysis = of(&read(&format!("{head}{cpus}"), &parts));
         assert_eq!(analysis.tasks[0].verdict, Verdict::Unknown);
         assert_eq!(analysis.tasks[1].verdict, Verdict::Meets, "{:?}", analysis.notes);
-        analysis.notes.iter().find(|note| note.starts_with("no test knows of `resource.bus`")).cloned().unwrap()
+        analysis
+            .notes
+            .iter()
+            .find(|note| note.starts_with("no test knows of `resource.bus`"))
+            .cloned()
+            .unwrap()
     };
     assert!(beside("", "policy = \"edf\"\n", "").contains("not under edf"));
     let rigid = task("rigid", 0, "priority = 3\npreemption = \"non-preemptive\"");

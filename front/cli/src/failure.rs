@@ -52,7 +52,8 @@ impl Verdict {
         let group = |status: u8| -> Vec<&str> {
             ends.iter().filter(|(_, one)| *one == status).map(|(name, _)| name.as_str()).collect()
         };
-        let mut line = format!("{}: {} of {all} files: {}", word(worst), group(worst).len(), named(&group(worst)));
+        let mut line =
+            format!("{}: {} of {all} files: {}", word(worst), group(worst).len(), named(&group(worst)));
         for status in [2, 1, 3, 4].into_iter().filter(|&status| status != worst) {
             let names = group(status);
             if !names.is_empty() {
@@ -301,7 +302,8 @@ mod tests {
     #[test]
     fn the_line_of_several_files_names_three_of_each_kind_and_hides_none() {
         let ends = |list: &[(&str, u8)]| {
-            let ends: Vec<(String, u8)> = list.iter().map(|(name, status)| ((*name).to_owned(), *status)).collect();
+            let ends: Vec<(String, u8)> =
+                list.iter().map(|(name, status)| ((*name).to_owned(), *status)).collect();
             match Verdict::of_files(&ends) {
                 Verdict::Line(line, status) => (line, status),
                 other => panic!("{other:?}"),

@@ -38,6 +38,11 @@ fn main() -> ExitCode {
         Err(status) => return status,
     };
     progress::set_quiet(arguments.quiet);
+    if early.format == Some(results::VerdictFormat::Csv)
+        && matches!(arguments.verb, Some(Verb::Check(_) | Verb::Run(_) | Verb::Verify(_) | Verb::Loop(_)))
+    {
+        return Failure::usage("--format csv is for the tasks of `analyze` and `simulate`").report();
+    }
     guard_program(GuardianOptions::default());
     let done = match (&arguments.verb, arguments.include_dir) {
         (Some(verb), false) => run(verb),

@@ -7,6 +7,7 @@ use horolog_closed_loop::verdict::{Answer, Case, Closing, Question, Word};
 use horolog_model::Source;
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use serde::Serialize;
+use serde_json::Value;
 
 /// How a verdict is told.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug, Default)]
@@ -22,6 +23,8 @@ pub(crate) enum VerdictFormat {
     Github,
     /// JUnit's XML: a test case for each task and question.
     Junit,
+    /// One line a task, for spreadsheets and statistics: `analyze` and `simulate` alone.
+    Csv,
 }
 
 impl VerdictFormat {
@@ -52,6 +55,60 @@ pub(crate) struct Results {
     report: Report,
     /// How many files were begun.
     begun: usize,
+    /// Whether the head of the lines stands there.
+    has_head: bool,
+}
+
+/// What stands in the lines of a result, by its schema: members of its tasks, as docs/contract.md has them.
+const CSV_COLUMNS: [(&str, &[&str]); 2] = [
+    (
+        "horolog.analysis/1",
+        &[
+            "name",
+            "cpu",
+            "verdict",
+            "response_ns",
+            "deadline_ns",
+            "test",
+            "exact",
+            "source",
+            "blocking_ns",
+            "slack_ns",
+        ],
+    ),
+    (
+        "horolog.outcome/1",
+        &[
+            "name",
+            "jobs",
+            "completed",
+            "missed",
+            "unfinished",
+            "response_ns_min",
+            "response_ns_mean",
+            "response_ns_p50",
+            "response_ns_p99_9",
+            "response_ns_max",
+            "preemptions",
+        ],
+    ),
+];
+
+/// A value in a line: text in quotes where it needs them, nothing where there is none.
+fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => quoted(text),
+        other => quoted(&other.to_string()),
+    }
+}
+
+/// A text as RFC 4180 has it.
+fn quoted(text: &str) -> String {
+    match text.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text.to_owned(),
+    }
 }
 
 /// An object of one of several files.
@@ -84,7 +141,7 @@ impl Results {
     /// Of so many files.
     pub(crate) fn new(format: VerdictFormat, files: usize) -> Results {
         let report = Report::new("horolog");
-        Results { format, has_several: files > 1, objects: Vec::new(), report, begun: 0 }
+        Results { format, has_several: files > 1, objects: Vec::new(), report, begun: 0, has_head: false }
     }
 
     /// Begins with the next file: of several, tables stand below its name.
@@ -114,6 +171,7 @@ impl Results {
             VerdictFormat::Junit => {
                 self.report.add_test_suite(suite(source, closing));
             }
+            VerdictFormat::Csv => self.rows(source.name(), result)?,
         }
         Ok(())
     }
@@ -145,14 +203,33 @@ impl Results {
                 suite.add_test_case(case(file, None, "input", name, TestCaseStatus::success()));
                 self.report.add_test_suite(suite);
             }
-            VerdictFormat::Table | VerdictFormat::Json | VerdictFormat::Jsonl => {}
+            VerdictFormat::Table | VerdictFormat::Json | VerdictFormat::Jsonl | VerdictFormat::Csv => {}
         }
+    }
+
+    /// One line a task; the head before the first one.
+    fn rows(&mut self, file: &str, result: &impl Serialize) -> Result<(), Failure> {
+        let result = serde_json::to_value(result).map_err(Failure::bad_input)?;
+        let schema = result.get("schema").and_then(Value::as_str).unwrap_or_default();
+        let Some((_, columns)) = CSV_COLUMNS.iter().find(|(known, _)| *known == schema) else {
+            return Err(Failure::usage("--format csv is for the tasks of `analyze` and `simulate`"));
+        };
+        if !std::mem::replace(&mut self.has_head, true) {
+            outln!("file,system,{}", columns.join(","));
+        }
+        let system = result.get("system").and_then(Value::as_str).unwrap_or_default();
+        for task in result.get("tasks").and_then(Value::as_array).into_iter().flatten() {
+            let cells = columns.iter().map(|column| cell(task.get(column).unwrap_or(&Value::Null)));
+            let cells: Vec<String> = [quoted(file), quoted(system)].into_iter().chain(cells).collect();
+            outln!("{}", cells.join(","));
+        }
+        Ok(())
     }
 
     /// Why there is no result for this file.
     pub(crate) fn refuse(&mut self, file: &str, failure: &Failure) -> Result<(), Failure> {
         match self.format {
-            VerdictFormat::Table => {}
+            VerdictFormat::Table | VerdictFormat::Csv => {}
             VerdictFormat::Json | VerdictFormat::Jsonl => self.object(file, &failure.object())?,
             VerdictFormat::Github => {
                 let command = if failure.status() == 4 { "warning" } else { "error" };
@@ -337,6 +414,19 @@ fn case(file: &str, line: Option<usize>, question: &str, name: &str, status: Tes
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cell_is_quoted_where_it_has_to_be() {
+        let of = |value: serde_json::Value| cell(&value);
+        assert_eq!(
+            [of(serde_json::json!("a,\"b\"")), of(serde_json::json!("a b"))],
+            ["\"a,\"\"b\"\"\"", "a b"]
+        );
+        assert_eq!(
+            [of(serde_json::json!(null)), of(serde_json::json!(12)), of(serde_json::json!(true))],
+            ["", "12", "true"]
+        );
+    }
 
     #[test]
     fn annotations_escape_what_github_would_take_for_its_own() {

@@ -8,19 +8,17 @@ use std::collections::BTreeMap;
 
 /// What stands for an interrupt beside resources: its load.
 fn way_out(draft: &Draft) -> String {
-    let head = "describe what comes from outside as `[[interference]]`";
-    let Some(one) = draft.interrupts.first().filter(|one| !one.separation.is_zero()) else {
-        return format!("{head} with `utilisation` = cost / separation and `period` = separation, or remove the sections");
-    };
-    // Rounded up: never less than it takes.
-    let ppb = (u128::from(one.cost.as_ns()) * 1_000_000_000).div_ceil(u128::from(one.separation.as_ns()));
-    let share = format!("{}.{:09}", ppb / 1_000_000_000, ppb % 1_000_000_000);
+    let example = draft.interrupts.first().filter(|one| !one.separation.is_zero()).map(|one| {
+        // Rounded up: never less than it takes.
+        let ppb = (u128::from(one.cost.as_ns()) * 1_000_000_000).div_ceil(u128::from(one.separation.as_ns()));
+        let share = format!("{}.{:09}", ppb / 1_000_000_000, ppb % 1_000_000_000);
+        let share = share.trim_end_matches('0').trim_end_matches('.');
+        format!(" (`{}`: `utilisation = {share}`, `period = \"{}\"`)", one.name, one.separation)
+    });
+    let example = example.unwrap_or_default();
     format!(
-        "{head}, its utilisation cost / separation and its period the separation: for `{}` `utilisation = {}` and `period = \"{}\"`; \
-         or remove the sections",
-        one.name,
-        share.trim_end_matches('0').trim_end_matches('.'),
-        one.separation
+        "describe what comes from outside as `[[interference]]`, with cost / separation as its utilisation and the separation as its \
+         period{example}; or remove the sections"
     )
 }
 

@@ -20,7 +20,8 @@ fn by_assignment(draft: &Draft) -> String {
         _ => None,
     };
     let hard = draft.tasks.iter().filter(|task| !served.contains(&&task.name));
-    let mut keyed: Vec<(Span, &str)> = hard.clone().filter_map(|task| Some((key(task)?, task.name.as_str()))).collect();
+    let mut keyed: Vec<(Span, &str)> =
+        hard.clone().filter_map(|task| Some((key(task)?, task.name.as_str()))).collect();
     let head = "remove `priorities` from [system] and give every hard task its priority";
     if keyed.is_empty() || keyed.len() < hard.count() || keyed.len() > 20 {
         return head.to_owned();
@@ -28,7 +29,10 @@ fn by_assignment(draft: &Draft) -> String {
     keyed.sort_by_key(|(key, _)| *key);
     let count = keyed.len();
     let each = keyed.iter().enumerate().map(|(place, (_, name))| format!("{name} {}", 10 * (count - place)));
-    format!("{head}: by the assignment {}, with room between for servers", each.collect::<Vec<_>>().join(", "))
+    format!(
+        "{head}: by the assignment {}, with room between for servers",
+        each.collect::<Vec<_>>().join(", ")
+    )
 }
 
 /// The names of all tasks that some server names.

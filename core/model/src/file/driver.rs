@@ -113,9 +113,8 @@ impl Reader {
         });
         let admission = self.admission(table, path);
         let deadline = self.optional(table, path, "deadline", Reader::span);
-        let constraint = self.optional(table, path, "constraint", |reader, node, path| {
-            reader.constraint(node, path)
-        });
+        let constraint =
+            self.optional(table, path, "constraint", |reader, node, path| reader.constraint(node, path));
         let word = self.required(table, path, "service", &DEVICE).and_then(|node| {
             self.word(node, &path::join(path, "service"), &DeviceService::WORDS, |word| {
                 DeviceService::WORDS.iter().copied().find(|&known| known == word)
@@ -214,7 +213,7 @@ impl Reader {
             Value::Text(text) if !CONSTRAINTS.contains(&text.as_str()) => {
                 let near = match did_you_mean(text, &CONSTRAINTS) {
                     near if near.starts_with("known") => String::new(),
-                    near => format!("{near} "),
+                    near => format!("{near}; "),
                 };
                 let remedy = format!("{near}known here: `hard`, which is the default, and `soft`");
                 self.fail(node, path, format!("`{text}` is not a word that is known here"), remedy);
@@ -242,8 +241,14 @@ impl Reader {
                 if let Value::Text(text) = &node.value
                     && text.parse::<Span>().is_ok()
                 {
-                    let remedy = format!("write `separation = \"{text}\"`, or the events a second without quotes");
-                    self.fail(node, &path, "this is a duration, and `rate` is a number of events a second", remedy);
+                    let remedy =
+                        format!("write `separation = \"{text}\"`, or the events a second without quotes");
+                    self.fail(
+                        node,
+                        &path,
+                        "this is a duration, and `rate` is a number of events a second",
+                        remedy,
+                    );
                     return None;
                 }
                 let rate: u64 = self.integer(node, &path, "events a second from 1 to 1000000000")?;

@@ -619,11 +619,8 @@ pub const FILE: [(&str, &Section); 12] = [
 ];
 
 /// Sections that stand below an item of another one, by the key that holds them there.
-pub(crate) const BELOW: [(&str, &str); 3] = [
-    ("section", TASK_SECTION.header),
-    ("segment", "segments = [{ … }]"),
-    ("window", "windows = [{ … }]"),
-];
+pub(crate) const BELOW: [(&str, &str); 3] =
+    [("section", TASK_SECTION.header), ("segment", "segments = [{ … }]"), ("window", "windows = [{ … }]")];
 
 /// The words of `execution` where it is no table.
 pub const EXECUTION_WORDS: [&str; 2] = ["wcet", "uniform"];

@@ -52,7 +52,8 @@ pub(crate) fn diagnostics(
 /// such header.
 fn single_header<'c>(content: &'c str, again: &Range<usize>) -> Option<(&'c str, Range<usize>)> {
     let key = content.get(again.clone())?;
-    let is_list = super::keys::FILE.iter().any(|(known, section)| *known == key && section.header.starts_with("[["));
+    let is_list =
+        super::keys::FILE.iter().any(|(known, section)| *known == key && section.header.starts_with("[["));
     let line = content[..again.start].rfind('\n').map_or(0, |at| at + 1);
     if !is_list || !content[line..again.start].trim_start().starts_with('[') {
         return None;
@@ -61,7 +62,11 @@ fn single_header<'c>(content: &'c str, again: &Range<usize>) -> Option<(&'c str,
     for line in content.split_inclusive('\n') {
         let rest = line.trim_start();
         let start = at + (line.len() - rest.len());
-        if rest.strip_prefix('[').and_then(|rest| rest.trim_start().strip_prefix(key)).is_some_and(|rest| rest.trim_start().starts_with(']')) {
+        if rest
+            .strip_prefix('[')
+            .and_then(|rest| rest.trim_start().strip_prefix(key))
+            .is_some_and(|rest| rest.trim_start().starts_with(']'))
+        {
             return Some((key, start..start + rest.find(']').map_or(1, |end| end + 1)));
         }
         at += line.len();

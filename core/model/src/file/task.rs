@@ -53,9 +53,8 @@ impl Reader {
             None => self.cpu(table, path, "task", platform),
         };
         let overrun = self.optional(table, path, "overrun", Reader::overrun);
-        let constraint = self.optional(table, path, "constraint", |reader, node, path| {
-            reader.constraint(node, path)
-        });
+        let constraint =
+            self.optional(table, path, "constraint", |reader, node, path| reader.constraint(node, path));
         let body = self.optional(table, path, "body", |reader, node, path| reader.body(node, path, order));
         let sections = self.sections(table, path);
         if self.unread > before {

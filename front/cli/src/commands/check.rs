@@ -74,13 +74,15 @@ fn one(
             if let Cpus::Count(count) = system.platform().cpus {
                 let of = if count == 1 { "CPU 0".to_owned() } else { format!("CPU 0 to CPU {}", count - 1) };
                 let s = if count == 1 { "" } else { "s" };
-                output::write(format_args!("\n# {count} CPU{s}: {of}; a run needs their numbers, as in `cpus = [1]`\n"));
+                output::write(format_args!(
+                    "\n# {count} CPU{s}: {of}; a run needs their numbers, as in `cpus = [1]`\n"
+                ));
             }
         }
         VerdictFormat::Json | VerdictFormat::Jsonl => {
             results.object(name, &Checked::new(Some(text), priorities, Vec::new()))?;
         }
-        VerdictFormat::Github | VerdictFormat::Junit => {
+        VerdictFormat::Github | VerdictFormat::Junit | VerdictFormat::Csv => {
             results.holds(name, "the file is right", &format!("{name} is right"));
         }
     }

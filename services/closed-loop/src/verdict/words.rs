@@ -80,7 +80,12 @@ fn holds(evidence: &Evidence<'_>, asked: &Asked, answers: &Answers) -> String {
         parts.push(match (evidence.verified, evidence.simulated) {
             (None, None) => format!("{} {simulated}{}{of} done", grouped(judged), jobs(judged)),
             _ => {
-                format!("{} of {} {simulated}{}{of} judged", grouped(judged), grouped(released), jobs(released))
+                format!(
+                    "{} of {} {simulated}{}{of} judged",
+                    grouped(judged),
+                    grouped(released),
+                    jobs(released)
+                )
             }
         });
     }
