@@ -25,7 +25,7 @@ const ORDER: [&[&str]; 5] = [
         "horolog-analysis",
         "horolog-certificate",
     ],
-    &["horolog-trace", "horolog-sched", "horolog-model", "horolog-probe"],
+    &["horolog-trace", "horolog-sched", "horolog-draw", "horolog-model", "horolog-probe"],
     &["horolog-sys", "horolog-time"],
 ];
 

@@ -333,3 +333,30 @@ fn jobs_that_cannot_be_preempted_are_scaled_as_such() {
     let found = explored(&system).processors[0].sensitivity.clone().unwrap();
     assert_eq!(found.scaling_ppb, Some(1_800_000_000));
 }
+
+/// `motor` meets and is the culprit: no smaller wcet of `imu` alone would let `log` meet, too.
+#[test]
+fn a_help_makes_every_hard_deadline_of_the_processor_hold() {
+    let text = "[system]\nname = \"x\"\n\
+        [[task]]\nname = \"motor\"\nperiod = \"1 ms\"\nwcet = \"900 us\"\npriority = 9\n\
+        [[task]]\nname = \"imu\"\nperiod = \"2 ms\"\nwcet = \"500 us\"\npriority = 8\n\
+        [[task]]\nname = \"log\"\nperiod = \"100 ms\"\nwcet = \"10 ms\"\npriority = 1\n";
+    let of = |text: &str| {
+        let (system, _) = horolog_model::file::read(text, "x", &[]).expect("a good file");
+        let mut options = Options::default();
+        options.sensitivity = true;
+        let analysis = analyze(&system, &options).expect("an answer");
+        let helps = analysis.processors[0].sensitivity.clone().expect("asked for").helps;
+        (analysis.schedulable, helps.iter().map(ToString::to_string).collect::<Vec<String>>())
+    };
+    // imu alone passes with 200 us, and log then misses: 900 of 1000 and 100 of 1000 leave it nothing.
+    let (schedulable, helps) = of(text);
+    assert_eq!(schedulable, Schedulable::No);
+    assert!(helps.iter().all(|help| !help.contains("wcet") || !help.contains("imu")), "{helps:?}");
+    let motor = helps.iter().find(|help| help.ends_with("for motor")).expect("the culprit");
+    let wcet = motor.trim_start_matches("a wcet of at most ").trim_end_matches(" for motor");
+    assert_eq!(of(&text.replace("900 us", wcet)).0, Schedulable::Yes, "{motor}");
+    // What is only a wish is no hard deadline.
+    let soft = text.replace("\"10 ms\"\n", "\"10 ms\"\nconstraint = \"soft\"\n");
+    assert!(of(&soft).1[0].ends_with("for imu"), "{:?}", of(&soft).1);
+}

@@ -10,6 +10,7 @@ use horolog_experiments::WhenExhausted;
 use horolog_time::Span;
 use std::path::PathBuf;
 
+use crate::commands::sets::{periods, utilisations};
 pub(crate) use crate::init_arguments::InitArguments;
 pub(crate) use crate::measure_arguments::MeasureVerb;
 pub(crate) use crate::results::VerdictFormat;
@@ -65,7 +66,7 @@ pub(crate) enum Verb {
     /// Probe this machine, or extract the model of a running program.
     #[command(subcommand)]
     Measure(MeasureVerb),
-    /// Reproduce published experiments.
+    /// Reproduce published experiments, and draw task sets for your own.
     #[command(subcommand)]
     Experiment(ExperimentVerb),
     /// Print shell completions.
@@ -526,6 +527,8 @@ fn permille(text: &str) -> Result<u64, String> {
 pub(crate) enum ExperimentVerb {
     /// List the published experiments.
     List,
+    /// Draw random task sets, as studies of schedulability do: UUniFast's distribution, log-uniform periods.
+    Sets(SetsArguments),
     /// Run one: the published figure, ours, and whether they agree.
     Run {
         /// Its name, from `experiment list`, or the file of an experiment of your own (`mine.toml`).
@@ -549,6 +552,55 @@ pub(crate) enum ExperimentVerb {
         #[arg(long, value_enum, default_value_t)]
         format: Format,
     },
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct SetsArguments {
+    /// The folder to write `set-000.toml` and so on into.
+    pub(crate) dir: PathBuf,
+    /// How many tasks a set has.
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) tasks: u32,
+    /// The total utilisation of a set; of a range the first set has the lower end, the last the upper one, in equal steps.
+    #[arg(long, value_name = "U|A..B", default_value = "0.5..0.95", value_parser = utilisations)]
+    pub(crate) utilisation: (u64, u64),
+    /// How many sets.
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    pub(crate) count: u64,
+    /// Set K of a seed is the same for ever, on every machine.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Periods, log-uniform.
+    #[arg(long, value_name = "A..B", default_value = "10ms..1s", value_parser = periods)]
+    pub(crate) periods: (Span, Span),
+    /// What periods are multiples of.
+    #[arg(long, value_name = "TIME", default_value = "1 ns", value_parser = duration)]
+    pub(crate) granularity: Span,
+    /// Where deadlines lie.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) deadlines: SetDeadlines,
+    /// The policy; priorities are deadline-monotonic.
+    #[arg(long, value_name = "POLICY", default_value = "fixed-priority", value_parser = ["fixed-priority", "edf"])]
+    pub(crate) policy: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug, Default)]
+pub(crate) enum SetDeadlines {
+    /// At the period.
+    #[default]
+    Implicit,
+    /// Uniform from the execution time to the period.
+    Constrained,
+}
+
+impl SetDeadlines {
+    /// The word of the command line.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            SetDeadlines::Implicit => "implicit",
+            SetDeadlines::Constrained => "constrained",
+        }
+    }
 }
 
 fn when_exhausted(text: &str) -> Result<WhenExhausted, String> {

@@ -9,6 +9,7 @@ use std::path::Path;
 
 pub(crate) fn run(verb: &ExperimentVerb) -> Done {
     match verb {
+        ExperimentVerb::Sets(words) => super::sets::run(words),
         ExperimentVerb::List => {
             let mut rows = output::table(&["id", "source", "what it shows"], 9);
             for experiment in all() {

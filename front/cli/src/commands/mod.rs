@@ -15,6 +15,7 @@ mod machine;
 pub(crate) mod measure;
 pub(crate) mod run;
 pub(crate) mod serve;
+pub(crate) mod sets;
 pub(crate) mod simulate;
 pub(crate) mod trace;
 pub(crate) mod verify;

@@ -523,6 +523,15 @@ pub(super) const PAGES: &[Page] = &[
         files: &[("DIR", "None is read or written.")],
     },
     Page {
+        verb: "experiment sets",
+        examples: &[(
+            "horolog experiment sets sets --tasks 8 --utilisation 0.5..0.95 --count 200 --seed 1",
+            "Two hundred sets of eight tasks, the first with a utilisation of 0.5, the last with 0.95.",
+        )],
+        exit: DONE,
+        files: &[("DIR", "The sets, one system file each.")],
+    },
+    Page {
         verb: "experiment run",
         examples: &[
             (

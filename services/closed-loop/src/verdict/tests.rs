@@ -378,6 +378,39 @@ fn a_bound_beyond_the_deadline_by_the_machines_costs_is_a_no() {
 }
 
 #[test]
+fn soft_tasks_are_counted_apart_and_told() {
+    let mut case = Case::new();
+    case.system = read(&TWO.replace("priority = 5", "priority = 5\nconstraint = \"soft\""));
+    case.asked = Asked::of(&[Question::Proof]);
+    assert_eq!(case.closing().text, "1 hard task proved with machine.toml");
+    case.outcome.as_mut().expect("one").tasks[1].missed = 3;
+    assert_eq!(case.closing().text, "1 hard task proved with machine.toml; soft, missed: b 3");
+    case.outcome = None;
+    case.proof.as_mut().expect("one").tasks[1].verdict = horolog_analysis::Verdict::Misses;
+    assert_eq!(case.closing().text, "1 hard task proved with machine.toml; soft: b misses");
+}
+
+#[test]
+fn the_help_names_its_tasks() {
+    use horolog_analysis::{Help, Remedy, Sensitivity};
+    let mut case = Case::new();
+    case.asked = Asked::of(&[Question::Proof]);
+    let analysis = case.proof.as_mut().expect("one");
+    analysis.schedulable = Schedulable::No;
+    analysis.tasks[1].verdict = horolog_analysis::Verdict::Misses;
+    let help = |task: &str, ms: u64| Help {
+        task: task.to_owned(),
+        change: Remedy::Wcet { at_most_ns: Span::from_ns(ms * 1_000_000) },
+    };
+    let helps = vec![help("b", 2), help("a", 1)];
+    analysis.processors[0].sensitivity = Some(Sensitivity { scaling_ppb: None, helps, note: None });
+    assert_eq!(
+        case.closing().help.as_deref(),
+        Some("every hard deadline holds with a wcet of at most 2 ms for b, or a wcet of at most 1 ms for a")
+    );
+}
+
+#[test]
 fn how_the_run_ended_counts() {
     let mut case = Case::new();
     case.ended = Ended::Stopped { after: Span::from_ns(5), of: Span::from_ns(10) };

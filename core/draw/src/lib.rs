@@ -1,0 +1,7 @@
+//! Random task sets of a stated recipe, the same for ever from the same seed: `docs/concepts/task-sets.md`.
+
+pub mod random;
+pub mod task_set;
+
+pub use random::{Random, SplitMix64};
+pub use task_set::{Deadlines, DrawnTask, PreemptionRecipe, TaskSetRecipe, system_of};
