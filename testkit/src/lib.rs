@@ -7,21 +7,20 @@ pub mod exhaustive;
 pub mod exhaustive_edf;
 pub mod mixed_system;
 pub mod naive_simulator;
-pub mod random;
 pub mod reference;
 pub mod served_system;
 mod servers;
 pub mod shape;
 pub mod system;
-pub mod task_set;
 pub mod tree;
 
 pub use driven_system::driven_system;
 pub use mixed_system::{Ingredients, mixed_system};
-pub use random::{Random, SplitMix64};
 pub use served_system::{Serving, served_system};
 pub use system::{Choices, Shape, Words, draw_system, systems};
-pub use task_set::{Deadlines, DrawnTask, PreemptionRecipe, TaskSetRecipe, system_of};
+pub use horolog_draw::{
+    Deadlines, DrawnTask, PreemptionRecipe, Random, SplitMix64, TaskSetRecipe, random, system_of, task_set,
+};
 
 /// The system with what the analysis gives it before a machine can go by it: priorities, promotion times.
 ///

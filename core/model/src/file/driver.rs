@@ -211,11 +211,11 @@ impl Reader {
     pub(super) fn constraint(&mut self, node: &Node, path: &str) -> Option<bool> {
         match &node.value {
             Value::Text(text) if !CONSTRAINTS.contains(&text.as_str()) => {
-                let near = match did_you_mean(text, &CONSTRAINTS) {
-                    near if near.starts_with("known") => String::new(),
-                    near => format!("{near}; "),
+                let known = "known here: `hard`, which is the default, and `soft`";
+                let remedy = match did_you_mean(text, &CONSTRAINTS) {
+                    near if near.starts_with("known") => known.to_owned(),
+                    near => format!("{near} ({known})"),
                 };
-                let remedy = format!("{near}known here: `hard`, which is the default, and `soft`");
                 self.fail(node, path, format!("`{text}` is not a word that is known here"), remedy);
                 None
             }
