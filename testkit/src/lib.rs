@@ -15,12 +15,12 @@ pub mod system;
 pub mod tree;
 
 pub use driven_system::driven_system;
-pub use mixed_system::{Ingredients, mixed_system};
-pub use served_system::{Serving, served_system};
-pub use system::{Choices, Shape, Words, draw_system, systems};
 pub use horolog_draw::{
     Deadlines, DrawnTask, PreemptionRecipe, Random, SplitMix64, TaskSetRecipe, random, system_of, task_set,
 };
+pub use mixed_system::{Ingredients, mixed_system};
+pub use served_system::{Serving, served_system};
+pub use system::{Choices, Shape, Words, draw_system, systems};
 
 /// The system with what the analysis gives it before a machine can go by it: priorities, promotion times.
 ///
