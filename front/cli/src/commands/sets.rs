@@ -67,7 +67,7 @@ fn share_of(least: u64, most: u64, index: u64, count: u64) -> u64 {
 /// `0.5..0.95`, or one number, in parts per billion.
 pub(crate) fn utilisations(text: &str) -> Result<(u64, u64), String> {
     let refuse =
-        || format!("`{text}` is no utilisation such as `0.7`, and no range of two such as `0.5..0.95`");
+        || format!("`{text}` is neither a utilisation such as `0.7` nor a range of two such as `0.5..0.95`");
     let one = |text: &str| -> Option<u64> {
         let number: f64 = text.trim().parse().ok()?;
         (number.is_finite() && number > 0.0 && number <= 4_096.0).then_some((number * 1e9).round() as u64)
@@ -81,7 +81,7 @@ pub(crate) fn utilisations(text: &str) -> Result<(u64, u64), String> {
 
 /// `10 ms..1 s`.
 pub(crate) fn periods(text: &str) -> Result<(Span, Span), String> {
-    let refuse = || format!("`{text}` is no range of periods such as `10ms..1s`");
+    let refuse = || format!("`{text}` is not a range of periods such as `10ms..1s`");
     let (from, to) = text.split_once("..").ok_or_else(refuse)?;
     match (from.trim().parse::<Span>(), to.trim().parse::<Span>()) {
         (Ok(from), Ok(to)) if from <= to => Ok((from, to)),
