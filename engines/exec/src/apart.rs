@@ -170,11 +170,12 @@ impl<'a> Apart<'a> {
         };
         collector.finish(&mut take);
         let mut untold = Vec::new();
-        let mut outcome = match &last {
+        let (closed_ns, mut outcome) = match &last {
             Some((_, text)) => decode_outcome(text)?,
             None => {
                 let at = noticed_at.saturating_sub(start.origin_ns);
-                self.reckon(at, &mut reckoning, &mut |record| untold.push(record))
+                let outcome = self.reckon(at, &mut reckoning, &mut |record| untold.push(record));
+                (outcome.horizon_ns.as_ns(), outcome)
             }
         };
         // They come task by task.
@@ -186,7 +187,7 @@ impl<'a> Apart<'a> {
             outcome.notes.push(format!("{} records came out of order", collector.late()));
         }
         let Started { origin_ns, threads } = start;
-        Ok(RunResult { outcome, records: Vec::new(), origin_ns, threads })
+        Ok(RunResult { outcome, records: Vec::new(), origin_ns, threads, closed_ns })
     }
 
     /// Whose code has not returned that is called before the start, in words.
@@ -220,7 +221,8 @@ impl<'a> Apart<'a> {
         let now = clock::monotonic_ns();
         // Before the start nothing has to be brought to an end.
         let patience = if start.is_some() { PATIENCE_NS } else { 0 };
-        let allowed = self.options.grace.as_ns().saturating_add(patience);
+        // Last jobs are let to complete for a grace, and then have one to end.
+        let allowed = self.options.grace.as_ns().saturating_mul(2).saturating_add(patience);
         if start.is_none() {
             *limit = (*limit).min(self.forked_at.saturating_add(START_NS));
         }
@@ -341,7 +343,7 @@ fn child(run: &Run<'_>, words: &Arc<SharedWords>, mut messages: Messages) {
     let result = run.whole(&mut Bodies::default(), &mut attendant);
     forked::flush_c_streams(FLUSH_NS);
     let (kind, text) = match result {
-        Ok(result) => (ENDED, serde_json::to_vec(&result.outcome).unwrap_or_default()),
+        Ok(result) => (ENDED, serde_json::to_vec(&(result.closed_ns, &result.outcome)).unwrap_or_default()),
         Err(error) => (FAILED, error.encode()),
     };
     messages.send(&[&[kind][..], &text].concat());
@@ -387,8 +389,8 @@ impl Started {
     }
 }
 
-/// An outcome's words for kinds and methods live as long as the program, so its text does, too: once a run.
-fn decode_outcome(text: &[u8]) -> Result<Outcome, ExecError> {
+/// When the run was over, and its outcome. An outcome's words for kinds and methods live as long as the program, so its text does, too: once a run.
+fn decode_outcome(text: &[u8]) -> Result<(u64, Outcome), ExecError> {
     let text: &'static [u8] = Box::leak(text.to_vec().into_boxed_slice());
     serde_json::from_slice(text)
         .map_err(|error| ExecError::machine(format!("the outcome of the run's process: {error}")))

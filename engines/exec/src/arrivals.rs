@@ -27,6 +27,8 @@ pub(crate) struct Arrivals {
     jitter: u64,
     tick: Option<u64>,
     pattern: ArrivalPattern,
+    /// How much longer than its separation a sporadic job may take to come.
+    extra: u64,
     chance: SplitMix,
     next: u64,
     /// The job that arrives at the offset.
@@ -44,6 +46,7 @@ impl Arrivals {
             jitter: task.jitter.as_ns(),
             tick: tick.filter(|&ns| ns > 0),
             pattern,
+            extra: 0,
             chance: SplitMix::new(seed, &task.name, "arrivals"),
             next: 0,
             first: 0,
@@ -55,7 +58,9 @@ impl Arrivals {
     /// Of a task of the system.
     pub(crate) fn of(system: &System, id: TaskId, options: &RunOptions) -> Arrivals {
         let tick = system.platform().tick.map(Span::as_ns);
-        Arrivals::new(system.task(id), tick, options.arrivals, options.seed)
+        let mut arrivals = Arrivals::new(system.task(id), tick, options.arrivals, options.seed);
+        arrivals.extra = options.sporadic_extra.as_ns();
+        arrivals
     }
 
     /// The next job; `None` after the last one of an aperiodic task, or beyond what 64 bits of ns can count.
@@ -108,8 +113,11 @@ impl Arrivals {
             }
             Arrival::Sporadic { separation } => {
                 let separation = separation.as_ns();
-                let extra =
-                    if self.pattern == ArrivalPattern::Random { self.chance.up_to(separation) } else { 0 };
+                let drawn = match self.pattern {
+                    ArrivalPattern::Random => separation.max(self.extra),
+                    ArrivalPattern::Dense => self.extra,
+                };
+                let extra = if drawn == 0 { 0 } else { self.chance.up_to(drawn) };
                 match self.last_arrival {
                     // At a mode change the first one comes at once.
                     None => self.offset.checked_add(if self.first == 0 { extra } else { 0 }),

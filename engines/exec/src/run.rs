@@ -11,6 +11,7 @@ use crate::plan::Plan;
 use crate::processes::Processes;
 use crate::result::{RunResult, Started, ThreadInfo};
 use crate::shared::RunShared;
+use crate::task_shared::TaskShared;
 use crate::threads::{Setup, Threads};
 use crate::watchdog::Watchdog;
 use crate::{ExecError, Limit, RunOptions, bands};
@@ -178,7 +179,8 @@ impl Run<'_> {
             early.ending(&task.name, &task.crash)
         });
         outcome.notes.extend(notes);
-        Ok(RunResult { outcome, records: Vec::new(), origin_ns, threads: started.threads })
+        let closed_ns = run.closed();
+        Ok(RunResult { outcome, records: Vec::new(), origin_ns, threads: started.threads, closed_ns })
     }
 }
 
@@ -226,13 +228,44 @@ fn attend(
         let asked = options.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Acquire));
         processes.look(since_start.min(run.horizon()));
         let early = run.has_failed() || run.has_ended_early();
-        if asked || attendant.wants_end() || early || since_start >= run.horizon() {
-            run.stop(since_start);
+        let is_cut = asked || attendant.wants_end();
+        if is_cut || early || since_start >= run.horizon() {
+            run.end_releases(since_start);
+            if !early {
+                threads.wake_for_last_jobs(is_cut);
+                let_complete(run, options, (threads, processes), attendant);
+            }
+            run.stop(run.now().unwrap_or(0));
             return;
         }
         attendant.turn();
         let left = run.horizon() - since_start;
         let _ = clock::sleep_until(clock::monotonic_ns().saturating_add(left.min(TURN_NS)));
+    }
+}
+
+/// Jobs that have arrived by the horizon may complete: each has its whole deadline, and no more than the grace.
+fn let_complete(
+    run: &RunShared,
+    options: &RunOptions,
+    (threads, processes): (&Threads, &mut Processes),
+    attendant: &mut dyn Attendant,
+) {
+    const TURN_NS: u64 = 500_000;
+    let horizon = run.horizon();
+    loop {
+        let now = run.now().unwrap_or(0);
+        note_crash(run, threads);
+        processes.look(horizon);
+        let is_open = |task: &Arc<TaskShared>| {
+            let within = task.completes_within.min(options.grace.as_ns());
+            !task.is_idle.load(Ordering::Acquire) && now <= horizon.saturating_add(within)
+        };
+        if run.has_failed() || run.has_ended_early() || !threads.tasks.iter().any(is_open) {
+            return;
+        }
+        attendant.turn();
+        let _ = clock::sleep_until(clock::monotonic_ns().saturating_add(TURN_NS));
     }
 }
 

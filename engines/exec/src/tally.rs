@@ -59,29 +59,21 @@ impl Default for Tally {
 }
 
 impl Tally {
-    /// Counts a job that finished at `finished` (ns since the start); `horizon` is the end of the run.
-    /// Returns whether it missed its deadline.
-    pub(crate) fn finished(&mut self, job: &Job, finished: u64, horizon: u64) -> bool {
+    /// Counts a job that finished at `finished` (ns since the start). Returns whether it missed its deadline.
+    pub(crate) fn finished(&mut self, job: &Job, finished: u64) -> bool {
         self.counts.jobs += 1;
         let in_time = finished <= job.deadline;
-        if finished > horizon {
-            // The run was over: a miss only if the deadline had passed by then.
-            self.counts.unfinished += 1;
-            let missed = job.deadline < horizon;
-            self.counts.missed += u64::from(missed);
-            return missed;
-        }
         self.counts.completed += 1;
         self.counts.missed += u64::from(!in_time);
         self.responses.record(Span::from_ns(finished.saturating_sub(job.arrival)));
         !in_time
     }
 
-    /// Counts a job that was released and had not finished by the horizon.
-    pub(crate) fn unfinished(&mut self, job: &Job, horizon: u64) {
+    /// Counts a job that was released and had not finished when the run was over: a miss only if its deadline had passed.
+    pub(crate) fn unfinished(&mut self, job: &Job, closed: u64) {
         self.counts.jobs += 1;
         self.counts.unfinished += 1;
-        self.counts.missed += u64::from(job.deadline < horizon);
+        self.counts.missed += u64::from(job.deadline < closed);
     }
 
     /// Counts what the job's function returned.
