@@ -284,9 +284,22 @@ impl<'a> Apart<'a> {
             return told;
         }
         let at_ns = Span::from_ns(at);
-        let begun = if cause == EndCause::Killed { None } else { reckoning.last_begun() };
+        let begun = match cause {
+            EndCause::Killed => None,
+            // Any job under way may have done it.
+            EndCause::Exec => self.only_job(),
+            _ => reckoning.last_begun(),
+        };
         let (task, job) = begun.map_or((None, None), |(place, job)| (Some(name(place)), Some(job)));
         Ending { cause, task, job, at_ns, what, stack: Vec::new() }
+    }
+
+    /// The job that is under way, where there is one alone.
+    fn only_job(&self) -> Option<(usize, u64)> {
+        let cells = self.boards.cells.iter().enumerate();
+        let mut begun = cells.filter_map(|(place, cell)| Some((place, cell.piece()?)));
+        let first = begun.next();
+        first.filter(|_| begun.next().is_none())
     }
 
     /// In words. A process that is still there has become another program, or does not end: it is killed.
@@ -306,7 +319,9 @@ impl<'a> Apart<'a> {
         self.process.kill();
         match became.filter(|program| Some(program) != own.as_ref()) {
             Some(program) if self.process.is_closed() => {
-                (EndCause::Exec, format!("the run's process became another program, {}", program.display()))
+                let whose = if self.only_job().is_none() { " (not known by which task)" } else { "" };
+                let program = program.display();
+                (EndCause::Exec, format!("the run's process became another program, {program}{whose}"))
             }
             _ if self.process.is_closed() => {
                 let what = "the run's process closed the descriptors that the run needs, and was killed";

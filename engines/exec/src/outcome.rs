@@ -32,7 +32,7 @@ pub(crate) fn outcome_of(
 ) -> Outcome {
     let mut outcome = blank(system, options, plan, run.horizon());
     for task in &threads.tasks {
-        outcome.notes.extend(task.tally().notes(&task.name));
+        outcome.notes.extend(task.tally().notes(&task.name, run.is_memory_locked()));
     }
     outcome.notes.extend(run.modes.iter().flat_map(Modes::notes));
     let of_task = |task: &std::sync::Arc<crate::task_shared::TaskShared>| {

@@ -114,12 +114,13 @@ impl Run<'_> {
         bodies: &mut Bodies,
         attendant: &mut dyn Attendant,
     ) -> Result<RunResult, ExecError> {
-        prepare_process(self.options)?;
+        let is_memory_locked = prepare_process(self.options)?;
         let before = allowed_cpus()?;
         set_affinity(0, &self.plan.housekeeping)?;
         let threads_before = ThreadsBefore::now();
-        let mut result = self.planned(bodies, attendant);
-        let kept = bodies.unload(&threads_before);
+        let mut result = self.planned(bodies, is_memory_locked, attendant);
+        let own: Vec<u32> = result.iter().flat_map(|result| &result.threads).map(|thread| thread.tid).collect();
+        let kept = bodies.unload(&threads_before, &own);
         if let Ok(result) = &mut result {
             result.outcome.notes.extend(kept);
         }
@@ -128,14 +129,19 @@ impl Run<'_> {
         result
     }
 
-    fn planned(&self, bodies: &mut Bodies, attendant: &mut dyn Attendant) -> Result<RunResult, ExecError> {
+    fn planned(
+        &self,
+        bodies: &mut Bodies,
+        is_memory_locked: bool,
+        attendant: &mut dyn Attendant,
+    ) -> Result<RunResult, ExecError> {
         let Run { file, companion, options, plan, boards } = *self;
         let horizon = match options.limit {
             Limit::For(span) => span.as_ns(),
             Limit::Forever => u64::MAX,
         };
         let (modes, locks) = (Modes::of(&companion.system)?, Locks::of(&companion.system));
-        let run = Arc::new(RunShared::new(horizon, modes, locks));
+        let run = Arc::new(RunShared::new(horizon, is_memory_locked, modes, locks));
         let _crashes = crash::Guard::new()?;
         let _awake = ShallowIdle::ask();
         let setup = Setup { system: &companion.system, file, companion, options, plan, run: &run, boards };
@@ -184,17 +190,16 @@ impl Run<'_> {
     }
 }
 
-/// Privileges and locked memory, before any thread exists.
-fn prepare_process(options: &RunOptions) -> Result<(), ExecError> {
+/// Privileges and locked memory, before any thread exists. Whether memory is locked.
+fn prepare_process(options: &RunOptions) -> Result<bool, ExecError> {
     thread::prepare_interrupt()?;
     if options.best_effort {
         // Memory is locked where it may be; the notes of the outcome say that nothing is promised.
-        let _ = memory::lock_all();
-        return Ok(());
+        return Ok(memory::lock_all().is_ok());
     }
     may_use_fifo(bands::WATCHDOG)?;
     memory::lock_all()?;
-    Ok(())
+    Ok(true)
 }
 
 /// Whether every thread is ready. A crash before the start is an error: there is no run that it could have ended.

@@ -22,6 +22,7 @@ pub(crate) struct RunShared {
     horizon: AtomicU64,
     /// When `stopping` was set, ns since the start.
     closed: AtomicU64,
+    is_memory_locked: AtomicBool,
     failure: Mutex<Option<ExecError>>,
     early: Mutex<Option<Early>>,
     /// Where the system has modes.
@@ -31,10 +32,11 @@ pub(crate) struct RunShared {
 }
 
 impl RunShared {
-    pub(crate) fn new(horizon: u64, modes: Option<Modes>, locks: Locks) -> RunShared {
+    pub(crate) fn new(horizon: u64, is_memory_locked: bool, modes: Option<Modes>, locks: Locks) -> RunShared {
         let shared = RunShared { modes, locks, ..RunShared::default() };
         shared.horizon.store(horizon, Ordering::Relaxed);
         shared.closed.store(u64::MAX, Ordering::Relaxed);
+        shared.is_memory_locked.store(is_memory_locked, Ordering::Relaxed);
         shared
     }
 
@@ -80,6 +82,11 @@ impl RunShared {
         if self.started.load(Ordering::Acquire) == 0 {
             self.start(0);
         }
+    }
+
+    /// Whether no page of the process can be taken away: not always so in best effort.
+    pub(crate) fn is_memory_locked(&self) -> bool {
+        self.is_memory_locked.load(Ordering::Relaxed)
     }
 
     #[inline]

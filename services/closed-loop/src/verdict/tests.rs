@@ -120,6 +120,7 @@ fn verification(system: &System) -> Verification {
         schedule_differs: 0,
         cannot_tell: 0,
         tasks: system.tasks().iter().map(task).collect(),
+        missed_jobs: Vec::new(),
         servers: Vec::new(),
         processors: Vec::new(),
         groups: Vec::new(),
