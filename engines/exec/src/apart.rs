@@ -221,8 +221,10 @@ impl<'a> Apart<'a> {
         let now = clock::monotonic_ns();
         // Before the start nothing has to be brought to an end.
         let patience = if start.is_some() { PATIENCE_NS } else { 0 };
+        let grace = self.options.grace.as_ns();
+        let after_crash = grace.saturating_add(patience);
         // Last jobs are let to complete for a grace, and then have one to end.
-        let allowed = self.options.grace.as_ns().saturating_mul(2).saturating_add(patience);
+        let allowed = if start.is_some() { after_crash.saturating_add(grace) } else { after_crash };
         if start.is_none() {
             *limit = (*limit).min(self.forked_at.saturating_add(START_NS));
         }
@@ -230,7 +232,10 @@ impl<'a> Apart<'a> {
         if asked {
             self.words[STOP].store(1, Ordering::Release);
         }
-        if asked || self.boards.cells.iter().any(|cell| cell.fate().is_some()) {
+        if self.boards.cells.iter().any(|cell| cell.fate().is_some()) {
+            *limit = (*limit).min(now.saturating_add(after_crash));
+        }
+        if asked {
             *limit = (*limit).min(now.saturating_add(allowed));
         }
         if let (Limit::For(span), Some(start)) = (self.options.limit, start) {

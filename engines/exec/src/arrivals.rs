@@ -131,3 +131,25 @@ impl Arrivals {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sporadic_jobs_come_a_separation_and_up_to_the_extra_apart() {
+        let text = "[system]\nname = \"s\"\n[platform]\ncpus = [0]\n[[task]]\nname = \"stop\"\nseparation = \"10 ms\"\n\
+                    offset = \"0 ms\"\nwcet = \"1 ms\"\npriority = 1\n";
+        let (system, _) = horolog_model::file::read(text, "s.toml", &[]).expect("a valid file");
+        let gaps = |extra: u64| {
+            let options = RunOptions { sporadic_extra: Span::from_ns(extra), ..RunOptions::default() };
+            let mut arrivals = Arrivals::of(&system, TaskId(0), &options);
+            let jobs: Vec<Job> = (0..200).filter_map(|_| arrivals.next_job()).collect();
+            jobs.windows(2).map(|pair| pair[1].arrival - pair[0].arrival).collect::<Vec<u64>>()
+        };
+        assert!(gaps(0).iter().all(|gap| *gap == 10_000_000));
+        let drawn = gaps(5_000_000);
+        assert!(drawn.iter().all(|gap| (10_000_000..=15_000_000).contains(gap)), "{drawn:?}");
+        assert!(drawn.iter().any(|gap| *gap < 11_000_000) && drawn.iter().any(|gap| *gap > 14_000_000));
+    }
+}

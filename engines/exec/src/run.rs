@@ -119,7 +119,8 @@ impl Run<'_> {
         set_affinity(0, &self.plan.housekeeping)?;
         let threads_before = ThreadsBefore::now();
         let mut result = self.planned(bodies, is_memory_locked, attendant);
-        let own: Vec<u32> = result.iter().flat_map(|result| &result.threads).map(|thread| thread.tid).collect();
+        let own: Vec<u32> =
+            result.iter().flat_map(|result| &result.threads).map(|thread| thread.tid).collect();
         let kept = bodies.unload(&threads_before, &own);
         if let Ok(result) = &mut result {
             result.outcome.notes.extend(kept);

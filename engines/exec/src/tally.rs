@@ -114,7 +114,9 @@ impl Tally {
         note(
             self.page_faults,
             match is_memory_locked {
-                true => "page faults in its jobs: memory that was mapped after the start, or a stack deeper than --stack",
+                true => {
+                    "page faults in its jobs: memory that was mapped after the start, or a stack deeper than --stack"
+                }
                 false => {
                     "page faults in its jobs: memory was not locked, which takes CAP_IPC_LOCK or a greater \
                      RLIMIT_MEMLOCK (`horolog doctor --for run`)"
@@ -122,7 +124,9 @@ impl Tally {
             },
         );
         if let Some(name) = &self.first_unknown {
-            let what = format!("calls named no resource, link, request or mode that the file gives the task (the first: `{name}`)");
+            let what = format!(
+                "calls named no resource, link, request or mode that the file gives the task (the first: `{name}`)"
+            );
             note(self.unknown_names, &format!("{what}; they did nothing"));
         }
         if let Some(value) = self.first_failure {

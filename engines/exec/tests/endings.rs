@@ -147,7 +147,11 @@ fn the_job_under_way_at_the_end_completes() {
             let Some(result) = run_or_skip(&system(vec![one.clone()]), &options(ms(end))) else { return };
             let counts = &result.outcome.tasks[0];
             let jobs = if end == 30 { 3 } else { 4 };
-            assert_eq!((counts.jobs, counts.completed, counts.unfinished), (jobs, jobs, 0), "{who}, {end} ms");
+            assert_eq!(
+                (counts.jobs, counts.completed, counts.unfinished),
+                (jobs, jobs, 0),
+                "{who}, {end} ms"
+            );
             let completed = result.records.iter().filter(|record| record.kind == Kind::Completion).count();
             assert_eq!(completed as u64, jobs, "{who}, {end} ms");
             assert!(result.closed_ns <= (end + 10) * 1_000_000 + 20_000_000, "{who}: {}", result.closed_ns);

@@ -672,7 +672,9 @@ fn why(system: &System, cpu: CpuId, runs: Option<TaskId>, wanted: Option<TaskId>
     if system.servers_on(cpu).next().is_none() {
         return match (runs, wanted, system.policy()) {
             (Some(_), Some(_), horolog_model::Policy::Edf) => "its deadline is earlier",
-            (Some(runs), Some(wanted), _) => more_important(system.task(runs).priority, system.task(wanted).priority),
+            (Some(runs), Some(wanted), _) => {
+                more_important(system.task(runs).priority, system.task(wanted).priority)
+            }
             _ => "it is ready",
         };
     }

@@ -211,13 +211,12 @@ pub fn close(
 
     stage(Stage::Simulate, "");
     let simulated_trace = options.out.join("simulated.trace");
-    let sim_options =
-        SimOptions {
-            horizon: Horizon::Time(options.duration),
-            seed: options.seed,
-            sporadic_extra: options.sporadic_extra,
-            ..SimOptions::default()
-        };
+    let sim_options = SimOptions {
+        horizon: Horizon::Time(options.duration),
+        seed: options.seed,
+        sporadic_extra: options.sporadic_extra,
+        ..SimOptions::default()
+    };
     let simulated = simulated_run(&proof.system, &sim_options, Some(&simulated_trace))?;
     save_json(&options.out.join("simulated.json"), &simulated)?;
     let simulated_verified = verify_trace(

@@ -1,7 +1,9 @@
 //! `horolog loop`.
 
 use crate::arguments::LoopArguments;
-use crate::commands::run::{bytes, look_at_libraries, run_draws, stop_on_interrupt, warn_of_conflicts, warn_of_load};
+use crate::commands::run::{
+    bytes, look_at_libraries, run_draws, stop_on_interrupt, warn_of_conflicts, warn_of_load,
+};
 use crate::commands::verify;
 use crate::failure::{Done, Failure, Verdict};
 use crate::output::outln;

@@ -8,7 +8,8 @@ use horolog_analysis::resolve;
 use horolog_closed_loop::verdict::{Asked, Closing, Ended, Evidence};
 use horolog_closed_loop::{Guard, LoopError, MeasuredRun, measured_run, now, recorded_run};
 use horolog_exec::{
-    ArrivalPattern, Backend, Conflict, LibraryFault, Limit, RunOptions, conflicts, library_faults, load_warnings,
+    ArrivalPattern, Backend, Conflict, LibraryFault, Limit, RunOptions, conflicts, library_faults,
+    load_warnings,
 };
 use horolog_model::{Arrival, Cpus, Source, System, Task};
 use horolog_time::Span;

@@ -16,7 +16,8 @@ pub(super) fn on_execution(evidence: &Evidence<'_>, task: usize, worst: Span) ->
     let system = evidence.system;
     let Some(one) = system.tasks().get(task) else { return String::new() };
     let or_look = look(evidence).map_or_else(String::new, |look| format!(", or {look}"));
-    let limits = [one.deadline.map(|limit| ("deadline", limit)), one.separation().map(|limit| ("period", limit))];
+    let limits =
+        [one.deadline.map(|limit| ("deadline", limit)), one.separation().map(|limit| ("period", limit))];
     let limit = limits.into_iter().flatten().min_by_key(|(_, limit)| *limit);
     let wcet = worst.rounded_up();
     if let Some((what, limit)) = limit.filter(|(_, limit)| worst > *limit) {
@@ -65,10 +66,11 @@ fn longest_body(system: &System, task: usize, below: Span) -> Option<Span> {
         let middle = good + (bad - good) / 2;
         *(if passes(middle) { &mut good } else { &mut bad }) = middle;
     }
-    // Three digits, downwards.
+    // Three digits: the next number of these where it passes, else the one before.
     let unit = 10_u64.pow(good.max(1).ilog10().saturating_sub(2));
-    let told = good / unit * unit;
-    (told > 0 && passes(told)).then_some(Span::from_ns(told))
+    let before = good / unit * unit;
+    let told = [before + unit, before].into_iter().find(|&ns| ns > 0 && ns <= below.as_ns() && passes(ns));
+    told.map(Span::from_ns)
 }
 
 fn least_period(system: &System, task: usize, worst: Span) -> Option<String> {

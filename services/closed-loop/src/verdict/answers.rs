@@ -121,7 +121,8 @@ fn model(evidence: &Evidence<'_>, asked: &Asked, is_covered: Answer) -> Option<A
         true => Answer::No,
         false => Answer::Yes,
     };
-    let found = evidence.verified.map(|found| findings(found, asked.strict).and(is_covered).and(ended).and(names));
+    let found =
+        evidence.verified.map(|found| findings(found, asked.strict).and(is_covered).and(ended).and(names));
     match (simulated, found) {
         (Some(simulated), Some(found)) => Some(simulated.and(found)),
         (Some(simulated), None) => Some(simulated.and(is_covered).and(ended)),

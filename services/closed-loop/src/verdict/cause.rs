@@ -14,11 +14,7 @@ pub(super) struct Named {
 }
 
 /// What was found for one of these tasks' missed jobs; where nothing was, that is said.
-pub(super) fn of_missed(
-    evidence: &Evidence<'_>,
-    found: &Verification,
-    missed: &[(String, u64)],
-) -> Named {
+pub(super) fn of_missed(evidence: &Evidence<'_>, found: &Verification, missed: &[(String, u64)]) -> Named {
     let mut names: Vec<&str> = missed.iter().map(|(name, _)| name.as_str()).collect();
     names.sort_by_key(|name| importance(evidence, name));
     let named = names.into_iter().find_map(|name| {
@@ -38,7 +34,8 @@ fn importance(evidence: &Evidence<'_>, name: &str) -> (Reverse<Option<i64>>, Opt
 
 fn of_task(found: &Verification, jobs: &[&MissedJob]) -> Option<Named> {
     let late = |class: Class| {
-        jobs.iter().find_map(|job| Some((*job, late_response(found, job).filter(|late| late.class == class)?)))
+        jobs.iter()
+            .find_map(|job| Some((*job, late_response(found, job).filter(|late| late.class == class)?)))
     };
     if let Some((_, late)) = late(Class::ModelViolated) {
         return Some(Named { text: format!("; model violated: {}", late.message), is_machines: false });
@@ -59,7 +56,10 @@ fn of_task(found: &Verification, jobs: &[&MissedJob]) -> Option<Named> {
         (None, Some((job, late))) => {
             let most = late.evidence.iter().max_by_key(|evidence| evidence.amount_ns)?;
             let (what, amount) = (&most.what, most.amount_ns.rounded());
-            format!(", by the machine: {what} took {amount} in the busy window of {} job {}", job.task, job.job)
+            format!(
+                ", by the machine: {what} took {amount} in the busy window of {} job {}",
+                job.task, job.job
+            )
         }
         (None, None) => return None,
     };
@@ -78,7 +78,8 @@ fn late_response<'a>(found: &'a Verification, job: &MissedJob) -> Option<&'a Fin
 /// The worst thing that the machine did in a job's busy window.
 fn worst_disturbance<'a>(found: &'a Verification, job: &MissedJob) -> Option<&'a Finding> {
     let is_of_machine = |check: Check| {
-        let of_machine = [Check::ForeignThread, Check::Interrupt, Check::Steal, Check::Gap, Check::Starvation];
+        let of_machine =
+            [Check::ForeignThread, Check::Interrupt, Check::Steal, Check::Gap, Check::Starvation];
         of_machine.contains(&check)
     };
     let meets = |finding: &&Finding| {

@@ -66,7 +66,9 @@ fn failed(evidence: &Evidence<'_>) -> Option<String> {
 fn unknown_names(evidence: &Evidence<'_>) -> Option<String> {
     let task = super::answers::hard_outcomes(evidence).find(|task| task.unknown_names > 0)?;
     let (name, calls) = (&task.name, grouped(task.unknown_names));
-    Some(format!("model violated by {name}: {calls} calls named no resource, link, request or mode that the file gives it"))
+    Some(format!(
+        "model violated by {name}: {calls} calls named no resource, link, request or mode that the file gives it"
+    ))
 }
 
 /// What was found, the gravest class first.
@@ -163,7 +165,8 @@ fn model_broken(evidence: &Evidence<'_>, answers: &Answers) -> Said {
     if found.is_none()
         && let Some(text) = unknown_names(evidence)
     {
-        let help = "give the task a `[[task.section]]` of that resource, or correct the name (the notes have it)";
+        let help =
+            "give the task a `[[task.section]]` of that resource, or correct the name (the notes have it)";
         return Said::new(text, help.to_owned());
     }
     let Some(found) = found else {
@@ -287,7 +290,9 @@ fn missed(evidence: &Evidence<'_>, answers: &Answers) -> Said {
     }
     // Without a verification the run's own notes alone tell of a job that never came to its end.
     let notes = evidence.outcome.map(|outcome| outcome.notes.as_slice()).unwrap_or_default();
-    if let Some(note) = notes.iter().find(|note| note.ends_with("was left behind")).filter(|_| evidence.verified.is_none()) {
+    if let Some(note) =
+        notes.iter().find(|note| note.ends_with("was left behind")).filter(|_| evidence.verified.is_none())
+    {
         text.push_str(&format!("; {note}"));
     }
     let Some(found) = evidence.verified.filter(|found| found.backend != "sim") else {
