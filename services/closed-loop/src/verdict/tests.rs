@@ -573,3 +573,12 @@ fn a_stopped_run_says_so_beside_a_miss() {
     case.ended = Ended::Stopped { after: Span::from_ns(5_000_000), of: Span::from_ns(10_000_000) };
     assert!(case.closing().text.ends_with("; the run was stopped after 5 ms of 10 ms"), "{}", case.closing());
 }
+
+#[test]
+fn a_job_that_never_ends_is_named_before_what_the_machine_did() {
+    let mut case = missed_both();
+    case.found().findings.push(disturbance(Check::Interrupt, 50, 900, "softirq 3 took CPU 0"));
+    let note = "b: its last job did not end and was left behind";
+    case.outcome.as_mut().expect("one").notes.push(note.to_owned());
+    assert_eq!(case.closing().text, format!("3 deadlines missed (b 2, a 1); {note}"));
+}

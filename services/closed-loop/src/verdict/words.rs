@@ -40,7 +40,11 @@ pub(super) fn say(evidence: &Evidence<'_>, asked: &Asked, answers: &Answers, wor
         said.text.push_str(&format!("; the run was stopped after {} of {of}", after.rounded()));
     }
     if let Ended::NotPermitted(reason) = &evidence.ended {
-        said.text.push_str(&format!("; not run: {}", first_line(reason)));
+        // The notes and the JSON have all of a long one.
+        const MOST: usize = 80;
+        let reason = first_line(reason);
+        let short = if reason.len() > MOST { "this machine does not allow it" } else { reason };
+        said.text.push_str(&format!("; not run: {short}"));
     }
     said
 }
@@ -205,7 +209,8 @@ fn model_broken(evidence: &Evidence<'_>, answers: &Answers) -> Said {
     }
     let more = groups.iter().filter(|other| other.subject != group.subject).count();
     if more > 0 && others.is_empty() {
-        text.push_str(&format!("; {more} more findings of others"));
+        let noun = if more == 1 { "finding" } else { "findings" };
+        text.push_str(&format!("; {more} more {noun} of others"));
     }
     Said::new(text, help)
 }
@@ -288,12 +293,10 @@ fn missed(evidence: &Evidence<'_>, answers: &Answers) -> Said {
     if is_simulation(evidence) {
         text.push_str(" in the simulation");
     }
-    // Without a verification the run's own notes alone tell of a job that never came to its end.
-    let notes = evidence.outcome.map(|outcome| outcome.notes.as_slice()).unwrap_or_default();
-    if let Some(note) =
-        notes.iter().find(|note| note.ends_with("was left behind")).filter(|_| evidence.verified.is_none())
-    {
-        text.push_str(&format!("; {note}"));
+    // A job that never came to its end explains what it and those behind it missed.
+    if let Some(stuck) = left_behind(evidence, answers) {
+        text.push_str(&format!("; {stuck}"));
+        return Said::new(text, look(evidence));
     }
     let Some(found) = evidence.verified.filter(|found| found.backend != "sim") else {
         return Said::new(text, look(evidence));
@@ -313,6 +316,15 @@ fn missed(evidence: &Evidence<'_>, answers: &Answers) -> Said {
         return Said::new(text, help);
     }
     Said::new(text, look(evidence))
+}
+
+/// What the run says of the last job of a task that missed, where its code did not come back.
+fn left_behind<'a>(evidence: &'a Evidence<'_>, answers: &Answers) -> Option<&'a String> {
+    let notes = evidence.outcome.map(|outcome| outcome.notes.as_slice()).unwrap_or_default();
+    let is_of = |note: &str, name: &str| {
+        note.strip_prefix(name).is_some_and(|rest| rest.starts_with(": its last job did not end"))
+    };
+    notes.iter().find(|note| answers.missed.iter().any(|(name, _)| is_of(note, name)))
 }
 
 fn proof_fails(evidence: &Evidence<'_>, answers: &Answers) -> Said {
