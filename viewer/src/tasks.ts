@@ -1,7 +1,7 @@
 /** The table of tasks: what is proved beside what was seen. */
 import { chip, h, place } from "./dom";
 import type { Report, RunTask, TaskRow } from "./types";
-import { columnFormat, count, exactTime, percent, time } from "./units";
+import { count, exactTime, percent, time } from "./units";
 
 const VERDICT = {
   meets: ["good", "meets"],
@@ -37,37 +37,27 @@ export function tasksSection(report: Report, jump: (task: number) => void): HTML
 }
 
 function table(rows: Row[], jump: (task: number) => void): HTMLTableElement {
-  const columns = {
-    bound: columnFormat(rows.flatMap((r) => [r.task.bound_ns, r.task.without_costs?.bound_ns ?? null])),
-    simulated: columnFormat(rows.map((r) => r.simulated?.response_ns_max ?? null)),
-    p999: columnFormat(rows.map((r) => r.measured?.response_ns_p99_9 ?? null)),
-    measured: columnFormat(rows.map((r) => r.measured?.response_ns_max ?? null)),
-    deadline: columnFormat(rows.map((r) => r.task.deadline_ns)),
-    margin: columnFormat(rows.map((r) => r.margin)),
-  };
   const shown: Shown = {
-    columns,
     free: rows.some((row) => row.task.without_costs !== null),
     simulated: rows.some((row) => row.simulated !== null),
     measured: rows.some((row) => row.measured !== null),
     scale: scaleOf(rows),
   };
-  const head = (text: string, unit: string | null, title: string, kind = "number") =>
-    h("th", { scope: "col", class: kind, title }, text, unit ? h("span", { class: "sub" }, unit) : null);
+  const head = (text: string, title: string, kind = "number") => h("th", { scope: "col", class: kind, title }, text);
   const header = h(
     "tr",
     {},
-    head("Task", null, "Name, processor, priority, preemption", "text"),
-    head(shown.free ? "Proof with costs" : "Proof", null, "What the analysis says about the deadline", "text"),
-    head("Bound", columns.bound.unit.name, "Bound of the response time"),
-    shown.free && head("Without costs", columns.bound.unit.name, "The proof and the bound on a machine that costs nothing"),
-    shown.simulated && head("Sim. max", columns.simulated.unit.name, "Greatest simulated response time"),
-    shown.measured && head("Meas. p99.9", columns.p999.unit.name, "99.9 percent of the measured response times are at most this"),
-    shown.measured && head("Meas. max", columns.measured.unit.name, "Greatest measured response time"),
-    head("Deadline", columns.deadline.unit.name, "Relative deadline"),
-    head("Margin", columns.margin.unit.name, "Deadline less bound"),
+    head("Task", "Name, processor, priority, preemption", "text"),
+    head(shown.free ? "Proof with costs" : "Proof", "What the analysis says about the deadline", "text"),
+    head("Bound", "Bound of the response time"),
+    shown.free && head("Without costs", "The proof and the bound on a machine that costs nothing"),
+    shown.simulated && head("Sim. max", "Greatest simulated response time"),
+    shown.measured && head("Meas. p99.9", "99.9 percent of the measured response times are at most this"),
+    shown.measured && head("Meas. max", "Greatest measured response time"),
+    head("Deadline", "Relative deadline"),
+    head("Margin", "Deadline less bound"),
     h("th", { scope: "col", class: "text bar-column", title: "Bound, simulated and measured maximum as a part of the deadline: one scale for all tasks" }, "Part of the deadline", scaleTicks(shown.scale)),
-    head("Jobs", null, "Finished jobs and missed deadlines of each run", "text"),
+    head("Jobs", "Finished jobs and missed deadlines of each run", "text"),
   );
   return h(
     "table",
@@ -79,7 +69,6 @@ function table(rows: Row[], jump: (task: number) => void): HTMLTableElement {
 }
 
 interface Shown {
-  columns: Record<"bound" | "simulated" | "p999" | "measured" | "deadline" | "margin", ReturnType<typeof columnFormat>>;
   /** Whether there is a proof without costs. */
   free: boolean;
   /** Whether there is such a run. */
@@ -91,7 +80,6 @@ interface Shown {
 
 function body(row: Row, shown: Shown, jump: (task: number) => void): HTMLTableRowElement {
   const { task, simulated, measured } = row;
-  const { columns } = shown;
   const [kind, word] = VERDICT[task.verdict];
   const facts = [
     `CPU ${task.cpu}`,
@@ -104,15 +92,15 @@ function body(row: Row, shown: Shown, jump: (task: number) => void): HTMLTableRo
   const late = (value: number | null | undefined) =>
     value !== null && value !== undefined && task.deadline_ns !== null && value > task.deadline_ns;
   const alarm = (value: number | null | undefined) => (late(value) ? "late" : above(value) ? "above" : "");
-  const cell = (label: string, value: number | null, column: ReturnType<typeof columnFormat>, extra = "") =>
-    h("td", { class: `number ${extra}`, "data-label": label, "data-unit": value === null ? "" : column.unit.name, title: value === null ? "none" : exactTime(value) }, column.format(value));
+  const cell = (label: string, value: number | null, extra = "") =>
+    h("td", { class: `number ${extra}`, "data-label": label, title: value === null ? "none" : exactTime(value) }, inWords(value));
   const worst = measured?.response_ns_max ?? null;
-  const worstCell = cell("Measured max", worst, columns.measured, alarm(worst));
+  const worstCell = cell("Measured max", worst, alarm(worst));
   if (worst !== null) {
     const button = h(
       "button",
       { class: "link", title: `${exactTime(worst)}: show the job on the timeline`, onclick: () => jump(row.index) },
-      columns.measured.format(worst),
+      time(worst),
     );
     worstCell.replaceChildren(button);
   }
@@ -127,31 +115,35 @@ function body(row: Row, shown: Shown, jump: (task: number) => void): HTMLTableRo
       mode !== "" && h("span", { class: "sub" }, mode),
     ),
     h("td", { class: "text proof", "data-label": shown.free ? "Proof with costs" : "Proof" }, chip(kind, word), h("span", { class: "sub", title: source(task) }, testName(task))),
-    cell("Bound", task.bound_ns, columns.bound, "strong"),
-    shown.free && freeCell(row, columns.bound),
-    shown.simulated && cell("Simulated max", simulated?.response_ns_max ?? null, columns.simulated, alarm(simulated?.response_ns_max)),
-    shown.measured && cell("Measured p99.9", measured?.response_ns_p99_9 ?? null, columns.p999, alarm(measured?.response_ns_p99_9)),
+    cell("Bound", task.bound_ns, "strong"),
+    shown.free && freeCell(row),
+    shown.simulated && cell("Simulated max", simulated?.response_ns_max ?? null, alarm(simulated?.response_ns_max)),
+    shown.measured && cell("Measured p99.9", measured?.response_ns_p99_9 ?? null, alarm(measured?.response_ns_p99_9)),
     shown.measured && worstCell,
-    cell("Deadline", task.deadline_ns, columns.deadline),
-    cell("Margin", row.margin, columns.margin, row.margin !== null && row.margin < 0 ? "late" : ""),
+    cell("Deadline", task.deadline_ns),
+    cell("Margin", row.margin, row.margin !== null && row.margin < 0 ? "late" : ""),
     h("td", { class: "bar-column", "data-label": "Part of the deadline" }, bar(row, shown.scale)),
     h("td", { class: "text jobs", "data-label": "Jobs" }, ...jobs("simulated", simulated), ...jobs("measured", measured)),
   );
 }
 
 /** The proof and the bound on a machine that costs nothing. */
-function freeCell({ task }: Row, column: ReturnType<typeof columnFormat>): HTMLTableCellElement {
+function freeCell({ task }: Row): HTMLTableCellElement {
   const free = task.without_costs;
   const cell = h("td", { class: "number free", "data-label": "Without costs" });
   if (!free) cell.append("–");
-  else cell.append(column.format(free.bound_ns), h("span", { class: `sub ${free.verdict === "misses" ? "alarm" : ""}` }, VERDICT[free.verdict][1]));
+  else cell.append(inWords(free.bound_ns), h("span", { class: `sub ${free.verdict === "misses" ? "alarm" : ""}` }, VERDICT[free.verdict][1]));
   return cell;
 }
 
-/** "simulated: 500 jobs, none missed". */
+/** A time with its unit, since one row may hold microseconds and seconds. */
+const inWords = (ns: number | null) => (ns === null ? "–" : time(ns));
+
+/** "simulated: 500 jobs, none missed"; where some did not complete, how many did. */
 function jobs(kind: string, run: RunTask | null): HTMLElement[] {
   if (!run) return [];
-  const many = `${count(run.completed)} ${run.completed === 1 ? "job" : "jobs"}`;
+  const all = `${count(run.jobs)} ${run.jobs === 1 ? "job" : "jobs"}`;
+  const many = run.completed === run.jobs ? all : `${all}, ${run.completed === 0 ? "none" : count(run.completed)} completed`;
   const missed = run.missed === 0 ? "none missed" : `${count(run.missed)} missed`;
   const words = [h("span", {}, `${kind}: ${many}, `), h("span", { class: run.missed > 0 ? "alarm" : "" }, missed)];
   return [h("span", { class: "line" }, ...words)];

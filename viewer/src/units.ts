@@ -1,4 +1,4 @@
-/** Times with units: one unit a column, so that numbers under each other compare at a glance. */
+/** Times with units, and counts. */
 
 export interface Unit {
   name: string;
@@ -34,23 +34,6 @@ export function exactTime(ns: number): string {
   return `${text.includes(".") ? text.replace(/\.?0+$/, "") : text} ${unit.name}`;
 }
 
-/** A way to write times in one unit with one number of decimals. */
-export interface ColumnFormat {
-  unit: Unit;
-  format(ns: number | null): string;
-}
-
-/** The format of a column: the unit of its median, with two or three significant digits for its least value. */
-export function columnFormat(column: (number | null)[]): ColumnFormat {
-  const known = column.filter((v): v is number => v !== null && v !== 0).map(Math.abs).sort((a, b) => a - b);
-  const unit = unitFor(known.length > 0 ? known[Math.floor(known.length / 2)] : 1e6);
-  const least = (known[0] ?? unit.ns) / unit.ns;
-  const most = unit.ns === 1 ? 0 : 3;
-  const power = Math.floor(Math.log10(least));
-  const decimals = Math.min(most, Math.max(0, (power < 0 ? 1 : 2) - power));
-  return { unit, format: (ns) => (ns === null ? "–" : (ns / unit.ns).toFixed(decimals)) };
-}
-
 /** Step between ticks that gives at most `most` of them: 1, 2 or 5 times a power of ten. */
 export function tickStep(span: number, most: number): number {
   const rough = Math.max(span / Math.max(1, most), 1e-9);
@@ -82,9 +65,9 @@ export function tickLabel(ns: number, step: number, unit: Unit): string {
   return `${(ns / unit.ns).toFixed(Math.min(decimals, 9))} ${unit.name}`;
 }
 
-/** A count with thin spaces between groups of three. */
+/** A count with commas between groups of three, as the closing line has it. */
 export function count(n: number): string {
-  return Math.round(n).toString().replace(/\B(?=(\d{3})+$)/g, "\u202f");
+  return Math.round(n).toString().replace(/\B(?=(\d{3})+$)/g, ",");
 }
 
 /** A count in at most four characters: for a mark. */

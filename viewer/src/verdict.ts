@@ -63,9 +63,14 @@ function head(report: Report, goToMiss: () => void): HTMLElement[] {
     icon(kind),
     h("span", {}, missed ?? closing.word.replace("-", " ")),
   );
-  const parts = [badge, h("p", { class: "sentence" }, h("a", { id: "verdict-cause", href: found ? "#findings" : "#tasks" }, causeInWords(closing)))];
-  if (closing.help) {
-    const help = h("a", { id: "verdict-remedy", href: report.system_file && !found ? "#system-file" : found ? "#findings" : "#details" }, closing.help);
+  const parts: HTMLElement[] = [badge];
+  const cause = causeInWords(closing);
+  if (cause) parts.push(h("p", { class: "sentence" }, h("a", { id: "verdict-cause", href: found ? "#findings" : "#tasks" }, cause)));
+  const text = helpInWords(closing);
+  if (text) {
+    const leadsToMiss = missed !== null && text !== closing.help;
+    const place = leadsToMiss ? "#timeline" : report.system_file && !found ? "#system-file" : found ? "#findings" : "#details";
+    const help = h("a", { id: "verdict-remedy", href: place, onclick: () => leadsToMiss && goToMiss() }, text);
     parts.push(h("p", { class: "remedy" }, h("span", { class: "sub inline" }, "Help"), help));
   }
   return parts;
@@ -74,14 +79,20 @@ function head(report: Report, goToMiss: () => void): HTMLElement[] {
 function missedInWords(closing: Closing): string | null {
   const all = closing.missed.reduce((sum, one) => sum + one.count, 0);
   if (all === 0) return null;
-  const names = closing.missed.map((one) => `${one.name} ${one.count}`).join(", ");
-  return `${all} ${all === 1 ? "deadline" : "deadlines"} missed: ${names}`;
+  const names = closing.missed.map((one) => `${one.name} ${count(one.count)}`).join(", ");
+  return `${count(all)} ${all === 1 ? "deadline" : "deadlines"} missed: ${names}`;
 }
 
-/** The closing line's text, less what the badge has said already where a cause follows. */
+/** The closing line's text, less what the badge has said already; empty where nothing is left. */
 export function causeInWords(closing: Closing): string {
-  const said = /^[\d,]+ deadlines? missed \((?:[^()]|\([^()]*\))*\), (?=by )/.exec(closing.text);
+  const said = /^[\d,]+ deadlines? missed \((?:[^()]|\([^()]*\))*\)(?:, (?=by )|; |$)/.exec(closing.text);
   return said && closing.missed.length > 0 ? closing.text.slice(said[0].length) : closing.text;
+}
+
+/** The remedy; who reads it here has the page open already, which is led to its place instead. */
+export function helpInWords(closing: Closing): string | null {
+  const here = closing.missed.length > 0 ? "look at the first missed job" : "look at the findings";
+  return closing.help?.replace(/find the cause in .*report\.html/, here) ?? null;
 }
 
 function worst(report: Report): "good" | "bad" | "warn" {

@@ -306,6 +306,17 @@ pub struct TaskOutcome {
     pub overruns: u64,
     /// Releases that the overrun policy or a mode left out, and jobs that one of them dropped; they do not count in `jobs`.
     pub skipped: u64,
+    /// Jobs whose code returned another value than 0: they failed. Left out where none did.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub failed: u64,
+    /// Calls of its code that named nothing of the file: no resource, link, request or mode. Left out where none did.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unknown_names: u64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde hands a reference
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// The value with the fewest digits from `least` to `most`; of several the greatest.

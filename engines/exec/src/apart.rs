@@ -170,11 +170,12 @@ impl<'a> Apart<'a> {
         };
         collector.finish(&mut take);
         let mut untold = Vec::new();
-        let mut outcome = match &last {
+        let (closed_ns, mut outcome) = match &last {
             Some((_, text)) => decode_outcome(text)?,
             None => {
                 let at = noticed_at.saturating_sub(start.origin_ns);
-                self.reckon(at, &mut reckoning, &mut |record| untold.push(record))
+                let outcome = self.reckon(at, &mut reckoning, &mut |record| untold.push(record));
+                (outcome.horizon_ns.as_ns(), outcome)
             }
         };
         // They come task by task.
@@ -186,7 +187,7 @@ impl<'a> Apart<'a> {
             outcome.notes.push(format!("{} records came out of order", collector.late()));
         }
         let Started { origin_ns, threads } = start;
-        Ok(RunResult { outcome, records: Vec::new(), origin_ns, threads })
+        Ok(RunResult { outcome, records: Vec::new(), origin_ns, threads, closed_ns })
     }
 
     /// Whose code has not returned that is called before the start, in words.
@@ -220,7 +221,10 @@ impl<'a> Apart<'a> {
         let now = clock::monotonic_ns();
         // Before the start nothing has to be brought to an end.
         let patience = if start.is_some() { PATIENCE_NS } else { 0 };
-        let allowed = self.options.grace.as_ns().saturating_add(patience);
+        let grace = self.options.grace.as_ns();
+        let after_crash = grace.saturating_add(patience);
+        // Last jobs are let to complete for a grace, and then have one to end.
+        let allowed = if start.is_some() { after_crash.saturating_add(grace) } else { after_crash };
         if start.is_none() {
             *limit = (*limit).min(self.forked_at.saturating_add(START_NS));
         }
@@ -228,7 +232,10 @@ impl<'a> Apart<'a> {
         if asked {
             self.words[STOP].store(1, Ordering::Release);
         }
-        if asked || self.boards.cells.iter().any(|cell| cell.fate().is_some()) {
+        if self.boards.cells.iter().any(|cell| cell.fate().is_some()) {
+            *limit = (*limit).min(now.saturating_add(after_crash));
+        }
+        if asked {
             *limit = (*limit).min(now.saturating_add(allowed));
         }
         if let (Limit::For(span), Some(start)) = (self.options.limit, start) {
@@ -282,9 +289,22 @@ impl<'a> Apart<'a> {
             return told;
         }
         let at_ns = Span::from_ns(at);
-        let begun = if cause == EndCause::Killed { None } else { reckoning.last_begun() };
+        let begun = match cause {
+            EndCause::Killed => None,
+            // Any job under way may have done it.
+            EndCause::Exec => self.only_job(),
+            _ => reckoning.last_begun(),
+        };
         let (task, job) = begun.map_or((None, None), |(place, job)| (Some(name(place)), Some(job)));
         Ending { cause, task, job, at_ns, what, stack: Vec::new() }
+    }
+
+    /// The job that is under way, where there is one alone.
+    fn only_job(&self) -> Option<(usize, u64)> {
+        let cells = self.boards.cells.iter().enumerate();
+        let mut begun = cells.filter_map(|(place, cell)| Some((place, cell.piece()?)));
+        let first = begun.next();
+        first.filter(|_| begun.next().is_none())
     }
 
     /// In words. A process that is still there has become another program, or does not end: it is killed.
@@ -304,7 +324,9 @@ impl<'a> Apart<'a> {
         self.process.kill();
         match became.filter(|program| Some(program) != own.as_ref()) {
             Some(program) if self.process.is_closed() => {
-                (EndCause::Exec, format!("the run's process became another program, {}", program.display()))
+                let whose = if self.only_job().is_none() { " (not known by which task)" } else { "" };
+                let program = program.display();
+                (EndCause::Exec, format!("the run's process became another program, {program}{whose}"))
             }
             _ if self.process.is_closed() => {
                 let what = "the run's process closed the descriptors that the run needs, and was killed";
@@ -341,7 +363,7 @@ fn child(run: &Run<'_>, words: &Arc<SharedWords>, mut messages: Messages) {
     let result = run.whole(&mut Bodies::default(), &mut attendant);
     forked::flush_c_streams(FLUSH_NS);
     let (kind, text) = match result {
-        Ok(result) => (ENDED, serde_json::to_vec(&result.outcome).unwrap_or_default()),
+        Ok(result) => (ENDED, serde_json::to_vec(&(result.closed_ns, &result.outcome)).unwrap_or_default()),
         Err(error) => (FAILED, error.encode()),
     };
     messages.send(&[&[kind][..], &text].concat());
@@ -387,8 +409,8 @@ impl Started {
     }
 }
 
-/// An outcome's words for kinds and methods live as long as the program, so its text does, too: once a run.
-fn decode_outcome(text: &[u8]) -> Result<Outcome, ExecError> {
+/// When the run was over, and its outcome. An outcome's words for kinds and methods live as long as the program, so its text does, too: once a run.
+fn decode_outcome(text: &[u8]) -> Result<(u64, Outcome), ExecError> {
     let text: &'static [u8] = Box::leak(text.to_vec().into_boxed_slice());
     serde_json::from_slice(text)
         .map_err(|error| ExecError::machine(format!("the outcome of the run's process: {error}")))

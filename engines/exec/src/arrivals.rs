@@ -27,6 +27,8 @@ pub(crate) struct Arrivals {
     jitter: u64,
     tick: Option<u64>,
     pattern: ArrivalPattern,
+    /// How much longer than its separation a sporadic job may take to come.
+    extra: u64,
     chance: SplitMix,
     next: u64,
     /// The job that arrives at the offset.
@@ -44,6 +46,7 @@ impl Arrivals {
             jitter: task.jitter.as_ns(),
             tick: tick.filter(|&ns| ns > 0),
             pattern,
+            extra: 0,
             chance: SplitMix::new(seed, &task.name, "arrivals"),
             next: 0,
             first: 0,
@@ -55,7 +58,9 @@ impl Arrivals {
     /// Of a task of the system.
     pub(crate) fn of(system: &System, id: TaskId, options: &RunOptions) -> Arrivals {
         let tick = system.platform().tick.map(Span::as_ns);
-        Arrivals::new(system.task(id), tick, options.arrivals, options.seed)
+        let mut arrivals = Arrivals::new(system.task(id), tick, options.arrivals, options.seed);
+        arrivals.extra = options.sporadic_extra.as_ns();
+        arrivals
     }
 
     /// The next job; `None` after the last one of an aperiodic task, or beyond what 64 bits of ns can count.
@@ -108,8 +113,11 @@ impl Arrivals {
             }
             Arrival::Sporadic { separation } => {
                 let separation = separation.as_ns();
-                let extra =
-                    if self.pattern == ArrivalPattern::Random { self.chance.up_to(separation) } else { 0 };
+                let drawn = match self.pattern {
+                    ArrivalPattern::Random => separation.max(self.extra),
+                    ArrivalPattern::Dense => self.extra,
+                };
+                let extra = if drawn == 0 { 0 } else { self.chance.up_to(drawn) };
                 match self.last_arrival {
                     // At a mode change the first one comes at once.
                     None => self.offset.checked_add(if self.first == 0 { extra } else { 0 }),
@@ -121,5 +129,27 @@ impl Arrivals {
             }
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sporadic_jobs_come_a_separation_and_up_to_the_extra_apart() {
+        let text = "[system]\nname = \"s\"\n[platform]\ncpus = [0]\n[[task]]\nname = \"stop\"\nseparation = \"10 ms\"\n\
+                    offset = \"0 ms\"\nwcet = \"1 ms\"\npriority = 1\n";
+        let (system, _) = horolog_model::file::read(text, "s.toml", &[]).expect("a valid file");
+        let gaps = |extra: u64| {
+            let options = RunOptions { sporadic_extra: Span::from_ns(extra), ..RunOptions::default() };
+            let mut arrivals = Arrivals::of(&system, TaskId(0), &options);
+            let jobs: Vec<Job> = (0..200).filter_map(|_| arrivals.next_job()).collect();
+            jobs.windows(2).map(|pair| pair[1].arrival - pair[0].arrival).collect::<Vec<u64>>()
+        };
+        assert!(gaps(0).iter().all(|gap| *gap == 10_000_000));
+        let drawn = gaps(5_000_000);
+        assert!(drawn.iter().all(|gap| (10_000_000..=15_000_000).contains(gap)), "{drawn:?}");
+        assert!(drawn.iter().any(|gap| *gap < 11_000_000) && drawn.iter().any(|gap| *gap > 14_000_000));
     }
 }

@@ -87,7 +87,8 @@ fn least_band(system: &System, plan: &Plan, cpu: u32) -> u8 {
 }
 
 fn other_commands() -> Vec<Conflict> {
-    let running = guardian::running().unwrap_or_default().into_iter();
+    // One that has ended and that nobody has waited for runs nothing.
+    let running = guardian::running().unwrap_or_default().into_iter().filter(|life| !has_ended(life.id));
     running
         .map(|life| Conflict {
             name: thread_facts::of_thread(life.id).map(|facts| facts.comm).unwrap_or_default(),
@@ -101,8 +102,17 @@ fn other_commands() -> Vec<Conflict> {
         .collect()
 }
 
+/// Whether a process is a zombie, by its state in `/proc`.
+fn has_ended(process: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    // The name, in brackets, may hold anything.
+    let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
+    matches!(state, Some('Z' | 'X'))
+}
+
 fn threads(least: &[(u32, u8)]) -> Vec<Conflict> {
-    thread_facts::foreign_threads().iter().filter_map(|facts| conflict(facts, least)).collect()
+    let living = |facts: &&ThreadFacts| !has_ended(facts.process);
+    thread_facts::foreign_threads().iter().filter(living).filter_map(|facts| conflict(facts, least)).collect()
 }
 
 /// Whether a thread goes before a task of one of these processors, each with the band of its least important one.
@@ -144,6 +154,18 @@ mod tests {
             &ThreadFacts { tid: 8, process: 7, comm: "rival".to_owned(), scheduling, allowed: vec![0, 2] },
             least,
         )
+    }
+
+    #[test]
+    fn a_zombie_is_nobody() {
+        let mut child = std::process::Command::new("true").spawn().expect("it starts");
+        let limit = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        while !has_ended(child.id()) && std::time::Instant::now() < limit {
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+        assert!(has_ended(child.id()));
+        assert!(!has_ended(std::process::id()));
+        child.wait().expect("it has ended");
     }
 
     #[test]

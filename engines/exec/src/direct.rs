@@ -133,8 +133,7 @@ impl Thread<'_> {
         if waits {
             let now = clock::monotonic_ns();
             if now >= at {
-                // The thread that ends the run may be late itself.
-                if self.run.is_stopping() || now.saturating_sub(self.start) >= self.run.horizon() {
+                if self.run.is_stopping() {
                     return None;
                 }
                 self.task.tally().counts.vain_waits += 1;
@@ -150,7 +149,8 @@ impl Thread<'_> {
                 self.task.record(Kind::Release, job.ready, job.number, job.arrival, 0);
                 return Some(now);
             }
-            if self.run.is_stopping() {
+            // The run may end earlier than was planned.
+            if self.run.is_stopping() || job.arrival >= self.run.horizon() {
                 return None;
             }
         }
@@ -173,7 +173,13 @@ impl Thread<'_> {
         let finished = clock::monotonic_ns() - start;
         let mut tally = task.tally();
         tally.returned(returned);
-        let missed = tally.finished(job, finished, run.horizon());
+        if run.is_stopping() {
+            // It was asked to end, so when it would have completed is not known.
+            tally.unfinished(job, run.closed());
+            drop(tally);
+            return direct.let_in();
+        }
+        let missed = tally.finished(job, finished);
         let overran = executed > task.wcet;
         tally.counts.overruns += u64::from(overran);
         drop(tally);
@@ -197,11 +203,11 @@ impl Thread<'_> {
 
     /// Counts the jobs that had arrived by the end of the run and did not run.
     fn count_backlog(&self, first: arrivals::Job, arrivals: &mut Arrivals) {
-        let horizon = self.run.horizon();
+        let (horizon, closed) = (self.run.horizon(), self.run.closed());
         let mut next = Some(first);
         while let Some(job) = next.filter(|job| job.arrival < horizon) {
             self.task.record(Kind::Release, job.ready, job.number, job.arrival, 0);
-            self.task.tally().unfinished(&job, horizon);
+            self.task.tally().unfinished(&job, closed);
             next = arrivals.next_job();
         }
     }

@@ -103,7 +103,7 @@ impl Job<'_> {
     /// request; without, nothing happens.
     pub fn ask(&mut self, request: &str) -> bool {
         let found = self.task.requests.iter().find(|known| known.name == request);
-        let Some(place) = found.map(|known| known.place) else { return false };
+        let Some(place) = found.map(|known| known.place) else { return self.named_nothing(request) };
         self.runtime.ask(self.task, place);
         true
     }
@@ -112,7 +112,7 @@ impl Job<'_> {
     /// whether it takes effect at once says the mode. Returns whether there is such a mode; without, nothing happens.
     pub fn request_mode(&mut self, name: &str) -> bool {
         let found = self.run.modes.as_ref().and_then(|modes| modes.number_of(name));
-        let Some(mode) = found else { return false };
+        let Some(mode) = found else { return self.named_nothing(name) };
         self.runtime.request_mode(self.task, mode);
         true
     }
@@ -120,7 +120,7 @@ impl Job<'_> {
     /// Locks the resource of this name and comes back once the job has it. Returns whether a `[[task.section]]` of the task names it;
     /// where not, or where the job holds it already, nothing happens. What a job still holds at its end it lets go of.
     pub fn lock(&mut self, resource: &str) -> bool {
-        let Some(place) = self.resource(resource) else { return false };
+        let Some(place) = self.resource(resource) else { return self.named_nothing(resource) };
         if self.run.locks.holder(place) != Some(self.task.id) {
             self.runtime.lock(self.task, self.facts.number, place);
         }
@@ -136,6 +136,12 @@ impl Job<'_> {
         held.is_some()
     }
 
+    /// A call did nothing, because the file gives the task nothing of this name.
+    fn named_nothing(&self, name: &str) -> bool {
+        self.task.tally().named_nothing(name);
+        false
+    }
+
     /// A resource that the task's sections name.
     fn resource(&self, name: &str) -> Option<usize> {
         let place = self.run.locks.find(name)?;
@@ -146,14 +152,18 @@ impl Job<'_> {
     /// one given is there for readers from the job's deadline on, once the job has completed. Whether there is such a link and the
     /// value fits. A job that gives none publishes its number and no bytes.
     pub fn publish(&mut self, link: &str, value: &[u8]) -> bool {
-        self.task.links.publish(link, value)
+        self.task.links.publish(link, value) || (!self.task.links.has(link) && self.named_nothing(link))
     }
 
     /// Whose value this job has from a link that its task reads: the number of the writer's job. `None`: nothing was published when
     /// this job arrived, or there is no such link.
     #[must_use]
     pub fn latched(&self, link: &str) -> Option<u64> {
-        self.task.links.latched(link)
+        let found = self.task.links.latched(link);
+        if found.is_none() && !self.task.links.has(link) {
+            self.named_nothing(link);
+        }
+        found
     }
 
     /// Copies the value that this job has from a link, as much of it as fits; how many bytes it has. `None` where

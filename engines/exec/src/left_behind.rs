@@ -20,7 +20,7 @@ impl Setup<'_> {
 
     /// From the job on that the thread was at; none where it has ended by itself.
     fn count_jobs(&self, task: &TaskShared, id: TaskId) {
-        let horizon = self.run.horizon();
+        let (horizon, closed) = (self.run.horizon(), self.run.closed());
         let begun = task.crash.piece();
         let mut tally = task.tally();
         let done = tally.counts.jobs + tally.counts.skipped;
@@ -29,7 +29,7 @@ impl Setup<'_> {
                 // The thread has ended or is stopped: no other thread writes into its ring.
                 task.record(Kind::Release, job.ready, job.number, job.arrival, 0);
             }
-            tally.unfinished(&job, horizon);
+            tally.unfinished(&job, closed);
         }
     }
 }

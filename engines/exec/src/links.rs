@@ -258,6 +258,12 @@ impl TaskLinks {
         true
     }
 
+    /// Whether the task writes or reads a link of this name.
+    pub(crate) fn has(&self, link: &str) -> bool {
+        let Some(ends) = self.lock() else { return false };
+        ends.written.iter().any(|it| it.link.name == link) || ends.read.iter().any(|it| it.link.name == link)
+    }
+
     /// The writer's job whose value the present job has latched.
     pub(crate) fn latched(&self, link: &str) -> Option<u64> {
         let ends = self.lock()?;

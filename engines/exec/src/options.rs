@@ -88,6 +88,8 @@ pub struct RunOptions {
     pub backend: Backend,
     /// When jobs arrive.
     pub arrivals: ArrivalPattern,
+    /// Sporadic jobs come a separation and up to so much more apart, drawn uniformly.
+    pub sporadic_extra: Span,
     /// Which records are written.
     pub record: RecordLevel,
     /// How many records one thread's buffer holds at most before it loses some; one whose task can fill less in a second holds less.
@@ -133,6 +135,7 @@ impl Default for RunOptions {
             best_effort: false,
             backend: Backend::default(),
             arrivals: ArrivalPattern::default(),
+            sporadic_extra: Span::ZERO,
             record: RecordLevel::default(),
             ring_capacity: 1 << 14,
             stack: DEFAULT_STACK,

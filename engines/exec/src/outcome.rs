@@ -32,7 +32,7 @@ pub(crate) fn outcome_of(
 ) -> Outcome {
     let mut outcome = blank(system, options, plan, run.horizon());
     for task in &threads.tasks {
-        outcome.notes.extend(task.tally().notes(&task.name));
+        outcome.notes.extend(task.tally().notes(&task.name, run.is_memory_locked()));
     }
     outcome.notes.extend(run.modes.iter().flat_map(Modes::notes));
     let of_task = |task: &std::sync::Arc<crate::task_shared::TaskShared>| {
@@ -54,7 +54,7 @@ fn server_outcomes(system: &System, run: &RunShared, threads: &Threads) -> Vec<S
     let mut outcomes = Vec::with_capacity(system.servers().len());
     for agent in &threads.agents {
         if let Some(mut driver) = agent.driver_after_run() {
-            outcomes.extend(driver.server_outcomes(system, run.horizon()));
+            outcomes.extend(driver.server_outcomes(system, run.closed()));
         }
     }
     outcomes.extend(kernel_served(system, run, threads));
@@ -90,7 +90,7 @@ fn kernel_served(system: &System, run: &RunShared, threads: &Threads) -> Vec<(Se
         let mine = threads.tasks.iter().filter(|task| system.server_of(task.id) == Some(id));
         let consumed = Span::from_ns(mine.map(|task| task.executed.load(Ordering::Acquire)).sum());
         let enforcement = server.kind.capacity().map(|capacity| {
-            let elapsed = Span::from_ns(run.horizon());
+            let elapsed = Span::from_ns(run.closed());
             let untold = ResponseStatistics::default();
             Enforcement::new(
                 "SCHED_DEADLINE",

@@ -79,7 +79,9 @@ impl Plan {
             plan.reserve_server(system, cpu, kernels, options)?;
             // The kernel wakes nobody when an emulated device has answered.
             let emulates = file.devices().iter().any(|device| device.cpu == cpu && is_emulated(file, device));
-            let mut mode = if emulates { Mode::Authoritative } else { mode_of(system, cpu, &tasks, options) };
+            let of = |policies_act| mode_of(system, cpu, &tasks, options, policies_act);
+            let mut mode = if emulates { Mode::Authoritative } else { of(true) };
+            let by_policy = mode == Mode::Authoritative && !emulates && of(false) == Mode::Shadow;
             let is_agents = emulates || shares_resources(system, &tasks);
             if !is_agents && plan.reserve(system, cpu, &tasks, options) {
                 mode = Mode::Shadow;
@@ -90,6 +92,9 @@ impl Plan {
                         plan.authoritative_classes(system, cpu, &tasks, &commands, options)?
                     }
                 }
+            }
+            if mode == Mode::Authoritative && by_policy {
+                plan.notes.push(by_policy_alone(system, cpu, &tasks));
             }
             if !tasks.is_empty() {
                 plan.cpus.push(CpuPlan { cpu: cpu.0, mode, tasks });
@@ -394,9 +399,25 @@ fn shares_resources(system: &System, tasks: &[TaskId]) -> bool {
     tasks.iter().any(|&id| !system.task(id).sections.is_empty())
 }
 
+/// Overrun policies that need no timer.
+fn acts_late(task: &Task) -> bool {
+    matches!(task.overrun, OverrunPolicy::Count | OverrunPolicy::Skip)
+}
+
+/// The agent decides for the sake of overrun policies alone.
+fn by_policy_alone(system: &System, cpu: CpuId, tasks: &[TaskId]) -> String {
+    let whose = tasks.iter().map(|&id| system.task(id)).filter(|task| !acts_late(task));
+    let names: Vec<&str> = whose.map(|task| task.name.as_str()).collect();
+    format!(
+        "cpu {}: horolog's agent decides who runs, not the kernel, so that the overrun policy of {} can act at once",
+        cpu.0,
+        names.join(", ")
+    )
+}
+
 /// The kernel may decide where its rules are the model's: preemptive tasks of distinct fixed priorities, and overrun
-/// policies that need no timer.
-fn mode_of(system: &System, cpu: CpuId, tasks: &[TaskId], options: &RunOptions) -> Mode {
+/// policies that need no timer, where these are looked at.
+fn mode_of(system: &System, cpu: CpuId, tasks: &[TaskId], options: &RunOptions, policies_act: bool) -> Mode {
     if system.servers_on(cpu).any(|(_, server)| !server.kind.is_kernels()) || !system.modes().is_empty() {
         return Mode::Authoritative;
     }
@@ -410,7 +431,7 @@ fn mode_of(system: &System, cpu: CpuId, tasks: &[TaskId], options: &RunOptions) 
         Preemption::NonPreemptive => by_variant,
         _ => false,
     };
-    let late_action = |task: &Task| matches!(task.overrun, OverrunPolicy::Count | OverrunPolicy::Skip);
+    let late_action = |task: &Task| !policies_act || acts_late(task);
     let tasks = || tasks.iter().map(|&id| system.task(id));
     let mut priorities: Vec<i64> = tasks().filter_map(|task| task.priority).map(Priority::number).collect();
     let before = priorities.len();

@@ -100,7 +100,7 @@ impl Counts {
                 self.begun = None;
                 let place = self.pending.iter().position(|job| job.number == record.job);
                 if let Some(job) = place.and_then(|place| self.pending.remove(place)) {
-                    self.tally.finished(&job, record.time.as_ns(), u64::MAX);
+                    self.tally.finished(&job, record.time.as_ns());
                 }
             }
             Kind::Preempt => counts.preemptions += 1,

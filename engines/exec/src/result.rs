@@ -15,6 +15,8 @@ pub struct RunResult {
     pub origin_ns: u64,
     /// The threads of the run, for telling the kernel's switches apart.
     pub threads: Vec<ThreadInfo>,
+    /// When the run was over, ns since the common start: jobs that had arrived by its horizon were let to complete until then.
+    pub closed_ns: u64,
 }
 
 /// One thread or process of the run.

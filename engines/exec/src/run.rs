@@ -11,6 +11,7 @@ use crate::plan::Plan;
 use crate::processes::Processes;
 use crate::result::{RunResult, Started, ThreadInfo};
 use crate::shared::RunShared;
+use crate::task_shared::TaskShared;
 use crate::threads::{Setup, Threads};
 use crate::watchdog::Watchdog;
 use crate::{ExecError, Limit, RunOptions, bands};
@@ -113,12 +114,14 @@ impl Run<'_> {
         bodies: &mut Bodies,
         attendant: &mut dyn Attendant,
     ) -> Result<RunResult, ExecError> {
-        prepare_process(self.options)?;
+        let is_memory_locked = prepare_process(self.options)?;
         let before = allowed_cpus()?;
         set_affinity(0, &self.plan.housekeeping)?;
         let threads_before = ThreadsBefore::now();
-        let mut result = self.planned(bodies, attendant);
-        let kept = bodies.unload(&threads_before);
+        let mut result = self.planned(bodies, is_memory_locked, attendant);
+        let own: Vec<u32> =
+            result.iter().flat_map(|result| &result.threads).map(|thread| thread.tid).collect();
+        let kept = bodies.unload(&threads_before, &own);
         if let Ok(result) = &mut result {
             result.outcome.notes.extend(kept);
         }
@@ -127,14 +130,19 @@ impl Run<'_> {
         result
     }
 
-    fn planned(&self, bodies: &mut Bodies, attendant: &mut dyn Attendant) -> Result<RunResult, ExecError> {
+    fn planned(
+        &self,
+        bodies: &mut Bodies,
+        is_memory_locked: bool,
+        attendant: &mut dyn Attendant,
+    ) -> Result<RunResult, ExecError> {
         let Run { file, companion, options, plan, boards } = *self;
         let horizon = match options.limit {
             Limit::For(span) => span.as_ns(),
             Limit::Forever => u64::MAX,
         };
         let (modes, locks) = (Modes::of(&companion.system)?, Locks::of(&companion.system));
-        let run = Arc::new(RunShared::new(horizon, modes, locks));
+        let run = Arc::new(RunShared::new(horizon, is_memory_locked, modes, locks));
         let _crashes = crash::Guard::new()?;
         let _awake = ShallowIdle::ask();
         let setup = Setup { system: &companion.system, file, companion, options, plan, run: &run, boards };
@@ -178,21 +186,21 @@ impl Run<'_> {
             early.ending(&task.name, &task.crash)
         });
         outcome.notes.extend(notes);
-        Ok(RunResult { outcome, records: Vec::new(), origin_ns, threads: started.threads })
+        let closed_ns = run.closed();
+        Ok(RunResult { outcome, records: Vec::new(), origin_ns, threads: started.threads, closed_ns })
     }
 }
 
-/// Privileges and locked memory, before any thread exists.
-fn prepare_process(options: &RunOptions) -> Result<(), ExecError> {
+/// Privileges and locked memory, before any thread exists. Whether memory is locked.
+fn prepare_process(options: &RunOptions) -> Result<bool, ExecError> {
     thread::prepare_interrupt()?;
     if options.best_effort {
         // Memory is locked where it may be; the notes of the outcome say that nothing is promised.
-        let _ = memory::lock_all();
-        return Ok(());
+        return Ok(memory::lock_all().is_ok());
     }
     may_use_fifo(bands::WATCHDOG)?;
     memory::lock_all()?;
-    Ok(())
+    Ok(true)
 }
 
 /// Whether every thread is ready. A crash before the start is an error: there is no run that it could have ended.
@@ -226,13 +234,44 @@ fn attend(
         let asked = options.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Acquire));
         processes.look(since_start.min(run.horizon()));
         let early = run.has_failed() || run.has_ended_early();
-        if asked || attendant.wants_end() || early || since_start >= run.horizon() {
-            run.stop(since_start);
+        let is_cut = asked || attendant.wants_end();
+        if is_cut || early || since_start >= run.horizon() {
+            run.end_releases(since_start);
+            if !early {
+                threads.wake_for_last_jobs(is_cut);
+                let_complete(run, options, (threads, processes), attendant);
+            }
+            run.stop(run.now().unwrap_or(0));
             return;
         }
         attendant.turn();
         let left = run.horizon() - since_start;
         let _ = clock::sleep_until(clock::monotonic_ns().saturating_add(left.min(TURN_NS)));
+    }
+}
+
+/// Jobs that have arrived by the horizon may complete: each has its whole deadline, and no more than the grace.
+fn let_complete(
+    run: &RunShared,
+    options: &RunOptions,
+    (threads, processes): (&Threads, &mut Processes),
+    attendant: &mut dyn Attendant,
+) {
+    const TURN_NS: u64 = 500_000;
+    let horizon = run.horizon();
+    loop {
+        let now = run.now().unwrap_or(0);
+        note_crash(run, threads);
+        processes.look(horizon);
+        let is_open = |task: &Arc<TaskShared>| {
+            let within = task.completes_within.min(options.grace.as_ns());
+            !task.is_idle.load(Ordering::Acquire) && now <= horizon.saturating_add(within)
+        };
+        if run.has_failed() || run.has_ended_early() || !threads.tasks.iter().any(is_open) {
+            return;
+        }
+        attendant.turn();
+        let _ = clock::sleep_until(clock::monotonic_ns().saturating_add(TURN_NS));
     }
 }
 

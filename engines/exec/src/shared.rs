@@ -18,8 +18,11 @@ pub(crate) struct RunShared {
     stopping: AtomicBool,
     /// Threads that have not ended yet.
     pub(crate) alive: AtomicU32,
-    /// The end of the run, ns since the start.
+    /// The end of the run's releases, ns since the start.
     horizon: AtomicU64,
+    /// When `stopping` was set, ns since the start.
+    closed: AtomicU64,
+    is_memory_locked: AtomicBool,
     failure: Mutex<Option<ExecError>>,
     early: Mutex<Option<Early>>,
     /// Where the system has modes.
@@ -29,9 +32,11 @@ pub(crate) struct RunShared {
 }
 
 impl RunShared {
-    pub(crate) fn new(horizon: u64, modes: Option<Modes>, locks: Locks) -> RunShared {
+    pub(crate) fn new(horizon: u64, is_memory_locked: bool, modes: Option<Modes>, locks: Locks) -> RunShared {
         let shared = RunShared { modes, locks, ..RunShared::default() };
         shared.horizon.store(horizon, Ordering::Relaxed);
+        shared.closed.store(u64::MAX, Ordering::Relaxed);
+        shared.is_memory_locked.store(is_memory_locked, Ordering::Relaxed);
         shared
     }
 
@@ -64,13 +69,24 @@ impl RunShared {
         let _ = futex::wake(&self.started, u32::MAX);
     }
 
+    /// No job is released from `now` ns after the start on. Those that have arrived may go on.
+    pub(crate) fn end_releases(&self, now: u64) {
+        self.horizon.fetch_min(now, Ordering::AcqRel);
+    }
+
     /// Ends the run `now` ns after the start, or calls it off before.
     pub(crate) fn stop(&self, now: u64) {
-        self.horizon.fetch_min(now, Ordering::AcqRel);
+        self.end_releases(now);
+        self.closed.fetch_min(now, Ordering::AcqRel);
         self.stopping.store(true, Ordering::Release);
         if self.started.load(Ordering::Acquire) == 0 {
             self.start(0);
         }
+    }
+
+    /// Whether no page of the process can be taken away: not always so in best effort.
+    pub(crate) fn is_memory_locked(&self) -> bool {
+        self.is_memory_locked.load(Ordering::Relaxed)
     }
 
     #[inline]
@@ -78,8 +94,15 @@ impl RunShared {
         self.stopping.load(Ordering::Acquire)
     }
 
+    /// No job is released from here on, ns since the start.
     pub(crate) fn horizon(&self) -> u64 {
         self.horizon.load(Ordering::Acquire)
+    }
+
+    /// What a job does from here on is not counted, ns since the start; `u64::MAX` until that is known. Jobs that have arrived before the
+    /// horizon may complete until then.
+    pub(crate) fn closed(&self) -> u64 {
+        self.closed.load(Ordering::Acquire)
     }
 
     /// Nanoseconds since the common start; `None` before it.

@@ -30,6 +30,9 @@ pub(crate) struct Tally {
     pub(crate) extra_points: u64,
     /// Preemption points at a branch where the job did not announce a legal way.
     pub(crate) unannounced: u64,
+    /// Calls that named no resource, link, request or mode of the file, and the first such name.
+    pub(crate) unknown_names: u64,
+    pub(crate) first_unknown: Option<String>,
     /// Page faults of the task's thread from the common start to its last job.
     pub(crate) page_faults: u64,
 }
@@ -53,35 +56,35 @@ impl Default for Tally {
             left_locked: 0,
             extra_points: 0,
             unannounced: 0,
+            unknown_names: 0,
+            first_unknown: None,
             page_faults: 0,
         }
     }
 }
 
 impl Tally {
-    /// Counts a job that finished at `finished` (ns since the start); `horizon` is the end of the run.
-    /// Returns whether it missed its deadline.
-    pub(crate) fn finished(&mut self, job: &Job, finished: u64, horizon: u64) -> bool {
+    /// Counts a job that finished at `finished` (ns since the start). Returns whether it missed its deadline.
+    pub(crate) fn finished(&mut self, job: &Job, finished: u64) -> bool {
         self.counts.jobs += 1;
         let in_time = finished <= job.deadline;
-        if finished > horizon {
-            // The run was over: a miss only if the deadline had passed by then.
-            self.counts.unfinished += 1;
-            let missed = job.deadline < horizon;
-            self.counts.missed += u64::from(missed);
-            return missed;
-        }
         self.counts.completed += 1;
         self.counts.missed += u64::from(!in_time);
         self.responses.record(Span::from_ns(finished.saturating_sub(job.arrival)));
         !in_time
     }
 
-    /// Counts a job that was released and had not finished by the horizon.
-    pub(crate) fn unfinished(&mut self, job: &Job, horizon: u64) {
+    /// Counts a job that was released and had not finished when the run was over: a miss only if its deadline had passed.
+    pub(crate) fn unfinished(&mut self, job: &Job, closed: u64) {
         self.counts.jobs += 1;
         self.counts.unfinished += 1;
-        self.counts.missed += u64::from(job.deadline < horizon);
+        self.counts.missed += u64::from(job.deadline < closed);
+    }
+
+    /// Counts a call that named nothing of the file.
+    pub(crate) fn named_nothing(&mut self, name: &str) {
+        self.unknown_names += 1;
+        self.first_unknown.get_or_insert_with(|| name.to_owned());
     }
 
     /// Counts what the job's function returned.
@@ -93,7 +96,7 @@ impl Tally {
     }
 
     /// What the reader should know about this task.
-    pub(crate) fn notes(&self, task: &str) -> Vec<String> {
+    pub(crate) fn notes(&self, task: &str, is_memory_locked: bool) -> Vec<String> {
         let mut notes: Vec<String> = self.note.iter().map(|note| format!("task {task}: {note}")).collect();
         notes.extend(self.remarks.iter().map(|remark| format!("task {task}: {remark}")));
         let mut note = |count: u64, what: &str| {
@@ -110,10 +113,24 @@ impl Tally {
         note(self.unannounced, "branches were taken without announcing a legal one; the first was assumed");
         note(
             self.page_faults,
-            "page faults in its jobs: memory that was mapped after the start, or a stack deeper than --stack",
+            match is_memory_locked {
+                true => {
+                    "page faults in its jobs: memory that was mapped after the start, or a stack deeper than --stack"
+                }
+                false => {
+                    "page faults in its jobs: memory was not locked, which takes CAP_IPC_LOCK or a greater \
+                     RLIMIT_MEMLOCK (`horolog doctor --for run`)"
+                }
+            },
         );
+        if let Some(name) = &self.first_unknown {
+            let what = format!(
+                "calls named no resource, link, request or mode that the file gives the task (the first: `{name}`)"
+            );
+            note(self.unknown_names, &format!("{what}; they did nothing"));
+        }
         if let Some(value) = self.first_failure {
-            note(self.failed, &format!("jobs failed, the first with {value}"));
+            note(self.failed, &format!("of {} jobs returned an error, the first {value}", self.counts.jobs));
         }
         notes
     }
@@ -121,6 +138,7 @@ impl Tally {
     /// The task's outcome.
     pub(crate) fn outcome(&self) -> TaskOutcome {
         let mut outcome = self.counts.clone();
+        (outcome.failed, outcome.unknown_names) = (self.failed, self.unknown_names);
         self.responses.statistics().fill(&mut outcome);
         outcome
     }

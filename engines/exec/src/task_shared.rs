@@ -8,7 +8,7 @@ use crate::links::{Link, TaskLinks};
 use crate::options::{PointVariant, RecordLevel, RunOptions};
 use crate::ring::Ring;
 use crate::tally::Tally;
-use horolog_model::{Border, Preemption, SegmentGraph, System, TaskId};
+use horolog_model::{Body, Border, Preemption, SegmentGraph, System, TaskId};
 use horolog_sched::{Allowance, OverrunAction, Progress, Verdict};
 use horolog_sys::affinity::current_cpu;
 use horolog_sys::clock::{self, ThreadClock};
@@ -69,6 +69,10 @@ pub(crate) struct TaskShared {
     pub(crate) crash: Arc<crash::Cell>,
     /// How long a job may execute, ns, until it counts as one without an end.
     patience: u64,
+    /// Once the run's releases have ended: nothing is left to do.
+    pub(crate) is_idle: AtomicBool,
+    /// How long its last job may take to complete, at most: its deadline, else its separation.
+    pub(crate) completes_within: u64,
     /// The thread has left the task's code for good.
     pub(crate) has_ended: AtomicBool,
     /// Overruns are looked for by timer, though the policy would only count them.
@@ -132,6 +136,9 @@ impl TaskShared {
             links: TaskLinks::new(system, id, links),
             crash: boards.cells[id.index()].clone(),
             patience: patience(options, task.wcet.as_ns(), OverrunAction::of(system, &task.overrun)),
+            // A program ends when it likes.
+            is_idle: AtomicBool::new(matches!(task.body, Some(Body::Command(_)))),
+            completes_within: completes_within(system, id),
             has_ended: AtomicBool::new(false),
             is_watched_closely: options.watch_all,
             tally: Mutex::new(Tally::default()),
@@ -286,6 +293,11 @@ impl TaskShared {
         clock.map_or(0, |clock| clock.saturating_sub(begun))
     }
 
+    /// Whether its thread executes a job.
+    pub(crate) fn is_at_work(&self) -> bool {
+        self.crash.piece().is_some()
+    }
+
     /// Whether the present job executes without an end.
     pub(crate) fn is_stuck(&self) -> bool {
         self.crash.work().is_some_and(|(_, patience)| self.executed_in_job() > patience)
@@ -311,6 +323,14 @@ impl TaskShared {
             callback(overrun);
         }
     }
+}
+
+/// The longest deadline that a job of the task can have; without one, what a job has until the next.
+fn completes_within(system: &System, id: TaskId) -> u64 {
+    let in_modes = (0..system.mode_count()).filter_map(|mode| system.task_in(mode, id).deadline);
+    let task = system.task(id);
+    let longest = in_modes.chain(task.deadline).max();
+    longest.or(task.separation()).map_or(0, Span::as_ns)
 }
 
 /// How much longer than so many times its wcet a job executes until the watchdog ends the run.

@@ -208,8 +208,9 @@ impl Setup<'_> {
             let mut seat = Seat::new(shared, self.arrivals(id), self.run.horizon());
             seat.may_be_held = self.may_be_held(id);
             if self.companion.roles[id.index()] != Role::Task {
-                // Its device wakes it.
+                // Its device wakes it, and goes on as long as others wait for that.
                 seat.next = None;
+                seat.goes_on = true;
             }
             seat
         });
@@ -284,6 +285,7 @@ impl Setup<'_> {
                     let before = usage::of_this_thread();
                     let begun = clock::thread_cpu_ns();
                     jobs(start, body.as_mut());
+                    task.is_idle.store(true, Ordering::Release);
                     let executed = clock::thread_cpu_ns().saturating_sub(begun);
                     task.executed.store(executed, Ordering::Release);
                     task.switches.store(switches_since(before), Ordering::Release);
@@ -391,6 +393,17 @@ impl Threads {
     /// The first task whose code has crashed.
     pub(crate) fn crashed(&self) -> Option<usize> {
         self.tasks.iter().position(|task| task.has_crashed())
+    }
+
+    /// No job is released any more: agents look again, and so do threads that sleep to a release, where that is earlier than was planned.
+    pub(crate) fn wake_for_last_jobs(&self, is_early: bool) {
+        self.agents.iter().for_each(|agent| agent.kick());
+        if !is_early {
+            return;
+        }
+        for task in self.tasks.iter().filter(|task| task.clock.get().is_some() && !task.is_at_work()) {
+            let _ = thread::interrupt(task.tid.load(Ordering::Acquire));
+        }
     }
 
     fn wake_all(&self) {

@@ -2,9 +2,9 @@
 
 mod common;
 
-use common::{deferred, last_cpu, ms, run_bodies_or_skip, system, task, us};
+use common::{deferred, last_cpu, ms, run_bodies_or_skip, run_or_skip, system, task, us};
 use horolog_exec::{Executive, RunOptions, RunResult};
-use horolog_model::Task;
+use horolog_model::{OverrunPolicy, Task};
 use horolog_sys::affinity::{CpuSet, allowed_cpus, set_affinity};
 use horolog_sys::fixed_priority::{Class, set_class};
 use horolog_time::Span;
@@ -134,4 +134,45 @@ fn a_panic_ends_the_run_and_what_was_before_is_kept() {
         result.records.iter().filter(|record| record.kind == Kind::Completion && record.task == 0);
     assert_eq!((completed.count(), result.outcome.tasks[0].completed), (4, 4));
     assert!(result.outcome.tasks[0].unfinished >= 1, "{:?}", result.outcome.tasks[0]);
+}
+
+/// Whoever decides, and wherever in a period the run ends: the job that is under way then completes, and is on record.
+#[test]
+fn the_job_under_way_at_the_end_completes() {
+    let shadow = || task("t", 9, ms(10), ms(4));
+    let demoted = || Task { overrun: OverrunPolicy::Demote, ..shadow() };
+    let driven = || deferred("t", 9, ms(10), &[ms(2), ms(2)]);
+    for (who, one) in [("the kernel", shadow()), ("demoted", demoted()), ("the agent", driven())] {
+        for end in 30..=40 {
+            let Some(result) = run_or_skip(&system(vec![one.clone()]), &options(ms(end))) else { return };
+            let counts = &result.outcome.tasks[0];
+            let jobs = if end == 30 { 3 } else { 4 };
+            assert_eq!(
+                (counts.jobs, counts.completed, counts.unfinished),
+                (jobs, jobs, 0),
+                "{who}, {end} ms"
+            );
+            let completed = result.records.iter().filter(|record| record.kind == Kind::Completion).count();
+            assert_eq!(completed as u64, jobs, "{who}, {end} ms");
+            assert!(result.closed_ns <= (end + 10) * 1_000_000 + 20_000_000, "{who}: {}", result.closed_ns);
+        }
+    }
+}
+
+/// A job that is not done when its deadline comes is missed; one whose deadline is beyond the grace is neither met nor missed.
+#[test]
+fn a_last_job_has_its_deadline_and_no_more_than_the_grace() {
+    for (period, missed) in [(ms(20), 1), (ms(10_000), 0)] {
+        let one = Task { overrun: OverrunPolicy::Demote, ..task("t", 9, period, ms(4)) };
+        let run = Executive::new(system(vec![one])).options(options(ms(5)));
+        let Some(result) = run_bodies_or_skip(run.body("t", |job| {
+            while !job.is_run_over() {
+                std::hint::black_box(0);
+            }
+        })) else {
+            return;
+        };
+        let counts = &result.outcome.tasks[0];
+        assert_eq!((counts.jobs, counts.unfinished, counts.missed), (1, 1, missed), "{period}");
+    }
 }

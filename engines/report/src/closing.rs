@@ -50,10 +50,23 @@ impl Closing {
     pub fn missed_in_words(&self) -> Option<String> {
         let all: u64 = self.missed.iter().map(|one| one.count).sum();
         let names: Vec<String> =
-            self.missed.iter().map(|one| format!("{} {}", one.name, one.count)).collect();
+            self.missed.iter().map(|one| format!("{} {}", one.name, grouped(one.count))).collect();
         let word = if all == 1 { "deadline" } else { "deadlines" };
-        (all > 0).then(|| format!("{all} {word} missed: {}", names.join(", ")))
+        (all > 0).then(|| format!("{} {word} missed: {}", grouped(all), names.join(", ")))
     }
+}
+
+/// `1,500`.
+pub(crate) fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Puts the data into the checked-in page.
 
+use crate::closing::grouped;
 use crate::error::Reason;
 use crate::{Closing, ReportData, ReportError, escape};
 use horolog_trace::TaskOutcome;
@@ -74,7 +75,9 @@ fn fill(title: &str, summary: &str, json: &str) -> String {
 /// The verdict and the tasks in plain HTML, for readers without scripts.
 fn summary(data: &ReportData, sentence: &str) -> String {
     let mut html = format!("<h1>{}</h1>", escape::html(&data.system));
+    // Where the sentence has it, once is enough.
     let missed = data.closing.as_ref().and_then(Closing::missed_in_words);
+    let missed = missed.filter(|_| !sentence.contains(" missed ("));
     let help =
         data.closing.as_ref().and_then(|closing| closing.help.clone()).map(|help| format!("help: {help}"));
     for said in missed.iter().map(String::as_str).chain([sentence]).chain(help.as_deref()) {
@@ -102,9 +105,9 @@ fn summary(data: &ReportData, sentence: &str) -> String {
 
 /// "500 jobs, 7 missed".
 fn jobs_in_words(task: &TaskOutcome) -> String {
-    let jobs = if task.jobs == 1 { "1 job".to_owned() } else { format!("{} jobs", task.jobs) };
-    let missed = if task.missed == 0 { "none missed".to_owned() } else { format!("{} missed", task.missed) };
-    format!("{jobs}, {missed}")
+    let count = |number: u64| if number == 0 { "none".to_owned() } else { grouped(number) };
+    let jobs = if task.jobs == 1 { "1 job".to_owned() } else { format!("{} jobs", grouped(task.jobs)) };
+    format!("{jobs}, {} missed", count(task.missed))
 }
 
 #[cfg(test)]

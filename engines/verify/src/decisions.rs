@@ -23,7 +23,7 @@ use crate::on_record::{self, Put};
 use crate::recorded::{Recorded, Told, gives, leave, takes, unlock, waits_for_resource};
 use crate::sections::OF_RESOURCE;
 use crate::shadow::{Compared, Stretches};
-use horolog_model::{Companion, CpuId, ModelError, ServerId, ServerKind, System, TaskId};
+use horolog_model::{Companion, CpuId, ModelError, Priority, ServerId, ServerKind, System, TaskId};
 use horolog_sched::{ANY_SEGMENT, Cause, Driver, Machine, MachineBuilder, ProcessorIndex, Withdrawn};
 use horolog_time::Span;
 use horolog_trace::{Kind, Record};
@@ -654,13 +654,27 @@ fn not_decided(cpu: u32, why: &str) -> String {
     format!("cpu {cpu}: who should run in its tree of schedulers was not decided: {why}")
 }
 
+/// Why one of two ready jobs goes before another under fixed priorities; `None` has none of its own.
+fn more_important(runs: Option<Priority>, wanted: Option<Priority>) -> &'static str {
+    match (runs, wanted) {
+        (Some(runs), Some(wanted)) if wanted.is_more_important_than(runs) => "its priority is greater",
+        (Some(runs), Some(wanted)) if runs.is_more_important_than(wanted) => {
+            "its priority is less, but no job of the other was ready"
+        }
+        (Some(_), Some(_)) => "it came first, at the same priority",
+        _ => "the rules choose it",
+    }
+}
+
 /// Why `wanted` should have a processor and not `runs`.
 fn why(system: &System, cpu: CpuId, runs: Option<TaskId>, wanted: Option<TaskId>) -> &'static str {
     let server = |task: Option<TaskId>| task.and_then(|task| system.scheduler_of(task));
     if system.servers_on(cpu).next().is_none() {
         return match (runs, wanted, system.policy()) {
             (Some(_), Some(_), horolog_model::Policy::Edf) => "its deadline is earlier",
-            (Some(_), Some(_), _) => "it is more important, or came first",
+            (Some(runs), Some(wanted), _) => {
+                more_important(system.task(runs).priority, system.task(wanted).priority)
+            }
             _ => "it is ready",
         };
     }

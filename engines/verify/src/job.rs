@@ -193,6 +193,8 @@ pub(crate) struct TaskState {
     pub(crate) busy: Option<Busy>,
     /// The last finished busy window.
     pub(crate) last_busy: Option<(u64, u64)>,
+    /// The last jobs that their overrun policy put below every task.
+    pub(crate) demoted: VecDeque<u64>,
     /// A late job that finished without a miss on record yet.
     pub(crate) late_unnoted: Option<(u64, Option<u64>)>,
     pub(crate) tally: Tally,
@@ -214,6 +216,15 @@ impl TaskState {
         self.off_since = None;
         self.stopped_since = None;
         self.late_unnoted = None;
+    }
+
+    /// A job that has been put below every task is late by its own overrun. A few are kept until they are judged.
+    pub(crate) fn note_demoted(&mut self, number: u64) {
+        const KEPT: usize = 64;
+        self.demoted.push_back(number);
+        if self.demoted.len() > KEPT {
+            self.demoted.pop_front();
+        }
     }
 
     /// A pending job by its number: numbers count up, so its place is known.
@@ -242,6 +253,8 @@ pub(crate) struct Tally {
     pub(crate) jobs: u64,
     pub(crate) completed: u64,
     pub(crate) missed: u64,
+    /// The first of those that missed: number, begin of the busy window, end.
+    pub(crate) missed_jobs: Vec<(u64, u64, u64)>,
     /// Jobs that the clock released and no record shows.
     pub(crate) not_on_record: u64,
     /// Jobs whose numbers a loss leaves out.

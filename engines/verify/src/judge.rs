@@ -118,7 +118,9 @@ impl Verifier {
                 let job = &self.tasks[task].pending[place];
                 let (number, arrival) = (job.number, job.arrival);
                 let late = job.deadline.is_some_and(|deadline| self.now > deadline);
-                self.tasks[task].tally.missed += u64::from(late);
+                if late {
+                    self.note_missed(task, number, arrival);
+                }
                 self.tasks[task].tally.not_due += u64::from(!late);
                 if late {
                     self.set_aside(task, number, Reason::NotDone);
@@ -337,6 +339,10 @@ impl Verifier {
         };
         match known {
             Some(class) => self.tell_late(late, class, &[]),
+            // Nothing is promised of a job that overran and was put below every task.
+            None if self.tasks[candidate.task].demoted.contains(&candidate.job) => {
+                self.tell_late(late, Class::ModelViolated, &[candidate.task]);
+            }
             None => self.ask_again(late),
         }
     }

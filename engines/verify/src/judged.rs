@@ -8,9 +8,12 @@
 //! Released are the jobs whose releases are on record, those that the clock released and no record shows, and those whose
 //! numbers a loss leaves out. A job that has not ended by the end and whose deadline lies behind it is not counted.
 
-use crate::result::{Check, Unjudged};
+use crate::job::TaskState;
+use crate::model::TaskModel;
+use crate::result::{Check, MissedJob, Unjudged};
 use crate::verifier::Verifier;
 use horolog_model::Arrival;
+use horolog_time::Instant;
 
 /// Why a job whose release is on record is not judged.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -115,6 +118,34 @@ impl Verifier {
         let Some((_, Some(last))) = state.before_loss.take() else { return };
         let between = at.saturating_sub(last).saturating_sub(1) / period.as_ns().max(1);
         state.tally.lost = state.tally.lost.saturating_add(between);
+    }
+
+    /// A job that arrived at `arrival` has missed its deadline by now.
+    pub(crate) fn note_missed(&mut self, task: usize, number: u64, arrival: u64) {
+        const MOST: usize = 100;
+        let to = self.now;
+        let state = &mut self.tasks[task];
+        state.tally.missed += 1;
+        if state.tally.missed_jobs.len() < MOST {
+            let from = state.busy.map_or(arrival, |busy| busy.since.min(arrival));
+            state.tally.missed_jobs.push((number, from, to));
+        }
+    }
+
+    /// Where to look for what made jobs late.
+    pub(crate) fn missed_jobs(&self) -> Vec<MissedJob> {
+        let of_task = |(state, model): (&TaskState, &TaskModel)| {
+            let (name, cpu) = (model.name.clone(), self.model.cpus[model.cpu]);
+            let job = move |&(job, from, to): &(u64, u64, u64)| MissedJob {
+                task: name.clone(),
+                job,
+                cpu,
+                from_ns: Instant::from_ns(from),
+                to_ns: Instant::from_ns(to),
+            };
+            state.tally.missed_jobs.iter().map(job).collect::<Vec<_>>()
+        };
+        self.tasks.iter().zip(&self.model.tasks).flat_map(of_task).collect()
     }
 
     /// What became of a task's jobs.

@@ -49,7 +49,7 @@ mod wandering;
 pub use error::VerifyError;
 pub use options::{Bound, Options, Tolerance};
 pub use result::{
-    Check, CheckCount, Class, CostSeen, Evidence, Finding, FindingGroup, ProcessorVerification,
+    Check, CheckCount, Class, CostSeen, Evidence, Finding, FindingGroup, MissedJob, ProcessorVerification,
     ServerVerification, TaskVerification, Unjudged, Verdict, Verification,
 };
 pub use verifier::Verifier;

@@ -441,6 +441,7 @@ impl Verifier {
                     job.demoted = true;
                     job.stretch_from = None;
                 }
+                self.tasks[task].note_demoted(record.job);
                 // It has executed its wcet and goes on, whether or not it is seen to end.
                 let least = self.model.tasks[task].wcet.max(1);
                 self.breach_of(task, (self.now, self.now), least, "execution beyond the wcet");
@@ -561,7 +562,9 @@ impl Verifier {
     fn check_deadline(&mut self, task: usize, job: &Job) {
         let Some(deadline) = job.deadline else { return };
         let late = self.now > deadline;
-        self.tasks[task].tally.missed += u64::from(late);
+        if late {
+            self.note_missed(task, job.number, job.arrival);
+        }
         self.report.apply(Check::Deadline);
         let unnoted = self.tasks[task].late_unnoted.take();
         if let Some((number, _)) = unnoted

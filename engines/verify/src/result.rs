@@ -393,6 +393,9 @@ pub struct Verification {
     pub cannot_tell: u64,
     /// Per task, in the order of the file.
     pub tasks: Vec<TaskVerification>,
+    /// Deadlines that were missed, the first hundred of each task; left out where there is none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missed_jobs: Vec<MissedJob>,
     /// Per server, in the order of the file; left out where there is none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<ServerVerification>,
@@ -409,6 +412,21 @@ pub struct Verification {
     pub counterexample: Option<String>,
     /// What the reader must know to read the verdict right.
     pub notes: Vec<String>,
+}
+
+/// A job that missed its deadline, and where to look for the reason.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct MissedJob {
+    /// The task.
+    pub task: String,
+    /// Its job.
+    pub job: u64,
+    /// On which processor.
+    pub cpu: u32,
+    /// When its busy window began.
+    pub from_ns: Instant,
+    /// When it completed, or the record ended.
+    pub to_ns: Instant,
 }
 
 /// The verdict in one word.

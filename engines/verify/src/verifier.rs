@@ -552,7 +552,7 @@ impl Verifier {
             (0, 0, 1..) => Verdict::MachineDisturbed,
             (0, 0, 0) => Verdict::Holds,
         };
-        let servers = self.server_results();
+        let (servers, missed_jobs) = (self.server_results(), self.missed_jobs());
         let hidden = self.cpus.iter().map(|cpu| (cpu.hidden.count, cpu.hidden.total));
         let compared = self.compared.iter().zip(&self.model.cpus).zip(hidden);
         let processors = compared
@@ -575,6 +575,7 @@ impl Verifier {
             schedule_differs,
             cannot_tell,
             tasks,
+            missed_jobs,
             servers,
             processors,
             groups,

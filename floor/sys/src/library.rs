@@ -6,6 +6,7 @@ use crate::job_abi::{
     Refusals,
 };
 use crate::thread;
+use libloading::os::unix;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::path::Path;
 use std::sync::Arc;
@@ -115,11 +116,19 @@ impl Library {
     /// Where the file is no library or lacks a function.
     pub fn open(path: &Path, symbol: &str, init: Option<&str>, exit: Option<&str>) -> Result<Library, Error> {
         let shown = path.display();
+        // Every function that it needs is found now: one that is not there must not end the run in its first job.
+        let now = unix::RTLD_NOW | unix::RTLD_LOCAL;
         // SAFETY: loading runs the library's constructors; the user named the library to be run.
-        let library = unsafe { libloading::Library::new(path) }.map_err(|error| {
-            let remedy = "build it with `cc -shared -fPIC`, and give the path from the system file's folder";
-            Error::bad_input(format!("loading {shown}"), reason_of(&error), remedy)
+        let library = unsafe { unix::Library::open(Some(path), now) }.map_err(|error| {
+            let reason = reason_of(&error);
+            let reason = reason.strip_prefix(&format!("{shown}: ")).unwrap_or(&reason).to_owned();
+            let remedy = match reason.starts_with("undefined symbol") {
+                true => "link what defines it (`cc -shared -fPIC … -lNAME`)",
+                false => "build it with `cc -shared -fPIC`, and give the path from the system file's folder",
+            };
+            Error::bad_input(format!("loading {shown}"), reason, remedy)
         })?;
+        let library = libloading::Library::from(library);
         let missing = |name: &str| {
             let remedy = "check its name, and that it is not static (in C++: extern \"C\")";
             Error::bad_input(format!("{shown}: function `{name}`"), "not in the library", remedy)

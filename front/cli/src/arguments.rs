@@ -333,6 +333,9 @@ pub(crate) struct RunArguments {
     /// So much of each thread's stack is locked in memory (`256K`, `1M`); deeper calls work, with page faults.
     #[arg(long, value_name = "SIZE", value_parser = stack_size, default_value = "128K")]
     pub(crate) stack: u64,
+    /// Sporadic jobs arrive a separation apart, plus up to this much, drawn uniformly.
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) sporadic_extra: Option<Span>,
     #[command(flatten)]
     pub(crate) verdict: VerdictArguments,
     /// Repeat the run up to so many times where the answer is undecided.
@@ -392,6 +395,9 @@ pub(crate) struct LoopArguments {
     /// So much of each thread's stack is locked in memory (`256K`, `1M`); deeper calls work, with page faults.
     #[arg(long, value_name = "SIZE", value_parser = stack_size, default_value = "128K")]
     pub(crate) stack: u64,
+    /// Sporadic jobs arrive a separation apart, plus up to this much, drawn uniformly.
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) sporadic_extra: Option<Span>,
     #[command(flatten)]
     pub(crate) verdict: VerdictArguments,
     /// Repeat all of it up to so many times where the answer is undecided, or only the machine was in the way; never after a no of

@@ -1,7 +1,7 @@
 //! All steps in a row.
 
 use crate::report::{Parts, write_report};
-use crate::verdict::{Asked, Closing, Ended, Evidence};
+use crate::verdict::{Asked, Closing, Ended, Evidence, first_line};
 use crate::{
     CostRequest, CostSource, Guard, LoopError, MachineChoice, MeasuredRun, Proof, counterexample_beside,
     measured_run, prove, simulated_run, verify_trace, with_costs,
@@ -33,6 +33,8 @@ pub struct LoopOptions {
     pub best_effort: bool,
     /// How many bytes of each thread's stack are locked in the run.
     pub stack: usize,
+    /// Sporadic jobs come a separation and up to so much more apart.
+    pub sporadic_extra: Span,
     /// The seed of everything drawn by chance.
     pub seed: u64,
     /// Bounds replaced for a test.
@@ -87,6 +89,8 @@ pub struct LoopResult {
     pub measured: Option<MeasuredRun>,
     /// What verifying the run's trace found.
     pub verified: Option<Verification>,
+    /// Why nothing was run, where the machine does not allow it.
+    pub not_run: Option<String>,
     /// The page.
     pub report: PathBuf,
     /// The verdict.
@@ -107,6 +111,9 @@ pub struct LoopDocument<'a> {
     measured: Option<&'a Outcome>,
     verification: Option<&'a Verification>,
     report: &'a Path,
+    /// Why nothing was run, where the machine does not allow it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_run: Option<&'a str>,
 }
 
 impl LoopResult {
@@ -123,6 +130,7 @@ impl LoopResult {
             measured: self.measured.as_ref().map(|run| &run.outcome),
             verification: self.verified.as_ref(),
             report: &self.report,
+            not_run: self.not_run.as_deref(),
         }
     }
 }
@@ -137,9 +145,40 @@ pub fn prepare(
     stage: &mut dyn FnMut(Stage, &str),
 ) -> Result<(System, CostSource), LoopError> {
     std::fs::create_dir_all(&options.out).map_err(|error| LoopError::writing(&options.out, error))?;
+    clear(&options.out)?;
     stage(Stage::Measure, "");
     let request = CostRequest { choice: &options.machine, measures: true, stop: options.stop.as_deref() };
     with_costs(system, &request, &mut |done| stage(Stage::Measure, done))
+}
+
+/// What a loop writes, but for `system.toml`, which is written first and may be what the loop was given.
+const WRITTEN: [&str; 12] = [
+    "analysis.json",
+    "analysis-without-costs.json",
+    "simulated.json",
+    "simulated.trace",
+    "simulated.trace.counterexample.json",
+    "simulated-verification.json",
+    "run.json",
+    "run.trace",
+    "run.trace.counterexample.json",
+    "verification.json",
+    "report.html",
+    "trace.counterexample.json",
+];
+
+/// Removes what an earlier loop has left in the folder: no old result may stand beside a new one.
+fn clear(folder: &Path) -> Result<(), LoopError> {
+    for name in WRITTEN {
+        let path = folder.join(name);
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(LoopError::writing(&path, error));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Proves, simulates, runs, verifies, and writes the page. [`prepare`] gives the system with its costs.
@@ -154,6 +193,7 @@ pub fn close(
     options: &LoopOptions,
     stage: &mut dyn FnMut(Stage, &str),
 ) -> Result<LoopResult, LoopError> {
+    clear(&options.out)?;
     let mut notes = Vec::new();
     let real = matches!(system.platform().cpus, Cpus::Listed(_));
     stage(Stage::Prove, "");
@@ -171,8 +211,12 @@ pub fn close(
 
     stage(Stage::Simulate, "");
     let simulated_trace = options.out.join("simulated.trace");
-    let sim_options =
-        SimOptions { horizon: Horizon::Time(options.duration), seed: options.seed, ..SimOptions::default() };
+    let sim_options = SimOptions {
+        horizon: Horizon::Time(options.duration),
+        seed: options.seed,
+        sporadic_extra: options.sporadic_extra,
+        ..SimOptions::default()
+    };
     let simulated = simulated_run(&proof.system, &sim_options, Some(&simulated_trace))?;
     save_json(&options.out.join("simulated.json"), &simulated)?;
     let simulated_verified = verify_trace(
@@ -204,9 +248,23 @@ pub fn close(
         report: Some(&place),
     };
     let closing = Closing::of(&evidence, &options.asked);
+    let not_run = match &evidence.ended {
+        Ended::NotPermitted(reason) => Some(first_line(reason).to_owned()),
+        _ => None,
+    };
+    notes.extend(not_run.iter().map(|reason| format!("not run: {reason}")));
     let (measured, verified) = (run.measured, run.verified);
-    let result =
-        LoopResult { proof, simulated, simulated_verified, measured, verified, report, closing, notes };
+    let result = LoopResult {
+        proof,
+        simulated,
+        simulated_verified,
+        measured,
+        verified,
+        not_run,
+        report,
+        closing,
+        notes,
+    };
     write_report(&Parts {
         result: &result,
         traces: (&simulated_trace, &run.trace),
@@ -270,6 +328,7 @@ fn run_options(options: &LoopOptions) -> RunOptions {
     let mut run = RunOptions::default();
     run.limit = Limit::For(options.duration);
     run.seed = options.seed;
+    run.sporadic_extra = options.sporadic_extra;
     run.best_effort = options.best_effort;
     run.stack = options.stack;
     run.folder.clone_from(&options.folder);

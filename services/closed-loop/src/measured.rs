@@ -118,6 +118,6 @@ fn merged_run(system: &System, options: &RunOptions, target: impl Target) -> Res
     let started = merge.started();
     let result = run.run_into(&started, &mut |record| merge.take(record))?;
     let mut outcome = result.outcome;
-    let kernel_record = merge.finish(&mut outcome)?;
+    let kernel_record = merge.finish(&mut outcome, result.closed_ns)?;
     Ok(MeasuredRun { outcome, threads: result.threads, kernel_record })
 }

@@ -8,7 +8,7 @@ use horolog_model::{Body, System};
 use horolog_sys::kernel_trace::{Choice, KernelEvent, Recorder, RecorderOptions};
 use horolog_time::{Instant, Span};
 use horolog_trace::file::Header;
-use horolog_trace::{EndCause, Outcome, Record};
+use horolog_trace::{Outcome, Record};
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
 
@@ -133,7 +133,9 @@ impl<'a, T: Target> Merge<'a, T> {
     }
 
     /// Hands on what is left; who recorded the kernel, and what it cannot see (empty where nothing could).
-    pub(crate) fn finish(mut self, outcome: &mut Outcome) -> Result<String, LoopError> {
+    ///
+    /// `closed` is when the run was over, ns since its start: what the kernel did after that says nothing of its jobs.
+    pub(crate) fn finish(mut self, outcome: &mut Outcome, closed: u64) -> Result<String, LoopError> {
         // Not a single record: the trace still gets its head.
         self.begin();
         if !self.begun {
@@ -152,14 +154,8 @@ impl<'a, T: Target> Merge<'a, T> {
         if let Some(commands) = &mut self.commands {
             commands.end_at(outcome.horizon_ns.as_ns());
         }
-        // What the kernel did after the run's process was gone says nothing of its jobs.
-        let is_cut = outcome
-            .ended_by
-            .as_ref()
-            .is_some_and(|ending| matches!(ending.cause, EndCause::Exit | EndCause::Exec | EndCause::Killed));
-        let last = Instant::from_ns(outcome.horizon_ns.as_ns()).max(self.latest);
-        self.pass_until(if is_cut { last } else { Instant::NEVER });
-        let end = Instant::ZERO.checked_add(outcome.horizon_ns).unwrap_or(Instant::NEVER).max(self.latest);
+        let end = Instant::from_ns(closed).max(self.latest);
+        self.pass_until(end);
         // Deadlines behind the horizon say nothing of a program that was ended there.
         self.pass_due(Instant::from_ns(outcome.horizon_ns.as_ns()));
         self.target.finish(end, outcome)?;

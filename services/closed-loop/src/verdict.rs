@@ -2,8 +2,10 @@
 //!
 //! Whoever prints a verdict (the terminal, the JSON, the page) prints this one.
 
+mod advice;
 mod answers;
 mod cases;
+mod cause;
 mod words;
 
 use horolog_analysis::Analysis;
@@ -14,6 +16,7 @@ use horolog_verify::Verification;
 use serde::Serialize;
 use std::fmt;
 use std::str::FromStr;
+pub(crate) use words::first_line;
 
 /// What one question is answered with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]

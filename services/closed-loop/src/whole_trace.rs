@@ -8,34 +8,48 @@ use horolog_time::Instant;
 use horolog_trace::file::{Footer, Header, Writer};
 use horolog_trace::{Outcome, Record, Sink};
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Everything that is recorded goes into one file.
 pub(crate) struct WholeTrace {
+    path: PathBuf,
+    /// What was there before.
     file: Option<File>,
     open: Option<TraceFile>,
     failed: Option<LoopError>,
 }
 
 impl WholeTrace {
-    /// Creates the file before the run: a place that cannot be written must not cost a run.
+    /// Tries the place before the run: one that cannot be written must not cost a run. The file itself comes when the run begins, and an
+    /// older trace stays until then: a run that is refused leaves neither an empty file nor takes one away.
     pub(crate) fn create(path: &Path) -> Result<WholeTrace, LoopError> {
-        // An older trace stays until the run begins: one that is refused must not cost it.
+        let is_new = std::fs::symlink_metadata(path).is_err();
         let file = File::options().write(true).create(true).truncate(false).open(path);
         let file = file.map_err(|error| LoopError::writing(path, error))?;
-        Ok(WholeTrace { file: Some(file), open: None, failed: None })
+        let file = if is_new {
+            std::fs::remove_file(path).map_err(|error| LoopError::writing(path, error))?;
+            None
+        } else {
+            Some(file)
+        };
+        Ok(WholeTrace { path: path.to_owned(), file, open: None, failed: None })
+    }
+
+    fn begun(&mut self) -> Result<File, LoopError> {
+        let Some(file) = self.file.take() else {
+            return File::create(&self.path).map_err(|error| LoopError::writing(&self.path, error));
+        };
+        // A device or a pipe has nothing to empty.
+        let is_plain = file.metadata().is_ok_and(|metadata| metadata.is_file());
+        let emptied = if is_plain { file.set_len(0) } else { Ok(()) };
+        emptied.map_err(|error| LoopError::writing(&self.path, error))?;
+        Ok(file)
     }
 }
 
 impl Target for WholeTrace {
     fn begin(&mut self, header: Header, tasks: Vec<(u32, u32)>) {
-        let Some(file) = self.file.take() else { return };
-        // A device or a pipe has nothing to empty.
-        let is_plain = file.metadata().is_ok_and(|metadata| metadata.is_file());
-        let emptied = if is_plain { file.set_len(0) } else { Ok(()) };
-        let emptied =
-            emptied.map_err(|error| LoopError::bad_input(format_args!("cannot empty the trace: {error}")));
-        match emptied.and_then(|()| TraceFile::new(file, &header, tasks)) {
+        match self.begun().and_then(|file| TraceFile::new(file, &header, tasks)) {
             Ok(open) => self.open = Some(open),
             Err(error) => self.failed = Some(error),
         }
@@ -125,6 +139,10 @@ mod tests {
         std::fs::write(&path, b"older").expect("it is written");
         drop(WholeTrace::create(&path).expect("it can be opened"));
         assert_eq!(std::fs::read(&path).expect("it is there"), b"older");
+        std::fs::remove_file(&path).expect("it is there");
+        drop(WholeTrace::create(&path).expect("it can be made"));
+        assert!(!path.exists(), "no run, no trace");
+        assert!(WholeTrace::create(&place.path().join("none/run.trace")).is_err());
     }
 
     #[test]

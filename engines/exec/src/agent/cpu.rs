@@ -75,6 +75,7 @@ impl CpuAgent {
         let mut parks = driver.threads.seats[seat].parked;
         let mut wakes_agent = driver.next_wake() < driver.threads.armed;
         driver.promise(now);
+        driver.note_idle(now);
         self.count_pass(&mut driver, now);
         let mut own_class = driver.threads.take_own_class();
         drop(driver);
@@ -86,6 +87,7 @@ impl CpuAgent {
             driver.settle(now, Some(seat), Cause::Other);
             parks |= driver.threads.seats[seat].parked;
             driver.promise(now);
+            driver.note_idle(now);
             self.count_pass(&mut driver, now);
             own_class = driver.threads.take_own_class().or(own_class);
             wakes_agent = true;
@@ -127,7 +129,7 @@ impl CpuAgent {
             if self.run.is_stopping() {
                 // What has run until now belongs to its server's account.
                 if self.monitor.try_enter() {
-                    self.lock().catch_up(self.now().min(self.run.horizon()));
+                    self.lock().catch_up(self.now().min(self.run.closed()));
                     let _ = self.monitor.try_leave();
                 }
                 return;
@@ -146,6 +148,7 @@ impl CpuAgent {
             driver.catch_up(now);
             driver.settle(now, None, Cause::Other);
             driver.promise(now);
+            driver.note_idle(now);
             driver.threads.armed = driver.sleeps_until(now);
             let until = driver.threads.armed;
             self.count_pass(&mut driver, now);

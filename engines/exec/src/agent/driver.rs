@@ -173,6 +173,8 @@ impl Driver {
         let look_at = threads.look_at;
         let budget = threads.served.as_ref().map_or(u64::MAX, |served| served.budget_at);
         let mode = threads.run.modes.as_ref().map_or(u64::MAX, |modes| modes.next_at());
+        // Modes change no more once the run's releases have ended.
+        let mode = if mode < threads.run.horizon() { mode } else { u64::MAX };
         threads.next_event().min(look_at).min(self.core.wall_at(HERE)).min(budget).min(mode)
     }
 
@@ -258,6 +260,19 @@ impl Driver {
 }
 
 impl Driver {
+    /// Once the run's releases have ended, which tasks have nothing left to do.
+    pub(crate) fn note_idle(&self, now: u64) {
+        let horizon = self.threads.run.horizon();
+        if now < horizon {
+            return;
+        }
+        for seat in &self.threads.seats {
+            let nothing_comes = seat.next.is_none_or(|job| job.arrival >= horizon);
+            let is_idle = seat.goes_on || seat.backlog.is_empty() && nothing_comes;
+            seat.shared.is_idle.store(is_idle, Ordering::Release);
+        }
+    }
+
     /// Counts what was released, or would have been, by the end of the run and has not completed.
     pub(crate) fn count_unfinished(&mut self) {
         let Self { core, threads } = self;
@@ -358,7 +373,9 @@ impl Threads {
 
     fn release(&mut self, tell: &mut Tell<'_>, seat: usize) {
         let horizon = self.run.horizon();
-        let Some(job) = self.seats[seat].take_next(horizon) else { return };
+        // The run may end earlier than was planned.
+        let job = self.seats[seat].take_next(horizon).filter(|job| job.arrival < horizon);
+        let Some(job) = job else { return };
         self.release_job(tell, seat, job);
     }
 
@@ -403,7 +420,7 @@ impl Threads {
         let shared = &self.seats[seat].shared;
         let mut tally = shared.tally();
         tally.returned(returned);
-        let missed = tally.finished(job, now, self.run.horizon());
+        let missed = tally.finished(job, now);
         let overran = executed > shared.wcet;
         tally.counts.overruns += u64::from(overran);
         let waits = !self.seats[seat].backlog.is_empty();
@@ -596,16 +613,16 @@ impl Threads {
 
     /// Counts what was released, or would have been, by the end of the run and has not completed.
     fn count_unfinished(&mut self, machine: &Machine) {
-        let horizon = self.run.horizon();
+        let (horizon, closed) = (self.run.horizon(), self.run.closed());
         for seat in 0..self.seats.len() {
             while let Some(job) = self.seats[seat].backlog.pop_front() {
-                self.seats[seat].shared.tally().unfinished(&job, horizon);
+                self.seats[seat].shared.tally().unfinished(&job, closed);
             }
             while let Some(job) = self.seats[seat].take_next(horizon) {
                 let is_active = machine.is_active(self.seats[seat].shared.id);
                 if job.arrival < horizon && is_active {
                     self.record(seat, Kind::Release, job.ready, job.number, job.arrival, 0);
-                    self.seats[seat].shared.tally().unfinished(&job, horizon);
+                    self.seats[seat].shared.tally().unfinished(&job, closed);
                 }
             }
         }

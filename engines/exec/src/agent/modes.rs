@@ -26,6 +26,8 @@ pub(crate) struct InModes {
     tasks: Vec<Vec<TaskInMode>>,
     /// How many changes were made here.
     known: usize,
+    /// The run's releases have ended, and with them the changes.
+    is_over: bool,
     /// When the present pass began.
     now: u64,
     /// When the change was to be that is made now.
@@ -41,6 +43,7 @@ impl InModes {
             Box::new(InModes {
                 tasks: (0..system.mode_count()).map(in_mode).collect(),
                 known: 0,
+                is_over: false,
                 now: 0,
                 asked_at: 0,
                 cpu,
@@ -52,11 +55,12 @@ impl InModes {
 impl Driver {
     /// Makes every change up to `now` that was not made here yet; what comes before each is told before it.
     pub(super) fn follow_modes(&mut self, now: u64) {
-        if self.threads.modes.is_none() {
-            return;
-        }
         let Self { core, threads } = self;
         let run = threads.run.clone();
+        let Some(here) = threads.modes.as_mut().filter(|here| !here.is_over) else { return };
+        let horizon = run.horizon();
+        here.is_over = now > horizon;
+        let now = now.min(horizon);
         let Some(modes) = &run.modes else { return };
         loop {
             // Whether a request can take effect is seen when all before it is told.

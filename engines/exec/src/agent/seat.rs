@@ -37,6 +37,8 @@ pub(crate) struct Seat {
     pub(crate) demoted: bool,
     /// The oldest job waits for a device.
     pub(crate) suspended: bool,
+    /// The thread of a device, which has work as long as others wait for it.
+    pub(crate) goes_on: bool,
     /// What the task's attention word was last told about yielding; zero: nothing.
     pub(crate) flagged: u32,
 }
@@ -58,6 +60,7 @@ impl Seat {
             charged: None,
             demoted: false,
             suspended: false,
+            goes_on: false,
             flagged: 0,
         }
     }

@@ -50,8 +50,8 @@ impl Loaded {
         self.codes.push(code);
     }
 
-    /// Unloads them, or keeps them for good where a thread may execute their code; then says so.
-    pub(crate) fn unload(self, before: &ThreadsBefore) -> Option<String> {
+    /// Unloads them, or keeps them for good where a thread may execute their code; then says so, but for the run's own threads (`own`).
+    pub(crate) fn unload(self, before: &ThreadsBefore, own: &[u32]) -> Option<String> {
         if self.codes.is_empty() {
             return None;
         }
@@ -64,6 +64,10 @@ impl Loaded {
             living = before.new_ones();
         }
         self.codes.into_iter().for_each(Code::keep);
+        living.retain(|tid| !own.contains(tid));
+        if living.is_empty() {
+            return None;
+        }
         let names: Vec<String> = living.iter().take(NAMED).map(|&tid| name(tid)).collect();
         let more = if living.len() > NAMED { ", …" } else { "" };
         let count = living.len();

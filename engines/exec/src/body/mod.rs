@@ -56,8 +56,9 @@ pub(crate) struct Bodies {
 
 impl Bodies {
     /// Unloads the libraries, once the run's own threads have ended, unless others of this process may execute their code; then says so.
-    pub(crate) fn unload(&mut self, before: &ThreadsBefore) -> Option<String> {
-        std::mem::take(&mut self.loaded).unload(before)
+    /// `own` are threads of the run itself: a crashed one sleeps for ever.
+    pub(crate) fn unload(&mut self, before: &ThreadsBefore, own: &[u32]) -> Option<String> {
+        std::mem::take(&mut self.loaded).unload(before, own)
     }
 
     /// The body of task `id`.

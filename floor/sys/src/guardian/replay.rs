@@ -44,6 +44,12 @@ impl Restored {
         files + directories + processes + threads + networks
     }
 
+    /// Whether programs were ended, and nothing else was done or failed.
+    #[must_use]
+    pub fn is_of_programs_alone(&self) -> bool {
+        self.processes > 0 && self.put_back() == self.processes && self.failures.is_empty()
+    }
+
     /// How many changes there were: those that were undone, those that were so already, and those that could not be.
     #[must_use]
     pub fn changes(&self) -> u64 {

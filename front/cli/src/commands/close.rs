@@ -1,7 +1,9 @@
 //! `horolog loop`.
 
 use crate::arguments::LoopArguments;
-use crate::commands::run::{bytes, run_draws, stop_on_interrupt, warn_of_conflicts, warn_of_load};
+use crate::commands::run::{
+    bytes, look_at_libraries, run_draws, stop_on_interrupt, warn_of_conflicts, warn_of_load,
+};
 use crate::commands::verify;
 use crate::failure::{Done, Failure, Verdict};
 use crate::output::outln;
@@ -20,7 +22,12 @@ const DEFAULT_DURATION: Span = Span::from_ns(10_000_000_000);
 pub(crate) fn run(words: &LoopArguments) -> Done {
     let (system, source) = input::system(&words.file)?;
     let duration = words.duration.unwrap_or(DEFAULT_DURATION);
-    let draws = SimOptions::default().draws(&system) || run_draws(&system, &RunOptions::default());
+    look_at_libraries(&system, &source)?;
+    let sporadic_extra = words.sporadic_extra.unwrap_or(Span::ZERO);
+    let mut planned = RunOptions::default();
+    (planned.best_effort, planned.sporadic_extra) = (words.best_effort, sporadic_extra);
+    let simulation = SimOptions { sporadic_extra, ..SimOptions::default() };
+    let draws = simulation.draws(&system) || run_draws(&system, &planned);
     let options = LoopOptions {
         duration,
         out: words.out.clone(),
@@ -28,6 +35,7 @@ pub(crate) fn run(words: &LoopArguments) -> Done {
         machine: words.machine.machine.clone().unwrap_or_default(),
         best_effort: words.best_effort,
         stack: bytes(words.stack),
+        sporadic_extra,
         seed: input::seed(words.seed, draws),
         bound_override: override_bounds(&system, &words.bound_overrides).map_err(Failure::from)?,
         command: std::env::args().collect::<Vec<_>>().join(" "),
@@ -37,8 +45,6 @@ pub(crate) fn run(words: &LoopArguments) -> Done {
         asked: words.verdict.asked(&Question::ALL),
     };
     warn_of_load(&system);
-    let mut planned = RunOptions::default();
-    planned.best_effort = options.best_effort;
     let conflicts = warn_of_conflicts(&system, &planned);
     let mut attempts = Vec::new();
     let activity = progress::Activity::start("closing the loop");

@@ -8,6 +8,7 @@ use horolog_measure::extraction::live::{LiveOptions, Target, extract};
 use horolog_measure::extraction::{Options, Proposal};
 use horolog_time::Span;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 
 const DEFAULT_DURATION: Span = Span::from_ns(10_000_000_000);
 
@@ -54,7 +55,9 @@ fn observed(words: &ExtractArguments, values: Options) -> Result<Proposal, Failu
     };
     let stop = super::run::stop_on_interrupt()?;
     let activity = progress::Activity::start("observing");
-    extract(&options, &stop, &mut |passed| {
+    let mut seen = Span::ZERO;
+    let proposal = extract(&options, &stop, &mut |passed| {
+        seen = passed;
         activity.now(&match options.duration {
             Some(all) => format!("observing, {} of {}", seconds(passed), seconds(all)),
             None => format!("observing, {}", seconds(passed)),
@@ -68,7 +71,15 @@ fn observed(words: &ExtractArguments, values: Options) -> Result<Proposal, Failu
         } else {
             Failure::not_permitted(error)
         }
-    })
+    });
+    drop(activity);
+    if stop.load(Ordering::Relaxed) && proposal.is_ok() {
+        progress::say(format_args!(
+            "stopped by a signal after {}: what was seen until then is proposed",
+            seconds(seen)
+        ));
+    }
+    proposal
 }
 
 fn seconds(span: Span) -> String {

@@ -7,8 +7,11 @@ use crate::{costs, input, output, progress};
 use horolog_analysis::resolve;
 use horolog_closed_loop::verdict::{Asked, Closing, Ended, Evidence};
 use horolog_closed_loop::{Guard, LoopError, MeasuredRun, measured_run, now, recorded_run};
-use horolog_exec::{ArrivalPattern, Backend, Conflict, Limit, RunOptions, conflicts, load_warnings};
-use horolog_model::System;
+use horolog_exec::{
+    ArrivalPattern, Backend, Conflict, LibraryFault, Limit, RunOptions, conflicts, library_faults,
+    load_warnings,
+};
+use horolog_model::{Arrival, Cpus, Source, System, Task};
 use horolog_time::Span;
 use horolog_trace::Outcome;
 use serde::Serialize;
@@ -27,6 +30,7 @@ pub(crate) fn run(words: &RunArguments) -> Done {
     let mut options = RunOptions::default();
     options.limit =
         if words.forever { Limit::Forever } else { Limit::For(words.duration.unwrap_or(DEFAULT_DURATION)) };
+    options.sporadic_extra = words.sporadic_extra.unwrap_or(Span::ZERO);
     options.seed = input::seed(words.seed, run_draws(&system, &options));
     options.best_effort = words.best_effort;
     options.stack = bytes(words.stack);
@@ -36,6 +40,7 @@ pub(crate) fn run(words: &RunArguments) -> Done {
     };
     options.folder = source.folder().map(std::path::Path::to_path_buf);
     options.output_to_error = words.format.is_for_programs();
+    look_at_libraries(&system, &source)?;
     options.stop = Some(stop_on_interrupt()?);
     warn_of_load(&system);
     let conflicts = warn_of_conflicts(&system, &options);
@@ -78,7 +83,9 @@ pub(crate) fn run(words: &RunArguments) -> Done {
 
 /// Whether a run of this system draws anything by chance.
 pub(crate) fn run_draws(system: &System, options: &RunOptions) -> bool {
+    let is_sporadic = |task: &Task| matches!(task.arrival, Arrival::Sporadic { .. });
     options.arrivals == ArrivalPattern::Random
+        || !options.sporadic_extra.is_zero() && system.tasks().iter().any(is_sporadic)
         || system.devices().iter().any(|device| !device.spread.is_zero())
 }
 
@@ -171,6 +178,21 @@ fn closing(system: &System, outcome: Option<&Outcome>, ended: Ended, asked: &Ask
         report: None,
     };
     Closing::of(&evidence, asked)
+}
+
+/// Refuses a file whose libraries are none, or lack a function that it names.
+pub(crate) fn look_at_libraries(system: &System, source: &Source) -> Result<(), Failure> {
+    // A file that counts its processors is never run.
+    let faults = match system.platform().cpus {
+        Cpus::Listed(_) => library_faults(system, source.folder()),
+        _ => Vec::new(),
+    };
+    match faults.into_iter().next() {
+        None => Ok(()),
+        Some(LibraryFault { path, reason, remedy }) => {
+            Err(Failure::diagnostics(source.diagnostic(&path, reason, remedy)))
+        }
+    }
 }
 
 /// Says before a run which processors real-time threads may fill.

@@ -50,7 +50,7 @@ impl Answers {
         Answers {
             proof,
             model: model(evidence, asked, is_covered),
-            deadlines: deadlines(evidence, !missed.is_empty(), is_covered),
+            deadlines: deadlines(evidence, !missed.is_empty() || has_failed(evidence), is_covered),
             missed,
             uncovered,
             judged,
@@ -94,6 +94,18 @@ pub(super) fn hard_verdicts<'a>(
     analysis.tasks.iter().filter(is_hard)
 }
 
+/// What the jobs of hard tasks came to.
+pub(super) fn hard_outcomes<'a>(evidence: &'a Evidence<'_>) -> impl Iterator<Item = &'a TaskOutcome> {
+    let outcomes = evidence.outcome.map(|outcome| outcome.tasks.as_slice()).unwrap_or_default();
+    let tasks = evidence.system.task_ids().zip(outcomes);
+    tasks.filter(|(id, _)| !evidence.system.is_soft(*id)).map(|(_, task)| task)
+}
+
+/// Whether a hard task's code said that a job failed: what was to be there by its deadline is not.
+fn has_failed(evidence: &Evidence<'_>) -> bool {
+    hard_outcomes(evidence).any(|task| task.failed > 0)
+}
+
 /// Whether assumptions and bounds were kept.
 fn model(evidence: &Evidence<'_>, asked: &Asked, is_covered: Answer) -> Option<Answer> {
     let simulated = evidence.simulated.map(|found| findings(found, true));
@@ -104,7 +116,13 @@ fn model(evidence: &Evidence<'_>, asked: &Asked, is_covered: Answer) -> Option<A
         Ended::Stopped { .. } | Ended::StoppedBefore(_) | Ended::Killed(_) => Answer::Undecided,
         Ended::Whole | Ended::NotRun => Answer::Yes,
     };
-    let found = evidence.verified.map(|found| findings(found, asked.strict).and(is_covered).and(ended));
+    // The code locks or hands over what the file does not have, so it is not the file's system that ran.
+    let names = match hard_outcomes(evidence).any(|task| task.unknown_names > 0) {
+        true => Answer::No,
+        false => Answer::Yes,
+    };
+    let found =
+        evidence.verified.map(|found| findings(found, asked.strict).and(is_covered).and(ended).and(names));
     match (simulated, found) {
         (Some(simulated), Some(found)) => Some(simulated.and(found)),
         (Some(simulated), None) => Some(simulated.and(is_covered).and(ended)),

@@ -120,6 +120,7 @@ fn verification(system: &System) -> Verification {
         schedule_differs: 0,
         cannot_tell: 0,
         tasks: system.tasks().iter().map(task).collect(),
+        missed_jobs: Vec::new(),
         servers: Vec::new(),
         processors: Vec::new(),
         groups: Vec::new(),
@@ -464,4 +465,153 @@ fn no_goes_before_undecided_before_yes() {
             assert_eq!(one.and(other), expected);
         }
     }
+}
+
+/// A disturbance of CPU 0 that was told at `at` ms, with this length.
+fn disturbance(check: Check, at: u64, length_us: u64, message: &str) -> horolog_verify::Finding {
+    horolog_verify::Finding {
+        class: Class::MachineDisturbed,
+        check,
+        time_ns: horolog_time::Instant::from_ns(at * 1_000_000),
+        cpu: 0,
+        task: None,
+        job: None,
+        observed_ns: Some(Span::from_ns(length_us * 1_000)),
+        allowed_ns: Some(Span::ZERO),
+        evidence: Vec::new(),
+        message: message.to_owned(),
+    }
+}
+
+/// Task a missed in a busy window from 10 to 21 ms, task b in one from 40 to 61 ms.
+fn missed_both() -> Case {
+    let mut case = Case::new();
+    let missed = |task: &str, job, from: u64, to: u64| horolog_verify::MissedJob {
+        task: task.to_owned(),
+        job,
+        cpu: 0,
+        from_ns: horolog_time::Instant::from_ns(from * 1_000_000),
+        to_ns: horolog_time::Instant::from_ns(to * 1_000_000),
+    };
+    let found = case.found();
+    (found.tasks[0].missed, found.tasks[1].missed) = (1, 2);
+    found.missed_jobs = vec![missed("a", 1, 10, 21), missed("b", 2, 40, 61)];
+    case
+}
+
+#[test]
+fn a_cause_lies_in_the_busy_window_of_a_missed_job() {
+    let text = |case: &Case| case.closing().text;
+    let head = "3 deadlines missed (b 2, a 1)";
+    let mut case = missed_both();
+    assert_eq!(text(&case), format!("{head}; cause not known"));
+    // The worst of the run, but in no missed job's window.
+    case.found().findings.push(disturbance(Check::Steal, 30, 9_000, "CPU 0 stood still for 9 ms"));
+    assert_eq!(text(&case), format!("{head}; cause not known"));
+    case.found().findings.push(disturbance(Check::Interrupt, 50, 900, "softirq 3 took CPU 0"));
+    let of_b = format!("{head}; found beside it: softirq 3 took CPU 0 (in the busy window of b job 2)");
+    assert_eq!(text(&case), of_b);
+    // Another processor's, and one that is over when the window begins.
+    let mut other = disturbance(Check::Steal, 15, 100, "CPU 1 stood still");
+    other.cpu = 1;
+    case.found().findings.push(other);
+    case.found().findings.push(disturbance(Check::Steal, 10, 100, "CPU 0 stood still for 100 us"));
+    assert_eq!(text(&case), of_b);
+    // The more important task comes first, whoever had the worse one.
+    case.found().findings.push(disturbance(Check::Gap, 11, 50, "a job 1 had CPU 0"));
+    assert_eq!(text(&case), format!("{head}; found beside it: a job 1 had CPU 0"));
+    // By the machine it is where a bound would have held.
+    let mut late = disturbance(Check::Response, 21, 11_000, "late");
+    (late.task, late.job) = (Some("a".to_owned()), Some(1));
+    case.found().findings.push(late);
+    let closing = case.closing();
+    assert_eq!(closing.text, format!("{head}, by the machine: a job 1 had CPU 0"));
+    assert!(closing.help.as_ref().is_some_and(|help| help.starts_with("isolate CPU")), "{closing}");
+    case.found().backend = "linux-best-effort".to_owned();
+    let closing = case.closing();
+    assert!(closing.help.as_ref().is_some_and(|help| help.contains("real-time scheduling")), "{closing}");
+}
+
+#[test]
+fn advice_on_a_wcet_is_tried_before_it_is_given() {
+    let help = |excess_us: u64, text: &str| {
+        let mut case = with_group(Class::ModelViolated, Check::Execution, 7);
+        case.system = read(text);
+        case.found().groups[0].worst_excess_ns = Span::from_ns(excess_us * 1_000);
+        case.closing().help.expect("a remedy")
+    };
+    assert!(help(420, TWO).starts_with("raise wcet to 1.5 ms (b's bound becomes"), "{}", help(420, TWO));
+    // Ten of 10 ms: longer than the period cannot be.
+    let long = help(9_500, TWO);
+    assert!(
+        long.starts_with("its jobs take longer than its deadline, 10 ms: a body of at most 9 ms passes"),
+        "{long}"
+    );
+    assert!(long.contains("or a period and deadline of "), "{long}");
+    // 9.2 ms and 2 ms of 20 ms do not fit below a's 9.2 ms of 10 ms.
+    let tight = help(8_200, TWO);
+    assert!(
+        tight.starts_with("raise wcet to 9.2 ms, and b misses in the proof; a body of at most 9 ms passes"),
+        "{tight}"
+    );
+    let soft = help(8_200, &TWO.replace("priority = 5", "priority = 5\nconstraint = \"soft\""));
+    assert!(soft.contains("(the soft b misses in the proof then, no hard task does)"), "{soft}");
+}
+
+#[test]
+fn code_that_fails_has_met_no_deadline() {
+    let mut case = Case::new();
+    let tasks = &mut case.outcome.as_mut().expect("one").tasks;
+    (tasks[0].jobs, tasks[0].failed) = (1_376, 1_376);
+    let closing = case.answers(Yes, Yes, No, 1);
+    assert_eq!(closing.text, "a: 1,376 of 1,376 jobs returned an error");
+    case.asked = Asked::of(&[Question::Proof]);
+    let closing = case.answers(Yes, Yes, No, 0);
+    assert!(closing.text.ends_with("; a: 1,376 of 1,376 jobs returned an error"), "{closing}");
+    case.asked = Asked::of(&Question::ALL);
+    case.system = read(&TWO.replace("priority = 9", "priority = 9\nconstraint = \"soft\""));
+    case.answers(Yes, Yes, Yes, 0);
+}
+
+#[test]
+fn calls_that_name_nothing_break_the_model() {
+    let mut case = Case::new();
+    case.outcome.as_mut().expect("one").tasks[1].unknown_names = 3;
+    let closing = case.answers(Yes, No, Yes, 1);
+    assert!(closing.text.starts_with("model violated by b: 3 calls named no resource"), "{closing}");
+}
+
+#[test]
+fn what_was_not_run_is_told_under_every_gate() {
+    let mut case = Case::new();
+    (case.verified, case.outcome) = (None, None);
+    case.ended = Ended::NotPermitted("error: SCHED_FIFO needs CAP_SYS_NICE\n  = help: as root".to_owned());
+    case.asked = Asked::of(&[Question::Proof]);
+    let closing = case.closing();
+    assert_eq!(closing.text, "2 tasks proved with machine.toml; not run: SCHED_FIFO needs CAP_SYS_NICE");
+    assert_eq!(closing.exit, 0);
+}
+
+#[test]
+fn one_count_of_jobs_stands_everywhere() {
+    let mut case = with_group(Class::ModelViolated, Check::Execution, 1_865);
+    (case.found().tasks[0].jobs, case.found().tasks[0].completed) = (4_000, 1_889);
+    let closing = case.closing();
+    assert!(closing.text.contains("1,865 of 1,889 completed jobs executed above wcet 1 ms"), "{closing}");
+}
+
+#[test]
+fn a_stopped_run_says_so_beside_a_miss() {
+    let mut case = missed_both();
+    case.ended = Ended::Stopped { after: Span::from_ns(5_000_000), of: Span::from_ns(10_000_000) };
+    assert!(case.closing().text.ends_with("; the run was stopped after 5 ms of 10 ms"), "{}", case.closing());
+}
+
+#[test]
+fn a_job_that_never_ends_is_named_before_what_the_machine_did() {
+    let mut case = missed_both();
+    case.found().findings.push(disturbance(Check::Interrupt, 50, 900, "softirq 3 took CPU 0"));
+    let note = "b: its last job did not end and was left behind";
+    case.outcome.as_mut().expect("one").notes.push(note.to_owned());
+    assert_eq!(case.closing().text, format!("3 deadlines missed (b 2, a 1); {note}"));
 }

@@ -1,8 +1,8 @@
 //! The closing line, and what to do.
 
 use super::answers::{Answers, beyond, hard_verdicts};
-use super::{Answer, Asked, Cause, Ended, Evidence, Question, Word};
-use horolog_analysis::{Analysis, Options, TaskVerdict, Verdict as TaskWord, analyze};
+use super::{Answer, Asked, Cause, Ended, Evidence, Question, Word, advice, cause};
+use horolog_analysis::{Analysis, TaskVerdict, Verdict as TaskWord};
 use horolog_model::{System, TaskId};
 use horolog_time::Span;
 use horolog_verify::{Check, Class, Finding, FindingGroup, Verdict, Verification};
@@ -35,7 +35,48 @@ pub(super) fn say(evidence: &Evidence<'_>, asked: &Asked, answers: &Answers, wor
     if backend(evidence).is_some_and(|backend| backend == "linux-best-effort") {
         said.text.push_str("; best effort: nothing was asked of the scheduling class");
     }
+    if let Some(failed) = failed(evidence).filter(|failed| !said.text.contains(failed)) {
+        said.text.push_str(&format!("; {failed}"));
+    }
+    if let Ended::Stopped { after, of } = &evidence.ended
+        && !said.text.contains("stopped")
+    {
+        said.text.push_str(&format!("; the run was stopped after {} of {of}", after.rounded()));
+    }
+    if let Ended::NotPermitted(reason) = &evidence.ended {
+        // The notes and the JSON have all of a long one.
+        const MOST: usize = 80;
+        let reason = first_line(reason);
+        let short = if reason.len() > MOST { "this machine does not allow it" } else { reason };
+        said.text.push_str(&format!("; not run: {short}"));
+    }
     said
+}
+
+/// The first line of an error's words.
+pub(crate) fn first_line(words: &str) -> &str {
+    words.lines().next().unwrap_or_default().trim_start_matches("error: ")
+}
+
+/// Which hard task's code said that its jobs failed; of several the first, and how many more.
+fn failed(evidence: &Evidence<'_>) -> Option<String> {
+    let failed: Vec<_> = super::answers::hard_outcomes(evidence).filter(|task| task.failed > 0).collect();
+    let first = failed.first()?;
+    let more = match failed.len() {
+        1 => String::new(),
+        all => format!(", and jobs of {}", tasks(all as u64 - 1)),
+    };
+    let (count, jobs) = (grouped(first.failed), grouped(first.jobs));
+    Some(format!("{}: {count} of {jobs} jobs returned an error{more}", first.name))
+}
+
+/// Which hard task's code named what the file does not have.
+fn unknown_names(evidence: &Evidence<'_>) -> Option<String> {
+    let task = super::answers::hard_outcomes(evidence).find(|task| task.unknown_names > 0)?;
+    let (name, calls) = (&task.name, grouped(task.unknown_names));
+    Some(format!(
+        "model violated by {name}: {calls} calls named no resource, link, request or mode that the file gives it"
+    ))
 }
 
 /// What was found, the gravest class first.
@@ -137,7 +178,15 @@ fn no(evidence: &Evidence<'_>, asked: &Asked, answers: &Answers) -> Said {
 /// An assumption or a bound was broken, or the code ended the run.
 fn model_broken(evidence: &Evidence<'_>, answers: &Answers) -> Said {
     let broken = |found: &&Verification| found.groups.iter().any(|group| gravity(group.class) < 3);
-    let Some(found) = [evidence.verified, evidence.simulated].into_iter().flatten().find(broken) else {
+    let found = [evidence.verified, evidence.simulated].into_iter().flatten().find(broken);
+    if found.is_none()
+        && let Some(text) = unknown_names(evidence)
+    {
+        let help =
+            "give the task a `[[task.section]]` of that resource, or correct the name (the notes have it)";
+        return Said::new(text, help.to_owned());
+    }
+    let Some(found) = found else {
         return Said::new(disturbed_strictly(evidence), look(evidence));
     };
     let mut groups: Vec<&FindingGroup> =
@@ -173,7 +222,8 @@ fn model_broken(evidence: &Evidence<'_>, answers: &Answers) -> Said {
     }
     let more = groups.iter().filter(|other| other.subject != group.subject).count();
     if more > 0 && others.is_empty() {
-        text.push_str(&format!("; {more} more findings of others"));
+        let noun = if more == 1 { "finding" } else { "findings" };
+        text.push_str(&format!("; {more} more {noun} of others"));
     }
     Said::new(text, help)
 }
@@ -196,15 +246,18 @@ fn broken_group(
     if let (Check::Execution, Some(index)) = (group.check, task) {
         let wcet = evidence.system.tasks()[index].wcet;
         let worst = wcet.checked_add(group.worst_excess_ns).unwrap_or(wcet);
+        // A job that has not ended has executed an unknown time.
+        let done = found.tasks.get(index).map_or(jobs, |task| task.completed.max(group.count));
+        let done = if done < jobs { format!("{} completed", grouped(done)) } else { grouped(jobs) };
         let what = format!(
-            "{} of {jobs} jobs executed above wcet {wcet} (worst {})",
-            group.count,
+            "{} of {done} jobs executed above wcet {wcet} (worst {})",
+            grouped(group.count),
             beside(worst, wcet)
         );
-        return (what, Some(raise_wcet(evidence, index, worst)));
+        return (what, Some(advice::on_execution(evidence, index, worst)));
     }
     let message = finding.map_or_else(|| group.check.name().to_owned(), |finding| finding.message.clone());
-    let what = if group.count > 1 { format!("{message} ({} times)", group.count) } else { message };
+    let what = if group.count > 1 { format!("{message} ({} times)", grouped(group.count)) } else { message };
     (what, look(evidence))
 }
 
@@ -213,45 +266,6 @@ fn is_of(finding: &Finding, group: &FindingGroup) -> bool {
     let is_about = finding.task.as_ref().is_none_or(|task| *task == group.subject);
     // The message begins with the task that keeps a more important one waiting; the finding's task is the one that waits.
     is_same && (is_about || finding.message.starts_with(&group.subject))
-}
-
-/// The advice for a wcet that is too small, with what the proof says then.
-fn raise_wcet(evidence: &Evidence<'_>, task: usize, worst: Span) -> String {
-    let wcet = worst.rounded_up();
-    let mut draft = evidence.system.to_draft();
-    let then = draft.tasks.get_mut(task).map(|task| task.wcet = wcet);
-    let analysis = then.and_then(|()| System::new(draft).ok()).and_then(|system| {
-        let analysis = analyze(&system, &Options::default()).ok()?;
-        Some((system, analysis))
-    });
-    let then = match &analysis {
-        Some((system, analysis)) => tightest(system, analysis),
-        None => String::new(),
-    };
-    let where_to_look = look(evidence).map_or_else(String::new, |look| format!(", or {look}"));
-    format!("raise wcet to {wcet}{then}{where_to_look}")
-}
-
-/// What the proof says of the task that has least room.
-fn tightest(system: &System, analysis: &Analysis) -> String {
-    if let Some(task) = analysis.tasks.iter().find(|task| task.verdict == TaskWord::Misses) {
-        return format!(" ({} misses in the proof then)", task.name);
-    }
-    let room =
-        |name: &str| system.tasks().iter().find(|task| task.name == name).and_then(|task| task.deadline);
-    let bounds = analysis.tasks.iter().filter_map(|task| {
-        let (bound, deadline) = (task.response?, room(&task.name)?);
-        Some((
-            bound.as_ns() as u128 * 1000 / u128::from(deadline.as_ns().max(1)),
-            &task.name,
-            bound,
-            deadline,
-        ))
-    });
-    let tightest = bounds.max_by_key(|(share, ..)| *share);
-    tightest.map_or_else(String::new, |(_, name, bound, deadline)| {
-        format!(" ({name}'s bound becomes {} of {deadline})", beside(bound, deadline))
-    })
 }
 
 /// Only disturbances, and the caller wants none.
@@ -282,20 +296,31 @@ fn culprits(found: &Verification) -> String {
 }
 
 fn missed(evidence: &Evidence<'_>, answers: &Answers) -> Said {
+    if answers.missed.is_empty()
+        && let Some(failed) = failed(evidence)
+    {
+        return Said::new(failed, look(evidence));
+    }
     let all: u64 = answers.missed.iter().map(|(_, count)| count).sum();
     let mut text = format!("{} missed ({})", deadlines(all), list(&answers.missed));
     if is_simulation(evidence) {
         text.push_str(" in the simulation");
     }
+    // A job that never came to its end explains what it and those behind it missed.
+    if let Some(stuck) = left_behind(evidence, answers) {
+        text.push_str(&format!("; {stuck}"));
+        return Said::new(text, look(evidence));
+    }
     let Some(found) = evidence.verified.filter(|found| found.backend != "sim") else {
         return Said::new(text, look(evidence));
     };
-    // Only where the replay says that the bound would have held without what the machine did.
-    let is_machines = found.tasks.iter().any(|task| {
-        task.exceeded_by_disturbance > 0 && answers.missed.iter().any(|(name, _)| *name == task.name)
-    });
-    if is_machines {
-        text.push_str(&format!(", by the machine: {}", culprits(found)));
+    let named = cause::of_missed(evidence, found, &answers.missed);
+    text.push_str(&named.text);
+    if named.is_machines && found.backend == "linux-best-effort" {
+        let help = "give this user the right for real-time scheduling (`horolog doctor --for run`); best effort promises nothing";
+        return Said::new(text, help.to_owned());
+    }
+    if named.is_machines {
         let cpus: Vec<String> = evidence.system.platform().cpus.iter().map(|cpu| cpu.0.to_string()).collect();
         let help = format!(
             "isolate CPU {} (`horolog doctor`); on a shared machine gate with `--gate proof,model`",
@@ -304,6 +329,15 @@ fn missed(evidence: &Evidence<'_>, answers: &Answers) -> Said {
         return Said::new(text, help);
     }
     Said::new(text, look(evidence))
+}
+
+/// What the run says of the last job of a task that missed, where its code did not come back.
+fn left_behind<'a>(evidence: &'a Evidence<'_>, answers: &Answers) -> Option<&'a String> {
+    let notes = evidence.outcome.map(|outcome| outcome.notes.as_slice()).unwrap_or_default();
+    let is_of = |note: &str, name: &str| {
+        note.strip_prefix(name).is_some_and(|rest| rest.starts_with(": its last job did not end"))
+    };
+    notes.iter().find(|note| answers.missed.iter().any(|(name, _)| is_of(note, name)))
 }
 
 fn proof_fails(evidence: &Evidence<'_>, answers: &Answers) -> Said {
@@ -375,7 +409,7 @@ fn undecided(evidence: &Evidence<'_>, asked: &Asked, answers: &Answers) -> Said 
         return Said::new(text, "run it to its end".to_owned());
     }
     if let (true, Ended::StoppedBefore(what)) = (of_run, &evidence.ended) {
-        return Said::new(what.trim_start_matches("error: "), "run it to its end".to_owned());
+        return Said::new(what.trim_start_matches("error: "), None);
     }
     if let (true, Ended::Killed(what)) = (of_run, &evidence.ended) {
         return Said::new(format!("the run ended before its time: {what}"), "run it again".to_owned());
@@ -462,9 +496,8 @@ fn not_allowed(evidence: &Evidence<'_>, answers: &Answers) -> Said {
         Some(_) => format!("{proof}{simulated}, not run"),
         None => "not run".to_owned(),
     };
-    let mut lines = reason.lines();
-    let first = lines.next().unwrap_or_default().trim_start_matches("error: ");
-    let help = lines.next().map(|line| line.trim().trim_start_matches("= help: ").to_owned());
+    let first = first_line(reason);
+    let help = reason.lines().nth(1).map(|line| line.trim().trim_start_matches("= help: ").to_owned());
     let help = help.unwrap_or_else(|| {
         let alone = if evidence.proof.is_some() { "; `--gate proof` asks for the proof alone" } else { "" };
         format!("`horolog doctor` says how to allow it{alone}")
@@ -473,7 +506,7 @@ fn not_allowed(evidence: &Evidence<'_>, answers: &Answers) -> Said {
 }
 
 /// Where to look for what was found.
-fn look(evidence: &Evidence<'_>) -> Option<String> {
+pub(super) fn look(evidence: &Evidence<'_>) -> Option<String> {
     evidence.report.map(|report| format!("find the cause in {report}"))
 }
 
@@ -541,7 +574,7 @@ fn list(counted: &[(String, u64)]) -> String {
 }
 
 /// A time beside the limit that it is held against, for people: four digits, or exact where these would hide that the two differ.
-fn beside(time: Span, limit: Span) -> String {
+pub(super) fn beside(time: Span, limit: Span) -> String {
     let text = time.rounded();
     if time != limit && text == limit.rounded() { time.to_string() } else { text }
 }

@@ -13,6 +13,7 @@ use horolog_time::Span;
 use horolog_trace::file::Reader;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::atomic::Ordering;
 
 pub(crate) fn run(arguments: &LocksArguments) -> Done {
     let nesting = match arguments.nesting {
@@ -76,10 +77,11 @@ fn live(arguments: &LocksArguments, options: SectionOptions) -> Result<LiveStudy
         // The result alone stands on the standard output.
         command.stdout(Stdio::from(std::io::stderr()));
     }
+    let stop = stop_on_interrupt()?;
     let live = LiveOptions {
         sections: options,
         duration: arguments.duration,
-        stop: Some(stop_on_interrupt()?),
+        stop: Some(stop.clone()),
         ring_bytes: ring_bytes(arguments.buffer)?,
         memory: arguments.memory.unwrap_or(0),
     };
@@ -88,6 +90,9 @@ fn live(arguments: &LocksArguments, options: SectionOptions) -> Result<LiveStudy
         let message = format!("error: {error}");
         if error.is_not_permitted() { Failure::not_permitted(message) } else { Failure::bad_input(message) }
     })?;
+    if stop.load(Ordering::Relaxed) {
+        progress::say("stopped by a signal: the result is that of the time until then");
+    }
     progress::say(format_args!(
         "{program}: {} after {}, {}",
         study.status,

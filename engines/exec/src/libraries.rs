@@ -1,0 +1,119 @@
+//! The libraries of bodies, looked at before anything is run or measured: whether each is one, and has the functions that the file names.
+
+use crate::body::place;
+use horolog_model::{Body, System};
+use object::{Object as _, ObjectSymbol as _};
+use std::path::Path;
+
+/// What is wrong with the library of a task.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LibraryFault {
+    /// The value of the file, as `task.control.body.symbol`.
+    pub path: String,
+    /// What is wrong.
+    pub reason: String,
+    /// What to do.
+    pub remedy: String,
+}
+
+/// What is wrong with the libraries of this system; `folder` is where relative paths begin. A bare name that is not there is left to the
+/// system's loader.
+#[must_use]
+pub fn library_faults(system: &System, folder: Option<&Path>) -> Vec<LibraryFault> {
+    let mut faults = Vec::new();
+    for task in system.tasks() {
+        let Some(Body::Library { library, symbol, init, exit, .. }) = &task.body else { continue };
+        let place = place(library, folder);
+        let fault = |key: &str, reason: String, remedy: String| {
+            let path = format!("task.{}.body.{key}", task.name);
+            LibraryFault { path, reason, remedy }
+        };
+        let bytes = match std::fs::read(&place) {
+            Ok(bytes) => bytes,
+            Err(_) if !library.contains('/') => continue,
+            Err(error) => {
+                let remedy = "build it first, and give the path from the system file's folder".to_owned();
+                faults.push(fault("library", format!("cannot read {}: {error}", place.display()), remedy));
+                continue;
+            }
+        };
+        let Some(functions) = functions_of(&bytes) else {
+            let reason = format!("{} is not a shared library", place.display());
+            faults.push(fault("library", reason, "build it with `cc -shared -fPIC`".to_owned()));
+            continue;
+        };
+        let named = [("symbol", Some(symbol)), ("init", init.as_ref()), ("exit", exit.as_ref())];
+        for (key, name) in named.into_iter().filter_map(|(key, name)| Some((key, name?))) {
+            if !functions.contains(name) {
+                let reason = format!("{library} has no function `{name}`");
+                faults.push(fault(key, reason, remedy_for(name, &functions)));
+            }
+        }
+    }
+    faults
+}
+
+/// The functions and values that a shared library gives to others; `None` where it is none.
+fn functions_of(bytes: &[u8]) -> Option<Vec<String>> {
+    let file = object::File::parse(bytes).ok().filter(|file| file.kind() == object::ObjectKind::Dynamic)?;
+    let given = file.dynamic_symbols().filter(|symbol| symbol.is_definition());
+    Some(given.filter_map(|symbol| symbol.name().ok().map(str::to_owned)).collect())
+}
+
+/// The nearest names that are there, else why one may not be seen.
+fn remedy_for(name: &str, functions: &[String]) -> String {
+    let distance = |known: &str| strsim::damerau_levenshtein(name, known);
+    let near = functions.iter().map(|known| (distance(known), known));
+    let mut near: Vec<(usize, &String)> =
+        near.filter(|(distance, _)| *distance <= name.chars().count().div_ceil(3)).collect();
+    near.sort();
+    near.dedup();
+    match near.as_slice() {
+        [] => "check its name, and that it is not static (in C++: extern \"C\")".to_owned(),
+        [(_, only)] => format!("did you mean `{only}`?"),
+        [(_, first), (_, second), ..] => format!("did you mean `{first}` or `{second}`?"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn faults(body: &str, folder: &Path) -> Vec<LibraryFault> {
+        let text = format!(
+            "[system]\nname = \"s\"\n[[task]]\nname = \"a\"\nperiod = \"10 ms\"\nwcet = \"1 ms\"\npriority = 1\nbody = {{ {body} }}\n"
+        );
+        let (system, _) = horolog_model::file::read(&text, "s.toml", &[]).expect("a valid file");
+        library_faults(&system, Some(folder))
+    }
+
+    #[test]
+    fn a_library_is_looked_at_before_it_is_loaded() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        std::fs::write(at("text.so"), "nothing").expect("written");
+        std::fs::write(at("e.c"), "int callback(void *job) { return 0; }\n").expect("written");
+        let built = std::process::Command::new("cc")
+            .args(["-shared", "-fPIC", "-o"])
+            .args([at("libe.so"), at("e.c")])
+            .status();
+        if !built.is_ok_and(|status| status.success()) {
+            println!("SKIPPED: no C compiler");
+            return;
+        }
+        let good = r#"library = "./libe.so", symbol = "callback""#;
+        assert_eq!(faults(good, folder.path()), []);
+        let slip = &faults(&good.replace("callback", "calback"), folder.path())[0];
+        assert_eq!(slip.path, "task.a.body.symbol");
+        assert_eq!(slip.reason, "./libe.so has no function `calback`");
+        assert_eq!(slip.remedy, "did you mean `callback`?");
+        let far = &faults(&good.replace("callback", "x"), folder.path())[0];
+        assert!(far.remedy.starts_with("check its name"), "{far:?}");
+        let none = &faults(&good.replace("libe", "libf"), folder.path())[0];
+        assert!(none.path.ends_with("body.library") && none.reason.starts_with("cannot read"), "{none:?}");
+        let text = &faults(&good.replace("libe.so", "text.so"), folder.path())[0];
+        assert!(text.reason.ends_with("text.so is not a shared library"), "{text:?}");
+        // The loader looks for a bare name where it likes.
+        assert_eq!(faults(r#"library = "libhere_is_none.so", symbol = "f""#, folder.path()), []);
+    }
+}
