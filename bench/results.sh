@@ -31,13 +31,15 @@ if [ ${#names[@]} -eq 0 ]; then
     done
 fi
 mkdir -p bench/results
+# Before the first result changes the tree.
+commit=$(git describe --always --dirty --exclude '*')
 for name in "${names[@]}"; do
     echo "== $name"
     output=$(output_of "$name")
     processor=$(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2- | xargs)
     {
         echo "command: $(command_of "$name")"
-        echo "commit: $(git describe --always --dirty --exclude '*')"
+        echo "commit: $commit"
         echo "date: $(date -u +%Y-%m-%d)"
         echo "machine: $processor, $(nproc) CPUs, Linux $(uname -r), load $(cut -d' ' -f1 /proc/loadavg)"
         echo "---"
