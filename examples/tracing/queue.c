@@ -1,9 +1,9 @@
 /*
  * A bounded queue with triggers, in C. Built with the header alone:
  *
- *     cc -O2 -I front/tracer/include -o queue examples/tracing/queue.c
+ *     cc -O2 -I "$(horolog --include-dir)" -o queue queue.c
  *     ./queue                                          # triggers off: one jump each
- *     HOROLOG_TRACE_ENABLE='queue*' LD_PRELOAD=target/debug/libhorolog_trace.so ./queue
+ *     horolog trace record -o queue.hrt -- ./queue     # triggers on
  */
 #include <horolog/trace.h>
 #include <stdio.h>

@@ -10,9 +10,12 @@ mod driver_load_bounds;
 mod fact;
 mod feather_trace;
 mod fpds_rtai;
+mod lists;
 mod registry;
 mod test_bench;
 
-pub use fact::{Agreement, ExperimentError, ExperimentReport, Fact, Options, Series};
+pub use fact::{
+    Agreement, Counts, ExperimentError, ExperimentReport, Fact, Listed, Options, OverSeeds, Series,
+};
 pub use registry::{Experiment, Run, all, find, run_file};
 pub use test_bench::WhenExhausted;

@@ -1,6 +1,6 @@
 //! The table of experiments: adding one is a module and a line here.
 
-use crate::{ExperimentError, ExperimentReport, Options};
+use crate::{ExperimentError, ExperimentReport, Listed, Options, lists};
 use std::path::Path;
 
 /// Runs an experiment; the callback gets its progress as (done, of, what).
@@ -16,7 +16,24 @@ pub struct Experiment {
     /// A key of docs/references.bib.
     pub source: &'static str,
     /// Runs it.
-    pub run: Run,
+    run: Run,
+    /// What the source says, by the numbers of the facts.
+    pub facts: &'static [Listed],
+}
+
+impl Experiment {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// Where it cannot be run at all.
+    pub fn run(
+        &self,
+        options: &Options,
+        progress: &mut dyn FnMut(u64, u64, &str),
+    ) -> Result<ExperimentReport, ExperimentError> {
+        let report = (self.run)(options, progress)?;
+        Ok(report.of(self.source, self.facts))
+    }
 }
 
 const ALL: [Experiment; 6] = [
@@ -25,36 +42,42 @@ const ALL: [Experiment; 6] = [
         title: "Fixed-priority scheduling with deferred preemption: logs, overheads, optional preemption points",
         source: "bergsma09",
         run: crate::fpds_rtai::run,
+        facts: lists::FPDS_RTAI,
     },
     Experiment {
         id: "feather-trace",
         title: "Critical sections of real programs, idle, compiling and under stress; kernel lock waits; cost of a sample",
         source: "brandenburg07",
         run: crate::feather_trace::run,
+        facts: lists::FEATHER_TRACE,
     },
     Experiment {
         id: "driver-framework",
         title: "Drivers in an analysable framework: server threads below and above a task, backlogs, budgets, packet rates",
         source: "baker07",
         run: crate::driver_framework::run,
+        facts: lists::DRIVER_FRAMEWORK,
     },
     Experiment {
         id: "driver-load-bounds",
         title: "A network driver's interference, measured and bounded; deadlines and heartbeats under four servers",
         source: "lewandowski07",
         run: crate::driver_load_bounds::run,
+        facts: lists::DRIVER_LOAD_BOUNDS,
     },
     Experiment {
         id: "aperiodic-1",
         title: "Aperiodic service: servers, slack stealing and dual priority beside the background, 360 applications",
         source: "burdalo07",
         run: crate::aperiodic::first,
+        facts: lists::APERIODIC_1,
     },
     Experiment {
         id: "aperiodic-2",
         title: "Aperiodic service: what gain time brings slack stealing and dual priority, 180 applications",
         source: "burdalo07",
         run: crate::aperiodic::second,
+        facts: lists::APERIODIC_2,
     },
 ];
 

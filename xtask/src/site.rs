@@ -1,8 +1,7 @@
 //! `cargo xtask site`: the documents as a site that can be read from a folder, without a network.
 //!
-//! `docs/` is copied, with pages that are made from what is there: the verbs from their own help, the messages from
-//! `examples/broken`, the examples from their folders. mdBook makes the site; then every link and every anchor is
-//! looked up, and a browser searches it.
+//! `docs/` is copied, with a page an example. mdBook makes the site; then every link and every anchor is looked up, and a
+//! browser searches it.
 
 mod generated;
 mod links;
@@ -23,8 +22,7 @@ pub(crate) fn run(root: &Path) -> ExitCode {
         missing.iter().for_each(|reason| println!("SKIPPED: {reason}"));
         return ExitCode::SUCCESS;
     };
-    let findings = command(root).and_then(|horolog| build(root, &mdbook, &horolog));
-    let findings = match findings {
+    let findings = match build(root, &mdbook) {
         Ok(site) => check(&site),
         Err(what) => vec![what],
     };
@@ -40,22 +38,8 @@ pub(crate) fn run(root: &Path) -> ExitCode {
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// The command whose help is printed: `HOROLOG_BIN`, else it is built.
-fn command(root: &Path) -> Result<PathBuf, String> {
-    if let Some(path) = std::env::var_os("HOROLOG_BIN") {
-        return Ok(PathBuf::from(path));
-    }
-    let mut build = Command::new("cargo");
-    build.args(["build", "-q", "-p", "horolog"]).current_dir(root);
-    if succeeds(&mut build) {
-        Ok(root.join("target/debug/horolog"))
-    } else {
-        Err("the command does not build".to_owned())
-    }
-}
-
 /// Builds the site; its folder.
-fn build(root: &Path, mdbook: &Path, horolog: &Path) -> Result<PathBuf, String> {
+pub(crate) fn build(root: &Path, mdbook: &Path) -> Result<PathBuf, String> {
     let source = root.join("target/site-source");
     let site = root.join("target/site");
     for folder in [&source, &site] {
@@ -64,7 +48,7 @@ fn build(root: &Path, mdbook: &Path, horolog: &Path) -> Result<PathBuf, String> 
         }
     }
     source::copy(root, &source)?;
-    generated::pages(root, &source, horolog)?;
+    generated::pages(root, &source)?;
     let mut command = Command::new(mdbook);
     command.arg("build").arg(&source).arg("--dest-dir").arg(&site);
     if succeeds(&mut command) { Ok(site) } else { Err("mdbook did not build the site".to_owned()) }

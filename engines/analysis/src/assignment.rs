@@ -14,7 +14,7 @@ use horolog_model::{CpuId, Policy, Priority, PriorityAssignment, System, TaskId}
 /// the numbers from its task count down to 1:
 ///
 /// - deadline-monotonic: the shorter the deadline the more important (`leung82`); tasks without one come last;
-/// - rate-monotonic: the shorter the period the more important (`liu73`); aperiodic tasks come last;
+/// - rate-monotonic: the shorter the period the more important (`liulayland73`); aperiodic tasks come last;
 /// - Audsley's assignment (`audsley91`): from the least important level up, any task that meets its deadline there by
 ///   the exact test of its preemption mode takes it. Optimal for preemptive and, since blocking depends only on
 ///   *which* tasks are below, for non-preemptive and deferred tasks too. Where no task fits a level, the task that

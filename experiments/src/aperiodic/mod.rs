@@ -7,6 +7,7 @@ use crate::{ExperimentError, ExperimentReport, Options};
 use std::path::Path;
 
 mod gain_time;
+mod judge;
 mod policies;
 mod statement;
 
@@ -20,7 +21,8 @@ const SECOND: (&str, &str) = ("aperiodic-2.toml", include_str!("aperiodic-2.toml
 /// As [`test_bench::run`].
 pub(crate) fn first(options: &Options, progress: Progress<'_>) -> Result<ExperimentReport, ExperimentError> {
     let results = test_bench::run(test_bench::read(FIRST.0, FIRST.1, options)?, options, progress)?;
-    Ok(test_bench::report(&results, "aperiodic-1", policies::facts(&results)))
+    let others = test_bench::with_other_seeds(&results.spec, options, progress)?;
+    Ok(test_bench::report(&results, "aperiodic-1", policies::facts(&results, &others)))
 }
 
 /// Experiment 2: gain time.
@@ -29,7 +31,8 @@ pub(crate) fn first(options: &Options, progress: Progress<'_>) -> Result<Experim
 /// As [`test_bench::run`].
 pub(crate) fn second(options: &Options, progress: Progress<'_>) -> Result<ExperimentReport, ExperimentError> {
     let results = test_bench::run(test_bench::read(SECOND.0, SECOND.1, options)?, options, progress)?;
-    Ok(test_bench::report(&results, "aperiodic-2", gain_time::facts(&results)))
+    let others = test_bench::with_other_seeds(&results.spec, options, progress)?;
+    Ok(test_bench::report(&results, "aperiodic-2", gain_time::facts(&results, &others)))
 }
 
 /// The experiment of a file.
@@ -48,7 +51,8 @@ pub(crate) fn of_file(
     let id = results.spec.name.clone();
     let mut facts = vec![test_bench::deadlines(&results)];
     facts.extend(test_bench::real_deadlines(&results));
-    Ok(test_bench::report(&results, &id, facts))
+    let facts = facts.into_iter().map(crate::Fact::unpublished).collect();
+    Ok(test_bench::report(&results, &id, facts).counted())
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! The statements of experiment 1, in the order of the paper's section 4.3. The criteria were written down before the first
 //! run and are not changed until they fit.
 
-use super::statement::{Plotted, View};
+use super::judge::judge;
+use super::statement::{Plotted, Statement, View, held};
 use crate::Fact;
-use crate::test_bench::{self, Axis, Backend, Metric, Policy, Results};
+use crate::test_bench::{self, Axis, Backend, Figures, Metric, Policy, Results};
 
 const AXES: [Axis; 3] = [Axis::HardLoad, Axis::HardTasks, Axis::SoftLoad];
 const SERVERS: [Policy; 2] = [Policy::Deferrable, Policy::Sporadic];
@@ -18,19 +19,22 @@ const ALL: [Policy; 6] = [
     Policy::DualPriorityBoth,
 ];
 
-pub(super) fn facts(results: &Results) -> Vec<Fact> {
+/// The facts; `others`: the figures of further seeds.
+pub(super) fn facts(results: &Results, others: &[Figures]) -> Vec<Fact> {
     let mut facts = vec![
         Fact::exact(5, "combinations of the parameters", 72, results.points.len() as u64),
         Fact::exact(5, "synthetic applications", 360, results.applications()),
         test_bench::deadlines(results),
     ];
     facts.extend(test_bench::real_deadlines(results));
-    for backend in [Backend::Simulated, Backend::Real] {
-        if results.figures.has(backend, Metric::Response) {
-            let view = View { figures: &results.figures, backend };
-            facts.extend(responses(view));
-            facts.extend(switches(view));
-        }
+    let statements = |figures: &Figures, backend| {
+        let view = View { figures, backend };
+        [responses(view), switches(view)].concat()
+    };
+    let seeds = std::iter::once(&results.figures).chain(others);
+    facts.extend(judge(&seeds.map(|figures| statements(figures, Backend::Simulated)).collect::<Vec<_>>()));
+    if results.figures.has(Backend::Real, Metric::Response) {
+        facts.extend(judge(&[statements(&results.figures, Backend::Real)]));
     }
     let view = View { figures: &results.figures, backend: Backend::Real };
     facts.extend(overheads(view));
@@ -49,17 +53,17 @@ fn on(view: View<'_>, statement: &str) -> String {
 }
 
 /// Section 4.3.1.
-fn responses(view: View<'_>) -> Vec<Fact> {
+fn responses(view: View<'_>) -> Vec<Statement> {
     let metric = Metric::Response;
     let (worst, most) = extreme(view, metric, |a, b| a.2 > b.2);
     let singles = ALL.map(|policy| view.figures.count(view.backend, metric, policy, |_, ratio| ratio < 1.0));
     let (of, below) = singles.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-    let mut facts = vec![Fact::trend(
+    let mut facts = vec![Statement::new(
         6,
         &on(view, "every policy has lower soft response times than the background in all cases"),
         "all plotted ratios are below 1",
         format!("the largest of all plotted ratios is {}", place(worst, most)),
-        most.2 < 1.0,
+        ALL.iter().flat_map(|policy| view.plotted(metric, &AXES, *policy)).map(|one| 1.0 - one.2).collect(),
         &format!("{below} of {of} single applications are below 1"),
     )];
     for (axis, falls, statement) in [
@@ -67,12 +71,12 @@ fn responses(view: View<'_>) -> Vec<Fact> {
         (Axis::HardTasks, false, "it shrinks as the number of hard tasks grows"),
         (Axis::SoftLoad, false, "it shrinks as the soft load grows"),
     ] {
-        facts.push(Fact::trend(
+        facts.push(Statement::new(
             8,
             &on(view, statement),
             if falls { "ratios fall" } else { "ratios rise" },
             view.along(metric, axis, &ALL),
-            ALL.iter().all(|policy| (view.rise(metric, axis, *policy) < 0.0) == falls),
+            rises(view, metric, axis, !falls),
             "criterion: last against first value of the parameter, every policy",
         ));
     }
@@ -81,61 +85,67 @@ fn responses(view: View<'_>) -> Vec<Fact> {
     facts
 }
 
-fn responses_of_servers(view: View<'_>) -> Vec<Fact> {
+fn responses_of_servers(view: View<'_>) -> Vec<Statement> {
     let metric = Metric::Response;
     let pairs = OTHERS.iter().flat_map(|other| SERVERS.iter().map(move |server| (other, server)));
-    let (holds, of) = pairs
-        .map(|(other, server)| view.below(metric, &AXES, *other, *server))
-        .fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-    let (sporadic, plotted) = view.below(metric, &AXES, Policy::Sporadic, Policy::Deferrable);
+    let above: Vec<f64> =
+        pairs.flat_map(|(other, server)| view.gaps(metric, &AXES, *other, *server)).collect();
+    let apart = view.gaps(metric, &AXES, Policy::Sporadic, Policy::Deferrable);
     let gaps: Vec<f64> = view
         .line(metric, Axis::HardLoad, Policy::Deferrable)
         .values()
         .zip(view.line(metric, Axis::HardLoad, Policy::Sporadic).values())
         .map(|(deferrable, sporadic)| deferrable - sporadic)
         .collect();
-    let widest_last = gaps.last().is_some_and(|last| gaps.iter().all(|gap| gap <= last));
+    let widest_last = gaps
+        .split_last()
+        .map_or_else(Vec::new, |(last, before)| before.iter().map(|gap| last - gap).collect());
     let mean = |policies: &[Policy]| {
         policies.iter().map(|policy| view.mean(metric, *policy)).sum::<f64>() / policies.len() as f64
     };
     let (sporadic_mean, deferrable_mean) = (mean(&[Policy::Sporadic]), mean(&[Policy::Deferrable]));
     vec![
-        Fact::trend(
+        Statement::new(
             7,
             &on(view, "server-based policies always have higher response times than DASS and DP"),
             "in all plots",
-            format!("in {holds} of {of} pairs of plotted values; means {}", view.means(metric, &ALL)),
-            holds == of,
+            format!(
+                "in {} of {} pairs of plotted values; means {}",
+                held(&above),
+                above.len(),
+                view.means(metric, &ALL)
+            ),
+            above,
             "criterion: each of DASS, DASS gain, DP, DP gain below each of DS and SS at every plotted value",
         ),
-        Fact::trend(
+        Statement::new(
             7,
             &on(view, "in the mean: DASS, DP < SS <= DS"),
             "mean(DASS, DP) < SS <= DS",
             format!("{:.3} < {sporadic_mean:.3} <= {deferrable_mean:.3}", mean(&OTHERS)),
-            mean(&OTHERS) < sporadic_mean && sporadic_mean <= deferrable_mean,
+            vec![sporadic_mean - mean(&OTHERS), deferrable_mean - sporadic_mean],
             "",
         ),
-        Fact::trend(
+        Statement::new(
             7,
             &on(view, "SS has lower response times than DS in all cases"),
             "in all plots, close to each other",
-            format!("at {sporadic} of {plotted} plotted values"),
-            sporadic == plotted,
+            format!("at {} of {} plotted values", held(&apart), apart.len()),
+            apart,
             "",
         ),
-        Fact::trend(
+        Statement::new(
             7,
             &on(view, "DS and SS separate when the hard load is high, as DS has the smaller capacity"),
             "the gap is widest at 60 %",
             format!("gaps DS - SS at 20, 40, 60 %: {}", words(&gaps)),
             widest_last,
-            "",
+            "criterion: the gap at 60 % is wider than each of the others",
         ),
     ]
 }
 
-fn responses_of_slack_policies(view: View<'_>) -> Vec<Fact> {
+fn responses_of_slack_policies(view: View<'_>) -> Vec<Statement> {
     let metric = Metric::Response;
     let (dass, dp) = (Policy::SlackStealing, Policy::DualPriority);
     let at_end = |policy: Policy| {
@@ -145,15 +155,15 @@ fn responses_of_slack_policies(view: View<'_>) -> Vec<Fact> {
     let relative = |a: Policy, b: Policy| view.mean(metric, b) / view.mean(metric, a) - 1.0;
     let gains = [relative(dass, Policy::SlackStealingGain), relative(dp, Policy::DualPriorityBoth)];
     vec![
-        Fact::trend(
+        Statement::new(
             13,
             &on(view, "DASS and DP have very similar response times"),
             "very similar",
             format!("DP {:+.1} % of DASS; {}", relative(dass, dp) * 100.0, view.means(metric, &[dass, dp])),
-            relative(dass, dp).abs() < 0.1,
+            within(0.1, &[relative(dass, dp)]),
             "criterion: means differ by less than 10 %",
         ),
-        Fact::trend(
+        Statement::new(
             13,
             &on(
                 view,
@@ -165,10 +175,10 @@ fn responses_of_slack_policies(view: View<'_>) -> Vec<Fact> {
                 words(&dp_end),
                 words(&dass_end)
             ),
-            dp_end.iter().zip(&dass_end).all(|(dp, dass)| dp < dass),
+            dp_end.iter().zip(&dass_end).map(|(dp, dass)| dass - dp).collect(),
             "criterion: at the last value of each of the three parameters",
         ),
-        Fact::trend(
+        Statement::new(
             13,
             &on(
                 view,
@@ -176,44 +186,48 @@ fn responses_of_slack_policies(view: View<'_>) -> Vec<Fact> {
             ),
             "no significant improvement",
             format!("DASS gain {:+.1} %, DP gain {:+.1} %", gains[0] * 100.0, gains[1] * 100.0),
-            gains.iter().all(|gain| gain.abs() < 0.05),
+            within(0.05, &gains),
             "criterion: means differ by less than 5 %",
         ),
     ]
 }
 
 /// Section 4.3.2.
-fn switches(view: View<'_>) -> Vec<Fact> {
+fn switches(view: View<'_>) -> Vec<Statement> {
     let metric = Metric::Switches;
     let (high_policy, highest) = extreme(view, metric, |a, b| a.2 > b.2);
     let (low_policy, lowest) = extreme(view, metric, |a, b| a.2 < b.2);
-    let mut facts = vec![Fact::trend(
+    let mut facts = vec![Statement::new(
         11,
         &on(view, "the numbers of context switches are very close to the background's"),
         "ratios very close to 1",
         format!("from {} to {}", place(low_policy, lowest), place(high_policy, highest)),
-        highest.2 < 1.5 && lowest.2 > 1.0 / 1.5,
+        ALL.iter()
+            .flat_map(|policy| view.plotted(metric, &AXES, *policy))
+            .flat_map(|one| [1.5 - one.2, one.2 - 1.0 / 1.5])
+            .collect(),
         "criterion: all plotted ratios from 0.67 to 1.5",
     )];
-    for (axis, rises, statement) in [
+    for (axis, upwards, statement) in [
         (Axis::HardLoad, true, "they rise with the hard load"),
         (Axis::SoftLoad, true, "they rise with the soft load"),
         (Axis::HardTasks, false, "they fall as the number of hard tasks grows"),
     ] {
-        facts.push(Fact::trend(
+        facts.push(Statement::new(
             11,
             &on(view, statement),
-            if rises { "ratios rise" } else { "ratios fall" },
+            if upwards { "ratios rise" } else { "ratios fall" },
             view.along(metric, axis, &ALL),
-            ALL.iter().all(|policy| (view.rise(metric, axis, *policy) > 0.0) == rises),
+            rises(view, metric, axis, upwards),
             "criterion: last against first value of the parameter, every policy",
         ));
     }
-    let most_of_others = [Policy::SlackStealing, Policy::DualPriority, Policy::DualPriorityBoth]
-        .iter()
-        .map(|policy| view.mean(metric, *policy))
-        .fold(f64::NEG_INFINITY, f64::max);
-    let (more, of) = view.below(metric, &AXES, Policy::SlackStealing, Policy::SlackStealingGain);
+    let others = [Policy::SlackStealing, Policy::DualPriority, Policy::DualPriorityBoth];
+    let above = |server: &Policy| {
+        let mean = view.mean(metric, *server);
+        others.map(|policy| mean - view.mean(metric, policy))
+    };
+    let more = view.gaps(metric, &AXES, Policy::SlackStealing, Policy::SlackStealingGain);
     let most_of_a_server = SERVERS
         .iter()
         .flat_map(|policy| {
@@ -225,32 +239,43 @@ fn switches(view: View<'_>) -> Vec<Fact> {
         .filter_map(|row| row.ratio)
         .fold(0.0, f64::max);
     facts.extend([
-        Fact::trend(
+        Statement::new(
             11,
             &on(view, "server-based policies are the most preemptive, exceeded by DASS with gain alone"),
             "DS and SS above DASS, DP and DP with gain",
             view.means(metric, &ALL),
-            SERVERS.iter().all(|policy| view.mean(metric, *policy) > most_of_others),
+            SERVERS.iter().flat_map(above).collect(),
             "criterion: means",
         ),
-        Fact::trend(
+        Statement::new(
             11,
             &on(view, "for DASS, supporting gain time always leads to more context switches"),
             "in all plots",
-            format!("at {more} of {of} plotted values"),
-            more == of,
+            format!("at {} of {} plotted values", held(&more), more.len()),
+            more,
             "",
         ),
-        Fact::trend(
+        Statement::new(
             11,
             &on(view, "servers switch far less often than in an older study"),
             "up to 5 times the background there, close to 1 here",
             format!("{most_of_a_server:.2} times the background at most, in a single application"),
-            most_of_a_server < 5.0,
+            vec![5.0 - most_of_a_server],
             "",
         ),
     ]);
     facts
+}
+
+/// Whether every policy's ratio rises, or falls, from the first to the last value of a parameter.
+fn rises(view: View<'_>, metric: Metric, axis: Axis, upwards: bool) -> Vec<f64> {
+    let sign = if upwards { 1.0 } else { -1.0 };
+    ALL.iter().map(|policy| sign * view.rise(metric, axis, *policy)).collect()
+}
+
+/// Whether values differ from zero by less than a limit.
+fn within(limit: f64, values: &[f64]) -> Vec<f64> {
+    values.iter().flat_map(|value| [limit - value, limit + value]).collect()
 }
 
 /// Section 4.3.3: from real runs alone, since a simulation would give back the costs that it was given.

@@ -3,6 +3,36 @@
 use crate::test_bench::{Axis, Backend, Figures, Metric, Policy};
 use std::collections::BTreeMap;
 
+/// A published statement as the figures show it.
+#[derive(Clone, Debug)]
+pub(super) struct Statement {
+    pub(super) number: u32,
+    pub(super) statement: String,
+    pub(super) published: String,
+    pub(super) ours: String,
+    /// Ratios that are all above zero where the statement is right.
+    pub(super) margins: Vec<f64>,
+    pub(super) note: String,
+}
+
+impl Statement {
+    pub(super) fn new(
+        number: u32,
+        statement: &str,
+        published: &str,
+        ours: String,
+        margins: Vec<f64>,
+        note: &str,
+    ) -> Statement {
+        let (statement, published) = (statement.to_owned(), published.to_owned());
+        Statement { number, statement, published, ours, margins, note: note.to_owned() }
+    }
+
+    pub(super) fn agrees(&self) -> bool {
+        !self.margins.is_empty() && self.margins.iter().all(|margin| *margin > 0.0)
+    }
+}
+
 /// The figures of one back end.
 #[derive(Clone, Copy)]
 pub(super) struct View<'a> {
@@ -40,29 +70,23 @@ impl View<'_> {
         }
     }
 
-    /// In how many plotted places `lower` is below `higher`, of how many.
-    pub(super) fn below(
-        &self,
-        metric: Metric,
-        axes: &[Axis],
-        lower: Policy,
-        higher: Policy,
-    ) -> (usize, usize) {
-        self.below_where(metric, axes, lower, higher, |_| true)
+    /// By how much `lower` is below `higher` at each plotted value.
+    pub(super) fn gaps(&self, metric: Metric, axes: &[Axis], lower: Policy, higher: Policy) -> Vec<f64> {
+        self.gaps_where(metric, axes, lower, higher, |_| true)
     }
 
     /// The same over some of the places.
-    pub(super) fn below_where(
+    pub(super) fn gaps_where(
         &self,
         metric: Metric,
         axes: &[Axis],
         lower: Policy,
         higher: Policy,
         wanted: impl Fn(&Plotted) -> bool,
-    ) -> (usize, usize) {
+    ) -> Vec<f64> {
         let (low, high) = (self.plotted(metric, axes, lower), self.plotted(metric, axes, higher));
-        let pairs: Vec<_> = low.iter().zip(&high).filter(|(low, _)| wanted(low)).collect();
-        (pairs.iter().filter(|(low, high)| low.2 < high.2).count(), pairs.len())
+        let pairs = low.iter().zip(&high).filter(|(low, _)| wanted(low));
+        pairs.map(|(low, high)| high.2 - low.2).collect()
     }
 
     /// "BG 1.00, DS 0.52, …".
@@ -86,4 +110,9 @@ impl View<'_> {
             .collect();
         words.join("; ")
     }
+}
+
+/// How many of some margins hold.
+pub(super) fn held(margins: &[f64]) -> usize {
+    margins.iter().filter(|margin| **margin > 0.0).count()
 }

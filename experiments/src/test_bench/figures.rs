@@ -102,6 +102,8 @@ pub(crate) struct Row {
     pub(crate) gain: Option<u64>,
     pub(crate) backend: Backend,
     pub(crate) policy: Policy,
+    /// The server's budget and period, ns; 0 where it has none.
+    pub(crate) capacity: (u64, u64),
     pub(crate) metric: Metric,
     pub(crate) value: f64,
     /// `None` where the background has no such value, or zero.
@@ -172,6 +174,7 @@ impl Figures {
                     gain: run.gain,
                     backend: run.backend,
                     policy: run.policy,
+                    capacity: (run.metrics.budget_ns, run.metrics.budget_period_ns),
                     metric,
                     value,
                     ratio: divisor.map(|divisor| value / divisor),

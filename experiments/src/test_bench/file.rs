@@ -4,13 +4,13 @@ use super::policy::{Policy, WhenExhausted};
 use super::spec::{Choice, Costs, Execution, HardSpec, RealSpec, SoftSpec, Spec};
 use super::table::{Finding, Table};
 use crate::ExperimentError;
-use horolog_model::Diagnostics;
 use horolog_model::file::did_you_mean;
+use horolog_model::{Capacity, Diagnostics};
 use horolog_time::Span;
 use std::ops::RangeInclusive;
 use toml::de::{DeTable, DeValue};
 
-const TABLES: [&str; 6] = ["experiment", "hard", "soft", "points", "real", "platform"];
+const TABLES: [&str; 7] = ["experiment", "server", "hard", "soft", "points", "real", "platform"];
 const TASKS: RangeInclusive<u64> = 1..=64;
 const HARD_LOAD: RangeInclusive<u64> = 1..=99;
 const SOFT_LOAD: RangeInclusive<u64> = 1..=1_000;
@@ -60,6 +60,10 @@ fn spec(root: &DeTable<'_>, found: &mut Vec<Finding>) -> Option<Spec> {
     head.close();
     let hard = hard(Table::open(root, "hard", found));
     let soft = soft(Table::open(root, "soft", found), hard.as_ref());
+    let server = match root.contains_key("server") {
+        true => server(Table::open(root, "server", found), hard.as_ref()).map(Some),
+        false => Some(None),
+    };
     let mut points = Table::open(root, "points", found);
     let limit = points.get("most_total_load");
     let most_total_load = limit.and_then(|value| points.integer_of("most_total_load", value, &(1..=2_000)));
@@ -74,6 +78,7 @@ fn spec(root: &DeTable<'_>, found: &mut Vec<Finding>) -> Option<Spec> {
         sets: sets?,
         policies: policies?,
         when_exhausted: when_exhausted?,
+        server: server?,
         hard: hard?,
         soft: soft?,
         most_total_load,
@@ -344,6 +349,23 @@ fn soft(mut table: Table<'_, '_>, hard: Option<&HardSpec>) -> Option<SoftSpec> {
     })
 }
 
+/// One size for every server with a budget.
+fn server(mut table: Table<'_, '_>, hard: Option<&HardSpec>) -> Option<Capacity> {
+    let budget = table.span("budget", None, "2 ms");
+    let period = table.span("period", None, "20 ms");
+    if budget.is_some_and(Span::is_zero) || budget.zip(period).is_some_and(|(budget, period)| budget > period)
+    {
+        let place = table.place("budget");
+        table.fail(place, "a budget lies above zero and not above its period", "take a part of the period");
+    }
+    if period.zip(hard).is_some_and(|(period, hard)| period > hard.hyperperiod) {
+        let place = table.place("period");
+        table.fail(place, "the period is longer than the hyperperiod", "shorten it: a run is about so long");
+    }
+    table.close();
+    Some(Capacity { budget: budget?, period: period? })
+}
+
 fn real(mut table: Table<'_, '_>, sets: Option<u64>, hard: Option<&HardSpec>) -> Option<RealSpec> {
     let most = sets.unwrap_or(1);
     let subset = table.integer("sets", 1..=most, Some(1));
@@ -417,6 +439,10 @@ load = { random = [10, 30] }
         assert_eq!(spec.soft.shortest_interarrival, spec.hard.shortest_period);
         assert_eq!((spec.seed, spec.real.sets, spec.most_total_load), (1, 1, None));
         assert_eq!(super::super::application::points(&spec).len(), 3);
+        assert_eq!(spec.server, None);
+        let fixed = GOOD.replace("[soft]", "[server]\nbudget = \"2 ms\"\nperiod = \"10 ms\"\n[soft]");
+        let fixed = read("f.toml", &fixed).expect("a good file").server.map(|one| (one.budget, one.period));
+        assert_eq!(fixed, Some((Span::from_ns(2_000_000), Span::from_ns(10_000_000))));
     }
 
     #[test]
@@ -442,6 +468,17 @@ load = { random = [10, 30] }
             ),
             (("load = 40", "load = 40\n[real]\ngain = [5]"), "f.toml:10:8", "gain-time axis"),
             (("tasks = 1", "tasks = "), "f.toml:13", "this is not valid TOML"),
+            (("[soft]", "[server]\nbudget = \"2 ms\"\n[soft]"), "f.toml:12:1", "[server] has no `period`"),
+            (
+                ("[soft]", "[server]\nbudget = \"9 ms\"\nperiod = \"5 ms\"\n[soft]"),
+                "f.toml:13:10",
+                "not above its period",
+            ),
+            (
+                ("[soft]", "[server]\nbudget = \"1 ms\"\nperiod = \"1 s\"\n[soft]"),
+                "f.toml:14:10",
+                "longer than the hyperperiod",
+            ),
         ] {
             let said = refused(change);
             assert!(said.contains(place) && said.contains(words), "{change:?} says\n{said}");

@@ -1,7 +1,7 @@
 //! The journal of an experiment: one line a finished run, so that one that was killed goes on where it was.
 
 use super::run::{Key, Run};
-use super::spec::Spec;
+use super::spec::{Spec, WHEN_EXHAUSTED};
 use crate::ExperimentError;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -15,11 +15,12 @@ struct Head {
     schema: String,
     experiment: String,
     seed: u64,
-    /// Of everything that changes a result.
-    fingerprint: String,
+    /// Everything else that changes a result.
+    #[serde(default)]
+    parts: BTreeMap<String, String>,
 }
 
-const SCHEMA: &str = "horolog.test-bench/1";
+const SCHEMA: &str = "horolog.test-bench/2";
 
 /// The finished runs, and where further ones are written.
 pub(crate) struct Journal {
@@ -33,13 +34,13 @@ impl Journal {
         Journal { file: None, runs: BTreeMap::new() }
     }
 
-    /// The journal `runs.jsonl` of a folder; made where it is not there. A last line that was not written to its end is
+    /// The journal of this name in a folder; made where it is not there. A last line that was not written to its end is
     /// cut off.
     ///
     /// # Errors
     /// Where it belongs to another experiment or seed, another process is at it, or the disk refuses.
-    pub(crate) fn open(folder: &Path, spec: &Spec) -> Result<Journal, ExperimentError> {
-        let path = folder.join("runs.jsonl");
+    pub(crate) fn open(folder: &Path, name: &str, spec: &Spec) -> Result<Journal, ExperimentError> {
+        let path = folder.join(name);
         let failed = |error: std::io::Error| cannot("open", &path, &error);
         std::fs::create_dir_all(folder).map_err(failed)?;
         let mut options = OpenOptions::new();
@@ -66,7 +67,7 @@ impl Journal {
             schema: SCHEMA.to_owned(),
             experiment: spec.name.clone(),
             seed: spec.seed,
-            fingerprint: format!("{:016x}", spec.fingerprint()),
+            parts: spec.parts(),
         };
         if whole == 0 {
             journal.write(&head)?;
@@ -136,8 +137,16 @@ fn difference(found: Option<&Head>, wanted: &Head) -> Option<String> {
     if found.seed != wanted.seed {
         return Some(format!("was made with the seed {}, not {}", found.seed, wanted.seed));
     }
-    (found.fingerprint != wanted.fingerprint)
-        .then(|| format!("was made by another version of the experiment `{}`", found.experiment))
+    let (name, value) = wanted.parts.iter().find(|(name, value)| found.parts.get(*name) != Some(*value))?;
+    Some(match (name.as_str(), found.parts.get(name)) {
+        (WHEN_EXHAUSTED, Some(before)) => {
+            format!("was made with {WHEN_EXHAUSTED} {before}, not {value}")
+        }
+        (name, Some(before)) if before.len() < 20 && value.len() < 20 => {
+            format!("was made by another file or version of the experiment: {name} was {before}, now {value}")
+        }
+        (name, _) => format!("was made by another file or version of the experiment: {name} differs"),
+    })
 }
 
 pub(crate) fn cannot(doing: &str, path: &Path, error: &std::io::Error) -> ExperimentError {

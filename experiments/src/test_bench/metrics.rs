@@ -20,6 +20,11 @@ pub(crate) struct Metrics {
     pub(crate) missed: u64,
     /// A budgeted policy had no budget: it was the background.
     pub(crate) no_budget: bool,
+    /// The server's budget and its period; 0 where it has none.
+    #[serde(default)]
+    pub(crate) budget_ns: u64,
+    #[serde(default)]
+    pub(crate) budget_period_ns: u64,
     /// Records that the run lost.
     #[serde(default)]
     pub(crate) lost: u64,

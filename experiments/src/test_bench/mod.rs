@@ -27,10 +27,14 @@ pub(crate) use spec::Spec;
 
 use crate::{Agreement, ExperimentError, ExperimentReport, Fact, Options};
 use application::Point;
+use horolog_time::Span;
 use journal::Journal;
 use run::{Key, Run};
 use std::collections::BTreeMap;
 use std::time::Instant;
+
+/// Seeds that a published statement is judged by, unless the user asks for another number.
+const SEEDS: u64 = 8;
 
 /// Progress: done, of, what.
 pub(crate) type Progress<'a> = &'a mut dyn FnMut(u64, u64, &str);
@@ -121,7 +125,7 @@ impl Sums {
 pub(crate) fn run(spec: Spec, options: &Options, progress: Progress<'_>) -> Result<Results, ExperimentError> {
     let points = application::points(&spec);
     let mut journal = match &options.out {
-        Some(folder) => Journal::open(folder, &spec)?,
+        Some(folder) => Journal::open(folder, "runs.jsonl", &spec)?,
         None => Journal::in_memory(),
     };
     let mut notes = vec![format!("{} (seed {})", spec.name, spec.seed)];
@@ -139,6 +143,7 @@ pub(crate) fn run(spec: Spec, options: &Options, progress: Progress<'_>) -> Resu
         None
     };
     let figures = Figures::of(&spec, &points, journal.runs().collect::<Vec<_>>().into_iter());
+    notes.extend(budgets(&spec, &journal));
     let mut sums: BTreeMap<(Backend, Policy), Sums> = BTreeMap::new();
     let mut unsaturated = Sums::default();
     for run in journal.runs() {
@@ -153,6 +158,54 @@ pub(crate) fn run(spec: Spec, options: &Options, progress: Progress<'_>) -> Resu
         notes.push(format!("results.parquet, plots/ and runs.jsonl are in {}", folder.display()));
     }
     Ok(Results { spec, points, figures, sums, notes, unsaturated, refused })
+}
+
+/// What the servers' budgets are, one note a policy.
+fn budgets(spec: &Spec, journal: &Journal) -> Vec<String> {
+    let note = |policy: &Policy| {
+        let of = |run: &&Run| run.policy == *policy && run.metrics.budget_ns > 0;
+        let mut budgets: Vec<u64> = journal.runs().filter(of).map(|run| run.metrics.budget_ns).collect();
+        budgets.sort_unstable();
+        let (least, most) = (Span::from_ns(*budgets.first()?), Span::from_ns(*budgets.last()?));
+        let middle = Span::from_ns(budgets[budgets.len() / 2]);
+        let label = policy.label();
+        Some(match spec.server {
+            Some(fixed) => {
+                format!("{label}: every budget is {} in {}, as [server] says", fixed.budget, fixed.period)
+            }
+            None => format!(
+                "{label}: each budget is the largest safe one of its application, from {least} over {middle} (median) to {most}"
+            ),
+        })
+    };
+    spec.policies.iter().filter_map(note).collect()
+}
+
+/// The figures of the same experiment with other seeds, simulated; with `options.out` each has a journal of its own there.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) fn with_other_seeds(
+    spec: &Spec,
+    options: &Options,
+    progress: Progress<'_>,
+) -> Result<Vec<Figures>, ExperimentError> {
+    let count = options.seeds.unwrap_or(SEEDS);
+    (1..count)
+        .map(|further| {
+            let spec = Spec { seed: spec.seed.wrapping_add(further), ..spec.clone() };
+            let points = application::points(&spec);
+            let mut journal = match &options.out {
+                Some(folder) => Journal::open(folder, &format!("seed-{}.jsonl", spec.seed), &spec)?,
+                None => Journal::in_memory(),
+            };
+            let mut tell = |done, of, what: &str| {
+                progress(done, of, &format!("seed {} of {count}, {what}", further + 1));
+            };
+            simulate_missing(&spec, &points, &mut journal, &mut tell, &mut Vec::new())?;
+            Ok(Figures::of(&spec, &points, journal.runs().collect::<Vec<_>>().into_iter()))
+        })
+        .collect()
 }
 
 fn simulate_missing(
@@ -218,6 +271,7 @@ pub(crate) fn report(results: &Results, id: &str, facts: Vec<Fact>) -> Experimen
     ExperimentReport {
         facts,
         series: output::series(&results.spec, &results.figures),
+        seed: Some(results.spec.seed),
         notes,
         refused: results.refused.clone(),
         ..ExperimentReport::new(id)

@@ -109,6 +109,9 @@ fn columns(figures: &Figures) -> Vec<(&'static str, Column)> {
         ),
         ("backend", text(&|row| row.backend.word())),
         ("policy", text(&|row| row.policy.word())),
+        // 0 where the policy has no budget.
+        ("server_budget_ns", number(&|row| row.capacity.0)),
+        ("server_period_ns", number(&|row| row.capacity.1)),
         ("metric", text(&|row| row.metric.name())),
         ("value", Column::Doubles(rows.iter().map(|row| row.value).collect())),
         (

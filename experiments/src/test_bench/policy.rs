@@ -119,8 +119,8 @@ impl Policy {
     /// The server of this policy above these hard tasks, the most important first.
     ///
     /// A budgeted server stands on top of all, has the shortest hard period and the largest budget with which every
-    /// hard task passes the response-time test, less `reserve`; without budget it goes on as `exhausted` says. Where
-    /// no budget is left it is the background.
+    /// hard task passes the response-time test, less `reserve`, or the size that is `fixed`; without budget it goes on as
+    /// `exhausted` says. Where no budget is left it is the background.
     ///
     /// # Errors
     /// Where the largest budget cannot be found.
@@ -130,6 +130,7 @@ impl Policy {
         priority: Priority,
         reserve: Span,
         exhausted: WhenExhausted,
+        fixed: Option<Capacity>,
     ) -> Result<ServerKind, NoAnswer> {
         let low_priority = match exhausted {
             WhenExhausted::Background => LowPriority::Background,
@@ -146,13 +147,18 @@ impl Policy {
                 _ => ServerKind::Background,
             });
         };
-        let period = hard.iter().map(|task| task.separation).min().unwrap_or(1);
-        let largest = largest_capacity(hard, retention, period, &mut { EFFORT })?;
-        let budget = largest.map_or(0, |found| found.floor_ns()).saturating_sub(reserve.as_ns());
-        if budget == 0 {
+        let capacity = match fixed {
+            Some(capacity) => capacity,
+            None => {
+                let period = hard.iter().map(|task| task.separation).min().unwrap_or(1);
+                let largest = largest_capacity(hard, retention, period, &mut { EFFORT })?;
+                let budget = largest.map_or(0, |found| found.floor_ns()).saturating_sub(reserve.as_ns());
+                Capacity { budget: Span::from_ns(budget), period: Span::from_ns(period) }
+            }
+        };
+        if capacity.budget.is_zero() {
             return Ok(ServerKind::Background);
         }
-        let capacity = Capacity { budget: Span::from_ns(budget), period: Span::from_ns(period) };
         Ok(match self {
             Policy::Polling => ServerKind::Polling { capacity, priority, low_priority },
             Policy::Deferrable => ServerKind::Deferrable { capacity, priority, low_priority },
@@ -195,8 +201,9 @@ mod tests {
         let set = victims(&[task(200, 1000), task(400, 2000), task(800, 4000)]);
         let budget = |policy: Policy, reserve| {
             let reserve = Span::from_ns(reserve);
-            let kind =
-                policy.server(&set, Priority::new(9), reserve, WhenExhausted::Wait).expect("a small set");
+            let kind = policy
+                .server(&set, Priority::new(9), reserve, WhenExhausted::Wait, None)
+                .expect("a small set");
             assert!(kind.low_priority().is_none_or(|low| low == LowPriority::None));
             kind.capacity().map(|capacity| (capacity.budget.as_ns(), capacity.period.as_ns()))
         };
@@ -205,5 +212,10 @@ mod tests {
         assert_eq!(budget(Policy::Sporadic, 30), Some((370, 1000)));
         assert_eq!(budget(Policy::Sporadic, 400), None, "nothing is left: the background");
         assert_eq!(budget(Policy::DualPriority, 0), None);
+        let fixed = Some(Capacity { budget: Span::from_ns(250), period: Span::from_ns(500) });
+        for policy in [Policy::Polling, Policy::Deferrable, Policy::Sporadic, Policy::PriorityExchange] {
+            let kind = policy.server(&set, Priority::new(9), Span::ZERO, WhenExhausted::Background, fixed);
+            assert_eq!(kind.expect("no search").capacity(), fixed, "{policy:?}");
+        }
     }
 }

@@ -7,7 +7,7 @@ use super::metrics::{Meter, Metrics, Scheduler};
 use super::policy::Policy;
 use super::run::{Backend, Key, Run};
 use super::spec::Spec;
-use super::system::{Prepared, has_no_budget};
+use super::system::{Prepared, of_server};
 use crate::ExperimentError;
 use horolog_exec::{Executive, Job, RecordLevel, RunOptions};
 use horolog_model::CpuId;
@@ -94,7 +94,7 @@ fn one(prepared: &Prepared<'_>, policy: Policy, cpu: CpuId) -> Result<Metrics, E
 fn attempt(prepared: &Prepared<'_>, policy: Policy, cpu: CpuId) -> Result<Metrics, ExperimentError> {
     let application = prepared.application;
     let system = prepared.system(policy, cpu, &prepared.spec.real.costs)?;
-    let no_budget = has_no_budget(&system, policy);
+    let of_server = of_server(&system, policy, Metrics::default());
     let stop = Arc::new(AtomicBool::new(false));
     // Overheads make a real run drain later than a simulated one.
     let limit = prepared.until(&system).saturating_add(application.hyperperiod);
@@ -128,7 +128,9 @@ fn attempt(prepared: &Prepared<'_>, policy: Policy, cpu: CpuId) -> Result<Metric
         total_ns: of.total_ns.as_ns(),
         span_ns: last,
     });
-    Ok(Metrics { no_budget, lost: outcome.events_lost, scheduler, ..meter.metrics() })
+    let Metrics { no_budget, budget_ns, budget_period_ns, .. } = of_server;
+    let lost = outcome.events_lost;
+    Ok(Metrics { no_budget, budget_ns, budget_period_ns, lost, scheduler, ..meter.metrics() })
 }
 
 /// Executes until the job's own processor time has reached a target.

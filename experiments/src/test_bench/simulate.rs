@@ -1,10 +1,10 @@
 //! All applications of an experiment in virtual time, on every processor that there is.
 
 use super::application::{Application, Point};
-use super::metrics::{Meter, Metrics};
+use super::metrics::Meter;
 use super::run::{Backend, Run};
 use super::spec::Spec;
-use super::system::{Prepared, has_no_budget};
+use super::system::{Prepared, of_server};
 use crate::ExperimentError;
 use horolog_model::CpuId;
 use horolog_sim::{ReplayOptions, replay};
@@ -62,7 +62,7 @@ fn one(spec: &Spec, points: &[Point], index: usize) -> Result<Vec<Run>, Experime
             let mut meter = Meter::new(&application, 0);
             replay(&system, &pattern, &ReplayOptions::default(), &mut meter)
                 .map_err(|error| ExperimentError::failed(format!("{}: {error}", system.name())))?;
-            let metrics = Metrics { no_budget: has_no_budget(&system, policy), ..meter.metrics() };
+            let metrics = of_server(&system, policy, meter.metrics());
             runs.push(Run { application: index, policy, gain, backend: Backend::Simulated, metrics });
         }
     }

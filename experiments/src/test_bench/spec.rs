@@ -1,7 +1,9 @@
 //! What an experiment file says.
 
 use super::policy::{Policy, WhenExhausted};
+use horolog_model::Capacity;
 use horolog_time::Span;
+use std::collections::BTreeMap;
 
 /// The values of one parameter.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -113,6 +115,8 @@ pub(crate) struct Spec {
     pub(crate) policies: Vec<Policy>,
     /// What their budgeted servers do without budget.
     pub(crate) when_exhausted: WhenExhausted,
+    /// The size of every server with a budget; `None`: each application's largest safe one.
+    pub(crate) server: Option<Capacity>,
     pub(crate) hard: HardSpec,
     pub(crate) soft: SoftSpec,
     /// Points whose hard and soft load together exceed so many percent are dropped.
@@ -123,13 +127,23 @@ pub(crate) struct Spec {
 }
 
 impl Spec {
-    /// A number that changes with anything that changes a result, for telling whether old results may be used.
-    /// The format of the text that it is made of belongs to this version of the bench.
-    pub(crate) fn fingerprint(&self) -> u64 {
-        // FNV-1a.
-        format!("{VERSION} {self:?}").bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-        })
+    /// Everything beside name and seed that changes a result, by what a user calls it, for telling whether old results may be
+    /// used. The format of the texts belongs to this version of the bench.
+    pub(crate) fn parts(&self) -> BTreeMap<String, String> {
+        let words: Vec<&str> = self.policies.iter().map(|policy| policy.word()).collect();
+        let parts = [
+            ("version of the bench", VERSION.to_string()),
+            ("sets", self.sets.to_string()),
+            ("policies", words.join(", ")),
+            (WHEN_EXHAUSTED, self.when_exhausted.word().to_owned()),
+            ("[server]", format!("{:?}", self.server)),
+            ("[hard]", format!("{:?}", self.hard)),
+            ("[soft]", format!("{:?}", self.soft)),
+            ("[points]", format!("{:?}", self.most_total_load)),
+            ("[real]", format!("{:?}", self.real)),
+            ("[platform]", format!("{:?}", self.simulated)),
+        ];
+        parts.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
     /// The parts of the hyperperiod that are multiples of the granularity and lie in a range, the shortest first.
@@ -142,4 +156,7 @@ impl Spec {
 }
 
 /// Counts up whenever the same file would give other numbers.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
+
+/// The option that replaces a key.
+pub(crate) const WHEN_EXHAUSTED: &str = "--when-exhausted";

@@ -1,6 +1,7 @@
 //! An application under a policy as a system, and its jobs as a release pattern.
 
 use super::application::{Application, victims_of};
+use super::metrics::Metrics;
 use super::policy::Policy;
 use super::spec::{Costs, Spec};
 use crate::ExperimentError;
@@ -87,7 +88,7 @@ impl<'a> Prepared<'a> {
         let reserve = Span::from_ns(switch.as_ns().saturating_mul(4));
         let top = Priority::new(hard.len() as i64 + 1);
         let kind = policy
-            .server(&victims_of(hard, costs), top, reserve, self.spec.when_exhausted)
+            .server(&victims_of(hard, costs), top, reserve, self.spec.when_exhausted, self.spec.server)
             .map_err(|error| failed(error.to_string()))?;
         let served = (1..=soft.len()).map(|number| format!("s{number}")).collect();
         let draft = Draft {
@@ -154,6 +155,17 @@ fn plain(name: String, arrival: Arrival, wcet: Span, cpu: CpuId) -> Task {
 }
 
 /// Whether the system's soft tasks are in the background: a budgeted policy for which no budget is left.
-pub(crate) fn has_no_budget(system: &System, policy: Policy) -> bool {
+fn has_no_budget(system: &System, policy: Policy) -> bool {
     policy.is_budgeted() && system.servers().iter().all(|server| server.kind == ServerKind::Background)
+}
+
+/// What the metrics say of the server: whether a budgeted policy has no budget, the budget, its period.
+pub(crate) fn of_server(system: &System, policy: Policy, metrics: Metrics) -> Metrics {
+    let capacity = system.servers().first().and_then(|server| server.kind.capacity());
+    Metrics {
+        no_budget: has_no_budget(system, policy),
+        budget_ns: capacity.map_or(0, |capacity| capacity.budget.as_ns()),
+        budget_period_ns: capacity.map_or(0, |capacity| capacity.period.as_ns()),
+        ..metrics
+    }
 }

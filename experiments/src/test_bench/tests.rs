@@ -2,7 +2,7 @@
 
 use super::application::{Application, points};
 use super::run::Run;
-use super::{Backend, Policy, Spec, file, report, run, simulate};
+use super::{Backend, Policy, Spec, WhenExhausted, file, report, run, simulate};
 use crate::{ExperimentError, Options};
 use std::fs;
 use std::path::Path;
@@ -99,7 +99,7 @@ fn a_seed_names_one_experiment() {
     assert_eq!(runs(&spec), runs(&spec));
     let other = Spec { seed: 4, ..spec.clone() };
     assert_ne!(runs(&spec), runs(&other));
-    assert_ne!(spec.fingerprint(), other.fingerprint());
+    assert_eq!(spec.parts(), other.parts(), "the seed is told apart by itself");
     // Written down once: a change here is a change of every published figure of the bench.
     let application = Application::draw(&spec, &points(&spec), 0).expect("drawn");
     let periods: Vec<u64> = application.hard.iter().map(|task| task.period.as_ns() / 1_000_000).collect();
@@ -219,7 +219,12 @@ fn a_folder_of_something_else_is_refused() {
     assert!(refused(Spec { seed: 4, ..small() }).contains("was made with the seed 3, not 4"));
     let named = refused(Spec { name: "other".to_owned(), ..small() });
     assert!(named.contains("belongs to the experiment `small`"), "{named}");
-    assert!(refused(Spec { sets: 3, ..small() }).contains("another version of the experiment"));
+    assert!(refused(Spec { sets: 3, ..small() }).contains("sets was 2, now 3"));
+    let waits = refused(Spec { when_exhausted: WhenExhausted::Wait, ..small() });
+    assert!(waits.contains("was made with --when-exhausted background, not wait"), "{waits}");
+    let mut longer = small();
+    longer.hard.longest_period = horolog_time::Span::from_ns(80_000_000);
+    assert!(refused(longer).contains("[hard] differs"));
     fs::write(folder.path().join("runs.jsonl"), "not a journal\n").expect("written");
     assert!(refused(small()).contains("is not a journal of this bench"));
     let held = fs::File::open(folder.path().join("runs.jsonl")).expect("there");
@@ -235,4 +240,20 @@ fn what_cannot_be_drawn_is_told() {
     let error = run(hopeless, &Options::default(), &mut |_, _, _| {}).map(|_| ()).expect_err("no such set");
     assert!(error.to_string().contains("lower hard.load or hard.least_wcet"), "{error}");
     assert_eq!(runs(&spec).iter().filter(|run| run.backend == Backend::Simulated).count(), 4 * 2 * 11);
+}
+
+#[test]
+fn a_fixed_size_is_that_of_every_server_and_every_budget_is_on_record() {
+    let text = SMALL.replace("[hard]", "[server]\nbudget = \"1 ms\"\nperiod = \"20 ms\"\n[hard]");
+    let fixed = file::read("small.toml", &text).expect("a good file");
+    for (spec, is_fixed) in [(small(), false), (fixed, true)] {
+        for run in runs(&spec) {
+            let (budget, period) = (run.metrics.budget_ns, run.metrics.budget_period_ns);
+            match (run.policy.is_budgeted(), is_fixed) {
+                (true, true) => assert_eq!((budget, period), (1_000_000, 20_000_000), "{run:?}"),
+                (true, false) => assert!(budget > 0 && period >= 10_000_000, "{run:?}"),
+                (false, _) => assert_eq!((budget, period), (0, 0), "{run:?}"),
+            }
+        }
+    }
 }

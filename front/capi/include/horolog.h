@@ -14,7 +14,8 @@
  *
  * A library links against nothing: everything here is inline, or goes through a table behind the handle. Build with
  *
- *     cc -O2 -shared -fPIC -I .../front/capi/include -o libapp.so app.c
+ *     cc -O2 -shared -fPIC -I "$(horolog --include-dir)" -o libapp.so app.c
+ *     cc -O2 -shared -fPIC $(pkg-config --cflags horolog) -o libapp.so app.c
  *
  * The handle is valid on the task's own thread, from the beginning of this call to its end, and nowhere else. Every function looks: with
  * NULL, on another thread, after the job's end (also in the jobs after it, until its memory serves again 16 jobs later; and in another

@@ -536,6 +536,9 @@ pub(crate) enum ExperimentVerb {
     /// Draw random task sets, as studies of schedulability do: UUniFast's distribution, log-uniform periods.
     Sets(SetsArguments),
     /// Run one: the published figure, ours, and whether they agree.
+    ///
+    /// The last line on standard error counts the facts, and the exit status is 1 where one disagrees, 3 where this machine does
+    /// not allow a part.
     Run {
         /// Its name, from `experiment list`, or the file of an experiment of your own (`mine.toml`).
         #[arg(value_name = "ID|FILE.toml")]
@@ -552,6 +555,9 @@ pub(crate) enum ExperimentVerb {
         /// Seed of everything drawn by chance; default: the experiment's own.
         #[arg(long, value_name = "N")]
         seed: Option<u64>,
+        /// Of aperiodic-1 and aperiodic-2: judge the statements by so many seeds, this one and those after it. Default: 8.
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=31))]
+        seeds: Option<u64>,
         /// Of the test bench: what an exhausted server does, instead of what the experiment's file says.
         #[arg(long, value_name = "background|wait", value_parser = when_exhausted)]
         when_exhausted: Option<WhenExhausted>,

@@ -154,6 +154,10 @@ pub(crate) struct StatsArguments {
     pub(crate) trace: PathBuf,
     #[command(flatten)]
     pub(crate) filter: FilterArguments,
+    /// Say how long it took from event A to the next event B of the same thread (`--pair request=answer`); may be given
+    /// again. `X/begin` and `X/end` are a pair without it.
+    #[arg(long, value_name = "A=B", value_parser = pair)]
+    pub(crate) pair: Vec<(String, String)>,
     /// Draw the histograms of intervals and durations.
     #[arg(long)]
     pub(crate) histogram: bool,
@@ -268,5 +272,16 @@ mod tests {
         for bad in ["", "K", "-1", "64 apples", "99999999999999G"] {
             assert!(size(bad).is_err(), "{bad}");
         }
+    }
+}
+
+/// Two names of events.
+fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((from, to)) if from == to => {
+            Err(format!("`{from}` twice: the times between events of one name are its `interval`"))
+        }
+        Some((from, to)) if !from.is_empty() && !to.is_empty() => Ok((from.to_owned(), to.to_owned())),
+        _ => Err("two names of events belong here, as in `request=answer`".to_owned()),
     }
 }

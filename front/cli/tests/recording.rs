@@ -129,6 +129,10 @@ fn every_event_of_a_c_program_comes_in_order_with_its_arguments() {
     assert_eq!(work["unmatched_begins"], 0);
     let threads = counted["user"]["events"][0]["threads"].as_array().expect("threads").len();
     assert_eq!(threads, 2);
+    let table = done(["trace", "stats", &out, "--pair", "work/begin=net/packet"]);
+    assert!(table.out.contains("work/begin to net/packet"), "{table:?}");
+    let absent = done(["trace", "stats", &out, "--pair", "work/begin=nothing"]);
+    assert!(absent.status == Some(2) && absent.err.contains("is called `nothing`"), "{absent:?}");
     let table = done(["trace", "stats", &out, "--histogram"]);
     assert!(table.out.contains("events lost: 0") && table.out.contains("duration of work"), "{table:?}");
 }
@@ -405,8 +409,10 @@ fn programs_that_no_library_reaches_are_said_to_be_such() {
 #[test]
 fn mistakes_are_answered_with_the_remedy() {
     let (folder, out) = (tempfile::tempdir().expect("a folder"), "t.hrt");
+    let own = std::process::id().to_string();
     for (words, status, told) in [
         (&["--", "no-such-program"] as &[&str], 2, "no such program"),
+        (&["--pid", &own], 3, "the runtime is not in process"),
         (&["--library", "/nowhere/lib.so", "--", "true"], 2, "no such library"),
         (&["--buffer", "5000", "--", "true"], 2, "power of two"),
         (&["--event", "a,b", "--", "true"], 2, "pattern"),

@@ -53,7 +53,8 @@ fn an_experiment_of_a_user_runs_and_leaves_its_files() {
     assert_eq!(run.status.code(), Some(0), "{said}{}", text(&run.stderr));
     for words in [
         "hard deadlines missed under any policy",
-        "agrees (exact)",
+        "holds (exact)",
+        "SS: each budget is the largest safe one of its application",
         "simulated: mean soft response time",
         "hard load %",
         "a small one (seed 5)",
@@ -61,6 +62,8 @@ fn an_experiment_of_a_user_runs_and_leaves_its_files() {
     ] {
         assert!(said.contains(words), "no `{words}` in\n{said}");
     }
+    assert!(!said.contains("published"), "nobody published it:\n{said}");
+    assert!(text(&run.stderr).ends_with("holds: 1 of 1 checks hold (exit 0)\n"), "{}", text(&run.stderr));
     for name in [
         "runs.jsonl",
         "results.parquet",
@@ -74,6 +77,32 @@ fn an_experiment_of_a_user_runs_and_leaves_its_files() {
     let again = output(&["experiment", "run", &file, "--out", out]);
     assert_eq!(again.status.code(), Some(2));
     assert!(text(&again.stderr).contains("was made with the seed 5, not 1"), "{}", text(&again.stderr));
+    let waits =
+        output(&["experiment", "run", &file, "--out", out, "--seed", "5", "--when-exhausted", "wait"]);
+    assert_eq!(waits.status.code(), Some(2));
+    let said = text(&waits.stderr);
+    assert!(said.contains("was made with --when-exhausted background, not wait"), "{said}");
+    let seeds = output(&["experiment", "run", &file, "--seeds", "3"]);
+    assert_eq!(seeds.status.code(), Some(2));
+    assert!(text(&seeds.stderr).contains("--seeds is for aperiodic-1"), "{}", text(&seeds.stderr));
+}
+
+/// A budget that is too large makes hard jobs late; the last line says that this is why the status is 1.
+#[test]
+fn an_experiment_that_does_not_hold_says_so_in_its_last_line() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = write_small(folder.path(), 2);
+    let large = std::fs::read_to_string(&file).expect("the file")
+        + "[server]\nbudget = \"9 ms\"\nperiod = \"10 ms\"\n";
+    std::fs::write(&file, large.replace("load  = 20", "load  = 300")).expect("written");
+    let run = output(&["experiment", "run", &file, "--format", "json"]);
+    assert_eq!(run.status.code(), Some(1), "{}", text(&run.stderr));
+    assert!(text(&run.stderr).ends_with("no: 1 of 1 checks fails (exit 1)\n"), "{}", text(&run.stderr));
+    let json: serde_json::Value = serde_json::from_slice(&run.stdout).expect("JSON");
+    assert_eq!((json["schema"].as_str(), json["seed"].as_u64()), (Some("horolog.experiment/1"), Some(1)));
+    assert_eq!(json["version"].as_str(), Some(env!("CARGO_PKG_VERSION")));
+    assert_eq!(json["counts"]["disagree"], 1);
+    assert!(json["source"].is_null() && json["facts"][0]["published"].is_null());
 }
 
 #[test]

@@ -94,13 +94,17 @@ pub struct TraceCounts {
     pub damage: Option<String>,
 }
 
-/// Counts the records of a trace that pass `filter`.
+/// Counts the records of a trace that pass `filter`; `pairs`: events between which durations are wanted, too.
 ///
 /// # Errors
 /// Where the file is no trace.
-pub fn trace_statistics(path: &Path, filter: &Filter) -> Result<TraceCounts, LoopError> {
+pub fn trace_statistics(
+    path: &Path,
+    filter: &Filter,
+    pairs: &[(String, String)],
+) -> Result<TraceCounts, LoopError> {
     let mut records = Statistics::new(Reader::open(path)?.header());
-    let mut users = UserStatistics::default();
+    let mut users = UserStatistics::with_pairs(pairs);
     let reader = each_chosen(path, filter, |reader, record| {
         records.take(record);
         if let Some(event) = reader.user_event(record) {

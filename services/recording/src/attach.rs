@@ -17,8 +17,13 @@ pub(crate) fn attach(
         return Err(RecordingError::bad_input(format_args!("there is no process {pid}")));
     }
     let asked = listen::request(pid, socket, options, patterns).map_err(|error| {
+        let why = if has_runtime(pid) {
+            format!("process {pid} does not wait to be recorded ({error})")
+        } else {
+            format!("the runtime is not in process {pid}: it has not loaded {TRACE_LIBRARY}")
+        };
         RecordingError::not_permitted(format_args!(
-            "process {pid} does not wait to be recorded ({error}). Start it under the recorder (`horolog trace record -- \
+            "{why}. Start it under the recorder (`horolog trace record -- \
              COMMAND`), or with the runtime waiting in it: HOROLOG_TRACE=listen LD_PRELOAD={} COMMAND (without LD_PRELOAD \
              where it is linked with -lhorolog_trace). To switch events of any program with triggers from outside, see \
              `horolog trace enable`",
@@ -35,4 +40,9 @@ pub(crate) fn attach(
         _asked: Some(asked),
         is_asked: false,
     })
+}
+
+/// Whether the runtime's library is loaded in a process, as far as that can be read.
+fn has_runtime(pid: u32) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/maps")).map_or(true, |maps| maps.contains(TRACE_LIBRARY))
 }

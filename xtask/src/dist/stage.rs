@@ -1,6 +1,7 @@
 //! The tree of files that a package holds.
 
 use super::{Build, Made, done, licences, words_of};
+use crate::{environment, site};
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -138,12 +139,24 @@ fn documents(build: &Build<'_>, prefix: &Path, layout: &Layout) -> Made<()> {
             copy(&build.root.join(name), &folder.join(name), 0o644)?;
         }
     }
-    for name in ["install.md", "contract.md", "system-file.md", "machine.md"] {
-        copy(&build.root.join("docs").join(name), &folder.join(name), 0o644)?;
-    }
+    site(build.root, &folder.join("html"))?;
+    copy(&build.root.join("docs/references.bib"), &folder.join("references.bib"), 0o644)?;
     for path in examples(build.root)? {
         let from = build.root.join(&path);
         copy(&from, &folder.join(&path), 0o644)?;
+    }
+    Ok(())
+}
+
+/// The documents as pages that a browser reads from the folder, without a network.
+fn site(root: &Path, to: &Path) -> Made<()> {
+    let mut missing = Vec::new();
+    let mdbook = environment::mdbook(root, &mut missing)
+        .ok_or_else(|| format!("the documents cannot be shipped: {}", missing.join("; ")))?;
+    let from = site::build(root, &mdbook)?;
+    let found = words_of(Command::new("find").args([".", "-type", "f"]).current_dir(&from))?;
+    for path in found.lines() {
+        copy(&from.join(path), &to.join(path), 0o644)?;
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use std::process::{Command, ExitCode, Stdio};
 const SCRIPT: &str = include_str!("trial.sh");
 
 /// Beside the base system: what a user of the headers has.
-const INCLUDED: &str = "--include=gcc,libc6-dev,pkgconf";
+const INCLUDED: &str = "--include=gcc,libc6-dev,make,pkgconf";
 
 /// The verb: prints a line a check, and a closing line as cargo's tests do.
 pub(crate) fn run(root: &Path) -> ExitCode {
@@ -90,7 +90,7 @@ fn tried(root: &Path, packages: &Packages, alone: &Path) -> Made<Tried> {
     let Some(release) = release() else {
         return Ok(Tried::Skipped("this is no release of Debian".to_owned()));
     };
-    let base = root.join(format!("target/package/debian-{release}.tar"));
+    let base = root.join(format!("target/package/debian-{release}-make.tar"));
     if !base.exists() {
         println!("making a Debian of its own, once: {}", base.display());
         let part = base.with_extension("part.tar");

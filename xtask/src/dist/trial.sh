@@ -39,14 +39,13 @@ uses() { # EXAMPLES: what is installed is used, wherever it is
     check "its events" says "queue/push" horolog trace stats t.hrt
     check "a thousand pushes" sh -c 'test "$(horolog trace show t.hrt --event queue/push | grep -c queue/push)" -eq 1000'
     check "trace locks" says "lock" horolog trace locks -- ./program
-    check "the runtime linked, by pkg-config" sh -c 'cc -O2 $(pkg-config --cflags horolog-trace-runtime) -o linked tracing/queue.c $(pkg-config --libs horolog-trace-runtime) && ./linked'
-    check "a task's library, by pkg-config" make_library
+    # The libraries before the sources, too: a linker that drops what nobody asks for must not drop the runtime.
+    check "the runtime linked, by pkg-config" sh -c 'cc -O2 $(pkg-config --cflags --libs horolog-trace-runtime) -Wl,--as-needed -o linked tracing/queue.c && ./linked'
+    check "it is linked" sh -c 'ldd ./linked | grep -q libhorolog_trace.so'
+    check "the runtime behind the sources" sh -c 'cc -O2 -Wl,--as-needed -o linked tracing/queue.c $(pkg-config --cflags --libs horolog-trace-runtime) && ldd ./linked | grep -q libhorolog_trace.so'
+    check "a task's library, by make" make -C user-library
     check "a loop with it" says "control" horolog loop user-library/system.toml --best-effort --for "200 ms" --gate proof --machine none --out loop
     check "its report" test -s loop/report.html
-}
-
-make_library() {
-    cc -O2 -Wall -shared -fPIC $(pkg-config --cflags horolog) -o user-library/libcontrol.so user-library/control.c
 }
 
 # For the place of what was cut out of the base.
@@ -58,7 +57,9 @@ uses /usr/share/doc/horolog/examples /usr
 for file in /usr/share/bash-completion/completions/horolog /usr/share/zsh/vendor-completions/_horolog \
     /usr/share/fish/vendor_completions.d/horolog.fish /usr/share/man/man1/horolog.1.gz /usr/share/man/man1/horolog-loop.1.gz \
     /usr/share/man/man1/horolog-trace-record.1.gz /usr/lib/systemd/system/horolog@.service /usr/share/doc/horolog/copyright \
-    /usr/share/doc/horolog/third-party.txt.gz /usr/share/doc/horolog/install.md; do
+    /usr/share/doc/horolog/third-party.txt.gz /usr/share/doc/horolog/changelog.gz /usr/share/doc/horolog/references.bib \
+    /usr/share/doc/horolog/html/index.html /usr/share/doc/horolog/html/install.html /usr/share/doc/horolog/html/reference/verbs.html \
+    /usr/share/doc/horolog/html/reference/references.html /usr/share/doc/horolog/html/CONTRIBUTING.html; do
     check "$file" test -s "$file"
 done
 check "the service runs the installed command" grep -q '^ExecStart=/usr/bin/horolog run' /usr/lib/systemd/system/horolog@.service
@@ -69,8 +70,13 @@ check "nothing is left" diff before after
 tar -xzf horolog.tar.gz
 mv horolog-*-linux /opt/horolog
 PATH=/opt/horolog/bin:$PATH
-export PATH PKG_CONFIG_PATH=/opt/horolog/lib/pkgconfig
+export PATH
 rm -rf tracing user-library program linked loop
+cp -r /opt/horolog/share/doc/horolog/examples/user-library .
+check "a task's library, by make without pkg-config's path" make -C user-library
+rm -rf user-library
+PKG_CONFIG_PATH=/opt/horolog/lib/pkgconfig
+export PKG_CONFIG_PATH
 uses /opt/horolog/share/doc/horolog/examples /opt/horolog
 check "the tarball has both licences" test -s /opt/horolog/share/doc/horolog/LICENSE-APACHE -a -s /opt/horolog/share/doc/horolog/LICENSE-MIT
 

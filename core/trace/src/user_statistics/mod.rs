@@ -43,6 +43,12 @@ struct ThreadCounts {
 }
 
 impl UserStatistics {
+    /// Also measures from each first event to the second of the same thread, beside `x/begin` and `x/end`, the innermost first.
+    #[must_use]
+    pub fn with_pairs(pairs: &[(String, String)]) -> UserStatistics {
+        UserStatistics { pairs: Pairs::with(pairs), ..UserStatistics::default() }
+    }
+
     /// Counts the next event.
     pub fn take(&mut self, event: &UserEvent<'_>) {
         let time = event.record.time;
@@ -249,6 +255,26 @@ mod tests {
         assert_eq!(pair.name, "job");
         assert_eq!((duration.count, duration.min_ns.as_ns(), duration.max_ns.as_ns()), (2, 3, 9));
         assert_eq!((pair.unmatched_begins, pair.unmatched_ends), (1, 1));
+    }
+
+    #[test]
+    fn two_events_that_were_named_pair_beside_the_conventions() {
+        let mut feed = Feed::new(&[("sent", ""), ("answered", ""), ("done", "")]);
+        let names = |from: &str, to: &str| (from.to_owned(), to.to_owned());
+        feed.statistics = UserStatistics::with_pairs(&[names("sent", "answered"), names("answered", "done")]);
+        for (time, thread, event) in [(0, 1, 0), (1, 2, 0), (4, 1, 1), (9, 1, 2), (11, 2, 1), (12, 3, 1)] {
+            feed.event(time, thread, event, &[]);
+        }
+        let pairs = feed.summary().pairs;
+        let found: Vec<_> = pairs
+            .iter()
+            .map(|pair| {
+                let duration = pair.duration.as_ref().unwrap();
+                let (least, most) = (duration.min_ns.as_ns(), duration.max_ns.as_ns());
+                (pair.name.as_str(), least, most, pair.unmatched_begins, pair.unmatched_ends)
+            })
+            .collect();
+        assert_eq!(found, [("sent to answered", 4, 10, 0, 1), ("answered to done", 5, 5, 2, 0)]);
     }
 
     #[test]

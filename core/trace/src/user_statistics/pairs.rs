@@ -51,12 +51,19 @@ struct Counts {
 /// All pairs of a trace, as its events come.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pairs {
+    /// The pairs of events that a user named, beside those of the conventions.
+    asked: Vec<(String, String)>,
     /// By the event's number.
     roles: BTreeMap<u64, Vec<Role>>,
     counts: Vec<Counts>,
 }
 
 impl Pairs {
+    /// Those that were named, too.
+    pub(super) fn with(asked: &[(String, String)]) -> Pairs {
+        Pairs { asked: asked.to_vec(), ..Pairs::default() }
+    }
+
     pub(super) fn take(&mut self, event: &UserEvent<'_>) {
         if !self.roles.contains_key(&event.record.value) {
             let roles = self.learn(event.name());
@@ -71,7 +78,11 @@ impl Pairs {
 
     fn learn(&mut self, name: &str) -> Vec<Role> {
         let mut roles = Vec::new();
-        for (pair_name, opens, keyed) in roles_of(name) {
+        let mut all = roles_of(name);
+        for (from, to) in self.asked.iter().filter(|(from, to)| name == from || name == to) {
+            all.push((format!("{from} to {to}"), name == from, false));
+        }
+        for (pair_name, opens, keyed) in all {
             let known = self.counts.iter().position(|counts| counts.name == pair_name);
             let pair = known.unwrap_or_else(|| {
                 self.counts.push(Counts { name: pair_name, ..Counts::default() });
@@ -124,7 +135,7 @@ impl Counts {
 /// How long it took from one event to the one that belongs to it.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct PairSummary {
-    /// What lay between them: `x` for `x/begin` and `x/end`; `lock waited`, `lock held`.
+    /// What lay between them: `x` for `x/begin` and `x/end`; `lock waited`, `lock held`; `a to b` of two events that were named.
     pub name: String,
     /// How long; null without a complete pair.
     pub duration: Option<Distribution>,

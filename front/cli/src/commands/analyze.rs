@@ -7,7 +7,7 @@ use crate::output::outln;
 use crate::results::{Judged, Results};
 use crate::{costs, input, output, progress};
 use horolog_analysis::{
-    Analysis, Derived, MissWitness, Options, PeriodSize, Schedulable, ServerSize, ServerVerdict,
+    Analysis, Derived, Explanation, MissWitness, Options, PeriodSize, Schedulable, ServerSize, ServerVerdict,
     Verdict as TaskWord, certify, derived_priorities, explain, resolve, size_server,
 };
 use horolog_closed_loop::verdict::{Answer, Asked, Closing, Ended, Evidence, Question};
@@ -197,6 +197,15 @@ fn write_counterexample(proof: &Proof, path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
+/// An explanation, as programs read it.
+#[derive(Serialize)]
+struct Explained<'a> {
+    schema: &'static str,
+    system: &'a str,
+    #[serde(flatten)]
+    explanation: &'a Explanation,
+}
+
 /// Says where one task's response time goes.
 fn explain_task(
     system: &System,
@@ -228,7 +237,9 @@ fn explain_task(
         }
     };
     let closing = Closing::one(Question::Proof, answer, text);
-    let judged = Judged { source, result: &explanation, closing: &closing, attempts: &[] };
+    let result =
+        Explained { schema: "horolog.explanation/1", system: system.name(), explanation: &explanation };
+    let judged = Judged { source, result: &result, closing: &closing, attempts: &[] };
     results.add(&judged, || outln!("{}", explanation.to_string().trim_end()))?;
     Ok(closing)
 }

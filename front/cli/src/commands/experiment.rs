@@ -18,19 +18,24 @@ pub(crate) fn run(verb: &ExperimentVerb) -> Done {
             output::print(&rows);
             Ok(Verdict::Holds)
         }
-        ExperimentVerb::Run { id, out, real, full, seed, when_exhausted, format } => {
-            let when_exhausted = *when_exhausted;
-            let options = Options { full: *full, real: *real, seed: *seed, out: out.clone(), when_exhausted };
-            if when_exhausted.is_some()
-                && find(id).is_some_and(|experiment| !experiment.id.starts_with("aperiodic-"))
-            {
+        ExperimentVerb::Run { id, out, real, full, seed, seeds, when_exhausted, format } => {
+            let (when_exhausted, seeds) = (*when_exhausted, *seeds);
+            let options =
+                Options { full: *full, real: *real, seed: *seed, seeds, out: out.clone(), when_exhausted };
+            let is_published_bench = find(id).map(|experiment| experiment.id.starts_with("aperiodic-"));
+            if seeds.is_some() && is_published_bench != Some(true) {
+                return Err(Failure::bad_input(format_args!(
+                    "error: {id} has no statements that depend on a seed; --seeds is for aperiodic-1 and aperiodic-2"
+                )));
+            }
+            if when_exhausted.is_some() && is_published_bench == Some(false) {
                 return Err(Failure::bad_input(format_args!(
                     "error: {id} has no servers that could wait; --when-exhausted is for aperiodic-1 and files of your own"
                 )));
             }
             match find(id) {
                 Some(experiment) => run_one(experiment.title, &options, *format, |progress| {
-                    (experiment.run)(&options, progress)
+                    experiment.run(&options, progress)
                 }),
                 None if is_file(id) => {
                     run_one(id, &options, *format, |progress| run_file(Path::new(id), &options, progress))
@@ -77,7 +82,10 @@ fn run_one(
     // What could run has been told; what could not has the status of what this machine does not allow.
     match report.refusal() {
         Some(reason) => Err(Failure::not_permitted(format_args!("error: a part could not run: {reason}"))),
-        None => Ok(Verdict::of(report.agrees())),
+        None => {
+            let (line, status) = report.closing();
+            Ok(Verdict::Line(line, status))
+        }
     }
 }
 
@@ -94,17 +102,35 @@ fn save(path: &Path, report: &ExperimentReport) -> Result<(), Failure> {
 
 fn print(report: &ExperimentReport) {
     for fact in &report.facts {
+        let is_published = fact.published.is_some();
         let word = match &fact.agreement {
-            Agreement::Agrees => "agrees".to_owned(),
-            Agreement::Disagrees => "DISAGREES".to_owned(),
+            Agreement::Agrees => if is_published { "agrees" } else { "holds" }.to_owned(),
+            Agreement::Disagrees => if is_published { "DISAGREES" } else { "DOES NOT HOLD" }.to_owned(),
+            Agreement::Undecided(reason) => format!("undecided: {reason}"),
             Agreement::NotPermitted(reason) => format!("not permitted here: {reason}"),
             Agreement::NotMeasurable(reason) => format!("not measurable here: {reason}"),
             _ => "?".to_owned(),
         };
-        outln!("fact {}: {}", fact.number, fact.statement);
-        outln!("  published  {}", fact.published);
-        outln!("  ours       {}", fact.ours);
+        match fact.number {
+            Some(number) => outln!("fact {number}: {}", fact.statement),
+            None => outln!("check: {}", fact.statement),
+        }
+        if let Some(published) = &fact.published {
+            let place = if fact.place.is_empty() { String::new() } else { format!("  [{}]", fact.place) };
+            outln!("  published  {published}{place}");
+        }
+        outln!("  {}       {}", if is_published { "ours" } else { "here" }, fact.ours);
         outln!("  {word}{}", if fact.exact { " (exact)" } else { "" });
+        if let Some(over) = &fact.seeds {
+            outln!(
+                "  with {} of {} seeds alone; of {} the one that decides: {:.3} to {:.3}, 95 % confidence",
+                over.agree,
+                over.seeds,
+                output::count(over.values as u64, "value"),
+                over.low,
+                over.high
+            );
+        }
         if !fact.note.is_empty() {
             outln!("  {}", fact.note);
         }

@@ -513,7 +513,12 @@ pub(super) const PAGES: &[Page] = &[
     Page {
         verb: "experiment",
         examples: &[("horolog experiment list", "Lists what there is.")],
-        exit: &[(0, "Every fact agrees."), (1, "A fact disagrees with the published one."), BAD, NOT_ALLOWED],
+        exit: &[
+            (0, "No fact disagrees; the last line counts them."),
+            (1, "A fact disagrees with the published one."),
+            BAD,
+            NOT_ALLOWED,
+        ],
         files: &[("DIR", "The results, with --out.")],
     },
     Page {
@@ -540,7 +545,12 @@ pub(super) const PAGES: &[Page] = &[
             ),
             ("horolog experiment run mine.toml --real", "An experiment of your own, a part of it for real."),
         ],
-        exit: &[(0, "Every fact agrees."), (1, "A fact disagrees with the published one."), BAD, NOT_ALLOWED],
+        exit: &[
+            (0, "No fact disagrees; the last line counts them."),
+            (1, "A fact disagrees with the published one."),
+            BAD,
+            NOT_ALLOWED,
+        ],
         files: &[
             ("results/results.parquet", "A row a run."),
             ("results/runs.jsonl", "The journal: a line a finished run."),

@@ -13,7 +13,7 @@
 //! | any, with `file=NAME` | is saved for the blocks below; the sentence before it names the file; `append=NAME`: added to it |
 //! | `text` | nothing; behind it stands why |
 //!
-//! `needs=A,B` names programs, facts of `horolog doctor`, `root` and `cpu-1`: where the machine has not got them, the block is skipped
+//! `needs=A,B` names programs, modules of Python (`python:duckdb`), facts of `horolog doctor`, `root` and `cpu-1`: where the machine has not got them, the block is skipped
 //! and the output says so. `HOROLOG_BLESS=1` writes into the page what its commands print, `HOROLOG_PAGE=PART` looks at the
 //! pages alone whose path holds the part.
 
@@ -21,6 +21,8 @@
 mod common;
 
 mod blocks;
+mod figures;
+mod generated;
 mod names;
 mod page;
 mod workshop;

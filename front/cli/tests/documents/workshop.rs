@@ -84,7 +84,8 @@ impl Workshop {
 
     /// Runs shell text where the reader is; a `cd` in it stays.
     pub(crate) fn run(&self, script: &str, options: &[&str]) -> Said {
-        let path = format!("{}:{}", self.at("bin").display(), std::env::var("PATH").expect("a path"));
+        let path = std::env::var("PATH").expect("a path");
+        let path = format!("{}:{}:{path}", self.at("bin").display(), environment().display());
         let end = format!("trap 'pwd > {}' EXIT\nexec 2>&1\n", self.at("here").display());
         let output = Command::new("timeout")
             .args(["-k", "5", LIMIT_S, "bash"])
@@ -97,6 +98,8 @@ impl Workshop {
             .env("COLUMNS", "110")
             // A profile of the machine that runs the tests must not change what they prove.
             .env("XDG_STATE_HOME", self.at("state"))
+            // Copies of the headers of the command that is tested.
+            .env("XDG_CACHE_HOME", self.at("cache"))
             .stdin(Stdio::null())
             .output()
             .expect("bash starts");
@@ -128,8 +131,23 @@ pub(crate) fn lacks(needs: &str) -> Option<String> {
         (_, Some(state)) => (state != "yes").then(|| format!("{need}: {state}")),
         ("cpu-1", _) => (std::thread::available_parallelism().map_or(1, usize::from) < 2)
             .then(|| "one CPU only".to_owned()),
-        _ => (!program(need)).then(|| format!("no program {need}")),
+        _ => match need.strip_prefix("python:") {
+            Some(module) => (!has_module(module)).then(|| format!("no {module} for Python")),
+            None => (!program(need)).then(|| format!("no program {need}")),
+        },
     })
+}
+
+/// The project's own Python, where it was made.
+fn environment() -> PathBuf {
+    root().join(".venv/bin")
+}
+
+fn has_module(name: &str) -> bool {
+    let own = environment().join("python3");
+    let python = if own.exists() { own } else { PathBuf::from("python3") };
+    let import = Command::new(python).args(["-c", &format!("import {name}")]).output();
+    import.is_ok_and(|output| output.status.success())
 }
 
 fn is_root() -> bool {

@@ -18,9 +18,18 @@ pub(super) fn run(words: &StatsArguments) -> Done {
     let header = Reader::open(&words.trace).map_err(|error| bad(&error))?.header().clone();
     let filter = filter(&words.filter, &header)?;
     let activity = progress::Activity::start("reading");
-    let counts = trace_statistics(&words.trace, &filter).map_err(Failure::from)?;
+    let counts = trace_statistics(&words.trace, &filter, &words.pair).map_err(Failure::from)?;
     drop(activity);
     let users = counts.users.summary(&counts.threads);
+    for name in words.pair.iter().flat_map(|(from, to)| [from, to]) {
+        if !users.events.iter().any(|event| event.name == *name) {
+            let known: Vec<&str> = users.events.iter().map(|event| event.name.as_str()).collect();
+            let known = if known.is_empty() { "there are none".to_owned() } else { known.join(", ") };
+            return Err(Failure::bad_input(format_args!(
+                "error: --pair: no event that is counted is called `{name}`\n  = help: the events: {known}"
+            )));
+        }
+    }
     match words.format {
         Format::Json => json(&counts, &users)?,
         Format::Table => table(&counts, &users, words.histogram),

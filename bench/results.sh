@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# What benches print, with how and where: bench/results/NAME.txt, which docs/about/figures.md and its test read.
+# ./results.sh              every result that has a file here
+# ./results.sh sim trace    these ones; a name that is none of those below is a bench
+set -euo pipefail
+cd "$(dirname "$0")/.."
+horolog=${HOROLOG_BIN:-target/release/horolog}
+
+# The command of a result, as a reader types it.
+command_of() {
+    case $1 in
+        aperiodic-1) echo "horolog experiment run aperiodic-1 --seeds 1" ;;
+        trace-size) echo "bench/trace-size.sh" ;;
+        *) echo "cargo bench --bench $1" ;;
+    esac
+}
+
+# What it prints.
+output_of() {
+    case $1 in
+        aperiodic-1) "$horolog" -q experiment run aperiodic-1 --seeds 1 2>&1 || true ;;
+        trace-size) HOROLOG_BIN=$horolog bench/trace-size.sh ;;
+        *) (cd bench && cargo bench --quiet --bench "$1" 2>/dev/null) ;;
+    esac
+}
+
+names=("$@")
+if [ ${#names[@]} -eq 0 ]; then
+    for file in bench/results/*.txt; do
+        names+=("$(basename "$file" .txt)")
+    done
+fi
+mkdir -p bench/results
+# Before the first result changes the tree.
+commit=$(git describe --always --dirty --exclude '*')
+for name in "${names[@]}"; do
+    echo "== $name"
+    output=$(output_of "$name")
+    processor=$(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2- | xargs)
+    {
+        echo "command: $(command_of "$name")"
+        echo "commit: $commit"
+        echo "date: $(date -u +%Y-%m-%d)"
+        echo "machine: $processor, $(nproc) CPUs, Linux $(uname -r), load $(cut -d' ' -f1 /proc/loadavg)"
+        echo "---"
+        echo "$output"
+    } > "bench/results/$name.txt.part"
+    mv "bench/results/$name.txt.part" "bench/results/$name.txt"
+done

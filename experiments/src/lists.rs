@@ -1,0 +1,106 @@
+//! What the sources say, by the numbers of the facts: what it is in our words, and where it stands. The pages below
+//! `docs/experiments` have these lists.
+
+use crate::Listed;
+
+const fn fact(number: u32, what: &'static str, place: &'static str) -> Listed {
+    Listed { number, what, place }
+}
+
+pub(crate) const FPDS_RTAI: &[Listed] = &[
+    fact(
+        3,
+        "How often a low job is switched in, and whether it is switched out at preemption points alone",
+        "sections 5.3 and 6.4, table 5.1",
+    ),
+    fact(
+        12,
+        "System calls that a preemption point or a non-preemptive job needs",
+        "sections 5.1, 6.3 and 7.1",
+    ),
+    fact(
+        13,
+        "Run time of preemption points of both versions beside a control",
+        "sections 6.6.2 and 7.3, figures 6.6 and 7.1",
+    ),
+    fact(14, "Task sets without preemption points are not slowed down", "section 6.6.1, figure 6.5"),
+    fact(15, "Response times of a low task under deferred and full preemption", "section 6.6.3"),
+    fact(16, "Lines of code and memory of the extension", "section 6.5"),
+];
+
+pub(crate) const FEATHER_TRACE: &[Listed] = &[
+    fact(9, "How nesting and lengths of sections are counted", "follows from section 3.2"),
+    fact(10, "Mean lengths of critical sections, idle, compiling and under stress", "section 3.3"),
+    fact(11, "How deeply locks nest", "sections 3.3 and 3.4, figures 4, 6 and 8"),
+    fact(12, "Shares of short sections", "sections 3.3 and 3.4, figures 5 and 9"),
+    fact(13, "What a sample costs", "section 2"),
+];
+
+pub(crate) const DRIVER_FRAMEWORK: &[Listed] = &[
+    fact(
+        2,
+        "A task below a server: a polling or sporadic server counts as a periodic task",
+        "follows from section 2",
+    ),
+    fact(3, "A task beside interrupts that nothing or NAPI throttles", "follows from section 7"),
+    fact(4, "Interrupts that NAPI lets through while a more important job runs", "follows from section 7"),
+    fact(5, "Response times of a task with server threads below and above it", "section 6, figure 2"),
+    fact(
+        6,
+        "When a packet is delivered under three rules for the priority of the server",
+        "follows from section 6",
+    ),
+    fact(7, "One budget for all devices, or one for each", "follows from section 6"),
+    fact(8, "Without preemption a shorter job may make another one later", "follows from section 4"),
+    fact(9, "By when a frame grabber's data has to be taken", "section 5"),
+    fact(10, "Higher packet rates with the server below the thread", "follows from sections 6 and 7"),
+    fact(11, "Interrupts a packet under NAPI", "section 7"),
+];
+
+pub(crate) const DRIVER_LOAD_BOUNDS: &[Listed] = &[
+    fact(1, "The refined and the traditional demand of one task in one window", "section 2, figure 1"),
+    fact(2, "Both demands over windows of several lengths", "section 2, figure 1"),
+    fact(3, "The refined demand is exact", "follows from section 2"),
+    fact(4, "The refined load falls from 1 to the utilisation", "section 2, figure 2"),
+    fact(5, "Fitting a hyperbola to samples of a known load", "follows from section 4"),
+    fact(6, "The fitted bound is on or above each sample, and tight", "section 4"),
+    fact(7, "The longest execution time of a task below two others", "section 5, computed by section 2"),
+    fact(8, "The hyperbolic load of the first task", "section 2"),
+    fact(9, "A simulated server never exceeds its bound", "follows from section 2"),
+    fact(10, "Interference of a driver's thread above and below the probe", "section 4, figures 4 to 6"),
+    fact(11, "A thread takes at least as much as softirqs do", "section 4, figure 5"),
+    fact(12, "How missed deadlines grow with the execution time", "section 5, figure 7"),
+    fact(13, "How many heartbeats arrive", "section 5, figure 8"),
+    fact(14, "The order of the first misses", "section 5, figure 7"),
+    fact(15, "What the measured bound predicts", "section 5, figures 9 and 10"),
+];
+
+const BENCH_SIZE: &str = "How many combinations and applications there are";
+const BENCH_DEADLINES: &str = "No hard deadline is missed under any policy";
+
+pub(crate) const APERIODIC_1: &[Listed] = &[
+    fact(4, BENCH_DEADLINES, "follows from section 4.1: hard tasks are guaranteed"),
+    fact(5, BENCH_SIZE, "section 4.2"),
+    fact(6, "Every policy against the background", "section 4.3.1, figures 2 to 4"),
+    fact(
+        7,
+        "Servers against slack stealing and dual priority, and against each other",
+        "section 4.3.1, figures 2 to 4",
+    ),
+    fact(8, "How the advantage changes with loads and the number of tasks", "section 4.3.1, figures 2 to 4"),
+    fact(9, "The mean time of one interruption of the scheduler", "section 4.3.3, figures 8 to 10"),
+    fact(10, "The scheduler's total time", "section 4.3.3, figures 11 to 13"),
+    fact(11, "Context switches", "section 4.3.2, figures 5 to 7"),
+    fact(
+        13,
+        "Slack stealing against dual priority, and what gain time brings",
+        "section 4.3.1, figures 2 to 4",
+    ),
+];
+
+pub(crate) const APERIODIC_2: &[Listed] = &[
+    fact(4, BENCH_DEADLINES, "follows from section 4.1: hard tasks are guaranteed"),
+    fact(5, BENCH_SIZE, "section 4.4"),
+    fact(12, "What supporting gain time brings each policy", "section 4.5, figures 14 to 17"),
+    fact(13, "Dual priority against slack stealing", "section 4.5, figures 14 to 17"),
+];
