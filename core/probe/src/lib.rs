@@ -2,6 +2,7 @@
 //! the session. `docs/decisions/0003-tracing.md` shows how an event travels.
 #![allow(unsafe_code)]
 
+mod about;
 mod argument;
 pub mod clock;
 pub mod cpu;
@@ -17,7 +18,8 @@ mod table;
 mod thread;
 mod trigger;
 
-pub use argument::{Argument, Arguments, Type};
+pub use about::{About, Place, lossless};
+pub use argument::{Argument, Arguments, MAX_TEXT, Text, Type};
 pub use emit::{emit, emit_words};
 pub use event::{Callback, Emit, Event, MAX_ARGUMENTS, NO_EVENT, Types};
 pub use pattern::matches;
