@@ -79,8 +79,8 @@ impl About {
     /// Where it stands.
     pub(crate) fn place(&self) -> Place {
         // SAFETY: the macros store constant NUL-terminated texts or null.
-        let [file, function] =
-            [self.file, self.function].map(|pointer| unsafe { text(pointer) }.map_or(&[][..], CStr::to_bytes));
+        let [file, function] = [self.file, self.function]
+            .map(|pointer| unsafe { text(pointer) }.map_or(&[][..], CStr::to_bytes));
         Place::of(file, self.line, function)
     }
 }
@@ -175,7 +175,10 @@ impl Fields {
                 });
             }
             RUST_TEXT => {
-                text.split(|byte| *byte == 0x1f).take(count).enumerate().for_each(|(place, piece)| each(place, piece));
+                text.split(|byte| *byte == 0x1f)
+                    .take(count)
+                    .enumerate()
+                    .for_each(|(place, piece)| each(place, piece));
             }
             _ => {}
         }
@@ -259,7 +262,8 @@ fn name_of(piece: &[u8]) -> (&[u8], &[u8]) {
     if piece.starts_with(b"HOROLOG_FLOW_END(") {
         return (b"flow_end", b"");
     }
-    let inside = [&b"HOROLOG_STRING("[..], b"HOROLOG_STRING_N("].iter().find_map(|word| piece.strip_prefix(*word));
+    let inside =
+        [&b"HOROLOG_STRING("[..], b"HOROLOG_STRING_N("].iter().find_map(|word| piece.strip_prefix(*word));
     let inside = inside.and_then(|inside| inside.split(|byte| matches!(byte, b',' | b')')).next());
     (last_member(inside.unwrap_or(piece)), b"")
 }

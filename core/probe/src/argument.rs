@@ -61,6 +61,9 @@ pub struct Text {
 }
 
 impl Text {
+    /// No text.
+    pub const EMPTY: Text = Text { bytes: core::ptr::null(), length: 0 };
+
     /// The text whose argument has the word `word`: for callbacks.
     ///
     /// # Safety

@@ -52,10 +52,10 @@ unsafe fn emit_counted(event: &Event, arguments: *const u64, count: usize) {
     let state = unsafe { &*this_thread() };
     let generation = live_generation(Relaxed);
     let id = event.id();
-    let plain = Payload { arguments, count, texts: None };
+    let plain = Words { arguments, count };
     if state.key.get() != generation || id == NO_EVENT || event.callback().is_some() || event.has_texts() {
         // SAFETY: the caller's promise.
-        return unsafe { emit_otherwise(event, plain) };
+        return unsafe { emit_otherwise(event, arguments, count) };
     }
     state.key.set(marked_stack_pointer());
     compiler_fence(SeqCst);
@@ -76,74 +76,96 @@ unsafe fn emit_counted(event: &Event, arguments: *const u64, count: usize) {
     state.key.set(generation);
 }
 
-/// The arguments of one emission: as many words as `count` says at `arguments`. Where `texts` has the letters of their
-/// types, the word of a text is the address of a [`Text`].
-#[derive(Clone, Copy)]
-struct Payload {
-    arguments: *const u64,
-    count: usize,
-    texts: Option<Letters>,
+/// The arguments of one emission, as they go into a record. Two of these, so that the way of arguments without texts is
+/// compiled alone.
+trait Payload: Copy {
+    /// How many words it takes.
+    ///
+    /// # Safety
+    /// Its words are there, and those of texts lead to texts.
+    unsafe fn words(&self) -> usize;
+    /// The second word of its record, whose arguments take so many words.
+    fn head(&self, id: u32, cpu: u16, words: usize, flags: u8) -> u64;
+    /// Hands each of its words to `put`, with its place in the record.
+    ///
+    /// # Safety
+    /// As [`Payload::words`].
+    unsafe fn put(&self, put: impl Fn(usize, u64));
+    /// The same where it must not take more than the [`MAX_ARGUMENTS`] words of a slot.
+    fn for_slot(self) -> Self;
 }
 
-/// The types of arguments one of which is a text, and how many words of a record the bytes of the texts may take.
+/// As many words as `count` says.
 #[derive(Clone, Copy)]
-struct Letters {
+struct Words {
+    arguments: *const u64,
+    count: usize,
+}
+
+impl Payload for Words {
+    #[inline(always)]
+    unsafe fn words(&self) -> usize {
+        self.count
+    }
+
+    #[inline(always)]
+    fn head(&self, id: u32, cpu: u16, words: usize, flags: u8) -> u64 {
+        pack(id, cpu, words, flags)
+    }
+
+    #[inline(always)]
+    unsafe fn put(&self, put: impl Fn(usize, u64)) {
+        for place in 0..self.count {
+            // SAFETY: the caller's promise.
+            put(HEAD_WORDS + place, unsafe { self.arguments.add(place).read() });
+        }
+    }
+
+    #[inline(always)]
+    fn for_slot(self) -> Words {
+        self
+    }
+}
+
+/// As many words as there are types; that of a text is the address of a [`Text`].
+#[derive(Clone, Copy)]
+struct WithTexts {
+    arguments: *const u64,
     types: Types,
+    /// How many words the bytes of the texts may take.
     room: usize,
 }
 
-impl Payload {
+impl WithTexts {
     /// # Safety
     /// The word in `place` is the address of a [`Text`].
     unsafe fn text(&self, place: usize) -> &[u8] {
         // SAFETY: the caller's promise.
         unsafe { Text::of_word(self.arguments.add(place).read()) }
     }
+}
 
-    /// How many words it takes in a record.
-    ///
-    /// # Safety
-    /// The words are there, and those of texts lead to texts.
-    #[inline(always)]
+impl Payload for WithTexts {
     unsafe fn words(&self) -> usize {
-        let Some(letters) = self.texts else { return self.count };
-        let mut words = self.count;
-        for (place, letter) in letters.types.to_bytes().iter().enumerate() {
+        let letters = self.types.to_bytes();
+        let mut bytes = 0;
+        for (place, letter) in letters.iter().enumerate() {
             if *letter == b's' {
-                let room = letters.room - (words - self.count);
                 // SAFETY: the caller's promise.
-                words += unsafe { self.text(place) }.len().min(MAX_TEXT).div_ceil(8).min(room);
+                let length = unsafe { self.text(place) }.len().min(MAX_TEXT);
+                bytes += length.div_ceil(8).min(self.room - bytes);
             }
         }
-        words.next_multiple_of(2)
+        (letters.len() + bytes).next_multiple_of(2)
     }
 
-    /// The second word of its record, whose arguments take so many words.
-    #[inline(always)]
     fn head(&self, id: u32, cpu: u16, words: usize, flags: u8) -> u64 {
-        match self.texts {
-            None => pack(id, cpu, words, flags),
-            Some(_) => pack(id, cpu, words / 2, flags | TEXTS),
-        }
+        pack(id, cpu, words / 2, flags | TEXTS)
     }
 
-    /// Hands each word of its record to `put`, with its place in the record.
-    ///
-    /// # Safety
-    /// As [`Payload::words`].
-    #[inline(always)]
-    unsafe fn write(&self, ticks: u64, packed: u64, put: impl Fn(usize, u64)) {
-        put(0, ticks);
-        put(1, packed);
-        let Some(letters) = self.texts else {
-            for place in 0..self.count {
-                // SAFETY: the caller's promise.
-                put(HEAD_WORDS + place, unsafe { self.arguments.add(place).read() });
-            }
-            return;
-        };
-        let (mut at, mut room) = (HEAD_WORDS, letters.room);
-        for (place, letter) in letters.types.to_bytes().iter().enumerate() {
+    unsafe fn put(&self, put: impl Fn(usize, u64)) {
+        let (mut at, mut room) = (HEAD_WORDS, self.room);
+        for (place, letter) in self.types.to_bytes().iter().enumerate() {
             if *letter != b's' {
                 // SAFETY: the caller's promise.
                 put(at, unsafe { self.arguments.add(place).read() });
@@ -166,6 +188,22 @@ impl Payload {
             put(at, 0);
         }
     }
+
+    fn for_slot(self) -> WithTexts {
+        WithTexts { room: MAX_ARGUMENTS - self.types.to_bytes().len(), ..self }
+    }
+}
+
+/// Hands each word of a record to `put`, with its place.
+///
+/// # Safety
+/// The payload's words are there.
+#[inline(always)]
+unsafe fn write(ticks: u64, packed: u64, payload: impl Payload, put: impl Fn(usize, u64)) {
+    put(0, ticks);
+    put(1, packed);
+    // SAFETY: the caller's promise.
+    unsafe { payload.put(put) };
 }
 
 /// Writes a record at `head`.
@@ -173,25 +211,25 @@ impl Payload {
 /// # Safety
 /// The thread has a ring with room for it before the ring's end; the payload's words are there.
 #[inline(always)]
-unsafe fn store(state: &ThreadState, head: u64, ticks: u64, packed: u64, payload: Payload) {
+unsafe fn store(state: &ThreadState, head: u64, ticks: u64, packed: u64, payload: impl Payload) {
     let at = state.base.get().wrapping_add((head & state.mask.get()) as usize).cast::<AtomicU64>();
     // SAFETY: the caller's promise: the record's words lie in the ring, aligned, as records are made of whole words; the
     // ring's reader uses atomic words too.
-    unsafe { payload.write(ticks, packed, |place, word| (*at.add(place)).store(word, Relaxed)) };
+    unsafe { write(ticks, packed, payload, |place, word| (*at.add(place)).store(word, Relaxed)) };
 }
 
 /// Writes a record at `head` that may run over the ring's end and go on at its beginning.
 ///
 /// # Safety
 /// As [`store`], but for the end.
-unsafe fn store_around(state: &ThreadState, head: u64, ticks: u64, packed: u64, payload: Payload) {
+unsafe fn store_around(state: &ThreadState, head: u64, ticks: u64, packed: u64, payload: impl Payload) {
     let put = |index: usize, word: u64| {
         let offset = head.wrapping_add(8 * index as u64) & state.mask.get();
         // SAFETY: the offset lies inside the ring, at a whole word.
         unsafe { (*state.base.get().add(offset as usize).cast::<AtomicU64>()).store(word, Relaxed) };
     };
     // SAFETY: the caller's promise.
-    unsafe { payload.write(ticks, packed, put) };
+    unsafe { write(ticks, packed, payload, put) };
 }
 
 #[inline(always)]
@@ -207,14 +245,14 @@ fn publish(state: &ThreadState, head: u64) {
 /// The thread is attached and inside an emission; the payload's words are there.
 #[cold]
 #[inline(never)]
-unsafe fn emit_without_room(state: &ThreadState, id: u32, payload: Payload) {
+unsafe fn emit_without_room(state: &ThreadState, id: u32, payload: impl Payload) {
     // SAFETY: sessions are never freed.
     let Some(session) = (unsafe { state.session.get().as_ref() }) else { return };
-    let ticks = session.clock.ticks();
     if state.ring.get() == 0 {
         // SAFETY: the caller's promise.
         return unsafe { emit_shared(session, state, id, SHARED, payload) };
     }
+    let ticks = session.clock.ticks();
     // SAFETY: the caller's promise.
     let words = unsafe { payload.words() };
     let bytes = 8 * (HEAD_WORDS + words) as u64;
@@ -271,13 +309,11 @@ fn processor(state: &ThreadState) -> u16 {
 ///
 /// # Safety
 /// The thread holds a reference to `session` and an entry in it; the payload's words are there.
-unsafe fn emit_shared(session: &Shared, state: &ThreadState, id: u32, flags: u8, mut payload: Payload) {
-    if let Some(letters) = &mut payload.texts {
-        letters.room = MAX_ARGUMENTS - payload.count;
-    }
+unsafe fn emit_shared(session: &Shared, state: &ThreadState, id: u32, flags: u8, payload: impl Payload) {
+    let (ticks, payload) = (session.clock.ticks(), payload.for_slot());
     // SAFETY: the caller's promise.
     let (entry, words) = unsafe { (&*state.writer.get(), payload.words()) };
-    let (ticks, packed) = (session.clock.ticks(), payload.head(id, processor(state), words, flags));
+    let packed = payload.head(id, processor(state), words, flags);
     let class = usize::from(words > 2);
     let queue = session.queue(class);
     let operation = begin(state, entry);
@@ -285,7 +321,7 @@ unsafe fn emit_shared(session: &Shared, state: &ThreadState, id: u32, flags: u8,
         let slot = session.slot(class, place);
         prefetch(session.slot(class, (place + 8) & (queue.markers.len() - 1)));
         // SAFETY: the slot is this thread's until `finish_write`, and has room for the words of its class.
-        unsafe { payload.write(ticks, packed, |place, word| (*slot.add(place)).store(word, Relaxed)) };
+        unsafe { write(ticks, packed, payload, |place, word| (*slot.add(place)).store(word, Relaxed)) };
         queue.finish_write(place, state.number.get());
     }
     end(state, entry, operation);
@@ -352,22 +388,32 @@ fn end(state: &ThreadState, entry: &WriterEntry, operation: Operation) {
 /// Everything but the fast way.
 ///
 /// # Safety
-/// The payload's words are there.
+/// `arguments` points to `count` words.
 #[cold]
 #[inline(never)]
-unsafe fn emit_otherwise(event: &Event, mut payload: Payload) {
+unsafe fn emit_otherwise(event: &Event, arguments: *const u64, count: usize) {
     if let Some(callback) = event.callback() {
         // SAFETY: `set_callback`'s caller gave a function of this signature; the words are the caller's promise.
-        return unsafe { callback(event, payload.arguments, payload.count as u32) };
+        return unsafe { callback(event, arguments, count as u32) };
     }
-    if event.has_texts() {
-        let types = event.types();
-        // Half written: the first emission while another thread sets the types.
-        if types.to_bytes().len() != payload.count {
-            return unheard(event);
-        }
-        payload.texts = Some(Letters { types, room: MAX_TEXT_WORDS });
+    if !event.has_texts() {
+        // SAFETY: the caller's promise.
+        return unsafe { emit_into_session(event, Words { arguments, count }) };
     }
+    let types = event.types();
+    // Half written: the first emission while another thread sets the types.
+    if types.to_bytes().len() != count {
+        return unheard(event);
+    }
+    // SAFETY: the caller's promise.
+    unsafe { emit_into_session(event, WithTexts { arguments, types, room: MAX_TEXT_WORDS }) };
+}
+
+/// Finds the thread's place in the session, if need be, and emits.
+///
+/// # Safety
+/// The payload's words are there.
+unsafe fn emit_into_session(event: &Event, payload: impl Payload) {
     // SAFETY: the thread's own state, which exists until the thread is gone.
     let state = unsafe { &*this_thread() };
     let key = state.key.get();
@@ -419,7 +465,7 @@ fn recover(state: &ThreadState) {
 ///
 /// # Safety
 /// The payload's words are there.
-unsafe fn emit_nested(state: &ThreadState, event: &Event, payload: Payload) {
+unsafe fn emit_nested(state: &ThreadState, event: &Event, payload: impl Payload) {
     // SAFETY: sessions are never freed.
     let session = unsafe { state.session.get().as_ref() };
     let Some(session) = session.filter(|session| session.generation == live_generation(SeqCst)) else {

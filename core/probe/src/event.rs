@@ -195,6 +195,15 @@ impl Event {
         }
     }
 
+    /// Reports to the runtime to which `site` reports.
+    pub(crate) fn follow(&self, site: &Event) {
+        let call = site.call.load(Ordering::Acquire);
+        if self.call.load(Ordering::Acquire) != call {
+            self.set_id(NO_EVENT);
+            self.call.store(call, Ordering::Release);
+        }
+    }
+
     /// The flag of portable sites.
     #[inline(always)]
     pub fn is_enabled(&self) -> bool {

@@ -3,7 +3,7 @@
 
 use horolog_probe::ring::record::{CUT, NESTED, SHARED, TEXTS};
 use horolog_probe::session::{Mode, Options, Reader, Session};
-use horolog_probe::{Event, emit, emit_words, switching, trigger};
+use horolog_probe::{DynamicEvent, Event, Type, Value, emit, emit_dynamic, emit_words, switching, trigger};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 static NONE: Event = Event::new(c"session/none", c"");
@@ -274,7 +274,8 @@ fn opened(words: &[u64]) -> (Vec<u8>, bool, u64, Vec<u8>, bool) {
     };
     let mut text = |head: u64, word: &mut dyn FnMut() -> u64| {
         let length = (head & !CUT) as usize;
-        let bytes: Vec<u8> = (0..length.div_ceil(8)).flat_map(|_| word().to_ne_bytes()).take(length).collect();
+        let bytes: Vec<u8> =
+            (0..length.div_ceil(8)).flat_map(|_| word().to_ne_bytes()).take(length).collect();
         (bytes, head & CUT != 0)
     };
     let head = word();
@@ -306,7 +307,8 @@ fn texts_arrive_whole_and_are_cut_at_256_bytes() {
     }
     let info = reader.events().into_iter().find(|event| event.name == "session/open").expect("declared");
     assert_eq!(info.types, "sus");
-    let fields = [("path", ""), ("size", "B"), ("by", "")].map(|(name, unit)| (name.to_owned(), unit.to_owned()));
+    let fields =
+        [("path", ""), ("size", "B"), ("by", "")].map(|(name, unit)| (name.to_owned(), unit.to_owned()));
     assert_eq!(info.fields, fields);
     assert_eq!(reader.losses().total(), 0);
     switching::apply("session/open", false).expect("switchable");
@@ -353,4 +355,30 @@ fn a_flight_recorder_keeps_whole_texts() {
         }
     });
     assert_eq!((last, reader.losses().total()), (999, 0));
+}
+
+#[test]
+fn a_dynamic_event_is_recorded_while_its_site_is_enabled() {
+    let _alone = alone();
+    let session = Session::create(&small()).expect("a session");
+    let mut reader = session.reader().expect("a reader");
+    let open = DynamicEvent::new("file/open", &[("path", Type::Text), ("size", Type::Signed)]);
+    let emit = |values: &[Value<'_>]| emit_dynamic!("tracing", open, values);
+    let is_wanted = || emit_dynamic!("tracing");
+    emit(&[Value::Text("off"), Value::Signed(0)]);
+    assert!(!is_wanted());
+    switching::apply("tracing", true).expect("switchable");
+    assert!(is_wanted());
+    emit(&[Value::Text("/etc/hosts"), Value::Signed(-7)]);
+    emit(&[Value::Signed(-7)]);
+    emit(&[Value::Text("x"), Value::Unsigned(7)]);
+    switching::apply("tracing", false).expect("switchable");
+    let mut seen = Vec::new();
+    reader.drain(|record| seen.push((record.event, record.args.to_vec())));
+    assert_eq!(seen.len(), 1);
+    let (id, words) = &seen[0];
+    let info = reader.event(*id).expect("declared");
+    assert_eq!((info.name.as_str(), info.types.as_str()), ("file/open", "si"));
+    assert_eq!(info.fields.iter().map(|field| field.0.as_str()).collect::<Vec<_>>(), ["path", "size"]);
+    assert_eq!((words[0], words[3].cast_signed()), (10, -7));
 }

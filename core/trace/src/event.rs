@@ -155,7 +155,6 @@ impl EventDefinition {
     pub fn arguments(&self) -> usize {
         self.types.len()
     }
-
 }
 
 /// Whether these names or units have their place in the format.

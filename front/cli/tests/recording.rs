@@ -121,8 +121,11 @@ fn every_event_of_a_c_program_comes_in_order_with_its_arguments() {
     for (address, thread) in [("0x10", 0), ("0x20", 1)] {
         let of_thread = packets.iter().filter(|line| line.contains(&format!(", name={address}, ")));
         for (turn, line) in of_thread.clone().enumerate() {
-            let wanted =
-                format!("net/packet(i={turn}, name={address}, {:?}, {}, -{turn})", turn as f64 / 2.0, turn % 2 == 1);
+            let wanted = format!(
+                "net/packet(i={turn}, name={address}, {:?}, {}, -{turn})",
+                turn as f64 / 2.0,
+                turn % 2 == 1
+            );
             assert!(line.ends_with(&wanted.replace("-0)", "0)")), "{line} is not {wanted}");
         }
         assert_eq!(of_thread.count(), 100, "thread {thread}");
@@ -191,16 +194,25 @@ fn names_units_and_texts_are_in_every_output() {
     let counted = done(["trace", "stats", &out, "--format", "json"]).json();
     let arguments = &counted["user"]["events"][0]["arguments"];
     assert_eq!((&arguments[1]["name"], &arguments[1]["unit"]), (&"size".into(), &"B".into()), "{counted}");
-    assert_eq!((&arguments[2]["type"], &arguments[2]["cut"], &arguments[2]["distinct"]), (&"s".into(), &1.into(), &1.into()));
+    assert_eq!(
+        (&arguments[2]["type"], &arguments[2]["cut"], &arguments[2]["distinct"]),
+        (&"s".into(), &1.into(), &1.into())
+    );
     let table = done(["trace", "stats", &out]);
     assert!(table.out.contains("file/open size [B]") && table.out.contains("request/answer"), "{table:?}");
     assert!(!table.out.contains('\x1b'), "{table:?}");
-    for (name, to) in [("t.pftrace", "perfetto"), ("z.pftrace", "perfetto-compressed"), ("t.parquet", "parquet"), ("t.ctf", "ctf")] {
+    for (name, to) in [
+        ("t.pftrace", "perfetto"),
+        ("z.pftrace", "perfetto-compressed"),
+        ("t.parquet", "parquet"),
+        ("t.ctf", "ctf"),
+    ] {
         let converted = done(["trace", "convert", &out, &inside(&folder, name), "--to", to]);
         assert!(converted.out.contains("7 records, events lost: 0"), "{converted:?}");
     }
     let bytes = |name: &str| fs::read(inside(&folder, name)).expect("written");
-    let holds = |name: &str, text: &str| bytes(name).windows(text.len()).any(|window| window == text.as_bytes());
+    let holds =
+        |name: &str, text: &str| bytes(name).windows(text.len()).any(|window| window == text.as_bytes());
     assert!(holds("t.pftrace", "size [B]") && holds("t.pftrace", &cut) && !holds("z.pftrace", "size [B]"));
     assert!(holds("t.parquet", "size [B]") && holds("t.parquet", &cut));
     assert!(holds("t.ctf/metadata", "string _path; i64 _size_B; string _long_text;"));

@@ -223,7 +223,9 @@ impl<W: Write> Tap for Output<W> {
         let definition = number.and_then(|number| self.definitions.get(usize::try_from(number).ok()?));
         // A record with texts may have a word behind them.
         let words = definition.and_then(|definition| definition.words(event.words));
-        let words = words.filter(|words| *words == event.words.len() || (event.has_texts && words + 1 == event.words.len()));
+        let words = words.filter(|words| {
+            *words == event.words.len() || (event.has_texts && words + 1 == event.words.len())
+        });
         let number = number.filter(|_| words.is_some());
         let (Some(number), Some(since)) = (number, event.ns.checked_sub(self.origin_ns)) else {
             // It was emitted before the recording began, or makes no sense.

@@ -140,7 +140,11 @@ impl Tap for Counts {
     fn event(&mut self, event: &Emitted<'_>) {
         self.all.add(1);
         let place = (event.session, event.event.id);
-        self.events.entry(place).or_insert_with(|| (escape(event.event.name.clone()), Count::default())).1.add(1);
+        self.events
+            .entry(place)
+            .or_insert_with(|| (escape(event.event.name.clone()), Count::default()))
+            .1
+            .add(1);
         let thread = (event.pid, event.tid);
         self.threads
             .entry(thread)

@@ -175,8 +175,10 @@ mod tests {
     #[test]
     fn names_that_begin_alike_have_two_numbers() {
         let named = |last: char| {
-            let name = std::ffi::CString::new(format!("directory/{}{last}", "n".repeat(300))).expect("no zero");
-            let event: &'static Event = Box::leak(Box::new(Event::new(Box::leak(name.into_boxed_c_str()), c"u")));
+            let name =
+                std::ffi::CString::new(format!("directory/{}{last}", "n".repeat(300))).expect("no zero");
+            let event: &'static Event =
+                Box::leak(Box::new(Event::new(Box::leak(name.into_boxed_c_str()), c"u")));
             number(event)
         };
         assert_ne!(named('a'), named('b'));

@@ -281,7 +281,8 @@ fn seeking_keeps_the_definitions() {
 
 #[test]
 fn names_units_and_texts_read_back_and_an_older_reader_skips_the_texts() {
-    let open = EventDefinition::new("file/open", "su", &["path", "size"]).unwrap().with_units(&["", "B"]).unwrap();
+    let open =
+        EventDefinition::new("file/open", "su", &["path", "size"]).unwrap().with_units(&["", "B"]).unwrap();
     let plain = EventDefinition::new("tick", "u", &["n"]).unwrap();
     let mut bytes = Vec::new();
     let mut writer =
@@ -305,7 +306,10 @@ fn names_units_and_texts_read_back_and_an_older_reader_skips_the_texts() {
     };
     let (all, unknown, events) = shown(&bytes);
     let text = format!("9 4 file/open(path=\"{}…\", size=4096 B)", "x".repeat(256));
-    assert_eq!((all.as_slice(), unknown), (&["1 3 tick(n=5)".to_owned(), text, "11 3 tick(n=6)".to_owned()][..], 0));
+    assert_eq!(
+        (all.as_slice(), unknown),
+        (&["1 3 tick(n=5)".to_owned(), text, "11 3 tick(n=6)".to_owned()][..], 0)
+    );
     assert_eq!(events, [open, plain]);
     // The tag of the text event becomes one that this version does not know either.
     let head = layout::head(&Header::simulated(String::new(), Vec::new(), 0, Span::ZERO)).unwrap().len();
@@ -320,7 +324,10 @@ fn names_units_and_texts_read_back_and_an_older_reader_skips_the_texts() {
     block[..layout::BLOCK_HEADER].copy_from_slice(&header);
     let older = [before, &block, &rest[block.len()..]].concat();
     let (left, unknown, _) = shown(&older);
-    assert_eq!((left.as_slice(), unknown), (&["1 3 tick(n=5)".to_owned(), "11 3 tick(n=6)".to_owned()][..], 1));
+    assert_eq!(
+        (left.as_slice(), unknown),
+        (&["1 3 tick(n=5)".to_owned(), "11 3 tick(n=6)".to_owned()][..], 1)
+    );
 }
 
 #[test]
@@ -334,7 +341,10 @@ fn names_that_a_terminal_would_obey_are_escaped() {
     writer.finish(Instant::from_ns(2)).unwrap();
     let escaped = |reader: &Reader<Cursor<&[u8]>>| {
         assert_eq!(reader.events()[0].name, r"a\x1b[2J");
-        assert_eq!((reader.events()[0].label(0), reader.threads()[0].comm.as_str()), (r"n\x0a [\u{9b}]".to_owned(), r"w\u{202e}k"));
+        assert_eq!(
+            (reader.events()[0].label(0), reader.threads()[0].comm.as_str()),
+            (r"n\x0a [\u{9b}]".to_owned(), r"w\u{202e}k")
+        );
     };
     let mut reader = Reader::new(Cursor::new(&bytes[..])).unwrap();
     assert!(reader.next_record().is_some());
@@ -347,7 +357,12 @@ fn names_that_a_terminal_would_obey_are_escaped() {
 
 #[test]
 fn letters_of_a_newer_version_are_plain_words() {
-    let definition = EventDefinition { name: "new".to_owned(), types: "qu".to_owned(), names: Vec::new(), units: Vec::new() };
+    let definition = EventDefinition {
+        name: "new".to_owned(),
+        types: "qu".to_owned(),
+        names: Vec::new(),
+        units: Vec::new(),
+    };
     let mut bytes = Vec::new();
     let mut writer =
         Writer::new(&mut bytes, &Header::simulated(String::new(), Vec::new(), 0, Span::ZERO)).unwrap();

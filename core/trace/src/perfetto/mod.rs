@@ -343,10 +343,13 @@ impl<W: Write> Exporter<W> {
 
     /// Writes what waits as one compressed packet.
     fn compress(&mut self) -> Result<(), TraceError> {
-        let Some(waiting) = self.waiting.as_mut().filter(|waiting| !waiting.is_empty()) else { return Ok(()) };
+        let Some(waiting) = self.waiting.as_mut().filter(|waiting| !waiting.is_empty()) else {
+            return Ok(());
+        };
         let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
         let compressed = encoder.write_all(waiting).and_then(|()| encoder.finish());
-        let compressed = compressed.map_err(|error| TraceError::io("compressing the Perfetto trace", error))?;
+        let compressed =
+            compressed.map_err(|error| TraceError::io("compressing the Perfetto trace", error))?;
         waiting.clear();
         self.buffer.clear();
         let packet = TracePacket { compressed_packets: Some(compressed), ..TracePacket::default() };

@@ -95,7 +95,11 @@ impl<W: Write> Exporter<W> {
             // Only the innermost slice can end; everything else is shown as what it is.
             if sequence.open.last().is_some_and(|innermost| innermost == subject) {
                 sequence.open.pop();
-                return self.put(event, TrackEvent { r#type: Some(SLICE_END), ..TrackEvent::default() }, None);
+                return self.put(
+                    event,
+                    TrackEvent { r#type: Some(SLICE_END), ..TrackEvent::default() },
+                    None,
+                );
             }
         }
         let begins = event.name().strip_suffix("/begin").filter(|_| sequence.open.len() < DEPTH);
@@ -109,7 +113,8 @@ impl<W: Write> Exporter<W> {
 
     fn counter(&mut self, event: &UserEvent<'_>, name: &str, value: Value<'_>) -> Result<(), TraceError> {
         let process = event.thread.and_then(|thread| thread.process);
-        let owner = process.map_or(THREADS.wrapping_add(event.record.extra), |process| PROCESSES + u64::from(process));
+        let owner = process
+            .map_or(THREADS.wrapping_add(event.record.extra), |process| PROCESSES + u64::from(process));
         let key = (owner, name.to_owned());
         let track = match self.users.counters.get(&key) {
             Some(track) => *track,
@@ -120,7 +125,9 @@ impl<W: Write> Exporter<W> {
                     uuid: Some(track),
                     name: Some(name.to_owned()),
                     parent_uuid: Some(owner),
-                    counter: Some(CounterDescriptor { unit_name: event.definition.unit(0).map(str::to_owned) }),
+                    counter: Some(CounterDescriptor {
+                        unit_name: event.definition.unit(0).map(str::to_owned),
+                    }),
                     ..TrackDescriptor::default()
                 })?;
                 track
@@ -141,7 +148,12 @@ impl<W: Write> Exporter<W> {
     }
 
     /// Writes an event into its thread's sequence; with `name`, its arguments too.
-    fn put(&mut self, event: &UserEvent<'_>, mut track: TrackEvent, name: Option<&str>) -> Result<(), TraceError> {
+    fn put(
+        &mut self,
+        event: &UserEvent<'_>,
+        mut track: TrackEvent,
+        name: Option<&str>,
+    ) -> Result<(), TraceError> {
         let time = self.origin.saturating_add(event.record.time.as_ns());
         let thread = event.record.extra;
         let sequence = self.users.threads.entry(thread).or_default();

@@ -43,14 +43,17 @@ fn shown(packets: &[TracePacket]) -> Vec<Shown> {
         if let Some(defaults) = &packet.trace_packet_defaults {
             assert_eq!(packet.sequence_flags, Some(STATE_CLEARED));
             assert_eq!(defaults.timestamp_clock_id, Some(STEP_CLOCK));
-            sequence.track = defaults.track_event_defaults.as_ref().and_then(|d| d.track_uuid).expect("a track");
+            sequence.track =
+                defaults.track_event_defaults.as_ref().and_then(|d| d.track_uuid).expect("a track");
         }
         for clock in packet.clock_snapshot.iter().flat_map(|snapshot| &snapshot.clocks) {
             sequence.time = clock.timestamp.expect("a time");
         }
         if let Some(data) = &packet.interned_data {
             let put = |known: &mut BTreeMap<u64, String>, new: &[Interned]| {
-                known.extend(new.iter().map(|text| (text.iid.expect("a number"), text.name.clone().expect("a text"))));
+                known.extend(
+                    new.iter().map(|text| (text.iid.expect("a number"), text.name.clone().expect("a text"))),
+                );
             };
             put(&mut sequence.names, &data.event_names);
             put(&mut sequence.arguments, &data.debug_annotation_names);
@@ -66,7 +69,8 @@ fn shown(packets: &[TracePacket]) -> Vec<Shown> {
                 annotation.name = Some(sequence.arguments[&iid].clone());
             }
         }
-        let name = event.name_iid.map(|iid| sequence.names[&iid].clone()).or(event.name.clone()).unwrap_or_default();
+        let name =
+            event.name_iid.map(|iid| sequence.names[&iid].clone()).or(event.name.clone()).unwrap_or_default();
         all.push(Shown {
             time: if is_step { sequence.time } else { time },
             track: event.track_uuid.unwrap_or(sequence.track),
@@ -101,8 +105,11 @@ fn export(
     records: &[(Record, Vec<u64>)],
 ) -> Vec<u8> {
     let header = Header::session(1_000);
-    let exporter =
-        if compressed { Exporter::compressed(Vec::new(), &header) } else { Exporter::new(Vec::new(), &header) };
+    let exporter = if compressed {
+        Exporter::compressed(Vec::new(), &header)
+    } else {
+        Exporter::new(Vec::new(), &header)
+    };
     let mut exporter = exporter.expect("memory");
     for (record, words) in records {
         let (definition, thread) = (&events[record.value as usize], threads.get(record.extra as usize));
@@ -156,7 +163,10 @@ fn user_events_stand_on_their_threads_tracks() {
 #[test]
 fn counters_flows_units_and_texts() {
     let events = [
-        EventDefinition::new("queue/length/counter", "u", &["value"]).unwrap().with_units(&["items"]).unwrap(),
+        EventDefinition::new("queue/length/counter", "u", &["value"])
+            .unwrap()
+            .with_units(&["items"])
+            .unwrap(),
         EventDefinition::new("load/counter", "f", &[]).unwrap(),
         EventDefinition::new("send", "us", &["flow", "to"]).unwrap(),
         EventDefinition::new("receive", "iu", &["flow_end", "size"]).unwrap().with_units(&["", "B"]).unwrap(),
@@ -175,14 +185,18 @@ fn counters_flows_units_and_texts() {
     let tracks: Vec<u64> = shown[..4].iter().map(|shown| shown.track).collect();
     // One counter a process and name.
     assert!(tracks[0] == tracks[1] && tracks[0] != tracks[2] && tracks[0] != tracks[3]);
-    let described = packets.iter().filter_map(|p| p.track_descriptor.as_ref()).find(|d| d.uuid == Some(tracks[0]));
+    let described =
+        packets.iter().filter_map(|p| p.track_descriptor.as_ref()).find(|d| d.uuid == Some(tracks[0]));
     let described = described.expect("a counter's track");
     assert_eq!(described.name.as_deref(), Some("queue/length"));
     assert_eq!(described.counter.as_ref().and_then(|c| c.unit_name.as_deref()), Some("items"));
     assert_eq!((shown[0].kind, shown[0].event.counter_value), (COUNTER, Some(3)));
     assert_eq!(shown[1].event.double_counter_value, Some(u64::MAX as f64));
     assert_eq!(shown[3].event.double_counter_value, Some(0.5));
-    assert_eq!((&shown[4].event.flow_ids[..], &shown[5].event.terminating_flow_ids[..]), (&[9][..], &[9][..]));
+    assert_eq!(
+        (&shown[4].event.flow_ids[..], &shown[5].event.terminating_flow_ids[..]),
+        (&[9][..], &[9][..])
+    );
     assert!(shown[5].event.flow_ids.is_empty());
     assert_eq!(shown[4].event.debug_annotations[1].string_value.as_deref(), Some("you"));
     assert_eq!(shown[5].event.debug_annotations[1].name.as_deref(), Some("size [B]"));

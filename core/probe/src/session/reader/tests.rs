@@ -191,8 +191,10 @@ fn nonsense_in_the_memory_is_counted_and_never_more() {
                 let word = unsafe { &*core::ptr::from_ref(shared.header()).cast::<AtomicU64>().add(place) };
                 word.store(value, Relaxed);
             }
-            records += reader.drain(|record| assert!(record.args.len() <= crate::ring::record::MAX_TEXT_WORDS));
-            records += reader.snapshot(|record| assert!(record.args.len() <= crate::ring::record::MAX_TEXT_WORDS));
+            records +=
+                reader.drain(|record| assert!(record.args.len() <= crate::ring::record::MAX_TEXT_WORDS));
+            records +=
+                reader.snapshot(|record| assert!(record.args.len() <= crate::ring::record::MAX_TEXT_WORDS));
             if round % 40 == 0 {
                 let _ =
                     (reader.losses().total(), reader.events(), reader.writers(), reader.is_writer_dead(3));
