@@ -37,6 +37,9 @@ pub struct Switched {
     pub stood_still_ns: u64,
 }
 
+/// The name and the unit of each argument.
+type NamesAndUnits = Vec<(String, String)>;
+
 /// Another process and its triggers.
 #[derive(Debug)]
 pub struct Target {
@@ -193,7 +196,7 @@ impl Target {
     }
 
     /// What its arguments are called, and where it stands; nothing where the process says neither.
-    fn about(&self, found: &Found) -> Option<(Vec<(String, String)>, Option<Place>)> {
+    fn about(&self, found: &Found) -> Option<(NamesAndUnits, Option<Place>)> {
         let mut bytes = [0; size_of::<About>()];
         (found.about != 0 && self.memory.read(found.about, &mut bytes)).then_some(())?;
         let (texts, line, form) = About::parts(&bytes);

@@ -146,6 +146,7 @@ const NAMED: &str = r#"
 #include <pthread.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 #include "horolog/trace.h"
 static char long_text[401];
 static void *answer(void *request)
@@ -154,6 +155,7 @@ static void *answer(void *request)
 	HOROLOG_SPAN_BEGIN("request/answer", HOROLOG_FLOW_END((unsigned long)request));
 	HOROLOG_TRIGGER("evil\033]0;x\007");
 	HOROLOG_SPAN_END("request/answer");
+	usleep(500000); /* Its name is read while it is there. */
 	return NULL;
 }
 int main(void)

@@ -90,10 +90,10 @@ impl Owned {
 
 impl Fields {
     fn put(&mut self, field: &Field, value: Owned) {
-        match self.values.iter_mut().find(|(known, _)| known == field) {
-            Some((_, known)) => *known = value,
-            None if self.values.len() < MOST => self.values.push((field.clone(), value)),
-            None => {}
+        if let Some((_, known)) = self.values.iter_mut().find(|(known, _)| known == field) {
+            *known = value;
+        } else if self.values.len() < MOST {
+            self.values.push((field.clone(), value));
         }
     }
 }
