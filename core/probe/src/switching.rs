@@ -255,11 +255,12 @@ fn switch(wanted: &dyn Fn(&str) -> Option<bool>, method: Method) -> Result<Count
         names.insert(event.name().to_owned());
         count.sites += 1;
         if on {
+            // Its types belong to what its number means.
+            prepare(event, site);
             // Whoever reads the session learns that the name exists, also where it is never emitted.
             let _ = directory::number(event);
         }
         if is_enabled(site, event) != on {
-            prepare(event, site);
             change.write(module, site, event, on);
             count.changed += usize::from(is_enabled(site, event) == on);
         }

@@ -272,7 +272,7 @@ fn opened(words: &[u64]) -> (Vec<u8>, bool, u64, Vec<u8>, bool) {
         rest = behind;
         *first
     };
-    let mut text = |head: u64, word: &mut dyn FnMut() -> u64| {
+    let text = |head: u64, word: &mut dyn FnMut() -> u64| {
         let length = (head & !CUT) as usize;
         let bytes: Vec<u8> =
             (0..length.div_ceil(8)).flat_map(|_| word().to_ne_bytes()).take(length).collect();

@@ -149,8 +149,8 @@ struct HeldRecord {
 impl HeldRecord {
     /// The words of the record, or all of them where it claims more than there are.
     fn record(&self) -> &[u64] {
-        let arguments = usize::from(Head::unpack(0, self.words[1]).arguments);
-        self.words.get(..HEAD_WORDS + arguments).unwrap_or(&self.words)
+        let words = Head::unpack(0, self.words[1]).words().unwrap_or(usize::MAX - HEAD_WORDS);
+        self.words.get(..HEAD_WORDS + words).unwrap_or(&self.words)
     }
 }
 
