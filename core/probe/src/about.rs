@@ -117,7 +117,7 @@ fn function_of(pretty: &str) -> String {
     rest.unwrap_or(before).trim_start().to_owned()
 }
 
-/// Text for people out of bytes: whatever is no UTF-8 becomes `\xNN`, so that different bytes stay different.
+/// Text for people out of bytes: whatever is not UTF-8 becomes `\xNN`, so that different bytes stay different.
 #[must_use]
 pub fn lossless(bytes: &[u8]) -> String {
     use std::fmt::Write as _;

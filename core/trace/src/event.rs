@@ -185,7 +185,7 @@ impl Text<'_> {
 }
 
 impl fmt::Display for Text<'_> {
-    /// The text, with `\xNN` for what is no UTF-8; of one that was cut, `…` behind its last whole character.
+    /// The text, with `\xNN` for what is not UTF-8; of one that was cut, `…` behind its last whole character.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bytes: Vec<u8> = self.bytes().collect();
         let mut chunks = bytes.utf8_chunks().peekable();
