@@ -7,7 +7,7 @@
 //! machine touches all of them. Each line states the events lost: a cost counts at zero loss only.
 
 use horolog_probe::session::{Options, Reader, Session};
-use horolog_probe::{Event, clock, emit, emit_words};
+use horolog_probe::{Event, clock, emit, emit_words, switching, trigger};
 use horolog_sys::affinity::{self, CpuSet};
 use horolog_sys::clock::{monotonic_ns, thread_cpu_ns};
 use std::hint::black_box;
@@ -39,12 +39,16 @@ impl Line {
     }
 }
 
-fn timed(mut event: impl FnMut(u64)) -> f64 {
+fn timed(event: impl FnMut(u64)) -> f64 {
+    timed_of(BURST, event)
+}
+
+fn timed_of(burst: u64, mut event: impl FnMut(u64)) -> f64 {
     let before = thread_cpu_ns();
-    for i in 0..BURST {
+    for i in 0..burst {
         event(black_box(i));
     }
-    (thread_cpu_ns() - before) as f64 / BURST as f64
+    (thread_cpu_ns() - before) as f64 / burst as f64
 }
 
 /// The processors that this program had when it began.
@@ -178,9 +182,48 @@ fn with_drain() {
     line.report(&format!("ring of {} KiB, {} read, {}", options.ring_bytes >> 10, count, lost(&reader)));
 }
 
+#[inline(never)]
+fn open(path: &str, size: u64) {
+    trigger!("bench/open", path, size["B"] = size);
+}
+
+/// An event with a text, through its site; and one of two numbers through a site, for comparison.
+fn texts() {
+    #[inline(never)]
+    fn numbers(first: u64, second: u64) {
+        trigger!("bench/numbers", first, second);
+    }
+    let options = Options::default();
+    let session = Session::create(&options).expect("a session");
+    let mut reader = session.reader().expect("a reader");
+    switching::apply("bench/*", true).expect("switchable");
+    let mut lines = [
+        Line::new("site of two numbers"),
+        Line::new("site of a text of 16 bytes and a number"),
+        Line::new("site of a text of 256 bytes and a number"),
+    ];
+    let (short, long) = ("/etc/hostname.16", "x".repeat(256));
+    // What fits into a ring at once.
+    const SOME: u64 = 500;
+    for _ in 0..ROUNDS {
+        lines[0].rounds.push(timed_of(SOME, |i| numbers(i, 7)));
+        reader.drain(|_| {});
+        lines[1].rounds.push(timed_of(SOME, |i| open(black_box(short), i)));
+        reader.drain(|_| {});
+        lines[2].rounds.push(timed_of(SOME, |i| open(black_box(&long), i)));
+        reader.drain(|_| {});
+    }
+    switching::apply("bench/*", false).expect("switchable");
+    let note = lost(&reader);
+    for line in &mut lines {
+        line.report(&note);
+    }
+}
+
 fn main() -> ExitCode {
     pin(0);
     one_writer();
+    texts();
     with_drain();
     let options = Options { small_slots: 1 << 16, ring_bytes: 4 << 20, rings: 4, ..Options::default() };
     for (name, writers) in [

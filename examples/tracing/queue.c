@@ -11,6 +11,7 @@
 #define ROOM 8
 
 struct queue {
+	const char *name;
 	int items[ROOM];
 	unsigned length;
 };
@@ -32,11 +33,12 @@ static void is_bounded(const struct horolog_event *event, const uint64_t *words,
 static int push(struct queue *queue, int item)
 {
 	if (queue->length == ROOM) {
-		HOROLOG_TRIGGER("queue/full", queue, item);
+		HOROLOG_TRIGGER("queue/full", HOROLOG_STRING(queue->name), item);
 		return 0;
 	}
 	queue->items[queue->length++] = item;
-	HOROLOG_TRIGGER("queue/push", queue, item, queue->length);
+	HOROLOG_TRIGGER("queue/push", queue, item, HOROLOG_ARG("length", "items", queue->length));
+	HOROLOG_COUNTER("queue/length", "items", queue->length);
 	HOROLOG_TRIGGER_CALLBACK("queue/bounded", is_bounded, queue->length);
 	return 1;
 }
@@ -49,13 +51,15 @@ static int pop(struct queue *queue)
 
 int main(void)
 {
-	struct queue queue = { { 0 }, 0 };
+	struct queue queue = { "orders", { 0 }, 0 };
 	int pushed = 0, refused = 0;
 	for (int i = 0; i < 1000; i++) {
 		while (!push(&queue, i)) {
 			refused++;
+			HOROLOG_SPAN_BEGIN("queue/drain", HOROLOG_FLOW(i));
 			while (queue.length > 0)
 				pop(&queue);
+			HOROLOG_SPAN_END("queue/drain");
 		}
 		pushed++;
 	}

@@ -29,6 +29,8 @@ def test_columns_have_the_documented_types(file):
         "next_thread",
         "words",
         "values",
+        "texts",
+        "names",
     ]
     assert schema.field("time_ns").type == pa.uint64()
     assert schema.field("kind").type == pa.string()
@@ -36,6 +38,7 @@ def test_columns_have_the_documented_types(file):
     assert schema.field("task").type == pa.string()
     assert schema.field("comm").type == pa.string()
     assert schema.field("prev_thread").type == schema.field("next_thread").type == pa.uint64()
+    assert schema.field("texts").type.value_type == schema.field("names").type.value_type == pa.string()
     assert schema.field("job").nullable and not schema.field("value").nullable
 
 

@@ -10,6 +10,7 @@ const ORDER: [&[&str]; 5] = [
         "horolog",
         "horolog-capi",
         "horolog-tracer",
+        "horolog-tracing",
         "horolog-locks",
         "horolog-python",
         "horolog-example-rust-api",

@@ -16,6 +16,8 @@ pub enum Type {
     Float = 4,
     /// An address.
     Pointer = 5,
+    /// A text of at most [`MAX_TEXT`] bytes; its word is the address of a [`Text`].
+    Text = 6,
 }
 
 impl Type {
@@ -28,6 +30,7 @@ impl Type {
             Type::Signed => b'i',
             Type::Float => b'f',
             Type::Pointer => b'p',
+            Type::Text => b's',
         }
     }
 
@@ -40,24 +43,62 @@ impl Type {
             3 => Some(Type::Signed),
             4 => Some(Type::Float),
             5 => Some(Type::Pointer),
+            6 => Some(Type::Text),
             _ => None,
         }
     }
 }
 
-/// A value that a trigger accepts as an argument: `bool`, integers of at most 64 bits, floats, addresses.
+/// The most bytes of a text that are recorded; of a longer one it is recorded that it was cut.
+pub const MAX_TEXT: usize = 256;
+
+/// Where a text argument stands while it is emitted: `struct horolog_string` of `horolog/trace.h`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Text {
+    bytes: *const u8,
+    length: usize,
+}
+
+impl Text {
+    /// No text.
+    pub const EMPTY: Text = Text { bytes: core::ptr::null(), length: 0 };
+
+    /// The text whose argument has the word `word`: for callbacks.
+    ///
+    /// # Safety
+    /// The word is that of a text argument ([`Type::Text`]) of the callback that is running, and the program leaves the text
+    /// as it is meanwhile.
+    #[must_use]
+    pub unsafe fn of_word<'a>(word: u64) -> &'a [u8] {
+        // SAFETY: the caller's promise: the site's own structure.
+        let text = unsafe { &*core::ptr::with_exposed_provenance::<Text>(word as usize) };
+        if text.bytes.is_null() {
+            return &[];
+        }
+        // SAFETY: the caller's promise.
+        unsafe { core::slice::from_raw_parts(text.bytes, text.length) }
+    }
+}
+
+/// A value that a trigger accepts as an argument: `bool`, integers of at most 64 bits, floats, addresses, `&str`.
 ///
 /// The trait is closed: what a word means has to be known to every reader of a trace.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an argument of a trigger",
-    label = "a trigger takes bool, integers of at most 64 bits, f32, f64 and raw pointers",
+    label = "a trigger takes bool, integers of at most 64 bits, f32, f64, raw pointers and &str",
     note = "pass an address as `&raw const value`, a longer value as several arguments"
 )]
 pub trait Argument: sealed::Sealed + Copy {
     /// Its type.
     const TYPE: Type;
-    /// Its word: integers extended to 64 bits by their sign, floats as the bits of a double.
-    fn word(self) -> u64;
+    /// What is kept of it while it is emitted.
+    type Kept: Copy;
+    /// Keeps it.
+    fn keep(self) -> Self::Kept;
+    /// Its word: integers extended to 64 bits by their sign, floats as the bits of a double, of a text the address of what
+    /// is kept.
+    fn word(kept: &Self::Kept) -> u64;
 }
 
 mod sealed {
@@ -69,10 +110,15 @@ macro_rules! argument {
         impl sealed::Sealed for $name {}
         impl Argument for $name {
             const TYPE: Type = Type::$kind;
+            type Kept = u64;
             #[inline(always)]
-            fn word(self) -> u64 {
+            fn keep(self) -> u64 {
                 let $value = self;
                 $word
+            }
+            #[inline(always)]
+            fn word(kept: &u64) -> u64 {
+                *kept
             }
         }
     )*};
@@ -97,29 +143,49 @@ argument! {
 impl<T> sealed::Sealed for *const T {}
 impl<T> Argument for *const T {
     const TYPE: Type = Type::Pointer;
+    type Kept = u64;
     #[inline(always)]
-    fn word(self) -> u64 {
+    fn keep(self) -> u64 {
         self.expose_provenance() as u64
+    }
+    #[inline(always)]
+    fn word(kept: &u64) -> u64 {
+        *kept
     }
 }
 
 impl<T> sealed::Sealed for *mut T {}
 impl<T> Argument for *mut T {
     const TYPE: Type = Type::Pointer;
+    type Kept = u64;
     #[inline(always)]
-    fn word(self) -> u64 {
+    fn keep(self) -> u64 {
         self.expose_provenance() as u64
+    }
+    #[inline(always)]
+    fn word(kept: &u64) -> u64 {
+        *kept
+    }
+}
+
+impl sealed::Sealed for &str {}
+impl Argument for &str {
+    const TYPE: Type = Type::Text;
+    type Kept = Text;
+    #[inline(always)]
+    fn keep(self) -> Text {
+        Text { bytes: self.as_ptr(), length: self.len() }
+    }
+    #[inline(always)]
+    fn word(kept: &Text) -> u64 {
+        core::ptr::from_ref(kept).expose_provenance() as u64
     }
 }
 
 /// None to ten arguments: a tuple, made by [`trigger!`](crate::trigger).
 pub trait Arguments: sealed::Sealed {
-    /// An array of one word an argument.
-    type Words: AsRef<[u64]>;
     /// Three bits an argument, the first in the lowest.
     const TYPES: u32;
-    /// The words.
-    fn words(self) -> Self::Words;
     /// Hands them to what an enabled site of `event` calls. Out of line, with the words in registers, so that their array
     /// costs the traced function no stack.
     ///
@@ -139,14 +205,7 @@ mod counts {
     ($count:literal: $($name:ident $shift:literal),*) => {
         impl<$($name: Argument),*> sealed::Sealed for ($($name,)*) {}
         impl<$($name: Argument),*> Arguments for ($($name,)*) {
-            type Words = [u64; $count];
             const TYPES: u32 = 0 $(| ($name::TYPE as u32) << $shift)*;
-            #[inline(always)]
-            #[allow(non_snake_case)]
-            fn words(self) -> [u64; $count] {
-                let ($($name,)*) = self;
-                [$($name.word()),*]
-            }
             #[inline(always)]
             #[allow(non_snake_case)]
             unsafe fn emit(self, event: &Event) {
@@ -158,8 +217,9 @@ mod counts {
                     unsafe { event.call(words.as_ptr()) }
                 }
                 let ($($name,)*) = self;
+                $(let $name = $name.keep();)*
                 // SAFETY: the caller's promise.
-                unsafe { emit_words(event, $($name.word()),*) }
+                unsafe { emit_words(event, $(<$name as Argument>::word(&$name)),*) }
             }
             #[inline(always)]
             #[allow(non_snake_case)]
@@ -171,7 +231,8 @@ mod counts {
                     callback(event, &words);
                 }
                 let ($($name,)*) = self;
-                call_words(event, callback, $($name.word()),*);
+                $(let $name = $name.keep();)*
+                call_words(event, callback, $(<$name as Argument>::word(&$name)),*);
             }
         }
     };
@@ -196,13 +257,19 @@ mod tests {
 
     #[test]
     fn words_keep_sign_and_value() {
-        assert_eq!((-1_i8).word(), u64::MAX);
-        assert_eq!(200_u8.word(), 200);
-        assert_eq!(f64::from_bits(1.5_f32.word()), 1.5);
-        assert_eq!(true.word(), 1);
+        fn word<A: Argument>(argument: A) -> u64 {
+            A::word(&argument.keep())
+        }
+        assert_eq!(word(-1_i8), u64::MAX);
+        assert_eq!(word(200_u8), 200);
+        assert_eq!(f64::from_bits(word(1.5_f32)), 1.5);
+        assert_eq!(word(true), 1);
         let value = 7;
         let address = &raw const value;
-        assert_eq!(address.word(), address.addr() as u64);
+        assert_eq!(word(address), address.addr() as u64);
+        let kept = "text".keep();
+        // SAFETY: the word of a text that is still there.
+        assert_eq!(unsafe { Text::of_word(<&str>::word(&kept)) }, b"text");
     }
 
     #[test]
@@ -215,6 +282,6 @@ mod tests {
         let nothing = ();
         let ten = (1_u8, 2_u8, 3_u8, 4_u8, 5_u8, 6_u8, 7_u8, 8_u8, 9_u8, &raw const nothing);
         assert_eq!(types(&ten), 0b101_010_010_010_010_010_010_010_010_010);
-        assert_eq!(ten.words().as_ref()[..9], [1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        assert_eq!(types(&("text", 1_u8)), 0b010_110);
     }
 }

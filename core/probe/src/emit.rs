@@ -8,15 +8,16 @@
 use core::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 use core::sync::atomic::{AtomicU64, compiler_fence};
 
+use crate::argument::{MAX_TEXT, Text};
 use crate::event::NO_EVENT;
 use crate::ring::layout::WriterEntry;
 use crate::ring::per_thread::{fits, overwrite};
-use crate::ring::record::{HEAD_WORDS, Head, NESTED, SHARED, pack};
+use crate::ring::record::{CUT, HEAD_WORDS, Head, MAX_TEXT_WORDS, NESTED, SHARED, TEXTS, pack};
 use crate::session::attach::{attach, bump, grow, limit, settle};
 use crate::session::directory;
 use crate::session::shared::{Cause, Shared, live_generation, take_live};
 use crate::thread::{ThreadState, UNATTACHED, marked_stack_pointer, this_thread, was_left};
-use crate::{Event, MAX_ARGUMENTS, clock, cpu, session};
+use crate::{Event, MAX_ARGUMENTS, Types, clock, cpu, session};
 
 /// What the cold block of an enabled site calls: hands the event to its callback or to the session; without either it is
 /// counted as unheard. `arguments` points at one 8-byte word for each of the event's arguments.
@@ -51,7 +52,8 @@ unsafe fn emit_counted(event: &Event, arguments: *const u64, count: usize) {
     let state = unsafe { &*this_thread() };
     let generation = live_generation(Relaxed);
     let id = event.id();
-    if state.key.get() != generation || id == NO_EVENT || event.callback().is_some() {
+    let plain = Words { arguments, count };
+    if state.key.get() != generation || id == NO_EVENT || event.callback().is_some() || event.has_texts() {
         // SAFETY: the caller's promise.
         return unsafe { emit_otherwise(event, arguments, count) };
     }
@@ -64,64 +66,170 @@ unsafe fn emit_counted(event: &Event, arguments: *const u64, count: usize) {
         let cpu = unsafe { state.cpu.get().read_volatile() };
         // SAFETY: there is room up to `limit`, which lies at the ring's end at most; the caller's promise for the
         // arguments.
-        unsafe { store(state, head, clock::tsc(), pack(id, cpu as u16, count, 0), arguments, count) };
+        unsafe { store(state, head, clock::tsc(), pack(id, cpu as u16, count, 0), plain) };
         publish(state, after);
     } else {
         // SAFETY: the caller's promise.
-        unsafe { emit_without_room(state, id, arguments, count) };
+        unsafe { emit_without_room(state, id, plain) };
     }
     compiler_fence(SeqCst);
     state.key.set(generation);
 }
 
+/// The arguments of one emission, as they go into a record. Two of these, so that the way of arguments without texts is
+/// compiled alone.
+trait Payload: Copy {
+    /// How many words it takes.
+    ///
+    /// # Safety
+    /// Its words are there, and those of texts lead to texts.
+    unsafe fn words(&self) -> usize;
+    /// The second word of its record, whose arguments take so many words.
+    fn head(&self, id: u32, cpu: u16, words: usize, flags: u8) -> u64;
+    /// Hands each of its words to `put`, with its place in the record.
+    ///
+    /// # Safety
+    /// As [`Payload::words`].
+    unsafe fn put(&self, put: impl Fn(usize, u64));
+    /// The same where it must not take more than the [`MAX_ARGUMENTS`] words of a slot.
+    fn for_slot(self) -> Self;
+}
+
+/// As many words as `count` says.
+#[derive(Clone, Copy)]
+struct Words {
+    arguments: *const u64,
+    count: usize,
+}
+
+impl Payload for Words {
+    #[inline(always)]
+    unsafe fn words(&self) -> usize {
+        self.count
+    }
+
+    #[inline(always)]
+    fn head(&self, id: u32, cpu: u16, words: usize, flags: u8) -> u64 {
+        pack(id, cpu, words, flags)
+    }
+
+    #[inline(always)]
+    unsafe fn put(&self, put: impl Fn(usize, u64)) {
+        for place in 0..self.count {
+            // SAFETY: the caller's promise.
+            put(HEAD_WORDS + place, unsafe { self.arguments.add(place).read() });
+        }
+    }
+
+    #[inline(always)]
+    fn for_slot(self) -> Words {
+        self
+    }
+}
+
+/// As many words as there are types; that of a text is the address of a [`Text`].
+#[derive(Clone, Copy)]
+struct WithTexts {
+    arguments: *const u64,
+    types: Types,
+    /// How many words the bytes of the texts may take.
+    room: usize,
+}
+
+impl WithTexts {
+    /// # Safety
+    /// The word in `place` is the address of a [`Text`].
+    unsafe fn text(&self, place: usize) -> &[u8] {
+        // SAFETY: the caller's promise.
+        unsafe { Text::of_word(self.arguments.add(place).read()) }
+    }
+}
+
+impl Payload for WithTexts {
+    unsafe fn words(&self) -> usize {
+        let letters = self.types.to_bytes();
+        let mut bytes = 0;
+        for (place, letter) in letters.iter().enumerate() {
+            if *letter == b's' {
+                // SAFETY: the caller's promise.
+                let length = unsafe { self.text(place) }.len().min(MAX_TEXT);
+                bytes += length.div_ceil(8).min(self.room - bytes);
+            }
+        }
+        (letters.len() + bytes).next_multiple_of(2)
+    }
+
+    fn head(&self, id: u32, cpu: u16, words: usize, flags: u8) -> u64 {
+        pack(id, cpu, words / 2, flags | TEXTS)
+    }
+
+    unsafe fn put(&self, put: impl Fn(usize, u64)) {
+        let (mut at, mut room) = (HEAD_WORDS, self.room);
+        for (place, letter) in self.types.to_bytes().iter().enumerate() {
+            if *letter != b's' {
+                // SAFETY: the caller's promise.
+                put(at, unsafe { self.arguments.add(place).read() });
+                at += 1;
+                continue;
+            }
+            // SAFETY: the caller's promise.
+            let text = unsafe { self.text(place) };
+            let kept = &text[..text.len().min(MAX_TEXT).min(8 * room)];
+            put(at, kept.len() as u64 | if kept.len() < text.len() { CUT } else { 0 });
+            at += 1;
+            for chunk in kept.chunks(8) {
+                let mut word = [0; 8];
+                word[..chunk.len()].copy_from_slice(chunk);
+                put(at, u64::from_ne_bytes(word));
+                (at, room) = (at + 1, room - 1);
+            }
+        }
+        if at % 2 == 1 {
+            put(at, 0);
+        }
+    }
+
+    fn for_slot(self) -> WithTexts {
+        WithTexts { room: MAX_ARGUMENTS - self.types.to_bytes().len(), ..self }
+    }
+}
+
+/// Hands each word of a record to `put`, with its place.
+///
+/// # Safety
+/// The payload's words are there.
+#[inline(always)]
+unsafe fn write(ticks: u64, packed: u64, payload: impl Payload, put: impl Fn(usize, u64)) {
+    put(0, ticks);
+    put(1, packed);
+    // SAFETY: the caller's promise.
+    unsafe { payload.put(put) };
+}
+
 /// Writes a record at `head`.
 ///
 /// # Safety
-/// The thread has a ring with room for it before the ring's end; `arguments` points to `count` words.
+/// The thread has a ring with room for it before the ring's end; the payload's words are there.
 #[inline(always)]
-unsafe fn store(
-    state: &ThreadState,
-    head: u64,
-    ticks: u64,
-    packed: u64,
-    arguments: *const u64,
-    count: usize,
-) {
+unsafe fn store(state: &ThreadState, head: u64, ticks: u64, packed: u64, payload: impl Payload) {
     let at = state.base.get().wrapping_add((head & state.mask.get()) as usize).cast::<AtomicU64>();
     // SAFETY: the caller's promise: the record's words lie in the ring, aligned, as records are made of whole words; the
     // ring's reader uses atomic words too.
-    unsafe {
-        (*at).store(ticks, Relaxed);
-        (*at.add(1)).store(packed, Relaxed);
-        for place in 0..count {
-            (*at.add(HEAD_WORDS + place)).store(arguments.add(place).read(), Relaxed);
-        }
-    }
+    unsafe { write(ticks, packed, payload, |place, word| (*at.add(place)).store(word, Relaxed)) };
 }
 
 /// Writes a record at `head` that may run over the ring's end and go on at its beginning.
 ///
 /// # Safety
 /// As [`store`], but for the end.
-unsafe fn store_around(
-    state: &ThreadState,
-    head: u64,
-    ticks: u64,
-    packed: u64,
-    arguments: *const u64,
-    count: usize,
-) {
+unsafe fn store_around(state: &ThreadState, head: u64, ticks: u64, packed: u64, payload: impl Payload) {
     let put = |index: usize, word: u64| {
         let offset = head.wrapping_add(8 * index as u64) & state.mask.get();
         // SAFETY: the offset lies inside the ring, at a whole word.
         unsafe { (*state.base.get().add(offset as usize).cast::<AtomicU64>()).store(word, Relaxed) };
     };
-    put(0, ticks);
-    put(1, packed);
-    for place in 0..count {
-        // SAFETY: the caller's promise.
-        put(HEAD_WORDS + place, unsafe { arguments.add(place).read() });
-    }
+    // SAFETY: the caller's promise.
+    unsafe { write(ticks, packed, payload, put) };
 }
 
 #[inline(always)]
@@ -134,18 +242,20 @@ fn publish(state: &ThreadState, head: u64) {
 /// The ring has no room as far as the thread knows, or the thread has none.
 ///
 /// # Safety
-/// The thread is attached and inside an emission; `arguments` points to `count` words.
+/// The thread is attached and inside an emission; the payload's words are there.
 #[cold]
 #[inline(never)]
-unsafe fn emit_without_room(state: &ThreadState, id: u32, arguments: *const u64, count: usize) {
+unsafe fn emit_without_room(state: &ThreadState, id: u32, payload: impl Payload) {
     // SAFETY: sessions are never freed.
     let Some(session) = (unsafe { state.session.get().as_ref() }) else { return };
-    let (ticks, cpu) = (session.clock.ticks(), processor(state));
     if state.ring.get() == 0 {
         // SAFETY: the caller's promise.
-        return unsafe { emit_shared(session, state, ticks, pack(id, cpu, count, SHARED), arguments, count) };
+        return unsafe { emit_shared(session, state, id, SHARED, payload) };
     }
-    let bytes = 8 * (HEAD_WORDS + count) as u64;
+    let ticks = session.clock.ticks();
+    // SAFETY: the caller's promise.
+    let words = unsafe { payload.words() };
+    let bytes = 8 * (HEAD_WORDS + words) as u64;
     let fits = has_room(session, state, bytes) || (grow(state, session) && has_room(session, state, bytes));
     if !fits {
         // SAFETY: a thread with a ring has its control; its reference keeps the memory mapped.
@@ -153,9 +263,9 @@ unsafe fn emit_without_room(state: &ThreadState, id: u32, arguments: *const u64,
         control.lost.store(control.lost.load(Relaxed) + 1, Relaxed);
         return;
     }
-    let (head, packed) = (state.head.get(), pack(id, cpu, count, 0));
+    let (head, packed) = (state.head.get(), payload.head(id, processor(state), words, 0));
     // SAFETY: there is room; the caller's promise for the arguments.
-    unsafe { store_around(state, head, ticks, packed, arguments, count) };
+    unsafe { store_around(state, head, ticks, packed, payload) };
     let (head, size) = (head.wrapping_add(bytes), state.mask.get() + 1);
     publish(state, head);
     state.limit.set(limit(head, state.room.get(), size));
@@ -182,8 +292,8 @@ fn length_at(state: &ThreadState, at: u64) -> u64 {
     let second = (at.wrapping_add(8) & state.mask.get()) as usize;
     // SAFETY: the second word of a record that this thread wrote, in its ring.
     let packed = unsafe { (*state.base.get().add(second).cast::<AtomicU64>()).load(Relaxed) };
-    let arguments = usize::from(Head::unpack(0, packed).arguments).min(MAX_ARGUMENTS);
-    8 * (HEAD_WORDS + arguments) as u64
+    let words = Head::unpack(0, packed).words().unwrap_or(MAX_ARGUMENTS);
+    8 * (HEAD_WORDS + words) as u64
 }
 
 fn processor(state: &ThreadState) -> u16 {
@@ -195,34 +305,23 @@ fn processor(state: &ThreadState) -> u16 {
     unsafe { cpu.read_volatile() as u16 }
 }
 
-/// Writes to the multi-writer buffer of the record's size, or counts a loss there.
+/// Writes to the multi-writer buffer of the record's size, or counts a loss there. Texts are cut to what a slot holds.
 ///
 /// # Safety
-/// The thread holds a reference to `session` and an entry in it; `arguments` points to `count` words.
-unsafe fn emit_shared(
-    session: &Shared,
-    state: &ThreadState,
-    ticks: u64,
-    packed: u64,
-    arguments: *const u64,
-    count: usize,
-) {
+/// The thread holds a reference to `session` and an entry in it; the payload's words are there.
+unsafe fn emit_shared(session: &Shared, state: &ThreadState, id: u32, flags: u8, payload: impl Payload) {
+    let (ticks, payload) = (session.clock.ticks(), payload.for_slot());
     // SAFETY: the caller's promise.
-    let entry = unsafe { &*state.writer.get() };
-    let class = usize::from(count > 2);
+    let (entry, words) = unsafe { (&*state.writer.get(), payload.words()) };
+    let packed = payload.head(id, processor(state), words, flags);
+    let class = usize::from(words > 2);
     let queue = session.queue(class);
     let operation = begin(state, entry);
     if let Some(place) = queue.start_write(state.number.get()) {
         let slot = session.slot(class, place);
         prefetch(session.slot(class, (place + 8) & (queue.markers.len() - 1)));
-        // SAFETY: the slot is this thread's until `finish_write`, and has room for the arguments of its class.
-        unsafe {
-            (*slot).store(ticks, Relaxed);
-            (*slot.add(1)).store(packed, Relaxed);
-            for place in 0..count {
-                (*slot.add(HEAD_WORDS + place)).store(arguments.add(place).read(), Relaxed);
-            }
-        }
+        // SAFETY: the slot is this thread's until `finish_write`, and has room for the words of its class.
+        unsafe { write(ticks, packed, payload, |place, word| (*slot.add(place)).store(word, Relaxed)) };
         queue.finish_write(place, state.number.get());
     }
     end(state, entry, operation);
@@ -297,13 +396,31 @@ unsafe fn emit_otherwise(event: &Event, arguments: *const u64, count: usize) {
         // SAFETY: `set_callback`'s caller gave a function of this signature; the words are the caller's promise.
         return unsafe { callback(event, arguments, count as u32) };
     }
+    if !event.has_texts() {
+        // SAFETY: the caller's promise.
+        return unsafe { emit_into_session(event, Words { arguments, count }) };
+    }
+    let types = event.types();
+    // Half written: the first emission while another thread sets the types.
+    if types.to_bytes().len() != count {
+        return unheard(event);
+    }
+    // SAFETY: the caller's promise.
+    unsafe { emit_into_session(event, WithTexts { arguments, types, room: MAX_TEXT_WORDS }) };
+}
+
+/// Finds the thread's place in the session, if need be, and emits.
+///
+/// # Safety
+/// The payload's words are there.
+unsafe fn emit_into_session(event: &Event, payload: impl Payload) {
     // SAFETY: the thread's own state, which exists until the thread is gone.
     let state = unsafe { &*this_thread() };
     let key = state.key.get();
     if key & 1 == 1 && key != UNATTACHED {
         if !was_left(key, marked_stack_pointer()) {
             // SAFETY: the caller's promise.
-            return unsafe { emit_nested(state, event, arguments, count) };
+            return unsafe { emit_nested(state, event, payload) };
         }
         recover(state);
     }
@@ -323,7 +440,7 @@ unsafe fn emit_otherwise(event: &Event, arguments: *const u64, count: usize) {
     state.key.set(marked_stack_pointer());
     compiler_fence(SeqCst);
     // SAFETY: the caller's promise; this way finds the room itself.
-    unsafe { emit_without_room(state, id, arguments, count) };
+    unsafe { emit_without_room(state, id, payload) };
     compiler_fence(SeqCst);
     state.key.set(idle);
 }
@@ -347,8 +464,8 @@ fn recover(state: &ThreadState) {
 /// A signal handler on top of an emission of the same thread.
 ///
 /// # Safety
-/// `arguments` points to `count` words.
-unsafe fn emit_nested(state: &ThreadState, event: &Event, arguments: *const u64, count: usize) {
+/// The payload's words are there.
+unsafe fn emit_nested(state: &ThreadState, event: &Event, payload: impl Payload) {
     // SAFETY: sessions are never freed.
     let session = unsafe { state.session.get().as_ref() };
     let Some(session) = session.filter(|session| session.generation == live_generation(SeqCst)) else {
@@ -366,7 +483,6 @@ unsafe fn emit_nested(state: &ThreadState, event: &Event, arguments: *const u64,
     if id == NO_EVENT {
         return session.count(Cause::NoEventNumber);
     }
-    let packed = pack(id, processor(state), count, NESTED | SHARED);
-    // SAFETY: the thread has a session, hence an entry and a reference; the caller's promise for the arguments.
-    unsafe { emit_shared(session, state, session.clock.ticks(), packed, arguments, count) };
+    // SAFETY: the thread has a session, hence an entry and a reference; the caller's promise for the payload.
+    unsafe { emit_shared(session, state, id, NESTED | SHARED, payload) };
 }

@@ -1,5 +1,6 @@
 //! The descriptor of an event: what all sites of one name in one module share.
 
+use crate::about::{About, Fields};
 use crate::argument::Type;
 use core::ffi::{CStr, c_char, c_void};
 use core::ops::Deref;
@@ -29,9 +30,9 @@ pub type Emit = unsafe extern "C-unwind" fn(event: *const Event, arguments: *con
 /// | 24 | u32 | number in this process's session |
 /// | 28 | u32 | arguments |
 /// | 32 | u64 | emissions that no session took |
-/// | 40 | 12 bytes | one letter an argument, then NUL: written from the table before the first site is enabled |
+/// | 40 | 12 bytes | one letter an argument, then NUL, written from the table before the first site is enabled; the last byte is 1 where an argument is a text |
 /// | 52 | u32 | portable sites: 1 when enabled |
-/// | 56 | u64 | 0 |
+/// | 56 | pointer | [`About`]: the source and the arguments' names; or null |
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct Event {
@@ -44,7 +45,7 @@ pub struct Event {
     first_letters: AtomicU64,
     last_letters: AtomicU32,
     enabled: AtomicU32,
-    reserved: u64,
+    about: *const About,
 }
 
 // SAFETY: the pointers refer to constant text of the module that holds the descriptor; everything else is atomic.
@@ -61,8 +62,11 @@ impl Event {
     pub const UNHEARD_OFFSET: usize = core::mem::offset_of!(Event, unheard);
     /// Offset of the number of arguments.
     pub const ARGUMENTS_OFFSET: usize = core::mem::offset_of!(Event, arguments);
+    /// Offset of the pointer to its source and its arguments' names.
+    pub const ABOUT_OFFSET: usize = core::mem::offset_of!(Event, about);
 
-    /// An event named `name` whose arguments have the types `types`.
+    /// An event named `name` whose arguments have the types `types`, none of them a text: those are for the macros, which
+    /// know that their words are addresses of texts.
     #[must_use]
     pub const fn new(name: &'static CStr, types: &'static CStr) -> Event {
         let letters = types.to_bytes();
@@ -70,20 +74,25 @@ impl Event {
         let mut all = [0_u8; 12];
         let mut index = 0;
         while index < letters.len() {
+            assert!(letters[index] != b's', "a text is emitted by trigger! alone");
             all[index] = letters[index];
             index += 1;
         }
-        Event::with(name, letters.len() as u32, all)
+        Event::with(name, letters.len() as u32, all, core::ptr::null())
     }
 
     /// An event whose types stand in the entries of its sites; they are copied here before the first is enabled.
     #[must_use]
-    pub const fn of_sites(name: &'static CStr, arguments: usize) -> Event {
+    pub const fn of_sites(name: &'static CStr, arguments: usize, about: Option<&'static About>) -> Event {
         assert!(arguments <= MAX_ARGUMENTS, "an event has at most ten arguments");
-        Event::with(name, arguments as u32, [0; 12])
+        let about = match about {
+            Some(about) => core::ptr::from_ref(about),
+            None => core::ptr::null(),
+        };
+        Event::with(name, arguments as u32, [0; 12], about)
     }
 
-    const fn with(name: &'static CStr, arguments: u32, letters: [u8; 12]) -> Event {
+    const fn with(name: &'static CStr, arguments: u32, letters: [u8; 12], about: *const About) -> Event {
         let [a, b, c, d, e, f, g, h, i, j, k, l] = letters;
         Event {
             name: name.as_ptr(),
@@ -95,7 +104,7 @@ impl Event {
             first_letters: AtomicU64::new(u64::from_ne_bytes([a, b, c, d, e, f, g, h])),
             last_letters: AtomicU32::new(u32::from_ne_bytes([i, j, k, l])),
             enabled: AtomicU32::new(0),
-            reserved: 0,
+            about,
         }
     }
 
@@ -122,6 +131,28 @@ impl Event {
         let [a, b, c, d, e, f, g, h, i, j, k, l] = types.0;
         self.last_letters.store(u32::from_ne_bytes([i, j, k, l]), Ordering::Release);
         self.first_letters.store(u64::from_ne_bytes([a, b, c, d, e, f, g, h]), Ordering::Release);
+    }
+
+    /// Whether one of its arguments is a text.
+    #[inline(always)]
+    pub(crate) fn has_texts(&self) -> bool {
+        self.last_letters.load(Ordering::Relaxed).to_ne_bytes()[3] != 0
+    }
+
+    /// Where it stands in the source, and how its arguments were written.
+    pub(crate) fn about(&self) -> Option<&About> {
+        // SAFETY: null, or a constant of the module that holds the descriptor.
+        unsafe { self.about.as_ref() }
+    }
+
+    /// The address of what [`Event::about`] shows; 0: nothing.
+    pub(crate) fn about_address(&self) -> u64 {
+        self.about as u64
+    }
+
+    /// What its arguments are called.
+    pub(crate) fn fields(&self) -> Fields {
+        self.about().map_or(Fields::NONE, |about| about.fields(self.arguments()))
     }
 
     /// How many arguments it has.
@@ -164,6 +195,15 @@ impl Event {
         }
     }
 
+    /// Reports to the runtime to which `site` reports.
+    pub(crate) fn follow(&self, site: &Event) {
+        let call = site.call.load(Ordering::Acquire);
+        if self.call.load(Ordering::Acquire) != call {
+            self.set_id(NO_EVENT);
+            self.call.store(call, Ordering::Release);
+        }
+    }
+
     /// The flag of portable sites.
     #[inline(always)]
     pub fn is_enabled(&self) -> bool {
@@ -201,6 +241,9 @@ impl Event {
     }
 }
 
+/// The byte of the letters that says whether one is that of a text; ten letters and a zero stand before it.
+const TEXT_FLAG: usize = 11;
+
 /// One letter an argument; reads as a [`CStr`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Types([u8; 12]);
@@ -217,10 +260,11 @@ impl Types {
         for (index, letter) in letters.iter_mut().take(arguments).enumerate() {
             *letter = Type::of_bits(bits >> (3 * index))?.letter();
         }
+        letters[TEXT_FLAG] = u8::from(letters.contains(&Type::Text.letter()));
         Some(Types(letters))
     }
 
-    /// The letters with the NULs that follow, as they stand in the descriptor.
+    /// The letters with what follows them, as they stand in the descriptor.
     #[must_use]
     pub const fn bytes(&self) -> &[u8; 12] {
         &self.0
@@ -268,6 +312,8 @@ mod tests {
         assert_eq!(core::mem::offset_of!(Event, first_letters), 40);
         assert_eq!(core::mem::offset_of!(Event, last_letters), 48);
         assert_eq!(core::mem::offset_of!(Event, enabled), 52);
+        assert_eq!(core::mem::offset_of!(Event, about), 56);
+        assert_eq!(core::mem::size_of::<About>(), 32);
     }
 
     #[test]
@@ -285,7 +331,7 @@ mod tests {
 
     #[test]
     fn types_come_from_the_entry() {
-        static EVENT: Event = Event::of_sites(c"net/packet", 3);
+        static EVENT: Event = Event::of_sites(c"net/packet", 3, None);
         assert!(EVENT.types().is_empty());
         let types = Types::of_bits(0b100_011_001, 3).expect("three types");
         EVENT.set_types(types);
@@ -296,5 +342,8 @@ mod tests {
         let ten = Types::of_bits(0b101_010_010_010_010_010_010_010_010_001, 10).expect("ten types");
         EVENT.set_types(ten);
         assert_eq!(EVENT.types().as_str(), "buuuuuuuup");
+        assert!(!EVENT.has_texts());
+        EVENT.set_types(Types::of_bits(0b110_010, 2).expect("two types"));
+        assert_eq!((EVENT.types().as_str(), EVENT.has_texts()), ("us", true));
     }
 }

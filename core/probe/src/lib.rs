@@ -2,9 +2,11 @@
 //! the session. `docs/decisions/0003-tracing.md` shows how an event travels.
 #![allow(unsafe_code)]
 
+mod about;
 mod argument;
 pub mod clock;
 pub mod cpu;
+mod dynamic;
 mod emit;
 mod event;
 pub mod outside;
@@ -17,7 +19,9 @@ mod table;
 mod thread;
 mod trigger;
 
-pub use argument::{Argument, Arguments, Type};
+pub use about::{About, Place, lossless};
+pub use argument::{Argument, Arguments, MAX_TEXT, Text, Type};
+pub use dynamic::{DynamicEvent, Value};
 pub use emit::{emit, emit_words};
 pub use event::{Callback, Emit, Event, MAX_ARGUMENTS, NO_EVENT, Types};
 pub use pattern::matches;
@@ -27,5 +31,6 @@ pub use table::TableError;
 /// For the macros alone.
 #[doc(hidden)]
 pub mod __private {
+    pub use crate::dynamic::hand_over;
     pub use crate::trigger::cold;
 }

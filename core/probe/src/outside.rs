@@ -8,14 +8,17 @@ mod image;
 
 pub use error::{OutsideError, nearest};
 
-use crate::switching::{Listed, code_is_site};
+use crate::about::{self, About, Fields};
+use crate::switching::{Listed, ListedSite, code_is_site};
 use crate::table::{self, Kind, Site};
-use crate::{Event, Types, matches};
+use crate::{Event, Place, Types, lossless, matches};
 use horolog_sys::process_memory::{ProcessMemory, mappings};
 use horolog_sys::ptrace::{PidFd, Stopped};
 use image::Image;
 use std::collections::BTreeSet;
 
+/// The longest name of an event that is looked at.
+const MOST_NAME: usize = 4096;
 /// How long threads may take to stop.
 const PATIENCE_NS: u64 = 2_000_000_000;
 
@@ -34,6 +37,9 @@ pub struct Switched {
     pub stood_still_ns: u64,
 }
 
+/// The name and the unit of each argument.
+type NamesAndUnits = Vec<(String, String)>;
+
 /// Another process and its triggers.
 #[derive(Debug)]
 pub struct Target {
@@ -48,6 +54,9 @@ struct Found {
     name: String,
     types: Option<Types>,
     typed: bool,
+    /// Where the event's [`About`] stands; 0: nowhere.
+    about: u64,
+    arguments: usize,
     enabled: bool,
     unheard: u64,
 }
@@ -80,26 +89,19 @@ impl Target {
         let mut seen = BTreeSet::new();
         for found in &survey.sites {
             let module = &survey.modules[found.module].path;
-            let types = found.types.as_ref().map_or("?", Types::as_str);
-            let same = |one: &Listed| one.name == found.name && one.module == *module && one.types == types;
-            let at = listed.iter().position(same).unwrap_or_else(|| {
-                listed.push(Listed {
-                    name: found.name.clone(),
-                    types: types.to_owned(),
-                    sites: 0,
-                    enabled: 0,
-                    unheard: 0,
-                    module: module.clone(),
-                });
-                listed.len() - 1
-            });
-            listed[at].sites += 1;
-            listed[at].enabled += usize::from(found.enabled);
-            if seen.insert(found.site.event) {
-                listed[at].unheard += found.unheard;
-            }
+            let (fields, place) = self.about(found).unwrap_or_default();
+            let site = ListedSite {
+                module,
+                name: &found.name,
+                types: found.types.as_ref().map_or("?", Types::as_str),
+                fields,
+                place,
+                enabled: found.enabled,
+                unheard: if seen.insert(found.site.event) { found.unheard } else { 0 },
+            };
+            Listed::count(&mut listed, site);
         }
-        listed.sort_by(|a, b| (&a.name, &a.module, &a.types).cmp(&(&b.name, &b.module, &b.types)));
+        Listed::sort(&mut listed);
         Ok(listed)
     }
 
@@ -174,7 +176,8 @@ impl Target {
         table::Memory::read(&self.memory, site.event, &mut event).then_some(())?;
         let word = |at: usize| u64::from_le_bytes(event[at..at + 8].try_into().unwrap_or_default());
         let half = |at: usize| u32::from_le_bytes(event[at..at + 4].try_into().unwrap_or_default());
-        let name = self.text(word(0))?;
+        let name = self.text(word(0), MOST_NAME).filter(|name| !name.is_empty())?;
+        let name = lossless(&name);
         let enabled = match site.kind {
             Kind::Flag => half(Event::ENABLED_OFFSET) != 0,
             Kind::Code(_) => self.code(site.address)?[1] == 0,
@@ -185,21 +188,41 @@ impl Target {
             name,
             types: Types::of_bits(site.types, half(Event::ARGUMENTS_OFFSET) as usize),
             typed: event[Event::TYPES_OFFSET] != 0,
+            about: word(Event::ABOUT_OFFSET),
+            arguments: half(Event::ARGUMENTS_OFFSET) as usize,
             enabled,
             unheard: word(Event::UNHEARD_OFFSET),
         })
     }
 
-    /// A text of at most 255 bytes.
-    fn text(&self, address: u64) -> Option<String> {
+    /// What its arguments are called, and where it stands; nothing where the process says neither.
+    fn about(&self, found: &Found) -> Option<(NamesAndUnits, Option<Place>)> {
+        let mut bytes = [0; size_of::<About>()];
+        (found.about != 0 && self.memory.read(found.about, &mut bytes)).then_some(())?;
+        let (texts, line, form) = About::parts(&bytes);
+        let [arguments, file, function] =
+            texts.map(|text| self.text(text, about::MOST_TEXT).unwrap_or_default());
+        let fields = Fields::of(&arguments, form, found.arguments.min(crate::MAX_ARGUMENTS));
+        let fields = about::split(&lossless(fields.as_bytes()), found.arguments);
+        Some((fields, (!file.is_empty()).then(|| Place::of(&file, line, &function))))
+    }
+
+    /// A text of at most `most` bytes.
+    fn text(&self, address: u64, most: usize) -> Option<Vec<u8>> {
         let mut text = Vec::new();
-        while text.len() < 255 {
-            let mut byte = [0];
-            self.memory.read(address.checked_add(text.len() as u64)?, &mut byte).then_some(())?;
-            if byte[0] == 0 {
-                return (!text.is_empty()).then(|| String::from_utf8_lossy(&text).into_owned());
+        while address != 0 && text.len() < most {
+            let at = address.checked_add(text.len() as u64)?;
+            // Never over the end of a page: the next one may not be there.
+            let mut bytes = [0; 128];
+            let bytes = &mut bytes[..128 - at as usize % 128];
+            self.memory.read(at, bytes).then_some(())?;
+            match bytes.iter().position(|byte| *byte == 0) {
+                Some(end) => {
+                    text.extend_from_slice(&bytes[..end]);
+                    return (text.len() <= most).then_some(text);
+                }
+                None => text.extend_from_slice(bytes),
             }
-            text.push(byte[0]);
         }
         None
     }

@@ -10,7 +10,7 @@ pub use runtime::{answer, refresh_for_c, start};
 
 use crate::session::directory;
 use crate::table::{self, Kind, Layout, Memory, Site, Table};
-use crate::{Event, matches};
+use crate::{Event, Place, about, lossless, matches};
 use change::Change;
 pub(crate) use change::is_site as code_is_site;
 use horolog_sys::loaded::{self, Module};
@@ -39,6 +39,10 @@ pub struct Listed {
     pub name: String,
     /// One letter an argument; sites of one name may differ.
     pub types: String,
+    /// The name and the unit of each argument, either of them empty where there is none; nothing at all where none is named.
+    pub fields: Vec<(String, String)>,
+    /// Where its sites stand in the source, as far as they say it.
+    pub places: Vec<Place>,
     /// Sites that bear it.
     pub sites: usize,
     /// Those of them that are enabled.
@@ -47,6 +51,55 @@ pub struct Listed {
     pub unheard: u64,
     /// The module's file; empty for the executable.
     pub module: String,
+}
+
+impl Listed {
+    /// Counts one more site into `listed`, in the entry of its event. `unheard` is told once a descriptor.
+    pub(crate) fn count(listed: &mut Vec<Listed>, site: ListedSite<'_>) {
+        let ListedSite { module, name, types, fields, place, enabled, unheard } = site;
+        let found = listed.iter().position(|one| {
+            one.name == name && one.module == module && one.types == types && one.fields == fields
+        });
+        let at = found.unwrap_or_else(|| {
+            listed.push(Listed {
+                name: name.to_owned(),
+                types: types.to_owned(),
+                fields,
+                places: Vec::new(),
+                sites: 0,
+                enabled: 0,
+                unheard: 0,
+                module: module.to_owned(),
+            });
+            listed.len() - 1
+        });
+        let one = &mut listed[at];
+        one.sites += 1;
+        one.enabled += usize::from(enabled);
+        one.unheard += unheard;
+        if let Some(place) = place.filter(|place| !one.places.contains(place)) {
+            one.places.push(place);
+        }
+    }
+
+    /// Puts events in order: by name, then module.
+    pub(crate) fn sort(listed: &mut [Listed]) {
+        listed.iter_mut().for_each(|one| one.places.sort());
+        listed.sort_by(|a, b| {
+            (&a.name, &a.module, &a.types, &a.fields).cmp(&(&b.name, &b.module, &b.types, &b.fields))
+        });
+    }
+}
+
+/// One site, as it is counted into a list.
+pub(crate) struct ListedSite<'a> {
+    pub(crate) module: &'a str,
+    pub(crate) name: &'a str,
+    pub(crate) types: &'a str,
+    pub(crate) fields: Vec<(String, String)>,
+    pub(crate) place: Option<Place>,
+    pub(crate) enabled: bool,
+    pub(crate) unheard: u64,
 }
 
 /// How code is changed.
@@ -161,30 +214,20 @@ pub fn events() -> Vec<Listed> {
             // SAFETY: the table says that a descriptor stands there, and its module is loaded.
             let event = unsafe { &*(site.event as *const Event) };
             prepare(event, site);
-            let name = event.name().to_string_lossy();
             let types = event.types();
-            let at = listed
-                .iter()
-                .position(|one| one.name == name && one.module == module && one.types == types.as_str());
-            let at = at.unwrap_or_else(|| {
-                listed.push(Listed {
-                    name: name.clone().into_owned(),
-                    types: types.as_str().to_owned(),
-                    sites: 0,
-                    enabled: 0,
-                    unheard: 0,
-                    module: module.clone(),
-                });
-                listed.len() - 1
-            });
-            listed[at].sites += 1;
-            listed[at].enabled += usize::from(is_enabled(site, event));
-            if seen.insert(site.event) {
-                listed[at].unheard += event.unheard();
-            }
+            let site = ListedSite {
+                module: &module,
+                name: &lossless(event.name().to_bytes()),
+                types: types.as_str(),
+                fields: about::split(&lossless(event.fields().as_bytes()), event.arguments()),
+                place: event.about().map(about::About::place),
+                enabled: is_enabled(site, event),
+                unheard: if seen.insert(site.event) { event.unheard() } else { 0 },
+            };
+            Listed::count(&mut listed, site);
         }
     });
-    listed.sort_by(|a, b| (&a.name, &a.module, &a.types).cmp(&(&b.name, &b.module, &b.types)));
+    Listed::sort(&mut listed);
     listed
 }
 
@@ -212,11 +255,12 @@ fn switch(wanted: &dyn Fn(&str) -> Option<bool>, method: Method) -> Result<Count
         names.insert(event.name().to_owned());
         count.sites += 1;
         if on {
+            // Its types belong to what its number means.
+            prepare(event, site);
             // Whoever reads the session learns that the name exists, also where it is never emitted.
             let _ = directory::number(event);
         }
         if is_enabled(site, event) != on {
-            prepare(event, site);
             change.write(module, site, event, on);
             count.changed += usize::from(is_enabled(site, event) == on);
         }
@@ -262,11 +306,27 @@ fn each_table(visit: &mut dyn FnMut(&Module<'_>, &Table)) {
                 // SAFETY: the table was checked: a descriptor lies there, aligned; its first word is the name's address,
                 // which the loader stores whole.
                 let name = unsafe { AtomicU64::from_ptr(site.event as *mut u64) }.load(Ordering::Acquire);
-                layout.flags(name, 1).is_some()
+                // SAFETY: as above.
+                let event = unsafe { &*(site.event as *const Event) };
+                layout.flags(name, 1).is_some() && is_relocated(&layout, event)
             });
             visit(module, &table);
         }
     });
+}
+
+/// Whether all addresses that describe an event lie in its module: so not before the loader has written them.
+fn is_relocated(layout: &Layout, event: &Event) -> bool {
+    let address = event.about_address();
+    if address == 0 {
+        return true;
+    }
+    let bytes = size_of::<about::About>() as u64;
+    if !address.is_multiple_of(8) || layout.flags(address, bytes).is_none() {
+        return false;
+    }
+    let texts = event.about().map_or([0; 3], about::About::addresses);
+    texts.into_iter().all(|text| text == 0 || layout.flags(text, 1).is_some())
 }
 
 /// What every event needs before its first emission: its types, and this runtime as its receiver. Also done for every event

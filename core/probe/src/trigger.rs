@@ -14,25 +14,32 @@
 /// A trigger that records: `trigger!("name", arguments…)` with none to ten arguments.
 ///
 /// Disabled (as every site is at first) it costs one jump; the arguments are evaluated only while it is enabled, each
-/// time anew, inside a closure: they may not `return`, `?` or `.await`. An argument is a `bool`, an integer of at most 64 bits, a float or a raw pointer; anything else, or an
-/// eleventh, does not compile. Names are shared: `name` switches every site that bears it
-/// ([`switching::apply`](crate::switching::apply)). May be used anywhere, signal handlers included; in a crate that denies
-/// `unsafe_code` too, but not in one that forbids it, since the site is inline assembly.
+/// time anew, inside a closure: they may not `return`, `?` or `.await`. An argument is a `bool`, an integer of at most 64
+/// bits, a float, a raw pointer or a `&str`, of which the first 256 bytes are recorded; anything else, or an eleventh, does
+/// not compile. Written `name = value` or `name["unit"] = value` it has that name and that unit in every output; without,
+/// it is called after the variable, field or method that it is. Names of events are shared: `name` switches every site that
+/// bears it ([`switching::apply`](crate::switching::apply)). May be used anywhere, signal handlers included; in a crate that
+/// denies `unsafe_code` too, but not in one that forbids it, since the site is inline assembly.
 ///
 /// ```
 /// use horolog_probe::{switching, trigger};
-/// fn enqueue(length: usize) {
-///     trigger!("queue/enqueue", length, length > 8);
+/// fn enqueue(length: usize, from: &str) {
+///     trigger!("queue/enqueue", length["items"] = length, is_long = length > 8, from);
 /// }
-/// enqueue(3);
+/// enqueue(3, "a");
 /// let switched = switching::apply("queue/*", true).unwrap();
 /// assert_eq!((switched.events, switched.sites), (1, 1));
-/// enqueue(4);
+/// enqueue(4, "b");
 /// switching::apply("queue/*", false).unwrap();
+/// let listed = switching::events().into_iter().find(|event| event.name == "queue/enqueue").unwrap();
+/// assert_eq!(listed.types, "ubs");
+/// assert_eq!(listed.fields[0], ("length".to_owned(), "items".to_owned()));
+/// assert_eq!(listed.fields[2].0, "from");
+/// assert!(listed.places[0].line > 0);
 /// ```
 ///
 /// ```compile_fail
-/// horolog_probe::trigger!("text", "no text");
+/// horolog_probe::trigger!("owned", String::new());
 /// ```
 ///
 /// ```compile_fail
@@ -40,22 +47,17 @@
 /// ```
 #[macro_export]
 macro_rules! trigger {
-    ($name:literal $(, $argument:expr)* $(,)?) => {{
-        $crate::__event!(HOROLOG_EVENT, $name, ($($argument),*));
-        #[inline(always)]
-        fn horolog_site<A: $crate::Arguments>(arguments: impl FnOnce() -> A) {
-            $crate::__site!(HOROLOG_EVENT, A, {
-                // SAFETY: the event has as many arguments, since both were counted from them.
-                #[allow(unsafe_code, unused_unsafe)]
-                unsafe { $crate::Arguments::emit(arguments(), &HOROLOG_EVENT) }
-            });
-        }
-        horolog_site(|| ($($argument,)*));
-    }};
+    ($name:literal $(,)?) => {
+        $crate::__record!(($name), [])
+    };
+    ($name:literal, $($arguments:tt)+) => {
+        $crate::__arguments!(__record, ($name), [], $($arguments)+)
+    };
 }
 
 /// A trigger that calls a function of yours: `trigger_callback!("name", function, arguments…)`. The function is a
-/// `fn(&Event, &[u64])` (or a closure that captures nothing); it gets one word an argument and may check an invariant.
+/// `fn(&Event, &[u64])` (or a closure that captures nothing); it gets one word an argument (of a `&str` the address of a
+/// [`Text`](crate::Text)) and may check an invariant.
 ///
 /// ```
 /// use horolog_probe::{Event, switching, trigger_callback};
@@ -75,8 +77,108 @@ macro_rules! trigger {
 /// ```
 #[macro_export]
 macro_rules! trigger_callback {
-    ($name:literal, $callback:expr $(, $argument:expr)* $(,)?) => {{
-        $crate::__event!(HOROLOG_EVENT, $name, ($($argument),*));
+    ($name:literal, $callback:expr $(,)?) => {
+        $crate::__call!(($name, $callback), [])
+    };
+    ($name:literal, $callback:expr, $($arguments:tt)+) => {
+        $crate::__arguments!(__call, ($name, $callback), [], $($arguments)+)
+    };
+}
+
+/// A span: begins here, and ends where its guard is dropped. `let _span = span!("job", arguments…);` emits `job/begin` with
+/// the arguments, and `job/end` at the end; spans of one thread nest. Shown as a slice by Perfetto, and as a duration by
+/// `horolog trace stats`. Give two spans of different threads the same number as `flow = number` and an arrow joins them;
+/// `flow_end = number` is the last place of one.
+///
+/// ```
+/// use horolog_probe::{span, switching};
+/// let answer = |request: u64| {
+///     let _span = span!("request/answer", flow = request);
+///     request + 1
+/// };
+/// assert_eq!(answer(4), 5);
+/// let is_there = |name: &str| switching::events().iter().any(|event| event.name == name);
+/// assert!(is_there("request/answer/begin") && is_there("request/answer/end"));
+/// ```
+#[macro_export]
+macro_rules! span {
+    ($name:literal $(, $($arguments:tt)*)?) => {{
+        struct HorologSpan;
+        impl ::core::ops::Drop for HorologSpan {
+            fn drop(&mut self) {
+                $crate::__record!(($name, "/end"), []);
+            }
+        }
+        $crate::__arguments!(__record, ($name, "/begin"), [], $($($arguments)*)?);
+        HorologSpan
+    }};
+}
+
+/// A counter's new value: `counter!("queue/length", "items", value)`, with its unit. Emits `queue/length/counter`, which
+/// Perfetto draws as a curve, one a process.
+///
+/// ```
+/// use horolog_probe::{counter, switching};
+/// counter!("backlog/length", "items", 7_u32);
+/// let listed = switching::events().into_iter().find(|event| event.name == "backlog/length/counter").unwrap();
+/// assert_eq!(listed.fields, [("value".to_owned(), "items".to_owned())]);
+/// ```
+#[macro_export]
+macro_rules! counter {
+    ($name:literal, $unit:literal, $value:expr $(,)?) => {
+        $crate::__arguments!(__record, ($name, "/counter"), [], value[$unit] = $value)
+    };
+}
+
+/// Takes the arguments apart: each becomes the text of its name, as [`About`](crate::About) holds it, and its value.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __arguments {
+    ($then:ident, $head:tt, [$($done:tt)*] $(,)?) => {
+        $crate::$then!($head, [$($done)*])
+    };
+    ($then:ident, $head:tt, [$($done:tt)*], $name:ident[$unit:literal] = $value:expr $(, $($rest:tt)*)?) => {
+        $crate::__arguments!(
+            $then, $head, [$($done)* ((::core::concat!("\x1e", ::core::stringify!($name), "\x1e", $unit)), $value)],
+            $($($rest)*)?
+        )
+    };
+    ($then:ident, $head:tt, [$($done:tt)*], $name:ident = $value:expr $(, $($rest:tt)*)?) => {
+        $crate::__arguments!(
+            $then, $head, [$($done)* ((::core::concat!("\x1e", ::core::stringify!($name))), $value)], $($($rest)*)?
+        )
+    };
+    ($then:ident, $head:tt, [$($done:tt)*], $value:expr $(, $($rest:tt)*)?) => {
+        $crate::__arguments!(
+            $then, $head, [$($done)* ((::core::stringify!($value)), $value)], $($($rest)*)?
+        )
+    };
+}
+
+/// A trigger that records.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __record {
+    (($($name:literal),+), [$(($text:tt, $argument:expr))*]) => {{
+        $crate::__event!(HOROLOG_EVENT, ($($name),+), [$($text)*]);
+        #[inline(always)]
+        fn horolog_site<A: $crate::Arguments>(arguments: impl FnOnce() -> A) {
+            $crate::__site!(HOROLOG_EVENT, A, {
+                // SAFETY: the event has as many arguments, since both were counted from them.
+                #[allow(unsafe_code, unused_unsafe)]
+                unsafe { $crate::Arguments::emit(arguments(), &HOROLOG_EVENT) }
+            });
+        }
+        horolog_site(|| ($($argument,)*));
+    }};
+}
+
+/// A trigger that calls.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __call {
+    (($name:literal, $callback:expr), [$(($text:tt, $argument:expr))*]) => {{
+        $crate::__event!(HOROLOG_EVENT, ($name), [$($text)*]);
         const HOROLOG_CALLBACK: fn(&$crate::Event, &[u64]) = $callback;
         #[inline(always)]
         fn horolog_site<A: $crate::Arguments>(arguments: impl FnOnce() -> A) {
@@ -92,26 +194,52 @@ macro_rules! trigger_callback {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __event {
-    ($event:ident, $name:literal, ($($argument:expr),*)) => {
+    ($event:ident, ($($name:literal),+), [$($text:tt)*]) => {
+        static HOROLOG_ABOUT: $crate::About = $crate::About::new(
+            $crate::__text!(::core::file!()),
+            ::core::line!(),
+            $crate::__text!(::core::module_path!()),
+            $crate::__pieces!($($text)*),
+        );
         static $event: $crate::Event = $crate::Event::of_sites(
             {
-                const NAME: &::core::ffi::CStr =
-                    match ::core::ffi::CStr::from_bytes_with_nul(::core::concat!($name, "\0").as_bytes()) {
-                        Ok(name) => name,
-                        Err(_) => ::core::panic!("the name of an event holds no NUL"),
-                    };
+                const NAME: &::core::ffi::CStr = $crate::__text!($($name),+);
                 const { ::core::assert!(!NAME.is_empty(), "an event has a name") };
                 NAME
             },
-            <[()]>::len(&[$($crate::__unit!($argument)),*]),
+            <[()]>::len(&[$($crate::__unit!($text)),*]),
+            ::core::option::Option::Some(&HOROLOG_ABOUT),
         );
+    };
+}
+
+/// The pieces of the arguments as one text.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __pieces {
+    ($(($piece:expr))*) => {
+        $crate::__text!($($piece, "\x1f"),*)
+    };
+}
+
+/// A constant text that ends in a zero byte.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __text {
+    ($($part:expr),*) => {
+        const {
+            match ::core::ffi::CStr::from_bytes_with_nul(::core::concat!($($part,)* "\0").as_bytes()) {
+                Ok(text) => text,
+                Err(_) => ::core::panic!("the name of an event holds no NUL"),
+            }
+        }
     };
 }
 
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __unit {
-    ($argument:expr) => {
+    ($argument:tt) => {
         ()
     };
 }

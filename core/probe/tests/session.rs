@@ -1,9 +1,9 @@
 //! Events on their way from a thread to the reader of its session.
 #![allow(unsafe_code)]
 
-use horolog_probe::ring::record::{NESTED, SHARED};
+use horolog_probe::ring::record::{CUT, NESTED, SHARED, TEXTS};
 use horolog_probe::session::{Mode, Options, Reader, Session};
-use horolog_probe::{Event, emit, emit_words};
+use horolog_probe::{DynamicEvent, Event, Type, Value, emit, emit_dynamic, emit_words, switching, trigger};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 static NONE: Event = Event::new(c"session/none", c"");
@@ -257,4 +257,128 @@ fn a_flight_recorder_names_the_threads_of_its_records() {
         assert_eq!(seen, tids[turn.saturating_sub(1)..=turn]);
     }
     assert_eq!(reader.losses().total(), 0);
+}
+
+#[inline(never)]
+fn open(path: &str, size: u32, by: &str) {
+    trigger!("session/open", path, size["B"] = size, by);
+}
+
+/// The texts and numbers of one record of `session/open`, and whether each text was cut.
+fn opened(words: &[u64]) -> (Vec<u8>, bool, u64, Vec<u8>, bool) {
+    let mut rest = words;
+    let mut word = || {
+        let (first, behind) = rest.split_first().expect("a word");
+        rest = behind;
+        *first
+    };
+    let text = |head: u64, word: &mut dyn FnMut() -> u64| {
+        let length = (head & !CUT) as usize;
+        let bytes: Vec<u8> =
+            (0..length.div_ceil(8)).flat_map(|_| word().to_ne_bytes()).take(length).collect();
+        (bytes, head & CUT != 0)
+    };
+    let head = word();
+    let (path, path_cut) = text(head, &mut word);
+    let size = word();
+    let head = word();
+    let (by, by_cut) = text(head, &mut word);
+    assert!(rest.iter().all(|word| *word == 0) && rest.len() < 2, "at most one word to make them even");
+    (path, path_cut, size, by, by_cut)
+}
+
+#[test]
+fn texts_arrive_whole_and_are_cut_at_256_bytes() {
+    let _alone = alone();
+    let session = Session::create(&small()).expect("a session");
+    let mut reader = session.reader().expect("a reader");
+    switching::apply("session/open", true).expect("switchable");
+    // Rounds enough that records run over the ring's end at every word.
+    for round in 0..400_usize {
+        let (path, by) = ("p".repeat(round % 300), "é".repeat(round % 7));
+        open(&path, round as u32, &by);
+        let mut seen = Vec::new();
+        reader.drain(|record| {
+            assert_eq!(record.flags, TEXTS);
+            seen.push(opened(record.args));
+        });
+        let kept = "p".repeat((round % 300).min(256)).into_bytes();
+        assert_eq!(seen, [(kept, round % 300 > 256, round as u64, by.into_bytes(), false)]);
+    }
+    let info = reader.events().into_iter().find(|event| event.name == "session/open").expect("declared");
+    assert_eq!(info.types, "sus");
+    let fields =
+        [("path", ""), ("size", "B"), ("by", "")].map(|(name, unit)| (name.to_owned(), unit.to_owned()));
+    assert_eq!(info.fields, fields);
+    assert_eq!(reader.losses().total(), 0);
+    switching::apply("session/open", false).expect("switchable");
+}
+
+#[test]
+fn texts_in_a_shared_buffer_are_cut_to_what_a_slot_holds() {
+    let _alone = alone();
+    let session = Session::create(&Options { rings: 0, ..small() }).expect("a session");
+    let mut reader = session.reader().expect("a reader");
+    switching::apply("session/open", true).expect("switchable");
+    open("short", 1, "also");
+    open(&"x".repeat(50), 2, "twelve bytes");
+    switching::apply("session/open", false).expect("switchable");
+    let mut seen = Vec::new();
+    reader.drain(|record| {
+        assert_eq!(record.flags, TEXTS | SHARED);
+        seen.push(opened(record.args));
+    });
+    // Ten words: three for the arguments themselves, seven for texts, of which the first takes as many as it needs.
+    let first = (b"short".to_vec(), false, 1, b"also".to_vec(), false);
+    assert_eq!(seen, [first, (vec![b'x'; 50], false, 2, Vec::new(), true)]);
+    assert_eq!(reader.losses().total(), 0);
+}
+
+#[test]
+fn a_flight_recorder_keeps_whole_texts() {
+    let _alone = alone();
+    let session = Session::create(&Options { mode: Mode::Overwrite, ..small() }).expect("a session");
+    let mut reader = session.reader().expect("a reader");
+    switching::apply("session/open", true).expect("switchable");
+    for round in 0..1000_u32 {
+        open(&"y".repeat(round as usize % 260), round, "me");
+        emit_words(&PAIR, [u64::from(round), 0]);
+    }
+    switching::apply("session/open", false).expect("switchable");
+    let mut last = 0;
+    reader.snapshot(|record| {
+        if record.flags & TEXTS != 0 {
+            let (path, is_cut, round, by, _) = opened(record.args);
+            assert_eq!((path.len(), is_cut), ((round as usize % 260).min(256), round % 260 > 256));
+            assert_eq!(by, b"me");
+            last = round;
+        }
+    });
+    assert_eq!((last, reader.losses().total()), (999, 0));
+}
+
+#[test]
+fn a_dynamic_event_is_recorded_while_its_site_is_enabled() {
+    let _alone = alone();
+    let session = Session::create(&small()).expect("a session");
+    let mut reader = session.reader().expect("a reader");
+    let open = DynamicEvent::new("file/open", &[("path", Type::Text), ("size", Type::Signed)]);
+    let emit = |values: &[Value<'_>]| emit_dynamic!("tracing", open, values);
+    let is_wanted = || emit_dynamic!("tracing");
+    emit(&[Value::Text("off"), Value::Signed(0)]);
+    assert!(!is_wanted());
+    switching::apply("tracing", true).expect("switchable");
+    assert!(is_wanted());
+    emit(&[Value::Text("/etc/hosts"), Value::Signed(-7)]);
+    emit(&[Value::Signed(-7)]);
+    emit(&[Value::Text("x"), Value::Unsigned(7)]);
+    switching::apply("tracing", false).expect("switchable");
+    let mut seen = Vec::new();
+    reader.drain(|record| seen.push((record.event, record.args.to_vec())));
+    assert_eq!(seen.len(), 1);
+    let (id, words) = &seen[0];
+    let info = reader.event(*id).expect("declared");
+    assert_eq!((info.name.as_str(), info.types.as_str()), ("file/open", "si"));
+    assert_eq!(info.fields.iter().map(|field| field.0.as_str()).collect::<Vec<_>>(), ["path", "size"]);
+    assert_eq!((words[0], words[3].cast_signed()), (10, -7));
 }

@@ -9,6 +9,7 @@ pub mod diff;
 mod distribution;
 mod ending;
 mod error;
+mod escape;
 pub mod event;
 mod exit_status;
 pub mod file;
@@ -30,7 +31,8 @@ pub mod user_statistics;
 pub use distribution::{Bin, Distribution};
 pub use ending::{EndCause, Ending};
 pub use error::TraceError;
-pub use event::{EventDefinition, UserEvent, Value};
+pub use escape::{escape, escaped};
+pub use event::{EventDefinition, Text, UserEvent, Value};
 pub use exit_status::exit_status;
 pub use glob::Glob;
 pub use outcome::{

@@ -12,15 +12,17 @@
 //! | `thread`, `process` | int64 (unsigned), null where unknown | the kernel's numbers of the thread that met a user event, or that a kernel record is about (of a switch the next one) |
 //! | `comm` | string, null where unknown | the kernel's name of that thread |
 //! | `prev_thread`, `next_thread` | int64 (unsigned), null where no switch | the kernel's numbers of the threads that left and got the processor |
-//! | `words` | list of int64, null where no user event | its arguments as they are: bools, integers, addresses, the bits of doubles |
-//! | `values` | list of double, likewise | the same arguments as numbers (exact up to 2^53) |
+//! | `words` | list of int64, null where no user event | its arguments as they are: bools, integers, addresses, the bits of doubles; of a text its length |
+//! | `values` | list of double, likewise | the same arguments as numbers (exact up to 2^53); of a text not a number |
+//! | `texts` | list of string, likewise | the texts among them; of other arguments the empty text |
+//! | `names` | list of string, likewise | what the arguments are called, with their units: `length [B]` |
 //!
 //! The file's key-value metadata holds the trace's header as JSON under `horolog.trace`, and the definitions of its user
 //! events under `horolog.events`.
 
 use crate::file::{Header, Thread};
 use crate::filter::threads_of;
-use crate::{EventDefinition, Kind, NO_JOB, Record, TraceError, UserEvent};
+use crate::{EventDefinition, Kind, NO_JOB, Record, TraceError, UserEvent, Value};
 use parquet::basic::{Compression, ConvertedType, Repetition, Type as Physical};
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::ByteArray;
@@ -46,11 +48,20 @@ pub struct Exporter<W: Write + Send> {
     contexts: Vec<Context>,
     /// The names of the threads met so far, by their number in the trace.
     comms: BTreeMap<u64, ByteArray>,
-    /// The arguments of all rows, one behind the other: as words and as numbers.
+    /// The arguments of all rows, one behind the other: as words, as numbers, as texts, and their names.
     words: Vec<i64>,
     values: Vec<f64>,
+    texts: Vec<ByteArray>,
+    names: Vec<ByteArray>,
     /// The events met so far, by their number.
-    events: BTreeMap<u64, (EventDefinition, ByteArray)>,
+    events: BTreeMap<u64, Met>,
+}
+
+/// An event, and its name and those of its arguments as columns hold them.
+struct Met {
+    definition: EventDefinition,
+    name: ByteArray,
+    arguments: Vec<ByteArray>,
 }
 
 /// What a row holds beside its record.
@@ -100,6 +111,8 @@ impl<W: Write + Send> Exporter<W> {
             comms: BTreeMap::new(),
             words: Vec::new(),
             values: Vec::new(),
+            texts: Vec::new(),
+            names: Vec::new(),
             events: BTreeMap::new(),
         })
     }
@@ -135,14 +148,32 @@ impl<W: Write + Send> Exporter<W> {
     /// # Errors
     /// Where the output fails.
     pub fn take_user(&mut self, event: &UserEvent<'_>) -> Result<(), TraceError> {
-        self.events
-            .entry(event.record.value)
-            .or_insert_with(|| (event.definition.clone(), ByteArray::from(event.definition.name.as_str())));
-        for (_, value) in event.arguments() {
+        let met = self.events.entry(event.record.value).or_insert_with(|| {
+            let label = |place| ByteArray::from(event.definition.label(place).as_str());
+            Met {
+                definition: event.definition.clone(),
+                name: ByteArray::from(event.definition.name.as_str()),
+                arguments: (0..event.definition.arguments()).map(label).collect(),
+            }
+        });
+        let mut count = 0;
+        for ((_, value), name) in event.arguments().zip(&met.arguments) {
             self.values.push(value.as_number());
+            self.words.push(match value {
+                Value::Bool(value) => i64::from(value),
+                Value::Unsigned(value) | Value::Address(value) => value.cast_signed(),
+                Value::Signed(value) => value,
+                Value::Float(value) => value.to_bits().cast_signed(),
+                Value::Text(value) => value.bytes().count() as i64,
+            });
+            self.texts.push(match value {
+                Value::Text(text) => ByteArray::from(text.to_string().as_str()),
+                _ => ByteArray::from(""),
+            });
+            self.names.push(name.clone());
+            count += 1;
         }
-        self.words.extend(event.words.iter().map(|word| word.cast_signed()));
-        let mut context = Context { arguments: Some(event.words.len()), ..Context::default() };
+        let mut context = Context { arguments: Some(count), ..Context::default() };
         self.about(event.thread, &mut context);
         self.push(&event.record, context)
     }
@@ -161,7 +192,7 @@ impl<W: Write + Send> Exporter<W> {
         if !self.rows.is_empty() {
             self.write_rows().map_err(failed)?;
         }
-        let events: Vec<&EventDefinition> = self.events.values().map(|(definition, _)| definition).collect();
+        let events: Vec<&EventDefinition> = self.events.values().map(|met| &met.definition).collect();
         let json = serde_json::to_string(&events).map_err(|error| {
             TraceError::unsupported(format!("no JSON for the events: {error}"), "report it")
         })?;
@@ -191,7 +222,7 @@ impl<W: Write + Send> Exporter<W> {
         write_numbers(&mut group, &number(|row| row.value), None)?;
         write_numbers(&mut group, &number(|row| row.extra), None)?;
         let events = rows.iter().zip(&self.contexts).map(|(row, context)| {
-            context.arguments.and_then(|_| self.events.get(&row.value)).map(|(_, name)| name)
+            context.arguments.and_then(|_| self.events.get(&row.value)).map(|met| &met.name)
         });
         write_optional_texts(&mut group, events)?;
         for number in [|context: &Context| context.thread, |context: &Context| context.process] {
@@ -212,12 +243,21 @@ impl<W: Write + Send> Exporter<W> {
             writer.write_batch(&self.values, Some(&definitions), Some(&repetitions))?;
         }
         column.close()?;
+        for texts in [&self.texts, &self.names] {
+            let mut column = next_column(&mut group)?;
+            if let ColumnWriter::ByteArrayColumnWriter(writer) = column.untyped() {
+                writer.write_batch(texts, Some(&definitions), Some(&repetitions))?;
+            }
+            column.close()?;
+        }
         group.close()?;
         self.rows = rows;
         self.rows.clear();
         self.contexts.clear();
         self.words.clear();
         self.values.clear();
+        self.texts.clear();
+        self.names.clear();
         Ok(())
     }
 }
@@ -238,8 +278,10 @@ fn list_levels(contexts: &[Context]) -> (Vec<i16>, Vec<i16>) {
 }
 
 /// An optional list of required elements, in the form that the format's description asks for.
-fn list(name: &str, physical: Physical) -> Result<Arc<Type>, ParquetError> {
-    let element = Type::primitive_type_builder("element", physical).with_repetition(Repetition::REQUIRED);
+fn list(name: &str, physical: Physical, converted: ConvertedType) -> Result<Arc<Type>, ParquetError> {
+    let element = Type::primitive_type_builder("element", physical)
+        .with_converted_type(converted)
+        .with_repetition(Repetition::REQUIRED);
     let repeated = Type::group_type_builder("list")
         .with_repetition(Repetition::REPEATED)
         .with_fields(vec![Arc::new(element.build()?)]);
@@ -271,8 +313,10 @@ fn schema() -> Result<Type, ParquetError> {
         text("comm", Repetition::OPTIONAL)?,
         number("prev_thread", Repetition::OPTIONAL)?,
         number("next_thread", Repetition::OPTIONAL)?,
-        list("words", Physical::INT64)?,
-        list("values", Physical::DOUBLE)?,
+        list("words", Physical::INT64, ConvertedType::NONE)?,
+        list("values", Physical::DOUBLE, ConvertedType::NONE)?,
+        list("texts", Physical::BYTE_ARRAY, ConvertedType::UTF8)?,
+        list("names", Physical::BYTE_ARRAY, ConvertedType::UTF8)?,
     ];
     Type::group_type_builder("records").with_fields(fields).build()
 }

@@ -60,6 +60,18 @@ impl ThreadClock {
     }
 }
 
+/// Processor time that all threads of process `pid` have used, in nanoseconds; `None` once it is gone.
+#[must_use]
+pub fn process_cpu_ns(pid: u32) -> Option<u64> {
+    let (mut id, mut time) = (0, libc::timespec { tv_sec: 0, tv_nsec: 0 });
+    // SAFETY: both are writable; the number of a process that is gone makes the first call fail, or the second.
+    let found = unsafe {
+        libc::clock_getcpuclockid(libc::pid_t::try_from(pid).ok()?, &mut id) == 0
+            && libc::clock_gettime(id, &mut time) == 0
+    };
+    found.then(|| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}
+
 /// How a sleep ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use]

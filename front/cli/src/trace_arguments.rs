@@ -21,7 +21,7 @@ pub(crate) enum TraceVerb {
     Enable(SwitchArguments),
     /// Disable triggers of a running program, by name or pattern.
     Disable(SwitchArguments),
-    /// List the events of a running program: names, types of arguments, sites.
+    /// List the events of a running program: names, arguments, sites and where they stand in the source.
     Events {
         /// The program's process id.
         pid: i32,
@@ -181,6 +181,8 @@ pub(crate) struct ConvertArguments {
 pub(crate) enum ConvertTarget {
     /// Perfetto's protobuf, for ui.perfetto.dev.
     Perfetto,
+    /// The same with compressed packets, a third as long.
+    PerfettoCompressed,
     /// Apache Parquet.
     Parquet,
     /// The Common Trace Format 1.8, for babeltrace2 and Trace Compass.

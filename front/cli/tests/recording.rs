@@ -64,9 +64,13 @@ int main(int argc, char **argv)
 
 /// The program in a folder of its own; `None`, said aloud, where it cannot be compiled.
 fn program(options: &[&str]) -> Option<(TempDir, String)> {
+    compiled(WORK, options)
+}
+
+fn compiled(text: &str, options: &[&str]) -> Option<(TempDir, String)> {
     let folder = tempfile::tempdir().expect("a folder");
     let (source, program) = (inside(&folder, "work.c"), inside(&folder, "work"));
-    fs::write(&source, WORK).expect("writes");
+    fs::write(&source, text).expect("writes");
     let include = root().join("front/tracer/include");
     let mut compiler = Command::new("gcc");
     compiler.args(["-O2", "-pthread", "-o", &program, &source, "-I"]).arg(include).args(options);
@@ -115,10 +119,13 @@ fn every_event_of_a_c_program_comes_in_order_with_its_arguments() {
     let packets = shown(&[&out, "--event", "net/*"]);
     assert_eq!(packets.len(), 200);
     for (address, thread) in [("0x10", 0), ("0x20", 1)] {
-        let of_thread = packets.iter().filter(|line| line.contains(&format!(", {address}, ")));
+        let of_thread = packets.iter().filter(|line| line.contains(&format!(", name={address}, ")));
         for (turn, line) in of_thread.clone().enumerate() {
-            let wanted =
-                format!("net/packet({turn}, {address}, {:?}, {}, -{turn})", turn as f64 / 2.0, turn % 2 == 1);
+            let wanted = format!(
+                "net/packet(i={turn}, name={address}, {:?}, {}, -{turn})",
+                turn as f64 / 2.0,
+                turn % 2 == 1
+            );
             assert!(line.ends_with(&wanted.replace("-0)", "0)")), "{line} is not {wanted}");
         }
         assert_eq!(of_thread.count(), 100, "thread {thread}");
@@ -135,6 +142,87 @@ fn every_event_of_a_c_program_comes_in_order_with_its_arguments() {
     assert!(absent.status == Some(2) && absent.err.contains("is called `nothing`"), "{absent:?}");
     let table = done(["trace", "stats", &out, "--histogram"]);
     assert!(table.out.contains("events lost: 0") && table.out.contains("duration of work"), "{table:?}");
+}
+
+/// Names, units, texts, spans, counters, flows; and names that a terminal would obey.
+const NAMED: &str = r#"
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+#include "horolog/trace.h"
+static char long_text[401];
+static void *answer(void *request)
+{
+	prctl(PR_SET_NAME, "bad\033[2J\377");
+	HOROLOG_SPAN_BEGIN("request/answer", HOROLOG_FLOW_END((unsigned long)request));
+	HOROLOG_TRIGGER("evil\033]0;x\007");
+	HOROLOG_SPAN_END("request/answer");
+	usleep(500000); /* Its name is read while it is there. */
+	return NULL;
+}
+int main(void)
+{
+	int size = 4096;
+	const char *path = "/etc/\"hosts\"";
+	memset(long_text, 'x', 400);
+	HOROLOG_TRIGGER("file/open", HOROLOG_STRING(path), HOROLOG_ARG("size", "B", size), HOROLOG_STRING(long_text));
+	HOROLOG_SPAN_BEGIN("request/send", HOROLOG_FLOW(7));
+	HOROLOG_COUNTER("queue/length", "items", size / 2);
+	HOROLOG_SPAN_END("request/send");
+	pthread_t thread;
+	pthread_create(&thread, NULL, answer, (void *)7);
+	pthread_join(thread, NULL);
+	return 0;
+}
+"#;
+
+#[test]
+fn names_units_and_texts_are_in_every_output() {
+    let Some((folder, program)) = compiled(NAMED, &[]) else { return };
+    let (recording, out) = record(&folder, &["--", &program]);
+    assert_eq!((&recording["events"], &recording["events_lost"]), (&7.into(), &0.into()), "{recording}");
+    let lines = shown(&[&out]);
+    let cut = format!("{}…", "x".repeat(256));
+    let open = format!(r#"file/open(path="/etc/\"hosts\"", size=4096 B, long_text="{cut}")"#);
+    assert!(lines[0].ends_with(&open), "{}", lines[0]);
+    for wanted in [
+        "request/send/begin(flow=7)",
+        "queue/length/counter(value=2048 items)",
+        "request/answer/begin(flow_end=7)",
+        r"evil\x1b]0;x\x07()",
+        r"bad\x1b[2J\xff (",
+    ] {
+        assert!(lines.iter().any(|line| line.contains(wanted)), "{wanted}: {lines:#?}");
+    }
+    assert!(!lines.iter().any(|line| line.contains(char::is_control)), "{lines:#?}");
+    let counted = done(["trace", "stats", &out, "--format", "json"]).json();
+    let arguments = &counted["user"]["events"][0]["arguments"];
+    assert_eq!((&arguments[1]["name"], &arguments[1]["unit"]), (&"size".into(), &"B".into()), "{counted}");
+    assert_eq!(
+        (&arguments[2]["type"], &arguments[2]["cut"], &arguments[2]["distinct"]),
+        (&"s".into(), &1.into(), &1.into())
+    );
+    let table = done(["trace", "stats", &out]);
+    assert!(table.out.contains("file/open size [B]") && table.out.contains("request/answer"), "{table:?}");
+    assert!(!table.out.contains('\x1b'), "{table:?}");
+    for (name, to) in [
+        ("t.pftrace", "perfetto"),
+        ("z.pftrace", "perfetto-compressed"),
+        ("t.parquet", "parquet"),
+        ("t.ctf", "ctf"),
+    ] {
+        let converted = done(["trace", "convert", &out, &inside(&folder, name), "--to", to]);
+        assert!(converted.out.contains("7 records, events lost: 0"), "{converted:?}");
+    }
+    let bytes = |name: &str| fs::read(inside(&folder, name)).expect("written");
+    let holds =
+        |name: &str, text: &str| bytes(name).windows(text.len()).any(|window| window == text.as_bytes());
+    assert!(holds("t.pftrace", "size [B]") && holds("t.pftrace", &cut) && !holds("z.pftrace", "size [B]"));
+    assert!(holds("t.parquet", "size [B]") && holds("t.parquet", &cut));
+    assert!(holds("t.ctf/metadata", "string _path; i64 _size_B; string _long_text;"));
+    assert!(!holds("t.pftrace", "\x1b") && !holds("t.ctf/metadata", "\x1b"));
 }
 
 #[test]
@@ -170,7 +258,7 @@ fn babeltrace2_sees_the_same_events() {
         let name_and_first = name.split_once('(').expect("a bracket");
         assert!(theirs.contains(&format!("] {}: ", name_and_first.0)), "{ours}\n{theirs}");
         let first = name_and_first.1.trim_end_matches([',', ')']);
-        assert!(first.is_empty() || theirs.contains(&format!("arg0 = {first}")), "{ours}\n{theirs}");
+        assert!(first.is_empty() || theirs.contains(&first.replace('=', " = ")), "{ours}\n{theirs}");
         if let Some(last) = arguments.last() {
             assert!(
                 theirs.ends_with(&format!("arg4 = {} }}", last.trim_end_matches(')'))),

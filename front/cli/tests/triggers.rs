@@ -97,7 +97,9 @@ fn a_program_without_a_runtime_is_switched_from_outside() {
     }
     assert_eq!(listed.status.code(), Some(0), "{}", text(&listed.stderr));
     let shown = text(&listed.stdout);
-    assert!(shown.contains("lock/acquire") && shown.contains("address, signed"), "{shown}");
+    assert!(shown.contains("lock/acquire") && shown.contains("sink address, i signed"), "{shown}");
+    // Where it stands, and in which function.
+    assert!(shown.contains("locks.c:12 acquire") && shown.contains("locks.c:13 release"), "{shown}");
     assert_eq!(traced.checks(), 0);
 
     let on = traced.horolog("enable", &["lock/*"]);
@@ -118,6 +120,8 @@ fn a_program_without_a_runtime_is_switched_from_outside() {
     let json: serde_json::Value = serde_json::from_slice(&events.stdout).expect("JSON");
     assert_eq!(json["events"][0]["name"], "lock/acquire");
     assert_eq!(json["events"][0]["enabled"], 0);
+    assert_eq!(json["events"][0]["arguments"][1]["name"], "i");
+    assert_eq!(json["events"][0]["places"][0]["line"], 12);
     assert!(json["events"][0]["unheard"].as_u64().is_some_and(|count| count > 0), "{json}");
 }
 

@@ -14,6 +14,7 @@ every/2 ui 200 -5
 every/3 ffp 1.5 2.5 text
 every/4 iuiu 1 2 3 4
 every/10 iiiiiiiiii 1 2 3 4 5 6 7 8 9 -10
+every/text ssis text abc 4 (null)
 every/evaluated i 1
 every/inline i 0
 every/inline i 1

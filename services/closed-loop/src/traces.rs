@@ -18,6 +18,8 @@ use std::path::Path;
 pub enum TraceFormat {
     /// Perfetto's protobuf.
     Perfetto,
+    /// The same with compressed packets.
+    PerfettoCompressed,
     /// Apache Parquet.
     Parquet,
     /// The Common Trace Format 1.8: a folder.
@@ -169,7 +171,9 @@ pub fn convert_trace(
 ) -> Result<Converted, LoopError> {
     let mut converted = Converted::default();
     let reader = match format {
-        TraceFormat::Perfetto => to_perfetto(path, out, filter, &mut converted.records)?,
+        TraceFormat::Perfetto | TraceFormat::PerfettoCompressed => {
+            to_perfetto(path, out, (format, filter), &mut converted.records)?
+        }
         TraceFormat::Parquet => to_parquet(path, out, filter, &mut converted.records)?,
         TraceFormat::Ctf => {
             let mut exporter = ctf::Exporter::create(out, Reader::open(path)?.header())?;
@@ -190,8 +194,18 @@ fn create(out: &Path) -> Result<BufWriter<File>, LoopError> {
     File::create(out).map(BufWriter::new).map_err(|error| LoopError::writing(out, error))
 }
 
-fn to_perfetto(path: &Path, out: &Path, filter: &Filter, records: &mut u64) -> Result<FileReader, LoopError> {
-    let mut exporter = perfetto::Exporter::new(create(out)?, Reader::open(path)?.header())?;
+fn to_perfetto(
+    path: &Path,
+    out: &Path,
+    (format, filter): (TraceFormat, &Filter),
+    records: &mut u64,
+) -> Result<FileReader, LoopError> {
+    let (output, reader) = (create(out)?, Reader::open(path)?);
+    let mut exporter = if format == TraceFormat::PerfettoCompressed {
+        perfetto::Exporter::compressed(output, reader.header())?
+    } else {
+        perfetto::Exporter::new(output, reader.header())?
+    };
     let reader = each_chosen(path, filter, |reader, record| {
         if reader.threads().len() != exporter.threads_known() {
             exporter.set_threads(reader.threads());

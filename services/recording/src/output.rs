@@ -1,6 +1,7 @@
 //! The trace that is being written: records of all sources in the order of time.
 
 use crate::sessions::{Emitted, Tap};
+use horolog_probe::session::reader::EventInfo;
 use horolog_time::Instant;
 use horolog_trace::file::{Footer, Writer};
 use horolog_trace::{EventDefinition, Kind, LossCause, NO_JOB, NO_TASK, Record, Sink, TraceError};
@@ -31,11 +32,16 @@ pub(crate) struct Output<W: Write> {
     /// Up to when records were written.
     written_to: u64,
     threads: Threads,
-    events: BTreeMap<(String, String), Option<u64>>,
+    events: BTreeMap<EventKey, Option<u64>>,
+    /// The definitions, by the trace's numbers.
+    definitions: Vec<EventDefinition>,
     /// Of this session and this number the trace's number: what `events` says, without comparing names.
     last_event: Option<((u64, u32), Option<u64>)>,
     pub(crate) counts: Counts,
 }
+
+/// What makes an event another one: its name, its types, the names and units of its arguments.
+type EventKey = (String, String, Vec<(String, String)>);
 
 /// What has passed through.
 #[derive(Clone, Copy, Debug, Default)]
@@ -70,6 +76,7 @@ impl<W: Write> Output<W> {
             written_to: 0,
             threads: Threads::default(),
             events: BTreeMap::new(),
+            definitions: Vec::new(),
             last_event: None,
             counts: Counts::default(),
         }
@@ -124,12 +131,14 @@ impl<W: Write> Output<W> {
         {
             return number;
         }
-        let key = (event.event.name.clone(), event.event.types.clone());
-        let writer = &mut self.writer;
+        let key = (event.event.name.clone(), event.event.types.clone(), event.event.fields.clone());
+        let (writer, definitions) = (&mut self.writer, &mut self.definitions);
         let number = *self.events.entry(key).or_insert_with(|| {
             // What the format cannot hold comes from a hostile or damaged directory.
-            let definition = EventDefinition::new(&event.event.name, &event.event.types, &[]);
-            definition.ok().map(|definition| writer.define_event(&definition))
+            let definition = definition_of(event.event)?;
+            let number = writer.define_event(&definition);
+            definitions.push(definition);
+            Some(number)
         });
         self.last_event = Some((place, number));
         number
@@ -210,8 +219,14 @@ impl<W: Write> Tap for Output<W> {
     }
 
     fn event(&mut self, event: &Emitted<'_>) {
-        let fits = event.event.types.len() == event.words.len();
-        let number = self.number(event).filter(|_| fits);
+        let number = self.number(event);
+        let definition = number.and_then(|number| self.definitions.get(usize::try_from(number).ok()?));
+        // A record with texts may have a word behind them.
+        let words = definition.and_then(|definition| definition.words(event.words));
+        let words = words.filter(|words| {
+            *words == event.words.len() || (event.has_texts && words + 1 == event.words.len())
+        });
+        let number = number.filter(|_| words.is_some());
         let (Some(number), Some(since)) = (number, event.ns.checked_sub(self.origin_ns)) else {
             // It was emitted before the recording began, or makes no sense.
             let cause = if number.is_some() { LossCause::Recorder } else { LossCause::Damaged };
@@ -228,7 +243,7 @@ impl<W: Write> Tap for Output<W> {
             value: number,
             extra,
         };
-        self.wait(record, event.words);
+        self.wait(record, &event.words[..words.unwrap_or(0)]);
     }
 
     fn lost(&mut self, _: u32, cause: LossCause, count: u64) {
@@ -236,27 +251,39 @@ impl<W: Write> Tap for Output<W> {
     }
 }
 
+/// What the format holds of an event of a session's directory; nothing of one that it cannot hold. Names of arguments that are too
+/// long are left out.
+fn definition_of(event: &EventInfo) -> Option<EventDefinition> {
+    let (names, units): (Vec<&str>, Vec<&str>) =
+        event.fields.iter().map(|(name, unit)| (name.as_str(), unit.as_str())).unzip();
+    let named = EventDefinition::new(&event.name, &event.types, &names);
+    let definition = named.or_else(|_| EventDefinition::new(&event.name, &event.types, &[])).ok()?;
+    if units.is_empty() {
+        return Some(definition);
+    }
+    Some(definition.clone().with_units(&units).unwrap_or(definition))
+}
+
 /// The name of a thread, or of its process where it has ended; else nothing.
 pub(crate) fn name_of(pid: u32, tid: u32) -> String {
     let read = |path: String| std::fs::read(path).ok();
     let name = read(format!("/proc/{pid}/task/{tid}/comm")).or_else(|| read(format!("/proc/{pid}/comm")));
     let name = name.unwrap_or_default();
-    String::from_utf8_lossy(&name).trim_end_matches('\n').to_owned()
+    horolog_probe::lossless(name.strip_suffix(b"\n").unwrap_or(&name))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use horolog_probe::session::reader::EventInfo;
     use horolog_trace::file::{Header, Reader};
 
     fn emitted<'a>(ns: u64, event: &'a EventInfo, words: &'a [u64]) -> Emitted<'a> {
-        Emitted { session: 1, pid: 7, ns, tid: 7, cpu: 1, event, words }
+        Emitted { session: 1, pid: 7, ns, tid: 7, cpu: 1, event, words, has_texts: false }
     }
 
     #[test]
     fn records_come_out_in_order_within_the_window_and_are_counted_beyond() {
-        let event = EventInfo { id: 1, name: "x".to_owned(), types: "u".to_owned() };
+        let event = EventInfo { id: 1, name: "x".to_owned(), types: "u".to_owned(), fields: Vec::new() };
         let mut bytes = Vec::new();
         let writer = Writer::new(&mut bytes, &Header::session(1_000)).expect("memory");
         let mut output = Output::new(writer, 1_000, 100);

@@ -2,14 +2,14 @@
 
 use crate::RecordingError;
 use crate::clock::Clock;
-use horolog_probe::MAX_ARGUMENTS;
 use horolog_probe::clock::ClockKind;
+use horolog_probe::ring::record::TEXTS;
 use horolog_probe::session::reader::EventInfo;
 use horolog_probe::session::{Connection, Listener, Losses, RawRecord};
-use horolog_sys::clock::monotonic_ns;
+use horolog_sys::clock::{monotonic_ns, process_cpu_ns};
 use horolog_sys::descriptor_passing::wait_for_connection;
 use horolog_sys::guardian::Folder;
-use horolog_trace::LossCause;
+use horolog_trace::{LossCause, escape};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::AsFd;
 use std::path::PathBuf;
@@ -19,9 +19,6 @@ const LINGER_NS: u64 = 100_000_000;
 
 /// How often it is looked whether a process has ended.
 const LOOK_EVERY_NS: u64 = 16_000_000;
-
-/// What a session may have lost before it came is that of one second at most.
-const SECOND_NS: u64 = 1_000_000_000;
 
 /// After a pass with so many records the next one comes after a millisecond at most, after ten times as many at once.
 const BUSY: u64 = 1_000;
@@ -51,8 +48,10 @@ pub(crate) struct Emitted<'a> {
     pub(crate) cpu: u16,
     /// What it is called in its session.
     pub(crate) event: &'a EventInfo,
-    /// One word an argument.
+    /// The words of the arguments, as they stand in the buffers.
     pub(crate) words: &'a [u64],
+    /// Whether there are texts among them.
+    pub(crate) has_texts: bool,
 }
 
 /// One record as it was read, before its event and its time are looked up.
@@ -63,8 +62,10 @@ struct Raw {
     tid: u32,
     cpu: u16,
     passes: u16,
-    words: [u64; MAX_ARGUMENTS],
-    count: usize,
+    has_texts: bool,
+    /// Where its words stand among those of the session.
+    words_at: usize,
+    words: usize,
 }
 
 /// A record whose event is not in the session's directory waits for so many passes: its number is given a moment before.
@@ -76,15 +77,17 @@ struct Traced {
     pid: u32,
     connection: Connection,
     losses: Losses,
-    /// When they were told last.
+    /// When they were told last, and how much processor time the process had used.
     told_at: u64,
+    told_at_cpu_ns: u64,
     /// Since when its process has ended, or runs another program.
     closed_at: Option<u64>,
     snapshots: u64,
     /// What the numbers of events mean; the session's directory is asked once an event.
     events: BTreeMap<u32, EventInfo>,
-    /// Records that were read and not yet handed on.
+    /// Records that were read and not yet handed on, and the words of their arguments.
     batch: Vec<Raw>,
+    words: Vec<u64>,
 }
 
 /// Receives and drains sessions. Dropping it closes the socket and its folder.
@@ -188,8 +191,8 @@ impl Sessions {
         for traced in &mut self.live {
             // Before its buffers are read: what it has published then is read all the same.
             let ended = look && traced.closed_at.is_none() && traced.connection.reader.process().is_dead();
-            let Traced { connection, batch, .. } = traced;
-            self.came += connection.reader.drain(|raw| batch.push(Raw::of(&raw)));
+            let Traced { connection, batch, words, .. } = traced;
+            self.came += connection.reader.drain(|raw| batch.push(Raw::of(&raw, words)));
             traced.hand_on(&self.clock, tap);
             traced.tell_losses(tap);
             if ended {
@@ -211,8 +214,8 @@ impl Sessions {
     pub(crate) fn snapshot(&mut self, tap: &mut impl Tap) {
         self.clock.anchor();
         for traced in &mut self.live {
-            let Traced { connection, batch, .. } = traced;
-            connection.reader.snapshot(|raw| batch.push(Raw::of(&raw)));
+            let Traced { connection, batch, words, .. } = traced;
+            connection.reader.snapshot(|raw| batch.push(Raw::of(&raw, words)));
             traced.hand_on(&self.clock, tap);
             traced.tell_losses(tap);
         }
@@ -267,11 +270,13 @@ impl Sessions {
                         pid,
                         connection,
                         losses: Losses::default(),
-                        told_at: now.saturating_sub(SECOND_NS),
+                        told_at: now,
+                        told_at_cpu_ns: 0,
                         closed_at: None,
                         snapshots: 0,
                         events: BTreeMap::new(),
                         batch: Vec::new(),
+                        words: Vec::new(),
                     });
                 }
                 Ok(None) => return,
@@ -289,7 +294,7 @@ impl Sessions {
 
 impl Traced {
     fn names(&self) -> impl Iterator<Item = String> {
-        self.connection.reader.events().into_iter().map(|event| event.name)
+        self.connection.reader.events().into_iter().map(|event| escape(event.name))
     }
 
     fn tell_losses(&mut self, tap: &mut impl Tap) {
@@ -304,8 +309,14 @@ impl Traced {
             (LossCause::Damaged, now.damaged, before.damaged),
         ];
         let at = monotonic_ns();
-        let most = most_lost(at.saturating_sub(self.told_at));
+        let used = process_cpu_ns(self.pid);
+        // One that has gone may have used every processor until then.
+        let most = most_lost(match used {
+            Some(used) => used.saturating_sub(self.told_at_cpu_ns),
+            None => at.saturating_sub(self.told_at).saturating_mul(processors()),
+        });
         self.told_at = at;
+        self.told_at_cpu_ns = used.unwrap_or(self.told_at_cpu_ns);
         for (cause, now, before) in causes {
             // A counter that went backwards, or faster than any program can, is a hostile or damaged one: what it says is
             // not added.
@@ -319,25 +330,40 @@ impl Traced {
     }
 }
 
-/// How many events a process can lose in so many nanoseconds: one in two on each of a thousand processors.
-fn most_lost(ns: u64) -> u64 {
-    ns.max(1_000_000).saturating_mul(500)
+fn processors() -> u64 {
+    std::thread::available_parallelism().map_or(1, |count| count.get() as u64)
+}
+
+/// How many events a process can lose with so many nanoseconds of processor time: one in two, which is faster than any
+/// processor emits, and those of a millisecond that the kernel has not added up yet.
+fn most_lost(cpu_ns: u64) -> u64 {
+    cpu_ns.saturating_add(1_000_000) / 2
 }
 
 impl Raw {
-    fn of(raw: &RawRecord<'_>) -> Raw {
-        let mut words = [0; MAX_ARGUMENTS];
-        let count = raw.args.len().min(MAX_ARGUMENTS);
-        words[..count].copy_from_slice(&raw.args[..count]);
-        Raw { ticks: raw.ticks, event: raw.event, tid: raw.tid, cpu: raw.cpu, passes: 0, words, count }
+    /// Keeps a record, and its words behind `words`.
+    fn of(raw: &RawRecord<'_>, words: &mut Vec<u64>) -> Raw {
+        let words_at = words.len();
+        words.extend_from_slice(raw.args);
+        Raw {
+            ticks: raw.ticks,
+            event: raw.event,
+            tid: raw.tid,
+            cpu: raw.cpu,
+            passes: 0,
+            has_texts: raw.flags & TEXTS != 0,
+            words_at,
+            words: raw.args.len(),
+        }
     }
 }
 
 impl Traced {
     /// Hands on every record whose event is known; the others wait for the next pass.
     fn hand_on(&mut self, clock: &Clock, tap: &mut impl Tap) {
-        let mut batch = std::mem::take(&mut self.batch);
+        let (mut batch, words) = (std::mem::take(&mut self.batch), std::mem::take(&mut self.words));
         batch.retain_mut(|raw| {
+            let own = &words[raw.words_at..raw.words_at + raw.words];
             if !self.events.contains_key(&raw.event)
                 && let Some(event) = self.connection.reader.event(raw.event)
             {
@@ -351,10 +377,14 @@ impl Traced {
                     tid: raw.tid,
                     cpu: raw.cpu,
                     event,
-                    words: &raw.words[..raw.count],
+                    words: own,
+                    has_texts: raw.has_texts,
                 }),
                 _ if raw.passes < PATIENCE => {
                     raw.passes += 1;
+                    // It stays, and so do its words.
+                    raw.words_at = self.words.len();
+                    self.words.extend_from_slice(own);
                     return true;
                 }
                 _ => tap.lost(self.pid, LossCause::Damaged, 1),
@@ -362,6 +392,11 @@ impl Traced {
             false
         });
         self.batch = batch;
+        if self.words.is_empty() {
+            // Its memory serves the next pass.
+            self.words = words;
+            self.words.clear();
+        }
     }
 }
 
@@ -371,8 +406,10 @@ mod tests {
 
     #[test]
     fn no_program_loses_more_than_it_can_emit() {
-        // The fastest refusal takes some nanoseconds on each of its processors.
-        assert!(most_lost(4_000_000) >= 4_000_000 / 5 * 256);
-        assert!(most_lost(4_000_000) < u64::MAX / 1_000_000 && most_lost(u64::MAX) == u64::MAX);
+        // The fastest refusal takes some nanoseconds of a processor.
+        assert!(most_lost(4_000_000) >= 4_000_000 / 5);
+        // Whoever does nothing but write over the counters is told to have lost half a million a pass at most.
+        assert_eq!(most_lost(0), 500_000);
+        assert!(most_lost(u64::MAX) < u64::MAX);
     }
 }

@@ -7,7 +7,7 @@ use crate::sessions::{Emitted, Sessions, Tap};
 use crate::target::{self, Target, Tracing};
 use horolog_sys::clock::monotonic_ns;
 use horolog_time::Span;
-use horolog_trace::LossCause;
+use horolog_trace::{LossCause, escape};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -132,7 +132,7 @@ impl Tap for Counts {
         // A program that was replaced by `exec` has new names for the same threads.
         for ((process, tid), (comm, _)) in &mut self.threads {
             if *process == pid {
-                *comm = name_of(pid, *tid);
+                *comm = escape(name_of(pid, *tid));
             }
         }
     }
@@ -140,11 +140,15 @@ impl Tap for Counts {
     fn event(&mut self, event: &Emitted<'_>) {
         self.all.add(1);
         let place = (event.session, event.event.id);
-        self.events.entry(place).or_insert_with(|| (event.event.name.clone(), Count::default())).1.add(1);
+        self.events
+            .entry(place)
+            .or_insert_with(|| (escape(event.event.name.clone()), Count::default()))
+            .1
+            .add(1);
         let thread = (event.pid, event.tid);
         self.threads
             .entry(thread)
-            .or_insert_with(|| (name_of(thread.0, thread.1), Count::default()))
+            .or_insert_with(|| (escape(name_of(thread.0, thread.1)), Count::default()))
             .1
             .add(1);
     }

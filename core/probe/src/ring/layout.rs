@@ -11,13 +11,15 @@ pub const PAGE: usize = 4096;
 /// The first eight bytes of a session.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"horolog\x01");
 /// The version of this layout.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// Bytes of a slot of the two multi-writer buffers: up to two arguments, up to ten.
 pub const SLOT_BYTES: [usize; 2] = [32, 96];
 /// Bytes that an event's name may have.
-pub const NAME_BYTES: usize = 104;
+pub const NAME_BYTES: usize = 192;
 /// Bytes that an event's types may have.
 pub const TYPES_BYTES: usize = 16;
+/// Bytes that the names and units of an event's arguments may have.
+pub const FIELDS_BYTES: usize = crate::about::FIELDS_BYTES;
 /// The largest memory that a session may ask for, and that a reader maps.
 pub const MOST_BYTES: usize = 1 << 36;
 
@@ -94,6 +96,8 @@ pub struct EventEntry {
     pub name: [AtomicU64; NAME_BYTES / 8],
     /// One letter an argument, ended by zero.
     pub types: [AtomicU64; TYPES_BYTES / 8],
+    /// What the arguments are called: `length[B],socket`, ended by zero.
+    pub fields: [AtomicU64; FIELDS_BYTES / 8],
 }
 
 impl EventEntry {
@@ -105,6 +109,7 @@ impl EventEntry {
             reserved: AtomicU32::new(0),
             name: [const { AtomicU64::new(0) }; NAME_BYTES / 8],
             types: [const { AtomicU64::new(0) }; TYPES_BYTES / 8],
+            fields: [const { AtomicU64::new(0) }; FIELDS_BYTES / 8],
         }
     }
 }
@@ -294,7 +299,7 @@ mod tests {
 
     #[test]
     fn entries_have_the_sizes_that_the_documentation_states() {
-        assert_eq!((size_of::<EventEntry>(), size_of::<WriterEntry>()), (128, 128));
+        assert_eq!((size_of::<EventEntry>(), size_of::<WriterEntry>()), (512, 128));
         assert_eq!((size_of::<RingControl>(), size_of::<QueueControl>()), (128, 384));
         assert_eq!(core::mem::offset_of!(RingControl, tail), 64);
     }

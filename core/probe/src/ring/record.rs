@@ -5,20 +5,26 @@
 //! | 0 | 0-63 | time in ticks of the session's clock |
 //! | 1 | 0-31 | number of the event |
 //! | | 32-47 | processor |
-//! | | 48-55 | number of arguments, at most ten |
+//! | | 48-55 | number of arguments, at most ten; with [`TEXTS`] half the number of words that follow |
 //! | | 56-63 | flags |
-//! | 2.. | | one word an argument |
+//! | 2.. | | one word an argument; of a text its length in bytes (the highest bit set where it was cut), then its bytes, the last word filled up with zeros; with [`TEXTS`] a zero word where the number would be odd |
 
-use crate::MAX_ARGUMENTS;
+use crate::{MAX_ARGUMENTS, MAX_TEXT};
 
 /// Words of the head.
 pub const HEAD_WORDS: usize = 2;
-/// Words of the longest record.
+/// Words of the longest record without texts.
 pub const MAX_WORDS: usize = HEAD_WORDS + MAX_ARGUMENTS;
+/// Words of the arguments of the longest record with texts.
+pub const MAX_TEXT_WORDS: usize = MAX_ARGUMENTS * (1 + MAX_TEXT / 8);
+/// Of the word in front of a text's bytes: the text was longer.
+pub const CUT: u64 = 1 << 63;
 /// The record was emitted while the same thread was inside another emission (a signal handler on top of it).
 pub const NESTED: u8 = 1;
 /// The record came through a multi-writer buffer.
 pub const SHARED: u8 = 2;
+/// One of the arguments is a text.
+pub const TEXTS: u8 = 4;
 
 /// The second word.
 #[inline(always)]
@@ -36,9 +42,9 @@ pub struct Head {
     pub event: u32,
     /// The processor.
     pub cpu: u16,
-    /// How many arguments follow.
+    /// How many arguments follow; with [`TEXTS`] half the number of words.
     pub arguments: u8,
-    /// [`NESTED`], [`SHARED`].
+    /// [`NESTED`], [`SHARED`], [`TEXTS`].
     pub flags: u8,
 }
 
@@ -55,6 +61,16 @@ impl Head {
             flags: (packed >> 56) as u8,
         }
     }
+
+    /// How many words follow the head; `None` where no record has as many.
+    #[inline]
+    #[must_use]
+    pub fn words(&self) -> Option<usize> {
+        let count = usize::from(self.arguments);
+        let (words, most) =
+            if self.flags & TEXTS == 0 { (count, MAX_ARGUMENTS) } else { (2 * count, MAX_TEXT_WORDS) };
+        (words <= most).then_some(words)
+    }
 }
 
 #[cfg(test)]
@@ -65,5 +81,9 @@ mod tests {
     fn a_head_keeps_its_fields() {
         let head = Head::unpack(9, pack(u32::MAX - 1, 65_535, 10, NESTED | SHARED));
         assert_eq!(head, Head { ticks: 9, event: u32::MAX - 1, cpu: 65_535, arguments: 10, flags: 3 });
+        assert_eq!(head.words(), Some(10));
+        assert_eq!(Head { arguments: 11, ..head }.words(), None);
+        assert_eq!(Head { arguments: 165, flags: TEXTS, ..head }.words(), Some(MAX_TEXT_WORDS));
+        assert_eq!(Head { arguments: 166, flags: TEXTS, ..head }.words(), None);
     }
 }

@@ -1,12 +1,11 @@
 //! The numbers of events: given once in a process, the same in all its sessions.
 
-use core::ffi::CStr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 use super::shared::{Shared, take_live};
 use crate::event::{Event, NO_EVENT};
-use crate::ring::layout::{EventEntry, NAME_BYTES, TYPES_BYTES};
+use crate::ring::layout::{EventEntry, FIELDS_BYTES, NAME_BYTES, TYPES_BYTES};
 
 /// The most numbers that a process gives.
 const MOST_EVENTS: usize = 4096;
@@ -26,8 +25,12 @@ pub fn number(event: &Event) -> u32 {
     if known != NO_EVENT {
         return known;
     }
-    let (name, types) = (words(event.name()), words(&event.types()));
-    let found = find(&name, &types).or_else(|| append(&name, &types));
+    let texts = Texts {
+        name: words(event.name().to_bytes()),
+        types: words(event.types().to_bytes()),
+        fields: words(event.fields().as_bytes()),
+    };
+    let found = find(&texts).or_else(|| append(&texts));
     let Some(place) = found else { return NO_EVENT };
     let id = place as u32 + 1;
     if let Some(session) = take_live() {
@@ -44,10 +47,20 @@ pub fn number(event: &Event) -> u32 {
     id
 }
 
-fn find(name: &[u64; NAME_BYTES / 8], types: &[u64; TYPES_BYTES / 8]) -> Option<usize> {
+/// What makes an event another one.
+struct Texts {
+    name: [u64; NAME_BYTES / 8],
+    types: [u64; TYPES_BYTES / 8],
+    fields: [u64; FIELDS_BYTES / 8],
+}
+
+fn find(texts: &Texts) -> Option<usize> {
     let given = (GIVEN.load(Acquire) as usize).min(MOST_EVENTS);
     KNOWN[..given].iter().position(|entry| {
-        entry.state.load(Acquire) == COMPLETE && holds(&entry.name, name) && holds(&entry.types, types)
+        entry.state.load(Acquire) == COMPLETE
+            && holds(&entry.name, &texts.name)
+            && holds(&entry.types, &texts.types)
+            && holds(&entry.fields, &texts.fields)
     })
 }
 
@@ -56,41 +69,57 @@ fn holds(words: &[AtomicU64], text: &[u64]) -> bool {
 }
 
 /// Two threads that come with the same new name at once may get two numbers for it; readers go by name.
-fn append(name: &[u64; NAME_BYTES / 8], types: &[u64; TYPES_BYTES / 8]) -> Option<usize> {
+fn append(texts: &Texts) -> Option<usize> {
     if GIVEN.load(Relaxed) as usize >= MOST_EVENTS {
         return None;
     }
     let place = GIVEN.fetch_add(1, AcqRel) as usize;
     let entry = KNOWN.get(place)?;
-    fill(entry, name, types);
+    fill(entry, texts);
     Some(place)
 }
 
-fn fill(entry: &EventEntry, name: &[u64], types: &[u64]) {
-    for (word, text) in entry.name.iter().zip(name) {
-        word.store(*text, Relaxed);
-    }
-    for (word, text) in entry.types.iter().zip(types) {
+fn fill(entry: &EventEntry, texts: &Texts) {
+    let Texts { name, types, fields } = texts;
+    let pairs = entry.name.iter().zip(name).chain(entry.types.iter().zip(types));
+    for (word, text) in pairs.chain(entry.fields.iter().zip(fields)) {
         word.store(*text, Relaxed);
     }
     // SeqCst with `declare_all`: either the session's creator sees the entry, or we see the session.
     entry.state.store(COMPLETE, core::sync::atomic::Ordering::SeqCst);
 }
 
-/// A text as words, cut at a character where it is too long; at least one zero byte ends it.
-fn words<const WORDS: usize>(text: &CStr) -> [u64; WORDS] {
+/// Behind a text that was cut: `~` and a hash of the whole text in hexadecimal digits.
+const ENDING: usize = 17;
+
+/// A text as words; at least one zero byte ends it. One that is too long is cut at a character and ends in a hash of all of
+/// it, so that two long names that begin alike stay two.
+fn words<const WORDS: usize>(bytes: &[u8]) -> [u64; WORDS] {
     let mut words = [0; WORDS];
-    let bytes = text.to_bytes();
-    let mut length = bytes.len().min(8 * WORDS - 1);
+    let room = 8 * WORDS - 1;
+    let is_cut = bytes.len() > room && room > ENDING;
+    let mut length = bytes.len().min(if is_cut { room - ENDING } else { room });
     while length < bytes.len() && length > 0 && bytes[length] & 0xc0 == 0x80 {
         length -= 1;
     }
-    for (place, chunk) in bytes[..length].chunks(8).enumerate() {
-        let mut word = [0; 8];
-        word[..chunk.len()].copy_from_slice(chunk);
-        words[place] = u64::from_ne_bytes(word);
+    let ending = if is_cut { ending(bytes) } else { [0; ENDING] };
+    let kept = bytes[..length].iter().chain(&ending[..if is_cut { ENDING } else { 0 }]);
+    for (place, byte) in kept.enumerate() {
+        words[place / 8] |= u64::from(*byte) << (8 * (place % 8));
     }
-    words
+    words.map(u64::to_le)
+}
+
+/// FNV-1a of 64 bits: equal for two of a process's names with a chance of one in 10^12.
+fn ending(bytes: &[u8]) -> [u8; ENDING] {
+    let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    let mut ending = [b'~'; ENDING];
+    for (place, letter) in ending[1..].iter_mut().enumerate() {
+        *letter = b"0123456789abcdef"[(hash >> (60 - 4 * place)) as usize & 15];
+    }
+    ending
 }
 
 /// Writes the known event in `place` into the session's directory, where it has room for it.
@@ -101,7 +130,8 @@ fn declare(session: &Shared, place: usize) {
     {
         return;
     }
-    for (from, to) in from.name.iter().zip(&to.name).chain(from.types.iter().zip(&to.types)) {
+    let pairs = from.name.iter().zip(&to.name).chain(from.types.iter().zip(&to.types));
+    for (from, to) in pairs.chain(from.fields.iter().zip(&to.fields)) {
         to.store(from.load(Relaxed), Relaxed);
     }
     to.state.store(COMPLETE, Release);
@@ -130,10 +160,28 @@ mod tests {
     }
 
     #[test]
-    fn long_names_are_cut_at_a_character() {
-        let text = std::ffi::CString::new("é".repeat(60)).expect("no zero");
-        let cut: [u64; 2] = words(&text);
-        let bytes: Vec<u8> = cut.iter().flat_map(|word| word.to_ne_bytes()).collect();
-        assert_eq!(bytes, ["é".repeat(7).as_bytes(), &[0, 0]].concat());
+    fn long_names_are_cut_at_a_character_and_stay_different() {
+        let bytes = |text: &str| {
+            let cut: [u64; 5] = words(text.as_bytes());
+            cut.iter().flat_map(|word| word.to_ne_bytes()).collect::<Vec<u8>>()
+        };
+        let (one, other) = (bytes(&format!("{}a", "é".repeat(60))), bytes(&format!("{}b", "é".repeat(60))));
+        assert_eq!(one[..23], *[&"é".repeat(11).into_bytes()[..], b"~"].concat());
+        assert!(one[23..39].iter().all(u8::is_ascii_hexdigit) && one[39] == 0);
+        assert_ne!(one, other);
+        assert_eq!(bytes("short")[..6], *b"short\0");
+    }
+
+    #[test]
+    fn names_that_begin_alike_have_two_numbers() {
+        let named = |last: char| {
+            let name =
+                std::ffi::CString::new(format!("directory/{}{last}", "n".repeat(300))).expect("no zero");
+            let event: &'static Event =
+                Box::leak(Box::new(Event::new(Box::leak(name.into_boxed_c_str()), c"u")));
+            number(event)
+        };
+        assert_ne!(named('a'), named('b'));
+        assert_eq!(named('c'), named('c'));
     }
 }

@@ -36,7 +36,7 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// 32 rings of 256 KiB, 4,096 and 1,024 slots, 256 writers, 4,096 events: 9 MiB.
+    /// 32 rings of 256 KiB, 4,096 and 1,024 slots, 256 writers, 4,096 events: 11 MiB.
     fn default() -> Options {
         Options {
             rings: 32,

@@ -12,7 +12,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU32, AtomicU64};
 use std::os::fd::OwnedFd;
 
-use crate::MAX_ARGUMENTS;
+use crate::about;
 use crate::clock::ClockKind;
 use crate::ring::layout::{
     EventEntry, Header, Layout, MAGIC, MOST_BYTES, QueueControl, SLOT_BYTES, Sizes, VERSION, WriterEntry,
@@ -36,13 +36,13 @@ pub struct RawRecord<'a> {
     pub event: u32,
     /// The processor.
     pub cpu: u16,
-    /// [`crate::ring::record::NESTED`], [`crate::ring::record::SHARED`].
+    /// [`crate::ring::record::NESTED`], [`crate::ring::record::SHARED`], [`crate::ring::record::TEXTS`].
     pub flags: u8,
     /// The writer's entry; the same entry belongs to different threads at different times.
     pub writer: u32,
     /// The thread, as it calls itself; 0 where its entry is empty.
     pub tid: u32,
-    /// The arguments, at most ten.
+    /// The words of the arguments: at most ten, and those of texts (`ring::record`).
     pub args: &'a [u64],
 }
 
@@ -96,10 +96,12 @@ pub struct WriterInfo {
 pub struct EventInfo {
     /// Its number, as records bear it.
     pub id: u32,
-    /// Its name; what is not UTF-8 is replaced.
+    /// Its name; a byte that is not UTF-8 stands as `\\xNN`.
     pub name: String,
     /// One letter an argument.
     pub types: String,
+    /// The name and the unit of each argument, either of them empty where there is none; nothing at all where none is named.
+    pub fields: Vec<(String, String)>,
 }
 
 /// Reads a session.
@@ -147,8 +149,8 @@ struct HeldRecord {
 impl HeldRecord {
     /// The words of the record, or all of them where it claims more than there are.
     fn record(&self) -> &[u64] {
-        let arguments = usize::from(Head::unpack(0, self.words[1]).arguments);
-        self.words.get(..HEAD_WORDS + arguments).unwrap_or(&self.words)
+        let words = Head::unpack(0, self.words[1]).words().unwrap_or(usize::MAX - HEAD_WORDS);
+        self.words.get(..HEAD_WORDS + words).unwrap_or(&self.words)
     }
 }
 
@@ -426,7 +428,7 @@ impl Reader {
             *word = from.load(Relaxed);
         }
         // A claim of more arguments than the slot holds is damage, which `parse` finds by the count.
-        if usize::from(Head::unpack(0, words[1]).arguments) > bytes / 8 - HEAD_WORDS {
+        if Head::unpack(0, words[1]).words().is_none_or(|count| count > bytes / 8 - HEAD_WORDS) {
             words[1] |= 0xff << 48;
         }
         HeldRecord { words, writer, tid: self.thread_of(writer) }
@@ -522,10 +524,10 @@ impl Reader {
         let entries: &[EventEntry] =
             self.memory().slice(self.layout.events, self.layout.sizes.events as usize)?;
         let entry = entries.get(id.checked_sub(1)? as usize)?;
-        (entry.state.load(Acquire) == 2).then(|| EventInfo {
-            id,
-            name: text(&entry.name),
-            types: text(&entry.types),
+        (entry.state.load(Acquire) == 2).then(|| {
+            let types = text(&entry.types);
+            let fields = about::split(&text(&entry.fields), types.len());
+            EventInfo { id, name: text(&entry.name), types, fields }
         })
     }
 
@@ -562,11 +564,8 @@ fn parse(words: &[u64], writer: u32, tid: u32, sink: &mut impl FnMut(RawRecord<'
     let (mut at, mut count) = (0, 0);
     while let Some(&[ticks, packed]) = words.get(at..at + HEAD_WORDS) {
         let head = Head::unpack(ticks, packed);
-        let arguments = usize::from(head.arguments);
+        let Some(arguments) = head.words().filter(|_| head.event != 0) else { return (count, 1) };
         let Some(args) = words.get(at + HEAD_WORDS..at + HEAD_WORDS + arguments) else { return (count, 1) };
-        if arguments > MAX_ARGUMENTS || head.event == 0 {
-            return (count, 1);
-        }
         sink(RawRecord { ticks, event: head.event, cpu: head.cpu, flags: head.flags, writer, tid, args });
         count += 1;
         at += HEAD_WORDS + arguments;
@@ -578,7 +577,7 @@ fn parse(words: &[u64], writer: u32, tid: u32, sink: &mut impl FnMut(RawRecord<'
 fn text(words: &[AtomicU64]) -> String {
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.load(Relaxed).to_ne_bytes()).collect();
     let length = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
-    String::from_utf8_lossy(&bytes[..length]).into_owned()
+    about::lossless(&bytes[..length])
 }
 
 fn refused(what: &str) -> Error {

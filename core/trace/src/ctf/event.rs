@@ -2,7 +2,7 @@
 
 use super::USER_EVENTS;
 use crate::show::Names;
-use crate::{Kind, NO_JOB, Record};
+use crate::{Kind, NO_JOB, Record, Value, escaped};
 
 /// What fields a kind's event has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,12 +62,13 @@ fn user(record: &Record, words: &[u64], names: &Names<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(&thread.map_or(-1, |thread| thread.tid.cast_signed()).to_le_bytes());
     text(thread.map_or("", |thread| thread.comm.as_str()), out);
     let definition = usize::try_from(record.value).ok().and_then(|event| names.events.get(event));
-    let types = definition.map_or("", |definition| definition.types.as_str());
-    for (letter, word) in types.bytes().zip(words) {
-        match letter {
-            b'b' => out.push(u8::from(*word != 0)),
-            // A double has the bits of its word.
-            _ => out.extend_from_slice(&word.to_le_bytes()),
+    for value in definition.into_iter().flat_map(|definition| definition.values(words)) {
+        match value {
+            Value::Bool(value) => out.push(u8::from(value)),
+            Value::Unsigned(value) | Value::Address(value) => out.extend_from_slice(&value.to_le_bytes()),
+            Value::Signed(value) => out.extend_from_slice(&value.to_le_bytes()),
+            Value::Float(value) => out.extend_from_slice(&value.to_bits().to_le_bytes()),
+            Value::Text(value) => text(&escaped(&value.to_string()), out),
         }
     }
 }

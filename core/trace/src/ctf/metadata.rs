@@ -105,10 +105,15 @@ fn arguments(definition: &EventDefinition) -> String {
             b'i' => "i64",
             b'f' => "f64",
             b'p' => "address",
+            b's' => "string",
             _ => "u64",
         };
-        let given = definition.names.get(place).map(|name| identifier(name)).filter(|name| !name.is_empty());
+        let given = definition.argument_name(place).map(identifier);
         let mut name = given.unwrap_or_else(|| format!("arg{place}"));
+        // The format has no place for a unit but the name.
+        if let Some(unit) = definition.unit(place) {
+            name = format!("{name}_{}", identifier(unit));
+        }
         if used.contains(&name) {
             name = format!("{name}_{place}");
         }

@@ -1,6 +1,6 @@
 //! Records to bytes and back: the entries of one block.
 
-use super::user::{EVENT_ENTRY, PROCESS_ENTRY, UserState};
+use super::user::{EVENT_ENTRY, PROCESS_ENTRY, TEXTS_ENTRY, UNITS_ENTRY, UserState};
 use super::varint::{self, add_difference, difference};
 use crate::{Kind, NO_JOB, NO_TASK, Record};
 use horolog_time::Instant;
@@ -244,8 +244,10 @@ fn exceptional_flags(record: &Record, shape: u8, last: u64) -> u8 {
 pub(super) enum Entry<'a> {
     /// A record.
     Record(Record),
-    /// A user event: where its body lies.
-    User(usize, usize),
+    /// A user event: where its body lies, and whether it has texts.
+    User(usize, usize, bool),
+    /// The units of an event's arguments: the entry's body.
+    Units(&'a [u8]),
     /// A thread's name: the entry's body.
     Thread(&'a [u8]),
     /// A thread's process: the entry's body.
@@ -272,7 +274,9 @@ pub(super) fn decode<'a>(
         let stop = start.checked_add(usize::try_from(length).ok()?)?;
         let body = if stop <= end { bytes.get(start..stop)? } else { return None };
         let entry = match tag & KIND_MASK {
-            USER_ENTRY => Entry::User(start, stop),
+            USER_ENTRY => Entry::User(start, stop, false),
+            TEXTS_ENTRY => Entry::User(start, stop, true),
+            UNITS_ENTRY => Entry::Units(body),
             THREAD_ENTRY => Entry::Thread(body),
             PROCESS_ENTRY => Entry::Process(body),
             EVENT_ENTRY => Entry::Event(body),

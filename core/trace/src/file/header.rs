@@ -1,7 +1,7 @@
 //! The head and the foot of a trace file.
 
 use super::numbers::{Numbers, other_file};
-use crate::{EventDefinition, Kind, LossCause};
+use crate::{EventDefinition, Kind, LossCause, escape};
 use horolog_model::{Companion, System};
 use horolog_time::{Instant, Span};
 use serde::{Deserialize, Serialize};
@@ -222,6 +222,15 @@ pub struct Footer {
 }
 
 impl Footer {
+    /// Names come from recorded programs: nothing in them is obeyed by a terminal.
+    pub(super) fn escape_names(&mut self) {
+        let comms = self.threads.iter_mut().map(|thread| &mut thread.comm);
+        let events = self.events.iter_mut().flat_map(|event| {
+            std::iter::once(&mut event.name).chain(&mut event.names).chain(&mut event.units)
+        });
+        comms.chain(events).for_each(|name| *name = escape(std::mem::take(name)));
+    }
+
     /// How many records of `kind` there are.
     #[must_use]
     pub fn count(&self, kind: Kind) -> u64 {

@@ -10,7 +10,7 @@ pub(super) const MAGIC: [u8; 8] = *b"\x93HOROT\r\n";
 /// A change of this number breaks old readers.
 pub(super) const MAJOR: u16 = 1;
 /// A change of this number adds kinds or keys that old readers skip.
-pub(super) const MINOR: u16 = 1;
+pub(super) const MINOR: u16 = 2;
 /// Magic, major, minor, length and checksum of the JSON that follows.
 pub(super) const HEAD: usize = 20;
 /// The longest JSON of a head or foot that is believed.

@@ -8,7 +8,7 @@ use super::layout::{
 };
 use super::user::{self, User};
 use super::varint;
-use crate::{EventDefinition, Kind, LossCause, NO_TASK, Record, TraceError, UserEvent};
+use crate::{EventDefinition, Kind, LossCause, NO_TASK, Record, TraceError, UserEvent, escape};
 use horolog_time::Instant;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -175,7 +175,8 @@ impl<R: Read> Reader<R> {
         &self.events
     }
 
-    /// The arguments of the last record, one word each: of a user event; of every other record none.
+    /// The arguments of the last record, one word each and of a text several ([`UserEvent::words`]): of a user event; of every
+    /// other record none.
     #[must_use]
     pub fn arguments(&self) -> &[u64] {
         &self.words
@@ -239,7 +240,7 @@ impl<R: Read> Reader<R> {
                     self.words.clear();
                     record
                 }
-                Entry::User(from, to) => match self.take_user(from, to) {
+                Entry::User(from, to, has_texts) => match self.take_user(from, to, has_texts) {
                     User::Event(record) => record,
                     User::Undefined => {
                         self.unknown += 1;
@@ -251,6 +252,10 @@ impl<R: Read> Reader<R> {
                         );
                     }
                 },
+                Entry::Units(body) => {
+                    user::decode_units(body, &mut self.events);
+                    continue;
+                }
                 Entry::Event(body) => {
                     let defined = user::decode_definition(body);
                     self.define_event(defined);
@@ -411,7 +416,8 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    fn take_footer(&mut self, footer: Footer) {
+    fn take_footer(&mut self, mut footer: Footer) {
+        footer.escape_names();
         if footer.threads.len() > self.threads.len() {
             self.threads.clone_from(&footer.threads);
         }
@@ -432,9 +438,10 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    fn take_user(&mut self, from: usize, to: usize) -> User {
+    fn take_user(&mut self, from: usize, to: usize, has_texts: bool) -> User {
         let state = &mut self.state.user;
-        let mut taken = user::decode(&self.payload, from, to, state, &self.events, &mut self.words);
+        let body = (from, to, has_texts);
+        let mut taken = user::decode(&self.payload, body, state, &self.events, &mut self.words);
         if let User::Event(record) = &mut taken {
             let thread = usize::try_from(record.extra).ok().and_then(|thread| self.threads.get(thread));
             record.task = thread.and_then(|thread| thread.task).unwrap_or(NO_TASK);
@@ -608,7 +615,7 @@ fn thread_of(body: &[u8]) -> Option<Thread> {
     Some(Thread {
         id,
         tid: u32::try_from(tid).ok()?,
-        comm: String::from_utf8_lossy(comm).into_owned(),
+        comm: escape(String::from_utf8_lossy(comm).into_owned()),
         task: match task {
             0 => None,
             task => Some(u32::try_from(task - 1).ok()?),

@@ -234,7 +234,7 @@ fn other_files_and_versions_are_refused_with_the_reason() {
     let mut bytes = write(&[], 1);
     bytes[8] = 2;
     let error = Reader::new(bytes.as_slice()).unwrap_err();
-    assert!(error.to_string().contains("format 2.1"), "{error}");
+    assert!(error.to_string().contains("format 2.2"), "{error}");
 }
 
 #[test]

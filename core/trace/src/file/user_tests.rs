@@ -2,7 +2,7 @@
 
 use super::varint;
 use super::*;
-use crate::event::{EventDefinition, Value};
+use crate::event::{EventDefinition, Value, text_words};
 use crate::{Kind, LossCause, NO_JOB, NO_TASK, Record, Sink};
 use horolog_time::{Instant, Span};
 use proptest::prelude::*;
@@ -44,7 +44,7 @@ fn any_word() -> impl Strategy<Value = u64> {
 
 /// Events by their letters, then steps that keep to them.
 fn any_trace() -> impl Strategy<Value = (Vec<String>, Vec<Step>)> {
-    prop::collection::vec("[buifp]{0,10}", 1..6).prop_flat_map(|types| {
+    prop::collection::vec("[buifps]{0,10}", 1..6).prop_flat_map(|types| {
         let step = (
             0..types.len(),
             any::<u64>(),
@@ -55,7 +55,11 @@ fn any_trace() -> impl Strategy<Value = (Vec<String>, Vec<Step>)> {
         );
         let known = types.clone();
         let steps = step.prop_map(move |(event, time, cpu, thread, is_user, mut words)| {
-            words.truncate(known[event].len());
+            let texts = known[event].bytes().zip(&words).map(|(letter, word)| match letter {
+                b's' => text_words(&word.to_ne_bytes().repeat((*word % 40) as usize)),
+                _ => vec![*word],
+            });
+            words = texts.flatten().collect();
             if is_user {
                 Step::User(user(time, cpu, event as u64, thread), words)
             } else {
@@ -138,7 +142,7 @@ proptest! {
 
     #[test]
     fn hostile_user_entries_are_survived(
-        entries in prop::collection::vec((60..64_u8, prop::collection::vec(any::<u8>(), 0..60)), 0..30),
+        entries in prop::collection::vec((59..64_u8, prop::collection::vec(any::<u8>(), 0..60)), 0..30),
         users in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..60), 0..30),
     ) {
         let mut payload = Vec::new();
@@ -149,7 +153,7 @@ proptest! {
             count += 1;
         };
         // Two real definitions, so that bodies get as far as their arguments.
-        for (number, types) in ["bu", "ifp"].into_iter().enumerate() {
+        for (number, types) in ["bu", "ifp", "sus"].into_iter().enumerate() {
             let entry = user::encode_definition(number as u64, &EventDefinition::new("e", types, &[]).unwrap());
             push(entry[0], &entry[2..]);
         }
@@ -167,7 +171,8 @@ proptest! {
             read += 1;
             prop_assert!(reader.user_event(&record).is_some());
         }
-        prop_assert!(read <= users.len() && reader.damage().is_some());
+        let texts = entries.iter().filter(|(kind, _)| *kind == user::TEXTS_ENTRY).count();
+        prop_assert!(read <= users.len() + texts && reader.damage().is_some());
     }
 }
 
@@ -275,8 +280,89 @@ fn seeking_keeps_the_definitions() {
 }
 
 #[test]
+fn names_units_and_texts_read_back_and_an_older_reader_skips_the_texts() {
+    let open =
+        EventDefinition::new("file/open", "su", &["path", "size"]).unwrap().with_units(&["", "B"]).unwrap();
+    let plain = EventDefinition::new("tick", "u", &["n"]).unwrap();
+    let mut bytes = Vec::new();
+    let mut writer =
+        Writer::new(&mut bytes, &Header::simulated(String::new(), Vec::new(), 0, Span::ZERO)).unwrap();
+    let (with_text, without) = (writer.define_event(&open), writer.define_event(&plain));
+    let words = [text_words(&[b'x'; 300]), vec![4096]].concat();
+    writer.user(user(1, 3, without, 2), &[5]);
+    writer.user(user(9, 4, with_text, 3), &words);
+    // Counts from the event before the text: an older reader, which skips that one, reads the same.
+    writer.user(user(11, 3, without, 2), &[6]);
+    writer.finish(Instant::from_ns(12)).unwrap();
+    let shown = |bytes: &[u8]| {
+        let mut reader = Reader::new(bytes).unwrap();
+        let mut shown = Vec::new();
+        while let Some(record) = reader.next_record() {
+            let event = reader.user_event(&record).unwrap();
+            shown.push(format!("{} {} {event}", record.time.as_ns(), record.cpu));
+        }
+        assert!(reader.damage().is_none(), "{:?}", reader.damage());
+        (shown, reader.unknown_entries(), reader.footer().unwrap().events.clone())
+    };
+    let (all, unknown, events) = shown(&bytes);
+    let text = format!("9 4 file/open(path=\"{}…\", size=4096 B)", "x".repeat(256));
+    assert_eq!(
+        (all.as_slice(), unknown),
+        (&["1 3 tick(n=5)".to_owned(), text, "11 3 tick(n=6)".to_owned()][..], 0)
+    );
+    assert_eq!(events, [open, plain]);
+    // The tag of the text event becomes one that this version does not know either.
+    let head = layout::head(&Header::simulated(String::new(), Vec::new(), 0, Span::ZERO)).unwrap().len();
+    let length = layout::u32_at(&bytes, head + 4) as usize;
+    let (before, rest) = bytes.split_at(head);
+    let mut block = rest[..layout::BLOCK_HEADER + length].to_vec();
+    let at = block.windows(3).position(|window| window == [b'x'; 3]).unwrap();
+    let tag = block[..at].iter().rposition(|byte| *byte == user::TEXTS_ENTRY).unwrap();
+    block[tag] = 58;
+    let found = layout::BlockHeader::decode(block[..layout::BLOCK_HEADER].try_into().unwrap()).unwrap();
+    let header = found.encode(&block[layout::BLOCK_HEADER..]);
+    block[..layout::BLOCK_HEADER].copy_from_slice(&header);
+    let older = [before, &block, &rest[block.len()..]].concat();
+    let (left, unknown, _) = shown(&older);
+    assert_eq!(
+        (left.as_slice(), unknown),
+        (&["1 3 tick(n=5)".to_owned(), "11 3 tick(n=6)".to_owned()][..], 1)
+    );
+}
+
+#[test]
+fn names_that_a_terminal_would_obey_are_escaped() {
+    let mut bytes = Vec::new();
+    let mut writer = Writer::new(&mut bytes, &Header::session(5)).unwrap();
+    let event = EventDefinition::new("a\x1b[2J", "u", &["n\n"]).unwrap().with_units(&["\u{9b}"]).unwrap();
+    let number = writer.define_event(&event);
+    let thread = writer.define_thread(7, "w\u{202e}k", None);
+    writer.user(user(6, 0, number, thread), &[1]);
+    writer.finish(Instant::from_ns(2)).unwrap();
+    let escaped = |reader: &Reader<Cursor<&[u8]>>| {
+        assert_eq!(reader.events()[0].name, r"a\x1b[2J");
+        assert_eq!(
+            (reader.events()[0].label(0), reader.threads()[0].comm.as_str()),
+            (r"n\x0a [\u{9b}]".to_owned(), r"w\u{202e}k")
+        );
+    };
+    let mut reader = Reader::new(Cursor::new(&bytes[..])).unwrap();
+    assert!(reader.next_record().is_some());
+    escaped(&reader);
+    // And where they come from the foot.
+    let mut reader = Reader::new(Cursor::new(&bytes[..])).unwrap();
+    reader.load_footer().unwrap();
+    escaped(&reader);
+}
+
+#[test]
 fn letters_of_a_newer_version_are_plain_words() {
-    let definition = EventDefinition { name: "new".to_owned(), types: "qu".to_owned(), names: Vec::new() };
+    let definition = EventDefinition {
+        name: "new".to_owned(),
+        types: "qu".to_owned(),
+        names: Vec::new(),
+        units: Vec::new(),
+    };
     let mut bytes = Vec::new();
     let mut writer =
         Writer::new(&mut bytes, &Header::simulated(String::new(), Vec::new(), 0, Span::ZERO)).unwrap();

@@ -3,7 +3,7 @@
 use super::codec::{self, MAX_RECORD, State, THREAD_ENTRY};
 use super::header::{BlockPlace, Footer, Header, Losses, Thread};
 use super::layout::{self, BLOCK_HEADER, BlockHeader};
-use super::user::{self, MAX_DEFINITION};
+use super::user::{self, MAX_DEFINITION, MAX_TEXTS};
 use super::varint;
 use crate::{EventDefinition, Kind, LossCause, Record, Sink, TraceError};
 use horolog_time::Instant;
@@ -93,7 +93,7 @@ impl<W: Write> Writer<W> {
         Ok(Writer {
             output,
             offset: head.len() as u64,
-            block: vec![0; BLOCK_HEADER + BLOCK_PAYLOAD + MAX_RECORD + MAX_COMM + MAX_DEFINITION]
+            block: vec![0; BLOCK_HEADER + BLOCK_PAYLOAD + MAX_RECORD + MAX_COMM + MAX_DEFINITION + MAX_TEXTS]
                 .into_boxed_slice(),
             fill: BLOCK_HEADER,
             entries: 0,
@@ -155,6 +155,9 @@ impl<W: Write> Writer<W> {
     pub fn define_event(&mut self, definition: &EventDefinition) -> u64 {
         let number = self.events.len() as u64;
         self.put_entry(&user::encode_definition(number, definition));
+        if let Some(units) = user::encode_units(number, definition) {
+            self.put_entry(&units);
+        }
         self.events.push(definition.clone());
         number
     }
@@ -350,7 +353,7 @@ impl<W: Write> Sink for Writer<W> {
     /// cannot be written: a [`LossCause::Recorder`] stands in its place.
     fn user(&mut self, record: Record, words: &[u64]) {
         let event = usize::try_from(record.value).ok().filter(|event| *event < self.events.len());
-        let Some(event) = event.filter(|event| self.events[*event].arguments() == words.len()) else {
+        let Some(event) = event.filter(|event| self.events[*event].words(words) == Some(words.len())) else {
             return self.lost(record.time, record.cpu, LossCause::Recorder as u64, 1);
         };
         let at = self.open_entry(record.time);

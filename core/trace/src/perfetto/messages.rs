@@ -12,7 +12,10 @@ pub struct Trace {
 /// `perfetto.protos.TracePacket`.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct TracePacket {
-    /// Nanoseconds on the trace's clock.
+    /// What clocks said at one moment.
+    #[prost(message, optional, tag = "6")]
+    pub clock_snapshot: Option<ClockSnapshot>,
+    /// Nanoseconds on the trace's clock, or on the one that the sequence or the packet names.
     #[prost(uint64, optional, tag = "8")]
     pub timestamp: Option<u64>,
     /// Who writes: packets of one sequence are in order.
@@ -21,12 +24,87 @@ pub struct TracePacket {
     /// An event.
     #[prost(message, optional, tag = "11")]
     pub track_event: Option<TrackEvent>,
-    /// 1: incremental state is cleared.
+    /// Texts that later packets of the sequence name by number.
+    #[prost(message, optional, tag = "12")]
+    pub interned_data: Option<InternedData>,
+    /// 1: incremental state is cleared; 2: it is needed.
     #[prost(uint32, optional, tag = "13")]
     pub sequence_flags: Option<u32>,
+    /// Packets, one behind the other as in a `Trace`, as a zlib stream.
+    #[prost(bytes = "vec", optional, tag = "50")]
+    pub compressed_packets: Option<Vec<u8>>,
+    /// The clock of the timestamp.
+    #[prost(uint32, optional, tag = "58")]
+    pub timestamp_clock_id: Option<u32>,
+    /// What later packets of the sequence leave out.
+    #[prost(message, optional, tag = "59")]
+    pub trace_packet_defaults: Option<TracePacketDefaults>,
     /// A track.
     #[prost(message, optional, tag = "60")]
     pub track_descriptor: Option<TrackDescriptor>,
+}
+
+/// `perfetto.protos.ClockSnapshot`.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ClockSnapshot {
+    /// The clocks.
+    #[prost(message, repeated, tag = "1")]
+    pub clocks: Vec<Clock>,
+}
+
+/// `perfetto.protos.ClockSnapshot.Clock`.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Clock {
+    /// Which one; from 64 to 127 one of the sequence alone.
+    #[prost(uint32, optional, tag = "1")]
+    pub clock_id: Option<u32>,
+    /// What it said.
+    #[prost(uint64, optional, tag = "2")]
+    pub timestamp: Option<u64>,
+    /// Whether a timestamp is the difference to the sequence's previous one.
+    #[prost(bool, optional, tag = "3")]
+    pub is_incremental: Option<bool>,
+}
+
+/// `perfetto.protos.InternedData`.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct InternedData {
+    /// Names of events.
+    #[prost(message, repeated, tag = "2")]
+    pub event_names: Vec<Interned>,
+    /// Names of debug annotations.
+    #[prost(message, repeated, tag = "3")]
+    pub debug_annotation_names: Vec<Interned>,
+}
+
+/// `perfetto.protos.EventName` and `perfetto.protos.DebugAnnotationName`.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Interned {
+    /// Its number in the sequence, from 1.
+    #[prost(uint64, optional, tag = "1")]
+    pub iid: Option<u64>,
+    /// The text.
+    #[prost(string, optional, tag = "2")]
+    pub name: Option<String>,
+}
+
+/// `perfetto.protos.TracePacketDefaults`.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct TracePacketDefaults {
+    /// Of events.
+    #[prost(message, optional, tag = "11")]
+    pub track_event_defaults: Option<TrackEventDefaults>,
+    /// The clock of timestamps.
+    #[prost(uint32, optional, tag = "58")]
+    pub timestamp_clock_id: Option<u32>,
+}
+
+/// `perfetto.protos.TrackEventDefaults`.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct TrackEventDefaults {
+    /// Their track.
+    #[prost(uint64, optional, tag = "11")]
+    pub track_uuid: Option<u64>,
 }
 
 /// `perfetto.protos.TrackDescriptor`.
@@ -97,6 +175,9 @@ pub struct TrackEvent {
     /// Numbers that belong to it.
     #[prost(message, repeated, tag = "4")]
     pub debug_annotations: Vec<DebugAnnotation>,
+    /// Its name, by number.
+    #[prost(uint64, optional, tag = "10")]
+    pub name_iid: Option<u64>,
     /// [`SLICE_BEGIN`], [`SLICE_END`], [`INSTANT`] or [`COUNTER`].
     #[prost(int32, optional, tag = "9")]
     pub r#type: Option<i32>,
@@ -112,11 +193,23 @@ pub struct TrackEvent {
     /// A counter's new value.
     #[prost(int64, optional, tag = "30")]
     pub counter_value: Option<i64>,
+    /// The same, where it is no integer.
+    #[prost(double, optional, tag = "44")]
+    pub double_counter_value: Option<f64>,
+    /// The flows that it is a part of.
+    #[prost(fixed64, repeated, packed = "false", tag = "47")]
+    pub flow_ids: Vec<u64>,
+    /// The flows that end with it.
+    #[prost(fixed64, repeated, packed = "false", tag = "48")]
+    pub terminating_flow_ids: Vec<u64>,
 }
 
 /// `perfetto.protos.DebugAnnotation`.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct DebugAnnotation {
+    /// Its name, by number.
+    #[prost(uint64, optional, tag = "1")]
+    pub name_iid: Option<u64>,
     /// Its name.
     #[prost(string, optional, tag = "10")]
     pub name: Option<String>,
@@ -132,6 +225,9 @@ pub struct DebugAnnotation {
     /// Its value, of a double.
     #[prost(double, optional, tag = "5")]
     pub double_value: Option<f64>,
+    /// Its value, of a text.
+    #[prost(string, optional, tag = "6")]
+    pub string_value: Option<String>,
     /// Its value, of an address.
     #[prost(uint64, optional, tag = "7")]
     pub pointer_value: Option<u64>,
@@ -149,3 +245,9 @@ pub const COUNTER: i32 = 4;
 pub const EXPLICIT_ORDER: i32 = 3;
 /// `TracePacket.SequenceFlags.SEQ_INCREMENTAL_STATE_CLEARED`.
 pub const STATE_CLEARED: u32 = 1;
+/// `TracePacket.SequenceFlags.SEQ_NEEDS_INCREMENTAL_STATE`.
+pub const STATE_NEEDED: u32 = 2;
+/// `BuiltinClock.BUILTIN_CLOCK_BOOTTIME`, the default of all timestamps.
+pub const TRACE_CLOCK: u32 = 6;
+/// A clock of one sequence, whose timestamps are differences.
+pub const STEP_CLOCK: u32 = 64;

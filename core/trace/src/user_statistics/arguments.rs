@@ -15,6 +15,7 @@ pub(super) enum ArgumentCounts {
     Unsigned(Box<ResponseRecorder>),
     Number { count: u64, not_a_number: u64, sum: f64, min: f64, max: f64 },
     Address { count: u64, seen: BTreeSet<u64>, more: bool },
+    Text { count: u64, cut: u64, seen: BTreeSet<Vec<u8>>, more: bool },
 }
 
 impl ArgumentCounts {
@@ -29,11 +30,12 @@ impl ArgumentCounts {
                 max: f64::NEG_INFINITY,
             },
             b'p' => ArgumentCounts::Address { count: 0, seen: BTreeSet::new(), more: false },
+            b's' => ArgumentCounts::Text { count: 0, cut: 0, seen: BTreeSet::new(), more: false },
             _ => ArgumentCounts::Unsigned(Box::default()),
         }
     }
 
-    pub(super) fn take(&mut self, value: Value) {
+    pub(super) fn take(&mut self, value: Value<'_>) {
         match (self, value) {
             (ArgumentCounts::Bool { set, count }, Value::Bool(value)) => {
                 *count += 1;
@@ -49,6 +51,16 @@ impl ArgumentCounts {
                     seen.insert(value);
                 } else {
                     *more |= !seen.contains(&value);
+                }
+            }
+            (ArgumentCounts::Text { count, cut, seen, more }, Value::Text(text)) => {
+                *count += 1;
+                *cut += u64::from(text.is_cut());
+                let text: Vec<u8> = text.bytes().collect();
+                if seen.len() < DISTINCT {
+                    seen.insert(text);
+                } else {
+                    *more |= !seen.contains(&text);
                 }
             }
             (ArgumentCounts::Number { count, not_a_number, sum, min, max }, value) => {
@@ -67,9 +79,10 @@ impl ArgumentCounts {
         }
     }
 
-    pub(super) fn summary(&self, name: Option<&str>, letter: char) -> ArgumentSummary {
+    pub(super) fn summary(&self, letter: char) -> ArgumentSummary {
         let mut summary = ArgumentSummary {
-            name: name.map(str::to_owned),
+            name: None,
+            unit: None,
             r#type: letter,
             count: 0,
             min: None,
@@ -80,6 +93,7 @@ impl ArgumentCounts {
             distinct: None,
             distinct_exact: true,
             not_a_number: 0,
+            cut: 0,
         };
         match self {
             ArgumentCounts::Bool { set, count } => {
@@ -109,6 +123,12 @@ impl ArgumentCounts {
                 summary.distinct = Some(seen.len() as u64);
                 summary.distinct_exact = !more;
             }
+            ArgumentCounts::Text { count, cut, seen, more } => {
+                summary.count = *count;
+                summary.cut = *cut;
+                summary.distinct = Some(seen.len() as u64);
+                summary.distinct_exact = !more;
+            }
         }
         summary
     }
@@ -119,6 +139,8 @@ impl ArgumentCounts {
 pub struct ArgumentSummary {
     /// Its name, where the program gave one.
     pub name: Option<String>,
+    /// Its unit, likewise.
+    pub unit: Option<String>,
     /// The letter of its type.
     pub r#type: char,
     /// How many values there were.
@@ -133,10 +155,12 @@ pub struct ArgumentSummary {
     pub p50: Option<f64>,
     /// Their 99th percentile.
     pub p99: Option<f64>,
-    /// How many different addresses there were.
+    /// How many different addresses or texts there were.
     pub distinct: Option<u64>,
     /// Whether that is all of them; else there were more.
     pub distinct_exact: bool,
     /// Doubles that are no numbers; they count nowhere else.
     pub not_a_number: u64,
+    /// Texts of which the end is missing.
+    pub cut: u64,
 }

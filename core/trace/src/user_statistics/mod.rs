@@ -71,8 +71,8 @@ impl UserStatistics {
                 counts.threads.insert(event.record.extra, ThreadCounts { count: 1, last: time });
             }
         }
-        for (argument, word) in counts.arguments.iter_mut().zip(event.words.iter().enumerate()) {
-            argument.take(event.definition.value(word.0, *word.1));
+        for (argument, (_, value)) in counts.arguments.iter_mut().zip(event.arguments()) {
+            argument.take(value);
         }
         self.pairs.take(event);
     }
@@ -124,13 +124,12 @@ impl EventCounts {
 
     fn arguments(&self) -> Vec<ArgumentSummary> {
         let letters = self.definition.types.chars().enumerate();
-        let named =
-            letters.map(|(place, letter)| (self.definition.names.get(place).map(String::as_str), letter));
-        self.arguments
-            .iter()
-            .zip(named)
-            .map(|(counts, (name, letter))| counts.summary(name, letter))
-            .collect()
+        let summary = |((place, letter), counts): ((usize, char), &ArgumentCounts)| ArgumentSummary {
+            name: self.definition.argument_name(place).map(str::to_owned),
+            unit: self.definition.unit(place).map(str::to_owned),
+            ..counts.summary(letter)
+        };
+        letters.zip(&self.arguments).map(summary).collect()
     }
 }
 

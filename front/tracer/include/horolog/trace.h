@@ -1,12 +1,13 @@
 /*
  * Triggers for C (C11) and C++ (C++17), gcc and clang: tracing that costs one jump until it is switched on.
  *
- *     HOROLOG_TRIGGER("queue/enqueue", queue, length, length > 8);
+ *     HOROLOG_TRIGGER("queue/enqueue", queue, HOROLOG_ARG("length", "items", queue->length), HOROLOG_STRING(from));
  *
  * Disabled, as every site is at first, a trigger is one two-byte jump over the next instruction; its arguments are not
- * evaluated. There may be none to ten: bool, integers of at most 64 bits, float, double, pointers; anything else does not
- * compile. A name switches every site that bears it, in all loaded modules, copies made by the compiler included. Usable
- * anywhere, signal handlers included.
+ * evaluated. There may be none to ten: bool, integers of at most 64 bits, float, double, pointers, texts (HOROLOG_STRING);
+ * anything else does not compile. An argument is called as HOROLOG_ARG says, else after the variable or member that it is.
+ * A name switches every site that bears it, in all loaded modules, copies made by the compiler included. Usable
+ * anywhere, signal handlers included. Spans, counters and flows: HOROLOG_SPAN_BEGIN and the macros behind it.
  *
  * This header is all that a program with triggers needs: it refers to no library. The runtime, libhorolog_trace, comes
  * preloaded (LD_PRELOAD, as `horolog trace record` does), linked (-lhorolog_trace) or, in a static program, as archive
@@ -43,13 +44,29 @@ struct __attribute__((aligned(64))) horolog_event {
 	uint32_t id;
 	uint32_t arguments;
 	uint64_t unheard;
-	/* One letter an argument: b bool, u unsigned, i signed, f double, p address. Filled in before a site is enabled. */
+	/* One letter an argument: b bool, u unsigned, i signed, f double, p address, s text. Filled in before a site is enabled. */
 	char types[12];
 	uint32_t enabled;
-	uint64_t reserved;
+	const struct horolog_about *about;
 };
 
-/* A function of yours behind HOROLOG_TRIGGER_CALLBACK: one word an argument, floats as the bits of a double. */
+/* Where an event's site stands, and how its arguments were written; 32 bytes, laid out as `horolog_probe::About`. */
+struct horolog_about {
+	const char *arguments;
+	const char *file;
+	const char *function;
+	uint32_t line;
+	uint32_t form;
+};
+
+/* A text as an argument; its word is the address of this structure. */
+struct horolog_string {
+	const char *text;
+	size_t length;
+};
+
+/* A function of yours behind HOROLOG_TRIGGER_CALLBACK: one word an argument, floats as the bits of a double, texts as the
+ * address of a struct horolog_string. */
 typedef void (*horolog_callback)(const struct horolog_event *event, const uint64_t *words, uint32_t count);
 
 /* What a runtime offers to a module; reached through the functions at the end of this file. */
@@ -77,17 +94,43 @@ extern int horolog_trace_refresh(void) __attribute__((weak));
 
 /* ---- arguments -------------------------------------------------------------------------------------------------- */
 
+/* HOROLOG_ARG("length", "B", value): an argument with a name and a unit ("" where it has none), shown in every output. */
+#define HOROLOG_ARG(name, unit, value) ((void)"horolog", (void)name, (void)unit, value)
+
+/* A number that events of one matter share, whatever their threads: an arrow joins them, in order. The second ends it. */
+#define HOROLOG_FLOW(id) HOROLOG_ARG("flow", "", id)
+#define HOROLOG_FLOW_END(id) HOROLOG_ARG("flow_end", "", id)
+
+/* The length of a text, of which no more is recorded than 256 bytes; a longer one is marked as cut. */
+static inline __attribute__((unused)) struct horolog_string horolog_string_of_(const char *text)
+{
+	struct horolog_string string = { text ? text : "(null)", 0 };
+	while (string.length <= 256 && string.text[string.length])
+		string.length++;
+	return string;
+}
+static inline __attribute__((unused)) struct horolog_string horolog_string_n_(const char *text, size_t length)
+{
+	struct horolog_string string = { text ? text : "(null)", text ? length : 6 };
+	return string;
+}
+
 #ifdef __cplusplus
+/* HOROLOG_STRING(text): a text that ends in a zero byte, as an argument; HOROLOG_STRING_N(text, length): one of a length. */
+#define HOROLOG_STRING(text) (horolog_string_of_(text))
+#define HOROLOG_STRING_N(text, length) (horolog_string_n_(text, length))
 namespace horolog_detail {
 template <class T> constexpr unsigned type()
 {
 	using D = std::decay_t<T>;
-	static_assert(std::is_same_v<D, bool> || std::is_pointer_v<D> || std::is_null_pointer_v<D> ||
+	static_assert(std::is_same_v<D, horolog_string> || std::is_same_v<D, bool> || std::is_pointer_v<D> || std::is_null_pointer_v<D> ||
 			      std::is_enum_v<D> || std::is_same_v<D, float> || std::is_same_v<D, double> ||
 			      (std::is_integral_v<D> && sizeof(D) <= 8),
-		      "a trigger takes bool, integers of at most 64 bits, float, double and pointers");
+		      "a trigger takes bool, integers of at most 64 bits, float, double, pointers and HOROLOG_STRING");
 	if constexpr (std::is_same_v<D, bool>)
 		return 1;
+	else if constexpr (std::is_same_v<D, horolog_string>)
+		return 6;
 	else if constexpr (std::is_pointer_v<D> || std::is_null_pointer_v<D>)
 		return 5;
 	else if constexpr (std::is_floating_point_v<D>)
@@ -117,11 +160,14 @@ template <class T> inline uint64_t word(T value)
 		return static_cast<uint64_t>(value);
 	}
 }
+/* A text that lasts until the end of the call in which it is an argument. */
+inline uint64_t word(const horolog_string &text) { return reinterpret_cast<uintptr_t>(&text); }
 /* One descriptor a use, hidden, so that its address is a constant also in inline functions of shared libraries. */
 template <class Here> struct __attribute__((visibility("hidden"))) descriptor {
+	static inline const struct horolog_about about = { Here::written(), Here::file(), Here::function(), Here::line, 1 };
 	static inline struct horolog_event event = { Here::name(),    Here::call(), Here::callback(), 0,
 						     Here::arguments, 0,	    {},		      0,
-						     0 };
+						     &about };
 };
 } // namespace horolog_detail
 #define HOROLOG_TYPE_(argument) (horolog_detail::type<decltype(argument)>())
@@ -129,6 +175,18 @@ template <class Here> struct __attribute__((visibility("hidden"))) descriptor {
 #else
 static inline uint64_t horolog_word_unsigned_(uint64_t value) { return value; }
 static inline uint64_t horolog_word_signed_(int64_t value) { return (uint64_t)value; }
+/* The array of a structure that a function returns lasts until the end of the whole expression. */
+struct horolog_lasting_ {
+	struct horolog_string at[1];
+};
+static inline __attribute__((unused)) struct horolog_lasting_ horolog_lasting_of_(struct horolog_string string)
+{
+	struct horolog_lasting_ lasting = { { string } };
+	return lasting;
+}
+#define HOROLOG_STRING(text) (horolog_lasting_of_(horolog_string_of_(text)).at)
+#define HOROLOG_STRING_N(text, length) (horolog_lasting_of_(horolog_string_n_(text, length)).at)
+static inline uint64_t horolog_word_string_(const struct horolog_string *value) { return (uintptr_t)value; }
 static inline uint64_t horolog_word_pointer_(const volatile void *value) { return (uintptr_t)value; }
 static inline uint64_t horolog_word_double_(double value)
 {
@@ -149,14 +207,14 @@ static inline uint64_t horolog_word_wide_(struct horolog_at_most_64_bits value) 
 #define HOROLOG_WIDE_(w)
 #endif
 /* What is no number goes through the parameter `const volatile void *`, and compiles only if it is an address. */
-#define HOROLOG_BY_TYPE_(argument, b, u, i, f, p, w)                                                                      \
+#define HOROLOG_BY_TYPE_(argument, b, u, i, f, p, s, w)                                                                      \
 	_Generic((argument), _Bool: b, unsigned char: u, unsigned short: u, unsigned int: u, unsigned long: u,         \
 		 unsigned long long: u, char: i, signed char: i, short: i, int: i, long: i, long long: i, float: f,    \
-		 double: f, default: p HOROLOG_WIDE_(w))
-#define HOROLOG_TYPE_(argument) HOROLOG_BY_TYPE_(argument, 1, 2, 3, 4, 5, 0)
+		 double: f, struct horolog_string *: s, default: p HOROLOG_WIDE_(w))
+#define HOROLOG_TYPE_(argument) HOROLOG_BY_TYPE_(argument, 1, 2, 3, 4, 5, 6, 0)
 #define HOROLOG_WORD_(argument)                                                                                        \
 	(HOROLOG_BY_TYPE_(argument, horolog_word_unsigned_, horolog_word_unsigned_, horolog_word_signed_,              \
-			  horolog_word_double_, horolog_word_pointer_, horolog_word_wide_)(argument))
+			  horolog_word_double_, horolog_word_pointer_, horolog_word_string_, horolog_word_wide_)(argument))
 #endif
 
 /* ---- what an enabled site calls --------------------------------------------------------------------------------- */
@@ -275,18 +333,22 @@ HOROLOG_EMIT_(10,
 #endif
 
 #ifdef __cplusplus
-#define HOROLOG_EVENT_(text, user, count, ...)                                                                        \
+#define HOROLOG_EVENT_(all, text, user, count, ...)                                                                   \
 	struct horolog_here {                                                                                          \
-		enum : uint32_t { arguments = count };                                                                 \
+		enum : uint32_t { arguments = count, line = __LINE__ };                                                \
 		static constexpr const char *name() { return text; }                                                   \
+		static constexpr const char *written() { return all; }                                                 \
+		static constexpr const char *file() { return __FILE__; }                                               \
+		static constexpr const char *function() { return __PRETTY_FUNCTION__; }                                \
 		static constexpr auto call() { return horolog_unheard_; }                                                          \
 		static constexpr horolog_callback callback() { return user; }                                          \
 		__VA_ARGS__                                                                                            \
 	}
 #define HOROLOG_THE_EVENT_ (horolog_detail::descriptor<horolog_here>::event)
 #else
-#define HOROLOG_EVENT_(text, user, count, ...)                                                                        \
-	static struct horolog_event horolog_here = { text, horolog_unheard_, user, 0, count, 0, { 0 }, 0, 0 }
+#define HOROLOG_EVENT_(all, text, user, count, ...)                                                                   \
+	static const struct horolog_about horolog_where = { all, __FILE__, __func__, __LINE__, 1 };                    \
+	static struct horolog_event horolog_here = { text, horolog_unheard_, user, 0, count, 0, { 0 }, 0, &horolog_where }
 #define HOROLOG_THE_EVENT_ horolog_here
 #endif
 
@@ -302,10 +364,10 @@ HOROLOG_EMIT_(10,
 #if defined(__cplusplus) && defined(__clang__) && __clang_major__ < 17
 /* Older clang takes every label of a function for a target of each of its asm goto, and refuses to jump into the scope of
  * a variable. So each has a function to itself, whose result the optimiser makes into the jump. */
-#define HOROLOG_BLOCK_(cold, name, count, user, types, ...)                                                            \
+#define HOROLOG_BLOCK_(all, cold, name, count, user, types, ...)                                                       \
 	do {                                                                                                           \
 		HOROLOG_TYPES_WORD_(types);                                                                            \
-		HOROLOG_EVENT_(name, user, count, static inline __attribute__((always_inline)) bool enabled() {        \
+		HOROLOG_EVENT_(all, name, user, count, static inline __attribute__((always_inline)) bool enabled() {        \
 			HOROLOG_SITE_(horolog_detail::descriptor<horolog_here>::event, horolog_types, cold);           \
 			return false;                                                                                  \
 		cold:                                                                                                  \
@@ -316,10 +378,10 @@ HOROLOG_EMIT_(10,
 		}                                                                                                      \
 	} while (0)
 #else
-#define HOROLOG_BLOCK_(cold, name, count, user, types, ...)                                                            \
+#define HOROLOG_BLOCK_(all, cold, name, count, user, types, ...)                                                       \
 	do {                                                                                                           \
 		HOROLOG_TYPES_WORD_(types);                                                                            \
-		HOROLOG_EVENT_(name, user, count, );                                                                   \
+		HOROLOG_EVENT_(all, name, user, count, );                                                                   \
 		HOROLOG_SITE_(HOROLOG_THE_EVENT_, horolog_types, cold);                                                \
 		if (0) {                                                                                               \
 		cold:                                                                                                  \
@@ -356,47 +418,87 @@ HOROLOG_EMIT_(10,
 #define HOROLOG_WORDS_9_(a, b, c, d, e, f, g, h, i) HOROLOG_WORDS_8_(a, b, c, d, e, f, g, h), HOROLOG_WORD_(i)
 #define HOROLOG_WORDS_10_(a, b, c, d, e, f, g, h, i, j) HOROLOG_WORDS_9_(a, b, c, d, e, f, g, h, i), HOROLOG_WORD_(j)
 
-#define HOROLOG_RECORD_(name, n, ...)                                                                                  \
-	HOROLOG_BLOCK_(HOROLOG_LABEL_, name, n, NULL, HOROLOG_TYPES_##n##_(__VA_ARGS__),                               \
+#define HOROLOG_RECORD_(all, name, n, ...)                                                                             \
+	HOROLOG_BLOCK_(all, HOROLOG_LABEL_, name, n, NULL, HOROLOG_TYPES_##n##_(__VA_ARGS__),                          \
 		       horolog_emit_##n##_(&HOROLOG_THE_EVENT_, HOROLOG_WORDS_##n##_(__VA_ARGS__)))
-#define HOROLOG_TRIGGER_0(name) HOROLOG_BLOCK_(HOROLOG_LABEL_, name, 0, NULL, 0, horolog_emit_0_(&HOROLOG_THE_EVENT_))
-#define HOROLOG_TRIGGER_1(name, ...) HOROLOG_RECORD_(name, 1, __VA_ARGS__)
-#define HOROLOG_TRIGGER_2(name, ...) HOROLOG_RECORD_(name, 2, __VA_ARGS__)
-#define HOROLOG_TRIGGER_3(name, ...) HOROLOG_RECORD_(name, 3, __VA_ARGS__)
-#define HOROLOG_TRIGGER_4(name, ...) HOROLOG_RECORD_(name, 4, __VA_ARGS__)
-#define HOROLOG_TRIGGER_5(name, ...) HOROLOG_RECORD_(name, 5, __VA_ARGS__)
-#define HOROLOG_TRIGGER_6(name, ...) HOROLOG_RECORD_(name, 6, __VA_ARGS__)
-#define HOROLOG_TRIGGER_7(name, ...) HOROLOG_RECORD_(name, 7, __VA_ARGS__)
-#define HOROLOG_TRIGGER_8(name, ...) HOROLOG_RECORD_(name, 8, __VA_ARGS__)
-#define HOROLOG_TRIGGER_9(name, ...) HOROLOG_RECORD_(name, 9, __VA_ARGS__)
-#define HOROLOG_TRIGGER_10(name, ...) HOROLOG_RECORD_(name, 10, __VA_ARGS__)
+/* Each gets the whole of the arguments as text first, before a macro in them is expanded. */
+#define HOROLOG_TRIGGER_0(all, name)                                                                                   \
+	HOROLOG_BLOCK_(all, HOROLOG_LABEL_, name, 0, NULL, 0, horolog_emit_0_(&HOROLOG_THE_EVENT_))
+#define HOROLOG_TRIGGER_1(all, name, ...) HOROLOG_RECORD_(all, name, 1, __VA_ARGS__)
+#define HOROLOG_TRIGGER_2(all, name, ...) HOROLOG_RECORD_(all, name, 2, __VA_ARGS__)
+#define HOROLOG_TRIGGER_3(all, name, ...) HOROLOG_RECORD_(all, name, 3, __VA_ARGS__)
+#define HOROLOG_TRIGGER_4(all, name, ...) HOROLOG_RECORD_(all, name, 4, __VA_ARGS__)
+#define HOROLOG_TRIGGER_5(all, name, ...) HOROLOG_RECORD_(all, name, 5, __VA_ARGS__)
+#define HOROLOG_TRIGGER_6(all, name, ...) HOROLOG_RECORD_(all, name, 6, __VA_ARGS__)
+#define HOROLOG_TRIGGER_7(all, name, ...) HOROLOG_RECORD_(all, name, 7, __VA_ARGS__)
+#define HOROLOG_TRIGGER_8(all, name, ...) HOROLOG_RECORD_(all, name, 8, __VA_ARGS__)
+#define HOROLOG_TRIGGER_9(all, name, ...) HOROLOG_RECORD_(all, name, 9, __VA_ARGS__)
+#define HOROLOG_TRIGGER_10(all, name, ...) HOROLOG_RECORD_(all, name, 10, __VA_ARGS__)
 #define HOROLOG_TRIGGER_over_ten(...) _Pragma("GCC error \"a trigger takes at most ten arguments\"")
 
-#define HOROLOG_CALL_(name, user, n, ...)                                                                              \
-	HOROLOG_BLOCK_(HOROLOG_LABEL_, name, n, user, HOROLOG_TYPES_##n##_(__VA_ARGS__),                               \
+#define HOROLOG_CALL_(all, name, user, n, ...)                                                                         \
+	HOROLOG_BLOCK_(all, HOROLOG_LABEL_, name, n, user, HOROLOG_TYPES_##n##_(__VA_ARGS__),                          \
 		       horolog_call_##n##_(&HOROLOG_THE_EVENT_, HOROLOG_WORDS_##n##_(__VA_ARGS__)))
-#define HOROLOG_CALLBACK_0(name, user)                                                                                 \
-	HOROLOG_BLOCK_(HOROLOG_LABEL_, name, 0, user, 0, horolog_call_0_(&HOROLOG_THE_EVENT_))
-#define HOROLOG_CALLBACK_1(name, user, ...) HOROLOG_CALL_(name, user, 1, __VA_ARGS__)
-#define HOROLOG_CALLBACK_2(name, user, ...) HOROLOG_CALL_(name, user, 2, __VA_ARGS__)
-#define HOROLOG_CALLBACK_3(name, user, ...) HOROLOG_CALL_(name, user, 3, __VA_ARGS__)
-#define HOROLOG_CALLBACK_4(name, user, ...) HOROLOG_CALL_(name, user, 4, __VA_ARGS__)
-#define HOROLOG_CALLBACK_5(name, user, ...) HOROLOG_CALL_(name, user, 5, __VA_ARGS__)
-#define HOROLOG_CALLBACK_6(name, user, ...) HOROLOG_CALL_(name, user, 6, __VA_ARGS__)
-#define HOROLOG_CALLBACK_7(name, user, ...) HOROLOG_CALL_(name, user, 7, __VA_ARGS__)
-#define HOROLOG_CALLBACK_8(name, user, ...) HOROLOG_CALL_(name, user, 8, __VA_ARGS__)
-#define HOROLOG_CALLBACK_9(name, user, ...) HOROLOG_CALL_(name, user, 9, __VA_ARGS__)
-#define HOROLOG_CALLBACK_10(name, user, ...) HOROLOG_CALL_(name, user, 10, __VA_ARGS__)
+#define HOROLOG_CALLBACK_0(all, name, user)                                                                            \
+	HOROLOG_BLOCK_(all, HOROLOG_LABEL_, name, 0, user, 0, horolog_call_0_(&HOROLOG_THE_EVENT_))
+#define HOROLOG_CALLBACK_1(all, name, user, ...) HOROLOG_CALL_(all, name, user, 1, __VA_ARGS__)
+#define HOROLOG_CALLBACK_2(all, name, user, ...) HOROLOG_CALL_(all, name, user, 2, __VA_ARGS__)
+#define HOROLOG_CALLBACK_3(all, name, user, ...) HOROLOG_CALL_(all, name, user, 3, __VA_ARGS__)
+#define HOROLOG_CALLBACK_4(all, name, user, ...) HOROLOG_CALL_(all, name, user, 4, __VA_ARGS__)
+#define HOROLOG_CALLBACK_5(all, name, user, ...) HOROLOG_CALL_(all, name, user, 5, __VA_ARGS__)
+#define HOROLOG_CALLBACK_6(all, name, user, ...) HOROLOG_CALL_(all, name, user, 6, __VA_ARGS__)
+#define HOROLOG_CALLBACK_7(all, name, user, ...) HOROLOG_CALL_(all, name, user, 7, __VA_ARGS__)
+#define HOROLOG_CALLBACK_8(all, name, user, ...) HOROLOG_CALL_(all, name, user, 8, __VA_ARGS__)
+#define HOROLOG_CALLBACK_9(all, name, user, ...) HOROLOG_CALL_(all, name, user, 9, __VA_ARGS__)
+#define HOROLOG_CALLBACK_10(all, name, user, ...) HOROLOG_CALL_(all, name, user, 10, __VA_ARGS__)
 #define HOROLOG_CALLBACK_over_ten(...) HOROLOG_TRIGGER_over_ten()
 #define HOROLOG_FIRST_DROPPED_(first, ...) HOROLOG_COUNT_(__VA_ARGS__)
 
 /* HOROLOG_TRIGGER("name", none to ten arguments): records the event. */
-#define HOROLOG_TRIGGER(...) HOROLOG_JOIN_(HOROLOG_TRIGGER_, HOROLOG_COUNT_(__VA_ARGS__))(__VA_ARGS__)
+#define HOROLOG_TRIGGER(...)                                                                                           \
+	HOROLOG_JOIN_(HOROLOG_TRIGGER_, HOROLOG_COUNT_(__VA_ARGS__))(#__VA_ARGS__, __VA_ARGS__)
 
 /* HOROLOG_TRIGGER_CALLBACK("name", function, none to ten arguments): calls a function of yours, a horolog_callback, which
  * may check an invariant; it runs in the context of the site. */
 #define HOROLOG_TRIGGER_CALLBACK(...)                                                                                  \
-	HOROLOG_JOIN_(HOROLOG_CALLBACK_, HOROLOG_FIRST_DROPPED_(__VA_ARGS__))(__VA_ARGS__)
+	HOROLOG_JOIN_(HOROLOG_CALLBACK_, HOROLOG_FIRST_DROPPED_(__VA_ARGS__))(#__VA_ARGS__, __VA_ARGS__)
+
+/* ---- spans, counters -------------------------------------------------------------------------------------------- */
+
+/* A span of a thread: from HOROLOG_SPAN_BEGIN("job", arguments...) to HOROLOG_SPAN_END("job", arguments...). Spans nest.
+ * They are the events job/begin and job/end, which Perfetto shows as slices and `horolog trace stats` as durations. */
+#define HOROLOG_SPAN_BEGIN(...) HOROLOG_SPAN_(begin, #__VA_ARGS__, __VA_ARGS__)
+#define HOROLOG_SPAN_END(...) HOROLOG_SPAN_(end, #__VA_ARGS__, __VA_ARGS__)
+#define HOROLOG_SPAN_(word, all, ...)                                                                                  \
+	HOROLOG_JOIN_(HOROLOG_SPAN_, HOROLOG_COUNT_(__VA_ARGS__))(word, all, __VA_ARGS__)
+#define HOROLOG_SPAN_0(word, all, name) HOROLOG_TRIGGER_0(all, name "/" #word)
+#define HOROLOG_SPAN_1(word, all, name, ...) HOROLOG_RECORD_(all, name "/" #word, 1, __VA_ARGS__)
+#define HOROLOG_SPAN_2(word, all, name, ...) HOROLOG_RECORD_(all, name "/" #word, 2, __VA_ARGS__)
+#define HOROLOG_SPAN_3(word, all, name, ...) HOROLOG_RECORD_(all, name "/" #word, 3, __VA_ARGS__)
+#define HOROLOG_SPAN_4(word, all, name, ...) HOROLOG_RECORD_(all, name "/" #word, 4, __VA_ARGS__)
+#define HOROLOG_SPAN_5(word, all, name, ...) HOROLOG_RECORD_(all, name "/" #word, 5, __VA_ARGS__)
+#define HOROLOG_SPAN_6(word, all, name, ...) HOROLOG_RECORD_(all, name "/" #word, 6, __VA_ARGS__)
+#define HOROLOG_SPAN_7(word, all, name, ...) HOROLOG_RECORD_(all, name "/" #word, 7, __VA_ARGS__)
+#define HOROLOG_SPAN_8(word, all, name, ...) HOROLOG_RECORD_(all, name "/" #word, 8, __VA_ARGS__)
+#define HOROLOG_SPAN_9(word, all, name, ...) HOROLOG_RECORD_(all, name "/" #word, 9, __VA_ARGS__)
+#define HOROLOG_SPAN_10(word, all, name, ...) HOROLOG_RECORD_(all, name "/" #word, 10, __VA_ARGS__)
+#define HOROLOG_SPAN_over_ten(...) HOROLOG_TRIGGER_over_ten()
+
+/* HOROLOG_COUNTER("queue/length", "items", value): a counter's new value and its unit; the event queue/length/counter, which
+ * Perfetto draws as a curve, one a process. */
+#define HOROLOG_COUNTER(name, unit, value) HOROLOG_TRIGGER(name "/counter", HOROLOG_ARG("value", unit, value))
+
+#ifdef __cplusplus
+/* HOROLOG_SPAN("job", arguments...): a span from here to the end of the block. */
+#define HOROLOG_SPAN(...) HOROLOG_SPAN_AT_(__COUNTER__, #__VA_ARGS__, __VA_ARGS__)
+#define HOROLOG_SPAN_AT_(number, all, ...) HOROLOG_SPAN_HERE_(number, all, __VA_ARGS__)
+#define HOROLOG_SPAN_HERE_(number, all, ...)                                                                           \
+	HOROLOG_SPAN_(begin, all, __VA_ARGS__);                                                                        \
+	struct horolog_span_type_##number {                                                                            \
+		~horolog_span_type_##number() { HOROLOG_SPAN_0(end, "", HOROLOG_NAME_(__VA_ARGS__, )); }               \
+	} horolog_span_##number
+#define HOROLOG_NAME_(name, ...) name
+#endif
 
 /* ---- switching from the program itself -------------------------------------------------------------------------- */
 

@@ -12,7 +12,10 @@ static void print(const struct horolog_event *event, const uint64_t *words, uint
 		memcpy(&d, &words[i], sizeof d);
 		if (event->types[i] == 'f')
 			printf(" %g", d);
-		else if (event->types[i] == 'p')
+		else if (event->types[i] == 's') {
+			const struct horolog_string *string = (const struct horolog_string *)(uintptr_t)words[i];
+			printf(" %.*s", (int)string->length, string->text);
+		} else if (event->types[i] == 'p')
 			printf(" %s", words[i] ? (const char *)(uintptr_t)words[i] : "null");
 		else
 			printf(" %lld", (long long)words[i]);
@@ -55,11 +58,18 @@ int main(void)
 	HOROLOG_TRIGGER_CALLBACK("every/3", print, 1.5, 2.5f, text);
 	HOROLOG_TRIGGER_CALLBACK("every/4", print, 1l, 2ul, 3ll, 4ull);
 	HOROLOG_TRIGGER_CALLBACK("every/10", print, 1, 2, 3, 4, 5, 6, 7, 8, 9, -10);
+	HOROLOG_TRIGGER_CALLBACK("every/text", print, HOROLOG_STRING(text), HOROLOG_STRING_N("abcdef", 3), HOROLOG_ARG("n", "items", 4),
+				 HOROLOG_STRING((const char *)NULL));
+	HOROLOG_SPAN_BEGIN("every/span", HOROLOG_FLOW(7), HOROLOG_STRING(text));
+	HOROLOG_COUNTER("every/level", "items", byte);
+	HOROLOG_SPAN_END("every/span");
 	HOROLOG_TRIGGER_CALLBACK("every/evaluated", print, argument());
 	for (int i = 0; i < 2; i++)
 		shared(i);
 	shared(7);
 #ifdef __cplusplus
+	HOROLOG_SPAN("every/scope", small);
+	HOROLOG_SPAN("every/scope");
 	Box<int>{ -4 }.show();
 	Box<double>{ 0.25 }.show();
 	HOROLOG_TRIGGER_CALLBACK("every/enum", print, Colour::red, nullptr);

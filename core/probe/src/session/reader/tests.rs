@@ -191,8 +191,10 @@ fn nonsense_in_the_memory_is_counted_and_never_more() {
                 let word = unsafe { &*core::ptr::from_ref(shared.header()).cast::<AtomicU64>().add(place) };
                 word.store(value, Relaxed);
             }
-            records += reader.drain(|record| assert!(record.args.len() <= MAX_ARGUMENTS));
-            records += reader.snapshot(|record| assert!(record.args.len() <= MAX_ARGUMENTS));
+            records +=
+                reader.drain(|record| assert!(record.args.len() <= crate::ring::record::MAX_TEXT_WORDS));
+            records +=
+                reader.snapshot(|record| assert!(record.args.len() <= crate::ring::record::MAX_TEXT_WORDS));
             if round % 40 == 0 {
                 let _ =
                     (reader.losses().total(), reader.events(), reader.writers(), reader.is_writer_dead(3));
@@ -210,7 +212,7 @@ fn a_memory_that_is_no_session_is_refused() {
     assert!(opens());
     for word in [&header.version, &header.header_bytes, &header.rings, &header.ring_bytes, &header.slots[0]] {
         let good = word.load(SeqCst);
-        for bad in [0, 3, good + 1, good << 8, u32::MAX] {
+        for bad in [0, 7, good + 1, good << 8, u32::MAX] {
             word.store(bad, SeqCst);
             assert!(!opens(), "{bad} instead of {good}");
         }

@@ -12,6 +12,7 @@ use horolog_trace::file::Reader;
 pub(super) fn run(words: &ConvertArguments) -> Done {
     let format = match words.to {
         Some(ConvertTarget::Perfetto) => TraceFormat::Perfetto,
+        Some(ConvertTarget::PerfettoCompressed) => TraceFormat::PerfettoCompressed,
         Some(ConvertTarget::Parquet) => TraceFormat::Parquet,
         Some(ConvertTarget::Ctf) => TraceFormat::Ctf,
         None => TraceFormat::of_name(&words.out).ok_or_else(|| {

@@ -121,7 +121,10 @@ fn arguments(users: &UserSummary) {
 
 fn argument_row(event: &EventSummary, argument: &ArgumentSummary, place: usize) -> [String; 7] {
     let optional = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), number);
-    let name = argument.name.clone().unwrap_or_else(|| format!("argument {place}"));
+    let mut name = argument.name.clone().unwrap_or_else(|| format!("argument {place}"));
+    if let Some(unit) = &argument.unit {
+        name += &format!(" [{unit}]");
+    }
     let distinct = argument.distinct.map_or_else(
         || "-".to_owned(),
         |distinct| if argument.distinct_exact { distinct.to_string() } else { format!("over {distinct}") },

@@ -5,8 +5,11 @@ use crate::failure::{Done, Failure, Verdict};
 use crate::output;
 use crate::output::outln;
 use crate::trace_arguments::SwitchArguments;
+use horolog_probe::Place;
 use horolog_probe::outside::{OutsideError, Target};
+use horolog_probe::switching::Listed;
 use horolog_time::Span;
+use horolog_trace::escaped;
 
 impl From<OutsideError> for Failure {
     fn from(error: OutsideError) -> Failure {
@@ -66,6 +69,10 @@ pub(crate) fn events(pid: i32, format: Format) -> Done {
                     serde_json::json!({
                         "name": event.name,
                         "types": event.types,
+                        "arguments": arguments_in_json(event),
+                        "places": event.places.iter().map(|place| serde_json::json!({
+                            "file": place.file, "line": place.line, "function": place.function,
+                        })).collect::<Vec<_>>(),
                         "sites": event.sites,
                         "enabled": event.enabled,
                         "unheard": event.unheard,
@@ -76,13 +83,14 @@ pub(crate) fn events(pid: i32, format: Format) -> Done {
             output::json(&serde_json::json!({ "schema": "horolog.events/1", "pid": pid, "events": events }))?;
         }
         Format::Table => {
-            let mut rows = output::table(&["event", "module", "arguments", "sites", "enabled", "unheard"], 3);
+            let head = ["event", "module", "arguments", "at", "sites", "enabled", "unheard"];
+            let mut rows = output::table(&head, 4);
             for event in &events {
-                let types: Vec<&str> = event.types.chars().map(type_name).collect();
                 rows.add_row([
-                    event.name.clone(),
-                    event.module.clone(),
-                    types.join(", "),
+                    escaped(&event.name).into_owned(),
+                    escaped(&event.module).into_owned(),
+                    arguments(event),
+                    places(event),
                     event.sites.to_string(),
                     event.enabled.to_string(),
                     event.unheard.to_string(),
@@ -94,6 +102,40 @@ pub(crate) fn events(pid: i32, format: Format) -> Done {
     Ok(Verdict::Holds)
 }
 
+/// `length unsigned [B], address`.
+fn arguments(event: &Listed) -> String {
+    let fields = event.fields.iter().map(Some).chain(std::iter::repeat(None));
+    let shown = event.types.chars().map(type_name).zip(fields).map(|(of, field)| match field {
+        Some((name, unit)) if !unit.is_empty() => format!("{} {of} [{}]", escaped(name), escaped(unit)),
+        Some((name, _)) if !name.is_empty() => format!("{} {of}", escaped(name)),
+        _ => of.to_owned(),
+    });
+    shown.collect::<Vec<String>>().join(", ")
+}
+
+fn arguments_in_json(event: &Listed) -> Vec<serde_json::Value> {
+    let fields = event.fields.iter().cloned().map(Some).chain(std::iter::repeat(None));
+    let given = |text: Option<String>| text.filter(|text| !text.is_empty());
+    let shown = event.types.chars().zip(fields).map(|(letter, field)| {
+        let (name, unit) = field.map_or((None, None), |(name, unit)| (Some(name), Some(unit)));
+        serde_json::json!({ "type": type_name(letter), "name": given(name), "unit": given(unit) })
+    });
+    shown.collect()
+}
+
+/// How many places of one event are listed.
+const PLACES: usize = 3;
+
+/// `queue.c:46 push`, one line a place.
+fn places(event: &Listed) -> String {
+    let one = |place: &Place| format!("{}:{} {}", escaped(&place.file), place.line, escaped(&place.function));
+    let mut shown: Vec<String> = event.places.iter().take(PLACES).map(one).collect();
+    if event.places.len() > PLACES {
+        shown.push(format!("and {} more", event.places.len() - PLACES));
+    }
+    shown.join("; ")
+}
+
 fn type_name(letter: char) -> &'static str {
     match letter {
         'b' => "bool",
@@ -101,6 +143,7 @@ fn type_name(letter: char) -> &'static str {
         'i' => "signed",
         'f' => "float",
         'p' => "address",
+        's' => "text",
         _ => "unknown",
     }
 }
