@@ -9,6 +9,7 @@ mod commands;
 mod costs;
 mod early;
 mod failure;
+mod formats;
 mod headers;
 mod init_arguments;
 mod input;
@@ -30,14 +31,19 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // Before anything is opened for the user.
+    horolog_sys::rights::put_file_rights_away();
     let words: Vec<OsString> = std::env::args_os().collect();
     let early = Early::of(&words);
     colour::choose(early.colour);
-    let arguments = match parse(&words, early) {
+    let arguments = match parse(&words, &early) {
         Ok(arguments) => arguments,
         Err(status) => return status,
     };
     progress::set_quiet(arguments.quiet);
+    if let Err(failure) = early.formats.begin() {
+        return failure.report();
+    }
     guard_program(GuardianOptions::default());
     let done = match (&arguments.verb, arguments.include_dir) {
         (Some(verb), false) => run(verb),
@@ -48,9 +54,9 @@ fn main() -> ExitCode {
         }
     };
     put_back();
-    if let (Err(failure), Some(format), false) = (&done, early.format, output::is_begun()) {
+    if let (Err(failure), true) = (&done, early.formats.has_programs()) {
         // What cannot be told is the failure of the verb itself, which stands on standard error.
-        let _ = results::tell_failure(format, failure);
+        let _ = results::tell_failure(&early.formats, failure);
     }
     // Also where the verb failed half-way: what it has printed belongs to its user.
     let printed = output::finish();
@@ -61,15 +67,15 @@ fn main() -> ExitCode {
 }
 
 /// The words of the command line, or the exit status where they are wrong or ask for help.
-fn parse(words: &[OsString], early: Early) -> Result<Arguments, ExitCode> {
+fn parse(words: &[OsString], early: &Early) -> Result<Arguments, ExitCode> {
     let command = Arguments::command().color(colour::of_clap(early.colour));
     let parsed = command.try_get_matches_from(words);
     let parsed = parsed.and_then(|matches| Arguments::from_arg_matches(&matches));
     parsed.map_err(|error| {
         let is_help = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-        if let (false, Some(format)) = (is_help, early.format) {
+        if !is_help && early.formats.has_programs() {
             let failure = Failure::usage(error.render());
-            let _ = results::tell_failure(format, &failure).and_then(|()| output::finish());
+            let _ = results::tell_failure(&early.formats, &failure).and_then(|()| output::finish());
         }
         // Nobody may read it any more; that is no reason to end otherwise.
         let _ = error.print();

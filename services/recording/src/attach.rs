@@ -18,7 +18,7 @@ pub(crate) fn attach(
     }
     let asked = listen::request(pid, socket, options, patterns).map_err(|error| {
         RecordingError::not_permitted(format_args!(
-            "process {pid} does not wait to be recorded ({error}). Start it under the recorder (`horolog trace record -- \
+            "process {pid} does not wait to be recorded ({error})\n  = help: start it under the recorder (`horolog trace record -- \
              COMMAND`), or with the runtime waiting in it: HOROLOG_TRACE=listen LD_PRELOAD={} COMMAND (without LD_PRELOAD \
              where it is linked with -lhorolog_trace). To switch events of any program with triggers from outside, see \
              `horolog trace enable`",

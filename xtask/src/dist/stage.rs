@@ -138,7 +138,7 @@ fn documents(build: &Build<'_>, prefix: &Path, layout: &Layout) -> Made<()> {
             copy(&build.root.join(name), &folder.join(name), 0o644)?;
         }
     }
-    for name in ["install.md", "contract.md", "system-file.md", "machine.md"] {
+    for name in ["install.md", "contract.md", "system-file.md", "machine.md", "trace-format.md"] {
         copy(&build.root.join("docs").join(name), &folder.join(name), 0o644)?;
     }
     for path in examples(build.root)? {

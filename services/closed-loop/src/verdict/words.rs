@@ -439,6 +439,7 @@ fn not_allowed(evidence: &Evidence<'_>, answers: &Answers) -> Said {
         Some(_) => format!("{proof}{simulated}, not run"),
         None => "not run".to_owned(),
     };
+    let reason = horolog_sys::rights::in_lines(reason);
     let mut lines = reason.lines();
     let first = lines.next().unwrap_or_default().trim_start_matches("error: ");
     let help = lines.next().map(|line| line.trim().trim_start_matches("= help: ").to_owned());
