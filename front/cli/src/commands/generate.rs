@@ -17,7 +17,7 @@ pub(crate) fn completions(shell: clap_complete::Shell) -> Done {
 
 /// What completions need of a command, without what is hidden: they would offer that, too.
 fn shown(command: &'static Command) -> Command {
-    let mut copy = Command::new(command.get_name()).disable_help_subcommand(true);
+    let mut copy = Command::new(command.get_name());
     if let Some(about) = command.get_about() {
         copy = copy.about(about.clone());
     }
@@ -46,6 +46,10 @@ fn shown_argument(argument: &'static Arg) -> Arg {
         }
         copy = copy.value_parser(argument.get_value_parser().clone()).value_hint(argument.get_value_hint());
     }
+    if let Some(count) = argument.get_num_args() {
+        copy = copy.num_args(count);
+    }
+    copy = copy.required(argument.is_required_set()).last(argument.is_last_set());
     if argument.is_global_set() {
         copy = copy.global(true);
     }
