@@ -93,7 +93,7 @@ impl Names<'_> {
 
     fn thread(&self, id: u64) -> String {
         let known = usize::try_from(id).ok().and_then(|id| self.threads.get(id));
-        known.map_or_else(|| format!("thread #{id}"), |thread| format!("{} ({})", thread.comm, thread.tid))
+        known.map_or_else(|| format!("thread #{id}"), Thread::named)
     }
 }
 

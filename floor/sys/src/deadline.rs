@@ -179,9 +179,12 @@ fn remedy(errno: i32, tid: u32) -> String {
              of its root domain; make a cpuset with cpu_exclusive and sched_load_balance off at the root, or leave the \
              thread unpinned"
             .to_owned(),
-        libc::EPERM => "run as root or with CAP_SYS_NICE (sudo setcap cap_sys_nice+ep …); in a cpuset or container \
-             the affinity must hold every CPU of the root domain, and kernel.sched_rt_runtime_us must not be 0"
-            .to_owned(),
+        libc::EPERM => concat!(
+            "run as root, or with CAP_SYS_NICE: `",
+            crate::setcap_command!(),
+            "`; in a cpuset or container the affinity must hold every CPU of the root domain, and kernel.sched_rt_runtime_us must not be 0"
+        )
+        .to_owned(),
         libc::EBUSY => "no bandwidth is left: reservations of a root domain may use at most sched_rt_runtime_us / \
              sched_rt_period_us of each CPU; a thread that left SCHED_DEADLINE keeps its share booked until its \
              zero-lag time, so wait one period, or reserve less"

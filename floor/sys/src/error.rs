@@ -3,6 +3,9 @@
 use std::fmt;
 use std::io;
 
+/// The remedy for an output that cannot be written.
+pub const UNWRITABLE: &str = "its folder must be there, let you write, and have room; or give another path";
+
 /// A refused or failed system call: names the call with its argument, the error and the remedy.
 ///
 /// ```

@@ -16,9 +16,11 @@ pub enum Class {
 }
 
 /// The remedy for a missing right to use real-time priorities.
-pub const PRIVILEGE_REMEDY: &str = "run as root, give the program CAP_SYS_NICE (sudo setcap cap_sys_nice,cap_ipc_lock+ep \
-     PROGRAM), or raise the limit (\"@realtime - rtprio 99\" and \"@realtime - memlock unlimited\" in \
-     /etc/security/limits.conf); in a cgroup v1 cpu group also set cpu.rt_runtime_us";
+pub const PRIVILEGE_REMEDY: &str = concat!(
+    "run as root, or with CAP_SYS_NICE: `",
+    crate::setcap_command!(),
+    "`; or raise the limits `rtprio 99` and `memlock unlimited` in /etc/security/limits.d"
+);
 
 /// Sets the class of the thread `tid` (0: the calling one). Children that it forks get the normal class.
 ///

@@ -82,6 +82,8 @@ pub fn fork(child: impl FnOnce(Messages)) -> Result<Forked, Error> {
             close_those_of_the_parent(writer.as_raw_fd());
             // SAFETY: the child has this thread alone.
             unsafe { put_on_this_process(mark) };
+            // What runs here may be code of the user.
+            crate::rights::give_up_file_rights();
             child(Messages { writer });
         }));
         // SAFETY: ends the process at once; what the parent owns must not be dropped here.

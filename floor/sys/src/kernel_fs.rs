@@ -1,6 +1,7 @@
 //! The kernel's own file systems, tracefs and debugfs, without changing what is mounted.
 
 use crate::Error;
+use crate::rights::raise_file_rights;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 use std::fs;
 use std::io::Read as _;
@@ -18,8 +19,11 @@ pub struct KernelFs {
     detached: Option<OwnedFd>,
 }
 
-const REMEDY: &str = "run as root or with CAP_DAC_READ_SEARCH, or have root open it to your group (`mount -t tracefs -o gid=GROUP,mode=0750 tracefs \
-                      /sys/kernel/tracing`, or the same with -o remount,… where it is mounted)";
+const REMEDY: &str = concat!(
+    "run as root, or with CAP_DAC_READ_SEARCH: `",
+    crate::setcap_command!(),
+    "`; or have root open it to your group: `mount -o remount,gid=GROUP,mode=0750 /sys/kernel/tracing`"
+);
 
 impl KernelFs {
     /// Opens tracefs.
@@ -40,6 +44,7 @@ impl KernelFs {
 
     /// Opens a file system of this `kind`, known by an entry `sign` in its root.
     fn open(kind: &'static str, customary: &[&str], sign: &str) -> Result<KernelFs, Error> {
+        let _raised = raise_file_rights();
         for root in mounted_roots(kind, customary) {
             if fs::metadata(root.join(sign)).is_ok() {
                 return Ok(KernelFs { kind, root, detached: None });
@@ -76,6 +81,7 @@ impl KernelFs {
     /// # Errors
     /// Where the file does not exist or may not be read.
     pub fn read(&self, path: &str) -> Result<String, Error> {
+        let _raised = raise_file_rights();
         read_at_once(&self.root.join(path))
             .map_err(|error| Error::io(format!("read({}/{path})", self.kind), &error, REMEDY))
     }
@@ -85,6 +91,7 @@ impl KernelFs {
     /// # Errors
     /// Where the file does not exist or the kernel refuses the value.
     pub fn write(&self, path: &str, value: &str) -> Result<(), Error> {
+        let _raised = raise_file_rights();
         fs::write(self.root.join(path), value)
             .map_err(|error| Error::io(format!("write({}/{path}, {value:?})", self.kind), &error, REMEDY))
     }
@@ -92,6 +99,7 @@ impl KernelFs {
     /// Whether one of its files exists.
     #[must_use]
     pub fn exists(&self, path: &str) -> bool {
+        let _raised = raise_file_rights();
         self.root.join(path).exists()
     }
 }

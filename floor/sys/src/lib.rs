@@ -36,6 +36,7 @@ pub mod probe;
 pub mod process;
 pub mod process_memory;
 pub mod ptrace;
+pub mod rights;
 pub mod shared_memory;
 pub mod shared_words;
 pub mod signal;
@@ -51,4 +52,4 @@ pub mod thread_facts;
 pub mod usage;
 pub mod waiting_call;
 
-pub use error::{Error, errno_name};
+pub use error::{Error, UNWRITABLE, errno_name};

@@ -2,6 +2,13 @@
 
 use crate::Error;
 
+/// The remedy for a limit on locked memory that is too low.
+pub const LOCKED_MEMORY_REMEDY: &str = concat!(
+    "run as root, or with CAP_IPC_LOCK: `",
+    crate::setcap_command!(),
+    "`; or raise the limit `memlock unlimited` in /etc/security/limits.d (a unit: LimitMEMLOCK=infinity)"
+);
+
 /// Keeps every page of this process, present and future, in memory.
 ///
 /// # Errors
@@ -11,11 +18,18 @@ pub fn lock_all() -> Result<(), Error> {
     if unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) } == 0 {
         Ok(())
     } else {
-        Err(Error::last_os(
-            "mlockall(MCL_CURRENT | MCL_FUTURE)",
-            "run as root, give the program CAP_IPC_LOCK, or raise the limit (ulimit -l unlimited)",
-        ))
+        Err(Error::last_os("mlockall(MCL_CURRENT | MCL_FUTURE)", LOCKED_MEMORY_REMEDY))
     }
+}
+
+/// Tries [`lock_all`] and undoes it.
+///
+/// # Errors
+/// As [`lock_all`].
+pub fn may_lock_all() -> Result<(), Error> {
+    let tried = lock_all();
+    unlock_all();
+    tried
 }
 
 /// Undoes [`lock_all`].

@@ -33,7 +33,11 @@ pub struct Reading {
     pub lost: Option<u64>,
 }
 
-const REMEDY: &str = "run as root or with CAP_PERFMON, or have root set kernel.perf_event_paranoid to -1";
+const REMEDY: &str = concat!(
+    "run as root, or with CAP_PERFMON: `",
+    crate::setcap_command!(),
+    "`; or have root set kernel.perf_event_paranoid to -1"
+);
 
 impl PerfEvent {
     /// Opens tracepoint `id` for counting only.

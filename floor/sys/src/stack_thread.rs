@@ -163,7 +163,7 @@ impl Area {
         let error = match is_ready {
             true => Error::last_os(
                 format!("mlock of {} KiB of a stack", locked >> 10),
-                "run as root, give the program CAP_IPC_LOCK, raise the limit (ulimit -l unlimited), or lower --stack",
+                format!("{}, or lower --stack", crate::memory::LOCKED_MEMORY_REMEDY),
             ),
             false => refused("mprotect"),
         };

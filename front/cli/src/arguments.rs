@@ -2,7 +2,9 @@
 
 use crate::colour::When;
 use crate::failure::Failure;
+use crate::formats::{Formats, Offering};
 use crate::trace_arguments::size;
+use clap::builder::PossibleValue;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use horolog_closed_loop::MachineChoice;
 use horolog_closed_loop::verdict::{Asked, Gate, Question};
@@ -13,7 +15,6 @@ use std::path::PathBuf;
 use crate::commands::sets::{periods, utilisations};
 pub(crate) use crate::init_arguments::InitArguments;
 pub(crate) use crate::measure_arguments::MeasureVerb;
-pub(crate) use crate::results::VerdictFormat;
 pub(crate) use crate::serve_arguments::ServeArguments;
 pub(crate) use crate::trace_arguments::TraceVerb;
 
@@ -152,9 +153,8 @@ pub(crate) struct CheckArguments {
     /// Print servers in their long form, as schedulers, where one can say them.
     #[arg(long)]
     pub(crate) expand: bool,
-    /// `table`: the normalised model; `json`: the same in an object, with the messages of a file that is refused.
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) format: VerdictFormat,
+    #[command(flatten)]
+    pub(crate) format: Formats,
 }
 
 #[derive(Args, Debug)]
@@ -163,8 +163,8 @@ pub(crate) struct AnalyzeArguments {
     pub(crate) files: FilesArguments,
     #[command(flatten)]
     pub(crate) machine: MachineArguments,
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) format: VerdictFormat,
+    #[command(flatten)]
+    pub(crate) format: Formats,
     /// Write a certificate that `check-certificate` verifies.
     #[arg(long, value_name = "OUT")]
     pub(crate) certificate: Option<PathBuf>,
@@ -190,8 +190,8 @@ pub(crate) struct CertificateArguments {
     pub(crate) machine: MachineArguments,
     /// The certificate.
     pub(crate) certificate: PathBuf,
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) format: VerdictFormat,
+    #[command(flatten)]
+    pub(crate) format: Formats,
 }
 
 #[derive(Args, Debug)]
@@ -234,8 +234,8 @@ pub(crate) struct SimulateArguments {
     /// Seed of everything drawn by chance; printed when drawn.
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) format: VerdictFormat,
+    #[command(flatten)]
+    pub(crate) format: Formats,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug, Default)]
@@ -267,7 +267,7 @@ pub(crate) enum Execution {
 pub(crate) struct VerdictArguments {
     /// Which questions decide the exit status: `proof`, `model`, `deadlines`, or several of them with commas. Default: all of `loop`, model
     /// and deadlines of `verify`, deadlines of `run` and `simulate`.
-    #[arg(long, value_name = "QUESTIONS")]
+    #[arg(long, value_name = "QUESTIONS", value_parser = Offering::new(gate, questions))]
     pub(crate) gate: Option<Gate>,
     /// How many of the released jobs of every task have to be judged.
     #[arg(long, value_name = "PERCENT", value_parser = coverage, default_value = "90%")]
@@ -297,6 +297,14 @@ impl VerdictArguments {
             ))),
         }
     }
+}
+
+fn gate(text: &str) -> Result<Gate, String> {
+    text.parse::<Gate>().map_err(|error| error.to_string())
+}
+
+fn questions() -> Vec<PossibleValue> {
+    Question::ALL.iter().map(|question| PossibleValue::new(question.word())).collect()
 }
 
 /// A share of jobs as thousandths, from 0 to 100 %.
@@ -344,8 +352,8 @@ pub(crate) struct RunArguments {
     /// Seed of everything drawn by chance; printed when drawn.
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) format: VerdictFormat,
+    #[command(flatten)]
+    pub(crate) format: Formats,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug, Default)]
@@ -373,8 +381,8 @@ pub(crate) struct VerifyArguments {
     /// Replace a bound (`control=1 ms`), to see that a wrong one is caught.
     #[arg(long = "bound-override", value_name = "TASK=DURATION", hide = true)]
     pub(crate) bound_overrides: Vec<String>,
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) format: VerdictFormat,
+    #[command(flatten)]
+    pub(crate) format: Formats,
 }
 
 #[derive(Args, Debug)]
@@ -410,8 +418,8 @@ pub(crate) struct LoopArguments {
     /// Replace a bound (`control=1 ms`), to see that a wrong one is caught.
     #[arg(long = "bound-override", value_name = "TASK=DURATION", hide = true)]
     pub(crate) bound_overrides: Vec<String>,
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) format: VerdictFormat,
+    #[command(flatten)]
+    pub(crate) format: Formats,
 }
 
 /// What a machine is examined for.

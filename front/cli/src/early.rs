@@ -2,23 +2,24 @@
 //! asked for.
 
 use crate::colour::When;
-use crate::results::VerdictFormat;
+use crate::formats::Formats;
 use clap::ValueEnum;
 use std::ffi::OsString;
 
 /// The choices that hold for every message.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Early {
     /// `--color`.
     pub(crate) colour: When,
-    /// `--format`, where it is one for programs.
-    pub(crate) format: Option<VerdictFormat>,
+    /// Each `--format`.
+    pub(crate) formats: Formats,
 }
 
 impl Early {
     /// Looks for the two options up to `--`; what they do not know is for the parser to refuse.
     pub(crate) fn of(words: &[OsString]) -> Early {
         let mut early = Early::default();
+        let mut formats = Vec::new();
         let words: Vec<&str> = words.iter().map(|word| word.to_str().unwrap_or_default()).collect();
         for (place, word) in words.iter().enumerate().take_while(|(_, word)| **word != "--") {
             let value = |option: &str| match word.strip_prefix(option)? {
@@ -28,12 +29,9 @@ impl Early {
             if let Some(when) = value("--color").and_then(|value| When::from_str(value, false).ok()) {
                 early.colour = when;
             }
-            if let Some(format) =
-                value("--format").and_then(|value| VerdictFormat::from_str(value, false).ok())
-            {
-                early.format = Some(format).filter(|format| *format != VerdictFormat::Table);
-            }
+            formats.extend(value("--format"));
         }
+        early.formats = Formats::understood(formats.into_iter());
         early
     }
 }
@@ -41,6 +39,7 @@ impl Early {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::results::VerdictFormat;
 
     fn early(words: &str) -> Early {
         Early::of(&words.split(' ').map(OsString::from).collect::<Vec<_>>())
@@ -48,11 +47,14 @@ mod tests {
 
     #[test]
     fn both_spellings_are_found_and_what_a_command_of_the_user_says_is_not() {
-        assert_eq!(early("horolog check a --format json").format, Some(VerdictFormat::Json));
-        assert_eq!(early("horolog check a --format=junit --color=never").format, Some(VerdictFormat::Junit));
+        let format = |words| early(words).formats.on_stdout();
+        assert_eq!(format("horolog check a --format json"), VerdictFormat::Json);
+        assert_eq!(format("horolog check a --format=junit --color=never"), VerdictFormat::Junit);
         assert_eq!(early("horolog --color always check").colour, When::Always);
         assert_eq!(early("horolog trace record -- x --format json --color always"), Early::default());
         assert_eq!(early("horolog check --format"), Early::default());
-        assert_eq!(early("horolog check --format table --formats json"), Early::default());
+        assert_eq!(format("horolog check --format table --formats json"), VerdictFormat::Table);
+        let both = early("horolog check --format github --format=junit=x.xml").formats;
+        assert_eq!((both.on_stdout(), both.all.len()), (VerdictFormat::Github, 2));
     }
 }

@@ -3,6 +3,7 @@
 use crate::colour::{self, Tone};
 use horolog_closed_loop::verdict::Closing;
 use horolog_model::{Diagnostics, Message};
+use horolog_sys::UNWRITABLE;
 use serde::Serialize;
 use std::fmt::Display;
 use std::io::Write;
@@ -102,6 +103,8 @@ pub(crate) fn say_closing(file: Option<&str>, closing: &Closing) {
 #[derive(Debug)]
 pub(crate) struct Failure {
     said: Said,
+    /// The file that it is about, where that is known.
+    file: Option<String>,
     kind: &'static str,
     status: u8,
 }
@@ -158,7 +161,7 @@ impl Failure {
 
     /// What is wrong with a file, each at its place: exit 2.
     pub(crate) fn diagnostics(found: Diagnostics) -> Failure {
-        Failure { said: Said::Places(Box::new(found)), kind: "bad-input", status: 2 }
+        Failure { said: Said::Places(Box::new(found)), file: None, kind: "bad-input", status: 2 }
     }
 
     /// Words on the command line that nobody understands: exit 2.
@@ -173,7 +176,7 @@ impl Failure {
 
     /// This machine does not allow it: exit 3.
     pub(crate) fn not_permitted(message: impl Display) -> Failure {
-        Failure::of_words(message, "not-allowed", 3)
+        Failure::of_words(horolog_sys::rights::in_lines(&message.to_string()), "not-allowed", 3)
     }
 
     /// Nothing is decided, and trying again may decide it: exit 4.
@@ -183,14 +186,25 @@ impl Failure {
 
     /// A file that cannot be read or written.
     pub(crate) fn file(doing: &str, path: &std::path::Path, error: &std::io::Error) -> Failure {
-        Failure::bad_input(format_args!("cannot {doing} {}: {error}", path.display()))
+        let help = if doing != "read" { format!("\n  = help: {UNWRITABLE}") } else { String::new() };
+        Failure::bad_input(format_args!("cannot {doing} {}: {error}{help}", path.display()))
     }
 
     /// The message without the word `error` before it, which every message gets when it is told.
     fn of_words(message: impl Display, kind: &'static str, status: u8) -> Failure {
         let text = message.to_string();
         let text = text.trim_end().strip_prefix("error: ").unwrap_or(text.trim_end());
-        Failure { said: Said::Words(text.to_owned()), kind, status }
+        Failure { said: Said::Words(text.to_owned()), file: None, kind, status }
+    }
+
+    /// The same, about this file.
+    pub(crate) fn in_file(self, name: &str) -> Failure {
+        Failure { file: Some(name.to_owned()), ..self }
+    }
+
+    /// The file that it is about.
+    pub(crate) fn about(&self) -> Option<&str> {
+        self.file.as_deref()
     }
 
     /// The exit status.
@@ -229,6 +243,14 @@ impl Failure {
         let text = match &self.said {
             Said::Places(found) => found.render(is_coloured),
             Said::Words(text) if text.starts_with("undecided: ") => colour::paint_first(text, is_coloured),
+            Said::Words(text) if self.kind == "not-allowed" => {
+                let (reason, rest) = text.split_once('\n').unwrap_or((text, ""));
+                let rest = rest.replace("  = help: ", "  help: ");
+                colour::paint_first(
+                    &format!("not allowed: {reason} (exit {})\n{rest}", self.status),
+                    is_coloured,
+                )
+            }
             Said::Words(text) => format!("{}: {text}", colour::paint("error", Tone::Bad, is_coloured)),
         };
         let _ = writeln!(std::io::stderr(), "{}", text.trim_end());

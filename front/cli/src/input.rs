@@ -7,7 +7,7 @@ use horolog_model::file;
 use horolog_model::{Diagnostics, Source, System};
 use serde::de::DeserializeOwned;
 use std::io::BufRead;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What messages call the standard input.
 const STANDARD_INPUT: &str = "<standard input>";
@@ -15,6 +15,16 @@ const STANDARD_INPUT: &str = "<standard input>";
 /// Whether a word names the standard input.
 pub(crate) fn is_standard(path: &Path) -> bool {
     path == Path::new("-")
+}
+
+/// Refuses the standard input where it is named more than once: there is one.
+pub(crate) fn once(files: &[PathBuf]) -> Result<(), Failure> {
+    match files.iter().filter(|file| is_standard(file)).count() {
+        0 | 1 => Ok(()),
+        many => Err(Failure::usage(format_args!(
+            "`-` is named {many} times, and there is one standard input\n  = help: give the paths of the other files"
+        ))),
+    }
 }
 
 /// What messages call a file.
@@ -33,7 +43,7 @@ pub(crate) fn read(words: &FileArguments) -> Result<(System, Source), Diagnostic
 
 /// The same for a verb that cannot go on without.
 pub(crate) fn system(words: &FileArguments) -> Result<(System, Source), Failure> {
-    read(words).map_err(Failure::diagnostics)
+    read(words).map_err(|found| Failure::diagnostics(found).in_file(&name(&words.file)))
 }
 
 /// All of the standard input in a file that has no name any more, for what has to be read more than once.

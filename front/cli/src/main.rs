@@ -7,8 +7,10 @@ mod arguments;
 mod colour;
 mod commands;
 mod costs;
+mod csv;
 mod early;
 mod failure;
+mod formats;
 mod headers;
 mod init_arguments;
 mod input;
@@ -30,18 +32,23 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // Before anything is opened for the user.
+    horolog_sys::rights::put_file_rights_away();
     let words: Vec<OsString> = std::env::args_os().collect();
     let early = Early::of(&words);
     colour::choose(early.colour);
-    let arguments = match parse(&words, early) {
+    let arguments = match parse(&words, &early) {
         Ok(arguments) => arguments,
         Err(status) => return status,
     };
     progress::set_quiet(arguments.quiet);
-    if early.format == Some(results::VerdictFormat::Csv)
+    if early.formats.all.iter().any(|one| one.format == results::VerdictFormat::Csv)
         && matches!(arguments.verb, Some(Verb::Check(_) | Verb::Run(_) | Verb::Verify(_) | Verb::Loop(_)))
     {
         return Failure::usage("--format csv is for the tasks of `analyze` and `simulate`").report();
+    }
+    if let Err(failure) = early.formats.begin() {
+        return failure.report();
     }
     guard_program(GuardianOptions::default());
     let done = match (&arguments.verb, arguments.include_dir) {
@@ -53,9 +60,9 @@ fn main() -> ExitCode {
         }
     };
     put_back();
-    if let (Err(failure), Some(format), false) = (&done, early.format, output::is_begun()) {
+    if let (Err(failure), true) = (&done, early.formats.has_programs()) {
         // What cannot be told is the failure of the verb itself, which stands on standard error.
-        let _ = results::tell_failure(format, failure);
+        let _ = results::tell_failure(&early.formats, failure);
     }
     // Also where the verb failed half-way: what it has printed belongs to its user.
     let printed = output::finish();
@@ -66,15 +73,15 @@ fn main() -> ExitCode {
 }
 
 /// The words of the command line, or the exit status where they are wrong or ask for help.
-fn parse(words: &[OsString], early: Early) -> Result<Arguments, ExitCode> {
+fn parse(words: &[OsString], early: &Early) -> Result<Arguments, ExitCode> {
     let command = Arguments::command().color(colour::of_clap(early.colour));
     let parsed = command.try_get_matches_from(words);
     let parsed = parsed.and_then(|matches| Arguments::from_arg_matches(&matches));
     parsed.map_err(|error| {
         let is_help = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-        if let (false, Some(format)) = (is_help, early.format) {
+        if !is_help && early.formats.has_programs() {
             let failure = Failure::usage(error.render());
-            let _ = results::tell_failure(format, &failure).and_then(|()| output::finish());
+            let _ = results::tell_failure(&early.formats, &failure).and_then(|()| output::finish());
         }
         // Nobody may read it any more; that is no reason to end otherwise.
         let _ = error.print();

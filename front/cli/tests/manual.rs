@@ -149,7 +149,13 @@ fn a_command_without_its_libraries_names_the_package() {
         &["trace", "locks", "--", "/bin/true"],
     ] {
         let mut command = Command::new(&alone);
-        let refused = Done::of(command.args(words).env_remove("HOROLOG_LIBRARY_PATH").stdin(Stdio::null()));
+        let refused = Done::of(
+            command
+                .args(words)
+                .env_remove("HOROLOG_LIBRARY_PATH")
+                .env("PATH", "/nowhere")
+                .stdin(Stdio::null()),
+        );
         assert_eq!(refused.status, Some(3), "{words:?}: {refused:?}");
         for word in ["cargo install", "Debian package", "tarball", "docs/install.md"] {
             assert!(refused.err.contains(word), "{words:?}: {refused:?}");
@@ -170,6 +176,13 @@ fn completions_are_programs_of_their_shells() {
         for verb in ["check-certificate", "interference", "--include-dir"] {
             assert!(printed.out.contains(verb.trim_start_matches('-')), "{shell}: {verb}");
         }
+        assert!(!printed.out.contains("bound-override"), "{shell} offers what is hidden");
+        let gate = match shell {
+            "bash" => "--gate)\n                    COMPREPLY=($(compgen -W \"proof model deadlines\"",
+            "zsh" => "QUESTIONS:(proof model deadlines)",
+            _ => "-l gate ",
+        };
+        assert!(printed.out.contains(gate), "{shell}: {gate}");
         let file = PathBuf::from(inside(&place, shell));
         fs::write(&file, printed.out).expect("writable");
         let Some(checked) = rendered(shell, &[check], &file) else { continue };

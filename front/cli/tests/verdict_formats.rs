@@ -236,6 +236,109 @@ fn several_files_have_their_headings_and_the_worst_status() {
     assert_eq!((one.status, one.json()["kind"].as_str()), (Some(2), Some("usage")));
 }
 
+/// One call gives annotations and a report; what is refused is told in both.
+#[test]
+fn a_verdict_goes_to_standard_output_and_into_files() {
+    let (place, file) = folder(LATE);
+    let (report, lines) = (inside(&place, "timing.xml"), inside(&place, "timing.jsonl"));
+    let (junit_word, json_word) = (format!("junit={report}"), format!("jsonl={lines}"));
+    let read = |path: &str| std::fs::read_to_string(path).expect("it is written");
+    let formats = ["--format", "github", "--format", &junit_word, "--format", &json_word];
+    let late = done([&["analyze", &file][..], &formats].concat());
+    assert!(late.status == Some(1) && late.out.starts_with("::error file="), "{late:?}");
+    let alone = |format: &str| done(["analyze", &file, "--format", format]);
+    assert_eq!(read(&report), alone("junit").out);
+    assert_eq!(read(&lines), alone("jsonl").out);
+    // A table where only files are named.
+    let table = done(["simulate", &file, "--for", "20ms", "--format", &junit_word]);
+    assert!(table.out.starts_with("late on sim:"), "{table:?}");
+    assert!(read(&report).contains("horolog.deadlines"), "{}", read(&report));
+    // What is refused, by the file and by the words.
+    std::fs::write(&file, BAD).expect("writable");
+    let bad = done(["loop", &file, "--format", &junit_word]);
+    assert!(bad.status == Some(2) && bad.out.is_empty(), "{bad:?}");
+    assert!(read(&report).contains("`2` has no unit"), "{}", read(&report));
+    let usage = done(["analyze", "--format", &junit_word]);
+    assert!(usage.status == Some(2) && read(&report).contains("usage"), "{usage:?}");
+    for wrong in [
+        &["--format", "json", "--format", "github"][..],
+        &["--format", "json=/nowhere/x.json"],
+        &["--format", "table=x"],
+        &["--format", "xml=x"],
+    ] {
+        let refused = done([&["analyze", &file][..], wrong].concat());
+        assert_eq!(refused.no_panic().status, Some(2), "{wrong:?} {refused:?}");
+        assert!(!refused.err.contains("has no unit"), "before the file is read: {refused:?}");
+    }
+}
+
+/// Every verb names the file that it refuses, also one that is not there; a report without a file names none.
+#[test]
+fn the_report_of_a_refused_file_names_it() {
+    let (place, bad) = folder(BAD);
+    let nowhere = inside(&place, "nowhere.toml");
+    for file in [&bad, &nowhere] {
+        for verb in ["check", "analyze", "simulate", "run", "loop"] {
+            let said = done([verb, file, "--format", "junit"]);
+            let report = junit(&said);
+            let suite = &report.test_suites[0];
+            assert_eq!(suite.name.as_str(), file, "{verb} {said:?}");
+            let all = std::iter::once(&suite.extra).chain(suite.test_cases.iter().map(|case| &case.extra));
+            for extra in all {
+                assert_eq!(
+                    extra.get("file").map(|file| file.as_str()),
+                    Some(file.as_str()),
+                    "{verb} {said:?}"
+                );
+            }
+            let github = done([verb, file, "--format", "github"]);
+            let head = format!("::error file={file},");
+            assert!(github.out.lines().all(|line| line.starts_with(&head)), "{verb} {github:?}");
+        }
+    }
+    let usage = done(["analyze", "--format", "junit"]);
+    assert!(!usage.out.contains("file="), "{usage:?}");
+    let (_place, good) = folder(GOOD);
+    let report = junit(&done(["analyze", &good, "--format", "junit"]));
+    let whole =
+        report.test_suites[0].test_cases.iter().find(|case| case.name.as_str() == "(the whole system)");
+    assert_eq!(whole.and_then(|case| case.extra.get("line")).map(|line| line.as_str()), Some("1"));
+}
+
+#[test]
+fn standard_input_is_read_once() {
+    for words in [&["analyze", "-", "-"][..], &["check", "-", "-"]] {
+        let said = with_input(words, GOOD.as_bytes());
+        assert!(said.status == Some(2) && said.err.contains("one standard input"), "{said:?}");
+    }
+}
+
+/// The reason is short, and what to do stands in a line of its own.
+#[test]
+fn a_refusal_is_short_in_annotations_and_reports() {
+    let (_place, file) = folder(GOOD);
+    let nobody =
+        ["--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all", "--"];
+    let said = |format: &str| {
+        let mut command = std::process::Command::new("setpriv");
+        command.args(nobody).arg(common::HOROLOG).args(["run", &file, "--for", "100ms", "--format", format]);
+        command.current_dir("/").stdin(Stdio::null()).env_remove("XDG_RUNTIME_DIR").output().map(Done::from)
+    };
+    let Ok(github) = said("github") else { return println!("SKIPPED: no setpriv") };
+    if github.status != Some(3) {
+        return println!("SKIPPED: an ordinary user may run here, or cannot start the command: {github:?}");
+    }
+    let longest = |text: &str| text.split("%0A").flat_map(str::lines).map(str::len).max();
+    assert!(longest(&github.out) < Some(350) && github.out.contains("%0A  help: run as root"), "{github:?}");
+    let first = github.err.lines().next().expect("a refusal");
+    assert!(
+        first.starts_with("not allowed: ") && first.ends_with("(exit 3)") && first.len() < 120,
+        "{first}"
+    );
+    let report = said("junit").expect("as before");
+    assert!(longest(&report.out.replace("&#10;", "\n")) < Some(350), "{report:?}");
+}
+
 #[test]
 fn standard_input_is_a_file_too() {
     for words in [&["check", "-"][..], &["analyze", "-"], &["simulate", "-", "--for", "100ms"]] {

@@ -151,7 +151,20 @@ fn init_writes_files_that_pass_and_overwrites_none() {
         assert_eq!(std::fs::read_to_string(&path).expect("it is there"), text);
         assert_eq!(done(["init", kind, "-"]).out, text);
     }
+    // A lone path is that of the default kind, and a slip is no path.
     let place = tempfile::tempdir().expect("a folder");
+    let path = inside(&place, "brake.toml");
+    assert_eq!(done(["init", &path]).status, Some(0));
+    let robot = done(["init", "-"]);
+    assert_eq!(
+        (robot.status, &robot.out),
+        (Some(0), &std::fs::read_to_string(&path).expect("it is written"))
+    );
+    assert!(robot.out.contains("name   = \"robot\""), "{robot:?}");
+    let slip = done(["init", "robto"]);
+    assert!(slip.status == Some(2) && slip.err.contains("robot, audio, network, daemon"), "{slip:?}");
+    let two = done(["init", &path, &path]);
+    assert!(two.status == Some(2) && two.err.contains("two paths"), "{two:?}");
     let made = horolog(["init"]).current_dir(place.path()).output().expect("the command starts");
     assert!(made.status.success() && place.path().join("system.toml").exists());
 }

@@ -1,5 +1,6 @@
 //! Why a step could not be carried out.
 
+use horolog_sys::UNWRITABLE;
 use std::fmt;
 use std::path::Path;
 
@@ -52,7 +53,7 @@ impl LoopError {
     }
 
     pub(crate) fn writing(path: &Path, error: impl fmt::Display) -> LoopError {
-        LoopError::bad_input(format_args!("cannot write {}: {error}", path.display()))
+        LoopError::bad_input(format_args!("cannot write {}: {error}\n  = help: {UNWRITABLE}", path.display()))
     }
 }
 
@@ -100,6 +101,9 @@ impl From<horolog_sim::SimError> for LoopError {
 
 impl From<horolog_trace::TraceError> for LoopError {
     fn from(error: horolog_trace::TraceError) -> LoopError {
+        if error.is_not_permitted() {
+            return LoopError::bad_input(format_args!("{error}\n  = help: {UNWRITABLE}"));
+        }
         LoopError::bad_input(error)
     }
 }

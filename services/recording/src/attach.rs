@@ -23,7 +23,7 @@ pub(crate) fn attach(
             format!("the runtime is not in process {pid}: it has not loaded {TRACE_LIBRARY}")
         };
         RecordingError::not_permitted(format_args!(
-            "{why}. Start it under the recorder (`horolog trace record -- \
+            "{why}\n  = help: start it under the recorder (`horolog trace record -- \
              COMMAND`), or with the runtime waiting in it: HOROLOG_TRACE=listen LD_PRELOAD={} COMMAND (without LD_PRELOAD \
              where it is linked with -lhorolog_trace). To switch events of any program with triggers from outside, see \
              `horolog trace enable`",

@@ -1,5 +1,6 @@
 //! Why a recording could not be made.
 
+use horolog_sys::UNWRITABLE;
 use std::fmt;
 
 /// Why a recording could not be made; opaque, with predicates.
@@ -55,12 +56,9 @@ impl From<horolog_sys::Error> for RecordingError {
     }
 }
 
+/// Traces are only written here. A file that cannot be written is bad input, also where its folder is closed to this user.
 impl From<horolog_trace::TraceError> for RecordingError {
     fn from(error: horolog_trace::TraceError) -> RecordingError {
-        if error.is_not_permitted() {
-            RecordingError::not_permitted(error)
-        } else {
-            RecordingError::bad_input(error)
-        }
+        RecordingError::bad_input(format_args!("{error}\n  = help: {UNWRITABLE}"))
     }
 }

@@ -73,6 +73,7 @@ pub(crate) fn fly(
         sessions: sessions.joined(),
         clock_error_ns: sessions.clock_error_ns(),
         command: command_end(&started),
+        stopped: crate::recorder::was_stopped(options, origin_ns),
         incomplete: total.incomplete,
         notes,
     })

@@ -75,10 +75,9 @@ fn process_and_parent(tid: u32) -> Option<(u32, u32)> {
 
 impl Kernel {
     /// Starts recording the kernel, where the machine allows it; else says why not.
-    pub(crate) fn start(origin_ns: u64) -> Result<Kernel, String> {
-        let cpus = online_cpus().map_err(|error| error.to_string())?;
-        let options = RecorderOptions { interrupts: false, ..RecorderOptions::new(cpus) };
-        let recorder = Recorder::start(&options).map_err(|error| error.to_string())?;
+    pub(crate) fn start(origin_ns: u64) -> Result<Kernel, horolog_sys::Error> {
+        let options = RecorderOptions { interrupts: false, ..RecorderOptions::new(online_cpus()?) };
+        let recorder = Recorder::start(&options)?;
         let what = format!("kernel scheduling ({:?})", recorder.choice().backend).to_lowercase();
         Ok(Kernel {
             recorder: Some(recorder),

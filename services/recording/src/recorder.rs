@@ -96,6 +96,8 @@ pub struct Recording {
     pub clock_error_ns: u64,
     /// How the command ended; null where it had not, or none was started.
     pub command: Option<CommandEnd>,
+    /// Whether the time or a signal ended the recording, so that how the command ended says nothing of it.
+    pub stopped: bool,
     /// Why the file is incomplete, where it is: the disk was full, and so on. What is there is readable.
     pub incomplete: Option<String>,
     /// What the reader must know.
@@ -105,6 +107,13 @@ pub struct Recording {
 impl Recording {
     /// The schema's name.
     pub const SCHEMA: &'static str = "horolog.recording/1";
+
+    /// Whether the file is whole, and a command that ended by itself ended well.
+    #[must_use]
+    pub fn is_good(&self) -> bool {
+        let ended_well = self.stopped || self.command.as_ref().is_none_or(CommandEnd::is_success);
+        self.incomplete.is_none() && ended_well
+    }
 }
 
 /// How a command ended.
@@ -136,16 +145,17 @@ pub fn record(options: &RecordOptions, tell: &mut dyn FnMut(&Progress)) -> Resul
     horolog_sys::signal::survive_file_size_limit()?;
     let origin_ns = monotonic_ns();
     let sessions = Sessions::new(options.tracing.memory.unwrap_or(0))?;
-    let mut notes = Vec::new();
-    let kernel = if options.kernel { start_kernel(origin_ns, &mut notes) } else { None };
+    let notes = Vec::new();
     if options.tracing.overwrite {
-        if kernel.is_some() {
-            notes.push(
-                "a flight recorder keeps the events of programs alone; the kernel is not recorded".to_owned(),
-            );
+        if options.kernel {
+            return Err(RecordingError::bad_input(
+                "a flight recorder keeps the events of programs alone\n  = help: leave out `--kernel` or `--flight-recorder`",
+            ));
         }
         return crate::flight::fly(options, sessions, origin_ns, notes, tell);
     }
+    // What was asked for and cannot be had is told before anything is started.
+    let kernel = options.kernel.then(|| Kernel::start(origin_ns)).transpose()?;
     let header = header(options, origin_ns, kernel.as_ref(), sessions.clock_error_ns(), &notes);
     let writer = Writer::create(&options.out, &header)?;
     let window_ns = if kernel.is_some() { WINDOW_WITH_KERNEL_NS } else { WINDOW_NS };
@@ -168,16 +178,6 @@ pub fn record(options: &RecordOptions, tell: &mut dyn FnMut(&Progress)) -> Resul
     }
     run.follow(tell);
     Ok(run.finish())
-}
-
-fn start_kernel(origin_ns: u64, notes: &mut Vec<String>) -> Option<Kernel> {
-    match Kernel::start(origin_ns) {
-        Ok(kernel) => Some(kernel),
-        Err(reason) => {
-            notes.push(format!("the kernel was not recorded: {reason}"));
-            None
-        }
-    }
 }
 
 pub(crate) fn header(
@@ -358,10 +358,17 @@ impl Run<'_> {
             sessions: sessions.joined(),
             clock_error_ns,
             command: command_end(&started),
+            stopped: was_stopped(options, origin_ns),
             incomplete: incomplete.or(broken),
             notes,
         }
     }
+}
+
+/// Whether the recording ended before its command did, or with it by the same signal.
+pub(crate) fn was_stopped(options: &RecordOptions, origin_ns: u64) -> bool {
+    let limit = options.duration.map(|span| origin_ns.saturating_add(span.as_ns()));
+    options.stop.load(Ordering::Relaxed) || limit.is_some_and(|limit| monotonic_ns() >= limit)
 }
 
 /// What helps against the greatest of these losses by cause.

@@ -115,7 +115,7 @@ fn start_command(words: &[String], tracing: &Tracing, socket: &Path) -> Result<S
         return Err(RecordingError::bad_input("no command: write it behind `--`"));
     };
     let Some(file) = preload::find_program(first) else {
-        return Err(RecordingError::bad_input(format_args!("{first}: there is no such program")));
+        return Err(preload::no_such_program(first).into());
     };
     let mut notes = Vec::new();
     if let Some(found) = preload::visibility(first)

@@ -153,6 +153,18 @@ pub struct Thread {
     pub process: Option<u32>,
 }
 
+impl Thread {
+    /// Its name and number for people; one whose name nobody knew in time is called by its number.
+    #[must_use]
+    pub fn named(&self) -> String {
+        if self.comm.is_empty() {
+            format!("thread {}", self.tid)
+        } else {
+            format!("{} ({})", self.comm, self.tid)
+        }
+    }
+}
+
 /// Records lost, by who lost them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Losses {

@@ -208,8 +208,7 @@ impl<W: Write> Exporter<W> {
         self.users.threads.insert(id, sequence);
         let uuid = Some(THREADS.wrapping_add(id));
         let Some((thread, process)) = thread.and_then(|thread| Some((thread, thread.process?))) else {
-            let name =
-                thread.map_or(format!("thread #{id}"), |thread| format!("{} ({})", thread.comm, thread.tid));
+            let name = thread.map_or(format!("thread #{id}"), Thread::named);
             let parent_uuid = Some(ROOT);
             return self.descriptor(TrackDescriptor {
                 uuid,

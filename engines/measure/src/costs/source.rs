@@ -5,6 +5,7 @@ use crate::interference::HeldBackCounter;
 use crate::machine::{Probe, Source, Stretch};
 use horolog_sys::Error;
 use horolog_sys::kernel_trace::Recorder;
+use horolog_sys::rights::RECORDING;
 use horolog_sys::steal::stolen_ns;
 use horolog_time::Span;
 use std::collections::BTreeMap;
@@ -46,10 +47,9 @@ impl MachineSource {
             ));
         }
         if self.counters.values().any(Option::is_none) {
-            notes.push(
-                "whether the kernel held a measuring thread back could not be watched: needs perf and tracefs (run as root)"
-                    .to_owned(),
-            );
+            notes.push(format!(
+                "whether the kernel held a measuring thread back could not be watched: {RECORDING}"
+            ));
         }
         if let Some(cpu) = self.counters.keys().find(|cpu| stolen_ns(**cpu).is_err()) {
             notes.push(format!("the kernel does not say what the hypervisor takes from cpu {cpu}"));

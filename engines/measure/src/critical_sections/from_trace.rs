@@ -124,7 +124,7 @@ fn named(thread: &Thread) -> (ThreadKey, String) {
         process: thread.process.unwrap_or(0),
         thread: u32::try_from(thread.id).unwrap_or(u32::MAX),
     };
-    (key, format!("{} ({})", thread.comm, thread.tid))
+    (key, thread.named())
 }
 
 impl NamedStudy {

@@ -94,7 +94,7 @@ impl Doctor {
     /// Whether `horolog run` can run real-time threads here; without, only `--best-effort`.
     #[must_use]
     pub fn allows_run(&self) -> bool {
-        self.fact("sched-fifo").is_some_and(|fact| matches!(fact.state, State::Yes | State::Limited))
+        self.suits(Purpose::Run).possible
     }
 }
 

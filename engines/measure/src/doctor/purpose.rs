@@ -17,7 +17,7 @@ pub enum Purpose {
     Loop,
 }
 
-/// What is needed for which question of a verdict; the most effective first. The first group are facts of which one has to be there.
+/// What is needed for which question of a verdict; the most effective first. The first group are facts that have to be there, all of them.
 type Needs = (&'static [&'static str], &'static [(&'static str, &'static str)]);
 
 impl Purpose {
@@ -35,13 +35,14 @@ impl Purpose {
     fn needs(self) -> Needs {
         match self {
             Purpose::Run => (
-                &["sched-fifo"],
+                &["sched-fifo", "locked-memory"],
                 &[
                     ("sched-fifo", "deadlines"),
+                    ("locked-memory", "deadlines"),
+                    ("file-capabilities", "deadlines"),
                     ("clean", "deadlines"),
                     ("conflicts", "deadlines"),
                     ("allowed-cpus", "deadlines"),
-                    ("locked-memory", "deadlines"),
                     ("rt-throttling", "deadlines"),
                     ("cpus", "deadlines"),
                     ("high-resolution-timers", "deadlines"),
@@ -67,29 +68,28 @@ impl Purpose {
                 ],
             ),
             Purpose::Record => (
-                &["tracefs", "perf-tracepoints"],
+                &["kernel-recorder"],
                 &[
-                    ("tracefs", "model"),
-                    ("perf-tracepoints", "model"),
+                    ("kernel-recorder", "model"),
+                    ("file-capabilities", "model"),
                     ("clean", "model"),
                     ("interrupt-vectors", "model"),
-                    ("locked-memory", "model"),
                     ("cpus", "model"),
                     ("tsc", "model"),
                     ("fair-server", "model"),
                 ],
             ),
             Purpose::Loop => (
-                &["sched-fifo"],
+                &["sched-fifo", "locked-memory"],
                 &[
                     ("sched-fifo", "deadlines"),
+                    ("locked-memory", "deadlines"),
+                    ("file-capabilities", "deadlines"),
                     ("clean", "deadlines"),
                     ("conflicts", "deadlines"),
-                    ("tracefs", "model"),
-                    ("perf-tracepoints", "model"),
+                    ("kernel-recorder", "model"),
                     ("machine-profile", "proof"),
                     ("allowed-cpus", "deadlines"),
-                    ("locked-memory", "deadlines"),
                     ("rt-throttling", "deadlines"),
                     ("cpus", "deadlines"),
                     ("high-resolution-timers", "deadlines"),
@@ -143,13 +143,13 @@ impl Doctor {
         let has = |name: &&str| {
             self.fact(name).is_some_and(|fact| matches!(fact.state, State::Yes | State::Limited))
         };
-        let possible = required.is_empty() || required.iter().any(has);
+        let possible = required.iter().all(has);
         let remedies = needs.iter().filter_map(|(name, question)| {
             let fact = self.fact(name).filter(|fact| fact.state != State::Yes)?;
-            // Of facts that stand for each other one is enough.
-            let is_covered = required.contains(name) && possible && fact.state != State::Limited;
-            let remedy = fact.remedy.clone().filter(|_| !is_covered)?;
-            let required = !possible && required.contains(name);
+            // Who has all the rights needs none from the program file.
+            let is_vain = *name == "file-capabilities" && possible;
+            let remedy = fact.remedy.clone().filter(|_| !is_vain)?;
+            let required = required.contains(name) && !has(name);
             Some(Remedy { fact: fact.name, question, required, remedy })
         });
         let mut remedies: Vec<Remedy> = remedies.collect();
@@ -187,22 +187,41 @@ mod tests {
 
     #[test]
     fn what_makes_it_possible_comes_first() {
-        let found = doctor(&[("bare-metal", State::No), ("sched-fifo", State::No), ("clean", State::No)]);
+        let found = doctor(&[
+            ("bare-metal", State::No),
+            ("sched-fifo", State::Limited),
+            ("clean", State::No),
+            ("locked-memory", State::No),
+            ("file-capabilities", State::No),
+        ]);
         let run = found.suits(Purpose::Run);
         assert!(!run.possible);
         let told: Vec<(&str, bool)> = run.remedies.iter().map(|one| (one.fact, one.required)).collect();
-        assert_eq!(told, [("sched-fifo", true), ("clean", false), ("bare-metal", false)]);
-        assert_eq!(run.remedies[0].remedy, "mend sched-fifo");
+        let expected = [
+            ("locked-memory", true),
+            ("sched-fifo", false),
+            ("file-capabilities", false),
+            ("clean", false),
+            ("bare-metal", false),
+        ];
+        assert_eq!(told, expected);
+        assert_eq!(run.remedies[0].remedy, "mend locked-memory");
+        let rights = [("sched-fifo", State::Yes), ("file-capabilities", State::No)];
+        for (memory, possible) in [(State::Limited, true), (State::No, false), (State::Unknown, false)] {
+            let found = doctor(&[&rights[..], &[("locked-memory", memory)]].concat()).suits(Purpose::Loop);
+            assert_eq!(found.possible, possible, "{memory:?}");
+            let told = found.remedies.iter().any(|one| one.fact == "file-capabilities");
+            assert_eq!(told, !possible, "who may do everything needs nothing of the program file");
+        }
     }
 
     #[test]
-    fn one_way_to_record_is_enough_and_a_proof_needs_no_right() {
-        let found =
-            doctor(&[("tracefs", State::No), ("perf-tracepoints", State::Yes), ("sched-fifo", State::No)]);
+    fn a_recorder_that_works_is_required_and_a_proof_needs_no_right() {
+        let found = doctor(&[("kernel-recorder", State::Yes), ("sched-fifo", State::No)]);
         let record = found.suits(Purpose::Record);
         assert!(record.possible && record.remedies.is_empty(), "{record:?}");
-        let none =
-            doctor(&[("tracefs", State::No), ("perf-tracepoints", State::Unknown)]).suits(Purpose::Record);
+        // Tracefs alone records nothing.
+        let none = doctor(&[("tracefs", State::Yes), ("kernel-recorder", State::No)]).suits(Purpose::Record);
         assert!(!none.possible && none.remedies.iter().all(|one| one.required && one.question == "model"));
         let analyze = found.suits(Purpose::Analyze);
         assert!(analyze.possible);

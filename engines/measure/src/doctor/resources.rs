@@ -4,6 +4,7 @@ use super::{Fact, State};
 use horolog_sys::guardian::{left_over, left_over_folders, left_over_groups};
 use horolog_sys::kernel_trace::left_over_instances;
 use horolog_sys::machine::{Capability, Limit, has_capability, limit, may_write, read};
+use horolog_sys::memory::{LOCKED_MEMORY_REMEDY, may_lock_all};
 
 pub(super) fn facts() -> Vec<Fact> {
     vec![locked_memory(), cgroup_v2(), cgroup_v1(), left_over_changes()]
@@ -13,13 +14,28 @@ fn locked_memory() -> Fact {
     const NAME: &str = "locked-memory";
     const FOR: &str = "runs without page faults (mlockall), and rings of the recorder";
     let unlimited = has_capability(Capability::IpcLock);
-    match (unlimited, limit(Limit::LockedMemory)) {
-        (Ok(true), _) => Fact::new(NAME, FOR, State::Yes, "CAP_IPC_LOCK is in effect: no limit"),
-        (_, Ok(None)) => Fact::new(NAME, FOR, State::Yes, "RLIMIT_MEMLOCK is unlimited"),
-        (_, Ok(Some(bytes))) => Fact::new(NAME, FOR, State::Limited, format!("RLIMIT_MEMLOCK is {} KiB", bytes / 1024))
-            .remedy("\"@realtime - memlock unlimited\" in /etc/security/limits.conf, or LimitMEMLOCK=infinity in the unit"),
-        (_, Err(error)) => Fact::new(NAME, FOR, State::Unknown, error.what()),
-    }
+    let bytes = match (unlimited, limit(Limit::LockedMemory)) {
+        (Ok(true), _) => return Fact::new(NAME, FOR, State::Yes, "CAP_IPC_LOCK is in effect: no limit"),
+        (_, Ok(None)) => return Fact::new(NAME, FOR, State::Yes, "RLIMIT_MEMLOCK is unlimited"),
+        (_, Ok(Some(bytes))) => bytes,
+        (_, Err(error)) => return Fact::new(NAME, FOR, State::Unknown, error.what()),
+    };
+    let kib = bytes / 1024;
+    let found = match may_lock_all() {
+        Ok(()) => Fact::new(
+            NAME,
+            FOR,
+            State::Limited,
+            format!("RLIMIT_MEMLOCK is {kib} KiB: enough for a small run (tried)"),
+        ),
+        Err(error) => Fact::new(
+            NAME,
+            FOR,
+            State::No,
+            format!("RLIMIT_MEMLOCK is {kib} KiB, too little for a run (tried): {}", error.what()),
+        ),
+    };
+    found.remedy(LOCKED_MEMORY_REMEDY)
 }
 
 /// Where file systems of this type are mounted, each with its options.

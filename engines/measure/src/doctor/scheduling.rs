@@ -7,22 +7,26 @@ use horolog_sys::kernel_fs::KernelFs;
 use horolog_sys::machine::{
     Capability, Limit, has_capability, kernel_version, limit, may_use_deadline, read,
 };
+use horolog_sys::rights::what_stops_file_capabilities;
 
 pub(super) fn facts() -> Vec<Fact> {
-    vec![preemption(), fifo(), privileges(), deadline(), throttling(), fair_server()]
+    vec![preemption(), fifo(), privileges(), file_capabilities(), deadline(), throttling(), fair_server()]
 }
 
 fn fifo() -> Fact {
     const FOR: &str = "`run` and `loop`: fixed priorities, EDF and deferred preemption over real-time bands";
     const NAME: &str = "sched-fifo";
+    /// A run watches its tasks from there.
+    const NEEDED: u8 = 98;
     match may_use_fifo(99) {
         Ok(()) => Fact::new(NAME, FOR, State::Yes, "SCHED_FIFO up to priority 99 is allowed (tried)"),
         Err(error) if may_use_fifo(1).is_ok() => {
             let highest = (1..99).rev().find(|priority| may_use_fifo(*priority).is_ok()).unwrap_or(1);
+            let state = if highest >= NEEDED { State::Limited } else { State::No };
             Fact::new(
                 NAME,
                 FOR,
-                State::Limited,
+                state,
                 format!("SCHED_FIFO up to priority {highest} only (tried): {}", error.what()),
             )
             .remedy(PRIVILEGE_REMEDY)
@@ -45,6 +49,19 @@ fn privileges() -> Fact {
         Ok(false) => Fact::new(NAME, FOR, State::No, format!("CAP_SYS_NICE is not in effect; {limit_text}"))
             .remedy(PRIVILEGE_REMEDY),
         Err(error) => Fact::tried(NAME, FOR, Err(error)),
+    }
+}
+
+fn file_capabilities() -> Fact {
+    const NAME: &str = "file-capabilities";
+    const FOR: &str = "rights that `setcap` gives to the program file";
+    match what_stops_file_capabilities() {
+        None => Fact::new(NAME, FOR, State::Yes, "nothing keeps capabilities of the program file from having effect"),
+        Some(why) => Fact::new(NAME, FOR, State::No, why).remedy(
+            "limits (rtprio, memlock) work all the same; a container: without `--security-opt no-new-privileges`, with `--cap-add SYS_NICE \
+             --cap-add IPC_LOCK --cap-add PERFMON --cap-add DAC_READ_SEARCH`; a unit: `LimitRTPRIO=99` and `LimitMEMLOCK=infinity`, or \
+             `AmbientCapabilities=` instead of setcap",
+        ),
     }
 }
 

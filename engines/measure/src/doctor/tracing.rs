@@ -5,11 +5,23 @@ use horolog_sys::Error;
 use horolog_sys::cpu_list::online_cpus;
 use horolog_sys::event_format::EventFormat;
 use horolog_sys::kernel_fs::KernelFs;
+use horolog_sys::kernel_trace::{Recorder, RecorderOptions};
 use horolog_sys::machine::{may_use_bpf, read};
 use horolog_sys::perf_event::{PerfEvent, Scope};
 
 pub(super) fn facts() -> Vec<Fact> {
-    vec![tracefs(), perf(), interrupt_vectors(), hardware_counters(), bpf(), lockdown()]
+    vec![recorder(), tracefs(), perf(), interrupt_vectors(), hardware_counters(), bpf(), lockdown()]
+}
+
+/// The recorder itself, as a run and `trace record --kernel` start it.
+fn recorder() -> Fact {
+    let outcome = online_cpus().and_then(|cpus| {
+        let options = RecorderOptions { interrupts: false, ..RecorderOptions::new(cpus) };
+        let recorder = Recorder::start(&options)?;
+        let backend = format!("{:?}", recorder.choice().backend).to_lowercase();
+        Ok(format!("the kernel is recorded through {backend} (tried)"))
+    });
+    Fact::tried("kernel-recorder", "`trace record --kernel`, and verdicts about disturbances", outcome)
 }
 
 fn tracefs() -> Fact {

@@ -5,6 +5,7 @@ use super::from_kernel::{FromKernel, Seen};
 use super::proposal::{Observation, Options, Proposal, propose};
 use super::stretch::Observer;
 use super::task::{Class, Description};
+use crate::preload::{find_program, no_such_program};
 use horolog_sys::Error;
 use horolog_sys::clock::{monotonic_ns, realtime_ns};
 use horolog_sys::cpu_list::{online_cpus, parse_cpu_list};
@@ -121,6 +122,9 @@ impl Starter {
         let Some((program, arguments)) = words.split_first() else {
             return Err(Error::bad_input("command", "it is empty", "give a program and its arguments"));
         };
+        if find_program(program).is_none() {
+            return Err(no_such_program(program));
+        }
         let mut command = Command::new(program);
         // Its output does not mix with the result.
         command.args(arguments).stdout(Stdio::from(std::io::stderr()));

@@ -4,6 +4,7 @@ use horolog_sys::Error;
 use horolog_sys::event_format::EventFormat;
 use horolog_sys::kernel_fs::KernelFs;
 use horolog_sys::perf_event::{PerfEvent, Scope};
+use horolog_sys::rights::RECORDING;
 
 /// Counts switches from a runnable real-time thread to an ordinary one (or to idle) on one CPU: what RT throttling and the
 /// fair server do, and nothing else does. The kernel filters and counts; nothing is recorded, so it costs the CPU some
@@ -43,11 +44,13 @@ impl HeldBackCounter {
 #[must_use]
 pub fn held_back_note(count: Option<u64>) -> String {
     match count {
-        None => "whether RT throttling or the fair server held a real-time thread back could not be watched: needs perf and \
-                 tracefs (run as root)"
-            .to_owned(),
+        None => format!(
+            "whether RT throttling or the fair server held a real-time thread back could not be watched: {RECORDING}"
+        ),
         Some(0) => "neither RT throttling nor the fair server held a real-time thread back".to_owned(),
-        Some(count) => format!("RT throttling or the fair server held a real-time thread back {count} times: delays are theirs"),
+        Some(count) => format!(
+            "RT throttling or the fair server held a real-time thread back {count} times: delays are theirs"
+        ),
     }
 }
 

@@ -4,6 +4,7 @@ use super::configuration::Phase;
 use super::statistics::{Row, Statistic, rows};
 use super::store::{Reading, Store};
 use horolog_analysis::load_bound::{FitError, LoadSample, fit};
+use horolog_sys::rights::RECORDING;
 use horolog_time::Span;
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -266,8 +267,7 @@ fn notes(measured: &Measured) -> Vec<String> {
         }
         if *unwatched > 0 {
             notes.push(format!(
-                "{name}: RT throttling and the fair server could not be watched in {unwatched} stretches (needs perf and \
-                 tracefs: run as root); longest gap {}",
+                "{name}: RT throttling and the fair server could not be watched in {unwatched} stretches ({RECORDING}); longest gap {}",
                 summary.longest_gap_ns.rounded()
             ));
         }

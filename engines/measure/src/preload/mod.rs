@@ -3,7 +3,7 @@
 
 mod visibility;
 
-pub use visibility::{Obstacle, Visibility, find_program, visibility};
+pub use visibility::{Obstacle, Visibility, find_program, no_such_program, visibility};
 
 use horolog_sys::Error;
 use std::ffi::OsString;
@@ -24,7 +24,8 @@ fn folders(folder: &Path) -> [PathBuf; 4] {
     [folder.to_owned(), folder.join("deps"), folder.join("../lib"), folder.join("../lib/horolog")]
 }
 
-/// Finds a library: the file `given`, else in the folder that `HOROLOG_LIBRARY_PATH` names, else beside this executable.
+/// Finds a library: the file `given`, else in the folder that `HOROLOG_LIBRARY_PATH` names, else beside this executable, else beside the
+/// `horolog` of `PATH`, of which this one may be a copy.
 ///
 /// # Errors
 /// Bad input where `given` is no file; not permitted, with the places, where the library is nowhere.
@@ -39,8 +40,16 @@ pub fn find_library(name: &str, given: Option<&Path>) -> Result<PathBuf, Error> 
     }
     let named = std::env::var_os(FOLDER_VARIABLE).map(PathBuf::from);
     let executable = std::env::current_exe().ok();
-    let beside = executable.as_deref().and_then(Path::parent).map(folders).into_iter().flatten();
-    let looked: Vec<PathBuf> = named.into_iter().chain(beside).map(|folder| folder.join(name)).collect();
+    let original = find_program("horolog").and_then(|path| path.canonicalize().ok());
+    let beside = |file: Option<&Path>| file.and_then(Path::parent).map(folders).into_iter().flatten();
+    let beside = beside(executable.as_deref()).chain(beside(original.as_deref()));
+    let mut looked: Vec<PathBuf> = Vec::new();
+    for folder in named.into_iter().chain(beside) {
+        let place = folder.join(name);
+        if !looked.contains(&place) {
+            looked.push(place);
+        }
+    }
     if let Some(found) = looked.iter().find(|path| path.is_file()) {
         return Ok(found.canonicalize().unwrap_or_else(|_| found.clone()));
     }
@@ -48,9 +57,9 @@ pub fn find_library(name: &str, given: Option<&Path>) -> Result<PathBuf, Error> 
     Err(Error::unsupported(
         format!("{name}, looked for at {}", places.join(", ")),
         format!(
-            "`cargo install` installs no libraries: install the Debian package or the tarball, which have it \
-             (docs/install.md); or build it in a checkout with `cargo build --release`; or name its folder in \
-             {FOLDER_VARIABLE}"
+            "a copy of the command has it where it lies in the same bin/, or where {FOLDER_VARIABLE} names the folder of the original; `cargo \
+             install` installs no libraries: the Debian package and the tarball have them (docs/install.md), and so has a checkout after \
+             `cargo build --release`"
         ),
     ))
 }

@@ -1,6 +1,8 @@
 //! Which programs a preloaded library cannot look into.
 
+use horolog_sys::Error;
 use object::{Object, ObjectSection};
+use std::io::ErrorKind;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -97,6 +99,25 @@ pub fn find_program(command: &str) -> Option<PathBuf> {
     }
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(command)).find(|file| is_program(file))
+}
+
+/// Why there is no program to start, with the folders of `PATH` into which this user may not look: it may lie there.
+#[must_use]
+pub fn no_such_program(command: &str) -> Error {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let closed: Vec<String> = std::env::split_paths(&path)
+        .filter(|_| !command.contains('/'))
+        .filter(|folder| {
+            let looked = folder.join(command).metadata();
+            looked.is_err_and(|error| error.kind() == ErrorKind::PermissionDenied)
+        })
+        .map(|folder| folder.display().to_string())
+        .collect();
+    let remedy = match closed[..] {
+        [] => "check the name and PATH".to_owned(),
+        _ => format!("check the name; of PATH you may not look into {}", closed.join(", ")),
+    };
+    Error::bad_input(command, "there is no such program", remedy)
 }
 
 /// The program that runs a script; `#!/usr/bin/env python3` is run by `python3`.

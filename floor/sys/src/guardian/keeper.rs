@@ -202,7 +202,17 @@ fn start_process(options: &GuardianOptions, orders: &Orders) -> Result<(UnixStre
     let failed =
         |call: &str, error: &std::io::Error| Error::io(format!("{call} for the guardian"), error, "");
     let (mut control, theirs) = UnixStream::pair().map_err(|error| failed("socketpair", &error))?;
-    let mut process = Command::new(&options.program)
+    let mut command = Command::new(&options.program);
+    if crate::rights::were_ambient() {
+        // SAFETY: between fork and exec the closure makes system calls and allocates nothing.
+        unsafe {
+            command.pre_exec(|| {
+                crate::rights::pass_file_rights_on();
+                Ok(())
+            });
+        }
+    }
+    let mut process = command
         .args(&options.arguments)
         .stdin(Stdio::from(OwnedFd::from(theirs)))
         // Its own standard output would keep a pipe open that the run's reader waits on.

@@ -4,6 +4,7 @@ use crate::Error;
 use crate::guardian::{Life, Mark, Owner};
 use crate::kernel_fs::KernelFs;
 use crate::machine::names_in;
+use crate::rights::raise_file_rights;
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -83,7 +84,11 @@ fn remove(tracefs: &KernelFs, mark: &Mark) -> Result<bool, Error> {
     let end = Instant::now() + BUSY;
     let mut is_quiet = false;
     loop {
-        match fs::remove_dir(&path) {
+        let removed = {
+            let _raised = raise_file_rights();
+            fs::remove_dir(&path)
+        };
+        match removed {
             Ok(()) => return Ok(true),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) && Instant::now() < end => {
@@ -105,6 +110,7 @@ fn remove(tracefs: &KernelFs, mark: &Mark) -> Result<bool, Error> {
 
 /// Ends the recording of an instance: nothing is written into it, and its events are off.
 fn quiet(instance: &Path) {
+    let _raised = raise_file_rights();
     for file in ["tracing_on", "events/enable"] {
         // What cannot be written now is off once the instance is removed.
         let _ = fs::write(instance.join(file), "0");
@@ -114,6 +120,7 @@ fn quiet(instance: &Path) {
 /// Our instances.
 fn ours(tracefs: &KernelFs) -> impl Iterator<Item = Mark> + use<> {
     let instances = tracefs.root().join("instances");
+    let _raised = raise_file_rights();
     let names = instances.to_str().map(names_in).unwrap_or_default();
     names.into_iter().filter_map(|name| Mark::parse(&name))
 }

@@ -223,11 +223,16 @@ fn choose(options: &RecorderOptions, online: &[u32]) -> Result<(Box<dyn Source>,
         }
         // perf needs less, so its remedy is the one to tell.
         (Err(perf_error), Some(tracefs_error)) => Err(Error::unsupported(
-            format!("the kernel's record ({}; {})", tracefs_error.what(), perf_error.what()),
+            format!("the kernel's record ({})", both(&tracefs_error.what(), &perf_error.what())),
             perf_error.remedy(),
         )),
         (Err(error), None) => Err(error),
     }
+}
+
+/// Two reasons, or the one that both have.
+fn both(first: &str, second: &str) -> String {
+    if first == second { first.to_owned() } else { format!("{first}; {second}") }
 }
 
 fn open_tracefs(options: &RecorderOptions, online: &[u32]) -> Result<tracefs::TracefsSource, Error> {

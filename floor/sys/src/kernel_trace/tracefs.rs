@@ -9,6 +9,7 @@ use super::source::Source;
 use crate::Error;
 use crate::guardian::{Mark, note_instance};
 use crate::kernel_fs::KernelFs;
+use crate::rights::raise_file_rights;
 use std::fs::{self, File, OpenOptions};
 use std::io::Read as _;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -47,6 +48,7 @@ impl TracefsSource {
         let instance = format!("instances/{mark}");
         // First the guardian knows it, then it is made.
         note_instance(mark)?;
+        let raised = raise_file_rights();
         fs::create_dir(tracefs.root().join(&instance)).map_err(|error| {
             Error::io(
                 format!("mkdir(tracefs/{instance})"),
@@ -54,6 +56,7 @@ impl TracefsSource {
                 "run as root; the kernel needs trace instances (3.10)",
             )
         })?;
+        drop(raised);
         let page = vec![0; LARGEST_PAGE];
         // From here on dropping the source removes the instance.
         let mut source = TracefsSource {
@@ -110,6 +113,7 @@ impl TracefsSource {
 
     fn pipe(&self, cpu: u32) -> Result<File, Error> {
         let path = format!("{}/per_cpu/cpu{cpu}/trace_pipe_raw", self.instance);
+        let _raised = raise_file_rights();
         OpenOptions::new()
             .read(true)
             .custom_flags(libc::O_NONBLOCK)

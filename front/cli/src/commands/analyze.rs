@@ -18,7 +18,8 @@ use std::path::Path;
 
 pub(crate) fn run(words: &AnalyzeArguments) -> Done {
     let files: Vec<FileArguments> = words.files.each().collect();
-    let mut results = Results::new(words.format, files.len());
+    input::once(&words.files.files)?;
+    let mut results = Results::new(&words.format, files.len());
     if let [file] = files.as_slice() {
         let closing = one(file, words, &mut results)?;
         results.finish()?;

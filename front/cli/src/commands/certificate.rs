@@ -58,7 +58,7 @@ pub(crate) fn run(words: &CertificateArguments) -> Done {
         flaw,
     };
     let judged = Judged { source: &file, result: &result, closing: &closing, attempts: &[] };
-    tell(words.format, &judged, || print(&result, claimed))?;
+    tell(&words.format, &judged, || print(&result, claimed))?;
     Ok(Verdict::closed(closing))
 }
 

@@ -1,6 +1,6 @@
 //! `horolog check`.
 
-use crate::arguments::{CheckArguments, FileArguments, VerdictFormat};
+use crate::arguments::{CheckArguments, FileArguments};
 use crate::failure::{Done, Failure, Verdict};
 use crate::results::Results;
 use crate::{input, output};
@@ -27,7 +27,8 @@ impl Checked {
 }
 
 pub(crate) fn run(words: &CheckArguments) -> Done {
-    let mut results = Results::new(words.format, words.files.files.len());
+    input::once(&words.files.files)?;
+    let mut results = Results::new(&words.format, words.files.files.len());
     let mut ends = Vec::new();
     for file in words.files.each() {
         let name = input::name(&file.file);
@@ -35,14 +36,9 @@ pub(crate) fn run(words: &CheckArguments) -> Done {
         let mut status = 0;
         if let Err(failure) = one(&file, &name, words, &mut results) {
             output::flush();
-            match words.format {
-                // The same object whether the file is good or not; the status tells, too.
-                VerdictFormat::Json | VerdictFormat::Jsonl => {
-                    let messages = failure.messages();
-                    results.object(&name, &Checked::new(None, Vec::new(), messages))?;
-                }
-                _ => results.refuse(&name, &failure)?,
-            }
+            // The same object whether the file is good or not; the status tells, too.
+            results.object(&name, &Checked::new(None, Vec::new(), failure.messages()))?;
+            results.refuse_but_in_json(&name, &failure);
             failure.say();
             status = failure.status();
         }
@@ -67,26 +63,19 @@ fn one(
     let text = if words.expand { file::print_expanded(&system) } else { file::print(&system) };
     // What no assignment decides is for `analyze` to tell.
     let priorities = derived_priorities(&system).unwrap_or_default();
-    match words.format {
-        VerdictFormat::Table => {
-            output::write(format_args!("{text}"));
-            output::priorities(&system, &priorities, "\n# ");
-            if let Cpus::Count(count) = system.platform().cpus {
-                let of = if count == 1 { "CPU 0".to_owned() } else { format!("CPU 0 to CPU {}", count - 1) };
-                let s = if count == 1 { "" } else { "s" };
-                output::write(format_args!(
-                    "\n# {count} CPU{s}: {of}; a run needs their numbers, as in `cpus = [1]`\n"
-                ));
-            }
-        }
-        VerdictFormat::Json | VerdictFormat::Jsonl => {
-            results.object(name, &Checked::new(Some(text), priorities, Vec::new()))?;
-        }
-        VerdictFormat::Github | VerdictFormat::Junit | VerdictFormat::Csv => {
-            results.holds(name, "the file is right", &format!("{name} is right"));
+    if !words.format.is_for_programs() {
+        output::write(format_args!("{text}"));
+        output::priorities(&system, &priorities, "\n# ");
+        if let Cpus::Count(count) = system.platform().cpus {
+            let of = if count == 1 { "CPU 0".to_owned() } else { format!("CPU 0 to CPU {}", count - 1) };
+            let s = if count == 1 { "" } else { "s" };
+            output::write(format_args!(
+                "\n# {count} CPU{s}: {of}; a run needs their numbers, as in `cpus = [1]`\n"
+            ));
         }
     }
-    Ok(())
+    results.holds(name, "the file is right", &format!("{name} is right"));
+    results.object(name, &Checked::new(Some(text), priorities, Vec::new()))
 }
 
 /// The system itself, or with its input and output moved out of its jobs.

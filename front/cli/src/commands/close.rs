@@ -55,7 +55,7 @@ pub(crate) fn run(words: &LoopArguments) -> Done {
             let closing = Closing::undecided(&options.asked, error.to_string());
             let nothing = json!({ "schema": "horolog.loop/1", "system": system.name() });
             let judged = Judged { source: &source, result: &nothing, closing: &closing, attempts: &attempts };
-            tell(words.format, &judged, || {})?;
+            tell(&words.format, &judged, || {})?;
             return Ok(Verdict::closed(closing));
         }
         priced => priced.map_err(Failure::from)?,
@@ -77,7 +77,7 @@ pub(crate) fn run(words: &LoopArguments) -> Done {
         }
         let all = json(&result, &conflicts);
         let judged = Judged { source: &source, result: &all, closing: &closing, attempts: &attempts };
-        tell(words.format, &judged, || print(&result))?;
+        tell(&words.format, &judged, || print(&result))?;
         return Ok(Verdict::closed(closing));
     }
 }

@@ -162,8 +162,8 @@ fn print(doctor: &Doctor) {
             outln!("{:31} remedy: {remedy}", "");
         }
     }
-    let word = if doctor.allows_run() { "can" } else { "cannot" };
-    outln!("\n`horolog run` {word} run real-time threads here");
+    let (word, status) = if doctor.allows_run() { ("can", 0) } else { ("cannot", 1) };
+    outln!("\n`horolog run` {word} run real-time threads here (exit {status})");
 }
 
 /// The JSON result of `doctor --restore`.

@@ -103,6 +103,12 @@ fn write(words: &ExtractArguments, proposal: &Proposal) -> Done {
                 thread.tid, thread.comm, thread.class, thread.why
             ));
         }
+        if !words.target.command.is_empty() && horolog_sys::rights::are_not_inherited() {
+            progress::say(
+                "note: a command inherits no capability of horolog's program file, so `chrt -f` in it is refused\n  help: give your user a \
+                 limit on real-time priorities (`rtprio`), or observe every thread with `--all`",
+            );
+        }
         return Ok(Verdict::SaysNo);
     }
     let text = proposal.to_toml().map_err(Failure::bad_input)?;

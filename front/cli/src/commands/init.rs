@@ -8,13 +8,13 @@ use std::io::{ErrorKind, Write};
 use std::path::Path;
 
 pub(crate) fn run(words: &InitArguments) -> Done {
-    let text = match words.kind {
+    let (kind, path) = words.what_and_where().map_err(Failure::usage)?;
+    let text = match kind {
         Kind::Robot => include_str!("../../templates/robot.toml"),
         Kind::Audio => include_str!("../../templates/audio.toml"),
         Kind::Network => include_str!("../../templates/network.toml"),
         Kind::Daemon => include_str!("../../templates/daemon.toml"),
     };
-    let path = &words.path;
     if path == Path::new("-") {
         output::write(format_args!("{text}"));
         return Ok(Verdict::Holds);

@@ -59,7 +59,7 @@ pub(crate) fn run(words: &RunArguments) -> Done {
                 let result = Warned { result: &result, conflicts: &conflicts };
                 let judged =
                     Judged { source: &source, result: &result, closing: &closing, attempts: &attempts };
-                tell(words.format, &judged, || {})?;
+                tell(&words.format, &judged, || {})?;
                 return Ok(Verdict::closed(closing));
             }
             run => run.map_err(Failure::from)?,
@@ -76,7 +76,7 @@ pub(crate) fn run(words: &RunArguments) -> Done {
         }
         let result = Warned { result: &run.outcome, conflicts: &conflicts };
         let judged = Judged { source: &source, result: &result, closing: &closing, attempts: &attempts };
-        tell(words.format, &judged, || output::outcome(&run.outcome))?;
+        tell(&words.format, &judged, || output::outcome(&run.outcome))?;
         return Ok(Verdict::closed(closing));
     }
 }

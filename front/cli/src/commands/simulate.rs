@@ -61,7 +61,7 @@ pub(crate) fn run(words: &SimulateArguments) -> Done {
     };
     let closing = Closing::of(&evidence, &asked);
     let judged = Judged { source: &file, result: &outcome, closing: &closing, attempts: &[] };
-    tell(words.format, &judged, || output::outcome(&outcome))?;
+    tell(&words.format, &judged, || output::outcome(&outcome))?;
     Ok(Verdict::closed(closing))
 }
 
@@ -115,7 +115,7 @@ fn replay(system: &System, file: &Source, path: &Path, words: &SimulateArguments
     let run = replayed_run(system, &pattern, words.trace.as_deref()).map_err(Failure::from)?;
     let closing = closing_of_replay(system, &pattern, &run);
     let judged = Judged { source: file, result: &run.outcome, closing: &closing, attempts: &[] };
-    tell(words.format, &judged, || output::outcome(&run.outcome))?;
+    tell(&words.format, &judged, || output::outcome(&run.outcome))?;
     Ok(Verdict::closed(closing))
 }
 

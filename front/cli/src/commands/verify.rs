@@ -61,7 +61,7 @@ pub(crate) fn run(words: &VerifyArguments) -> Done {
     };
     let closing = Closing::of(&evidence, &words.verdict.asked(&[Question::Model, Question::Deadlines]));
     let judged = Judged { source: &file, result: &found, closing: &closing, attempts: &[] };
-    tell(words.format, &judged, || print(&found))?;
+    tell(&words.format, &judged, || print(&found))?;
     Ok(failure::Verdict::closed(closing))
 }
 

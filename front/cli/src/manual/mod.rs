@@ -3,9 +3,9 @@
 mod pages;
 
 use crate::arguments::Arguments;
-use clap::{Command, CommandFactory};
+use clap::{Arg, ArgAction, Command, CommandFactory};
 use clap_mangen::Man;
-use clap_mangen::roff::{Roff, bold, roman};
+use clap_mangen::roff::{Inline, Roff, bold, italic, roman};
 use pages::{PAGES, Page};
 
 /// The name of the whole manual.
@@ -72,6 +72,7 @@ fn visible(command: &Command) -> impl Iterator<Item = &Command> {
 fn render(command: Command, verb: &str) -> std::io::Result<Rendered> {
     let name = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
     let verbs: Vec<String> = visible(&command).map(|verb| verb.get_name().to_owned()).collect();
+    let synopsis = synopsis(&command);
     let man = Man::new(command)
         .title(name.to_uppercase())
         .date(DATE)
@@ -80,7 +81,7 @@ fn render(command: Command, verb: &str) -> std::io::Result<Rendered> {
     let mut text = Vec::new();
     man.render_title(&mut text)?;
     man.render_name_section(&mut text)?;
-    man.render_synopsis_section(&mut text)?;
+    synopsis.to_writer(&mut text)?;
     man.render_description_section(&mut text)?;
     let mut options = Vec::new();
     man.render_options_section(&mut options)?;
@@ -91,7 +92,7 @@ fn render(command: Command, verb: &str) -> std::io::Result<Rendered> {
     if let Some(page) = PAGES.iter().find(|page| page.verb == verb) {
         sections(page).to_writer(&mut text)?;
     }
-    see_also(&name, &verbs).to_writer(&mut text)?;
+    see_also(&name, verb, &verbs).to_writer(&mut text)?;
     Ok(Rendered { text: String::from_utf8_lossy(&text).into_owned(), name })
 }
 
@@ -124,17 +125,81 @@ fn sections(page: &Page) -> Roff {
     roff
 }
 
-/// The page above, and those below.
-fn see_also(name: &str, verbs: &[String]) -> Roff {
-    let above = match name {
-        "horolog" => None,
-        // The only verb with a hyphen in its name.
-        "horolog-check-certificate" => Some("horolog"),
-        name => name.rsplit_once('-').map(|(above, _)| above),
-    };
-    let below = verbs.iter().map(|verb| format!("{name}-{verb}"));
-    let pages: Vec<String> =
-        above.map(str::to_owned).into_iter().chain(below).map(|page| format!("{page}(1)")).collect();
+/// How the command is called: every option with its value, and whether a word may be given again.
+fn synopsis(command: &Command) -> Roff {
+    let mut line = vec![bold(command.get_bin_name().unwrap_or_else(|| command.get_name()).to_owned())];
+    // What every verb has stands on the page of the command itself.
+    let is_common = |argument: &Arg| ["help", "version"].contains(&argument.get_id().as_str());
+    let shown = command.get_arguments().filter(|argument| !argument.is_hide_set() && !is_common(argument));
+    let (positional, options): (Vec<&Arg>, Vec<&Arg>) = shown.partition(|argument| argument.is_positional());
+    for option in options {
+        let names = [
+            option.get_short().map(|name| format!("-{name}")),
+            option.get_long().map(|name| format!("--{name}")),
+        ];
+        let mut parts = Vec::new();
+        for (at, name) in names.into_iter().flatten().enumerate() {
+            parts.extend((at > 0).then(|| roman("|")));
+            parts.push(bold(name));
+        }
+        if option.get_action().takes_values() {
+            parts.push(roman(" "));
+            parts.push(italic(value_name(option)));
+        }
+        enclose(&mut line, parts, option.is_required_set(), matches!(option.get_action(), ArgAction::Append));
+    }
+    for argument in positional {
+        let has_many = argument.get_num_args().is_some_and(|count| count.max_values() > 1);
+        let name = if argument.is_last_set() {
+            format!("-- {}", value_name(argument))
+        } else {
+            value_name(argument)
+        };
+        enclose(&mut line, vec![italic(name)], argument.is_required_set(), has_many);
+    }
+    if command.has_subcommands() {
+        enclose(&mut line, vec![italic("VERB")], true, true);
+    }
+    let mut roff = Roff::new();
+    roff.control("SH", ["SYNOPSIS"]);
+    roff.text(line);
+    roff
+}
+
+fn value_name(argument: &Arg) -> String {
+    let names = argument.get_value_names().unwrap_or_default();
+    let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+    if names.is_empty() { argument.get_id().as_str().to_uppercase() } else { names.join(" ") }
+}
+
+/// A word of the synopsis: in brackets where it may be left out, with dots where it may be given again.
+fn enclose(line: &mut Vec<Inline>, parts: Vec<Inline>, is_required: bool, has_many: bool) {
+    let (open, close) = if is_required { (" ", "") } else { (" [", "]") };
+    line.push(roman(open));
+    line.extend(parts);
+    line.push(roman(format!("{close}{}", if has_many { "..." } else { "" })));
+}
+
+/// The page above, those beside, and those below.
+fn see_also(name: &str, verb: &str, below: &[String]) -> Roff {
+    let mut path: Vec<&str> = verb.split(' ').filter(|word| !word.is_empty()).collect();
+    let own = path.pop();
+    let mut pages = Vec::new();
+    if own.is_some() {
+        let above = [&["horolog"], path.as_slice()].concat().join("-");
+        let mut parent = built();
+        for word in &path {
+            let Some(found) = visible(&parent).find(|command| command.get_name() == *word).cloned() else {
+                break;
+            };
+            parent = found;
+        }
+        let beside = visible(&parent).map(Command::get_name).filter(|beside| Some(*beside) != own);
+        pages.extend(beside.map(|beside| format!("{above}-{beside}")));
+        pages.insert(0, above);
+    }
+    pages.extend(below.iter().map(|verb| format!("{name}-{verb}")));
+    let pages: Vec<String> = pages.iter().map(|page| format!("{page}(1)")).collect();
     let mut roff = Roff::new();
     roff.control("SH", ["SEE ALSO"]);
     roff.text([roman(pages.join(", "))]);
@@ -202,6 +267,33 @@ mod tests {
                 assert_eq!(page.text.matches(&head).count(), 1, "{}: {section}", page.name);
             }
         }
+    }
+
+    #[test]
+    fn a_synopsis_has_values_and_a_page_its_siblings() {
+        let text = |verb: &str| {
+            let words: Vec<String> = verb.split(' ').map(str::to_owned).collect();
+            page(&words)
+                .expect("a page")
+                .text
+                .replace("\\-", "-")
+                .replace("\\fR", "")
+                .replace("\\fB", "")
+                .replace("\\fI", "")
+        };
+        let analyze = text("analyze");
+        for part in ["[--set PATH=VALUE]...", "[--format FORMAT[=FILE]]...", "[--explain TASK]", " FILE..."] {
+            assert!(analyze.contains(part), "{part}: {analyze}");
+        }
+        assert!(text("trace record").contains("[-o|--out FILE]"), "a short name and its value");
+        assert!(text("trace record").contains("[-- COMMAND]..."), "a command is many words");
+        let siblings = text("trace record");
+        for page in ["horolog-trace(1)", "horolog-trace-show(1)", "horolog-trace-locks(1)"] {
+            assert!(siblings.contains(page), "{page}");
+        }
+        assert!(!siblings.contains("horolog-trace-record(1)") && !siblings.contains("horolog-loop(1)"));
+        assert!(text("check-certificate").contains("horolog(1), horolog-init(1)"));
+        assert!(text("trace").contains("horolog-loop(1)") && text("trace").contains("horolog-trace-show(1)"));
     }
 
     #[test]

@@ -32,8 +32,11 @@ const READ: Lines<u8> =
     &[(0, "The whole trace was read."), (1, "The trace is damaged; it was read up to there."), BAD];
 /// Of verbs that start a command, or ask a process.
 const RECORDED: Lines<u8> = &[
-    (0, "The recording is whole, and the command, where one was started, ended with 0."),
-    (1, "The recording is incomplete, or the command ended otherwise."),
+    (
+        0,
+        "The recording is whole, and the command, where one was started, ended with 0, or the time was over or a signal stopped the recording.",
+    ),
+    (1, "The recording is incomplete, or the command ended otherwise by itself."),
     BAD,
     (3, "This machine does not allow it, or the preload library is not installed."),
 ];
@@ -46,7 +49,8 @@ const SWITCHED: Lines<u8> = &[
     (3, "This user may not reach into the process; the message says the remedy."),
 ];
 
-const SYSTEM: (&str, &str) = ("system.toml", "The system file; docs/system-file.md describes every key.");
+const SYSTEM: (&str, &str) =
+    ("system.toml", "The system file; /usr/share/doc/horolog/system-file.md describes every key.");
 const PROFILE: (&str, &str) = (
     "~/.local/state/horolog/machine.toml",
     "The machine profile ($XDG_STATE_HOME/horolog/machine.toml) that gives the costs which the system file leaves out.",
@@ -55,9 +59,9 @@ const PROFILE_OF_ALL: (&str, &str) =
     ("/var/lib/horolog/machine.toml", "The machine profile of all users, where a user has none.");
 const JOURNAL: (&str, &str) = (
     "/run/horolog",
-    "What is changed on the machine for the time of a run ($XDG_RUNTIME_DIR/horolog without root); horolog doctor puts it back after a kill.",
+    "What is changed on the machine for the time of a run ($XDG_RUNTIME_DIR/horolog where that is set, else /tmp/horolog-UID without root); horolog doctor --restore puts it back after a kill.",
 );
-const TRACE: (&str, &str) = ("trace.hrt", "A trace; docs/trace-format.md describes it.");
+const TRACE: (&str, &str) = ("trace.hrt", "A trace; /usr/share/doc/horolog/trace-format.md describes it.");
 const RUNTIME: (&str, &str) = (
     "PREFIX/lib/horolog/libhorolog_trace.so",
     "The runtime that is preloaded into traced programs. HOROLOG_LIBRARY_PATH names another folder.",
@@ -255,7 +259,8 @@ pub(super) const PAGES: &[Page] = &[
         files: &[
             SYSTEM,
             ("horolog-out/report.html", "The report page."),
-            ("horolog-out/*.hrt", "The traces of the simulation and of the run."),
+            ("horolog-out/simulated.trace", "The trace of the simulation."),
+            ("horolog-out/run.trace", "The trace of the run."),
             ("horolog-out/*.json", "The results."),
             PROFILE,
             PROFILE_OF_ALL,

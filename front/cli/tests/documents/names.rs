@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
 /// Options of other programs that the documents name alone, in code spans.
-const OF_OTHERS: [&str; 17] = [
+const OF_OTHERS: [&str; 18] = [
     "--again",
     "--bench",
     "--cap-add",
@@ -21,6 +21,7 @@ const OF_OTHERS: [&str; 17] = [
     "--quick",
     "--release",
     "--resume",
+    "--security-opt",
     "--seed",
     "--systems",
     "--test",

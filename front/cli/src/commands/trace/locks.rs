@@ -8,7 +8,7 @@ use crate::trace_arguments::{LocksArguments, NestingChoice};
 use crate::{output, progress};
 use horolog_measure::critical_sections::{NamedStudy, Nesting, SectionOptions, from_trace};
 use horolog_measure::lock_study::{self, LiveOptions, LiveStudy, LockReport, LockRow};
-use horolog_measure::preload::visibility;
+use horolog_measure::preload::{find_program, no_such_program, visibility};
 use horolog_time::Span;
 use horolog_trace::file::Reader;
 use std::path::Path;
@@ -62,6 +62,9 @@ fn live(arguments: &LocksArguments, options: SectionOptions) -> Result<LiveStudy
     let Some((program, rest)) = arguments.command.split_first() else {
         return Err(Failure::bad_input("error: no command; say it behind `--`"));
     };
+    if find_program(program).is_none() {
+        return Err(Failure::bad_input(no_such_program(program)));
+    }
     if let Some(found) = visibility(program) {
         for obstacle in &found.obstacles {
             let words = format!("{}: {}", found.file.display(), obstacle.reason());

@@ -5,9 +5,7 @@ use crate::arguments::Format;
 use crate::failure::{Done, Failure, Verdict};
 use crate::trace_arguments::{RecordArguments, TracingArguments};
 use crate::{output, progress};
-use horolog_recording::{
-    CommandEnd, Progress, RecordOptions, Recording, RecordingError, Target, Tracing, record,
-};
+use horolog_recording::{Progress, RecordOptions, Recording, RecordingError, Target, Tracing, record};
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -40,9 +38,7 @@ pub(super) fn run(words: &RecordArguments) -> Done {
         // Also where nothing but errors is wanted.
         let _ = writeln!(std::io::stderr(), "error: the recording is incomplete: {reason}");
     }
-    let good =
-        recording.incomplete.is_none() && recording.command.as_ref().is_none_or(CommandEnd::is_success);
-    Ok(Verdict::of(good))
+    Ok(Verdict::of(recording.is_good()))
 }
 
 pub(super) fn target(pid: Option<u32>, command: &[String]) -> Target {

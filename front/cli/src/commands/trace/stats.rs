@@ -71,6 +71,10 @@ fn table(counts: &TraceCounts, users: &UserSummary, histogram: bool) {
     for (kind, count) in counts.records.counts() {
         rows.add_row([(*kind).to_owned(), count.to_string()]);
     }
+    if rows.row_count() == 0 {
+        outln!("no record fits: `horolog trace show` lists all of them");
+        return;
+    }
     output::print(&rows);
     if users.count > 0 {
         events(users);

@@ -11,6 +11,7 @@ use horolog_recording::{CommandEnd, Top, WatchOptions, watch};
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 /// How many rows of each table are shown.
 const ROWS: usize = 15;
@@ -26,6 +27,7 @@ pub(super) fn run(words: &TopArguments) -> Done {
         stop: Arc::clone(&stop),
     };
     let terminal = std::io::stdout().is_terminal();
+    let began = Instant::now();
     let mut failed = None;
     let watched = watch(&options, &mut |top| {
         let shown = match words.format {
@@ -52,7 +54,10 @@ pub(super) fn run(words: &TopArguments) -> Done {
     for note in &watched.notes {
         progress::say(format_args!("note: {note}"));
     }
-    Ok(Verdict::of(watched.command.as_ref().is_none_or(CommandEnd::is_success)))
+    // A command that the watch has ended says nothing.
+    let limit = words.tracing.duration.map(|span| Duration::from_nanos(span.as_ns()));
+    let is_ours = stop.load(Ordering::Relaxed) || limit.is_some_and(|limit| began.elapsed() >= limit);
+    Ok(Verdict::of(is_ours || watched.command.as_ref().is_none_or(CommandEnd::is_success)))
 }
 
 fn json(top: &Top) -> Result<(), Failure> {

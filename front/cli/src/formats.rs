@@ -1,0 +1,146 @@
+//! `--format`: how results are told, once on standard output and as often as wanted in files.
+
+use crate::failure::Failure;
+use crate::results::VerdictFormat;
+use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
+use clap::error::Error;
+use clap::{Arg, Args, Command, ValueEnum};
+use std::ffi::OsStr;
+use std::path::PathBuf;
+
+/// One place at which a result is told.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Telling {
+    pub(crate) format: VerdictFormat,
+    /// The file; `None`: standard output.
+    pub(crate) file: Option<PathBuf>,
+}
+
+impl Telling {
+    /// `junit`, or `junit=FILE`.
+    fn of_word(word: &str) -> Result<Telling, String> {
+        let (format, file) = match word.split_once('=') {
+            Some((_, "")) => return Err("name the file behind `=`".to_owned()),
+            Some((format, file)) => (format, Some(PathBuf::from(file))),
+            None => (word, None),
+        };
+        let format = VerdictFormat::from_str(format, false).map_err(|_| {
+            let words: Vec<String> =
+                names::<VerdictFormat>().iter().map(|one| one.get_name().to_owned()).collect();
+            format!("there is no format `{format}`: give one of {}", words.join(", "))
+        })?;
+        if format == VerdictFormat::Table && file.is_some() {
+            return Err("a table is for people and goes to standard output alone: redirect it".to_owned());
+        }
+        Ok(Telling { format, file })
+    }
+}
+
+/// How the result of a verb is told.
+#[derive(Args, Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Formats {
+    /// How the verdict is told, on standard output or, with `=FILE`, in a file; may be given again (`--format github --format
+    /// junit=timing.xml`).
+    #[arg(long = "format", value_name = "FORMAT[=FILE]", default_value = "table", value_parser = Offering::new(Telling::of_word, names::<VerdictFormat>))]
+    pub(crate) all: Vec<Telling>,
+}
+
+impl Formats {
+    /// Those that the words of a command line name, as far as they can be understood.
+    pub(crate) fn understood<'a>(words: impl Iterator<Item = &'a str>) -> Formats {
+        Formats { all: words.filter_map(|word| Telling::of_word(word).ok()).collect() }
+    }
+
+    /// What standard output gets.
+    pub(crate) fn on_stdout(&self) -> VerdictFormat {
+        self.all.iter().find(|one| one.file.is_none()).map_or(VerdictFormat::Table, |one| one.format)
+    }
+
+    /// Whether standard output belongs to a program, so that user code must not write there.
+    pub(crate) fn is_for_programs(&self) -> bool {
+        self.on_stdout() != VerdictFormat::Table
+    }
+
+    /// Whether anything is told to programs.
+    pub(crate) fn has_programs(&self) -> bool {
+        self.all.iter().any(|one| one.format != VerdictFormat::Table)
+    }
+
+    /// Refuses two formats for one place, and makes the files, so that one that cannot be written is told before the work.
+    pub(crate) fn begin(&self) -> Result<(), Failure> {
+        for (at, one) in self.all.iter().enumerate() {
+            if self.all[..at].iter().any(|before| before.file == one.file) {
+                let place = one
+                    .file
+                    .as_ref()
+                    .map_or_else(|| "standard output".to_owned(), |file| file.display().to_string());
+                return Err(Failure::usage(format_args!(
+                    "two formats for {place}\n  = help: one of them goes to a file of its own: `--format junit=FILE`"
+                )));
+            }
+            if let Some(file) = &one.file {
+                std::fs::File::create(file).map_err(|error| Failure::file("write", file, &error))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The values of an enumeration that are offered.
+pub(crate) fn names<T: ValueEnum>() -> Vec<PossibleValue> {
+    T::value_variants().iter().filter_map(ValueEnum::to_possible_value).collect()
+}
+
+/// A parser of words that offers some, in help and completions, and takes more than these.
+#[derive(Clone)]
+pub(crate) struct Offering<T> {
+    parse: fn(&str) -> Result<T, String>,
+    offered: fn() -> Vec<PossibleValue>,
+}
+
+impl<T> Offering<T> {
+    pub(crate) const fn new(
+        parse: fn(&str) -> Result<T, String>,
+        offered: fn() -> Vec<PossibleValue>,
+    ) -> Offering<T> {
+        Offering { parse, offered }
+    }
+}
+
+impl<T: Clone + Send + Sync + 'static> TypedValueParser for Offering<T> {
+    type Value = T;
+
+    fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<T, Error> {
+        let parse = self.parse;
+        StringValueParser::new().try_map(move |word| parse(&word)).parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new((self.offered)().into_iter()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_format_goes_to_standard_output_or_to_a_file() {
+        let told = |word| Telling::of_word(word).map(|one| (one.format, one.file));
+        assert_eq!(told("junit"), Ok((VerdictFormat::Junit, None)));
+        assert_eq!(told("junit=a=b.xml"), Ok((VerdictFormat::Junit, Some("a=b.xml".into()))));
+        for wrong in ["junit=", "xml", "table=x", "=x", ""] {
+            assert!(told(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn standard_output_gets_a_table_where_only_files_are_named() {
+        let formats = |words: &[&str]| Formats::understood(words.iter().copied());
+        assert_eq!(formats(&["junit=x.xml"]).on_stdout(), VerdictFormat::Table);
+        assert!(!formats(&["junit=x.xml"]).is_for_programs() && formats(&["junit=x.xml"]).has_programs());
+        assert_eq!(formats(&["junit=x.xml", "github"]).on_stdout(), VerdictFormat::Github);
+        assert!(formats(&["json", "github"]).begin().is_err(), "both to standard output");
+        assert!(formats(&["json=/nowhere/x"]).begin().is_err(), "there is no such folder");
+    }
+}
