@@ -19,7 +19,7 @@
 //! holds more of hidden stretches than a switch may take (costs and S).
 
 use crate::assumptions::job_window;
-use crate::job::Job;
+use crate::job::{Job, State};
 use crate::judge::{Candidate, Question};
 use crate::judged::Reason;
 use crate::order::Ongoing;
@@ -215,7 +215,14 @@ impl Verifier {
     /// A job tells by its own stamp that it runs: no other thread has the processor.
     pub(crate) fn hold_against_the_kernel(&mut self, record: &Record, task: usize, cpu: usize) {
         let model = &self.model.tasks[task];
-        let is_own = matches!(record.kind, Kind::Completion | Kind::Lock | Kind::Unlock);
+        // Who waits for a resource gets it from whoever unlocks it, who goes on.
+        let waits =
+            || self.tasks[task].pending.front().is_some_and(|job| job.state == State::Suspended);
+        let is_own = match record.kind {
+            Kind::Completion | Kind::Unlock => true,
+            Kind::Lock => !waits(),
+            _ => false,
+        };
         if !is_own
             || model.is_observed
             || model.thread.is_driver

@@ -4,25 +4,18 @@
 //! `HOROLOG_CAUSES=20000 cargo test -p horolog-verify --test asleep` draws so many.
 #![allow(clippy::panic, clippy::expect_used)] // Helpers of an integration test are tests too.
 
-use horolog_model::{Arrival, Cpus, Draft, Preemption, Priority, Resource, Section, System, Task, TaskId};
+mod shared;
+
+use horolog_model::{Arrival, Cpus, Draft, Preemption, Priority, Resource, Section, System, Task};
 use horolog_testkit::Random;
-use horolog_time::{Instant, Span};
-use horolog_trace::file::{Header, Thread};
+use horolog_time::Instant;
 use horolog_trace::{Kind, NO_JOB, NO_TASK, Record};
-use horolog_verify::{Bound, Check, Class, Options, Tolerance, Verification, Verifier};
-use std::collections::{BTreeMap, VecDeque};
+use horolog_verify::Class;
+use shared::{Tally, bound, draws, expected, ns, verified};
+use std::collections::VecDeque;
 
 const ARRIVE: u64 = 60;
 const END: u64 = 400;
-
-fn draws() -> u64 {
-    let asked = std::env::var("HOROLOG_CAUSES").ok();
-    asked.map_or(6_000, |text| text.parse().unwrap_or_else(|error| panic!("HOROLOG_CAUSES: {error}")))
-}
-
-fn ns(value: u64) -> Span {
-    Span::from_ns(value)
-}
 
 /// A job: sections are resource, begin and end in its execution; a sleep is where and for how long.
 #[derive(Clone, Debug)]
@@ -66,8 +59,6 @@ struct Naive {
     records: Vec<Record>,
     now: u64,
 }
-
-const FOREIGN: u64 = 50;
 
 impl Naive {
     fn new(draft: &Draft, jobs: &[Vec<Job>], foreign: Option<(u64, u64)>) -> Naive {
@@ -116,7 +107,7 @@ impl Naive {
         self.records.push(Record { time, kind, cpu: 0, task: NO_TASK, job: NO_JOB, value, extra });
     }
 
-    /// Thread 0 is idle, task t is thread t + 1.
+    /// Thread 0 is idle, task t is thread t + 1, and behind them comes one outside the model.
     fn switch(&mut self, to: u64) {
         if self.had != to {
             self.kernel(Kind::KernelSwitch, self.had, to);
@@ -246,7 +237,7 @@ impl Naive {
             self.ends();
             self.arrives();
             if is_taken {
-                self.switch(FOREIGN);
+                self.switch(self.lines.len() as u64 + 1);
                 continue;
             }
             self.choose();
@@ -372,45 +363,6 @@ fn with(draft: &Draft, jobs: &[Vec<Job>], injected: Injected, is_cut: bool) -> N
     Naive::new(draft, &jobs, injected.foreign)
 }
 
-fn verified(system: &System, bound: &Bound, records: &[Record]) -> Verification {
-    let names = system.tasks().iter().map(|task| task.name.clone()).collect();
-    let mut header = Header::simulated(String::new(), names, 0, Span::ZERO);
-    header.backend = "linux".to_owned();
-    let mut options = Options::default();
-    options.listed_per_group = 1_000;
-    let zero = Span::ZERO;
-    options.tolerance = Tolerance {
-        stamping: zero,
-        execution: zero,
-        dispatch: zero,
-        interrupt: zero,
-        budget: zero,
-        evidence_delay: ns(3),
-    };
-    let task = |place: u64| (place as usize).checked_sub(1).and_then(|place| system.tasks().get(place));
-    let threads: Vec<Thread> = (0..=FOREIGN)
-        .map(|id| Thread {
-            id,
-            tid: id as u32,
-            comm: task(id).map_or_else(|| "burst".to_owned(), |task| task.name.clone()),
-            task: task(id).map(|_| id as u32 - 1),
-            process: None,
-        })
-        .collect();
-    let mut verifier =
-        Verifier::new(system, std::slice::from_ref(bound), &header, &options).expect("it can be verified");
-    verifier.set_threads(&threads);
-    records.iter().for_each(|record| verifier.take(record));
-    verifier.finish(END, None, Vec::new())
-}
-
-#[derive(Debug, Default)]
-struct Tally {
-    right: BTreeMap<(&'static str, Class), u64>,
-    untold: BTreeMap<(&'static str, Class), u64>,
-    wrong: Vec<String>,
-}
-
 fn draw(index: u64, tally: &mut Tally) -> Option<()> {
     let mut random = Random::of_item(5, index);
     let draft = system(&mut random);
@@ -434,27 +386,23 @@ fn draw(index: u64, tally: &mut Tally) -> Option<()> {
     let &(task, victim) = later.get(random.below(later.len().max(1) as u64) as usize)?;
     let begin = |place: usize| (naive.lines[task].jobs[place].arrival, jobs[task][place].arrival);
     let (response, least) = (as_it_was[task][victim] - begin(victim).0, both[task][victim] - begin(victim).1);
-    let bound = random.between(least.saturating_sub(1).min(response - 1), response - 1);
-    let proof =
-        Bound { task: TaskId(task as u32), response: ns(bound), test: "drawn".to_owned(), exact: true };
-    let result = verified(&own, &proof, &naive.records);
-    let has_diverged = result.findings.iter().any(|one| one.check == Check::Divergence);
+    let most = random.between(least.saturating_sub(1).min(response - 1), response - 1);
+    if shared::is_one() {
+        println!("{draft:#?}\n{jobs:?}\n{all:?}\nbound {most} of t{task}: {as_it_was:?} {cut:?} {out:?} {both:?}");
+    }
+    let result = verified(&own, &bound(task, most), &naive.records, "linux", END);
     for place in 0..jobs[task].len() {
-        if as_it_was[task][place] - begin(place).0 <= bound {
+        if as_it_was[task][place] - begin(place).0 <= most {
             continue;
         }
-        let is_late = |ends: &[Vec<u64>], begin: u64| ends[task][place] - begin > bound;
-        let wanted = match () {
-            () if is_late(&both, begin(place).1) => Class::BoundViolated,
-            () if !is_late(&cut, begin(place).1) && lie.is_some() => Class::ModelViolated,
-            () if !is_late(&out, begin(place).0) && foreign.is_some() => Class::MachineDisturbed,
-            () => Class::ModelViolated,
-        };
-        let found =
-            result.findings.iter().find(|one| one.check == Check::Response && one.job == Some(place as u64));
-        let Some(found) = found else { panic!("{index}: job {place} is late and not found") };
+        let is_late = |ends: &[Vec<u64>], begin: u64| ends[task][place] - begin > most;
+        let (told, legal) = begin(place);
+        let wanted = expected(
+            [is_late(&cut, legal), is_late(&out, told), is_late(&both, legal)],
+            lie.is_some(),
+            foreign.is_some(),
+        );
         let name = lie.map_or("", |(task, ..)| draft.tasks[task].name.as_str());
-        let is_named = wanted != Class::ModelViolated || found.message.contains(name);
         let what = match lie {
             Some((_, _, Lie::Longer(_))) => "longer",
             Some((_, _, Lie::Earlier(_))) => "earlier",
@@ -462,32 +410,23 @@ fn draw(index: u64, tally: &mut Tally) -> Option<()> {
             Some((_, _, Lie::Sleep(..))) => "sleep",
             None => "none",
         };
-        if found.class == wanted && is_named {
-            *tally.right.entry((what, wanted)).or_default() += 1;
-        } else if found.class == Class::CannotTell || has_diverged && found.class == Class::ScheduleDiffers {
-            *tally.untold.entry((what, wanted)).or_default() += 1;
-        } else {
-            tally.wrong.push(format!(
-                "{index} {all:?}: t{task} job {place}, wanted {wanted:?}: {}\n{:#?}",
-                found.message,
-                result.findings.iter().map(|one| &one.message).collect::<Vec<_>>()
-            ));
-        }
+        tally.take((what, wanted, name), place, &result, || format!("{index} {all:?}: t{task}"));
     }
     Some(())
 }
 
 #[test]
 fn who_sleeps_or_holds_on_is_named() {
-    let mut tally = Tally::default();
-    (0..draws()).for_each(|index| _ = draw(index, &mut tally));
-    println!("{:?}, untold {:?}, wrong {}", tally.right, tally.untold, tally.wrong.len());
-    assert!(tally.wrong.is_empty(), "{} of {:?}\n{}", tally.wrong.len(), tally.right, tally.wrong[0]);
+    let (mut tally, all) = (Tally::default(), draws(6_000));
+    all.clone().for_each(|index| _ = draw(index, &mut tally));
+    let (right, untold) = tally.none_is_wrong("asleep");
+    if shared::is_one() {
+        return;
+    }
     // A longer section changes only when others run.
     for (what, least) in [("longer", 20), ("earlier", 200), ("section", 6_000), ("sleep", 20)] {
         let right = tally.right.get(&(what, Class::ModelViolated)).copied().unwrap_or(0);
-        assert!(right >= draws() / least, "{what}: {right}");
+        assert!(right >= all.end / least, "{what}: {right}");
     }
-    let count = |all: &BTreeMap<_, u64>| all.values().sum::<u64>();
-    assert!(count(&tally.untold) * 100 < count(&tally.right), "{:?}", tally.untold);
+    assert!(untold * 100 < right, "{:?}", tally.untold);
 }
