@@ -152,6 +152,11 @@ impl Again {
         self.kept.stolen.push(stolen);
     }
 
+    /// How many busy stretches wait for their evidence.
+    pub(crate) fn unanswered(&self) -> usize {
+        if self.begins_anew { self.idle.len() } else { 0 }
+    }
+
     /// The last instant before `time` at which the processor had no job, as far as that is known.
     pub(crate) fn idle_before(&self, time: u64) -> u64 {
         let behind = self.idle.partition_point(|(at, _)| *at <= time);

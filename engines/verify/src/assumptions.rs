@@ -181,12 +181,13 @@ impl Verifier {
             return lateness;
         }
         let limit = allowed.saturating_add(self.model.stamping);
-        // A thread that notes its own release does so only once it has the processor: what more important jobs
-        // took in between is no lateness.
+        // A thread that notes its own release does so only once it has the processor, and is done with the job before: what more important
+        // jobs took in between is no lateness.
         let own = if self.model.simulated {
             lateness
         } else {
-            lateness - self.served_before(task, cpu, arrival, ready)
+            let since = arrival.max(self.tasks[task].done_at).min(ready);
+            ready - since - self.served_before(task, cpu, since, ready)
         };
         if own <= limit {
             return own;

@@ -23,10 +23,10 @@ use crate::job::{Job, State};
 use crate::judge::{Candidate, Question};
 use crate::judged::Reason;
 use crate::order::Ongoing;
-use crate::processor::{Occupant, overlap};
+use crate::processor::Occupant;
+use crate::spans::Spans;
 use crate::verifier::Verifier;
 use horolog_trace::{Kind, Record};
-use std::collections::VecDeque;
 
 /// Why it is not known who has had a processor since its last switch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,22 +47,15 @@ pub(crate) struct Hidden {
     presumed: Option<(u64, u64)>,
     /// What the order of jobs looked like while that was in doubt, with its begin and end.
     unsure: Vec<(Ongoing, u64, u64)>,
-    pub(crate) stretches: VecDeque<(u64, u64)>,
+    pub(crate) stretches: Spans,
     pub(crate) count: u64,
     pub(crate) total: u64,
 }
 
 impl Hidden {
-    /// Keeps a stretch, in the order of the ends.
-    fn add(&mut self, from: u64, to: u64) {
-        let later = self.stretches.iter().rev().take_while(|(_, end)| *end > to).count();
-        self.stretches.insert(self.stretches.len() - later, (from, to));
-    }
-
     /// How much of `from..to` is hidden.
     pub(crate) fn within(&self, from: u64, to: u64) -> u64 {
-        let recent = self.stretches.iter().rev().take_while(|(_, end)| *end > from);
-        recent.map(|&(begin, end)| overlap(begin, end, from, to)).sum()
+        self.stretches.within(from, to)
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -256,7 +249,7 @@ impl Verifier {
         let processor = &mut self.cpus[cpu];
         processor.hidden.count += 1;
         processor.hidden.total = processor.hidden.total.saturating_add(to - from);
-        processor.hidden.add(from, to);
+        processor.hidden.stretches.add(from, to, to - from);
         if takes_back {
             processor.doubt_between(from, to);
         }

@@ -10,12 +10,13 @@ use crate::history::Taken;
 use crate::job::{Part, State};
 use crate::judged::Reason;
 use crate::model::Stretches;
-use crate::processor::{Occupant, Processor};
+use crate::processor::{Occupant, Processor, overlap};
 use crate::report::Found;
 use crate::result::{Check, Class, Evidence};
 use crate::shadow::{DIVERGENCE, Stretch};
 use crate::verifier::Verifier;
 use horolog_time::Span;
+use std::collections::BTreeMap;
 
 /// Something that is too long, and whose cause is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -260,20 +261,26 @@ impl Verifier {
 
     /// The less important task that had the processor for the longest time in a candidate's window, by the kernel's record.
     fn who_blocked(&self, candidate: Candidate) -> Option<usize> {
-        let processor = &self.cpus[candidate.cpu];
-        let less = processor.tasks.iter().filter(|&&task| !self.model.in_level(task, candidate.task));
-        let had =
-            |task: usize| processor.occupied(candidate.from, candidate.to, |who| who == Occupant::Task(task));
-        less.map(|&task| (had(task), task)).filter(|(had, _)| *had > 0).max().map(|(_, task)| task)
+        /// Of a long window so many stretches are looked at, the last ones.
+        const MOST_SLICES: usize = 1 << 12;
+        let slices = self.cpus[candidate.cpu].slices.within(candidate.from, candidate.to);
+        let mut had: BTreeMap<usize, u64> = BTreeMap::new();
+        for slice in slices.rev().take(MOST_SLICES) {
+            if let Occupant::Task(task) = slice.who
+                && !self.model.in_level(task, candidate.task)
+            {
+                *had.entry(task).or_default() += overlap(slice.from, slice.to, candidate.from, candidate.to);
+            }
+        }
+        had.into_iter().map(|(task, had)| (had, task)).max().map(|(_, task)| task)
     }
 
     /// How long after a job's arrival horolog's own threads first had its processor, to choose what runs; at most the release latency.
     fn noticed_late(&self, candidate: Candidate) -> u64 {
-        let slices = self.cpus[candidate.cpu].slices.after(candidate.arrival);
-        let own = slices.filter(|slice| matches!(slice.who, Occupant::Own(_)));
-        let first = own.map(|slice| slice.to).next();
-        let late = first.map_or(u64::MAX, |at| at.saturating_sub(candidate.arrival));
-        late.min(self.model.release_latency)
+        let latest = candidate.arrival.saturating_add(self.model.release_latency);
+        let slices = self.cpus[candidate.cpu].slices.within(candidate.arrival, latest);
+        let first = slices.filter(|slice| matches!(slice.who, Occupant::Own(_))).map(|slice| slice.to).next();
+        first.map_or(latest, |at| at.min(latest)).saturating_sub(candidate.arrival)
     }
 
     fn judge_response(&mut self, candidate: Candidate, response: u64, bound: u64, is_finished: bool) {
@@ -418,8 +425,7 @@ impl Verifier {
 
     /// What a finished job executed, at most its wcet.
     fn executed_legally(&self, candidate: Candidate) -> Option<u64> {
-        let mut finished = self.cpus[candidate.cpu].finished.iter().rev();
-        let job = finished.find(|job| job.task == candidate.task && job.number == candidate.job)?;
+        let job = self.cpus[candidate.cpu].finished_at(candidate.task, candidate.job, candidate.to)?;
         Some(job.executed.min(self.model.tasks[candidate.task].wcet))
     }
 

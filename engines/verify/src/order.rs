@@ -191,16 +191,16 @@ impl Verifier {
     /// [`Verifier::slack`], and in a measured trace what is left of the release latency: the wake-up lies somewhere
     /// within it.
     fn dispatch_slack(&self, cpu: usize, waiting: (usize, u64), since: u64, end: u64) -> u64 {
-        self.slack(cpu, since, end).saturating_add(self.latency_left(cpu, waiting))
+        self.slack(cpu, since, end).saturating_add(self.latency_left(cpu, waiting, since))
     }
 
-    /// What the release of this job left of the release latency, which the model has once a job.
-    pub(crate) fn latency_left(&self, cpu: usize, (task, number): (usize, u64)) -> u64 {
+    /// What the release of this job, which had not ended at `since`, left of the release latency: the model has it once a job.
+    pub(crate) fn latency_left(&self, cpu: usize, (task, number): (usize, u64), since: u64) -> u64 {
         if self.model.simulated {
             return 0;
         }
-        let pending = self.tasks[task].pending.iter().find(|job| job.number == number);
-        let finished = self.cpus[cpu].finished.iter().rev();
+        let pending = self.tasks[task].pending_of(number);
+        let finished = self.cpus[cpu].finished.iter().rev().take_while(|job| job.completion >= since);
         let mut finished = finished.filter(|job| job.task == task && job.number == number);
         let times = pending.map(|job| (job.arrival, job.ready));
         let times = times.or_else(|| finished.next().map(|job| (job.arrival, job.ready)));
@@ -230,7 +230,7 @@ impl Verifier {
         if length <= allowed {
             return;
         }
-        self.cpus[cpu].found.push_back((since, end));
+        self.cpus[cpu].note_found(since, end);
         let processor = &self.cpus[cpu];
         let disturbed = processor.interrupted(since, end).saturating_add(processor.stolen(since, end));
         let excess = length - allowed;
@@ -281,7 +281,7 @@ impl Verifier {
         if length <= allowed {
             return;
         }
-        self.cpus[cpu].found.push_back((since, end));
+        self.cpus[cpu].note_found(since, end);
         let class = if self.model.simulated { Class::ModelViolated } else { Class::MachineDisturbed };
         if class == Class::ModelViolated {
             self.set_aside(waiting.0, waiting.1, Reason::Differs);
@@ -325,7 +325,7 @@ impl Verifier {
         if length <= allowed {
             return;
         }
-        self.cpus[cpu].found.push_back((since, end));
+        self.cpus[cpu].note_found(since, end);
         let known = self.threads.get(usize::try_from(thread).unwrap_or(usize::MAX));
         let (name, tid) = known.map_or(("?".to_owned(), 0), |thread| (thread.comm.clone(), thread.tid));
         let (task, number) = (&self.model.tasks[waiting.0], waiting.1);

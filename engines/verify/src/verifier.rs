@@ -375,6 +375,9 @@ impl Verifier {
         self.check_order(cpu, from, to);
         if !self.model.simulated {
             self.note_withdrawn(cpu, Slice { from, to, who });
+            if let Occupant::Task(task) = who {
+                self.note_kept_waiting(cpu, task, to - from);
+            }
             self.cpus[cpu].note_slice(Slice { from, to, who });
             if self.cpus[cpu].slices.len() > 2 * MOST {
                 self.forget(cpu);

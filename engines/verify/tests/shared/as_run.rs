@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 /// The same records with the kernel's switches and wake-ups. Thread 0 is idle, thread t + 1 is task t; task `foreign` is a thread outside
 /// the model, whose own records are left out.
-pub fn as_run(records: &[Record], foreign: Option<u32>) -> Vec<Record> {
+pub(crate) fn as_run(records: &[Record], foreign: Option<u32>) -> Vec<Record> {
     let kernel = |of: &Record, kind: Kind, value: u64, extra: u64| Record {
         kind,
         task: NO_TASK,

@@ -1,7 +1,7 @@
 //! What the tests share that draw systems, put something wrong into their schedules, and ask whose fault a late job is.
 #![allow(dead_code)] // Each of them uses a part.
 
-pub mod as_run;
+pub(crate) mod as_run;
 
 use horolog_model::{System, TaskId};
 use horolog_time::Span;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Which draws are made: so many, or with `HOROLOG_DRAW=N` this one alone, of which what happens is printed.
-pub fn draws(otherwise: u64) -> Range<u64> {
+pub(crate) fn draws(otherwise: u64) -> Range<u64> {
     let number = |name: &str| {
         let asked = std::env::var(name).ok();
         asked.map(|text| text.parse::<u64>().unwrap_or_else(|error| panic!("{name}: {error}")))
@@ -21,20 +21,20 @@ pub fn draws(otherwise: u64) -> Range<u64> {
 }
 
 /// Whether one draw alone is made.
-pub fn is_one() -> bool {
+pub(crate) fn is_one() -> bool {
     std::env::var_os("HOROLOG_DRAW").is_some()
 }
 
-pub fn ns(value: u64) -> Span {
+pub(crate) fn ns(value: u64) -> Span {
     Span::from_ns(value)
 }
 
-pub fn bound(task: usize, response: u64) -> Bound {
+pub(crate) fn bound(task: usize, response: u64) -> Bound {
     Bound { task: TaskId(task as u32), response: ns(response), test: "drawn".to_owned(), exact: true }
 }
 
 /// Verified to the nanosecond; thread 0 is idle, thread t + 1 is task t, and behind them comes a thread outside the model.
-pub fn verified(system: &System, bound: &Bound, records: &[Record], backend: &str, end: u64) -> Verification {
+pub(crate) fn verified(system: &System, bound: &Bound, records: &[Record], backend: &str, end: u64) -> Verification {
     let names = system.tasks().iter().map(|task| task.name.clone()).collect();
     let mut header = Header::simulated(String::new(), names, 0, Span::ZERO);
     header.backend = backend.to_owned();
@@ -68,7 +68,7 @@ pub fn verified(system: &System, bound: &Bound, records: &[Record], backend: &st
 
 /// What a scheduler that shares no code with the machines says of a job that is late: whether it is with the lie cut, with the disturbance
 /// taken out, and with both.
-pub fn expected([cut, out, both]: [bool; 3], lies: bool, is_disturbed: bool) -> Class {
+pub(crate) fn expected([cut, out, both]: [bool; 3], lies: bool, is_disturbed: bool) -> Class {
     match () {
         () if both => Class::BoundViolated,
         () if !cut && lies => Class::ModelViolated,
@@ -79,15 +79,15 @@ pub fn expected([cut, out, both]: [bool; 3], lies: bool, is_disturbed: bool) -> 
 
 /// How often each class was given and right, or not given where that is open, by what was put in; and what was wrong.
 #[derive(Debug, Default)]
-pub struct Tally {
-    pub right: BTreeMap<(&'static str, Class), u64>,
-    pub untold: BTreeMap<(&'static str, Class), u64>,
-    pub wrong: Vec<String>,
+pub(crate) struct Tally {
+    pub(crate) right: BTreeMap<(&'static str, Class), u64>,
+    pub(crate) untold: BTreeMap<(&'static str, Class), u64>,
+    pub(crate) wrong: Vec<String>,
 }
 
 impl Tally {
     /// A late job of the one task with a bound; where the model was violated `name` has to be named.
-    pub fn take(
+    pub(crate) fn take(
         &mut self,
         (what, wanted, name): (&'static str, Class, &str),
         job: usize,
@@ -119,7 +119,7 @@ impl Tally {
 
     /// How many were right, and how many open; none was wrong.
     #[track_caller]
-    pub fn none_is_wrong(&self, what: &str) -> (u64, u64) {
+    pub(crate) fn none_is_wrong(&self, what: &str) -> (u64, u64) {
         println!("{what}: {:?}, untold {:?}, wrong {}", self.right, self.untold, self.wrong.len());
         assert!(self.wrong.is_empty(), "{} of {:?}\n{}", self.wrong.len(), self.right, self.wrong[0]);
         (self.right.values().sum(), self.untold.values().sum())
