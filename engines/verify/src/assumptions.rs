@@ -8,6 +8,9 @@ use horolog_model::Arrival;
 use horolog_time::Span;
 use horolog_trace::NO_JOB;
 
+/// Time for which jobs had the processor and did not execute.
+pub(crate) const GAPS: &str = "unexplained gaps";
+
 impl Verifier {
     /// Checks that an arrival keeps the task's pattern; returns the earliest arrival that does.
     pub(crate) fn check_arrival(&mut self, task: usize, number: u64, arrival: u64) -> u64 {
@@ -262,7 +265,7 @@ impl Verifier {
             );
             let numbers = Some((had, executed));
             self.job_finding(Class::MachineDisturbed, Check::Gap, task, job.number, message, numbers);
-            self.breach(cpu, self.now, gap, false, "unexplained gaps");
+            self.breach(cpu, self.now, gap, false, GAPS);
         }
     }
 

@@ -5,7 +5,7 @@
 //! | evidence | from | to |
 //! |---|---|---|
 //! | the recorder tells of it (`lost`, cause `hidden-switch`), or a switch takes the processor from another thread than the one that it was last given to | that last switch | this switch |
-//! | a job ends, locks or unlocks, by its own stamp, where the kernel's record gives the processor to another one, by more than S | the last switch | the next one |
+//! | a job ends, unlocks, or locks what it has not waited for, by its own stamp, where the kernel's record gives the processor to another one, by more than S | the last switch | the next one |
 //! | a job executed for longer by its thread's clock than it had the processor, by more than E + S and S each time that it got it | its start | its end |
 //! | it had the processor for longer than it executed, by more than S + cs, stolen time, and on a virtual machine a quarter of the tick | its start | its end |
 //! | a thread gets a processor and has another one by the record | the last switch there | the next one there |
@@ -209,8 +209,7 @@ impl Verifier {
     pub(crate) fn hold_against_the_kernel(&mut self, record: &Record, task: usize, cpu: usize) {
         let model = &self.model.tasks[task];
         // Who waits for a resource gets it from whoever unlocks it, who goes on.
-        let waits =
-            || self.tasks[task].pending.front().is_some_and(|job| job.state == State::Suspended);
+        let waits = || self.tasks[task].pending.front().is_some_and(|job| job.state == State::Suspended);
         let is_own = match record.kind {
             Kind::Completion | Kind::Unlock => true,
             Kind::Lock => !waits(),

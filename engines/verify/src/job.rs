@@ -55,6 +55,8 @@ pub(crate) struct Job {
     pub(crate) stands_since: u64,
     /// Since when it has the processor, by its own records.
     pub(crate) runs_from: u64,
+    /// What it had executed then, without interrupts.
+    pub(crate) executed_from: u64,
     /// Whether it has held a resource since it got the processor: it goes on before its equals.
     pub(crate) was_lifted: bool,
     /// How often it got the processor.
@@ -78,6 +80,8 @@ pub(crate) struct Job {
     pub(crate) interrupted_before: u64,
     /// Time for which a less important job kept it waiting.
     pub(crate) blocked: u64,
+    /// Whether a less important one kept the processor against the policy while it waited.
+    pub(crate) is_kept_waiting: bool,
     /// What its level was kept waiting before it could be noticed, by the kernel's record.
     pub(crate) kept_before: u64,
     /// A miss was recorded.
@@ -115,6 +119,7 @@ impl Job {
             first_ready: ready,
             stands_since: ready,
             runs_from: 0,
+            executed_from: 0,
             was_lifted: false,
             switches: 0,
             deadline: None,
@@ -128,6 +133,7 @@ impl Job {
             interrupted: 0,
             interrupted_before: 0,
             blocked: 0,
+            is_kept_waiting: false,
             kept_before: 0,
             missed: false,
             promoted: false,

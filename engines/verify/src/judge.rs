@@ -5,7 +5,7 @@
 //! the amounts in its busy window say what may have been.
 
 use crate::again::{Asked, Helps, Late};
-use crate::assumptions::job_window;
+use crate::assumptions::{GAPS, job_window};
 use crate::history::Taken;
 use crate::job::{Part, State};
 use crate::judged::Reason;
@@ -74,6 +74,8 @@ pub(crate) struct Candidate {
 struct Account {
     evidence: Vec<Evidence>,
     by_machine: u64,
+    /// What of it may lie in the time for which a job had the processor.
+    within_jobs: u64,
     by_model: u64,
     /// Whether what ran in it is not what the rules give.
     has_diverged: bool,
@@ -220,7 +222,7 @@ impl Verifier {
             Class::ModelViolated
         } else if excess
             <= account
-                .by_machine
+                .within_jobs
                 .saturating_add(account.by_model)
                 .saturating_add(self.noticed_late(candidate))
         {
@@ -297,6 +299,9 @@ impl Verifier {
         let is_hidden = self.cpus[candidate.cpu].hidden.within(candidate.from, candidate.to) > 0;
         let (class, why) = match () {
             () if is_hidden => (Class::CannotTell, reason(Class::CannotTell)),
+            () if account.by_model > 0 && response - deadline <= account.by_machine => {
+                (Class::CannotTell, reason(Class::CannotTell))
+            }
             () if response - deadline <= account.by_machine => {
                 (Class::MachineDisturbed, "the disturbances in its busy window explain it")
             }
@@ -446,8 +451,10 @@ impl Verifier {
             () if is_hidden => Class::CannotTell,
             () if self.model.simulated && account.by_model == 0 => Class::BoundViolated,
             () if self.executed_legally(candidate).is_some_and(|alone| alone > bound) => Class::BoundViolated,
+            // Sums do not tell two causes apart.
+            () if account.by_machine > 0 && account.by_model > 0 => Class::CannotTell,
             () if excess <= account.by_machine => Class::MachineDisturbed,
-            () if excess <= account.by_machine.saturating_add(account.by_model) => Class::ModelViolated,
+            () if excess <= account.by_model => Class::ModelViolated,
             () if is_whole && is_clean => Class::BoundViolated,
             () => Class::CannotTell,
         }
@@ -458,6 +465,7 @@ impl Verifier {
         let processor = &self.cpus[candidate.cpu];
         let to = candidate.to;
         let mut entries: Vec<(&'static str, u64, bool)> = Vec::new();
+        let mut within_jobs = 0;
         if !self.model.simulated {
             let taken = processor.taken(from, to);
             let costs = self.costs_beyond_model(processor, candidate.cpu, (from, to), taken);
@@ -472,7 +480,11 @@ impl Verifier {
             let (costs, foreign) = (beyond(costs), beyond(taken.foreign));
             entries.push(("foreign threads", foreign, false));
             entries.push(("interrupts and horolog's own threads", costs, false));
-            entries.push(("steal", processor.stolen(from, to), false));
+            let stolen = processor.stolen(from, to);
+            entries.push(("steal", stolen, false));
+            let interrupts =
+                self.costs_beyond_model(processor, candidate.cpu, (from, to), Taken { own: 0, ..taken });
+            within_jobs = stolen.saturating_add(interrupts);
         }
         let breaches = processor.breaches.within(from, to);
         let of_model = |what: &str| {
@@ -487,6 +499,8 @@ impl Verifier {
             let of_it = breaches.iter().filter(|one| one.by_model == by_model);
             entries.extend(of_it.map(|one| (one.what, one.amount, by_model)));
         }
+        let gaps = breaches.iter().filter(|one| !one.by_model && one.what == GAPS).map(|one| one.amount);
+        within_jobs = gaps.fold(within_jobs, u64::saturating_add);
         entries.retain(|(_, amount, _)| *amount > 0);
         let sum = |wanted: bool| {
             let amounts =
@@ -499,7 +513,7 @@ impl Verifier {
         if hidden > 0 {
             evidence.push(evidence_of("hidden switches", hidden));
         }
-        Account { by_model: sum(true), by_machine: sum(false), has_diverged, evidence }
+        Account { by_model: sum(true), by_machine: sum(false), within_jobs, has_diverged, evidence }
     }
 
     /// Interrupts and horolog's own threads, less the costs that the model declares for the window.

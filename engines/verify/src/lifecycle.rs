@@ -259,6 +259,7 @@ impl Verifier {
             // What the thread did before belongs to the machine, not to the job.
             (job.executed, job.interrupted) = (0, 0);
         }
+        job.executed_from = job.executed.saturating_sub(job.interrupted);
         job.stretch_from = stretched.then_some(now);
         let ready = job.stands_since;
         (self.tasks[task].sleeps, self.tasks[task].has_unknown) = (false, false);
@@ -308,6 +309,7 @@ impl Verifier {
         let Some(job) = self.head(record, task) else { return };
         let state = job.state;
         (job.state, job.runs_from, job.was_lifted) = (State::Running, now, is_lifted);
+        job.executed_from = job.executed.saturating_sub(job.interrupted);
         job.switches += 1;
         if stretched && job.stretch_from.is_none() {
             job.stretch_from = Some(now);

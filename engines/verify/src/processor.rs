@@ -60,6 +60,8 @@ pub(crate) struct Finished {
 pub(crate) struct Open<T> {
     pub(crate) since: u64,
     pub(crate) what: T,
+    /// What the job that has the processor had executed by then.
+    pub(crate) executed: u64,
 }
 
 /// How much history is kept at the most, per kind.

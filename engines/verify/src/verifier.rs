@@ -358,6 +358,13 @@ impl Verifier {
             self.advance(cpu, over_at);
             return self.advance(cpu, to);
         }
+        if let Some(point) = self.point_is_due(cpu)
+            && from < point
+            && point < to
+        {
+            self.advance(cpu, point);
+            return self.advance(cpu, to);
+        }
         let who = self.cpus[cpu].occupant;
         if let Occupant::Task(task) = who
             && let Some(job) = self.tasks[task].pending.front_mut()

@@ -1,4 +1,4 @@
-//! Whose fault a late job is where one sleeps or holds a resource for too long: flat processors of a run, against a scheduler of this file
+//! Whose fault a late job is where one sleeps, keeps the processor, or holds a resource for too long: flat processors of a run, against a scheduler of this file
 //! that looks at every unit of time and shares no code with anything else.
 //!
 //! `HOROLOG_CAUSES=20000 cargo test -p horolog-verify --test asleep` draws so many.
@@ -24,6 +24,8 @@ struct Job {
     demand: u64,
     sections: Vec<(usize, u64, u64)>,
     sleep: Option<(u64, u64)>,
+    /// From where to where in its execution it keeps the processor.
+    keeps: Option<(u64, u64)>,
 }
 
 /// A task of the naive scheduler.
@@ -188,8 +190,13 @@ impl Naive {
                     .filter(|lifted| *lifted >= line.priority)
                     .map_or((line.priority, 0), |lifted| (lifted, 1))
             };
-            let keeps =
-                self.running.filter(|&task| !self.lines[task].is_preemptive && self.lines[task].has_begun);
+            let may_keep = |line: &Line| {
+                let executed = line.executed;
+                let keeps = line.jobs.get(line.head).and_then(|job| job.keeps);
+                !line.is_preemptive && line.has_begun
+                    || keeps.is_some_and(|(from, to)| (from..to).contains(&executed))
+            };
+            let keeps = self.running.filter(|&task| may_keep(&self.lines[task]));
             let ready = (0..self.lines.len()).filter(|&task| is_ready(&self.lines[task]));
             let chosen = keeps.or_else(|| ready.max_by_key(|&task| stands(&self.lines[task])));
             if chosen != self.running {
@@ -256,6 +263,8 @@ enum Lie {
     /// This section of the job, by so much.
     Section(usize, u64),
     Sleep(u64, u64),
+    /// It makes itself non-preemptible, from where to where.
+    Keep(u64, u64),
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -314,7 +323,13 @@ fn jobs_of(draft: &Draft, random: &mut Random) -> Vec<Vec<Job>> {
                 let from = one.from.as_ns();
                 (from < demand).then(|| (resource(&one.resource), from, from + one.length.as_ns()))
             };
-            Job { arrival, demand, sections: task.sections.iter().filter_map(section).collect(), sleep: None }
+            Job {
+                arrival,
+                demand,
+                sections: task.sections.iter().filter_map(section).collect(),
+                sleep: None,
+                keeps: None,
+            }
         };
         arrivals.into_iter().map(job).collect()
     };
@@ -325,7 +340,7 @@ fn draw_lie(draft: &Draft, jobs: &[Vec<Job>], random: &mut Random) -> Option<(us
     let task = random.below(jobs.len() as u64) as usize;
     let place = random.below(jobs[task].len().max(1) as u64) as usize;
     let job = jobs[task].get(place)?;
-    let lie = match random.below(6) {
+    let lie = match random.below(8) {
         0 => Lie::Longer(draft.tasks[task].wcet.as_ns() - job.demand + random.between(1, 5)),
         1 => {
             let room = (job.arrival - jobs[task][place.checked_sub(1)?].arrival).checked_sub(1)?;
@@ -341,6 +356,15 @@ fn draw_lie(draft: &Draft, jobs: &[Vec<Job>], random: &mut Random) -> Option<(us
             let next = job.sections.get(section + 1).map_or(job.demand, |(_, begin, _)| *begin);
             let room = next.checked_sub(end).filter(|room| *room > 0)?;
             return Some((task, place, Lie::Section(section, random.between(1, room))));
+        }
+        // A section that begins meanwhile would lift it, and then it goes on by right.
+        4 | 5
+            if job.demand > 1
+                && job.sections.is_empty()
+                && draft.tasks[task].preemption == Preemption::Preemptive =>
+        {
+            let from = random.between(1, job.demand - 1);
+            Lie::Keep(from, random.between(from + 1, job.demand))
         }
         _ if job.demand > 1 => Lie::Sleep(random.between(1, job.demand - 1), random.between(1, 9)),
         _ => return None,
@@ -358,6 +382,7 @@ fn with(draft: &Draft, jobs: &[Vec<Job>], injected: Injected, is_cut: bool) -> N
             Lie::Earlier(by) => job.arrival -= by,
             Lie::Section(section, more) => job.sections[section].2 += more,
             Lie::Sleep(at, length) => job.sleep = Some((at, length)),
+            Lie::Keep(from, to) => job.keeps = Some((from, to)),
         }
     }
     Naive::new(draft, &jobs, injected.foreign)
@@ -388,7 +413,9 @@ fn draw(index: u64, tally: &mut Tally) -> Option<()> {
     let (response, least) = (as_it_was[task][victim] - begin(victim).0, both[task][victim] - begin(victim).1);
     let most = random.between(least.saturating_sub(1).min(response - 1), response - 1);
     if shared::is_one() {
-        println!("{draft:#?}\n{jobs:?}\n{all:?}\nbound {most} of t{task}: {as_it_was:?} {cut:?} {out:?} {both:?}");
+        println!(
+            "{draft:#?}\n{jobs:?}\n{all:?}\nbound {most} of t{task}: {as_it_was:?} {cut:?} {out:?} {both:?}"
+        );
     }
     let result = verified(&own, &bound(task, most), &naive.records, "linux", END);
     for place in 0..jobs[task].len() {
@@ -408,6 +435,7 @@ fn draw(index: u64, tally: &mut Tally) -> Option<()> {
             Some((_, _, Lie::Earlier(_))) => "earlier",
             Some((_, _, Lie::Section(..))) => "section",
             Some((_, _, Lie::Sleep(..))) => "sleep",
+            Some((_, _, Lie::Keep(..))) => "keep",
             None => "none",
         };
         tally.take((what, wanted, name), place, &result, || format!("{index} {all:?}: t{task}"));
@@ -424,7 +452,8 @@ fn who_sleeps_or_holds_on_is_named() {
         return;
     }
     // A longer section changes only when others run.
-    for (what, least) in [("longer", 20), ("earlier", 200), ("section", 6_000), ("sleep", 20)] {
+    for (what, least) in [("longer", 20), ("earlier", 200), ("section", 6_000), ("sleep", 20), ("keep", 100)]
+    {
         let right = tally.right.get(&(what, Class::ModelViolated)).copied().unwrap_or(0);
         assert!(right >= all.end / least, "{what}: {right}");
     }

@@ -226,7 +226,9 @@ fn draw(kind: Drawn, index: u64, backend: &str, tally: &mut Tally) -> Option<()>
     let trace =
         if backend == "sim" { trace } else { as_run(&trace, foreign.map(|_| draft.tasks.len() as u32)) };
     if shared::is_one() {
-        println!("{draft:#?}\n{told:?}\n{all:?}\nbound {most} of {task}: {as_it_was:?} {cut:?} {out:?} {both:?}");
+        println!(
+            "{draft:#?}\n{told:?}\n{all:?}\nbound {most} of {task}: {as_it_was:?} {cut:?} {out:?} {both:?}"
+        );
     }
     let result = verified(&resolved(&own), &bound(task, most), &trace, backend, END);
     for (place, job) in told[task].iter().enumerate() {

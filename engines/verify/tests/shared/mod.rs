@@ -34,7 +34,13 @@ pub(crate) fn bound(task: usize, response: u64) -> Bound {
 }
 
 /// Verified to the nanosecond; thread 0 is idle, thread t + 1 is task t, and behind them comes a thread outside the model.
-pub(crate) fn verified(system: &System, bound: &Bound, records: &[Record], backend: &str, end: u64) -> Verification {
+pub(crate) fn verified(
+    system: &System,
+    bound: &Bound,
+    records: &[Record],
+    backend: &str,
+    end: u64,
+) -> Verification {
     let names = system.tasks().iter().map(|task| task.name.clone()).collect();
     let mut header = Header::simulated(String::new(), names, 0, Span::ZERO);
     header.backend = backend.to_owned();
@@ -51,7 +57,8 @@ pub(crate) fn verified(system: &System, bound: &Bound, records: &[Record], backe
             evidence_delay: ns(3),
         };
     }
-    let thread = |id: u64, comm: &str, task| Thread { id, tid: id as u32, comm: comm.to_owned(), task, process: None };
+    let thread =
+        |id: u64, comm: &str, task| Thread { id, tid: id as u32, comm: comm.to_owned(), task, process: None };
     let tasks = system.tasks().iter().enumerate();
     let mut threads = vec![thread(0, "swapper/0", None)];
     threads.extend(tasks.map(|(place, task)| thread(place as u64 + 1, &task.name, Some(place as u32))));
@@ -94,8 +101,8 @@ impl Tally {
         result: &Verification,
         draw: impl Fn() -> String,
     ) {
-        let is_it = |job: usize| move |one: &&horolog_verify::Finding| {
-            one.check == Check::Response && one.job == Some(job as u64)
+        let is_it = |job: usize| {
+            move |one: &&horolog_verify::Finding| one.check == Check::Response && one.job == Some(job as u64)
         };
         let Some(found) = result.findings.iter().find(is_it(job)) else {
             panic!("{}: job {job} is late and not found", draw())
