@@ -417,6 +417,8 @@ fn draw(index: u64, tally: &mut Tally) -> Option<()> {
             "{draft:#?}\n{jobs:?}\n{all:?}\nbound {most} of t{task}: {as_it_was:?} {cut:?} {out:?} {both:?}"
         );
     }
+    // Who could have kept the processor and had it anyway leaves nothing on record.
+    let shows = !matches!(lie, Some((_, _, Lie::Keep(..)))) || as_it_was != cut;
     let result = verified(&own, &bound(task, most), &naive.records, "linux", END);
     for place in 0..jobs[task].len() {
         if as_it_was[task][place] - begin(place).0 <= most {
@@ -425,8 +427,8 @@ fn draw(index: u64, tally: &mut Tally) -> Option<()> {
         let is_late = |ends: &[Vec<u64>], begin: u64| ends[task][place] - begin > most;
         let (told, legal) = begin(place);
         let wanted = expected(
-            [is_late(&cut, legal), is_late(&out, told), is_late(&both, legal)],
-            lie.is_some(),
+            [is_late(&cut, legal), is_late(if shows { &out } else { &both }, told), is_late(&both, legal)],
+            lie.is_some() && shows,
             foreign.is_some(),
         );
         let name = lie.map_or("", |(task, ..)| draft.tasks[task].name.as_str());
