@@ -193,7 +193,8 @@ impl Verifier {
         if is_told || !self.is_more_important((top, waiting), (running, job)) {
             return None;
         }
-        let since = job.stretch_from?.max(waiting.ready);
+        // Its start may be on record before its thread has the processor.
+        let since = job.stretch_from?.max(waiting.ready).max(processor.switched);
         let taken = processor.interrupted(since, processor.last.max(since));
         Some(since.saturating_add(model.longest_stretch()).saturating_add(taken))
     }

@@ -454,7 +454,8 @@ fn who_sleeps_or_holds_on_is_named() {
         return;
     }
     // A longer section changes only when others run.
-    for (what, least) in [("longer", 20), ("earlier", 200), ("section", 6_000), ("sleep", 20), ("keep", 100)]
+    for (what, least) in
+        [("longer", 20), ("earlier", 200), ("section", 6_000), ("sleep", 20), ("keep", 1_000)]
     {
         let right = tally.right.get(&(what, Class::ModelViolated)).copied().unwrap_or(0);
         assert!(right >= all.end / least, "{what}: {right}");

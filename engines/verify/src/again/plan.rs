@@ -214,13 +214,13 @@ impl Ran {
     }
 }
 
-/// Puts the stretch between the other marks.
+/// Puts the stretch between the other marks. Where the job got the processor it may have lost it before, so it keeps it from behind that place on.
 pub(crate) fn hold(marks: &mut Vec<Mark>, from: u64, known: u64, end: u64) {
     let mut add = |at: u64, what: What| {
         let place = marks.partition_point(|mark| mark.at <= at);
         marks.insert(place, Mark { at, what });
     };
-    add(from.min(known), What::Hold(known));
+    add(from.saturating_add(1).min(known), What::Hold(known));
     add(end.max(known), What::Free);
 }
 
@@ -411,8 +411,8 @@ mod tests {
         job.keep_processor(20, 30);
         assert!(job.holds());
         let (lock, unlock) = (Step::Lock(0), Step::Unlock(0));
-        let longest = vec![(Step::Hold, 5), (lock, 15), (unlock, 5), (Step::Free, 10)];
-        assert_eq!(job.steps(40, whole(false)), (5, longest));
+        let longest = vec![(Step::Hold, 4), (lock, 15), (unlock, 5), (Step::Free, 10)];
+        assert_eq!(job.steps(40, whole(false)), (6, longest));
         let least = Conditions { is_cut: false, amount: Amount::Least };
         let shortest = vec![(lock, 10), (Step::Hold, 5), (unlock, 5), (Step::Free, 10)];
         assert_eq!(job.steps(40, least), (10, shortest));

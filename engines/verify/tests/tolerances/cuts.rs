@@ -1,7 +1,7 @@
 //! What the machines cut and what their control allows: one unit inside and one outside of each.
 
 use crate::traces::*;
-use horolog_model::{Arrival, Draft, Policy, Preemption, Resource, Section, System};
+use horolog_model::{Arrival, Draft, Preemption, Resource, Section, System};
 use horolog_time::Span;
 use horolog_trace::{Kind, Record};
 use horolog_verify::Check;
@@ -281,13 +281,14 @@ fn a_thread_outside_the_model_excuses_no_missing_preemption_point() {
     assert_eq!(make(3 * MS + 25 * US + 1), [ModelViolated]);
 }
 
-/// By EDF: "low", of two segments of 3 and 2 ms, keeps "high" waiting for so long, passes no point and ends.
+/// Beside a resource, which "high" uses: "low", of two segments of 3 and 2 ms, keeps "high" waiting for so long, passes no point and ends.
 fn without_a_point(on: u64, most: u64) -> horolog_verify::Verification {
     let system = long(|draft: &mut Draft| {
-        draft.policy = Policy::Edf;
         draft.tasks[1].preemption = segments(&[3 * MS, 2 * MS]);
         draft.tasks[1].bcet = Span::from_ns(2);
-        draft.tasks.iter_mut().for_each(|task| task.priority = None);
+        draft.resources.push(Resource { name: "bus".to_owned(), ..Resource::default() });
+        let (from, length) = (Span::ZERO, Span::from_ns(US));
+        draft.tasks[0].sections.push(Section { resource: "bus".to_owned(), from, length });
     });
     let (wake, end) = (MS, MS + on);
     let records = [
@@ -306,8 +307,8 @@ fn without_a_point(on: u64, most: u64) -> horolog_verify::Verification {
 }
 
 #[test]
-fn a_missing_preemption_point_is_the_models_under_edf_too() {
-    let found = |on| classes(&without_a_point(on, 10 * MS), Check::EarliestDeadlineFirst);
+fn a_missing_preemption_point_beside_resources_is_the_models_too() {
+    let found = |on| classes(&without_a_point(on, 10 * MS), Check::PriorityInversion);
     assert_eq!(found(3 * MS + 20 * US), []);
     assert_eq!(found(3 * MS + 20 * US + 1), [MachineDisturbed]);
     assert_eq!(found(3 * MS + 120 * US), [MachineDisturbed]);
