@@ -152,6 +152,11 @@ impl Again {
         self.kept.stolen.push(stolen);
     }
 
+    /// How many busy stretches wait for their evidence.
+    pub(crate) fn unanswered(&self) -> usize {
+        if self.begins_anew { self.idle.len() } else { 0 }
+    }
+
     /// The last instant before `time` at which the processor had no job, as far as that is known.
     pub(crate) fn idle_before(&self, time: u64) -> u64 {
         let behind = self.idle.partition_point(|(at, _)| *at <= time);
@@ -250,6 +255,32 @@ impl Verifier {
         if let Some(job) = self.tasks[task].pending.front_mut() {
             let at = job.executed.saturating_sub(job.interrupted);
             job.marks.push(Mark { at, what });
+        }
+    }
+
+    /// A job kept the processor against the policy in `since..end`; it had executed so much at `since`.
+    pub(crate) fn note_kept_processor(
+        &mut self,
+        (task, number): (usize, u64),
+        executed: u64,
+        (since, end): (u64, u64),
+    ) {
+        /// It has ended no more than so many jobs ago.
+        const RECENT: usize = 64;
+        let cpu = self.model.tasks[task].cpu;
+        let taken = self.cpus[cpu].interrupted(since, end);
+        let until = executed.saturating_add((end - since).saturating_sub(taken));
+        let Some(again) = &mut self.again[cpu] else { return };
+        if let Some(job) = self.tasks[task].pending.front_mut().filter(|job| job.number == number) {
+            if job.runs_from < since {
+                plan::hold(&mut job.marks, job.executed_from, executed, until);
+            }
+            return;
+        }
+        let mut recent = again.kept.jobs.iter_mut().rev().take(RECENT);
+        let is_it = |ran: &&mut Ran| (ran.task as usize, ran.number) == (task, number);
+        if let Some(ran) = recent.find(is_it).filter(|ran| ran.runs_from.0 < since) {
+            ran.keep_processor(executed, until);
         }
     }
 
@@ -409,7 +440,7 @@ impl Verifier {
         // Whatever has not ended by then does not end.
         let until = self.now.saturating_mul(2).saturating_add(1_000_000_000);
         let stolen = kept.stolen_of_each();
-        let has_interval = !stolen.is_empty() || kept.jobs.iter().any(|ran| ran.is_skipped);
+        let has_interval = !stolen.is_empty() || kept.jobs.iter().any(|ran| ran.is_skipped || ran.holds());
         let machine = |is_cut: bool, amount: Amount| {
             again.ends(&kept, &self.model, &stolen, Conditions { is_cut, amount }, until)
         };

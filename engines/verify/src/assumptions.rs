@@ -8,6 +8,9 @@ use horolog_model::Arrival;
 use horolog_time::Span;
 use horolog_trace::NO_JOB;
 
+/// Time for which jobs had the processor and did not execute.
+pub(crate) const GAPS: &str = "unexplained gaps";
+
 impl Verifier {
     /// Checks that an arrival keeps the task's pattern; returns the earliest arrival that does.
     pub(crate) fn check_arrival(&mut self, task: usize, number: u64, arrival: u64) -> u64 {
@@ -181,12 +184,13 @@ impl Verifier {
             return lateness;
         }
         let limit = allowed.saturating_add(self.model.stamping);
-        // A thread that notes its own release does so only once it has the processor: what more important jobs
-        // took in between is no lateness.
+        // A thread that notes its own release does so only once it has the processor, and is done with the job before: what more important
+        // jobs took in between is no lateness.
         let own = if self.model.simulated {
             lateness
         } else {
-            lateness - self.served_before(task, cpu, arrival, ready)
+            let since = arrival.max(self.tasks[task].done_at).min(ready);
+            ready - since - self.served_before(task, cpu, since, ready)
         };
         if own <= limit {
             return own;
@@ -261,7 +265,7 @@ impl Verifier {
             );
             let numbers = Some((had, executed));
             self.job_finding(Class::MachineDisturbed, Check::Gap, task, job.number, message, numbers);
-            self.breach(cpu, self.now, gap, false, "unexplained gaps");
+            self.breach(cpu, self.now, gap, false, GAPS);
         }
     }
 

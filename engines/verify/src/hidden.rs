@@ -5,7 +5,7 @@
 //! | evidence | from | to |
 //! |---|---|---|
 //! | the recorder tells of it (`lost`, cause `hidden-switch`), or a switch takes the processor from another thread than the one that it was last given to | that last switch | this switch |
-//! | a job ends, locks or unlocks, by its own stamp, where the kernel's record gives the processor to another one, by more than S | the last switch | the next one |
+//! | a job ends, unlocks, or locks what it has not waited for, by its own stamp, where the kernel's record gives the processor to another one, by more than S | the last switch | the next one |
 //! | a job executed for longer by its thread's clock than it had the processor, by more than E + S and S each time that it got it | its start | its end |
 //! | it had the processor for longer than it executed, by more than S + cs, stolen time, and on a virtual machine a quarter of the tick | its start | its end |
 //! | a thread gets a processor and has another one by the record | the last switch there | the next one there |
@@ -19,14 +19,14 @@
 //! holds more of hidden stretches than a switch may take (costs and S).
 
 use crate::assumptions::job_window;
-use crate::job::Job;
+use crate::job::{Job, State};
 use crate::judge::{Candidate, Question};
 use crate::judged::Reason;
 use crate::order::Ongoing;
-use crate::processor::{Occupant, overlap};
+use crate::processor::Occupant;
+use crate::spans::Spans;
 use crate::verifier::Verifier;
 use horolog_trace::{Kind, Record};
-use std::collections::VecDeque;
 
 /// Why it is not known who has had a processor since its last switch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,22 +47,15 @@ pub(crate) struct Hidden {
     presumed: Option<(u64, u64)>,
     /// What the order of jobs looked like while that was in doubt, with its begin and end.
     unsure: Vec<(Ongoing, u64, u64)>,
-    pub(crate) stretches: VecDeque<(u64, u64)>,
+    pub(crate) stretches: Spans,
     pub(crate) count: u64,
     pub(crate) total: u64,
 }
 
 impl Hidden {
-    /// Keeps a stretch, in the order of the ends.
-    fn add(&mut self, from: u64, to: u64) {
-        let later = self.stretches.iter().rev().take_while(|(_, end)| *end > to).count();
-        self.stretches.insert(self.stretches.len() - later, (from, to));
-    }
-
     /// How much of `from..to` is hidden.
     pub(crate) fn within(&self, from: u64, to: u64) -> u64 {
-        let recent = self.stretches.iter().rev().take_while(|(_, end)| *end > from);
-        recent.map(|&(begin, end)| overlap(begin, end, from, to)).sum()
+        self.stretches.within(from, to)
     }
 
     pub(crate) fn is_open(&self) -> bool {
@@ -215,7 +208,13 @@ impl Verifier {
     /// A job tells by its own stamp that it runs: no other thread has the processor.
     pub(crate) fn hold_against_the_kernel(&mut self, record: &Record, task: usize, cpu: usize) {
         let model = &self.model.tasks[task];
-        let is_own = matches!(record.kind, Kind::Completion | Kind::Lock | Kind::Unlock);
+        // Who waits for a resource gets it from whoever unlocks it, who goes on.
+        let waits = || self.tasks[task].pending.front().is_some_and(|job| job.state == State::Suspended);
+        let is_own = match record.kind {
+            Kind::Completion | Kind::Unlock => true,
+            Kind::Lock => !waits(),
+            _ => false,
+        };
         if !is_own
             || model.is_observed
             || model.thread.is_driver
@@ -249,7 +248,7 @@ impl Verifier {
         let processor = &mut self.cpus[cpu];
         processor.hidden.count += 1;
         processor.hidden.total = processor.hidden.total.saturating_add(to - from);
-        processor.hidden.add(from, to);
+        processor.hidden.stretches.add(from, to, to - from);
         if takes_back {
             processor.doubt_between(from, to);
         }

@@ -84,13 +84,8 @@ impl Occupants {
         self.slices.len()
     }
 
-    /// The slices that end after an instant.
-    pub(crate) fn after(&self, time: u64) -> impl Iterator<Item = &Slice> {
-        self.slices.range(self.slices.partition_point(|slice| slice.to <= time)..)
-    }
-
     /// The slices that meet a window.
-    pub(crate) fn within(&self, from: u64, to: u64) -> impl Iterator<Item = &Slice> {
+    pub(crate) fn within(&self, from: u64, to: u64) -> impl DoubleEndedIterator<Item = &Slice> {
         let (first, until) = self.places(from, to);
         self.slices.range(first..until.max(first))
     }
@@ -168,6 +163,8 @@ struct Kind {
     what: &'static str,
     /// Whether the model was violated; else the machine was disturbed.
     by_model: bool,
+    /// How many bits its amounts have: so all are about as large.
+    bits: u32,
     /// Instant, amount, and the sum of all before; in the order of time.
     entries: VecDeque<(u64, u64, u64)>,
     /// The largest amount that ever was.
@@ -186,20 +183,30 @@ pub(crate) struct Explained {
 
 impl Breaches {
     pub(crate) fn add(&mut self, time: u64, amount: u64, by_model: bool, what: &'static str) {
-        let is_it = |kind: &&mut Kind| (kind.what, kind.by_model) == (what, by_model);
+        let bits = u64::BITS - amount.leading_zeros();
+        let is_it = |kind: &&mut Kind| (kind.what, kind.by_model, kind.bits) == (what, by_model, bits);
         match self.kinds.iter_mut().find(is_it) {
             Some(kind) => kind.add(time, amount),
             None => {
                 let entries = VecDeque::from([(time, amount, 0)]);
-                self.kinds.push(Kind { what, by_model, entries, largest: amount });
+                self.kinds.push(Kind { what, by_model, bits, entries, largest: amount });
             }
         }
     }
 
     /// What those in `from..=to` may explain, the kind that came first before the others. None explains more than the window is long.
     pub(crate) fn within(&self, from: u64, to: u64) -> Vec<Explained> {
-        let mut explained: Vec<Explained> =
-            self.kinds.iter().filter_map(|kind| kind.within(from, to)).collect();
+        let mut explained: Vec<Explained> = Vec::new();
+        for found in self.kinds.iter().filter_map(|kind| kind.within(from, to)) {
+            let is_it = |one: &&mut Explained| (one.what, one.by_model) == (found.what, found.by_model);
+            match explained.iter_mut().find(is_it) {
+                Some(one) => {
+                    one.amount = one.amount.saturating_add(found.amount);
+                    one.first = one.first.min(found.first);
+                }
+                None => explained.push(found),
+            }
+        }
         explained.sort_by_key(|one| one.first);
         explained
     }
@@ -237,8 +244,11 @@ impl Kind {
         let (begin, (_, last, before_last)) = (self.entries[first], self.entries[until - 1]);
         let all = before_last.saturating_add(last);
         let is_exact = self.largest <= length && all < u64::MAX;
+        let least = self.bits.checked_sub(1).map_or(0, |bits| 1 << bits);
         let amount = if is_exact {
             all - begin.2
+        } else if least >= length {
+            length.saturating_mul((until - first) as u64)
         } else {
             let each = self.entries.range(first..until).map(|(_, amount, _)| (*amount).min(length));
             each.fold(0, u64::saturating_add)

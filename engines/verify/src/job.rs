@@ -55,6 +55,8 @@ pub(crate) struct Job {
     pub(crate) stands_since: u64,
     /// Since when it has the processor, by its own records.
     pub(crate) runs_from: u64,
+    /// What it had executed then, without interrupts.
+    pub(crate) executed_from: u64,
     /// Whether it has held a resource since it got the processor: it goes on before its equals.
     pub(crate) was_lifted: bool,
     /// How often it got the processor.
@@ -78,6 +80,10 @@ pub(crate) struct Job {
     pub(crate) interrupted_before: u64,
     /// Time for which a less important job kept it waiting.
     pub(crate) blocked: u64,
+    /// Whether a less important one kept the processor against the policy while it waited.
+    pub(crate) is_kept_waiting: bool,
+    /// What its level was kept waiting before it could be noticed, by the kernel's record.
+    pub(crate) kept_before: u64,
     /// A miss was recorded.
     pub(crate) missed: bool,
     /// It was promoted above the soft jobs (dual priority).
@@ -113,6 +119,7 @@ impl Job {
             first_ready: ready,
             stands_since: ready,
             runs_from: 0,
+            executed_from: 0,
             was_lifted: false,
             switches: 0,
             deadline: None,
@@ -126,6 +133,8 @@ impl Job {
             interrupted: 0,
             interrupted_before: 0,
             blocked: 0,
+            is_kept_waiting: false,
+            kept_before: 0,
             missed: false,
             promoted: false,
             demoted: false,
@@ -195,6 +204,8 @@ pub(crate) struct TaskState {
     pub(crate) last_busy: Option<(u64, u64)>,
     /// The last jobs that their overrun policy put below every task.
     pub(crate) demoted: VecDeque<u64>,
+    /// When its last job ended: its thread cannot have noticed another release before.
+    pub(crate) done_at: u64,
     /// A late job that finished without a miss on record yet.
     pub(crate) late_unnoted: Option<(u64, Option<u64>)>,
     pub(crate) tally: Tally,
@@ -216,6 +227,7 @@ impl TaskState {
         self.off_since = None;
         self.stopped_since = None;
         self.late_unnoted = None;
+        self.done_at = 0;
     }
 
     /// A job that has been put below every task is late by its own overrun. A few are kept until they are judged.
@@ -227,15 +239,23 @@ impl TaskState {
         }
     }
 
-    /// A pending job by its number: numbers count up, so its place is known.
-    pub(crate) fn pending_mut(&mut self, number: u64) -> Option<&mut Job> {
-        let ahead = number.checked_sub(self.pending.front()?.number);
-        let place = ahead.and_then(|ahead| usize::try_from(ahead).ok());
-        if place.and_then(|place| self.pending.get(place)).is_some_and(|job| job.number == number) {
-            return self.pending.get_mut(place?);
+    /// The place of a pending job: its numbers count up.
+    fn place_of(&self, number: u64) -> Option<usize> {
+        let (first, last) = (self.pending.front()?.number, self.pending.back()?.number);
+        if last.checked_sub(first) != Some(self.pending.len() as u64 - 1) {
+            // In a trace whose numbers are wrong they do not.
+            return self.pending.iter().position(|job| job.number == number);
         }
-        // A trace whose numbers are wrong.
-        self.pending.iter_mut().find(|job| job.number == number)
+        let place = number.checked_sub(first).and_then(|ahead| usize::try_from(ahead).ok())?;
+        self.pending.get(place).filter(|job| job.number == number).map(|_| place)
+    }
+
+    pub(crate) fn pending_of(&self, number: u64) -> Option<&Job> {
+        self.place_of(number).and_then(|place| self.pending.get(place))
+    }
+
+    pub(crate) fn pending_mut(&mut self, number: u64) -> Option<&mut Job> {
+        self.place_of(number).and_then(|place| self.pending.get_mut(place))
     }
 }
 

@@ -5,17 +5,18 @@
 //! the amounts in its busy window say what may have been.
 
 use crate::again::{Asked, Helps, Late};
-use crate::assumptions::job_window;
+use crate::assumptions::{GAPS, job_window};
 use crate::history::Taken;
 use crate::job::{Part, State};
 use crate::judged::Reason;
 use crate::model::Stretches;
-use crate::processor::{Occupant, Processor};
+use crate::processor::{Occupant, Processor, overlap};
 use crate::report::Found;
 use crate::result::{Check, Class, Evidence};
 use crate::shadow::{DIVERGENCE, Stretch};
 use crate::verifier::Verifier;
 use horolog_time::Span;
+use std::collections::BTreeMap;
 
 /// Something that is too long, and whose cause is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,6 +74,8 @@ pub(crate) struct Candidate {
 struct Account {
     evidence: Vec<Evidence>,
     by_machine: u64,
+    /// What of it may lie in the time for which a job had the processor.
+    within_jobs: u64,
     by_model: u64,
     /// Whether what ran in it is not what the rules give.
     has_diverged: bool,
@@ -221,7 +224,7 @@ impl Verifier {
             Class::ModelViolated
         } else if excess
             <= account
-                .by_machine
+                .within_jobs
                 .saturating_add(account.by_model)
                 .saturating_add(self.noticed_late(candidate))
         {
@@ -262,20 +265,26 @@ impl Verifier {
 
     /// The less important task that had the processor for the longest time in a candidate's window, by the kernel's record.
     fn who_blocked(&self, candidate: Candidate) -> Option<usize> {
-        let processor = &self.cpus[candidate.cpu];
-        let less = processor.tasks.iter().filter(|&&task| !self.model.in_level(task, candidate.task));
-        let had =
-            |task: usize| processor.occupied(candidate.from, candidate.to, |who| who == Occupant::Task(task));
-        less.map(|&task| (had(task), task)).filter(|(had, _)| *had > 0).max().map(|(_, task)| task)
+        /// Of a long window so many stretches are looked at, the last ones.
+        const MOST_SLICES: usize = 1 << 12;
+        let slices = self.cpus[candidate.cpu].slices.within(candidate.from, candidate.to);
+        let mut had: BTreeMap<usize, u64> = BTreeMap::new();
+        for slice in slices.rev().take(MOST_SLICES) {
+            if let Occupant::Task(task) = slice.who
+                && !self.model.in_level(task, candidate.task)
+            {
+                *had.entry(task).or_default() += overlap(slice.from, slice.to, candidate.from, candidate.to);
+            }
+        }
+        had.into_iter().map(|(task, had)| (had, task)).max().map(|(_, task)| task)
     }
 
     /// How long after a job's arrival horolog's own threads first had its processor, to choose what runs; at most the release latency.
     fn noticed_late(&self, candidate: Candidate) -> u64 {
-        let slices = self.cpus[candidate.cpu].slices.after(candidate.arrival);
-        let own = slices.filter(|slice| matches!(slice.who, Occupant::Own(_)));
-        let first = own.map(|slice| slice.to).next();
-        let late = first.map_or(u64::MAX, |at| at.saturating_sub(candidate.arrival));
-        late.min(self.model.release_latency)
+        let latest = candidate.arrival.saturating_add(self.model.release_latency);
+        let slices = self.cpus[candidate.cpu].slices.within(candidate.arrival, latest);
+        let first = slices.filter(|slice| matches!(slice.who, Occupant::Own(_))).map(|slice| slice.to).next();
+        first.map_or(latest, |at| at.min(latest)).saturating_sub(candidate.arrival)
     }
 
     fn judge_response(&mut self, candidate: Candidate, response: u64, bound: u64, is_finished: bool) {
@@ -292,6 +301,9 @@ impl Verifier {
         let is_hidden = self.cpus[candidate.cpu].hidden.within(candidate.from, candidate.to) > 0;
         let (class, why) = match () {
             () if is_hidden => (Class::CannotTell, reason(Class::CannotTell)),
+            () if account.by_model > 0 && response - deadline <= account.by_machine => {
+                (Class::CannotTell, reason(Class::CannotTell))
+            }
             () if response - deadline <= account.by_machine => {
                 (Class::MachineDisturbed, "the disturbances in its busy window explain it")
             }
@@ -424,8 +436,7 @@ impl Verifier {
 
     /// What a finished job executed, at most its wcet.
     fn executed_legally(&self, candidate: Candidate) -> Option<u64> {
-        let mut finished = self.cpus[candidate.cpu].finished.iter().rev();
-        let job = finished.find(|job| job.task == candidate.task && job.number == candidate.job)?;
+        let job = self.cpus[candidate.cpu].finished_at(candidate.task, candidate.job, candidate.to)?;
         Some(job.executed.min(self.model.tasks[candidate.task].wcet))
     }
 
@@ -446,8 +457,10 @@ impl Verifier {
             () if is_hidden => Class::CannotTell,
             () if self.model.simulated && account.by_model == 0 => Class::BoundViolated,
             () if self.executed_legally(candidate).is_some_and(|alone| alone > bound) => Class::BoundViolated,
+            // Sums do not tell two causes apart.
+            () if account.by_machine > 0 && account.by_model > 0 => Class::CannotTell,
             () if excess <= account.by_machine => Class::MachineDisturbed,
-            () if excess <= account.by_machine.saturating_add(account.by_model) => Class::ModelViolated,
+            () if excess <= account.by_model => Class::ModelViolated,
             () if is_whole && is_clean => Class::BoundViolated,
             () => Class::CannotTell,
         }
@@ -458,6 +471,7 @@ impl Verifier {
         let processor = &self.cpus[candidate.cpu];
         let to = candidate.to;
         let mut entries: Vec<(&'static str, u64, bool)> = Vec::new();
+        let mut within_jobs = 0;
         if !self.model.simulated {
             let taken = processor.taken(from, to);
             let costs = self.costs_beyond_model(processor, candidate.cpu, (from, to), taken);
@@ -472,7 +486,11 @@ impl Verifier {
             let (costs, foreign) = (beyond(costs), beyond(taken.foreign));
             entries.push(("foreign threads", foreign, false));
             entries.push(("interrupts and horolog's own threads", costs, false));
-            entries.push(("steal", processor.stolen(from, to), false));
+            let stolen = processor.stolen(from, to);
+            entries.push(("steal", stolen, false));
+            let interrupts =
+                self.costs_beyond_model(processor, candidate.cpu, (from, to), Taken { own: 0, ..taken });
+            within_jobs = stolen.saturating_add(interrupts);
         }
         let breaches = processor.breaches.within(from, to);
         let of_model = |what: &str| {
@@ -487,6 +505,8 @@ impl Verifier {
             let of_it = breaches.iter().filter(|one| one.by_model == by_model);
             entries.extend(of_it.map(|one| (one.what, one.amount, by_model)));
         }
+        let gaps = breaches.iter().filter(|one| !one.by_model && one.what == GAPS).map(|one| one.amount);
+        within_jobs = gaps.fold(within_jobs, u64::saturating_add);
         entries.retain(|(_, amount, _)| *amount > 0);
         let sum = |wanted: bool| {
             let amounts =
@@ -499,7 +519,7 @@ impl Verifier {
         if hidden > 0 {
             evidence.push(evidence_of("hidden switches", hidden));
         }
-        Account { by_model: sum(true), by_machine: sum(false), has_diverged, evidence }
+        Account { by_model: sum(true), by_machine: sum(false), within_jobs, has_diverged, evidence }
     }
 
     /// Interrupts and horolog's own threads, less the costs that the model declares for the window.

@@ -96,7 +96,7 @@ impl Verifier {
         if self.tasks[other].pending.is_empty() {
             return;
         }
-        self.cpus[cpu].found.push_back((self.now, self.now.saturating_add(1)));
+        self.cpus[cpu].note_found(self.now, self.now.saturating_add(1));
         let number = self.tasks[task].pending.front().map_or(0, |job| job.number);
         let (name, by) = (self.model.tasks[task].name.clone(), self.model.tasks[other].name.clone());
         let message = format!("{name} job {number} lost the processor to {by} where it may not be preempted");
@@ -411,7 +411,7 @@ impl Verifier {
 
     fn take_away(&mut self, cpu: usize, stolen: Stolen) {
         self.report.apply(Check::Steal);
-        self.cpus[cpu].stolen.push_back(stolen);
+        self.cpus[cpu].note_stolen(stolen);
         if let Some(again) = &mut self.again[cpu] {
             again.note_stolen(stolen);
         }

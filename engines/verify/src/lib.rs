@@ -25,6 +25,7 @@ mod history;
 mod job;
 mod judge;
 mod judged;
+mod kept_waiting;
 mod kernel;
 mod levels;
 mod lifecycle;
@@ -43,6 +44,7 @@ mod returns;
 mod sections;
 mod servers;
 mod shadow;
+mod spans;
 mod verifier;
 mod wandering;
 

@@ -1,5 +1,6 @@
 //! A job's own records, from release to completion.
 
+use crate::again::Again;
 use crate::again::plan::{NO_LIMIT, Ran, What};
 use crate::job::{Busy, Job, Part, State};
 use crate::judge::{Candidate, Question};
@@ -13,8 +14,8 @@ use horolog_model::Arrival;
 use horolog_time::Span;
 use horolog_trace::{Kind, NO_JOB, Record};
 
-/// After how many jobs history is looked through for what is needed no more.
-const KEPT_JOBS: u32 = 64;
+/// After how many jobs at least history is looked through for what is needed no more.
+pub(crate) const KEPT_JOBS: u32 = 64;
 
 impl Verifier {
     pub(crate) fn release(&mut self, record: &Record, task: usize, cpu: usize) {
@@ -45,6 +46,7 @@ impl Verifier {
         job.legal_arrival = legal_arrival;
         job.deadline = self.model.tasks[task].deadline.map(|deadline| arrival.saturating_add(deadline));
         job.noticed = self.model.simulated || !self.cpus[cpu].kernel || woken || ready > arrival;
+        job.kept_before = self.kept_before(task, cpu, arrival);
         self.link_release(task, record.job, arrival);
         self.note_demand(task, ready);
         self.device_event(record, task);
@@ -141,7 +143,7 @@ impl Verifier {
         }
         // Looking for what is needed yet takes longer than keeping a little more.
         self.cpus[cpu].ended += 1;
-        if self.cpus[cpu].ended >= KEPT_JOBS {
+        if self.cpus[cpu].ended >= self.cpus[cpu].forget_after {
             self.forget(cpu);
         }
     }
@@ -167,6 +169,9 @@ impl Verifier {
         // A server's budget is judged in windows that reach back further.
         let served = self.servers.iter().filter_map(|server| server.oldest_window(cpu)).min();
         self.cpus[cpu].forget_before(needed, served.map_or(needed, |served| served.min(needed)));
+        // Looking through what is left must not be more work than what there is new.
+        let left = self.again[cpu].as_ref().map_or(0, Again::unanswered).max(self.candidates.len());
+        self.cpus[cpu].forget_after = u32::try_from(left).unwrap_or(u32::MAX).max(KEPT_JOBS);
     }
 
     /// The pending job that the record speaks of; finds fault where it is not the task's oldest.
@@ -254,6 +259,7 @@ impl Verifier {
             // What the thread did before belongs to the machine, not to the job.
             (job.executed, job.interrupted) = (0, 0);
         }
+        job.executed_from = job.executed.saturating_sub(job.interrupted);
         job.stretch_from = stretched.then_some(now);
         let ready = job.stands_since;
         (self.tasks[task].sleeps, self.tasks[task].has_unknown) = (false, false);
@@ -287,7 +293,7 @@ impl Verifier {
         self.report.apply(Check::NonPreemption);
         let is_by_mode = self.tasks[task].is_suspended || self.tasks[task].suspended_at == Some(self.now);
         if stretch && !is_by_mode {
-            self.cpus[cpu].found.push_back((self.now, self.now.saturating_add(1)));
+            self.cpus[cpu].note_found(self.now, self.now.saturating_add(1));
             let name = &self.model.tasks[task].name;
             let message = format!("{name} job {} was preempted where it may not be", record.job);
             self.job_finding(Class::ModelViolated, Check::NonPreemption, task, record.job, message, None);
@@ -303,6 +309,7 @@ impl Verifier {
         let Some(job) = self.head(record, task) else { return };
         let state = job.state;
         (job.state, job.runs_from, job.was_lifted) = (State::Running, now, is_lifted);
+        job.executed_from = job.executed.saturating_sub(job.interrupted);
         job.switches += 1;
         if stretched && job.stretch_from.is_none() {
             job.stretch_from = Some(now);
@@ -500,6 +507,7 @@ impl Verifier {
         self.check_class(task, job.number);
         let window = self.tasks[task].busy;
         let response = self.now.saturating_sub(job.arrival);
+        self.tasks[task].done_at = self.now;
         let tally = &mut self.tasks[task].tally;
         tally.completed += 1;
         tally.response_max = tally.response_max.max(Some(response));
@@ -635,7 +643,7 @@ impl Verifier {
     fn check_blocking(&mut self, task: usize, cpu: usize, job: &Job, window: Option<Busy>) {
         let Some(allowed) = self.model.tasks[task].blocking else { return };
         self.report.apply(Check::Blocking);
-        let blocked = job.blocked.max(self.kept_waiting(task, cpu, job.arrival, allowed));
+        let blocked = job.blocked.max(self.kept_waiting(task, cpu, job, allowed));
         if blocked <= allowed {
             return;
         }
@@ -647,21 +655,46 @@ impl Verifier {
         self.ask(task, cpu, job.number, job.arrival, window, question);
     }
 
-    /// In a measured trace, how long less important jobs that cannot be preempted anywhere had the processor since a job arrived, by the kernel's
-    /// record. Where horolog decides, the thread of the job wakes only once it may run, so that nothing else tells of it; 0 where
-    /// it is at most `allowed`.
-    fn kept_waiting(&self, task: usize, cpu: usize, arrival: u64, allowed: u64) -> u64 {
+    /// In a measured trace, how long less important jobs that cannot be preempted anywhere had the processor since a job arrived, or its
+    /// task's thread was done with the one before, by the kernel's record. Where horolog decides, the thread of the job wakes only once it
+    /// may run, so that nothing else tells of it; 0 where it is at most `allowed`.
+    fn kept_waiting(&self, task: usize, cpu: usize, job: &Job, allowed: u64) -> u64 {
         let processor = &self.cpus[cpu];
-        let is_short = self.now.saturating_sub(arrival) <= allowed;
+        let is_short = self.now.saturating_sub(job.arrival) <= allowed;
         if self.model.simulated || !processor.kernel || allowed == 0 || is_short {
             return 0;
         }
-        processor.occupied(arrival, self.now, |who| match who {
-            Occupant::Task(other) => {
-                !self.model.in_level(other, task) && !self.model.tasks[other].is_preemptive()
-            }
-            _ => false,
-        })
+        self.less_important_had(task, cpu).saturating_sub(job.kept_before)
+    }
+
+    /// For how long so far less important jobs that cannot be preempted anywhere have had the processor.
+    fn less_important_had(&self, task: usize, cpu: usize) -> u64 {
+        let behind = self.model.rank(task).checked_sub(1);
+        behind.map_or(0, |rank| self.cpus[cpu].kept_waiting.from(self.cpus[cpu].levels_from(rank)))
+    }
+
+    /// The same until a job of `task` came that has just been released, and whose thread was done with the one before.
+    fn kept_before(&self, task: usize, cpu: usize, arrival: u64) -> u64 {
+        if self.model.tasks[task].blocking.is_none_or(|allowed| allowed == 0) || self.model.simulated {
+            return 0;
+        }
+        let since = arrival.max(self.tasks[task].done_at);
+        let is_it = |who| matches!(who, Occupant::Task(other) if self.keeps_waiting(other, task));
+        let meanwhile = self.cpus[cpu].occupied(since, self.now, is_it);
+        self.less_important_had(task, cpu).saturating_sub(meanwhile)
+    }
+
+    /// Whether `other` is less important and cannot be preempted anywhere.
+    fn keeps_waiting(&self, other: usize, task: usize) -> bool {
+        !self.model.in_level(other, task) && !self.model.tasks[other].is_preemptive()
+    }
+
+    /// A task's thread had the processor in a measured trace.
+    pub(crate) fn note_kept_waiting(&mut self, cpu: usize, task: usize, length: u64) {
+        if !self.model.tasks[task].is_preemptive() {
+            let place = self.cpus[cpu].levels_from(self.model.rank(task));
+            self.cpus[cpu].kept_waiting.add(place, length);
+        }
     }
 
     /// Notes a question that is answered once its evidence is there.

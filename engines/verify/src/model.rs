@@ -86,7 +86,7 @@ impl TaskModel {
     }
 
     /// The longest time that a job keeps the processor without a preemption point.
-    fn longest_stretch(&self) -> u64 {
+    pub(crate) fn longest_stretch(&self) -> u64 {
         match &self.stretches {
             Stretches::None => 0,
             Stretches::Whole => self.wcet,

@@ -2,6 +2,7 @@
 
 use crate::again::Broken;
 use crate::judged::Reason;
+use crate::model::Stretches;
 use crate::processor::{Occupant, Open};
 use crate::report::Found;
 use crate::result::{Check, Class, Evidence};
@@ -59,30 +60,47 @@ impl Verifier {
         };
         if !goes_on {
             self.close_ongoing(cpu, from);
-            self.ongoing[cpu] = found.map(|what| Open { since: from, what });
+            self.ongoing[cpu] = found.map(|what| Open { since: from, what, executed: 0 });
+            if let Some(Open { what: Ongoing::Disorder { running, .. }, executed, .. }) =
+                &mut self.ongoing[cpu]
+            {
+                // Time is accounted for up to now.
+                let job = self.tasks[running.0].pending.front();
+                let until_now = job.map_or(0, |job| job.executed.saturating_sub(job.interrupted));
+                *executed = until_now.saturating_sub(to - from);
+            }
         }
     }
 
     /// Judges what went on until `end`.
     pub(crate) fn close_ongoing(&mut self, cpu: usize, end: u64) {
-        let Some(Open { since, what }) = self.ongoing[cpu].take() else { return };
+        let Some(Open { since, what, executed }) = self.ongoing[cpu].take() else { return };
         if self.cpus[cpu].hidden.is_open() {
             return self.cpus[cpu].hidden.keep(what, (since, end));
         }
-        self.judge_ongoing(cpu, what, (since, end));
+        let is_models = self.judge_ongoing(cpu, what, (since, end));
+        if let Ongoing::Disorder { waiting, running, .. } = what
+            && is_models
+        {
+            if let Some(job) = self.tasks[waiting.0].pending_mut(waiting.1) {
+                job.is_kept_waiting = true;
+            }
+            self.note_kept_processor(running, executed, (since, end));
+        }
     }
 
-    /// Judges what went on from `since` until `end`.
-    pub(crate) fn judge_ongoing(&mut self, cpu: usize, what: Ongoing, (since, end): (u64, u64)) {
+    /// Judges what went on from `since` until `end`; whether the model was violated by a job that had the processor.
+    pub(crate) fn judge_ongoing(&mut self, cpu: usize, what: Ongoing, (since, end): (u64, u64)) -> bool {
         match what {
             Ongoing::Disorder { check, waiting, running } => {
-                self.judge_disorder(cpu, check, waiting, running, (since, end));
+                return self.judge_disorder(cpu, check, waiting, running, (since, end));
             }
             Ongoing::Idle { waiting } => self.judge_idling(cpu, waiting, (since, end)),
             Ongoing::Foreign { thread, waiting, took_over } => {
                 self.judge_foreign(cpu, thread, (waiting, took_over), (since, end));
             }
         }
+        false
     }
 
     /// Whether the processor's idling is known and a breach: in a measured trace only the kernel's record tells,
@@ -132,7 +150,8 @@ impl Verifier {
                 // A mode may have put it above the other one.
                 let since = waiting.ready.max(self.mode_since(cpu)).saturating_add(slack);
                 // It may have got the processor lifted, and keeps it to the end of its stretch.
-                let excused = job.stretch_from.is_some_and(|from| from < since || job.was_lifted);
+                let is_in_stretch = job.stretch_from.is_some_and(|from| from < since || job.was_lifted);
+                let excused = is_in_stretch && self.point_is_due(cpu).is_none_or(|at| from < at);
                 if !excused {
                     return Some(what(check));
                 }
@@ -156,6 +175,28 @@ impl Verifier {
             self.report.apply(Check::FirstInFirstOut);
         }
         None
+    }
+
+    /// In a run, when the job that has the processor must have come to a preemption point since a more important one waits, where no check of
+    /// the blocking says so: its longest segment later.
+    pub(crate) fn point_is_due(&self, cpu: usize) -> Option<u64> {
+        let processor = &self.cpus[cpu];
+        let Occupant::Task(running) = processor.occupant else { return None };
+        let model = &self.model.tasks[running];
+        if self.model.simulated || !processor.kernel || !matches!(model.stretches, Stretches::Segments(_)) {
+            return None;
+        }
+        let job = self.tasks[running].pending.front().filter(|job| !job.was_lifted)?;
+        let top = self.most_important(cpu).filter(|&top| top != running)?;
+        let waiting = self.tasks[top].pending.front()?;
+        let is_told = self.model.tasks[top].blocking.is_some();
+        if is_told || !self.is_more_important((top, waiting), (running, job)) {
+            return None;
+        }
+        // Its start may be on record before its thread has the processor.
+        let since = job.stretch_from?.max(waiting.ready).max(processor.switched);
+        let taken = processor.interrupted(since, processor.last.max(since));
+        Some(since.saturating_add(model.longest_stretch()).saturating_add(taken))
     }
 
     /// Adds to the blocking of every pending job that is more important than the running one.
@@ -191,16 +232,16 @@ impl Verifier {
     /// [`Verifier::slack`], and in a measured trace what is left of the release latency: the wake-up lies somewhere
     /// within it.
     fn dispatch_slack(&self, cpu: usize, waiting: (usize, u64), since: u64, end: u64) -> u64 {
-        self.slack(cpu, since, end).saturating_add(self.latency_left(cpu, waiting))
+        self.slack(cpu, since, end).saturating_add(self.latency_left(cpu, waiting, since))
     }
 
-    /// What the release of this job left of the release latency, which the model has once a job.
-    pub(crate) fn latency_left(&self, cpu: usize, (task, number): (usize, u64)) -> u64 {
+    /// What the release of this job, which had not ended at `since`, left of the release latency: the model has it once a job.
+    pub(crate) fn latency_left(&self, cpu: usize, (task, number): (usize, u64), since: u64) -> u64 {
         if self.model.simulated {
             return 0;
         }
-        let pending = self.tasks[task].pending.iter().find(|job| job.number == number);
-        let finished = self.cpus[cpu].finished.iter().rev();
+        let pending = self.tasks[task].pending_of(number);
+        let finished = self.cpus[cpu].finished.iter().rev().take_while(|job| job.completion >= since);
         let mut finished = finished.filter(|job| job.task == task && job.number == number);
         let times = pending.map(|job| (job.arrival, job.ready));
         let times = times.or_else(|| finished.next().map(|job| (job.arrival, job.ready)));
@@ -224,13 +265,13 @@ impl Verifier {
         waiting: (usize, u64),
         running: (usize, u64),
         (since, end): (u64, u64),
-    ) {
+    ) -> bool {
         let length = end.saturating_sub(since);
         let allowed = self.dispatch_slack(cpu, waiting, since, end);
         if length <= allowed {
-            return;
+            return false;
         }
-        self.cpus[cpu].found.push_back((since, end));
+        self.cpus[cpu].note_found(since, end);
         let processor = &self.cpus[cpu];
         let disturbed = processor.interrupted(since, end).saturating_add(processor.stolen(since, end));
         let excess = length - allowed;
@@ -271,7 +312,13 @@ impl Verifier {
                 running.1, waiting.1
             ),
         });
-        self.breach(cpu, since, length - allowed, !excused, "service against the policy");
+        let what = "service against the policy";
+        if excused {
+            self.breach(cpu, since, length - allowed, false, what);
+        } else {
+            self.breach_of(running.0, (since, since), length - allowed, what);
+        }
+        !excused
     }
 
     fn judge_idling(&mut self, cpu: usize, waiting: (usize, u64), (since, end): (u64, u64)) {
@@ -281,7 +328,7 @@ impl Verifier {
         if length <= allowed {
             return;
         }
-        self.cpus[cpu].found.push_back((since, end));
+        self.cpus[cpu].note_found(since, end);
         let class = if self.model.simulated { Class::ModelViolated } else { Class::MachineDisturbed };
         if class == Class::ModelViolated {
             self.set_aside(waiting.0, waiting.1, Reason::Differs);
@@ -325,7 +372,7 @@ impl Verifier {
         if length <= allowed {
             return;
         }
-        self.cpus[cpu].found.push_back((since, end));
+        self.cpus[cpu].note_found(since, end);
         let known = self.threads.get(usize::try_from(thread).unwrap_or(usize::MAX));
         let (name, tid) = known.map_or(("?".to_owned(), 0), |thread| (thread.comm.clone(), thread.tid));
         let (task, number) = (&self.model.tasks[waiting.0], waiting.1);

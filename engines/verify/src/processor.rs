@@ -3,6 +3,9 @@
 use crate::costs_seen::CostsSeen;
 use crate::hidden::Hidden;
 use crate::history::{Breaches, Interrupts, Occupants, Taken, trim_front};
+use crate::kept_waiting::KeptWaiting;
+use crate::lifecycle::KEPT_JOBS;
+use crate::spans::Spans;
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 
@@ -57,6 +60,8 @@ pub(crate) struct Finished {
 pub(crate) struct Open<T> {
     pub(crate) since: u64,
     pub(crate) what: T,
+    /// What the job that has the processor had executed by then.
+    pub(crate) executed: u64,
 }
 
 /// How much history is kept at the most, per kind.
@@ -80,6 +85,8 @@ pub(crate) struct Processor {
     pub(crate) recent: Vec<(usize, u64)>,
     /// How many jobs have ended since history was forgotten last.
     pub(crate) ended: u32,
+    /// After how many it is looked through again.
+    pub(crate) forget_after: u32,
     pub(crate) occupant: Occupant,
     /// Whether the trace holds the kernel's switches of it.
     pub(crate) kernel: bool,
@@ -99,11 +106,14 @@ pub(crate) struct Processor {
     pub(crate) slices: Occupants,
     pub(crate) interrupts: Interrupts,
     pub(crate) seen: CostsSeen,
-    pub(crate) stolen: VecDeque<Stolen>,
+    /// Stolen time that was accounted, and what of it was concluded.
+    stolen: Spans,
+    inferred: Spans,
+    pub(crate) kept_waiting: KeptWaiting,
     pub(crate) releases: VecDeque<u64>,
     pub(crate) breaches: Breaches,
-    /// When the check of the order found something.
-    pub(crate) found: VecDeque<(u64, u64)>,
+    /// When the check of the order found something, in the order of the ends.
+    found: VecDeque<(u64, u64)>,
     pub(crate) finished: VecDeque<Finished>,
     /// History before this is gone, and that of finished jobs before the second one.
     pub(crate) forgotten: u64,
@@ -121,6 +131,7 @@ impl Processor {
             in_doubt: false,
             recent: Vec::new(),
             ended: 0,
+            forget_after: KEPT_JOBS,
             occupant: if simulated { Occupant::Idle } else { Occupant::Unknown },
             kernel: false,
             switched: 0,
@@ -134,7 +145,9 @@ impl Processor {
             slices: Occupants::default(),
             interrupts: Interrupts::default(),
             seen: CostsSeen::default(),
-            stolen: VecDeque::new(),
+            stolen: Spans::default(),
+            inferred: Spans::default(),
+            kept_waiting: KeptWaiting::default(),
             releases: VecDeque::new(),
             breaches: Breaches::default(),
             found: VecDeque::new(),
@@ -149,6 +162,7 @@ impl Processor {
         self.levels = self.tasks.iter().map(|&task| (Reverse(rank(task)), task)).collect();
         self.levels.sort_unstable();
         self.first_busy = self.levels.len();
+        self.kept_waiting = KeptWaiting::new(self.levels.len());
         self
     }
 
@@ -194,11 +208,12 @@ impl Processor {
         let mut trim = |gone: Option<u64>| forgotten = forgotten.max(gone.unwrap_or(0));
         trim(self.slices.forget(time, MOST));
         trim(self.interrupts.forget(time, MOST));
-        trim(trim_front(&mut self.stolen, time, MOST, |stolen| stolen.to));
+        trim(self.stolen.forget(time, MOST));
+        trim(self.inferred.forget(time, MOST));
         trim(trim_front(&mut self.releases, released, MOST, |at| *at));
         trim(self.breaches.forget(time, MOST));
         trim(trim_front(&mut self.found, time, MOST, |(_, to)| *to));
-        trim(trim_front(&mut self.hidden.stretches, time, MOST, |(_, to)| *to));
+        trim(self.hidden.stretches.forget(time, MOST));
         let jobs = trim_front(&mut self.finished, time, MOST, |job| job.completion);
         trim(jobs);
         self.forgotten_jobs = self.forgotten_jobs.max(jobs.unwrap_or(0)).max(time);
@@ -222,22 +237,38 @@ impl Processor {
         interrupted(&self.interrupts, open, from, to)
     }
 
+    pub(crate) fn note_stolen(&mut self, Stolen { from, to, amount, inferred }: Stolen) {
+        let all = if inferred { &mut self.inferred } else { &mut self.stolen };
+        all.add(from, to, amount);
+    }
+
     /// Stolen time that may lie in `from..to`, concluded or accounted as `inferred` says.
     pub(crate) fn stolen_as(&self, from: u64, to: u64, inferred: bool) -> u64 {
-        self.stolen_in(from, to)
-            .filter(|stolen| stolen.inferred == inferred)
-            .fold(0, |sum, stolen| sum.saturating_add(stolen.amount))
+        let all = if inferred { &self.inferred } else { &self.stolen };
+        all.of_those_that_meet(from, to)
     }
 
     /// Stolen time that may lie in `from..to`.
     pub(crate) fn stolen(&self, from: u64, to: u64) -> u64 {
-        self.stolen_in(from, to).fold(0, |sum, stolen| sum.saturating_add(stolen.amount))
+        self.stolen_as(from, to, false).saturating_add(self.stolen_as(from, to, true))
     }
 
-    /// It is accounted for in the order of time.
-    fn stolen_in(&self, from: u64, to: u64) -> impl Iterator<Item = &Stolen> {
-        let recent = self.stolen.iter().rev().take_while(move |stolen| stolen.to > from);
-        recent.filter(move |stolen| stolen.from < to)
+    /// The check of the order found something, mostly the last of all so far.
+    pub(crate) fn note_found(&mut self, from: u64, to: u64) {
+        let later = self.found.iter().rev().take_while(|(_, end)| *end > to).count();
+        self.found.insert(self.found.len() - later, (from, to));
+    }
+
+    /// Whether it found something in a window.
+    pub(crate) fn has_found(&self, from: u64, to: u64) -> bool {
+        self.found.iter().rev().take_while(|(_, end)| *end > from).any(|(begin, _)| *begin < to)
+    }
+
+    /// A job that has ended at this instant.
+    pub(crate) fn finished_at(&self, task: usize, number: u64, time: u64) -> Option<&Finished> {
+        let first = self.finished.partition_point(|job| job.completion < time);
+        let then = self.finished.range(first..).take_while(|job| job.completion == time);
+        then.into_iter().find(|job| job.task == task && job.number == number)
     }
 }
 

@@ -378,7 +378,7 @@ impl Verifier {
         let job = stretch.wanted.zip(stretch.job);
         let latency = match job {
             Some((task, number)) if decisions.is_kernels => {
-                self.latency_left(decisions.place, (task.index(), number))
+                self.latency_left(decisions.place, (task.index(), number), stretch.since)
             }
             _ => self.model.release_latency,
         };
@@ -404,8 +404,7 @@ impl Verifier {
             self.compared[candidate.cpu].disturbed += 1;
             return;
         }
-        let found = &self.cpus[candidate.cpu].found;
-        let is_named = found.iter().any(|&(from, to)| from < candidate.to && to > candidate.from);
+        let is_named = self.cpus[candidate.cpu].has_found(candidate.from, candidate.to);
         let is_as_a_pause = self.model.unseen_pause.is_some_and(|pause| excess - causes.amount <= pause);
         let is_unseen = is_as_a_pause && !self.compared[candidate.cpu].is_often;
         let compared = &mut self.compared[candidate.cpu];

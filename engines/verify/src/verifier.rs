@@ -358,6 +358,13 @@ impl Verifier {
             self.advance(cpu, over_at);
             return self.advance(cpu, to);
         }
+        if let Some(point) = self.point_is_due(cpu)
+            && from < point
+            && point < to
+        {
+            self.advance(cpu, point);
+            return self.advance(cpu, to);
+        }
         let who = self.cpus[cpu].occupant;
         if let Occupant::Task(task) = who
             && let Some(job) = self.tasks[task].pending.front_mut()
@@ -375,6 +382,9 @@ impl Verifier {
         self.check_order(cpu, from, to);
         if !self.model.simulated {
             self.note_withdrawn(cpu, Slice { from, to, who });
+            if let Occupant::Task(task) = who {
+                self.note_kept_waiting(cpu, task, to - from);
+            }
             self.cpus[cpu].note_slice(Slice { from, to, who });
             if self.cpus[cpu].slices.len() > 2 * MOST {
                 self.forget(cpu);

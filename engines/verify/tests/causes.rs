@@ -5,33 +5,25 @@
 //! `HOROLOG_CAUSES=20000 cargo test -p horolog-verify --test causes` draws so many of each kind.
 #![allow(clippy::panic, clippy::expect_used)] // Helpers of an integration test are tests too.
 
+mod shared;
+
 use horolog_model::{
     Arrival, Draft, ExecutionTimes, OverrunPolicy, Platform, Policy, Preemption, Priority, ServerKind,
-    System, Task, TaskId,
+    System, Task,
 };
 use horolog_sim::{DelayChoice, Horizon, SimOptions, simulate};
 use horolog_testkit::reference::draw::{Kind as Drawn, short_system};
 use horolog_testkit::reference::{self, Job, What};
 use horolog_testkit::{Random, resolved};
 use horolog_time::Span;
-use horolog_trace::file::{Header, Thread};
-use horolog_trace::{Kind, NO_JOB, NO_TASK, Record};
-use horolog_verify::{Bound, Check, Class, Options, Tolerance, Verification, Verifier};
+use horolog_trace::Record;
+use shared::as_run::as_run;
+use shared::{Tally, bound, draws, expected, ns, verified};
 use std::collections::BTreeMap;
 
 /// Jobs arrive before the first one, and all have ended by the second.
 const ARRIVE: u64 = 70;
 const END: u64 = 260;
-
-/// Of each kind of system, how many are drawn.
-fn draws() -> u64 {
-    let asked = std::env::var("HOROLOG_CAUSES").ok();
-    asked.map_or(400, |text| text.parse().unwrap_or_else(|error| panic!("HOROLOG_CAUSES: {error}")))
-}
-
-fn ns(value: u64) -> Span {
-    Span::from_ns(value)
-}
 
 /// What is put into a schedule.
 #[derive(Clone, Copy, Debug, Default)]
@@ -192,115 +184,6 @@ fn records(system: &System, jobs: &[Vec<Job>]) -> Option<Vec<Record>> {
     Some(records)
 }
 
-/// The same as a run's: who has the processor is told by switches, `foreign` is no task.
-fn measured(records: &[Record], foreign: Option<u32>) -> Vec<Record> {
-    let kernel = |of: &Record, kind: Kind, value: u64, extra: u64| Record {
-        kind,
-        task: NO_TASK,
-        job: NO_JOB,
-        value,
-        extra,
-        ..*of
-    };
-    let mut all: Vec<Record> = Vec::new();
-    // Who has each processor, and whether he has given it up.
-    let mut had: BTreeMap<u16, (u64, bool)> = BTreeMap::new();
-    let mut pending: BTreeMap<u32, u64> = BTreeMap::new();
-    let switch = |of: &Record, before: u64, thread: u64| {
-        let mut switch = kernel(of, Kind::KernelSwitch, before, thread);
-        let task = u32::try_from(thread).ok().and_then(|thread| thread.checked_sub(1));
-        switch.task = task.filter(|task| foreign != Some(*task)).unwrap_or(NO_TASK);
-        switch
-    };
-    for group in records.chunk_by(|a, b| a.time == b.time) {
-        for record in group {
-            let thread = u64::from(record.task).saturating_add(1);
-            let is_foreign = record.task != NO_TASK && foreign == Some(record.task);
-            let has = had.entry(record.cpu).or_default();
-            match record.kind {
-                Kind::Release if !is_foreign => {
-                    // A thread that has a job is awake.
-                    let jobs = pending.entry(record.task).or_default();
-                    *jobs += 1;
-                    if *jobs == 1 {
-                        all.push(kernel(record, Kind::KernelWakeup, thread, 0));
-                    }
-                }
-                Kind::Start | Kind::Resume => {
-                    if has.0 != thread {
-                        all.push(switch(record, has.0, thread));
-                    }
-                    *has = (thread, false);
-                }
-                Kind::Preempt | Kind::Yield | Kind::Completion | Kind::Suspend if has.0 == thread => {
-                    has.1 = true
-                }
-                _ => {}
-            }
-            if record.kind == Kind::Completion && !is_foreign {
-                *pending.entry(record.task).or_default() -= 1;
-            }
-            if !is_foreign {
-                all.push(*record);
-            }
-        }
-        for (&cpu, has) in had.iter_mut().filter(|(_, (thread, is_gone))| *is_gone && *thread != 0) {
-            all.push(switch(&Record { cpu, ..group[0] }, has.0, 0));
-            *has = (0, false);
-        }
-    }
-    all
-}
-
-fn verified(system: &System, bound: &Bound, records: &[Record], backend: &str) -> Verification {
-    let names = system.tasks().iter().map(|task| task.name.clone()).collect();
-    let mut header = Header::simulated(String::new(), names, 0, Span::ZERO);
-    header.backend = backend.to_owned();
-    let mut options = Options::default();
-    options.listed_per_group = 1_000;
-    if backend != "sim" {
-        let zero = Span::ZERO;
-        options.tolerance = Tolerance {
-            stamping: zero,
-            execution: zero,
-            dispatch: zero,
-            interrupt: zero,
-            budget: zero,
-            evidence_delay: ns(3),
-        };
-    }
-    let thread = |id: u64, comm: String, task| Thread { id, tid: id as u32, comm, task, process: None };
-    let tasks = system.tasks().iter().enumerate();
-    let mut threads = vec![thread(0, "swapper/0".to_owned(), None)];
-    threads
-        .extend(tasks.map(|(place, task)| thread(place as u64 + 1, task.name.clone(), Some(place as u32))));
-    threads.push(thread(threads.len() as u64, "burst".to_owned(), None));
-    let mut verifier =
-        Verifier::new(system, std::slice::from_ref(bound), &header, &options).expect("it can be verified");
-    verifier.set_threads(&threads);
-    records.iter().for_each(|record| verifier.take(record));
-    verifier.finish(END, None, Vec::new())
-}
-
-/// How often each answer was given where the reference gives another one, and how often the same.
-#[derive(Debug, Default)]
-struct Tally {
-    right: BTreeMap<Class, u64>,
-    untold: BTreeMap<Class, u64>,
-    wrong: Vec<String>,
-}
-
-/// What the reference says of a late job, by its ends without the lie, without the disturbance, and without both.
-fn expected(is_late: [bool; 3], injected: Injected) -> Class {
-    let [cut, out, both] = is_late;
-    match () {
-        () if both => Class::BoundViolated,
-        () if !cut && injected.lie.is_some() => Class::ModelViolated,
-        () if !out && injected.foreign.is_some() => Class::MachineDisturbed,
-        () => Class::ModelViolated,
-    }
-}
-
 /// One draw; whether a job was late.
 fn draw(kind: Drawn, index: u64, backend: &str, tally: &mut Tally) -> Option<()> {
     let draft = drawn(kind, index);
@@ -338,45 +221,36 @@ fn draw(kind: Drawn, index: u64, backend: &str, tally: &mut Tally) -> Option<()>
     if response == 0 {
         return None;
     }
-    let bound = random.between(least.saturating_sub(1).min(response - 1), response - 1);
-    let proof =
-        Bound { task: TaskId(task as u32), response: ns(bound), test: "drawn".to_owned(), exact: true };
+    let most = random.between(least.saturating_sub(1).min(response - 1), response - 1);
     let trace = records(&system, &told)?;
     let trace =
-        if backend == "sim" { trace } else { measured(&trace, foreign.map(|_| draft.tasks.len() as u32)) };
-    let result = verified(&resolved(&own), &proof, &trace, backend);
-    // Some servers of a run are not followed to the nanosecond.
-    let has_diverged = result.findings.iter().any(|one| one.check == Check::Divergence);
+        if backend == "sim" { trace } else { as_run(&trace, foreign.map(|_| draft.tasks.len() as u32)) };
+    if shared::is_one() {
+        println!(
+            "{draft:#?}\n{told:?}\n{all:?}\nbound {most} of {task}: {as_it_was:?} {cut:?} {out:?} {both:?}"
+        );
+    }
+    let result = verified(&resolved(&own), &bound(task, most), &trace, backend, END);
     for (place, job) in told[task].iter().enumerate() {
         let key = (task, place);
-        if as_it_was[&key] - job.arrival <= bound {
+        if as_it_was[&key] - job.arrival <= most {
             continue;
         }
         let is_late = [
-            cut[&key] - begin(place).1 > bound,
-            out[&key] - begin(place).0 > bound,
-            both[&key] - begin(place).1 > bound,
+            cut[&key] - begin(place).1 > most,
+            out[&key] - begin(place).0 > most,
+            both[&key] - begin(place).1 > most,
         ];
-        let wanted = expected(is_late, all);
-        let found =
-            result.findings.iter().find(|one| one.check == Check::Response && one.job == Some(place as u64));
-        let Some(found) = found else { panic!("{kind:?} {index}: job {place} is late and not found") };
-        let name = &draft.tasks[all.lie.map_or(0, Lie::task)].name;
-        let is_named = wanted != Class::ModelViolated || found.message.contains(name.as_str());
-        if found.class == wanted && is_named {
-            *tally.right.entry(wanted).or_default() += 1;
-        } else if found.class == Class::CannotTell || (found.class == Class::ScheduleDiffers && has_diverged)
-        {
-            *tally.untold.entry(wanted).or_default() += 1;
-        } else {
-            tally.wrong.push(format!(
-                "{} {index} {all:?}: {} job {place}, wanted {wanted:?}: {}\n{:#?}",
-                kind.word(),
-                draft.tasks[task].name,
-                found.message,
-                result.findings.iter().map(|one| &one.message).collect::<Vec<_>>()
-            ));
-        }
+        let wanted = expected(is_late, lie.is_some(), foreign.is_some());
+        let name = &draft.tasks[lie.map_or(0, Lie::task)].name;
+        let what = match lie {
+            Some(Lie::Longer(..)) => "longer",
+            Some(Lie::Earlier(..)) => "earlier",
+            Some(Lie::Section(..)) => "section",
+            None => "none",
+        };
+        let draw = || format!("{} {index} {all:?}: {}", kind.word(), draft.tasks[task].name);
+        tally.take((what, wanted, name), place, &result, draw);
     }
     Some(())
 }
@@ -384,18 +258,10 @@ fn draw(kind: Drawn, index: u64, backend: &str, tally: &mut Tally) -> Option<()>
 #[track_caller]
 fn agree(kinds: &[Drawn], backend: &str) {
     for &kind in kinds {
-        let mut tally = Tally::default();
-        (0..draws()).for_each(|index| _ = draw(kind, index, backend, &mut tally));
-        println!(
-            "{} {backend}: {:?}, untold {:?}, wrong {}",
-            kind.word(),
-            tally.right,
-            tally.untold,
-            tally.wrong.len()
-        );
-        assert!(tally.wrong.is_empty(), "{} of {:?}\n{}", tally.wrong.len(), tally.right, tally.wrong[0]);
-        let right: u64 = tally.right.values().sum();
-        assert!(right > draws() / 10, "{}: {right}", kind.word());
+        let (mut tally, all) = (Tally::default(), draws(400));
+        all.clone().for_each(|index| _ = draw(kind, index, backend, &mut tally));
+        let (right, _) = tally.none_is_wrong(&format!("{} {backend}", kind.word()));
+        assert!(right > all.end / 10 || shared::is_one(), "{}: {right}", kind.word());
     }
 }
 

@@ -28,6 +28,10 @@ pub(crate) enum What {
     Keep(u64),
     /// It was stopped for so long from outside.
     Stop(u64),
+    /// From here on it kept the processor against the policy, or from later on: it is known to have done so from this place on.
+    Hold(u64),
+    /// Not any more.
+    Free,
 }
 
 /// How long a stretch between two preemption points may be.
@@ -56,6 +60,10 @@ pub(crate) struct Ran {
     /// By its thread's clock, and by who had the processor, without interrupts.
     pub(crate) executed: u64,
     pub(crate) had: u64,
+    /// Whether another one kept the processor from it: the machine did not serve it late.
+    pub(crate) is_kept_waiting: bool,
+    /// When it last got the processor by its own records, and what it had executed then.
+    pub(crate) runs_from: (u64, u64),
     pub(crate) marks: Vec<Mark>,
     /// Of the stretch behind the last mark.
     pub(crate) last: Limit,
@@ -101,6 +109,8 @@ impl Ran {
             end,
             executed,
             had,
+            is_kept_waiting: job.is_kept_waiting,
+            runs_from: (job.runs_from, job.executed_from),
             marks: std::mem::take(&mut job.marks),
             last,
             is_skipped: false,
@@ -143,12 +153,14 @@ impl Ran {
         let is_capped = if model.simulated { is_cut } else { is_out };
         let latest = arrival.saturating_add(model.allowed_lateness(self.task as usize, arrival));
         // Who was served a little later than he was ready could not be served before.
-        let is_served_late =
-            !is_out && !model.simulated && self.started.saturating_sub(self.ready) <= model.late_service();
+        let is_served_late = !is_out
+            && !model.simulated
+            && !self.is_kept_waiting
+            && self.started.saturating_sub(self.ready) <= model.late_service();
         let ready = if is_served_late { self.started.max(self.ready) } else { self.ready };
         let ready = if is_capped { ready.min(latest).max(arrival) } else { ready };
         let amount = self.amount(conditions, model, stolen);
-        let (first, then) = self.steps(amount, is_cut, is_out);
+        let (first, then) = self.steps(amount, conditions);
         Planned {
             place,
             task: self.task,
@@ -161,13 +173,25 @@ impl Ran {
         }
     }
 
+    /// It kept the processor against the policy after it had executed `known`, until it had executed `end`; it may have begun when it
+    /// got it.
+    pub(crate) fn keep_processor(&mut self, known: u64, end: u64) {
+        hold(&mut self.marks, self.runs_from.1, known, end);
+    }
+
+    /// Whether it is not known where it began to keep the processor.
+    pub(crate) fn holds(&self) -> bool {
+        self.marks.iter().any(|mark| matches!(mark.what, What::Hold(_)))
+    }
+
     /// What it executes first, and then after each step.
-    fn steps(&self, amount: u64, is_cut: bool, is_out: bool) -> (u64, Vec<(Step, u64)>) {
+    fn steps(&self, amount: u64, conditions: Conditions) -> (u64, Vec<(Step, u64)>) {
+        let is_cut = conditions.is_cut;
         if self.marks.is_empty() && (!is_cut || amount <= self.last.most) {
             return (amount, Vec::new());
         }
         let mut steps =
-            Steps { is_cut, is_out, all: Vec::new(), removed: 0, kept: 0, since: 0, held: Vec::new() };
+            Steps { conditions, all: Vec::new(), removed: 0, kept: 0, since: 0, held: Vec::new() };
         let mut rest = self.marks.as_slice();
         loop {
             let is_point = |mark: &Mark| matches!(mark.what, What::Point(_));
@@ -190,10 +214,19 @@ impl Ran {
     }
 }
 
+/// Puts the stretch between the other marks. Where the job got the processor it may have lost it before, so it keeps it from behind that place on.
+pub(crate) fn hold(marks: &mut Vec<Mark>, from: u64, known: u64, end: u64) {
+    let mut add = |at: u64, what: What| {
+        let place = marks.partition_point(|mark| mark.at <= at);
+        marks.insert(place, Mark { at, what });
+    };
+    add(from.saturating_add(1).min(known), What::Hold(known));
+    add(end.max(known), What::Free);
+}
+
 /// The steps of a job, as they are gathered.
 struct Steps {
-    is_cut: bool,
-    is_out: bool,
+    conditions: Conditions,
     /// After how much.
     all: Vec<(u64, Step)>,
     /// What was cut out before, and where the present stretch began, without that.
@@ -209,11 +242,16 @@ impl Steps {
     /// How far it is at a place of its execution, in a stretch of this limit.
     fn place(&self, at: u64, limit: Limit) -> u64 {
         let place = at.saturating_sub(self.removed).saturating_add(self.kept);
-        let is_cut_off = self.is_cut && !limit.has_points;
+        let is_cut_off = self.conditions.is_cut && !limit.has_points;
         if is_cut_off { place.min(self.since.saturating_add(limit.most)) } else { place }
     }
 
     fn take(&mut self, Mark { at, what }: Mark, limit: Limit) {
+        let Conditions { is_cut, amount } = self.conditions;
+        let at = match what {
+            What::Hold(known) if amount == Amount::Least => known,
+            _ => at,
+        };
         let at = self.place(at, limit);
         match what {
             What::Lock(resource) => {
@@ -224,7 +262,7 @@ impl Steps {
                 let held = self.held.iter().rposition(|(other, _)| *other == resource);
                 let Some((_, since)) = held.map(|place| self.held.remove(place)) else { return };
                 let until = since.saturating_add(most);
-                if self.is_cut && until < at {
+                if is_cut && until < at {
                     // What ends at a place ends before anything begins there.
                     let place = self.all.iter().position(|(other, _)| *other >= until);
                     let place = place.unwrap_or(self.all.len());
@@ -233,17 +271,19 @@ impl Steps {
                     self.all.push((at, Step::Unlock(resource)));
                 }
             }
-            What::Sleep(length) if !self.is_cut => self.all.push((at, Step::Sleep(length))),
-            What::Stop(length) if !self.is_out => self.all.push((at, Step::Sleep(length))),
-            What::Keep(length) if !self.is_cut => self.kept = self.kept.saturating_add(length),
-            What::Point(_) | What::Sleep(_) | What::Keep(_) | What::Stop(_) => {}
+            What::Sleep(length) if !is_cut => self.all.push((at, Step::Sleep(length))),
+            What::Stop(length) if !self.conditions.is_out() => self.all.push((at, Step::Sleep(length))),
+            What::Keep(length) if !is_cut => self.kept = self.kept.saturating_add(length),
+            What::Hold(_) if !is_cut => self.all.push((at, Step::Hold)),
+            What::Free if !is_cut => self.all.push((at, Step::Free)),
+            What::Point(_) | What::Sleep(_) | What::Keep(_) | What::Stop(_) | What::Hold(_) | What::Free => {}
         }
     }
 
     /// The present stretch ends: what of it is too long is cut off, or divided by the points that were passed.
     fn close(&mut self, end: u64, limit: Limit) {
         let place = end.saturating_sub(self.removed).saturating_add(self.kept);
-        if !self.is_cut || place <= self.since.saturating_add(limit.most) {
+        if !self.conditions.is_cut || place <= self.since.saturating_add(limit.most) {
             self.since = place;
         } else if limit.has_points {
             while limit.most > 0 && self.since.saturating_add(limit.most) < place {
@@ -288,10 +328,24 @@ mod tests {
             end,
             executed,
             had,
+            is_kept_waiting: false,
+            runs_from: (0, 0),
             marks,
             last,
             is_skipped: false,
         }
+    }
+
+    fn conditions(is_cut: bool, is_out: bool) -> Conditions {
+        Conditions { is_cut, amount: if is_out { Amount::Most } else { Amount::Had } }
+    }
+
+    fn cut(is_out: bool) -> Conditions {
+        conditions(true, is_out)
+    }
+
+    fn whole(is_out: bool) -> Conditions {
+        conditions(false, is_out)
     }
 
     const fn most(most: u64) -> Limit {
@@ -301,18 +355,15 @@ mod tests {
     #[test]
     fn a_segment_is_cut_and_a_missing_point_is_put_in() {
         let two = ran(500, &[(250, What::Point(most(200)))], most(300));
-        assert_eq!(two.steps(500, false, true), (250, vec![(Step::Point, 250)]));
-        assert_eq!(two.steps(500, true, true), (200, vec![(Step::Point, 250)]));
-        assert_eq!(two.steps(400, true, true), (200, vec![(Step::Point, 200)]));
+        assert_eq!(two.steps(500, whole(true)), (250, vec![(Step::Point, 250)]));
+        assert_eq!(two.steps(500, cut(true)), (200, vec![(Step::Point, 250)]));
+        assert_eq!(two.steps(400, cut(true)), (200, vec![(Step::Point, 200)]));
         let missing = ran(500, &[], Limit { most: 200, has_points: true });
-        assert_eq!(missing.steps(500, false, true), (500, vec![]));
-        assert_eq!(missing.steps(500, true, true), (200, vec![(Step::Point, 200), (Step::Point, 100)]));
+        assert_eq!(missing.steps(500, whole(true)), (500, vec![]));
+        assert_eq!(missing.steps(500, cut(true)), (200, vec![(Step::Point, 200), (Step::Point, 100)]));
         // Nothing is left behind a point.
-        assert_eq!(missing.steps(400, true, true), (200, vec![(Step::Point, 200)]));
-        assert_eq!(
-            ran(400, &[], Limit { most: 200, has_points: true }).steps(200, true, true),
-            (200, vec![])
-        );
+        assert_eq!(missing.steps(400, cut(true)), (200, vec![(Step::Point, 200)]));
+        assert_eq!(ran(400, &[], Limit { most: 200, has_points: true }).steps(200, cut(true)), (200, vec![]));
     }
 
     #[test]
@@ -322,23 +373,20 @@ mod tests {
         let (inner, outer) = (Step::Lock(0), Step::Lock(1));
         let end = (Step::Unlock(1), 0);
         let as_it_was = vec![(outer, 10), (inner, 60), (Step::Unlock(0), 20), end];
-        assert_eq!(held.steps(100, false, false), (10, as_it_was));
+        assert_eq!(held.steps(100, whole(false)), (10, as_it_was));
         assert_eq!(
-            held.steps(100, true, false),
+            held.steps(100, cut(false)),
             (10, vec![(outer, 10), (inner, 5), (Step::Unlock(0), 75), end])
         );
         // Of a shorter job what lies behind its end stands there.
-        assert_eq!(
-            held.steps(15, true, false),
-            (10, vec![(outer, 5), (inner, 0), (Step::Unlock(0), 0), end])
-        );
+        assert_eq!(held.steps(15, cut(false)), (10, vec![(outer, 5), (inner, 0), (Step::Unlock(0), 0), end]));
     }
 
     #[test]
     fn a_sleep_is_the_models_and_a_stop_the_machines() {
         let marks = [(10, What::Sleep(7)), (20, What::Stop(9))];
         let job = ran(30, &marks, NO_LIMIT);
-        let steps = |is_cut, is_out| job.steps(30, is_cut, is_out).1;
+        let steps = |is_cut, is_out| job.steps(30, conditions(is_cut, is_out)).1;
         assert_eq!(steps(false, false), [(Step::Sleep(7), 10), (Step::Sleep(9), 10)]);
         assert_eq!(steps(true, false), [(Step::Sleep(9), 10)]);
         assert_eq!(steps(false, true), [(Step::Sleep(7), 20)]);
@@ -350,7 +398,24 @@ mod tests {
         let marks = [(10, What::Keep(7)), (20, What::Lock(0)), (25, What::Unlock { resource: 0, most: 5 })];
         let job = ran(30, &marks, NO_LIMIT);
         let (lock, unlock) = (Step::Lock(0), Step::Unlock(0));
-        assert_eq!(job.steps(30, false, true), (27, vec![(lock, 5), (unlock, 5)]));
-        assert_eq!(job.steps(30, true, true), (20, vec![(lock, 5), (unlock, 5)]));
+        assert_eq!(job.steps(30, whole(true)), (27, vec![(lock, 5), (unlock, 5)]));
+        assert_eq!(job.steps(30, cut(true)), (20, vec![(lock, 5), (unlock, 5)]));
+    }
+
+    /// It kept the processor from 20 on, and got it at 5: it may have begun then.
+    #[test]
+    fn a_stretch_that_it_may_not_keep_the_processor_for_is_as_long_as_it_may_be() {
+        let marks = [(10, What::Lock(0)), (25, What::Unlock { resource: 0, most: 50 })];
+        let mut job = ran(40, &marks, NO_LIMIT);
+        job.runs_from = (0, 5);
+        job.keep_processor(20, 30);
+        assert!(job.holds());
+        let (lock, unlock) = (Step::Lock(0), Step::Unlock(0));
+        let longest = vec![(Step::Hold, 4), (lock, 15), (unlock, 5), (Step::Free, 10)];
+        assert_eq!(job.steps(40, whole(false)), (6, longest));
+        let least = Conditions { is_cut: false, amount: Amount::Least };
+        let shortest = vec![(lock, 10), (Step::Hold, 5), (unlock, 5), (Step::Free, 10)];
+        assert_eq!(job.steps(40, least), (10, shortest));
+        assert_eq!(job.steps(40, cut(false)), (10, vec![(lock, 15), (unlock, 15)]));
     }
 }

@@ -16,6 +16,10 @@ pub(crate) enum Step {
     Unlock(u32),
     /// It sleeps for so long.
     Sleep(u64),
+    /// From here on it keeps the processor, whoever is more important.
+    Hold,
+    /// Not any more.
+    Free,
 }
 
 /// A job to come.
@@ -45,6 +49,8 @@ struct Line {
     executed: u64,
     /// When it came to a section that it may begin once the choice of that instant is made.
     held_at: Option<u64>,
+    /// Whether it keeps the processor.
+    keeps: bool,
 }
 
 /// One processor. What takes it away is told by whoever drives it ([`ends_of`]).
@@ -116,7 +122,7 @@ pub(crate) fn ends_of(
             let Ok(()) = driver.instant(&mut jobs, 0, from);
             let mut now = from;
             loop {
-                if driver.is_due(0) {
+                if driver.is_due(0) && jobs.ready_at() <= now {
                     driver.settle(&mut jobs, 0, now);
                 }
                 let Ok(Some(next)) = driver.run_once(&mut jobs, 0, to) else { break };
@@ -183,7 +189,8 @@ impl Jobs<'_> {
     fn begin(&mut self, task: usize) {
         let line = &mut self.lines[task];
         let first = line.pending.front().map_or(0, |&place| self.plan[place].first);
-        (line.left, line.next, line.executed, line.held_at) = (first, 0, 0, None);
+        (line.left, line.next, line.executed) = (first, 0, 0);
+        (line.held_at, line.keeps) = (None, false);
     }
 
     /// The oldest job of a task is gone.
@@ -227,6 +234,8 @@ impl Jobs<'_> {
                     }
                     Err(_) => self.is_refused = true,
                 },
+                Step::Hold => line.keeps = true,
+                Step::Free => line.keeps = false,
                 Step::Unlock(resource) => self.is_refused |= tell.unlock(id, resource).is_err(),
                 Step::Sleep(length) => {
                     self.running = None;
@@ -252,8 +261,10 @@ impl World for Jobs<'_> {
         release.min(wake).min(self.finish())
     }
 
+    /// Who keeps the processor puts the choice off.
     fn ready_at(&self) -> u64 {
-        0
+        let keeps = self.running.is_some_and(|running| self.lines[running].keeps);
+        if keeps { u64::MAX } else { 0 }
     }
 
     fn ends(&self, now: u64) -> bool {

@@ -44,8 +44,7 @@ fn records(over: u64, taken: u64) -> Vec<Record> {
 }
 
 fn responses(records: &[Record], most: u64) -> Vec<Class> {
-    let result = measured(&system(), &[bound(0, most)], records);
-    result.findings.iter().filter(|one| one.check == Check::Response).map(|one| one.class).collect()
+    classes(&measured(&system(), &[bound(0, most)], records), Check::Response)
 }
 
 #[test]

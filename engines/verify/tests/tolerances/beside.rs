@@ -1,14 +1,12 @@
 //! What runs beside the machine: from when on a job is wanted, whose fault a stretch is, which budgets come back when.
 
 use crate::traces::*;
-use horolog_model::{Draft, Preemption, System};
+use horolog_model::{Preemption, System};
 use horolog_sim::{Horizon, SimOptions, simulate};
 use horolog_time::Span;
 use horolog_trace::{Kind, NO_JOB, Record};
-use horolog_verify::Class::{self, CannotTell, MachineDisturbed, ModelViolated, ScheduleDiffers};
+use horolog_verify::Class::{CannotTell, MachineDisturbed, ModelViolated, ScheduleDiffers};
 use horolog_verify::{Bound, Check, Verification};
-
-fn nothing(_: &mut Draft) {}
 
 fn read(text: &str) -> System {
     let text = format!("[system]\nname = \"beside\"\n[platform]\ncpus = 1\n{text}");
@@ -30,10 +28,6 @@ const ALLOWED: u64 = 120 * US;
 fn stretches(result: &Verification) -> (u64, u64, u64) {
     let one = &result.processors[0];
     (one.divergences, one.disturbed, one.short)
-}
-
-fn classes(result: &Verification, check: Check) -> Vec<Class> {
-    result.findings.iter().filter(|one| one.check == check).map(|one| one.class).collect()
 }
 
 fn differs(result: &Verification, task: usize) -> u64 {

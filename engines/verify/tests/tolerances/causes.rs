@@ -7,12 +7,9 @@ use horolog_trace::{Kind, Record};
 use horolog_verify::Class::{BoundViolated, MachineDisturbed, ModelViolated};
 use horolog_verify::{Check, Class, Verification};
 
-fn nothing(_: &mut Draft) {}
-
 /// Whose fault the late answers are.
 fn responses(result: &Verification) -> Vec<Class> {
-    let late = result.findings.iter().filter(|one| one.check == Check::Response);
-    late.map(|one| one.class).collect()
+    classes(result, Check::Response)
 }
 
 #[test]

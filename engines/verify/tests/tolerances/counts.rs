@@ -1,13 +1,11 @@
 //! What the result counts: jobs set aside and judged, jobs that a loss hides, applications of a check, blocking, evidence.
 
 use crate::traces::*;
-use horolog_model::{Cpus, Draft, Preemption};
+use horolog_model::{Cpus, Preemption};
 use horolog_time::Span;
 use horolog_trace::{Kind, Record};
 use horolog_verify::Class::{MachineDisturbed, ModelViolated};
 use horolog_verify::{Check, Verification};
-
-fn nothing(_: &mut Draft) {}
 
 fn applied(result: &Verification, check: Check) -> u64 {
     result.checks.iter().find(|one| one.check == check).map_or(0, |one| one.applied)

@@ -7,8 +7,6 @@ use horolog_trace::{Kind, Record};
 use horolog_verify::Check;
 use horolog_verify::Class::{BoundViolated, ModelViolated};
 
-fn nothing(_: &mut Draft) {}
-
 /// The second job of "high" arrives at `time`.
 fn second_at(time: u64) -> Vec<Record> {
     let mut records = run(0, 0, 0, 200).to_vec();

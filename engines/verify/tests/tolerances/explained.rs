@@ -1,13 +1,10 @@
 //! What explains a late answer, and what the kernel's record of a processor means once a part of it is missing.
 
 use crate::traces::*;
-use horolog_model::Draft;
 use horolog_time::{Instant, Span};
 use horolog_trace::{Kind, Record};
 use horolog_verify::Class::{BoundViolated, CannotTell, MachineDisturbed, ModelViolated};
 use horolog_verify::{Check, Options, Verification, Verifier};
-
-fn nothing(_: &mut Draft) {}
 
 fn evidence(result: &Verification, check: Check) -> Vec<(String, u64)> {
     let found = result.findings.iter().find(|one| one.check == check).expect("it is found");

@@ -2,14 +2,12 @@
 //! one unit outside, whose job is not judged.
 
 use crate::traces::*;
-use horolog_model::{CpuId, Cpus, Draft};
+use horolog_model::{CpuId, Cpus};
 use horolog_trace::{Kind, Record};
 use horolog_verify::{Check, Class, Verification};
 
 const S: u64 = 20 * US;
 const E: u64 = 5 * US;
-
-fn nothing(_: &mut Draft) {}
 
 fn told(time: u64) -> Record {
     Record { extra: 2, ..kernel(time, Kind::Lost, 1, 0) }

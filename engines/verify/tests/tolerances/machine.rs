@@ -1,13 +1,11 @@
 //! What the kernel's records say of the machine: who has a processor, interrupts in interrupts, ticks, stolen time, losses.
 
 use crate::traces::*;
-use horolog_model::{Cpus, Draft, Preemption, Priority};
+use horolog_model::{Cpus, Preemption, Priority};
 use horolog_time::Span;
 use horolog_trace::{Kind, NO_TASK, Record};
 use horolog_verify::Class::{MachineDisturbed, ModelViolated};
 use horolog_verify::{Check, Verification};
-
-fn nothing(_: &mut Draft) {}
 
 /// Observed and allowed of every finding of this check.
 fn amounts(result: &Verification, check: Check) -> Vec<(u64, u64)> {

@@ -10,6 +10,7 @@ mod commands;
 mod costs;
 mod costs_seen;
 mod counts;
+mod cuts;
 mod drivers;
 mod exact;
 mod explained;

@@ -7,8 +7,6 @@ use horolog_trace::{Kind, Record};
 use horolog_verify::Class::{CannotTell, MachineDisturbed, ModelViolated};
 use horolog_verify::{Check, Options, Verification};
 
-fn nothing(_: &mut Draft) {}
-
 fn latency(ns: u64) -> impl Fn(&mut Draft) {
     move |draft| draft.platform.release_latency = Some(Span::from_ns(ns))
 }
@@ -114,24 +112,7 @@ fn waiting_for_more_important_jobs_is_no_lateness_and_the_rest_is() {
 /// "low" runs; "high" arrives at 8 ms, wakes `late` after that, and gets the processor `on` later; "low" ends with
 /// that, if `completes`.
 fn switched(change: impl Fn(&mut Draft), late: u64, on: u64, completes: bool) -> Verification {
-    let (wake, take) = (8 * MS + late, 8 * MS + late + on);
-    let mut records = vec![
-        switch(5 * MS, 0, 2),
-        at(5 * MS, Kind::Release, 1, 0, 5 * MS),
-        at(5 * MS, Kind::Start, 1, 0, 0),
-        wakeup(wake, 1),
-        at(wake, Kind::Release, 0, 0, 8 * MS),
-    ];
-    if completes {
-        records.push(at(take, Kind::Completion, 1, 0, take - 5 * MS));
-    }
-    records.extend([
-        switch(take, 2, 1),
-        at(take, Kind::Start, 0, 0, 0),
-        at(take + MS, Kind::Completion, 0, 0, MS),
-        switch(take + MS, 1, 2),
-    ]);
-    measured(&long(change), &[], &records)
+    measured(&long(change), &[], &running_on(late, on, completes))
 }
 
 #[test]

@@ -1,13 +1,11 @@
 //! What single records mean: orders that no job can have, losses, who has the processor.
 
 use crate::traces::*;
-use horolog_model::{Draft, Preemption};
+use horolog_model::Preemption;
 use horolog_time::Span;
 use horolog_trace::{Kind, NO_TASK, Record};
 use horolog_verify::Check;
 use horolog_verify::Class::{BoundViolated, MachineDisturbed, ModelViolated};
-
-fn nothing(_: &mut Draft) {}
 
 #[test]
 fn records_that_do_not_fit_a_jobs_state() {

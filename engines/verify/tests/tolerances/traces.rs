@@ -31,6 +31,35 @@ pub(crate) fn long(change: impl Fn(&mut Draft)) -> System {
     built(vec![task("high", 10 * MS, 2 * MS, 2), task("low", 20 * MS, 5 * MS, 1)], change)
 }
 
+pub(crate) fn nothing(_: &mut Draft) {}
+
+/// The classes of what a check found.
+pub(crate) fn classes(result: &Verification, check: Check) -> Vec<Class> {
+    result.findings.iter().filter(|one| one.check == check).map(|one| one.class).collect()
+}
+
+/// "low" has the processor when "high" arrives at 8 ms and is noticed `late`, and for `on` more; then it ends, or loses it.
+pub(crate) fn running_on(late: u64, on: u64, completes: bool) -> Vec<Record> {
+    let (wake, take) = (8 * MS + late, 8 * MS + late + on);
+    let mut records = vec![
+        switch(5 * MS, 0, 2),
+        at(5 * MS, Kind::Release, 1, 0, 5 * MS),
+        at(5 * MS, Kind::Start, 1, 0, 0),
+        wakeup(wake, 1),
+        at(wake, Kind::Release, 0, 0, 8 * MS),
+    ];
+    if completes {
+        records.push(at(take, Kind::Completion, 1, 0, take - 5 * MS));
+    }
+    records.extend([
+        switch(take, 2, 1),
+        at(take, Kind::Start, 0, 0, 0),
+        at(take + MS, Kind::Completion, 0, 0, MS),
+        switch(take + MS, 1, 2),
+    ]);
+    records
+}
+
 fn built(tasks: Vec<Task>, change: impl Fn(&mut Draft)) -> System {
     let mut draft = Draft { name: "edges".to_owned(), tasks, ..Draft::default() };
     draft.platform.cpus = Cpus::Count(1);

@@ -1,17 +1,11 @@
 //! Which window explains a late answer, and how its jobs would have run without what went wrong in it.
 
 use crate::traces::*;
-use horolog_model::{Draft, Preemption, Priority, System};
+use horolog_model::{Preemption, Priority, System};
 use horolog_time::{Instant, Span};
 use horolog_trace::{Kind, Record};
 use horolog_verify::Class::{BoundViolated, MachineDisturbed, ModelViolated};
-use horolog_verify::{Check, Class, Verification};
-
-fn nothing(_: &mut Draft) {}
-
-fn classes(result: &Verification, check: Check) -> Vec<Class> {
-    result.findings.iter().filter(|one| one.check == check).map(|one| one.class).collect()
-}
+use horolog_verify::{Check, Verification};
 
 /// What the first late answer's window held.
 fn evidence(result: &Verification) -> Vec<(String, u64)> {
@@ -433,21 +427,9 @@ fn idling_beyond_what_is_allowed_is_evidence() {
 fn running_on_beside_an_interrupt() {
     // "low" runs on to its end for `on`, and an interrupt takes 200 us of that.
     let make = |on: u64| {
-        let (wake, take) = (8 * MS, 8 * MS + on);
-        let records = [
-            switch(5 * MS, 0, 2),
-            at(5 * MS, Kind::Release, 1, 0, 5 * MS),
-            at(5 * MS, Kind::Start, 1, 0, 0),
-            wakeup(wake, 1),
-            at(wake, Kind::Release, 0, 0, wake),
-            kernel(wake + 10 * US, Kind::InterruptEntry, 36, 0),
-            kernel(wake + 210 * US, Kind::InterruptExit, 36, 0),
-            at(take, Kind::Completion, 1, 0, take - 5 * MS),
-            switch(take, 2, 1),
-            at(take, Kind::Start, 0, 0, 0),
-            at(take + MS, Kind::Completion, 0, 0, MS),
-            switch(take + MS, 1, 0),
-        ];
+        let mut records = running_on(0, on, true);
+        records.insert(5, kernel(8 * MS + 10 * US, Kind::InterruptEntry, 36, 0));
+        records.insert(6, kernel(8 * MS + 210 * US, Kind::InterruptExit, 36, 0));
         classes(&measured(&long(nothing), &[], &records), Check::PriorityInversion)
     };
     assert_eq!(make(220 * US), [MachineDisturbed]);
