@@ -27,5 +27,6 @@ pub use table::TableError;
 /// For the macros alone.
 #[doc(hidden)]
 pub mod __private {
+    pub use crate::session::prohibited;
     pub use crate::trigger::cold;
 }
