@@ -6,7 +6,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 pattern=${1:-^(func|alter|lock|join)}
-horolog=$PWD/target/release/horolog
+horolog=${HOROLOG:-$PWD/target/release/horolog}
 [ -x "$horolog" ] || { echo "build it first: cargo build --release -p horolog -p horolog-tracer -p horolog-locks"; exit 2; }
 work=$(mktemp -d)
 group=

@@ -271,16 +271,16 @@ fn a_program_that_cannot_reach_the_recorder_is_named_where_it_is_seen() {
     fs::create_dir(&recorders).expect("a folder");
     fs::set_permissions(&recorders, fs::Permissions::from_mode(0o700)).expect("ours");
     let file = inside(&folder, "t.hrt");
-    let inside = ["sh", "-c", "echo inside; sleep 0.7; exit 7"];
+    let Some(program) = compiled(&folder, "waits", &["gcc"]) else { return };
     let sandbox = ["bwrap", "--dev-bind", "/", "/", "--tmpfs", &recorders, "--"];
     let rows = [(&sandbox[..], has("bwrap")), (&["env", "-i"], true)];
     for (wrapper, _) in rows.into_iter().filter(|(_, there)| *there) {
         let words = ["-q", "trace", "record", "--format", "json", "--out", &file, "--"];
-        let command = words.into_iter().chain(wrapper.iter().copied()).chain(inside);
+        let command = words.into_iter().chain(wrapper.iter().copied()).chain([program.as_str()]);
         let seen = Done::of(common::horolog(command).env("XDG_RUNTIME_DIR", &recorders));
         assert_eq!(seen.err, "", "{wrapper:?}");
         let summary: Value =
-            serde_json::from_str(seen.out.strip_prefix("inside\n").expect("it ran")).expect("JSON");
+            serde_json::from_str(seen.out.strip_prefix("begun\nended\n").expect("it ran")).expect("JSON");
         assert_eq!(summary["command"]["status"], 7, "{summary}");
         assert!(has_note(&summary, UNREACHED), "{wrapper:?}: {summary}");
     }

@@ -51,7 +51,7 @@ pub(crate) const SCRIPTS: [&str; 30] = [
     // What cannot be opened.
     "echo x 2>/dev/null >/nowhere/at/all; echo $?; cat <missing; echo $?; echo y >&8; echo $?",
     // Deaths by signals, and their statuses.
-    "(sh -c 'kill -9 $$') 2>/dev/null; echo $?; (sh -c 'kill -15 $$') 2>/dev/null; echo $?; false; echo $?; exit 3",
+    "sh -c 'sh -c \"kill -9 \\$\\$\"; exit $?' 2>/dev/null; echo $?; (sh -c 'kill -15 $$') 2>/dev/null; echo $?; false; echo $?; exit 3",
     // Seven files at once.
     "exec 3>3 4>4 5>5 6>6 7>7 8>8 9>9; for i in 3 4 5 6 7 8 9; do sh -c \"echo $i >&$i\"; done; cat 3 4 5 6 7 8 9",
     // Few files are allowed.

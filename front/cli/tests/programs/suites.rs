@@ -17,8 +17,9 @@ const WAYS: [(&str, &[&str]); 3] = [
     ("locks", &["-q", "trace", "locks", "--"]),
 ];
 
-/// A command that is run in one of the ways, inside the cgroup and in a folder of its own.
-fn command(narrow: &Narrow, (way, words): (&str, &[&str]), folder: &TempDir, program: &[&str]) -> Command {
+/// A command that is run in one of the ways, inside its cgroup and in a folder of its own.
+fn command(narrow: &[Narrow; 3], way: usize, folder: &TempDir, program: &[&str]) -> Command {
+    let (narrow, (way, words)) = (&narrow[way], WAYS[way]);
     let place = folder.path().join(way);
     fs::create_dir_all(&place).expect("a folder");
     let mut command = match words {
@@ -33,16 +34,17 @@ fn command(narrow: &Narrow, (way, words): (&str, &[&str]), folder: &TempDir, pro
     command
 }
 
+/// A cgroup for each way; `None`, said aloud, where none can be made.
+fn cgroups(what: &str) -> Option<[Narrow; 3]> {
+    let [plain, record, locks] = WAYS.map(|(way, _)| Narrow::new(&format!("{what}-{way}")));
+    Some([plain?, record?, locks?])
+}
+
 /// Runs `run` for all ways at once; its results in the order of [`WAYS`].
-fn each_way<T: Send>(run: impl Fn((&'static str, &'static [&'static str])) -> T + Sync) -> [T; 3] {
+fn each_way<T: Send>(run: impl Fn(usize) -> T + Sync) -> [T; 3] {
     std::thread::scope(|scope| {
-        WAYS.map(|way| {
-            scope.spawn({
-                let run = &run;
-                move || run(way)
-            })
-        })
-        .map(|thread| thread.join().expect("it ends"))
+        let run = &run;
+        [0, 1, 2].map(|way| scope.spawn(move || run(way))).map(|thread| thread.join().expect("it ends"))
     })
 }
 
@@ -63,7 +65,7 @@ fn texts(folder: &Path) -> BTreeMap<String, String> {
 
 #[test]
 fn thirty_scripts_of_redirections_write_what_they_write_alone() {
-    let Some(narrow) = Narrow::new("scripts") else { return };
+    let Some(narrow) = cgroups("scripts") else { return };
     for shell in [&["bash"][..], &["dash"], &["busybox", "sh"]] {
         if Command::new(shell[0]).args(["-c", "true"]).output().is_err() {
             println!("SKIPPED: no {}", shell[0]);
@@ -83,7 +85,7 @@ fn thirty_scripts_of_redirections_write_what_they_write_alone() {
         let [plain, record, locks] = each_way(|way| {
             let seen = Done::of(command(&narrow, way, &folder, &program).env("SHELL_UNDER_TEST", shell[0]));
             assert_eq!(seen.status, Some(0), "{way:?}: {seen:?}");
-            texts(&folder.path().join(way.0))
+            texts(&folder.path().join(WAYS[way].0))
         });
         assert_eq!(plain.keys().filter(|name| name.ends_with("/status")).count(), SCRIPTS.len());
         assert_eq!(plain["0/out"], "line 1\nline 2\nline 3\n");
@@ -120,11 +122,11 @@ fn pythons_own_tests_of_processes_threads_and_files_come_out_as_alone() {
         println!("SKIPPED: no libpython3.11-testsuite");
         return;
     }
-    let Some(narrow) = Narrow::new("python") else { return };
+    let Some(narrow) = cgroups("python") else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let script = root().join("front/cli/tests/programs/outcomes.py").to_string_lossy().into_owned();
-    let run = |way: (&'static str, &'static [&'static str]), tests: &[&str]| -> (Outcomes, Done) {
-        let out = inside(&folder, &format!("{}-outcomes", way.0));
+    let run = |way: usize, tests: &[&str]| -> (Outcomes, Done) {
+        let out = inside(&folder, &format!("{}-outcomes", WAYS[way].0));
         let program = [&[PYTHON, &script, &out], tests].concat();
         let seen = Done::of(&mut command(&narrow, way, &folder, &program));
         let text = fs::read_to_string(&out).unwrap_or_else(|error| panic!("{error}: {seen:?}"));
@@ -135,17 +137,16 @@ fn pythons_own_tests_of_processes_threads_and_files_come_out_as_alone() {
     };
     let modules = ["test.test_subprocess", "test.test_threading", "test.test_os"];
     let [plain, record, locks] = each_way(|way| run(way, &modules));
-    for (way, seen) in [(WAYS[1], record), (WAYS[2], locks)] {
-        println!("{}: {} tests", way.0, seen.0.len());
-        same(way.0, &plain.0, &seen.0, |name| {
-            let (alone, (recorded, done)) = (run(WAYS[0], &[name]).0, run(way, &[name]));
+    for (way, seen) in [(1, record), (2, locks)] {
+        println!("{}: {} tests, at most {:?} bytes", WAYS[way].0, seen.0.len(), narrow[way].peak());
+        same(WAYS[way].0, &plain.0, &seen.0, |name| {
+            let (alone, (recorded, done)) = (run(0, &[name]).0, run(way, &[name]));
             if alone != recorded {
-                println!("{name} in {}: {}", way.0, done.err);
+                println!("{name} in {}: {}", WAYS[way].0, done.err);
             }
             alone == recorded
         });
     }
-    println!("at most {:?} bytes", narrow.peak());
 }
 
 /// Those of glib's installed tests that are about threads and take less than a quarter of a minute.
@@ -175,9 +176,9 @@ fn glibs_own_tests_of_threads_come_out_as_alone() {
         println!("SKIPPED: no libglib2.0-tests");
         return;
     }
-    let Some(narrow) = Narrow::new("glib") else { return };
+    let Some(narrow) = cgroups("glib") else { return };
     let folder = tempfile::tempdir().expect("a folder");
-    let run = |way: (&'static str, &'static [&'static str]), name: &str| -> Outcomes {
+    let run = |way: usize, name: &str| -> Outcomes {
         let program = place.join(name).to_string_lossy().into_owned();
         let seen = Done::of(&mut command(&narrow, way, &folder, &[&program, "--tap"]));
         // `ok 3 /thread/mutex3`, `not ok 4 ...`, `ok 5 ... # SKIP why`.
@@ -193,10 +194,10 @@ fn glibs_own_tests_of_threads_come_out_as_alone() {
     };
     let [plain, record, locks] =
         each_way(|way| GLIB.iter().flat_map(|name| run(way, name)).collect::<Outcomes>());
-    for (way, seen) in [(WAYS[1], record), (WAYS[2], locks)] {
-        same(way.0, &plain, &seen, |name| {
+    for (way, seen) in [(1, record), (2, locks)] {
+        same(WAYS[way].0, &plain, &seen, |name| {
             let program = name.split(' ').next().unwrap_or(name);
-            run(WAYS[0], program).get(name) == run(way, program).get(name)
+            run(0, program).get(name) == run(way, program).get(name)
         });
     }
 }
