@@ -54,7 +54,7 @@ compare() {
 
 failed=0
 glib=/usr/libexec/installed-tests/glib
-for name in 1bit-mutex thread-deprecated thread-pool-slow performance-threaded; do
+for name in 1bit-mutex thread-deprecated thread-pool-slow; do
     [ -x "$glib/$name" ] || { echo "SKIPPED: $name: no libglib2.0-tests"; continue; }
     for way in plain record locks; do
         run $way "$glib/$name" --tap | grep -oE '^(not )?ok [0-9]+ [^ ]+( # SKIP)?' | sort >"$work/$way"

@@ -21,9 +21,14 @@ pub(crate) fn are_calls() -> bool {
     CALLS.load(Relaxed)
 }
 
+/// Whether the time-stamp counter is forbidden to a thread of this process.
+pub(super) fn is_counter() -> bool {
+    COUNTER.load(Relaxed)
+}
+
 /// Why a child of `fork` must not begin a session.
 pub(super) fn in_child() -> Option<Reason> {
-    if COUNTER.load(Relaxed) { Some(Reason::Counter) } else { are_calls().then_some(Reason::Filter) }
+    if is_counter() { Some(Reason::Counter) } else { are_calls().then_some(Reason::Filter) }
 }
 
 /// The session ends, since stamping an event would end the process.

@@ -70,6 +70,10 @@ pub fn start_from_environment(answer: Answer) -> Result<bool, Error> {
 
 /// Makes a session, this process's only one, and hands it to the reader at `path`, whose page is joined.
 pub(super) fn begin(options: &Options, path: &Path) -> Result<Session, Error> {
+    if prohibited::is_counter() {
+        let what = "the session of a process that has forbidden itself the time-stamp counter";
+        return Err(Error::unsupported(what, "record it from its start: then what comes before is recorded"));
+    }
     let options = options.within_limits();
     let mut session = Session::create(&options)?;
     session.hand_over(path)?;
