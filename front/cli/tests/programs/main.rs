@@ -302,6 +302,16 @@ fn a_program_with_privileges_of_its_own_runs_unharmed_and_is_named() {
 }
 
 #[test]
+fn a_process_without_memory_for_its_session_runs_unharmed_and_is_counted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = "ulimit -f 100; (exit 3); s=$?; exit $((s + 4))";
+    let summary = recorded(&folder, &["--locks"], &["sh", "-c", script]);
+    let note = "not recorded: 1 process without memory for buffers, or whose buffers the recorder did not take in time";
+    assert!(has_note(&summary, note), "{summary}");
+    assert_eq!(summary["command"]["status"], 7, "{summary}");
+}
+
+#[test]
 fn programs_started_by_posix_spawn_vfork_and_fork_are_recorded() {
     let folder = tempfile::tempdir().expect("a folder");
     let (Some(spawns), Some(program)) =
