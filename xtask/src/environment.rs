@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Debian packages by the program that shows their presence.
-const PROGRAMS: [(&str, &str, &str); 21] = [
+const PROGRAMS: [(&str, &str, &str); 26] = [
     ("chromium", "chromium", "the report page is tested in a real browser"),
     ("cyclictest", "rt-tests", "release latency is compared with cyclictest"),
     ("trace-cmd", "trace-cmd", "foreign traces are imported from trace.dat"),
@@ -28,14 +28,27 @@ const PROGRAMS: [(&str, &str, &str); 21] = [
     ("redis-benchmark", "redis-tools", "the load of redis-server in the lock study"),
     ("ffmpeg", "ffmpeg", "the lock study traces its decoding"),
     ("mpv", "mpv", "the lock study traces a media player"),
+    ("musl-gcc", "musl-tools", "programs of another C library run below a recorder"),
+    ("gdb", "gdb", "a debugger runs a recorded program and attaches to one"),
+    ("valgrind", "valgrind", "a program is recorded below it"),
+    ("bwrap", "bubblewrap", "a program is recorded in a sandbox"),
+    ("busybox", "busybox", "its shell's redirections are the same below a recorder"),
 ];
 
 /// Debian packages by a file that shows their presence.
-const FILES: [(&str, &str, &str); 1] = [(
-    "/usr/lib/python3.11/test/test_queue.py",
-    "libpython3.11-testsuite",
-    "Python's own tests of threads run with their locks traced",
-)];
+const FILES: [(&str, &str, &str); 3] = [
+    (
+        "/usr/lib/python3.11/test/test_queue.py",
+        "libpython3.11-testsuite",
+        "Python's own tests of threads, processes and files come out the same below a recorder",
+    ),
+    (
+        "/usr/libexec/installed-tests/glib/thread",
+        "libglib2.0-tests",
+        "glib's own tests of threads come out the same below a recorder",
+    ),
+    ("/usr/share/doc/libclang-rt-dev", "libclang-rt-dev", "programs with clang's sanitizers are recorded"),
+];
 
 /// What makes the site of the documents, built once from source.
 const MDBOOK: &str = "0.5.4";

@@ -15,7 +15,7 @@ use crate::switching::{self, SwitchError};
 /// ```
 ///
 /// # Errors
-/// Where the session cannot be handed over, or a trigger cannot be switched. The program can go on without.
+/// Where the environment asks for what no session can be, or a trigger cannot be switched. The program can go on without.
 pub fn start() -> Result<(), SwitchError> {
     // SAFETY: a look-up by a constant name in the modules of the process.
     let runtime = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"horolog_trace_refresh".as_ptr()) };
@@ -30,6 +30,8 @@ pub fn start() -> Result<(), SwitchError> {
 /// # Errors
 /// As [`start`].
 pub fn start_as_runtime() -> Result<(), SwitchError> {
-    session::start_from_environment(switching::answer).map_err(SwitchError::session)?;
-    switching::start()
+    let begun = session::start_from_environment(switching::answer).map_err(SwitchError::session)?;
+    let asked = std::env::var_os(session::service::SOCKET).is_some_and(|path| !path.is_empty());
+    // Without the session that was asked for nobody hears an event, and a filter may forbid what switching takes.
+    if begun || !asked { switching::start() } else { Ok(()) }
 }

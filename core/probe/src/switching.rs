@@ -8,7 +8,7 @@ mod runtime;
 pub use error::SwitchError;
 pub use runtime::{answer, refresh_for_c, start};
 
-use crate::session::directory;
+use crate::session::{directory, prohibited};
 use crate::table::{self, Kind, Layout, Memory, Site, Table};
 use crate::{Event, Place, about, lossless, matches};
 use change::Change;
@@ -16,7 +16,7 @@ pub(crate) use change::is_site as code_is_site;
 use horolog_sys::loaded::{self, Module};
 use lock::Lock;
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 /// What a switch came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -134,11 +134,20 @@ static WANTS_NAMES: AtomicBool = AtomicBool::new(false);
 /// Locks the rules. From the first time on, a fork waits for a switch in another thread: the child would otherwise find the
 /// loader's list locked for ever, by a thread that it does not have, as soon as it switches or lists anything itself.
 fn rules() -> lock::Guard<'static, Vec<(String, bool)>> {
+    /// The thread, by its pointer, that forks and holds the lock.
+    static FORKS: AtomicUsize = AtomicUsize::new(0);
     extern "C" fn before() {
-        RULES.acquire();
+        // Taking it asks the kernel for the process's number, and where that may be forbidden nothing is switched.
+        if !prohibited::are_calls() {
+            RULES.acquire();
+            FORKS.store(horolog_sys::thread::pointer(), Ordering::Relaxed);
+        }
     }
     extern "C" fn after() {
-        RULES.release();
+        let me = horolog_sys::thread::pointer();
+        if FORKS.compare_exchange(me, 0, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+            RULES.release();
+        }
     }
     static REGISTER: std::sync::Once = std::sync::Once::new();
     // SAFETY: the three functions take and give back a lock; the C library forgets them when this module is unloaded.

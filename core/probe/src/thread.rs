@@ -9,6 +9,7 @@ use core::ptr;
 
 use crate::ring::layout::WriterEntry;
 use crate::ring::per_thread::RingControl;
+use crate::session::prohibited;
 use crate::session::shared::Shared;
 
 /// [`ThreadState::key`] of a thread that belongs to no session.
@@ -42,8 +43,7 @@ pub(crate) struct ThreadState {
     pub(crate) number: Cell<u32>,
     /// Its ring's number plus 1; 0: none.
     pub(crate) ring: Cell<u32>,
-    /// The thread's number where it is known before the first event; 0: to be asked for.
-    pub(crate) tid: Cell<u32>,
+    unused: u32,
     /// `head` may grow up to here, as far as the reader's count was looked at; `limit` also ends at the ring's end.
     pub(crate) room: Cell<u64>,
     reserved: [u64; 3],
@@ -68,7 +68,7 @@ impl ThreadState {
             writer: Cell::new(ptr::null()),
             number: Cell::new(0),
             ring: Cell::new(0),
-            tid: Cell::new(0),
+            unused: 0,
             room: Cell::new(0),
             reserved: [0; 3],
         }
@@ -159,7 +159,8 @@ const SIGNAL_FRAME: u64 = if cfg!(target_arch = "x86_64") { 1024 } else { 0 };
 /// Assumes that no user-level scheduler switches stacks out of a signal handler.
 #[cold]
 pub(crate) fn was_left(marked: u64, now: u64) -> bool {
-    now.saturating_add(SIGNAL_FRAME) > marked && !on_alternate_stack()
+    // Where asking may be forbidden, the emission counts as living: what a handler emits then takes the slow way.
+    now.saturating_add(SIGNAL_FRAME) > marked && !prohibited::are_calls() && !on_alternate_stack()
 }
 
 fn on_alternate_stack() -> bool {

@@ -138,8 +138,11 @@ impl Drop for PerfRing {
 /// Length of `struct perf_event_header`.
 const HEADER: usize = 8;
 
-/// The size of a page in bytes.
+/// The size of a page in bytes, as the C library has it: below valgrind the vectors that the kernel shows in `/proc` are not
+/// the program's.
 #[must_use]
 pub fn page_size() -> usize {
-    rustix::param::page_size()
+    // SAFETY: the call takes a number and looks into the C library's own memory.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(bytes).unwrap_or(4096)
 }

@@ -2,9 +2,10 @@
 
 mod common;
 
+use common::narrow::Narrow;
 use common::{HOROLOG, done, end, inside, is_alive, signal, start, wait_for};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
 
@@ -142,58 +143,14 @@ fn a_program_ends_when_its_threads_have_ended_and_by_signals() {
     }
 }
 
-/// A memory cgroup of 256 MiB, below the machine's own; removed at the end.
-struct Narrow(PathBuf);
-
-impl Narrow {
-    /// `None`, said aloud, where none can be made.
-    fn new() -> Option<Narrow> {
-        let name = format!("horolog-test-{}", std::process::id());
-        let first = Path::new("/sys/fs/cgroup/memory").join(&name);
-        let second = Path::new("/sys/fs/cgroup").join(&name);
-        for (place, limit) in [(first, "memory.limit_in_bytes"), (second, "memory.max")] {
-            if fs::create_dir(&place).is_err() {
-                continue;
-            }
-            let narrow = Narrow(place);
-            if fs::write(narrow.0.join(limit), "268435456").is_ok() {
-                return Some(narrow);
-            }
-        }
-        println!("SKIPPED: no memory cgroup can be made here");
-        None
-    }
-
-    /// The most that it ever held, in bytes.
-    fn peak(&self) -> Option<u64> {
-        let read = |name: &str| fs::read_to_string(self.0.join(name)).ok();
-        read("memory.max_usage_in_bytes").or_else(|| read("memory.peak"))?.trim().parse().ok()
-    }
-}
-
-impl Drop for Narrow {
-    fn drop(&mut self) {
-        // The last process leaves it a moment after it has ended.
-        for _ in 0..100 {
-            if fs::remove_dir(&self.0).is_ok() {
-                return;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
-    }
-}
-
 #[test]
 fn hundreds_of_processes_fit_into_little_memory() {
     let folder = tempfile::tempdir().expect("a folder");
-    let Some(narrow) = Narrow::new() else { return };
-    let procs = narrow.0.join("cgroup.procs");
+    let Some(narrow) = Narrow::new("hundreds") else { return };
     let script = "for i in $(seq 100); do /bin/true || exit 9; done; \
                   for i in $(seq 300); do ( sleep 2 ) & done; wait";
     for verb in verbs(&folder) {
-        let mut command = Command::new("sh");
-        command.args(["-c", &format!("echo $$ > {}; exec \"$@\"", procs.display()), "sh", HOROLOG]);
-        let ended = common::Done::of(command.args(&verb).args(["sh", "-c", script]));
+        let ended = common::Done::of(narrow.command(HOROLOG).args(&verb).args(["sh", "-c", script]));
         assert_eq!(ended.status, Some(0), "{verb:?}: {ended:?}");
     }
     // What 300 shells take without a recorder is some 60 MiB of it.

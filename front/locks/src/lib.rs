@@ -18,6 +18,8 @@
 //! as the caller made it, so that a cancellation unwinds through it.
 #![allow(unsafe_code)]
 
+horolog_probe::runtime_library!();
+
 mod condition;
 mod modules;
 mod mutex;

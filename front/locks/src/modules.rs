@@ -5,10 +5,20 @@
 
 use core::ffi::{CStr, c_int, c_void};
 use horolog_probe::trigger;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::OnceLock;
 
 /// Bytes of a path in one event.
 const PART: usize = 48;
 const LONGEST: usize = 4096;
+
+/// The program's own file, asked for at the start: at the end a filter of system calls may forbid the question.
+fn program() -> &'static OsStr {
+    static PATH: OnceLock<PathBuf> = OnceLock::new();
+    PATH.get_or_init(|| std::fs::read_link("/proc/self/exe").unwrap_or_default()).as_os_str()
+}
 
 /// Emits `lock/module` for every module that is loaded now.
 pub(crate) fn tell() {
@@ -31,14 +41,7 @@ unsafe extern "C" fn tell_one(info: *mut libc::dl_phdr_info, _: usize, _: *mut c
     let name = unsafe { CStr::from_ptr(info.dlpi_name) }.to_bytes();
     if name.is_empty() {
         // The program itself.
-        let mut path = [0_u8; LONGEST];
-        // SAFETY: the buffer has that many bytes.
-        let length = unsafe { libc::readlink(c"/proc/self/exe".as_ptr(), path.as_mut_ptr().cast(), LONGEST) };
-        tell_parts(
-            info.dlpi_addr,
-            range,
-            path.get(..usize::try_from(length).unwrap_or(0)).unwrap_or_default(),
-        );
+        tell_parts(info.dlpi_addr, range, program().as_bytes());
     } else {
         tell_parts(info.dlpi_addr, range, name);
     }

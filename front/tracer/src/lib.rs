@@ -8,6 +8,8 @@
 use horolog_probe::{start_as_runtime, switching};
 use std::io::Write;
 
+horolog_probe::runtime_library!();
+
 /// Runs when this library is initialised: all modules of the start are mapped and relocated, none has run yet.
 extern "C" fn start() {
     // A program whose tracing cannot start runs all the same.

@@ -131,7 +131,7 @@ extern "C" fn trigger(x: c_int) -> c_int {
 }
 
 extern "C" fn plain(x: c_int) -> c_int {
-    static EVENT: Event = Event::of_sites(c"steps/plain", 1);
+    static EVENT: Event = Event::of_sites(c"steps/plain", 1, None);
     let y = other(x);
     horolog_probe::Arguments::call((y,), &EVENT, nothing);
     other(y) * 2 + other(x) + y

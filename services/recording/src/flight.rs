@@ -60,6 +60,7 @@ pub(crate) fn fly(
         sessions.wait(LOOK_EVERY_MS);
     }
     notes.extend(sessions.memory_note());
+    notes.extend(sessions.unrecorded_notes(started.child.is_some()));
     Ok(Recording {
         schema: Recording::SCHEMA,
         files: total.files,

@@ -310,7 +310,9 @@ impl Run<'_> {
         while monotonic_ns() < until {
             self.sessions.look_again();
             self.pass();
-            if self.sessions.live() == 0 || !self.sessions.all_closed() {
+            // What a command has started may still be on its way here, or just ending; a process that ran before goes on.
+            let goes_on = self.started.child.is_none() && !self.sessions.all_closed();
+            if self.sessions.live() == 0 || goes_on {
                 break;
             }
             self.sessions.wait(PASS_MS);
@@ -322,6 +324,7 @@ impl Run<'_> {
             notes.extend(kernel.stop(&mut output));
         }
         notes.extend(sessions.memory_note());
+        notes.extend(sessions.unrecorded_notes(started.child.is_some()));
         let end = monotonic_ns();
         let counts = output.counts;
         let clock_error_ns = sessions.clock_error_ns();

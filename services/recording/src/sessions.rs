@@ -4,6 +4,8 @@ use crate::RecordingError;
 use crate::clock::Clock;
 use horolog_probe::clock::ClockKind;
 use horolog_probe::ring::record::TEXTS;
+use horolog_probe::session::budget::{Reason, cut};
+use horolog_probe::session::liveness::{State, children};
 use horolog_probe::session::reader::EventInfo;
 use horolog_probe::session::{Connection, Listener, Losses, RawRecord};
 use horolog_sys::clock::{monotonic_ns, process_cpu_ns};
@@ -20,8 +22,15 @@ const LINGER_NS: u64 = 100_000_000;
 /// How often it is looked whether a process has ended.
 const LOOK_EVERY_NS: u64 = 16_000_000;
 
+/// How often it is looked whether a process has children that have no session.
+const CHILDREN_EVERY_NS: u64 = 100_000_000;
+
 /// After a pass with so many records the next one comes after a millisecond at most, after ten times as many at once.
 const BUSY: u64 = 1_000;
+
+/// Where the runtime is not loaded into a program that was seen.
+const UNREACHED: &str = "that the runtime did not reach (static, for another C library, with privileges of its own, without \
+                         its environment, or in a sandbox)";
 
 /// What the records of sessions go to.
 pub(crate) trait Tap {
@@ -82,6 +91,8 @@ struct Traced {
     told_at_cpu_ns: u64,
     /// Since when its process has ended, or runs another program.
     closed_at: Option<u64>,
+    /// Whether its process was seen running another program, which had not handed a session over.
+    runs_another: bool,
     snapshots: u64,
     /// What the numbers of events mean; the session's directory is asked once an event.
     events: BTreeMap<u32, EventInfo>,
@@ -105,6 +116,14 @@ pub(crate) struct Sessions {
     came: u64,
     /// Names of events that programs which have gone could have emitted.
     names: BTreeSet<String>,
+    /// Programs that were seen running in a process that had a session, and had none themselves.
+    unreached: u64,
+    /// When the children of processes were looked at last.
+    looked_at_children: u64,
+    /// Children that had no session then.
+    strangers: BTreeSet<u32>,
+    /// Those that had none twice.
+    never_came: BTreeSet<u32>,
 }
 
 impl Sessions {
@@ -123,6 +142,10 @@ impl Sessions {
             looked: 0,
             came: 0,
             names: BTreeSet::new(),
+            unreached: 0,
+            looked_at_children: 0,
+            strangers: BTreeSet::new(),
+            never_came: BTreeSet::new(),
         })
     }
 
@@ -163,6 +186,26 @@ impl Sessions {
         })
     }
 
+    /// What is to be said about processes that are not recorded, or not to their end; `stays`: those that still run were
+    /// started by this recorder.
+    pub(crate) fn unrecorded_notes(&self, stays: bool) -> Vec<String> {
+        let mut notes = self.listener.budget().unrecorded_notes();
+        let left =
+            self.live.iter().filter(|traced| stays && traced.closed_at.is_none()).map(|traced| traced.pid);
+        notes.extend(cut(left.collect()));
+        // Some of them have said themselves why they are not recorded.
+        let budget = self.listener.budget();
+        let known = budget.unrecorded(Reason::Filter) + budget.unrecorded(Reason::NotHandedOver);
+        let now = self.live.iter().filter(|traced| traced.runs_another).count() as u64;
+        let all = self.unreached + now + self.never_came.len() as u64;
+        match all.saturating_sub(known.into()) {
+            0 => {}
+            1 => notes.push(format!("not recorded: 1 program {UNREACHED}")),
+            count => notes.push(format!("not recorded: {count} programs {UNREACHED}")),
+        }
+        notes
+    }
+
     /// Waits for new sessions: a few milliseconds, and less where much came in the last pass, before buffers are full.
     pub(crate) fn wait(&self, milliseconds: i32) {
         let milliseconds = match self.came {
@@ -190,24 +233,44 @@ impl Sessions {
         self.came = 0;
         for traced in &mut self.live {
             // Before its buffers are read: what it has published then is read all the same.
-            let ended = look && traced.closed_at.is_none() && traced.connection.reader.process().is_dead();
+            let state =
+                (look && traced.closed_at.is_none()).then(|| traced.connection.reader.process().state());
+            traced.runs_another |= state == Some(State::RunsAnother);
             let Traced { connection, batch, words, .. } = traced;
             self.came += connection.reader.drain(|raw| batch.push(Raw::of(&raw, words)));
             traced.hand_on(&self.clock, tap);
             traced.tell_losses(tap);
-            if ended {
+            if state == Some(State::Ended) {
                 traced.closed_at = Some(now);
             }
         }
-        let names = &mut self.names;
+        if now.saturating_sub(self.looked_at_children) >= CHILDREN_EVERY_NS {
+            self.looked_at_children = now;
+            self.look_at_children();
+        }
+        let (names, unreached) = (&mut self.names, &mut self.unreached);
         self.live.retain(|traced| {
             let stays = traced.connection.reader.overwrites()
                 || traced.closed_at.is_none_or(|closed| now.saturating_sub(closed) < LINGER_NS);
             if !stays {
                 names.extend(traced.names());
+                *unreached += u64::from(traced.runs_another);
             }
             stays
         });
+    }
+
+    /// Looks for children of traced processes that have no session, twice: a child's session comes a moment after it.
+    fn look_at_children(&mut self) {
+        let known: BTreeSet<u32> = self.live.iter().map(|traced| traced.pid).collect();
+        let children = self
+            .live
+            .iter()
+            .filter(|traced| traced.closed_at.is_none())
+            .flat_map(|traced| children(traced.pid));
+        let strangers: BTreeSet<u32> = children.filter(|pid| !known.contains(pid)).collect();
+        self.never_came.extend(strangers.intersection(&self.strangers));
+        self.strangers = strangers;
     }
 
     /// Hands on what the overwriting rings of all sessions hold.
@@ -261,8 +324,10 @@ impl Sessions {
                     self.joined += 1;
                     // A process has one session: whatever it ran before was replaced by `exec`.
                     let now = monotonic_ns();
+                    self.never_came.remove(&pid);
                     for before in self.live.iter_mut().filter(|traced| traced.pid == pid) {
                         before.closed_at.get_or_insert(now);
+                        before.runs_another = false;
                     }
                     tap.joined(pid);
                     self.live.push(Traced {
@@ -273,6 +338,7 @@ impl Sessions {
                         told_at: now,
                         told_at_cpu_ns: 0,
                         closed_at: None,
+                        runs_another: false,
                         snapshots: 0,
                         events: BTreeMap::new(),
                         batch: Vec::new(),

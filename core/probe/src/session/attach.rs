@@ -6,7 +6,7 @@ use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, compiler_fence};
 
 use super::budget;
-use super::shared::{Cause, Shared, live_generation, take_live};
+use super::shared::{Cause, Shared, live_generation, live_page, take_live};
 use crate::clock::ClockKind;
 use crate::cpu;
 use crate::ring::layout::WriterEntry;
@@ -76,8 +76,7 @@ fn enter(state: &ThreadState, session: &'static Shared) -> bool {
         session.retire();
         return false;
     }
-    // Known for the thread that began the session: a sandbox may forbid the question later.
-    let tid = if state.tid.get() == 0 { horolog_sys::thread::id() } else { state.tid.get() };
+    let tid = number_of_this_thread();
     let (used, entries) = (&session.header().writers_used, session.writers());
     let mut mine = None;
     for (number, entry) in entries.iter().enumerate() {
@@ -107,6 +106,15 @@ fn enter(state: &ThreadState, session: &'static Shared) -> bool {
     end_with_thread(state);
     state.session.set(session);
     true
+}
+
+/// The kernel's number of the calling thread, without a system call, which a filter may forbid: the C library keeps it, and
+/// makes the number of the thread's clock from it, `!tid << 3 | 6`.
+fn number_of_this_thread() -> u32 {
+    let mut clock = 0;
+    // SAFETY: the thread is alive, and the place for the result is writable.
+    let status = unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &mut clock) };
+    if status == 0 { !(clock >> 3) as u32 } else { horolog_sys::thread::id() }
 }
 
 /// How many rings a thread whose ring is full looks at, at most: it looks again at each event that finds no room.
@@ -199,7 +207,7 @@ pub(crate) fn grow(state: &ThreadState, session: &Shared) -> bool {
 pub(crate) fn leave(state: &ThreadState) {
     // SAFETY: sessions are never freed.
     let Some(session) = (unsafe { state.session.get().as_ref() }) else { return };
-    if session.pid == std::process::id() {
+    if session.pid == live_page().process.load(Relaxed) {
         // SAFETY: this thread holds a reference to the session, so that its memory is mapped.
         if let Some(entry) = unsafe { state.writer.get().as_ref() } {
             settle(entry);
@@ -261,4 +269,18 @@ unsafe extern "C" fn at_thread_end(_: *mut c_void) {
     leave(state);
     compiler_fence(core::sync::atomic::Ordering::SeqCst);
     state.key.set(UNATTACHED);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_knows_its_number_without_asking_the_kernel() {
+        let both = || (number_of_this_thread(), horolog_sys::thread::id());
+        let (one, other) = (both(), std::thread::spawn(both).join().expect("ends"));
+        assert_eq!(one.0, one.1);
+        assert_eq!(other.0, other.1);
+        assert_ne!(one.0, other.0);
+    }
 }

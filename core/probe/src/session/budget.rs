@@ -3,6 +3,7 @@
 //! The recorder makes the page as a file beside its socket. A traced process maps it before its `main` and closes the
 //! file; a child of `fork` has the mapping already. A process takes from it when it begins a ring, by one addition.
 
+use super::prohibited;
 use core::ffi::CStr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
@@ -10,7 +11,7 @@ use horolog_sys::Error;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-const MAGIC: u64 = u64::from_le_bytes(*b"horobud\x01");
+const MAGIC: u64 = u64::from_le_bytes(*b"horobud\x02");
 const BYTES: usize = 4096;
 
 /// What a process without the page may have: whoever listens there is no recorder of this version.
@@ -32,16 +33,56 @@ pub(crate) struct Page {
     refused: AtomicU64,
     /// Not 0: the recorder has ended.
     over: AtomicU32,
+    /// How many filters of system calls the recorder itself has: those its processes may have, too.
+    filters: AtomicU32,
+    /// Processes that are not recorded, by reason.
+    unrecorded: [AtomicU32; 3],
+}
+
+/// Why a process, or what it does from some moment on, is not recorded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reason {
+    /// A filter of system calls might end it if it handed its memory over.
+    Filter,
+    /// It has forbidden itself the time-stamp counter.
+    Counter,
+    /// It got no memory, or the recorder did not take it in time.
+    NotHandedOver,
+}
+
+impl Reason {
+    /// All of them.
+    pub const ALL: [Reason; 3] = [Reason::Filter, Reason::Counter, Reason::NotHandedOver];
+
+    /// What is said before and after the number of processes.
+    fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Reason::Filter => (
+                "not recorded",
+                "below a filter of system calls (seccomp) that may forbid what recording needs",
+            ),
+            Reason::Counter => (
+                "recorded only in part",
+                "that forbade the time-stamp counter (PR_SET_TSC or strict seccomp)",
+            ),
+            Reason::NotHandedOver => (
+                "not recorded",
+                "without memory for buffers, or whose buffers the recorder did not take in time",
+            ),
+        }
+    }
 }
 
 impl Page {
-    const fn new(limit: u64) -> Page {
+    const fn new(limit: u64, filters: u32) -> Page {
         Page {
             magic: AtomicU64::new(MAGIC),
             limit: AtomicU64::new(limit),
             taken: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             over: AtomicU32::new(0),
+            filters: AtomicU32::new(filters),
+            unrecorded: [const { AtomicU32::new(0) }; 3],
         }
     }
 
@@ -61,13 +102,23 @@ impl Page {
         let _ = self.taken.fetch_update(SeqCst, SeqCst, |taken| Some(taken.saturating_sub(bytes)));
     }
 
+    /// Counts a process that is not recorded.
+    pub(crate) fn count(&self, reason: Reason) {
+        self.unrecorded[reason as usize].fetch_add(1, Relaxed);
+    }
+
+    /// How many filters of system calls the recorder has.
+    pub(super) fn filters(&self) -> u32 {
+        self.filters.load(Relaxed)
+    }
+
     pub(crate) fn is_over(&self) -> bool {
         self.over.load(Acquire) != 0
     }
 }
 
 /// The page of this process; without a recorder its own.
-static OWN: Page = Page::new(ALONE);
+static OWN: Page = Page::new(ALONE, u32::MAX);
 static MAPPED: AtomicPtr<Page> = AtomicPtr::new(core::ptr::null_mut());
 
 /// What this process takes from.
@@ -82,20 +133,19 @@ fn beside(socket: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Maps the page that stands beside `socket`. Where there is none this process takes from its own.
-pub(super) fn join(socket: &Path) {
+/// Maps the page that stands beside `socket`. Where there is none, no recorder is there that this process can reach: it
+/// takes from its own page, and the result is `false`.
+pub(super) fn join(socket: &Path) -> bool {
     let path = beside(socket);
     let mut bytes = path.as_os_str().as_bytes().to_vec();
     bytes.push(0);
-    let Ok(path) = CStr::from_bytes_with_nul(&bytes) else { return };
+    let Ok(path) = CStr::from_bytes_with_nul(&bytes) else { return false };
     let page = map(path, libc::O_RDWR).filter(|page| {
         // SAFETY: `map` gives a mapped page of at least that size; every bit pattern is valid.
         unsafe { (**page).magic.load(Acquire) == MAGIC }
     });
-    if let Some(page) = page {
-        // An earlier recorder's page stays mapped: a thread may be looking at it.
-        MAPPED.store(page, Release);
-    }
+    // An earlier recorder's page stays mapped: a thread may be looking at it.
+    page.inspect(|page| MAPPED.store(*page, Release)).is_some()
 }
 
 /// The first page of the file, shared; `None` where it is not there or too short. Its descriptor is closed again.
@@ -146,7 +196,7 @@ impl Budget {
         let page = made.ok_or_else(|| Error::last_os(what, "choose a folder that you may write"))?;
         let limit = if limit == 0 { MOST.min(horolog_sys::memory::total_bytes() / 10) } else { limit };
         // SAFETY: a mapped page, which nobody else knows yet.
-        unsafe { page.write(Page::new(limit)) };
+        unsafe { page.write(Page::new(limit, prohibited::filters())) };
         Ok(Budget { page, path })
     }
 
@@ -173,6 +223,26 @@ impl Budget {
         self.page().refused.load(Relaxed)
     }
 
+    /// How many processes are not recorded for this reason.
+    #[must_use]
+    pub fn unrecorded(&self, reason: Reason) -> u32 {
+        self.page().unrecorded[reason as usize].load(Relaxed)
+    }
+
+    /// One sentence a reason for which processes are not recorded.
+    #[must_use]
+    pub fn unrecorded_notes(&self) -> Vec<String> {
+        let notes = Reason::ALL.map(|reason| {
+            let (before, after) = reason.words();
+            match self.unrecorded(reason) {
+                0 => None,
+                1 => Some(format!("{before}: 1 process {after}")),
+                count => Some(format!("{before}: {count} processes {after}")),
+            }
+        });
+        notes.into_iter().flatten().collect()
+    }
+
     pub(super) fn give_back(&self, bytes: u64) {
         self.page().give_back(bytes);
     }
@@ -187,6 +257,22 @@ impl Drop for Budget {
     }
 }
 
+/// What is to be said about processes that still run when their recorder ends, in the order of their numbers.
+#[must_use]
+pub fn cut(mut processes: Vec<u32>) -> Option<String> {
+    processes.sort_unstable();
+    match processes.as_slice() {
+        [] => None,
+        [one] => {
+            Some(format!("process {one} outlives the command: what it does from now on is not recorded"))
+        }
+        [first, .., last] => Some(format!(
+            "{} processes outlive the command ({first} to {last}): what they do from now on is not recorded",
+            processes.len()
+        )),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -196,7 +282,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let socket = folder.path().join("s");
         let budget = Budget::create(&socket, 100).expect("a page");
-        join(&socket);
+        assert!(join(&socket));
         let page = of_this_process();
         assert!(page.claim(60) && page.claim(40) && !page.claim(1));
         assert_eq!((budget.limit(), budget.taken(), budget.refused()), (100, 100, 1));
@@ -205,7 +291,10 @@ mod tests {
         budget.give_back(1000);
         assert_eq!((budget.taken(), page.is_over()), (0, false));
         assert!(Budget::create(&socket, 0).is_err(), "the file is there");
+        page.count(Reason::Filter);
+        assert_eq!(Reason::ALL.map(|reason| budget.unrecorded(reason)), [1, 0, 0]);
         drop(budget);
+        assert!(!join(&socket));
         assert!(page.is_over() && !beside(&socket).exists());
         MAPPED.store(core::ptr::null_mut(), Release);
         let budget = Budget::create(&socket, 0).expect("a page");

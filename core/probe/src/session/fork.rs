@@ -7,9 +7,9 @@ use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
+use super::budget::{self, Reason};
 use super::handover::hand_over;
-use super::{Options, Session, UNHEARD};
-use crate::thread::this_thread;
+use super::{Options, Session, UNHEARD, prohibited};
 
 /// What the present session was made with, and where it went.
 struct Followed {
@@ -42,19 +42,16 @@ pub(super) fn forget() {
 extern "C" fn in_child() {
     // SAFETY: null, or a value that is never freed.
     let Some(followed) = (unsafe { FOLLOWED.load(Acquire).as_ref() }) else { return };
-    know_this_thread();
+    if let Some(reason) = prohibited::in_child() {
+        budget::of_this_process().count(reason);
+        return;
+    }
     // What the parent emitted in vain is the parent's.
     UNHEARD.store(0, Relaxed);
-    let Ok(session) = Session::create(&followed.options) else { return };
-    if session.hand_over(&followed.path).is_ok() {
-        session.go_on();
+    match Session::create(&followed.options) {
+        Ok(session) if session.hand_over(&followed.path).is_ok() => session.go_on(),
+        _ => budget::of_this_process().count(Reason::NotHandedOver),
     }
-}
-
-/// Notes the thread's number, so that its first event need not ask the kernel.
-pub(super) fn know_this_thread() {
-    // SAFETY: the thread's own state.
-    unsafe { (*this_thread()).tid.set(horolog_sys::thread::id()) };
 }
 
 impl Session {

@@ -1,7 +1,7 @@
 //! How a session comes to a reader in another process: over a Unix socket, which is closed at once.
 //!
-//! The traced process connects, sends one line `horolog-session 2 PID` with the session's memory attached, and closes
-//! both. From then on the two share memory and nothing else.
+//! The traced process connects, sends one line `horolog-session 2 PID STACK` with the session's memory attached, and closes
+//! both. STACK, in hexadecimal digits, is where its stack begins: `exec` changes it. From then on the two share memory and nothing else.
 
 use std::io::{ErrorKind, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use super::budget::Budget;
 use super::reader::Reader;
+use super::shared::start_of_stack;
 use horolog_sys::descriptor_passing::{is_closed, is_readable, let_wait, peer, receive};
 use horolog_sys::{Error, clock};
 
@@ -119,7 +120,10 @@ impl Listener {
                 "only programs with horolog's runtime of this version may connect here",
             ));
         }
-        Ok(Connection { reader: Reader::new(files.remove(0), who.pid)?, budget: Arc::clone(&self.budget) })
+        let stack = hello.get(PID_AT + PID_DIGITS + 1..).and_then(|rest| rest.get(..STACK_DIGITS));
+        let stack = stack.and_then(|digits| u64::from_str_radix(str::from_utf8(digits).ok()?, 16).ok());
+        let reader = Reader::new(files.remove(0), who.pid)?.of_program(stack.unwrap_or(0));
+        Ok(Connection { reader, budget: Arc::clone(&self.budget) })
     }
 }
 
@@ -152,6 +156,11 @@ impl Drop for Connection {
 /// How often a process tries to connect where too many do at once, a millisecond apart.
 const ATTEMPTS: u32 = 20;
 
+/// Where the numbers of the line stand that a process sends.
+const PID_AT: usize = "horolog-session 2 ".len();
+const PID_DIGITS: usize = 10;
+const STACK_DIGITS: usize = 16;
+
 /// Connects to the reader at `path`, hands `memory` over and closes the connection. Allocates nothing unless it fails:
 /// children of `fork` do this, too.
 pub(super) fn hand_over(memory: BorrowedFd<'_>, path: &Path) -> Result<(), Error> {
@@ -169,12 +178,16 @@ pub(super) fn hand_over(memory: BorrowedFd<'_>, path: &Path) -> Result<(), Error
             Err(error) => return Err(refused(&error)),
         }
     };
-    let mut hello = *b"horolog-session 2 0000000000\n";
-    let mut number = std::process::id();
-    for digit in hello[18..28].iter_mut().rev() {
-        *digit = b'0' + (number % 10) as u8;
-        number /= 10;
-    }
+    let mut hello = *b"horolog-session 2 0000000000 0000000000000000\n";
+    let digits = |digits: &mut [u8], mut number: u64, base: u64| {
+        for digit in digits.iter_mut().rev() {
+            *digit = b"0123456789abcdef"[(number % base) as usize];
+            number /= base;
+        }
+    };
+    let (pid, stack) = hello[PID_AT..].split_at_mut(PID_DIGITS + 1);
+    digits(&mut pid[..PID_DIGITS], std::process::id().into(), 10);
+    digits(&mut stack[..STACK_DIGITS], start_of_stack(), 16);
     horolog_sys::descriptor_passing::send(&stream, &hello, &[memory])
 }
 

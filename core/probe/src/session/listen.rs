@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use super::handover::Lines;
 use super::service::{Answer, begin, with_signals_blocked};
-use super::{Options, fork};
+use super::{Options, budget, fork};
 use horolog_sys::descriptor_passing::{peer, wait_for_connection};
 use horolog_sys::{Error, thread};
 
@@ -104,7 +104,10 @@ fn take(stream: UnixStream, answer: Answer) -> Result<(), Error> {
         return lines.write("error: not understood");
     };
     let mut wanted = Options::recorded();
-    let begun = wanted.apply(options).and_then(|()| begin(&wanted, Path::new(path)));
+    let begun = wanted.apply(options).and_then(|()| {
+        budget::join(Path::new(path));
+        begin(&wanted, Path::new(path))
+    });
     let session = match begun {
         Ok(session) => session,
         Err(error) => return lines.write(&format!("error: {error}")),

@@ -1,11 +1,19 @@
 //! Whether a thread of a traced process still exists.
 
-use super::shared::start_time;
+use super::shared::{stack_start, start_time};
 
 /// When process `pid` began, in clock ticks since boot; `None` where it does not exist.
 #[must_use]
 pub fn process_start(pid: u32) -> Option<u64> {
     start_time(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// The living children of process `pid`'s first thread; none where the kernel does not tell.
+#[must_use]
+pub fn children(pid: u32) -> Vec<u32> {
+    let list = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    let lives = |pid: &u32| std::fs::read(format!("/proc/{pid}/stat")).is_ok_and(|stat| !is_over(&stat));
+    list.split_whitespace().filter_map(|word| word.parse().ok()).filter(lives).collect()
 }
 
 /// A process that is being traced, as its reader sees it.
@@ -16,13 +24,31 @@ pub struct Process {
     /// Its number in its own namespace.
     own_pid: u32,
     start: u64,
+    /// Where the stack of its program begins; 0: not known.
+    stack: u64,
+}
+
+/// What has become of a traced process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum State {
+    /// It runs.
+    Runs,
+    /// It runs another program by now (`exec`).
+    RunsAnother,
+    /// It is gone, a zombie without threads, or its number was taken by a later process.
+    Ended,
 }
 
 impl Process {
     /// The process `pid`, which calls itself `own_pid`; it began at `start`.
     #[must_use]
     pub fn new(pid: u32, own_pid: u32, start: u64) -> Process {
-        Process { pid, own_pid, start }
+        Process { pid, own_pid, start, stack: 0 }
+    }
+
+    /// The same while it runs the program whose stack begins at `stack`; 0: not known.
+    pub(super) fn of_program(self, stack: u64) -> Process {
+        Process { stack, ..self }
     }
 
     /// Its number in the reader's own namespace.
@@ -37,15 +63,26 @@ impl Process {
         self.pid != self.own_pid
     }
 
-    /// Whether it has ended: gone, a zombie without threads, or its number taken by a later process.
+    /// Whether it has ended.
     #[must_use]
     pub fn is_dead(&self) -> bool {
-        let Ok(stat) = std::fs::read(format!("/proc/{}/stat", self.pid)) else { return true };
+        self.state() == State::Ended
+    }
+
+    /// What has become of it.
+    #[must_use]
+    pub fn state(&self) -> State {
+        let Ok(stat) = std::fs::read(format!("/proc/{}/stat", self.pid)) else { return State::Ended };
         if start_time(&stat).is_some_and(|start| self.start != 0 && start != self.start) {
-            return true;
+            return State::Ended;
         }
         // The first thread may have ended while others run: then the process is a zombie and lives.
-        is_over(&stat) && self.threads().all(|tid| self.thread_is_over(tid, 0))
+        if is_over(&stat) {
+            let ended = self.threads().all(|tid| self.thread_is_over(tid, 0));
+            return if ended { State::Ended } else { State::Runs };
+        }
+        let is_another = |stack| self.stack != 0 && stack != 0 && stack != self.stack;
+        if stack_start(&stat).is_some_and(is_another) { State::RunsAnother } else { State::Runs }
     }
 
     /// Whether the thread that calls itself `tid`, begun at `start` (0: not known), can never run again.
@@ -103,6 +140,9 @@ mod tests {
         let pid = std::process::id();
         let me = Process::new(pid, pid, process_start(pid).expect("we exist"));
         assert!(!me.is_dead());
+        let same = me.clone().of_program(super::super::shared::start_of_stack());
+        assert_eq!(same.state(), State::Runs);
+        assert_eq!(me.clone().of_program(4096).state(), State::RunsAnother);
         let tid = horolog_sys::thread::id();
         let start = me.thread_start(tid).expect("we exist");
         assert!(!me.thread_is_dead(tid, start));

@@ -8,6 +8,8 @@ pub mod handover;
 pub mod listen;
 pub mod liveness;
 pub mod options;
+#[doc(hidden)]
+pub mod prohibited;
 pub mod reader;
 pub mod service;
 pub(crate) mod shared;

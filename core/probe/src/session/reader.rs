@@ -260,6 +260,12 @@ impl Reader {
         }
     }
 
+    /// The same for the program whose stack begins at `stack`; 0: not known.
+    pub(super) fn of_program(mut self, stack: u64) -> Reader {
+        self.process = self.process.of_program(stack);
+        self
+    }
+
     /// The process that writes.
     #[must_use]
     pub fn process(&self) -> &Process {

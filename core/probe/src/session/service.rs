@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use super::budget::{self, Reason};
 use super::{Options, Session};
-use super::{budget, fork, listen};
+use super::{fork, listen, prohibited};
 use horolog_sys::Error;
 
 /// The environment variable that names the reader's socket; `listen`: wait for a recorder to ask.
@@ -20,11 +21,12 @@ pub type Answer = fn(&str) -> String;
 /// Starts the session that the environment variable [`SOCKET`] asks for and hands it to the reader there. Neither a thread
 /// nor a descriptor stays behind. A child of `fork` hands a session of its own to the same reader. Where the variable says
 /// `listen`, nothing is made until a recorder asks ([`listen::request`]); then `answer` carries out the commands `enable
-/// PATTERN` and `disable PATTERN`. `Ok(false)`: the environment asks for nothing. Meant for the constructor of a runtime
-/// library.
+/// PATTERN` and `disable PATTERN`. `Ok(false)`: there is no session: the environment asks for none, no recorder is there
+/// that this process can reach, or the recorder was told why this process cannot be recorded. Meant for the constructor of
+/// a runtime library.
 ///
 /// # Errors
-/// Where the session cannot be made or nobody listens; the program then runs on untraced.
+/// Where the environment asks for what no session can be; the program then runs on untraced.
 pub fn start_from_environment(answer: Answer) -> Result<bool, Error> {
     let Some(path) = std::env::var_os(SOCKET).filter(|path| !path.is_empty()) else { return Ok(false) };
     if path == listen::LISTEN {
@@ -35,8 +37,24 @@ pub fn start_from_environment(answer: Answer) -> Result<bool, Error> {
     if let Ok(text) = std::env::var(OPTIONS) {
         options.apply(&text)?;
     }
-    fork::know_this_thread();
-    begin(&options, Path::new(&path))?.go_on();
+    let path = Path::new(&path);
+    if !budget::join(path) {
+        // Nobody is there any more, or not for this process: what it prints is its own, so nothing is said here.
+        return Ok(false);
+    }
+    let recorder = budget::of_this_process();
+    if prohibited::filters() > recorder.filters() {
+        recorder.count(Reason::Filter);
+        return Ok(false);
+    }
+    match begin(&options, path) {
+        Ok(session) => session.go_on(),
+        Err(error) if error.is_bad_input() => return Err(error),
+        Err(_) => {
+            recorder.count(Reason::NotHandedOver);
+            return Ok(false);
+        }
+    }
     if let Ok(number) = std::env::var(SNAPSHOT_SIGNAL) {
         let signal = number.trim().parse().map_err(|_| {
             Error::bad_input(
@@ -50,9 +68,12 @@ pub fn start_from_environment(answer: Answer) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// Makes a session, this process's only one, and hands it to the reader at `path`.
+/// Makes a session, this process's only one, and hands it to the reader at `path`, whose page is joined.
 pub(super) fn begin(options: &Options, path: &Path) -> Result<Session, Error> {
-    budget::join(path);
+    if prohibited::is_counter() {
+        let what = "the session of a process that has forbidden itself the time-stamp counter";
+        return Err(Error::unsupported(what, "record it from its start: then what comes before is recorded"));
+    }
     let options = options.within_limits();
     let mut session = Session::create(&options)?;
     session.hand_over(path)?;

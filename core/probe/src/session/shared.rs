@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use core::{ptr, slice};
 use std::sync::OnceLock;
 
-use super::{Mode, Options};
+use super::{Mode, Options, prohibited};
 use crate::clock::ClockKind;
 use crate::ring::layout::{EventEntry, Header, Layout, QueueControl, WriterEntry};
 use crate::ring::multi_writer::MultiWriter;
@@ -244,6 +244,10 @@ extern "C" fn disconnect_in_child() {
         state.forget();
         state.key.set(UNATTACHED);
     }
+    if prohibited::are_calls() {
+        // The mappings stay, and nothing refers to them but an emission that the fork interrupted.
+        return;
+    }
     for session in sessions() {
         if inside && !session.unmapped.swap(true, AcqRel) {
             session.mapping.disconnect();
@@ -260,10 +264,15 @@ pub(crate) struct LivePage {
     /// The live session's; 0: none.
     pub(crate) generation: AtomicU64,
     pub(crate) session: AtomicPtr<Shared>,
+    /// The process that has, or had, a session: who asks the kernel may be forbidden to.
+    pub(crate) process: AtomicU32,
 }
 
-static NO_PAGE: LivePage =
-    LivePage { generation: AtomicU64::new(0), session: AtomicPtr::new(ptr::null_mut()) };
+static NO_PAGE: LivePage = LivePage {
+    generation: AtomicU64::new(0),
+    session: AtomicPtr::new(ptr::null_mut()),
+    process: AtomicU32::new(0),
+};
 
 /// The page, once there has been a session.
 pub(crate) static LIVE: AtomicPtr<LivePage> = AtomicPtr::new(ptr::from_ref(&NO_PAGE).cast_mut());
@@ -322,6 +331,7 @@ fn install(session: &'static Shared, taken: impl Fn() -> Error) -> Result<(), Er
         return Err(taken());
     }
     session.enlist();
+    page.process.store(session.pid, Relaxed);
     page.session.store(ptr::from_ref(session).cast_mut(), Release);
     page.generation.store(session.generation, SeqCst);
     LIVE.store(ptr::from_ref(page).cast_mut(), Release);
@@ -330,6 +340,15 @@ fn install(session: &'static Shared, taken: impl Fn() -> Error) -> Result<(), Er
 
 /// When this process began, in clock ticks since boot; 0 where `/proc` is not there. Allocates nothing.
 pub(crate) fn start_time_of_this_process() -> u64 {
+    own_stat(start_time)
+}
+
+/// Where the stack of this process begins; 0 where `/proc` is not there. Allocates nothing.
+pub(crate) fn start_of_stack() -> u64 {
+    own_stat(stack_start)
+}
+
+fn own_stat(field: fn(&[u8]) -> Option<u64>) -> u64 {
     let mut text = [0_u8; 512];
     // SAFETY: the path ends with zero; the buffer is writable for its length.
     let length = unsafe {
@@ -341,15 +360,25 @@ pub(crate) fn start_time_of_this_process() -> u64 {
         libc::close(file);
         length
     };
-    usize::try_from(length).ok().and_then(|length| text.get(..length)).and_then(start_time).unwrap_or(0)
+    usize::try_from(length).ok().and_then(|length| text.get(..length)).and_then(field).unwrap_or(0)
 }
 
-/// Field 22 of a `stat` file: the fields after the last closing bracket begin with the third.
+/// When a process began, by its `stat` file.
 pub(crate) fn start_time(stat: &[u8]) -> Option<u64> {
+    field(stat, 22)
+}
+
+/// Where its stack begins; 0 for whoever may not know, and once the process has ended.
+pub(crate) fn stack_start(stat: &[u8]) -> Option<u64> {
+    field(stat, 28)
+}
+
+/// Field `number` of a `stat` file: the fields after the last closing bracket begin with the third.
+fn field(stat: &[u8], number: usize) -> Option<u64> {
     let close = stat.iter().rposition(|byte| *byte == b')')?;
     let mut fields =
         stat.get(close + 1..)?.split(|byte| byte.is_ascii_whitespace()).filter(|f| !f.is_empty());
-    let digits = fields.nth(22 - 3)?;
+    let digits = fields.nth(number - 3)?;
     core::str::from_utf8(digits).ok()?.parse().ok()
 }
 

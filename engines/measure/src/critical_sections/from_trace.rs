@@ -26,6 +26,8 @@ pub struct NamedStudy {
     pub other_records: u64,
     /// Where and why the trace could not be read to its end.
     pub damage: Option<String>,
+    /// Which processes are not in it, or not to their end.
+    pub missing: Vec<String>,
 }
 
 /// Reads a trace to its end, or to its first damage, and studies its lock events. `progress` gets the number of records
@@ -67,6 +69,7 @@ pub fn from_trace<R: Read + Seek>(
         threads: reader.threads().iter().map(named).collect(),
         other_records,
         damage: reader.damage().map(ToString::to_string),
+        missing: Vec::new(),
     }
 }
 

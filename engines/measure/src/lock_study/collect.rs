@@ -2,6 +2,7 @@
 
 use crate::critical_sections::{CriticalSections, Modules, NamedStudy, SectionOptions, ThreadKey, of_words};
 use horolog_probe::clock::{Anchor, Timeline};
+use horolog_probe::session::budget::cut;
 use horolog_probe::session::{Connection, Listener};
 use horolog_sys::Error;
 use horolog_time::Instant;
@@ -99,6 +100,12 @@ impl Collector {
     /// Processes that handed a session over.
     pub(super) fn processes(&self) -> usize {
         self.gone + self.traced.len()
+    }
+
+    /// The processes that have not ended.
+    pub(super) fn running(&self) -> Vec<u32> {
+        let runs = |traced: &&Traced| !traced.connection.reader.process().is_dead();
+        self.traced.iter().filter(runs).map(|traced| traced.process).collect()
     }
 
     /// One round: new processes, new events; those that are old enough go to the analysis. Returns how many events came.
@@ -238,10 +245,13 @@ impl Collector {
             self.events += self.take(index);
             self.hand_on(index, u64::MAX);
         }
+        let mut missing = self.listener.budget().unrecorded_notes();
+        missing.extend(cut(self.running()));
         if self.processes() == 0 {
             let why = self
                 .refused
                 .first()
+                .or(missing.first())
                 .cloned()
                 .unwrap_or_else(|| "it never loaded the lock library".to_owned());
             return Err(Error::bad_input(
@@ -256,6 +266,7 @@ impl Collector {
             threads: self.threads,
             other_records: self.other,
             damage: None,
+            missing,
         })
     }
 }

@@ -20,6 +20,8 @@ const ROUND_NS: u64 = 1_000_000;
 const BUSY: u64 = 4_000;
 /// How long a program may take to end after it was asked, ns.
 const PATIENCE_NS: u64 = 5_000_000_000;
+/// How long after the program's end the sessions of processes are taken that it has started, ns.
+const GRACE_NS: u64 = 20_000_000;
 /// How long a program may take to load the library, ns.
 const LOADING_NS: u64 = 10_000_000_000;
 
@@ -104,6 +106,14 @@ impl Watched {
         running
     }
 
+    /// One round a millisecond. `true` before `until_ns`.
+    fn round_until(&mut self, until_ns: u64) -> bool {
+        self.round();
+        let now = monotonic_ns();
+        let _ = sleep_until((now + ROUND_NS).min(until_ns));
+        now < until_ns
+    }
+
     /// Events taken so far.
     #[must_use]
     pub fn events(&self) -> u64 {
@@ -170,6 +180,13 @@ impl Watched {
         if let Some(program) = self.program.take().filter(|_| !is_asked) {
             program.leave();
         }
+        // What it has started may still be on its way here, or just ending.
+        let ended_ns = monotonic_ns();
+        while self.round_until(ended_ns + GRACE_NS) {}
+        let some_run = |watched: &Watched| {
+            watched.collector.as_ref().is_some_and(|collector| !collector.running().is_empty())
+        };
+        while some_run(&self) && self.round_until(ended_ns + 5 * GRACE_NS) {}
         let Some(collector) = self.collector.take() else {
             return Err(Error::unexpected("the watch", "it has ended before", ""));
         };

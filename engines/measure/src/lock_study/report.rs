@@ -335,6 +335,7 @@ fn notes(named: &NamedStudy, most: usize) -> Vec<String> {
             counts.events
         ));
     }
+    notes.extend(named.missing.iter().cloned());
     if let Some(damage) = &named.damage {
         notes.push(format!("the trace is damaged: {damage}"));
     }

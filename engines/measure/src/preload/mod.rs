@@ -64,6 +64,11 @@ pub fn find_library(name: &str, given: Option<&Path>) -> Result<PathBuf, Error> 
     ))
 }
 
+/// Stands before a library's path in `LD_PRELOAD`: glibc's dynamic linker puts the folder of the system's libraries there,
+/// from which the way leads back to the root. musl's does not know `$LIB`, finds nothing, and goes on without a word; it
+/// would end the program over a library that is made for glibc.
+const FOR_GLIBC_ALONE: &str = "/usr/$LIB/../../..";
+
 /// What `LD_PRELOAD` must say: these libraries before those that are there already.
 ///
 /// # Errors
@@ -80,6 +85,10 @@ pub fn variable(libraries: &[PathBuf]) -> Result<OsString, Error> {
         }
         if !words.is_empty() {
             words.push(":");
+        }
+        // Where the system's libraries are elsewhere, the way would lead nowhere.
+        if Path::new("/usr/lib").exists() && library.is_absolute() {
+            words.push(FOR_GLIBC_ALONE);
         }
         words.push(library);
     }
@@ -107,6 +116,7 @@ mod tests {
     fn a_path_that_the_linker_would_split_is_refused() {
         assert!(variable(&[PathBuf::from("/a b/lib.so")]).is_err_and(|error| error.is_bad_input()));
         let two = variable(&["/a/x.so".into(), "/a/y.so".into()]).expect("plain paths");
-        assert!(two.to_string_lossy().starts_with("/a/x.so:/a/y.so"), "{two:?}");
+        let both = "/usr/$LIB/../../../a/x.so:/usr/$LIB/../../../a/y.so";
+        assert!(two.to_string_lossy().starts_with(both), "{two:?}");
     }
 }

@@ -2,6 +2,7 @@
 #![allow(dead_code, unreachable_pub)]
 
 pub mod lies;
+pub mod narrow;
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};

@@ -1,0 +1,223 @@
+//! What a program may forbid itself: system calls (seccomp), and the time-stamp counter (`PR_SET_TSC`, strict seccomp).
+//!
+//! A forbidden call ends the process, and so would our own: the calls that hand the memory of a `fork`'s child over, above
+//! all. No call may ask whether calls are forbidden. So the runtime libraries stand in front of the two functions of the C
+//! library by which a program forbids something ([`runtime_library`](crate::runtime_library)), and say here what it did.
+//! A filter that was there before the program started is seen in `/proc`: reading a file is what the dynamic linker has done
+//! just before.
+
+use core::ffi::{c_int, c_long, c_ulong};
+use core::sync::atomic::AtomicBool;
+use core::sync::atomic::Ordering::{Relaxed, SeqCst};
+
+use super::budget::{self, Reason};
+use super::shared::take_live;
+
+static CALLS: AtomicBool = AtomicBool::new(false);
+static COUNTER: AtomicBool = AtomicBool::new(false);
+
+/// Whether this process, or one that it is a child of, has put a filter of system calls around itself.
+pub(crate) fn are_calls() -> bool {
+    CALLS.load(Relaxed)
+}
+
+/// Whether the time-stamp counter is forbidden to a thread of this process.
+pub(super) fn is_counter() -> bool {
+    COUNTER.load(Relaxed)
+}
+
+/// Why a child of `fork` must not begin a session.
+pub(super) fn in_child() -> Option<Reason> {
+    if is_counter() { Some(Reason::Counter) } else { are_calls().then_some(Reason::Filter) }
+}
+
+/// The session ends, since stamping an event would end the process.
+fn forbid_counter() {
+    if COUNTER.swap(true, SeqCst) {
+        return;
+    }
+    if let Some(session) = take_live() {
+        session.retire();
+        session.give_back();
+        budget::of_this_process().count(Reason::Counter);
+    }
+}
+
+/// How many filters of system calls this process has; 0 where `/proc` is not there. Allocates nothing.
+pub(super) fn filters() -> u32 {
+    let mut text = [0_u8; 4096];
+    // SAFETY: the path ends with zero; the buffer is writable for its length.
+    let length = unsafe {
+        let file = libc::open(c"/proc/self/status".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
+        if file < 0 {
+            return 0;
+        }
+        let length = libc::read(file, text.as_mut_ptr().cast(), text.len());
+        libc::close(file);
+        length
+    };
+    usize::try_from(length).ok().and_then(|length| text.get(..length)).map_or(0, filters_of)
+}
+
+/// The number in a `status` file; before Linux 5.9 it says only whether there is any.
+fn filters_of(status: &[u8]) -> u32 {
+    let number = |name: &[u8]| {
+        let line = status.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(name))?;
+        core::str::from_utf8(line).ok()?.trim().parse::<u32>().ok()
+    };
+    number(b"Seccomp_filters:").or_else(|| number(b"Seccomp:")).unwrap_or(0)
+}
+
+/// A system call without the C library, whose functions the callers of this stand for.
+#[cfg(target_arch = "x86_64")]
+fn call(number: c_long, arguments: [c_ulong; 5]) -> c_long {
+    let [a, b, c, d, e] = arguments;
+    let result: c_long;
+    // SAFETY: what the program asked for, unchanged; the kernel overwrites these registers alone.
+    unsafe {
+        core::arch::asm!(
+            "syscall",
+            inlateout("rax") number => result,
+            in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d, in("r8") e,
+            lateout("rcx") _, lateout("r11") _,
+            options(nostack),
+        );
+    }
+    if (-4095..0).contains(&result) {
+        // SAFETY: errno is this thread's own.
+        unsafe { *libc::__errno_location() = -result as c_int };
+        return -1;
+    }
+    result
+}
+
+/// `prctl`, which may forbid system calls or the counter.
+#[cfg(target_arch = "x86_64")]
+#[doc(hidden)]
+#[must_use]
+pub fn prctl(option: c_int, arguments: [c_ulong; 4]) -> c_int {
+    let [a, b, c, d] = arguments;
+    let strict = option == libc::PR_SET_SECCOMP && a == libc::SECCOMP_MODE_STRICT as c_ulong;
+    if strict || (option == libc::PR_SET_TSC && a == libc::PR_TSC_SIGSEGV as c_ulong) {
+        // Before: a signal handler may emit right behind the call.
+        forbid_counter();
+    }
+    let result = call(libc::SYS_prctl, [option as c_ulong, a, b, c, d]);
+    if option == libc::PR_SET_SECCOMP && result == 0 {
+        CALLS.store(true, SeqCst);
+    }
+    result as c_int
+}
+
+/// `syscall(SYS_seccomp, ...)`, which may forbid system calls.
+#[cfg(target_arch = "x86_64")]
+#[doc(hidden)]
+#[must_use]
+pub fn seccomp(operation: c_ulong, flags: c_ulong, arguments: c_ulong) -> c_long {
+    if operation == libc::SECCOMP_SET_MODE_STRICT as c_ulong && flags == 0 && arguments == 0 {
+        forbid_counter();
+    }
+    let result = call(libc::SYS_seccomp, [operation, flags, arguments, 0, 0]);
+    let sets = operation <= libc::SECCOMP_SET_MODE_FILTER as c_ulong;
+    if sets && result >= 0 {
+        CALLS.store(true, SeqCst);
+    }
+    result
+}
+
+/// What a runtime library exports beside its own. `prctl` and `syscall` stand in front of the C library's and do what those
+/// do: nothing else tells, without a system call, that a program has forbidden itself system calls or the time-stamp counter.
+#[macro_export]
+macro_rules! runtime_library {
+    () => {
+        /// Asked by gcc's AddressSanitizer, where the program has no options of its own: a library that was preloaded before
+        /// it and replaces no function of memory is no reason to end the program.
+        #[unsafe(no_mangle)]
+        extern "C" fn __asan_default_options() -> *const core::ffi::c_char {
+            c"verify_asan_link_order=0".as_ptr()
+        }
+
+        #[cfg(target_arch = "x86_64")]
+        mod prohibitions {
+            use core::ffi::{c_int, c_long, c_ulong};
+            use $crate::__private::prohibited;
+
+            #[unsafe(no_mangle)]
+            extern "C" fn prctl(option: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c_ulong) -> c_int {
+                prohibited::prctl(option, [a, b, c, d])
+            }
+
+            extern "C" fn by_number(
+                _: c_long,
+                option: c_int,
+                a: c_ulong,
+                b: c_ulong,
+                c: c_ulong,
+                d: c_ulong,
+            ) -> c_long {
+                c_long::from(prohibited::prctl(option, [a, b, c, d]))
+            }
+
+            extern "C" fn seccomp(_: c_long, operation: c_ulong, flags: c_ulong, rest: c_ulong) -> c_long {
+                prohibited::seccomp(operation, flags, rest)
+            }
+
+            /// As the C library has it: a call may come back twice, or on another stack, so that no frame may stand here.
+            #[unsafe(no_mangle)]
+            #[unsafe(naked)]
+            unsafe extern "C" fn syscall() -> c_long {
+                core::arch::naked_asm!(
+                    "cmp rdi, 317", // seccomp
+                    "je {seccomp}",
+                    "cmp rdi, 157", // prctl
+                    "je {prctl}",
+                    "mov rax, rdi",
+                    "mov rdi, rsi",
+                    "mov rsi, rdx",
+                    "mov rdx, rcx",
+                    "mov r10, r8",
+                    "mov r8, r9",
+                    "mov r9, [rsp + 8]",
+                    "syscall",
+                    "cmp rax, -4095",
+                    "jae 2f",
+                    "ret",
+                    "2:",
+                    "neg eax",
+                    "push rax",
+                    "call __errno_location@PLT",
+                    "pop rcx",
+                    "mov [rax], ecx",
+                    "mov rax, -1",
+                    "ret",
+                    seccomp = sym seccomp,
+                    prctl = sym by_number,
+                );
+            }
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filters_are_counted_where_the_kernel_counts_them() {
+        assert_eq!(filters_of(b"Name:\tx\nSeccomp:\t2\nSeccomp_filters:\t3\nSpeculation:\ty\n"), 3);
+        assert_eq!(filters_of(b"Name:\tx\nSeccomp:\t2\n"), 2);
+        assert_eq!(filters_of(b"Name:\tx\nSeccomp:\t0\n"), 0);
+        assert_eq!(filters_of(b""), 0);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn the_functions_give_what_the_kernel_gives() {
+        assert_eq!(prctl(libc::PR_GET_SECCOMP, [0; 4]), 0);
+        // SAFETY: errno is this thread's own.
+        let errno = || unsafe { *libc::__errno_location() };
+        assert_eq!((prctl(-1, [0; 4]), errno()), (-1, libc::EINVAL));
+        let null = seccomp(libc::SECCOMP_SET_MODE_FILTER as c_ulong, 0, 0);
+        assert_eq!((null, errno(), are_calls()), (-1, libc::EFAULT, false));
+    }
+}
