@@ -1,11 +1,10 @@
 //! A flight recorder: the programs' rings overwrite, and a snapshot of them is written when it is asked for.
 
 use crate::output::Output;
-use crate::recorder::{
-    Ending, Pace, Progress, RecordOptions, Recording, command_end, header, numbered, remedy,
-};
+use crate::recorder::{Ending, Pace, Progress, RecordOptions, Recording, command_end, header, numbered};
 use crate::sessions::{Emitted, Sessions, Tap};
 use crate::{RecordingError, target};
+use horolog_measure::losses::remedy;
 use horolog_sys::clock::monotonic_ns;
 use horolog_time::Span;
 use horolog_trace::LossCause;
@@ -63,6 +62,7 @@ pub(crate) fn fly(
     Ok(Recording {
         schema: Recording::SCHEMA,
         files: total.files,
+        files_removed: 0,
         length: Span::from_ns(monotonic_ns().saturating_sub(origin_ns)),
         events: total.events,
         kernel_records: 0,

@@ -75,9 +75,10 @@ fn process_and_parent(tid: u32) -> Option<(u32, u32)> {
 
 impl Kernel {
     /// Starts recording the kernel, where the machine allows it; else says why not.
-    pub(crate) fn start(origin_ns: u64) -> Result<Kernel, String> {
+    pub(crate) fn start(origin_ns: u64, ring_bytes: Option<u64>) -> Result<Kernel, String> {
         let cpus = online_cpus().map_err(|error| error.to_string())?;
-        let options = RecorderOptions { interrupts: false, ..RecorderOptions::new(cpus) };
+        let mut options = RecorderOptions { interrupts: false, ..RecorderOptions::new(cpus) };
+        options.give(ring_bytes);
         let recorder = Recorder::start(&options).map_err(|error| error.to_string())?;
         let what = format!("kernel scheduling ({:?})", recorder.choice().backend).to_lowercase();
         Ok(Kernel {

@@ -3,7 +3,7 @@
 use crate::sessions::{Emitted, Tap};
 use horolog_probe::session::reader::EventInfo;
 use horolog_time::Instant;
-use horolog_trace::file::{Footer, Writer};
+use horolog_trace::file::{Footer, Header, Writer};
 use horolog_trace::{EventDefinition, Kind, LossCause, NO_JOB, NO_TASK, Record, Sink, TraceError};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -183,6 +183,25 @@ impl<W: Write> Output<W> {
         self.words = words;
     }
 
+    /// Bytes of the file so far, without what still waits.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.writer.bytes()
+    }
+
+    /// Ends the file and goes on in the next one; what waits goes there.
+    pub(crate) fn go_on_in(
+        &mut self,
+        next: W,
+        header: &Header,
+        now_ns: u64,
+        clock_error_ns: u64,
+    ) -> Result<Footer, TraceError> {
+        let next = self.writer.successor(next, header)?;
+        let mut ended = std::mem::replace(&mut self.writer, next);
+        ended.set_clock_error(clock_error_ns);
+        ended.finish(Instant::from_ns(now_ns.saturating_sub(self.origin_ns)))
+    }
+
     /// Makes what was written so far survive the recorder.
     pub(crate) fn flush(&mut self) -> Result<(), TraceError> {
         self.writer.flush()
@@ -275,7 +294,7 @@ pub(crate) fn name_of(pid: u32, tid: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use horolog_trace::file::{Header, Reader};
+    use horolog_trace::file::Reader;
 
     fn emitted<'a>(ns: u64, event: &'a EventInfo, words: &'a [u64]) -> Emitted<'a> {
         Emitted { session: 1, pid: 7, ns, tid: 7, cpu: 1, event, words, has_texts: false }

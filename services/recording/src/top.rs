@@ -5,6 +5,7 @@ use crate::output::name_of;
 use crate::recorder::{CommandEnd, command_end};
 use crate::sessions::{Emitted, Sessions, Tap};
 use crate::target::{self, Target, Tracing};
+use horolog_measure::losses::remedy;
 use horolog_sys::clock::monotonic_ns;
 use horolog_time::Span;
 use horolog_trace::{LossCause, escape};
@@ -51,6 +52,8 @@ pub struct Top {
     pub events_total: u64,
     /// Losses since the beginning, by cause ([`LossCause::name`]).
     pub losses: BTreeMap<&'static str, u64>,
+    /// What to do against the losses; null where nothing was lost, or nothing helps.
+    pub remedy: Option<&'static str>,
     /// Sessions of processes that are read.
     pub sessions: usize,
     /// Per event, the most frequent first.
@@ -201,6 +204,7 @@ impl Counts {
             events_lost_total: self.lost.total,
             events_total: self.all.total,
             losses: self.losses.clone(),
+            remedy: remedy(&self.losses),
             sessions,
             by_event,
             by_thread,
@@ -241,6 +245,7 @@ pub fn watch(options: &WatchOptions, show: &mut dyn FnMut(&Top)) -> Result<Watch
         }
         sessions.wait(PASS_MS);
     }
+    notes.extend(sessions.memory_note());
     if !started.has_ended() {
         started.ask_to_end();
     }
