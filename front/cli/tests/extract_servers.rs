@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Done, done, end, folder, horolog, inside, start};
+use common::{Done, done, folder, inside};
 use serde_json::Value;
 use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
@@ -179,16 +179,4 @@ fn a_trace_of_the_kernel_alone_gives_a_valid_file() {
         sleeps["tasks"].as_array().expect("tasks").iter().all(|task| task["process_comm"] == "sleep"),
         "{sleeps:#}"
     );
-}
-
-/// The server's end is no job: what the signal cut off counts for nothing.
-#[test]
-fn a_command_that_is_ended_leaves_no_piece_of_a_job() {
-    let words = ["measure", "extract", "--all", "--for", "700ms", "--format", "json", "--"];
-    let running = start(&mut horolog(words.into_iter().chain(["sh", "-c", "while :; do sleep 0.02; done"])));
-    let ended = end(running);
-    let Some(found) = proposal(&ended) else { return };
-    if found["toml"].is_string() {
-        is_sound(&found);
-    }
 }

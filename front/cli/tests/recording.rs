@@ -558,7 +558,7 @@ fn a_recording_goes_on_in_the_next_file_and_the_oldest_go() {
         assert!(file.ends_with(&format!("t-{:04}.hrt", index + 1)), "{file}");
         let stats = done(["trace", "stats", "--format", "json", file]);
         assert_eq!(stats.status, Some(0), "{stats:?}");
-        events += stats.json()["users"]["count"].as_u64().expect("a number");
+        events += stats.json()["user"]["count"].as_u64().expect("a number");
     }
     assert_eq!(events, 360_000);
     files.iter().for_each(|file| fs::remove_file(file).expect("removed"));

@@ -31,6 +31,10 @@ pub(crate) struct Output<W: Write> {
     words: Vec<u64>,
     /// Up to when records were written.
     written_to: u64,
+    /// When they were put in order last.
+    ordered_at: u64,
+    /// How many waited on, then.
+    left: usize,
     threads: Threads,
     events: BTreeMap<EventKey, Option<u64>>,
     /// The definitions, by the trace's numbers.
@@ -74,6 +78,8 @@ impl<W: Write> Output<W> {
             waiting: Vec::new(),
             words: Vec::new(),
             written_to: 0,
+            ordered_at: 0,
+            left: 0,
             threads: Threads::default(),
             events: BTreeMap::new(),
             definitions: Vec::new(),
@@ -144,10 +150,19 @@ impl<W: Write> Output<W> {
         number
     }
 
-    /// Writes whatever is older than the window at `now_ns` of the kernel's clock.
-    pub(crate) fn advance(&mut self, now_ns: u64) {
+    /// Writes whatever is older than the window at `now_ns` of the kernel's clock; four times a window, since each time
+    /// everything that waits is put in order, and sooner where much has come. `true`: it did.
+    pub(crate) fn advance(&mut self, now_ns: u64) -> bool {
+        let since = now_ns.saturating_sub(self.ordered_at);
+        let came = self.waiting.len() - self.left;
+        if since < self.window_ns / 4 && came < MOST_WAITING / 4 {
+            return false;
+        }
+        self.ordered_at = now_ns;
         let until = now_ns.saturating_sub(self.origin_ns).saturating_sub(self.window_ns);
         self.write_until(Instant::from_ns(until));
+        self.left = self.waiting.len();
+        true
     }
 
     fn write_until(&mut self, until: Instant) {

@@ -287,8 +287,9 @@ impl Run<'_> {
             self.pass();
             let now = monotonic_ns();
             if self.broken.is_none() && !self.is_full {
-                self.output.advance(now);
-                self.turn(now);
+                if self.output.advance(now) {
+                    self.turn(now);
+                }
                 if now.saturating_sub(flushed) >= FLUSH_EVERY_NS {
                     flushed = now;
                     self.broken = self.output.flush().err().map(|error| error.to_string());

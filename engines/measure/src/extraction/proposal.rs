@@ -372,7 +372,9 @@ fn values(task: &TaskProposal, priority: Option<i64>, needs_deadline: bool, opti
         Arrival::Instants(_) => None,
     };
     let reserved = match task.thread.class {
-        Class::Deadline { deadline_ns, period_ns, .. } if deadline_ns > 0 && deadline_ns != period_ns => {
+        Class::Deadline { deadline_ns, period_ns, .. }
+            if deadline_ns > 0 && (deadline_ns != period_ns || implicit.is_none()) =>
+        {
             Some(deadline_ns)
         }
         Class::Edf { deadline_ns } | Class::Modelled { deadline_ns, .. }

@@ -224,17 +224,17 @@ impl Printer {
             _ => {}
         }
         if let Some(deadline) = values.deadline {
-            match task.thread.class {
-                Class::Deadline { .. } => self.comment("The reservation's deadline."),
-                Class::Edf { .. } | Class::Modelled { .. } => {
+            let observed = "Separation and jitter; the program's own deadline is not observable.";
+            match (task.thread.class, &values.arrival) {
+                (_, Arrival::Portions { .. }) => self.comment(observed),
+                (Class::Deadline { .. }, _) => self.comment("The reservation's deadline."),
+                (Class::Edf { .. } | Class::Modelled { .. }, _) => {
                     self.comment("The deadline of the trace's system file.")
                 }
-                _ if matches!(values.arrival, Arrival::Instants(_)) => self.comment(
+                (_, Arrival::Instants(_)) => self.comment(
                     "The greatest response seen: the order of priorities needs a deadline, and the record tells none.",
                 ),
-                _ if matches!(values.arrival, Arrival::Envelope { .. } | Arrival::Portions { .. }) => {
-                    self.comment("Separation and jitter; the program's own deadline is not observable.");
-                }
+                (_, Arrival::Envelope { .. }) => self.comment(observed),
                 _ => self.comment(
                     "Longer than the distance of arrivals: an overload, or a deadline that only you know.",
                 ),
