@@ -19,13 +19,13 @@ pub fn by_cause(losses: &Losses) -> [(LossCause, u64); 7] {
 }
 
 /// What helps against the greatest of these losses by cause ([`LossCause::name`]); `None` where nothing was lost, or nothing
-/// helps.
+/// helps. `is_limited`: the memory of the rings reached its limit, from which threads without a ring come as well.
 #[must_use]
-pub fn remedy<K: AsRef<str>>(losses: &BTreeMap<K, u64>) -> Option<&'static str> {
+pub fn remedy<K: AsRef<str>>(losses: &BTreeMap<K, u64>, is_limited: bool) -> Option<&'static str> {
     let lost = losses.iter().filter(|(_, count)| **count > 0);
     let greatest = lost.max_by_key(|(_, count)| **count)?.0.as_ref();
     let of = |cause: LossCause| greatest == cause.name();
-    if of(LossCause::ThreadRing) {
+    if of(LossCause::ThreadRing) || (of(LossCause::SharedBuffer) && is_limited) {
         Some("give more memory (`--buffer 4M --memory 4G`) or trace fewer events (`trace record --event`)")
     } else if of(LossCause::SharedBuffer) {
         Some("give more threads a buffer of their own (`trace record --rings 4096`)")
@@ -44,8 +44,8 @@ pub fn memory_note(listener: &Listener) -> Option<String> {
     let budget = listener.budget();
     (budget.refused() > 0).then(|| {
         format!(
-            "the buffers reached their limit of {} MiB for all processes together, {} times; `--memory` raises it",
-            budget.limit() >> 20,
+            "the buffers reached their limit of {} KiB for all processes together, {} times; `--memory` raises it",
+            budget.limit() >> 10,
             budget.refused()
         )
     })
@@ -58,7 +58,10 @@ mod tests {
     #[test]
     fn the_greatest_loss_has_its_remedy() {
         let of = |losses: &[(LossCause, u64)]| {
-            remedy(&losses.iter().map(|(cause, count)| (cause.name(), *count)).collect::<BTreeMap<_, _>>())
+            remedy(
+                &losses.iter().map(|(cause, count)| (cause.name(), *count)).collect::<BTreeMap<_, _>>(),
+                false,
+            )
         };
         assert_eq!(
             (of(&[]), of(&[(LossCause::ThreadRing, 0)]), of(&[(LossCause::DeadWriter, 5)])),
@@ -66,6 +69,8 @@ mod tests {
         );
         let both = of(&[(LossCause::ThreadRing, 5), (LossCause::SharedBuffer, 6)]);
         assert!(both.is_some_and(|remedy| remedy.contains("--rings")), "{both:?}");
+        let limited = remedy(&BTreeMap::from([("shared-buffer", 5)]), true);
+        assert!(limited.is_some_and(|remedy| remedy.contains("--memory")), "{limited:?}");
         let kernel = of(&[(LossCause::ThreadRing, 5), (LossCause::Kernel, 6)]);
         assert!(kernel.is_some_and(|remedy| remedy.contains("--kernel-buffer")), "{kernel:?}");
     }

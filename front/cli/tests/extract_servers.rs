@@ -150,9 +150,10 @@ fn a_trace_of_the_kernel_alone_gives_a_valid_file() {
     let (place, _) = folder("");
     let trace = inside(&place, "kernel.hrt");
     // Threads with very few activations, which have no deadline of their own, beside a busy one.
-    let script = "for i in 1 2 3; do sleep 0.05; done; for i in $(seq 60); do sleep 0.01; done";
+    let few = "for i in 1 2 3; do sleep 0.05; done; exec sleep 0.5";
+    let script = format!("( {few} ) & for i in $(seq 60); do sleep 0.01; done; wait");
     let recorded =
-        done(["trace", "record", "--kernel", "--format", "json", "--out", &trace, "--", "sh", "-c", script]);
+        done(["trace", "record", "--kernel", "--format", "json", "--out", &trace, "--", "sh", "-c", &script]);
     recorded.no_panic();
     if recorded.json()["kernel_records"] == 0 {
         println!("SKIPPED: {}", recorded.json()["notes"]);

@@ -120,7 +120,7 @@ fn the_limit_of_memory_is_told_with_its_remedy() {
     let words = ["trace", "locks", "--buffer", "4K", "--memory", "8K", "--", &program, "1", "0"];
     let told = done(words);
     assert!(told.out.starts_with("events were lost: give more memory"), "{told:?}");
-    assert!(told.out.contains("reached their limit of 0 MiB"), "{told:?}");
+    assert!(told.out.contains("reached their limit of 8 KiB"), "{told:?}");
 }
 
 /// Rust's `Mutex` is a futex of its own: no library sees it.
@@ -163,7 +163,7 @@ fn waits_that_no_library_sees_come_from_the_kernels_record() {
         .as_array()
         .expect("rows")
         .iter()
-        .find(|row| row["name"].as_str().is_some_and(|name| name.contains("program+")));
+        .find(|row| row["name"].as_str().is_some_and(|name| name.contains("program!")));
     let lock = lock.unwrap_or_else(|| panic!("{futexes:#}"));
     assert!(lock["waits"].as_u64() > Some(20) && lock["threads"].as_u64() >= Some(2), "{lock:#}");
     assert!(lock["wait"]["p50_ns"].as_u64() > Some(500_000), "{lock:#}");

@@ -58,7 +58,9 @@ pub(crate) fn fly(
         }
         sessions.wait(LOOK_EVERY_MS);
     }
-    notes.extend(sessions.memory_note());
+    let memory_note = sessions.memory_note();
+    let is_limited = memory_note.is_some();
+    notes.extend(memory_note);
     Ok(Recording {
         schema: Recording::SCHEMA,
         files: total.files,
@@ -67,7 +69,7 @@ pub(crate) fn fly(
         events: total.events,
         kernel_records: 0,
         events_lost: total.lost,
-        remedy: remedy(&total.losses),
+        remedy: remedy(&total.losses, is_limited),
         losses: total.losses,
         out_of_order: 0,
         sessions: sessions.joined(),

@@ -328,7 +328,7 @@ impl Run<'_> {
             }
             Err(error) => {
                 self.notes.push(format!("recording stopped: {error}"));
-                self.broken = Some(error.to_string());
+                self.broken = Some(error);
             }
         }
     }
@@ -375,7 +375,9 @@ impl Run<'_> {
         if let Some(kernel) = &mut kernel {
             notes.extend(kernel.stop(&mut output));
         }
-        notes.extend(sessions.memory_note());
+        let memory_note = sessions.memory_note();
+        let is_limited = memory_note.is_some();
+        notes.extend(memory_note);
         let end = monotonic_ns();
         let counts = output.counts;
         let clock_error_ns = sessions.clock_error_ns();
@@ -414,7 +416,7 @@ impl Run<'_> {
             events: counts.user,
             kernel_records: counts.kernel,
             events_lost: counts.lost,
-            remedy: remedy(&written.losses),
+            remedy: remedy(&written.losses, is_limited),
             losses: written.losses,
             out_of_order: counts.late,
             sessions: sessions.joined(),

@@ -4,7 +4,6 @@ use crate::RecordingError;
 use crate::output::Output;
 use crate::recorder::{RecordOptions, numbered};
 use horolog_time::Span;
-use horolog_trace::TraceError;
 use horolog_trace::file::{Header, Writer};
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
@@ -122,13 +121,13 @@ impl Files {
     }
 
     /// Begins the next file where it is time to. `false`: the files are as large as they may become, and nothing more can
-    /// be written.
+    /// be written. An error in words.
     pub(crate) fn turn(
         &mut self,
         output: &mut Output<File>,
         now_ns: u64,
         clock_error_ns: u64,
-    ) -> Result<bool, TraceError> {
+    ) -> Result<bool, String> {
         let bytes = output.bytes();
         if let Some((_, size)) = self.files.back_mut() {
             *size = bytes;
@@ -142,9 +141,11 @@ impl Files {
             self.count += 1;
             self.begun_ns = now_ns;
             let path = numbered(&self.path, self.count);
-            let file = File::create(&path)
-                .map_err(|error| TraceError::io(format!("creating {}", path.display()), error))?;
-            let footer = output.go_on_in(file, &self.header, now_ns, clock_error_ns)?;
+            let file =
+                File::create(&path).map_err(|error| format!("creating {}: {error}", path.display()))?;
+            let footer = output
+                .go_on_in(file, &self.header, now_ns, clock_error_ns)
+                .map_err(|error| error.to_string())?;
             self.add(footer.causes);
             self.files.push_back((path, 0));
         }
@@ -303,7 +304,7 @@ mod tests {
         let event = EventInfo { id: 1, name: "x".to_owned(), types: "u".to_owned() };
         let mut stopped = None;
         for number in 0..200_000_u64 {
-            let word = [number * 0x9e37_79b9_7f4a_7c15];
+            let word = [number.wrapping_mul(0x9e37_79b9_7f4a_7c15)];
             output.event(&Emitted {
                 session: 1,
                 pid: 7,

@@ -165,7 +165,7 @@ impl Tap for Counts {
 
 impl Counts {
     /// The counts of the interval that ends now; the next one begins at 0.
-    fn take(&mut self, elapsed: Span, interval: Span, sessions: usize) -> Top {
+    fn take(&mut self, elapsed: Span, interval: Span, sessions: &Sessions) -> Top {
         let seconds = (interval.as_ns() as f64 / 1e9).max(1e-9);
         let rate = |count: u64| count as f64 / seconds;
         let mut by_name: BTreeMap<&str, Count> = BTreeMap::new();
@@ -204,8 +204,8 @@ impl Counts {
             events_lost_total: self.lost.total,
             events_total: self.all.total,
             losses: self.losses.clone(),
-            remedy: remedy(&self.losses),
-            sessions,
+            remedy: remedy(&self.losses, sessions.memory_note().is_some()),
+            sessions: sessions.live(),
             by_event,
             by_thread,
         };
@@ -237,7 +237,7 @@ pub fn watch(options: &WatchOptions, show: &mut dyn FnMut(&Top)) -> Result<Watch
         let now = monotonic_ns();
         if over || now.saturating_sub(shown) >= options.interval.as_ns() {
             let (elapsed, interval) = (now.saturating_sub(begun), now.saturating_sub(shown));
-            show(&counts.take(Span::from_ns(elapsed), Span::from_ns(interval), sessions.live()));
+            show(&counts.take(Span::from_ns(elapsed), Span::from_ns(interval), &sessions));
             shown = now;
         }
         if over {

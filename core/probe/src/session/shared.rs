@@ -89,8 +89,8 @@ impl Shared {
             clock,
             overwrites: options.mode == Mode::Overwrite,
             blocks: AtomicBool::new(options.mode == Mode::Block),
-            // A flight recorder's ring overwrites before it is full.
-            grows: options.sparse && options.mode != Mode::Overwrite,
+            // A flight recorder's ring overwrites before it is full; whoever waits leaves the memory to others.
+            grows: options.sparse && options.mode == Mode::Refuse,
             sparse: options.sparse,
             pid: std::process::id(),
             mapping,

@@ -133,7 +133,7 @@ fn cut(task: &mut TaskProposal, values: &mut Values, options: &Options, counted:
         suspensions_counted: counted,
         ..*values
     };
-    let reason = "its greatest execution at its least distance is more than the processor gives";
+    let reason = "its greatest execution at the distance of its arrivals is more than the processor gives";
     if !task.reasons.iter().any(|known| known == reason) {
         task.reasons.push(reason.to_owned());
     }

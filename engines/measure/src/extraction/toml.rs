@@ -208,7 +208,7 @@ impl Printer {
                 }
                 self.cumulative(task);
                 self.comment(
-                    "The greatest execution at the least distance is more than the processor gives. So a job of this task is \
+                    "The greatest execution at the distance of the arrivals is more than the processor gives. So a job of this task is \
                      no activation but the next portion of its execution, as long as the wcet, however many activations it \
                      takes: separation is the mean distance of portions, and jitter their greatest lead over it, so that \
                      every window of the record holds no more than the model allows.",

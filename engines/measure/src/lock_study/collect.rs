@@ -94,6 +94,11 @@ impl Collector {
         }
     }
 
+    /// Names what lies in a process that ran before, whose files no event tells.
+    pub(super) fn name_process(&mut self, process: u32) {
+        self.modules.add_process(process);
+    }
+
     /// Events taken so far.
     pub(super) fn events(&self) -> u64 {
         self.events

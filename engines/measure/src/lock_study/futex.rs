@@ -4,6 +4,7 @@
 //! A wait is a call of `futex` in which a thread slept. Taking a free lock makes no call, and is not seen; neither is
 //! who holds it. The kernel's own contention events (`lock:contention_begin`) tell of locks inside the kernel, not of these.
 
+use crate::critical_sections::{Modules, Naming};
 use crate::extraction::Distribution;
 use horolog_sys::Error;
 use horolog_sys::cpu_list::online_cpus;
@@ -12,6 +13,8 @@ use horolog_sys::waiting_call::WaitingCall;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The files of so many processes are looked up.
+const MOST_NAMED: usize = 64;
 /// More waits of one futex, and more futexes, are counted and not kept one by one.
 const MOST: usize = 100_000;
 
@@ -31,7 +34,7 @@ pub struct FutexReport {
 /// One futex.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct FutexRow {
-    /// Its address, with what it lies in.
+    /// What it is called, or its address.
     pub name: String,
     /// Its process.
     pub process: u32,
@@ -47,7 +50,6 @@ pub struct FutexRow {
 
 #[derive(Debug, Default)]
 struct Futex {
-    name: Option<String>,
     threads: BTreeSet<u32>,
     waits: u64,
     waited_ns: u64,
@@ -80,13 +82,8 @@ impl FutexWaits {
         self.processes.insert(tid, process);
     }
 
-    /// Takes the next events, in time order; `process_of` a new thread, and what an address lies in.
-    pub(super) fn take(
-        &mut self,
-        events: &[KernelEvent],
-        process_of: &dyn Fn(u32) -> Option<u32>,
-        name_of: &dyn Fn(u32, u64) -> Option<String>,
-    ) {
+    /// Takes the next events, in time order; `process_of`: the process of a new thread.
+    pub(super) fn take(&mut self, events: &[KernelEvent], process_of: &dyn Fn(u32) -> Option<u32>) {
         for event in events {
             match event.kind {
                 KernelEventKind::Fork { parent, child } => {
@@ -112,7 +109,7 @@ impl FutexWaits {
                 KernelEventKind::Wakeup { thread, .. } => {
                     if let Some(Place::Asleep(since, address)) = self.places.get(&thread.tid).copied() {
                         self.places.remove(&thread.tid);
-                        self.wait(thread.tid, address, event.time_ns.saturating_sub(since), name_of);
+                        self.wait(thread.tid, address, event.time_ns.saturating_sub(since));
                     }
                 }
                 KernelEventKind::Exit { tid } => {
@@ -127,15 +124,12 @@ impl FutexWaits {
         }
     }
 
-    fn wait(&mut self, tid: u32, address: u64, ns: u64, name_of: &dyn Fn(u32, u64) -> Option<String>) {
+    fn wait(&mut self, tid: u32, address: u64, ns: u64) {
         let Some(process) = self.processes.get(&tid).copied() else { return };
         if self.futexes.len() >= MOST && !self.futexes.contains_key(&(process, address)) {
             return;
         }
         let futex = self.futexes.entry((process, address)).or_default();
-        if futex.name.is_none() {
-            futex.name = name_of(process, address);
-        }
         futex.threads.insert(tid);
         futex.waits += 1;
         futex.waited_ns = futex.waited_ns.saturating_add(ns);
@@ -145,11 +139,11 @@ impl FutexWaits {
     }
 
     /// What it came to.
-    pub(super) fn report(self, source: String) -> FutexReport {
-        let row = |((process, address), futex): ((u32, u64), Futex)| {
-            let within = futex.name.map_or_else(String::new, |name| format!(" in {name}"));
+    pub(super) fn report(self, source: String, modules: &Modules) -> FutexReport {
+        let mut naming = Naming::new(modules);
+        let mut row = |((process, address), futex): ((u32, u64), Futex)| {
             Some(FutexRow {
-                name: format!("{address:#x}{within}"),
+                name: naming.object(process, address),
                 process,
                 threads: futex.threads.len(),
                 waits: futex.waits,
@@ -157,7 +151,7 @@ impl FutexWaits {
                 wait: Distribution::of(futex.lengths)?,
             })
         };
-        let mut futexes: Vec<FutexRow> = self.futexes.into_iter().filter_map(row).collect();
+        let mut futexes: Vec<FutexRow> = self.futexes.into_iter().filter_map(&mut row).collect();
         futexes.sort_by_key(|futex| std::cmp::Reverse(futex.waited_ns));
         FutexReport { source, waits: futexes.iter().map(|futex| futex.waits).sum(), futexes, lost: self.lost }
     }
@@ -168,6 +162,7 @@ impl FutexWaits {
 pub(super) struct FutexRecord {
     recorder: Recorder,
     waits: FutexWaits,
+    modules: Modules,
 }
 
 impl FutexRecord {
@@ -179,7 +174,11 @@ impl FutexRecord {
         let mut options = RecorderOptions::new(online_cpus()?);
         options.activity = true;
         options.interrupts = false;
-        Ok(FutexRecord { recorder: Recorder::start(&options)?, waits: FutexWaits::default() })
+        Ok(FutexRecord {
+            recorder: Recorder::start(&options)?,
+            waits: FutexWaits::default(),
+            modules: Modules::default(),
+        })
     }
 
     /// Follows a process, before its first events are taken.
@@ -190,7 +189,10 @@ impl FutexRecord {
 
     /// Takes what came since.
     pub(super) fn round(&mut self) {
-        self.waits.take(&self.recorder.drain(), &process_of, &name_of);
+        let processes: BTreeSet<u32> = self.waits.processes.values().copied().collect();
+        // A program that ends soon is named while it lives.
+        processes.into_iter().take(MOST_NAMED).for_each(|process| self.modules.add_process(process));
+        self.waits.take(&self.recorder.drain(), &process_of);
     }
 
     /// The last of it.
@@ -200,39 +202,15 @@ impl FutexRecord {
     pub(super) fn finish(mut self) -> Result<FutexReport, Error> {
         let source = self.recorder.choice().reason.clone();
         let recording = self.recorder.stop()?;
-        self.waits.take(&recording.events, &process_of, &name_of);
+        self.waits.take(&recording.events, &process_of);
         self.waits.lost =
             self.waits.lost.max(recording.losses.kernel.saturating_add(recording.losses.memory));
-        Ok(self.waits.report(source))
+        Ok(self.waits.report(source, &self.modules))
     }
 }
 
 fn process_of(tid: u32) -> Option<u32> {
     horolog_sys::thread_facts::of_thread(tid).ok().map(|facts| facts.process)
-}
-
-/// The part of a process's memory that an address lies in, and how far from its beginning.
-fn name_of(process: u32, address: u64) -> Option<String> {
-    let maps = std::fs::read_to_string(format!("/proc/{process}/maps")).ok()?;
-    region(&maps, address)
-}
-
-fn region(maps: &str, address: u64) -> Option<String> {
-    maps.lines().find_map(|line| {
-        let mut words = line.split_whitespace();
-        let (from, to) = words.next()?.split_once('-')?;
-        let from = u64::from_str_radix(from, 16).ok()?;
-        let to = u64::from_str_radix(to, 16).ok()?;
-        if !(from..to).contains(&address) {
-            return None;
-        }
-        let offset = u64::from_str_radix(words.nth(1)?, 16).ok()?;
-        let path = words.nth(2).unwrap_or("anonymous memory");
-        Some(match path.rsplit('/').next() {
-            Some(file) if path.starts_with('/') => format!("{file}+{:#x}", address - from + offset),
-            _ => path.trim_matches(['[', ']']).to_owned(),
-        })
-    })
 }
 
 #[cfg(test)]
@@ -295,21 +273,11 @@ mod tests {
             at(320, KernelEventKind::Lost(5)),
             at(330, wakes(7)),
         ];
-        waits.take(&events, &|_| None, &|_, address| (address == 0x20).then(|| "heap".to_owned()));
-        let report = waits.report("drawn".to_owned());
+        waits.take(&events, &|_| None);
+        let report = waits.report("drawn".to_owned(), &Modules::default());
         assert_eq!((report.waits, report.lost), (2, 5));
         let rows: Vec<_> =
             report.futexes.iter().map(|row| (row.name.as_str(), row.threads, row.waited_ns)).collect();
-        assert_eq!(rows, [("0x10", 1, 50), ("0x20 in heap", 1, 45)]);
-    }
-
-    #[test]
-    fn addresses_are_named_by_what_they_lie_in() {
-        let maps = "00400000-00500000 rw-p 00001000 08:01 123 /usr/bin/some program\n\
-                    7f00-7fff rw-p 00000000 00:00 0 [heap]\n8000-9000 rw-p 00000000 00:00 0 \n";
-        assert_eq!(region(maps, 0x400010).as_deref(), Some("some+0x1010"));
-        assert_eq!(region(maps, 0x7f10).as_deref(), Some("heap"));
-        assert_eq!(region(maps, 0x8000).as_deref(), Some("anonymous memory"));
-        assert_eq!(region(maps, 0x5), None);
+        assert_eq!(rows, [("0x10", 1, 50), ("0x20", 1, 45)]);
     }
 }

@@ -167,11 +167,13 @@ pub fn attach(process: u32, options: &LiveOptions) -> Result<Watched, Error> {
             )
         })?)
     };
+    let mut collector = Collector::new(listener, options.sections);
+    collector.name_process(process);
     Ok(Watched {
         process,
         child: None,
         asked,
-        collector: Some(Collector::new(listener, options.sections)),
+        collector: Some(collector),
         futexes,
         begun_ns: monotonic_ns(),
         kernel_ns: 0,

@@ -191,7 +191,7 @@ impl LockReport {
             span_ns: study.span.map_or(0, |(first, last)| last.as_ns().saturating_sub(first.as_ns())),
             counts: study.counts,
             losses: named.losses.clone(),
-            remedy: remedy(&named.losses),
+            remedy: remedy(&named.losses, named.memory.is_some()),
             classes,
             locks,
             threads,
