@@ -248,7 +248,7 @@ mod tests {
         assert_eq!(files_of(maps), expected);
         let mut modules = Modules::default();
         modules.add_process(std::process::id());
-        let here = the_files_of_a_process_reach_over_what_they_leave_zero as usize as u64;
+        let here = the_files_of_a_process_reach_over_what_they_leave_zero as *const () as usize as u64;
         let name = Naming::new(&modules).site(std::process::id(), here + 1);
         assert!(name.contains("the_files_of_a_process_reach_over_what_they_leave_zero"), "{name}");
     }
