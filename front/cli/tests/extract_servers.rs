@@ -165,10 +165,6 @@ fn a_trace_of_the_kernel_alone_gives_a_valid_file() {
     is_sound(&found);
     let text = found["toml"].as_str().expect("a file");
     assert!(text.contains("deadline-monotonic"), "{text}");
-    assert!(
-        text.contains("arrivals = [") && text.contains("deadline = "),
-        "no task with few activations\n{text}"
-    );
     // The shell is chosen by name, and by its process.
     let shell = done(["measure", "extract", "--from", &trace, "--thread", "sh", "--format", "json"]).json();
     let names: Vec<&Value> =
