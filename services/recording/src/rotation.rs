@@ -256,12 +256,26 @@ mod tests {
             let (mut files, writer) = Files::begin(&options, Header::session(0), 0).expect("files");
             let mut output = Output::new(writer, 0, 100);
             let events: Vec<EventInfo> = (0..3)
-                .map(|id| EventInfo { id, name: format!("event/{id}"), types: "u".to_owned() })
+                .map(|id| EventInfo {
+                    id,
+                    name: format!("event/{id}"),
+                    types: "u".to_owned(),
+                    fields: Vec::new(),
+                })
                 .collect();
             for number in 0..total {
                 let (event, word) = (&events[(number % 3) as usize], [number]);
                 let (ns, tid) = (number * 10, 7 + (number % 2) as u32);
-                output.event(&Emitted { session: 1, pid: 7, ns, tid, cpu: 0, event, words: &word, has_texts: false });
+                output.event(&Emitted {
+                    session: 1,
+                    pid: 7,
+                    ns,
+                    tid,
+                    cpu: 0,
+                    event,
+                    words: &word,
+                    has_texts: false,
+                });
                 if number % 500 == 499 {
                     output.advance(ns);
                     assert!(files.turn(&mut output, ns, 3).expect("written"));
@@ -301,7 +315,7 @@ mod tests {
         let options = RecordOptions { rotate: None, max_size: Some(128 << 10), ..options(folder.path()) };
         let (mut files, writer) = Files::begin(&options, Header::session(0), 0).expect("files");
         let mut output = Output::new(writer, 0, 100);
-        let event = EventInfo { id: 1, name: "x".to_owned(), types: "u".to_owned() };
+        let event = EventInfo { id: 1, name: "x".to_owned(), types: "u".to_owned(), fields: Vec::new() };
         let mut stopped = None;
         for number in 0..200_000_u64 {
             let word = [number.wrapping_mul(0x9e37_79b9_7f4a_7c15)];
@@ -313,6 +327,7 @@ mod tests {
                 cpu: 0,
                 event: &event,
                 words: &word,
+                has_texts: false,
             });
             if number % 1_000 == 999 {
                 output.advance(number * 10);
