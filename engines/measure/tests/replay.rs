@@ -95,7 +95,7 @@ fn is_legal(task: &TaskProposal, values: &Values) {
             let jobs = u128::from((window + jitter) / separation + 1);
             sum += u128::from(work[j].1);
             assert!(sum <= jobs * u128::from(values.wcet), "{values:?}: work {i} to {j}");
-            assert!(is_portions || (j - i) as u128 + 1 <= jobs, "{values:?}: arrivals {i} to {j}");
+            assert!(is_portions || ((j - i) as u128) < jobs, "{values:?}: arrivals {i} to {j}");
         }
     }
 }

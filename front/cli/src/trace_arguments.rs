@@ -295,6 +295,17 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
     number.checked_mul(1 << shift).ok_or_else(|| format!("`{text}` is too large"))
 }
 
+/// Two names of events.
+fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((from, to)) if from == to => {
+            Err(format!("`{from}` twice: the times between events of one name are its `interval`"))
+        }
+        Some((from, to)) if !from.is_empty() && !to.is_empty() => Ok((from.to_owned(), to.to_owned())),
+        _ => Err("two names of events belong here, as in `request=answer`".to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -311,16 +322,5 @@ mod tests {
         for bad in ["", "K", "-1", "64 apples", "99999999999999G"] {
             assert!(size(bad).is_err(), "{bad}");
         }
-    }
-}
-
-/// Two names of events.
-fn pair(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((from, to)) if from == to => {
-            Err(format!("`{from}` twice: the times between events of one name are its `interval`"))
-        }
-        Some((from, to)) if !from.is_empty() && !to.is_empty() => Ok((from.to_owned(), to.to_owned())),
-        _ => Err("two names of events belong here, as in `request=answer`".to_owned()),
     }
 }

@@ -122,7 +122,7 @@ fn redis_under_load_is_an_event_loop_that_fits_its_processor() {
     let Some(found) = proposal(&extracted) else { return };
     let main = |found: &Value| -> Option<Value> {
         let tasks = found["tasks"].as_array()?;
-        tasks.iter().find(|task| task["tid"].to_string() == process).cloned()
+        tasks.iter().find(|task| task["tid"].as_u64() == process.parse().ok()).cloned()
     };
     let Some(task) = main(&found) else {
         println!("SKIPPED: its main thread is not whole on record: {}", found["background"]);

@@ -227,7 +227,8 @@ mod tests {
         };
         assert_eq!(with(&|_| {}), Ok(()));
         assert_eq!(with(&|options| options.max_size = Some(256 << 10)), Ok(()));
-        let cases: [(&dyn Fn(&mut RecordOptions), &str); 6] = [
+        type Change<'a> = &'a dyn Fn(&mut RecordOptions);
+        let cases: [(Change<'_>, &str); 6] = [
             (&|options| options.max_size = Some(255 << 10), "two files"),
             (&|options| options.rotate = Some(Rotate::Size(1)), "128K"),
             (&|options| options.rotate = Some(Rotate::Time(Span::from_ns(5))), "100ms"),

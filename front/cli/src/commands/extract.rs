@@ -16,7 +16,12 @@ pub(crate) fn run(words: &ExtractArguments) -> Done {
     let values = Options {
         margin_permille: words.margin,
         all: words.all,
-        threads: words.threads.iter().map(thread).chain(words.processes.iter().map(process)).collect(),
+        threads: words
+            .threads
+            .iter()
+            .map(|word| thread(word))
+            .chain(words.processes.iter().map(|word| process(word)))
+            .collect(),
         count_suspensions: words.suspension == Suspension::Oblivious,
         drop_outliers: words.outliers == Outliers::Drop,
         ..Options::default()
@@ -84,13 +89,13 @@ fn observed(words: &ExtractArguments, values: Options) -> Result<Proposal, Failu
 }
 
 /// A thread by its number or its name.
-fn thread(word: &String) -> Chosen {
-    word.parse().map_or_else(|_| Chosen::Named(word.clone()), Chosen::Thread)
+fn thread(word: &str) -> Chosen {
+    word.parse().map_or_else(|_| Chosen::Named(word.to_owned()), Chosen::Thread)
 }
 
 /// A process by its number or its name.
-fn process(word: &String) -> Chosen {
-    word.parse().map_or_else(|_| Chosen::ProcessNamed(word.clone()), Chosen::Process)
+fn process(word: &str) -> Chosen {
+    word.parse().map_or_else(|_| Chosen::ProcessNamed(word.to_owned()), Chosen::Process)
 }
 
 fn seconds(span: Span) -> String {
