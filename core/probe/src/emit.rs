@@ -252,11 +252,17 @@ unsafe fn emit_without_room(state: &ThreadState, id: u32, payload: impl Payload)
         // SAFETY: the caller's promise.
         return unsafe { emit_shared(session, state, id, SHARED, payload) };
     }
-    let ticks = session.clock.ticks();
+    let mut ticks = session.clock.ticks();
     // SAFETY: the caller's promise.
     let words = unsafe { payload.words() };
     let bytes = 8 * (HEAD_WORDS + words) as u64;
-    let fits = has_room(session, state, bytes) || (grow(state, session) && has_room(session, state, bytes));
+    let mut fits =
+        has_room(session, state, bytes) || (grow(state, session) && has_room(session, state, bytes));
+    if !fits && session.blocks.load(Relaxed) {
+        fits = wait_for_room(session, state, bytes);
+        // The event happens when the program goes on.
+        ticks = session.clock.ticks();
+    }
     if !fits {
         // SAFETY: a thread with a ring has its control; its reference keeps the memory mapped.
         let control = unsafe { &*state.control.get() };
@@ -269,6 +275,38 @@ unsafe fn emit_without_room(state: &ThreadState, id: u32, payload: impl Payload)
     let (head, size) = (head.wrapping_add(bytes), state.mask.get() + 1);
     publish(state, head);
     state.limit.set(limit(head, state.room.get(), size));
+}
+
+/// How long a thread waits before it looks again, and how often: 10 s in all.
+const WAIT_NS: i64 = 50_000;
+const LOOKS: u32 = 200_000;
+
+/// Waits until the reader has made room. A reader that makes none for 10 s is taken for dead: from then on nobody waits.
+#[cold]
+fn wait_for_room(session: &Shared, state: &ThreadState, bytes: u64) -> bool {
+    // SAFETY: the C library gives every thread its own place.
+    let errno = unsafe { &mut *libc::__errno_location() };
+    let before = *errno;
+    let pause = libc::timespec { tv_sec: 0, tv_nsec: WAIT_NS };
+    let mut found = false;
+    for _ in 0..LOOKS {
+        if session::budget::of_this_process().is_over() {
+            break;
+        }
+        // SAFETY: the kernel reads `pause`. Not the C library's call: that one is a point where a thread may be cancelled.
+        unsafe {
+            libc::syscall(libc::SYS_nanosleep, &raw const pause, core::ptr::null_mut::<libc::timespec>())
+        };
+        found = has_room(session, state, bytes);
+        if found {
+            break;
+        }
+    }
+    *errno = before;
+    if !found {
+        session.blocks.store(false, Relaxed);
+    }
+    found
 }
 
 /// Looks whether `bytes` fit into the thread's ring, and notes up to where there is room.

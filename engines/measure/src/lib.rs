@@ -9,6 +9,7 @@ pub mod extraction;
 pub mod interference;
 pub mod kernel_records;
 pub mod lock_study;
+pub mod losses;
 pub mod machine;
 mod percentiles;
 pub mod preload;

@@ -59,6 +59,23 @@ pub enum FileKind {
     Other,
 }
 
+impl FileKind {
+    /// Its word.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            FileKind::Timer => "timerfd",
+            FileKind::Event => "eventfd",
+            FileKind::Signal => "signalfd",
+            FileKind::Pipe => "pipe",
+            FileKind::Socket => "socket",
+            FileKind::Device => "device",
+            FileKind::Epoll => "epoll",
+            FileKind::Other => "other file",
+        }
+    }
+}
+
 /// The facts of a thread.
 ///
 /// # Errors
@@ -197,6 +214,20 @@ pub fn file_kind(tid: u32, file: u64) -> Option<FileKind> {
         text if text.starts_with("/dev/") => FileKind::Device,
         _ => FileKind::Other,
     })
+}
+
+/// What the epoll file `file` of the thread `tid` waits for, by sort; of more than a thousand files the first thousand.
+/// Empty where that cannot be seen.
+#[must_use]
+pub fn watched_files(tid: u32, file: u64) -> BTreeMap<FileKind, usize> {
+    let text = fs::read_to_string(format!("/proc/{tid}/fdinfo/{file}")).unwrap_or_default();
+    let files =
+        text.lines().filter_map(|line| line.strip_prefix("tfd:")?.split_whitespace().next()?.parse().ok());
+    let mut found = BTreeMap::new();
+    for kind in files.take(1_000).filter_map(|file| file_kind(tid, file)) {
+        *found.entry(kind).or_default() += 1;
+    }
+    found
 }
 
 /// `/proc/…/status` writes a newline and a backslash of a name as `\n` and `\\`.

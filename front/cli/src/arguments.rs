@@ -458,12 +458,18 @@ pub(crate) struct ExtractArguments {
     /// Write the system file here instead of to the standard output.
     #[arg(long, short, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
-    /// Only this thread, of whatever class; may be given again.
-    #[arg(long = "thread", value_name = "TID")]
-    pub(crate) threads: Vec<u32>,
+    /// Only this thread, of whatever class, by its number or its name (`*` and `?` fit anything); may be given again.
+    #[arg(long = "thread", value_name = "TID|NAME")]
+    pub(crate) threads: Vec<String>,
+    /// Only the threads of this process, of whatever class, by its number or its name; may be given again.
+    #[arg(long = "process", value_name = "PID|NAME")]
+    pub(crate) processes: Vec<String>,
     /// Model threads of ordinary classes too.
     #[arg(long)]
     pub(crate) all: bool,
+    /// Memory of the kernel's ring on each processor (`64M`). Default: 8M.
+    #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with = "from")]
+    pub(crate) buffer: Option<u64>,
     /// Raise every wcet by this share of the greatest execution seen: `20%`.
     #[arg(long, value_name = "PERCENT", value_parser = permille, default_value = "0%")]
     pub(crate) margin: u64,
@@ -522,7 +528,7 @@ pub(crate) enum ExtractFormat {
 }
 
 /// A percentage as thousandths: `20%`, `2.5`.
-fn permille(text: &str) -> Result<u64, String> {
+pub(crate) fn permille(text: &str) -> Result<u64, String> {
     let refuse =
         || format!("`{text}` is not a percentage from 0 to 1000 with at most one decimal, such as `20%`");
     let number = text.trim().trim_end_matches('%').trim_end();

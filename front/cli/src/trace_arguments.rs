@@ -1,7 +1,8 @@
 //! The words of `horolog trace`.
 
-use crate::arguments::{Format, duration};
+use crate::arguments::{Format, duration, permille};
 use clap::{Args, Subcommand, ValueEnum};
+use horolog_recording::Rotate;
 use horolog_time::Span;
 use std::path::PathBuf;
 
@@ -30,7 +31,7 @@ pub(crate) enum TraceVerb {
     },
     /// Study the locks of a program as it runs, or those in a recorded trace: critical sections, nesting, waits.
     Locks(LocksArguments),
-    /// Compare two runs.
+    /// Compare two traces: their tasks, events and locks. Exit status 1: they differ.
     Diff(DiffArguments),
 }
 
@@ -77,6 +78,19 @@ pub(crate) struct RecordArguments {
     /// Overwrite the oldest events in memory; write a file whenever the program or SIGUSR1 asks, and at the end.
     #[arg(long)]
     pub(crate) flight_recorder: bool,
+    /// Begin another file when one has this size (`100M`), or this long after the one before (`10s`): FILE-0001, FILE-0002,
+    /// each whole by itself.
+    #[arg(long, value_name = "SIZE|TIME", value_parser = rotate)]
+    pub(crate) rotate: Option<Rotate>,
+    /// The most that all files may take (`1G`): with `--rotate` the oldest are removed, else nothing more is written.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) max_size: Option<u64>,
+    /// For tests, where no event may be lost: a thread whose buffers are full waits for the recorder.
+    #[arg(long)]
+    pub(crate) block: bool,
+    /// With `--kernel`: memory of the kernel's ring on each processor (`64M`). Default: 8M.
+    #[arg(long, value_name = "SIZE", value_parser = size, requires = "kernel")]
+    pub(crate) kernel_buffer: Option<u64>,
     /// Record this running process, which was started with HOROLOG_TRACE=listen.
     #[arg(long, value_name = "PID")]
     pub(crate) pid: Option<u32>,
@@ -195,6 +209,9 @@ pub(crate) struct DiffArguments {
     pub(crate) left: PathBuf,
     /// The other.
     pub(crate) right: PathBuf,
+    /// Numbers, rates and medians that are so far apart differ.
+    #[arg(long, value_name = "PERCENT", value_parser = permille, default_value = "10%")]
+    pub(crate) tolerance: u64,
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
 }
@@ -211,24 +228,31 @@ pub(crate) struct SwitchArguments {
 }
 
 #[derive(Args, Debug)]
-#[command(group(clap::ArgGroup::new("what").required(true).args(["trace", "command"])))]
+#[command(group(clap::ArgGroup::new("what").required(true).args(["trace", "command", "pid"])))]
+#[command(group(clap::ArgGroup::new("live").args(["command", "pid"]).multiple(true)))]
 pub(crate) struct LocksArguments {
     /// A recorded trace with lock events.
     pub(crate) trace: Option<PathBuf>,
+    /// Study the locks of this running process, which was started with HOROLOG_TRACE=listen and the lock library in it.
+    #[arg(long, value_name = "PID")]
+    pub(crate) pid: Option<u32>,
     /// The program to run with the lock library, and its arguments, behind `--`.
     #[arg(last = true, value_name = "COMMAND", conflicts_with = "trace")]
     pub(crate) command: Vec<String>,
-    /// Ask the program to end after this long; default: run it to its own end.
-    #[arg(long = "for", value_name = "DURATION", value_parser = duration, requires = "command")]
+    /// Ask the program to end after this long, or let a running process go on unwatched; default: to its own end.
+    #[arg(long = "for", value_name = "DURATION", value_parser = duration, requires = "live")]
     pub(crate) duration: Option<Span>,
     /// Memory of a ring (`64K`, `1M`); a power of two. A thread takes one with its first lock, and more as it fills them.
     /// Default: 256K.
-    #[arg(long, value_name = "SIZE", value_parser = size, requires = "command")]
+    #[arg(long, value_name = "SIZE", value_parser = size, requires = "live")]
     pub(crate) buffer: Option<u64>,
     /// The most memory that the rings of all processes may take together (`4G`). Default: 1G, or a tenth of the
     /// machine's memory if that is less.
-    #[arg(long, value_name = "SIZE", value_parser = size, requires = "command")]
+    #[arg(long, value_name = "SIZE", value_parser = size, requires = "live")]
     pub(crate) memory: Option<u64>,
+    /// Ask the kernel's record for waits on futexes, too: those of Rust, Go and static programs, which no library can see.
+    #[arg(long, requires = "live")]
+    pub(crate) kernel: bool,
     /// Whose locks count for the nesting depth.
     #[arg(long, value_enum, default_value_t)]
     pub(crate) nesting: NestingChoice,
@@ -246,6 +270,14 @@ pub(crate) enum NestingChoice {
     Thread,
     /// Those acquired on the requesting processor, whoever holds them (as Feather-Trace did).
     Processor,
+}
+
+/// A size (`100M`) or a time (`10s`).
+fn rotate(text: &str) -> Result<Rotate, String> {
+    let is_size = size(text).map(Rotate::Size);
+    is_size
+        .or_else(|_| duration(text).map(Rotate::Time))
+        .map_err(|_| format!("`{text}` is neither a size (`100M`) nor a time (`10s`)"))
 }
 
 /// A number of bytes: `65536`, `64K`, `1M`, `1G`.
@@ -282,6 +314,11 @@ mod tests {
     fn sizes_have_units() {
         assert_eq!(size("65536"), Ok(65_536));
         assert_eq!((size("64K"), size("1 MiB"), size("1G")), (Ok(65_536), Ok(1 << 20), Ok(1 << 30)));
+        assert_eq!(
+            (rotate("1M"), rotate("10 s")),
+            (Ok(Rotate::Size(1 << 20)), Ok(Rotate::Time(Span::from_ns(10_000_000_000))))
+        );
+        assert!(rotate("often").is_err_and(|why| why.contains("10s")));
         for bad in ["", "K", "-1", "64 apples", "99999999999999G"] {
             assert!(size(bad).is_err(), "{bad}");
         }

@@ -541,3 +541,152 @@ fn the_kernels_scheduling_is_merged_in() {
     let times: Vec<f64> = lines.iter().map(|line| line[..16].trim().parse().expect("seconds")).collect();
     assert!(recording["out_of_order"] != 0 || times.is_sorted(), "not in the order of time");
 }
+
+#[test]
+fn a_recording_goes_on_in_the_next_file_and_the_oldest_go() {
+    let Some((folder, program)) = program(&[]) else { return };
+    let (ended, out) = recorded(&folder, &["--rotate", "256K", "--", &program, "60000", "", "1"]);
+    let found = ended.no_panic().json();
+    let files: Vec<String> = found["files"]
+        .as_array()
+        .expect("files")
+        .iter()
+        .map(|file| file.as_str().unwrap_or_default().to_owned())
+        .collect();
+    assert!(files.len() > 3 && !Path::new(&out).exists(), "{found:#}");
+    assert_eq!(
+        (&found["events"], &found["events_lost"]),
+        (&Value::from(360_000), &Value::from(0)),
+        "{found:#}"
+    );
+    let mut events = 0;
+    for (index, file) in files.iter().enumerate() {
+        assert!(file.ends_with(&format!("t-{:04}.hrt", index + 1)), "{file}");
+        let stats = done(["trace", "stats", "--format", "json", file]);
+        assert_eq!(stats.status, Some(0), "{stats:?}");
+        events += stats.json()["user"]["count"].as_u64().expect("a number");
+    }
+    assert_eq!(events, 360_000);
+    files.iter().for_each(|file| fs::remove_file(file).expect("removed"));
+    let words = ["--rotate", "256K", "--max-size", "1M", "--", &program, "60000", "", "1"];
+    let (ended, _) = recorded(&folder, &words);
+    let found = ended.no_panic().json();
+    let kept: u64 = found["files"]
+        .as_array()
+        .expect("files")
+        .iter()
+        .map(|file| fs::metadata(file.as_str().unwrap_or_default()).expect("there").len())
+        .sum();
+    assert!(found["files_removed"].as_u64() > Some(0) && kept < 1_500_000, "{kept} {found:#}");
+}
+
+#[test]
+fn sizes_that_cannot_be_kept_are_refused_and_one_file_stops_at_its_limit() {
+    let refused = [
+        (&["--rotate", "often"][..], "neither a size"),
+        (&["--rotate", "1K"], "128K or more"),
+        (&["--rotate", "1ms"], "100ms or more"),
+        (&["--rotate", "1M", "--max-size", "1M"], "two files"),
+        (&["--flight-recorder", "--rotate", "1M"], "flight recorder"),
+        (&["--flight-recorder", "--block"], "--block"),
+        (&["--kernel-buffer", "1M"], "--kernel"),
+    ];
+    for (words, why) in refused {
+        let mut all = vec!["trace", "record", "--out", "/dev/null"];
+        all.extend_from_slice(words);
+        all.extend(["--", "true"]);
+        let ended = done(all);
+        assert!(ended.status == Some(2) && ended.err.contains(why), "{words:?}: {ended:?}");
+    }
+    let Some((folder, program)) = program(&[]) else { return };
+    let (ended, out) = recorded(&folder, &["--max-size", "128K", "--", &program, "60000", "", "1"]);
+    let found = ended.no_panic().json();
+    assert!(found["notes"].to_string().contains("--max-size") && found["incomplete"].is_null(), "{found:#}");
+    let (events, lost) =
+        (found["events"].as_u64().expect("a number"), found["events_lost"].as_u64().expect("a number"));
+    assert!(events < 360_000 && events + lost == 360_000, "{found:#}");
+    assert!(fs::metadata(&out).expect("there").len() < 2_000_000);
+    assert_eq!(done(["trace", "stats", &out]).status, Some(0));
+}
+
+/// A ring of 4 KiB and no more memory: without `--block` nearly all is lost.
+#[test]
+fn with_block_the_program_waits_and_nothing_is_lost() {
+    let Some((folder, program)) = program(&[]) else { return };
+    let small = ["--buffer", "4K", "--memory", "8K"];
+    let with = |more: &[&str]| {
+        let words: Vec<&str> = small.iter().chain(more).copied().chain(["--", &program, "100000"]).collect();
+        recorded(&folder, &words).0.no_panic().json()
+    };
+    let lossy = with(&[]);
+    assert!(lossy["events_lost"].as_u64() > Some(1_000) && lossy["remedy"].is_string(), "{lossy:#}");
+    let kept = with(&["--block"]);
+    assert_eq!((&kept["events"], &kept["events_lost"]), (&Value::from(600_000), &Value::from(0)), "{kept:#}");
+    assert_eq!(kept["command"]["status"], 0);
+}
+
+#[test]
+fn a_summary_with_losses_names_the_remedy_first() {
+    let Some((folder, program)) = program(&[]) else { return };
+    let out = inside(&folder, "t.hrt");
+    let words = ["--buffer", "4K", "--memory", "8K", "--", &program, "100000"];
+    let told = done(["trace", "record", "--out", &out].into_iter().chain(words));
+    let first = told.err.lines().find(|line| *line != "recording").unwrap_or_default();
+    assert!(first.contains("events were lost: give more memory"), "{told:?}");
+    assert!(told.err.contains("reached their limit of"), "{told:?}");
+    let top = done(["trace", "top", "--format", "json", "--interval", "50ms"].into_iter().chain(words));
+    let last: Value = serde_json::from_str(top.out.lines().last().expect("a line")).expect("JSON");
+    assert!(last["losses"]["thread-ring"].as_u64() > Some(0) && last["remedy"].is_string(), "{last:#}");
+    assert!(top.err.contains("events were lost: give more memory"), "{top:?}");
+}
+
+#[test]
+fn traces_are_compared_by_their_events() {
+    let Some((folder, program)) = program(&[]) else { return };
+    let record = |name: &str, count: &str, events: &str| {
+        let out = inside(&folder, name);
+        let ended =
+            done(["trace", "record", "--out", &out, "--event", events, "--", &program, count, "", "200"]);
+        assert_eq!(ended.status, Some(0), "{ended:?}");
+        out
+    };
+    let (one, other, half) =
+        (record("a.hrt", "500", "*"), record("b.hrt", "500", "*"), record("c.hrt", "250", "work/*"));
+    let diff = |left: &str, right: &str, more: &[&str]| {
+        done(["trace", "diff", left, right, "--format", "json"].into_iter().chain(more.iter().copied()))
+    };
+    let same = diff(&one, &one, &["--tolerance", "0%"]);
+    assert_eq!((same.status, &same.json()["differs"]), (Some(0), &Value::Bool(false)), "{same:?}");
+    // The machine moves the medians of pauses; events and their numbers are the same.
+    let alike = diff(&one, &other, &["--tolerance", "1000%"]);
+    assert_eq!(alike.status, Some(0), "{alike:?}");
+    let found = diff(&one, &half, &[]);
+    assert_eq!(found.no_panic().status, Some(1), "{found:?}");
+    let found = found.json();
+    let event = |name: &str| {
+        let events = found["events"].as_array().expect("events");
+        events
+            .iter()
+            .find(|event| event["name"].as_str().is_some_and(|known| known.starts_with(name)))
+            .cloned()
+    };
+    let packet = event("net/packet").expect("it is there");
+    assert_eq!(
+        (&packet["presence"], &packet["first"], &packet["second"]),
+        (&"gone".into(), &1_000.into(), &0.into())
+    );
+    let begin = event("work/begin").expect("it is there");
+    assert_eq!(
+        (&begin["presence"], &begin["first"], &begin["second"]),
+        (&"both".into(), &1_000.into(), &500.into())
+    );
+    assert!(
+        begin["interval"]["distance"].as_f64().is_some_and(|distance| (0.0..=1.0).contains(&distance)),
+        "{begin:#}"
+    );
+    let work = &found["durations"][0];
+    assert_eq!((&work["name"], &work["duration"]["second"]["count"]), (&"work".into(), &500.into()));
+    assert!(found["differences"].to_string().contains("net/packet"), "{found:#}");
+    let told = done(["trace", "diff", &half, &one]);
+    assert!(told.status == Some(1) && told.out.contains("occurs in the second trace alone"), "{told:?}");
+}

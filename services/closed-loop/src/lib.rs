@@ -9,6 +9,7 @@ mod costs;
 mod counterexample;
 mod date;
 mod error;
+mod event_diff;
 mod flight;
 mod machine;
 mod measured;
@@ -27,6 +28,7 @@ pub use costs::{CostInUse, CostOrigin, CostRequest, CostSource, with_costs};
 pub use counterexample::counterexample_beside;
 pub use date::now;
 pub use error::LoopError;
+pub use event_diff::{DistributionDiff, DurationDiff, EventDiff, LockDiff, LockProfile, Presence, TraceDiff};
 pub use machine::{
     MachineChoice, MachineMeasured, ProfilePlaces, SYSTEM_PROFILE, measure_machine, read_profile,
 };

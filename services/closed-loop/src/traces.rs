@@ -1,12 +1,13 @@
 //! Whole traces: counted, compared, converted.
 
 use crate::LoopError;
+use crate::event_diff::{self, TraceDiff};
 use horolog_time::{Instant, Span};
-use horolog_trace::diff::{Diff, Run, diff};
+use horolog_trace::diff::{Run, diff};
 use horolog_trace::file::{Header, Reader, Thread};
 use horolog_trace::show::{Filter, Names};
 use horolog_trace::statistics::Statistics;
-use horolog_trace::user_statistics::UserStatistics;
+use horolog_trace::user_statistics::{UserStatistics, UserSummary};
 use horolog_trace::{Record, ctf, perfetto};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -130,20 +131,27 @@ pub fn trace_statistics(
     })
 }
 
-/// Compares two traces.
+/// Compares two traces: their tasks, their events and their locks. Numbers, rates and medians that differ by more than
+/// `tolerance_permille` are differences.
 ///
 /// # Errors
 /// Where a file is no trace, or they are of different tasks.
-pub fn trace_diff(left: &Path, right: &Path) -> Result<Diff, LoopError> {
-    let run = |path: &Path| -> Result<Run, LoopError> {
+pub fn trace_diff(left: &Path, right: &Path, tolerance_permille: u64) -> Result<TraceDiff, LoopError> {
+    let run = |path: &Path| -> Result<(Run, UserSummary), LoopError> {
         let mut run = Run::new(Reader::open(path)?.header());
-        each_record(path, |_, record| {
+        let mut users = UserStatistics::default();
+        let reader = each_record(path, |reader, record| {
             run.take(record);
+            if let Some(event) = reader.user_event(record) {
+                users.take(&event);
+            }
             Ok(())
         })?;
-        Ok(run)
+        Ok((run, users.summary(reader.threads())))
     };
-    Ok(diff(&run(left)?, &run(right)?)?)
+    let ((first, first_users), (second, second_users)) = (run(left)?, run(right)?);
+    let tasks = diff(&first, &second)?;
+    event_diff::compare(tasks, (&first_users, &second_users), (left, right), tolerance_permille)
 }
 
 /// What a conversion came to.

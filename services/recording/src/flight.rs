@@ -1,11 +1,10 @@
 //! A flight recorder: the programs' rings overwrite, and a snapshot of them is written when it is asked for.
 
 use crate::output::Output;
-use crate::recorder::{
-    Ending, Pace, Progress, RecordOptions, Recording, command_end, header, numbered, remedy,
-};
+use crate::recorder::{Ending, Pace, Progress, RecordOptions, Recording, command_end, header, numbered};
 use crate::sessions::{Emitted, Sessions, Tap};
 use crate::{RecordingError, target};
+use horolog_measure::losses::remedy;
 use horolog_sys::clock::monotonic_ns;
 use horolog_time::Span;
 use horolog_trace::LossCause;
@@ -59,16 +58,19 @@ pub(crate) fn fly(
         }
         sessions.wait(LOOK_EVERY_MS);
     }
-    notes.extend(sessions.memory_note());
+    let memory_note = sessions.memory_note();
+    let is_limited = memory_note.is_some();
+    notes.extend(memory_note);
     notes.extend(sessions.unrecorded_notes(started.child.is_some()));
     Ok(Recording {
         schema: Recording::SCHEMA,
         files: total.files,
+        files_removed: 0,
         length: Span::from_ns(monotonic_ns().saturating_sub(origin_ns)),
         events: total.events,
         kernel_records: 0,
         events_lost: total.lost,
-        remedy: remedy(&total.losses),
+        remedy: remedy(&total.losses, is_limited),
         losses: total.losses,
         out_of_order: 0,
         sessions: sessions.joined(),

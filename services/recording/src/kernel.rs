@@ -75,8 +75,9 @@ fn process_and_parent(tid: u32) -> Option<(u32, u32)> {
 
 impl Kernel {
     /// Starts recording the kernel, where the machine allows it; else says why not.
-    pub(crate) fn start(origin_ns: u64) -> Result<Kernel, horolog_sys::Error> {
-        let options = RecorderOptions { interrupts: false, ..RecorderOptions::new(online_cpus()?) };
+    pub(crate) fn start(origin_ns: u64, ring_bytes: Option<u64>) -> Result<Kernel, horolog_sys::Error> {
+        let mut options = RecorderOptions { interrupts: false, ..RecorderOptions::new(online_cpus()?) };
+        options.give(ring_bytes);
         let recorder = Recorder::start(&options)?;
         let what = format!("kernel scheduling ({:?})", recorder.choice().backend).to_lowercase();
         Ok(Kernel {

@@ -11,11 +11,13 @@ mod flight;
 mod kernel;
 mod output;
 mod recorder;
+mod rotation;
 mod sessions;
 mod target;
 mod top;
 
 pub use error::RecordingError;
 pub use recorder::{CommandEnd, Progress, RecordOptions, Recording, record};
+pub use rotation::Rotate;
 pub use target::{Target, Tracing};
 pub use top::{EventRate, ThreadRate, Top, WatchOptions, Watched, watch};

@@ -3,7 +3,7 @@
 use crate::sessions::{Emitted, Tap};
 use horolog_probe::session::reader::EventInfo;
 use horolog_time::Instant;
-use horolog_trace::file::{Footer, Writer};
+use horolog_trace::file::{Footer, Header, Writer};
 use horolog_trace::{EventDefinition, Kind, LossCause, NO_JOB, NO_TASK, Record, Sink, TraceError};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -31,6 +31,10 @@ pub(crate) struct Output<W: Write> {
     words: Vec<u64>,
     /// Up to when records were written.
     written_to: u64,
+    /// When they were put in order last.
+    ordered_at: u64,
+    /// How many waited on, then.
+    left: usize,
     threads: Threads,
     events: BTreeMap<EventKey, Option<u64>>,
     /// The definitions, by the trace's numbers.
@@ -74,6 +78,8 @@ impl<W: Write> Output<W> {
             waiting: Vec::new(),
             words: Vec::new(),
             written_to: 0,
+            ordered_at: 0,
+            left: 0,
             threads: Threads::default(),
             events: BTreeMap::new(),
             definitions: Vec::new(),
@@ -144,10 +150,19 @@ impl<W: Write> Output<W> {
         number
     }
 
-    /// Writes whatever is older than the window at `now_ns` of the kernel's clock.
-    pub(crate) fn advance(&mut self, now_ns: u64) {
+    /// Writes whatever is older than the window at `now_ns` of the kernel's clock; four times a window, since each time
+    /// everything that waits is put in order, and sooner where much has come. `true`: it did.
+    pub(crate) fn advance(&mut self, now_ns: u64) -> bool {
+        let since = now_ns.saturating_sub(self.ordered_at);
+        let came = self.waiting.len() - self.left;
+        if since < self.window_ns / 4 && came < MOST_WAITING / 4 {
+            return false;
+        }
+        self.ordered_at = now_ns;
         let until = now_ns.saturating_sub(self.origin_ns).saturating_sub(self.window_ns);
         self.write_until(Instant::from_ns(until));
+        self.left = self.waiting.len();
+        true
     }
 
     fn write_until(&mut self, until: Instant) {
@@ -181,6 +196,25 @@ impl<W: Write> Output<W> {
             waiting.words_at = at;
         }
         self.words = words;
+    }
+
+    /// Bytes of the file so far, without what still waits.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.writer.bytes()
+    }
+
+    /// Ends the file and goes on in the next one; what waits goes there.
+    pub(crate) fn go_on_in(
+        &mut self,
+        next: W,
+        header: &Header,
+        now_ns: u64,
+        clock_error_ns: u64,
+    ) -> Result<Footer, TraceError> {
+        let next = self.writer.successor(next, header)?;
+        let mut ended = std::mem::replace(&mut self.writer, next);
+        ended.set_clock_error(clock_error_ns);
+        ended.finish(Instant::from_ns(now_ns.saturating_sub(self.origin_ns)))
     }
 
     /// Makes what was written so far survive the recorder.
@@ -275,7 +309,7 @@ pub(crate) fn name_of(pid: u32, tid: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use horolog_trace::file::{Header, Reader};
+    use horolog_trace::file::Reader;
 
     fn emitted<'a>(ns: u64, event: &'a EventInfo, words: &'a [u64]) -> Emitted<'a> {
         Emitted { session: 1, pid: 7, ns, tid: 7, cpu: 1, event, words, has_texts: false }

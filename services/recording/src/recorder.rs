@@ -3,15 +3,17 @@
 use crate::RecordingError;
 use crate::kernel::Kernel;
 use crate::output::Output;
+use crate::rotation::{self, Files, Rotate};
 use crate::sessions::{Emitted, Sessions, Tap};
 use crate::target::{self, Started, Target, Tracing};
 use horolog_measure::doctor::identity;
+use horolog_measure::losses::remedy;
 use horolog_probe::matches;
 use horolog_probe::outside::nearest;
 use horolog_sys::clock::monotonic_ns;
 use horolog_time::Span;
 use horolog_trace::LossCause;
-use horolog_trace::file::{Footer, Header, Writer};
+use horolog_trace::file::Header;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -43,6 +45,12 @@ pub struct RecordOptions {
     pub out: PathBuf,
     /// Whether the kernel's scheduling of these processes is recorded too.
     pub kernel: bool,
+    /// Bytes of the kernel's ring on each processor; `None`: 8 MiB.
+    pub kernel_buffer: Option<u64>,
+    /// When the next file begins; `None`: there is one.
+    pub rotate: Option<Rotate>,
+    /// How many bytes all files may have together: with `rotate` the oldest ones go, else nothing more is written.
+    pub max_size: Option<u64>,
     /// How long; `None`: until the command ends.
     pub duration: Option<Span>,
     /// Ends the recording when set.
@@ -75,6 +83,8 @@ pub struct Recording {
     pub schema: &'static str,
     /// The files that were written: one, or one a snapshot.
     pub files: Vec<PathBuf>,
+    /// Files that were removed again, the oldest, to keep within the limit of size.
+    pub files_removed: u64,
     /// How long was recorded.
     #[serde(rename = "length_ns")]
     pub length: Span,
@@ -142,6 +152,7 @@ impl CommandEnd {
 /// Where the file cannot be made, the program cannot be started or its runtime not found, or the process not reached. An
 /// output that fails later is no error: [`Recording::incomplete`] says so.
 pub fn record(options: &RecordOptions, tell: &mut dyn FnMut(&Progress)) -> Result<Recording, RecordingError> {
+    rotation::check(options)?;
     horolog_sys::signal::survive_file_size_limit()?;
     let origin_ns = monotonic_ns();
     let sessions = Sessions::new(options.tracing.memory.unwrap_or(0))?;
@@ -155,22 +166,32 @@ pub fn record(options: &RecordOptions, tell: &mut dyn FnMut(&Progress)) -> Resul
         return crate::flight::fly(options, sessions, origin_ns, notes, tell);
     }
     // What was asked for and cannot be had is told before anything is started.
-    let kernel = options.kernel.then(|| Kernel::start(origin_ns)).transpose()?;
+    let kernel = options.kernel.then(|| Kernel::start(origin_ns, options.kernel_buffer)).transpose()?;
     let header = header(options, origin_ns, kernel.as_ref(), sessions.clock_error_ns(), &notes);
-    let writer = Writer::create(&options.out, &header)?;
+    let (files, writer) = Files::begin(options, header, origin_ns)?;
     let window_ns = if kernel.is_some() { WINDOW_WITH_KERNEL_NS } else { WINDOW_NS };
     let output = Output::new(writer, origin_ns, window_ns);
     let started = match target::start(&options.target, &options.tracing, &sessions) {
         Ok(started) => started,
         Err(error) => {
-            // Nothing was recorded: nothing is left behind.
-            let _ = std::fs::remove_file(&options.out);
+            files.remove_all();
             return Err(error);
         }
     };
     let last_thread = (0, 0);
-    let mut run =
-        Run { options, sessions, kernel, output, started, origin_ns, notes, last_thread, broken: None };
+    let mut run = Run {
+        options,
+        sessions,
+        kernel,
+        output,
+        files,
+        started,
+        origin_ns,
+        notes,
+        last_thread,
+        broken: None,
+        is_full: false,
+    };
     run.notes.append(&mut run.started.notes);
     if let Some(kernel) = &mut run.kernel {
         // Also where the program has no runtime in it.
@@ -210,12 +231,15 @@ struct Run<'a> {
     sessions: Sessions,
     kernel: Option<Kernel>,
     output: Output<File>,
+    files: Files,
     started: Started,
     origin_ns: u64,
     notes: Vec<String>,
     last_thread: (u32, u32),
     /// Why nothing more can be written.
     broken: Option<String>,
+    /// The files are as large as they may become.
+    is_full: bool,
 }
 
 /// When to stop, and whether the command was asked to.
@@ -262,8 +286,10 @@ impl Run<'_> {
             let over = ending.is_over(monotonic_ns(), &self.options.stop, &mut self.started);
             self.pass();
             let now = monotonic_ns();
-            if self.broken.is_none() {
-                self.output.advance(now);
+            if self.broken.is_none() && !self.is_full {
+                if self.output.advance(now) {
+                    self.turn(now);
+                }
                 if now.saturating_sub(flushed) >= FLUSH_EVERY_NS {
                     flushed = now;
                     self.broken = self.output.flush().err().map(|error| error.to_string());
@@ -288,9 +314,28 @@ impl Run<'_> {
         }
     }
 
+    /// The next file, where it is time for it.
+    fn turn(&mut self, now: u64) {
+        match self.files.turn(&mut self.output, now, self.sessions.clock_error_ns()) {
+            Ok(true) => {}
+            Ok(false) => {
+                self.is_full = true;
+                self.notes.push(
+                    "the file reached its limit (`--max-size`); nothing was written from then on. With `--rotate` the oldest \
+                     go instead"
+                        .to_owned(),
+                );
+            }
+            Err(error) => {
+                self.notes.push(format!("recording stopped: {error}"));
+                self.broken = Some(error);
+            }
+        }
+    }
+
     fn pass(&mut self) {
-        let Run { sessions, output, kernel, last_thread, broken, .. } = self;
-        if broken.is_some() {
+        let Run { sessions, output, kernel, last_thread, broken, is_full, .. } = self;
+        if broken.is_some() || *is_full {
             // Nothing can be written any more: what comes is counted, not kept.
             sessions.pass(&mut Drain { output });
         } else {
@@ -318,20 +363,38 @@ impl Run<'_> {
             self.sessions.wait(PASS_MS);
         }
         let Run {
-            sessions, mut kernel, mut output, mut started, origin_ns, mut notes, broken, options, ..
+            sessions,
+            mut kernel,
+            mut output,
+            files,
+            mut started,
+            origin_ns,
+            mut notes,
+            broken,
+            options,
+            ..
         } = self;
         if let Some(kernel) = &mut kernel {
             notes.extend(kernel.stop(&mut output));
         }
-        notes.extend(sessions.memory_note());
+        let memory_note = sessions.memory_note();
+        let is_limited = memory_note.is_some();
+        notes.extend(memory_note);
         notes.extend(sessions.unrecorded_notes(started.child.is_some()));
         let end = monotonic_ns();
         let counts = output.counts;
         let clock_error_ns = sessions.clock_error_ns();
-        let (footer, incomplete) = match output.finish(end, clock_error_ns) {
-            Ok(footer) => (Some(footer), None),
-            Err(error) => (None, Some(error.to_string())),
-        };
+        let written = files.finish(output, end, clock_error_ns);
+        if written.removed > 0 {
+            notes.push(format!("the {} oldest files were removed (`--max-size`)", written.removed));
+        }
+        if options.tracing.block && counts.lost > 0 {
+            notes.push(
+                "`--block` could not be kept for all: a signal handler inside an emission, a thread without a ring of its own \
+                 (`--rings`), and a program whose recorder did nothing for 10 s do not wait"
+                    .to_owned(),
+            );
+        }
         if sessions.joined() == 0 {
             notes.push(
                 "no program handed a session over: it was not reached by the runtime (static, or it clears its environment)"
@@ -350,19 +413,20 @@ impl Run<'_> {
         }
         Recording {
             schema: Recording::SCHEMA,
-            files: vec![options.out.clone()],
+            files: written.files,
+            files_removed: written.removed,
             length: Span::from_ns(end.saturating_sub(origin_ns)),
             events: counts.user,
             kernel_records: counts.kernel,
             events_lost: counts.lost,
-            remedy: footer.as_ref().and_then(|footer: &Footer| remedy(&footer.causes)),
-            losses: footer.map(|footer: Footer| footer.causes).unwrap_or_default(),
+            remedy: remedy(&written.losses, is_limited),
+            losses: written.losses,
             out_of_order: counts.late,
             sessions: sessions.joined(),
             clock_error_ns,
             command: command_end(&started),
             stopped: was_stopped(options, origin_ns),
-            incomplete: incomplete.or(broken),
+            incomplete: written.incomplete.or(broken),
             notes,
         }
     }
@@ -372,21 +436,6 @@ impl Run<'_> {
 pub(crate) fn was_stopped(options: &RecordOptions, origin_ns: u64) -> bool {
     let limit = options.duration.map(|span| origin_ns.saturating_add(span.as_ns()));
     options.stop.load(Ordering::Relaxed) || limit.is_some_and(|limit| monotonic_ns() >= limit)
-}
-
-/// What helps against the greatest of these losses by cause.
-pub(crate) fn remedy(losses: &BTreeMap<String, u64>) -> Option<&'static str> {
-    let greatest = losses.iter().filter(|(_, count)| **count > 0).max_by_key(|(_, count)| **count)?.0;
-    let of = |cause: LossCause| greatest == cause.name();
-    if of(LossCause::ThreadRing) {
-        Some("give more memory (`--buffer 4M --memory 4G`) or trace fewer events (`--event`)")
-    } else if of(LossCause::SharedBuffer) {
-        Some("give more threads a buffer of their own (`--rings 4096`)")
-    } else if of(LossCause::Horolog) {
-        Some("trace fewer events (`--event`)")
-    } else {
-        None
-    }
 }
 
 fn nothing_came(patterns: &[String]) -> String {

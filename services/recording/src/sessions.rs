@@ -2,6 +2,7 @@
 
 use crate::RecordingError;
 use crate::clock::Clock;
+use horolog_measure::losses::{by_cause, memory_note};
 use horolog_probe::clock::ClockKind;
 use horolog_probe::ring::record::TEXTS;
 use horolog_probe::session::budget::{Reason, cut};
@@ -176,14 +177,7 @@ impl Sessions {
 
     /// What is to be said about the memory of the rings: that its limit was reached.
     pub(crate) fn memory_note(&self) -> Option<String> {
-        let budget = self.listener.budget();
-        (budget.refused() > 0).then(|| {
-            format!(
-                "the buffers reached their limit of {} MiB for all processes together, {} times; `--memory` raises it",
-                budget.limit() >> 20,
-                budget.refused()
-            )
-        })
+        memory_note(&self.listener)
     }
 
     /// What is to be said about processes that are not recorded, or not to their end; `stays`: those that still run were
@@ -365,15 +359,7 @@ impl Traced {
 
     fn tell_losses(&mut self, tap: &mut impl Tap) {
         let (now, before) = (self.connection.reader.losses(), self.losses);
-        let causes = [
-            (LossCause::ThreadRing, now.ring_full, before.ring_full),
-            (LossCause::SharedBuffer, now.shared_full, before.shared_full),
-            (LossCause::Horolog, now.no_writer, before.no_writer),
-            (LossCause::Horolog, now.no_event, before.no_event),
-            (LossCause::Horolog, now.no_session, before.no_session),
-            (LossCause::DeadWriter, now.dead_writer, before.dead_writer),
-            (LossCause::Damaged, now.damaged, before.damaged),
-        ];
+        let causes = by_cause(&now).into_iter().zip(by_cause(&before));
         let at = monotonic_ns();
         let used = process_cpu_ns(self.pid);
         // One that has gone may have used every processor until then.
@@ -383,7 +369,7 @@ impl Traced {
         });
         self.told_at = at;
         self.told_at_cpu_ns = used.unwrap_or(self.told_at_cpu_ns);
-        for (cause, now, before) in causes {
+        for ((cause, now), (_, before)) in causes {
             // A counter that went backwards, or faster than any program can, is a hostile or damaged one: what it says is
             // not added.
             match now.checked_sub(before) {

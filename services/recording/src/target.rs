@@ -31,6 +31,8 @@ pub struct Tracing {
     pub rings: Option<u32>,
     /// Whether full rings overwrite their oldest records.
     pub overwrite: bool,
+    /// Whether a thread whose rings are full waits for the recorder, instead of losing its event.
+    pub block: bool,
     /// Whether locks are traced too.
     pub locks: bool,
     /// The runtime's file; `None`: beside this executable.
@@ -77,6 +79,9 @@ impl Tracing {
         words.push(if promises_strictly() { "rings=8" } else { "sparse" }.to_owned());
         if self.overwrite {
             words.push("overwrite".to_owned());
+        }
+        if self.block {
+            words.push("block".to_owned());
         }
         Ok(words.join(","))
     }

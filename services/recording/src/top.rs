@@ -5,6 +5,7 @@ use crate::output::name_of;
 use crate::recorder::{CommandEnd, command_end};
 use crate::sessions::{Emitted, Sessions, Tap};
 use crate::target::{self, Target, Tracing};
+use horolog_measure::losses::remedy;
 use horolog_sys::clock::monotonic_ns;
 use horolog_time::Span;
 use horolog_trace::{LossCause, escape};
@@ -51,6 +52,8 @@ pub struct Top {
     pub events_total: u64,
     /// Losses since the beginning, by cause ([`LossCause::name`]).
     pub losses: BTreeMap<&'static str, u64>,
+    /// What to do against the losses; null where nothing was lost, or nothing helps.
+    pub remedy: Option<&'static str>,
     /// Sessions of processes that are read.
     pub sessions: usize,
     /// Per event, the most frequent first.
@@ -162,7 +165,7 @@ impl Tap for Counts {
 
 impl Counts {
     /// The counts of the interval that ends now; the next one begins at 0.
-    fn take(&mut self, elapsed: Span, interval: Span, sessions: usize) -> Top {
+    fn take(&mut self, elapsed: Span, interval: Span, sessions: &Sessions) -> Top {
         let seconds = (interval.as_ns() as f64 / 1e9).max(1e-9);
         let rate = |count: u64| count as f64 / seconds;
         let mut by_name: BTreeMap<&str, Count> = BTreeMap::new();
@@ -201,7 +204,8 @@ impl Counts {
             events_lost_total: self.lost.total,
             events_total: self.all.total,
             losses: self.losses.clone(),
-            sessions,
+            remedy: remedy(&self.losses, sessions.memory_note().is_some()),
+            sessions: sessions.live(),
             by_event,
             by_thread,
         };
@@ -233,7 +237,7 @@ pub fn watch(options: &WatchOptions, show: &mut dyn FnMut(&Top)) -> Result<Watch
         let now = monotonic_ns();
         if over || now.saturating_sub(shown) >= options.interval.as_ns() {
             let (elapsed, interval) = (now.saturating_sub(begun), now.saturating_sub(shown));
-            show(&counts.take(Span::from_ns(elapsed), Span::from_ns(interval), sessions.live()));
+            show(&counts.take(Span::from_ns(elapsed), Span::from_ns(interval), &sessions));
             shown = now;
         }
         if over {
@@ -241,6 +245,7 @@ pub fn watch(options: &WatchOptions, show: &mut dyn FnMut(&Top)) -> Result<Watch
         }
         sessions.wait(PASS_MS);
     }
+    notes.extend(sessions.memory_note());
     if !started.has_ended() {
         started.ask_to_end();
     }

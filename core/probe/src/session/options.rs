@@ -11,6 +11,8 @@ pub enum Mode {
     Refuse,
     /// It overwrites the oldest records: a flight recorder.
     Overwrite,
+    /// The thread waits for the reader: for tests, where nothing may be lost.
+    Block,
 }
 
 /// What a session is made of.
@@ -86,7 +88,7 @@ impl Options {
     }
 
     /// Changes what `text` says: words `rings=N`, `ring-bytes=N`, `small-slots=N`, `large-slots=N`, `writers=N`,
-    /// `events=N`, `overwrite`, `sparse`, separated by commas, as in the environment variable `HOROLOG_TRACE_OPTIONS`.
+    /// `events=N`, `overwrite`, `block`, `sparse`, separated by commas, as in the environment variable `HOROLOG_TRACE_OPTIONS`.
     ///
     /// # Errors
     /// Bad input that names the word.
@@ -96,11 +98,15 @@ impl Options {
                 Error::bad_input(
                     format!("trace option `{word}`"),
                     "not understood",
-                    "use rings=, ring-bytes=, small-slots=, large-slots=, writers=, events= with a number, overwrite or sparse",
+                    "use rings=, ring-bytes=, small-slots=, large-slots=, writers=, events= with a number, overwrite, block or sparse",
                 )
             };
             if word == "overwrite" {
                 self.mode = Mode::Overwrite;
+                continue;
+            }
+            if word == "block" {
+                self.mode = Mode::Block;
                 continue;
             }
             if word == "sparse" {

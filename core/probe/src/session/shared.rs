@@ -38,6 +38,8 @@ pub(crate) struct Shared {
     pub(crate) layout: Layout,
     pub(crate) clock: ClockKind,
     pub(crate) overwrites: bool,
+    /// Whether a thread whose rings are full waits for the reader; no longer once one has waited in vain.
+    pub(crate) blocks: AtomicBool,
     pub(crate) pid: u32,
     /// Whether a thread whose ring is full takes another one.
     pub(crate) grows: bool,
@@ -86,7 +88,8 @@ impl Shared {
             layout,
             clock,
             overwrites: options.mode == Mode::Overwrite,
-            // A flight recorder's ring overwrites before it is full.
+            blocks: AtomicBool::new(options.mode == Mode::Block),
+            // A flight recorder's ring overwrites before it is full; whoever waits leaves the memory to others.
             grows: options.sparse && options.mode == Mode::Refuse,
             sparse: options.sparse,
             pid: std::process::id(),

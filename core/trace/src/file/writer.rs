@@ -187,6 +187,30 @@ impl<W: Write> Writer<W> {
         });
     }
 
+    /// Bytes written so far, the block that is being filled included.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.offset + self.fill as u64
+    }
+
+    /// Begins another trace, in which threads and events have the same numbers as in this one.
+    ///
+    /// # Errors
+    /// Where the output fails.
+    pub fn successor<X: Write>(&self, output: X, header: &Header) -> Result<Writer<X>, TraceError> {
+        let mut next = Writer::new(output, header)?;
+        for thread in &self.threads {
+            match thread.process {
+                Some(process) => next.define_thread_of(process, thread.tid, &thread.comm, thread.task),
+                None => next.define_thread(thread.tid, &thread.comm, thread.task),
+            };
+        }
+        for event in &self.events {
+            next.define_event(event);
+        }
+        Ok(next)
+    }
+
     /// How many records were taken so far, those dropped after an output error included.
     #[must_use]
     pub fn records(&self) -> u64 {

@@ -22,6 +22,10 @@ pub struct NamedStudy {
     pub modules: Modules,
     /// The names of threads.
     pub threads: BTreeMap<ThreadKey, String>,
+    /// Events lost, by cause ([`LossCause::name`]).
+    pub losses: BTreeMap<&'static str, u64>,
+    /// What is to be said about the recorder's memory.
+    pub memory: Option<String>,
     /// Other records in the trace.
     pub other_records: u64,
     /// Where and why the trace could not be read to its end.
@@ -67,6 +71,8 @@ pub fn from_trace<R: Read + Seek>(
         study: sections.finish(),
         modules,
         threads: reader.threads().iter().map(named).collect(),
+        losses: reader.loss_causes().clone(),
+        memory: None,
         other_records,
         damage: reader.damage().map(ToString::to_string),
         missing: Vec::new(),

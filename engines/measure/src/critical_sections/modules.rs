@@ -1,6 +1,6 @@
 //! What addresses of a traced process are called: modules from `lock/module` events, symbols from their files.
 
-use object::{Object, ObjectSymbol};
+use object::{Object, ObjectSegment, ObjectSymbol};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -62,6 +62,17 @@ impl Modules {
     /// Adds a module that is known otherwise, for instance from `/proc/PID/maps`.
     pub fn add(&mut self, process: u32, module: Module) {
         self.known.entry((process, module.start)).or_insert(module);
+    }
+
+    /// Adds the files that are mapped into a process, as procfs tells now.
+    pub fn add_process(&mut self, process: u32) {
+        let maps = std::fs::read_to_string(format!("/proc/{process}/maps")).unwrap_or_default();
+        for (start, end, path) in files_of(&maps) {
+            if !self.known.contains_key(&(process, start)) && self.known.len() < MOST {
+                let bias = start.wrapping_sub(first_address(&path).unwrap_or(0));
+                self.add(process, Module { bias, start, end, path });
+            }
+        }
     }
 
     /// The module in which an address lies.
@@ -128,6 +139,35 @@ impl<'a> Naming<'a> {
     }
 }
 
+/// The files in the text of `/proc/PID/maps`, each with its first address and the one behind its last; memory without a
+/// file right behind one belongs to it: what the file leaves zero.
+fn files_of(maps: &str) -> Vec<(u64, u64, PathBuf)> {
+    let mut files: Vec<(u64, u64, PathBuf)> = Vec::new();
+    for line in maps.lines() {
+        let mut words = line.splitn(6, ' ');
+        let Some((from, to)) = words.next().and_then(|range| range.split_once('-')) else { continue };
+        let (Ok(from), Ok(to)) = (u64::from_str_radix(from, 16), u64::from_str_radix(to, 16)) else {
+            continue;
+        };
+        let path = words.nth(4).unwrap_or_default().trim();
+        match files.last_mut() {
+            Some((_, end, known)) if known.as_os_str() == path || (path.is_empty() && *end == from) => {
+                *end = to
+            }
+            _ if path.starts_with('/') => files.push((from, to, PathBuf::from(path))),
+            _ => {}
+        }
+    }
+    files
+}
+
+/// The address that a file's first page asks for: 0 of what is loaded anywhere.
+fn first_address(path: &Path) -> Option<u64> {
+    let bytes = std::fs::read(path).ok()?;
+    let file = object::File::parse(bytes.as_slice()).ok()?;
+    file.segments().map(|segment| segment.address() & !0xfff).min()
+}
+
 /// Functions and objects that a file defines; none where it cannot be read.
 fn symbols(path: &Path) -> Symbols {
     let Ok(bytes) = std::fs::read(path) else { return Vec::new() };
@@ -190,5 +230,26 @@ mod tests {
         let at = 0x10_0000 + main.address();
         assert!(naming.object(1, at).ends_with("!main"), "{}", naming.object(1, at));
         assert!(naming.site(1, at + 3).ends_with("!main+0x3"), "{}", naming.site(1, at + 3));
+    }
+
+    #[test]
+    fn the_files_of_a_process_reach_over_what_they_leave_zero() {
+        let maps = "00400000-00401000 r--p 00000000 08:01 1                  /usr/bin/some program\n\
+                    00401000-00403000 rw-p 00001000 08:01 1                  /usr/bin/some program\n\
+                    00403000-00404000 rw-p 00000000 00:00 0 \n\
+                    00500000-00600000 rw-p 00000000 00:00 0                  [heap]\n\
+                    7f00000-7f01000 r--p 00000000 08:01 2                    /lib/libc.so\n\
+                    7f02000-7f03000 rw-p 00000000 00:00 0 \n";
+        let path = |text: &str| PathBuf::from(text);
+        let expected = [
+            (0x400000, 0x404000, path("/usr/bin/some program")),
+            (0x7f00000, 0x7f01000, path("/lib/libc.so")),
+        ];
+        assert_eq!(files_of(maps), expected);
+        let mut modules = Modules::default();
+        modules.add_process(std::process::id());
+        let here = the_files_of_a_process_reach_over_what_they_leave_zero as *const () as usize as u64;
+        let name = Naming::new(&modules).site(std::process::id(), here + 1);
+        assert!(name.contains("the_files_of_a_process_reach_over_what_they_leave_zero"), "{name}");
     }
 }

@@ -243,14 +243,21 @@ pub fn envelope(arrivals: &[u64]) -> Option<(u64, u64)> {
     if separation == 0 {
         return None;
     }
-    // The greatest lead over all pairs is that of a running maximum of (k·T - a_k) over its running minimum.
-    let (mut lowest, mut jitter) = (i128::MAX, 0_i128);
+    Some((separation, u64::try_from(lead(arrivals, separation)).ok()?))
+}
+
+/// The greatest lead of ascending arrivals over a separation: the least jitter with which n of them span at least
+/// `(n - 1) · separation - jitter`, ns.
+#[must_use]
+pub fn lead(arrivals: &[u64], separation: u64) -> u128 {
+    // The greatest over all pairs is that of a running maximum of (k·T - a_k) over its running minimum.
+    let (mut lowest, mut greatest) = (i128::MAX, 0_i128);
     for (k, arrival) in arrivals.iter().enumerate() {
-        let lead = k as i128 * i128::from(separation) - i128::from(arrival - first);
+        let lead = k as i128 * i128::from(separation) - i128::from(*arrival);
         lowest = lowest.min(lead);
-        jitter = jitter.max(lead - lowest);
+        greatest = greatest.max(lead - lowest);
     }
-    Some((separation, u64::try_from(jitter).ok()?))
+    greatest as u128
 }
 
 #[cfg(test)]

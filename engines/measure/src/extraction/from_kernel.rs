@@ -61,6 +61,12 @@ impl FromKernel {
         }
     }
 
+    /// Threads with the `epoll` files that they have waited for.
+    pub fn epoll_files(&self) -> impl Iterator<Item = (u32, u64)> {
+        let is_epoll = |kind: &Option<FileKind>| *kind == Some(FileKind::Epoll);
+        self.files.iter().filter(move |(_, kind)| is_epoll(kind)).map(|(place, _)| *place)
+    }
+
     /// The record does not show the processors' ticks, so that nothing follows from their absence.
     pub fn ignore_ticks(&mut self) {
         self.tick_ns = None;

@@ -97,7 +97,15 @@ fn finish(
 }
 
 fn unknown(tid: u32, comm: &str) -> Description {
-    Description { tid, comm: comm.to_owned(), class: Class::Unknown, class_changed: false, allowed: None }
+    Description {
+        tid,
+        comm: comm.to_owned(),
+        process: None,
+        class: Class::Unknown,
+        class_changed: false,
+        allowed: None,
+        files: BTreeMap::new(),
+    }
 }
 
 fn of_foreign(event: &foreign::Event, threads: &mut Names) -> Option<EventKind> {
@@ -198,7 +206,11 @@ pub fn from_reader<R: Read + Seek>(
         let traced = threads.iter().any(|thread| thread.process.is_some());
         let mut known: BTreeMap<u32, Description> = BTreeMap::new();
         for thread in threads.iter().filter(|thread| !traced || thread.process.is_some()) {
-            known.insert(thread.tid, unknown(thread.tid, &thread.comm));
+            let name_of = |process: u32| threads.iter().find(|other| other.tid == process);
+            let process = thread.process.map(|process| {
+                (process, name_of(process).map_or_else(String::new, |main| main.comm.clone()))
+            });
+            known.insert(thread.tid, Description { process, ..unknown(thread.tid, &thread.comm) });
         }
         walk.observer.retain(|tid| known.contains_key(&tid));
         return finish(name, &walk.observer, &known, observation, options);
@@ -214,17 +226,17 @@ pub fn from_reader<R: Read + Seek>(
     observation
         .notes
         .push(format!("Jobs, priorities and processors are those of the trace ({}).", header.backend));
-    let tasks = header.tasks.iter().enumerate().filter(|(index, _)| {
-        options.threads.is_empty()
-            || walk.tid_of_task.get(&(*index as u32)).is_some_and(|tid| options.threads.contains(tid))
-    });
-    let threads = tasks
+    let threads = header
+        .tasks
+        .iter()
+        .enumerate()
         .map(|(index, name)| {
             let task = index as u32;
             let description = described(system.as_ref(), index, name, walk.tid_of_task.get(&task).copied());
             let jobs = walk.jobs.get(&task).map(|jobs| jobs.done.clone()).unwrap_or_default();
             (description, jobs, walk.on_cpu_ns.get(&task).cloned().unwrap_or_default())
         })
+        .filter(|(description, ..)| options.threads.is_empty() || options.chooses(description))
         .collect();
     let system_name = system.as_ref().map_or(name, System::name).to_owned();
     propose_jobs(&system_name, threads, observation, &options)
@@ -240,7 +252,7 @@ fn described(system: Option<&System>, index: usize, name: &str, tid: Option<u32>
         (false, None) => Class::Unknown,
     };
     let allowed = task.map(|task| vec![task.cpu.0]);
-    Description { tid: tid.unwrap_or(0), comm: name.to_owned(), class, class_changed: false, allowed }
+    Description { class, allowed, ..unknown(tid.unwrap_or(0), name) }
 }
 
 /// Taking or giving back a lock, from a user event.
@@ -344,6 +356,8 @@ impl Walk {
                     suspensions: 0,
                     suspended_max_ns: 0,
                     suspended_ns: 0,
+                    unclassified: 0,
+                    unclassified_ns: 0,
                     preemptions: 0,
                     cpu,
                     doubt: None,

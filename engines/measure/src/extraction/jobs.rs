@@ -33,6 +33,10 @@ pub struct Job {
     pub suspended_max_ns: u64,
     /// All its sleeps before its end.
     pub suspended_ns: u64,
+    /// Of these sleeps, how many are for nobody knows what.
+    pub unclassified: u32,
+    /// How long those took in all.
+    pub unclassified_ns: u64,
     /// How often it was preempted.
     pub preemptions: u32,
     /// Its processor at its end.
@@ -156,6 +160,8 @@ fn begin(stretch: &Stretch) -> Job {
         suspensions: 0,
         suspended_max_ns: 0,
         suspended_ns: 0,
+        unclassified: 0,
+        unclassified_ns: 0,
         preemptions: 0,
         cpu: stretch.cpu,
         doubt: None,
@@ -168,6 +174,10 @@ fn suspend(job: &mut Job, stretch: &Stretch) {
     job.suspensions += 1;
     job.suspended_ns = job.suspended_ns.saturating_add(slept);
     job.suspended_max_ns = job.suspended_max_ns.max(slept);
+    if matches!(stretch.waited, None | Some(WaitKind::Unknown)) {
+        job.unclassified += 1;
+        job.unclassified_ns = job.unclassified_ns.saturating_add(slept);
+    }
 }
 
 /// Adds a stretch to the last job, which ends within it where a call that separates returned at once.

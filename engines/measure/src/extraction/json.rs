@@ -2,6 +2,7 @@
 
 use super::pattern::Pattern;
 use super::proposal::Proposal;
+use super::replay::violations;
 use super::task::TaskProposal;
 use serde_json::{Value, json};
 
@@ -18,6 +19,7 @@ impl Proposal {
             .map(|(task, values)| {
                 let mut entry = evidence(task);
                 entry["values"] = json!(values);
+                entry["violations"] = json!(violations(task, values));
                 entry
             })
             .collect();
@@ -49,6 +51,10 @@ fn evidence(task: &TaskProposal) -> Value {
         "name": task.name,
         "tid": task.thread.tid,
         "comm": task.thread.comm,
+        "process": task.thread.process.as_ref().map(|(process, _)| process),
+        "process_comm": task.thread.process.as_ref().map(|(_, name)| name),
+        "event_loop": task.is_event_loop(),
+        "files": task.thread.files,
         "scheduling": task.thread.class,
         "scheduling_changed": task.thread.class_changed,
         "allowed_cpus": task.thread.allowed,
@@ -69,6 +75,7 @@ fn evidence(task: &TaskProposal) -> Value {
         "release_lateness": task.lateness,
         "set_aside": task.set_aside,
         "suspensions": task.suspensions,
+        "unclassified_sleeps": task.unclassified,
         "other_sleeps": task.other_sleeps.iter().map(|(kind, count)| json!({"wait": kind.wait.name(), "timed": kind.timed, "count": count})).collect::<Vec<_>>(),
         "outliers": task.outliers,
         "preemptions": task.preemptions,

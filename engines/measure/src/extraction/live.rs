@@ -41,6 +41,8 @@ pub struct LiveOptions {
     pub duration: Option<Span>,
     /// How the user asked for it.
     pub command: String,
+    /// Bytes of the kernel's ring on each processor; `None`: 8 MiB.
+    pub buffer: Option<u64>,
     /// How values are made of observations.
     pub values: Options,
 }
@@ -62,6 +64,7 @@ pub fn extract(
     let starter = watch.begin(&options.target)?;
     let mut recording = RecorderOptions::new(online_cpus()?);
     recording.activity = true;
+    recording.give(options.buffer);
     recording.follow = match &starter {
         Some(starter) => vec![starter.tid],
         None => watch.observer.threads().map(|thread| thread.tid).collect(),
@@ -90,7 +93,11 @@ pub fn extract(
     drop(child);
     watch.take(&recording.events);
     let losses = recording.losses;
-    let mut notes = watch.notes(&recording.choice);
+    let mut notes = Vec::new();
+    if losses.kernel.saturating_add(losses.memory) > 0 {
+        notes.push("Records were lost: give the kernel more memory (`--buffer 64M`).".to_owned());
+    }
+    notes.extend(watch.notes(&recording.choice));
     if gone && options.duration.is_some() {
         notes.push("The target ended before the time was over.".to_owned());
     }
@@ -185,6 +192,8 @@ struct Watch {
     conversion: FromKernel,
     /// The facts of each thread, one a scheduling that it had.
     facts: BTreeMap<u32, Vec<ThreadFacts>>,
+    /// What each thread's `epoll` files wait for: the most of each sort that was seen at one time.
+    files: BTreeMap<u32, BTreeMap<&'static str, usize>>,
     what: String,
     name: String,
     events: u64,
@@ -200,6 +209,7 @@ impl Watch {
             observer: Observer::default(),
             conversion: FromKernel::new(real.saturating_sub(middle), tick_ns()),
             facts: BTreeMap::new(),
+            files: BTreeMap::new(),
             what: String::new(),
             name: String::new(),
             events: 0,
@@ -285,6 +295,19 @@ impl Watch {
                 None => known.push(facts),
             }
         }
+        for (tid, file) in self.conversion.epoll_files() {
+            let seen = self.files.entry(tid).or_default();
+            for (kind, count) in thread_facts::watched_files(tid, file) {
+                let most = seen.entry(kind.name()).or_default();
+                *most = count.max(*most);
+            }
+        }
+    }
+
+    /// The name of a process: that of its first thread.
+    fn name_of(&self, process: u32) -> String {
+        let known = self.facts.get(&process).and_then(|facts| facts.last());
+        known.map_or_else(String::new, |facts| facts.comm.clone())
     }
 
     fn all_gone(&self) -> bool {
@@ -316,6 +339,8 @@ impl Watch {
             class,
             class_changed: seen.is_some_and(Seen::is_changing),
             allowed: facts.or(known.last()).map(|facts| facts.allowed.clone()),
+            process: known.last().map(|facts| (facts.process, self.name_of(facts.process))),
+            files: self.files.get(&tid).cloned().unwrap_or_default(),
         }
     }
 

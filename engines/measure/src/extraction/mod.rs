@@ -8,23 +8,29 @@
 //! The anchor is LiME (Brandenburg, Courtaud, Marković, Ye 2025; key brandenburg25).
 
 pub mod arrivals;
+pub mod cumulative;
 mod event;
 pub mod from_kernel;
 pub mod from_trace;
 pub mod jobs;
 mod json;
 pub mod live;
+mod load;
 pub mod pattern;
 mod proposal;
+pub mod replay;
 mod statistics;
 mod stretch;
 mod task;
 mod toml;
 
 pub use event::{Event, EventKind, Left, WaitKind};
-pub use proposal::{Arrival, Background, Observation, Options, Proposal, Values, propose, propose_jobs};
+pub use proposal::{
+    Arrival, Background, Chosen, Observation, Options, Proposal, Values, propose, propose_jobs,
+};
 pub use statistics::Distribution;
 pub use stretch::{Doubt, Mark, Observer, Section, Stolen, Stretch, Thread};
 pub use task::{
     Class, Confidence, CurveEntry, Description, Jitter, LockUse, SetAside, Suspensions, TaskProposal,
+    Unclassified,
 };

@@ -2,9 +2,11 @@
 
 use super::arrivals;
 use super::jobs::Job;
+use super::load;
 use super::pattern::{Pattern, Reading, arrivals_of};
 use super::stretch::{Observer, Thread};
 use super::task::{self, Class, Description, TaskProposal};
+use horolog_probe::matches;
 use horolog_time::Span;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,8 +18,8 @@ pub struct Options {
     pub margin_permille: u64,
     /// Threads of ordinary classes become tasks too.
     pub all: bool,
-    /// Only these threads; empty: all.
-    pub threads: BTreeSet<u32>,
+    /// Only these threads, of whatever class; empty: all.
+    pub threads: Vec<Chosen>,
     /// Whether sleeps within a job count as execution in the wcet (suspension-oblivious, safe for every test here).
     pub count_suspensions: bool,
     /// The few longest jobs are counted as the machine's: at most 1 % of a hundred or more, longer than twice the 99th
@@ -27,12 +29,47 @@ pub struct Options {
     pub resolution_ns: u64,
 }
 
+/// Which threads are asked for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Chosen {
+    /// The thread of this number.
+    Thread(u32),
+    /// Threads whose name fits this pattern (`*`, `?`).
+    Named(String),
+    /// The threads of this process.
+    Process(u32),
+    /// The threads of processes whose name, that of the first thread, fits this pattern.
+    ProcessNamed(String),
+}
+
+impl Options {
+    /// Whether a thread is asked for by number, name or process.
+    #[must_use]
+    pub fn chooses(&self, thread: &Description) -> bool {
+        let process = thread.process.as_ref();
+        self.threads.iter().any(|chosen| match chosen {
+            Chosen::Thread(tid) => *tid == thread.tid,
+            Chosen::Named(pattern) => matches(pattern, &thread.comm),
+            Chosen::Process(wanted) => process.map_or(thread.tid, |(process, _)| *process) == *wanted,
+            Chosen::ProcessNamed(pattern) => process.is_some_and(|(_, name)| matches(pattern, name)),
+        })
+    }
+
+    /// An execution with the margin, rounded up.
+    pub(super) fn with_margin(&self, ns: u64) -> u64 {
+        let extra = (u128::from(ns) * u128::from(self.margin_permille)).div_ceil(1_000);
+        let with = ns.saturating_add(u64::try_from(extra).unwrap_or(u64::MAX));
+        let unit = self.resolution_ns.max(1);
+        with.div_ceil(unit).saturating_mul(unit).max(1)
+    }
+}
+
 impl Default for Options {
     fn default() -> Options {
         Options {
             margin_permille: 0,
             all: false,
-            threads: BTreeSet::new(),
+            threads: Vec::new(),
             count_suspensions: true,
             drop_outliers: false,
             resolution_ns: 1_000,
@@ -95,6 +132,13 @@ pub enum Arrival {
         /// The greatest lead over it.
         jitter: u64,
     },
+    /// `separation` and `jitter` of portions of execution, each as long as the wcet, in place of jobs.
+    Portions {
+        /// The mean distance.
+        separation: u64,
+        /// The greatest lead over it.
+        jitter: u64,
+    },
     /// `arrivals`, since the record's beginning.
     Instants(Vec<u64>),
 }
@@ -118,6 +162,8 @@ pub struct Values {
     pub cpu: u32,
     /// What a run spins.
     pub spin: u64,
+    /// Whether sleeps within jobs count as execution in the wcet.
+    pub suspensions_counted: bool,
 }
 
 /// A proposed system.
@@ -153,7 +199,7 @@ pub fn propose(
     let mut background = Vec::new();
     for thread in observer.threads() {
         let description = describe(thread.tid);
-        let chosen = options.threads.contains(&thread.tid);
+        let chosen = options.chooses(&description);
         let wanted = options.threads.is_empty() || chosen;
         let modelled = description.class.is_real_time() || options.all || chosen;
         let kept = description.clone();
@@ -238,10 +284,12 @@ fn assemble(
         .into_iter()
         .map(|task| {
             let priority = (!edf && priorities_known).then(|| priority(&task, &deadlines));
-            let values = values(&task, priority, options);
+            let values = values(&task, priority, edf || !priorities_known, options);
             (task, values)
         })
-        .collect();
+        .collect::<Vec<_>>();
+    let mut tasks = tasks;
+    load::fit(&mut tasks, options, observation.duration_ns);
     Proposal {
         name: sanitized(name),
         observation,
@@ -302,16 +350,12 @@ fn sanitized(name: &str) -> String {
     if clean.is_empty() { "unnamed".to_owned() } else { clean.to_owned() }
 }
 
-fn values(task: &TaskProposal, priority: Option<i64>, options: &Options) -> Values {
+fn values(task: &TaskProposal, priority: Option<i64>, needs_deadline: bool, options: &Options) -> Values {
     let unit = options.resolution_ns.max(1);
     let up = |ns: u64| ns.div_ceil(unit).saturating_mul(unit);
     let down = |ns: u64| ns / unit * unit;
-    let with_margin = |ns: u64| {
-        let extra = u128::from(ns) * u128::from(options.margin_permille);
-        ns.saturating_add(u64::try_from(extra.div_ceil(1_000)).unwrap_or(u64::MAX))
-    };
     let observed = if options.count_suspensions { task.demand.max_ns } else { task.execution.max_ns };
-    let wcet = up(with_margin(observed)).max(1);
+    let wcet = options.with_margin(observed);
     let arrival = arrival(task, wcet);
     let jitter = match (&arrival, &task.reading.pattern) {
         (Arrival::Period(_), Pattern::Periodic(fit)) if !fit.exact => up(task.jitter.jitter_ns),
@@ -322,11 +366,15 @@ fn values(task: &TaskProposal, priority: Option<i64>, options: &Options) -> Valu
     let implicit = match &arrival {
         Arrival::Period(ns) | Arrival::Separation(ns) => Some(*ns),
         // Counted from the nominal arrival, so the jitter is inside it.
-        Arrival::Envelope { separation, jitter } => Some(separation.saturating_add(*jitter)),
+        Arrival::Envelope { separation, jitter } | Arrival::Portions { separation, jitter } => {
+            Some(separation.saturating_add(*jitter))
+        }
         Arrival::Instants(_) => None,
     };
     let reserved = match task.thread.class {
-        Class::Deadline { deadline_ns, period_ns, .. } if deadline_ns > 0 && deadline_ns != period_ns => {
+        Class::Deadline { deadline_ns, period_ns, .. }
+            if deadline_ns > 0 && (deadline_ns != period_ns || implicit.is_none()) =>
+        {
             Some(deadline_ns)
         }
         Class::Edf { deadline_ns } | Class::Modelled { deadline_ns, .. }
@@ -341,6 +389,8 @@ fn values(task: &TaskProposal, priority: Option<i64>, options: &Options) -> Valu
         (Some(deadline), _) => Some(deadline.max(wcet)),
         // An overload: the file must still be one, and the analysis says no.
         (None, Some(implicit)) if implicit < wcet => Some(wcet),
+        // An order by deadlines has no place for a task without one.
+        (None, None) if needs_deadline => Some(up(task.response.max_ns).max(wcet)),
         (None, implicit) => implicit.filter(|_| is_envelope),
     };
     Values {
@@ -352,6 +402,7 @@ fn values(task: &TaskProposal, priority: Option<i64>, options: &Options) -> Valu
         priority,
         cpu: task.cpu(),
         spin: up(task.execution.max_ns).max(1),
+        suspensions_counted: options.count_suspensions,
     }
 }
 

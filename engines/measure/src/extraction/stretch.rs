@@ -442,14 +442,14 @@ impl Thread {
             Left::Runnable => self.state = State::Off { since_ns: now, told: true },
             Left::Untold => self.state = State::Off { since_ns: now, told: false },
             Left::Dead => {
-                self.end(now, None);
                 self.ended = true;
+                self.end(now, None);
             }
         }
         on_time
     }
 
-    /// It slept at `now`.
+    /// It slept at `now`, or has ended: then its last job was cut off, and nothing follows that would complete it.
     fn end(&mut self, now: u64, letter: Option<u8>) {
         let executed = self.current.as_ref().map_or(0, |current| current.executed_ns);
         let call = self.call.filter(|call| executed.saturating_sub(call.executed_ns) <= CALL_LASTS_NS);
@@ -467,7 +467,7 @@ impl Thread {
             call.executed_ns = 0;
         }
         self.slept_from_ns = Some(now);
-        self.waited = Some(wait);
+        self.waited = (!self.ended).then_some(wait);
         self.state = State::Asleep;
     }
 

@@ -61,6 +61,12 @@ impl Class {
         !matches!(self, Class::Normal { .. })
     }
 
+    /// Whether it tells a deadline.
+    #[must_use]
+    pub fn has_deadline(self) -> bool {
+        matches!(self, Class::Deadline { .. } | Class::Edf { .. } | Class::Modelled { .. })
+    }
+
     /// As comments name it.
     #[must_use]
     pub fn describe(self) -> String {
@@ -86,12 +92,16 @@ pub struct Description {
     pub tid: u32,
     /// Its short name.
     pub comm: String,
+    /// Its process: the number, and the name of its first thread. `None` where that is not known.
+    pub process: Option<(u32, String)>,
     /// How it is scheduled.
     pub class: Class,
     /// Whether its class or priority changed while it was watched.
     pub class_changed: bool,
     /// The processors that it may run on; `None` where that is not known.
     pub allowed: Option<Vec<u32>>,
+    /// What its `epoll` waits for: sorts of files, and the most that there were of each at one time.
+    pub files: BTreeMap<&'static str, usize>,
 }
 
 /// How far a proposal can be trusted.
@@ -157,6 +167,38 @@ pub struct Suspensions {
     pub longest_a_job_ns: u64,
 }
 
+/// Sleeps within jobs for nobody knows what.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Unclassified {
+    /// All of them.
+    pub count: u64,
+    /// Jobs with at least one.
+    pub jobs: u64,
+    /// The longest in all of one job.
+    pub longest_a_job_ns: u64,
+    /// Whether they count as execution: where more than one job in twenty has one, they belong to the program.
+    pub counted: bool,
+}
+
+impl Unclassified {
+    fn of(used: &[&Job]) -> Unclassified {
+        let mut found = Unclassified::default();
+        for job in used.iter().filter(|job| job.unclassified > 0) {
+            found.jobs += 1;
+            found.count += u64::from(job.unclassified);
+            found.longest_a_job_ns = found.longest_a_job_ns.max(job.unclassified_ns);
+        }
+        found.counted = found.jobs * 20 > used.len() as u64;
+        found
+    }
+
+    /// What a job executes, its sleeps included.
+    fn demand(self, job: &Job) -> u64 {
+        let left_out = if self.counted { 0 } else { job.unclassified_ns };
+        job.executed_ns.saturating_add(job.suspended_ns.saturating_sub(left_out))
+    }
+}
+
 /// Critical sections under one lock.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct LockUse {
@@ -208,6 +250,8 @@ pub struct TaskProposal {
     pub set_aside: SetAside,
     /// Sleeps within jobs.
     pub suspensions: Suspensions,
+    /// Those of them for nobody knows what.
+    pub unclassified: Unclassified,
     /// Sorts of sleep that do not separate jobs, and how often they occurred.
     pub other_sleeps: Vec<(SleepKind, u64)>,
     /// Jobs much longer than nearly all others.
@@ -278,7 +322,8 @@ pub(super) fn of_reading(
     }
     let used: Vec<&Job> = reading.jobs.iter().filter(|job| job.doubt.is_none()).collect();
     let of = |value: &dyn Fn(&Job) -> u64| Distribution::of(used.iter().map(|job| value(job)).collect());
-    let demand = of(&|job| job.executed_ns.saturating_add(job.suspended_ns));
+    let unclassified = Unclassified::of(&used);
+    let demand = of(&|job| unclassified.demand(job));
     let response = of(&|job| job.ended_ns.saturating_sub(job.arrival_ns()));
     let (Some(execution), Some(demand), Some(response)) = (of(&|job| job.executed_ns), demand, response)
     else {
@@ -294,7 +339,7 @@ pub(super) fn of_reading(
     let lateness =
         Distribution::of(seen.filter_map(|job| job.ready_ns.checked_sub(job.nominal_ns?)).collect());
     let set_aside = set_aside(&reading.jobs);
-    let (confidence, reasons) = judge(&reading, set_aside);
+    let (confidence, reasons) = judge(&reading, set_aside, unclassified);
     Ok(TaskProposal {
         name: String::new(),
         cpus,
@@ -302,9 +347,10 @@ pub(super) fn of_reading(
         demand,
         response,
         lateness,
-        jitter: jitter(&reading),
+        jitter: jitter(&reading, drop_outliers),
         set_aside,
         suspensions: suspensions(&used),
+        unclassified,
         other_sleeps: Vec::new(),
         outliers: outlying.len() as u64,
         preemptions: used.iter().map(|job| u64::from(job.preemptions)).sum(),
@@ -315,6 +361,40 @@ pub(super) fn of_reading(
         thread,
         reading,
     })
+}
+
+impl TaskProposal {
+    /// Arrival and execution of each job, in the order of arrivals; `counted`: with its sleeps. Of a job that was set aside
+    /// no more counts than the longest of the others.
+    #[must_use]
+    pub fn work(&self, counted: bool) -> Vec<(u64, u64)> {
+        let most = if counted { &self.demand } else { &self.execution }.max_ns;
+        let of = |job: &Job| {
+            let taken = if counted { self.unclassified.demand(job) } else { job.executed_ns };
+            (job.arrival_ns(), if job.doubt.is_some() { taken.min(most) } else { taken })
+        };
+        let mut work: Vec<(u64, u64)> = self.reading.jobs.iter().map(of).collect();
+        work.sort_unstable_by_key(|(arrival, _)| *arrival);
+        work
+    }
+
+    /// The processors that it may run on, else those that it had.
+    #[must_use]
+    pub fn possible_cpus(&self) -> Vec<u32> {
+        match &self.thread.allowed {
+            Some(allowed) => allowed.clone(),
+            None => self.cpus.iter().map(|(cpu, _)| *cpu).collect(),
+        }
+    }
+
+    /// Whether it is an event loop: one thread that waits for any of several files and works off what has come.
+    #[must_use]
+    pub fn is_event_loop(&self) -> bool {
+        let kinds = &self.reading.separator.kinds;
+        !kinds.is_empty()
+            && kinds.iter().all(|kind| kind.wait.is_external())
+            && kinds.iter().any(|kind| matches!(kind.wait, WaitKind::Poll | WaitKind::Epoll))
+    }
 }
 
 /// The share of each processor, the greatest first.
@@ -372,17 +452,19 @@ fn locks(sections: &[Section], lock_name: &dyn Fn(u64) -> String) -> Vec<LockUse
     by_lock.into_iter().filter_map(of_lock).collect()
 }
 
-fn jitter(reading: &Reading) -> Jitter {
+fn jitter(reading: &Reading, drop_outliers: bool) -> Jitter {
     let Pattern::Periodic(fit) = &reading.pattern else { return Jitter::default() };
     let all = &fit.residuals_ns;
     let latest_ns = fit.residual(100.0);
     let limit = fit.residual(99.0).saturating_mul(10);
     let kept = all.partition_point(|residual| *residual <= limit);
     let left_out = all.len() - kept;
-    if all.len() >= 100 && left_out > 0 && left_out * 100 <= all.len() {
+    if drop_outliers && all.len() >= 100 && left_out > 0 && left_out * 100 <= all.len() {
         return Jitter { jitter_ns: all[kept - 1], left_out: left_out as u64, latest_ns };
     }
-    Jitter { jitter_ns: latest_ns, left_out: 0, latest_ns }
+    // Two arrivals that share a grid point, and those of jobs without a timer, may need more.
+    let needed = u64::try_from(arrivals::lead(&pattern::arrivals_of(&reading.jobs), fit.period_ns));
+    Jitter { jitter_ns: latest_ns.max(needed.unwrap_or(u64::MAX)), left_out: 0, latest_ns }
 }
 
 fn curve(jobs: &[Job]) -> Vec<CurveEntry> {
@@ -404,7 +486,7 @@ fn curve(jobs: &[Job]) -> Vec<CurveEntry> {
         .collect()
 }
 
-fn judge(reading: &Reading, set_aside: SetAside) -> (Confidence, Vec<String>) {
+fn judge(reading: &Reading, set_aside: SetAside, unclassified: Unclassified) -> (Confidence, Vec<String>) {
     let count = reading.jobs.len() as u64;
     let aside = set_aside.total();
     let mut confidence = Confidence::High;
@@ -444,6 +526,18 @@ fn judge(reading: &Reading, set_aside: SetAside) -> (Confidence, Vec<String>) {
     }
     if reading.separator.kinds.iter().any(|kind| kind.wait == WaitKind::Unknown) {
         at_most(Confidence::Medium, "the record does not tell for what it slept".to_owned());
+    }
+    if unclassified.count > 0 {
+        let treated = if unclassified.counted { "counted as execution" } else { "not in the wcet" };
+        at_most(
+            Confidence::Medium,
+            format!(
+                "{} sleeps within {} jobs, up to {} in one, for nobody knows what: {treated}",
+                unclassified.count,
+                unclassified.jobs,
+                span(unclassified.longest_a_job_ns)
+            ),
+        );
     }
     if reading.separator.every > 1 {
         at_most(Confidence::Medium, format!("a job is taken to hold {} sleeps", reading.separator.every));

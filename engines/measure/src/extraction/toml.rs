@@ -54,8 +54,7 @@ impl Printer {
         }
         self.line("");
         self.line("[platform]");
-        let cpus: BTreeSet<u32> = proposal.tasks.iter().map(|(_, values)| values.cpu).collect();
-        let cpus: Vec<String> = cpus.iter().map(u32::to_string).collect();
+        let cpus: Vec<String> = super::load::cpus(&proposal.tasks).iter().map(u32::to_string).collect();
         self.line(&format!("cpus = [{}]", cpus.join(", ")));
         self.comment(
             "`horolog measure costs` finds this machine's context_switch, timer_interrupt, release_latency.",
@@ -107,6 +106,7 @@ impl Printer {
         let comm = thread.comm.escape_debug();
         self.comment(&format!("{tid}`{comm}`, {}{changed}.", thread.class.describe()));
         self.comment(&format!("Confidence {}: {}.", task.confidence.word(), task.reasons.join("; ")));
+        self.role(task);
         self.line(&format!("name = {}", quoted(&task.name)));
         self.arrival(task, values);
         self.execution(proposal, task, values);
@@ -130,6 +130,32 @@ impl Printer {
         }
         self.place(task, values);
         self.line(&format!("body = {{ spin = {} }}", duration(values.spin)));
+    }
+
+    /// What sort of program it is, where what it waits for tells.
+    fn role(&mut self, task: &TaskProposal) {
+        let files: Vec<String> = task
+            .thread
+            .files
+            .iter()
+            .map(|(kind, count)| format!("{kind} (at most {count} at once)"))
+            .collect();
+        let kinds = &task.reading.separator.kinds;
+        if task.is_event_loop() {
+            let names: BTreeSet<&str> = kinds.iter().map(|kind| kind.wait.name()).collect();
+            let names: Vec<&str> = names.into_iter().collect();
+            let by = if files.is_empty() {
+                "files that the record does not tell".to_owned()
+            } else {
+                files.join(", ")
+            };
+            self.comment(&format!(
+                "An event loop: it waits in {} for any of several files and works off what has come. Activated by: {by}.",
+                names.join(" or ")
+            ));
+        } else if !kinds.is_empty() && kinds.iter().all(|kind| kind.wait == super::event::WaitKind::Socket) {
+            self.comment("A server of one socket: it waits until something arrives there.");
+        }
     }
 
     fn arrival(&mut self, task: &TaskProposal, values: &Values) {
@@ -174,6 +200,21 @@ impl Printer {
                 );
                 self.line(&format!("separation = {}", duration(*separation)));
             }
+            (Arrival::Portions { separation, .. }, pattern) => {
+                if let Pattern::Periodic(fit) = pattern {
+                    self.comment(&format!("The activations have a period of {}.", text(fit.period_ns)));
+                } else {
+                    self.separations(task);
+                }
+                self.cumulative(task);
+                self.comment(
+                    "The greatest execution at the distance of the arrivals is more than the processor gives. So a job of this task is \
+                     no activation but the next portion of its execution, as long as the wcet, however many activations it \
+                     takes: separation is the mean distance of portions, and jitter their greatest lead over it, so that \
+                     every window of the record holds no more than the model allows.",
+                );
+                self.line(&format!("separation = {}", duration(*separation)));
+            }
             (Arrival::Instants(instants), _) => {
                 self.comment("Too few for a pattern: the arrivals themselves, from the first on.");
                 let first = instants.first().copied().unwrap_or(0);
@@ -183,14 +224,17 @@ impl Printer {
             _ => {}
         }
         if let Some(deadline) = values.deadline {
-            match task.thread.class {
-                Class::Deadline { .. } => self.comment("The reservation's deadline."),
-                Class::Edf { .. } | Class::Modelled { .. } => {
+            let observed = "Separation and jitter; the program's own deadline is not observable.";
+            match (task.thread.class, &values.arrival) {
+                (_, Arrival::Portions { .. }) => self.comment(observed),
+                (Class::Deadline { .. }, _) => self.comment("The reservation's deadline."),
+                (Class::Edf { .. } | Class::Modelled { .. }, _) => {
                     self.comment("The deadline of the trace's system file.")
                 }
-                _ if matches!(values.arrival, Arrival::Envelope { .. }) => {
-                    self.comment("Separation and jitter; the program's own deadline is not observable.");
-                }
+                (_, Arrival::Instants(_)) => self.comment(
+                    "The greatest response seen: the order of priorities needs a deadline, and the record tells none.",
+                ),
+                (_, Arrival::Envelope { .. }) => self.comment(observed),
                 _ => self.comment(
                     "Longer than the distance of arrivals: an overload, or a deadline that only you know.",
                 ),
@@ -259,6 +303,21 @@ impl Printer {
         }
     }
 
+    /// The curve of cumulative execution.
+    fn cumulative(&mut self, task: &TaskProposal) {
+        let wanted = [1, 2, 3, 5, 10, 100, 1_000];
+        let points = task.curve.iter().filter(|point| wanted.contains(&point.jobs));
+        let points: Vec<String> = points
+            .filter_map(|point| Some(format!("{}: {}", point.jobs, text(point.executed_max_ns?))))
+            .collect();
+        if !points.is_empty() {
+            self.comment(&format!(
+                "So many consecutive activations executed at most: {}.",
+                points.join("; ")
+            ));
+        }
+    }
+
     fn separations(&mut self, task: &TaskProposal) {
         let wanted = [2, 3, 5, 10, 100];
         let points: Vec<String> = task
@@ -304,8 +363,10 @@ impl Printer {
         }
         let sleeps = task.suspensions;
         if sleeps.count > 0 {
-            let counted = if proposal.options.count_suspensions {
+            let counted = if values.suspensions_counted {
                 "counted in the wcet as if executed"
+            } else if proposal.options.count_suspensions {
+                "not counted in the wcet, since with them the processor would be overloaded"
             } else {
                 "not counted in the wcet: the tests here do not allow for them"
             };
@@ -317,6 +378,16 @@ impl Printer {
                 text(sleeps.longest_ns),
                 text(sleeps.longest_a_job_ns),
                 task.other_sleeps.iter().map(|(kind, count)| format!("{} {count}", kind.wait.name())).collect::<Vec<_>>().join(", ")
+            ));
+        }
+        let unknown = task.unclassified;
+        if unknown.count > 0 && !unknown.counted && values.suspensions_counted {
+            self.comment(&format!(
+                "Of these, {} in {} jobs (at most one job in twenty) are for nobody knows what, up to {} in one job: they are \
+                 not in the wcet.",
+                unknown.count,
+                unknown.jobs,
+                text(unknown.longest_a_job_ns)
             ));
         }
         for lock in &task.locks {
@@ -346,8 +417,13 @@ impl Printer {
                 None => "The record does not tell where it may run".to_owned(),
             };
             self.comment(&format!(
-                "{allowed}, executed on {}; assigned where it executed most.",
-                seen.join(", ")
+                "{allowed}, executed on {}; assigned {}.",
+                seen.join(", "),
+                if values.cpu == task.cpu() {
+                    "where it executed most"
+                } else {
+                    "where there is room for it"
+                }
             ));
         }
         self.line(&format!("cpu = {}", values.cpu));

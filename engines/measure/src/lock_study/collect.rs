@@ -1,9 +1,10 @@
 //! From the sessions of running programs to the analysis, in the order of time.
 
 use crate::critical_sections::{CriticalSections, Modules, NamedStudy, SectionOptions, ThreadKey, of_words};
+use crate::losses::{by_cause, memory_note};
 use horolog_probe::clock::{Anchor, Timeline};
 use horolog_probe::session::budget::cut;
-use horolog_probe::session::{Connection, Listener};
+use horolog_probe::session::{Connection, Listener, Losses};
 use horolog_sys::Error;
 use horolog_time::Instant;
 use std::collections::{BTreeMap, HashMap};
@@ -52,7 +53,7 @@ struct Traced {
     meanings: HashMap<u32, Meaning>,
     waiting: Vec<Waiting>,
     timeline: Timeline,
-    lost: u64,
+    lost: Losses,
     /// How often in a row the process was found ended.
     found_ended: u32,
 }
@@ -70,6 +71,7 @@ pub(super) struct Collector {
     threads: BTreeMap<ThreadKey, String>,
     events: u64,
     other: u64,
+    losses: BTreeMap<&'static str, u64>,
     refused: Vec<String>,
     /// Processes whose memory was given up.
     gone: usize,
@@ -86,10 +88,16 @@ impl Collector {
             threads: BTreeMap::new(),
             events: 0,
             other: 0,
+            losses: BTreeMap::new(),
             refused: Vec::new(),
             gone: 0,
             last_anchor_ns: 0,
         }
+    }
+
+    /// Names what lies in a process that ran before, whose files no event tells.
+    pub(super) fn name_process(&mut self, process: u32) {
+        self.modules.add_process(process);
     }
 
     /// Events taken so far.
@@ -164,7 +172,7 @@ impl Collector {
                         meanings: HashMap::new(),
                         waiting: Vec::new(),
                         timeline,
-                        lost: 0,
+                        lost: Losses::default(),
                         found_ended: 0,
                     });
                 }
@@ -224,18 +232,22 @@ impl Collector {
                 self.sections.event(&event);
             }
         }
-        let lost = traced.connection.reader.losses().total();
-        if lost > traced.lost {
-            self.sections.lost(None, lost - traced.lost);
-            traced.lost = lost;
+        let now = traced.connection.reader.losses();
+        let more = now.total().saturating_sub(traced.lost.total());
+        if more > 0 {
+            self.sections.lost(None, more);
+            for ((cause, now), (_, before)) in by_cause(&now).into_iter().zip(by_cause(&traced.lost)) {
+                *self.losses.entry(cause.name()).or_default() += now.saturating_sub(before);
+            }
+            traced.lost = now;
         }
     }
 
-    /// The last round, and the result.
+    /// The last round, and the result; `may_be_empty`: where no process handed a session over, there are no sections.
     ///
     /// # Errors
     /// Where no process handed a session over, with what was wrong with those that tried.
-    pub(super) fn finish(mut self) -> Result<NamedStudy, Error> {
+    pub(super) fn finish(mut self, may_be_empty: bool) -> Result<NamedStudy, Error> {
         self.last_anchor_ns = 0;
         self.round();
         for index in 0..self.traced.len() {
@@ -247,7 +259,7 @@ impl Collector {
         }
         let mut missing = self.listener.budget().unrecorded_notes();
         missing.extend(cut(self.running()));
-        if self.processes() == 0 {
+        if self.processes() == 0 && !may_be_empty {
             let why = self
                 .refused
                 .first()
@@ -264,6 +276,8 @@ impl Collector {
             study: self.sections.finish(),
             modules: self.modules,
             threads: self.threads,
+            losses: self.losses.into_iter().filter(|(_, count)| *count > 0).collect(),
+            memory: memory_note(&self.listener),
             other_records: self.other,
             damage: None,
             missing,

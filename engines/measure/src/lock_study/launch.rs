@@ -1,15 +1,18 @@
 //! Starting a program with the lock library, and watching it to its end.
 
 use super::collect::Collector;
+use super::futex::{FutexRecord, FutexReport};
 use crate::critical_sections::{NamedStudy, SectionOptions};
 use crate::preload;
 use horolog_probe::session::Listener;
+use horolog_probe::session::listen::{Asked, request};
 use horolog_probe::session::service::{OPTIONS, SOCKET};
 use horolog_sys::Error;
 use horolog_sys::clock::{monotonic_ns, sleep_until};
 use horolog_sys::guardian::{Folder, Program, spawn};
 use horolog_sys::process::{die_with_parent, terminate};
 use horolog_time::Span;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,6 +25,12 @@ const BUSY: u64 = 4_000;
 const PATIENCE_NS: u64 = 5_000_000_000;
 /// How long after the program's end the sessions of processes are taken that it has started, ns.
 const GRACE_NS: u64 = 20_000_000;
+/// How long the last events of a process that goes on may take, ns.
+const LAST_NS: u64 = 50_000_000;
+/// How often the kernel's record is taken, ns.
+const KERNEL_NS: u64 = 40_000_000;
+/// What is enabled.
+const EVENTS: &str = "lock/*";
 /// How long a program may take to load the library, ns.
 const LOADING_NS: u64 = 10_000_000_000;
 
@@ -38,6 +47,17 @@ pub struct LiveOptions {
     pub ring_bytes: u32,
     /// Bytes that the rings of all processes may have together; 0: the smaller of 1 GiB and a tenth of the machine's memory.
     pub memory: u64,
+    /// Whether the kernel's record is asked for waits on futexes: of programs that the lock library does not reach, too.
+    pub futexes: bool,
+}
+
+impl LiveOptions {
+    /// The words of [`OPTIONS`].
+    fn words(&self) -> String {
+        let ring_bytes = if self.ring_bytes == 0 { 256 << 10 } else { self.ring_bytes };
+        let rings = ((256 << 20) / ring_bytes.max(1)).clamp(4, 1024);
+        format!("rings={rings},ring-bytes={ring_bytes},sparse")
+    }
 }
 
 /// What a watch came to.
@@ -45,20 +65,30 @@ pub struct LiveOptions {
 pub struct LiveStudy {
     /// The sections, and the names of what they speak of.
     pub named: NamedStudy,
-    /// How the program ended.
-    pub status: ExitStatus,
+    /// How the program ended; `None` where it ran before, and goes on.
+    pub status: Option<ExitStatus>,
     /// How long it was watched, ns.
     pub watched_ns: u64,
     /// Processes that were seen: the program and those that it started.
     pub processes: usize,
+    /// Waits on futexes by the kernel's record, where they were asked for.
+    pub futexes: Option<FutexReport>,
 }
 
-/// A program that runs with the lock library. Dropping it ends the program.
+/// A program that runs with the lock library. Dropping it ends a program that was started for it.
 #[derive(Debug)]
 pub struct Watched {
-    child: Child,
+    /// Its first process.
+    process: u32,
+    /// The program, where it was started for this.
+    child: Option<Child>,
+    /// The process that ran already, as long as it is watched.
+    asked: Option<Asked>,
     collector: Option<Collector>,
+    futexes: Option<FutexRecord>,
     begun_ns: u64,
+    /// When the kernel's record was taken last.
+    kernel_ns: u64,
     /// Whether so much came in the last round that the next one follows at once.
     is_busy: bool,
     /// Ends with a program that is killed while it watches.
@@ -76,14 +106,13 @@ pub fn start(mut command: Command, options: &LiveOptions) -> Result<Watched, Err
     let folder = Folder::for_socket()?;
     let socket = folder.path().join("locks");
     let listener = Listener::bind_within(&socket, options.memory)?;
-    let ring_bytes = if options.ring_bytes == 0 { 256 << 10 } else { options.ring_bytes };
-    let rings = ((256 << 20) / ring_bytes.max(1)).clamp(4, 1024);
     command
         .env("LD_PRELOAD", preload)
         .env(SOCKET, &socket)
-        .env(OPTIONS, format!("rings={rings},ring-bytes={ring_bytes},sparse"))
-        .env("HOROLOG_TRACE_ENABLE", "lock/*");
+        .env(OPTIONS, options.words())
+        .env("HOROLOG_TRACE_ENABLE", EVENTS);
     die_with_parent(&mut command);
+    let mut futexes = if options.futexes { Some(FutexRecord::start()?) } else { None };
     let (child, program) = spawn(&mut command).map_err(|error| {
         let program = format!("`{}`", command.get_program().to_string_lossy());
         if error.kind() == std::io::ErrorKind::NotFound {
@@ -91,17 +120,95 @@ pub fn start(mut command: Command, options: &LiveOptions) -> Result<Watched, Err
         }
         Error::io(format!("starting {program}"), &error, "check its permissions")
     })?;
-    let collector = Some(Collector::new(listener, options.sections));
-    let program = Some(program);
-    Ok(Watched { child, collector, begun_ns: monotonic_ns(), is_busy: false, program, _folder: folder })
+    if let Some(futexes) = &mut futexes {
+        futexes.follow(child.id());
+    }
+    Ok(Watched {
+        process: child.id(),
+        child: Some(child),
+        asked: None,
+        collector: Some(Collector::new(listener, options.sections)),
+        futexes,
+        begun_ns: monotonic_ns(),
+        kernel_ns: 0,
+        is_busy: false,
+        program: Some(program),
+        _folder: folder,
+    })
+}
+
+/// Asks a process that runs with the lock library, and waits to be recorded (`HOROLOG_TRACE=listen`), for its locks. It goes
+/// on when the watch ends.
+///
+/// # Errors
+/// Where there is no such process, or it does not wait.
+pub fn attach(process: u32, options: &LiveOptions) -> Result<Watched, Error> {
+    if !is_there(process) {
+        return Err(Error::bad_input(format!("process {process}"), "there is none", "`ps` lists them"));
+    }
+    let mut futexes = if options.futexes { Some(FutexRecord::start()?) } else { None };
+    if let Some(futexes) = &mut futexes {
+        futexes.follow(process);
+    }
+    let folder = Folder::for_socket()?;
+    let socket = folder.path().join("locks");
+    let listener = Listener::bind_within(&socket, options.memory)?;
+    let asked = request(process, &socket, &options.words(), EVENTS);
+    // A process without the lock library has futexes all the same.
+    let asked = if options.futexes {
+        asked.ok()
+    } else {
+        Some(asked.map_err(|error| {
+            let library = preload::find_library(preload::LOCKS_LIBRARY, None);
+            let library =
+                library.map_or(preload::LOCKS_LIBRARY.to_owned(), |path| path.display().to_string());
+            Error::unexpected(
+                format!("the locks of process {process}"),
+                error.to_string(),
+                format!("start it with HOROLOG_TRACE=listen LD_PRELOAD={library}; `--kernel` needs neither"),
+            )
+        })?)
+    };
+    let mut collector = Collector::new(listener, options.sections);
+    collector.name_process(process);
+    Ok(Watched {
+        process,
+        child: None,
+        asked,
+        collector: Some(collector),
+        futexes,
+        begun_ns: monotonic_ns(),
+        kernel_ns: 0,
+        is_busy: false,
+        program: None,
+        _folder: folder,
+    })
+}
+
+fn is_there(process: u32) -> bool {
+    Path::new(&format!("/proc/{process}")).exists()
 }
 
 impl Watched {
+    fn is_running(&mut self) -> bool {
+        match &mut self.child {
+            Some(child) => matches!(child.try_wait(), Ok(None)),
+            None => is_there(self.process),
+        }
+    }
+
     /// Empties the buffers once. `true` while the program runs.
     pub fn round(&mut self) -> bool {
-        let running = matches!(self.child.try_wait(), Ok(None));
+        let running = self.is_running();
         if let Some(collector) = &mut self.collector {
             self.is_busy = collector.round() >= BUSY;
+        }
+        let now = monotonic_ns();
+        if let Some(futexes) =
+            self.futexes.as_mut().filter(|_| now.saturating_sub(self.kernel_ns) >= KERNEL_NS)
+        {
+            self.kernel_ns = now;
+            futexes.round();
         }
         running
     }
@@ -129,7 +236,7 @@ impl Watched {
     /// The program's first process.
     #[must_use]
     pub fn id(&self) -> u32 {
-        self.child.id()
+        self.process
     }
 
     /// Empties buffers until `until_ns` on the monotonic clock, or until the program ends. `true` while it runs.
@@ -162,20 +269,28 @@ impl Watched {
         true
     }
 
-    /// Asks the program to end, kills it 5 s later, and gives the result.
+    /// Asks a program that was started for this to end, kills it 5 s later, and gives the result.
     ///
     /// # Errors
     /// Where the program never handed a session over.
     pub fn end(mut self) -> Result<LiveStudy, Error> {
         let watched_ns = monotonic_ns().saturating_sub(self.begun_ns);
-        let is_asked = matches!(self.child.try_wait(), Ok(None));
-        if is_asked {
-            terminate(self.child.id());
+        let is_asked = self.is_running();
+        if self.child.is_some() {
+            if is_asked {
+                terminate(self.process);
+            }
+            let stays = self.run_until(monotonic_ns() + PATIENCE_NS);
+            if let Some(child) = self.child.as_mut().filter(|_| stays) {
+                let _ = child.kill();
+            }
+        } else {
+            // Its events end with the request; what it has published is there.
+            self.asked = None;
+            self.run_until(monotonic_ns() + LAST_NS);
         }
-        if self.run_until(monotonic_ns() + PATIENCE_NS) {
-            let _ = self.child.kill();
-        }
-        let status = self.child.wait().map_err(|error| Error::io("waiting for the program", &error, ""))?;
+        let waited = self.child.as_mut().map(Child::wait).transpose();
+        let status = waited.map_err(|error| Error::io("waiting for the program", &error, ""))?;
         // Where it ended by itself, what it has started may go on.
         if let Some(program) = self.program.take().filter(|_| !is_asked) {
             program.leave();
@@ -190,32 +305,35 @@ impl Watched {
         let Some(collector) = self.collector.take() else {
             return Err(Error::unexpected("the watch", "it has ended before", ""));
         };
+        let futexes = self.futexes.take().map(FutexRecord::finish).transpose()?;
         let processes = collector.processes();
-        Ok(LiveStudy { named: collector.finish()?, status, watched_ns, processes })
+        let named = collector.finish(futexes.is_some())?;
+        Ok(LiveStudy { named, status, watched_ns, processes, futexes })
     }
 }
 
 impl Drop for Watched {
     fn drop(&mut self) {
-        if matches!(self.child.try_wait(), Ok(None)) {
-            let _ = self.child.kill();
-            let _ = self.child.wait();
+        if let Some(child) = &mut self.child
+            && matches!(child.try_wait(), Ok(None))
+        {
+            let _ = child.kill();
+            let _ = child.wait();
         }
     }
 }
 
-/// Runs `command` to its end, or as long as the options say. `progress` gets the events seen so far, some times a second.
+/// Watches a program to its end, or as long as the options say. `progress` gets the events seen so far, some times a second.
 ///
 /// # Errors
-/// As [`start`] and [`Watched::end`].
-pub fn run(
-    command: Command,
+/// As [`Watched::end`].
+pub fn watch(
+    mut watched: Watched,
     options: &LiveOptions,
     mut progress: impl FnMut(u64),
 ) -> Result<LiveStudy, Error> {
-    let mut watched = start(command, options)?;
     // The time counts from when the program has the library: loading it may take long on a busy machine.
-    if !watched.run_until_loaded(options.stop.as_deref()) {
+    if !options.futexes && !watched.run_until_loaded(options.stop.as_deref()) {
         return watched.end();
     }
     let limit = options.duration.map(|duration| monotonic_ns().saturating_add(duration.as_ns()));

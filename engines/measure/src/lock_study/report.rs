@@ -1,9 +1,12 @@
 //! A lock study as people and scripts read it: names instead of numbers, the greatest first.
 
+use super::futex::FutexReport;
 use crate::critical_sections::{
     Histogram, NamedStudy, Naming, SectionCounts, Statistics, ThreadKey, WorstSection, WorstWait,
 };
+use crate::losses::remedy;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// The JSON result `horolog.locks/1`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -14,6 +17,10 @@ pub struct LockReport {
     pub span_ns: u64,
     /// What was kept and dropped.
     pub counts: SectionCounts,
+    /// Events lost, by cause.
+    pub losses: BTreeMap<&'static str, u64>,
+    /// What to do against the losses; null where nothing was lost, or nothing helps.
+    pub remedy: Option<&'static str>,
     /// By class.
     pub classes: Vec<LockRow>,
     /// By lock, those held longest in all first.
@@ -28,6 +35,8 @@ pub struct LockReport {
     pub longest_waits: Vec<LongestWait>,
     /// Locks that were still held at the end.
     pub still_held: Vec<StillHeldRow>,
+    /// Waits on futexes by the kernel's record; null where they were not asked for.
+    pub futexes: Option<FutexReport>,
     /// What the reader must know.
     pub notes: Vec<String>,
 }
@@ -181,6 +190,8 @@ impl LockReport {
             schema: "horolog.locks/1",
             span_ns: study.span.map_or(0, |(first, last)| last.as_ns().saturating_sub(first.as_ns())),
             counts: study.counts,
+            losses: named.losses.clone(),
+            remedy: remedy(&named.losses, named.memory.is_some()),
             classes,
             locks,
             threads,
@@ -197,6 +208,7 @@ impl LockReport {
                     site: naming.site(held.lock.process, held.site),
                 })
                 .collect(),
+            futexes: None,
             notes: notes(named, most),
         }
     }
@@ -301,10 +313,7 @@ fn notes(named: &NamedStudy, most: usize) -> Vec<String> {
             notes.push(format!("{count} {words}"));
         }
     };
-    say(
-        counts.lost,
-        "events were lost: sections open at those moments are dropped; `--buffer 4M --memory 4G` loses fewer",
-    );
+    say(counts.lost, "events were lost: sections open at those moments are dropped");
     say(counts.unmatched_releases, "releases without an acquisition in the trace were dropped");
     say(counts.unmatched_acquisitions, "acquisitions whose release was not seen were dropped");
     say(counts.still_held, "locks were still held at the end; what they enclose counts one level less");
@@ -312,6 +321,7 @@ fn notes(named: &NamedStudy, most: usize) -> Vec<String> {
     say(counts.abandoned_requests, "requests have no outcome in the trace");
     say(counts.too_deep, "sections were dropped because too many locks were held at once");
     say(counts.out_of_order, "events stood before an earlier one of their thread and were dropped");
+    notes.extend(named.memory.clone());
     for (count, what) in [
         (study.locks.entries.len(), "locks"),
         (study.threads.entries.len(), "threads"),
@@ -331,7 +341,7 @@ fn notes(named: &NamedStudy, most: usize) -> Vec<String> {
     if counts.events < FEW {
         notes.push(format!(
             "only {} lock events: locks of Go, of Rust's std::sync, of the C library itself (stdio, malloc) and bare \
-             futexes are not seen",
+             futexes are not seen; `--kernel` shows the waits for them",
             counts.events
         ));
     }

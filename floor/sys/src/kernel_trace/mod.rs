@@ -58,6 +58,13 @@ pub struct RecorderOptions {
 }
 
 impl RecorderOptions {
+    /// Rings of so many bytes, rounded up to whole MiB, and eight times as much for what was read; `None`: as it is.
+    pub fn give(&mut self, ring_bytes: Option<u64>) {
+        let Some(bytes) = ring_bytes else { return };
+        self.ring_mib = u32::try_from(bytes.div_ceil(1 << 20)).unwrap_or(u32::MAX).clamp(1, 1 << 12);
+        self.memory_mib = self.ring_mib * 8;
+    }
+
     /// Records `cpus` with 8 MiB rings and 64 MiB of memory.
     #[must_use]
     pub fn new(cpus: Vec<u32>) -> RecorderOptions {

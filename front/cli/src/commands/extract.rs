@@ -5,7 +5,7 @@ use crate::failure::{Done, Failure, Verdict};
 use crate::{output, progress};
 use horolog_measure::extraction::from_trace::from_trace;
 use horolog_measure::extraction::live::{LiveOptions, Target, extract};
-use horolog_measure::extraction::{Options, Proposal};
+use horolog_measure::extraction::{Chosen, Options, Proposal};
 use horolog_time::Span;
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -16,7 +16,12 @@ pub(crate) fn run(words: &ExtractArguments) -> Done {
     let values = Options {
         margin_permille: words.margin,
         all: words.all,
-        threads: words.threads.iter().copied().collect(),
+        threads: words
+            .threads
+            .iter()
+            .map(|word| thread(word))
+            .chain(words.processes.iter().map(|word| process(word)))
+            .collect(),
         count_suspensions: words.suspension == Suspension::Oblivious,
         drop_outliers: words.outliers == Outliers::Drop,
         ..Options::default()
@@ -51,6 +56,7 @@ fn observed(words: &ExtractArguments, values: Options) -> Result<Proposal, Failu
         target,
         duration: (!until_end).then(|| words.duration.unwrap_or(DEFAULT_DURATION)),
         command: as_typed(),
+        buffer: words.buffer,
         values,
     };
     let stop = super::run::stop_on_interrupt()?;
@@ -80,6 +86,16 @@ fn observed(words: &ExtractArguments, values: Options) -> Result<Proposal, Failu
         ));
     }
     proposal
+}
+
+/// A thread by its number or its name.
+fn thread(word: &str) -> Chosen {
+    word.parse().map_or_else(|_| Chosen::Named(word.to_owned()), Chosen::Thread)
+}
+
+/// A process by its number or its name.
+fn process(word: &str) -> Chosen {
+    word.parse().map_or_else(|_| Chosen::ProcessNamed(word.to_owned()), Chosen::Process)
 }
 
 fn seconds(span: Span) -> String {

@@ -1,5 +1,6 @@
 //! `horolog trace locks`.
 
+use super::show::losses;
 use crate::arguments::Format;
 use crate::commands::run::stop_on_interrupt;
 use crate::failure::{Done, Failure, Verdict};
@@ -7,7 +8,7 @@ use crate::output::outln;
 use crate::trace_arguments::{LocksArguments, NestingChoice};
 use crate::{output, progress};
 use horolog_measure::critical_sections::{NamedStudy, Nesting, SectionOptions, from_trace};
-use horolog_measure::lock_study::{self, LiveOptions, LiveStudy, LockReport, LockRow};
+use horolog_measure::lock_study::{self, FutexReport, LiveOptions, LiveStudy, LockReport, LockRow};
 use horolog_measure::preload::{find_program, no_such_program, visibility};
 use horolog_time::Span;
 use horolog_trace::file::Reader;
@@ -21,11 +22,18 @@ pub(crate) fn run(arguments: &LocksArguments) -> Done {
         NestingChoice::Processor => Nesting::Processor,
     };
     let options = SectionOptions { nesting, ..SectionOptions::default() };
-    let named = match &arguments.trace {
-        Some(trace) => recorded(trace, options)?,
-        None => live(arguments, options)?.named,
+    let (named, futexes) = match &arguments.trace {
+        Some(trace) => (recorded(trace, options)?, None),
+        None => {
+            let study = live(arguments, options)?;
+            (study.named, study.futexes)
+        }
     };
-    let report = LockReport::of(&named, arguments.top);
+    let mut report = LockReport::of(&named, arguments.top);
+    report.futexes = futexes;
+    if let Some(futexes) = &mut report.futexes {
+        futexes.futexes.truncate(arguments.top);
+    }
     match arguments.format {
         Format::Json => output::json(&report)?,
         Format::Table => print(&report),
@@ -58,7 +66,44 @@ fn ring_bytes(buffer: Option<u64>) -> Result<u32, Failure> {
     })
 }
 
-fn live(arguments: &LocksArguments, options: SectionOptions) -> Result<LiveStudy, Failure> {
+fn live(arguments: &LocksArguments, sections: SectionOptions) -> Result<LiveStudy, Failure> {
+    let stop = stop_on_interrupt()?;
+    let options = LiveOptions {
+        sections,
+        duration: arguments.duration,
+        stop: Some(stop.clone()),
+        ring_bytes: ring_bytes(arguments.buffer)?,
+        memory: arguments.memory.unwrap_or(0),
+        futexes: arguments.kernel,
+    };
+    let watched = match arguments.pid {
+        Some(process) => lock_study::attach(process, &options),
+        None => lock_study::start(command(arguments)?, &options),
+    };
+    // No spinner: the terminal is the program's.
+    let study =
+        watched.and_then(|watched| lock_study::watch(watched, &options, |_| {})).map_err(|error| {
+            let message = format!("error: {error}");
+            if error.is_bad_input() { Failure::bad_input(message) } else { Failure::not_permitted(message) }
+        })?;
+    if stop.load(Ordering::Relaxed) {
+        progress::say("stopped by a signal: the result is that of the time until then");
+    }
+    let program = match (arguments.pid, arguments.command.first()) {
+        (None, Some(program)) => program.clone(),
+        (process, _) => format!("process {}", process.unwrap_or(0)),
+    };
+    let end = study.status.map_or_else(|| "goes on".to_owned(), |status| status.to_string());
+    progress::say(format_args!(
+        "{program}: {end} after {}, {}",
+        output::span(Span::from_ns(study.watched_ns)),
+        output::count(study.processes as u64, "process")
+    ));
+    Ok(study)
+}
+
+/// The command to start, where its locks can be seen.
+fn command(arguments: &LocksArguments) -> Result<Command, Failure> {
     let Some((program, rest)) = arguments.command.split_first() else {
         return Err(Failure::bad_input("error: no command; say it behind `--`"));
     };
@@ -68,10 +113,17 @@ fn live(arguments: &LocksArguments, options: SectionOptions) -> Result<LiveStudy
     if let Some(found) = visibility(program) {
         for obstacle in &found.obstacles {
             let words = format!("{}: {}", found.file.display(), obstacle.reason());
-            if obstacle.is_total() {
-                return Err(Failure::bad_input(format_args!("error: its locks cannot be seen: {words}")));
+            if arguments.kernel {
+                progress::say(format_args!("warning: {words}; of those the waits alone are seen"));
+            } else if obstacle.is_total() {
+                return Err(Failure::bad_input(format_args!(
+                    "error: its locks cannot be seen: {words}; `--kernel` shows the waits for them"
+                )));
+            } else {
+                progress::say(format_args!(
+                    "warning: {words}; those are not seen, `--kernel` shows the waits for them"
+                ));
             }
-            progress::say(format_args!("warning: {words}; those are not seen"));
         }
     }
     let mut command = Command::new(program);
@@ -80,29 +132,7 @@ fn live(arguments: &LocksArguments, options: SectionOptions) -> Result<LiveStudy
         // The result alone stands on the standard output.
         command.stdout(Stdio::from(std::io::stderr()));
     }
-    let stop = stop_on_interrupt()?;
-    let live = LiveOptions {
-        sections: options,
-        duration: arguments.duration,
-        stop: Some(stop.clone()),
-        ring_bytes: ring_bytes(arguments.buffer)?,
-        memory: arguments.memory.unwrap_or(0),
-    };
-    // No spinner: the terminal is the program's.
-    let study = lock_study::run(command, &live, |_| {}).map_err(|error| {
-        let message = format!("error: {error}");
-        if error.is_not_permitted() { Failure::not_permitted(message) } else { Failure::bad_input(message) }
-    })?;
-    if stop.load(Ordering::Relaxed) {
-        progress::say("stopped by a signal: the result is that of the time until then");
-    }
-    progress::say(format_args!(
-        "{program}: {} after {}, {}",
-        study.status,
-        output::span(Span::from_ns(study.watched_ns)),
-        output::count(study.processes as u64, "process")
-    ));
-    Ok(study)
+    Ok(command)
 }
 
 fn ns(value: u64) -> String {
@@ -122,12 +152,15 @@ fn share(value: Option<f64>) -> String {
 }
 
 fn print(report: &LockReport) {
+    if let Some(remedy) = report.remedy {
+        outln!("events were lost: {remedy}");
+    }
     outln!(
         "{} critical sections in {}; {} lock events, {} lost",
         report.counts.sections,
         ns(report.span_ns),
         report.counts.events,
-        report.counts.lost
+        losses(report.counts.lost, &report.losses)
     );
     outln!("\nlengths, from acquisition to just before release; quantiles are upper edges of bins of 0.1 us");
     lengths(&report.classes, "class");
@@ -146,7 +179,36 @@ fn print(report: &LockReport) {
         }
     }
     longest(report);
+    if let Some(found) = &report.futexes {
+        futexes(found);
+    }
     output::notes(&report.notes);
+}
+
+/// Waits by the kernel's record.
+fn futexes(found: &FutexReport) {
+    outln!("\n{} waits on futexes by the kernel's record ({})", found.waits, found.source);
+    if found.lost > 0 {
+        outln!("{} records of the kernel were lost; the waits that they touch are not counted", found.lost);
+    }
+    if found.futexes.is_empty() {
+        return;
+    }
+    let mut table =
+        output::table(&["futex", "process", "threads", "waits", "p50", "p99", "max", "in all"], 1);
+    for row in &found.futexes {
+        table.add_row([
+            row.name.clone(),
+            row.process.to_string(),
+            row.threads.to_string(),
+            row.waits.to_string(),
+            ns(row.wait.p50_ns),
+            ns(row.wait.p99_ns),
+            ns(row.wait.max_ns),
+            ns(row.waited_ns),
+        ]);
+    }
+    output::print(&table);
 }
 
 fn lengths(rows: &[LockRow], head: &str) {

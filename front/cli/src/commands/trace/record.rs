@@ -19,9 +19,12 @@ pub(super) fn run(words: &RecordArguments) -> Done {
     }
     let options = RecordOptions {
         target: target(words.pid, &words.command),
-        tracing: tracing(&words.tracing, words.flight_recorder),
+        tracing: Tracing { block: words.block, ..tracing(&words.tracing, words.flight_recorder) },
         out: words.out.clone(),
         kernel: words.kernel,
+        kernel_buffer: words.kernel_buffer,
+        rotate: words.rotate,
+        max_size: words.max_size,
         duration: words.tracing.duration,
         stop,
         snapshot,
@@ -52,6 +55,7 @@ pub(super) fn tracing(words: &TracingArguments, overwrite: bool) -> Tracing {
         rings: words.rings,
         memory: words.memory,
         overwrite,
+        block: false,
         locks: words.locks,
         library: words.library.clone(),
     }
@@ -77,6 +81,9 @@ fn said(progress: &Progress) -> String {
 
 /// The summary goes to stderr: stdout is the command's own.
 fn print(recording: &Recording) {
+    if let Some(remedy) = recording.remedy {
+        progress::say(format_args!("events were lost: {remedy}"));
+    }
     let files: Vec<String> = recording.files.iter().map(|path| path.display().to_string()).collect();
     let files = if files.is_empty() { "no file".to_owned() } else { files.join(", ") };
     progress::say(format_args!(
@@ -85,9 +92,6 @@ fn print(recording: &Recording) {
         recording.kernel_records,
         output::span(recording.length)
     ));
-    if let Some(remedy) = recording.remedy {
-        progress::say(format_args!("events were lost: {remedy}"));
-    }
     progress::say(format_args!("events lost: {}", losses(recording.events_lost, &recording.losses)));
     progress::say(format_args!("times within {} ns of CLOCK_MONOTONIC", recording.clock_error_ns));
     if recording.out_of_order > 0 {

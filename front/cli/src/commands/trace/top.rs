@@ -29,7 +29,9 @@ pub(super) fn run(words: &TopArguments) -> Done {
     let terminal = std::io::stdout().is_terminal();
     let began = Instant::now();
     let mut failed = None;
+    let mut remedy = None;
     let watched = watch(&options, &mut |top| {
+        remedy = top.remedy;
         let shown = match words.format {
             Format::Json => json(top),
             Format::Table if terminal => {
@@ -50,6 +52,9 @@ pub(super) fn run(words: &TopArguments) -> Done {
     let watched = watched.map_err(failure)?;
     if let Some(failed) = failed {
         return Err(failed);
+    }
+    if let Some(remedy) = remedy {
+        progress::say(format_args!("events were lost: {remedy}"));
     }
     for note in &watched.notes {
         progress::say(format_args!("note: {note}"));
@@ -92,6 +97,9 @@ fn table(top: &Top) {
         losses(top.events_lost_total, &top.losses),
         output::count(top.sessions as u64, "process")
     );
+    if let Some(remedy) = top.remedy {
+        outln!("events were lost: {remedy}");
+    }
     outln!();
     let mut rows = output::table(&["event", "per second", "in all"], 1);
     for event in top.by_event.iter().take(ROWS) {

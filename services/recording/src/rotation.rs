@@ -1,0 +1,344 @@
+//! The files of a recording: one, or one after the other, and how large they may become.
+
+use crate::RecordingError;
+use crate::output::Output;
+use crate::recorder::{RecordOptions, numbered};
+use horolog_time::Span;
+use horolog_trace::file::{Header, Writer};
+use std::collections::{BTreeMap, VecDeque};
+use std::fs::File;
+use std::path::PathBuf;
+
+/// When the next file begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rotate {
+    /// When a file has so many bytes.
+    Size(u64),
+    /// So long after the one before.
+    Time(Span),
+}
+
+/// A file holds at least one block of records.
+const LEAST_BYTES: u64 = 128 << 10;
+/// A file takes at least this long: each has all names in it.
+const LEAST_TIME: Span = Span::from_ns(100_000_000);
+
+/// What a recording may not be, and why.
+///
+/// # Errors
+/// Bad input with the remedy.
+pub(crate) fn check(options: &RecordOptions) -> Result<(), RecordingError> {
+    let refuse = |what: String| Err(RecordingError::bad_input(what));
+    if options.tracing.overwrite && (options.rotate.is_some() || options.max_size.is_some()) {
+        return refuse(
+            "a flight recorder writes one file a snapshot, and what it keeps is `--buffer`: it takes neither `--rotate` nor \
+             `--max-size`"
+                .to_owned(),
+        );
+    }
+    if options.tracing.overwrite && options.tracing.block {
+        return refuse(
+            "a flight recorder overwrites the oldest events: no program can wait for it; leave out `--block`"
+                .to_owned(),
+        );
+    }
+    match options.rotate {
+        Some(Rotate::Size(bytes)) if bytes < LEAST_BYTES => {
+            return refuse(format!(
+                "`--rotate`: {bytes} bytes is less than one block of records; give 128K or more"
+            ));
+        }
+        Some(Rotate::Time(time)) if time < LEAST_TIME => {
+            return refuse(format!("`--rotate`: {time} is too short; give 100ms or more"));
+        }
+        _ => {}
+    }
+    let least = match options.rotate {
+        Some(Rotate::Size(bytes)) => bytes.saturating_mul(2),
+        _ => LEAST_BYTES,
+    };
+    match options.max_size {
+        Some(most) if most < least => refuse(format!(
+            "`--max-size`: {most} bytes is too little; give {least} or more{}",
+            if least > LEAST_BYTES { ": two files of `--rotate`" } else { "" }
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// What the files came to.
+#[derive(Debug, Default)]
+pub(crate) struct Written {
+    pub(crate) files: Vec<PathBuf>,
+    pub(crate) removed: u64,
+    pub(crate) losses: BTreeMap<String, u64>,
+    pub(crate) incomplete: Option<String>,
+}
+
+/// The files of one recording.
+#[derive(Debug)]
+pub(crate) struct Files {
+    path: PathBuf,
+    rotate: Option<Rotate>,
+    max_size: Option<u64>,
+    header: Header,
+    begun_ns: u64,
+    /// Files that stand there, the oldest first, with their sizes; the last one is being written.
+    files: VecDeque<(PathBuf, u64)>,
+    count: u64,
+    removed: u64,
+    losses: BTreeMap<String, u64>,
+}
+
+impl Files {
+    /// Begins the first file.
+    pub(crate) fn begin(
+        options: &RecordOptions,
+        header: Header,
+        now_ns: u64,
+    ) -> Result<(Files, Writer<File>), RecordingError> {
+        let path = if options.rotate.is_some() { numbered(&options.out, 1) } else { options.out.clone() };
+        let writer = Writer::create(&path, &header)?;
+        let files = Files {
+            path: options.out.clone(),
+            rotate: options.rotate,
+            max_size: options.max_size,
+            header,
+            begun_ns: now_ns,
+            files: VecDeque::from([(path, 0)]),
+            count: 1,
+            removed: 0,
+            losses: BTreeMap::new(),
+        };
+        Ok((files, writer))
+    }
+
+    /// Nothing was recorded: nothing is left behind.
+    pub(crate) fn remove_all(&self) {
+        for (path, _) in &self.files {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+
+    /// Begins the next file where it is time to. `false`: the files are as large as they may become, and nothing more can
+    /// be written. An error in words.
+    pub(crate) fn turn(
+        &mut self,
+        output: &mut Output<File>,
+        now_ns: u64,
+        clock_error_ns: u64,
+    ) -> Result<bool, String> {
+        let bytes = output.bytes();
+        if let Some((_, size)) = self.files.back_mut() {
+            *size = bytes;
+        }
+        let is_due = match self.rotate {
+            Some(Rotate::Size(most)) => bytes >= most,
+            Some(Rotate::Time(time)) => now_ns.saturating_sub(self.begun_ns) >= time.as_ns(),
+            None => false,
+        };
+        if is_due {
+            self.count += 1;
+            self.begun_ns = now_ns;
+            let path = numbered(&self.path, self.count);
+            let file =
+                File::create(&path).map_err(|error| format!("creating {}: {error}", path.display()))?;
+            let footer = output
+                .go_on_in(file, &self.header, now_ns, clock_error_ns)
+                .map_err(|error| error.to_string())?;
+            self.add(footer.causes);
+            self.files.push_back((path, 0));
+        }
+        while self.size() > self.max_size.unwrap_or(u64::MAX) {
+            if self.files.len() == 1 {
+                return Ok(false);
+            }
+            if let Some((path, _)) = self.files.pop_front() {
+                // What cannot be removed is no longer ours.
+                let _ = std::fs::remove_file(path);
+                self.removed += 1;
+            }
+        }
+        Ok(true)
+    }
+
+    fn size(&self) -> u64 {
+        self.files.iter().map(|(_, size)| *size).sum()
+    }
+
+    fn add(&mut self, causes: BTreeMap<String, u64>) {
+        for (cause, count) in causes {
+            let sum = self.losses.entry(cause).or_default();
+            *sum = sum.saturating_add(count);
+        }
+    }
+
+    /// Ends the last file.
+    pub(crate) fn finish(mut self, output: Output<File>, end_ns: u64, clock_error_ns: u64) -> Written {
+        let incomplete = match output.finish(end_ns, clock_error_ns) {
+            Ok(footer) => {
+                self.add(footer.causes);
+                None
+            }
+            Err(error) => Some(error.to_string()),
+        };
+        Written {
+            files: self.files.into_iter().map(|(path, _)| path).collect(),
+            removed: self.removed,
+            losses: self.losses,
+            incomplete,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sessions::{Emitted, Tap};
+    use crate::target::{Target, Tracing};
+    use horolog_probe::session::reader::EventInfo;
+    use horolog_trace::Kind;
+    use horolog_trace::file::Reader;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+
+    fn options(folder: &std::path::Path) -> RecordOptions {
+        RecordOptions {
+            target: Target::Process(1),
+            tracing: Tracing::default(),
+            out: folder.join("trace.hrt"),
+            kernel: false,
+            kernel_buffer: None,
+            rotate: Some(Rotate::Size(128 << 10)),
+            max_size: None,
+            duration: None,
+            stop: Arc::new(AtomicBool::new(false)),
+            snapshot: Arc::new(AtomicBool::new(false)),
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_kept_is_refused() {
+        let base = options(std::path::Path::new("."));
+        let with = |change: &dyn Fn(&mut RecordOptions)| {
+            let mut options = base.clone();
+            change(&mut options);
+            check(&options).map_err(|error| error.to_string())
+        };
+        assert_eq!(with(&|_| {}), Ok(()));
+        assert_eq!(with(&|options| options.max_size = Some(256 << 10)), Ok(()));
+        type Change<'a> = &'a dyn Fn(&mut RecordOptions);
+        let cases: [(Change<'_>, &str); 6] = [
+            (&|options| options.max_size = Some(255 << 10), "two files"),
+            (&|options| options.rotate = Some(Rotate::Size(1)), "128K"),
+            (&|options| options.rotate = Some(Rotate::Time(Span::from_ns(5))), "100ms"),
+            (&|options| options.tracing.overwrite = true, "--rotate"),
+            (&|options| (options.rotate, options.max_size) = (None, Some(5)), "131072"),
+            (
+                &|options| {
+                    (options.rotate, options.tracing.overwrite, options.tracing.block) = (None, true, true)
+                },
+                "--block",
+            ),
+        ];
+        for (change, word) in cases {
+            assert!(with(change).is_err_and(|why| why.contains(word)), "{word}");
+        }
+    }
+
+    /// Whatever stands in which file, all files together hold every event once, in order, and each is whole.
+    #[test]
+    fn files_go_on_where_the_one_before_ended() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut options = options(folder.path());
+        let total = 100_000_u64;
+        for max_size in [None, Some(512 << 10)] {
+            options.max_size = max_size;
+            let (mut files, writer) = Files::begin(&options, Header::session(0), 0).expect("files");
+            let mut output = Output::new(writer, 0, 100);
+            let events: Vec<EventInfo> = (0..3)
+                .map(|id| EventInfo {
+                    id,
+                    name: format!("event/{id}"),
+                    types: "u".to_owned(),
+                    fields: Vec::new(),
+                })
+                .collect();
+            for number in 0..total {
+                let (event, word) = (&events[(number % 3) as usize], [number]);
+                let (ns, tid) = (number * 10, 7 + (number % 2) as u32);
+                output.event(&Emitted {
+                    session: 1,
+                    pid: 7,
+                    ns,
+                    tid,
+                    cpu: 0,
+                    event,
+                    words: &word,
+                    has_texts: false,
+                });
+                if number % 500 == 499 {
+                    output.advance(ns);
+                    assert!(files.turn(&mut output, ns, 3).expect("written"));
+                }
+            }
+            let written = files.finish(output, total * 10, 3);
+            assert!(written.files.len() >= 2 && written.incomplete.is_none(), "{written:?}");
+            let mut numbers = Vec::new();
+            for path in &written.files {
+                let mut reader = Reader::open(path).expect("a trace");
+                while let Some(record) = reader.next_record() {
+                    assert_eq!(record.kind, Kind::User);
+                    let user = reader.user_event(&record).expect("an event");
+                    let number = user.words[0];
+                    assert_eq!(user.definition.name, format!("event/{}", number % 3));
+                    assert_eq!(user.thread.map(|thread| thread.tid), Some(7 + (number % 2) as u32));
+                    numbers.push(number);
+                }
+                assert!(reader.damage().is_none());
+            }
+            let first = if max_size.is_none() { 0 } else { numbers[0] };
+            assert!(numbers.iter().copied().eq(first..total), "{first} {}", numbers.len());
+            let kept: u64 = written.files.iter().map(|path| path.metadata().expect("there").len()).sum();
+            match max_size {
+                None => assert_eq!(written.removed, 0),
+                // A block and the foot come on top of what was counted last.
+                Some(most) => assert!(written.removed > 0 && kept < most + (160 << 10), "{kept}"),
+            }
+            assert_eq!(std::fs::read_dir(folder.path()).expect("there").count(), written.files.len());
+            written.files.iter().for_each(|path| std::fs::remove_file(path).expect("removed"));
+        }
+    }
+
+    #[test]
+    fn one_file_stops_at_its_limit() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let options = RecordOptions { rotate: None, max_size: Some(128 << 10), ..options(folder.path()) };
+        let (mut files, writer) = Files::begin(&options, Header::session(0), 0).expect("files");
+        let mut output = Output::new(writer, 0, 100);
+        let event = EventInfo { id: 1, name: "x".to_owned(), types: "u".to_owned(), fields: Vec::new() };
+        let mut stopped = None;
+        for number in 0..200_000_u64 {
+            let word = [number.wrapping_mul(0x9e37_79b9_7f4a_7c15)];
+            output.event(&Emitted {
+                session: 1,
+                pid: 7,
+                ns: number * 10,
+                tid: 7,
+                cpu: 0,
+                event: &event,
+                words: &word,
+                has_texts: false,
+            });
+            if number % 1_000 == 999 {
+                output.advance(number * 10);
+                if !files.turn(&mut output, number * 10, 3).expect("written") {
+                    stopped = Some(number);
+                    break;
+                }
+            }
+        }
+        assert!(stopped.is_some());
+        assert_eq!(files.finish(output, 1, 3).files, [folder.path().join("trace.hrt")]);
+    }
+}
