@@ -84,7 +84,8 @@ fn values_that_do_not_fit() {
         "write the unit: `\"3 ms\"`",
     );
     says("task.network.wcet=", 18, "the value is missing", "write one after the `=`");
-    says("task.network.wcet=3 min", 19, "`min` is not a unit of time", "use ns, us");
+    says("task.network.wcet=3 min", 19, "`3 min` is not a duration", "write `\"180 s\"`");
+    says("task.network.wcet=3 ticks", 19, "`ticks` is not a unit of time", "use ns, us");
     says("platform.cpus=[1,", 18, "this is not a TOML value: unclosed array", "close brackets");
     says("system.policy=edv", 15, "`edv` is not a word that is known here", "did you mean `edf`?");
     says("task.network.deadline=1ms", 23, "the deadline 1 ms is below the wcet 1.5 ms", "raise the deadline");
