@@ -91,7 +91,11 @@ impl<W: Write> Output<W> {
     /// Names a thread of the kernel's record; the processes' own threads are known by their process.
     pub(crate) fn kernel_thread(&mut self, process: Option<u32>, tid: u32, comm: &str) -> u64 {
         match process {
-            Some(process) => self.thread(process, tid, Some(comm)),
+            Some(process) => {
+                let id = self.thread(process, tid, Some(comm));
+                self.writer.rename_thread(id, comm);
+                id
+            }
             None => self.writer.define_thread(tid, comm, None),
         }
     }

@@ -418,7 +418,8 @@ impl<R: Read> Reader<R> {
 
     fn take_footer(&mut self, mut footer: Footer) {
         footer.escape_names();
-        if footer.threads.len() > self.threads.len() {
+        // As many: with the names that the threads had last.
+        if footer.threads.len() >= self.threads.len() {
             self.threads.clone_from(&footer.threads);
         }
         if footer.events.len() > self.events.len() {

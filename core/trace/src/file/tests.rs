@@ -252,6 +252,9 @@ fn threads_and_losses_read_back() {
         value: idle,
         extra: control,
     });
+    // The program has named its thread meanwhile; a thread that is not there has no name.
+    writer.rename_thread(control, "servo");
+    writer.rename_thread(7, "nobody");
     writer.lost(Instant::from_ns(6), 1, 0, 10);
     writer.lost(Instant::from_ns(7), 1, 1, 5);
     let footer = writer.finish(Instant::from_ns(9)).unwrap();
@@ -261,7 +264,8 @@ fn threads_and_losses_read_back() {
     assert_eq!(reader.losses(), footer.losses);
     assert_eq!(reader.lost(), 15);
     let thread = &reader.threads()[1];
-    assert_eq!((thread.tid, thread.comm.as_str(), thread.task), (4711, "control", Some(0)));
+    assert_eq!((thread.tid, thread.comm.as_str(), thread.task), (4711, "servo", Some(0)));
+    assert_eq!((reader.threads().len(), reader.threads()[0].comm.as_str()), (2, "swapper/1"));
 }
 
 /// Takes so many bytes, then is full.

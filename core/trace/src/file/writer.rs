@@ -141,6 +141,19 @@ impl<W: Write> Writer<W> {
         id
     }
 
+    /// Gives a thread its name anew: programs name their threads after their start, and a process that becomes another program has the
+    /// name of that one. The foot of the file has the last name; where the foot is missing, readers see the first.
+    pub fn rename_thread(&mut self, id: u64, comm: &str) {
+        let Some(thread) = usize::try_from(id).ok().and_then(|id| self.threads.get_mut(id)) else { return };
+        let mut cut = comm.len().min(MAX_COMM);
+        while !comm.is_char_boundary(cut) {
+            cut -= 1;
+        }
+        if thread.comm != comm[..cut] {
+            comm[..cut].clone_into(&mut thread.comm);
+        }
+    }
+
     /// Names a thread of process `process`, as [`Writer::define_thread`] does.
     pub fn define_thread_of(&mut self, process: u32, tid: u32, comm: &str, task: Option<u32>) -> u64 {
         let id = self.define_thread(tid, comm, task);

@@ -16,7 +16,8 @@ pub(super) fn facts() -> Vec<Fact> {
 /// The recorder itself, as a run and `trace record --kernel` start it.
 fn recorder() -> Fact {
     let outcome = online_cpus().and_then(|cpus| {
-        let options = RecorderOptions { interrupts: false, ..RecorderOptions::new(cpus) };
+        let options =
+            RecorderOptions { interrupts: false, keeps_left_over: true, ..RecorderOptions::new(cpus) };
         let recorder = Recorder::start(&options)?;
         let backend = format!("{:?}", recorder.choice().backend).to_lowercase();
         Ok(format!("the kernel is recorded through {backend} (tried)"))

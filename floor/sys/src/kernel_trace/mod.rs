@@ -53,6 +53,8 @@ pub struct RecorderOptions {
     pub follow: Vec<u32>,
     /// Which back end; `None`: the first one that this machine allows.
     pub backend: Option<Backend>,
+    /// Whether recordings that killed commands have left stay as they are: who looks at the machine changes nothing of it.
+    pub keeps_left_over: bool,
     /// Where the reader runs; empty: all online CPUs that are not recorded, or any where all are.
     pub housekeeping: Vec<u32>,
 }
@@ -75,6 +77,7 @@ impl RecorderOptions {
             overflow: Overflow::DropNewest,
             interrupts: true,
             activity: false,
+            keeps_left_over: false,
             follow: Vec::new(),
             backend: None,
             housekeeping: Vec::new(),

@@ -41,7 +41,9 @@ impl TracefsSource {
         ring_bytes: usize,
         options: &RecorderOptions,
     ) -> Result<TracefsSource, Error> {
-        remove_stale(&tracefs);
+        if !options.keeps_left_over {
+            remove_stale(&tracefs);
+        }
         let decoder = Decoder::read(&tracefs, options.interrupts, options.activity)?;
         let layout = PageLayout::read(&tracefs)?;
         let mark = Mark::fresh()?;
