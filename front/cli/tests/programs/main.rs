@@ -116,7 +116,8 @@ fn not_reached(folder: &TempDir, program: &str, why: &str) {
         assert_eq!((&summary["sessions"], &summary["events"]), (&json!(0), &json!(0)), "{summary}");
     }
     let refused = done(["trace", "locks", "--", program]);
-    let sentence = format!("error: its locks cannot be seen: {program}: {why}\n");
+    let sentence =
+        format!("error: its locks cannot be seen: {program}: {why}; `--kernel` shows the waits for them\n");
     assert_eq!((refused.status, refused.err.as_str()), (Some(2), sentence.as_str()));
     // Below a shell, which is reached.
     let script = format!("{program}; s=$?; {program} | cat; exit $s");
