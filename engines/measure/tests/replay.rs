@@ -169,6 +169,7 @@ fn a_busy_server_becomes_portions_of_its_execution() {
     assert!(task.confidence < Confidence::High && task.is_event_loop());
     is_legal(task, values);
     let text = proposal.to_toml().unwrap().replace("\n# ", " ");
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("An event loop: it waits in epoll"), "{text}");
     assert!(text.contains("pipe (at most 1 at once), socket (at most 51 at once)"), "{text}");
     assert!(text.contains("So many consecutive activations executed at most: 2: 4.02 ms"), "{text}");

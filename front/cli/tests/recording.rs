@@ -460,8 +460,8 @@ fn a_flight_recorder_writes_the_newest_events_at_the_end_and_when_asked() {
     assert_eq!(files.len(), 1, "{recording}");
     let lines = shown(&[files[0].as_str().expect("a path"), "--event", "net/packet"]);
     for address in ["0x10", "0x20"] {
-        let last = lines.iter().rfind(|line| line.contains(&format!(", {address}, ")));
-        assert!(last.is_some_and(|line| line.contains("net/packet(4999, ")), "{address} {last:?}");
+        let last = lines.iter().rfind(|line| line.contains(&format!("name={address}, ")));
+        assert!(last.is_some_and(|line| line.contains("net/packet(i=4999, ")), "{address} {last:?}");
     }
     assert!(lines.len() < 5_000, "only the newest: {}", lines.len());
 

@@ -173,5 +173,5 @@ fn clusters_and_modes_are_refused_and_left_unknown_by_name() {
     assert!(simulated.no_panic().status.is_some_and(|status| status < 2), "{simulated:?}");
     let judged = done(["verify", &file, &trace]);
     assert_eq!(judged.no_panic().status, Some(4), "{judged:?}");
-    assert!(judged.out.contains("unknown") && judged.out.contains("scheduler.pair"), "{judged:?}");
+    assert!(judged.out.contains("no verdict") && judged.out.contains("scheduler.pair"), "{judged:?}");
 }

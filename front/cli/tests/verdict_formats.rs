@@ -322,7 +322,13 @@ fn a_refusal_is_short_in_annotations_and_reports() {
     let said = |format: &str| {
         let mut command = std::process::Command::new("setpriv");
         command.args(nobody).arg(common::HOROLOG).args(["run", &file, "--for", "100ms", "--format", format]);
-        command.current_dir("/").stdin(Stdio::null()).env_remove("XDG_RUNTIME_DIR").output().map(Done::from)
+        command
+            .current_dir("/")
+            .stdin(Stdio::null())
+            .env_remove("XDG_RUNTIME_DIR")
+            .env("HOME", "/")
+            .output()
+            .map(Done::from)
     };
     let Ok(github) = said("github") else { return println!("SKIPPED: no setpriv") };
     if github.status != Some(3) {

@@ -7,6 +7,7 @@ use super::instance::{remove_instance, remove_stale};
 use super::ring_page::{Entry, PageLayout};
 use super::source::Source;
 use crate::Error;
+use crate::clock::monotonic_ns;
 use crate::guardian::{Mark, note_instance};
 use crate::kernel_fs::KernelFs;
 use crate::rights::raise_file_rights;
@@ -25,6 +26,7 @@ pub(super) struct TracefsSource {
     pipes: Vec<(u32, File)>,
     page: Vec<u8>,
     lost_reported: u64,
+    is_stopped: bool,
 }
 
 /// Bytes of the buffer of a CPU that is not recorded itself.
@@ -70,6 +72,7 @@ impl TracefsSource {
             pipes: Vec::new(),
             page,
             lost_reported: 0,
+            is_stopped: false,
         };
         source.configure(recorded, online, ring_bytes)?;
         if !options.follow.is_empty() {
@@ -130,13 +133,18 @@ impl Source for TracefsSource {
     }
 
     fn stop(&mut self) -> Result<(), Error> {
-        self.write("tracing_on", "0")
+        self.write("tracing_on", "0")?;
+        self.is_stopped = true;
+        Ok(())
     }
 
     fn drain(&mut self, each: &mut dyn FnMut(KernelEvent)) -> Result<(), Error> {
+        // Reading makes system calls, which may be on record themselves: what came after this is left to the next time.
+        let until = if self.is_stopped { u64::MAX } else { monotonic_ns() };
         let TracefsSource { decoder, layout, pipes, page, lost_reported, .. } = self;
         for (cpu, pipe) in pipes {
-            loop {
+            let mut latest = 0;
+            while latest < until {
                 let length = match pipe.read(page) {
                     Ok(0) => break,
                     Ok(length) => length,
@@ -152,6 +160,7 @@ impl Source for TracefsSource {
                         each(KernelEvent { time_ns, cpu: *cpu, kind: KernelEventKind::Lost(count) });
                     }
                     Entry::Record { time_ns, data } => {
+                        latest = latest.max(time_ns);
                         if let Some(event) = decoder.decode(time_ns, *cpu, data) {
                             each(event);
                         }

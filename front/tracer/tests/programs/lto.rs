@@ -1,6 +1,8 @@
 //! Triggers in a crate of one file, for compiling with `rustc` alone: the sites' own sources, without the rest.
 #![allow(unsafe_code, missing_docs)]
 
+#[path = "../../../../core/probe/src/about.rs"]
+mod about;
 #[path = "../../../../core/probe/src/argument.rs"]
 mod argument;
 #[path = "../../../../core/probe/src/event.rs"]
@@ -8,6 +10,7 @@ mod event;
 #[path = "../../../../core/probe/src/trigger.rs"]
 mod trigger;
 
+pub use about::About;
 pub use argument::{Argument, Arguments, Type};
 pub use event::{Callback, Emit, Event, Types};
 use std::sync::atomic::{AtomicU64, Ordering};
