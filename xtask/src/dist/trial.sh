@@ -91,7 +91,7 @@ check "alone: the headers by pkg-config" sh -c 'PKG_CONFIG_PATH=$(horolog --incl
 for verb in record top locks; do
     horolog trace $verb -- ./program >told 2>&1
     check "alone: trace $verb ends with 3" test $? -eq 3
-    check "alone: it names the package and the tarball" sh -c 'grep -q "Debian package or the tarball" told'
+    check "alone: it names the package and the tarball" sh -c 'grep -q "the Debian package and the tarball have them" told'
 done
 check "alone: simulate" says "control" horolog simulate examples/quick-start/system.toml --for "1 s" --seed 1
 echo ended
