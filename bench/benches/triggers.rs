@@ -14,7 +14,7 @@ use std::time::Instant;
 const PASSES: u64 = 2_000_000;
 const ROUNDS: usize = 101;
 
-static PLAIN: Event = Event::of_sites(c"bench/plain", 1);
+static PLAIN: Event = Event::of_sites(c"bench/plain", 1, None);
 
 fn nothing(event: &Event, words: &[u64]) {
     black_box((event, words));
