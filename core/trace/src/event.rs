@@ -333,20 +333,21 @@ mod tests {
     use crate::{Kind, NO_JOB, NO_TASK};
     use horolog_time::Instant;
 
+    const RECORD: Record = Record {
+        time: Instant::ZERO,
+        kind: Kind::User,
+        cpu: 0,
+        task: NO_TASK,
+        job: NO_JOB,
+        value: 0,
+        extra: 0,
+    };
+
     #[test]
     fn events_print_with_and_without_names_of_their_arguments() {
-        let record = Record {
-            time: Instant::ZERO,
-            kind: Kind::User,
-            cpu: 0,
-            task: NO_TASK,
-            job: NO_JOB,
-            value: 0,
-            extra: 0,
-        };
         let words = [1, 42, (-3_i64).cast_unsigned(), 1.5_f64.to_bits(), 0x7f00];
         let named = EventDefinition::new("a/b", "buifp", &["ok", "n", "d", "x", "at"]).unwrap();
-        let event = UserEvent { record, definition: &named, thread: None, words: &words };
+        let event = UserEvent { record: RECORD, definition: &named, thread: None, words: &words };
         assert_eq!(event.to_string(), "a/b(ok=true, n=42, d=-3, x=1.5, at=0x7f00)");
         let plain = EventDefinition::new("a/b", "buifp", &[]).unwrap();
         let event = UserEvent { definition: &plain, ..event };
@@ -361,20 +362,11 @@ mod tests {
 
     #[test]
     fn texts_stand_among_the_other_arguments() {
-        let record = Record {
-            time: Instant::ZERO,
-            kind: Kind::User,
-            cpu: 0,
-            task: NO_TASK,
-            job: NO_JOB,
-            value: 0,
-            extra: 0,
-        };
         let open = EventDefinition::new("file/open", "susu", &["path", "", "by", "n"]).unwrap();
         let long = "é".repeat(200);
         let words = [text_words(b"/a\"\x1b\xff"), vec![7], text_words(long.as_bytes()), vec![9]].concat();
         assert_eq!(open.words(&words), Some(words.len()));
-        let event = UserEvent { record, definition: &open, thread: None, words: &words };
+        let event = UserEvent { record: RECORD, definition: &open, thread: None, words: &words };
         let shown = format!(r#"file/open(path="/a\"\x1b\xff", 7, by="{}…", n=9)"#, "é".repeat(128));
         assert_eq!(event.to_string(), shown);
         assert_eq!(event.value(3), Some(Value::Unsigned(9)));

@@ -56,8 +56,9 @@ impl Closing {
     }
 }
 
-/// `1,500`.
-pub(crate) fn grouped(count: u64) -> String {
+/// A count for people: `1,500`.
+#[must_use]
+pub fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (place, digit) in digits.chars().enumerate() {

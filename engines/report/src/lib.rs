@@ -30,7 +30,7 @@ mod run;
 pub mod timeline;
 mod verdict;
 
-pub use closing::{Cause, Closing, Missed};
+pub use closing::{Cause, Closing, Missed, grouped};
 pub use data::{Fact, FreeProof, Provenance, ReportData, TaskRow, TaskVerdict};
 pub use error::ReportError;
 pub use finding::{Finding, FindingClass, FindingGroup};

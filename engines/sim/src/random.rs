@@ -1,8 +1,9 @@
-//! Random numbers whose algorithm is fixed for ever, so that a seed names one run: xoshiro256++ (Blackman and
-//! Vigna, 2021), seeded with SplitMix64.
+//! Random numbers whose algorithm is fixed for ever, so that a seed names one run ([`horolog_draw::Random`]).
 //!
 //! Each task has streams of its own, named by the task's name, so that adding a task to a file does not change
 //! what the others draw.
+
+use horolog_draw::Random;
 
 /// One stream of random numbers, the same for ever and on every machine; whoever draws task sets or executions for
 /// simulations uses it.
@@ -12,9 +13,7 @@
 /// assert!(stream.up_to(3) <= 3);
 /// ```
 #[derive(Clone, Debug)]
-pub struct Stream {
-    state: [u64; 4],
-}
+pub struct Stream(Random);
 
 impl Stream {
     /// The stream with this seed and name, for this purpose.
@@ -25,31 +24,14 @@ impl Stream {
         for byte in name.bytes().chain([0xff]).chain(purpose.bytes()) {
             hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
         }
-        let mut x = seed ^ hash;
-        let mut split_mix = || {
-            x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut z = x;
-            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            z ^ (z >> 31)
-        };
-        Stream { state: [split_mix(), split_mix(), split_mix(), split_mix()] }
+        Stream(Random::new(seed ^ hash))
     }
 
     /// The next 64 bits.
     #[inline(always)]
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> u64 {
-        let s = &mut self.state;
-        let result = s[0].wrapping_add(s[3]).rotate_left(23).wrapping_add(s[0]);
-        let t = s[1] << 17;
-        s[2] ^= s[0];
-        s[3] ^= s[1];
-        s[1] ^= s[2];
-        s[0] ^= s[3];
-        s[2] ^= t;
-        s[3] = s[3].rotate_left(45);
-        result
+        self.0.next_u64()
     }
 
     /// A number from 0 to `last`, ends included, by Lemire's multiplication; the bias is below 2^-64 · (last + 1).
@@ -64,11 +46,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn xoshiro_agrees_with_the_published_algorithm() {
-        // Reference values of xoshiro256++ from the state 1, 2, 3, 4.
-        let mut stream = Stream { state: [1, 2, 3, 4] };
-        let first: Vec<u64> = (0..4).map(|_| stream.next()).collect();
-        assert_eq!(first, [41_943_041, 58_720_359, 3_588_806_011_781_223, 3_591_011_842_654_386]);
+    fn the_numbers_of_a_stream_are_fixed_for_ever() {
+        let mut stream = Stream::new(42, "control", "execution");
+        assert_eq!([stream.next(), stream.next()], [2_191_952_451_817_561_945, 621_556_854_702_824_771]);
     }
 
     #[test]

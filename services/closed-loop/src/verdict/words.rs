@@ -4,6 +4,7 @@ use super::answers::{Answers, beyond, hard_verdicts};
 use super::{Answer, Asked, Cause, Ended, Evidence, Question, Word, advice, cause};
 use horolog_analysis::{Analysis, TaskVerdict, Verdict as TaskWord};
 use horolog_model::{System, TaskId};
+use horolog_report::grouped;
 use horolog_time::Span;
 use horolog_verify::{Check, Class, Finding, FindingGroup, Verdict, Verification};
 
@@ -578,19 +579,6 @@ fn list(counted: &[(String, u64)]) -> String {
 pub(super) fn beside(time: Span, limit: Span) -> String {
     let text = time.rounded();
     if time != limit && text == limit.rounded() { time.to_string() } else { text }
-}
-
-/// `1,500`.
-fn grouped(count: u64) -> String {
-    let digits = count.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 #[cfg(test)]
