@@ -1,4 +1,4 @@
-//! What it costs to verify a trace with late jobs, by its length and by how the jobs came to be late: seconds of CPU time a million records.
+//! What it costs to verify a trace with late jobs, by its length and by how the jobs became late: seconds of CPU time a million records.
 //!
 //! | case | |
 //! |---|---|

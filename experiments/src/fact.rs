@@ -21,7 +21,7 @@ pub enum Agreement {
     NotPermitted(String),
 }
 
-/// What a statement came to over several seeds.
+/// The answers to a statement over several seeds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OverSeeds {
     /// How many.
@@ -36,7 +36,7 @@ pub struct OverSeeds {
     pub high: f64,
 }
 
-/// One published statement beside what we found; or a check of an experiment that nobody published.
+/// One published statement beside what we found; or a check of an experiment of one's own.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Fact {
     /// Its number in the experiment's list of facts; none where nothing was published.
@@ -113,7 +113,7 @@ impl Fact {
         }
     }
 
-    /// The same check of an experiment that nobody published.
+    /// The same check of an experiment of one's own.
     #[must_use]
     pub fn unpublished(self) -> Fact {
         Fact { number: None, published: None, ..self }

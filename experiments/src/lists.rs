@@ -1,4 +1,4 @@
-//! What the sources say, by the numbers of the facts: what it is in our words, and where it stands. The pages below
+//! What the sources say, by the numbers of the facts: what it is in our words, and its place. The pages below
 //! `docs/experiments` have these lists.
 
 use crate::Listed;

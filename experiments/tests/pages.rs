@@ -1,6 +1,6 @@
 //! What the pages of published experiments say is what the experiments say: lists of facts, tables, verdicts and counts.
 //!
-//! A page marks a place by `<!-- NAME -->` and `<!-- end -->`; `HOROLOG_BLESS=1` writes what stands between them.
+//! A page marks a place by `<!-- NAME -->` and `<!-- end -->`; `HOROLOG_BLESS=1` writes what is between them.
 
 use horolog_experiments::{
     Agreement, Counts, ExperimentReport, Fact, Options, Series, WhenExhausted, all, find,
@@ -23,7 +23,7 @@ impl Page {
         Page { path, text, findings: Vec::new() }
     }
 
-    /// What stands between the marks of a place.
+    /// What is between the marks of a place.
     fn at(&self, name: &str) -> std::ops::Range<usize> {
         let mark = format!("<!-- {name} -->");
         let start = self.text.find(&mark).unwrap_or_else(|| panic!("{}: no {mark}", self.path.display()));

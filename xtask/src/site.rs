@@ -59,7 +59,7 @@ fn check(site: &Path) -> Vec<String> {
     let mut findings = links::dead(site);
     let browser = ["chromium", "chromium-browser", "google-chrome"].into_iter().find(|name| has(name));
     match browser {
-        None => println!("SKIPPED: no chromium: nobody has searched the site"),
+        None => println!("SKIPPED: no chromium: the site was not searched"),
         Some(browser) => findings.extend(search(browser, site)),
     }
     findings

@@ -290,7 +290,7 @@ impl System {
         tree.or_else(cluster).or_else(mode).or_else(slots)
     }
 
-    /// The first resource that a task holds in a section, as `resource.NAME`; one that nobody locks changes nothing.
+    /// The first resource that a task holds in a section, as `resource.NAME`; one that no task locks changes nothing.
     #[must_use]
     pub fn first_held(&self) -> Option<String> {
         let section = self.tasks().iter().find_map(|task| task.sections.first())?;

@@ -1,4 +1,4 @@
-//! Where an event's site stands in the source, and what its arguments are called.
+//! The place of an event's site in the source, and what its arguments are called.
 //!
 //! The macros keep the arguments as they were written; their names are read from that text when the event gets its
 //! number, or when it is listed, without allocating: this runs in signal handlers too.
@@ -17,7 +17,7 @@ const C_TEXT: u32 = 1;
 /// The text has one piece an argument, each with 0x1f behind it.
 const RUST_TEXT: u32 = 2;
 
-/// What stands behind an event's descriptor: `struct horolog_about` of `horolog/trace.h`.
+/// What follows an event's descriptor: `struct horolog_about` of `horolog/trace.h`.
 ///
 /// | offset | type | what |
 /// |---|---|---|
@@ -40,7 +40,7 @@ pub struct About {
 unsafe impl Sync for About {}
 
 impl About {
-    /// For the macros: a site in `file`, whose arguments stand one piece each in `arguments`.
+    /// For the macros: a site in `file`, whose arguments are one piece each in `arguments`.
     #[must_use]
     pub const fn new(
         file: &'static CStr,
@@ -76,7 +76,7 @@ impl About {
         Fields::of(text.map_or(&[], CStr::to_bytes), self.form, count)
     }
 
-    /// Where it stands.
+    /// Its place.
     pub(crate) fn place(&self) -> Place {
         // SAFETY: the macros store constant NUL-terminated texts or null.
         let [file, function] = [self.file, self.function]
@@ -92,7 +92,7 @@ unsafe fn text(pointer: *const c_char) -> Option<&'static CStr> {
     (!pointer.is_null()).then(|| unsafe { CStr::from_ptr(pointer) })
 }
 
-/// Where a site stands in the source.
+/// The place of a site in the source.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// The file, as the compiler was given it.
@@ -166,7 +166,7 @@ impl Fields {
         };
         match form {
             C_TEXT => {
-                // In front of the arguments stand the event's name, and a callback.
+                // The event's name, and a callback, come before the arguments.
                 let skipped = pieces(text, |_, _| {}).saturating_sub(count);
                 pieces(text, |place, piece| {
                     if let Some(place) = place.checked_sub(skipped) {
@@ -192,7 +192,7 @@ impl Fields {
         self.length += bytes.len();
     }
 
-    /// What separates names cannot stand in one.
+    /// What separates names cannot be in one.
     fn push_clean(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.push(&[if matches!(byte, b',' | b'[' | b']' | 0..=31) { b'_' } else { *byte }]);
@@ -326,7 +326,7 @@ mod tests {
         // Nothing is named: no text at all.
         assert_eq!(of_c(r#""a", 1, x + y, (z)"#, 3), "");
         assert_eq!(of_c(r#""a""#, 0), "");
-        // What separates names cannot stand in one.
+        // What separates names cannot be in one.
         assert_eq!(of_c(r#""a", HOROLOG_ARG("a,b[c]", "d", 1)"#, 1), "a_b_c_[d]");
     }
 

@@ -52,7 +52,7 @@ impl Type {
 /// The most bytes of a text that are recorded; of a longer one it is recorded that it was cut.
 pub const MAX_TEXT: usize = 256;
 
-/// Where a text argument stands while it is emitted: `struct horolog_string` of `horolog/trace.h`.
+/// Where a text argument is while it is emitted: `struct horolog_string` of `horolog/trace.h`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Text {

@@ -1,4 +1,4 @@
-//! Events that a program makes while it runs, for bridges from other tracing interfaces. No site stands for one: a bridge has
+//! Events that a program makes while it runs, for bridges from other tracing interfaces. They have no site: a bridge has
 //! one trigger for all of its events, and they are recorded while that is enabled.
 
 use crate::about::About;

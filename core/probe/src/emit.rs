@@ -281,7 +281,7 @@ unsafe fn emit_without_room(state: &ThreadState, id: u32, payload: impl Payload)
 const WAIT_NS: i64 = 50_000;
 const LOOKS: u32 = 200_000;
 
-/// Waits until the reader has made room. A reader that makes none for 10 s is taken for dead: from then on nobody waits.
+/// Waits until the reader has made room. A reader that makes none for 10 s is taken for dead: from then on no thread waits.
 #[cold]
 fn wait_for_room(session: &Shared, state: &ThreadState, bytes: u64) -> bool {
     // SAFETY: the C library gives every thread its own place.

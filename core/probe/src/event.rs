@@ -139,7 +139,7 @@ impl Event {
         self.last_letters.load(Ordering::Relaxed).to_ne_bytes()[3] != 0
     }
 
-    /// Where it stands in the source, and how its arguments were written.
+    /// Its place in the source, and how its arguments were written.
     pub(crate) fn about(&self) -> Option<&About> {
         // SAFETY: null, or a constant of the module that holds the descriptor.
         unsafe { self.about.as_ref() }
@@ -241,7 +241,7 @@ impl Event {
     }
 }
 
-/// The byte of the letters that says whether one is that of a text; ten letters and a zero stand before it.
+/// The byte of the letters that says whether one is that of a text; ten letters and a zero come before it.
 const TEXT_FLAG: usize = 11;
 
 /// One letter an argument; reads as a [`CStr`].
@@ -264,7 +264,7 @@ impl Types {
         Some(Types(letters))
     }
 
-    /// The letters with what follows them, as they stand in the descriptor.
+    /// The letters with what follows them, as they are in the descriptor.
     #[must_use]
     pub const fn bytes(&self) -> &[u8; 12] {
         &self.0

@@ -54,7 +54,7 @@ struct Found {
     name: String,
     types: Option<Types>,
     typed: bool,
-    /// Where the event's [`About`] stands; 0: nowhere.
+    /// The address of the event's [`About`]; 0: it has none.
     about: u64,
     arguments: usize,
     enabled: bool,
@@ -195,7 +195,7 @@ impl Target {
         })
     }
 
-    /// What its arguments are called, and where it stands; nothing where the process says neither.
+    /// What its arguments are called, and its place in the source; nothing where the process says neither.
     fn about(&self, found: &Found) -> Option<(NamesAndUnits, Option<Place>)> {
         let mut bytes = [0; size_of::<About>()];
         (found.about != 0 && self.memory.read(found.about, &mut bytes)).then_some(())?;

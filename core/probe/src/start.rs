@@ -32,6 +32,6 @@ pub fn start() -> Result<(), SwitchError> {
 pub fn start_as_runtime() -> Result<(), SwitchError> {
     let begun = session::start_from_environment(switching::answer).map_err(SwitchError::session)?;
     let asked = std::env::var_os(session::service::SOCKET).is_some_and(|path| !path.is_empty());
-    // Without the session that was asked for nobody hears an event, and a filter may forbid what switching takes.
+    // Without the session that was asked for no event is recorded, and a filter may forbid what switching takes.
     if begun || !asked { switching::start() } else { Ok(()) }
 }

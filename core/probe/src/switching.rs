@@ -41,7 +41,7 @@ pub struct Listed {
     pub types: String,
     /// The name and the unit of each argument, either of them empty where there is none; nothing at all where none is named.
     pub fields: Vec<(String, String)>,
-    /// Where its sites stand in the source, as far as they say it.
+    /// The places of its sites in the source, as far as they say them.
     pub places: Vec<Place>,
     /// Sites that bear it.
     pub sites: usize,

@@ -224,7 +224,7 @@ impl<'a> MachineBuilder<'a> {
     pub fn node(&mut self, parent: EntityId, spec: NodeSpec) -> EntityId {
         let index = (parent.0 as usize).checked_sub(self.places.len()).filter(|&i| i < self.nodes.len());
         let above = index.unwrap_or_else(|| {
-            self.fail(error("tree", "a node's parent is no dispatcher", "use a root or an inner node"));
+            self.fail(error("tree", "a node's parent is not a dispatcher", "use a root or an inner node"));
             0
         });
         let processor = self.nodes.get(above).map_or(0, |node| node.processor);

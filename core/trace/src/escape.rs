@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// `text` with every character that does not stand for itself written as `\x1b` or `\u{202e}`: control characters, and
+/// `text` with every character that is not printed as itself written as `\x1b` or `\u{202e}`: control characters, and
 /// those that change the direction or the place of others. Text without any comes back as it is.
 ///
 /// ```

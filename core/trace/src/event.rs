@@ -203,7 +203,7 @@ impl fmt::Display for Text<'_> {
     }
 }
 
-/// The words of a text argument, as they stand among those of an event.
+/// The words of a text argument, as they are among those of an event.
 #[must_use]
 pub fn text_words(text: &[u8]) -> Vec<u64> {
     let kept = &text[..text.len().min(MAX_TEXT)];
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_stand_among_the_other_arguments() {
+    fn texts_are_read_among_the_other_arguments() {
         let open = EventDefinition::new("file/open", "susu", &["path", "", "by", "n"]).unwrap();
         let long = "é".repeat(200);
         let words = [text_words(b"/a\"\x1b\xff"), vec![7], text_words(long.as_bytes()), vec![9]].concat();

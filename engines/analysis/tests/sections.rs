@@ -39,7 +39,7 @@ fn each_task_is_blocked_by_one_section_whose_ceiling_reaches_it() {
     let ms = |blocking: u64, response: u64| {
         (Span::from_ns(blocking * 1_000_000), Span::from_ns(response * 1_000_000))
     };
-    // The inner section reaches control, the outer one arm; what log holds alone reaches nobody.
+    // The inner section reaches control, the outer one arm; what log holds alone reaches no other task.
     assert_eq!(found, [ms(2, 5), ms(6, 13), ms(0, 17), ms(0, 30)]);
     assert_eq!(analysis.schedulable, Schedulable::Yes);
     assert!(analysis.tasks.iter().all(|task| (task.test, task.source) == ("fp-ceiling", "sha90")));
@@ -58,7 +58,7 @@ fn each_task_is_blocked_by_one_section_whose_ceiling_reaches_it() {
 }
 
 #[test]
-fn a_resource_that_nobody_locks_changes_nothing() {
+fn a_resource_that_no_task_locks_changes_nothing() {
     let tasks = "[[task]]\nname = \"a\"\nperiod = \"10 ms\"\nwcet = \"3 ms\"\npriority = 9\n\
                  [[task]]\nname = \"b\"\nperiod = \"20 ms\"\nwcet = \"4 ms\"\npriority = 1\n";
     let with = of(&read("", &format!("{tasks}{RESOURCES}")));

@@ -87,7 +87,7 @@ fn least_band(system: &System, plan: &Plan, cpu: u32) -> u8 {
 }
 
 fn other_commands() -> Vec<Conflict> {
-    // One that has ended and that nobody has waited for runs nothing.
+    // A zombie runs nothing.
     let running = guardian::running().unwrap_or_default().into_iter().filter(|life| !has_ended(life.id));
     running
         .map(|life| Conflict {
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zombie_is_nobody() {
+    fn a_zombie_is_not_in_the_way() {
         let mut child = std::process::Command::new("true").spawn().expect("it starts");
         let limit = std::time::Instant::now() + std::time::Duration::from_secs(10);
         while !has_ended(child.id()) && std::time::Instant::now() < limit {

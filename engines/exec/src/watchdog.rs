@@ -70,7 +70,7 @@ impl Watchdog {
 
 fn look(run: &RunShared, tasks: &[Arc<TaskShared>], grace: u64) {
     let Some(now) = run.now() else { return };
-    // Where nobody says that the run is over, its last jobs starve whoever should.
+    // Where nothing says that the run is over, its last jobs starve the thread that should.
     let over = run.closed().min(run.horizon().saturating_add(grace));
     let mut overdue = now > over.saturating_add(grace);
     if let Some((place, task)) = tasks.iter().enumerate().find(|(_, task)| task.is_stuck())

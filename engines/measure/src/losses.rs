@@ -4,7 +4,7 @@ use horolog_probe::session::{Listener, Losses};
 use horolog_trace::LossCause;
 use std::collections::BTreeMap;
 
-/// What a session has lost so far, by cause; a cause may stand there several times.
+/// What a session has lost so far, by cause; a cause may be there several times.
 #[must_use]
 pub fn by_cause(losses: &Losses) -> [(LossCause, u64); 7] {
     [

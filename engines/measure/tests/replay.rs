@@ -59,7 +59,7 @@ fn record(threads: &[Vec<Draw>], waits: WaitKind) -> (Vec<Event>, u64) {
         let pause = threads[who].get(index + 1).map_or(0, |draw| draw.0);
         next[who] = (now + pause, index + 1);
     }
-    // Wake-ups of threads that wait for the processor stand behind what ran meanwhile.
+    // Wake-ups of threads that wait for the processor come after what ran meanwhile.
     events.sort_by_key(|event| event.time_ns);
     (events, now)
 }
@@ -213,7 +213,7 @@ fn one_unclassified_sleep_is_no_execution_and_lowers_the_confidence() {
     let (task, values) = &periodic(true).tasks[0];
     assert_eq!((values.wcet, task.confidence), (MS, Confidence::Medium), "{task:?}");
     assert_eq!((task.unclassified.count, task.unclassified.longest_a_job_ns), (1, 3_700_000));
-    assert!(task.reasons.iter().any(|reason| reason.contains("for nobody knows what: not in the wcet")));
+    assert!(task.reasons.iter().any(|reason| reason.contains("for an unknown reason: not in the wcet")));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! For how long each level of a processor was kept waiting: what less important tasks had the processor for where they cannot be
 //! preempted anywhere. Sums by level, so that each stretch and each question costs the logarithm of the number of levels.
 
-/// Time by level, in a binary indexed tree: the least important level stands first.
+/// Time by level, in a binary indexed tree: the least important level comes first.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KeptWaiting {
     tree: Vec<u64>,

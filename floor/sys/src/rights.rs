@@ -1,7 +1,7 @@
 //! The rights that a program file gives to whoever starts it, and how those that open any file are kept back.
 //!
 //! `cap_dac_read_search` opens tracefs to the recorder of the kernel, and every other file of the machine, too. A command that reads
-//! files for its user must not have it in effect meanwhile: [`put_file_rights_away`] comes first, [`raise_file_rights`] stands around
+//! files for its user must not have it in effect meanwhile: [`put_file_rights_away`] comes first, [`raise_file_rights`] is put around
 //! what touches tracefs, and [`give_up_file_rights`] goes before the code of the user. Capabilities belong to threads.
 
 use rustix::thread::{
@@ -72,7 +72,7 @@ pub(crate) fn were_ambient() -> bool {
 }
 
 /// Gives what was ambient at the beginning to the program that this process becomes, which has to be this one again. Makes system calls
-/// alone, so that it may stand between `fork` and `exec`.
+/// alone, so that it may be called between `fork` and `exec`.
 pub(crate) fn pass_file_rights_on() {
     let ambient = CapabilitySet::from_bits_truncate(WERE_AMBIENT.load(Ordering::Relaxed));
     change(|sets| sets.inheritable.insert(ambient & sets.permitted));
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn each_remedy_for_a_right_stands_in_a_line_of_its_own() {
+    fn each_remedy_for_a_right_has_a_line_of_its_own() {
         use crate::{fixed_priority::PRIVILEGE_REMEDY, memory::LOCKED_MEMORY_REMEDY};
         for remedy in [PRIVILEGE_REMEDY, LOCKED_MEMORY_REMEDY] {
             let error = crate::Error::os("call(7)", libc::EPERM, remedy).to_string();
@@ -203,7 +203,7 @@ mod tests {
         assert_eq!(in_lines(told), told);
     }
 
-    /// On a thread of its own, whose rights nobody else has.
+    /// On a thread of its own, whose rights no other thread has.
     #[test]
     fn rights_that_were_put_away_come_back_for_a_moment_alone() {
         std::thread::spawn(|| {

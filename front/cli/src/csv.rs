@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use serde::Serialize;
 use serde_json::Value;
 
-/// What stands in the lines of a result, by its schema: members of its tasks, as docs/contract.md has them.
+/// The columns of a result, by its schema: members of its tasks, as docs/contract.md has them.
 const COLUMNS: [(&str, &[&str]); 2] = [
     (
         "horolog.analysis/1",

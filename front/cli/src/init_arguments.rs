@@ -21,7 +21,7 @@ impl InitArguments {
     /// What is written, and where.
     ///
     /// # Errors
-    /// Where a path stands before another.
+    /// Where a path comes before another.
     pub(crate) fn what_and_where(&self) -> Result<(Kind, &Path), String> {
         let given = self.path.as_deref();
         let default = Path::new("system.toml");
@@ -57,7 +57,7 @@ impl First {
         }
         let kinds: Vec<String> = names::<Kind>().iter().map(|kind| kind.get_name().to_owned()).collect();
         Err(format!(
-            "it is no kind of system ({}), and a path has a dot or a slash in it: `./{word}`",
+            "it is not a kind of system ({}), and a path has a dot or a slash in it: `./{word}`",
             kinds.join(", ")
         ))
     }

@@ -22,7 +22,7 @@ pub(crate) enum TraceVerb {
     Enable(SwitchArguments),
     /// Disable triggers of a running program, by name or pattern.
     Disable(SwitchArguments),
-    /// List the events of a running program: names, arguments, sites and where they stand in the source.
+    /// List the events of a running program: names, arguments, sites and their places in the source.
     Events {
         /// The program's process id.
         pid: i32,

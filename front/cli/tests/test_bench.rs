@@ -62,7 +62,7 @@ fn an_experiment_of_a_user_runs_and_leaves_its_files() {
     ] {
         assert!(said.contains(words), "no `{words}` in\n{said}");
     }
-    assert!(!said.contains("published"), "nobody published it:\n{said}");
+    assert!(!said.contains("published"), "it was not published:\n{said}");
     assert!(text(&run.stderr).ends_with("holds: 1 of 1 checks hold (exit 0)\n"), "{}", text(&run.stderr));
     for name in [
         "runs.jsonl",

@@ -98,7 +98,7 @@ fn a_program_without_a_runtime_is_switched_from_outside() {
     assert_eq!(listed.status.code(), Some(0), "{}", text(&listed.stderr));
     let shown = text(&listed.stdout);
     assert!(shown.contains("lock/acquire") && shown.contains("sink address, i signed"), "{shown}");
-    // Where it stands, and in which function.
+    // Its place, and in which function.
     assert!(shown.contains("locks.c:12 acquire") && shown.contains("locks.c:13 release"), "{shown}");
     assert_eq!(traced.checks(), 0);
 

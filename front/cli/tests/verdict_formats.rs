@@ -316,7 +316,7 @@ fn standard_input_is_read_once() {
     }
 }
 
-/// The reason is short, and what to do stands in a line of its own.
+/// The reason is short, and what to do has a line of its own.
 #[test]
 fn a_refusal_is_short_in_annotations_and_reports() {
     let (_place, file) = folder(GOOD);

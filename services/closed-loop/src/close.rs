@@ -167,7 +167,7 @@ const WRITTEN: [&str; 12] = [
     "trace.counterexample.json",
 ];
 
-/// Removes what an earlier loop has left in the folder: no old result may stand beside a new one.
+/// Removes what an earlier loop has left in the folder: no old result may lie beside a new one.
 fn clear(folder: &Path) -> Result<(), LoopError> {
     for name in WRITTEN {
         let path = folder.join(name);

@@ -90,24 +90,24 @@ pub struct DistributionDiff {
 /// A lock.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct LockDiff {
-    /// Its name. Locks on the heap have none that lasts, and stand together.
+    /// Its name. Locks on the heap have none that lasts, and are one row.
     pub name: String,
     /// In which traces it occurs.
     pub presence: Presence,
-    /// What it came to.
+    /// Its figures.
     pub first: Option<LockProfile>,
-    /// What it came to.
+    /// Its figures.
     pub second: Option<LockProfile>,
 }
 
-/// What a lock came to.
+/// The figures of a lock.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct LockProfile {
     /// Complete sections.
     pub sections: u64,
     /// Their lengths together, ns.
     pub held_ns: u64,
-    /// The median length, ns; null for locks that stand together.
+    /// The median length, ns; null for locks that share a row.
     pub p50_ns: Option<u64>,
     /// The 99th percentile.
     pub p99_ns: Option<u64>,

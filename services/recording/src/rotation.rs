@@ -66,7 +66,7 @@ pub(crate) fn check(options: &RecordOptions) -> Result<(), RecordingError> {
     }
 }
 
-/// What the files came to.
+/// The files that were written.
 #[derive(Debug, Default)]
 pub(crate) struct Written {
     pub(crate) files: Vec<PathBuf>,
@@ -83,7 +83,7 @@ pub(crate) struct Files {
     max_size: Option<u64>,
     header: Header,
     begun_ns: u64,
-    /// Files that stand there, the oldest first, with their sizes; the last one is being written.
+    /// Files that are there, the oldest first, with their sizes; the last one is being written.
     files: VecDeque<(PathBuf, u64)>,
     count: u64,
     removed: u64,
@@ -246,7 +246,7 @@ mod tests {
         }
     }
 
-    /// Whatever stands in which file, all files together hold every event once, in order, and each is whole.
+    /// Whatever is in which file, all files together hold every event once, in order, and each is whole.
     #[test]
     fn files_go_on_where_the_one_before_ended() {
         let folder = tempfile::tempdir().expect("a folder");

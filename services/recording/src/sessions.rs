@@ -58,7 +58,7 @@ pub(crate) struct Emitted<'a> {
     pub(crate) cpu: u16,
     /// What it is called in its session.
     pub(crate) event: &'a EventInfo,
-    /// The words of the arguments, as they stand in the buffers.
+    /// The words of the arguments, as they are in the buffers.
     pub(crate) words: &'a [u64],
     /// Whether there are texts among them.
     pub(crate) has_texts: bool,
@@ -73,7 +73,7 @@ struct Raw {
     cpu: u16,
     passes: u16,
     has_texts: bool,
-    /// Where its words stand among those of the session.
+    /// The place of its words among those of the session.
     words_at: usize,
     words: usize,
 }

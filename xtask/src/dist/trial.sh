@@ -39,7 +39,7 @@ uses() { # EXAMPLES: what is installed is used, wherever it is
     check "its events" says "queue/push" horolog trace stats t.hrt
     check "a thousand pushes" sh -c 'test "$(horolog trace show t.hrt --event queue/push | grep -c queue/push)" -eq 1000'
     check "trace locks" says "lock" horolog trace locks -- ./program
-    # The libraries before the sources, too: a linker that drops what nobody asks for must not drop the runtime.
+    # The libraries before the sources, too: a linker that drops what is not referred to must not drop the runtime.
     check "the runtime linked, by pkg-config" sh -c 'cc -O2 $(pkg-config --cflags --libs horolog-trace-runtime) -Wl,--as-needed -o linked tracing/queue.c && ./linked'
     check "it is linked" sh -c 'ldd ./linked | grep -q libhorolog_trace.so'
     check "the runtime behind the sources" sh -c 'cc -O2 -Wl,--as-needed -o linked tracing/queue.c $(pkg-config --cflags --libs horolog-trace-runtime) && ldd ./linked | grep -q libhorolog_trace.so'

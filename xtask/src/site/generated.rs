@@ -11,7 +11,7 @@ pub(super) fn pages(root: &Path, source: &Path) -> Result<(), String> {
         write(&source.join(format!("examples/{name}.md")), &example(root, name)?)?;
         let _ = writeln!(list, "  - [{name}](examples/{name}.md)");
     }
-    // They stand below the page that sorts them.
+    // They come below the page that sorts them.
     let summary = source.join("SUMMARY.md");
     let text = read(&summary)?;
     let place = "(reference/examples.md)\n";

@@ -88,7 +88,7 @@ fn relinked(
     Ok(text)
 }
 
-/// The links of a page, and where each stands in its text.
+/// The links of a page, and the place of each in its text.
 pub(super) fn links(text: &str) -> Vec<(std::ops::Range<usize>, String)> {
     let mut links = Vec::new();
     for (event, range) in Parser::new_ext(text, Options::ENABLE_TABLES).into_offset_iter() {

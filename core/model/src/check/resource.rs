@@ -6,7 +6,7 @@ use crate::file::did_you_mean;
 use crate::{Draft, LeftOver, Section, Server, ServerKind, Task, path};
 use std::collections::BTreeMap;
 
-/// What stands for an interrupt beside resources: its load.
+/// What to write instead of an interrupt beside resources: its load.
 fn way_out(draft: &Draft) -> String {
     let example = draft.interrupts.first().filter(|one| !one.separation.is_zero()).map(|one| {
         // Rounded up: never less than it takes.

@@ -618,7 +618,7 @@ pub const FILE: [(&str, &Section); 12] = [
     ("interference", &INTERFERENCE),
 ];
 
-/// Sections that stand below an item of another one, by the key that holds them there.
+/// Sections that belong to an item of another one, by the key that holds them there.
 pub(crate) const BELOW: [(&str, &str); 3] =
     [("section", TASK_SECTION.header), ("segment", "segments = [{ … }]"), ("window", "windows = [{ … }]")];
 

@@ -48,7 +48,7 @@ pub(crate) fn diagnostics(
     found
 }
 
-/// Where a header stands again whose section is a list of tables, and one of its headers has single brackets: the section and the first
+/// Where a header is repeated whose section is a list of tables, and one of its headers has single brackets: the section and the first
 /// such header.
 fn single_header<'c>(content: &'c str, again: &Range<usize>) -> Option<(&'c str, Range<usize>)> {
     let key = content.get(again.clone())?;

@@ -133,7 +133,7 @@ fn beside(socket: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Maps the page that stands beside `socket`. Where there is none, no recorder is there that this process can reach: it
+/// Maps the page beside `socket`. Where there is none, no recorder is there that this process can reach: it
 /// takes from its own page, and the result is `false`.
 pub(super) fn join(socket: &Path) -> bool {
     let path = beside(socket);

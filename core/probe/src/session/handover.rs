@@ -156,7 +156,7 @@ impl Drop for Connection {
 /// How often a process tries to connect where too many do at once, a millisecond apart.
 const ATTEMPTS: u32 = 20;
 
-/// Where the numbers of the line stand that a process sends.
+/// The places of the numbers in the line that a process sends.
 const PID_AT: usize = "horolog-session 2 ".len();
 const PID_DIGITS: usize = 10;
 const STACK_DIGITS: usize = 16;

@@ -1,7 +1,7 @@
 //! What a program may forbid itself: system calls (seccomp), and the time-stamp counter (`PR_SET_TSC`, strict seccomp).
 //!
 //! A forbidden call ends the process, and so would our own: the calls that hand the memory of a `fork`'s child over, above
-//! all. No call may ask whether calls are forbidden. So the runtime libraries stand in front of the two functions of the C
+//! all. No call may ask whether calls are forbidden. So the runtime libraries wrap the two functions of the C
 //! library by which a program forbids something ([`runtime_library`](crate::runtime_library)), and say here what it did.
 //! A filter that was there before the program started is seen in `/proc`: reading a file is what the dynamic linker has done
 //! just before.
@@ -68,7 +68,7 @@ fn filters_of(status: &[u8]) -> u32 {
     number(b"Seccomp_filters:").or_else(|| number(b"Seccomp:")).unwrap_or(0)
 }
 
-/// A system call without the C library, whose functions the callers of this stand for.
+/// A system call without the C library, whose functions the callers of this replace.
 #[cfg(target_arch = "x86_64")]
 fn call(number: c_long, arguments: [c_ulong; 5]) -> c_long {
     let [a, b, c, d, e] = arguments;
@@ -125,7 +125,7 @@ pub fn seccomp(operation: c_ulong, flags: c_ulong, arguments: c_ulong) -> c_long
     result
 }
 
-/// What a runtime library exports beside its own. `prctl` and `syscall` stand in front of the C library's and do what those
+/// What a runtime library exports beside its own. `prctl` and `syscall` wrap the C library's and do what those
 /// do: nothing else tells, without a system call, that a program has forbidden itself system calls or the time-stamp counter.
 #[macro_export]
 macro_rules! runtime_library {
@@ -162,7 +162,7 @@ macro_rules! runtime_library {
                 prohibited::seccomp(operation, flags, rest)
             }
 
-            /// As the C library has it: a call may come back twice, or on another stack, so that no frame may stand here.
+            /// As the C library has it: a call may come back twice, or on another stack, so that there may be no frame here.
             #[unsafe(no_mangle)]
             #[unsafe(naked)]
             unsafe extern "C" fn syscall() -> c_long {

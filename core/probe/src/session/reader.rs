@@ -96,7 +96,7 @@ pub struct WriterInfo {
 pub struct EventInfo {
     /// Its number, as records bear it.
     pub id: u32,
-    /// Its name; a byte that is not UTF-8 stands as `\\xNN`.
+    /// Its name; a byte that is not UTF-8 is written as `\\xNN`.
     pub name: String,
     /// One letter an argument.
     pub types: String,
@@ -590,7 +590,7 @@ fn refused(what: &str) -> Error {
     Error::bad_input(
         "the memory of a session",
         format!("{what} is wrong"),
-        "the sender is no horolog of this version",
+        "the sender is not horolog of this version",
     )
 }
 

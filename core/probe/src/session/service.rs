@@ -39,7 +39,7 @@ pub fn start_from_environment(answer: Answer) -> Result<bool, Error> {
     }
     let path = Path::new(&path);
     if !budget::join(path) {
-        // Nobody is there any more, or not for this process: what it prints is its own, so nothing is said here.
+        // The recorder is gone, or does not take this process: what it prints is its own, so nothing is said here.
         return Ok(false);
     }
     let recorder = budget::of_this_process();

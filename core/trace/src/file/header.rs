@@ -154,7 +154,7 @@ pub struct Thread {
 }
 
 impl Thread {
-    /// Its name and number for people; one whose name nobody knew in time is called by its number.
+    /// Its name and number for people; one whose name was not known in time is called by its number.
     #[must_use]
     pub fn named(&self) -> String {
         if self.comm.is_empty() {

@@ -22,7 +22,7 @@ const PROCESSES: u64 = 4 << 32;
 const COUNTERS: u64 = 5 << 32;
 /// How deep slices nest on one thread; deeper ones are shown as instants.
 const DEPTH: usize = 256;
-/// The most texts that a sequence numbers; beyond, names stand in their events.
+/// The most texts that a sequence numbers; beyond, names are in their events.
 const MOST_TEXTS: usize = 1 << 16;
 
 /// The threads, processes and counters that have a track.

@@ -24,7 +24,7 @@ struct Sequence {
     arguments: BTreeMap<u64, String>,
 }
 
-/// What stands in the packets, compressed ones included.
+/// What is in the packets, compressed ones included.
 fn packets(bytes: &[u8]) -> Vec<TracePacket> {
     let unpacked = decode(bytes).expect("what was written").packet.into_iter().flat_map(|packet| {
         let Some(compressed) = &packet.compressed_packets else { return vec![packet] };
@@ -119,7 +119,7 @@ fn export(
 }
 
 #[test]
-fn user_events_stand_on_their_threads_tracks() {
+fn user_events_are_on_their_threads_tracks() {
     let threads = [thread(0, 77, Some(70)), thread(1, 88, None)];
     let events = ["job/begin", "job/end", "net/packet"]
         .map(|name| EventDefinition::new(name, "pi", &["at", "n"]).expect("a definition"));

@@ -1,8 +1,8 @@
 //! Blocking by sections under the immediate ceiling protocol, for preemptive tasks without servers.
 //!
-//! A job that holds a resource stands at the resource's ceiling, the most important priority among the tasks that use it. A less
+//! A job that holds a resource has the resource's ceiling as its priority, the most important priority among the tasks that use it. A less
 //! important job can delay a task i only from within a section whose ceiling is at or above i; it must have locked before i's
-//! busy period began, and one job alone can have: while it stands at that ceiling no other less important one gets the processor.
+//! busy period began, and one job alone can have: while it has that ceiling no other less important one gets the processor.
 //! So B_i is one section, the longest of such:
 //!
 //! ```text

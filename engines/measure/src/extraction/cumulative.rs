@@ -120,7 +120,7 @@ mod tests {
         work.push((9_000, 100));
         let found = portions(&work, 11_000, 1).expect("it fits");
         assert_eq!((found.portion_ns, found.separation_ns), (100, 1_000));
-        // One nanosecond less than a whole portion cannot be had: (S - 1) / Q stands for ⌈S / Q⌉ - 1.
+        // One nanosecond less than a whole portion cannot be had: (S - 1) / Q is ⌈S / Q⌉ - 1.
         assert_eq!(found.jitter_ns, 9_990);
         assert_eq!(portions(&work, 1_000, 1), None);
         assert_eq!(portions(&[], 1_000, 1), None);

@@ -33,7 +33,7 @@ pub struct Job {
     pub suspended_max_ns: u64,
     /// All its sleeps before its end.
     pub suspended_ns: u64,
-    /// Of these sleeps, how many are for nobody knows what.
+    /// Of these sleeps, how many have an unknown reason.
     pub unclassified: u32,
     /// How long those took in all.
     pub unclassified_ns: u64,

@@ -167,7 +167,7 @@ pub struct Suspensions {
     pub longest_a_job_ns: u64,
 }
 
-/// Sleeps within jobs for nobody knows what.
+/// Sleeps within jobs for an unknown reason.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Unclassified {
     /// All of them.
@@ -250,7 +250,7 @@ pub struct TaskProposal {
     pub set_aside: SetAside,
     /// Sleeps within jobs.
     pub suspensions: Suspensions,
-    /// Those of them for nobody knows what.
+    /// Those of them for an unknown reason.
     pub unclassified: Unclassified,
     /// Sorts of sleep that do not separate jobs, and how often they occurred.
     pub other_sleeps: Vec<(SleepKind, u64)>,
@@ -532,7 +532,7 @@ fn judge(reading: &Reading, set_aside: SetAside, unclassified: Unclassified) -> 
         at_most(
             Confidence::Medium,
             format!(
-                "{} sleeps within {} jobs, up to {} in one, for nobody knows what: {treated}",
+                "{} sleeps within {} jobs, up to {} in one, for an unknown reason: {treated}",
                 unclassified.count,
                 unclassified.jobs,
                 span(unclassified.longest_a_job_ns)

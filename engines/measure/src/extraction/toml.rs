@@ -383,7 +383,7 @@ impl Printer {
         let unknown = task.unclassified;
         if unknown.count > 0 && !unknown.counted && values.suspensions_counted {
             self.comment(&format!(
-                "Of these, {} in {} jobs (at most one job in twenty) are for nobody knows what, up to {} in one job: they are \
+                "Of these, {} in {} jobs (at most one job in twenty) are for an unknown reason, up to {} in one job: they are \
                  not in the wcet.",
                 unknown.count,
                 unknown.jobs,

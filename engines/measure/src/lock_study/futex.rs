@@ -18,7 +18,7 @@ const MOST_NAMED: usize = 64;
 /// More waits of one futex, and more futexes, are counted and not kept one by one.
 const MOST: usize = 100_000;
 
-/// What a study of futexes came to.
+/// The result of a study of futexes.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct FutexReport {
     /// Who recorded the kernel.
@@ -56,7 +56,7 @@ struct Futex {
     lengths: Vec<u64>,
 }
 
-/// Where a thread stands.
+/// What a thread is doing.
 #[derive(Clone, Copy, Debug)]
 enum Place {
     /// In the call since then, for this address.
@@ -138,7 +138,7 @@ impl FutexWaits {
         }
     }
 
-    /// What it came to.
+    /// Its result.
     pub(super) fn report(self, source: String, modules: &Modules) -> FutexReport {
         let mut naming = Naming::new(modules);
         let mut row = |((process, address), futex): ((u32, u64), Futex)| {
@@ -263,7 +263,7 @@ mod tests {
             at(155, futex(7, 0x20)),
             at(160, leaves(7, b'S')),
             at(200, wakes(7)),
-            // Nobody's.
+            // Of no thread that is followed.
             at(210, futex(9, 0x10)),
             at(220, leaves(9, b'S')),
             at(230, wakes(9)),

@@ -97,7 +97,7 @@ fn guard() -> Result<(), Error> {
             let _ = writer.write_all(report(&restored).as_bytes());
         }
         End::Died if restored.is_nothing() => {}
-        // A command of the run may start programs of its own, which nobody else knows.
+        // A command of the run may start programs of its own, which only it knows.
         End::Died if restored.is_of_programs_alone() => match restored.processes {
             1 => eprintln!("horolog: ended 1 program that your command left"),
             many => eprintln!("horolog: ended {many} programs that your command left"),

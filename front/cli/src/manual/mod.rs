@@ -128,7 +128,7 @@ fn sections(page: &Page) -> Roff {
 /// How the command is called: every option with its value, and whether a word may be given again.
 fn synopsis(command: &Command) -> Roff {
     let mut line = vec![bold(command.get_bin_name().unwrap_or_else(|| command.get_name()).to_owned())];
-    // What every verb has stands on the page of the command itself.
+    // What every verb has is on the page of the command itself.
     let is_common = |argument: &Arg| ["help", "version"].contains(&argument.get_id().as_str());
     let shown = command.get_arguments().filter(|argument| !argument.is_hide_set() && !is_common(argument));
     let (positional, options): (Vec<&Arg>, Vec<&Arg>) = shown.partition(|argument| argument.is_positional());

@@ -252,7 +252,7 @@ pub(super) const PAGES: &[Page] = &[
             ),
             (
                 "horolog loop system.toml --for '60 s' --out night --retries 3 --gate proof,model",
-                "Longer, into another folder; a missed deadline alone is no failure.",
+                "Longer, into another folder; a missed deadline alone is not a failure.",
             ),
         ],
         exit: VERDICT,

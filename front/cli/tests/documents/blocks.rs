@@ -63,7 +63,7 @@ impl Reading<'_> {
         if let Some(file) = block.value("from") {
             let text = std::fs::read_to_string(root().join(file)).unwrap_or_default();
             if !holds(&text, &block.text) {
-                self.finding(block, &format!("its lines do not stand in {file}"));
+                self.finding(block, &format!("its lines are not in {file}"));
             }
             return;
         }
@@ -88,7 +88,7 @@ impl Reading<'_> {
             }
             "" | "rust" | "indented" => self.finding(block, "nothing is done with this block: mark it"),
             _ if block.value("file").is_some() => {}
-            other => self.finding(block, &format!("nobody knows what to do with `{other}`")),
+            other => self.finding(block, &format!("the tests do not know what to do with `{other}`")),
         }
     }
 
@@ -191,7 +191,7 @@ impl Reading<'_> {
                 text.replace("# HERE\n", &block.text)
             }
         };
-        // An appended part is judged with all that stands above it.
+        // An appended part is judged with all that is above it.
         let path = match (block.value("append"), block.value("file")) {
             (Some(name), _) | (None, Some(name)) if block.value("base").is_none() => {
                 self.shop.work().join(name)
@@ -205,7 +205,7 @@ impl Reading<'_> {
             Some("experiment") => {
                 vec!["experiment", "run", path, "--seed", "1"]
             }
-            Some(other) => return self.finding(block, &format!("nobody knows as={other}")),
+            Some(other) => return self.finding(block, &format!("as={other} is not known")),
         };
         let said = done(words);
         let status = if block.has("refused") { Some(2) } else { Some(0) };
@@ -216,7 +216,7 @@ impl Reading<'_> {
 
     fn json(&mut self, block: &Block) {
         let text = block.text.trim();
-        // Some keys of an object stand without their braces.
+        // Some keys of an object are without their braces.
         let text = if text.starts_with('"') { format!("{{{text}}}") } else { text.to_owned() };
         let expected: Value = match serde_json::from_str(&text) {
             Ok(value) => value,
@@ -257,7 +257,7 @@ fn closing(text: &str) -> &str {
     lines().find(|line| line.contains("(exit ")).or_else(|| lines().next()).unwrap_or_default()
 }
 
-/// Whether the lines of `part` stand together in `whole`, however far they are indented.
+/// Whether the lines of `part` follow one another in `whole`, however far they are indented.
 fn holds(whole: &str, part: &str) -> bool {
     let lines = |text: &str| text.lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>();
     let (whole, part) = (lines(whole), lines(part.trim()));
@@ -340,7 +340,7 @@ fn a_shape_wants_every_key_and_the_kind_of_its_value() {
 }
 
 #[test]
-fn lines_have_to_stand_together() {
+fn lines_have_to_follow_one_another() {
     assert!(holds("fn x() {\n    a();\n    b();\n}\n", "a();\nb();\n"));
     assert!(!holds("a();\nc();\nb();\n", "a();\nb();\n"));
     assert!(!holds("a();\n", ""));

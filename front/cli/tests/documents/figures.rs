@@ -5,7 +5,7 @@ use crate::common::root;
 use crate::page::Page;
 
 const PAGE: &str = "docs/about/figures.md";
-/// What stands in place of a result file.
+/// What is written in place of a result file.
 const EARLIER: &str = "measured earlier, not from a result file";
 
 /// What a bench printed, below a head that says how.

@@ -103,7 +103,7 @@ fn messages() -> String {
 
 /// Every entry of the bibliography, in the order of the keys.
 fn references() -> String {
-    let mut page = "# References\n\nWhat a `source` in the output of `analyze` stands for, and the keys that these pages cite. \
+    let mut page = "# References\n\nWhat a `source` in the output of `analyze` means, and the keys that these pages cite. \
                     Written from `docs/references.bib`.\n"
         .to_owned();
     for (key, fields) in entries(&bibliography()) {
@@ -153,7 +153,7 @@ fn entries(text: &str) -> BTreeMap<String, BTreeMap<String, String>> {
     for line in text.lines() {
         if let Some((_, name)) = line.strip_prefix('@').and_then(|rest| rest.split_once('{')) {
             key = name.trim_end_matches(',').to_owned();
-            assert!(entries.insert(key.clone(), BTreeMap::new()).is_none(), "{key} stands twice");
+            assert!(entries.insert(key.clone(), BTreeMap::new()).is_none(), "{key} is there twice");
         } else if let Some((name, value)) = line.split_once('=').filter(|_| line.starts_with(' ')) {
             let value = value.trim().trim_end_matches(',').trim_start_matches('{').trim_end_matches('}');
             let fields = entries.get_mut(&key).expect("an entry is open");

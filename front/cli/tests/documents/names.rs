@@ -135,7 +135,7 @@ fn commands(line: &str) -> Vec<Vec<&str>> {
         line.split([';', '(']).flat_map(|piece| piece.split("&&")).flat_map(|piece| piece.split(" | "));
     pieces
         .filter_map(|piece| {
-            // What stands behind a bracket that closes is of another command, as in `cc -I "$(horolog --include-dir)" -o x`.
+            // What follows a bracket that closes is of another command, as in `cc -I "$(horolog --include-dir)" -o x`.
             let words: Vec<&str> = piece.split(')').next()?.split_whitespace().collect();
             let words: &[&str] = match words.as_slice() {
                 ["$" | ">", rest @ ..] => rest,

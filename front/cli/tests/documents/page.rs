@@ -11,12 +11,12 @@ pub(crate) struct Page {
     pub(crate) path: String,
     pub(crate) text: String,
     pub(crate) blocks: Vec<Block>,
-    /// Code spans with the line that each stands on.
+    /// Code spans with the line of each.
     pub(crate) spans: Vec<(usize, String)>,
     pub(crate) links: Vec<(usize, String)>,
 }
 
-/// A fenced block: what stands behind its fence says what the tests do with it.
+/// A fenced block: what is behind its fence says what the tests do with it.
 pub(crate) struct Block {
     pub(crate) line: usize,
     pub(crate) language: String,

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
-/// What stands before a command: nothing, or a recorder.
+/// What comes before a command: nothing, or a recorder.
 const WAYS: [(&str, &[&str]); 3] = [
     ("plain", &[]),
     ("record", &["-q", "trace", "record", "--out", "trace.hrt", "--"]),

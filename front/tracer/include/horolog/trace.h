@@ -50,7 +50,7 @@ struct __attribute__((aligned(64))) horolog_event {
 	const struct horolog_about *about;
 };
 
-/* Where an event's site stands, and how its arguments were written; 32 bytes, laid out as `horolog_probe::About`. */
+/* The place of an event's site, and how its arguments were written; 32 bytes, laid out as `horolog_probe::About`. */
 struct horolog_about {
 	const char *arguments;
 	const char *file;

@@ -94,7 +94,7 @@ pub(super) fn hard_verdicts<'a>(
     analysis.tasks.iter().filter(is_hard)
 }
 
-/// What the jobs of hard tasks came to.
+/// The outcomes of the hard tasks.
 pub(super) fn hard_outcomes<'a>(evidence: &'a Evidence<'_>) -> impl Iterator<Item = &'a TaskOutcome> {
     let outcomes = evidence.outcome.map(|outcome| outcome.tasks.as_slice()).unwrap_or_default();
     let tasks = evidence.system.task_ids().zip(outcomes);

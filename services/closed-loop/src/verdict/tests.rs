@@ -593,7 +593,7 @@ fn what_was_not_run_is_told_under_every_gate() {
 }
 
 #[test]
-fn one_count_of_jobs_stands_everywhere() {
+fn one_count_of_jobs_is_everywhere() {
     let mut case = with_group(Class::ModelViolated, Check::Execution, 1_865);
     (case.found().tasks[0].jobs, case.found().tasks[0].completed) = (4_000, 1_889);
     let closing = case.closing();

@@ -307,7 +307,7 @@ fn missed(evidence: &Evidence<'_>, answers: &Answers) -> Said {
     if is_simulation(evidence) {
         text.push_str(" in the simulation");
     }
-    // A job that never came to its end explains what it and those behind it missed.
+    // A job that never ended explains what it and those behind it missed.
     if let Some(stuck) = left_behind(evidence, answers) {
         text.push_str(&format!("; {stuck}"));
         return Said::new(text, look(evidence));
