@@ -31,7 +31,7 @@ run() {
         record) set -- "$horolog" -q trace record --out "$work/trace.hrt" -- "$@" ;;
         locks) set -- "$horolog" -q trace locks -- "$@" ;;
     esac
-    [ -z "$group" ] || set -- sh -c 'echo $$ >"$0"; exec "$@"' "$group/cgroup.procs" "$@"
+    [ -z "$group" ] || set -- sh -c 'echo $$ >"$0" || exit 125; exec "$@"' "$group/cgroup.procs" "$@"
     "$@" </dev/null 2>&1
 }
 

@@ -5,7 +5,7 @@ cd "$(dirname "$0")/.."
 horolog=${HOROLOG_BIN:-target/release/horolog}
 folder=$(mktemp -d)
 trap 'rm -r "$folder"' EXIT
-"$horolog" -q simulate examples/quick-start/system.toml --for 60s --seed 1 --trace "$folder/t.hrt" >/dev/null 2>&1
+"$horolog" -q simulate examples/quick-start/system.toml --for 60s --seed 1 --trace "$folder/t.hrt" >/dev/null
 records=$("$horolog" trace show "$folder/t.hrt" | head -1 | sed 's/.*, \([0-9]*\) records.*/\1/')
 bytes=$(stat -c %s "$folder/t.hrt")
 echo "records $records"

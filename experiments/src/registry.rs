@@ -15,6 +15,8 @@ pub struct Experiment {
     pub title: &'static str,
     /// A key of docs/references.bib.
     pub source: &'static str,
+    /// Whether the test bench of aperiodic service runs it, over seeds and with servers.
+    pub is_test_bench: bool,
     /// Runs it.
     run: Run,
     /// What the source says, by the numbers of the facts.
@@ -41,6 +43,7 @@ const ALL: [Experiment; 6] = [
         id: "fpds-rtai",
         title: "Fixed-priority scheduling with deferred preemption: logs, overheads, optional preemption points",
         source: "bergsma09",
+        is_test_bench: false,
         run: crate::fpds_rtai::run,
         facts: lists::FPDS_RTAI,
     },
@@ -48,6 +51,7 @@ const ALL: [Experiment; 6] = [
         id: "feather-trace",
         title: "Critical sections of real programs, idle, compiling and under stress; kernel lock waits; cost of a sample",
         source: "brandenburg07",
+        is_test_bench: false,
         run: crate::feather_trace::run,
         facts: lists::FEATHER_TRACE,
     },
@@ -55,6 +59,7 @@ const ALL: [Experiment; 6] = [
         id: "driver-framework",
         title: "Drivers in an analysable framework: server threads below and above a task, backlogs, budgets, packet rates",
         source: "baker07",
+        is_test_bench: false,
         run: crate::driver_framework::run,
         facts: lists::DRIVER_FRAMEWORK,
     },
@@ -62,6 +67,7 @@ const ALL: [Experiment; 6] = [
         id: "driver-load-bounds",
         title: "A network driver's interference, measured and bounded; deadlines and heartbeats under four servers",
         source: "lewandowski07",
+        is_test_bench: false,
         run: crate::driver_load_bounds::run,
         facts: lists::DRIVER_LOAD_BOUNDS,
     },
@@ -69,6 +75,7 @@ const ALL: [Experiment; 6] = [
         id: "aperiodic-1",
         title: "Aperiodic service: servers, slack stealing and dual priority beside the background, 360 applications",
         source: "burdalo07",
+        is_test_bench: true,
         run: crate::aperiodic::first,
         facts: lists::APERIODIC_1,
     },
@@ -76,6 +83,7 @@ const ALL: [Experiment; 6] = [
         id: "aperiodic-2",
         title: "Aperiodic service: what gain time brings slack stealing and dual priority, 180 applications",
         source: "burdalo07",
+        is_test_bench: true,
         run: crate::aperiodic::second,
         facts: lists::APERIODIC_2,
     },

@@ -33,13 +33,21 @@ pub(super) fn judge(seeds: &[Vec<Statement>]) -> Vec<Fact> {
 
 fn over_seeds(all: &[&Statement]) -> (Agreement, OverSeeds) {
     let values = all.iter().map(|statement| statement.margins.len()).min().unwrap_or(0);
+    let seeds = all.len() as u64;
+    let agree = all.iter().filter(|statement| statement.agrees()).count() as u64;
+    // A seed without a value, or with a list of another length, says nothing of it.
+    let is_whole = all
+        .iter()
+        .all(|one| one.margins.len() == values && one.margins.iter().all(|margin| margin.is_finite()));
+    if values == 0 || !is_whole {
+        let over = OverSeeds { seeds, agree, values, low: f64::NAN, high: f64::NAN };
+        return (Agreement::Undecided("a value is not there with every seed".to_owned()), over);
+    }
     let intervals: Vec<(f64, f64)> = (0..values)
         .map(|margin| interval(&all.iter().map(|one| one.margins[margin]).collect::<Vec<_>>()))
         .collect();
     let least = |of: fn(&(f64, f64)) -> f64| intervals.iter().copied().min_by(|a, b| of(a).total_cmp(&of(b)));
     let (least_low, least_high) = (least(|one| one.0), least(|one| one.1));
-    let seeds = all.len() as u64;
-    let agree = all.iter().filter(|statement| statement.agrees()).count() as u64;
     let told = |(low, high): (f64, f64)| OverSeeds { seeds, agree, values, low, high };
     match (least_low, least_high) {
         (_, Some(below)) if below.1 < 0.0 => (Agreement::Disagrees, told(below)),
@@ -91,6 +99,12 @@ mod tests {
             "what is not there agrees with nothing"
         );
         assert!(of(&[&[0.1, 0.2]]).seeds.is_none());
+        for odd in [f64::NAN, -f64::NAN, f64::INFINITY] {
+            let missing = of(&[&[0.1, odd], &[0.1, 0.2]]);
+            assert!(matches!(missing.agreement, Agreement::Undecided(_)), "{missing:?}");
+        }
+        let short = of(&[&[0.1, 0.2], &[0.1]]);
+        assert!(matches!(short.agreement, Agreement::Undecided(_)), "{short:?}");
         // The mean is 0.02, the interval of three seeds reaches far below zero.
         let noise = of(&[&[0.10], &[-0.06], &[0.02]]);
         assert!(matches!(noise.agreement, Agreement::Undecided(_)), "{noise:?}");

@@ -582,7 +582,7 @@ pub(crate) enum ExperimentVerb {
 
 #[derive(Args, Debug)]
 pub(crate) struct SetsArguments {
-    /// The folder to write `set-000.toml` and so on into.
+    /// The folder to write `set-00.toml` and so on into, with as many digits as the last one needs.
     pub(crate) dir: PathBuf,
     /// How many tasks a set has.
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1000))]

@@ -42,12 +42,15 @@ fn main() -> ExitCode {
         Err(status) => return status,
     };
     progress::set_quiet(arguments.quiet);
-    if early.formats.all.iter().any(|one| one.format == results::VerdictFormat::Csv)
-        && matches!(arguments.verb, Some(Verb::Check(_) | Verb::Run(_) | Verb::Verify(_) | Verb::Loop(_)))
-    {
-        return Failure::usage("--format csv is for the tasks of `analyze` and `simulate`").report();
-    }
-    if let Err(failure) = early.formats.begin() {
+    let is_csv = early.formats.all.iter().any(|one| one.format == results::VerdictFormat::Csv);
+    let has_rows = matches!(arguments.verb, Some(Verb::Analyze(_) | Verb::Simulate(_)));
+    let usable = match is_csv && !has_rows {
+        true => Err(Failure::usage("--format csv is for the tasks of `analyze` and `simulate`")),
+        false => early.formats.begin(),
+    };
+    if let Err(failure) = usable {
+        // Programs get it in their form, too.
+        let _ = results::tell_failure(&early.formats, &failure).and_then(|()| output::finish());
         return failure.report();
     }
     guard_program(GuardianOptions::default());

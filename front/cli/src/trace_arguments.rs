@@ -195,7 +195,7 @@ pub(crate) struct ConvertArguments {
 pub(crate) enum ConvertTarget {
     /// Perfetto's protobuf, for ui.perfetto.dev.
     Perfetto,
-    /// The same with compressed packets, a third as long.
+    /// The same with compressed packets, a quarter as long.
     PerfettoCompressed,
     /// Apache Parquet.
     Parquet,

@@ -138,10 +138,10 @@ fn redis_under_load_is_an_event_loop_that_fits_its_processor() {
         "{text}"
     );
     for chosen in [chosen, by_process] {
-        if let Some(found) = proposal(&chosen).filter(|found| found["toml"].is_string()) {
-            is_sound(&found);
-            assert!(main(&found).is_some(), "{found:#}");
-        }
+        let Some(found) = proposal(&chosen) else { continue };
+        assert!(found["toml"].is_string(), "{found:#}");
+        is_sound(&found);
+        assert!(main(&found).is_some(), "{found:#}");
     }
 }
 
@@ -154,11 +154,11 @@ fn a_trace_of_the_kernel_alone_gives_a_valid_file() {
     let script = format!("( {few} ) & for i in $(seq 60); do sleep 0.01; done; wait");
     let recorded =
         done(["trace", "record", "--kernel", "--format", "json", "--out", &trace, "--", "sh", "-c", &script]);
-    recorded.no_panic();
-    if recorded.json()["kernel_records"] == 0 {
-        println!("SKIPPED: {}", recorded.json()["notes"]);
+    if recorded.no_panic().status == Some(3) {
+        println!("SKIPPED: {}", recorded.err);
         return;
     }
+    assert!(recorded.json()["kernel_records"].as_u64() > Some(0), "{recorded:?}");
     let extracted = done(["measure", "extract", "--from", &trace, "--format", "json"]);
     assert_eq!(extracted.no_panic().status, Some(0), "{extracted:?}");
     let found = extracted.json();

@@ -76,6 +76,8 @@ fn compiled(text: &str, options: &[&str]) -> Option<(TempDir, String)> {
     compiler.args(["-O2", "-pthread", "-o", &program, &source, "-I"]).arg(include).args(options);
     match compiler.output() {
         Ok(output) if output.status.success() => Some((folder, program)),
+        // Without options it needs nothing but gcc.
+        Ok(output) if options.is_empty() => panic!("{}", String::from_utf8_lossy(&output.stderr)),
         Ok(output) => {
             println!("SKIPPED: gcc {options:?}: {}", String::from_utf8_lossy(&output.stderr));
             None
@@ -529,7 +531,8 @@ fn mistakes_are_answered_with_the_remedy() {
 #[test]
 fn the_kernels_scheduling_is_merged_in() {
     let Some((folder, program)) = program(&[]) else { return };
-    if done(["doctor", "--for", "record"]).status != Some(0) {
+    let allowed = done(["doctor", "--for", "record"]);
+    if allowed.status == Some(3) {
         println!("SKIPPED: the kernel may not be recorded here");
         return;
     }

@@ -26,8 +26,9 @@ fn compile(folder: &TempDir, name: &str, text: &str) -> Option<String> {
     fs::write(&source, text).expect("writes");
     match Command::new("gcc").args(["-O1", "-pthread", "-o", &program, &source]).status() {
         Ok(status) if status.success() => Some(program),
-        other => {
-            println!("SKIPPED: gcc: {other:?}");
+        Ok(status) => panic!("gcc of {name}.c: {status}"),
+        Err(error) => {
+            println!("SKIPPED: no gcc: {error}");
             None
         }
     }

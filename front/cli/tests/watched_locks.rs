@@ -49,8 +49,9 @@ fn compiled(compiler: &str, name: &str, text: &str, options: &[&str]) -> Option<
     fs::write(&source, text).expect("writes");
     match Command::new(compiler).args(["-o", &program, &source]).args(options).output() {
         Ok(output) if output.status.success() => Some((folder, program)),
-        other => {
-            println!("SKIPPED: {compiler}: {other:?}");
+        Ok(output) => panic!("{name}: {}", String::from_utf8_lossy(&output.stderr)),
+        Err(error) => {
+            println!("SKIPPED: no {compiler}: {error}");
             None
         }
     }
@@ -73,10 +74,7 @@ fn library() -> String {
 #[test]
 fn the_locks_of_a_running_process_are_studied_and_it_goes_on() {
     let Some((_folder, program)) = compiled("gcc", "locks.c", LOCKS, &["-O1", "-pthread"]) else { return };
-    if !Path::new(&library()).exists() {
-        println!("SKIPPED: the lock library is not built");
-        return;
-    }
+    assert!(Path::new(&library()).exists(), "the tests of the workspace build {}", library());
     let plain = Ended(Command::new(&program).arg("20").spawn().expect("starts"));
     let refused = done(["trace", "locks", "--pid", &plain.0.id().to_string(), "--for", "1s"]);
     assert!(refused.status == Some(3) && refused.err.contains("HOROLOG_TRACE=listen"), "{refused:?}");
@@ -153,7 +151,7 @@ fn waits_that_no_library_sees_come_from_the_kernels_record() {
     assert_eq!(found.no_panic().status, Some(0), "{found:?}");
     let report = found.json();
     let futexes = &report["futexes"]["futexes"];
-    if futexes[0].is_null() {
+    if futexes[0].is_null() && report["futexes"]["lost"].as_u64() > Some(0) {
         // A kernel that hides switches shows no sleep.
         println!("SKIPPED: no wait is on the kernel's record: {}", report["futexes"]);
         return;

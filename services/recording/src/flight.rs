@@ -76,7 +76,7 @@ pub(crate) fn fly(
         sessions: sessions.joined(),
         clock_error_ns: sessions.clock_error_ns(),
         command: command_end(&started),
-        stopped: crate::recorder::was_stopped(options, origin_ns),
+        stopped: ending.was_stopped(&options.stop),
         incomplete: total.incomplete,
         notes,
     })

@@ -191,6 +191,7 @@ pub fn record(options: &RecordOptions, tell: &mut dyn FnMut(&Progress)) -> Resul
         last_thread,
         broken: None,
         is_full: false,
+        stopped: false,
     };
     run.notes.append(&mut run.started.notes);
     if let Some(kernel) = &mut run.kernel {
@@ -240,18 +241,22 @@ struct Run<'a> {
     broken: Option<String>,
     /// The files are as large as they may become.
     is_full: bool,
+    /// Whether the time or a signal ended it.
+    stopped: bool,
 }
 
 /// When to stop, and whether the command was asked to.
 pub(crate) struct Ending {
     deadline: Option<u64>,
     asked_at: Option<u64>,
+    /// Whether the time or a signal came before the command had ended.
+    was_asked: bool,
 }
 
 impl Ending {
     pub(crate) fn new(options: &RecordOptions, origin_ns: u64) -> Ending {
         let deadline = options.duration.map(|span| origin_ns.saturating_add(span.as_ns()));
-        Ending { deadline, asked_at: None }
+        Ending { deadline, asked_at: None, was_asked: false }
     }
 
     /// Whether it is over at `now`. A command is asked to end first and given some time.
@@ -263,6 +268,7 @@ impl Ending {
         if !asked {
             return false;
         }
+        self.was_asked = true;
         if started.child.is_none() {
             return true;
         }
@@ -274,6 +280,11 @@ impl Ending {
             }
             Some(at) => now.saturating_sub(at) > PATIENCE_NS,
         }
+    }
+
+    /// Whether the recording ended before its command did, or with it by the same signal.
+    pub(crate) fn was_stopped(&self, stop: &AtomicBool) -> bool {
+        self.was_asked || stop.load(Ordering::Relaxed)
     }
 }
 
@@ -308,6 +319,7 @@ impl Run<'_> {
                 });
             }
             if over {
+                self.stopped = ending.was_stopped(&self.options.stop);
                 return;
             }
             self.sessions.wait(PASS_MS);
@@ -372,6 +384,7 @@ impl Run<'_> {
             mut notes,
             broken,
             options,
+            stopped,
             ..
         } = self;
         if let Some(kernel) = &mut kernel {
@@ -425,17 +438,11 @@ impl Run<'_> {
             sessions: sessions.joined(),
             clock_error_ns,
             command: command_end(&started),
-            stopped: was_stopped(options, origin_ns),
+            stopped,
             incomplete: written.incomplete.or(broken),
             notes,
         }
     }
-}
-
-/// Whether the recording ended before its command did, or with it by the same signal.
-pub(crate) fn was_stopped(options: &RecordOptions, origin_ns: u64) -> bool {
-    let limit = options.duration.map(|span| origin_ns.saturating_add(span.as_ns()));
-    options.stop.load(Ordering::Relaxed) || limit.is_some_and(|limit| monotonic_ns() >= limit)
 }
 
 fn nothing_came(patterns: &[String]) -> String {

@@ -102,6 +102,8 @@ pub struct ThreadRate {
 pub struct Watched {
     /// How the command ended; `None` where it had not, or none was started.
     pub command: Option<CommandEnd>,
+    /// Whether the time or `stop` ended it, and not the command's end.
+    pub stopped: bool,
     /// What the user must know.
     pub notes: Vec<String>,
 }
@@ -246,8 +248,7 @@ pub fn watch(options: &WatchOptions, show: &mut dyn FnMut(&Top)) -> Result<Watch
         sessions.wait(PASS_MS);
     }
     notes.extend(sessions.memory_note());
-    if !started.has_ended() {
-        started.ask_to_end();
-    }
-    Ok(Watched { command: command_end(&started), notes })
+    let stopped = options.stop.load(Ordering::Relaxed) || !started.has_ended();
+    started.ask_to_end();
+    Ok(Watched { command: command_end(&started), stopped, notes })
 }

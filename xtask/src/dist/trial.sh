@@ -38,7 +38,9 @@ uses() { # EXAMPLES: what is installed is used, wherever it is
     check "trace record" says "events lost: 0" horolog trace record -o t.hrt -- ./program
     check "its events" says "queue/push" horolog trace stats t.hrt
     check "a thousand pushes" sh -c 'test "$(horolog trace show t.hrt --event queue/push | grep -c queue/push)" -eq 1000'
-    check "trace locks" says "lock" horolog trace locks -- ./program
+    printf '#include <pthread.h>\nint main(void){static pthread_mutex_t m=PTHREAD_MUTEX_INITIALIZER;for(int i=0;i<1000;i++){pthread_mutex_lock(&m);pthread_mutex_unlock(&m);}return 0;}\n' >locked.c
+    check "a program with a lock" cc -O2 -pthread -o locked locked.c
+    check "trace locks" says "locked!main" horolog trace locks -- ./locked
     # The libraries before the sources, too: a linker that drops what is not referred to must not drop the runtime.
     check "the runtime linked, by pkg-config" sh -c 'cc -O2 $(pkg-config --cflags --libs horolog-trace-runtime) -Wl,--as-needed -o linked tracing/queue.c && ./linked'
     check "it is linked" sh -c 'ldd ./linked | grep -q libhorolog_trace.so'
@@ -58,7 +60,7 @@ for file in /usr/share/bash-completion/completions/horolog /usr/share/zsh/vendor
     /usr/share/fish/vendor_completions.d/horolog.fish /usr/share/man/man1/horolog.1.gz /usr/share/man/man1/horolog-loop.1.gz \
     /usr/share/man/man1/horolog-trace-record.1.gz /usr/lib/systemd/system/horolog@.service /usr/share/doc/horolog/copyright \
     /usr/share/doc/horolog/third-party.txt.gz /usr/share/doc/horolog/changelog.gz /usr/share/doc/horolog/references.bib \
-    /usr/share/doc/horolog/html/index.html /usr/share/doc/horolog/html/install.html /usr/share/doc/horolog/html/reference/verbs.html \
+    /usr/share/doc/horolog/html/index.html /usr/share/doc/horolog/html/system-file.html /usr/share/doc/horolog/html/trace-format.html /usr/share/doc/horolog/html/install.html /usr/share/doc/horolog/html/reference/verbs.html \
     /usr/share/doc/horolog/html/reference/references.html /usr/share/doc/horolog/html/CONTRIBUTING.html; do
     check "$file" test -s "$file"
 done

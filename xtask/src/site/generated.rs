@@ -23,7 +23,7 @@ pub(super) fn pages(root: &Path, source: &Path) -> Result<(), String> {
 fn example(root: &Path, name: &str) -> Result<String, String> {
     let folder = root.join("examples").join(name);
     let mut page = format!("# The example {name}\n\nThe files of `examples/{name}`.\n");
-    for file in files(&folder, "")? {
+    for file in files(&folder)? {
         let language = match file.rsplit_once('.').map_or("", |(_, extension)| extension) {
             "toml" => "toml",
             "c" => "c",
@@ -52,10 +52,6 @@ fn folders(folder: &Path) -> Result<Vec<String>, String> {
 }
 
 /// The text files of a folder; with an extension, those alone.
-fn files(folder: &Path, extension: &str) -> Result<Vec<String>, String> {
-    names(folder, |entry| {
-        let path = entry.path();
-        let its = path.extension().unwrap_or_default().to_string_lossy().into_owned();
-        path.is_file() && (extension.is_empty() || its == extension) && std::fs::read_to_string(&path).is_ok()
-    })
+fn files(folder: &Path) -> Result<Vec<String>, String> {
+    names(folder, |entry| std::fs::read_to_string(entry.path()).is_ok())
 }

@@ -82,10 +82,6 @@ fn one(file: &FileArguments, words: &AnalyzeArguments, results: &mut Results) ->
     if let Some(path) = &words.counterexample {
         write_counterexample(&proof, path)?;
     }
-    if let Some(name) = &words.explain {
-        costs::say(&proof.costs);
-        return explain_task(&system, analysis, (&file, name), &options, results);
-    }
     let words_of_costs = proof.costs.in_words();
     let evidence = Evidence {
         system: &system,
@@ -99,6 +95,10 @@ fn one(file: &FileArguments, words: &AnalyzeArguments, results: &mut Results) ->
         report: None,
     };
     let mut closing = Closing::of(&evidence, &Asked::of(&[Question::Proof]));
+    if let Some(name) = &words.explain {
+        costs::say(&proof.costs);
+        return explain_task(&system, (analysis, &closing), (&file, name), &options, results);
+    }
     if !is_certified {
         closing.withhold("the certificate does not prove every deadline");
     }
@@ -210,7 +210,7 @@ struct Explained<'a> {
 /// Says where one task's response time goes.
 fn explain_task(
     system: &System,
-    analysis: &Analysis,
+    (analysis, of_all): (&Analysis, &Closing),
     (source, name): (&Source, &str),
     options: &Options,
     results: &mut Results,
@@ -233,8 +233,14 @@ fn explain_task(
         (Some(bound), Some(deadline)) if bound <= deadline => {
             (Answer::Yes, format!("{name} responds within {bound} of {deadline}"))
         }
+        // A bound of a test that is only sufficient proves no miss: the answer is that of the verdict.
         (Some(bound), Some(deadline)) => {
-            (Answer::No, format!("the response time of {name} may be {bound}, its deadline is {deadline}"))
+            let of_task =
+                of_all.cases.iter().find(|case| case.question == Question::Proof && case.name == name);
+            let is_missed = verdict == Some(TaskWord::Misses);
+            let answer =
+                of_task.map_or(if is_missed { Answer::No } else { Answer::Undecided }, |case| case.answer);
+            (answer, format!("the response time of {name} may be {bound}, its deadline is {deadline}"))
         }
     };
     let closing = Closing::one(Question::Proof, answer, text);

@@ -22,7 +22,7 @@ pub(crate) fn run(verb: &ExperimentVerb) -> Done {
             let (when_exhausted, seeds) = (*when_exhausted, *seeds);
             let options =
                 Options { full: *full, real: *real, seed: *seed, seeds, out: out.clone(), when_exhausted };
-            let is_published_bench = find(id).map(|experiment| experiment.id.starts_with("aperiodic-"));
+            let is_published_bench = find(id).map(|experiment| experiment.is_test_bench);
             if seeds.is_some() && is_published_bench != Some(true) {
                 return Err(Failure::bad_input(format_args!(
                     "error: {id} has no statements that depend on a seed; --seeds is for aperiodic-1 and aperiodic-2"

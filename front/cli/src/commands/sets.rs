@@ -3,11 +3,12 @@
 use crate::arguments::{SetDeadlines, SetsArguments};
 use crate::failure::{Done, Failure, Verdict};
 use crate::progress;
-use horolog_draw::{Deadlines, PreemptionRecipe, Random, TaskSetRecipe, system_of};
+use horolog_draw::{Deadlines, PreemptionRecipe, Random, SplitMix64, TaskSetRecipe, system_of};
 use horolog_model::{Policy, file};
 use horolog_time::Span;
 
-/// The draws of priorities and segments are another series than those of the sets.
+/// The sets of a seed, and the draws of their priorities: two series, which no other seed has.
+const SETS: u64 = 0x5e75;
 const SHAPES: u64 = 0x5e15;
 
 pub(crate) fn run(words: &SetsArguments) -> Done {
@@ -31,8 +32,8 @@ pub(crate) fn run(words: &SetsArguments) -> Done {
     let digits = (words.count.saturating_sub(1)).to_string().len();
     for index in 0..words.count {
         let utilisation_ppb = share_of(least, most, index, words.count);
-        let set = recipe(utilisation_ppb).draw_item(words.seed, index);
-        let shapes = &mut Random::of_item(words.seed ^ SHAPES, index);
+        let set = recipe(utilisation_ppb).draw_item(series(words.seed, SETS), index);
+        let shapes = &mut Random::of_item(series(words.seed, SHAPES), index);
         let system = system_of(&set, policy, PreemptionRecipe::Preemptive, shapes);
         let path = words.dir.join(format!("set-{index:0digits$}.toml"));
         let head = format!(
@@ -55,6 +56,11 @@ pub(crate) fn run(words: &SetsArguments) -> Done {
         words.count
     ));
     Ok(Verdict::Holds)
+}
+
+/// A series of a seed. [`Random::of_item`] takes seed and item for the same kind of number: item 2 of 1 is item 1 of 2.
+fn series(seed: u64, what: u64) -> u64 {
+    SplitMix64::new(seed ^ what).next_u64()
 }
 
 /// The utilisation of a set: from the first to the last one in equal steps.

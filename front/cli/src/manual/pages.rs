@@ -50,7 +50,7 @@ const SWITCHED: Lines<u8> = &[
 ];
 
 const SYSTEM: (&str, &str) =
-    ("system.toml", "The system file; /usr/share/doc/horolog/system-file.md describes every key.");
+    ("system.toml", "The system file; /usr/share/doc/horolog/html/system-file.html describes every key.");
 const PROFILE: (&str, &str) = (
     "~/.local/state/horolog/machine.toml",
     "The machine profile ($XDG_STATE_HOME/horolog/machine.toml) that gives the costs which the system file leaves out.",
@@ -61,7 +61,8 @@ const JOURNAL: (&str, &str) = (
     "/run/horolog",
     "What is changed on the machine for the time of a run ($XDG_RUNTIME_DIR/horolog where that is set, else /tmp/horolog-UID without root); horolog doctor --restore puts it back after a kill.",
 );
-const TRACE: (&str, &str) = ("trace.hrt", "A trace; /usr/share/doc/horolog/trace-format.md describes it.");
+const TRACE: (&str, &str) =
+    ("trace.hrt", "A trace; /usr/share/doc/horolog/html/trace-format.html describes it.");
 const RUNTIME: (&str, &str) = (
     "PREFIX/lib/horolog/libhorolog_trace.so",
     "The runtime that is preloaded into traced programs. HOROLOG_LIBRARY_PATH names another folder.",

@@ -30,7 +30,7 @@ impl Narrow {
     /// A command that starts this program inside.
     pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new("sh");
-        let script = format!("echo $$ > {}; exec \"$@\"", self.0.join("cgroup.procs").display());
+        let script = format!("echo $$ > {} || exit 125; exec \"$@\"", self.0.join("cgroup.procs").display());
         command.args(["-c", &script, "sh", program]);
         command
     }

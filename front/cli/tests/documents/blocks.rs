@@ -130,8 +130,15 @@ impl Reading<'_> {
             return None;
         }
         // Also where the costs that were measured meanwhile are what the proof fails with.
-        let by_machine = ["machine disturbed", ", by the machine: ", "; without costs "];
-        if real && (said.status == 4 || by_machine.iter().any(|words| said.text.contains(words))) {
+        let by_machine = [
+            "machine disturbed",
+            ", by the machine: ",
+            "; without costs ",
+            "records lost",
+            "records were lost",
+            "hidden switch",
+        ];
+        if real && by_machine.iter().any(|words| said.text.contains(words)) {
             println!(
                 "SKIPPED: {}: this machine was disturbed: {}",
                 self.page.at(block.line),

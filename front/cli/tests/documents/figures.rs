@@ -43,6 +43,7 @@ fn half_of_last_digit(text: &str) -> f64 {
     let digits = text.replace(',', "");
     let unit = match digits.split_once('.') {
         Some((_, fraction)) => 0.1_f64.powi(fraction.len() as i32),
+        None if digits.bytes().all(|digit| digit == b'0') => 1.0,
         None => 10_f64.powi((digits.len() - digits.trim_end_matches('0').len()) as i32),
     };
     unit / 2.0 * (1.0 + 1e-9)
@@ -124,6 +125,7 @@ fn a_number_is_compared_as_it_is_rounded() {
         ("705", false),
         ("6.5", true),
         ("6.4", false),
+        ("0", false),
     ] {
         assert_eq!(outcome.has(text), is_there, "{text}");
     }

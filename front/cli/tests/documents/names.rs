@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
 /// Options of other programs that the documents name alone, in code spans.
-const OF_OTHERS: [&str; 18] = [
+const OF_OTHERS: [&str; 17] = [
     "--again",
     "--bench",
     "--cap-add",
@@ -22,7 +22,6 @@ const OF_OTHERS: [&str; 18] = [
     "--release",
     "--resume",
     "--security-opt",
-    "--seed",
     "--systems",
     "--test",
     "--test-threads",

@@ -6,7 +6,7 @@ mod common;
 mod scripts;
 mod suites;
 
-use common::{Done, HOROLOG, done, end, inside, is_alive, root, start, wait_for};
+use common::{Done, done, end, inside, is_alive, root, start, wait_for};
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -39,6 +39,8 @@ fn compiled(folder: &TempDir, name: &str, compiler: &[&str]) -> Option<String> {
     command.args(&compiler[1..]).arg("-I").arg(root().join("front/tracer/include"));
     match command.output() {
         Ok(output) if output.status.success() => Some(program),
+        // Without options it needs nothing but gcc.
+        Ok(output) if compiler == ["gcc"] => panic!("{name}.c: {}", String::from_utf8_lossy(&output.stderr)),
         Ok(output) => {
             println!("SKIPPED: {compiler:?}: {}", String::from_utf8_lossy(&output.stderr));
             None
@@ -366,5 +368,4 @@ fn the_summary_says_how_the_command_ended() {
         let end = &json.json()["command"];
         assert_eq!((&end["status"], &end["signal"]), (&json!(status), &json!(signal)), "{script}");
     }
-    assert!(Path::new(HOROLOG).exists());
 }

@@ -11,7 +11,6 @@ use horolog_recording::{CommandEnd, Top, WatchOptions, watch};
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
 /// How many rows of each table are shown.
 const ROWS: usize = 15;
@@ -27,7 +26,6 @@ pub(super) fn run(words: &TopArguments) -> Done {
         stop: Arc::clone(&stop),
     };
     let terminal = std::io::stdout().is_terminal();
-    let began = Instant::now();
     let mut failed = None;
     let mut remedy = None;
     let watched = watch(&options, &mut |top| {
@@ -60,9 +58,7 @@ pub(super) fn run(words: &TopArguments) -> Done {
         progress::say(format_args!("note: {note}"));
     }
     // A command that the watch has ended says nothing.
-    let limit = words.tracing.duration.map(|span| Duration::from_nanos(span.as_ns()));
-    let is_ours = stop.load(Ordering::Relaxed) || limit.is_some_and(|limit| began.elapsed() >= limit);
-    Ok(Verdict::of(is_ours || watched.command.as_ref().is_none_or(CommandEnd::is_success)))
+    Ok(Verdict::of(watched.stopped || watched.command.as_ref().is_none_or(CommandEnd::is_success)))
 }
 
 fn json(top: &Top) -> Result<(), Failure> {
