@@ -237,7 +237,7 @@ fn a_nodes_parent_is_a_dispatcher_that_is_there() {
         let mut builder = MachineBuilder::new(&system);
         builder.node(parent, edf());
         let error = builder.build().expect_err("no such dispatcher");
-        assert_eq!(error.reason, "a node's parent is no dispatcher");
+        assert_eq!(error.reason, "a node's parent is not a dispatcher");
     }
 }
 
