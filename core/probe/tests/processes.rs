@@ -233,3 +233,26 @@ fn whoever_sends_no_session_is_refused_and_the_listener_goes_on() {
     assert_eq!(connection.reader.sizes().rings, Options::recorded().rings);
     drop(silent);
 }
+
+/// A process that runs another program hands over a session of each, one after the other: the earlier program's never comes
+/// last, though it was looked at between its connection and its words.
+#[test]
+fn sessions_come_in_the_order_in_which_they_connected() {
+    use std::io::{ErrorKind, Read, Write};
+    use std::os::unix::net::UnixStream;
+    let socket = Socket::new("order");
+    let connect = || UnixStream::connect(socket.folder.join("s")).expect("listens");
+    let mut earlier = connect();
+    assert!(socket.listener.accept().expect("goes on").is_none());
+    earlier.write_all(b"the earlier one\n").expect("sends");
+    let mut later = connect();
+    later.write_all(b"the later one\n").expect("sends");
+    for stream in [&earlier, &later] {
+        stream.set_nonblocking(true).expect("a socket");
+    }
+    socket.listener.accept().expect_err("no session");
+    assert!(matches!(earlier.read(&mut [0]), Ok(0)), "the earlier one was taken");
+    assert_eq!(later.read(&mut [0]).expect_err("nothing was said to it").kind(), ErrorKind::WouldBlock);
+    socket.listener.accept().expect_err("no session");
+    assert!(matches!(later.read(&mut [0]), Ok(0)), "the later one was taken");
+}

@@ -224,7 +224,10 @@ fn names_units_and_texts_are_in_every_output() {
     assert!(holds("t.pftrace", "size [B]") && holds("t.pftrace", &cut) && !holds("z.pftrace", "size [B]"));
     assert!(holds("t.parquet", "size [B]") && holds("t.parquet", &cut));
     assert!(holds("t.ctf/metadata", "string _path; i64 _size_B; string _long_text;"));
-    assert!(!holds("t.pftrace", "\x1b") && !holds("t.ctf/metadata", "\x1b"));
+    // The byte alone may be part of a number.
+    for hostile in ["evil\x1b", "\x1b]0;", "bad\x1b", "\x1b[2J"] {
+        assert!(!holds("t.pftrace", hostile) && !holds("t.ctf/metadata", hostile), "{hostile:?}");
+    }
 }
 
 #[test]

@@ -75,33 +75,36 @@ impl Listener {
         &self.budget
     }
 
-    /// The next process that has handed a session over; `None` where there is none. Never waits: who has connected and is
-    /// silent is looked at again by the next call, for at most five seconds.
+    /// The next process that has handed a session over, in the order in which they connected; `None` where there is none. Never
+    /// waits: who has connected and is silent is looked at again by the next call, for at most five seconds.
     ///
     /// # Errors
     /// Where what a process sent is no session; the listener goes on.
     pub fn accept(&self) -> Result<Option<Connection>, Error> {
         let mut silent = self.silent.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            match self.socket.accept() {
-                Ok((stream, _)) if is_readable(stream.as_fd()) => return self.take(&stream).map(Some),
-                Ok((stream, _)) => {
-                    if silent.len() >= MOST_SILENT {
-                        silent.remove(0);
+            while silent.len() < MOST_SILENT {
+                match self.socket.accept() {
+                    Ok((stream, _)) => silent.push((stream, Instant::now())),
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                    Err(error) => {
+                        return Err(Error::io(format!("socket `{}`", self.path.display()), &error, ""));
                     }
-                    silent.push((stream, Instant::now()));
                 }
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(error) => return Err(Error::io(format!("socket `{}`", self.path.display()), &error, "")),
             }
+            // In the order in which they connected: the program that a process runs now comes after the one that it ran before. Who
+            // connected when the earlier one had sent its session is behind it here, and finds it readable.
+            if let Some(place) = silent.iter().position(|(stream, _)| is_readable(stream.as_fd())) {
+                let (stream, _) = silent.remove(place);
+                return self.take(&stream).map(Some);
+            }
+            if silent.len() < MOST_SILENT {
+                silent.retain(|(_, since)| since.elapsed() < HELLO);
+                return Ok(None);
+            }
+            silent.remove(0);
         }
-        if let Some(place) = silent.iter().position(|(stream, _)| is_readable(stream.as_fd())) {
-            let (stream, _) = silent.remove(place);
-            return self.take(&stream).map(Some);
-        }
-        silent.retain(|(_, since)| since.elapsed() < HELLO);
-        Ok(None)
     }
 
     /// Takes the session that a process has sent.
