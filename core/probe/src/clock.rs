@@ -168,8 +168,12 @@ impl Timeline {
             return Some(ticks);
         }
         let last = self.anchors.len().checked_sub(2)?;
-        let after = self.anchors.partition_point(|anchor| anchor.ticks <= ticks);
-        let first = after.saturating_sub(1).min(last);
+        // What is converted is mostly new.
+        let first = if self.anchors[last].ticks <= ticks {
+            last
+        } else {
+            self.anchors[..last].partition_point(|anchor| anchor.ticks <= ticks).saturating_sub(1)
+        };
         Some(line(&self.anchors[first], &self.anchors[first + 1], ticks))
     }
 
@@ -199,6 +203,17 @@ impl Timeline {
 
 /// The line through `a` and `b` at `ticks`, within the range of a time.
 fn line(a: &Anchor, b: &Anchor, ticks: u64) -> u64 {
+    let short = || {
+        let (since, run) =
+            (ticks.checked_sub(a.ticks)?, b.ticks.checked_sub(a.ticks).filter(|run| *run > 0)?);
+        let rise = b.monotonic_ns.checked_sub(a.monotonic_ns)?;
+        a.monotonic_ns.checked_add(since.checked_mul(rise)? / run)
+    };
+    short().unwrap_or_else(|| long_line(a, b, ticks))
+}
+
+/// The same for any numbers.
+fn long_line(a: &Anchor, b: &Anchor, ticks: u64) -> u64 {
     let rise = i128::from(b.monotonic_ns) - i128::from(a.monotonic_ns);
     let run = i128::from(b.ticks) - i128::from(a.ticks);
     let offset = (i128::from(ticks) - i128::from(a.ticks)) * rise;
@@ -230,6 +245,20 @@ mod tests {
         assert_eq!(line.error_ns(), Some(16 + 1 + 5)); // 30 ticks are 15.04 ns by now
         assert!(!line.add(anchor(4_000, 3_000)));
         assert_eq!(line.to_ns(u64::MAX).map(|ns| ns > 1 << 62), Some(true));
+    }
+
+    #[test]
+    fn short_numbers_are_converted_as_long_ones_are() {
+        let anchors = [0, 1, 7, 1_000, 3_000_017, u64::from(u32::MAX), u64::MAX - 1, u64::MAX]
+            .map(|ticks| [1, 999, 1_000_003, u64::MAX].map(|ns| anchor(ticks, ns)))
+            .concat();
+        for (a, b) in anchors.iter().flat_map(|a| anchors.iter().map(move |b| (a, b))) {
+            for at in [a, b].map(|anchor| anchor.ticks) {
+                for ticks in [at.saturating_sub(1), at, at.saturating_add(1), at.saturating_add(1 << 20)] {
+                    assert_eq!(line(a, b, ticks), long_line(a, b, ticks), "{a:?} {b:?} {ticks}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod clock;
 mod error;
 mod flight;
 mod kernel;
+mod ordering;
 mod output;
 mod recorder;
 mod rotation;

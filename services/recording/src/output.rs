@@ -1,5 +1,6 @@
 //! The trace that is being written: records of all sources in the order of time.
 
+use crate::ordering::Waiting;
 use crate::sessions::{Emitted, Tap};
 use horolog_probe::session::reader::EventInfo;
 use horolog_time::Instant;
@@ -7,17 +8,6 @@ use horolog_trace::file::{Footer, Header, Writer};
 use horolog_trace::{EventDefinition, Kind, LossCause, NO_JOB, NO_TASK, Record, Sink, TraceError};
 use std::collections::BTreeMap;
 use std::io::Write;
-
-/// The most records that wait to be put in order; beyond, the oldest are written early.
-const MOST_WAITING: usize = 1 << 20;
-
-/// One record that waits, and where its arguments stand.
-#[derive(Clone, Copy, Debug)]
-struct Waiting {
-    record: Record,
-    words_at: usize,
-    words: usize,
-}
 
 /// Puts records in order within a window of time and writes them.
 ///
@@ -27,8 +17,7 @@ pub(crate) struct Output<W: Write> {
     writer: Writer<W>,
     origin_ns: u64,
     window_ns: u64,
-    waiting: Vec<Waiting>,
-    words: Vec<u64>,
+    waiting: Waiting,
     /// Up to when records were written.
     written_to: u64,
     /// When they were put in order last.
@@ -75,8 +64,7 @@ impl<W: Write> Output<W> {
             writer,
             origin_ns,
             window_ns,
-            waiting: Vec::new(),
-            words: Vec::new(),
+            waiting: Waiting::default(),
             written_to: 0,
             ordered_at: 0,
             left: 0,
@@ -130,8 +118,7 @@ impl<W: Write> Output<W> {
         if record.time.as_ns() < self.written_to {
             self.counts.late += 1;
         }
-        self.waiting.push(Waiting { record, words_at: self.words.len(), words: words.len() });
-        self.words.extend_from_slice(words);
+        self.waiting.push(&record, words);
     }
 
     fn number(&mut self, event: &Emitted<'_>) -> Option<u64> {
@@ -158,8 +145,7 @@ impl<W: Write> Output<W> {
     /// everything that waits is put in order, and sooner where much has come. `true`: it did.
     pub(crate) fn advance(&mut self, now_ns: u64) -> bool {
         let since = now_ns.saturating_sub(self.ordered_at);
-        let came = self.waiting.len() - self.left;
-        if since < self.window_ns / 4 && came < MOST_WAITING / 4 {
+        if since < self.window_ns / 4 && !self.waiting.is_filling(self.left) {
             return false;
         }
         self.ordered_at = now_ns;
@@ -170,36 +156,12 @@ impl<W: Write> Output<W> {
     }
 
     fn write_until(&mut self, until: Instant) {
-        // Stable: what has the same time keeps the order in which it came, which is that of its thread.
-        self.waiting.sort_by_key(|waiting| waiting.record.time);
-        let ripe = self.waiting.partition_point(|waiting| waiting.record.time < until);
-        let count = ripe.max(self.waiting.len().saturating_sub(MOST_WAITING));
-        for waiting in &self.waiting[..count] {
-            let words = &self.words[waiting.words_at..waiting.words_at + waiting.words];
-            match waiting.record.kind {
-                Kind::User => self.writer.user(waiting.record, words),
-                _ => self.writer.record(waiting.record),
-            }
-        }
-        if let Some(last) = count.checked_sub(1).and_then(|last| self.waiting.get(last)) {
-            self.written_to = self.written_to.max(last.record.time.as_ns());
-        }
-        self.forget(count);
-    }
-
-    /// Forgets the first `count` that waited, and moves the arguments of the others together.
-    fn forget(&mut self, count: usize) {
-        if count == 0 {
-            return;
-        }
-        self.waiting.drain(..count);
-        let mut words = Vec::with_capacity(self.waiting.iter().map(|waiting| waiting.words).sum());
-        for waiting in &mut self.waiting {
-            let at = words.len();
-            words.extend_from_slice(&self.words[waiting.words_at..waiting.words_at + waiting.words]);
-            waiting.words_at = at;
-        }
-        self.words = words;
+        let Output { waiting, writer, written_to, .. } = self;
+        let last = waiting.take_until(until, |record, words| match record.kind {
+            Kind::User => writer.user(record, words),
+            _ => writer.record(record),
+        });
+        *written_to = (*written_to).max(last.unwrap_or(0));
     }
 
     /// Bytes of the file so far, without what still waits.

@@ -230,8 +230,21 @@ impl Sessions {
             let state =
                 (look && traced.closed_at.is_none()).then(|| traced.connection.reader.process().state());
             traced.runs_another |= state == Some(State::RunsAnother);
-            let Traced { connection, batch, words, .. } = traced;
-            self.came += connection.reader.drain(|raw| batch.push(Raw::of(&raw, words)));
+            let Traced { number, pid, connection, events, batch, words, .. } = traced;
+            self.came +=
+                connection.reader.drain(|raw| match (events.get(&raw.event), self.clock.to_ns(raw.ticks)) {
+                    (Some(event), Some(ns)) => tap.event(&Emitted {
+                        session: *number,
+                        pid: *pid,
+                        ns,
+                        tid: raw.tid,
+                        cpu: raw.cpu,
+                        event,
+                        words: raw.args,
+                        has_texts: raw.flags & TEXTS != 0,
+                    }),
+                    _ => batch.push(Raw::of(&raw, words)),
+                });
             traced.hand_on(&self.clock, tap);
             traced.tell_losses(tap);
             if state == Some(State::Ended) {
