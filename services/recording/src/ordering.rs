@@ -56,6 +56,7 @@ impl Waiting {
     }
 
     /// Another one, with the words of its arguments, at most 65,535, if it is an event.
+    #[inline]
     pub(crate) fn push(&mut self, record: &Record, arguments: &[u64]) {
         let time = record.time.as_ns();
         self.is_ordered &= self.len() == 0 || self.last <= time;
@@ -63,9 +64,11 @@ impl Waiting {
         self.places.push(Place { time, at: self.words.len() });
         let head = u64::from(record.kind as u8) | u64::from(record.cpu) << 16;
         if record.kind == Kind::User {
+            self.words.reserve(HEAD + arguments.len());
             let count = arguments.len() as u64;
             self.words.extend_from_slice(&[head | count << 32, record.value, record.extra]);
-            self.words.extend_from_slice(arguments);
+            // Few: shorter than a call.
+            self.words.extend(arguments.iter().copied());
         } else {
             let long = [head, record.value, record.extra, u64::from(record.task), record.job];
             self.words.extend_from_slice(&long);
@@ -95,7 +98,7 @@ impl Waiting {
         last
     }
 
-    /// Frees the room of those that have come out, where it is half of all or more: a record moves once at most, then.
+    /// Frees the room of those that have come out, where it is two thirds of all or more: half of the records move once, then.
     fn forget(&mut self) {
         if self.len() == 0 {
             *self = Waiting {
@@ -105,7 +108,7 @@ impl Waiting {
             };
             self.places.clear();
             self.words.clear();
-        } else if self.out >= self.places.len() / 2 {
+        } else if self.out >= self.places.len() / 3 * 2 {
             self.places.drain(..self.out);
             self.out = 0;
             if self.is_mixed {

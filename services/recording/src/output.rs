@@ -26,9 +26,9 @@ pub(crate) struct Output<W: Write> {
     left: usize,
     threads: Threads,
     events: BTreeMap<EventKey, Option<u64>>,
-    /// The definitions, by the trace's numbers.
-    definitions: Vec<EventDefinition>,
-    /// Of this session and this number the trace's number: what `events` says, without comparing names.
+    /// The trace's numbers by session and number there: what `events` says, without comparing names.
+    numbers: BTreeMap<(u64, u32), Option<u64>>,
+    /// The last one asked for.
     last_event: Option<((u64, u32), Option<u64>)>,
     pub(crate) counts: Counts,
 }
@@ -70,7 +70,7 @@ impl<W: Write> Output<W> {
             left: 0,
             threads: Threads::default(),
             events: BTreeMap::new(),
-            definitions: Vec::new(),
+            numbers: BTreeMap::new(),
             last_event: None,
             counts: Counts::default(),
         }
@@ -128,15 +128,17 @@ impl<W: Write> Output<W> {
         {
             return number;
         }
+        if let Some(number) = self.numbers.get(&place) {
+            self.last_event = Some((place, *number));
+            return *number;
+        }
         let key = (event.event.name.clone(), event.event.types.clone(), event.event.fields.clone());
-        let (writer, definitions) = (&mut self.writer, &mut self.definitions);
+        let writer = &mut self.writer;
         let number = *self.events.entry(key).or_insert_with(|| {
             // What the format cannot hold comes from a hostile or damaged directory.
-            let definition = definition_of(event.event)?;
-            let number = writer.define_event(&definition);
-            definitions.push(definition);
-            Some(number)
+            Some(writer.define_event(&definition_of(event.event)?))
         });
+        self.numbers.insert(place, number);
         self.last_event = Some((place, number));
         number
     }
@@ -220,9 +222,8 @@ impl<W: Write> Tap for Output<W> {
 
     fn event(&mut self, event: &Emitted<'_>) {
         let number = self.number(event);
-        let definition = number.and_then(|number| self.definitions.get(usize::try_from(number).ok()?));
         // A record with texts may have a word behind them.
-        let words = definition.and_then(|definition| definition.words(event.words));
+        let words = number.and_then(|number| self.writer.words(number, event.words));
         let words = words.filter(|words| {
             *words == event.words.len() || (event.has_texts && words + 1 == event.words.len())
         });

@@ -26,8 +26,8 @@ const LOOK_EVERY_NS: u64 = 16_000_000;
 /// How often it is looked whether a process has children that have no session.
 const CHILDREN_EVERY_NS: u64 = 100_000_000;
 
-/// After a pass with so many records the next one comes after a millisecond at most, after ten times as many at once.
-const BUSY: u64 = 1_000;
+/// Twice the bytes of an event of two arguments: the bytes of a ring by this are the events that fill half of it.
+const RING_BYTES_PER_EVENT: u64 = 64;
 
 /// Where the runtime is not loaded into a program that was seen.
 const UNREACHED: &str = "that the runtime did not reach (static, for another C library, with privileges of its own, without \
@@ -113,7 +113,10 @@ pub(crate) struct Sessions {
     refused: Vec<String>,
     /// When the processes were looked at last.
     looked: u64,
-    /// Records of the last pass.
+    /// When the last pass was.
+    passed: u64,
+    /// How much later than the one before, and its records.
+    pause_ns: u64,
     came: u64,
     /// Names of events that programs which have gone could have emitted.
     names: BTreeSet<String>,
@@ -141,6 +144,8 @@ impl Sessions {
             joined: 0,
             refused: Vec::new(),
             looked: 0,
+            passed: 0,
+            pause_ns: 0,
             came: 0,
             names: BTreeSet::new(),
             unreached: 0,
@@ -200,13 +205,13 @@ impl Sessions {
         notes
     }
 
-    /// Waits for new sessions: a few milliseconds, and less where much came in the last pass, before buffers are full.
+    /// Waits for new sessions: a few milliseconds, and less where so much came in the last pass that one thread could fill half a
+    /// ring until then.
     pub(crate) fn wait(&self, milliseconds: i32) {
-        let milliseconds = match self.came {
-            0..BUSY => milliseconds,
-            came if came < 10 * BUSY => 1,
-            _ => 0,
-        };
+        let rings = self.live.iter().map(|traced| traced.connection.reader.sizes().ring_bytes);
+        let half_a_ring = u64::from(rings.min().unwrap_or(u32::MAX)) / RING_BYTES_PER_EVENT;
+        let for_half_a_ring = half_a_ring.saturating_mul(self.pause_ns) / self.came.max(1) / 1_000_000;
+        let milliseconds = milliseconds.min(i32::try_from(for_half_a_ring).unwrap_or(i32::MAX));
         wait_for_connection(self.listener.as_fd(), milliseconds);
     }
 
@@ -224,6 +229,7 @@ impl Sessions {
         if look {
             self.looked = now;
         }
+        (self.pause_ns, self.passed) = (now.saturating_sub(self.passed).min(1_000_000_000), now);
         self.came = 0;
         for traced in &mut self.live {
             // Before its buffers are read: what it has published then is read all the same.

@@ -61,6 +61,8 @@ pub struct Writer<W: Write> {
     dropped: u64,
     threads: Vec<Thread>,
     events: Vec<EventDefinition>,
+    /// How many words the arguments of each take; nothing where texts among them decide.
+    lengths: Vec<Option<usize>>,
     /// Records lost by cause; the last place is for causes of a newer version.
     causes: [u64; LossCause::ALL.len() + 1],
     clock_error_ns: Option<u64>,
@@ -109,6 +111,7 @@ impl<W: Write> Writer<W> {
             dropped: 0,
             threads: Vec::new(),
             events: Vec::new(),
+            lengths: Vec::new(),
             causes: [0; LossCause::ALL.len() + 1],
             clock_error_ns: header.clock_error_ns,
             index: Vec::with_capacity(MAX_INDEX),
@@ -172,6 +175,7 @@ impl<W: Write> Writer<W> {
             self.put_entry(&units);
         }
         self.events.push(definition.clone());
+        self.lengths.push((!definition.types.contains('s')).then_some(definition.types.len()));
         number
     }
 
@@ -283,6 +287,21 @@ impl<W: Write> Writer<W> {
         }
     }
 
+    fn place(&self, event: u64) -> Option<usize> {
+        usize::try_from(event).ok().filter(|event| *event < self.events.len())
+    }
+
+    /// How many of `words` the arguments of event `event` take; `None` where it is not defined or they are no such arguments.
+    #[inline]
+    #[must_use]
+    pub fn words(&self, event: u64, words: &[u64]) -> Option<usize> {
+        let event = self.place(event)?;
+        match self.lengths[event] {
+            Some(length) => (length <= words.len()).then_some(length),
+            None => self.events[event].words(words),
+        }
+    }
+
     /// Makes room for one entry and returns its place.
     #[inline(always)]
     fn open_entry(&mut self, time: Instant) -> usize {
@@ -388,9 +407,11 @@ impl<W: Write> Sink for Writer<W> {
 
     /// Takes an event of a user program. One that was not defined, or that has not as many arguments as its definition,
     /// cannot be written: a [`LossCause::Recorder`] stands in its place.
+    #[inline]
     fn user(&mut self, record: Record, words: &[u64]) {
-        let event = usize::try_from(record.value).ok().filter(|event| *event < self.events.len());
-        let Some(event) = event.filter(|event| self.events[*event].words(words) == Some(words.len())) else {
+        let Some(event) =
+            self.place(record.value).filter(|_| self.words(record.value, words) == Some(words.len()))
+        else {
             return self.lost(record.time, record.cpu, LossCause::Recorder as u64, 1);
         };
         let at = self.open_entry(record.time);
