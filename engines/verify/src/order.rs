@@ -33,7 +33,7 @@ impl Verifier {
             self.close_ongoing(cpu, from);
             return;
         }
-        if from >= self.model.over_at {
+        if from >= self.model.judged_until[cpu] {
             self.close_ongoing(cpu, from);
             return;
         }
