@@ -438,6 +438,7 @@ impl Verifier {
             class,
             check: Check::Divergence,
             time: candidate.from,
+            during: Some((candidate.from, candidate.to)),
             cpu: self.model.cpus[candidate.cpu],
             task: Some(task.name.clone()),
             job: (number != horolog_trace::NO_JOB).then_some(number),

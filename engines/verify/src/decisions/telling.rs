@@ -265,6 +265,7 @@ impl Verifier {
             class: Class::ModelViolated,
             check: Check::ServerDecision,
             time,
+            during: None,
             cpu: decisions.cpu,
             task: task.and_then(|task| Some(self.model.tasks.get(task)?.name.clone())),
             job,
