@@ -87,36 +87,36 @@ fn least_band(system: &System, plan: &Plan, cpu: u32) -> u8 {
 }
 
 fn other_commands() -> Vec<Conflict> {
-    // A zombie runs nothing.
-    let running = guardian::running().unwrap_or_default().into_iter().filter(|life| !has_ended(life.id));
+    let running = guardian::running().unwrap_or_default().into_iter();
     running
-        .map(|life| Conflict {
-            name: thread_facts::of_thread(life.id).map(|facts| facts.comm).unwrap_or_default(),
-            process: life.id,
-            thread: None,
-            policy: None,
-            priority: None,
-            cpus: Vec::new(),
-            remedy: "wait for its end, or give the two different processors".to_owned(),
+        .filter_map(|life| {
+            let facts = thread_facts::of_thread(life.id).ok();
+            // A zombie runs nothing.
+            if facts.as_ref().is_some_and(|facts| facts.has_ended) {
+                return None;
+            }
+            Some(Conflict {
+                name: facts.map(|facts| facts.comm).unwrap_or_default(),
+                process: life.id,
+                thread: None,
+                policy: None,
+                priority: None,
+                cpus: Vec::new(),
+                remedy: "wait for its end, or give the two different processors".to_owned(),
+            })
         })
         .collect()
 }
 
-/// Whether a process is a zombie, by its state in `/proc`.
-fn has_ended(process: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    // The name, in brackets, may hold anything.
-    let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next());
-    matches!(state, Some('Z' | 'X'))
-}
-
 fn threads(least: &[(u32, u8)]) -> Vec<Conflict> {
-    let living = |facts: &&ThreadFacts| !has_ended(facts.process);
-    thread_facts::foreign_threads().iter().filter(living).filter_map(|facts| conflict(facts, least)).collect()
+    thread_facts::foreign_threads().iter().filter_map(|facts| conflict(facts, least)).collect()
 }
 
 /// Whether a thread goes before a task of one of these processors, each with the band of its least important one.
 fn conflict(facts: &ThreadFacts, least: &[(u32, u8)]) -> Option<Conflict> {
+    if facts.has_ended {
+        return None;
+    }
     let (policy, priority) = match facts.scheduling {
         Scheduling::Fifo(priority) => ("SCHED_FIFO", Some(priority)),
         Scheduling::RoundRobin(priority) => ("SCHED_RR", Some(priority)),
@@ -150,22 +150,19 @@ mod tests {
     use super::*;
 
     fn found(scheduling: Scheduling, least: &[(u32, u8)]) -> Option<Conflict> {
-        conflict(
-            &ThreadFacts { tid: 8, process: 7, comm: "rival".to_owned(), scheduling, allowed: vec![0, 2] },
-            least,
-        )
+        found_of(scheduling, least, false)
+    }
+
+    fn found_of(scheduling: Scheduling, least: &[(u32, u8)], has_ended: bool) -> Option<Conflict> {
+        let comm = "rival".to_owned();
+        conflict(&ThreadFacts { tid: 8, process: 7, comm, scheduling, allowed: vec![0, 2], has_ended }, least)
     }
 
     #[test]
-    fn a_zombie_is_not_in_the_way() {
-        let mut child = std::process::Command::new("true").spawn().expect("it starts");
-        let limit = std::time::Instant::now() + std::time::Duration::from_secs(10);
-        while !has_ended(child.id()) && std::time::Instant::now() < limit {
-            std::thread::sleep(std::time::Duration::from_millis(2));
-        }
-        assert!(has_ended(child.id()));
-        assert!(!has_ended(std::process::id()));
-        child.wait().expect("it has ended");
+    fn a_thread_that_has_ended_is_not_in_the_way() {
+        let least = [(2, 50)];
+        assert!(found_of(Scheduling::Fifo(60), &least, false).is_some());
+        assert_eq!(found_of(Scheduling::Fifo(60), &least, true), None);
     }
 
     #[test]

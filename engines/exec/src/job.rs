@@ -103,7 +103,7 @@ impl Job<'_> {
     /// request; without, nothing happens.
     pub fn ask(&mut self, request: &str) -> bool {
         let found = self.task.requests.iter().find(|known| known.name == request);
-        let Some(place) = found.map(|known| known.place) else { return self.named_nothing(request) };
+        let Some(place) = found.map(|known| known.place) else { return self.named_nothing(request, "") };
         self.runtime.ask(self.task, place);
         true
     }
@@ -112,7 +112,7 @@ impl Job<'_> {
     /// whether it takes effect at once says the mode. Returns whether there is such a mode; without, nothing happens.
     pub fn request_mode(&mut self, name: &str) -> bool {
         let found = self.run.modes.as_ref().and_then(|modes| modes.number_of(name));
-        let Some(mode) = found else { return self.named_nothing(name) };
+        let Some(mode) = found else { return self.named_nothing(name, "") };
         self.runtime.request_mode(self.task, mode);
         true
     }
@@ -120,7 +120,7 @@ impl Job<'_> {
     /// Locks the resource of this name and comes back once the job has it. Returns whether a `[[task.section]]` of the task names it;
     /// where not, or where the job holds it already, nothing happens. What a job still holds at its end it lets go of.
     pub fn lock(&mut self, resource: &str) -> bool {
-        let Some(place) = self.resource(resource) else { return self.named_nothing(resource) };
+        let Some(place) = self.resource(resource) else { return self.named_nothing(resource, "") };
         if self.run.locks.holder(place) != Some(self.task.id) {
             self.runtime.lock(self.task, self.facts.number, place);
         }
@@ -129,17 +129,27 @@ impl Job<'_> {
 
     /// Unlocks the resource of this name. Returns whether the job held it.
     pub fn unlock(&mut self, resource: &str) -> bool {
-        let held = self.resource(resource).filter(|&it| self.run.locks.holder(it) == Some(self.task.id));
-        if let Some(place) = held {
+        let Some(place) = self.resource(resource) else { return self.named_nothing(resource, "") };
+        let is_held = self.run.locks.holder(place) == Some(self.task.id);
+        if is_held {
             self.runtime.unlock(self.task, self.facts.number, place);
         }
-        held.is_some()
+        is_held
     }
 
-    /// A call did nothing, because the file gives the task nothing of this name.
-    fn named_nothing(&self, name: &str) -> bool {
-        self.task.tally().named_nothing(name);
+    /// A call did nothing, because the file gives the task nothing of this name, or not for this call: `but` says what it gives.
+    fn named_nothing(&self, name: &str, but: &'static str) -> bool {
+        self.task.tally().named_nothing(name, but);
         false
+    }
+
+    /// Counts a call that takes from a link that the task does not read.
+    fn must_read(&self, link: &str) {
+        match self.task.links.ends_of(link) {
+            (_, true) => {}
+            (true, false) => _ = self.named_nothing(link, ", a link that the task writes and does not read"),
+            (false, false) => _ = self.named_nothing(link, ""),
+        }
     }
 
     /// A resource that the task's sections name.
@@ -152,7 +162,15 @@ impl Job<'_> {
     /// one given is there for readers from the job's deadline on, once the job has completed. Whether there is such a link and the
     /// value fits. A job that gives none publishes its number and no bytes.
     pub fn publish(&mut self, link: &str, value: &[u8]) -> bool {
-        self.task.links.publish(link, value) || (!self.task.links.has(link) && self.named_nothing(link))
+        if self.task.links.publish(link, value) {
+            return true;
+        }
+        match self.task.links.ends_of(link) {
+            // The value is too long.
+            (true, _) => false,
+            (false, true) => self.named_nothing(link, ", a link that the task reads and does not write"),
+            (false, false) => self.named_nothing(link, ""),
+        }
     }
 
     /// Whose value this job has from a link that its task reads: the number of the writer's job. `None`: nothing was published when
@@ -160,8 +178,8 @@ impl Job<'_> {
     #[must_use]
     pub fn latched(&self, link: &str) -> Option<u64> {
         let found = self.task.links.latched(link);
-        if found.is_none() && !self.task.links.has(link) {
-            self.named_nothing(link);
+        if found.is_none() {
+            self.must_read(link);
         }
         found
     }
@@ -169,7 +187,11 @@ impl Job<'_> {
     /// Copies the value that this job has from a link, as much of it as fits; how many bytes it has. `None` where
     /// [`Job::latched`] gives none, and where a job that started after its deadline came too late for the bytes.
     pub fn read(&self, link: &str, into: &mut [u8]) -> Option<usize> {
-        self.task.links.read(link, into)
+        let found = self.task.links.read(link, into);
+        if found.is_none() {
+            self.must_read(link);
+        }
+        found
     }
 
     /// Calls `callback` from now on whenever a job of this task overruns: on this thread, at the next preemption

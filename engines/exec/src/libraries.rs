@@ -1,9 +1,26 @@
 //! The libraries of bodies, looked at before anything is run or measured: whether each is one, and has the functions that the file names.
+//!
+//! Nothing is loaded for that, since loading runs code. What only the loader can find is left to it.
 
 use crate::body::place;
 use horolog_model::{Body, System};
 use object::{Object as _, ObjectSymbol as _};
+use std::fs::File;
+use std::io;
 use std::path::Path;
+
+/// What the names of libraries begin with that the compiler links everything with: no job is in them.
+const COMPILERS: [&str; 9] = [
+    "libc.",
+    "libm.",
+    "libdl.",
+    "librt.",
+    "libpthread.",
+    "libgcc_s.",
+    "libstdc++.",
+    "libatomic.",
+    "ld-linux",
+];
 
 /// What is wrong with the library of a task.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -28,8 +45,13 @@ pub fn library_faults(system: &System, folder: Option<&Path>) -> Vec<LibraryFaul
             let path = format!("task.{}.body.{key}", task.name);
             LibraryFault { path, reason, remedy }
         };
-        let bytes = match std::fs::read(&place) {
-            Ok(bytes) => bytes,
+        let file = match open_regular(&place) {
+            Ok(Some(file)) => file,
+            Ok(None) => {
+                let reason = format!("{} is not a regular file", place.display());
+                faults.push(fault("library", reason, "give the path of a shared library".to_owned()));
+                continue;
+            }
             Err(_) if !library.contains('/') => continue,
             Err(error) => {
                 let remedy = "build it first, and give the path from the system file's folder".to_owned();
@@ -37,27 +59,48 @@ pub fn library_faults(system: &System, folder: Option<&Path>) -> Vec<LibraryFaul
                 continue;
             }
         };
-        let Some(functions) = functions_of(&bytes) else {
+        let Some(functions) = functions_of(file) else {
             let reason = format!("{} is not a shared library", place.display());
             faults.push(fault("library", reason, "build it with `cc -shared -fPIC`".to_owned()));
             continue;
         };
         let named = [("symbol", Some(symbol)), ("init", init.as_ref()), ("exit", exit.as_ref())];
         for (key, name) in named.into_iter().filter_map(|(key, name)| Some((key, name?))) {
-            if !functions.contains(name) {
+            if functions.are_all && !functions.names.contains(name) {
                 let reason = format!("{library} has no function `{name}`");
-                faults.push(fault(key, reason, remedy_for(name, &functions)));
+                faults.push(fault(key, reason, remedy_for(name, &functions.names)));
             }
         }
     }
     faults
 }
 
-/// The functions and values that a shared library gives to others; `None` where it is none.
-fn functions_of(bytes: &[u8]) -> Option<Vec<String>> {
-    let file = object::File::parse(bytes).ok().filter(|file| file.kind() == object::ObjectKind::Dynamic)?;
-    let given = file.dynamic_symbols().filter(|symbol| symbol.is_definition());
-    Some(given.filter_map(|symbol| symbol.name().ok().map(str::to_owned)).collect())
+/// Opens a file; `None` where it is none that has an end: a pipe would be waited for.
+fn open_regular(place: &Path) -> io::Result<Option<File>> {
+    if std::fs::metadata(place)?.is_file() { File::open(place).map(Some) } else { Ok(None) }
+}
+
+/// What a shared library gives to others.
+struct Functions {
+    /// Its own functions and values.
+    names: Vec<String>,
+    /// Whether the loader finds no others: it also looks in the libraries that this one needs.
+    are_all: bool,
+}
+
+/// What a shared library gives to others; `None` where it is none. Only what is needed of the file is read.
+fn functions_of(file: File) -> Option<Functions> {
+    let file = object::ReadCache::new(file);
+    let file = object::File::parse(&file).ok().filter(|file| file.kind() == object::ObjectKind::Dynamic)?;
+    let given = file.dynamic_symbols().filter(|symbol| !symbol.is_undefined());
+    let names = given.filter_map(|symbol| symbol.name().ok().map(str::to_owned)).collect();
+    let is_compilers = |name: &[u8]| COMPILERS.iter().any(|known| name.starts_with(known.as_bytes()));
+    let needs_no_other = file.import_libraries().is_ok_and(|mut needed| {
+        needed.all(|library| library.is_ok_and(|library| is_compilers(library.name())))
+    });
+    // Without sections the names cannot be told.
+    let are_all = needs_no_other && file.sections().next().is_some();
+    Some(Functions { names, are_all })
 }
 
 /// The nearest names that are there, else why one may not be seen.
@@ -113,7 +156,54 @@ mod tests {
         assert!(none.path.ends_with("body.library") && none.reason.starts_with("cannot read"), "{none:?}");
         let text = &faults(&good.replace("libe.so", "text.so"), folder.path())[0];
         assert!(text.reason.ends_with("text.so is not a shared library"), "{text:?}");
+        // Neither a device without an end nor a pipe that nobody writes to is read.
+        let pipe = std::process::Command::new("mkfifo").arg(at("pipe.so")).status();
+        assert!(pipe.expect("mkfifo is a program").success());
+        for (name, shown) in [("/dev/zero", "/dev/zero"), ("./pipe.so", "pipe.so"), ("pipe.so", "pipe.so")] {
+            let body = format!(r#"library = "{name}", symbol = "f""#);
+            let told = &faults(&body, folder.path())[0];
+            assert!(told.path.ends_with("body.library"), "{told:?}");
+            assert!(told.reason.ends_with(&format!("{shown} is not a regular file")), "{told:?}");
+        }
         // The loader looks for a bare name where it likes.
         assert_eq!(faults(r#"library = "libhere_is_none.so", symbol = "f""#, folder.path()), []);
+    }
+
+    /// What the loader finds is not refused: functions that are chosen when the library is loaded, and those of a library that it needs.
+    #[test]
+    fn what_the_loader_finds_is_accepted() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        let own = "typedef int job(void *);\nstatic int f(void *of) { return 0; }\n\
+            static job *choose(void) { return f; }\n\
+            int chosen(void *) __attribute__((ifunc(\"choose\")));\n";
+        std::fs::write(at("own.c"), own).expect("written");
+        std::fs::write(at("other.c"), "int elsewhere(void *job) { return 0; }\n").expect("written");
+        let built = |arguments: &[&str]| {
+            let cc = std::process::Command::new("cc")
+                .current_dir(folder.path())
+                .args(["-shared", "-fPIC"])
+                .args(arguments)
+                .status();
+            cc.is_ok_and(|status| status.success())
+        };
+        let needs = ["-o", "libneeds.so", "own.c", "-Wl,--no-as-needed,-rpath,$ORIGIN", "-L.", "-lother"];
+        let is_built =
+            built(&["-o", "libown.so", "own.c"]) && built(&["-o", "libother.so", "other.c"]) && built(&needs);
+        if !is_built {
+            println!("SKIPPED: no C compiler with ifunc");
+            return;
+        }
+        for (library, symbol, is_there) in [
+            ("libown.so", "chosen", true),
+            ("libown.so", "elsewhere", false),
+            ("libneeds.so", "chosen", true),
+            ("libneeds.so", "elsewhere", true),
+        ] {
+            let body = format!(r#"library = "./{library}", symbol = "{symbol}""#);
+            assert_eq!(faults(&body, folder.path()).is_empty(), is_there, "{library} {symbol}");
+            let loaded = horolog_sys::library::Library::open(&at(library), symbol, None, None);
+            assert_eq!(loaded.is_ok(), is_there, "{library} {symbol}");
+        }
     }
 }

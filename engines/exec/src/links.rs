@@ -258,10 +258,11 @@ impl TaskLinks {
         true
     }
 
-    /// Whether the task writes or reads a link of this name.
-    pub(crate) fn has(&self, link: &str) -> bool {
-        let Some(ends) = self.lock() else { return false };
-        ends.written.iter().any(|it| it.link.name == link) || ends.read.iter().any(|it| it.link.name == link)
+    /// Whether the task writes a link of this name, and whether it reads it.
+    pub(crate) fn ends_of(&self, link: &str) -> (bool, bool) {
+        let Some(ends) = self.lock() else { return (false, false) };
+        let is_written = ends.written.iter().any(|it| it.link.name == link);
+        (is_written, ends.read.iter().any(|it| it.link.name == link))
     }
 
     /// The writer's job whose value the present job has latched.

@@ -32,7 +32,7 @@ pub(crate) struct Tally {
     pub(crate) unannounced: u64,
     /// Calls that named no resource, link, request or mode of the file, and the first such name.
     pub(crate) unknown_names: u64,
-    pub(crate) first_unknown: Option<String>,
+    pub(crate) first_unknown: Option<(String, &'static str)>,
     /// Page faults of the task's thread from the common start to its last job.
     pub(crate) page_faults: u64,
 }
@@ -81,10 +81,10 @@ impl Tally {
         self.counts.missed += u64::from(job.deadline < closed);
     }
 
-    /// Counts a call that named nothing of the file.
-    pub(crate) fn named_nothing(&mut self, name: &str) {
+    /// Counts a call that named nothing of the file, or nothing that it could be made with: `but` says what the name is.
+    pub(crate) fn named_nothing(&mut self, name: &str, but: &'static str) {
         self.unknown_names += 1;
-        self.first_unknown.get_or_insert_with(|| name.to_owned());
+        self.first_unknown.get_or_insert_with(|| (name.to_owned(), but));
     }
 
     /// Counts what the job's function returned.
@@ -123,9 +123,9 @@ impl Tally {
                 }
             },
         );
-        if let Some(name) = &self.first_unknown {
+        if let Some((name, but)) = &self.first_unknown {
             let what = format!(
-                "calls named no resource, link, request or mode that the file gives the task (the first: `{name}`)"
+                "calls named no resource, link, request or mode that the file gives the task (the first: `{name}`{but})"
             );
             note(self.unknown_names, &format!("{what}; they did nothing"));
         }

@@ -175,3 +175,62 @@ fn a_process_hands_nothing_over() {
     assert!(error.is_bad_input(), "{error}");
     assert!(error.to_string().contains("link.value: task writer is a process"), "{error}");
 }
+
+/// A call that names nothing of the file, or a link from its other end, does nothing and is counted; one that finds its name is not.
+#[test]
+fn calls_that_name_nothing_are_counted() {
+    let text = format!(
+        "[system]\nname = \"names\"\n[platform]\ncpus = [{cpu}]\n\
+         [[resource]]\nname = \"bus\"\n\
+         [[task]]\nname = \"writer\"\nperiod = \"20 ms\"\nwcet = \"2 ms\"\npriority = 50\n\
+         [[task.section]]\nresource = \"bus\"\nfrom = \"0 ms\"\nlength = \"1 ms\"\n\
+         [[task]]\nname = \"reader\"\nperiod = \"20 ms\"\nwcet = \"2 ms\"\npriority = 40\n\
+         [[link]]\nname = \"value\"\nfrom = \"writer\"\nto = [\"reader\"]\nsize = 8\n",
+        cpu = horolog_sys::affinity::allowed_cpus().expect("affinity is readable").as_slice()[0]
+    );
+    let (system, _) = file::read(&text, "names.toml", &[]).unwrap_or_else(|errors| panic!("{errors}"));
+    // What the first job of each task does; whether a call found something.
+    let make = |writes: fn(&mut horolog_exec::Job<'_>) -> bool,
+                reads: fn(&mut horolog_exec::Job<'_>) -> bool| {
+        let first = |job: &mut horolog_exec::Job<'_>, call: fn(&mut horolog_exec::Job<'_>) -> bool| {
+            if job.number() == 0 {
+                assert!(!call(job), "it does nothing");
+            }
+        };
+        let executive = Executive::new(system.clone())
+            .options(RunOptions::for_span(ms(50)))
+            .body("writer", move |job| first(job, writes))
+            .body("reader", move |job| first(job, reads));
+        let outcome = run_bodies_or_skip(executive)?.outcome;
+        let counts: Vec<u64> = outcome.tasks.iter().map(|task| task.unknown_names).collect();
+        let named = |note: &&String| note.contains("the first: ");
+        Some((counts, outcome.notes.iter().filter(named).cloned().collect::<Vec<_>>().join("\n")))
+    };
+    let mut has_run = false;
+    let mut check = |writes, reads, counts: [u64; 2], said: &str| {
+        let Some((found, notes)) = make(writes, reads) else { return };
+        assert_eq!(found, counts, "{said}: {notes}");
+        assert!(notes.contains(said), "{said}: {notes}");
+        has_run = true;
+    };
+    // Known names, though nothing is there to be had: no lock is held, the value is too long, and none was published yet.
+    check(
+        |job| job.unlock("bus") || job.publish("value", &[0; 9]),
+        |job| job.latched("value").is_some() || job.read("value", &mut [0; 8]).is_some(),
+        [0, 0],
+        "",
+    );
+    check(|_| false, |job| job.read("typo", &mut [0; 8]).is_some(), [0, 1], "(the first: `typo`)");
+    check(|_| false, |job| job.latched("typo").is_some(), [0, 1], "(the first: `typo`)");
+    check(|job| job.unlock("typo"), |_| false, [1, 0], "(the first: `typo`)");
+    // A resource of the file that no section of the task names.
+    check(|_| false, |job| job.unlock("bus"), [0, 1], "(the first: `bus`)");
+    let written = "(the first: `value`, a link that the task writes and does not read)";
+    check(|job| job.read("value", &mut [0; 8]).is_some(), |_| false, [1, 0], written);
+    check(|job| job.latched("value").is_some(), |_| false, [1, 0], written);
+    let read = "(the first: `value`, a link that the task reads and does not write)";
+    check(|_| false, |job| job.publish("value", &[1]), [0, 1], read);
+    if !has_run {
+        println!("SKIPPED: no run");
+    }
+}

@@ -496,6 +496,7 @@ impl Verifier {
 
 #[cfg(test)]
 mod tests {
+    use super::world::Step;
     use super::*;
     use crate::Options;
     use crate::job::Job;
@@ -518,6 +519,39 @@ mod tests {
         assert!(verifier.again[0].is_some());
         verifier.keep_ran(0, ran());
         assert!(verifier.again[0].is_none());
+    }
+
+    /// Two stretches in which a job keeps the processor may overlap: it keeps it until both have ended.
+    #[test]
+    fn who_keeps_the_processor_twice_keeps_it_to_the_end_of_both() {
+        let text = "[system]\nname = \"s\"\n[platform]\ncpus = 1\n[[task]]\nname = \"high\"\nperiod = \"100 ns\"\nwcet = \"3 ns\"\n\
+                    priority = 2\n[[task]]\nname = \"low\"\nperiod = \"200 ns\"\nwcet = \"40 ns\"\npriority = 1\n";
+        let (system, _) = horolog_model::file::read(text, "s", &[]).expect("a valid file");
+        let names = vec!["high".to_owned(), "low".to_owned()];
+        let header = Header::simulated(String::new(), names, 0, Span::ZERO);
+        let verifier = Verifier::new(&system, &[], &header, &Options::default()).expect("built");
+        let again = verifier.again[0].as_ref().expect("it can be scheduled again");
+        // "low" executes 40 from 0 on, and "high" is there from 7 on.
+        let ends = |first: u64, then: &[(Step, u64)]| {
+            let low = Planned {
+                place: 0,
+                task: 1,
+                number: 0,
+                ready: 0,
+                deadline: 200,
+                first,
+                then: then.to_vec(),
+                is_skipped: false,
+            };
+            let high =
+                Planned { place: 1, task: 0, ready: 7, deadline: 107, first: 3, then: vec![], ..low.clone() };
+            ends_of(&again.fresh, 2, again.rules, &[low, high], &[], 1_000).expect("it is not refused")
+        };
+        assert_eq!(ends(40, &[]), [43, 10]);
+        assert_eq!(ends(5, &[(Step::Hold, 15), (Step::Free, 20)]), [43, 23]);
+        // From 5 to 20 and from 15 to 30.
+        let both = [(Step::Hold, 10), (Step::Hold, 5), (Step::Free, 10), (Step::Free, 10)];
+        assert_eq!(ends(5, &both), [43, 33]);
     }
 
     #[test]

@@ -1,15 +1,15 @@
 //! Whether the trace shows every job that the clock released: periods, listed arrivals and mode changes say when jobs arrive, so one
 //! that is not on record by the end is missing.
 //!
-//! Where sporadic jobs arrive nobody says, so none is missed. What a trace holds ends where its head and its foot say; a run that was
-//! stopped ends with the last record of a job. Where records of jobs were lost nothing is accused: the verdict is unknown.
+//! Where sporadic jobs arrive nobody says, so none is missed. What a trace holds ends where its head and its foot say. The foot of a run says
+//! when its releases ended; without that, a run that was stopped ends with the last record of a job. Where records of jobs were lost nothing is accused: the verdict is unknown.
 
 use crate::model::TaskModel;
 use crate::report::Found;
 use crate::result::{Check, Class};
 use crate::verifier::Verifier;
 use horolog_model::{Arrival, TaskInMode};
-use horolog_time::Span;
+use horolog_time::{Instant, Span};
 use horolog_trace::file::{Footer, Header};
 
 use horolog_trace::{Kind, LossCause, Record, exit_status};
@@ -24,6 +24,8 @@ pub(crate) struct Completeness {
     horizon: Option<u64>,
     /// A pattern said what was released, so tasks may have no jobs and the end may come early.
     is_replay: bool,
+    /// From when on no job was released any more in a run, where its foot tells.
+    releases_end: Option<u64>,
     /// When records of jobs were lost last.
     lost_at: Option<u64>,
     /// The last record of a job.
@@ -46,6 +48,7 @@ impl Completeness {
         Completeness {
             horizon,
             is_replay: header.machine.get("releases").is_some_and(|by| by == "pattern"),
+            releases_end: None,
             lost_at: None,
             last: 0,
         }
@@ -60,6 +63,11 @@ impl Completeness {
 }
 
 impl Verifier {
+    /// From when on no job of a run was released any more, as the foot of its trace tells.
+    pub fn set_releases_end(&mut self, at: Instant) {
+        self.completeness.releases_end = Some(at.as_ns());
+    }
+
     /// Takes note of how far the record of jobs reaches, and of what is missing in it.
     pub(crate) fn note_reach(&mut self, record: &Record) {
         let time = record.time.as_ns();
@@ -91,21 +99,25 @@ impl Verifier {
             return self.require_jobs();
         }
         let Completeness { horizon, is_replay, last, .. } = self.completeness;
-        let is_early = end > 0 && horizon.is_some_and(|horizon| end < horizon);
+        // Jobs that were under way complete behind the end of the releases, so the end of the recording does not tell it.
+        let told = self.completeness.releases_end.filter(|_| !self.model.simulated);
+        let released_until = told.or((end > 0).then_some(end));
+        let is_early = released_until.zip(horizon).is_some_and(|(until, horizon)| until < horizon);
         let until = match horizon {
             _ if self.model.simulated && is_early => end,
             Some(horizon) if !is_early => horizon,
             None if self.model.simulated => end,
             // Records without a foot.
             None if end == 0 => return self.require_jobs(),
-            // A run ends with what had arrived by then; when that was only its records tell.
-            _ => last,
+            // A run ends with what had arrived by then; of older traces only the records tell when that was.
+            _ => told.unwrap_or(last),
         };
         for task in 0..self.tasks.len() {
             self.expect_arrivals(task, until, "the trace ends");
         }
         if is_early && !is_replay {
-            let (end, horizon) = (Span::from_ns(end), Span::from_ns(horizon.unwrap_or(0)));
+            let (end, horizon) =
+                (Span::from_ns(released_until.unwrap_or(0)), Span::from_ns(horizon.unwrap_or(0)));
             self.unknown.push(match self.model.simulated {
                 true => format!(
                     "the trace ends at {end}, and its head says that jobs are released until {horizon}: what came after is not in it"
@@ -164,6 +176,7 @@ impl Verifier {
             class: Class::ModelViolated,
             check: Check::MissingJob,
             time: record.time.as_ns(),
+            during: None,
             cpu,
             task: Some(name.clone()),
             job: None,
@@ -243,6 +256,7 @@ impl Verifier {
             class: Class::ModelViolated,
             check: Check::MissingJob,
             time: due.at,
+            during: None,
             cpu: self.model.cpus[model.cpu],
             task: Some(name.clone()),
             job: Some(number),
@@ -317,7 +331,6 @@ fn is_of_kernel(kind: Kind) -> bool {
 mod tests {
     use super::*;
     use crate::{Options, Verdict};
-    use horolog_time::Instant;
     use horolog_trace::file::Losses;
 
     /// Two records are there, one of which tells of three lost ones.
@@ -329,6 +342,7 @@ mod tests {
         let unknown = |records, losses, cause: Option<u64>, in_blocks, skipped| {
             let foot = Footer {
                 end: Instant::ZERO,
+                releases_end: None,
                 records,
                 counts: Default::default(),
                 losses: Losses { kernel: losses, ..Losses::default() },

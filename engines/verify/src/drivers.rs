@@ -224,6 +224,7 @@ impl Verifier {
             class: Class::ModelViolated,
             check: Check::Interrupt,
             time: from,
+            during: Some((from, from.saturating_add(length))),
             cpu: self.model.cpus[cpu],
             task: None,
             job: None,

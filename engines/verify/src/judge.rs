@@ -570,6 +570,7 @@ impl Verifier {
             class,
             check,
             time: candidate.to,
+            during: Some((candidate.from, candidate.to)),
             cpu: self.model.cpus[candidate.cpu],
             task: Some(model.name.clone()),
             job: Some(candidate.job),

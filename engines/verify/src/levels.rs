@@ -291,6 +291,7 @@ impl Verifier {
                 class: if is_disturbed { Class::MachineDisturbed } else { Class::ModelViolated },
                 check: Check::Budget,
                 time: to,
+                during: None,
                 cpu: self.model.cpus[cpu],
                 task: None,
                 job: None,

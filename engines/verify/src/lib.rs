@@ -84,6 +84,9 @@ pub fn verify<R: Read>(
     }
     if let Some(foot) = reader.footer().filter(|_| reader.damage().is_none()) {
         verifier.hold_against_the_foot(foot, reader.lost(), reader.unknown_entries());
+        if let Some(at) = foot.releases_end {
+            verifier.set_releases_end(at);
+        }
     }
     let end = reader.footer().map_or(0, |footer| footer.end.as_ns());
     Ok(verifier.finish(end, reader.damage().cloned(), notes))

@@ -116,8 +116,11 @@ pub(crate) struct Model {
     /// Its threads were left to normal scheduling, as was asked for: who has a processor is the machine's doing.
     pub(crate) is_best_effort: bool,
     pub(crate) start: u64,
-    /// When a measured run was over, where its head tells: its threads end then, whatever their jobs have left to do.
+    /// When releases were to end in a measured run, where its head tells: a thread may end from then on.
     pub(crate) over_at: u64,
+    /// Per processor, until when the order is judged. Jobs that are under way at the end of the releases complete and are on record, but
+    /// programs go on as if nothing were: what theirs are from then on is not.
+    pub(crate) judged_until: Vec<u64>,
     pub(crate) tick: Option<u64>,
     pub(crate) context_switch: u64,
     pub(crate) timer_interrupt: u64,
@@ -165,6 +168,7 @@ impl Model {
             is_real_time: header.backend == "linux",
             is_best_effort: header.backend == "linux-best-effort",
             start: header.start.as_ns(),
+            judged_until: Vec::new(),
             over_at: match header.horizon.as_ns() {
                 0 => u64::MAX,
                 _ if simulated => u64::MAX,
@@ -200,6 +204,8 @@ impl Model {
             task.floats = is_reservation || server.is_some_and(horolog_model::ServerKind::is_kernels);
             model.tasks.push(task);
         }
+        let until = |cpu| if model.observes(cpu) { model.over_at } else { u64::MAX };
+        model.judged_until = (0..model.cpus.len()).map(until).collect();
         let mut given: Vec<Option<&Bound>> = vec![None; model.tasks.len()];
         for bound in bounds.iter().rev() {
             if let Some(place) = given.get_mut(bound.task.index()) {

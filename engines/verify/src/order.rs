@@ -33,7 +33,7 @@ impl Verifier {
             self.close_ongoing(cpu, from);
             return;
         }
-        if from >= self.model.over_at {
+        if from >= self.model.judged_until[cpu] {
             self.close_ongoing(cpu, from);
             return;
         }
@@ -297,6 +297,7 @@ impl Verifier {
             class,
             check,
             time: since,
+            during: Some((since, end)),
             cpu: self.model.cpus[cpu],
             task: Some(waits.clone()),
             job: Some(waiting.1),
@@ -339,6 +340,7 @@ impl Verifier {
             class,
             check,
             time: since,
+            during: Some((since, end)),
             cpu: self.model.cpus[cpu],
             task: Some(name.clone()),
             job: Some(number),
@@ -380,6 +382,7 @@ impl Verifier {
             class: Class::MachineDisturbed,
             check: Check::ForeignThread,
             time: since,
+            during: Some((since, end)),
             cpu: self.model.cpus[cpu],
             task: Some(task.name.clone()),
             job: Some(number),

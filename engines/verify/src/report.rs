@@ -10,6 +10,8 @@ pub(crate) struct Found {
     pub(crate) class: Class,
     pub(crate) check: Check,
     pub(crate) time: u64,
+    /// From when until when it lasted; `None`: only `time` is known.
+    pub(crate) during: Option<(u64, u64)>,
     pub(crate) cpu: u32,
     pub(crate) task: Option<String>,
     pub(crate) job: Option<u64>,
@@ -75,10 +77,13 @@ impl Report {
         if group.count > self.listed_per_group as u64 {
             return;
         }
+        let (from, to) = found.during.unwrap_or((found.time, found.time));
         self.findings.push(Finding {
             class: found.class,
             check: found.check,
             time_ns: Instant::from_ns(found.time),
+            from_ns: Instant::from_ns(from),
+            to_ns: Instant::from_ns(to),
             cpu: found.cpu,
             task: found.task,
             job: found.job,
@@ -175,6 +180,7 @@ mod tests {
             class: Class::ModelViolated,
             check,
             time: 0,
+            during: None,
             cpu: 0,
             task: Some(subject.to_owned()),
             job: Some(0),

@@ -185,8 +185,14 @@ pub struct Finding {
     pub class: Class,
     /// Which check found it.
     pub check: Check,
-    /// When, since the trace's origin.
+    /// When, since the trace's origin: the beginning or the end of what lasts, as the check has it.
     pub time_ns: Instant,
+    /// From when until when it lasted; both are [`Finding::time_ns`] where only an instant is known.
+    #[serde(skip)]
+    pub from_ns: Instant,
+    /// See [`Finding::from_ns`].
+    #[serde(skip)]
+    pub to_ns: Instant,
     /// On which processor.
     pub cpu: u32,
     /// Which task.

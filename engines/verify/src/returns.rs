@@ -75,6 +75,7 @@ impl Verifier {
             class: Class::ModelViolated,
             check: Check::Budget,
             time: self.now,
+            during: None,
             cpu: u32::from(record.cpu),
             task: None,
             job: None,

@@ -374,6 +374,7 @@ impl Verifier {
                 class,
                 check: Check::Budget,
                 time: from,
+                during: Some((begin, to)),
                 cpu: self.model.cpus[cpu],
                 task: None,
                 job: None,

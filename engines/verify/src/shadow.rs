@@ -248,9 +248,9 @@ impl Verifier {
         actual: Occupant,
         withdrawn: Withdrawn,
     ) {
-        let over_at = self.model.over_at;
-        let closed = if now >= over_at {
-            decisions.stretches.close(over_at.max(decisions.stretches.since().unwrap_or(0)))
+        let until = self.model.judged_until[decisions.place];
+        let closed = if now >= until {
+            decisions.stretches.close(until.max(decisions.stretches.since().unwrap_or(0)))
         } else {
             let (tasks, is_kernels) = (&self.tasks, decisions.is_kernels);
             let describe = || {
@@ -438,6 +438,7 @@ impl Verifier {
             class,
             check: Check::Divergence,
             time: candidate.from,
+            during: Some((candidate.from, candidate.to)),
             cpu: self.model.cpus[candidate.cpu],
             task: Some(task.name.clone()),
             job: (number != horolog_trace::NO_JOB).then_some(number),

@@ -349,22 +349,19 @@ impl Verifier {
 
     /// Accounts for the time of a processor up to `to`.
     pub(crate) fn advance(&mut self, cpu: usize, to: u64) {
-        let from = self.cpus[cpu].last;
-        if to <= from {
-            return;
+        while self.cpus[cpu].last < to {
+            let from = self.cpus[cpu].last;
+            let judged_until = Some(self.model.judged_until[cpu]);
+            // While an interrupt goes on the point moves with it: it is looked for behind that.
+            let point = if self.cpus[cpu].interrupt_depth == 0 { self.point_is_due(cpu) } else { None };
+            let within = |at: &u64| from < *at && *at < to;
+            let until = judged_until.into_iter().chain(point).filter(within).min();
+            self.advance_unchanged(cpu, from, until.unwrap_or(to));
         }
-        let over_at = self.model.over_at;
-        if from < over_at && over_at < to {
-            self.advance(cpu, over_at);
-            return self.advance(cpu, to);
-        }
-        if let Some(point) = self.point_is_due(cpu)
-            && from < point
-            && point < to
-        {
-            self.advance(cpu, point);
-            return self.advance(cpu, to);
-        }
+    }
+
+    /// Accounts for the time `from..to` of a processor, in which nothing changed.
+    fn advance_unchanged(&mut self, cpu: usize, from: u64, to: u64) {
         let who = self.cpus[cpu].occupant;
         if let Occupant::Task(task) = who
             && let Some(job) = self.tasks[task].pending.front_mut()
@@ -487,6 +484,7 @@ impl Verifier {
             class,
             check,
             time: self.now,
+            during: None,
             cpu: self.model.cpus[model.cpu],
             task: Some(model.name.clone()),
             job: Some(job),
@@ -509,6 +507,7 @@ impl Verifier {
             class: Class::ModelViolated,
             check: Check::EventOrder,
             time: record.time.as_ns(),
+            during: None,
             cpu: u32::from(record.cpu),
             job: (record.job != horolog_trace::NO_JOB).then_some(record.job),
             task,

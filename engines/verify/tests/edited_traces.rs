@@ -186,6 +186,50 @@ fn a_measured_task_that_stops_is_found_and_a_run_that_was_stopped_is_not() {
     finds(&verified(&system, &linux(100), &lossy, 100), Check::MissingJob, "job 3 of b");
 }
 
+/// A job that was under way when the run was stopped at 62 ms completes at 70 ms, and `a` would have arrived at 64 ms.
+#[test]
+fn jobs_that_complete_behind_the_end_of_the_releases_make_nobody_missing() {
+    let system = read(
+        "[[task]]\nname = \"a\"\nperiod = \"4 ms\"\nwcet = \"1 ms\"\npriority = 2\n\
+         [[task]]\nname = \"b\"\nperiod = \"20 ms\"\nwcet = \"9 ms\"\npriority = 1\n",
+    );
+    let mut records = without(&simulated(&system, 100), |record| record.time.as_ns() >= 62 * MS);
+    let last = records[records.len() - 1];
+    assert_eq!((last.kind, last.task, last.job, last.time.as_ns()), (Kind::Start, 1, 3, 61 * MS));
+    records.push(Record { time: Instant::from_ns(70 * MS), kind: Kind::Completion, value: 9 * MS, ..last });
+    // The horizon in the head may lie behind the end of the recording, before it, or be unknown.
+    let stopped = |horizon, releases_end: Option<u64>| {
+        let head = header(&system, "linux", horizon);
+        let mut verifier =
+            Verifier::new(&system, &[], &head, &Options::default()).expect("it can be verified");
+        records.iter().for_each(|record| verifier.take(record));
+        if let Some(at) = releases_end {
+            verifier.set_releases_end(Instant::from_ns(at));
+        }
+        verifier.finish(70 * MS, None, Vec::new())
+    };
+    let early = |at| stopped(100, at);
+    let result = early(Some(62 * MS));
+    assert_eq!((result.verdict, result.findings.len()), (Verdict::Unknown, 0), "{:?}", result.findings);
+    assert!(
+        result.notes.iter().any(|note| note.contains("stopped at 62 ms of 100 ms")),
+        "{:?}",
+        result.notes
+    );
+    // What had to be on record by the end of the releases is missing, to the nanosecond.
+    let allowed = 64 * MS + 1_020_000;
+    assert_eq!(early(Some(allowed)).findings, []);
+    let said = "no record shows job 16 of a, which arrived at 64 ms: the trace ends at 65.020001 ms";
+    finds(&early(Some(allowed + 1)), Check::MissingJob, said);
+    let near = stopped(66, Some(62 * MS));
+    assert_eq!((near.verdict, near.findings.len()), (Verdict::Unknown, 0), "{:?}", near.findings);
+    finds(&stopped(66, Some(66 * MS)), Check::MissingJob, "job 16 of a, which arrived at 64 ms");
+    assert_eq!(stopped(0, Some(62 * MS)).findings, []);
+    finds(&stopped(0, Some(66 * MS)), Check::MissingJob, "job 16 of a, which arrived at 64 ms");
+    // A trace of an older version: the last record is all that tells.
+    finds(&early(None), Check::MissingJob, "job 16 of a, which arrived at 64 ms");
+}
+
 #[test]
 fn a_trace_without_a_job_shows_nothing() {
     let system = read(TWO);

@@ -36,6 +36,8 @@ pub struct ThreadFacts {
     pub scheduling: Scheduling,
     /// The processors that it may run on.
     pub allowed: Vec<u32>,
+    /// It has ended, and its entry waits to be taken away. The first thread of a process may have ended while others go on.
+    pub has_ended: bool,
 }
 
 /// What a file descriptor of a process is.
@@ -93,6 +95,7 @@ pub fn of_thread(tid: u32) -> Result<ThreadFacts, Error> {
         comm: unescaped(&field("Name:")),
         scheduling: scheduling(tid)?,
         allowed: parse_cpu_list(&field("Cpus_allowed_list:")).unwrap_or_default(),
+        has_ended: field("State:").starts_with(['Z', 'X']),
     })
 }
 
@@ -285,6 +288,41 @@ mod tests {
         let file = std::os::fd::AsRawFd::as_raw_fd(&read) as u64;
         assert_eq!(file_kind(std::process::id(), file), Some(FileKind::Pipe));
         assert_eq!(file_kind(std::process::id(), 1 << 30), None);
+    }
+
+    /// The first thread of a process may end while another one goes on: each has its own state.
+    #[test]
+    fn a_thread_that_has_ended_hides_no_other_one() {
+        let folder = std::env::temp_dir().join(format!("horolog-facts-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let source = "#include <pthread.h>\n#include <unistd.h>\n\
+            static void *rest(void *none) { pause(); return none; }\n\
+            int main(void) { pthread_t it; pthread_create(&it, 0, rest, 0); pthread_exit(0); }\n";
+        fs::write(folder.join("left.c"), source).expect("written");
+        let built = std::process::Command::new("cc")
+            .args(["-pthread", "-o"])
+            .args([folder.join("left"), folder.join("left.c")])
+            .status();
+        if !built.is_ok_and(|status| status.success()) {
+            println!("SKIPPED: no C compiler");
+            return;
+        }
+        let mut child = std::process::Command::new(folder.join("left")).spawn().expect("it starts");
+        let first = child.id();
+        let ended = |tid| of_thread(tid).expect("it is there").has_ended;
+        let limit = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        while !ended(first) && std::time::Instant::now() < limit {
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+        let states: Vec<(bool, bool)> = foreign_threads()
+            .iter()
+            .filter(|facts| facts.process == first)
+            .map(|facts| (facts.tid == first, facts.has_ended))
+            .collect();
+        child.kill().expect("it is ours");
+        child.wait().expect("it ends");
+        let _ = fs::remove_dir_all(&folder);
+        assert_eq!(states, [(true, true), (false, false)]);
     }
 
     #[test]

@@ -355,6 +355,8 @@ mod tests {
             class,
             check,
             time_ns: Instant::ZERO,
+            from_ns: Instant::ZERO,
+            to_ns: Instant::ZERO,
             cpu: 1,
             task: task.map(str::to_owned),
             job: None,

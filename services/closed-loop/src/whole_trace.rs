@@ -77,7 +77,11 @@ impl Target for WholeTrace {
         if let Some(error) = self.failed {
             return Err(error);
         }
-        let Some(open) = self.open else { return Ok(()) };
+        let Some(mut open) = self.open else { return Ok(()) };
+        if outcome.ended_by.is_none() {
+            // Where user code ended the run, only the last records tell how far it came.
+            open.writer.set_releases_end(Instant::from_ns(outcome.horizon_ns.as_ns()));
+        }
         let held = open.conversion.held_back();
         outcome.notes.extend(held.iter().map(|(cpu, held)| format!("cpu {cpu}: {held}")));
         let footer = open.finish(end)?;
@@ -166,5 +170,33 @@ mod tests {
         let mut reader = Reader::open(&path).expect("readable");
         let footer = reader.load_footer().expect("readable").expect("a foot");
         assert_eq!((outcome.events_lost, footer.losses.total()), (5, 5));
+    }
+
+    /// Jobs complete behind the end of the releases. Where user code ended the run nobody tells when that was.
+    #[test]
+    fn the_foot_says_when_releases_ended() {
+        let text = "[system]\nname = \"one\"\n[[task]]\nname = \"a\"\nperiod = \"10 ms\"\nwcet = \"1 ms\"\npriority = 9\n";
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("run.trace");
+        let told = |ended_by| {
+            let mut outcome = Outcome::empty("one", "linux", 0, Span::from_ns(7));
+            outcome.ended_by = ended_by;
+            let mut trace = WholeTrace::create(&path).expect("writable");
+            trace.begin(Header::measured(text.to_owned(), vec!["a".to_owned()], 0, 1_000), Vec::new());
+            trace.finish(Instant::from_ns(10), &mut outcome).expect("written");
+            let mut reader = Reader::open(&path).expect("readable");
+            let footer = reader.load_footer().expect("readable").expect("a foot");
+            (footer.releases_end.map(Instant::as_ns), footer.end.as_ns())
+        };
+        assert_eq!(told(None), (Some(7), 10));
+        let crash = horolog_trace::Ending {
+            cause: horolog_trace::EndCause::Crash,
+            task: None,
+            job: None,
+            at_ns: Span::from_ns(7),
+            what: String::new(),
+            stack: Vec::new(),
+        };
+        assert_eq!(told(Some(crash)), (None, 10));
     }
 }

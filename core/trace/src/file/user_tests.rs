@@ -231,7 +231,12 @@ fn processes_definitions_and_the_clock_error_stand_in_band_and_in_the_foot() {
     writer.lost(Instant::from_ns(11), 0, LossCause::HiddenSwitch as u64, 1);
     writer.lost(Instant::from_ns(11), 0, 77, 2);
     writer.set_clock_error(250);
+    writer.set_releases_end(Instant::from_ns(8));
     let footer = writer.finish(Instant::from_ns(12)).unwrap();
+    assert_eq!(footer.releases_end, Some(Instant::from_ns(8)));
+    let mut whole = Reader::new(bytes.as_slice()).unwrap();
+    whole.by_ref().for_each(drop);
+    assert_eq!(whole.footer(), Some(&footer));
     assert_eq!(footer.losses, Losses { horolog: 4, kernel: 0, other: 3 });
     assert_eq!(footer.clock_error_ns, Some(250));
 

@@ -66,6 +66,7 @@ pub struct Writer<W: Write> {
     /// Records lost by cause; the last place is for causes of a newer version.
     causes: [u64; LossCause::ALL.len() + 1],
     clock_error_ns: Option<u64>,
+    releases_end: Option<Instant>,
     index: Vec<BlockPlace>,
     stride: u64,
     failed: Option<io::Error>,
@@ -114,6 +115,7 @@ impl<W: Write> Writer<W> {
             lengths: Vec::new(),
             causes: [0; LossCause::ALL.len() + 1],
             clock_error_ns: header.clock_error_ns,
+            releases_end: None,
             index: Vec::with_capacity(MAX_INDEX),
             stride: 1,
             failed: None,
@@ -182,6 +184,11 @@ impl<W: Write> Writer<W> {
     /// How far a time may be from the header's clock at most: the foot will say it.
     pub fn set_clock_error(&mut self, ns: u64) {
         self.clock_error_ns = Some(ns);
+    }
+
+    /// From when on no job was released any more: the foot will say it.
+    pub fn set_releases_end(&mut self, at: Instant) {
+        self.releases_end = Some(at);
     }
 
     /// Writes an entry that is no record; it takes at most [`MAX_DEFINITION`] bytes.
@@ -268,6 +275,7 @@ impl<W: Write> Writer<W> {
             .collect::<BTreeMap<String, u64>>();
         let footer = Footer {
             end,
+            releases_end: self.releases_end,
             records: self.written,
             counts,
             losses: self.losses,

@@ -49,8 +49,8 @@ struct Line {
     executed: u64,
     /// When it came to a section that it may begin once the choice of that instant is made.
     held_at: Option<u64>,
-    /// Whether it keeps the processor.
-    keeps: bool,
+    /// How many reasons it has to keep the processor: stretches of that may overlap.
+    keeps: u32,
 }
 
 /// One processor. What takes it away is told by whoever drives it ([`ends_of`]).
@@ -190,7 +190,7 @@ impl Jobs<'_> {
         let line = &mut self.lines[task];
         let first = line.pending.front().map_or(0, |&place| self.plan[place].first);
         (line.left, line.next, line.executed) = (first, 0, 0);
-        (line.held_at, line.keeps) = (None, false);
+        (line.held_at, line.keeps) = (None, 0);
     }
 
     /// The oldest job of a task is gone.
@@ -234,8 +234,8 @@ impl Jobs<'_> {
                     }
                     Err(_) => self.is_refused = true,
                 },
-                Step::Hold => line.keeps = true,
-                Step::Free => line.keeps = false,
+                Step::Hold => line.keeps = line.keeps.saturating_add(1),
+                Step::Free => line.keeps = line.keeps.saturating_sub(1),
                 Step::Unlock(resource) => self.is_refused |= tell.unlock(id, resource).is_err(),
                 Step::Sleep(length) => {
                     self.running = None;
@@ -263,7 +263,7 @@ impl World for Jobs<'_> {
 
     /// Who keeps the processor puts the choice off.
     fn ready_at(&self) -> u64 {
-        let keeps = self.running.is_some_and(|running| self.lines[running].keeps);
+        let keeps = self.running.is_some_and(|running| self.lines[running].keeps > 0);
         if keeps { u64::MAX } else { 0 }
     }
 

@@ -219,7 +219,7 @@ impl Verifier {
 
     /// Judges the last instant, and counts what was compared.
     pub(crate) fn finish_decisions(&mut self, notes: &mut Vec<String>) {
-        let end = self.now.min(self.model.over_at);
+        let until: Vec<u64> = self.model.judged_until.iter().map(|&until| self.now.min(until)).collect();
         for place in 0..self.cpus.len() {
             // The choice of the very instant where recording ended may be cut off.
             let is_last = |decisions: &Decisions, now| decisions.is_open && decisions.group_at >= now;
@@ -235,7 +235,7 @@ impl Verifier {
                 if decisions.is_open {
                     verifier.judge_instant(decisions);
                 }
-                let now = decisions.stretches.since().map_or(end, |since| end.max(since));
+                let now = decisions.stretches.since().map_or(until[place], |since| until[place].max(since));
                 if let Some(closed) = decisions.stretches.close(now) {
                     verifier.measure(decisions, closed);
                 }
@@ -245,9 +245,9 @@ impl Verifier {
             for _ in 0..decisions.compared {
                 self.report.apply(Check::ServerDecision);
             }
-            let compared = &mut self.compared[decisions.place];
+            let (compared, until) = (&mut self.compared[decisions.place], until[decisions.place]);
             compared.count_not_judged(decisions.stretches.not_judged);
-            compared.count_not_judged(decisions.lost.since.map_or(0, |since| end.saturating_sub(since)));
+            compared.count_not_judged(decisions.lost.since.map_or(0, |since| until.saturating_sub(since)));
             if let Some(why) = decisions.ended {
                 notes.push(format!(
                     "cpu {}: the servers' decisions were made again up to where {why}",
@@ -265,6 +265,7 @@ impl Verifier {
             class: Class::ModelViolated,
             check: Check::ServerDecision,
             time,
+            during: None,
             cpu: decisions.cpu,
             task: task.and_then(|task| Some(self.model.tasks.get(task)?.name.clone())),
             job,

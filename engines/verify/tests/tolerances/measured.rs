@@ -1,7 +1,7 @@
 //! Measured traces: what time stamps, clocks and the kernel's ways leave open, and nothing else.
 
 use crate::traces::*;
-use horolog_model::{Arrival, CpuId, Draft, Interference, Preemption, Priority};
+use horolog_model::{Arrival, CpuId, Draft, Interference, Preemption, Priority, Resource, Section};
 use horolog_time::{Instant, Span};
 use horolog_trace::{Kind, Record};
 use horolog_verify::Class::{CannotTell, MachineDisturbed, ModelViolated};
@@ -124,6 +124,69 @@ fn switches_to_a_more_important_job() {
     let violated = of_job(ModelViolated, Check::PriorityInversion, "high", 0);
     edge(|on| switched(latency(30 * US), 0, on, true), 50 * US, disturbed);
     turns(|on| switched(latency(30 * US), 0, on, true), 150 * US, disturbed, violated);
+}
+
+/// Jobs that are under way at the horizon complete behind it, in the order of before.
+#[test]
+fn the_order_is_judged_behind_the_horizon() {
+    let system = long(nothing);
+    for horizon in [8 * MS + 1, 8 * MS + 10 * US, 20 * MS] {
+        let mut head = header(&system, "linux");
+        head.horizon = Span::from_ns(horizon);
+        let make = |on| {
+            let result = recorded(&system, &[], &running_on(0, on, false), &head);
+            let of_order = result.findings.iter().filter(|one| one.check == Check::PriorityInversion);
+            of_order.map(|one| (one.class, one.observed_ns)).collect::<Vec<_>>()
+        };
+        assert_eq!(make(20 * US), [], "{horizon}");
+        let length = Some(Span::from_ns(20 * US + 1));
+        assert_eq!(make(20 * US + 1), [(MachineDisturbed, length)], "{horizon}");
+    }
+}
+
+/// The point that a job must have come to moves with an interrupt that goes on.
+#[test]
+fn a_preemption_point_is_not_due_within_an_interrupt() {
+    let system = long(|draft| {
+        // With sections no blocking is allowed for, and the order alone tells of a point that does not come.
+        draft.resources.push(Resource { name: "bus".to_owned(), ..Resource::default() });
+        let (from, length) = (Span::ZERO, Span::from_ns(US));
+        draft.tasks[0].sections.push(Section { resource: "bus".to_owned(), from, length });
+        draft.tasks[1].preemption = segments(&[2 * MS, 3 * MS]);
+        draft.tasks[1].bcet = Span::from_ns(2);
+    });
+    let begun = [
+        switch(0, 0, 2),
+        at(0, Kind::Release, 1, 0, 0),
+        at(0, Kind::Start, 1, 0, 0),
+        wakeup(MS, 1),
+        at(MS, Kind::Release, 0, 0, MS),
+    ];
+    // Due at 4 ms; the interrupt begins right before that and takes a millisecond.
+    let make = |on: u64| {
+        let mut records = begun.to_vec();
+        let end = 5 * MS + on;
+        records.extend([
+            kernel(4 * MS - 1, Kind::InterruptEntry, 9, 0),
+            kernel(5 * MS - 1, Kind::InterruptExit, 9, 0),
+            at(end, Kind::Completion, 1, 0, end - MS),
+            switch(end, 2, 1),
+            at(end, Kind::Start, 0, 0, 0),
+            at(end + MS, Kind::Completion, 0, 0, MS),
+            switch(end + MS, 1, 0),
+        ]);
+        let result = measured(&system, &[], &records);
+        let of_order = result.findings.iter().filter(|one| one.check == Check::PriorityInversion);
+        of_order.count()
+    };
+    assert_eq!((make(20 * US), make(20 * US + 1)), (0, 1));
+    // Nobody's stack ends with them, however many there are and however long they last.
+    let mut records = begun.to_vec();
+    records.extend((0..1_000_000).map(|place| kernel(4 * MS - 1 + place, Kind::InterruptEntry, 9, 0)));
+    records.push(kernel(5_000 * MS, Kind::InterruptExit, 9, 0));
+    let result = measured(&system, &[], &records);
+    assert_eq!(result.records, 1_000_000 + 6);
+    assert!(result.findings.iter().all(|one| one.check != Check::PriorityInversion), "{:?}", result.findings);
 }
 
 #[test]

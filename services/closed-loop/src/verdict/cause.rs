@@ -82,12 +82,7 @@ fn worst_disturbance<'a>(found: &'a Verification, job: &MissedJob) -> Option<&'a
             [Check::ForeignThread, Check::Interrupt, Check::Steal, Check::Gap, Check::Starvation];
         of_machine.contains(&check)
     };
-    let meets = |finding: &&Finding| {
-        // It is told when it is over.
-        let length = finding.observed_ns.map_or(0, |observed| observed.as_ns());
-        let (from, to) = (finding.time_ns.as_ns().saturating_sub(length), finding.time_ns.as_ns());
-        from < job.to_ns.as_ns() && to > job.from_ns.as_ns()
-    };
+    let meets = |finding: &&Finding| finding.from_ns < job.to_ns && finding.to_ns > job.from_ns;
     let here = found.findings.iter().filter(|finding| finding.class == Class::MachineDisturbed);
     let here = here.filter(|finding| finding.cpu == job.cpu && is_of_machine(finding.check));
     here.filter(meets).max_by_key(|finding| excess(finding))

@@ -467,12 +467,14 @@ fn no_goes_before_undecided_before_yes() {
     }
 }
 
-/// A disturbance of CPU 0 that was told at `at` ms, with this length.
+/// A disturbance of CPU 0 that was over at `at` ms, with this length.
 fn disturbance(check: Check, at: u64, length_us: u64, message: &str) -> horolog_verify::Finding {
     horolog_verify::Finding {
         class: Class::MachineDisturbed,
         check,
         time_ns: horolog_time::Instant::from_ns(at * 1_000_000),
+        from_ns: horolog_time::Instant::from_ns(at * 1_000_000 - length_us * 1_000),
+        to_ns: horolog_time::Instant::from_ns(at * 1_000_000),
         cpu: 0,
         task: None,
         job: None,
@@ -530,6 +532,28 @@ fn a_cause_lies_in_the_busy_window_of_a_missed_job() {
     case.found().backend = "linux-best-effort".to_owned();
     let closing = case.closing();
     assert!(closing.help.as_ref().is_some_and(|help| help.contains("real-time scheduling")), "{closing}");
+}
+
+/// What lasts meets a busy window to the nanosecond, whichever of its ends it was told at.
+#[test]
+fn a_cause_that_only_touches_the_busy_window_is_none() {
+    let ms = |ms: u64| horolog_time::Instant::from_ns(ms * 1_000_000);
+    let is_named = |from: horolog_time::Instant, to: horolog_time::Instant| {
+        let both = [from, to].map(|time_ns| {
+            let mut case = missed_both();
+            let it = disturbance(Check::ForeignThread, 11, 5_000, "burst (thread 7) had CPU 0");
+            case.found().findings.push(horolog_verify::Finding { time_ns, from_ns: from, to_ns: to, ..it });
+            case.closing().text.contains("burst (thread 7) had CPU 0")
+        });
+        assert_eq!(both[0], both[1]);
+        both[0]
+    };
+    let unit = Span::from_ns(1);
+    // The window of a job 1 goes from 10 to 21 ms.
+    assert!(!is_named(ms(5), ms(10)));
+    assert!(is_named(ms(5), ms(10).checked_add(unit).expect("in range")));
+    assert!(!is_named(ms(21), ms(26)));
+    assert!(is_named(ms(21).checked_sub(unit).expect("in range"), ms(26)));
 }
 
 #[test]
