@@ -25,7 +25,12 @@ pub struct Module {
 pub struct Modules {
     /// By process and start; a later one in the same place replaces an earlier one.
     known: BTreeMap<(u32, u64), Module>,
+    /// Paths of which not all parts have come.
     partial: BTreeMap<(u32, u64), Vec<u8>>,
+    /// Bytes of the paths.
+    bytes: usize,
+    /// Whether modules were left out.
+    cut: bool,
 }
 
 /// Bytes of a path in one event.
@@ -34,14 +39,41 @@ const PART: usize = 48;
 const LONGEST: usize = 4096;
 /// As many modules are kept.
 const MOST: usize = 65_536;
+/// So many bytes of paths are kept, and so many paths of which parts are missing.
+const MOST_PATHS: usize = 16 << 20;
+const MOST_PARTIAL: usize = 1024;
 
 impl Modules {
+    /// Whether modules were left out: those beyond 65,536, or beyond 16 MiB of their paths.
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        self.cut
+    }
+
+    /// Keeps a module in place of an earlier one at the same address, where there is room.
+    fn keep(&mut self, key: (u32, u64), module: Module) {
+        let length = |module: &Module| module.path.as_os_str().len();
+        let before = self.known.get(&key).map_or(0, length);
+        let bytes = self.bytes - before + length(&module);
+        if bytes > MOST_PATHS || (self.known.len() >= MOST && !self.known.contains_key(&key)) {
+            self.cut = true;
+            return;
+        }
+        self.bytes = bytes;
+        self.known.insert(key, module);
+    }
+
     /// Takes the words of a `lock/module` event.
     pub fn event(&mut self, process: u32, words: &[u64]) {
         let [bias, start, end, part, path @ ..] = words else { return };
         let key = (process, *start);
-        if path.len() * 8 != PART || (self.known.len() >= MOST && !self.known.contains_key(&key)) {
+        if path.len() * 8 != PART {
             return;
+        }
+        if self.partial.len() >= MOST_PARTIAL && !self.partial.contains_key(&key) {
+            // Most likely its last part was lost.
+            self.partial.pop_first();
+            self.cut = true;
         }
         let text = self.partial.entry(key).or_default();
         if *part == 0 {
@@ -58,20 +90,28 @@ impl Modules {
         if length < PART {
             let text = self.partial.remove(&key).unwrap_or_default();
             let path = PathBuf::from(String::from_utf8_lossy(&text).into_owned());
-            self.known.insert(key, Module { bias: *bias, start: *start, end: *end, path });
+            self.keep(key, Module { bias: *bias, start: *start, end: *end, path });
         }
     }
 
     /// Adds a module that is known otherwise, for instance from `/proc/PID/maps`.
     pub fn add(&mut self, process: u32, module: Module) {
-        self.known.entry((process, module.start)).or_insert(module);
+        let key = (process, module.start);
+        if !self.known.contains_key(&key) {
+            self.keep(key, module);
+        }
     }
 
     /// Adds the files that are mapped into a process, as procfs tells now.
     pub fn add_process(&mut self, process: u32) {
         let maps = std::fs::read_to_string(format!("/proc/{process}/maps")).unwrap_or_default();
         for (start, end, path) in files_of(&maps) {
-            if !self.known.contains_key(&(process, start)) && self.known.len() < MOST {
+            if self.known.contains_key(&(process, start)) {
+                continue;
+            }
+            if self.known.len() >= MOST {
+                self.cut = true;
+            } else {
                 let bias = start.wrapping_sub(first_address(&path).unwrap_or(0));
                 self.add(process, Module { bias, start, end, path });
             }
@@ -307,6 +347,37 @@ mod tests {
         assert!(modules.find(7, 0x9000).is_none() && modules.find(8, 0x2000).is_none());
         assert_eq!(Naming::new(&modules).site(7, 0x2000), "libx.so+0x1000");
         assert_eq!(Naming::new(&modules).site(7, 0x20), "0x20");
+    }
+
+    #[test]
+    fn no_more_modules_than_the_limit_are_kept_and_it_is_told() {
+        let module = |start: u64, path: &str| {
+            let path = PathBuf::from(path);
+            Module { bias: start, start, end: start + 1, path }
+        };
+        let mut modules = Modules::default();
+        (0..MOST as u64).for_each(|start| modules.add(1, module(start, "/lib")));
+        // One that is known is replaced.
+        modules.event(1, &words("/library"));
+        assert_eq!((modules.len(), modules.is_cut()), (MOST, false));
+        modules.add(1, module(MOST as u64, "/lib"));
+        assert_eq!((modules.len(), modules.is_cut()), (MOST, true));
+
+        let mut modules = Modules::default();
+        let path = "p".repeat(LONGEST);
+        let most = (MOST_PATHS / LONGEST) as u64;
+        (0..most).for_each(|start| modules.add(1, module(start, &path)));
+        assert_eq!((modules.len() as u64, modules.is_cut()), (most, false));
+        modules.add(1, module(most, "p"));
+        assert_eq!((modules.len() as u64, modules.is_cut()), (most, true));
+
+        // Paths whose last part never comes.
+        let mut modules = Modules::default();
+        for process in 0..=MOST_PARTIAL as u32 {
+            assert!(!modules.is_cut());
+            modules.event(process, &words(&"a".repeat(PART)));
+        }
+        assert!(modules.is_cut() && modules.partial.len() == MOST_PARTIAL);
     }
 
     #[test]
