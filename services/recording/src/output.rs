@@ -1,6 +1,7 @@
 //! The trace that is being written: records of all sources in the order of time.
 
 use crate::sessions::{Emitted, Tap};
+use horolog_probe::session::liveness::program_stack;
 use horolog_probe::session::reader::EventInfo;
 use horolog_time::Instant;
 use horolog_trace::file::{Footer, Header, Writer};
@@ -36,6 +37,8 @@ pub(crate) struct Output<W: Write> {
     /// How many waited on, then.
     left: usize,
     threads: Threads,
+    /// What processes ran when they handed their sessions over: where the stack began, and their name.
+    programs: BTreeMap<u32, (u64, String)>,
     events: BTreeMap<EventKey, Option<u64>>,
     /// The definitions, by the trace's numbers.
     definitions: Vec<EventDefinition>,
@@ -81,6 +84,7 @@ impl<W: Write> Output<W> {
             ordered_at: 0,
             left: 0,
             threads: Threads::default(),
+            programs: BTreeMap::new(),
             events: BTreeMap::new(),
             definitions: Vec::new(),
             last_event: None,
@@ -107,9 +111,19 @@ impl<W: Write> Output<W> {
         {
             return id;
         }
-        let writer = &mut self.writer;
+        let (writer, programs) = (&mut self.writer, &self.programs);
         let id = *self.threads.known.entry(key).or_insert_with(|| {
-            let found = comm.map_or_else(|| name_of(pid, tid), str::to_owned);
+            let found = comm.map_or_else(
+                || {
+                    let now = name_of(pid, tid);
+                    // It was emitted before the process began to run another program.
+                    let before = programs.get(&pid);
+                    let before =
+                        before.filter(|(stack, _)| program_stack(pid).is_some_and(|now| now != *stack));
+                    before.map_or(now, |(_, name)| name.clone())
+                },
+                str::to_owned,
+            );
             writer.define_thread_of(pid, tid, &found, None)
         });
         self.threads.last = Some((key, id));
@@ -254,6 +268,10 @@ impl<W: Write> Tap for Output<W> {
         // A program that was replaced by `exec` has new names for the same numbers.
         self.threads.known.retain(|(process, _), _| *process != pid);
         self.threads.last = None;
+        match program_stack(pid) {
+            Some(stack) => self.programs.insert(pid, (stack, name_of(pid, pid))),
+            None => self.programs.remove(&pid),
+        };
     }
 
     fn event(&mut self, event: &Emitted<'_>) {
@@ -317,6 +335,43 @@ mod tests {
 
     fn emitted<'a>(ns: u64, event: &'a EventInfo, words: &'a [u64]) -> Emitted<'a> {
         Emitted { session: 1, pid: 7, ns, tid: 7, cpu: 1, event, words, has_texts: false }
+    }
+
+    #[test]
+    fn a_program_that_was_replaced_keeps_its_name() {
+        let event = EventInfo { id: 1, name: "x".to_owned(), types: String::new(), fields: Vec::new() };
+        let mut child = std::process::Command::new("sh")
+            .args(["-c", "read line; exec sleep 100"])
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .expect("a shell");
+        let pid = child.id();
+        let runs = |name: &str| {
+            for _ in 0..1_000 {
+                if name_of(pid, pid) == name {
+                    return;
+                }
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            }
+            panic!("{pid} does not run {name}");
+        };
+        let mut bytes = Vec::new();
+        let writer = Writer::new(&mut bytes, &Header::session(0)).expect("memory");
+        let mut output = Output::new(writer, 0, 100);
+        runs("sh");
+        output.joined(pid);
+        drop(child.stdin.take());
+        runs("sleep");
+        // Its first event is read after the other program began.
+        output.event(&Emitted { pid, tid: pid, ..emitted(10, &event, &[]) });
+        output.joined(pid);
+        output.event(&Emitted { pid, tid: pid, session: 2, ..emitted(20, &event, &[]) });
+        child.kill().and_then(|()| child.wait()).expect("it ends");
+        output.finish(1_000, 0).expect("memory");
+        let mut reader = Reader::new(bytes.as_slice()).expect("a trace");
+        while reader.next_record().is_some() {}
+        let names: Vec<&str> = reader.threads().iter().map(|thread| thread.comm.as_str()).collect();
+        assert_eq!(names, ["sh", "sleep"]);
     }
 
     #[test]
