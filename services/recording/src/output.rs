@@ -116,10 +116,9 @@ impl<W: Write> Output<W> {
             let found = comm.map_or_else(
                 || {
                     let now = name_of(pid, tid);
-                    // It was emitted before the process began to run another program.
-                    let before = programs.get(&pid);
-                    let before =
-                        before.filter(|(stack, _)| program_stack(pid).is_some_and(|now| now != *stack));
+                    // It was emitted before the process began to run another program, or ended.
+                    let is_another = |stack| program_stack(pid).is_some_and(|now| now != stack);
+                    let before = programs.get(&pid).filter(|(stack, _)| now.is_empty() || is_another(*stack));
                     before.map_or(now, |(_, name)| name.clone())
                 },
                 str::to_owned,
@@ -367,11 +366,13 @@ mod tests {
         output.joined(pid);
         output.event(&Emitted { pid, tid: pid, session: 2, ..emitted(20, &event, &[]) });
         child.kill().and_then(|()| child.wait()).expect("it ends");
+        // A thread whose process has ended is called like its program.
+        output.event(&Emitted { pid, tid: pid + 1, session: 2, ..emitted(30, &event, &[]) });
         output.finish(1_000, 0).expect("memory");
         let mut reader = Reader::new(bytes.as_slice()).expect("a trace");
         while reader.next_record().is_some() {}
         let names: Vec<&str> = reader.threads().iter().map(|thread| thread.comm.as_str()).collect();
-        assert_eq!(names, ["sh", "sleep"]);
+        assert_eq!(names, ["sh", "sleep", "sleep"]);
     }
 
     #[test]
