@@ -217,7 +217,7 @@ pub(crate) fn split(fields: &str, count: usize) -> Vec<(String, String)> {
 }
 
 /// Calls `each` with the pieces between the commas of a macro call: a comma in parentheses or quotes separates nothing, as
-/// for the preprocessor. Returns how many there are.
+/// for the preprocessor. A quote inside a number separates its digits (`1'000`). Returns how many there are.
 fn pieces(text: &[u8], mut each: impl FnMut(usize, &[u8])) -> usize {
     let (mut from, mut depth, mut quote, mut place) = (0, 0_usize, 0_u8, 0);
     let mut escaped = false;
@@ -226,6 +226,7 @@ fn pieces(text: &[u8], mut each: impl FnMut(usize, &[u8])) -> usize {
             _ if escaped => escaped = false,
             b'\\' if quote != 0 => escaped = true,
             _ if quote != 0 => quote = if *byte == quote { 0 } else { quote },
+            b'\'' if is_in_number(&text[..at]) => {}
             b'"' | b'\'' => quote = *byte,
             b'(' => depth += 1,
             b')' => depth = depth.saturating_sub(1),
@@ -238,6 +239,16 @@ fn pieces(text: &[u8], mut each: impl FnMut(usize, &[u8])) -> usize {
     }
     each(place, &text[from..]);
     place + 1
+}
+
+/// Whether what comes directly before is a number, or a part of one: `0xff`, `1.5e3`. The prefixes of characters (`u8'a'`, `L'a'`)
+/// begin with a letter.
+fn is_in_number(before: &[u8]) -> bool {
+    let part = |byte: &u8| is_word(*byte) || matches!(byte, b'.' | b'\'');
+    let from = before.iter().rposition(|byte| !part(byte)).map_or(0, |at| at + 1);
+    let word = &before[from..];
+    let word = word.strip_prefix(b".").unwrap_or(word);
+    word.first().is_some_and(u8::is_ascii_digit) && word.last().is_some_and(|byte| is_word(*byte))
 }
 
 /// The name and the unit of an argument as it was written: those given, else the last member that a plain expression
@@ -323,6 +334,12 @@ mod tests {
         assert_eq!(of_c(r#""a,\"b(", f, (unsigned)i, *at, HOROLOG_FLOW(id), a.b.c"#, 4), "i,at,flow,c");
         assert_eq!(of_c(r#""a", ((void)"horolog", (void)"n", (void)"ms", x)"#, 1), "n[ms]");
         assert_eq!(of_c(r#""a", HOROLOG_STRING(p->name), HOROLOG_STRING_N(text, 3)"#, 2), "name,text");
+        // Quotes between digits separate nothing; those of characters do, whatever stands before them.
+        assert_eq!(of_c(r#""a", 1'000, at, x"#, 3), ",at,x");
+        assert_eq!(of_c(r#""a", 0xff'ff'00, at, f(1'0, '('), x"#, 4), ",at,,x");
+        assert_eq!(of_c(r#""a", .1'5e1'0, at, 1.0'0f, x"#, 4), ",at,,x");
+        assert_eq!(of_c(r#""a", u8',', at, L'\'', x, a1',', y"#, 6), ",at,,x,,y");
+        assert_eq!(of_c(r#""a", 1'000'000ull, at"#, 2), ",at");
         // Nothing is named: no text at all.
         assert_eq!(of_c(r#""a", 1, x + y, (z)"#, 3), "");
         assert_eq!(of_c(r#""a""#, 0), "");

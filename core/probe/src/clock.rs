@@ -161,6 +161,13 @@ impl Timeline {
         true
     }
 
+    /// Forgets the oldest anchors beyond `count`, at least two; now and then, half of them at once.
+    pub fn keep_last(&mut self, count: usize) {
+        if self.anchors.len() > count.max(2) {
+            self.anchors.drain(..self.anchors.len() - (count / 2).max(2));
+        }
+    }
+
     /// Ticks as `CLOCK_MONOTONIC` in ns; `None` with fewer than two anchors, unless the ticks are nanoseconds anyway.
     #[must_use]
     pub fn to_ns(&self, ticks: u64) -> Option<u64> {
@@ -245,6 +252,12 @@ mod tests {
         assert_eq!(line.error_ns(), Some(16 + 1 + 5)); // 30 ticks are 15.04 ns by now
         assert!(!line.add(anchor(4_000, 3_000)));
         assert_eq!(line.to_ns(u64::MAX).map(|ns| ns > 1 << 62), Some(true));
+        let mut kept = line.clone();
+        kept.keep_last(3);
+        assert_eq!(kept.anchors().len(), 3);
+        kept.keep_last(2);
+        assert_eq!(kept.anchors(), &line.anchors()[1..]);
+        assert_eq!([kept.to_ns(4_000), kept.to_ns(2_000)], [Some(2_005), Some(995)]);
     }
 
     #[test]

@@ -147,7 +147,7 @@ fn a_program_ends_when_its_threads_have_ended_and_by_signals() {
 #[test]
 fn hundreds_of_processes_fit_into_little_memory() {
     let folder = tempfile::tempdir().expect("a folder");
-    let Some(narrow) = Narrow::new("hundreds", 256) else { return };
+    let Some(narrow) = Narrow::new("hundreds") else { return };
     let script = "for i in $(seq 100); do /bin/true || exit 9; done; \
                   for i in $(seq 300); do ( sleep 2 ) & done; wait";
     for verb in verbs(&folder) {

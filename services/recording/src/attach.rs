@@ -4,6 +4,7 @@ use crate::RecordingError;
 use crate::target::Started;
 use horolog_measure::preload::{TRACE_LIBRARY, find_library};
 use horolog_probe::session::listen;
+use horolog_probe::session::liveness::Process;
 use std::path::Path;
 
 /// Asks the runtime in process `pid` for its session.
@@ -13,9 +14,14 @@ pub(crate) fn attach(
     options: &str,
     patterns: &str,
 ) -> Result<Started, RecordingError> {
-    if !Path::new(&format!("/proc/{pid}")).exists() {
-        return Err(RecordingError::bad_input(format_args!("there is no process {pid}")));
-    }
+    let Some(process) = Process::running(pid) else {
+        let why = if Path::new(&format!("/proc/{pid}")).exists() {
+            format!("process {pid} has ended: its parent has not asked for its status yet")
+        } else {
+            format!("there is no process {pid}")
+        };
+        return Err(RecordingError::bad_input(why));
+    };
     let asked = listen::request(pid, socket, options, patterns).map_err(|error| {
         let why = if has_runtime(pid) {
             format!("process {pid} does not wait to be recorded ({error})")
@@ -38,6 +44,7 @@ pub(crate) fn attach(
         notes: Vec::new(),
         program: None,
         _asked: Some(asked),
+        process: Some(process),
         is_asked: false,
     })
 }

@@ -2,6 +2,7 @@
 
 use crate::ordering::Waiting;
 use crate::sessions::{Emitted, Tap};
+use horolog_probe::session::liveness::program_stack;
 use horolog_probe::session::reader::EventInfo;
 use horolog_time::Instant;
 use horolog_trace::file::{Footer, Header, Writer};
@@ -25,6 +26,8 @@ pub(crate) struct Output<W: Write> {
     /// How many waited on, then.
     left: usize,
     threads: Threads,
+    /// What processes ran when they handed their sessions over: where the stack began, and their name.
+    programs: BTreeMap<u32, (u64, String)>,
     events: BTreeMap<EventKey, Option<u64>>,
     /// The trace's numbers by session and number there: what `events` says, without comparing names.
     numbers: BTreeMap<(u64, u32), Option<u64>>,
@@ -69,6 +72,7 @@ impl<W: Write> Output<W> {
             ordered_at: 0,
             left: 0,
             threads: Threads::default(),
+            programs: BTreeMap::new(),
             events: BTreeMap::new(),
             numbers: BTreeMap::new(),
             last_event: None,
@@ -95,9 +99,18 @@ impl<W: Write> Output<W> {
         {
             return id;
         }
-        let writer = &mut self.writer;
+        let (writer, programs) = (&mut self.writer, &self.programs);
         let id = *self.threads.known.entry(key).or_insert_with(|| {
-            let found = comm.map_or_else(|| name_of(pid, tid), str::to_owned);
+            let found = comm.map_or_else(
+                || {
+                    let now = name_of(pid, tid);
+                    // It was emitted before the process began to run another program, or ended.
+                    let is_another = |stack| program_stack(pid).is_some_and(|now| now != stack);
+                    let before = programs.get(&pid).filter(|(stack, _)| now.is_empty() || is_another(*stack));
+                    before.map_or(now, |(_, name)| name.clone())
+                },
+                str::to_owned,
+            );
             writer.define_thread_of(pid, tid, &found, None)
         });
         self.threads.last = Some((key, id));
@@ -218,6 +231,10 @@ impl<W: Write> Tap for Output<W> {
         // A program that was replaced by `exec` has new names for the same numbers.
         self.threads.known.retain(|(process, _), _| *process != pid);
         self.threads.last = None;
+        match program_stack(pid) {
+            Some(stack) => self.programs.insert(pid, (stack, name_of(pid, pid))),
+            None => self.programs.remove(&pid),
+        };
     }
 
     fn event(&mut self, event: &Emitted<'_>) {
@@ -280,6 +297,45 @@ mod tests {
 
     fn emitted<'a>(ns: u64, event: &'a EventInfo, words: &'a [u64]) -> Emitted<'a> {
         Emitted { session: 1, pid: 7, ns, tid: 7, cpu: 1, event, words, has_texts: false }
+    }
+
+    #[test]
+    fn a_program_that_was_replaced_keeps_its_name() {
+        let event = EventInfo { id: 1, name: "x".to_owned(), types: String::new(), fields: Vec::new() };
+        let mut child = std::process::Command::new("sh")
+            .args(["-c", "read line; exec sleep 100"])
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .expect("a shell");
+        let pid = child.id();
+        let runs = |name: &str| {
+            for _ in 0..1_000 {
+                if name_of(pid, pid) == name {
+                    return;
+                }
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            }
+            panic!("{pid} does not run {name}");
+        };
+        let mut bytes = Vec::new();
+        let writer = Writer::new(&mut bytes, &Header::session(0)).expect("memory");
+        let mut output = Output::new(writer, 0, 100);
+        runs("sh");
+        output.joined(pid);
+        drop(child.stdin.take());
+        runs("sleep");
+        // Its first event is read after the other program began.
+        output.event(&Emitted { pid, tid: pid, ..emitted(10, &event, &[]) });
+        output.joined(pid);
+        output.event(&Emitted { pid, tid: pid, session: 2, ..emitted(20, &event, &[]) });
+        child.kill().and_then(|()| child.wait()).expect("it ends");
+        // A thread whose process has ended is called like its program.
+        output.event(&Emitted { pid, tid: pid + 1, session: 2, ..emitted(30, &event, &[]) });
+        output.finish(1_000, 0).expect("memory");
+        let mut reader = Reader::new(bytes.as_slice()).expect("a trace");
+        while reader.next_record().is_some() {}
+        let names: Vec<&str> = reader.threads().iter().map(|thread| thread.comm.as_str()).collect();
+        assert_eq!(names, ["sh", "sleep", "sleep"]);
     }
 
     #[test]

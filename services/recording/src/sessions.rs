@@ -222,6 +222,7 @@ impl Sessions {
 
     /// Takes new sessions and drains all.
     pub(crate) fn pass(&mut self, tap: &mut impl Tap) {
+        self.came = 0;
         self.accept(tap);
         self.clock.anchor();
         let now = monotonic_ns();
@@ -230,7 +231,6 @@ impl Sessions {
             self.looked = now;
         }
         (self.pause_ns, self.passed) = (now.saturating_sub(self.passed).min(1_000_000_000), now);
-        self.came = 0;
         for traced in &mut self.live {
             // Before its buffers are read: what it has published then is read all the same.
             let state =
@@ -338,9 +338,14 @@ impl Sessions {
                     // A process has one session: whatever it ran before was replaced by `exec`.
                     let now = monotonic_ns();
                     self.never_came.remove(&pid);
+                    self.clock.anchor();
                     for before in self.live.iter_mut().filter(|traced| traced.pid == pid) {
                         before.closed_at.get_or_insert(now);
                         before.runs_another = false;
+                        // Its last events belong to the program that emitted them.
+                        let Traced { connection, batch, words, .. } = &mut *before;
+                        self.came += connection.reader.drain(|raw| batch.push(Raw::of(&raw, words)));
+                        before.hand_on(&self.clock, tap);
                     }
                     tap.joined(pid);
                     self.live.push(Traced {

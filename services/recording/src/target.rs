@@ -4,6 +4,7 @@ use crate::RecordingError;
 use crate::sessions::Sessions;
 use horolog_measure::preload;
 use horolog_probe::session::listen::Asked;
+use horolog_probe::session::liveness::Process;
 use horolog_sys::guardian::{Program, spawn};
 use horolog_sys::process::terminate;
 use std::path::{Path, PathBuf};
@@ -41,6 +42,8 @@ pub struct Tracing {
 
 /// How much memory the rings of one process may take by default.
 const MEMORY: u64 = 64 << 20;
+/// How many rings a process has by default where their memory is asked for at the start.
+const STRICT_RINGS: u64 = 8;
 
 /// A command that was started, or a process that was found.
 #[derive(Debug)]
@@ -54,6 +57,8 @@ pub(crate) struct Started {
     pub(crate) program: Option<Program>,
     /// The process that runs already, as long as it is recorded.
     pub(crate) _asked: Option<Asked>,
+    /// The same, to see whether it has ended.
+    pub(crate) process: Option<Process>,
     /// Whether the command was asked to end.
     pub(crate) is_asked: bool,
 }
@@ -61,6 +66,11 @@ pub(crate) struct Started {
 impl Tracing {
     /// The words of `HOROLOG_TRACE_OPTIONS`.
     fn options(&self) -> Result<String, RecordingError> {
+        self.options_where(promises_strictly())
+    }
+
+    /// The same on a kernel that promises no more memory than it has, or on one that does.
+    fn options_where(&self, is_strict: bool) -> Result<String, RecordingError> {
         let mut words = Vec::new();
         if let Some(bytes) = self.buffer {
             let fits = bytes.is_power_of_two() && (4 << 10..=1 << 30).contains(&bytes);
@@ -72,11 +82,18 @@ impl Tracing {
             words.push(format!("ring-bytes={bytes}"));
         }
         let fitting = self.buffer.map(|bytes| (MEMORY / bytes.max(1)).clamp(4, 256));
-        if let Some(rings) = self.rings.map(u64::from).or(fitting) {
+        // Where memory is promised only as far as there is some, it is asked for at the start: a touch must not fail.
+        let default = if is_strict {
+            Some(fitting.map_or(STRICT_RINGS, |rings| rings.min(STRICT_RINGS)))
+        } else {
+            fitting
+        };
+        if let Some(rings) = self.rings.map(u64::from).or(default) {
             words.push(format!("rings={rings}"));
         }
-        // Where memory is promised only as far as there is some, it is asked for at the start: a touch must not fail.
-        words.push(if promises_strictly() { "rings=8" } else { "sparse" }.to_owned());
+        if !is_strict {
+            words.push("sparse".to_owned());
+        }
         if self.overwrite {
             words.push("overwrite".to_owned());
         }
@@ -156,6 +173,7 @@ fn start_command(words: &[String], tracing: &Tracing, socket: &Path) -> Result<S
         notes,
         program: Some(program),
         _asked: None,
+        process: None,
         is_asked: false,
     })
 }
@@ -181,7 +199,7 @@ impl Started {
     /// Whether the command, or the process, has ended.
     pub(crate) fn has_ended(&mut self) -> bool {
         match &mut self.child {
-            None => !Path::new(&format!("/proc/{}", self.pid)).exists(),
+            None => self.process.as_ref().is_none_or(Process::is_dead),
             Some(child) => {
                 if let Ok(Some(status)) = child.try_wait() {
                     self.ended = Some(status);
@@ -208,12 +226,45 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_process_that_nobody_has_waited_for_has_ended() {
+        let mut child = Command::new("cat").stdin(std::process::Stdio::piped()).spawn().expect("cat");
+        let pid = child.id();
+        let mut started = Started {
+            child: None,
+            ended: None,
+            pid,
+            notes: Vec::new(),
+            program: None,
+            _asked: None,
+            process: Process::running(pid),
+            is_asked: false,
+        };
+        assert!(!started.has_ended());
+        drop(child.stdin.take());
+        let begun = std::time::Instant::now();
+        while !started.has_ended() {
+            assert!(begun.elapsed().as_secs() < 10, "the process is a zombie");
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("its parent has not waited");
+        assert!(stat.contains(") Z "), "{stat}");
+        child.wait().expect("it has ended");
+    }
+
+    #[test]
     fn sizes_and_patterns_that_no_session_takes_are_refused() {
-        let with = |buffer| Tracing { buffer: Some(buffer), ..Tracing::default() }.options();
+        let with = |buffer| Tracing { buffer: Some(buffer), ..Tracing::default() }.options_where(false);
         assert_eq!(with(65_536).as_deref(), Ok("ring-bytes=65536,rings=256,sparse"));
         assert!(with(65_537).is_err_and(|error| error.is_bad_input()));
         assert_eq!(with(16 << 20).as_deref(), Ok("ring-bytes=16777216,rings=4,sparse"));
         assert!(with(2048).is_err() && with(2 << 30).is_err());
+        // All memory at the start: fewer rings, but as many as are asked for.
+        let strict = |buffer, rings| Tracing { buffer, rings, ..Tracing::default() }.options_where(true);
+        assert_eq!(strict(None, None).as_deref(), Ok("rings=8"));
+        assert_eq!(strict(None, Some(4096)).as_deref(), Ok("rings=4096"));
+        assert_eq!(strict(Some(4 << 20), None).as_deref(), Ok("ring-bytes=4194304,rings=8"));
+        assert_eq!(strict(Some(16 << 20), None).as_deref(), Ok("ring-bytes=16777216,rings=4"));
+        assert_eq!(strict(Some(16 << 20), Some(9)).as_deref(), Ok("ring-bytes=16777216,rings=9"));
         let patterns = |events: &[&str]| {
             let events = events.iter().map(|&event| event.to_owned()).collect();
             Tracing { events, ..Tracing::default() }.patterns()

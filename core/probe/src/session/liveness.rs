@@ -8,6 +8,13 @@ pub fn process_start(pid: u32) -> Option<u64> {
     start_time(&std::fs::read(format!("/proc/{pid}/stat")).ok()?)
 }
 
+/// Where the stack of the program that process `pid` runs begins: `exec` gives it another place. `None` where the kernel does not
+/// tell.
+#[must_use]
+pub fn program_stack(pid: u32) -> Option<u64> {
+    stack_start(&std::fs::read(format!("/proc/{pid}/stat")).ok()?).filter(|stack| *stack != 0)
+}
+
 /// The living children of process `pid`'s first thread; none where the kernel does not tell.
 #[must_use]
 pub fn children(pid: u32) -> Vec<u32> {
@@ -44,6 +51,13 @@ impl Process {
     #[must_use]
     pub fn new(pid: u32, own_pid: u32, start: u64) -> Process {
         Process { pid, own_pid, start, stack: 0 }
+    }
+
+    /// The process that has this number now; `None` where there is none, or it has ended and its parent has not asked for its
+    /// status yet.
+    #[must_use]
+    pub fn running(pid: u32) -> Option<Process> {
+        Some(Process::new(pid, pid, process_start(pid)?)).filter(|process| !process.is_dead())
     }
 
     /// The same while it runs the program whose stack begins at `stack`; 0: not known.
@@ -136,12 +150,29 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_process_that_nobody_has_waited_for_has_ended() {
+        let mut child =
+            std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().expect("cat");
+        let process = Process::running(child.id()).expect("it runs");
+        assert!(!process.is_dead());
+        drop(child.stdin.take());
+        let stat = format!("/proc/{}/stat", child.id());
+        while !std::fs::read(&stat).is_ok_and(|stat| is_over(&stat)) {
+            std::thread::yield_now();
+        }
+        assert!(process.is_dead() && Process::running(child.id()).is_none());
+        child.wait().expect("it has ended");
+        assert!(process.is_dead() && Process::running(child.id()).is_none());
+    }
+
+    #[test]
     fn threads_live_until_they_end() {
         let pid = std::process::id();
         let me = Process::new(pid, pid, process_start(pid).expect("we exist"));
         assert!(!me.is_dead());
         let same = me.clone().of_program(super::super::shared::start_of_stack());
         assert_eq!(same.state(), State::Runs);
+        assert_eq!(program_stack(pid), Some(super::super::shared::start_of_stack()));
         assert_eq!(me.clone().of_program(4096).state(), State::RunsAnother);
         let tid = horolog_sys::thread::id();
         let start = me.thread_start(tid).expect("we exist");

@@ -10,6 +10,8 @@ mod tests;
 
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU32, AtomicU64};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::os::fd::OwnedFd;
 
 use crate::about;
@@ -114,6 +116,8 @@ pub struct Reader {
     layout: Layout,
     /// Bytes taken from each ring.
     taken: Vec<u64>,
+    /// Up to which ticks [`Reader::drain_within`] has taken what each ring holds.
+    read_to: Vec<u64>,
     /// `r` of each multi-writer buffer.
     read: [u32; 2],
     suspicions: [Option<Suspicion>; 2],
@@ -132,6 +136,18 @@ pub struct Reader {
     held: std::collections::VecDeque<HeldRecord>,
     mapping: Mapping,
 }
+
+/// What was taken from a ring.
+#[derive(Clone, Copy, Debug)]
+struct Taken {
+    count: u64,
+    bytes: u64,
+    /// Where more is left in it: the ticks of the last record that was taken.
+    cut_at: Option<u64>,
+}
+
+/// As many bytes of a ring are taken at once at least.
+const LEAST_SHARE: u64 = 4096;
 
 /// How many threads one pass looks up at most.
 const LOOKUPS: u32 = 256;
@@ -180,6 +196,7 @@ impl Reader {
             clock,
             overwrites: header.overwrites.load(Relaxed) != 0,
             taken: vec![0; layout.sizes.rings as usize],
+            read_to: vec![0; layout.sizes.rings as usize],
             read: [0; 2],
             suspicions: [None, None],
             repairs_due: [false; 2],
@@ -305,17 +322,57 @@ impl Reader {
         let mut count = 0;
         if !self.overwrites {
             for (ring, head) in self.rings_in_order() {
-                count += self.drain_ring(ring, head, &mut sink);
+                count += self.drain_ring(ring, head, u64::MAX, &mut sink).count;
             }
         }
-        let mut emptied = true;
+        count += self.drain_queues(&gone, &mut sink);
+        count
+    }
+
+    /// As [`Reader::drain`], but takes about `most` bytes of the rings, always from the one whose records are oldest: no
+    /// ring is ahead of another by more than its share. Records of different rings, also of one thread, come in no order.
+    /// Returns how many there were, and up to which ticks nothing is left in a ring.
+    ///
+    /// At most `most` bytes are taken, and 4 KiB more of each ring.
+    pub fn drain_within(&mut self, most: u64, mut sink: impl FnMut(RawRecord<'_>)) -> (u64, u64) {
+        self.lookups.set(if self.process.is_foreign() { FOREIGN_LOOKUPS } else { LOOKUPS });
+        let gone = self.find_gone();
+        let now = self.clock.ticks();
+        let (mut count, mut room) = (0, most);
+        if !self.overwrites {
+            let rings = self.rings_in_order();
+            let share = (most / 2 / rings.len().max(1) as u64).max(LEAST_SHARE);
+            let behind = |read_to, order, ring, head| Reverse((read_to, order, ring, head));
+            let mut waiting: BinaryHeap<_> = (rings.into_iter().enumerate())
+                .map(|(order, (ring, head))| behind(self.read_to[ring], order, ring, head))
+                .collect();
+            while room > 0
+                && let Some(Reverse((_, order, ring, head))) = waiting.pop()
+            {
+                let taken = self.drain_ring(ring, head, share, &mut sink);
+                count += taken.count;
+                room = room.saturating_sub(taken.bytes);
+                // Whatever a damaged one claims, the others are not held up by it.
+                self.read_to[ring] = taken.cut_at.map_or(now, |ticks| ticks.min(now));
+                if taken.cut_at.is_some() {
+                    waiting.push(behind(self.read_to[ring], order, ring, head));
+                }
+            }
+        }
+        count += self.drain_queues(&gone, &mut sink);
+        (count, self.read_to[..self.rings_used()].iter().copied().min().unwrap_or(now))
+    }
+
+    /// Takes what is in the multi-writer buffers, and returns what belongs to threads that have `gone`.
+    fn drain_queues(&mut self, gone: &[usize], mut sink: &mut impl FnMut(RawRecord<'_>)) -> u64 {
+        let (mut count, mut emptied) = (0, true);
         for class in 0..2 {
             let (records, empty) = self.drain_queue(class, &mut sink);
             count += records;
             emptied &= empty;
         }
         self.repair();
-        self.free(&gone, emptied);
+        self.free(gone, emptied);
         count
     }
 
@@ -339,13 +396,35 @@ impl Reader {
         found
     }
 
-    fn drain_ring(&mut self, ring: usize, head: u64, sink: &mut impl FnMut(RawRecord<'_>)) -> u64 {
+    /// Takes whole records out of a ring, about `most` bytes of them.
+    fn drain_ring(
+        &mut self,
+        ring: usize,
+        head: u64,
+        most: u64,
+        sink: &mut impl FnMut(RawRecord<'_>),
+    ) -> Taken {
         let size = u64::from(self.layout.sizes.ring_bytes);
         let taken = self.taken[ring];
         let mut copied = std::mem::take(&mut self.copied);
         copied.clear();
         let control = &self.ring_controls()[ring];
         let (to, damaged) = match between(taken, head, size) {
+            Some(span) if span.bytes() > most => {
+                self.copy(ring, Span { from: span.from, to: span.from + most / 8 * 8 }, &mut copied);
+                match whole(&copied) {
+                    // A damaged one, or one record longer than that: all of it.
+                    0 => {
+                        copied.clear();
+                        self.copy(ring, span, &mut copied);
+                        (span.to, 0)
+                    }
+                    words => {
+                        copied.truncate(words);
+                        (span.from + words as u64 * 8, 0)
+                    }
+                }
+            }
             Some(span) => {
                 self.copy(ring, span, &mut copied);
                 (span.to, 0)
@@ -360,11 +439,16 @@ impl Reader {
         if ended & 0xff == ENDED && control.head.load(Acquire) == to {
             let _ = control.owner.compare_exchange(ended, UNUSED | ended & !0xff, Release, Relaxed);
         }
-        let (count, torn) = parse(&copied, writer, tid, sink);
+        let mut last = 0;
+        let (count, torn) = parse(&copied, writer, tid, &mut |record| {
+            last = record.ticks;
+            sink(record);
+        });
+        let bytes = copied.len() as u64 * 8;
         self.copied = copied;
         self.taken[ring] = to;
         self.damaged += damaged + torn;
-        count
+        Taken { count, bytes, cut_at: (to != head).then_some(last) }
     }
 
     /// Copies the words of a ring between two counts.
@@ -563,6 +647,20 @@ impl WriterInfo {
             has_ring: entry.ring.load(Relaxed) != 0,
         })
     }
+}
+
+/// How many of `words` are whole records; 0 where what follows them is no record.
+fn whole(words: &[u64]) -> usize {
+    let mut at = 0;
+    while let Some(&[ticks, packed]) = words.get(at..at + HEAD_WORDS) {
+        let head = Head::unpack(ticks, packed);
+        let Some(arguments) = head.words().filter(|_| head.event != 0) else { return 0 };
+        if at + HEAD_WORDS + arguments > words.len() {
+            break;
+        }
+        at += HEAD_WORDS + arguments;
+    }
+    at
 }
 
 /// Hands the records in `words` on; how many there were, and 1 where something made no sense.

@@ -10,7 +10,7 @@ use super::messages::{
 };
 use super::{Exporter, ROOT, SEQUENCE};
 use crate::file::Thread;
-use crate::{EventDefinition, TraceError, UserEvent, Value};
+use crate::{TraceError, UserEvent, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
@@ -38,8 +38,8 @@ pub(super) struct Tracks {
 #[derive(Debug, Default)]
 struct Sequence {
     id: u32,
-    /// The slices that are open.
-    open: Vec<String>,
+    /// The slices that are open, with what the arguments of their beginnings are called.
+    open: Vec<(String, Vec<String>)>,
     /// The time of the last packet.
     time: u64,
     begun: bool,
@@ -93,22 +93,19 @@ impl<W: Write> Exporter<W> {
         let sequence = self.users.threads.entry(thread).or_default();
         if let Some(subject) = event.name().strip_suffix("/end") {
             // Only the innermost slice can end; everything else is shown as what it is.
-            if sequence.open.last().is_some_and(|innermost| innermost == subject) {
-                sequence.open.pop();
-                return self.put(
-                    event,
-                    TrackEvent { r#type: Some(SLICE_END), ..TrackEvent::default() },
-                    None,
-                );
+            if let Some((_, labels)) = sequence.open.pop_if(|(innermost, _)| innermost == subject) {
+                let end = TrackEvent { r#type: Some(SLICE_END), ..TrackEvent::default() };
+                return self.put(event, end, Says::End(&labels));
             }
         }
         let begins = event.name().strip_suffix("/begin").filter(|_| sequence.open.len() < DEPTH);
         if let Some(subject) = begins {
-            sequence.open.push(subject.to_owned());
+            let labels = (0..event.arguments().count()).map(|place| event.definition.label(place));
+            sequence.open.push((subject.to_owned(), labels.collect()));
         }
         let r#type = Some(if begins.is_some() { SLICE_BEGIN } else { INSTANT });
         let name = begins.unwrap_or(event.name());
-        self.put(event, TrackEvent { r#type, ..TrackEvent::default() }, Some(name))
+        self.put(event, TrackEvent { r#type, ..TrackEvent::default() }, Says::Name(name))
     }
 
     fn counter(&mut self, event: &UserEvent<'_>, name: &str, value: Value<'_>) -> Result<(), TraceError> {
@@ -144,15 +141,15 @@ impl<W: Write> Exporter<W> {
                 _ => counter.counter_value = event.words.first().map(|word| word.cast_signed()),
             },
         }
-        self.put(event, counter, None)
+        self.put(event, counter, Says::Value)
     }
 
-    /// Writes an event into its thread's sequence; with `name`, its arguments too.
+    /// Writes an event into its thread's sequence.
     fn put(
         &mut self,
         event: &UserEvent<'_>,
         mut track: TrackEvent,
-        name: Option<&str>,
+        says: Says<'_>,
     ) -> Result<(), TraceError> {
         let time = self.origin.saturating_add(event.record.time.as_ns());
         let thread = event.record.extra;
@@ -183,10 +180,14 @@ impl<W: Write> Exporter<W> {
         }
         let sequence = self.users.threads.entry(thread).or_default();
         let mut new = InternedData::default();
-        if let Some(name) = name {
-            track.name_iid = Sequence::intern(&mut sequence.names, name, &mut new.event_names);
-            track.name = track.name_iid.is_none().then(|| name.to_owned());
-            arguments(event, sequence, &mut new, &mut track);
+        match says {
+            Says::Name(name) => {
+                track.name_iid = Sequence::intern(&mut sequence.names, name, &mut new.event_names);
+                track.name = track.name_iid.is_none().then(|| name.to_owned());
+                arguments(event, &[], sequence, &mut new, &mut track);
+            }
+            Says::End(labels) => arguments(event, labels, sequence, &mut new, &mut track),
+            Says::Value => {}
         }
         let is_new = new != InternedData::default();
         // What comes late has its time on the trace's clock, since a step never goes back.
@@ -241,10 +242,31 @@ impl<W: Write> Exporter<W> {
     }
 }
 
-/// Gives an event its arguments, and the flows that they name.
-fn arguments(event: &UserEvent<'_>, sequence: &mut Sequence, new: &mut InternedData, track: &mut TrackEvent) {
+/// What an event says besides its type.
+#[derive(Clone, Copy, Debug)]
+enum Says<'a> {
+    /// Its name and its arguments.
+    Name(&'a str),
+    /// Its arguments, which join those of the slice's beginning with these labels.
+    End(&'a [String]),
+    /// The value of a counter.
+    Value,
+}
+
+/// Gives an event its arguments, and the flows that they name. One that is called as one of the slice's beginning would take
+/// its place.
+fn arguments(
+    event: &UserEvent<'_>,
+    beginning: &[String],
+    sequence: &mut Sequence,
+    new: &mut InternedData,
+    track: &mut TrackEvent,
+) {
     for (place, (name, value)) in event.arguments().enumerate() {
-        let label = EventDefinition::label(event.definition, place);
+        let mut label = event.definition.label(place);
+        if beginning.contains(&label) {
+            label.push_str(" (end)");
+        }
         let mut annotation = DebugAnnotation {
             name_iid: Sequence::intern(&mut sequence.arguments, &label, &mut new.debug_annotation_names),
             ..DebugAnnotation::default()

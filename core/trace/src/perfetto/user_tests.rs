@@ -202,6 +202,33 @@ fn counters_flows_units_and_texts() {
     assert_eq!(shown[5].event.debug_annotations[1].name.as_deref(), Some("size [B]"));
 }
 
+#[test]
+fn the_end_of_a_slice_has_its_arguments_and_flows() {
+    let events = [
+        EventDefinition::new("job/begin", "uu", &["n", "flow"]).unwrap(),
+        EventDefinition::new("job/end", "iuu", &["result", "n", "flow_end"]).unwrap(),
+    ];
+    let records = [
+        (user(1, 0, 0), vec![3, 9]),
+        (user(2, 1, 0), vec![(-1_i64).cast_unsigned(), 4, 9]),
+        (user(3, 0, 0), vec![5, 10]),
+    ];
+    let packets = packets(&export(false, &events, &[thread(0, 71, Some(70))], &records));
+    let shown = shown(&packets);
+    let (begin, end, still_open) = (&shown[0].event, &shown[1].event, &shown[3]);
+    assert_eq!((shown[1].kind, end.name_iid, end.name.as_deref()), (SLICE_END, None, None));
+    let named = |event: &TrackEvent| -> Vec<_> {
+        let all = event.debug_annotations.iter();
+        all.map(|a| (a.name.clone().expect("a name"), a.int_value, a.uint_value)).collect()
+    };
+    assert_eq!(named(begin), [("n".to_owned(), None, Some(3)), ("flow".to_owned(), None, Some(9))]);
+    let expected = [("result", Some(-1), None), ("n (end)", None, Some(4)), ("flow_end", None, Some(9))];
+    assert_eq!(named(end), expected.map(|(name, signed, unsigned)| (name.to_owned(), signed, unsigned)));
+    assert_eq!((&begin.flow_ids[..], &end.terminating_flow_ids[..]), (&[9][..], &[9][..]));
+    assert!(begin.terminating_flow_ids.is_empty() && end.flow_ids.is_empty());
+    assert_eq!((still_open.kind, named(&still_open.event).len()), (SLICE_END, 0), "ended with the trace");
+}
+
 /// Bytes an event of two arguments, as four threads emit them every few microseconds.
 fn bytes_an_event(compressed: bool) -> f64 {
     const EVENTS: usize = 20_000;

@@ -1,7 +1,10 @@
 //! What addresses of a traced process are called: modules from `lock/module` events, symbols from their files.
 
-use object::{Object, ObjectSegment, ObjectSymbol};
+use object::read::elf::{ElfFile, FileHeader, SectionHeader as _, Sym as _, SymbolTable};
+use object::{Object as _, ObjectSegment as _, ReadCache, ReadRef};
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 /// A program file mapped into a process.
@@ -22,7 +25,12 @@ pub struct Module {
 pub struct Modules {
     /// By process and start; a later one in the same place replaces an earlier one.
     known: BTreeMap<(u32, u64), Module>,
+    /// Paths of which not all parts have come.
     partial: BTreeMap<(u32, u64), Vec<u8>>,
+    /// Bytes of the paths.
+    bytes: usize,
+    /// Whether modules were left out.
+    cut: bool,
 }
 
 /// Bytes of a path in one event.
@@ -31,14 +39,41 @@ const PART: usize = 48;
 const LONGEST: usize = 4096;
 /// As many modules are kept.
 const MOST: usize = 65_536;
+/// So many bytes of paths are kept, and so many paths of which parts are missing.
+const MOST_PATHS: usize = 16 << 20;
+const MOST_PARTIAL: usize = 1024;
 
 impl Modules {
+    /// Whether modules were left out: those beyond 65,536, or beyond 16 MiB of their paths.
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        self.cut
+    }
+
+    /// Keeps a module in place of an earlier one at the same address, where there is room.
+    fn keep(&mut self, key: (u32, u64), module: Module) {
+        let length = |module: &Module| module.path.as_os_str().len();
+        let before = self.known.get(&key).map_or(0, length);
+        let bytes = self.bytes - before + length(&module);
+        if bytes > MOST_PATHS || (self.known.len() >= MOST && !self.known.contains_key(&key)) {
+            self.cut = true;
+            return;
+        }
+        self.bytes = bytes;
+        self.known.insert(key, module);
+    }
+
     /// Takes the words of a `lock/module` event.
     pub fn event(&mut self, process: u32, words: &[u64]) {
         let [bias, start, end, part, path @ ..] = words else { return };
         let key = (process, *start);
-        if path.len() * 8 != PART || (self.known.len() >= MOST && !self.known.contains_key(&key)) {
+        if path.len() * 8 != PART {
             return;
+        }
+        if self.partial.len() >= MOST_PARTIAL && !self.partial.contains_key(&key) {
+            // Most likely its last part was lost.
+            self.partial.pop_first();
+            self.cut = true;
         }
         let text = self.partial.entry(key).or_default();
         if *part == 0 {
@@ -55,20 +90,28 @@ impl Modules {
         if length < PART {
             let text = self.partial.remove(&key).unwrap_or_default();
             let path = PathBuf::from(String::from_utf8_lossy(&text).into_owned());
-            self.known.insert(key, Module { bias: *bias, start: *start, end: *end, path });
+            self.keep(key, Module { bias: *bias, start: *start, end: *end, path });
         }
     }
 
     /// Adds a module that is known otherwise, for instance from `/proc/PID/maps`.
     pub fn add(&mut self, process: u32, module: Module) {
-        self.known.entry((process, module.start)).or_insert(module);
+        let key = (process, module.start);
+        if !self.known.contains_key(&key) {
+            self.keep(key, module);
+        }
     }
 
     /// Adds the files that are mapped into a process, as procfs tells now.
     pub fn add_process(&mut self, process: u32) {
         let maps = std::fs::read_to_string(format!("/proc/{process}/maps")).unwrap_or_default();
         for (start, end, path) in files_of(&maps) {
-            if !self.known.contains_key(&(process, start)) && self.known.len() < MOST {
+            if self.known.contains_key(&(process, start)) {
+                continue;
+            }
+            if self.known.len() >= MOST {
+                self.cut = true;
+            } else {
                 let bias = start.wrapping_sub(first_address(&path).unwrap_or(0));
                 self.add(process, Module { bias, start, end, path });
             }
@@ -95,14 +138,21 @@ impl Modules {
     }
 }
 
-/// The symbols of one file: (address in the file, size, name), by address.
-type Symbols = Vec<(u64, u64, String)>;
+/// A function or an object that a file defines.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Symbol {
+    /// Its address in the file.
+    start: u64,
+    size: u64,
+    /// Where in the file its name begins.
+    name_at: u64,
+}
 
-/// Names addresses; reads each file once.
+/// Names addresses; reads each file's tables of symbols once, and only those names that are asked for.
 #[derive(Debug)]
 pub struct Naming<'a> {
     modules: &'a Modules,
-    files: BTreeMap<PathBuf, Symbols>,
+    files: BTreeMap<PathBuf, Vec<Symbol>>,
 }
 
 impl<'a> Naming<'a> {
@@ -127,13 +177,12 @@ impl<'a> Naming<'a> {
         let module = self.modules.find(process, address)?;
         let file = module.path.file_name().map_or_else(|| "?".into(), |name| name.to_string_lossy());
         let within = address.wrapping_sub(module.bias);
-        let symbols = self.files.entry(module.path.clone()).or_insert_with(|| symbols(&module.path));
-        let wanted = within.wrapping_sub(before);
-        let next = symbols.partition_point(|(start, _, _)| *start <= wanted);
-        let symbol = next.checked_sub(1).and_then(|index| symbols.get(index));
-        Some(match symbol.filter(|(start, size, _)| wanted - start < *size) {
-            Some((start, _, name)) if *start == within => format!("{file}!{name}"),
-            Some((start, _, name)) => format!("{file}!{name}+{:#x}", within - start),
+        let symbols =
+            self.files.entry(module.path.clone()).or_insert_with(|| symbols(&module.path, MOST_BYTES));
+        let found = symbol_at(symbols, within.wrapping_sub(before), &module.path);
+        Some(match found {
+            Some((start, name)) if start == within => format!("{file}!{name}"),
+            Some((start, name)) => format!("{file}!{name}+{:#x}", within - start),
             None => format!("{file}+{within:#x}"),
         })
     }
@@ -161,31 +210,113 @@ fn files_of(maps: &str) -> Vec<(u64, u64, PathBuf)> {
     files
 }
 
+/// A table of a file that is longer is not read: its symbols stay without names.
+const MOST_BYTES: u64 = 128 << 20;
+/// The longest name of a symbol in bytes.
+const LONGEST_NAME: usize = 4096;
+
+/// What is read of a file: pieces of at most so many bytes.
+#[derive(Clone, Copy, Debug)]
+struct Pieces<'a> {
+    file: &'a ReadCache<File>,
+    most: u64,
+}
+
+impl<'a> ReadRef<'a> for Pieces<'a> {
+    fn len(self) -> Result<u64, ()> {
+        self.file.len()
+    }
+
+    fn read_bytes_at(self, offset: u64, size: u64) -> Result<&'a [u8], ()> {
+        if size > self.most { Err(()) } else { self.file.read_bytes_at(offset, size) }
+    }
+
+    fn read_bytes_at_until(self, range: std::ops::Range<u64>, delimiter: u8) -> Result<&'a [u8], ()> {
+        self.file.read_bytes_at_until(range, delimiter)
+    }
+}
+
+/// Opens a file of a known length: opening a pipe would wait, and reading a device never end.
+fn open(path: &Path) -> Option<File> {
+    std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
+    File::open(path).ok()
+}
+
 /// The address that a file's first page asks for: 0 of what is loaded anywhere.
 fn first_address(path: &Path) -> Option<u64> {
-    let bytes = std::fs::read(path).ok()?;
-    let file = object::File::parse(bytes.as_slice()).ok()?;
+    let file = ReadCache::new(open(path)?);
+    let file = object::File::parse(Pieces { file: &file, most: MOST_BYTES }).ok()?;
     file.segments().map(|segment| segment.address() & !0xfff).min()
 }
 
-/// Functions and objects that a file defines; none where it cannot be read.
-fn symbols(path: &Path) -> Symbols {
-    let Ok(bytes) = std::fs::read(path) else { return Vec::new() };
-    let Ok(file) = object::File::parse(bytes.as_slice()) else { return Vec::new() };
-    let mut all: Symbols = file
-        .symbols()
-        .chain(file.dynamic_symbols())
-        .filter(|symbol| symbol.is_definition() && symbol.size() > 0)
-        .filter_map(|symbol| Some((symbol.address(), symbol.size(), symbol.name().ok()?.to_owned())))
-        .collect();
+/// Functions and objects that a file defines, by address; none where it cannot be read, or a table has more than `most`
+/// bytes.
+fn symbols(path: &Path, most: u64) -> Vec<Symbol> {
+    let Some(file) = open(path).map(ReadCache::new) else { return Vec::new() };
+    let mut all = match object::File::parse(Pieces { file: &file, most }) {
+        Ok(object::File::Elf32(file)) => defined(&file),
+        Ok(object::File::Elf64(file)) => defined(&file),
+        _ => Vec::new(),
+    };
     all.sort_unstable();
-    all.dedup_by_key(|(start, _, _)| *start);
     all
+}
+
+fn defined<'a, Elf: FileHeader>(file: &ElfFile<'a, Elf, Pieces<'a>>) -> Vec<Symbol> {
+    let endian = file.endian();
+    let of = |table: &SymbolTable<'a, Elf, Pieces<'a>>| -> Vec<Symbol> {
+        let Ok(names) = file.elf_section_table().section(table.string_section()) else { return Vec::new() };
+        let names_at: u64 = names.sh_offset(endian).into();
+        let symbols = table.iter().map(|symbol| (symbol, symbol.st_size(endian).into()));
+        let symbols = symbols.filter(|(symbol, size): &(_, u64)| {
+            *size > 0 && Elf::Sym::is_definition(symbol, endian, table.strings())
+        });
+        let symbols = symbols.map(|(symbol, size)| Symbol {
+            start: symbol.st_value(endian).into(),
+            size,
+            name_at: names_at.saturating_add(symbol.st_name(endian).into()),
+        });
+        symbols.collect()
+    };
+    let mut all = of(file.elf_symbol_table());
+    all.extend(of(file.elf_dynamic_symbol_table()));
+    all
+}
+
+/// The symbol in which an address of the file lies: where it begins, and its name. Of several names the shortest symbol's,
+/// and of these the first by alphabet.
+fn symbol_at(symbols: &[Symbol], wanted: u64, path: &Path) -> Option<(u64, String)> {
+    let upto = &symbols[..symbols.partition_point(|symbol| symbol.start <= wanted)];
+    let start = upto.last()?.start;
+    let same = &upto[upto.partition_point(|symbol| symbol.start < start)..];
+    let size = same.first().map(|symbol| symbol.size).filter(|size| wanted - start < *size)?;
+    let file = open(path)?;
+    let names =
+        same.iter().take_while(|symbol| symbol.size == size).filter_map(|s| name_at(&file, s.name_at));
+    Some((start, names.min()?))
+}
+
+/// The name that begins there.
+fn name_at(file: &File, at: u64) -> Option<String> {
+    let mut name = Vec::new();
+    while name.len() < LONGEST_NAME {
+        let mut piece = [0; 128];
+        let read =
+            file.read_at(&mut piece, at.checked_add(name.len() as u64)?).ok().filter(|read| *read > 0)?;
+        let end = piece[..read].iter().position(|byte| *byte == 0);
+        name.extend_from_slice(&piece[..end.unwrap_or(read)]);
+        if end.is_some() {
+            return String::from_utf8(name).ok();
+        }
+    }
+    None
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use object::{ObjectSection as _, ObjectSymbol as _};
+    use std::time::Duration;
 
     fn words(path: &str) -> Vec<u64> {
         let mut bytes = path.as_bytes().to_vec();
@@ -219,17 +350,88 @@ mod tests {
     }
 
     #[test]
+    fn no_more_modules_than_the_limit_are_kept_and_it_is_told() {
+        let module = |start: u64, path: &str| {
+            let path = PathBuf::from(path);
+            Module { bias: start, start, end: start + 1, path }
+        };
+        let mut modules = Modules::default();
+        (0..MOST as u64).for_each(|start| modules.add(1, module(start, "/lib")));
+        // One that is known is replaced.
+        modules.event(1, &words("/library"));
+        assert_eq!((modules.len(), modules.is_cut()), (MOST, false));
+        modules.add(1, module(MOST as u64, "/lib"));
+        assert_eq!((modules.len(), modules.is_cut()), (MOST, true));
+
+        let mut modules = Modules::default();
+        let path = "p".repeat(LONGEST);
+        let most = (MOST_PATHS / LONGEST) as u64;
+        (0..most).for_each(|start| modules.add(1, module(start, &path)));
+        assert_eq!((modules.len() as u64, modules.is_cut()), (most, false));
+        modules.add(1, module(most, "p"));
+        assert_eq!((modules.len() as u64, modules.is_cut()), (most, true));
+
+        // Paths whose last part never comes.
+        let mut modules = Modules::default();
+        for process in 0..=MOST_PARTIAL as u32 {
+            assert!(!modules.is_cut());
+            modules.event(process, &words(&"a".repeat(PART)));
+        }
+        assert!(modules.is_cut() && modules.partial.len() == MOST_PARTIAL);
+    }
+
+    #[test]
     fn a_function_of_this_very_program_has_its_name() {
         let own = std::env::current_exe().expect("a program");
         let bytes = std::fs::read(&own).expect("readable");
         let file = object::File::parse(bytes.as_slice()).expect("an ELF file");
         let main = file.symbols().find(|symbol| symbol.name() == Ok("main")).expect("a main function");
+        let (address, size) = (main.address(), main.size());
         let mut modules = Modules::default();
-        modules.add(1, Module { bias: 0x10_0000, start: 0x10_0000, end: u64::MAX, path: own });
+        modules.add(1, Module { bias: 0x10_0000, start: 0x10_0000, end: u64::MAX, path: own.clone() });
         let mut naming = Naming::new(&modules);
-        let at = 0x10_0000 + main.address();
+        let at = 0x10_0000 + address;
         assert!(naming.object(1, at).ends_with("!main"), "{}", naming.object(1, at));
         assert!(naming.site(1, at + 3).ends_with("!main+0x3"), "{}", naming.site(1, at + 3));
+        // Its last byte is in it, and the one behind that is not.
+        assert!(naming.object(1, at + size - 1).contains("!main+"), "{}", naming.object(1, at + size - 1));
+        assert!(!naming.object(1, at + size).contains("!main+"), "{}", naming.object(1, at + size));
+
+        // Its table of symbols is read up to its own length, and no longer one.
+        let table = file.sections().find(|section| section.name() == Ok(".symtab")).expect("a table").size();
+        assert!(symbol_at(&symbols(&own, table), address, &own).is_some_and(|(_, name)| name == "main"));
+        assert_eq!(symbols(&own, table - 1), []);
+    }
+
+    /// Names an address in a file, in a thread of its own.
+    fn named_within(path: PathBuf, patience: Duration) -> Option<String> {
+        let (done, names) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let mut modules = Modules::default();
+            let bias = first_address(&path).unwrap_or(0);
+            modules.add(1, Module { bias, start: 0, end: u64::MAX, path });
+            let _ = done.send(Naming::new(&modules).object(1, 0x10));
+        });
+        names.recv_timeout(patience).ok()
+    }
+
+    #[test]
+    fn pipes_and_long_files_are_not_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let pipe = folder.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
+        let patience = Duration::from_secs(5);
+        assert_eq!(named_within(pipe, patience).as_deref(), Some("pipe+0x10"));
+        // What lies behind the tables is not read, however long it is.
+        let (data, program) = (folder.path().join("data"), folder.path().join("program"));
+        std::fs::copy(std::env::current_exe().expect("a program"), &program).expect("copied");
+        std::fs::write(&data, "text").expect("written");
+        for path in [&data, &program] {
+            let file = File::options().write(true).open(path).expect("a file");
+            file.set_len(50 << 30).expect("a file with a hole");
+        }
+        assert_eq!(named_within(data, patience).as_deref(), Some("data+0x10"));
+        assert!(symbols(&program, MOST_BYTES).len() > 1_000);
     }
 
     #[test]

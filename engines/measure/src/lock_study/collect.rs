@@ -7,6 +7,7 @@ use horolog_probe::session::budget::cut;
 use horolog_probe::session::{Connection, Listener, Losses};
 use horolog_sys::Error;
 use horolog_time::Instant;
+use horolog_trace::LossCause;
 use std::collections::{BTreeMap, HashMap};
 
 /// How far apart the two clocks are read, ns. What is younger than the last reading waits for the next one: a record that
@@ -14,11 +15,23 @@ use std::collections::{BTreeMap, HashMap};
 const ANCHOR_EVERY_NS: u64 = 20_000_000;
 /// Words of a lock event that the analysis reads; a module's event has ten.
 const WORDS: usize = 10;
+/// So many records of all processes together wait for their place in time, 14 MiB of them; the others stay in the rings, whose
+/// memory has its own limit.
+const MOST_WAITING: usize = 1 << 18;
+/// So many records are taken at once of a process that has ended, also where there is no room.
+const LEAST_ROOM: usize = 1 << 14;
+/// The fewest bytes that a record has in a ring.
+const LEAST_RECORD: usize = 16;
+/// So many threads are named.
+const MOST_NAMES: usize = 1 << 14;
+/// So many anchors are kept, one every 20 ms: what is older has been handed on.
+const MOST_ANCHORS: usize = 256;
 
 /// What an event's number stands for in its process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Meaning {
-    Lock(&'static str),
+    /// One of [`LOCK_EVENTS`].
+    Lock(u8),
     Module,
     Other,
 }
@@ -27,8 +40,8 @@ const LOCK_EVENTS: [&str; 6] =
     ["lock/acquire", "lock/acquired", "lock/refused", "lock/release", "lock/wait", "lock/woken"];
 
 fn meaning(name: &str) -> Meaning {
-    match LOCK_EVENTS.into_iter().find(|known| *known == name) {
-        Some(known) => Meaning::Lock(known),
+    match LOCK_EVENTS.into_iter().position(|known| known == name) {
+        Some(known) => Meaning::Lock(known as u8),
         None if name == "lock/module" => Meaning::Module,
         None => Meaning::Other,
     }
@@ -38,10 +51,11 @@ fn meaning(name: &str) -> Meaning {
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     ticks: u64,
-    name: &'static str,
-    cpu: u16,
-    thread: u32,
     words: [u64; 5],
+    thread: u32,
+    cpu: u16,
+    /// One of [`LOCK_EVENTS`].
+    name: u8,
     count: u8,
 }
 
@@ -52,10 +66,21 @@ struct Traced {
     process: u32,
     meanings: HashMap<u32, Meaning>,
     waiting: Vec<Waiting>,
+    /// Up to these ticks everything has been taken out of its rings.
+    taken_to: u64,
     timeline: Timeline,
     lost: Losses,
     /// How often in a row the process was found ended.
     found_ended: u32,
+}
+
+impl Traced {
+    /// Reads both clocks.
+    fn anchor(&mut self, tries: u32) {
+        let taken = Anchor::take(self.timeline.clock(), tries);
+        self.timeline.add(taken);
+        self.timeline.keep_last(MOST_ANCHORS);
+    }
 }
 
 /// After so many looks, 20 ms apart, the memory of a process that has ended is given up.
@@ -68,11 +93,16 @@ pub(super) struct Collector {
     traced: Vec<Traced>,
     sections: CriticalSections,
     modules: Modules,
+    /// How many records wait.
+    waiting: usize,
     threads: BTreeMap<ThreadKey, String>,
+    /// Threads beyond [`MOST_NAMES`] were seen.
+    unnamed: bool,
     events: u64,
     other: u64,
     losses: BTreeMap<&'static str, u64>,
-    refused: Vec<String>,
+    /// Why the first session was refused that was.
+    refused: Option<String>,
     /// Processes whose memory was given up.
     gone: usize,
     last_anchor_ns: u64,
@@ -85,11 +115,13 @@ impl Collector {
             traced: Vec::new(),
             sections: CriticalSections::new(options),
             modules: Modules::default(),
+            waiting: 0,
             threads: BTreeMap::new(),
+            unnamed: false,
             events: 0,
             other: 0,
             losses: BTreeMap::new(),
-            refused: Vec::new(),
+            refused: None,
             gone: 0,
             last_anchor_ns: 0,
         }
@@ -126,14 +158,14 @@ impl Collector {
         }
         let mut came = 0;
         for index in 0..self.traced.len() {
-            let until = self.traced[index].timeline.anchors().last().map(|anchor| anchor.ticks);
+            let traced = &mut self.traced[index];
             if anchor {
-                let traced = &mut self.traced[index];
-                let taken = Anchor::take(traced.timeline.clock(), 4);
-                traced.timeline.add(taken);
+                traced.anchor(4);
             }
-            came += self.take(index);
-            if let Some(until) = until.filter(|_| anchor) {
+            let before_last = traced.timeline.anchors().iter().nth_back(1).map(|anchor| anchor.ticks);
+            // No process takes the room of those that follow.
+            came += self.take(index, self.room() / (self.traced.len() - index));
+            if let Some(until) = before_last.filter(|_| anchor || self.room() < MOST_WAITING / 2) {
                 self.hand_on(index, until);
             }
         }
@@ -144,6 +176,25 @@ impl Collector {
         came
     }
 
+    /// How many more records may wait.
+    fn room(&self) -> usize {
+        MOST_WAITING.saturating_sub(self.waiting)
+    }
+
+    /// Takes and hands on whatever there is from a process now.
+    fn empty(&mut self, index: usize) {
+        let Some(traced) = self.traced.get(index) else { return };
+        let begun = traced.timeline.clock().ticks();
+        loop {
+            self.events += self.take(index, self.room().max(LEAST_ROOM));
+            let Some(traced) = self.traced.get(index) else { return };
+            if traced.taken_to >= begun {
+                return self.hand_on(index, u64::MAX);
+            }
+            self.hand_on(index, traced.taken_to);
+        }
+    }
+
     /// Hands on what processes left that ended a while ago, and unmaps their memory.
     fn give_up_ended(&mut self) {
         for index in (0..self.traced.len()).rev() {
@@ -151,8 +202,7 @@ impl Collector {
             let ended = traced.connection.reader.process().is_dead();
             traced.found_ended = if ended { traced.found_ended + 1 } else { 0 };
             if traced.found_ended >= LOOKS_AT_ENDED {
-                self.events += self.take(index);
-                self.hand_on(index, u64::MAX);
+                self.empty(index);
                 self.traced.remove(index);
                 self.gone += 1;
             }
@@ -171,22 +221,27 @@ impl Collector {
                         process,
                         meanings: HashMap::new(),
                         waiting: Vec::new(),
+                        taken_to: 0,
                         timeline,
                         lost: Losses::default(),
                         found_ended: 0,
                     });
                 }
                 Ok(None) => return,
-                Err(error) => return self.refused.push(error.to_string()),
+                Err(error) => {
+                    self.refused.get_or_insert_with(|| error.to_string());
+                    return;
+                }
             }
         }
     }
 
-    /// Takes everything out of a process's buffers.
-    fn take(&mut self, index: usize) -> u64 {
+    /// Takes what is oldest in a process's buffers, about `most` records.
+    fn take(&mut self, index: usize, most: usize) -> u64 {
         let Some(traced) = self.traced.get_mut(index) else { return 0 };
         let Traced { connection, meanings, waiting, .. } = traced;
-        let (mut other, mut unknown) = (0, Vec::new());
+        let before = waiting.len();
+        let (mut other, mut unknown, mut lost) = (0, Vec::new(), Vec::new());
         let mut modules: Vec<[u64; WORDS]> = Vec::new();
         let mut keep = |meaning: Meaning, ticks, cpu, thread, words: &[u64]| match meaning {
             Meaning::Lock(name) => {
@@ -198,17 +253,33 @@ impl Collector {
             Meaning::Module => modules.extend(<[u64; WORDS]>::try_from(words)),
             Meaning::Other => other += 1,
         };
-        let came = connection.reader.drain(|record| match meanings.get(&record.event) {
-            Some(meaning) => keep(*meaning, record.ticks, record.cpu, record.tid, record.args),
-            None => unknown.push((record.event, record.ticks, record.cpu, record.tid, record.args.to_vec())),
+        let (came, taken_to) = connection.reader.drain_within((most * LEAST_RECORD) as u64, |record| {
+            match meanings.get(&record.event) {
+                Some(meaning) => keep(*meaning, record.ticks, record.cpu, record.tid, record.args),
+                None => {
+                    unknown.push((record.event, record.ticks, record.cpu, record.tid, record.args.to_vec()))
+                }
+            }
         });
         for (event, ticks, cpu, thread, words) in unknown {
-            let found = *meanings.entry(event).or_insert_with(|| {
-                connection.reader.event(event).map_or(Meaning::Other, |info| meaning(&info.name))
-            });
-            keep(found, ticks, cpu, thread, &words);
+            // The directory holds a limited number of events; a record may have any number.
+            if !meanings.contains_key(&event)
+                && let Some(info) = connection.reader.event(event)
+            {
+                meanings.insert(event, meaning(&info.name));
+            }
+            match meanings.get(&event) {
+                Some(found) => keep(*found, ticks, cpu, thread, &words),
+                None => lost.push(thread),
+            }
         }
+        self.waiting += waiting.len() - before;
+        traced.taken_to = taken_to;
         let process = traced.process;
+        for thread in lost {
+            self.sections.lost(Some(ThreadKey { process, thread }), 1);
+            *self.losses.entry(LossCause::Damaged.name()).or_default() += 1;
+        }
         self.other += other;
         for words in modules {
             self.modules.event(process, &words);
@@ -216,22 +287,33 @@ impl Collector {
         came
     }
 
-    /// Gives the analysis what happened up to `until` ticks.
+    /// Gives the analysis what happened up to `until` ticks, and of which nothing is left in a ring.
     fn hand_on(&mut self, index: usize, until: u64) {
         let Some(traced) = self.traced.get_mut(index) else { return };
         let process = traced.process;
+        let until = if until == u64::MAX { until } else { until.min(traced.taken_to) };
         // Stable: events of one thread at one tick keep their order.
         traced.waiting.sort_by_key(|event| event.ticks);
         let ready = traced.waiting.partition_point(|event| event.ticks <= until);
         for event in traced.waiting.drain(..ready) {
             let key = ThreadKey { process, thread: event.thread };
-            self.threads.entry(key).or_insert_with(|| thread_name(key));
+            if !self.threads.contains_key(&key) {
+                if self.threads.len() < MOST_NAMES {
+                    self.threads.insert(key, thread_name(key));
+                } else {
+                    self.unnamed = true;
+                }
+            }
             let Some(time) = traced.timeline.to_ns(event.ticks).map(Instant::from_ns) else { continue };
             let words = &event.words[..usize::from(event.count)];
-            if let Some(event) = of_words(event.name, words, time, event.cpu, key) {
+            let name = LOCK_EVENTS[usize::from(event.name)];
+            if let Some(event) = of_words(name, words, time, event.cpu, key) {
                 self.sections.event(&event);
             }
         }
+        self.waiting -= ready;
+        // What one busy moment took is not kept for good.
+        traced.waiting.shrink_to(2 * ready.max(traced.waiting.len()));
         let now = traced.connection.reader.losses();
         let more = now.total().saturating_sub(traced.lost.total());
         if more > 0 {
@@ -251,18 +333,23 @@ impl Collector {
         self.last_anchor_ns = 0;
         self.round();
         for index in 0..self.traced.len() {
-            let traced = &mut self.traced[index];
-            let last = Anchor::take(traced.timeline.clock(), 16);
-            traced.timeline.add(last);
-            self.events += self.take(index);
-            self.hand_on(index, u64::MAX);
+            self.traced[index].anchor(16);
+            self.empty(index);
         }
         let mut missing = self.listener.budget().unrecorded_notes();
         missing.extend(cut(self.running()));
+        if self.unnamed {
+            missing.push(format!("threads beyond the first {MOST_NAMES} have a number and no name"));
+        }
+        if self.modules.is_cut() {
+            missing.push(
+                "program files beyond the limit were left out: call sites in them have no name".to_owned(),
+            );
+        }
         if self.processes() == 0 && !may_be_empty {
             let why = self
                 .refused
-                .first()
+                .as_ref()
                 .or(missing.first())
                 .cloned()
                 .unwrap_or_else(|| "it never loaded the lock library".to_owned());

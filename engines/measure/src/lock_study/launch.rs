@@ -6,13 +6,13 @@ use crate::critical_sections::{NamedStudy, SectionOptions};
 use crate::preload;
 use horolog_probe::session::Listener;
 use horolog_probe::session::listen::{Asked, request};
+use horolog_probe::session::liveness::Process;
 use horolog_probe::session::service::{OPTIONS, SOCKET};
 use horolog_sys::Error;
 use horolog_sys::clock::{monotonic_ns, sleep_until};
 use horolog_sys::guardian::{Folder, Program, spawn};
 use horolog_sys::process::{die_with_parent, terminate};
 use horolog_time::Span;
-use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -84,6 +84,8 @@ pub struct Watched {
     child: Option<Child>,
     /// The process that ran already, as long as it is watched.
     asked: Option<Asked>,
+    /// The same, to see whether it runs.
+    running: Option<Process>,
     collector: Option<Collector>,
     futexes: Option<FutexRecord>,
     begun_ns: u64,
@@ -127,6 +129,7 @@ pub fn start(mut command: Command, options: &LiveOptions) -> Result<Watched, Err
         process: child.id(),
         child: Some(child),
         asked: None,
+        running: None,
         collector: Some(Collector::new(listener, options.sections)),
         futexes,
         begun_ns: monotonic_ns(),
@@ -143,9 +146,9 @@ pub fn start(mut command: Command, options: &LiveOptions) -> Result<Watched, Err
 /// # Errors
 /// Where there is no such process, or it does not wait.
 pub fn attach(process: u32, options: &LiveOptions) -> Result<Watched, Error> {
-    if !is_there(process) {
-        return Err(Error::bad_input(format!("process {process}"), "there is none", "`ps` lists them"));
-    }
+    let Some(running) = Process::running(process) else {
+        return Err(Error::bad_input(format!("process {process}"), "none runs", "`ps` lists them"));
+    };
     let mut futexes = if options.futexes { Some(FutexRecord::start()?) } else { None };
     if let Some(futexes) = &mut futexes {
         futexes.follow(process);
@@ -175,6 +178,7 @@ pub fn attach(process: u32, options: &LiveOptions) -> Result<Watched, Error> {
         process,
         child: None,
         asked,
+        running: Some(running),
         collector: Some(collector),
         futexes,
         begun_ns: monotonic_ns(),
@@ -185,15 +189,11 @@ pub fn attach(process: u32, options: &LiveOptions) -> Result<Watched, Error> {
     })
 }
 
-fn is_there(process: u32) -> bool {
-    Path::new(&format!("/proc/{process}")).exists()
-}
-
 impl Watched {
     fn is_running(&mut self) -> bool {
         match &mut self.child {
             Some(child) => matches!(child.try_wait(), Ok(None)),
-            None => is_there(self.process),
+            None => self.running.as_ref().is_some_and(|process| !process.is_dead()),
         }
     }
 

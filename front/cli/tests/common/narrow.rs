@@ -4,13 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A memory cgroup, below the machine's own; removed at the end.
+/// A memory cgroup of 256 MiB, below the machine's own; removed at the end.
 #[derive(Debug)]
 pub struct Narrow(PathBuf);
 
 impl Narrow {
     /// `None`, said aloud, where none can be made.
-    pub fn new(what: &str, mib: u64) -> Option<Narrow> {
+    pub fn new(what: &str) -> Option<Narrow> {
         let name = format!("horolog-test-{what}-{}", std::process::id());
         let first = Path::new("/sys/fs/cgroup/memory").join(&name);
         let second = Path::new("/sys/fs/cgroup").join(&name);
@@ -19,7 +19,7 @@ impl Narrow {
                 continue;
             }
             let narrow = Narrow(place);
-            if fs::write(narrow.0.join(limit), (mib << 20).to_string()).is_ok() {
+            if fs::write(narrow.0.join(limit), "268435456").is_ok() {
                 return Some(narrow);
             }
         }

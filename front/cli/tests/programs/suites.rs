@@ -36,7 +36,7 @@ fn command(narrow: &[Narrow; 3], way: usize, folder: &TempDir, program: &[&str])
 
 /// A cgroup for each way; `None`, said aloud, where none can be made.
 fn cgroups(what: &str) -> Option<[Narrow; 3]> {
-    let [plain, record, locks] = WAYS.map(|(way, _)| Narrow::new(&format!("{what}-{way}"), 512));
+    let [plain, record, locks] = WAYS.map(|(way, _)| Narrow::new(&format!("{what}-{way}")));
     Some([plain?, record?, locks?])
 }
 

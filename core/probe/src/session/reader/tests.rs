@@ -223,3 +223,57 @@ fn a_memory_that_is_no_session_is_refused() {
     let empty = SharedMemory::create(c"test", 4096).expect("memory");
     assert!(Reader::new(empty.duplicate().expect("a descriptor"), 1).is_err());
 }
+
+/// Puts records of an event without arguments into a ring, at these ticks.
+fn fill(reader: &Reader, ring: usize, ticks: impl Iterator<Item = u64>) {
+    let size = reader.layout.sizes.ring_bytes as usize;
+    let words: &[AtomicU64] = reader.memory().slice(reader.layout.ring(ring), size / 8).expect("a ring");
+    let mut head = reader.ring_controls()[ring].head.load(Relaxed);
+    for ticks in ticks {
+        for word in [ticks, crate::ring::record::pack(5, 0, 0, 0)] {
+            words[head as usize / 8 % words.len()].store(word, Relaxed);
+            head += 8;
+        }
+    }
+    reader.ring_controls()[ring].head.store(head, Release);
+}
+
+#[test]
+fn a_bounded_pass_takes_the_oldest_records_and_says_up_to_when_it_has_all() {
+    let (_, mut reader) = session(&Options { ring_bytes: 65_536, ..small() });
+    // Far behind each other: 64,000 bytes of the one before the first of the other, and twice around.
+    for _ in 0..2 {
+        let base = reader.clock.ticks();
+        while reader.clock.ticks() < base + 10_000 {}
+        fill(&reader, 0, base + 1..base + 4_001);
+        fill(&reader, 1, base + 3_001..base + 7_001);
+        let (most, mut seen, mut passes) = (16_384, Vec::new(), 0);
+        loop {
+            let before = seen.len();
+            let (count, until) = reader.drain_within(most, |record| seen.push(record.ticks));
+            assert_eq!(count as usize, seen.len() - before);
+            assert!(count * 16 <= most + LEAST_SHARE, "{count} records in a pass");
+            passes += 1;
+            // All up to then, and of what is younger no more than a ring's share.
+            let upto = seen.iter().filter(|ticks| **ticks <= until).count() as u64;
+            let fill = |first: u64| until.saturating_sub(base + first).min(4_000);
+            assert_eq!(upto, fill(0) + fill(3_000), "until {until}");
+            if until > base + 7_000 {
+                break;
+            }
+            assert!((seen.len() as u64 - upto) * 16 <= most / 4, "{} ahead", seen.len() as u64 - upto);
+        }
+        assert_eq!(passes, 8, "128,000 bytes in passes of 16,384");
+        assert_eq!(seen.len(), 8_000);
+    }
+    assert_eq!((reader.losses().total(), read(&mut reader)), (0, Vec::new()));
+    // No record: all of it is damage, once, and the other ring goes on.
+    fill(&reader, 0, 200_000..200_600);
+    let words: &[AtomicU64] = reader.memory().slice(reader.layout.ring(0), 8_192).expect("a ring");
+    let at = (reader.taken[0] as usize / 8 + 200) % words.len();
+    words[at + 1].store(0, Relaxed);
+    fill(&reader, 1, 200_000..200_600);
+    let mut seen = 0;
+    reader.drain_within(1 << 20, |_| seen += 1);
+    assert_eq!((seen, reader.losses().damaged), (100 + 600, 1));
+}

@@ -32,6 +32,7 @@ pub(crate) fn run(arguments: &LocksArguments) -> Done {
     let mut report = LockReport::of(&named, arguments.top);
     report.futexes = futexes;
     if let Some(futexes) = &mut report.futexes {
+        report.notes.append(&mut futexes.notes);
         futexes.futexes.truncate(arguments.top);
     }
     match arguments.format {
