@@ -399,7 +399,9 @@ mod tests {
 
     #[test]
     fn sets_that_would_be_drawn_again_for_ever_are_refused() {
-        for (tasks, most_ppb) in [(100, 41_560_000_000), (1_000, 226_070_000_000), (10_000, 1_472_190_000_000)] {
+        for (tasks, most_ppb) in
+            [(100, 41_560_000_000), (1_000, 226_070_000_000), (10_000, 1_472_190_000_000)]
+        {
             let recipe = |utilisation_ppb| TaskSetRecipe { tasks, ..TaskSetRecipe::bench(utilisation_ppb) };
             let flaw = recipe(tasks as u64 * 500_000_000).flaw().expect("no set in a lifetime");
             let most = format!("a utilisation of at most {}", most_ppb as f64 / 1e9);
