@@ -21,6 +21,8 @@ use horolog_time::Span;
 const PARTS: u64 = 1 << 20;
 /// Parts in a utilisation of 1.
 const ONE: u64 = 1_000_000_000 * PARTS;
+/// A set may take a mean of 10 to this power drawn shares, those of refused draws among them: about half a minute.
+const MOST_SHARES_LOG10: f64 = 9.0;
 
 /// Where deadlines lie.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -117,10 +119,69 @@ impl TaskSetRecipe {
                 self.tasks
             ));
         }
+        if self.is_endless() {
+            return Some(format!(
+                "of 10^{:.0} draws of {} tasks with a utilisation of {} in all, one has no task above 1: give more tasks, or a \
+                 utilisation of at most {}",
+                self.draws_log10(),
+                self.tasks,
+                self.utilisation_ppb as f64 / 1e9,
+                self.most_utilisation_ppb() as f64 / 1e9
+            ));
+        }
         if step == 0 || self.shortest_period.as_ns() < step || self.shortest_period > self.longest_period {
             return Some("periods go from a shorter to a longer one, none below the granularity".to_owned());
         }
         None
+    }
+
+    /// Whether drawing until a set has no task above 1 takes too long.
+    fn is_endless(&self) -> bool {
+        self.draws_log10() + (self.tasks as f64).log10() > MOST_SHARES_LOG10
+    }
+
+    /// The mean number of draws until a set has no task above 1, as a power of 10.
+    ///
+    /// Shares are uniform over the ways to share U among n tasks, so one draw in
+    ///
+    /// ```text
+    /// (volume of the ways to share U) / (volume of those without a share above 1)
+    ///     = (U^(n-1) / (n-1)!) / ((integral of e^(-θx), x from 0 to 1)^n e^(θU) f(U))
+    /// ```
+    ///
+    /// is kept, for any θ. f is the density of the sum of n independent numbers from 0 to 1 with a density in proportion to e^(-θx).
+    /// With the θ for which the mean of this sum is U, the sum is nearly normal, and f(U) is 1/√(2πnσ²): a saddle-point
+    /// approximation, good to a few in a hundred from three tasks on.
+    fn draws_log10(&self) -> f64 {
+        let (count, total) = (self.tasks as f64, self.utilisation_ppb as f64 / 1e9);
+        if total <= 1.0 {
+            return 0.0;
+        }
+        // The mean falls with θ: from a half near 0 to 1/θ.
+        let (mut low, mut high) = (1e-4, count);
+        for _ in 0..64 {
+            let tilt = f64::midpoint(low, high);
+            let mean = tilt.recip() - tilt.exp_m1().recip();
+            *(if mean > total / count { &mut low } else { &mut high }) = tilt;
+        }
+        let tilt = low;
+        let variance = tilt.powi(-2) - (tilt.exp_m1() * -(-tilt).exp_m1()).recip();
+        let normal = -0.5 * (std::f64::consts::TAU * count * variance).ln();
+        let kept = count * (-(-tilt).exp_m1() / tilt).ln() + tilt * total + normal;
+        let all = (count - 1.0) * total.ln() - (1..self.tasks).map(|n| (n as f64).ln()).sum::<f64>();
+        (all - kept).max(0.0) * std::f64::consts::LOG10_E
+    }
+
+    /// The most hundredths of utilisation with which sets of so many tasks can be drawn.
+    fn most_utilisation_ppb(&self) -> u64 {
+        let hundredth = 10_000_000;
+        let (mut good, mut bad) = (100, self.utilisation_ppb.div_ceil(hundredth));
+        while bad - good > 1 {
+            let middle = u64::midpoint(good, bad);
+            let recipe = TaskSetRecipe { utilisation_ppb: middle * hundredth, ..*self };
+            *(if recipe.is_endless() { &mut bad } else { &mut good }) = middle;
+        }
+        good * hundredth
     }
 
     /// Draws one set; its tasks are in the order in which they were drawn.
@@ -313,6 +374,44 @@ mod tests {
             assert!(shares.iter().all(|&share| share <= ONE));
             assert_eq!(shares.iter().sum::<u64>(), 2_500_000_000 * PARTS);
         }
+    }
+
+    #[test]
+    fn the_mean_number_of_draws_is_that_of_drawing() {
+        let cases = [(3, 1_100_000_000), (3, 1_500_000_000), (10, 4_000_000_000), (20, 9_500_000_000)];
+        for (tasks, utilisation_ppb) in cases {
+            let recipe = TaskSetRecipe { tasks, ..TaskSetRecipe::bench(utilisation_ppb) };
+            let (mut random, runs) = (Random::new(7), 200_000);
+            let mut draw = || shares(utilisation_ppb * PARTS, tasks, &mut random);
+            let kept = (0..runs).filter(|_| draw().into_iter().all(|share| share <= ONE)).count();
+            let ratio = 10_f64.powf(recipe.draws_log10()) * kept as f64 / f64::from(runs);
+            assert!((0.85..1.15).contains(&ratio), "{tasks} tasks, {utilisation_ppb}: {ratio}");
+        }
+        // The way to share 50 among 100 without one above 1: 0.138 / (50^99 / 99!), by hand.
+        let recipe = TaskSetRecipe { tasks: 100, ..TaskSetRecipe::bench(50_000_000_000) };
+        assert!((recipe.draws_log10() - 13.09).abs() < 0.02, "{}", recipe.draws_log10());
+        // Where hardly any draw has a share above 1, every one is kept.
+        for (tasks, utilisation_ppb) in [(10, 1_000_000_000), (10_000, 100_000_000_000)] {
+            let recipe = TaskSetRecipe { tasks, ..TaskSetRecipe::bench(utilisation_ppb) };
+            assert!(recipe.draws_log10() < 1e-3, "{}", recipe.draws_log10());
+        }
+    }
+
+    #[test]
+    fn sets_that_would_be_drawn_again_for_ever_are_refused() {
+        for (tasks, most_ppb) in
+            [(100, 41_560_000_000), (1_000, 226_070_000_000), (10_000, 1_472_190_000_000)]
+        {
+            let recipe = |utilisation_ppb| TaskSetRecipe { tasks, ..TaskSetRecipe::bench(utilisation_ppb) };
+            let flaw = recipe(tasks as u64 * 500_000_000).flaw().expect("no set in a lifetime");
+            let most = format!("a utilisation of at most {}", most_ppb as f64 / 1e9);
+            assert!(flaw.ends_with(&most), "{flaw}");
+            assert_eq!(recipe(most_ppb).flaw(), None);
+            assert!(recipe(most_ppb + 10_000_000).flaw().is_some());
+        }
+        // Of up to forty tasks with half of their most, a set is there within a second.
+        let recipe = TaskSetRecipe { tasks: 40, ..TaskSetRecipe::bench(20_000_000_000) };
+        assert_eq!((recipe.flaw(), recipe.draw_item(1, 0).len()), (None, 40));
     }
 
     #[test]

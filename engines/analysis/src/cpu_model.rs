@@ -19,6 +19,7 @@ use crate::server::CpuServer;
 use crate::server::place::top_place;
 use crate::waiting::{self, Waiting};
 use horolog_model::{CpuId, Device, DeviceService, Preemption, Priority, SegmentGraph, System, Task, TaskId};
+use std::collections::BTreeMap;
 
 /// The longest time that the model may hold, so that sums of two never wrap a `u64`.
 pub const LONGEST_NS: u64 = 1 << 62;
@@ -142,15 +143,17 @@ impl CpuModel {
             .checked_add(tick.unwrap_or(0))
             .ok_or_else(|| AnalysisError::overflow("platform", "release latency and tick"))?;
         let costs = Costs { late, context_switch, interrupt };
+        let names = system.resources().iter().map(|resource| resource.name.as_str());
+        let resources: BTreeMap<&str, usize> = names.zip(0..).collect();
         let mut tasks = Vec::new();
         for (id, task) in system.hard_tasks_on(cpu) {
-            tasks.push(CpuTask::new(system, id, task, costs)?);
+            tasks.push(CpuTask::new(system, id, task, costs, &resources)?);
         }
         let mut servers = Vec::new();
         for (id, server) in system.servers_on(cpu) {
             let mut queue = Vec::new();
             for (id, task) in system.served_tasks(id) {
-                queue.push(CpuTask::new(system, id, task, costs)?);
+                queue.push(CpuTask::new(system, id, task, costs, &resources)?);
             }
             for (index, device) in system.devices().iter().enumerate() {
                 if matches!(&device.service, DeviceService::Server { server: name } if *name == server.name) {
@@ -355,7 +358,13 @@ impl CpuTask {
         })
     }
 
-    fn new(system: &System, id: TaskId, task: &Task, costs: Costs) -> Result<CpuTask, AnalysisError> {
+    fn new(
+        system: &System,
+        id: TaskId,
+        task: &Task,
+        costs: Costs,
+        resources: &BTreeMap<&str, usize>,
+    ) -> Result<CpuTask, AnalysisError> {
         let Costs { late, context_switch, .. } = costs;
         let too_long = |what| AnalysisError::overflow(format!("task.{}", task.name), what);
         let within = |ns: u64, what| if ns <= LONGEST_NS { Ok(ns) } else { Err(too_long(what)) };
@@ -367,10 +376,9 @@ impl CpuTask {
         let both = context_switch.checked_mul(2 * turns).ok_or_else(|| too_long("context switch"))?;
         let wcet = within(bare_wcet.checked_add(both).ok_or_else(|| too_long("wcet"))?, "wcet")?;
         let waiting = Waiting::new(system, task, &arrival, wcet);
-        let place = |name: &str| system.resources().iter().position(|resource| resource.name == name);
         let held = |section: &horolog_model::Section| {
             let (from, length) = (section.from.as_ns(), section.length.as_ns());
-            place(&section.resource).map(|resource| Held { resource, from, length })
+            resources.get(section.resource.as_str()).map(|&resource| Held { resource, from, length })
         };
         let sections = task.sections.iter().filter_map(held).collect();
         let shape = match &task.preemption {

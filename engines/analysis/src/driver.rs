@@ -22,15 +22,17 @@
 use crate::arrival_curve::ArrivalCurve;
 use crate::cpu_model::{CpuModel, InterruptLoad, LONGEST_NS};
 use crate::error::AnalysisError;
+use crate::explain::TermKind;
 use crate::options::Options;
 use crate::result::{DeviceVerdict, TaskVerdict, Verdict};
-use crate::server::place::place_of;
+use crate::server::place::{Source, place_of};
 use crate::server::queue::{self, QueuedTask};
 use crate::server::{self, Above, NoAnswer};
 use horolog_model::{
     CpuId, Device, DeviceService, Interrupt, Priority, PriorityRule, System, TaskId, Throttling,
 };
 use horolog_time::Span;
+use std::collections::BTreeMap;
 
 /// The drivers of one processor.
 #[derive(Clone, Debug, Default)]
@@ -223,9 +225,12 @@ pub(crate) fn verdicts(
     options: &Options,
 ) -> Vec<(usize, DeviceVerdict)> {
     let devices = system.devices().iter().enumerate().filter(|(_, device)| device.cpu == cpu.cpu);
+    let options = &options.for_each_of(devices.clone().count());
+    let served: BTreeMap<usize, &TaskVerdict> =
+        served.iter().map(|(index, verdict)| (*index, verdict)).collect();
     let mut verdicts = Vec::new();
     for (index, device) in devices {
-        let of_server = served.iter().find(|(other, _)| *other == index).map(|(_, verdict)| verdict);
+        let of_server = served.get(&index).copied();
         let (found, test, source) = match (&device.service, of_server) {
             _ if has_threshold(system, device) => {
                 let reason = "an event waits until the ring has filled up to the threshold";
@@ -269,8 +274,9 @@ pub(crate) fn verdicts_of_all(
 ) -> Result<Vec<(usize, DeviceVerdict)>, AnalysisError> {
     let mut served = Vec::new();
     let each = options.for_each_server_of(cpu.servers.len());
+    let known = server::Known::default();
     for index in 0..cpu.servers.len() {
-        for (id, verdict) in server::soft_verdicts(cpu, index, system.policy(), &each)? {
+        for (id, verdict) in server::soft_verdicts(cpu, index, system.policy(), &known, &each)? {
             if let Some(device) = device_of(id, system) {
                 served.push((device, verdict));
             }
@@ -324,9 +330,15 @@ fn own_response(
         DeviceService::Thread { .. } => {
             let thread = cpu.drivers.threads.iter().find(|thread| thread.name == device.name);
             let thread = thread.ok_or(NoAnswer::TooLarge)?;
-            let mut reduced = cpu.clone();
-            reduced.drivers.threads.retain(|other| other.name != device.name);
-            (place_of(&reduced, usize::MAX, thread.low)?.above, thread.load.clone())
+            let mut place = place_of(cpu, usize::MAX, thread.low)?;
+            // Threads stand behind what is above all tasks, where another load may have the name.
+            let own = |source: &Source| {
+                source.kind == TermKind::Device && source.name.as_ref() == Some(&device.name)
+            };
+            if let Some(own) = place.who.iter().rposition(own) {
+                place.above.loads.remove(own);
+            }
+            (place.above, thread.load.clone())
         }
         service => {
             let entry = cpu.drivers.above_all.iter().find(|(name, _)| *name == device.name);

@@ -4,6 +4,7 @@ use crate::arrival_curve::ArrivalCurve;
 use crate::beyond;
 use crate::cpu_model::{CpuModel, CpuTask};
 use crate::error::AnalysisError;
+use crate::fixed_priority::sections::Sections;
 use crate::fixed_priority::{level_of, name_of_exact, priority_of};
 use crate::hyperbolic_load::HyperbolicLoad;
 use crate::options::Options;
@@ -286,7 +287,7 @@ fn terms(system: &System, cpu: &CpuModel, index: usize, worst: &Worst) -> Result
     }
     let times = (turns > 1).then_some(turns);
     terms.add(TermKind::Blocking, blocker, times, turns * longest);
-    if let Some(blocking) = crate::fixed_priority::sections::blocking_section(cpu, index)? {
+    if let Some(blocking) = Sections::of(cpu)?.blocking(index)? {
         let who = cpu.tasks[blocking.task].name.as_str();
         terms.add(TermKind::BlockingSection, Some(who), None, blocking.section.length);
     }

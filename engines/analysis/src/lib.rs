@@ -127,14 +127,16 @@ fn analyze_known(system: &System, options: &Options) -> Result<Analysis, Analysi
             tasks[task.id.index()] = Some(verdict);
         }
         let options = &options.for_each_server_of(model.servers.len());
+        let known = server::Known::default();
         for (index, server) in model.servers.iter().enumerate() {
-            for (id, verdict) in server::soft_verdicts(&model, index, resolved.policy(), options)? {
+            for (id, verdict) in server::soft_verdicts(&model, index, resolved.policy(), &known, options)? {
                 match driver::device_of(id, &resolved) {
                     None => tasks[id.index()] = Some(verdict),
                     Some(device) => served.push((device, verdict)),
                 }
             }
-            servers[server.id.index()] = Some(server::server_verdict(&resolved, &model, index, options)?);
+            servers[server.id.index()] =
+                Some(server::server_verdict(&resolved, &model, index, &known, options)?);
         }
         let mut here = driver::verdicts(&resolved, &model, &served, options);
         if waits {

@@ -17,6 +17,7 @@
 
 use horolog_model::{Arrival, CpuId, ServerKind, System, Task, TaskId};
 use horolog_time::Span;
+use std::cmp::Reverse;
 
 /// A hard task; times in ns.
 #[derive(Clone, Copy, Debug)]
@@ -89,19 +90,30 @@ fn latest_on(system: &System, cpu: CpuId) -> Vec<(TaskId, Option<Span>)> {
         deadline: task.deadline.map_or(u64::MAX, Span::as_ns),
         late: task.jitter.as_ns().saturating_add(late),
     };
-    let hard: Vec<Hard> = system.hard_tasks_on(cpu).map(hard).collect();
+    let mut hard: Vec<Hard> = system.hard_tasks_on(cpu).map(hard).collect();
+    hard.sort_by_key(|task| Reverse(task.priority));
     let interrupts = interrupts(system, cpu, late);
     let cost = platform.timer_interrupt_cost().as_ns();
     let overhead = |window: u64| {
-        let count =
-            interrupts.iter().fold(0_u64, |sum, interrupt| sum.saturating_add(interrupt.within(window)));
+        let interrupts = interrupts.iter().filter(|_| cost > 0);
+        let count = interrupts.fold(0_u64, |sum, interrupt| sum.saturating_add(interrupt.within(window)));
         switch.saturating_add(count.saturating_mul(cost))
     };
-    let latest = |task: &Hard| {
-        let response = response(&hard, task, overhead)?;
-        Some(Span::from_ns(task.deadline - response))
-    };
-    hard.iter().map(|task| (task.id, latest(task))).collect()
+    // A window of a less important task holds that of a more important one, and the task's own execution: no search starts below.
+    let (mut within, mut found) = (0, Vec::with_capacity(hard.len()));
+    let mut end = 0;
+    for equals in hard.chunk_by(|a, b| a.priority == b.priority) {
+        end += equals.len();
+        let mut longest = within;
+        for task in equals {
+            let (window, response) = response(&hard[..end], task, within, overhead);
+            longest = longest.max(window);
+            found.push((task.id, response.map(|response| Span::from_ns(task.deadline - response))));
+        }
+        within = longest;
+    }
+    found.sort_by_key(|&(id, _)| id.index());
+    found
 }
 
 /// The timer interrupts of a processor.
@@ -129,11 +141,12 @@ impl Interrupts {
     }
 }
 
-/// R of a task, jitter included; `None` where it is above the deadline.
-fn response(hard: &[Hard], own: &Hard, overhead: impl Fn(u64) -> u64) -> Option<u64> {
-    let mut window = own.execution;
+/// The window up to which the task was searched, which holds every shorter one, and its R, jitter included; `None` where that is above
+/// the deadline. `hard` are the tasks that are not less important, `within` is a window of a more important one.
+fn response(hard: &[Hard], own: &Hard, within: u64, overhead: impl Fn(u64) -> u64) -> (u64, Option<u64>) {
+    let mut window = within.saturating_add(own.execution);
     loop {
-        let others = hard.iter().filter(|other| other.id != own.id && other.priority >= own.priority);
+        let others = hard.iter().filter(|other| other.id != own.id);
         let demand = others.fold(overhead(window), |sum, other| {
             let jobs = window.saturating_add(other.late).div_ceil(other.separation);
             sum.saturating_add(jobs.saturating_mul(other.execution))
@@ -141,10 +154,10 @@ fn response(hard: &[Hard], own: &Hard, overhead: impl Fn(u64) -> u64) -> Option<
         let next = demand.saturating_add(own.execution);
         let response = next.saturating_add(own.late);
         if response > own.deadline {
-            return None;
+            return (window, None);
         }
         if next == window {
-            return Some(response);
+            return (window, Some(response));
         }
         window = next;
     }

@@ -5,15 +5,24 @@ use num_rational::Ratio;
 use std::cmp::Ordering;
 
 /// Compares Σ c/t with 1, exactly. Every `t` is above zero.
-///
-/// Sums rounded to 2^−64 decide except within that rounding of 1; there one big fraction does.
 #[must_use]
 pub fn compare_with_one(shares: impl Iterator<Item = (u64, u64)> + Clone) -> Ordering {
+    compare_with(shares, (1, 1))
+}
+
+/// Compares Σ c/t with the share `whole`, which is above zero, exactly. Every `t` is above zero.
+///
+/// Sums rounded to 2^−64 decide except within that rounding of the share; there one big fraction does.
+#[must_use]
+pub(crate) fn compare_with(shares: impl Iterator<Item = (u64, u64)> + Clone, whole: (u64, u64)) -> Ordering {
     let mut sum = RunningSum::default();
     for (c, t) in shares.clone() {
         sum.add(c, t);
     }
-    sum.compare_with_one().unwrap_or_else(|| exact(shares))
+    sum.compare_with(share(whole.0, whole.1)).unwrap_or_else(|| {
+        let (numerator, denominator) = sum_unreduced(shares);
+        (numerator * whole.1).cmp(&(denominator * whole.0))
+    })
 }
 
 /// A sum of shares c/t, each rounded down to 2^−64.
@@ -32,10 +41,14 @@ impl RunningSum {
 
     /// How the exact sum compares with 1; `None` within the rounding of 1. It lies in [below, below + count).
     pub(crate) fn compare_with_one(self) -> Option<Ordering> {
-        const ONE: u128 = 1 << 64;
-        if self.below > ONE {
+        self.compare_with(1 << 64)
+    }
+
+    /// The same with what rounds down to `whole`.
+    fn compare_with(self, whole: u128) -> Option<Ordering> {
+        if self.below > whole {
             Some(Ordering::Greater)
-        } else if self.below + self.count <= ONE {
+        } else if self.below.saturating_add(self.count) <= whole {
             Some(Ordering::Less)
         } else {
             None
@@ -50,11 +63,6 @@ fn share(c: u64, t: u64) -> u128 {
         return (u128::from(high) << 32) + u128::from((rest << 32) / t);
     }
     (u128::from(c) << 64) / u128::from(t)
-}
-
-fn exact(shares: impl Iterator<Item = (u64, u64)>) -> Ordering {
-    let (numerator, denominator) = sum_unreduced(shares);
-    numerator.cmp(&denominator)
 }
 
 fn sum_unreduced(shares: impl Iterator<Item = (u64, u64)>) -> (BigUint, BigUint) {
@@ -121,6 +129,13 @@ mod tests {
         assert_eq!(by(&[(t - 1, t), (1, t - 1)]), Ordering::Greater);
         assert_eq!(by(&[(t - 2, t - 1), (1, t)]), Ordering::Less);
         assert_eq!(by(&[(u64::MAX, 1), (u64::MAX, 1)]), Ordering::Greater);
+        let with = |shares: &[(u64, u64)], whole| compare_with(shares.iter().copied(), whole);
+        assert_eq!(with(&[(1, 7), (1, 7)], (2, 7)), Ordering::Equal);
+        assert_eq!(with(&[(1, 7), (1, 7)], (200_000_001, 700_000_000)), Ordering::Less);
+        assert_eq!(with(&[(1, 7), (1, 7)], (199_999_999, 700_000_000)), Ordering::Greater);
+        assert_eq!(with(&[(1, t)], (1, t - 1)), Ordering::Less);
+        assert_eq!(with(&[(1, t - 1)], (1, t)), Ordering::Greater);
+        assert_eq!(with(&[(u64::MAX, 1)], (u64::MAX, 1)), Ordering::Equal);
     }
 
     #[test]

@@ -1,16 +1,77 @@
 //! The rules of interrupts and devices.
 
+use super::forest::{Forest, first_places};
 use super::{At, Checker, Paths};
 use crate::driver::MOST_SLOTS;
-use crate::file::did_you_mean;
 use crate::{
-    Device, DeviceClass, DeviceService, Draft, Interrupt, Policy, PriorityAssignment, PriorityRule,
+    CpuId, Device, DeviceClass, DeviceService, Draft, Interrupt, Policy, PriorityAssignment, PriorityRule,
     RequestOrder, Server, ServerKind, Throttling,
 };
 use horolog_time::Span;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The interrupts, devices and requests of a draft by their names.
+pub(super) struct Drivers<'d> {
+    pub(super) forest: &'d Forest<'d>,
+    interrupts: BTreeSet<(CpuId, &'d str)>,
+    pub(super) devices: BTreeMap<&'d str, usize>,
+    /// The devices that name an interrupt of their processor.
+    devices_of: BTreeMap<(CpuId, &'d str), Vec<usize>>,
+    /// The requests of each device.
+    requests_of: BTreeMap<&'d str, Vec<usize>>,
+    tasks: BTreeSet<(CpuId, &'d str)>,
+    servers: BTreeMap<(CpuId, &'d str), usize>,
+    /// The processors with interrupts or devices.
+    cpus: BTreeSet<CpuId>,
+}
+
+impl<'d> Drivers<'d> {
+    pub(super) fn of(forest: &'d Forest<'d>) -> Drivers<'d> {
+        let draft = forest.draft;
+        let mut drivers = Drivers {
+            forest,
+            interrupts: draft.interrupts.iter().map(|one| (one.cpu, one.name.as_str())).collect(),
+            devices: first_places(draft.devices.iter().map(|device| device.name.as_str())),
+            devices_of: BTreeMap::new(),
+            requests_of: BTreeMap::new(),
+            tasks: BTreeSet::new(),
+            servers: BTreeMap::new(),
+            cpus: draft.interrupts.iter().map(|one| one.cpu).collect(),
+        };
+        if draft.devices.is_empty() {
+            return drivers;
+        }
+        drivers.cpus.extend(draft.devices.iter().map(|device| device.cpu));
+        drivers.tasks.extend(draft.tasks.iter().map(|task| (task.cpu, task.name.as_str())));
+        for (place, server) in draft.servers.iter().enumerate() {
+            drivers.servers.entry((server.cpu, server.name.as_str())).or_insert(place);
+        }
+        for (place, device) in draft.devices.iter().enumerate() {
+            if let Some(name) = &device.interrupt {
+                drivers.devices_of.entry((device.cpu, name)).or_default().push(place);
+            }
+        }
+        for (place, request) in draft.requests.iter().enumerate() {
+            drivers.requests_of.entry(&request.device).or_default().push(place);
+        }
+        drivers
+    }
+
+    /// The devices that name this interrupt.
+    fn devices_of<'a>(&'a self, interrupt: &'a Interrupt) -> &'a [usize] {
+        self.devices_of.get(&(interrupt.cpu, interrupt.name.as_str())).map_or(&[], Vec::as_slice)
+    }
+}
 
 impl Checker {
-    pub(super) fn interrupt(&mut self, interrupt: &Interrupt, path: &str, draft: &Draft, is_complete: bool) {
+    pub(super) fn interrupt(
+        &mut self,
+        interrupt: &Interrupt,
+        path: &str,
+        drivers: &Drivers<'_>,
+        is_complete: bool,
+    ) {
+        let draft = drivers.forest.draft;
         self.name(&interrupt.name, At::new(path, "name"));
         self.cpu(interrupt.cpu, path, &draft.platform);
         if interrupt.separation.is_zero() {
@@ -28,42 +89,33 @@ impl Checker {
                     "give the least time between interrupts",
                 );
             }
-            Throttling::Threshold { free } if is_complete => {
-                let named = |device: &&Device| {
-                    device.cpu == interrupt.cpu && device.interrupt.as_ref() == Some(&interrupt.name)
-                };
-                let mut devices = draft.devices.iter().filter(named);
-                match (devices.next(), devices.next()) {
-                    (Some(device), None) if free < device.ring => {}
-                    (Some(device), None) => {
-                        let reason =
-                            format!("the ring has {} places, so {free} are free at once", device.ring);
-                        self.fail(At::new(path, "free"), reason, "give fewer than the device's `ring`");
-                    }
-                    _ => self.fail(
-                        At::new(path, "throttling"),
-                        "a threshold is one of free places in a device's ring, so one device has to name it",
-                        format!("give one [[device]] `interrupt = \"{}\"`", interrupt.name),
-                    ),
+            Throttling::Threshold { free } if is_complete => match *drivers.devices_of(interrupt) {
+                [device] if free < draft.devices[device].ring => {}
+                [device] => {
+                    let ring = draft.devices[device].ring;
+                    let reason = format!("the ring has {ring} places, so {free} are free at once");
+                    self.fail(At::new(path, "free"), reason, "give fewer than the device's `ring`");
                 }
-            }
-            Throttling::Napi if is_complete => {
-                let pollers = draft.devices.iter().filter(|device| {
-                    device.cpu == interrupt.cpu && device.interrupt.as_ref() == Some(&interrupt.name)
-                });
-                if pollers.count() != 1 {
-                    self.fail(
-                        At::new(path, "throttling"),
-                        "a NAPI interrupt stays off until its device's service is done, so one device has to name it",
-                        format!("give one [[device]] `interrupt = \"{}\"`, or use another throttling", interrupt.name),
-                    );
-                }
-            }
+                _ => self.fail(
+                    At::new(path, "throttling"),
+                    "a threshold is one of free places in a device's ring, so one device has to name it",
+                    format!("give one [[device]] `interrupt = \"{}\"`", interrupt.name),
+                ),
+            },
+            Throttling::Napi if is_complete && drivers.devices_of(interrupt).len() != 1 => self.fail(
+                At::new(path, "throttling"),
+                "a NAPI interrupt stays off until its device's service is done, so one device has to name it",
+                format!(
+                    "give one [[device]] `interrupt = \"{}\"`, or use another throttling",
+                    interrupt.name
+                ),
+            ),
             _ => {}
         }
     }
 
-    pub(super) fn device(&mut self, device: &Device, path: &str, draft: &Draft, is_complete: bool) {
+    pub(super) fn device(&mut self, device: &Device, path: &str, drivers: &Drivers<'_>, is_complete: bool) {
+        let draft = drivers.forest.draft;
         self.name(&device.name, At::new(path, "name"));
         self.cpu(device.cpu, path, &draft.platform);
         if device.separation.is_zero() {
@@ -83,30 +135,32 @@ impl Checker {
             let remedy = "raise the deadline, or lower the cost";
             self.fail(At::new(path, "deadline"), "every event would miss it", remedy);
         }
-        self.scenario(device, path, draft);
+        self.scenario(device, path, drivers);
         if device.is_soft && device.deadline.is_none() {
             let remedy = "add a `deadline`, or remove `constraint`";
             self.fail(At::new(path, "constraint"), "there is no deadline that could be soft", remedy);
         }
         if let Some(name) = &device.interrupt
             && is_complete
-            && !draft.interrupts.iter().any(|other| other.name == *name && other.cpu == device.cpu)
+            && !drivers.interrupts.contains(&(device.cpu, name.as_str()))
         {
-            let known: Vec<&str> = draft.interrupts.iter().map(|other| other.name.as_str()).collect();
+            let known = draft.interrupts.iter().map(|other| other.name.as_str());
+            let remedy = self.suggestions.did_you_mean(name, known);
             let reason = format!("there is no interrupt `{name}` on its CPU");
-            self.fail(At::new(path, "interrupt"), reason, did_you_mean(name, &known));
+            self.fail(At::new(path, "interrupt"), reason, remedy);
         }
-        self.service(device, path, draft, is_complete);
+        self.service(device, path, drivers, is_complete);
     }
 
     /// What a simulation alone looks at, and admission control.
-    fn scenario(&mut self, device: &Device, path: &str, draft: &Draft) {
+    fn scenario(&mut self, device: &Device, path: &str, drivers: &Drivers<'_>) {
+        let draft = drivers.forest.draft;
+        let requests = drivers.requests_of.get(device.name.as_str()).map_or(&[][..], Vec::as_slice);
         if !device.cost.is_zero() && (device.least_cost.is_zero() || device.least_cost > device.cost) {
             let remedy = "give a time above zero and at most the cost";
             self.fail(At::new(path, "least_cost"), "the least cost is not between zero and the cost", remedy);
         }
-        let of_requests = draft.requests.iter().filter(|request| request.device == device.name);
-        let listed = of_requests.filter_map(|request| request.arrivals.as_ref());
+        let listed = requests.iter().filter_map(|&place| draft.requests[place].arrivals.as_ref());
         let mut arrivals: Vec<Span> = device.arrivals.iter().chain(listed).flatten().copied().collect();
         arrivals.sort_unstable();
         let is_close = |pair: &[Span]| pair[1].saturating_sub(pair[0]) < device.separation;
@@ -118,8 +172,7 @@ impl Checker {
             self.fail(At::new(path, "arrivals"), "the arrivals are not in order", "sort them");
         }
         let is_closed = device.class == DeviceClass::Closed;
-        let asked = draft.requests.iter().any(|request| request.device == device.name);
-        if is_closed && asked && device.arrivals.is_some() {
+        if is_closed && !requests.is_empty() && device.arrivals.is_some() {
             let remedy = "remove `arrivals`, or make it `class = \"open\"`";
             self.fail(At::new(path, "arrivals"), "a closed device answers requests alone", remedy);
         }
@@ -175,7 +228,8 @@ impl Checker {
         }
     }
 
-    fn service(&mut self, device: &Device, path: &str, draft: &Draft, is_complete: bool) {
+    fn service(&mut self, device: &Device, path: &str, drivers: &Drivers<'_>, is_complete: bool) {
+        let draft = drivers.forest.draft;
         match &device.service {
             DeviceService::Softirq { poll_budget: 0, .. } => {
                 self.fail(
@@ -208,25 +262,23 @@ impl Checker {
                     let remedy = "add `users = [\"…\"]`, the tasks that use the device";
                     self.fail(At::new(path, "users"), "nobody lends the thread a priority", remedy);
                 }
-                let knows = |name: &String| {
-                    draft.tasks.iter().any(|task| task.name == *name && task.cpu == device.cpu)
-                };
+                let knows = |name: &str| drivers.tasks.contains(&(device.cpu, name));
                 for (place, name) in users.iter().enumerate().filter(|(_, name)| is_complete && !knows(name))
                 {
-                    let known: Vec<&str> = draft.tasks.iter().map(|task| task.name.as_str()).collect();
+                    let known = draft.tasks.iter().map(|task| task.name.as_str());
+                    let remedy = self.suggestions.did_you_mean(name, known);
                     let reason = format!("there is no task `{name}` on its CPU");
-                    self.fail(At::new(path, "users").item(place), reason, did_you_mean(name, &known));
+                    self.fail(At::new(path, "users").item(place), reason, remedy);
                 }
             }
             DeviceService::Server { server } if is_complete => {
-                let found =
-                    draft.servers.iter().find(|other| other.name == *server && other.cpu == device.cpu);
-                match found {
+                let found = drivers.servers.get(&(device.cpu, server.as_str()));
+                match found.map(|&place| &draft.servers[place]) {
                     None => {
-                        let known: Vec<&str> =
-                            draft.servers.iter().map(|other| other.name.as_str()).collect();
+                        let known = draft.servers.iter().map(|other| other.name.as_str());
+                        let remedy = self.suggestions.did_you_mean(server, known);
                         let reason = format!("there is no server `{server}` on its CPU");
-                        self.fail(At::new(path, "server"), reason, did_you_mean(server, &known));
+                        self.fail(At::new(path, "server"), reason, remedy);
                     }
                     Some(found) if found.kind.is_slack_policy() => {
                         let reason = format!("{} knows nothing of devices", found.kind.word());
@@ -245,15 +297,14 @@ impl Checker {
 
     /// Slack policies have to know all that executes on their processor; what the kernel serves has nobody above it and nobody that it may
     /// not preempt, and softirqs are both.
-    pub(super) fn beside_drivers(&mut self, draft: &Draft, paths: &Paths) {
+    pub(super) fn beside_drivers(&mut self, draft: &Draft, paths: &Paths, drivers: &Drivers<'_>) {
         for (server, path) in draft.servers.iter().zip(&paths.servers) {
-            let interrupts = draft.interrupts.iter().any(|other| other.cpu == server.cpu);
-            let devices = draft.devices.iter().any(|other| other.cpu == server.cpu);
-            if server.kind.is_slack_policy() && (interrupts || devices) {
+            let has_drivers = drivers.cpus.contains(&server.cpu);
+            if server.kind.is_slack_policy() && has_drivers {
                 let reason = format!("{} knows nothing of interrupts and devices", server.kind.word());
                 self.fail(At::new(path, "kind"), reason, "use another CPU, or a sporadic server");
             }
-            if server.kind.is_kernels() && (interrupts || devices) {
+            if server.kind.is_kernels() && has_drivers {
                 self.fail(
                     At::new(path, "enforcement"),
                     format!(

@@ -2,8 +2,11 @@
 
 use super::{At, Paths};
 use crate::file::is_slip_of;
-use crate::{CpuId, Draft, Order, Policy};
+use crate::{CpuId, DeviceService, Draft, Order, Policy, ServerKind};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// So many names of tasks that are not there are compared with those that are.
+const MOST_MISSPELT: usize = 100;
 
 /// What stands directly above a task, server or scheduler.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,7 +28,20 @@ pub(super) struct Forest<'d> {
     servers: BTreeMap<&'d str, usize>,
     clusters: BTreeMap<&'d str, usize>,
     tasks: BTreeMap<&'d str, Above>,
-    tree_cpus: BTreeSet<CpuId>,
+    /// By name, where several have it the first one.
+    pub(super) task_places: BTreeMap<&'d str, usize>,
+    /// Names of tasks that servers and schedulers give and that are not there.
+    misspelt: Vec<&'d str>,
+    /// The processors of trees, each with the first scheduler.
+    trees: BTreeMap<CpuId, Above>,
+    /// The first server of a processor that looks at all of its tasks.
+    pub(super) watching: BTreeMap<CpuId, usize>,
+    /// The first server that the kernel serves.
+    pub(super) first_of_kernel: Option<usize>,
+    /// Names of servers that serve devices.
+    pub(super) serving_devices: BTreeSet<&'d str>,
+    /// Of each server the nearest one, from itself upwards, below which no task may hold a resource.
+    refusing_resources: Vec<Option<usize>>,
 }
 
 impl<'d> Forest<'d> {
@@ -36,15 +52,27 @@ impl<'d> Forest<'d> {
             servers: BTreeMap::new(),
             clusters: BTreeMap::new(),
             tasks: BTreeMap::new(),
-            tree_cpus: BTreeSet::new(),
+            task_places: first_places(draft.tasks.iter().map(|task| task.name.as_str())),
+            misspelt: Vec::new(),
+            trees: BTreeMap::new(),
+            watching: BTreeMap::new(),
+            first_of_kernel: draft.servers.iter().position(|server| server.kind.is_kernels()),
+            serving_devices: BTreeSet::new(),
+            refusing_resources: Vec::new(),
         };
         for (index, server) in draft.servers.iter().enumerate() {
             forest.servers.entry(&server.name).or_insert(index);
             for task in &server.tasks {
                 forest.tasks.entry(task).or_insert(Above::Server(index));
+                if forest.misspelt.len() < MOST_MISSPELT && !forest.task_places.contains_key(task.as_str()) {
+                    forest.misspelt.push(task);
+                }
             }
             if server.is_scheduler() {
-                forest.tree_cpus.insert(server.cpu);
+                forest.trees.entry(server.cpu).or_insert(Above::Server(index));
+            }
+            if server.kind.watches_processor() {
+                forest.watching.entry(server.cpu).or_insert(index);
             }
         }
         for (index, cluster) in draft.clusters.iter().enumerate() {
@@ -52,27 +80,72 @@ impl<'d> Forest<'d> {
             for task in &cluster.tasks {
                 forest.tasks.entry(task).or_insert(Above::Cluster(index));
             }
-            forest.tree_cpus.extend(&cluster.cpus);
+            for cpu in &cluster.cpus {
+                forest.trees.entry(*cpu).or_insert(Above::Cluster(index));
+            }
         }
+        for device in &draft.devices {
+            if let DeviceService::Server { server } = &device.service {
+                forest.serving_devices.insert(server);
+            }
+        }
+        forest.refusing_resources = forest.refusing_resources();
         forest
+    }
+
+    /// Each server is walked by once, also in a circle of parents, which is told elsewhere.
+    fn refusing_resources(&self) -> Vec<Option<usize>> {
+        let servers = &self.draft.servers;
+        let refuses = |index: usize| {
+            let kind = &servers[index].kind;
+            kind.is_kernels() || matches!(kind, ServerKind::TotalBandwidth { .. })
+        };
+        let mut found: Vec<Option<Option<usize>>> = vec![None; servers.len()];
+        for start in 0..servers.len() {
+            let (mut at, mut walked) = (start, Vec::new());
+            let nearest = loop {
+                if let Some(known) = found[at] {
+                    break known;
+                }
+                walked.push(at);
+                // While the walk goes on.
+                found[at] = Some(None);
+                if refuses(at) {
+                    break Some(at);
+                }
+                match self.above_server(at) {
+                    Above::Server(parent) => at = parent,
+                    _ => break None,
+                }
+            };
+            for index in walked {
+                found[index] = Some(nearest);
+            }
+        }
+        found.into_iter().map(Option::flatten).collect()
+    }
+
+    /// The nearest server or scheduler above a task below which no task may hold a resource.
+    pub(super) fn refuses_resources(&self, above: Above) -> Option<usize> {
+        match above {
+            Above::Server(index) => self.refusing_resources[index],
+            _ => None,
+        }
     }
 
     /// Whether a server or scheduler names a task that is not there and may be this one: who misspells it says so.
     pub(super) fn is_misspelt(&self, task: &str) -> bool {
-        let is_there = |name: &str| self.draft.tasks.iter().any(|task| task.name == name);
-        let named = self.draft.servers.iter().flat_map(|server| &server.tasks);
-        let mut unknown = named.filter(|name| !is_there(name));
-        unknown.any(|name| is_slip_of(name, task))
+        self.misspelt.iter().any(|name| is_slip_of(name, task))
     }
 
     /// Whether the draft says more than servers below the roots of single processors.
     pub(super) fn has_trees(&self) -> bool {
-        !self.tree_cpus.is_empty() || !self.draft.clusters.is_empty()
+        !self.trees.is_empty() || !self.draft.clusters.is_empty()
     }
 
-    /// Whether a scheduler orders tasks or schedulers of this processor.
-    pub(super) fn has_tree_on(&self, cpu: CpuId) -> bool {
-        self.tree_cpus.contains(&cpu)
+    /// The first scheduler that orders tasks or schedulers of this processor.
+    pub(super) fn tree_on(&self, cpu: CpuId) -> Option<Above> {
+        self.trees.get(&cpu).copied()
     }
 
     /// What is above the task with this name.
@@ -96,17 +169,26 @@ impl<'d> Forest<'d> {
         server.or_else(cluster).unwrap_or(Above::Unread)
     }
 
-    /// The names of what stands directly below a scheduler.
-    pub(super) fn children(&self, index: usize) -> Vec<&'d str> {
-        let server = &self.draft.servers[index];
-        let tasks = server.tasks.iter().map(String::as_str);
-        let below = |child: &&'d crate::Server| child.parent.as_ref() == Some(&server.name);
-        tasks.chain(self.draft.servers.iter().filter(below).map(|child| child.name.as_str())).collect()
+    /// The place of the server or scheduler with this name.
+    pub(super) fn server_place(&self, name: &str) -> Option<usize> {
+        self.servers.get(name).copied()
+    }
+
+    /// The names of what stands directly below each server or scheduler.
+    pub(super) fn children(&self) -> Vec<Vec<&'d str>> {
+        let tasks = |server: &'d crate::Server| server.tasks.iter().map(String::as_str).collect();
+        let mut children: Vec<Vec<&str>> = self.draft.servers.iter().map(tasks).collect();
+        for (index, server) in self.draft.servers.iter().enumerate() {
+            if let Above::Server(parent) = self.above_server(index) {
+                children[parent].push(&server.name);
+            }
+        }
+        children
     }
 
     /// The names that a parent may have.
-    pub(super) fn scheduler_names(&self) -> Vec<&'d str> {
-        self.servers.keys().copied().collect()
+    pub(super) fn scheduler_names(&self) -> impl Iterator<Item = &'d str> {
+        self.servers.keys().copied()
     }
 
     /// How it orders what is below it; `None` where that is unknown.
@@ -153,4 +235,13 @@ impl<'d> Forest<'d> {
             ),
         }
     }
+}
+
+/// The place of each name, where several have it that of the first one.
+pub(super) fn first_places<'d>(names: impl Iterator<Item = &'d str>) -> BTreeMap<&'d str, usize> {
+    let mut places = BTreeMap::new();
+    for (place, name) in names.enumerate() {
+        places.entry(name).or_insert(place);
+    }
+    places
 }

@@ -1,22 +1,24 @@
 //! The rules of links (decision 0009).
 
-use super::{At, Checker, Paths};
-use crate::file::did_you_mean;
-use crate::{Draft, Link, MAX_LINK_SIZE};
+use super::forest::Forest;
+use super::{At, Checker};
+use crate::{Link, MAX_LINK_SIZE};
 use std::collections::BTreeSet;
 
 impl Checker {
-    pub(super) fn links(&mut self, draft: &Draft, paths: &Paths, is_complete: bool) {
+    pub(super) fn links(&mut self, forest: &Forest<'_>, is_complete: bool) {
+        let (draft, paths) = (forest.draft, forest.paths);
         self.unique(draft.links.iter().map(|link| link.name.as_str()), &paths.links, "link");
         for (link, path) in draft.links.iter().zip(&paths.links) {
-            self.link(link, path, draft, is_complete);
+            self.link(link, path, forest, is_complete);
         }
     }
 
-    fn link(&mut self, link: &Link, path: &str, draft: &Draft, is_complete: bool) {
+    fn link(&mut self, link: &Link, path: &str, forest: &Forest<'_>, is_complete: bool) {
         self.name(&link.name, At::new(path, "name"));
-        let known: Vec<&str> = draft.tasks.iter().map(|task| task.name.as_str()).collect();
-        match draft.tasks.iter().find(|task| task.name == link.from) {
+        let tasks = &forest.task_places;
+        let known = || forest.draft.tasks.iter().map(|task| task.name.as_str());
+        match tasks.get(link.from.as_str()).map(|&place| &forest.draft.tasks[place]) {
             Some(task) if task.deadline.is_none() => self.fail(
                 At::new(path, "from"),
                 format!("`{}` has no deadline, so nothing says when its values are published", link.from),
@@ -24,7 +26,8 @@ impl Checker {
             ),
             None if is_complete => {
                 let reason = format!("there is no task `{}`", link.from);
-                self.fail(At::new(path, "from"), reason, did_you_mean(&link.from, &known));
+                let remedy = self.suggestions.did_you_mean(&link.from, known());
+                self.fail(At::new(path, "from"), reason, remedy);
             }
             _ => {}
         }
@@ -36,8 +39,9 @@ impl Checker {
             let at = || At::new(path, "to").item(place);
             if !seen.insert(name.as_str()) {
                 self.fail(at(), format!("`{name}` is named twice"), "name it once");
-            } else if is_complete && !known.contains(&name.as_str()) {
-                self.fail(at(), format!("there is no task `{name}`"), did_you_mean(name, &known));
+            } else if is_complete && !tasks.contains_key(name.as_str()) {
+                let remedy = self.suggestions.did_you_mean(name, known());
+                self.fail(at(), format!("there is no task `{name}`"), remedy);
             }
         }
         let size = At::new(path, "size");

@@ -11,8 +11,10 @@ mod scheduler;
 mod server;
 mod task;
 
+use crate::file::Suggestions;
 use crate::platform::MAX_CPUS;
 use crate::{CpuId, Cpus, Draft, Interference, ModelError, Platform, Policy, PriorityAssignment, path};
+use driver::Drivers;
 use forest::Forest;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -156,6 +158,7 @@ impl fmt::Display for At<'_> {
 /// The rules that a draft breaks.
 pub(crate) struct Checker {
     findings: Vec<Finding>,
+    suggestions: Suggestions,
 }
 
 impl Checker {
@@ -292,7 +295,7 @@ impl Checker {
 /// Every rule that the draft breaks, in its order. Of an incomplete draft some tasks were left out because they
 /// could not be read.
 pub(crate) fn check(draft: &Draft, paths: &Paths, is_complete: bool) -> Vec<Finding> {
-    let mut checker = Checker { findings: Vec::new() };
+    let mut checker = Checker { findings: Vec::new(), suggestions: Suggestions::default() };
     checker.name(&draft.name, At::new("system", "name"));
     if draft.policy == Policy::Edf && draft.priorities != PriorityAssignment::Explicit {
         checker.fail_beside(
@@ -316,26 +319,27 @@ pub(crate) fn check(draft: &Draft, paths: &Paths, is_complete: bool) -> Vec<Find
     }
     checker.schedulers(&forest, is_complete);
     checker.servers(&forest, is_complete);
-    checker.overruns(draft, paths);
+    checker.overruns(&forest);
+    let drivers = Drivers::of(&forest);
     checker.unique(draft.interrupts.iter().map(|i| i.name.as_str()), &paths.interrupts, "interrupt");
     for (interrupt, path) in draft.interrupts.iter().zip(&paths.interrupts) {
-        checker.interrupt(interrupt, path, draft, is_complete);
+        checker.interrupt(interrupt, path, &drivers, is_complete);
     }
     checker.unique(draft.devices.iter().map(|device| device.name.as_str()), &paths.devices, "device");
     for (device, path) in draft.devices.iter().zip(&paths.devices) {
-        checker.device(device, path, draft, is_complete);
+        checker.device(device, path, &drivers, is_complete);
     }
     checker.unique(draft.requests.iter().map(|request| request.name.as_str()), &paths.requests, "request");
     for (request, path) in draft.requests.iter().zip(&paths.requests) {
-        checker.request(request, path, draft, is_complete);
+        checker.request(request, path, &drivers, is_complete);
     }
     checker.resources(&forest, is_complete);
-    checker.links(draft, paths, is_complete);
-    checker.beside_drivers(draft, paths);
+    checker.links(&forest, is_complete);
+    checker.beside_drivers(draft, paths, &drivers);
     checker.unique(draft.interferences.iter().map(|i| i.name.as_str()), &paths.interferences, "interference");
     for (interference, path) in draft.interferences.iter().zip(&paths.interferences) {
         checker.interference(interference, path, &draft.platform);
     }
-    checker.modes(draft, paths, is_complete);
+    checker.modes(&forest, is_complete);
     checker.findings
 }

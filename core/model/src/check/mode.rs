@@ -1,14 +1,15 @@
 //! The rules of modes.
 
+use super::forest::Forest;
 use super::{At, Checker, Finding, Paths, check, item_paths};
-use crate::file::did_you_mean;
 use crate::{
     Arrival, Draft, Mode, Order, OverrunPolicy, Server, ServerChange, ServerKind, TakesEffect, path,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Checker {
-    pub(super) fn modes(&mut self, draft: &Draft, paths: &Paths, is_complete: bool) {
+    pub(super) fn modes(&mut self, forest: &Forest<'_>, is_complete: bool) {
+        let (draft, paths) = (forest.draft, forest.paths);
         self.asked_modes(draft, paths);
         if draft.modes.is_empty() {
             return;
@@ -21,9 +22,9 @@ impl Checker {
         bare_paths.modes.clear();
         for (mode, path) in draft.modes.iter().zip(&paths.modes) {
             let before = self.findings.len();
-            self.mode(mode, path, draft, is_complete);
+            self.mode(mode, path, forest, is_complete);
             if is_clean && self.findings.len() == before {
-                self.mode_as_a_whole(mode, path, &bare, &bare_paths, is_complete);
+                self.mode_as_a_whole(mode, path, (&bare, &bare_paths), forest, is_complete);
             }
         }
         for (server, path) in draft.servers.iter().zip(&paths.servers) {
@@ -40,22 +41,24 @@ impl Checker {
 
     /// The modes that overruns ask for.
     fn asked_modes(&mut self, draft: &Draft, paths: &Paths) {
-        let known: Vec<&str> = draft.modes.iter().map(|mode| mode.name.as_str()).collect();
+        let known: BTreeSet<&str> = draft.modes.iter().map(|mode| mode.name.as_str()).collect();
         for (task, path) in draft.tasks.iter().zip(&paths.tasks) {
             let OverrunPolicy::Mode(name) = &task.overrun else { continue };
-            if paths.all_modes && !known.contains(&name.as_str()) {
+            if paths.all_modes && !known.contains(name.as_str()) {
                 let at = At::new(path, "overrun.mode");
                 if known.is_empty() {
                     let remedy = format!("add a `[[mode]]` with `name = \"{name}\"`, or use a word");
                     self.fail(at, "there is no `[[mode]]` that an overrun could ask for", remedy);
                 } else {
-                    self.fail(at, format!("there is no mode `{name}`"), did_you_mean(name, &known));
+                    let names = draft.modes.iter().map(|mode| mode.name.as_str());
+                    let remedy = self.suggestions.did_you_mean(name, names);
+                    self.fail(at, format!("there is no mode `{name}`"), remedy);
                 }
             }
         }
     }
 
-    fn mode(&mut self, mode: &Mode, path: &str, draft: &Draft, is_complete: bool) {
+    fn mode(&mut self, mode: &Mode, path: &str, forest: &Forest<'_>, is_complete: bool) {
         self.name(&mode.name, At::new(path, "name"));
         if mode.name == "base" {
             self.fail(
@@ -73,23 +76,23 @@ impl Checker {
                 "write them in the order of time, each once",
             );
         }
-        let tasks: BTreeSet<&str> = draft.tasks.iter().map(|task| task.name.as_str()).collect();
+        let tasks = &forest.task_places;
         if let Some(active) = &mode.active {
-            self.named_once(active, At::new(path, "active"), "task", &tasks, is_complete);
+            self.named_once(active, At::new(path, "active"), "task", tasks, is_complete);
         }
         match &mode.takes_effect {
-            TakesEffect::Frame(name) => self.frame(name, path, draft, is_complete),
+            TakesEffect::Frame(name) => self.frame(name, path, forest, is_complete),
             TakesEffect::WhenDone(names) => {
                 let at = At::new(path, "takes_effect.when_done");
                 if names.is_empty() {
                     self.fail(at, "there is no task to wait for", "name at least one, or use `\"at-once\"`");
                 }
-                self.named_once(names, at, "task", &tasks, is_complete);
+                self.named_once(names, at, "task", tasks, is_complete);
             }
             TakesEffect::AtOnce => {}
         }
-        self.task_changes(mode, path, draft, is_complete);
-        self.server_changes(mode, path, draft, is_complete);
+        self.task_changes(mode, path, forest, is_complete);
+        self.server_changes(mode, path, forest, is_complete);
     }
 
     /// Names that exist, each given once.
@@ -98,49 +101,55 @@ impl Checker {
         names: &[String],
         at: At<'_>,
         noun: &str,
-        known: &BTreeSet<&str>,
+        known: &BTreeMap<&str, usize>,
         is_complete: bool,
     ) {
         let mut seen = BTreeSet::new();
         for (place, name) in names.iter().enumerate() {
             if !seen.insert(name.as_str()) {
                 self.fail(at.item(place), format!("`{name}` is named twice"), "name it once");
-            } else if is_complete && !known.contains(name.as_str()) {
-                let known: Vec<&str> = known.iter().copied().collect();
-                self.fail(at.item(place), format!("there is no {noun} `{name}`"), did_you_mean(name, &known));
+            } else if is_complete && !known.contains_key(name.as_str()) {
+                let remedy = self.suggestions.did_you_mean(name, known.keys().copied());
+                self.fail(at.item(place), format!("there is no {noun} `{name}`"), remedy);
             }
         }
     }
 
     /// A frame is a period of a server.
-    fn frame(&mut self, name: &str, path: &str, draft: &Draft, is_complete: bool) {
+    fn frame(&mut self, name: &str, path: &str, forest: &Forest<'_>, is_complete: bool) {
         let at = At::new(path, "takes_effect.frame");
-        match draft.servers.iter().find(|server| server.name == name) {
+        let servers = &forest.draft.servers;
+        match forest.server_place(name).map(|place| &servers[place]) {
             Some(server) if !has_frames(server) => self.fail(
                 at,
                 format!("`{name}` has no periodic frame"),
                 "name a polling or deferrable server or scheduler, or one that orders by a time table",
             ),
             None if is_complete => {
-                let known = draft.servers.iter().filter(|server| has_frames(server));
-                let known: Vec<&str> = known.map(|server| server.name.as_str()).collect();
-                let reason = format!("there is no server or scheduler `{name}`");
-                self.fail(at, reason, did_you_mean(name, &known));
+                let known = servers.iter().filter(|server| has_frames(server));
+                let known = known.map(|server| server.name.as_str());
+                let remedy = self.suggestions.did_you_mean(name, known);
+                self.fail(at, format!("there is no server or scheduler `{name}`"), remedy);
             }
             _ => {}
         }
     }
 
-    fn task_changes(&mut self, mode: &Mode, path: &str, draft: &Draft, is_complete: bool) {
+    fn task_changes(&mut self, mode: &Mode, path: &str, forest: &Forest<'_>, is_complete: bool) {
+        let draft = forest.draft;
+        let active: Option<BTreeSet<&str>> =
+            mode.active.as_ref().map(|active| active.iter().map(String::as_str).collect());
         let names: Vec<&str> = mode.tasks.iter().map(|change| change.task.as_str()).collect();
         let paths = item_paths(&path::join(path, "task"), &names);
         self.unique_changes(&names, &paths, "task");
         for (change, path) in mode.tasks.iter().zip(&paths) {
-            let Some(task) = draft.tasks.iter().find(|task| task.name == change.task) else {
+            let place = forest.task_places.get(change.task.as_str());
+            let Some(task) = place.map(|&place| &draft.tasks[place]) else {
                 if is_complete {
-                    let known: Vec<&str> = draft.tasks.iter().map(|task| task.name.as_str()).collect();
+                    let known = draft.tasks.iter().map(|task| task.name.as_str());
+                    let remedy = self.suggestions.did_you_mean(&change.task, known);
                     let reason = format!("there is no task `{}`", change.task);
-                    self.fail(At::new(path, "name"), reason, did_you_mean(&change.task, &known));
+                    self.fail(At::new(path, "name"), reason, remedy);
                 }
                 continue;
             };
@@ -159,7 +168,7 @@ impl Checker {
                     "remove `period`, or give the task a `period` or `separation` instead of `arrivals`",
                 );
             }
-            let is_active = mode.active.as_ref().is_none_or(|active| active.contains(&change.task));
+            let is_active = active.as_ref().is_none_or(|active| active.contains(change.task.as_str()));
             if change.period.is_some() && !is_active {
                 self.fail(
                     At::new(path, "period"),
@@ -170,16 +179,18 @@ impl Checker {
         }
     }
 
-    fn server_changes(&mut self, mode: &Mode, path: &str, draft: &Draft, is_complete: bool) {
+    fn server_changes(&mut self, mode: &Mode, path: &str, forest: &Forest<'_>, is_complete: bool) {
+        let draft = forest.draft;
         let names: Vec<&str> = mode.servers.iter().map(|change| change.server.as_str()).collect();
         let paths = item_paths(&path::join(path, "server"), &names);
         self.unique_changes(&names, &paths, "server");
         for (change, path) in mode.servers.iter().zip(&paths) {
-            match draft.servers.iter().find(|server| server.name == change.server) {
+            match forest.server_place(&change.server).map(|place| &draft.servers[place]) {
                 None if is_complete => {
-                    let known: Vec<&str> = draft.servers.iter().map(|server| server.name.as_str()).collect();
+                    let known = draft.servers.iter().map(|server| server.name.as_str());
+                    let remedy = self.suggestions.did_you_mean(&change.server, known);
                     let reason = format!("there is no server or scheduler `{}`", change.server);
-                    self.fail(At::new(path, "name"), reason, did_you_mean(&change.server, &known));
+                    self.fail(At::new(path, "name"), reason, remedy);
                 }
                 Some(server) => self.server_change(change, server, path),
                 None => {}
@@ -229,12 +240,19 @@ impl Checker {
     }
 
     /// The system as the mode has it obeys every rule that the base mode does.
-    fn mode_as_a_whole(&mut self, mode: &Mode, path: &str, draft: &Draft, paths: &Paths, is_complete: bool) {
+    fn mode_as_a_whole(
+        &mut self,
+        mode: &Mode,
+        path: &str,
+        (draft, paths): (&Draft, &Paths),
+        forest: &Forest<'_>,
+        is_complete: bool,
+    ) {
         if mode.tasks.is_empty() && mode.servers.is_empty() {
             // The values are those of the base mode.
             return;
         }
-        let (changed, changed_paths) = in_mode(mode, path, draft, paths);
+        let (changed, changed_paths) = in_mode(mode, path, (draft, paths), forest);
         let inside = format!("{path}.");
         for Finding { mut error, others } in check(&changed, &changed_paths, is_complete) {
             // What the mode breaks elsewhere is told at the mode.
@@ -254,14 +272,14 @@ fn has_frames(server: &Server) -> bool {
 }
 
 /// The draft, which has no modes, as a mode has it, where its changed values have the paths of the mode.
-fn in_mode(mode: &Mode, path: &str, draft: &Draft, paths: &Paths) -> (Draft, Paths) {
+fn in_mode(mode: &Mode, path: &str, (draft, paths): (&Draft, &Paths), forest: &Forest<'_>) -> (Draft, Paths) {
     let (mut draft, mut paths) = (draft.clone(), paths.clone());
     // Whether the modes exist that overruns ask for is told once.
     paths.all_modes = false;
     let names: Vec<&str> = mode.tasks.iter().map(|change| change.task.as_str()).collect();
     let task_paths = item_paths(&path::join(path, "task"), &names);
     for (change, path) in mode.tasks.iter().zip(task_paths) {
-        let Some(index) = draft.tasks.iter().position(|task| task.name == change.task) else { continue };
+        let Some(&index) = forest.task_places.get(change.task.as_str()) else { continue };
         let task = &mut draft.tasks[index];
         task.priority = change.priority.or(task.priority);
         task.deadline = change.deadline.or(task.deadline);
@@ -275,8 +293,7 @@ fn in_mode(mode: &Mode, path: &str, draft: &Draft, paths: &Paths) -> (Draft, Pat
     let names: Vec<&str> = mode.servers.iter().map(|change| change.server.as_str()).collect();
     let server_paths = item_paths(&path::join(path, "server"), &names);
     for (change, path) in mode.servers.iter().zip(server_paths) {
-        let found = draft.servers.iter().position(|server| server.name == change.server);
-        let Some(index) = found else { continue };
+        let Some(index) = forest.server_place(&change.server) else { continue };
         let server = &mut draft.servers[index];
         if let Some(capacity) = change.capacity {
             server.kind = server.kind.with_capacity(capacity);

@@ -1,23 +1,33 @@
 //! The rules of requests.
 
+use super::driver::Drivers;
 use super::{At, Checker};
-use crate::file::did_you_mean;
-use crate::{DeviceClass, Draft, Preemption, Request, RequestMode};
+use crate::{DeviceClass, Preemption, Request, RequestMode};
 
 impl Checker {
-    pub(super) fn request(&mut self, request: &Request, path: &str, draft: &Draft, is_complete: bool) {
+    pub(super) fn request(
+        &mut self,
+        request: &Request,
+        path: &str,
+        drivers: &Drivers<'_>,
+        is_complete: bool,
+    ) {
         self.name(&request.name, At::new(path, "name"));
-        let device = draft.devices.iter().find(|device| device.name == request.device);
+        let draft = drivers.forest.draft;
+        let device = drivers.devices.get(request.device.as_str()).map(|&place| &draft.devices[place]);
         if device.is_none() && is_complete {
-            let known: Vec<&str> = draft.devices.iter().map(|device| device.name.as_str()).collect();
+            let known = draft.devices.iter().map(|device| device.name.as_str());
+            let remedy = self.suggestions.did_you_mean(&request.device, known);
             let reason = format!("there is no device `{}`", request.device);
-            self.fail(At::new(path, "device"), reason, did_you_mean(&request.device, &known));
+            self.fail(At::new(path, "device"), reason, remedy);
         }
-        match draft.tasks.iter().find(|task| task.name == request.task) {
+        let tasks = &drivers.forest.task_places;
+        match tasks.get(request.task.as_str()).map(|&place| &draft.tasks[place]) {
             None if is_complete => {
-                let known: Vec<&str> = draft.tasks.iter().map(|task| task.name.as_str()).collect();
+                let known = draft.tasks.iter().map(|task| task.name.as_str());
+                let remedy = self.suggestions.did_you_mean(&request.task, known);
                 let reason = format!("there is no task `{}`", request.task);
-                self.fail(At::new(path, "task"), reason, did_you_mean(&request.task, &known));
+                self.fail(At::new(path, "task"), reason, remedy);
             }
             Some(task) => {
                 if request.after > task.wcet {

@@ -2,9 +2,9 @@
 
 use super::forest::{Above, Forest};
 use super::{At, Checker};
-use crate::file::did_you_mean;
-use crate::{Draft, LeftOver, Section, Server, ServerKind, Task, path};
-use std::collections::BTreeMap;
+use crate::{Draft, LeftOver, Section, Task, path};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What to write instead of an interrupt beside resources: its load.
 fn way_out(draft: &Draft) -> String {
@@ -29,7 +29,7 @@ impl Checker {
         for (resource, path) in draft.resources.iter().zip(&paths.resources) {
             self.name(&resource.name, At::new(path, "name"));
         }
-        let known: Vec<&str> = draft.resources.iter().map(|it| it.name.as_str()).collect();
+        let known: BTreeSet<&str> = draft.resources.iter().map(|it| it.name.as_str()).collect();
         // The first user of each resource.
         let mut first: BTreeMap<&str, usize> = BTreeMap::new();
         for (index, (task, path)) in draft.tasks.iter().zip(&paths.tasks).enumerate() {
@@ -37,14 +37,16 @@ impl Checker {
                 continue;
             }
             let base = At::new(path, "section");
+            let nests = nests(&task.sections);
             for (place, section) in task.sections.iter().enumerate() {
                 let at = base.item(place);
                 let name = section.resource.as_str();
                 if is_complete && !known.contains(&name) {
-                    let remedy = did_you_mean(name, &known);
+                    let names = draft.resources.iter().map(|it| it.name.as_str());
+                    let remedy = self.suggestions.did_you_mean(name, names);
                     self.fail(path::join(&at, "resource"), format!("there is no resource `{name}`"), remedy);
                 }
-                self.section(task, place, &at, path);
+                self.section(task, place, &at, path, nests);
                 let other = *first.entry(name).or_insert(index);
                 if draft.tasks[other].cpu != task.cpu {
                     self.fail_beside(
@@ -57,10 +59,11 @@ impl Checker {
             }
             self.place_of_sections(task, path, forest);
         }
+        self.sections_in_modes(forest);
     }
 
     /// One section, beside those that stand before it.
-    fn section(&mut self, task: &Task, place: usize, at: &str, path: &str) {
+    fn section(&mut self, task: &Task, place: usize, at: &str, path: &str, nests: bool) {
         let section = &task.sections[place];
         if section.length.is_zero() {
             let remedy = "give it a length above zero, or remove the section";
@@ -74,6 +77,9 @@ impl Checker {
                 "let it begin earlier, make it shorter, or raise the wcet",
                 vec![(At::new(path, "wcet").to_string(), "the wcet".to_owned())],
             );
+            return;
+        }
+        if nests {
             return;
         }
         let before = task.sections[..place].iter().filter(|other| !other.length.is_zero());
@@ -93,7 +99,7 @@ impl Checker {
     /// What stands above and beside a task with sections has to know of them.
     fn place_of_sections(&mut self, task: &Task, path: &str, forest: &Forest<'_>) {
         let (draft, at) = (forest.draft, At::new(path, "section"));
-        let mut above = forest.above_task(&task.name);
+        let above = forest.above_task(&task.name);
         if matches!(above, Above::Cluster(_)) {
             self.fail(at, "resources in clusters are not there yet", "give the task a CPU of its own");
         }
@@ -104,8 +110,7 @@ impl Checker {
                 way_out(draft),
             );
         }
-        let watches = |server: &&Server| server.cpu == task.cpu && server.kind.watches_processor();
-        if let Some(server) = draft.servers.iter().find(watches) {
+        if let Some(server) = forest.watching.get(&task.cpu).map(|&index| &draft.servers[index]) {
             let remedy = "use a polling, deferrable, sporadic or constant-bandwidth server";
             let reason = format!(
                 "resources beside `{}`, which looks at every task of the CPU, are not there yet",
@@ -113,27 +118,97 @@ impl Checker {
             );
             self.fail(at, reason, remedy);
         }
-        // A circle of parents is told elsewhere.
-        for _ in 0..draft.servers.len() {
-            let Above::Server(index) = above else { break };
+        if let Some(index) = forest.refuses_resources(above) {
             let server = &draft.servers[index];
-            if server.kind.is_kernels() || matches!(server.kind, ServerKind::TotalBandwidth { .. }) {
-                let word = if server.kind.is_kernels() { "kernel-served" } else { server.kind.word() };
-                let reason = format!("resources below the {word} server `{}` are not there yet", server.name);
-                self.fail(at, reason, "use another kind of server");
-            }
-            above = forest.above_server(index);
+            let word = if server.kind.is_kernels() { "kernel-served" } else { server.kind.word() };
+            let reason = format!("resources below the {word} server `{}` are not there yet", server.name);
+            self.fail(at, reason, "use another kind of server");
         }
+    }
+
+    /// A mode leaves no job within a section.
+    fn sections_in_modes(&mut self, forest: &Forest<'_>) {
+        let draft = forest.draft;
+        let has_sections = |task: &&Task| !task.sections.is_empty();
         for (mode, path) in draft.modes.iter().zip(&forest.paths.modes) {
-            let own = mode.tasks.iter().find(|change| change.task == task.name).and_then(|it| it.left_over);
-            let left_over = own.unwrap_or(mode.left_over);
-            if left_over != LeftOver::Finish {
-                let word = left_over.word();
-                let reason =
-                    format!("`{}` has sections, and a job in one cannot be left with `{word}`", task.name);
-                let remedy = "write `left_over = \"finish\"` for it in a `[[mode.task]]`";
-                self.fail(At::new(path, "left_over"), reason, remedy);
+            let own: BTreeMap<&str, LeftOver> = mode
+                .tasks
+                .iter()
+                .rev()
+                .filter_map(|change| Some((change.task.as_str(), change.left_over?)))
+                .collect();
+            if mode.left_over == LeftOver::Finish && own.is_empty() {
+                continue;
+            }
+            for task in draft.tasks.iter().filter(has_sections) {
+                let left_over = own.get(task.name.as_str()).copied().unwrap_or(mode.left_over);
+                if left_over != LeftOver::Finish {
+                    let word = left_over.word();
+                    let reason = format!(
+                        "`{}` has sections, and a job in one cannot be left with `{word}`",
+                        task.name
+                    );
+                    let remedy = "write `left_over = \"finish\"` for it in a `[[mode.task]]`";
+                    self.fail(At::new(path, "left_over"), reason, remedy);
+                }
             }
         }
+    }
+}
+
+/// Whether sections nest properly, and none holds what another around it holds: then there is nothing to tell of any two.
+fn nests(sections: &[Section]) -> bool {
+    let mut order: Vec<&Section> = sections.iter().filter(|section| !section.length.is_zero()).collect();
+    order.sort_by_key(|section| (section.from, Reverse(section.length)));
+    let mut around: Vec<&Section> = Vec::new();
+    let mut held = BTreeSet::new();
+    for section in order {
+        while let Some(outer) = around.pop_if(|outer| outer.end().is_some_and(|end| end <= section.from)) {
+            held.remove(outer.resource.as_str());
+        }
+        let is_within = around.last().is_none_or(|outer| section.end() <= outer.end());
+        if section.end().is_none() || !is_within || !held.insert(section.resource.as_str()) {
+            return false;
+        }
+        around.push(section);
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use horolog_time::Span;
+
+    #[test]
+    fn what_nests_as_a_whole_is_what_nests_two_by_two() {
+        let apart = |a: &Section, b: &Section| a.end() <= Some(b.from) || b.end() <= Some(a.from);
+        let fits = |a: &Section, b: &Section| a.nests_with(b) && (a.resource != b.resource || apart(a, b));
+        let mut state = 1_u64;
+        let mut below = |limit: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % limit
+        };
+        let (mut nested, mut broken) = (0, 0);
+        for _ in 0..20_000 {
+            let count = 1 + below(4);
+            let sections: Vec<Section> = (0..count)
+                .map(|_| Section {
+                    resource: ["a", "b", "c"][below(3) as usize].to_owned(),
+                    from: Span::from_ns(below(6)),
+                    length: Span::from_ns(1 + below(6)),
+                })
+                .collect();
+            let pairs = sections.iter().enumerate();
+            let by_pairs = pairs
+                .flat_map(|(place, one)| sections[..place].iter().map(move |other| (one, other)))
+                .all(|(one, other)| fits(one, other));
+            assert_eq!(nests(&sections), by_pairs, "{sections:?}");
+            *(if by_pairs { &mut nested } else { &mut broken }) += 1;
+        }
+        assert!(nested > 1_000 && broken > 1_000, "{nested}, {broken}");
+        let last =
+            |from| Section { resource: "a".to_owned(), from: Span::from_ns(from), length: Span::from_ns(1) };
+        assert!(nests(&[last(u64::MAX - 1)]) && !nests(&[last(u64::MAX)]));
     }
 }

@@ -2,7 +2,6 @@
 
 use super::forest::{Above, Forest};
 use super::{At, Checker};
-use crate::file::did_you_mean;
 use crate::{CpuId, Order, PriorityAssignment, Server, TimeTable};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,15 +12,10 @@ impl Checker {
         if !forest.has_trees() {
             return;
         }
-        let mut has_child = vec![false; draft.servers.len()];
-        for index in 0..draft.servers.len() {
-            if let Above::Server(parent) = forest.above_server(index) {
-                has_child[parent] = true;
-            }
-        }
+        let children = forest.children();
         for (index, server) in draft.servers.iter().enumerate() {
             if server.is_scheduler() {
-                self.scheduler(server, index, has_child[index], forest);
+                self.scheduler(server, index, &children[index], forest);
             }
         }
         self.circles(forest);
@@ -38,7 +32,7 @@ impl Checker {
     }
 
     /// Windows within the cycle, one after the other, each of a child.
-    fn time_table(&mut self, table: &TimeTable, index: usize, forest: &Forest<'_>) {
+    fn time_table(&mut self, table: &TimeTable, index: usize, children: &[&str], forest: &Forest<'_>) {
         let path = &forest.paths.servers[index];
         let at = At::new(path, "windows");
         if table.cycle.is_zero() {
@@ -49,12 +43,13 @@ impl Checker {
         if table.windows.is_empty() {
             self.fail(at, "there is no window, so nothing below it ever runs", "give at least one");
         }
-        let children = forest.children(index);
+        let known: BTreeSet<&str> = children.iter().copied().collect();
         for (place, window) in table.windows.iter().enumerate() {
             let here = at.item(place);
-            if !children.contains(&window.child.as_str()) && forest.paths.all_schedulers {
+            if !known.contains(window.child.as_str()) && forest.paths.all_schedulers {
                 let reason = format!("`{}` does not stand directly below this scheduler", window.child);
-                self.fail(here.clone(), reason, did_you_mean(&window.child, &children));
+                let remedy = self.suggestions.did_you_mean(&window.child, children.iter().copied());
+                self.fail(here.clone(), reason, remedy);
             }
             let end = window.from.checked_add(window.length);
             if window.length.is_zero() {
@@ -96,7 +91,7 @@ impl Checker {
         self.unique(names, &all, "scheduler");
     }
 
-    fn scheduler(&mut self, server: &Server, index: usize, has_child: bool, forest: &Forest<'_>) {
+    fn scheduler(&mut self, server: &Server, index: usize, children: &[&str], forest: &Forest<'_>) {
         let path = &forest.paths.servers[index];
         if !server.kind.is_for_schedulers() {
             self.fail(
@@ -109,7 +104,7 @@ impl Checker {
             );
         }
         // Some of what is below it may not have been read.
-        if server.tasks.is_empty() && !has_child && forest.paths.all_schedulers {
+        if children.is_empty() && forest.paths.all_schedulers {
             self.fail(
                 At::new(path, "tasks"),
                 "there is nothing below this scheduler",
@@ -117,7 +112,7 @@ impl Checker {
             );
         }
         if let Some(table) = &server.table {
-            self.time_table(table, index, forest);
+            self.time_table(table, index, children, forest);
         } else if server.order == Order::Table {
             self.fail(At::new(path, "order"), "there is no time table", "give `cycle` and `windows`");
         }
@@ -151,7 +146,7 @@ impl Checker {
                 vec![(At::new(&forest.paths.clusters[parent], "cpus").to_string(), "several here".to_owned())],
             ),
             Above::Unread if forest.paths.all_schedulers => {
-                let remedy = did_you_mean(name, &forest.scheduler_names());
+                let remedy = self.suggestions.did_you_mean(name, forest.scheduler_names());
                 self.fail(at, format!("there is no scheduler `{name}`"), remedy);
             }
             Above::Unread | Above::Root => {}
@@ -198,8 +193,7 @@ impl Checker {
     fn clusters(&mut self, forest: &Forest<'_>, is_complete: bool) {
         let (draft, paths) = (forest.draft, forest.paths);
         let mut cluster_of: BTreeMap<CpuId, usize> = BTreeMap::new();
-        let tasks: BTreeMap<&str, usize> =
-            draft.tasks.iter().enumerate().map(|(index, task)| (task.name.as_str(), index)).collect();
+        let tasks = &forest.task_places;
         let mut named: BTreeMap<&str, String> = BTreeMap::new();
         for (server, path) in draft.servers.iter().zip(&paths.servers) {
             for (place, name) in server.tasks.iter().enumerate() {
@@ -247,12 +241,8 @@ impl Checker {
                     }
                     // It may be one of those that could not be read.
                     None if is_complete => {
-                        let known: Vec<&str> = tasks.keys().copied().collect();
-                        self.fail(
-                            at.clone(),
-                            format!("there is no task `{name}`"),
-                            did_you_mean(name, &known),
-                        );
+                        let remedy = self.suggestions.did_you_mean(name, tasks.keys().copied());
+                        self.fail(at.clone(), format!("there is no task `{name}`"), remedy);
                     }
                     None => {}
                 }
@@ -347,8 +337,12 @@ impl Checker {
     fn beside_trees(&mut self, forest: &Forest<'_>) {
         let (draft, paths) = (forest.draft, forest.paths);
         let mut refuse = |at: At<'_>, what: &str, cpu: CpuId| {
-            if forest.has_tree_on(cpu) {
-                let scheduler = trees_on(cpu, forest);
+            if let Some(tree) = forest.tree_on(cpu) {
+                let scheduler = match tree {
+                    Above::Server(index) => Some(paths.servers[index].clone()),
+                    Above::Cluster(index) => Some(paths.clusters[index].clone()),
+                    Above::Root | Above::Unread => None,
+                };
                 self.fail_beside(
                     at,
                     format!("{what} beside schedulers in a tree or over several processors is not there yet"),
@@ -375,13 +369,4 @@ impl Checker {
             refuse(At::new(path, "cpu"), "an interference", load.cpu);
         }
     }
-}
-
-/// The path of the first scheduler of a processor that is more than a server.
-fn trees_on(cpu: CpuId, forest: &Forest<'_>) -> Option<String> {
-    let (draft, paths) = (forest.draft, forest.paths);
-    let server = draft.servers.iter().position(|server| server.is_scheduler() && server.cpu == cpu);
-    let cluster = || draft.clusters.iter().position(|cluster| cluster.cpus.contains(&cpu));
-    let server = server.map(|index| paths.servers[index].clone());
-    server.or_else(|| cluster().map(|index| paths.clusters[index].clone()))
 }

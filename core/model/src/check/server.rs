@@ -2,24 +2,22 @@
 
 use super::forest::{Above, Forest};
 use super::{At, Checker, Paths};
-use crate::file::did_you_mean;
 use crate::server::MAX_REPLENISHMENTS;
 use crate::{
-    Arrival, DeviceService, Draft, Gain, LowPriority, Order, Preemption, PriorityAssignment, Server,
-    ServerKind, Task,
+    Arrival, CpuId, Draft, Gain, LowPriority, Order, Preemption, PriorityAssignment, Server, ServerKind, Task,
 };
 use horolog_time::Span;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The priorities that the assignment would give, with room between for servers.
 fn by_assignment(draft: &Draft) -> String {
-    let served: Vec<&String> = draft.servers.iter().flat_map(|server| &server.tasks).collect();
+    let served: BTreeSet<&String> = draft.servers.iter().flat_map(|server| &server.tasks).collect();
     let key = |task: &Task| match draft.priorities {
         PriorityAssignment::RateMonotonic => task.separation(),
         PriorityAssignment::DeadlineMonotonic => task.deadline,
         _ => None,
     };
-    let hard = draft.tasks.iter().filter(|task| !served.contains(&&task.name));
+    let hard = draft.tasks.iter().filter(|task| !served.contains(&task.name));
     let mut keyed: Vec<(Span, &str)> =
         hard.clone().filter_map(|task| Some((key(task)?, task.name.as_str()))).collect();
     let head = "remove `priorities` from [system] and give every hard task its priority";
@@ -47,20 +45,19 @@ impl Checker {
         if draft.servers.is_empty() {
             return;
         }
-        let tasks: BTreeMap<&str, usize> =
-            draft.tasks.iter().enumerate().map(|(index, task)| (task.name.as_str(), index)).collect();
+        let tasks = &forest.task_places;
+        let served = served_names(draft);
+        let mut assigned = None;
         let mut server_of: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
         for (index, server) in draft.servers.iter().enumerate() {
             let path = &paths.servers[index];
             self.name(&server.name, At::new(path, "name"));
             self.cpu(server.cpu, path, &draft.platform);
-            self.server_policy(index, forest);
+            self.server_policy(index, forest, &mut assigned);
             self.server_capacity(server, path);
             self.server_places(server, path);
             self.server_details(server, path);
-            let serves_device = draft.devices.iter().any(|device| {
-                matches!(&device.service, DeviceService::Server { server: name } if *name == server.name)
-            });
+            let serves_device = forest.serving_devices.contains(server.name.as_str());
             if server.tasks.is_empty() && !serves_device && !server.is_scheduler() {
                 let remedy = "name the tasks that it serves, as in `tasks = [\"logger\"]`";
                 self.fail(At::new(path, "tasks"), "the server serves nobody", remedy);
@@ -83,36 +80,36 @@ impl Checker {
                     }
                     // It may be one of those that could not be read.
                     (None, None) if is_complete => {
-                        let known: Vec<&str> = tasks.keys().copied().collect();
-                        let remedy = did_you_mean(name, &known);
+                        let remedy = self.suggestions.did_you_mean(name, tasks.keys().copied());
                         self.fail(at, format!("there is no task `{name}` to serve"), remedy);
                     }
                     (None, None) => {}
                 }
             }
-            if server.kind.watches_processor() {
+            // A second one is told beside the first.
+            if forest.watching.get(&server.cpu) == Some(&index) {
                 self.stands_alone(draft, paths, index);
+                if server.kind.is_slack_policy() {
+                    self.slack_policy(draft, paths, index, &served);
+                }
             }
-            if server.kind.is_kernels() {
-                self.kernels(draft, paths, index, serves_device);
-            }
-            if server.kind.is_slack_policy() {
-                self.slack_policy(draft, paths, index);
+            if let Some(first) = forest.first_of_kernel.filter(|_| server.kind.is_kernels()) {
+                self.kernels(draft, paths, index, first, serves_device);
             }
         }
         if is_complete {
-            self.promotions(draft, paths);
+            self.promotions(draft, paths, &served);
         }
     }
 
     /// Promotion times are for hard tasks beside dual priority.
-    fn promotions(&mut self, draft: &Draft, paths: &Paths) {
-        let served = served_names(draft);
+    fn promotions(&mut self, draft: &Draft, paths: &Paths, served: &BTreeSet<&str>) {
+        let is_dual = |server: &&Server| matches!(server.kind, ServerKind::DualPriority { .. });
+        let dual: BTreeSet<CpuId> = draft.servers.iter().filter(is_dual).map(|server| server.cpu).collect();
         for (task, path) in draft.tasks.iter().zip(&paths.tasks) {
             let Some(promotion) = task.promotion else { continue };
-            let is_dual = |server: &&Server| matches!(server.kind, ServerKind::DualPriority { .. });
             let at = At::new(path, "promotion");
-            if !draft.servers.iter().filter(is_dual).any(|server| server.cpu == task.cpu) {
+            if !dual.contains(&task.cpu) {
                 let remedy = "remove it, or add a `[[server]]` with `kind = \"dual-priority\"`";
                 self.fail(at, "only beside dual priority jobs are promoted", remedy);
             } else if served.contains(task.name.as_str()) {
@@ -128,7 +125,7 @@ impl Checker {
     }
 
     /// Its kind and priority, by what orders it.
-    fn server_policy(&mut self, index: usize, forest: &Forest<'_>) {
+    fn server_policy(&mut self, index: usize, forest: &Forest<'_>, assigned: &mut Option<String>) {
         let (draft, server, path) =
             (forest.draft, &forest.draft.servers[index], &forest.paths.servers[index]);
         let above = forest.above_server(index);
@@ -194,7 +191,7 @@ impl Checker {
             self.fail_beside(
                 At::new(path, "priority"),
                 format!("the assignment `{}` places no servers", draft.priorities.word().unwrap_or_default()),
-                by_assignment(draft),
+                assigned.get_or_insert_with(|| by_assignment(draft)).clone(),
                 vec![("system.priorities".to_owned(), "the assignment".to_owned())],
             );
         }
@@ -321,7 +318,7 @@ impl Checker {
 
     /// What the kernel serves is one thread, outranks every other one, keeps no promise of non-preemption, and is not
     /// pinned.
-    fn kernels(&mut self, draft: &Draft, paths: &Paths, index: usize, serves_device: bool) {
+    fn kernels(&mut self, draft: &Draft, paths: &Paths, index: usize, first: usize, serves_device: bool) {
         let (server, path) = (&draft.servers[index], &paths.servers[index]);
         let here = || vec![(At::new(path, "enforcement").to_string(), "the kernel serves here".to_owned())];
         if server.tasks.len() > 1 || serves_device {
@@ -332,9 +329,8 @@ impl Checker {
                 here(),
             );
         }
-        let earlier =
-            draft.servers[..index].iter().zip(&paths.servers).find(|(other, _)| other.kind.is_kernels());
-        if let Some((other, other_path)) = earlier {
+        if first < index {
+            let (other, other_path) = (&draft.servers[first], &paths.servers[first]);
             self.fail_beside(
                 At::new(path, "enforcement"),
                 format!(
@@ -344,6 +340,7 @@ impl Checker {
                 "use `enforcement = \"own\"` for all but one",
                 vec![(At::new(other_path, "enforcement").to_string(), "the other one".to_owned())],
             );
+            return;
         }
         for (task, path) in draft.tasks.iter().zip(&paths.tasks) {
             if task.cpu != server.cpu {
@@ -372,7 +369,7 @@ impl Checker {
     }
 
     /// Dual priority and slack stealing have to know all hard tasks of their processor.
-    fn slack_policy(&mut self, draft: &Draft, paths: &Paths, index: usize) {
+    fn slack_policy(&mut self, draft: &Draft, paths: &Paths, index: usize, served: &BTreeSet<&str>) {
         let server = &draft.servers[index];
         let word = server.kind.word();
         let kind = (At::new(&paths.servers[index], "kind").to_string(), format!("{word} here"));
@@ -386,7 +383,6 @@ impl Checker {
                 );
             }
         }
-        let served = served_names(draft);
         let is_hard = |task: &Task| task.cpu == server.cpu && !served.contains(task.name.as_str());
         let hard: Vec<(&Task, &String)> =
             draft.tasks.iter().zip(&paths.tasks).filter(|(task, _)| is_hard(task)).collect();
@@ -404,16 +400,16 @@ impl Checker {
     fn beside_propagated_gain(&mut self, hard: &[(&Task, &String)], gain: &str) {
         let others = || vec![(gain.to_owned(), "the gain".to_owned())];
         let remedy = "use `gain = \"self\"`";
-        for (place, &(task, path)) in hard.iter().enumerate() {
+        let mut priorities = BTreeSet::new();
+        for &(task, path) in hard {
+            let is_taken = task.priority.is_some_and(|priority| !priorities.insert(priority.number()));
             if !matches!(task.arrival, Arrival::Periodic { .. }) {
                 let reason = "a gain is propagated among periodic hard tasks alone";
                 self.fail_beside(path, reason, remedy, others());
             } else if !task.jitter.is_zero() {
                 let reason = "a gain is propagated among hard tasks without jitter alone";
                 self.fail_beside(At::new(path, "jitter"), reason, remedy, others());
-            } else if task.priority.is_some()
-                && hard[..place].iter().any(|(other, _)| other.priority == task.priority)
-            {
+            } else if is_taken {
                 let reason = "a gain is propagated among hard tasks of distinct priorities alone";
                 self.fail_beside(At::new(path, "priority"), reason, remedy, others());
             }

@@ -1,10 +1,10 @@
 //! The rules of one task.
 
 use super::forest::{Above, Forest};
-use super::{At, Checker, Paths};
+use super::{At, Checker};
 use crate::{
-    Arrival, Draft, ExecutionTimes, GraphError, Order, OverrunPolicy, Preemption, PriorityAssignment,
-    Segment, SegmentGraph, Server, Task, path,
+    Arrival, ExecutionTimes, GraphError, Order, OverrunPolicy, Preemption, PriorityAssignment, Segment,
+    SegmentGraph, Task, path,
 };
 use horolog_time::Span;
 
@@ -172,18 +172,18 @@ impl Checker {
     }
 
     /// Where a job may execute longer than its wcet, everything beside it has to know what then.
-    pub(super) fn overruns(&mut self, draft: &Draft, paths: &Paths) {
+    pub(super) fn overruns(&mut self, forest: &Forest<'_>) {
+        let (draft, paths) = (forest.draft, forest.paths);
         for (task, path) in draft.tasks.iter().zip(&paths.tasks) {
             if !task.may_exceed() {
                 continue;
             }
-            let watches = |server: &Server| server.cpu == task.cpu && server.kind.watches_processor();
             let has_drivers = !draft.interrupts.is_empty() || !draft.devices.is_empty();
             let beside = if has_drivers {
                 Some("beside interrupts and devices")
             } else if !draft.clusters.is_empty() {
                 Some("beside clusters")
-            } else if draft.servers.iter().any(watches) {
+            } else if forest.watching.contains_key(&task.cpu) {
                 Some("beside a server that looks at every task of the CPU")
             } else {
                 None
@@ -197,7 +197,7 @@ impl Checker {
                     "list times up to the wcet",
                 );
             }
-            let is_below = draft.servers.iter().any(|server| server.tasks.contains(&task.name));
+            let is_below = matches!(forest.above_task(&task.name), Above::Server(_));
             if is_below && task.overrun == OverrunPolicy::Demote {
                 self.fail(
                     At::new(path, "overrun"),

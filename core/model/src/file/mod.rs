@@ -40,7 +40,7 @@ use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 pub use suggest::did_you_mean;
-pub(crate) use suggest::is_slip_of;
+pub(crate) use suggest::{Suggestions, is_slip_of};
 use tree::{Node, Table, Value};
 
 /// Reads a system file from its text; `name` is what messages call it. Each override is a path, `=` and a value,
@@ -308,7 +308,8 @@ impl Reader {
             let mut found = check::check(&draft, &paths, is_complete);
             if let Some(before) = common {
                 // Where it is not known which one is meant, only what is wrong under each is told.
-                found.retain(|one| before.iter().any(|other| other.error == one.error));
+                let before: BTreeSet<_> = before.iter().map(|other| key_of(&other.error)).collect();
+                found.retain(|one| before.contains(&key_of(&one.error)));
             }
             common = Some(found);
         }
@@ -436,4 +437,9 @@ impl Schedulers {
 /// The items that could be read, with their paths.
 fn keep<T>(items: Vec<Option<T>>, paths: Vec<String>) -> (Vec<T>, Vec<String>) {
     items.into_iter().zip(paths).filter_map(|(item, path)| Some((item?, path))).unzip()
+}
+
+/// All that makes one error differ from another.
+fn key_of(error: &crate::ModelError) -> (&str, &str, &str) {
+    (&error.at, &error.reason, &error.remedy)
 }

@@ -249,10 +249,10 @@ fn unknown_key(key: &str, known: &[&str]) -> String {
 /// What a text that is not a duration may mean, as the file says it.
 fn meant_span(text: &str) -> Option<String> {
     let text = text.trim();
-    let start = text.find(|c: char| !(c.is_ascii_digit() || ".,/".contains(c)))?;
+    let start = text.find(|c: char| !(c.is_ascii_digit() || ".,/".contains(c))).unwrap_or(text.len());
     let (number, unit) = (&text[..start], text[start..].trim());
-    if number.contains(',') {
-        return Some(format!("use a point: `\"{} {unit}\"`", number.replace(',', ".")));
+    if number.contains(',') || number.matches('.').count() > 1 {
+        return Some(meant_separators(number, unit));
     }
     let whole = |text: &str| text.parse::<u128>().ok().filter(|&number| number > 0 && number < 1 << 64);
     if let Some((above, below)) = number.split_once('/') {
@@ -283,6 +283,44 @@ fn meant_span(text: &str) -> Option<String> {
         "khz" => hertz(1_000),
         "mhz" => hertz(1_000_000),
         _ => None,
+    }
+}
+
+/// What a number with commas, or with several points, may mean: a comma before three digits may group thousands and may mark decimals.
+fn meant_separators(number: &str, unit: &str) -> String {
+    let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let grouped = |text: &str, separator: char| {
+        let (first, rest) = text.split_once(separator)?;
+        let is_first = is_digits(first) && first.len() <= 3 && !first.starts_with('0');
+        let are_threes = rest.split(separator).all(|group| is_digits(group) && group.len() == 3);
+        (is_first && are_threes).then(|| text.replace(separator, ""))
+    };
+    let decimal = |whole: String, decimals: &str| {
+        let decimals = decimals.trim_end_matches('0');
+        if decimals.is_empty() { whole } else { format!("{whole}.{decimals}") }
+    };
+    let thousands = match number.split_once('.') {
+        Some((whole, decimals)) if is_digits(decimals) => {
+            grouped(whole, ',').map(|whole| decimal(whole, decimals))
+        }
+        Some(_) => grouped(number, '.'),
+        None => grouped(number, ','),
+    };
+    let decimals = number.split_once(',').filter(|(_, decimals)| is_digits(decimals));
+    let decimals = decimals.and_then(|(whole, decimals)| {
+        let whole = if is_digits(whole) { Some(whole.to_owned()) } else { grouped(whole, '.') };
+        Some(decimal(whole?, decimals))
+    });
+    let written = |number: Option<String>| {
+        number.map(|number| format!("{number} {unit}")).filter(|text| text.parse::<Span>().is_ok())
+    };
+    match (written(thousands), written(decimals)) {
+        (Some(thousands), Some(decimals)) => format!(
+            "write `\"{thousands}\"` if the comma groups thousands, `\"{decimals}\"` if it marks decimals"
+        ),
+        (Some(thousands), None) => format!("write it without separators: `\"{thousands}\"`"),
+        (None, Some(decimals)) => format!("use a point: `\"{decimals}\"`"),
+        (None, None) => "write a decimal number and a unit, as in `\"1.5 ms\"`".to_owned(),
     }
 }
 
@@ -327,5 +365,52 @@ fn example_of(section: &Section) -> String {
     match section.header.strip_prefix('[') {
         Some(_) => format!("`{}` on a line of its own, its keys below", section.header),
         None => format!("`{} = {{ … }}`", section.header),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_reading_of_a_number_with_separators_is_offered() {
+        let both = |thousands: &str, decimals: &str| {
+            format!(
+                "write `\"{thousands}\"` if the comma groups thousands, `\"{decimals}\"` if it marks decimals"
+            )
+        };
+        let (point, plain) = (
+            |text: &str| format!("use a point: `\"{text}\"`"),
+            |text: &str| format!("write it without separators: `\"{text}\"`"),
+        );
+        let generic = "write a decimal number and a unit, as in `\"1.5 ms\"`".to_owned();
+        for (text, remedy) in [
+            ("10,000 us", both("10000 us", "10 us")),
+            ("10,000us", both("10000 us", "10 us")),
+            ("1,234 ms", both("1234 ms", "1.234 ms")),
+            ("999,100 ns", plain("999100 ns")),
+            // Not three digits behind it, or a zero before it: decimals alone.
+            ("10,00 us", point("10 us")),
+            ("10,0000 us", point("10 us")),
+            ("1234,567 ms", point("1234.567 ms")),
+            ("0,200 ms", point("0.2 ms")),
+            ("10,5 ms", point("10.5 ms")),
+            ("1,000,000 ns", plain("1000000 ns")),
+            ("1,234.5 ms", plain("1234.5 ms")),
+            ("1.234,5 ms", point("1234.5 ms")),
+            ("1.000.000 ns", plain("1000000 ns")),
+            ("1.5,3 ms", generic.clone()),
+            ("1,00,000 ms", generic.clone()),
+            ("1.2.3 ms", generic.clone()),
+            ("1,5,3 ms", generic.clone()),
+            (",5 ms", generic.clone()),
+            ("5, ms", generic.clone()),
+            ("10,000 min", generic.clone()),
+            ("10,000", generic.clone()),
+        ] {
+            let error = text.parse::<Span>().expect_err("no duration");
+            assert_eq!(bad_span(text, &error), (format!("`{text}` is not a duration"), remedy));
+        }
+        assert_eq!("10_000 us".parse::<Span>(), "10000 us".parse());
     }
 }

@@ -1,7 +1,7 @@
 //! Names of other sections in what could not be read: the checks do not see it, so its references are looked up here.
 
 use super::reader::Reader;
-use super::suggest::did_you_mean;
+use super::suggest::Suggestions;
 use super::tree::{Node, Table, Value};
 use super::{name_of, paths_of};
 use crate::path;
@@ -29,9 +29,14 @@ const REFERENCES: [Reference; 7] = [
 impl Reader {
     /// Tells of references to nothing in items that could not be read.
     pub(super) fn references_of_unread(&mut self, root: &Table, unread: &BTreeSet<String>) {
+        let mut suggestions = Suggestions::default();
         for reference in &REFERENCES {
             let targets = reference.targets.iter().flat_map(|section| list(root, section));
-            let known: Vec<&str> = targets.map(name_of).collect();
+            let names: Vec<&str> = targets.map(name_of).collect();
+            let known: BTreeSet<&str> = names.iter().copied().collect();
+            let mut unknown = |name: &str| {
+                (!known.contains(name)).then(|| suggestions.did_you_mean(name, names.iter().copied()))
+            };
             let items = list(root, reference.section);
             for (node, at) in items.iter().zip(paths_of(reference.section, items)) {
                 if !unread.contains(&at) {
@@ -42,20 +47,28 @@ impl Reader {
                 let at = path::join(&at, reference.key);
                 match &value.value {
                     Value::List(list) => {
-                        list.iter().for_each(|one| self.reference(one, &at, reference, &known))
+                        for one in list {
+                            self.reference(one, &at, reference.noun, &mut unknown);
+                        }
                     }
-                    _ => self.reference(value, &at, reference, &known),
+                    _ => self.reference(value, &at, reference.noun, &mut unknown),
                 }
             }
         }
     }
 
-    fn reference(&mut self, node: &Node, at: &str, reference: &Reference, known: &[&str]) {
+    /// A name, where `unknown` has a remedy for it.
+    fn reference(
+        &mut self,
+        node: &Node,
+        at: &str,
+        noun: &str,
+        unknown: &mut impl FnMut(&str) -> Option<String>,
+    ) {
         if let Value::Text(name) = &node.value
-            && !known.contains(&name.as_str())
+            && let Some(remedy) = unknown(name)
         {
-            let reason = format!("there is no {} `{name}`", reference.noun);
-            self.fail(node, at, reason, did_you_mean(name, known));
+            self.fail(node, at, format!("there is no {noun} `{name}`"), remedy);
         }
     }
 }

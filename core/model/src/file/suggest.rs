@@ -134,6 +134,35 @@ pub fn did_you_mean(word: &str, known: &[&str]) -> String {
     }
 }
 
+/// Remedies for many unknown names. A nearest name takes a look at all that are known, so that of very many the last ones go without.
+#[derive(Debug)]
+pub(crate) struct Suggestions {
+    /// How many names may still be looked at.
+    looks: usize,
+}
+
+impl Default for Suggestions {
+    fn default() -> Suggestions {
+        Suggestions { looks: 1_000_000 }
+    }
+}
+
+impl Suggestions {
+    /// As [`did_you_mean`], while there are looks left.
+    pub(crate) fn did_you_mean<'k>(
+        &mut self,
+        word: &str,
+        known: impl IntoIterator<Item = &'k str>,
+    ) -> String {
+        if self.looks == 0 {
+            return "correct the name".to_owned();
+        }
+        let known: Vec<&str> = known.into_iter().collect();
+        self.looks = self.looks.saturating_sub(known.len());
+        did_you_mean(word, &known)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

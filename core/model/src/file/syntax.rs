@@ -3,6 +3,7 @@
 use super::tree::{Node, Table, Value};
 use crate::diagnostic::{self, Diagnostic};
 use crate::source::Place;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Messages about text that is not TOML, in the order of the text. After the first error of structure (a bracket that
@@ -19,22 +20,32 @@ pub(crate) fn diagnostics(
         .collect();
     errors.sort_by_key(|(range, _)| range.start);
     let mut found = Vec::new();
-    let mut mixed: Vec<&str> = Vec::new();
+    // Sections whose headers have single brackets, each with whether that is told.
+    let mut mixed: BTreeMap<&str, bool> = BTreeMap::new();
+    let mut headers = Vec::new();
+    if errors.iter().any(|(_, message)| *message == "duplicate key") {
+        collect_headers(root, content, &mut headers);
+        headers.sort_unstable();
+    }
     for (range, message) in &errors {
         let place = Place { text, range: range.clone() };
-        if *message == "duplicate key"
-            && let Some((key, header)) = single_header(content, range)
-        {
-            if !mixed.contains(&key) {
-                let reason = format!("`[{key}]` makes one table, and the file has several of them");
-                let place = Place { text, range: header };
-                found.push(Diagnostic::new(reason, format!("write `[[{key}]]`")).place(&place));
-                mixed.push(key);
+        if *message == "duplicate key" {
+            let is_told = repeated_section(content, range).is_some_and(|key| {
+                *mixed.entry(key).or_insert_with(|| {
+                    let Some(header) = single_header(content, key) else { return false };
+                    let reason = format!("`[{key}]` makes one table, and the file has several of them");
+                    let place = Place { text, range: header };
+                    found.push(Diagnostic::new(reason, format!("write `[[{key}]]`")).place(&place));
+                    true
+                })
+            });
+            if is_told {
+                continue;
             }
-        } else if *message == "duplicate key" {
             // Looking for the first place takes a walk; messages beyond those that are rendered go without.
-            let first =
-                (found.len() < diagnostic::RENDERED).then(|| first_of(content, root, &place)).flatten();
+            let first = (found.len() < diagnostic::RENDERED)
+                .then(|| first_of(content, root, &headers, &place))
+                .flatten();
             found.push(duplicate(content, &place, first));
         } else if is_bare_text(message, content, range) {
             let word = content.get(range.clone()).unwrap_or("…");
@@ -48,16 +59,17 @@ pub(crate) fn diagnostics(
     found
 }
 
-/// Where a header is repeated whose section is a list of tables, and one of its headers has single brackets: the section and the first
-/// such header.
-fn single_header<'c>(content: &'c str, again: &Range<usize>) -> Option<(&'c str, Range<usize>)> {
+/// The section, a list of tables, whose header is repeated.
+fn repeated_section<'c>(content: &'c str, again: &Range<usize>) -> Option<&'c str> {
     let key = content.get(again.clone())?;
     let is_list =
         super::keys::FILE.iter().any(|(known, section)| *known == key && section.header.starts_with("[["));
     let line = content[..again.start].rfind('\n').map_or(0, |at| at + 1);
-    if !is_list || !content[line..again.start].trim_start().starts_with('[') {
-        return None;
-    }
+    (is_list && content[line..again.start].trim_start().starts_with('[')).then_some(key)
+}
+
+/// The first header of a section that has single brackets.
+fn single_header(content: &str, key: &str) -> Option<Range<usize>> {
     let mut at = 0;
     for line in content.split_inclusive('\n') {
         let rest = line.trim_start();
@@ -67,7 +79,7 @@ fn single_header<'c>(content: &'c str, again: &Range<usize>) -> Option<(&'c str,
             .and_then(|rest| rest.trim_start().strip_prefix(key))
             .is_some_and(|rest| rest.trim_start().starts_with(']'))
         {
-            return Some((key, start..start + rest.find(']').map_or(1, |end| end + 1)));
+            return Some(start..start + rest.find(']').map_or(1, |end| end + 1));
         }
         at += line.len();
     }
@@ -145,16 +157,14 @@ fn duplicate(content: &str, place: &Place, first: Option<Place>) -> Diagnostic {
 }
 
 /// The earlier place of what is given again at `place`.
-fn first_of(content: &str, root: &Table, place: &Place) -> Option<Place> {
+fn first_of(content: &str, root: &Table, headers: &[usize], place: &Place) -> Option<Place> {
     let key = content.get(place.range.clone())?;
     let bare = key.trim_matches(['"', '\'']);
-    first_place(root, content, bare, place).or_else(|| first_header(content, place))
+    first_place(root, content, headers, bare, place).or_else(|| first_header(content, place))
 }
 
 /// The earlier place of a key given again at `place`: in the innermost table around it that has the key.
-fn first_place(root: &Table, content: &str, key: &str, place: &Place) -> Option<Place> {
-    let mut headers = Vec::new();
-    collect_headers(root, content, &mut headers);
+fn first_place(root: &Table, content: &str, headers: &[usize], key: &str, place: &Place) -> Option<Place> {
     let mut found: Option<(usize, Place)> = None;
     let mut pending: Vec<(&Table, Range<usize>)> = vec![(root, 0..content.len())];
     while let Some((table, extent)) = pending.pop() {
@@ -170,7 +180,7 @@ fn first_place(root: &Table, content: &str, key: &str, place: &Place) -> Option<
             };
             for node in nodes {
                 if let Value::Table(inner) = &node.value {
-                    pending.push((inner, extent_of(node, content, &headers, &extent)));
+                    pending.push((inner, extent_of(node, content, headers, &extent)));
                 }
             }
         }
@@ -178,14 +188,14 @@ fn first_place(root: &Table, content: &str, key: &str, place: &Place) -> Option<
     found.map(|(_, place)| place)
 }
 
-/// The bytes in which a table's keys stand: an inline table's own; below a header up to the next one.
+/// The bytes in which a table's keys stand, of headers in order: an inline table's own; below a header up to the next one.
 fn extent_of(node: &Node, content: &str, headers: &[usize], outer: &Range<usize>) -> Range<usize> {
     let range = &node.place.range;
     match content.as_bytes().get(range.start) {
         Some(b'{') => range.clone(),
         Some(b'[') => {
-            let next = headers.iter().copied().filter(|&header| header > range.start).min();
-            range.start..next.unwrap_or(content.len())
+            let next = headers.partition_point(|&header| header <= range.start);
+            range.start..headers.get(next).copied().unwrap_or(content.len())
         }
         // A table that dotted keys make: it may be continued anywhere in the table around it.
         _ => outer.clone(),

@@ -41,6 +41,7 @@ use horolog_model::{Priority, System};
 use horolog_time::Span;
 use level::{Level, Row, Stop};
 use levels::{Known, Levels};
+use sections::Sections;
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use sweep::Rules;
@@ -76,6 +77,7 @@ struct Shared<'a> {
     keeps_exactness: bool,
     /// Of each task, whether nothing but other periodic tasks and blocking delays it.
     plain: Vec<bool>,
+    sections: Sections<'a>,
 }
 
 impl<'a> Shared<'a> {
@@ -92,7 +94,8 @@ impl<'a> Shared<'a> {
                 let answer = sweep::sweep(cpu, rules, &mut found, &mut { options.effort })?;
                 Ok(answer.map(|_| found))
             };
-        let (longest_below, allowed) = longest_segments(cpu)?;
+        let sections = Sections::of(cpu)?;
+        let (longest_below, allowed) = longest_segments(cpu, &sections)?;
         Ok(Shared {
             exact: plain::responses(cpu, options.effort)?,
             uniform: variant(has_segments, 0)?,
@@ -104,6 +107,7 @@ impl<'a> Shared<'a> {
             levels: Levels::new(cpu)?,
             keeps_exactness: cpu.keeps_exactness(),
             plain: plain_levels(cpu)?,
+            sections,
         })
     }
 
@@ -206,7 +210,10 @@ fn offset_test(task: &CpuTask, response: u64) -> TestResult {
 /// Of each task: the longest segment of less important ones, or section that blocks it, and the longest non-preemptive segment that it may have without more
 /// blocking to anybody than there is already: the longest among its own and those of tasks that are not more important
 /// (`bergsma09`, equation 8.7), `None` where no task is more important: then nothing bounds it.
-fn longest_segments(cpu: &CpuModel) -> Result<(Vec<u64>, Vec<Option<u64>>), AnalysisError> {
+fn longest_segments(
+    cpu: &CpuModel,
+    sections: &Sections<'_>,
+) -> Result<(Vec<u64>, Vec<Option<u64>>), AnalysisError> {
     let mut order = Vec::with_capacity(cpu.tasks.len());
     for (index, task) in cpu.tasks.iter().enumerate() {
         order.push((priority_of(task)?.number(), index));
@@ -222,11 +229,8 @@ fn longest_segments(cpu: &CpuModel) -> Result<(Vec<u64>, Vec<Option<u64>>), Anal
         }
         longest = longest.max(own);
     }
-    if cpu.has_sections() {
-        for (index, below) in below.iter_mut().enumerate() {
-            let section = sections::blocking_section(cpu, index)?;
-            *below = (*below).max(section.map_or(0, |blocking| blocking.section.length));
-        }
+    for (index, below) in below.iter_mut().enumerate() {
+        *below = (*below).max(sections.blocking(index)?.map_or(0, |blocking| blocking.section.length));
     }
     Ok((below, allowed))
 }
@@ -257,7 +261,7 @@ pub(crate) fn blocking(cpu: &CpuModel, index: usize) -> Result<u64, AnalysisErro
             longest = longest.max(task.shape.longest_segment);
         }
     }
-    if let Some(blocking) = sections::blocking_section(cpu, index)? {
+    if let Some(blocking) = Sections::of(cpu)?.blocking(index)? {
         longest = longest.max(blocking.section.length);
     }
     blocking_by(cpu, index, longest)
@@ -404,7 +408,7 @@ fn response_test(
     // Ties among equals go to whoever is ahead in the order of the file: counting them all against the task is a
     // supremum in continuous time, but one unit too many in integer time.
     let least = (shared.keeps_exactness || window.is_some_and(|window| attained(cpu, index, window)))
-        && !sections::ends_above(cpu, index)?
+        && !shared.sections.ends_above(index)?
         && match variant {
             Variant::Exact => true,
             Variant::Uniform => level.blocking == 0,

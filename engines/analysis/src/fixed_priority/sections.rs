@@ -16,8 +16,11 @@
 //! where the task itself holds nothing to its end above its own priority: who is released in that last section comes after it.
 
 use super::priority_of;
-use crate::cpu_model::{CpuModel, CpuTask, Held};
+use crate::cpu_model::{CpuModel, Held};
 use crate::error::AnalysisError;
+use horolog_model::Priority;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 /// A section that blocks, by the place of its task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -26,41 +29,53 @@ pub(crate) struct Blocking {
     pub(crate) section: Held,
 }
 
-/// The longest section that can block the task at `index`, the first one among equals.
-pub(crate) fn blocking_section(cpu: &CpuModel, index: usize) -> Result<Option<Blocking>, AnalysisError> {
-    let own = priority_of(&cpu.tasks[index])?;
-    let mut reaching: Vec<usize> = Vec::new();
-    for task in &cpu.tasks {
-        if !task.sections.is_empty() && !own.is_more_important_than(priority_of(task)?) {
-            reaching.extend(task.sections.iter().map(|section| section.resource));
-        }
-    }
-    let mut longest: Option<Blocking> = None;
-    for (place, task) in cpu.tasks.iter().enumerate() {
-        if task.sections.is_empty() || !own.is_more_important_than(priority_of(task)?) {
-            continue;
-        }
-        for &section in task.sections.iter().filter(|section| reaching.contains(&section.resource)) {
-            if longest.is_none_or(|longest| section.length > longest.section.length) {
-                longest = Some(Blocking { task: place, section });
-            }
-        }
-    }
-    Ok(longest)
+/// The sections of one processor with the ceilings of what they hold.
+pub(crate) struct Sections<'a> {
+    cpu: &'a CpuModel,
+    /// By the place of the resource.
+    ceilings: BTreeMap<usize, Priority>,
+    /// With the priority of its task and its ceiling: the longest first, among equals in the order of the file.
+    longest_first: Vec<(Blocking, Priority, Priority)>,
 }
 
-/// Whether the job of a task may hold a resource to its very end above its own priority.
-pub(crate) fn ends_above(cpu: &CpuModel, index: usize) -> Result<bool, AnalysisError> {
-    let task = &cpu.tasks[index];
-    let own = priority_of(task)?;
-    let is_last = |held: &&Held| held.from + held.length >= task.bare_wcet;
-    for held in task.sections.iter().filter(is_last) {
-        let uses = |other: &CpuTask| other.sections.iter().any(|section| section.resource == held.resource);
-        for other in cpu.tasks.iter().filter(|other| uses(other)) {
-            if priority_of(other)?.is_more_important_than(own) {
-                return Ok(true);
+impl<'a> Sections<'a> {
+    pub(crate) fn of(cpu: &'a CpuModel) -> Result<Sections<'a>, AnalysisError> {
+        let mut ceilings: BTreeMap<usize, Priority> = BTreeMap::new();
+        let mut longest_first = Vec::new();
+        for (place, task) in cpu.tasks.iter().enumerate().filter(|(_, task)| !task.sections.is_empty()) {
+            let own = priority_of(task)?;
+            for &section in &task.sections {
+                let ceiling = ceilings.entry(section.resource).or_insert(own);
+                if own.is_more_important_than(*ceiling) {
+                    *ceiling = own;
+                }
+                longest_first.push((Blocking { task: place, section }, own, own));
             }
         }
+        for (blocking, _, ceiling) in &mut longest_first {
+            *ceiling = ceilings[&blocking.section.resource];
+        }
+        longest_first.sort_by_key(|(blocking, ..)| Reverse(blocking.section.length));
+        Ok(Sections { cpu, ceilings, longest_first })
     }
-    Ok(false)
+
+    /// The longest section that can block the task at `index`, the first one among equals.
+    pub(crate) fn blocking(&self, index: usize) -> Result<Option<Blocking>, AnalysisError> {
+        if self.longest_first.is_empty() {
+            return Ok(None);
+        }
+        let task = priority_of(&self.cpu.tasks[index])?;
+        let can_block = |(_, own, ceiling): &&(Blocking, Priority, Priority)| {
+            task.is_more_important_than(*own) && !task.is_more_important_than(*ceiling)
+        };
+        Ok(self.longest_first.iter().find(can_block).map(|(blocking, ..)| *blocking))
+    }
+
+    /// Whether the job of a task may hold a resource to its very end above its own priority.
+    pub(crate) fn ends_above(&self, index: usize) -> Result<bool, AnalysisError> {
+        let task = &self.cpu.tasks[index];
+        let own = priority_of(task)?;
+        let mut last = task.sections.iter().filter(|held| held.from + held.length >= task.bare_wcet);
+        Ok(last.any(|held| self.ceilings[&held.resource].is_more_important_than(own)))
+    }
 }

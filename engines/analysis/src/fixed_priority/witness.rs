@@ -4,7 +4,7 @@
 //! it. A least upper bound above the deadline need not be reached that way; then there is no pattern.
 
 use super::level::{Level, Worst};
-use super::sections::{blocking_section, ends_above};
+use super::sections::Sections;
 use super::{level_of, priority_of};
 use crate::cpu_model::{CpuModel, CpuTask, Ending};
 use crate::error::AnalysisError;
@@ -31,7 +31,7 @@ pub(crate) fn witness(
     let Some(deadline) = task.deadline.filter(|_| cpu.keeps_exactness() && !has_fixed_offset(cpu)) else {
         return Ok(None);
     };
-    if ends_above(cpu, index)? {
+    if Sections::of(cpu)?.ends_above(index)? {
         // Who is released in its last section comes after it, and the search counts that before.
         return Ok(None);
     }
@@ -162,7 +162,7 @@ impl Plan<'_> {
 
     /// The less important task with the longest segment, or section that blocks, and how to be at the start of it.
     fn blocker(&self) -> Result<Option<Blocker>, AnalysisError> {
-        if let Some(blocking) = blocking_section(self.cpu, self.index)? {
+        if let Some(blocking) = Sections::of(self.cpu)?.blocking(self.index)? {
             // Its processor has preemptive tasks alone.
             return Ok(Some(Blocker { index: blocking.task, lead: blocking.section.from, path: None }));
         }

@@ -3,7 +3,7 @@
 //! deadlines of devices, soft deadlines behind other servers, tasks above the server, and the way from the file to the model.
 
 use super::largest::{Largest, largest_budget};
-use super::verdict::soft_verdicts;
+use super::verdict::{Known, soft_verdicts};
 use crate::cpu_model::CpuModel;
 use crate::error::AnalysisError;
 use crate::options::Options;
@@ -128,6 +128,7 @@ fn promises(
         })
         .collect();
     let mut served = Vec::new();
+    let known = Known::default();
     for (index, server) in model.servers.iter().enumerate() {
         // Where nothing has a deadline there is no promise.
         let is_promised =
@@ -135,7 +136,7 @@ fn promises(
         if !server.queue.iter().any(|task| is_promised(task.id)) {
             continue;
         }
-        for (task, verdict) in soft_verdicts(&model, index, applied.policy(), options)? {
+        for (task, verdict) in soft_verdicts(&model, index, applied.policy(), &known, options)? {
             let is_kept = verdict.verdict == Verdict::Meets;
             match driver::device_of(task, &applied) {
                 Some(device) => served.push((device, verdict)),

@@ -3,7 +3,7 @@
 use super::place::{Place, place_of};
 use super::queue::{self, QueuedTask, WorstJob};
 use super::supply::Service;
-use super::verdict::{HighPlace, low_place, queued, service_of};
+use super::verdict::{HighPlace, Known, low_place, queued, service_of};
 use super::{CpuServer, NoAnswer};
 use crate::cpu_model::CpuModel;
 use crate::explain::{Explanation, Term, TermKind};
@@ -20,7 +20,7 @@ pub(crate) fn explain(system: &System, cpu: &CpuModel, id: TaskId, options: &Opt
     let query = Query { system, cpu, server, tasks: &tasks, place };
     let mut found: Vec<(&'static str, Result<Explained, NoAnswer>)> = Vec::new();
     if let Some((service, test, _)) = service_of(server) {
-        let high = HighPlace::new(cpu, index, system.policy(), service, options);
+        let high = HighPlace::new(cpu, index, system.policy(), service, &Known::default(), options);
         found.push((test, high.and_then(|high| query.with_capacity(&high, options))));
     }
     if let Some(low) = low_place(server) {

@@ -46,7 +46,7 @@ pub use capacity::{Capacity, largest_capacity};
 pub use cpu_server::CpuServer;
 pub(crate) use cpu_server::Seen;
 pub use supply::{Serve, Service, Supply};
-pub(crate) use verdict::{misses_without_are_misses, server_verdict, soft_verdicts};
+pub(crate) use verdict::{Known, misses_without_are_misses, server_verdict, soft_verdicts};
 pub use victim::{HardTask, Retention, Victim, victims};
 
 use crate::fixed_priority::level::Stop;

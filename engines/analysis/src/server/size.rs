@@ -4,7 +4,7 @@ use super::applied::{largest_that_stands, soft_late};
 use super::largest::{Largest, NONE_SAFE};
 use super::sizing::candidates;
 use super::supply::Serve;
-use super::verdict::{HighPlace, service_of};
+use super::verdict::{HighPlace, Known, service_of};
 use super::{CpuServer, NoAnswer};
 use crate::arrival_curve::ArrivalCurve;
 use crate::assignment::resolve_priorities;
@@ -216,7 +216,15 @@ impl Sizing<'_> {
     fn response(&self, budget: u64, period: u64, work: u64) -> Option<Span> {
         let model = self.model.with_capacity(self.index, budget, period)?;
         let (service, ..) = service_of(&model.servers[self.index])?;
-        let high = HighPlace::new(&model, self.index, self.system.policy(), service, self.options).ok()?;
+        let high = HighPlace::new(
+            &model,
+            self.index,
+            self.system.policy(),
+            service,
+            &Known::default(),
+            self.options,
+        )
+        .ok()?;
         let effort = &mut { self.options.effort };
         let done = high.supply(effort).and_then(|supply| supply.finish(u128::from(work), effort)).ok()?;
         u64::try_from(done).ok().map(Span::from_ns)

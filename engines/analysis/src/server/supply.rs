@@ -2,8 +2,6 @@
 
 use super::{Above, NoAnswer};
 use crate::utilisation;
-use num_bigint::BigUint;
-use num_rational::Ratio;
 
 /// The rules by which a server gives its capacity to the jobs in its queue.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -178,11 +176,11 @@ impl Serve for Supply<'_> {
     }
 
     fn is_exceeded_by(&self, asked: &[(u64, u64)]) -> bool {
-        let asked = asked.iter().copied();
-        if self.service == Service::TotalBandwidth {
-            return utilisation::compare_with_one(asked).is_gt();
-        }
-        utilisation::sum(asked) > Ratio::new(BigUint::from(self.capacity), BigUint::from(self.period))
+        let whole = match self.service {
+            Service::TotalBandwidth => (1, 1),
+            _ => (self.capacity, self.period),
+        };
+        utilisation::compare_with(asked.iter().copied(), whole).is_gt()
     }
 }
 

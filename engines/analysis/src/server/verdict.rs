@@ -15,6 +15,7 @@ use crate::options::Options;
 use crate::result::{PromotionTime, ServerVerdict, TaskVerdict, TestResult, Verdict};
 use horolog_model::{Enforcement, LowPriority, Policy, Priority, ServerKind, SporadicRules, System, TaskId};
 use horolog_time::Span;
+use std::cell::OnceCell;
 
 /// Whether a task that misses without the servers is proven to miss with them: soft jobs that may never come change
 /// nothing, and under preemptive fixed priorities work that is not in the order of the hard tasks only delays.
@@ -101,14 +102,17 @@ pub(crate) fn soft_verdicts(
     cpu: &CpuModel,
     index: usize,
     policy: Policy,
+    known: &Known,
     options: &Options,
 ) -> Result<Vec<(TaskId, TaskVerdict)>, AnalysisError> {
     let server = &cpu.servers[index];
     let tasks = queued(server);
     let mut verdicts = Vec::with_capacity(tasks.len());
-    let high = service_of(server)
-        .map(|(service, test, source)| (HighPlace::new(cpu, index, policy, service, options), test, source));
+    let high = service_of(server).map(|(service, test, source)| {
+        (HighPlace::new(cpu, index, policy, service, known, options), test, source)
+    });
     let low = low_place(server).map(|place| place_of(cpu, index, place));
+    let options = &options.for_each_of(server.queue.len());
     for (place, task) in server.queue.iter().enumerate() {
         let deadline = task.deadline.map(Span::from_ns);
         let judge = |found: Result<u64, NoAnswer>, test, source, exact| {
@@ -154,6 +158,15 @@ pub(crate) fn soft_verdicts(
     Ok(verdicts)
 }
 
+/// What is found out once for all servers of a processor, where one of them has deadlines.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    /// Whether every deadline is met.
+    all_meet: OnceCell<bool>,
+    /// How late a piece of work can be after its deadline.
+    lateness: OnceCell<Result<u64, NoAnswer>>,
+}
+
 /// A server with capacity at its own place.
 pub(crate) struct HighPlace {
     pub(crate) service: Service,
@@ -170,6 +183,7 @@ impl HighPlace {
         index: usize,
         policy: Policy,
         service: Service,
+        known: &Known,
         options: &Options,
     ) -> Result<HighPlace, NoAnswer> {
         let kind = cpu.servers[index].kind;
@@ -179,8 +193,8 @@ impl HighPlace {
             _ if kind.is_kernels() => top_place(cpu, index),
             Policy::FixedPriority => place_of(cpu, index, kind.priority())?,
             _ => {
-                let all = edf::all_meet(cpu, &mut { options.effort });
-                if !all.unwrap_or(false) {
+                let all_meet = || edf::all_meet(cpu, &mut { options.effort }).unwrap_or(false);
+                if !*known.all_meet.get_or_init(all_meet) {
                     return Err(NoAnswer::NotSchedulable);
                 }
                 Place::default()
@@ -190,7 +204,10 @@ impl HighPlace {
         if service == Service::PriorityExchange && place.above.blocking > 0 {
             return Err(NoAnswer::NotGuaranteed);
         }
-        let lateness = if service.has_deadlines() { constant_bandwidth::lateness(cpu)? } else { 0 };
+        let lateness = match service.has_deadlines() {
+            true => (*known.lateness.get_or_init(|| constant_bandwidth::lateness(cpu)))?,
+            false => 0,
+        };
         let high = HighPlace { service, budget, period, place, lateness };
         high.supply(&mut { options.effort })?;
         Ok(high)
@@ -218,6 +235,7 @@ pub(crate) fn server_verdict(
     system: &System,
     cpu: &CpuModel,
     index: usize,
+    known: &Known,
     options: &Options,
 ) -> Result<ServerVerdict, AnalysisError> {
     let server = &cpu.servers[index];
@@ -238,7 +256,7 @@ pub(crate) fn server_verdict(
         verdict.note = Some(NoAnswer::PosixServer.to_string());
         return Ok(verdict);
     };
-    let place = HighPlace::new(cpu, index, system.policy(), service, options);
+    let place = HighPlace::new(cpu, index, system.policy(), service, known, options);
     verdict.guaranteed = Some(place.is_ok());
     let mut notes: Vec<String> = place.err().map(|reason| reason.to_string()).into_iter().collect();
     let found = match too_many_searches(cpu) {
@@ -258,6 +276,7 @@ fn promotions(cpu: &CpuModel, index: usize, options: &Options) -> Result<Vec<Pro
     if !cpu.servers[index].kind.is_slack_policy() {
         return Ok(Vec::new());
     }
+    let options = &options.for_each_of(cpu.tasks.len());
     let mut order: Vec<usize> = (0..cpu.tasks.len()).collect();
     order.sort_by_key(|&i| std::cmp::Reverse(cpu.tasks[i].priority.map(Priority::number)));
     let hard = |i: &usize| {

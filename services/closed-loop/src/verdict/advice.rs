@@ -2,86 +2,110 @@
 
 use super::Evidence;
 use super::words::{beside, look};
-use horolog_analysis::{Analysis, Options, Verdict as TaskWord, analyze};
+use horolog_analysis::{Analysis, Options, Schedulable, Verdict as TaskWord, analyze};
 use horolog_model::{Arrival, System, Task, TaskId};
 use horolog_time::Span;
 
 /// Beyond so many tasks no numbers are searched.
 const MOST_TASKS: usize = 100;
-/// How often an interval is halved.
-const HALVINGS: u32 = 14;
+/// How many analyses one advice may take: one of the wcet, ten of a shorter body, four and seven of a longer period.
+const MOST_TRIALS: u32 = 22;
 
-/// The advice for a task whose jobs executed for `worst`.
-pub(super) fn on_execution(evidence: &Evidence<'_>, task: usize, worst: Span) -> String {
-    let system = evidence.system;
-    let Some(one) = system.tasks().get(task) else { return String::new() };
-    let or_look = look(evidence).map_or_else(String::new, |look| format!(", or {look}"));
+/// The advice for a task whose jobs executed for `worst`; `None` where no analysis confirms any.
+pub(super) fn on_execution(evidence: &Evidence<'_>, task: usize, worst: Span) -> Option<String> {
+    let trials = &mut Trials { system: evidence.system, task, left: MOST_TRIALS };
+    let advice: Vec<String> = on_wcet(trials, worst).into_iter().chain(look(evidence)).collect();
+    (!advice.is_empty()).then(|| advice.join(", or "))
+}
+
+fn on_wcet(trials: &mut Trials<'_>, worst: Span) -> Option<String> {
+    let one = trials.system.tasks().get(trials.task)?;
     let limits =
         [one.deadline.map(|limit| ("deadline", limit)), one.separation().map(|limit| ("period", limit))];
     let limit = limits.into_iter().flatten().min_by_key(|(_, limit)| *limit);
-    let wcet = worst.rounded_up();
     if let Some((what, limit)) = limit.filter(|(_, limit)| worst > *limit) {
-        let others = others(system, task, worst, limit);
-        let others = if others.is_empty() { "make the body shorter".to_owned() } else { others };
-        return format!("its jobs take longer than its {what}, {limit}: {others}{or_look}");
+        let others = others(trials, worst, limit).unwrap_or_else(|| "make the body shorter".to_owned());
+        return Some(format!("its jobs take longer than its {what}, {limit}: {others}"));
     }
-    let with = tried(system, task, |task| task.wcet = wcet);
+    let wcet = worst.rounded_up();
+    let with = trials.tried(|task| task.wcet = wcet);
     let misses = with.as_ref().map(|(system, analysis)| missing(system, analysis)).unwrap_or_default();
-    if let Some((name, false)) = misses.first() {
-        let hard = misses.iter().filter(|(_, is_soft)| !is_soft).count();
-        let more = if hard > 1 { format!(" and {} more", hard - 1) } else { String::new() };
-        let others = others(system, task, worst, worst);
-        let others = if others.is_empty() { String::new() } else { format!("; {others}") };
-        return format!("raise wcet to {wcet}, and {name}{more} misses in the proof{others}{or_look}");
+    match (misses.first(), with) {
+        (Some((name, false)), _) => {
+            let hard = misses.iter().filter(|(_, is_soft)| !is_soft).count();
+            let more = if hard > 1 { format!(" and {} more", hard - 1) } else { String::new() };
+            let others =
+                others(trials, worst, worst).map_or_else(String::new, |others| format!("; {others}"));
+            Some(format!("raise wcet to {wcet}, and {name}{more} misses in the proof{others}"))
+        }
+        (soft, Some((system, analysis))) if analysis.schedulable == Schedulable::Yes => {
+            let then = match soft {
+                Some((name, _)) => format!(" (the soft {name} misses in the proof then, no hard task does)"),
+                None => tightest(&system, &analysis),
+            };
+            Some(format!("raise wcet to {wcet}{then}"))
+        }
+        // Nothing is known of some hard task with that wcet.
+        _ => others(trials, worst, worst),
     }
-    let then = match (misses.first(), &with) {
-        (Some((name, _)), _) => format!(" (the soft {name} misses in the proof then, no hard task does)"),
-        (None, Some((system, analysis))) => tightest(system, analysis),
-        (None, None) => String::new(),
-    };
-    format!("raise wcet to {wcet}{then}{or_look}")
 }
 
-/// A shorter body, and a longer period, with which every hard deadline is proved; empty where none was found.
-fn others(system: &System, task: usize, worst: Span, below: Span) -> String {
-    if system.tasks().len() > MOST_TASKS {
-        return String::new();
-    }
-    let mut words = Vec::new();
-    if let Some(body) = longest_body(system, task, below) {
-        words.push(format!("a body of at most {body} passes"));
-    }
-    words.extend(least_period(system, task, worst));
-    words.join(", or ")
+/// The analyses of one system in which a task is changed.
+struct Trials<'a> {
+    system: &'a System,
+    task: usize,
+    /// How many more may be made.
+    left: u32,
 }
 
-fn longest_body(system: &System, task: usize, below: Span) -> Option<Span> {
-    let passes = |ns: u64| {
-        all_hard_meet(system, task, |one| {
-            (one.wcet, one.bcet) = (Span::from_ns(ns), one.bcet.min(Span::from_ns(ns)));
-        })
-    };
-    let (mut good, mut bad) = (0, below.as_ns());
-    for _ in 0..HALVINGS {
-        let middle = good + (bad - good) / 2;
-        *(if passes(middle) { &mut good } else { &mut bad }) = middle;
+impl Trials<'_> {
+    fn tried(&mut self, change: impl FnOnce(&mut Task)) -> Option<(System, Analysis)> {
+        self.left = self.left.checked_sub(1)?;
+        let mut draft = self.system.to_draft();
+        change(draft.tasks.get_mut(self.task)?);
+        let system = System::new(draft).ok()?;
+        let analysis = analyze(&system, &Options::default()).ok()?;
+        Some((system, analysis))
     }
-    // Three digits: the next number of these where it passes, else the one before.
-    let unit = 10_u64.pow(good.max(1).ilog10().saturating_sub(2));
-    let before = good / unit * unit;
-    let told = [before + unit, before].into_iter().find(|&ns| ns > 0 && ns <= below.as_ns() && passes(ns));
-    told.map(Span::from_ns)
+
+    fn passes(&mut self, change: impl FnOnce(&mut Task)) -> bool {
+        self.tried(change).is_some_and(|(_, analysis)| analysis.schedulable == Schedulable::Yes)
+    }
 }
 
-fn least_period(system: &System, task: usize, worst: Span) -> Option<String> {
-    let one = &system.tasks()[task];
+/// A shorter body, and a longer period, with which every hard deadline is proved; `None` where none was found.
+fn others(trials: &mut Trials<'_>, worst: Span, below: Span) -> Option<String> {
+    if trials.system.tasks().len() > MOST_TASKS {
+        return None;
+    }
+    let body = longest_body(trials, below).map(|body| format!("a body of at most {body} passes"));
+    let words: Vec<String> = body.into_iter().chain(least_period(trials, worst)).collect();
+    (!words.is_empty()).then(|| words.join(", or "))
+}
+
+/// Of the bodies with three digits, at most `below`.
+fn longest_body(trials: &mut Trials<'_>, below: Span) -> Option<Span> {
+    let unit = 10_u64.pow(below.as_ns().max(1).ilog10().saturating_sub(2));
+    let (mut good, mut bad) = (0, below.as_ns() / unit + 1);
+    while bad - good > 1 {
+        let middle = u64::midpoint(good, bad);
+        let body = Span::from_ns(middle * unit);
+        let passes = trials.passes(|task| (task.wcet, task.bcet) = (body, task.bcet.min(body)));
+        *(if passes { &mut good } else { &mut bad }) = middle;
+    }
+    (good > 0).then(|| Span::from_ns(good * unit))
+}
+
+/// Of the periods with two digits, with a deadline that is the same share of it.
+fn least_period(trials: &mut Trials<'_>, worst: Span) -> Option<String> {
+    let one = &trials.system.tasks()[trials.task];
     let (period, deadline) = (one.separation()?, one.deadline?);
     let relative = |ns: u64| {
         let share = u128::from(ns) * u128::from(deadline.as_ns()) / u128::from(period.as_ns().max(1));
         Span::from_ns(u64::try_from(share).unwrap_or(u64::MAX)).rounded_up()
     };
-    let passes = |ns: u64| {
-        all_hard_meet(system, task, |one| {
+    let mut passes = |ns: u64| {
+        trials.passes(|one| {
             one.wcet = worst.rounded_up();
             one.deadline = Some(if deadline == period { Span::from_ns(ns) } else { relative(ns) });
             match &mut one.arrival {
@@ -91,40 +115,26 @@ fn least_period(system: &System, task: usize, worst: Span) -> Option<String> {
             }
         })
     };
-    let (mut bad, mut good) = (period.as_ns(), period.as_ns().checked_mul(2)?);
-    for _ in 0..8 {
-        if passes(good) {
+    let (mut bad, mut good) = (period, period);
+    for doubling in 1..=4 {
+        (bad, good) = (good, Span::from_ns(period.as_ns().checked_mul(1 << doubling)?).rounded_up());
+        if passes(good.as_ns()) {
             break;
         }
-        (bad, good) = (good, good.checked_mul(2)?);
+        if doubling == 4 {
+            return None;
+        }
     }
-    for _ in 0..HALVINGS {
-        let middle = bad + (good - bad) / 2;
-        *(if passes(middle) { &mut good } else { &mut bad }) = middle;
+    let unit = 10_u64.pow(good.as_ns().max(1).ilog10().saturating_sub(1));
+    let (mut short, mut long) = (bad.as_ns() / unit, good.as_ns() / unit);
+    while long - short > 1 {
+        let middle = u64::midpoint(short, long);
+        *(if passes(middle * unit) { &mut long } else { &mut short }) = middle;
     }
-    let told = Span::from_ns(good).rounded_up();
-    if !passes(told.as_ns()) {
-        return None;
-    }
+    let told = Span::from_ns(long * unit);
     Some(match deadline == period {
         true => format!("a period and deadline of {told}"),
         false => format!("a period of {told} with a deadline of {}", relative(told.as_ns())),
-    })
-}
-
-fn tried(system: &System, task: usize, change: impl FnOnce(&mut Task)) -> Option<(System, Analysis)> {
-    let mut draft = system.to_draft();
-    change(draft.tasks.get_mut(task)?);
-    let system = System::new(draft).ok()?;
-    let analysis = analyze(&system, &Options::default()).ok()?;
-    Some((system, analysis))
-}
-
-fn all_hard_meet(system: &System, task: usize, change: impl FnOnce(&mut Task)) -> bool {
-    tried(system, task, change).is_some_and(|(system, analysis)| {
-        let verdicts = analysis.tasks.iter().enumerate();
-        let mut hard = verdicts.filter(|(index, _)| !system.is_soft(TaskId(*index as u32)));
-        hard.all(|(_, task)| task.verdict == TaskWord::Meets)
     })
 }
 
@@ -153,4 +163,59 @@ fn tightest(system: &System, analysis: &Analysis) -> String {
     tightest.map_or_else(String::new, |(_, name, bound, deadline)| {
         format!(" ({name}'s bound becomes {} of {deadline})", beside(bound, deadline))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn system(deadline: &str) -> System {
+        let text = format!(
+            "[system]\nname = \"two\"\n\
+             [[task]]\nname = \"a\"\nperiod = \"12345678 ns\"\n{deadline}wcet = \"1 ms\"\npriority = 9\n\
+             [[task]]\nname = \"b\"\nperiod = \"29 ms\"\nwcet = \"7 ms\"\npriority = 5\n"
+        );
+        horolog_model::file::read(&text, "two.toml", &[]).expect("valid").0
+    }
+
+    #[test]
+    fn every_number_is_one_that_passes_and_the_next_one_does_not() {
+        for deadline in ["", "deadline = \"11 ms\"\n"] {
+            let (system, worst) = (system(deadline), Span::from_ns(10_987_654));
+            let mut trials = Trials { system: &system, task: 0, left: u32::MAX };
+            let trials = &mut trials;
+            let body = longest_body(trials, worst).expect("a body");
+            let with = |ns: u64| {
+                move |task: &mut Task| (task.wcet, task.bcet) = (Span::from_ns(ns), Span::from_ns(1))
+            };
+            assert!(
+                trials.passes(with(body.as_ns())) && !trials.passes(with(body.as_ns() + 100_000)),
+                "{body}"
+            );
+            let told = least_period(trials, worst).expect("a period");
+            let spans: Vec<Span> = told
+                .split(" with a deadline of ")
+                .map(|part| part[part.find(" of ").map_or(0, |at| at + 4)..].parse().expect("a time"))
+                .collect();
+            let with = |period: u64| {
+                let share = Span::from_ns(period * 11_000_000 / 12_345_678).rounded_up();
+                let deadline = if deadline.is_empty() { Span::from_ns(period) } else { share };
+                move |task: &mut Task| {
+                    (task.wcet, task.deadline) = (worst.rounded_up(), Some(deadline));
+                    task.arrival = Arrival::Periodic { period: Span::from_ns(period) };
+                }
+            };
+            let period = spans[0].as_ns();
+            assert!(trials.passes(with(period)) && !trials.passes(with(period - 1_000_000)), "{told}");
+            assert!(u32::MAX - trials.left <= MOST_TRIALS + 4, "{}", u32::MAX - trials.left);
+        }
+    }
+
+    #[test]
+    fn without_a_trial_left_nothing_is_told() {
+        let system = system("");
+        let mut trials = Trials { system: &system, task: 0, left: 0 };
+        assert_eq!(others(&mut trials, Span::from_ns(9_000_000), Span::from_ns(9_000_000)), None);
+        assert_eq!(on_wcet(&mut trials, Span::from_ns(1_100_000)), None);
+    }
 }

@@ -580,6 +580,15 @@ fn advice_on_a_wcet_is_tried_before_it_is_given() {
     );
     let soft = help(8_200, &TWO.replace("priority = 5", "priority = 5\nconstraint = \"soft\""));
     assert!(soft.contains("(the soft b misses in the proof then, no hard task does)"), "{soft}");
+    // No test knows of sections of tasks that are not preempted: without a proof there is no number.
+    let unknown = help(
+        420,
+        &format!(
+            "{TWO}preemption = \"non-preemptive\"\n[[task.section]]\nresource = \"bus\"\nfrom = \"0 ms\"\n\
+             length = \"1 ms\"\n[[resource]]\nname = \"bus\"\n"
+        ),
+    );
+    assert!(unknown.starts_with("find the cause in "), "{unknown}");
 }
 
 #[test]

@@ -255,7 +255,7 @@ fn broken_group(
             grouped(group.count),
             beside(worst, wcet)
         );
-        return (what, Some(advice::on_execution(evidence, index, worst)));
+        return (what, advice::on_execution(evidence, index, worst));
     }
     let message = finding.map_or_else(|| group.check.name().to_owned(), |finding| finding.message.clone());
     let what = if group.count > 1 { format!("{message} ({} times)", grouped(group.count)) } else { message };
