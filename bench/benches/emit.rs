@@ -7,7 +7,7 @@
 //! machine touches all of them. Each line states the events lost: a cost counts at zero loss only.
 
 use horolog_probe::session::{Options, Reader, Session};
-use horolog_probe::{Event, clock, emit, emit_words, switching, trigger};
+use horolog_probe::{Event, clock, emit, switching, trigger};
 use horolog_sys::affinity::{self, CpuSet};
 use horolog_sys::clock::{monotonic_ns, thread_cpu_ns};
 use std::hint::black_box;
@@ -16,6 +16,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Barrier, OnceLock};
 
 static EVENT: Event = Event::new(c"bench/event", c"uu");
+
+/// Emits numbers.
+#[inline(always)]
+fn emit_words<const COUNT: usize>(event: &Event, words: [u64; COUNT]) {
+    // SAFETY: the event has no argument that is a text.
+    unsafe { horolog_probe::emit_words(event, words) }
+}
 
 const BURST: u64 = 4000;
 const ROUNDS: usize = 400;

@@ -1,11 +1,22 @@
 //! A shared library with the runtime inside, for `tests/loaded.rs`: what a plug-in with its own copy looks like.
+//! Preloaded, for `tests/block.rs`, it is the copy whose wrappers a program calls.
 #![allow(unsafe_code)]
 
+use horolog_probe::Event;
 use horolog_probe::session::{Options, Reader, Session};
-use horolog_probe::{Event, emit_words};
 use std::sync::Mutex;
 
 static EVENT: Event = Event::new(c"loaded/event", c"uu");
+
+/// Emits numbers.
+#[inline(always)]
+fn emit_words<const COUNT: usize>(event: &Event, words: [u64; COUNT]) {
+    // SAFETY: no event that comes here has an argument that is a text.
+    unsafe { horolog_probe::emit_words(event, words) }
+}
+
+horolog_probe::runtime_library!();
+
 static HELD: Mutex<Option<(Session, Reader)>> = Mutex::new(None);
 
 /// Begins a session; 0, or 1 where it cannot be had.

@@ -14,8 +14,8 @@ use crate::ring::layout::WriterEntry;
 use crate::ring::per_thread::{fits, overwrite};
 use crate::ring::record::{CUT, HEAD_WORDS, Head, MAX_TEXT_WORDS, NESTED, SHARED, TEXTS, pack};
 use crate::session::attach::{attach, bump, grow, limit, settle};
-use crate::session::directory;
 use crate::session::shared::{Cause, Shared, live_generation, take_live};
+use crate::session::{directory, prohibited};
 use crate::thread::{ThreadState, UNATTACHED, marked_stack_pointer, this_thread, was_left};
 use crate::{Event, MAX_ARGUMENTS, Types, clock, cpu, session};
 
@@ -26,7 +26,8 @@ use crate::{Event, MAX_ARGUMENTS, Types, clock, cpu, session};
 /// here: hence `C-unwind`. Unwinding out of a plain `extern "C"` function ends the whole process.
 ///
 /// # Safety
-/// `event` points to a descriptor that lives as long as its module, `arguments` to as many words as it has arguments.
+/// `event` points to a descriptor that lives as long as its module, `arguments` to as many words as it has arguments; those
+/// of texts lead to texts.
 pub unsafe extern "C-unwind" fn emit(event: *const Event, arguments: *const u64) {
     // SAFETY: the caller's promise.
     let described = unsafe { &*event };
@@ -37,15 +38,24 @@ pub unsafe extern "C-unwind" fn emit(event: *const Event, arguments: *const u64)
 
 /// Emits `event` with its `words`, in line: what [`emit`] does, for callers in Rust that know the number of arguments.
 /// Fewer or more words than the descriptor says are recorded as they are given.
+///
+/// ```compile_fail,E0133
+/// static NAME: horolog_probe::Event = horolog_probe::Event::new(c"file/name", c"s");
+/// horolog_probe::emit_words(&NAME, [7]); // no text is there
+/// ```
+///
+/// # Safety
+/// The word of an argument that is a text, by the types that the descriptor has by then, is the address of a
+/// [`Text`](crate::Text) that lives until the call returns.
 #[inline(always)]
-pub fn emit_words<const COUNT: usize>(event: &Event, words: [u64; COUNT]) {
+pub unsafe fn emit_words<const COUNT: usize>(event: &Event, words: [u64; COUNT]) {
     const { assert!(COUNT <= MAX_ARGUMENTS, "an event has at most ten arguments") };
-    // SAFETY: `words` has `COUNT` words.
+    // SAFETY: `words` has `COUNT` words; of texts, the caller's promise.
     unsafe { emit_counted(event, words.as_ptr(), COUNT) };
 }
 
 /// # Safety
-/// `arguments` points to `count` words, at most ten.
+/// `arguments` points to `count` words, at most ten; those of texts lead to texts.
 #[inline(always)]
 unsafe fn emit_counted(event: &Event, arguments: *const u64, count: usize) {
     // SAFETY: the thread's own state, which exists until the thread is gone.
@@ -260,8 +270,10 @@ unsafe fn emit_without_room(state: &ThreadState, id: u32, payload: impl Payload)
         has_room(session, state, bytes) || (grow(state, session) && has_room(session, state, bytes));
     if !fits && session.blocks.load(Relaxed) {
         fits = wait_for_room(session, state, bytes);
-        // The event happens when the program goes on.
-        ticks = session.clock.ticks();
+        if fits {
+            // The event happens when the program goes on.
+            ticks = session.clock.ticks();
+        }
     }
     if !fits {
         // SAFETY: a thread with a ring has its control; its reference keeps the memory mapped.
@@ -277,36 +289,50 @@ unsafe fn emit_without_room(state: &ThreadState, id: u32, payload: impl Payload)
     state.limit.set(limit(head, state.room.get(), size));
 }
 
-/// How long a thread waits before it looks again, and how often: 10 s in all.
-const WAIT_NS: i64 = 50_000;
-const LOOKS: u32 = 200_000;
+/// How long a thread sleeps before it looks again, and after how long a reader that makes no room is taken for dead.
+const LOOK_NS: i64 = 50_000;
+const PATIENCE_NS: u64 = 10_000_000_000;
 
-/// Waits until the reader has made room. A reader that makes none for 10 s is taken for dead: from then on no thread waits.
+/// Waits until the reader has made room. Once a thread has waited in vain no thread waits any more.
+///
+/// The sleep is a call that signal handlers and children of `fork` may make.
 #[cold]
 fn wait_for_room(session: &Shared, state: &ThreadState, bytes: u64) -> bool {
     // SAFETY: the C library gives every thread its own place.
     let errno = unsafe { &mut *libc::__errno_location() };
     let before = *errno;
-    let pause = libc::timespec { tv_sec: 0, tv_nsec: WAIT_NS };
-    let mut found = false;
-    for _ in 0..LOOKS {
-        if session::budget::of_this_process().is_over() {
-            break;
-        }
+    let pause = libc::timespec { tv_sec: 0, tv_nsec: LOOK_NS };
+    let (mut begun, mut found) = (None, false);
+    while !found && may_wait(session, &mut begun) {
         // SAFETY: the kernel reads `pause`. Not the C library's call: that one is a point where a thread may be cancelled.
         unsafe {
             libc::syscall(libc::SYS_nanosleep, &raw const pause, core::ptr::null_mut::<libc::timespec>())
         };
         found = has_room(session, state, bytes);
-        if found {
-            break;
-        }
     }
     *errno = before;
     if !found {
         session.blocks.store(false, Relaxed);
     }
     found
+}
+
+/// Whether the thread may sleep once more, `begun` being when it first asked. The order matters: where system calls are
+/// forbidden even the clock may not be asked, and where the time-stamp counter is, the session has ended.
+fn may_wait(session: &Shared, begun: &mut Option<u64>) -> bool {
+    // In a child of `fork` the parent's session is not the live one.
+    if prohibited::are_calls() || live_generation(SeqCst) != session.generation {
+        return false;
+    }
+    if session::budget::of_this_process().is_over() || session.has_reader_died() {
+        return false;
+    }
+    let now = horolog_sys::clock::monotonic_ns();
+    is_patient(now.saturating_sub(*begun.get_or_insert(now)))
+}
+
+fn is_patient(waited_ns: u64) -> bool {
+    waited_ns < PATIENCE_NS
 }
 
 /// Looks whether `bytes` fit into the thread's ring, and notes up to where there is room.
@@ -426,7 +452,7 @@ fn end(state: &ThreadState, entry: &WriterEntry, operation: Operation) {
 /// Everything but the fast way.
 ///
 /// # Safety
-/// `arguments` points to `count` words.
+/// `arguments` points to `count` words; those of texts lead to texts.
 #[cold]
 #[inline(never)]
 unsafe fn emit_otherwise(event: &Event, arguments: *const u64, count: usize) {
@@ -523,4 +549,15 @@ unsafe fn emit_nested(state: &ThreadState, event: &Event, payload: impl Payload)
     }
     // SAFETY: the thread has a session, hence an entry and a reference; the caller's promise for the payload.
     unsafe { emit_shared(session, state, id, NESTED | SHARED, payload) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patience_ends_after_ten_seconds() {
+        assert!(is_patient(0) && is_patient(9_999_999_999));
+        assert!(!is_patient(10_000_000_000));
+    }
 }

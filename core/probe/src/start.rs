@@ -1,6 +1,6 @@
 //! The start of the runtime in a Rust program.
 
-use crate::session;
+use crate::session::{self, prohibited};
 use crate::switching::{self, SwitchError};
 
 /// Starts what the environment asks for: the session whose socket stands in `HOROLOG_TRACE`, the events that
@@ -17,6 +17,7 @@ use crate::switching::{self, SwitchError};
 /// # Errors
 /// Where the environment asks for what no session can be, or a trigger cannot be switched. The program can go on without.
 pub fn start() -> Result<(), SwitchError> {
+    prohibited::join();
     // SAFETY: a look-up by a constant name in the modules of the process.
     let runtime = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"horolog_trace_refresh".as_ptr()) };
     if !runtime.is_null() {
@@ -30,6 +31,7 @@ pub fn start() -> Result<(), SwitchError> {
 /// # Errors
 /// As [`start`].
 pub fn start_as_runtime() -> Result<(), SwitchError> {
+    prohibited::join();
     let begun = session::start_from_environment(switching::answer).map_err(SwitchError::session)?;
     let asked = std::env::var_os(session::service::SOCKET).is_some_and(|path| !path.is_empty());
     // Without the session that was asked for no event is recorded, and a filter may forbid what switching takes.

@@ -3,9 +3,9 @@
 //! The traced processes are this test's own executable, started with a variable that says which part to play.
 #![allow(unsafe_code)]
 
+use horolog_probe::Event;
 use horolog_probe::session::service::{OPTIONS, SOCKET};
 use horolog_probe::session::{Connection, Listener, Losses, Options, start_from_environment};
-use horolog_probe::{Event, emit_words};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -13,6 +13,13 @@ use std::time::Duration;
 
 static VALUE: Event = Event::new(c"processes/value", c"uuu");
 static SMALL: Event = Event::new(c"processes/small", c"uu");
+
+/// Emits numbers.
+#[inline(always)]
+fn emit_words<const COUNT: usize>(event: &Event, words: [u64; COUNT]) {
+    // SAFETY: no event that comes here has an argument that is a text.
+    unsafe { horolog_probe::emit_words(event, words) }
+}
 
 const PART: &str = "HOROLOG_TEST_PART";
 

@@ -3,12 +3,19 @@
 
 use horolog_probe::ring::record::{CUT, NESTED, SHARED, TEXTS};
 use horolog_probe::session::{Mode, Options, Reader, Session};
-use horolog_probe::{DynamicEvent, Event, Type, Value, emit, emit_dynamic, emit_words, switching, trigger};
+use horolog_probe::{DynamicEvent, Event, Type, Value, emit, emit_dynamic, switching, trigger};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 static NONE: Event = Event::new(c"session/none", c"");
 static PAIR: Event = Event::new(c"session/pair", c"uu");
 static TEN: Event = Event::new(c"session/ten", c"uuuuuuuuuu");
+
+/// Emits numbers.
+#[inline(always)]
+fn emit_words<const COUNT: usize>(event: &Event, words: [u64; COUNT]) {
+    // SAFETY: no event that comes here has an argument that is a text.
+    unsafe { horolog_probe::emit_words(event, words) }
+}
 
 /// A process has one session at a time.
 fn alone() -> MutexGuard<'static, ()> {

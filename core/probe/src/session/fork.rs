@@ -58,6 +58,9 @@ impl Session {
     /// Hands the memory over to the reader at `path`. Nothing of it stays open here.
     pub(super) fn hand_over(&self, path: &Path) -> Result<(), horolog_sys::Error> {
         use std::os::fd::AsFd;
-        self.memory.as_ref().map_or(Ok(()), |memory| hand_over(memory.as_fd(), path))
+        if let Some(memory) = &self.memory {
+            self.shared.read_by(hand_over(memory.as_fd(), path)?);
+        }
+        Ok(())
     }
 }

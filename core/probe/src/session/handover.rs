@@ -164,9 +164,9 @@ const PID_AT: usize = "horolog-session 2 ".len();
 const PID_DIGITS: usize = 10;
 const STACK_DIGITS: usize = 16;
 
-/// Connects to the reader at `path`, hands `memory` over and closes the connection. Allocates nothing unless it fails:
-/// children of `fork` do this, too.
-pub(super) fn hand_over(memory: BorrowedFd<'_>, path: &Path) -> Result<(), Error> {
+/// Connects to the reader at `path`, hands `memory` over and closes the connection: the reader's process, 0 where it is not
+/// seen from here. Allocates nothing unless it fails: children of `fork` do this, too.
+pub(super) fn hand_over(memory: BorrowedFd<'_>, path: &Path) -> Result<u32, Error> {
     let refused = |error: &std::io::Error| {
         Error::io(format!("socket `{}`", path.display()), error, "start the reader first")
     };
@@ -191,7 +191,9 @@ pub(super) fn hand_over(memory: BorrowedFd<'_>, path: &Path) -> Result<(), Error
     let (pid, stack) = hello[PID_AT..].split_at_mut(PID_DIGITS + 1);
     digits(&mut pid[..PID_DIGITS], std::process::id().into(), 10);
     digits(&mut stack[..STACK_DIGITS], start_of_stack(), 16);
-    horolog_sys::descriptor_passing::send(&stream, &hello, &[memory])
+    horolog_sys::descriptor_passing::send(&stream, &hello, &[memory])?;
+    // It has the memory, whoever it is.
+    Ok(peer(&stream).map_or(0, |reader| reader.pid))
 }
 
 /// A connection that does not wait for the reader.

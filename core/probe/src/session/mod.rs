@@ -36,7 +36,8 @@ use shared::{Cause, Shared};
 /// static PACKET: Event = Event::new(c"net/packet", c"uu");
 /// let session = Session::create(&Options::default())?;
 /// let mut reader = session.reader()?;
-/// emit_words(&PACKET, [1500, 7]);
+/// // SAFETY: it has no argument that is a text.
+/// unsafe { emit_words(&PACKET, [1500, 7]) };
 /// let mut seen = Vec::new();
 /// reader.drain(|record| seen.push((record.event, record.args.to_vec())));
 /// assert_eq!(seen, [(PACKET.id(), vec![1500, 7])]);
@@ -68,6 +69,8 @@ impl Session {
         prepare(shared);
         attach::make_key();
         stay_loaded();
+        prohibited::join();
+        prohibited::enlist();
         shared::make_live(shared)?;
         directory::declare_all(shared);
         Ok(Session { shared, memory: Some(memory) })

@@ -6,24 +6,103 @@
 //! A filter that was there before the program started is seen in `/proc`: reading a file is what the dynamic linker has done
 //! just before.
 
+//!
+//! A program may hold several copies of the runtime: its own, linked into it, and a preloaded one, whose wrappers it then
+//! calls. All of them keep what is forbidden in one place, that of the copy whose `horolog_trace_prohibited` the dynamic
+//! linker finds first.
+
 use core::ffi::{c_int, c_long, c_ulong};
-use core::sync::atomic::AtomicBool;
-use core::sync::atomic::Ordering::{Relaxed, SeqCst};
+use core::mem::transmute;
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+use core::sync::atomic::{AtomicBool, AtomicPtr};
 
 use super::budget::{self, Reason};
 use super::shared::take_live;
 
-static CALLS: AtomicBool = AtomicBool::new(false);
-static COUNTER: AtomicBool = AtomicBool::new(false);
+/// How many copies of the runtime may have sessions in one process.
+const COPIES: usize = 8;
+const VERSION: u32 = 1;
+
+/// What the process has forbidden itself.
+#[doc(hidden)]
+#[repr(C)]
+#[derive(Debug)]
+pub struct Prohibited {
+    version: u32,
+    calls: AtomicBool,
+    counter: AtomicBool,
+    /// Of each copy that has had a session, the function that ends it: an `extern "C" fn()`.
+    ends: [AtomicPtr<()>; COPIES],
+}
+
+static OWN: Prohibited = Prohibited {
+    version: VERSION,
+    calls: AtomicBool::new(false),
+    counter: AtomicBool::new(false),
+    ends: [const { AtomicPtr::new(core::ptr::null_mut()) }; COPIES],
+};
+
+/// The place of all copies; null: [`OWN`].
+static COMMON: AtomicPtr<Prohibited> = AtomicPtr::new(core::ptr::null_mut());
+
+fn common() -> &'static Prohibited {
+    // SAFETY: null, or a static of a module that stays loaded.
+    unsafe { COMMON.load(Acquire).as_ref() }.unwrap_or(&OWN)
+}
+
+/// What `horolog_trace_prohibited` gives: this copy's own place.
+#[doc(hidden)]
+#[must_use]
+pub fn own() -> *const Prohibited {
+    &raw const OWN
+}
+
+/// Finds the place that all copies of the runtime have in common. Called where a copy starts and where it makes a session,
+/// before it forbids or needs anything; the first call counts, so that a child of `fork` looks up nothing.
+pub(crate) fn join() {
+    static JOINED: AtomicBool = AtomicBool::new(false);
+    if JOINED.swap(true, AcqRel) {
+        return;
+    }
+    // SAFETY: a look-up by a constant name in the modules of the process; the symbol of this name is a function of this
+    // signature, in every version.
+    let found = unsafe {
+        let symbol = libc::dlsym(libc::RTLD_DEFAULT, c"horolog_trace_prohibited".as_ptr());
+        if symbol.is_null() {
+            return;
+        }
+        transmute::<*mut libc::c_void, extern "C" fn() -> *const Prohibited>(symbol)()
+    };
+    // SAFETY: the static of a runtime; its version is its first word in every version.
+    if found.is_null() || unsafe { (*found).version } != VERSION {
+        return;
+    }
+    COMMON.store(found.cast_mut(), Release);
+    if OWN.calls.load(SeqCst) {
+        common().calls.store(true, SeqCst);
+    }
+}
+
+/// This copy, whose code stays loaded from now on, has sessions.
+pub(super) fn enlist() {
+    let end = end_session as extern "C" fn() as *mut ();
+    let null = core::ptr::null_mut();
+    for place in &common().ends {
+        match place.compare_exchange(null, end, AcqRel, Acquire) {
+            Err(other) if other != end => {}
+            _ => return,
+        }
+    }
+}
 
 /// Whether this process, or one that it is a child of, has put a filter of system calls around itself.
 pub(crate) fn are_calls() -> bool {
-    CALLS.load(Relaxed)
+    common().calls.load(Relaxed)
 }
 
 /// Whether the time-stamp counter is forbidden to a thread of this process.
 pub(super) fn is_counter() -> bool {
-    COUNTER.load(Relaxed)
+    common().counter.load(Relaxed)
 }
 
 /// Why a child of `fork` must not begin a session.
@@ -31,11 +110,22 @@ pub(super) fn in_child() -> Option<Reason> {
     if is_counter() { Some(Reason::Counter) } else { are_calls().then_some(Reason::Filter) }
 }
 
-/// The session ends, since stamping an event would end the process.
+/// The sessions of all copies end, since stamping an event would end the process.
 fn forbid_counter() {
-    if COUNTER.swap(true, SeqCst) {
+    let common = common();
+    if common.counter.swap(true, SeqCst) {
         return;
     }
+    for place in &common.ends {
+        let end = place.load(Acquire);
+        if !end.is_null() {
+            // SAFETY: `enlist` stored a function of this signature, whose module stays loaded.
+            unsafe { transmute::<*mut (), extern "C" fn()>(end)() };
+        }
+    }
+}
+
+extern "C" fn end_session() {
     if let Some(session) = take_live() {
         session.retire();
         session.give_back();
@@ -104,7 +194,7 @@ pub fn prctl(option: c_int, arguments: [c_ulong; 4]) -> c_int {
     }
     let result = call(libc::SYS_prctl, [option as c_ulong, a, b, c, d]);
     if option == libc::PR_SET_SECCOMP && result == 0 {
-        CALLS.store(true, SeqCst);
+        common().calls.store(true, SeqCst);
     }
     result as c_int
 }
@@ -120,7 +210,7 @@ pub fn seccomp(operation: c_ulong, flags: c_ulong, arguments: c_ulong) -> c_long
     let result = call(libc::SYS_seccomp, [operation, flags, arguments, 0, 0]);
     let sets = operation <= libc::SECCOMP_SET_MODE_FILTER as c_ulong;
     if sets && result >= 0 {
-        CALLS.store(true, SeqCst);
+        common().calls.store(true, SeqCst);
     }
     result
 }
@@ -141,6 +231,12 @@ macro_rules! runtime_library {
         mod prohibitions {
             use core::ffi::{c_int, c_long, c_ulong};
             use $crate::__private::prohibited;
+
+            /// Where every copy of the runtime in the process keeps what is forbidden.
+            #[unsafe(no_mangle)]
+            extern "C" fn horolog_trace_prohibited() -> *const prohibited::Prohibited {
+                prohibited::own()
+            }
 
             #[unsafe(no_mangle)]
             extern "C" fn prctl(option: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c_ulong) -> c_int {

@@ -41,6 +41,8 @@ pub(crate) struct Shared {
     /// Whether a thread whose rings are full waits for the reader; no longer once one has waited in vain.
     pub(crate) blocks: AtomicBool,
     pub(crate) pid: u32,
+    /// The process that reads it, where it is another one and seen from here; else 0.
+    reader: AtomicU32,
     /// Whether a thread whose ring is full takes another one.
     pub(crate) grows: bool,
     /// Whether its memory comes when it is first written, and counts against the recorder's limit.
@@ -93,6 +95,7 @@ impl Shared {
             grows: options.sparse && options.mode == Mode::Refuse,
             sparse: options.sparse,
             pid: std::process::id(),
+            reader: AtomicU32::new(0),
             mapping,
             unmapped: AtomicBool::new(false),
             users: AtomicU64::new(1),
@@ -185,6 +188,22 @@ impl Shared {
     #[cold]
     pub(crate) fn count(&self, cause: Cause) {
         self.header().lost[cause as usize].fetch_add(1, Relaxed);
+    }
+
+    /// Process `pid` reads it; 0: one that is not seen from here.
+    pub(super) fn read_by(&self, pid: u32) {
+        self.reader.store(pid, Relaxed);
+    }
+
+    /// Whether the process that reads it has ended, as far as this one may know: by one system call, safe in a signal
+    /// handler.
+    pub(crate) fn has_reader_died(&self) -> bool {
+        let Some(reader) = libc::pid_t::try_from(self.reader.load(Relaxed)).ok().filter(|pid| *pid > 0)
+        else {
+            return false;
+        };
+        // SAFETY: signal 0 only asks whether the process is there; errno is this thread's own.
+        unsafe { libc::kill(reader, 0) != 0 && *libc::__errno_location() == libc::ESRCH }
     }
 
     /// Takes a reference, unless the session is over.
