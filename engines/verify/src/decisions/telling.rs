@@ -220,7 +220,7 @@ impl Verifier {
     /// Judges the last instant, and counts what was compared.
     pub(crate) fn finish_decisions(&mut self, notes: &mut Vec<String>) {
         let until: Vec<u64> = self.model.judged_until.iter().map(|&until| self.now.min(until)).collect();
-        for place in 0..self.cpus.len() {
+        for (place, &end) in until.iter().enumerate() {
             // The choice of the very instant where recording ended may be cut off.
             let is_last = |decisions: &Decisions, now| decisions.is_open && decisions.group_at >= now;
             self.with_decisions(place, |verifier, decisions| {
@@ -235,7 +235,7 @@ impl Verifier {
                 if decisions.is_open {
                     verifier.judge_instant(decisions);
                 }
-                let now = decisions.stretches.since().map_or(until[place], |since| until[place].max(since));
+                let now = decisions.stretches.since().map_or(end, |since| end.max(since));
                 if let Some(closed) = decisions.stretches.close(now) {
                     verifier.measure(decisions, closed);
                 }

@@ -403,3 +403,28 @@ fn a_task_number_just_beyond_the_last_is_none() {
     let result = measured(&long(nothing), &[], &records);
     finds(&result, &[of_job(MachineDisturbed, Check::ForeignThread, "high", 0)]);
 }
+
+/// Of what lasts, a finding tells the beginning and the end, whichever of them it was noticed at.
+#[test]
+fn a_disturbance_has_its_beginning_and_its_end() {
+    let records = [
+        switch(0, 0, 2),
+        at(0, Kind::Release, 1, 0, 0),
+        at(0, Kind::Start, 1, 0, 0),
+        switch(MS, 2, 3),
+        switch(2 * MS, 3, 2),
+        kernel(3 * MS, Kind::InterruptEntry, 9, 0),
+        kernel(3 * MS + 500 * US, Kind::InterruptExit, 9, 0),
+        kernel(5 * MS, Kind::Steal, 100 * US, 300 * US),
+        at(6 * MS, Kind::Completion, 1, 0, 4 * MS),
+        switch(6 * MS, 2, 0),
+    ];
+    let result = measured(&long(nothing), &[], &records);
+    let during = |check: Check| {
+        let found = result.findings.iter().find(|one| one.check == check).expect("it is found");
+        (found.from_ns.as_ns(), found.to_ns.as_ns())
+    };
+    assert_eq!(during(Check::ForeignThread), (MS, 2 * MS));
+    assert_eq!(during(Check::Interrupt), (3 * MS, 3 * MS + 500 * US));
+    assert_eq!(during(Check::Steal), (5 * MS - 300 * US, 5 * MS));
+}
