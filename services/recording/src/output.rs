@@ -35,6 +35,9 @@ pub(crate) struct Output<W: Write> {
     ordered_at: u64,
     /// How many waited on, then.
     left: usize,
+    /// How many of those that wait are ripe, and how many of these are written.
+    ripe: usize,
+    written: usize,
     threads: Threads,
     events: BTreeMap<EventKey, Option<u64>>,
     /// The definitions, by the trace's numbers.
@@ -42,6 +45,8 @@ pub(crate) struct Output<W: Write> {
     /// Of this session and this number the trace's number: what `events` says, without comparing names.
     last_event: Option<((u64, u32), Option<u64>)>,
     pub(crate) counts: Counts,
+    /// Events and records lost, by cause: those of every file, and those that came when no file took any more.
+    pub(crate) losses: BTreeMap<String, u64>,
 }
 
 /// What makes an event another one: its name, its types, the names and units of its arguments.
@@ -80,11 +85,14 @@ impl<W: Write> Output<W> {
             written_to: 0,
             ordered_at: 0,
             left: 0,
+            ripe: 0,
+            written: 0,
             threads: Threads::default(),
             events: BTreeMap::new(),
             definitions: Vec::new(),
             last_event: None,
             counts: Counts::default(),
+            losses: BTreeMap::new(),
         }
     }
 
@@ -119,7 +127,7 @@ impl<W: Write> Output<W> {
     /// A record of the kernel.
     pub(crate) fn kernel(&mut self, record: Record) {
         if record.kind == Kind::Lost {
-            self.counts.lost = self.counts.lost.saturating_add(record.value);
+            self.count_lost(LossCause::from_number(record.extra), record.value);
         } else {
             self.counts.kernel += 1;
         }
@@ -154,8 +162,9 @@ impl<W: Write> Output<W> {
         number
     }
 
-    /// Writes whatever is older than the window at `now_ns` of the kernel's clock; four times a window, since each time
-    /// everything that waits is put in order, and sooner where much has come. `true`: it did.
+    /// Puts in order what waits: whatever is older than the window at `now_ns` of the kernel's clock is ripe. Four times a
+    /// window, since each time everything that waits is put in order, and sooner where much has come. `true`: it did, and
+    /// what is ripe is to be written ([`Output::write_to`]).
     pub(crate) fn advance(&mut self, now_ns: u64) -> bool {
         let since = now_ns.saturating_sub(self.ordered_at);
         let came = self.waiting.len() - self.left;
@@ -164,31 +173,74 @@ impl<W: Write> Output<W> {
         }
         self.ordered_at = now_ns;
         let until = now_ns.saturating_sub(self.origin_ns).saturating_sub(self.window_ns);
-        self.write_until(Instant::from_ns(until));
-        self.left = self.waiting.len();
+        self.order(Instant::from_ns(until));
         true
     }
 
-    fn write_until(&mut self, until: Instant) {
+    /// The same at the end, when all is ripe.
+    pub(crate) fn advance_to_the_end(&mut self) {
+        self.order(Instant::NEVER);
+    }
+
+    fn order(&mut self, until: Instant) {
         // Stable: what has the same time keeps the order in which it came, which is that of its thread.
         self.waiting.sort_by_key(|waiting| waiting.record.time);
         let ripe = self.waiting.partition_point(|waiting| waiting.record.time < until);
-        let count = ripe.max(self.waiting.len().saturating_sub(MOST_WAITING));
-        for waiting in &self.waiting[..count] {
+        self.ripe = ripe.max(self.waiting.len().saturating_sub(MOST_WAITING));
+    }
+
+    /// Writes what is ripe until the file has `most` bytes, and one record at least. `true`: all of it is written.
+    pub(crate) fn write_to(&mut self, most: u64) -> bool {
+        let from = self.written;
+        while self.written < self.ripe {
+            if self.written > from && self.writer.bytes() >= most {
+                return false;
+            }
+            let waiting = &self.waiting[self.written];
             let words = &self.words[waiting.words_at..waiting.words_at + waiting.words];
             match waiting.record.kind {
                 Kind::User => self.writer.user(waiting.record, words),
                 _ => self.writer.record(waiting.record),
             }
+            self.written_to = self.written_to.max(waiting.record.time.as_ns());
+            self.written += 1;
         }
-        if let Some(last) = count.checked_sub(1).and_then(|last| self.waiting.get(last)) {
-            self.written_to = self.written_to.max(last.record.time.as_ns());
+        self.forget(self.ripe);
+        self.left = self.waiting.len();
+        true
+    }
+
+    /// No file takes any more: what waits is lost.
+    pub(crate) fn give_up(&mut self) {
+        for index in self.written..self.waiting.len() {
+            match self.waiting[index].record.kind {
+                // It is counted already.
+                Kind::Lost => continue,
+                Kind::User => self.counts.user -= 1,
+                _ => self.counts.kernel -= 1,
+            }
+            self.count_lost(Some(LossCause::Recorder), 1);
         }
-        self.forget(count);
+        self.forget(self.waiting.len());
+        self.left = 0;
+    }
+
+    /// Counts what has no place in a file.
+    pub(crate) fn count_lost(&mut self, cause: Option<LossCause>, count: u64) {
+        self.counts.lost = self.counts.lost.saturating_add(count);
+        let name = cause.map_or("other", LossCause::name);
+        match self.losses.get_mut(name) {
+            Some(sum) => *sum = sum.saturating_add(count),
+            None if count > 0 => {
+                self.losses.insert(name.to_owned(), count);
+            }
+            None => {}
+        }
     }
 
     /// Forgets the first `count` that waited, and moves the arguments of the others together.
     fn forget(&mut self, count: usize) {
+        (self.ripe, self.written) = (0, 0);
         if count == 0 {
             return;
         }
@@ -205,6 +257,16 @@ impl<W: Write> Output<W> {
     /// Bytes of the file so far, without what still waits.
     pub(crate) fn bytes(&self) -> u64 {
         self.writer.bytes()
+    }
+
+    /// How many of these name threads and events, which the next file has again.
+    pub(crate) fn bytes_of_names(&self) -> u64 {
+        self.writer.bytes_of_names()
+    }
+
+    /// How many bytes the file's foot will take, at most.
+    pub(crate) fn bytes_of_foot(&self) -> u64 {
+        self.writer.bytes_of_foot()
     }
 
     /// Ends the file and goes on in the next one; what waits goes there.
@@ -228,13 +290,14 @@ impl<W: Write> Output<W> {
 
     /// Writes what waits, and the foot.
     pub(crate) fn finish(mut self, end_ns: u64, clock_error_ns: u64) -> Result<Footer, TraceError> {
-        self.write_until(Instant::NEVER);
+        self.advance_to_the_end();
+        self.write_to(u64::MAX);
         self.writer.set_clock_error(clock_error_ns);
         self.writer.finish(Instant::from_ns(end_ns.saturating_sub(self.origin_ns)))
     }
 
     fn lose(&mut self, cause: LossCause, count: u64, time_ns: u64) {
-        self.counts.lost = self.counts.lost.saturating_add(count);
+        self.count_lost(Some(cause), count);
         let time = Instant::from_ns(time_ns.saturating_sub(self.origin_ns));
         let record = Record {
             time,
@@ -328,9 +391,9 @@ mod tests {
         for (ns, word) in [(1_050, 5), (1_010, 1), (1_030, 3), (1_020, 2)] {
             output.event(&emitted(ns, &event, &[word]));
         }
-        output.advance(1_135);
+        assert!(output.advance(1_135) && output.write_to(u64::MAX));
         output.event(&emitted(1_040, &event, &[4]));
-        output.advance(1_200);
+        assert!(output.advance(1_200) && output.write_to(u64::MAX));
         assert_eq!(output.counts.late, 0);
         output.event(&emitted(1_045, &event, &[9]));
         output.event(&emitted(999, &event, &[0]));
