@@ -403,7 +403,7 @@ impl Run<'_> {
         if options.tracing.block && counts.lost > 0 {
             notes.push(
                 "`--block` could not be kept for all: a signal handler inside an emission, a thread without a ring of its own \
-                 (`--rings`), and a program whose recorder did nothing for 10 s do not wait"
+                 (`--rings`), a program below a filter of system calls, and one whose recorder did nothing for 10 s do not wait"
                     .to_owned(),
             );
         }
