@@ -631,6 +631,57 @@ fn with_block_the_program_waits_and_nothing_is_lost() {
     assert_eq!(kept["command"]["status"], 0);
 }
 
+/// The options that a remedy names first.
+fn options_of(remedy: &Value) -> Vec<String> {
+    let text = remedy.as_str().expect("a remedy");
+    let options = text.split('`').nth(1).expect("options");
+    options.split(' ').map(str::to_owned).collect()
+}
+
+#[test]
+fn a_remedy_that_is_tried_helps() {
+    let Some((folder, program)) = program(&[]) else { return };
+    let command = ["--", program.as_str(), "100000"];
+    for limits in [&["--memory", "8K", "--buffer", "4K"][..], &["--rings", "4", "--buffer", "4K"]] {
+        let before = recorded(&folder, &[limits, &command].concat()).0.no_panic().json();
+        let lost = before["events_lost"].as_u64().expect("a number");
+        assert!(lost > 1_000, "{before:#}");
+        let options = options_of(&before["remedy"]);
+        let mut kept: Vec<&str> = options.iter().map(String::as_str).collect();
+        for pair in limits.chunks(2).filter(|pair| !options.iter().any(|option| option == pair[0])) {
+            kept.extend(pair);
+        }
+        let after = recorded(&folder, &[&kept[..], &command].concat()).0.no_panic().json();
+        assert!(after["events_lost"].as_u64() < Some(lost / 10), "{kept:?} {before:#} {after:#}");
+    }
+}
+
+/// What the kernel records counts against the limit too, also at the end.
+#[test]
+fn a_limit_of_size_is_kept_beside_the_kernel_and_its_losses_add_up() {
+    let Some((folder, program)) = program(&[]) else { return };
+    for (rotate, max) in [(&[][..], 128_u64 << 10), (&["--rotate", "128K"], 256 << 10)] {
+        let limit = max.to_string();
+        let words = [rotate, &["--kernel", "--max-size", &limit, "--", &program, "20000", "", "1"]].concat();
+        let (ended, _) = recorded(&folder, &words);
+        if ended.status == Some(3) {
+            println!("SKIPPED: the kernel may not be recorded here");
+            return;
+        }
+        let found = ended.no_panic().json();
+        let files = found["files"].as_array().expect("files").iter();
+        let files: Vec<&str> = files.map(|file| file.as_str().expect("a path")).collect();
+        let size: u64 = files.iter().map(|file| fs::metadata(file).expect("there").len()).sum();
+        assert!(size <= max && size > max / 2, "{size} of {max}: {found:#}");
+        let causes = found["losses"].as_object().expect("losses").values().filter_map(Value::as_u64);
+        assert_eq!(Some(causes.sum()), found["events_lost"].as_u64(), "{found:#}");
+        assert_eq!(found["losses"]["recorder"].as_u64() > Some(0), rotate.is_empty(), "{found:#}");
+        for file in files {
+            assert_eq!(done(["trace", "stats", file]).status, Some(0), "{file}");
+        }
+    }
+}
+
 #[test]
 fn a_summary_with_losses_names_the_remedy_first() {
     let Some((folder, program)) = program(&[]) else { return };

@@ -1,10 +1,11 @@
 //! A flight recorder: the programs' rings overwrite, and a snapshot of them is written when it is asked for.
 
 use crate::output::Output;
-use crate::recorder::{Ending, Pace, Progress, RecordOptions, Recording, command_end, header, numbered};
+use crate::recorder::{
+    Ending, Pace, Progress, RecordOptions, Recording, buffers, command_end, header, numbered,
+};
 use crate::sessions::{Emitted, Sessions, Tap};
 use crate::{RecordingError, target};
-use horolog_measure::losses::remedy;
 use horolog_sys::clock::monotonic_ns;
 use horolog_time::Span;
 use horolog_trace::LossCause;
@@ -70,7 +71,7 @@ pub(crate) fn fly(
         events: total.events,
         kernel_records: 0,
         events_lost: total.lost,
-        remedy: remedy(&total.losses, is_limited),
+        remedy: buffers(&options.tracing, None, is_limited).remedy(&total.losses),
         losses: total.losses,
         out_of_order: 0,
         sessions: sessions.joined(),
@@ -107,16 +108,14 @@ fn write(
     let mut output = Output::new(writer, origin_ns, u64::MAX);
     sessions.snapshot(&mut output);
     let counts = output.counts;
+    for (cause, count) in &output.losses {
+        *total.losses.entry(cause.clone()).or_default() += count;
+    }
     total.files.push(path);
     total.events += counts.user;
     total.lost = total.lost.saturating_add(counts.lost);
-    match output.finish(monotonic_ns(), sessions.clock_error_ns()) {
-        Ok(footer) => {
-            for (cause, count) in footer.causes {
-                *total.losses.entry(cause).or_default() += count;
-            }
-        }
-        Err(error) => total.incomplete = Some(error.to_string()),
+    if let Err(error) = output.finish(monotonic_ns(), sessions.clock_error_ns()) {
+        total.incomplete = Some(error.to_string());
     }
 }
 

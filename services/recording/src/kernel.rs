@@ -4,7 +4,7 @@ use crate::output::Output;
 use horolog_measure::kernel_records::KernelRecords;
 use horolog_sys::cpu_list::online_cpus;
 use horolog_sys::kernel_trace::{KernelEvent, KernelEventKind, Recorder, RecorderOptions};
-use horolog_trace::Record;
+use horolog_trace::{LossCause, Record};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
@@ -111,11 +111,34 @@ impl Kernel {
         self.tracked.forget_strangers();
     }
 
-    /// Stops, and hands on the rest; an error in words.
-    pub(crate) fn stop<W: Write>(&mut self, output: &mut Output<W>) -> Option<String> {
+    /// Counts what the kernel has recorded since, where no file takes any more.
+    pub(crate) fn give_up<W: Write>(&mut self, output: &mut Output<W>) {
+        if let Some(recorder) = &self.recorder {
+            let events = recorder.drain();
+            self.count(&events, output);
+        }
+    }
+
+    fn count<W: Write>(&mut self, events: &[KernelEvent], output: &mut Output<W>) {
+        for event in events {
+            match event.kind {
+                KernelEventKind::Lost(count) => output.count_lost(Some(LossCause::Kernel), count),
+                _ if concerns(event, &mut self.tracked) => output.count_lost(Some(LossCause::Recorder), 1),
+                _ => {}
+            }
+        }
+        self.tracked.forget_strangers();
+    }
+
+    /// Stops, and hands on the rest, or only counts it; an error in words.
+    pub(crate) fn stop<W: Write>(&mut self, output: &mut Output<W>, is_kept: bool) -> Option<String> {
         match self.recorder.take()?.stop() {
             Ok(recording) => {
-                self.convert(&recording.events, output);
+                if is_kept {
+                    self.convert(&recording.events, output);
+                } else {
+                    self.count(&recording.events, output);
+                }
                 None
             }
             Err(error) => Some(format!("the kernel's record ended early: {error}")),

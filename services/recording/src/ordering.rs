@@ -29,6 +29,8 @@ pub(crate) struct Waiting {
     places: Vec<Place>,
     /// How many of `places` have come out.
     out: usize,
+    /// Those before are ripe: [`Waiting::order`] has put them before all that may come.
+    ripe: usize,
     words: Vec<u64>,
     /// The records that have not come out are in the order of time.
     is_ordered: bool,
@@ -40,7 +42,15 @@ pub(crate) struct Waiting {
 
 impl Default for Waiting {
     fn default() -> Waiting {
-        Waiting { places: Vec::new(), out: 0, words: Vec::new(), is_ordered: true, is_mixed: false, last: 0 }
+        Waiting {
+            places: Vec::new(),
+            out: 0,
+            ripe: 0,
+            words: Vec::new(),
+            is_ordered: true,
+            is_mixed: false,
+            last: 0,
+        }
     }
 }
 
@@ -75,9 +85,9 @@ impl Waiting {
         }
     }
 
-    /// Takes those before `until` out, oldest first; of the same time in the order in which they came; and the oldest of those
-    /// behind it where too many wait. Returns the time of the last one.
-    pub(crate) fn take_until(&mut self, until: Instant, mut sink: impl FnMut(Record, &[u64])) -> Option<u64> {
+    /// Puts them in the order of time; of the same time in the order in which they came. Those before `until` are ripe, and the
+    /// oldest of those behind it where too many wait.
+    pub(crate) fn order(&mut self, until: Instant) {
         if !self.is_ordered {
             // Stable: what has the same time keeps the order in which it came, which is that of its thread.
             self.places[self.out..].sort_by_key(|place| place.time);
@@ -87,15 +97,21 @@ impl Waiting {
         let waiting = &self.places[self.out..];
         let ripe = waiting.partition_point(|place| place.time < until.as_ns());
         let room = if self.words.len() > MOST_WORDS { waiting.len() / 2 } else { MOST_RECORDS };
-        let count = ripe.max(waiting.len().saturating_sub(room));
-        for place in &waiting[..count] {
+        self.ripe = self.out + ripe.max(waiting.len().saturating_sub(room));
+    }
+
+    /// Hands the ripe ones to `sink`, oldest first, until it takes one no more (`false`), which then stays. Returns whether all
+    /// were taken.
+    pub(crate) fn take(&mut self, mut sink: impl FnMut(Record, &[u64]) -> bool) -> bool {
+        for place in &self.places[self.out..self.ripe] {
             let (record, arguments) = unpack(&self.words[place.at..], place.time);
-            sink(record, arguments);
+            if !sink(record, arguments) {
+                return false;
+            }
+            self.out += 1;
         }
-        let last = waiting[..count].last().map(|place| place.time);
-        self.out += count;
         self.forget();
-        last
+        true
     }
 
     /// Frees the room of those that have come out, where it is two thirds of all or more: half of the records move once, then.
@@ -110,7 +126,7 @@ impl Waiting {
             self.words.clear();
         } else if self.out >= self.places.len() / 3 * 2 {
             self.places.drain(..self.out);
-            self.out = 0;
+            (self.out, self.ripe) = (0, 0);
             if self.is_mixed {
                 let mut words = Vec::with_capacity(self.words.len());
                 for place in &mut self.places {
@@ -193,12 +209,20 @@ mod tests {
                     list.sort_by_key(|(record, _)| record.time);
                     let ripe = list.partition_point(|(record, _)| record.time.as_ns() < until);
                     let wanted: Vec<_> = list.drain(..ripe).collect();
-                    let mut seen = Vec::new();
-                    let last = waiting.take_until(Instant::from_ns(until), |record, words| {
-                        seen.push((record, words.to_vec()));
-                    });
+                    let (mut seen, mut room) = (Vec::new(), random.next_u64() % 4);
+                    waiting.order(Instant::from_ns(until));
+                    // Whoever takes some goes on with the next one.
+                    while !waiting.take(|record, words| {
+                        let takes = room > 0;
+                        if takes {
+                            room -= 1;
+                            seen.push((record, words.to_vec()));
+                        }
+                        takes
+                    }) {
+                        room = random.next_u64() % 4;
+                    }
                     assert_eq!(seen, wanted, "seed {seed}, step {step}");
-                    assert_eq!(last, wanted.last().map(|(record, _)| record.time.as_ns()));
                 }
             }
         }
@@ -222,9 +246,17 @@ mod tests {
         assert!(
             waiting.is_filling(MOST_RECORDS * 3 / 4 + 3) && !waiting.is_filling(MOST_RECORDS * 3 / 4 + 4)
         );
-        let mut count = 0;
-        assert_eq!(waiting.take_until(Instant::from_ns(0), |_, _| count += 1), Some(2));
-        assert_eq!((count, waiting.len()), (3, MOST_RECORDS));
+        let mut seen = Vec::new();
+        let mut take = |waiting: &mut Waiting| {
+            waiting.order(Instant::from_ns(0));
+            waiting.take(|record, words| {
+                seen.push((record.value, words.len()));
+                true
+            });
+            std::mem::take(&mut seen)
+        };
+        assert_eq!(take(&mut waiting).len(), 3);
+        assert_eq!(waiting.len(), MOST_RECORDS);
         // Long ones are few and take much.
         let (mut waiting, text) = (Waiting::default(), vec![1; 1_000]);
         let most = MOST_WORDS / (HEAD + text.len());
@@ -232,11 +264,10 @@ mod tests {
             waiting.push(&of(time, 7), &text);
         }
         assert!(!waiting.is_filling(0));
-        assert_eq!(waiting.take_until(Instant::from_ns(0), |_, _| ()), None);
+        assert!(take(&mut waiting).is_empty());
         waiting.push(&of(1, 8), &text);
         assert!(waiting.is_filling(most + 1));
-        let mut values = Vec::new();
-        waiting.take_until(Instant::from_ns(0), |record, words| values.push((record.value, words.len())));
+        let values = take(&mut waiting);
         assert_eq!(values.len(), most.div_ceil(2) + (most + 1) % 2);
         assert_eq!(values[..4], [(7, 1_000), (7, 1_000), (8, 1_000), (7, 1_000)]);
     }

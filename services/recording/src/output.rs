@@ -34,6 +34,8 @@ pub(crate) struct Output<W: Write> {
     /// The last one asked for.
     last_event: Option<((u64, u32), Option<u64>)>,
     pub(crate) counts: Counts,
+    /// Events and records lost, by cause: those of every file, and those that came when no file took any more.
+    pub(crate) losses: BTreeMap<String, u64>,
 }
 
 /// What makes an event another one: its name, its types, the names and units of its arguments.
@@ -77,6 +79,7 @@ impl<W: Write> Output<W> {
             numbers: BTreeMap::new(),
             last_event: None,
             counts: Counts::default(),
+            losses: BTreeMap::new(),
         }
     }
 
@@ -120,7 +123,7 @@ impl<W: Write> Output<W> {
     /// A record of the kernel.
     pub(crate) fn kernel(&mut self, record: Record) {
         if record.kind == Kind::Lost {
-            self.counts.lost = self.counts.lost.saturating_add(record.value);
+            self.count_lost(LossCause::from_number(record.extra), record.value);
         } else {
             self.counts.kernel += 1;
         }
@@ -156,8 +159,9 @@ impl<W: Write> Output<W> {
         number
     }
 
-    /// Writes whatever is older than the window at `now_ns` of the kernel's clock; four times a window, since each time
-    /// everything that waits is put in order, and sooner where much has come. `true`: it did.
+    /// Puts in order what waits: whatever is older than the window at `now_ns` of the kernel's clock is ripe. Four times a
+    /// window, since each time everything that waits is put in order, and sooner where much has come. `true`: it did, and
+    /// what is ripe is to be written ([`Output::write_to`]).
     pub(crate) fn advance(&mut self, now_ns: u64) -> bool {
         let since = now_ns.saturating_sub(self.ordered_at);
         if since < self.window_ns / 4 && !self.waiting.is_filling(self.left) {
@@ -165,23 +169,82 @@ impl<W: Write> Output<W> {
         }
         self.ordered_at = now_ns;
         let until = now_ns.saturating_sub(self.origin_ns).saturating_sub(self.window_ns);
-        self.write_until(Instant::from_ns(until));
-        self.left = self.waiting.len();
+        self.waiting.order(Instant::from_ns(until));
         true
     }
 
-    fn write_until(&mut self, until: Instant) {
+    /// The same at the end, when all is ripe.
+    pub(crate) fn advance_to_the_end(&mut self) {
+        self.waiting.order(Instant::NEVER);
+    }
+
+    /// Writes what is ripe until the file has `most` bytes, and one record at least. `true`: all of it is written.
+    pub(crate) fn write_to(&mut self, most: u64) -> bool {
         let Output { waiting, writer, written_to, .. } = self;
-        let last = waiting.take_until(until, |record, words| match record.kind {
-            Kind::User => writer.user(record, words),
-            _ => writer.record(record),
+        let mut is_first = true;
+        let is_all = waiting.take(|record, words| {
+            if !is_first && writer.bytes() >= most {
+                return false;
+            }
+            is_first = false;
+            *written_to = (*written_to).max(record.time.as_ns());
+            match record.kind {
+                Kind::User => writer.user(record, words),
+                _ => writer.record(record),
+            }
+            true
         });
-        *written_to = (*written_to).max(last.unwrap_or(0));
+        if is_all {
+            self.left = self.waiting.len();
+        }
+        is_all
+    }
+
+    /// No file takes any more: what waits is lost.
+    pub(crate) fn give_up(&mut self) {
+        let Output { waiting, counts, .. } = self;
+        let mut lost = 0;
+        waiting.order(Instant::NEVER);
+        waiting.take(|record, _| {
+            match record.kind {
+                // It is counted already.
+                Kind::Lost => return true,
+                Kind::User => counts.user -= 1,
+                _ => counts.kernel -= 1,
+            }
+            lost += 1;
+            true
+        });
+        self.count_lost(Some(LossCause::Recorder), lost);
+        self.left = 0;
+    }
+
+    /// Counts what has no place in a file.
+    pub(crate) fn count_lost(&mut self, cause: Option<LossCause>, count: u64) {
+        self.counts.lost = self.counts.lost.saturating_add(count);
+        let name = cause.map_or("other", LossCause::name);
+        match self.losses.get_mut(name) {
+            Some(sum) => *sum = sum.saturating_add(count),
+            None if count > 0 => {
+                self.losses.insert(name.to_owned(), count);
+            }
+            None => {}
+        }
     }
 
     /// Bytes of the file so far, without what still waits.
     pub(crate) fn bytes(&self) -> u64 {
         self.writer.bytes()
+    }
+
+    /// How many of these name threads and events, which the next file has again.
+    pub(crate) fn bytes_of_names(&self) -> u64 {
+        self.writer.bytes_of_names()
+    }
+
+    /// How many bytes the file's foot will take, at most.
+    pub(crate) fn bytes_of_foot(&self) -> u64 {
+        self.writer.bytes_of_foot()
     }
 
     /// Ends the file and goes on in the next one; what waits goes there.
@@ -205,13 +268,14 @@ impl<W: Write> Output<W> {
 
     /// Writes what waits, and the foot.
     pub(crate) fn finish(mut self, end_ns: u64, clock_error_ns: u64) -> Result<Footer, TraceError> {
-        self.write_until(Instant::NEVER);
+        self.advance_to_the_end();
+        self.write_to(u64::MAX);
         self.writer.set_clock_error(clock_error_ns);
         self.writer.finish(Instant::from_ns(end_ns.saturating_sub(self.origin_ns)))
     }
 
     fn lose(&mut self, cause: LossCause, count: u64, time_ns: u64) {
-        self.counts.lost = self.counts.lost.saturating_add(count);
+        self.count_lost(Some(cause), count);
         let time = Instant::from_ns(time_ns.saturating_sub(self.origin_ns));
         let record = Record {
             time,
@@ -347,9 +411,9 @@ mod tests {
         for (ns, word) in [(1_050, 5), (1_010, 1), (1_030, 3), (1_020, 2)] {
             output.event(&emitted(ns, &event, &[word]));
         }
-        output.advance(1_135);
+        assert!(output.advance(1_135) && output.write_to(u64::MAX));
         output.event(&emitted(1_040, &event, &[4]));
-        output.advance(1_200);
+        assert!(output.advance(1_200) && output.write_to(u64::MAX));
         assert_eq!(output.counts.late, 0);
         output.event(&emitted(1_045, &event, &[9]));
         output.event(&emitted(999, &event, &[0]));

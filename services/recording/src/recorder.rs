@@ -7,7 +7,7 @@ use crate::rotation::{self, Files, Rotate};
 use crate::sessions::{Emitted, Sessions, Tap};
 use crate::target::{self, Started, Target, Tracing};
 use horolog_measure::doctor::identity;
-use horolog_measure::losses::remedy;
+use horolog_measure::losses::{Buffers, room_for_buffers};
 use horolog_probe::matches;
 use horolog_probe::outside::nearest;
 use horolog_sys::clock::monotonic_ns;
@@ -97,7 +97,7 @@ pub struct Recording {
     /// The same by cause ([`LossCause::name`]).
     pub losses: BTreeMap<String, u64>,
     /// What to do against the losses; null where nothing was lost, or nothing helps.
-    pub remedy: Option<&'static str>,
+    pub remedy: Option<String>,
     /// Records that came too late to be put in order; they are in the file, with their true time.
     pub out_of_order: u64,
     /// Sessions: programs that ran under the runtime, each `exec` counted.
@@ -299,12 +299,13 @@ impl Run<'_> {
             let now = monotonic_ns();
             if self.broken.is_none() && !self.is_full {
                 if self.output.advance(now) {
-                    self.turn(now);
+                    self.write(now);
                 }
                 if now.saturating_sub(flushed) >= FLUSH_EVERY_NS {
                     flushed = now;
                     self.broken = self.output.flush().err().map(|error| error.to_string());
                     if let Some(reason) = &self.broken {
+                        self.output.give_up();
                         self.notes.push(format!("recording stopped: {reason}"));
                     }
                 }
@@ -326,12 +327,13 @@ impl Run<'_> {
         }
     }
 
-    /// The next file, where it is time for it.
-    fn turn(&mut self, now: u64) {
-        match self.files.turn(&mut self.output, now, self.sessions.clock_error_ns()) {
+    /// Writes what is ripe.
+    fn write(&mut self, now: u64) {
+        match self.files.write(&mut self.output, now, self.sessions.clock_error_ns()) {
             Ok(true) => {}
             Ok(false) => {
                 self.is_full = true;
+                self.output.give_up();
                 self.notes.push(
                     "the file reached its limit (`--max-size`); nothing was written from then on. With `--rotate` the oldest \
                      go instead"
@@ -339,6 +341,7 @@ impl Run<'_> {
                 );
             }
             Err(error) => {
+                self.output.give_up();
                 self.notes.push(format!("recording stopped: {error}"));
                 self.broken = Some(error);
             }
@@ -350,6 +353,9 @@ impl Run<'_> {
         if broken.is_some() || *is_full {
             // Nothing can be written any more: what comes is counted, not kept.
             sessions.pass(&mut Drain { output });
+            if let Some(kernel) = kernel {
+                kernel.give_up(output);
+            }
         } else {
             sessions.pass(&mut Watch { output, kernel, last_thread });
             if let Some(kernel) = kernel {
@@ -374,37 +380,30 @@ impl Run<'_> {
             }
             self.sessions.wait(PASS_MS);
         }
-        let Run {
-            sessions,
-            mut kernel,
-            mut output,
-            files,
-            mut started,
-            origin_ns,
-            mut notes,
-            broken,
-            options,
-            stopped,
-            ..
-        } = self;
-        if let Some(kernel) = &mut kernel {
-            notes.extend(kernel.stop(&mut output));
+        let is_kept = self.broken.is_none() && !self.is_full;
+        if let Some(kernel) = &mut self.kernel {
+            self.notes.extend(kernel.stop(&mut self.output, is_kept));
         }
+        if is_kept {
+            self.output.advance_to_the_end();
+            self.write(monotonic_ns());
+        }
+        let Run {
+            sessions, output, files, mut started, origin_ns, mut notes, broken, options, stopped, ..
+        } = self;
         let memory_note = sessions.memory_note();
         let is_limited = memory_note.is_some();
         notes.extend(memory_note);
         notes.extend(sessions.unrecorded_notes(started.child.is_some()));
         let end = monotonic_ns();
-        let counts = output.counts;
+        let (counts, losses) = (output.counts, output.losses.clone());
         let clock_error_ns = sessions.clock_error_ns();
         let written = files.finish(output, end, clock_error_ns);
-        if written.removed > 0 {
-            notes.push(format!("the {} oldest files were removed (`--max-size`)", written.removed));
-        }
+        notes.extend(written.notes);
         if options.tracing.block && counts.lost > 0 {
             notes.push(
                 "`--block` could not be kept for all: a signal handler inside an emission, a thread without a ring of its own \
-                 (`--rings`), and a program whose recorder did nothing for 10 s do not wait"
+                 (`--rings`), a program below a filter of system calls, and one whose recorder did nothing for 10 s do not wait"
                     .to_owned(),
             );
         }
@@ -432,8 +431,8 @@ impl Run<'_> {
             events: counts.user,
             kernel_records: counts.kernel,
             events_lost: counts.lost,
-            remedy: remedy(&written.losses, is_limited),
-            losses: written.losses,
+            remedy: buffers(&options.tracing, options.kernel_buffer, is_limited).remedy(&losses),
+            losses,
             out_of_order: counts.late,
             sessions: sessions.joined(),
             clock_error_ns,
@@ -442,6 +441,25 @@ impl Run<'_> {
             incomplete: written.incomplete.or(broken),
             notes,
         }
+    }
+}
+
+/// The buffers that these options give a program; `is_limited`: all that they may have together was taken.
+pub(crate) fn buffers(tracing: &Tracing, kernel: Option<u64>, is_limited: bool) -> Buffers {
+    // Where the kernel promises no more memory than it has.
+    let has_fixed_rings =
+        std::fs::read("/proc/sys/vm/overcommit_memory").is_ok_and(|text| text.starts_with(b"2"));
+    // As the options of its sessions say.
+    let fitting = tracing.buffer.map_or(256, |bytes| ((64 << 20) / bytes.max(1)).clamp(4, 256));
+    let rings = if has_fixed_rings { 8 } else { tracing.rings.map_or(fitting, u64::from) };
+    Buffers {
+        ring: tracing.buffer.unwrap_or(256 << 10),
+        rings,
+        has_fixed_rings,
+        memory: tracing.memory.unwrap_or((1 << 30).min(horolog_sys::memory::total_bytes() / 10)),
+        is_limited,
+        kernel: kernel.unwrap_or(8 << 20),
+        most: room_for_buffers(),
     }
 }
 
@@ -515,11 +533,11 @@ impl Tap for Drain<'_> {
     fn joined(&mut self, _: u32) {}
 
     fn event(&mut self, _: &Emitted<'_>) {
-        self.output.counts.lost = self.output.counts.lost.saturating_add(1);
+        self.output.count_lost(Some(LossCause::Recorder), 1);
     }
 
-    fn lost(&mut self, _: u32, _: LossCause, count: u64) {
-        self.output.counts.lost = self.output.counts.lost.saturating_add(count);
+    fn lost(&mut self, _: u32, cause: LossCause, count: u64) {
+        self.output.count_lost(Some(cause), count);
     }
 }
 

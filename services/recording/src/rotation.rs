@@ -5,7 +5,7 @@ use crate::output::Output;
 use crate::recorder::{RecordOptions, numbered};
 use horolog_time::Span;
 use horolog_trace::file::{Header, Writer};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::fs::File;
 use std::path::PathBuf;
 
@@ -18,8 +18,10 @@ pub enum Rotate {
     Time(Span),
 }
 
-/// A file holds at least one block of records.
+/// The least that may be asked for.
 const LEAST_BYTES: u64 = 128 << 10;
+/// A file holds at least so many bytes of records before the next one begins.
+const BLOCK: u64 = 64 << 10;
 /// A file takes at least this long: each has all names in it.
 const LEAST_TIME: Span = Span::from_ns(100_000_000);
 
@@ -71,8 +73,9 @@ pub(crate) fn check(options: &RecordOptions) -> Result<(), RecordingError> {
 pub(crate) struct Written {
     pub(crate) files: Vec<PathBuf>,
     pub(crate) removed: u64,
-    pub(crate) losses: BTreeMap<String, u64>,
     pub(crate) incomplete: Option<String>,
+    /// What the user must know of the sizes.
+    pub(crate) notes: Vec<String>,
 }
 
 /// The files of one recording.
@@ -83,11 +86,16 @@ pub(crate) struct Files {
     max_size: Option<u64>,
     header: Header,
     begun_ns: u64,
+    /// Bytes of a file's head.
+    head: u64,
+    /// The most bytes of names that a file had.
+    names: u64,
+    /// Where the names leave no room for another file within the limit: the least limit that does; else 0.
+    wanted: u64,
     /// Files that are there, the oldest first, with their sizes; the last one is being written.
     files: VecDeque<(PathBuf, u64)>,
     count: u64,
     removed: u64,
-    losses: BTreeMap<String, u64>,
 }
 
 impl Files {
@@ -105,10 +113,12 @@ impl Files {
             max_size: options.max_size,
             header,
             begun_ns: now_ns,
+            head: writer.bytes(),
+            names: 0,
+            wanted: 0,
             files: VecDeque::from([(path, 0)]),
             count: 1,
             removed: 0,
-            losses: BTreeMap::new(),
         };
         Ok((files, writer))
     }
@@ -120,36 +130,70 @@ impl Files {
         }
     }
 
-    /// Begins the next file where it is time to. `false`: the files are as large as they may become, and nothing more can
-    /// be written. An error in words.
-    pub(crate) fn turn(
+    /// Writes what is ripe, into the next file where it is time for one. `false`: the files are as large as they may become,
+    /// and nothing more can be written. An error in words.
+    pub(crate) fn write(
         &mut self,
         output: &mut Output<File>,
         now_ns: u64,
         clock_error_ns: u64,
     ) -> Result<bool, String> {
-        let bytes = output.bytes();
-        if let Some((_, size)) = self.files.back_mut() {
-            *size = bytes;
+        loop {
+            let is_written = output.write_to(self.next_look(output));
+            if !self.turn(output, now_ns, clock_error_ns)? {
+                return Ok(false);
+            }
+            if is_written {
+                return Ok(true);
+            }
         }
-        let is_due = match self.rotate {
-            Some(Rotate::Size(most)) => bytes >= most,
-            Some(Rotate::Time(time)) => now_ns.saturating_sub(self.begun_ns) >= time.as_ns(),
-            None => false,
+    }
+
+    /// At how many bytes of the present file there is something to decide.
+    fn next_look(&self, output: &Output<File>) -> u64 {
+        let others = self.others() + output.bytes_of_foot();
+        let room = self.max_size.map_or(u64::MAX, |most| most.saturating_sub(others));
+        self.end(output).min(room)
+    }
+
+    /// The least that one more file takes: head, names, a block of records, foot.
+    fn one_more(&self, output: &Output<File>) -> u64 {
+        self.head + output.bytes_of_names() + BLOCK + output.bytes_of_foot()
+    }
+
+    /// Whether there is a next file at all: the one that ends stays until that one has a block of records.
+    fn goes_on(&self, output: &Output<File>) -> bool {
+        self.rotate.is_some() && self.max_size.is_none_or(|most| 2 * self.one_more(output) <= most)
+    }
+
+    /// At how many bytes the present file ends, whatever the time: it holds a block of records and as much as names, and
+    /// leaves room for one more.
+    fn end(&self, output: &Output<File>) -> u64 {
+        if !self.goes_on(output) {
+            return u64::MAX;
+        }
+        let named = self.head + output.bytes_of_names();
+        let by_size = match self.rotate {
+            Some(Rotate::Size(most)) => most.max(named + BLOCK.max(named)),
+            _ => u64::MAX,
         };
-        if is_due {
-            self.count += 1;
-            self.begun_ns = now_ns;
-            let path = numbered(&self.path, self.count);
-            let file =
-                File::create(&path).map_err(|error| format!("creating {}: {error}", path.display()))?;
-            let footer = output
-                .go_on_in(file, &self.header, now_ns, clock_error_ns)
-                .map_err(|error| error.to_string())?;
-            self.add(footer.causes);
-            self.files.push_back((path, 0));
+        let left = |most: u64| most.saturating_sub(self.one_more(output) + output.bytes_of_foot());
+        by_size.min(self.max_size.map_or(u64::MAX, left))
+    }
+
+    /// Begins the next file where it is time to, and removes the oldest where all are too large.
+    fn turn(&mut self, output: &mut Output<File>, now_ns: u64, clock_error_ns: u64) -> Result<bool, String> {
+        let is_old = match self.rotate {
+            Some(Rotate::Time(time)) => now_ns.saturating_sub(self.begun_ns) >= time.as_ns(),
+            _ => false,
+        };
+        self.names = self.names.max(output.bytes_of_names());
+        if output.bytes() >= self.end(output) || (is_old && self.goes_on(output)) {
+            self.go_on(output, now_ns, clock_error_ns)?;
+        } else if self.rotate.is_some() && !self.goes_on(output) {
+            self.wanted = 2 * self.one_more(output);
         }
-        while self.size() > self.max_size.unwrap_or(u64::MAX) {
+        while self.others() + output.bytes() + output.bytes_of_foot() > self.max_size.unwrap_or(u64::MAX) {
             if self.files.len() == 1 {
                 return Ok(false);
             }
@@ -162,31 +206,59 @@ impl Files {
         Ok(true)
     }
 
-    fn size(&self) -> u64 {
-        self.files.iter().map(|(_, size)| *size).sum()
+    fn go_on(&mut self, output: &mut Output<File>, now_ns: u64, clock_error_ns: u64) -> Result<(), String> {
+        let path = numbered(&self.path, self.count + 1);
+        let file = File::create(&path).map_err(|error| format!("creating {}: {error}", path.display()))?;
+        let ended = output.go_on_in(file, &self.header, now_ns, clock_error_ns);
+        self.count += 1;
+        self.begun_ns = now_ns;
+        if let Some((path, size)) = self.files.back_mut() {
+            // With its foot.
+            *size = path.metadata().map_or(0, |found| found.len());
+        }
+        self.files.push_back((path, 0));
+        ended.map(|_| ()).map_err(|error| error.to_string())
     }
 
-    fn add(&mut self, causes: BTreeMap<String, u64>) {
-        for (cause, count) in causes {
-            let sum = self.losses.entry(cause).or_default();
-            *sum = sum.saturating_add(count);
+    /// Bytes of the files that have ended.
+    fn others(&self) -> u64 {
+        self.files.iter().rev().skip(1).map(|(_, size)| *size).sum()
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if self.removed > 0 {
+            notes.push(format!("the {} oldest files were removed (`--max-size`)", self.removed));
         }
+        match self.rotate {
+            Some(Rotate::Size(most)) if self.names > most / 4 => notes.push(format!(
+                "the names of threads and events take {} KiB of each file; give `--rotate {}M` or more",
+                self.names >> 10,
+                (4 * self.names).div_ceil(1 << 20)
+            )),
+            _ => {}
+        }
+        if self.wanted > 0 {
+            notes.push(format!(
+                "the names of threads and events left no room for two files within `--max-size`; give {}M or more",
+                self.wanted.div_ceil(1 << 20)
+            ));
+        }
+        notes
     }
 
     /// Ends the last file.
-    pub(crate) fn finish(mut self, output: Output<File>, end_ns: u64, clock_error_ns: u64) -> Written {
+    pub(crate) fn finish(self, output: Output<File>, end_ns: u64, clock_error_ns: u64) -> Written {
         let incomplete = match output.finish(end_ns, clock_error_ns) {
-            Ok(footer) => {
-                self.add(footer.causes);
-                None
-            }
+            Ok(_) => None,
             Err(error) => Some(error.to_string()),
         };
+        let notes = self.notes();
         Written {
             files: self.files.into_iter().map(|(path, _)| path).collect(),
             removed: self.removed,
-            losses: self.losses,
             incomplete,
+            notes,
         }
     }
 }
@@ -279,9 +351,11 @@ mod tests {
                 });
                 if number % 500 == 499 {
                     output.advance(ns);
-                    assert!(files.turn(&mut output, ns, 3).expect("written"));
+                    assert!(files.write(&mut output, ns, 3).expect("written"));
                 }
             }
+            output.advance_to_the_end();
+            assert!(files.write(&mut output, total * 10, 3).expect("written"));
             let written = files.finish(output, total * 10, 3);
             assert!(written.files.len() >= 2 && written.incomplete.is_none(), "{written:?}");
             let mut numbers = Vec::new();
@@ -302,11 +376,98 @@ mod tests {
             let kept: u64 = written.files.iter().map(|path| path.metadata().expect("there").len()).sum();
             match max_size {
                 None => assert_eq!(written.removed, 0),
-                // A block and the foot come on top of what was counted last.
-                Some(most) => assert!(written.removed > 0 && kept < most + (160 << 10), "{kept}"),
+                Some(most) => assert!(written.removed > 0 && kept <= most && kept > most / 2, "{kept}"),
             }
             assert_eq!(std::fs::read_dir(folder.path()).expect("there").count(), written.files.len());
             written.files.iter().for_each(|path| std::fs::remove_file(path).expect("removed"));
+        }
+    }
+
+    /// So many events with long names that the names alone take more than a file shall have.
+    fn with_many_names(
+        rotate: Rotate,
+        max_size: Option<u64>,
+        total: u64,
+    ) -> (Written, bool, tempfile::TempDir) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let options = RecordOptions { rotate: Some(rotate), max_size, ..options(folder.path()) };
+        let (mut files, writer) = Files::begin(&options, Header::session(0), 0).expect("files");
+        let mut output = Output::new(writer, 0, 100);
+        let events: Vec<EventInfo> = (0..4_000)
+            .map(|id| EventInfo {
+                id,
+                name: format!("{id}/{}", "x".repeat(55)),
+                types: "u".to_owned(),
+                fields: Vec::new(),
+            })
+            .collect();
+        let mut goes_on = true;
+        for number in 0..total {
+            let (event, ns) = (&events[(number % 4_000) as usize], number * 1_000_000);
+            let words = [number];
+            output.event(&Emitted {
+                session: 1,
+                pid: 7,
+                ns,
+                tid: 7,
+                cpu: 0,
+                event,
+                words: &words,
+                has_texts: false,
+            });
+            if number % 500 == 499 && output.advance(ns) {
+                goes_on = files.write(&mut output, ns, 3).expect("written");
+                if !goes_on {
+                    output.give_up();
+                    break;
+                }
+            }
+        }
+        (files.finish(output, total * 1_000_000, 3), goes_on, folder)
+    }
+
+    fn records_in(path: &std::path::Path) -> usize {
+        let mut reader = Reader::open(path).expect("a trace");
+        let count = reader.by_ref().count();
+        assert!(reader.damage().is_none(), "{}", path.display());
+        count
+    }
+
+    fn size_of(written: &Written) -> u64 {
+        written.files.iter().map(|path| path.metadata().expect("there").len()).sum()
+    }
+
+    #[test]
+    fn a_file_holds_as_much_of_records_as_of_names() {
+        let (written, goes_on, _folder) = with_many_names(Rotate::Size(128 << 10), None, 200_000);
+        assert!(goes_on && written.files.len() > 2, "{written:?}");
+        let (_, whole) = written.files.split_last().expect("files");
+        for path in &whole[1..] {
+            // 250 KB of names, as much of records, and the names in the foot.
+            let (size, records) = (path.metadata().expect("there").len(), records_in(path));
+            assert!(size > 750_000 && records > 5_000, "{}: {size} {records}", path.display());
+        }
+        let note = written.notes.first().expect("a note");
+        assert!(note.contains("`--rotate 2M` or more"), "{note}");
+    }
+
+    /// Where the names leave no room for two files there is one, which stays.
+    #[test]
+    fn names_never_cost_the_newest_readable_file() {
+        for (max, several) in [(1_u64 << 20, false), (4 << 20, true)] {
+            for rotate in [Rotate::Size(128 << 10), Rotate::Time(Span::from_ns(5_000_000_000))] {
+                let (written, goes_on, _folder) = with_many_names(rotate, Some(max), 200_000);
+                assert!(size_of(&written) <= max, "{} of {max}", size_of(&written));
+                let records: usize = written.files.iter().map(|path| records_in(path)).sum();
+                assert!(records > 5_000, "{records} {written:?}");
+                assert_eq!(
+                    (goes_on, written.files.len() > 1, goes_on && written.removed > 0),
+                    (several, several, several),
+                    "{rotate:?} {written:?}"
+                );
+                let has_note = written.notes.iter().any(|note| note.contains("left no room for two files"));
+                assert_eq!(has_note, !several, "{written:?}");
+            }
         }
     }
 
@@ -332,7 +493,7 @@ mod tests {
             });
             if number % 1_000 == 999 {
                 output.advance(number * 10);
-                if !files.turn(&mut output, number * 10, 3).expect("written") {
+                if !files.write(&mut output, number * 10, 3).expect("written") {
                     stopped = Some(number);
                     break;
                 }

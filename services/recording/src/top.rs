@@ -2,10 +2,9 @@
 
 use crate::RecordingError;
 use crate::output::name_of;
-use crate::recorder::{CommandEnd, command_end};
+use crate::recorder::{CommandEnd, buffers, command_end};
 use crate::sessions::{Emitted, Sessions, Tap};
 use crate::target::{self, Target, Tracing};
-use horolog_measure::losses::remedy;
 use horolog_sys::clock::monotonic_ns;
 use horolog_time::Span;
 use horolog_trace::{LossCause, escape};
@@ -53,7 +52,7 @@ pub struct Top {
     /// Losses since the beginning, by cause ([`LossCause::name`]).
     pub losses: BTreeMap<&'static str, u64>,
     /// What to do against the losses; null where nothing was lost, or nothing helps.
-    pub remedy: Option<&'static str>,
+    pub remedy: Option<String>,
     /// Sessions of processes that are read.
     pub sessions: usize,
     /// Per event, the most frequent first.
@@ -167,7 +166,7 @@ impl Tap for Counts {
 
 impl Counts {
     /// The counts of the interval that ends now; the next one begins at 0.
-    fn take(&mut self, elapsed: Span, interval: Span, sessions: &Sessions) -> Top {
+    fn take(&mut self, elapsed: Span, interval: Span, sessions: &Sessions, tracing: &Tracing) -> Top {
         let seconds = (interval.as_ns() as f64 / 1e9).max(1e-9);
         let rate = |count: u64| count as f64 / seconds;
         let mut by_name: BTreeMap<&str, Count> = BTreeMap::new();
@@ -206,7 +205,7 @@ impl Counts {
             events_lost_total: self.lost.total,
             events_total: self.all.total,
             losses: self.losses.clone(),
-            remedy: remedy(&self.losses, sessions.memory_note().is_some()),
+            remedy: buffers(tracing, None, sessions.memory_note().is_some()).remedy(&self.losses),
             sessions: sessions.live(),
             by_event,
             by_thread,
@@ -239,7 +238,8 @@ pub fn watch(options: &WatchOptions, show: &mut dyn FnMut(&Top)) -> Result<Watch
         let now = monotonic_ns();
         if over || now.saturating_sub(shown) >= options.interval.as_ns() {
             let (elapsed, interval) = (now.saturating_sub(begun), now.saturating_sub(shown));
-            show(&counts.take(Span::from_ns(elapsed), Span::from_ns(interval), &sessions));
+            let (elapsed, interval) = (Span::from_ns(elapsed), Span::from_ns(interval));
+            show(&counts.take(elapsed, interval, &sessions, &options.tracing));
             shown = now;
         }
         if over {

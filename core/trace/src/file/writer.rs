@@ -63,6 +63,10 @@ pub struct Writer<W: Write> {
     events: Vec<EventDefinition>,
     /// How many words the arguments of each take; nothing where texts among them decide.
     lengths: Vec<Option<usize>>,
+    /// Bytes of the entries that name threads and events.
+    named: u64,
+    /// Bytes that these names will take in the foot, at least nearly.
+    named_in_foot: u64,
     /// Records lost by cause; the last place is for causes of a newer version.
     causes: [u64; LossCause::ALL.len() + 1],
     clock_error_ns: Option<u64>,
@@ -113,6 +117,8 @@ impl<W: Write> Writer<W> {
             threads: Vec::new(),
             events: Vec::new(),
             lengths: Vec::new(),
+            named: 0,
+            named_in_foot: 0,
             causes: [0; LossCause::ALL.len() + 1],
             clock_error_ns: header.clock_error_ns,
             releases_end: None,
@@ -142,7 +148,11 @@ impl<W: Write> Writer<W> {
         let start = varint::put(&mut self.block, at + 1, end as u64);
         self.block[start..start + end].copy_from_slice(&body[..end]);
         self.fill = start + end;
-        self.threads.push(Thread { id, tid, comm: comm.to_owned(), task, process: None });
+        self.named += (self.fill - at) as u64;
+        let thread = Thread { id, tid, comm: comm.to_owned(), task, process: None };
+        // It may be renamed, and get a process.
+        self.named_in_foot += json_length(&thread) + 48;
+        self.threads.push(thread);
         id
     }
 
@@ -176,6 +186,7 @@ impl<W: Write> Writer<W> {
         if let Some(units) = user::encode_units(number, definition) {
             self.put_entry(&units);
         }
+        self.named_in_foot += json_length(definition);
         self.events.push(definition.clone());
         self.lengths.push((!definition.types.contains('s')).then_some(definition.types.len()));
         number
@@ -196,6 +207,7 @@ impl<W: Write> Writer<W> {
         let at = self.open_entry(self.latest);
         self.block[at..at + entry.len()].copy_from_slice(entry);
         self.fill = at + entry.len();
+        self.named += entry.len() as u64;
     }
 
     /// Records that `count` records were lost at `time` by `source` ([`Kind::Lost`]).
@@ -215,6 +227,18 @@ impl<W: Write> Writer<W> {
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.offset + self.fill as u64
+    }
+
+    /// How many of these bytes name threads and events: each [`Writer::successor`] has them all again.
+    #[must_use]
+    pub fn bytes_of_names(&self) -> u64 {
+        self.named
+    }
+
+    /// How many bytes the foot will take, at most.
+    #[must_use]
+    pub fn bytes_of_foot(&self) -> u64 {
+        (4 << 10) + self.named_in_foot + 80 * self.index.len() as u64
     }
 
     /// Begins another trace, in which threads and events have the same numbers as in this one.
@@ -430,6 +454,11 @@ impl<W: Write> Sink for Writer<W> {
 }
 
 /// `io::Error` cannot be cloned; the number or the text can.
+/// Bytes of `value` in a list.
+fn json_length<T: serde::Serialize>(value: &T) -> u64 {
+    serde_json::to_vec(value).map_or(0, |json| json.len() as u64 + 1)
+}
+
 fn copy_of(error: &io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(number) => io::Error::from_raw_os_error(number),

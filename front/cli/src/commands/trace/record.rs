@@ -81,7 +81,7 @@ fn said(progress: &Progress) -> String {
 
 /// The summary goes to stderr: stdout is the command's own.
 fn print(recording: &Recording) {
-    if let Some(remedy) = recording.remedy {
+    if let Some(remedy) = &recording.remedy {
         progress::say(format_args!("events were lost: {remedy}"));
     }
     let files: Vec<String> = recording.files.iter().map(|path| path.display().to_string()).collect();

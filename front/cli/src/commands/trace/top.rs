@@ -29,7 +29,7 @@ pub(super) fn run(words: &TopArguments) -> Done {
     let mut failed = None;
     let mut remedy = None;
     let watched = watch(&options, &mut |top| {
-        remedy = top.remedy;
+        remedy.clone_from(&top.remedy);
         let shown = match words.format {
             Format::Json => json(top),
             Format::Table if terminal => {
@@ -93,7 +93,7 @@ fn table(top: &Top) {
         losses(top.events_lost_total, &top.losses),
         output::count(top.sessions as u64, "process")
     );
-    if let Some(remedy) = top.remedy {
+    if let Some(remedy) = &top.remedy {
         outln!("events were lost: {remedy}");
     }
     outln!();
