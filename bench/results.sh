@@ -14,6 +14,7 @@ command_of() {
         aperiodic-1) echo "horolog experiment run aperiodic-1 --seeds 1" ;;
         trace-size) echo "bench/trace-size.sh" ;;
         recording) echo "python3 bench/tracers/recording.py" ;;
+        rates) echo "python3 bench/tracers/rates.py" ;;
         *) echo "cargo bench --bench $1" ;;
     esac
 }
@@ -24,6 +25,7 @@ output_of() {
         aperiodic-1) "$horolog" -q experiment run aperiodic-1 --seeds 1 2>&1 || [ $? -eq 1 ] ;;
         trace-size) HOROLOG_BIN=$horolog bench/trace-size.sh ;;
         recording) python3 bench/tracers/recording.py 4000000 5 "$horolog" ;;
+        rates) python3 bench/tracers/rates.py 10 "$horolog" ;;
         *) (cd bench && cargo bench --quiet --bench "$1") ;;
     esac
 }

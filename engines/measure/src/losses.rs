@@ -18,24 +18,19 @@ pub fn by_cause(losses: &Losses) -> [(LossCause, u64); 7] {
     ]
 }
 
-/// What helps against the greatest of these losses by cause ([`LossCause::name`]); `None` where nothing was lost, or nothing
-/// helps. `is_limited`: the memory of the rings reached its limit, from which threads without a ring come as well.
+/// What helps against the losses of a study of locks, whose rings may have `limit` bytes together: four times as much, with at most
+/// so many rings for one process as there can be. `None` where no ring was full, or the machine has no more.
 #[must_use]
-pub fn remedy<K: AsRef<str>>(losses: &BTreeMap<K, u64>, is_limited: bool) -> Option<&'static str> {
-    let lost = losses.iter().filter(|(_, count)| **count > 0);
-    let greatest = lost.max_by_key(|(_, count)| **count)?.0.as_ref();
-    let of = |cause: LossCause| greatest == cause.name();
-    if of(LossCause::ThreadRing) || (of(LossCause::SharedBuffer) && is_limited) {
-        Some("give more memory (`--buffer 4M --memory 4G`) or trace fewer events (`trace record --event`)")
-    } else if of(LossCause::SharedBuffer) {
-        Some("give more threads a buffer of their own (`trace record --rings 4096`)")
-    } else if of(LossCause::Horolog) {
-        Some("trace fewer events (`trace record --event`)")
-    } else if of(LossCause::Kernel) {
-        Some("give the kernel's record more memory (`--kernel-buffer 64M`)")
-    } else {
-        None
+pub fn remedy_for_locks<K: AsRef<str>>(losses: &BTreeMap<K, u64>, limit: u64, most: u64) -> Option<String> {
+    let is_full =
+        |cause: LossCause| losses.iter().any(|(name, count)| *count > 0 && name.as_ref() == cause.name());
+    if !is_full(LossCause::ThreadRing) && !is_full(LossCause::SharedBuffer) {
+        return None;
     }
+    let wanted = power_below(limit.saturating_mul(4).max(LEAST_HELP).min(most));
+    let ring = (wanted / MOST_RINGS).next_power_of_two().min(LARGEST_RING);
+    let buffer = if ring > DEFAULT_RING { format!(" --buffer {}", in_words(ring)) } else { String::new() };
+    (wanted > limit).then(|| format!("give more memory (`--memory {}{buffer}`)", in_words(wanted)))
 }
 
 /// The buffers in which events were lost, and what they may become.
@@ -57,8 +52,11 @@ pub struct Buffers {
     pub most: u64,
 }
 
-/// The most rings of a process, and the largest ring.
-const MOST_RINGS: u64 = 4096;
+/// The most rings of a process.
+pub(crate) const MOST_RINGS: u64 = 4096;
+/// The bytes of a ring, unless others are asked for.
+pub(crate) const DEFAULT_RING: u64 = 256 << 10;
+/// The largest ring.
 const LARGEST_RING: u64 = 1 << 30;
 /// Less memory than this is not worth a second try.
 const LEAST_HELP: u64 = 256 << 20;
@@ -176,23 +174,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_greatest_loss_has_its_remedy() {
-        let of = |losses: &[(LossCause, u64)]| {
-            remedy(
-                &losses.iter().map(|(cause, count)| (cause.name(), *count)).collect::<BTreeMap<_, _>>(),
-                false,
-            )
-        };
+    fn a_study_of_locks_is_given_more_memory_than_it_had() {
+        let full = BTreeMap::from([("thread-ring", 5)]);
+        let with = |limit, most| remedy_for_locks(&full, limit, most);
+        let told = |words: &str| Some(format!("give more memory (`{words}`)"));
+        assert_eq!(with(8 << 10, 4 << 30), told("--memory 256M"));
+        assert_eq!(with(256 << 20, 4 << 30), told("--memory 1G"));
+        assert_eq!(with(1 << 30, 16 << 30), told("--memory 4G --buffer 1M"));
         assert_eq!(
-            (of(&[]), of(&[(LossCause::ThreadRing, 0)]), of(&[(LossCause::DeadWriter, 5)])),
-            (None, None, None)
+            (with(1 << 30, (2 << 30) - 1), with(1 << 30, 2 << 30)),
+            (None, told("--memory 2G --buffer 512K"))
         );
-        let both = of(&[(LossCause::ThreadRing, 5), (LossCause::SharedBuffer, 6)]);
-        assert!(both.is_some_and(|remedy| remedy.contains("--rings")), "{both:?}");
-        let limited = remedy(&BTreeMap::from([("shared-buffer", 5)]), true);
-        assert!(limited.is_some_and(|remedy| remedy.contains("--memory")), "{limited:?}");
-        let kernel = of(&[(LossCause::ThreadRing, 5), (LossCause::Kernel, 6)]);
-        assert!(kernel.is_some_and(|remedy| remedy.contains("--kernel-buffer")), "{kernel:?}");
+        let other = BTreeMap::from([("thread-ring", 0), ("dead-writer", 5)]);
+        assert_eq!(remedy_for_locks(&other, 8 << 10, 4 << 30), None);
     }
 
     const DEFAULT: Buffers = Buffers {

@@ -24,6 +24,8 @@ pub struct NamedStudy {
     pub threads: BTreeMap<ThreadKey, String>,
     /// Events lost, by cause ([`LossCause::name`]).
     pub losses: BTreeMap<&'static str, u64>,
+    /// What helps against them; nothing is known of how a file was recorded.
+    pub remedy: Option<String>,
     /// What is to be said about the recorder's memory.
     pub memory: Option<String>,
     /// Other records in the trace.
@@ -72,6 +74,7 @@ pub fn from_trace<R: Read + Seek>(
         modules,
         threads: reader.threads().iter().map(named).collect(),
         losses: reader.loss_causes().clone(),
+        remedy: None,
         memory: None,
         other_records,
         damage: reader.damage().map(ToString::to_string),

@@ -1,7 +1,7 @@
 //! From the sessions of running programs to the analysis, in the order of time.
 
 use crate::critical_sections::{CriticalSections, Modules, NamedStudy, SectionOptions, ThreadKey, of_words};
-use crate::losses::{by_cause, memory_note};
+use crate::losses::{by_cause, memory_note, remedy_for_locks, room_for_buffers};
 use horolog_probe::clock::{Anchor, Timeline};
 use horolog_probe::session::budget::cut;
 use horolog_probe::session::{Connection, Listener, Losses};
@@ -363,6 +363,7 @@ impl Collector {
             study: self.sections.finish(),
             modules: self.modules,
             threads: self.threads,
+            remedy: remedy_for_locks(&self.losses, self.listener.budget().limit(), room_for_buffers()),
             losses: self.losses.into_iter().filter(|(_, count)| *count > 0).collect(),
             memory: memory_note(&self.listener),
             other_records: self.other,

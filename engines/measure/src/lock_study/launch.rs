@@ -3,6 +3,7 @@
 use super::collect::Collector;
 use super::futex::{FutexRecord, FutexReport};
 use crate::critical_sections::{NamedStudy, SectionOptions};
+use crate::losses::{DEFAULT_RING, MOST_RINGS};
 use crate::preload;
 use horolog_probe::session::Listener;
 use horolog_probe::session::listen::{Asked, request};
@@ -29,6 +30,8 @@ const GRACE_NS: u64 = 20_000_000;
 const LAST_NS: u64 = 50_000_000;
 /// How often the kernel's record is taken, ns.
 const KERNEL_NS: u64 = 40_000_000;
+/// The most that the rings of one process take by default, in bytes.
+const MEMORY_OF_ONE: u64 = 256 << 20;
 /// What is enabled.
 const EVENTS: &str = "lock/*";
 /// How long a program may take to load the library, ns.
@@ -54,8 +57,10 @@ pub struct LiveOptions {
 impl LiveOptions {
     /// The words of [`OPTIONS`].
     fn words(&self) -> String {
-        let ring_bytes = if self.ring_bytes == 0 { 256 << 10 } else { self.ring_bytes };
-        let rings = ((256 << 20) / ring_bytes.max(1)).clamp(4, 1024);
+        let ring_bytes = if self.ring_bytes == 0 { DEFAULT_RING } else { self.ring_bytes.into() };
+        // One process may take all that is given.
+        let memory = if self.memory == 0 { MEMORY_OF_ONE } else { self.memory };
+        let rings = (memory / ring_bytes.max(1)).clamp(4, MOST_RINGS);
         format!("rings={rings},ring-bytes={ring_bytes},sparse")
     }
 }

@@ -4,7 +4,6 @@ use super::futex::FutexReport;
 use crate::critical_sections::{
     Histogram, NamedStudy, Naming, SectionCounts, Statistics, ThreadKey, WorstSection, WorstWait,
 };
-use crate::losses::remedy;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -20,7 +19,7 @@ pub struct LockReport {
     /// Events lost, by cause.
     pub losses: BTreeMap<&'static str, u64>,
     /// What to do against the losses; null where nothing was lost, or nothing helps.
-    pub remedy: Option<&'static str>,
+    pub remedy: Option<String>,
     /// By class.
     pub classes: Vec<LockRow>,
     /// By lock, those held longest in all first.
@@ -191,7 +190,7 @@ impl LockReport {
             span_ns: study.span.map_or(0, |(first, last)| last.as_ns().saturating_sub(first.as_ns())),
             counts: study.counts,
             losses: named.losses.clone(),
-            remedy: remedy(&named.losses, named.memory.is_some()),
+            remedy: named.remedy.clone(),
             classes,
             locks,
             threads,

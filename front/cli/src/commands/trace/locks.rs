@@ -153,7 +153,7 @@ fn share(value: Option<f64>) -> String {
 }
 
 fn print(report: &LockReport) {
-    if let Some(remedy) = report.remedy {
+    if let Some(remedy) = &report.remedy {
         outln!("events were lost: {remedy}");
     }
     outln!(
