@@ -223,8 +223,8 @@ fn line(a: &Anchor, b: &Anchor, ticks: u64) -> u64 {
 fn long_line(a: &Anchor, b: &Anchor, ticks: u64) -> u64 {
     let rise = i128::from(b.monotonic_ns) - i128::from(a.monotonic_ns);
     let run = i128::from(b.ticks) - i128::from(a.ticks);
-    let offset = (i128::from(ticks) - i128::from(a.ticks)) * rise;
-    let ns = i128::from(a.monotonic_ns) + offset.div_euclid(run.max(1));
+    let offset = (i128::from(ticks) - i128::from(a.ticks)).saturating_mul(rise);
+    let ns = i128::from(a.monotonic_ns).saturating_add(offset.div_euclid(run.max(1)));
     u64::try_from(ns.max(0)).unwrap_or(u64::MAX)
 }
 

@@ -225,7 +225,7 @@ mod tests {
         assert_eq!(of(Buffers { most: 128 << 20, ..DEFAULT }), memory("--rings 512"));
         assert_eq!(of(Buffers { most: (128 << 20) - 1, ..DEFAULT }), Some(fewer.to_owned()));
         let fixed = Buffers { rings: 8, has_fixed_rings: true, ..DEFAULT };
-        assert_eq!(of(fixed), memory("--buffer 1M"));
+        assert_eq!(of(fixed), memory("--buffer 32M"));
     }
 
     #[test]

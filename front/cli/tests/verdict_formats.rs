@@ -451,3 +451,24 @@ fn real_runs_and_loops_say_the_word_of_their_closing_line() {
         }
     }
 }
+
+/// A server below all takes nothing from a task that misses without it.
+#[test]
+fn a_size_holds_where_every_hard_deadline_does() {
+    let (folder, _) = folder("size");
+    let server = "[[server]]\nname = \"s\"\nkind = \"polling\"\nbudget = \"1 ms\"\nperiod = \"10 ms\"\npriority = 1\ntasks = [\"soft\"]\n\
+                  [[task]]\nname = \"soft\"\nseparation = \"100 ms\"\nwcet = \"1 ms\"\n";
+    for (wcet, status) in [("4 ms", 0), ("4.000001 ms", 1)] {
+        let file = inside(&folder, "sized.toml");
+        let tasks = format!(
+            "[system]\nname = \"sized\"\n[[task]]\nname = \"a\"\nperiod = \"10 ms\"\nwcet = \"{wcet}\"\npriority = 3\n\
+             [[task]]\nname = \"b\"\nperiod = \"5 ms\"\nwcet = \"1 ms\"\npriority = 2\n"
+        );
+        std::fs::write(&file, tasks + server).expect("written");
+        for more in [&[][..], &["--size-server", "s"]] {
+            let words = [&["analyze", "--machine", "none", &file][..], more].concat();
+            let said = done(words);
+            assert_eq!(said.status, Some(status), "{said:?}");
+        }
+    }
+}

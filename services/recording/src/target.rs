@@ -154,6 +154,8 @@ fn start_command(words: &[String], tracing: &Tracing, socket: &Path) -> Result<S
         preloaded.push(preload::find_library(preload::LOCKS_LIBRARY, None)?);
     }
     let mut command = Command::new(&file);
+    // The program sees the name by which it was called, as without a recorder.
+    std::os::unix::process::CommandExt::arg0(&mut command, first);
     command.args(arguments).env("HOROLOG_TRACE", socket).env("LD_PRELOAD", preload::variable(&preloaded)?);
     command.env("HOROLOG_TRACE_ENABLE", tracing.patterns()?);
     let options = tracing.options()?;

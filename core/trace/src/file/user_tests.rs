@@ -284,6 +284,35 @@ fn seeking_keeps_the_definitions() {
     assert_eq!(reader.user_event(&record).unwrap().to_string(), "x(n=40001)");
 }
 
+/// A record that comes late may be the first of a block: the blocks begin in order all the same, and its time is its own.
+#[test]
+fn late_records_at_the_edges_of_blocks_read_back() {
+    for is_user in [true, false] {
+        let mut bytes = Vec::new();
+        let mut writer =
+            Writer::new(&mut bytes, &Header::simulated(String::new(), Vec::new(), 0, Span::ZERO)).unwrap();
+        let number = writer.define_event(&EventDefinition::new("tick", "u", &[]).unwrap());
+        // Every third record is late, by more and more.
+        let times: Vec<u64> =
+            (0..60_000).map(|at| if at % 3 == 2 { 1_000_000 - at } else { 1_000_000 + at }).collect();
+        for time in &times {
+            match is_user {
+                true => writer.user(user(*time, 0, number, 1), &[u64::MAX - time]),
+                false => writer.record(start(*time)),
+            }
+        }
+        writer.finish(Instant::from_ns(2_000_000)).unwrap();
+        let mut reader = Reader::new(bytes.as_slice()).unwrap();
+        let mut read = Vec::new();
+        while let Some(record) = reader.next_record() {
+            read.push(record.time.as_ns());
+        }
+        assert!(reader.damage().is_none(), "{:?}", reader.damage());
+        assert_eq!(read, times);
+        assert!(reader.footer().unwrap().index.len() > 3);
+    }
+}
+
 #[test]
 fn names_units_and_texts_read_back_and_an_older_reader_skips_the_texts() {
     let open =

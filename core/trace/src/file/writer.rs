@@ -368,8 +368,9 @@ impl<W: Write> Writer<W> {
     }
 
     fn open_block(&mut self, time: Instant) {
-        self.first = time;
-        self.state.start_block(time.as_ns());
+        // Blocks begin in order, also where a record comes late: its time counts from the block's.
+        self.first = self.first.max(time);
+        self.state.start_block(self.first.as_ns());
         self.losses_at_block = self.losses.total();
     }
 

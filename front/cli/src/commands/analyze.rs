@@ -281,6 +281,20 @@ fn size(
             (answer, format!("{name} has {given}, no safe budget was found: {why}"))
         }
     };
+    // A budget is safe where it takes nothing from what is proved; what is not proved beside it decides all the same.
+    let alone = (answer == Answer::Yes)
+        .then(|| horolog_analysis::analyze(system, &Options::default()).map_err(Failure::bad_input))
+        .transpose()?;
+    let (answer, text) = match alone.map(|analysis| analysis.schedulable) {
+        Some(Schedulable::No) => {
+            (Answer::No, format!("{text}; not every hard deadline can hold with what it has"))
+        }
+        Some(Schedulable::Unknown) => (
+            Answer::Undecided,
+            format!("{text}; no test decides whether every hard deadline holds with what it has"),
+        ),
+        Some(Schedulable::Yes) | None => (answer, text),
+    };
     let closing = Closing::one(Question::Proof, answer, text);
     results
         .add(&Judged { source, result: &size, closing: &closing, attempts: &[] }, || size_in_words(&size))?;
