@@ -181,6 +181,10 @@ impl Verifier {
         if head == Some(record.job) {
             return self.tasks[task].pending.front_mut();
         }
+        // The code of a job that its policy has stopped goes on below every task, and its end is on record.
+        if self.tasks[task].stopped_job == Some(record.job) {
+            return None;
+        }
         // After a loss jobs are unknown whose releases were not seen.
         if !self.completeness.has_lost_jobs() {
             let reason = match head {
@@ -455,6 +459,7 @@ impl Verifier {
             }
             3 => {
                 self.tasks[task].is_stopped = true;
+                self.tasks[task].stopped_job = Some(record.job);
                 let ended: Vec<(u64, u64, Option<u64>)> = self.tasks[task]
                     .pending
                     .drain(..)

@@ -3,8 +3,8 @@
 use horolog_model::System;
 use horolog_sim::{Horizon, SimOptions, simulate};
 use horolog_time::Span;
-use horolog_trace::Record;
 use horolog_trace::file::Header;
+use horolog_trace::{Kind, Record};
 use horolog_verify::{Options, Verification, verify_records};
 
 fn system(policy: &str, overrun: &str, jobs: &str) -> System {
@@ -24,11 +24,13 @@ fn verified(system: &System) -> (Verification, Vec<Record>) {
     let options = SimOptions { horizon: Horizon::Time(Span::from_ns(60)), ..SimOptions::default() };
     let mut records: Vec<Record> = Vec::new();
     simulate(system, &options, &mut records).expect("it can be simulated");
+    (verified_again(system, &records), records)
+}
+
+fn verified_again(system: &System, records: &[Record]) -> Verification {
     let names = system.tasks().iter().map(|task| task.name.clone()).collect();
     let header = Header::simulated(String::new(), names, 0, Span::ZERO);
-    let found =
-        verify_records(system, &[], &header, &records, &Options::default()).expect("it can be verified");
-    (found, records)
+    verify_records(system, &[], &header, records, &Options::default()).expect("it can be verified")
 }
 
 #[test]
@@ -47,6 +49,24 @@ fn an_overrun_is_found_and_its_policy_is_none() {
                 "{policy} {overrun}: {said:?}\n{records:?}"
             );
         }
+    }
+}
+
+/// In a run the body of a stopped job ends when it likes: its completion is on record, and that of no other job.
+#[test]
+fn the_body_of_a_stopped_job_may_end_later() {
+    let system = system("fixed-priority", "stop", "\"4 ns\", \"2 ns\"");
+    let (found, records) = verified(&system);
+    assert_eq!(found.findings, []);
+    let place = records.iter().position(|record| record.kind == Kind::Enforcement).expect("it stops");
+    let stopped = records[place];
+    for (job, is_fine) in [(stopped.job, true), (stopped.job + 1, false)] {
+        let mut later = records.clone();
+        let end = Record { kind: Kind::Completion, job, value: 4, extra: 0, ..stopped };
+        let behind = later.iter().rposition(|record| record.time <= stopped.time).expect("itself");
+        later.insert(behind + 1, end);
+        let said: Vec<_> = verified_again(&system, &later).findings;
+        assert_eq!(said.is_empty(), is_fine, "{said:?}");
     }
 }
 
@@ -70,7 +90,7 @@ fn an_overrun_of_a_segment_is_found_and_its_policy_is_none() {
         let (beyond, records) = verified(&segments(overrun, "[\"4 ns\"], [\"3 ns\"]"));
         let said: Vec<_> = beyond.findings.iter().map(|one| one.message.clone()).collect();
         assert!(!said.is_empty() && said.iter().all(|said| said.contains("segment")), "{overrun}: {said:?}");
-        assert!(records.iter().all(|one| one.kind != horolog_trace::Kind::Enforcement), "{overrun}");
+        assert!(records.iter().all(|one| one.kind != Kind::Enforcement), "{overrun}");
         // The policy acts at 7, or where the job takes 9.
         let (acted, records) = verified(&segments(overrun, "[\"3 ns\"], [\"6 ns\"]"));
         let said: Vec<_> = acted.findings.iter().map(|one| one.message.clone()).collect();

@@ -82,6 +82,8 @@ enum Place {
 pub(super) struct FutexWaits {
     /// The process of each thread.
     processes: BTreeMap<u32, u32>,
+    /// The threads that are followed by their numbers, until they end.
+    followed: BTreeSet<u32>,
     places: BTreeMap<u32, Place>,
     /// By process and address.
     futexes: BTreeMap<(u32, u64), Futex>,
@@ -98,6 +100,7 @@ impl FutexWaits {
     /// Follows this thread of this process, and what it starts.
     pub(super) fn follow(&mut self, tid: u32, process: u32) {
         self.processes.insert(tid, process);
+        self.followed.insert(tid);
     }
 
     /// Takes the next events, in time order; `process_of`: the process of a new thread.
@@ -105,8 +108,10 @@ impl FutexWaits {
         for event in events {
             match event.kind {
                 KernelEventKind::Fork { parent, child } => {
-                    // The number of a thread whose end was lost comes back.
-                    self.forget(child);
+                    // The number of a thread whose end was lost comes back. The fork of who is followed may be on record behind that.
+                    if !self.followed.contains(&child) {
+                        self.forget(child);
+                    }
                     if let Some(process) = self.processes.get(&parent).copied() {
                         // One that has ended was a thread of its parent's, most likely.
                         self.processes.insert(child, process_of(child).unwrap_or(process));
@@ -154,6 +159,7 @@ impl FutexWaits {
     }
 
     fn forget(&mut self, tid: u32) {
+        self.followed.remove(&tid);
         self.places.remove(&tid);
         self.processes.remove(&tid);
     }
@@ -356,6 +362,9 @@ mod tests {
         assert_eq!(all(&[&[fork(1, 7, 8), exit(2, 8)], &wait(10, 8)]), (0, 0));
         assert_eq!(all(&[&[fork(1, 7, 8), fork(3, 99, 8)], &wait(10, 8)]), (0, 0));
         assert_eq!(all(&[&[fork(1, 7, 8), exit(2, 8), fork(3, 7, 8)], &wait(10, 8)]), (1, 3));
+        // The start of the program itself, by a thread that is not followed, comes behind the word that it is followed.
+        assert_eq!(all(&[&[fork(1, 99, 7)], &wait(10, 7)]), (1, 3));
+        assert_eq!(all(&[&[fork(1, 99, 7), exit(2, 7), fork(3, 99, 7)], &wait(10, 7)]), (0, 0));
         // It does not sleep where the last one did.
         let asleep = [fork(1, 7, 8), at(2, futex(8, 1)), at(3, leaves(8, b'S'))];
         assert_eq!(all(&[&asleep, &[exit(4, 8), fork(5, 7, 8), at(9, wakes(8))]]), (0, 0));
