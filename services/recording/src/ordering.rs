@@ -176,7 +176,7 @@ mod tests {
     use horolog_draw::Random;
 
     fn record(random: &mut Random, time: u64) -> (Record, Vec<u64>) {
-        let is_event = random.next_u64() % 4 != 0;
+        let is_event = !random.next_u64().is_multiple_of(4);
         let record = Record {
             time: Instant::from_ns(time),
             kind: if is_event { Kind::User } else { Kind::KernelSwitch },
@@ -204,7 +204,7 @@ mod tests {
                 waiting.push(&record, &arguments);
                 list.push((record, arguments));
                 assert_eq!(waiting.len(), list.len());
-                if random.next_u64() % 8 == 0 {
+                if random.next_u64().is_multiple_of(8) {
                     let until = time.saturating_sub(random.next_u64() % 20);
                     list.sort_by_key(|(record, _)| record.time);
                     let ripe = list.partition_point(|(record, _)| record.time.as_ns() < until);
