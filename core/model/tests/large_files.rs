@@ -35,6 +35,11 @@ fn told(text: &str) -> Vec<(String, String)> {
     found.messages().map(|message| (message.reason, message.remedy)).collect()
 }
 
+/// How many errors of a file have this reason.
+fn times_told(text: &str, reason: &str) -> usize {
+    told(text).iter().filter(|(found, _)| found == reason).count()
+}
+
 #[test]
 fn names_of_nothing_are_told_each_and_the_first_ones_with_the_nearest_name() {
     let mut text = head("");
@@ -57,9 +62,7 @@ fn servers_beside_an_assignment_are_told_each() {
     let mut text = head("priorities = \"deadline-monotonic\"\n");
     tasks(&mut text, "");
     servers(&mut text, |index| format!("{SPORADIC}tasks = [\"t{index}\"]"));
-    let found = told(&text);
-    let placed = "the assignment `deadline-monotonic` places no servers";
-    assert_eq!(found.iter().filter(|(reason, _)| reason == placed).count(), MANY);
+    assert_eq!(times_told(&text, "the assignment `deadline-monotonic` places no servers"), MANY);
 }
 
 #[test]
@@ -67,17 +70,15 @@ fn of_servers_that_look_at_every_task_each_but_the_first_is_told_once() {
     let mut text = head("");
     tasks(&mut text, "priority = 1");
     servers(&mut text, |index| format!("kind = \"dual-priority\"\ntasks = [\"soft{index}\"]"));
-    let found = told(&text);
     let alone = "dual-priority serves all soft tasks of its CPU, beside no other server";
-    assert_eq!(found.iter().filter(|(reason, _)| reason == alone).count(), MANY - 1);
+    assert_eq!(times_told(&text, alone), MANY - 1);
 }
 
 #[test]
 fn keys_and_headers_that_are_given_twice_are_told_each() {
     let mut text = head("");
     tasks(&mut text, "priority = 1\nperiod = \"2 s\"");
-    let found = told(&text);
-    assert_eq!(found.iter().filter(|(reason, _)| reason == "`period` is given twice").count(), MANY);
+    assert_eq!(times_told(&text, "`period` is given twice"), MANY);
 }
 
 #[test]

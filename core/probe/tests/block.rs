@@ -221,7 +221,7 @@ fn a_child_that_is_made_inside_the_wait_does_not_wait_on() {
             std::thread::yield_now();
         }
         std::thread::sleep(Duration::from_millis(100));
-        // SAFETY: a thread of ours, which lives: nobody has made room.
+        // SAFETY: a thread of ours, which lives: its ring is still full.
         unsafe { libc::syscall(libc::SYS_tgkill, parent, tid.load(SeqCst), libc::SIGUSR1) };
         while CHILD.load(SeqCst) == 0 {
             std::thread::yield_now();

@@ -156,7 +156,7 @@ mod tests {
         assert!(none.path.ends_with("body.library") && none.reason.starts_with("cannot read"), "{none:?}");
         let text = &faults(&good.replace("libe.so", "text.so"), folder.path())[0];
         assert!(text.reason.ends_with("text.so is not a shared library"), "{text:?}");
-        // Neither a device without an end nor a pipe that nobody writes to is read.
+        // Neither a device without an end nor a pipe without a writer is read.
         let pipe = std::process::Command::new("mkfifo").arg(at("pipe.so")).status();
         assert!(pipe.expect("mkfifo is a program").success());
         for (name, shown) in [("/dev/zero", "/dev/zero"), ("./pipe.so", "pipe.so"), ("pipe.so", "pipe.so")] {

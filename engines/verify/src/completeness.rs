@@ -1,7 +1,7 @@
 //! Whether the trace shows every job that the clock released: periods, listed arrivals and mode changes say when jobs arrive, so one
 //! that is not on record by the end is missing.
 //!
-//! Where sporadic jobs arrive nobody says, so none is missed. What a trace holds ends where its head and its foot say. The foot of a run says
+//! When sporadic jobs arrive is not known, so none is missed. What a trace holds ends where its head and its foot say. The foot of a run says
 //! when its releases ended; without that, a run that was stopped ends with the last record of a job. Where records of jobs were lost nothing is accused: the verdict is unknown.
 
 use crate::model::TaskModel;

@@ -188,7 +188,7 @@ fn a_measured_task_that_stops_is_found_and_a_run_that_was_stopped_is_not() {
 
 /// A job that was under way when the run was stopped at 62 ms completes at 70 ms, and `a` would have arrived at 64 ms.
 #[test]
-fn jobs_that_complete_behind_the_end_of_the_releases_make_nobody_missing() {
+fn jobs_that_complete_behind_the_end_of_the_releases_make_none_missing() {
     let system = read(
         "[[task]]\nname = \"a\"\nperiod = \"4 ms\"\nwcet = \"1 ms\"\npriority = 2\n\
          [[task]]\nname = \"b\"\nperiod = \"20 ms\"\nwcet = \"9 ms\"\npriority = 1\n",

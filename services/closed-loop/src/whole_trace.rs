@@ -172,7 +172,7 @@ mod tests {
         assert_eq!((outcome.events_lost, footer.losses.total()), (5, 5));
     }
 
-    /// Jobs complete behind the end of the releases. Where user code ended the run nobody tells when that was.
+    /// Jobs complete behind the end of the releases. Where user code ended the run it is not known when that was.
     #[test]
     fn the_foot_says_when_releases_ended() {
         let text = "[system]\nname = \"one\"\n[[task]]\nname = \"a\"\nperiod = \"10 ms\"\nwcet = \"1 ms\"\npriority = 9\n";

@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_that_nobody_has_waited_for_has_ended() {
+    fn a_zombie_has_ended() {
         let mut child = Command::new("cat").stdin(std::process::Stdio::piped()).spawn().expect("cat");
         let pid = child.id();
         let mut started = Started {

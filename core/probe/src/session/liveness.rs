@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_that_nobody_has_waited_for_has_ended() {
+    fn a_zombie_has_ended() {
         let mut child =
             std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().expect("cat");
         let process = Process::running(child.id()).expect("it runs");

@@ -213,7 +213,7 @@ pub struct Footer {
     #[serde(rename = "end_ns")]
     pub end: Instant,
     /// When releases ended in a run: no job that arrives from then on is released, and those that are under way complete. `None` where
-    /// nobody tells: in older and other traces, and where user code ended the run.
+    /// it is not known: in older and other traces, and where user code ended the run.
     #[serde(rename = "releases_end_ns", default, skip_serializing_if = "Option::is_none")]
     pub releases_end: Option<Instant>,
     /// How many records there are.

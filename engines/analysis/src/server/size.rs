@@ -11,7 +11,7 @@ use crate::assignment::resolve_priorities;
 use crate::cpu_model::CpuModel;
 use crate::error::AnalysisError;
 use crate::options::Options;
-use crate::result::LargestBudget;
+use crate::result::{LargestBudget, Schedulable};
 use horolog_model::{ServerId, System};
 use horolog_time::Span;
 use num_bigint::BigUint;
@@ -36,6 +36,9 @@ pub struct ServerSize {
     /// The period that the file gives.
     #[serde(rename = "period_ns")]
     pub period: Span,
+    /// Whether every hard deadline is proved with that budget. A safe budget takes nothing from what is proved, and does not prove
+    /// the rest.
+    pub schedulable: Schedulable,
     /// The largest safe budget for that period; `None` where there is none.
     pub largest_budget: Option<LargestBudget>,
     /// Soft tasks of the processor that are not proved to meet their deadlines with that budget.
@@ -128,6 +131,7 @@ pub fn size_server(
         kind: server.kind.word(),
         budget: capacity.budget,
         period: capacity.period,
+        schedulable: crate::analyze(&system, &Options::default())?.schedulable,
         largest_budget: None,
         soft_late: Vec::new(),
         none_is_safe: false,

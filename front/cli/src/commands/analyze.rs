@@ -281,19 +281,15 @@ fn size(
             (answer, format!("{name} has {given}, no safe budget was found: {why}"))
         }
     };
-    // A budget is safe where it takes nothing from what is proved; what is not proved beside it decides all the same.
-    let alone = (answer == Answer::Yes)
-        .then(|| horolog_analysis::analyze(system, &Options::default()).map_err(Failure::bad_input))
-        .transpose()?;
-    let (answer, text) = match alone.map(|analysis| analysis.schedulable) {
-        Some(Schedulable::No) => {
+    let (answer, text) = match (answer, size.schedulable) {
+        (Answer::Yes, Schedulable::No) => {
             (Answer::No, format!("{text}; not every hard deadline can hold with what it has"))
         }
-        Some(Schedulable::Unknown) => (
+        (Answer::Yes, Schedulable::Unknown) => (
             Answer::Undecided,
             format!("{text}; no test decides whether every hard deadline holds with what it has"),
         ),
-        Some(Schedulable::Yes) | None => (answer, text),
+        _ => (answer, text),
     };
     let closing = Closing::one(Question::Proof, answer, text);
     results
