@@ -2,7 +2,7 @@
 """What rotation, waiting and `trace diff` cost: `python3 bench/tracers/recording.py [EVENTS] [ROUNDS] [HOROLOG]`.
 
 EVENTS (4,000,000) of one event with two integers, of one thread on processor 1; the recorder has processor 0. Files lie in memory (`/dev/shm`). A
-cost beside losses is none: where any event was lost, the script ends with status 1. Rounds (5) alternate between the lines, so that a slower
+cost counts only without losses: where any event was lost, the script ends with status 1. Rounds (5) alternate between the lines, so that a slower
 minute of the machine touches all of them; median and least are printed:
 
 (a) processor time of the recorder an event, at 1,000,000 a second, with one file and with `--rotate 1M` and `--rotate 128K`, and how many files these are;

@@ -18,19 +18,30 @@ pub fn by_cause(losses: &Losses) -> [(LossCause, u64); 7] {
     ]
 }
 
-/// What helps against the losses of a study of locks, whose rings may have `limit` bytes together: four times as much, with at most
-/// so many rings for one process as there can be. `None` where no ring was full, or the machine has no more.
+/// What helps against the losses of a study of locks, whose rings of `ring` bytes may have `limit` bytes together: four times as much, in
+/// rings with which one process can use it. `None` where no ring was full, or the machine has not twice as much.
 #[must_use]
-pub fn remedy_for_locks<K: AsRef<str>>(losses: &BTreeMap<K, u64>, limit: u64, most: u64) -> Option<String> {
+pub fn remedy_for_locks<K: AsRef<str>>(
+    losses: &BTreeMap<K, u64>,
+    limit: u64,
+    ring: u64,
+    most: u64,
+) -> Option<String> {
     let is_full =
         |cause: LossCause| losses.iter().any(|(name, count)| *count > 0 && name.as_ref() == cause.name());
     if !is_full(LossCause::ThreadRing) && !is_full(LossCause::SharedBuffer) {
         return None;
     }
-    let wanted = power_below(limit.saturating_mul(4).max(LEAST_HELP).min(most));
-    let ring = (wanted / MOST_RINGS).next_power_of_two().min(LARGEST_RING);
-    let buffer = if ring > DEFAULT_RING { format!(" --buffer {}", in_words(ring)) } else { String::new() };
-    (wanted > limit).then(|| format!("give more memory (`--memory {}{buffer}`)", in_words(wanted)))
+    let (wanted, larger) = more(limit, ring, most)?;
+    let buffer = if larger > ring { format!(" --buffer {}", in_words(larger)) } else { String::new() };
+    Some(format!("give more memory (`--memory {}{buffer}`)", in_words(wanted)))
+}
+
+/// The memory to ask for in place of `now` bytes, and the ring with which one process can use it.
+fn more(now: u64, ring: u64, most: u64) -> Option<(u64, u64)> {
+    let wanted = power_below(now.saturating_mul(4).max(LEAST_HELP).min(most));
+    let larger = ring.max((wanted / MOST_RINGS).next_power_of_two()).min(LARGEST_RING);
+    (wanted / 2 >= now).then_some((wanted, larger))
 }
 
 /// The buffers in which events were lost, and what they may become.
@@ -54,8 +65,6 @@ pub struct Buffers {
 
 /// The most rings of a process.
 pub(crate) const MOST_RINGS: u64 = 4096;
-/// The bytes of a ring, unless others are asked for.
-pub(crate) const DEFAULT_RING: u64 = 256 << 10;
 /// The largest ring.
 const LARGEST_RING: u64 = 1 << 30;
 /// Less memory than this is not worth a second try.
@@ -101,15 +110,11 @@ impl Buffers {
             (false, true) => self.memory,
             (false, false) => of_one.min(self.memory),
         };
-        let wanted = power_below(now.saturating_mul(4).max(LEAST_HELP).min(self.most));
-        if wanted / 2 < now {
-            return None;
-        }
+        let (wanted, ring) = more(now, self.ring, self.most)?;
         if self.has_fixed_rings {
             let ring = power_below(wanted / self.rings.max(1)).min(LARGEST_RING);
             return (ring > self.ring).then(|| format!("--buffer {}", in_words(ring)));
         }
-        let ring = self.ring.max((wanted / MOST_RINGS).next_power_of_two()).min(LARGEST_RING);
         let rings = (wanted / ring).clamp(1, MOST_RINGS);
         let mut words = Vec::new();
         if ring > self.ring {
@@ -176,17 +181,18 @@ mod tests {
     #[test]
     fn a_study_of_locks_is_given_more_memory_than_it_had() {
         let full = BTreeMap::from([("thread-ring", 5)]);
-        let with = |limit, most| remedy_for_locks(&full, limit, most);
+        let with = |limit, ring, most| remedy_for_locks(&full, limit, ring, most);
         let told = |words: &str| Some(format!("give more memory (`{words}`)"));
-        assert_eq!(with(8 << 10, 4 << 30), told("--memory 256M"));
-        assert_eq!(with(256 << 20, 4 << 30), told("--memory 1G"));
-        assert_eq!(with(1 << 30, 16 << 30), told("--memory 4G --buffer 1M"));
-        assert_eq!(
-            (with(1 << 30, (2 << 30) - 1), with(1 << 30, 2 << 30)),
-            (None, told("--memory 2G --buffer 512K"))
-        );
+        assert_eq!(with(8 << 10, 256 << 10, 4 << 30), told("--memory 256M"));
+        assert_eq!(with(8 << 10, 4 << 10, 4 << 30), told("--memory 256M --buffer 64K"));
+        assert_eq!(with(256 << 20, 256 << 10, 4 << 30), told("--memory 1G"));
+        assert_eq!(with(1 << 30, 256 << 10, 16 << 30), told("--memory 4G --buffer 1M"));
+        // A ring never becomes smaller.
+        assert_eq!(with(1 << 30, 4 << 20, 16 << 30), told("--memory 4G"));
+        assert_eq!(with(1 << 30, 256 << 10, (2 << 30) - 1), None);
+        assert_eq!(with(1 << 30, 256 << 10, 2 << 30), told("--memory 2G --buffer 512K"));
         let other = BTreeMap::from([("thread-ring", 0), ("dead-writer", 5)]);
-        assert_eq!(remedy_for_locks(&other, 8 << 10, 4 << 30), None);
+        assert_eq!(remedy_for_locks(&other, 8 << 10, 4 << 10, 4 << 30), None);
     }
 
     const DEFAULT: Buffers = Buffers {

@@ -1,7 +1,6 @@
 //! From the ticks of sessions to the clock of the trace.
 
 use horolog_probe::clock::{Anchor, ClockKind, Timeline};
-use std::collections::VecDeque;
 
 /// How many anchors are kept: at one a pass, a second or two.
 const ANCHORS: usize = 512;
@@ -13,14 +12,13 @@ const TRIES: u32 = 8;
 #[derive(Debug)]
 pub(crate) struct Clock {
     kind: ClockKind,
-    anchors: VecDeque<Anchor>,
     timeline: Timeline,
     error_ns: u64,
 }
 
 impl Clock {
     pub(crate) fn new(kind: ClockKind) -> Clock {
-        let mut clock = Clock { kind, anchors: VecDeque::new(), timeline: Timeline::new(kind), error_ns: 0 };
+        let mut clock = Clock { kind, timeline: Timeline::new(kind), error_ns: 0 };
         clock.anchor();
         // Two anchors make a line; a millisecond between them makes it a straight one.
         std::thread::sleep(std::time::Duration::from_millis(1));
@@ -30,19 +28,10 @@ impl Clock {
 
     /// Takes another anchor; call it before reading records.
     pub(crate) fn anchor(&mut self) {
-        let anchor = Anchor::take(self.kind, TRIES);
-        if !self.timeline.add(anchor) {
-            return;
-        }
-        self.anchors.push_back(anchor);
-        self.error_ns = self.error_ns.max(self.timeline.error_ns().unwrap_or(0));
-        if self.anchors.len() > ANCHORS {
-            // The newer half; what is older has long been converted.
-            self.anchors.drain(..ANCHORS / 2);
-            self.timeline = Timeline::new(self.kind);
-            for anchor in &self.anchors {
-                self.timeline.add(*anchor);
-            }
+        if self.timeline.add(Anchor::take(self.kind, TRIES)) {
+            self.error_ns = self.error_ns.max(self.timeline.error_ns().unwrap_or(0));
+            // What is older has long been converted.
+            self.timeline.keep_last(ANCHORS);
         }
     }
 

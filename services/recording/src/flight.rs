@@ -45,7 +45,7 @@ pub(crate) fn fly(
     loop {
         let over = ending.is_over(monotonic_ns(), &options.stop, &mut started);
         // Takes new sessions and holds what comes through the shared buffers; the rings stay as they are.
-        sessions.pass(&mut Nobody);
+        sessions.pass(&mut Ignored);
         notes.extend(sessions.refused().into_iter().map(|why| format!("a session was refused: {why}")));
         let asked = options.snapshot.swap(false, Ordering::Relaxed) | sessions.snapshot_asked();
         if over || asked {
@@ -120,9 +120,9 @@ fn write(
 }
 
 /// Between snapshots nothing is kept here.
-struct Nobody;
+struct Ignored;
 
-impl Tap for Nobody {
+impl Tap for Ignored {
     fn joined(&mut self, _: u32) {}
 
     fn event(&mut self, _: &Emitted<'_>) {}

@@ -34,7 +34,7 @@ pub(crate) struct Waiting {
     words: Vec<u64>,
     /// The records that have not come out are in the order of time.
     is_ordered: bool,
-    /// They were sorted: their words are in another order than they.
+    /// They were sorted, their words were not.
     is_mixed: bool,
     /// Of the last one that came.
     last: u64,
@@ -88,6 +88,9 @@ impl Waiting {
     /// Puts them in the order of time; of the same time in the order in which they came. Those before `until` are ripe, and the
     /// oldest of those behind it where too many wait.
     pub(crate) fn order(&mut self, until: Instant) {
+        if self.words.len() > MOST_WORDS && self.out > 0 && self.len() > 0 {
+            self.compact();
+        }
         if !self.is_ordered {
             // Stable: what has the same time keeps the order in which it came, which is that of its thread.
             self.places[self.out..].sort_by_key(|place| place.time);
@@ -125,22 +128,25 @@ impl Waiting {
             self.places.clear();
             self.words.clear();
         } else if self.out >= self.places.len() / 3 * 2 {
-            self.places.drain(..self.out);
-            (self.out, self.ripe) = (0, 0);
-            if self.is_mixed {
-                let mut words = Vec::with_capacity(self.words.len());
-                for place in &mut self.places {
-                    let from = &self.words[place.at..];
-                    place.at = words.len();
-                    words.extend_from_slice(&from[..length(from)]);
-                }
-                (self.words, self.is_mixed) = (words, false);
-            } else {
-                let first = self.places[0].at;
-                self.words.drain(..first);
-                for place in &mut self.places {
-                    place.at -= first;
-                }
+            self.compact();
+        }
+    }
+
+    fn compact(&mut self) {
+        self.places.drain(..self.out);
+        (self.out, self.ripe) = (0, 0);
+        if self.is_mixed {
+            let mut words = Vec::with_capacity(self.words.len());
+            for place in &mut self.places {
+                let from = &self.words[place.at..];
+                place.at = words.len();
+                words.extend_from_slice(&from[..length(from)]);
+            }
+            (self.words, self.is_mixed) = (words, false);
+        } else if let Some(first) = self.places.first().map(|place| place.at) {
+            self.words.drain(..first);
+            for place in &mut self.places {
+                place.at -= first;
             }
         }
     }
@@ -257,6 +263,15 @@ mod tests {
         };
         assert_eq!(take(&mut waiting).len(), 3);
         assert_eq!(waiting.len(), MOST_RECORDS);
+        // What has come out counts in no limit.
+        let (mut dead, text) = (Waiting::default(), vec![1; 1_000]);
+        let most = MOST_WORDS / (HEAD + text.len());
+        (0..most as u64).for_each(|time| dead.push(&of(time, 7), &text));
+        dead.order(Instant::from_ns(most as u64 / 2));
+        assert!(dead.take(|_, _| true) && dead.words.len() > MOST_WORDS / 2 + text.len());
+        (0..most as u64 / 2).for_each(|time| dead.push(&of(most as u64 + time, 7), &text));
+        assert!(dead.words.len() > MOST_WORDS && dead.len() <= most);
+        assert!(take(&mut dead).is_empty());
         // Long ones are few and take much.
         let (mut waiting, text) = (Waiting::default(), vec![1; 1_000]);
         let most = MOST_WORDS / (HEAD + text.len());

@@ -10,6 +10,9 @@ use horolog_trace::{EventDefinition, Kind, LossCause, NO_JOB, NO_TASK, Record, S
 use std::collections::BTreeMap;
 use std::io::Write;
 
+/// So many numbers of events are found without comparing names.
+const MOST_NUMBERS: usize = 1 << 16;
+
 /// Puts records in order within a window of time and writes them.
 ///
 /// A source hands its records over a while after they happened, and each source at another time: a record waits until it
@@ -154,6 +157,9 @@ impl<W: Write> Output<W> {
             // What the format cannot hold comes from a hostile or damaged directory.
             Some(writer.define_event(&definition_of(event.event)?))
         });
+        if self.numbers.len() >= MOST_NUMBERS {
+            self.numbers.clear();
+        }
         self.numbers.insert(place, number);
         self.last_event = Some((place, number));
         number

@@ -5,11 +5,13 @@ use crate::kernel::Kernel;
 use crate::output::Output;
 use crate::rotation::{self, Files, Rotate};
 use crate::sessions::{Emitted, Sessions, Tap};
-use crate::target::{self, Started, Target, Tracing};
+use crate::target::{self, Started, Target, Tracing, promises_strictly};
 use horolog_measure::doctor::identity;
 use horolog_measure::losses::{Buffers, room_for_buffers};
 use horolog_probe::matches;
 use horolog_probe::outside::nearest;
+use horolog_probe::session::Options;
+use horolog_probe::session::budget::usual_limit;
 use horolog_sys::clock::monotonic_ns;
 use horolog_time::Span;
 use horolog_trace::LossCause;
@@ -381,6 +383,11 @@ impl Run<'_> {
             self.sessions.wait(PASS_MS);
         }
         let is_kept = self.broken.is_none() && !self.is_full;
+        if is_kept {
+            self.sessions.give_up(&mut self.output);
+        } else {
+            self.sessions.give_up(&mut Drain { output: &mut self.output });
+        }
         if let Some(kernel) = &mut self.kernel {
             self.notes.extend(kernel.stop(&mut self.output, is_kept));
         }
@@ -446,17 +453,12 @@ impl Run<'_> {
 
 /// The buffers that these options give a program; `is_limited`: all that they may have together was taken.
 pub(crate) fn buffers(tracing: &Tracing, kernel: Option<u64>, is_limited: bool) -> Buffers {
-    // Where the kernel promises no more memory than it has.
-    let has_fixed_rings =
-        std::fs::read("/proc/sys/vm/overcommit_memory").is_ok_and(|text| text.starts_with(b"2"));
-    // As the options of its sessions say.
-    let fitting = tracing.buffer.map_or(256, |bytes| ((64 << 20) / bytes.max(1)).clamp(4, 256));
-    let rings = if has_fixed_rings { 8 } else { tracing.rings.map_or(fitting, u64::from) };
+    let (usual, is_strict) = (Options::recorded(), promises_strictly());
     Buffers {
-        ring: tracing.buffer.unwrap_or(256 << 10),
-        rings,
-        has_fixed_rings,
-        memory: tracing.memory.unwrap_or((1 << 30).min(horolog_sys::memory::total_bytes() / 10)),
+        ring: tracing.buffer.unwrap_or(usual.ring_bytes.into()),
+        rings: tracing.rings_where(is_strict).unwrap_or(usual.rings.into()),
+        has_fixed_rings: is_strict,
+        memory: tracing.memory.unwrap_or_else(usual_limit),
         is_limited,
         kernel: kernel.unwrap_or(8 << 20),
         most: room_for_buffers(),

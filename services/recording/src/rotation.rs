@@ -151,8 +151,8 @@ impl Files {
 
     /// At how many bytes of the present file there is something to decide.
     fn next_look(&self, output: &Output<File>) -> u64 {
-        let others = self.others() + output.bytes_of_foot();
-        let room = self.max_size.map_or(u64::MAX, |most| most.saturating_sub(others));
+        let left = |most: u64| most.saturating_sub(self.others() + output.bytes_of_foot());
+        let room = self.max_size.map_or(u64::MAX, left);
         self.end(output).min(room)
     }
 
@@ -193,7 +193,8 @@ impl Files {
         } else if self.rotate.is_some() && !self.goes_on(output) {
             self.wanted = 2 * self.one_more(output);
         }
-        while self.others() + output.bytes() + output.bytes_of_foot() > self.max_size.unwrap_or(u64::MAX) {
+        while self.max_size.is_some_and(|most| self.others() + output.bytes() + output.bytes_of_foot() > most)
+        {
             if self.files.len() == 1 {
                 return Ok(false);
             }

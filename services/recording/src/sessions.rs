@@ -26,7 +26,10 @@ const LOOK_EVERY_NS: u64 = 16_000_000;
 /// How often it is looked whether a process has children that have no session.
 const CHILDREN_EVERY_NS: u64 = 100_000_000;
 
-/// Twice the bytes of an event of two arguments: the bytes of a ring by this are the events that fill half of it.
+/// New sessions of one pass.
+const MOST_ACCEPTED: usize = 256;
+
+/// Twice the 32 bytes of an event of two arguments.
 const RING_BYTES_PER_EVENT: u64 = 64;
 
 /// Where the runtime is not loaded into a program that was seen.
@@ -266,6 +269,7 @@ impl Sessions {
             let stays = traced.connection.reader.overwrites()
                 || traced.closed_at.is_none_or(|closed| now.saturating_sub(closed) < LINGER_NS);
             if !stays {
+                traced.give_up(tap);
                 names.extend(traced.names());
                 *unreached += u64::from(traced.runs_another);
             }
@@ -286,6 +290,11 @@ impl Sessions {
         self.strangers = strangers;
     }
 
+    /// The last word of those that are still read.
+    pub(crate) fn give_up(&self, tap: &mut impl Tap) {
+        self.live.iter().for_each(|traced| traced.give_up(tap));
+    }
+
     /// Hands on what the overwriting rings of all sessions hold.
     pub(crate) fn snapshot(&mut self, tap: &mut impl Tap) {
         self.clock.anchor();
@@ -299,6 +308,7 @@ impl Sessions {
         let names = &mut self.names;
         self.live.retain(|traced| {
             if traced.closed_at.is_some() {
+                traced.give_up(tap);
                 names.extend(traced.names());
             }
             traced.closed_at.is_none()
@@ -330,7 +340,8 @@ impl Sessions {
     }
 
     fn accept(&mut self, tap: &mut impl Tap) {
-        loop {
+        // The others come in the next pass.
+        for _ in 0..MOST_ACCEPTED {
             match self.listener.accept() {
                 Ok(Some(connection)) => {
                     let pid = connection.reader.process().pid();
@@ -338,9 +349,10 @@ impl Sessions {
                     // A process has one session: whatever it ran before was replaced by `exec`.
                     let now = monotonic_ns();
                     self.never_came.remove(&pid);
-                    self.clock.anchor();
-                    for before in self.live.iter_mut().filter(|traced| traced.pid == pid) {
-                        before.closed_at.get_or_insert(now);
+                    let is_of_it = |traced: &&mut Traced| traced.pid == pid && traced.closed_at.is_none();
+                    for before in self.live.iter_mut().filter(is_of_it) {
+                        self.clock.anchor();
+                        before.closed_at = Some(now);
                         before.runs_another = false;
                         // Its last events belong to the program that emitted them.
                         let Traced { connection, batch, words, .. } = &mut *before;
@@ -365,7 +377,7 @@ impl Sessions {
                 }
                 Ok(None) => return,
                 Err(error) => {
-                    // Nobody can make the recorder spin or grow by connecting and sending nonsense.
+                    // So that nonsense cannot make the recorder spin or grow.
                     if self.refused.len() < 16 {
                         self.refused.push(error.to_string());
                     }
@@ -379,6 +391,13 @@ impl Sessions {
 impl Traced {
     fn names(&self) -> impl Iterator<Item = String> {
         self.connection.reader.events().into_iter().map(|event| escape(event.name))
+    }
+
+    /// Records whose event has never become known are lost.
+    fn give_up(&self, tap: &mut impl Tap) {
+        if !self.batch.is_empty() {
+            tap.lost(self.pid, LossCause::Damaged, self.batch.len() as u64);
+        }
     }
 
     fn tell_losses(&mut self, tap: &mut impl Tap) {

@@ -81,14 +81,7 @@ impl Tracing {
             }
             words.push(format!("ring-bytes={bytes}"));
         }
-        let fitting = self.buffer.map(|bytes| (MEMORY / bytes.max(1)).clamp(4, 256));
-        // Where memory is promised only as far as there is some, it is asked for at the start: a touch must not fail.
-        let default = if is_strict {
-            Some(fitting.map_or(STRICT_RINGS, |rings| rings.min(STRICT_RINGS)))
-        } else {
-            fitting
-        };
-        if let Some(rings) = self.rings.map(u64::from).or(default) {
+        if let Some(rings) = self.rings_where(is_strict) {
             words.push(format!("rings={rings}"));
         }
         if !is_strict {
@@ -103,6 +96,17 @@ impl Tracing {
         Ok(words.join(","))
     }
 
+    /// The rings of a process on such a kernel; `None`: as many as a session has by itself.
+    pub(crate) fn rings_where(&self, is_strict: bool) -> Option<u64> {
+        let fitting = self.buffer.map(|bytes| (MEMORY / bytes.max(1)).clamp(4, 256));
+        // Where memory is promised only as far as there is some, it is asked for at the start: a touch must not fail.
+        let default = match is_strict {
+            true => Some(fitting.map_or(STRICT_RINGS, |rings| rings.min(STRICT_RINGS))),
+            false => fitting,
+        };
+        self.rings.map(u64::from).or(default)
+    }
+
     fn patterns(&self) -> Result<String, RecordingError> {
         if let Some(bad) = self.events.iter().find(|glob| glob.is_empty() || glob.contains(',')) {
             return Err(RecordingError::bad_input(format_args!(
@@ -114,7 +118,7 @@ impl Tracing {
 }
 
 /// Whether this kernel promises no more memory than it has (`vm.overcommit_memory=2`).
-fn promises_strictly() -> bool {
+pub(crate) fn promises_strictly() -> bool {
     std::fs::read("/proc/sys/vm/overcommit_memory").is_ok_and(|text| text.first() == Some(&b'2'))
 }
 

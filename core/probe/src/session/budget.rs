@@ -194,7 +194,7 @@ impl Budget {
             .and_then(|path| map(path, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL));
         let what = format!("the page `{}`", path.display());
         let page = made.ok_or_else(|| Error::last_os(what, "choose a folder that you may write"))?;
-        let limit = if limit == 0 { MOST.min(horolog_sys::memory::total_bytes() / 10) } else { limit };
+        let limit = if limit == 0 { usual_limit() } else { limit };
         // SAFETY: a mapped page, which nobody else knows yet.
         unsafe { page.write(Page::new(limit, prohibited::filters())) };
         Ok(Budget { page, path })
@@ -271,6 +271,12 @@ pub fn cut(mut processes: Vec<u32>) -> Option<String> {
             processes.len()
         )),
     }
+}
+
+/// What all rings may have together where nothing else is said: 1 GiB, or a tenth of the machine's memory if that is less.
+#[must_use]
+pub fn usual_limit() -> u64 {
+    MOST.min(horolog_sys::memory::total_bytes() / 10)
 }
 
 #[cfg(test)]

@@ -16,10 +16,10 @@ use super::shared::start_of_stack;
 use horolog_sys::descriptor_passing::{is_closed, is_readable, let_wait, peer, receive};
 use horolog_sys::{Error, clock};
 
-/// How long a process that has connected may take to send its session; nobody waits for it meanwhile.
+/// How long a process that has connected may take to send its session. Other sessions are taken meanwhile.
 const HELLO: Duration = Duration::from_secs(5);
 
-/// How many connections may have sent nothing yet; beyond, the oldest is closed.
+/// How many connections may have sent nothing yet; beyond, the older half is closed.
 const MOST_SILENT: usize = 256;
 
 /// How many processes may have connected between two looks of the reader. The kernel's own limit may be lower.
@@ -82,29 +82,25 @@ impl Listener {
     /// Where what a process sent is no session; the listener goes on.
     pub fn accept(&self) -> Result<Option<Connection>, Error> {
         let mut silent = self.silent.lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            while silent.len() < MOST_SILENT {
-                match self.socket.accept() {
-                    Ok((stream, _)) => silent.push((stream, Instant::now())),
-                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                    Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                    Err(error) => {
-                        return Err(Error::io(format!("socket `{}`", self.path.display()), &error, ""));
-                    }
-                }
+        while silent.len() < MOST_SILENT {
+            match self.socket.accept() {
+                Ok((stream, _)) => silent.push((stream, Instant::now())),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) => return Err(Error::io(format!("socket `{}`", self.path.display()), &error, "")),
             }
-            // In the order in which they connected: the program that a process runs now comes after the one that it ran before. Who
-            // connected when the earlier one had sent its session is behind it here, and finds it readable.
-            if let Some(place) = silent.iter().position(|(stream, _)| is_readable(stream.as_fd())) {
-                let (stream, _) = silent.remove(place);
-                return self.take(&stream).map(Some);
-            }
-            if silent.len() < MOST_SILENT {
-                silent.retain(|(_, since)| since.elapsed() < HELLO);
-                return Ok(None);
-            }
-            silent.remove(0);
         }
+        // In the order in which they connected: the program that a process runs now comes after the one that it ran before. When a
+        // later connection is looked at, the earlier one of its process has sent its session already.
+        if let Some(place) = silent.iter().position(|(stream, _)| is_readable(stream.as_fd())) {
+            let (stream, _) = silent.remove(place);
+            return self.take(&stream).map(Some);
+        }
+        if silent.len() >= MOST_SILENT {
+            silent.drain(..MOST_SILENT / 2);
+        }
+        silent.retain(|(_, since)| since.elapsed() < HELLO);
+        Ok(None)
     }
 
     /// Takes the session that a process has sent.

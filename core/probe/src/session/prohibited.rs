@@ -5,7 +5,6 @@
 //! library by which a program forbids something ([`runtime_library`](crate::runtime_library)), and say here what it did.
 //! A filter that was there before the program started is seen in `/proc`: reading a file is what the dynamic linker has done
 //! just before.
-
 //!
 //! A program may hold several copies of the runtime: its own, linked into it, and a preloaded one, whose wrappers it then
 //! calls. All of them keep what is forbidden in one place, that of the copy whose `horolog_trace_prohibited` the dynamic

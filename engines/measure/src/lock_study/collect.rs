@@ -18,6 +18,8 @@ const WORDS: usize = 10;
 /// So many records of all processes together wait for their place in time, 14 MiB of them; the others stay in the rings, whose
 /// memory has its own limit.
 const MOST_WAITING: usize = 1 << 18;
+/// New sessions of one round.
+const MOST_ACCEPTED: usize = 256;
 /// So many records are taken at once of a process that has ended, also where there is no room.
 const LEAST_ROOM: usize = 1 << 14;
 /// The fewest bytes that a record has in a ring.
@@ -90,6 +92,8 @@ const LOOKS_AT_ENDED: u32 = 5;
 #[derive(Debug)]
 pub(super) struct Collector {
     listener: Listener,
+    /// Bytes of a ring.
+    ring_bytes: u64,
     traced: Vec<Traced>,
     sections: CriticalSections,
     modules: Modules,
@@ -101,7 +105,7 @@ pub(super) struct Collector {
     events: u64,
     other: u64,
     losses: BTreeMap<&'static str, u64>,
-    /// Why the first session was refused that was.
+    /// Why the first refused session was refused.
     refused: Option<String>,
     /// Processes whose memory was given up.
     gone: usize,
@@ -109,9 +113,10 @@ pub(super) struct Collector {
 }
 
 impl Collector {
-    pub(super) fn new(listener: Listener, options: SectionOptions) -> Collector {
+    pub(super) fn new(listener: Listener, options: SectionOptions, ring_bytes: u64) -> Collector {
         Collector {
             listener,
+            ring_bytes,
             traced: Vec::new(),
             sections: CriticalSections::new(options),
             modules: Modules::default(),
@@ -165,7 +170,10 @@ impl Collector {
             let before_last = traced.timeline.anchors().iter().nth_back(1).map(|anchor| anchor.ticks);
             // No process takes the room of those that follow.
             came += self.take(index, self.room() / (self.traced.len() - index));
-            if let Some(until) = before_last.filter(|_| anchor || self.room() < MOST_WAITING / 2) {
+            if self.room() == 0 {
+                // Order is given up before memory is.
+                self.hand_on(index, u64::MAX);
+            } else if let Some(until) = before_last.filter(|_| anchor || self.room() < MOST_WAITING / 2) {
                 self.hand_on(index, until);
             }
         }
@@ -185,14 +193,18 @@ impl Collector {
     fn empty(&mut self, index: usize) {
         let Some(traced) = self.traced.get(index) else { return };
         let begun = traced.timeline.clock().ticks();
-        loop {
+        // What rings hold: whoever writes on does not keep the study from its end.
+        let sizes = traced.connection.reader.sizes();
+        let held = u64::from(sizes.rings) * u64::from(sizes.ring_bytes);
+        for _ in 0..held / (LEAST_ROOM * LEAST_RECORD) as u64 + 2 {
             self.events += self.take(index, self.room().max(LEAST_ROOM));
             let Some(traced) = self.traced.get(index) else { return };
             if traced.taken_to >= begun {
-                return self.hand_on(index, u64::MAX);
+                break;
             }
             self.hand_on(index, traced.taken_to);
         }
+        self.hand_on(index, u64::MAX);
     }
 
     /// Hands on what processes left that ended a while ago, and unmaps their memory.
@@ -210,7 +222,8 @@ impl Collector {
     }
 
     fn accept(&mut self) {
-        loop {
+        // The others come in the next round.
+        for _ in 0..MOST_ACCEPTED {
             match self.listener.accept() {
                 Ok(Some(connection)) => {
                     let process = connection.reader.process().pid();
@@ -227,10 +240,10 @@ impl Collector {
                         found_ended: 0,
                     });
                 }
-                Ok(None) => return,
+                Ok(None) => break,
                 Err(error) => {
                     self.refused.get_or_insert_with(|| error.to_string());
-                    return;
+                    break;
                 }
             }
         }
@@ -273,7 +286,10 @@ impl Collector {
                 None => lost.push(thread),
             }
         }
-        self.waiting += waiting.len() - before;
+        // Nothing waits for a time that is still to come, as only a wrong record has it.
+        let now = traced.timeline.clock().ticks();
+        traced.waiting[before..].iter_mut().for_each(|event| event.ticks = event.ticks.min(now));
+        self.waiting += traced.waiting.len() - before;
         traced.taken_to = taken_to;
         let process = traced.process;
         for thread in lost {
@@ -363,7 +379,12 @@ impl Collector {
             study: self.sections.finish(),
             modules: self.modules,
             threads: self.threads,
-            remedy: remedy_for_locks(&self.losses, self.listener.budget().limit(), room_for_buffers()),
+            remedy: remedy_for_locks(
+                &self.losses,
+                self.listener.budget().limit(),
+                self.ring_bytes,
+                room_for_buffers(),
+            ),
             losses: self.losses.into_iter().filter(|(_, count)| *count > 0).collect(),
             memory: memory_note(&self.listener),
             other_records: self.other,

@@ -82,7 +82,7 @@ enum Place {
 pub(super) struct FutexWaits {
     /// The process of each thread.
     processes: BTreeMap<u32, u32>,
-    /// The threads that are followed by their numbers, until they end.
+    /// The threads that are followed by their numbers, until their fork or their end is on record.
     followed: BTreeSet<u32>,
     places: BTreeMap<u32, Place>,
     /// By process and address.
@@ -108,8 +108,8 @@ impl FutexWaits {
         for event in events {
             match event.kind {
                 KernelEventKind::Fork { parent, child } => {
-                    // The number of a thread whose end was lost comes back. The fork of who is followed may be on record behind that.
-                    if !self.followed.contains(&child) {
+                    // The number of a thread whose end was lost comes back. The fork of a followed thread may be recorded after it was followed.
+                    if !self.followed.remove(&child) {
                         self.forget(child);
                     }
                     if let Some(process) = self.processes.get(&parent).copied() {

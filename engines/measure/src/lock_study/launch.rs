@@ -3,12 +3,12 @@
 use super::collect::Collector;
 use super::futex::{FutexRecord, FutexReport};
 use crate::critical_sections::{NamedStudy, SectionOptions};
-use crate::losses::{DEFAULT_RING, MOST_RINGS};
+use crate::losses::MOST_RINGS;
 use crate::preload;
-use horolog_probe::session::Listener;
 use horolog_probe::session::listen::{Asked, request};
 use horolog_probe::session::liveness::Process;
 use horolog_probe::session::service::{OPTIONS, SOCKET};
+use horolog_probe::session::{Listener, Options};
 use horolog_sys::Error;
 use horolog_sys::clock::{monotonic_ns, sleep_until};
 use horolog_sys::guardian::{Folder, Program, spawn};
@@ -55,9 +55,13 @@ pub struct LiveOptions {
 }
 
 impl LiveOptions {
+    fn ring(&self) -> u64 {
+        if self.ring_bytes == 0 { Options::recorded().ring_bytes } else { self.ring_bytes }.into()
+    }
+
     /// The words of [`OPTIONS`].
     fn words(&self) -> String {
-        let ring_bytes = if self.ring_bytes == 0 { DEFAULT_RING } else { self.ring_bytes.into() };
+        let ring_bytes = self.ring();
         // One process may take all that is given.
         let memory = if self.memory == 0 { MEMORY_OF_ONE } else { self.memory };
         let rings = (memory / ring_bytes.max(1)).clamp(4, MOST_RINGS);
@@ -135,7 +139,7 @@ pub fn start(mut command: Command, options: &LiveOptions) -> Result<Watched, Err
         child: Some(child),
         asked: None,
         running: None,
-        collector: Some(Collector::new(listener, options.sections)),
+        collector: Some(Collector::new(listener, options.sections, options.ring())),
         futexes,
         begun_ns: monotonic_ns(),
         kernel_ns: 0,
@@ -177,7 +181,7 @@ pub fn attach(process: u32, options: &LiveOptions) -> Result<Watched, Error> {
             )
         })?)
     };
-    let mut collector = Collector::new(listener, options.sections);
+    let mut collector = Collector::new(listener, options.sections, options.ring());
     collector.name_process(process);
     Ok(Watched {
         process,
