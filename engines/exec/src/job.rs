@@ -138,8 +138,8 @@ impl Job<'_> {
     }
 
     /// A call did nothing, because the file gives the task nothing of this name, or not for this call: `but` says what it gives.
-    fn named_nothing(&self, name: &str, but: &'static str) -> bool {
-        self.task.tally().named_nothing(name, but);
+    fn named_nothing(&self, name: &str, what_it_is: &'static str) -> bool {
+        self.task.tally().named_nothing(name, what_it_is);
         false
     }
 

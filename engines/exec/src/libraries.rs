@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// What the names of libraries begin with that the compiler links everything with: no job is in them.
+/// The first letters of the libraries that a compiler links by itself. They hold no body.
 const COMPILERS: [&str; 9] = [
     "libc.",
     "libm.",
@@ -21,6 +21,10 @@ const COMPILERS: [&str; 9] = [
     "libatomic.",
     "ld-linux",
 ];
+
+/// Larger libraries, and those with more names, are left to the loader.
+const MOST_BYTES: u64 = 1 << 30;
+const MOST_NAMES: usize = 1 << 16;
 
 /// What is wrong with the library of a task.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -75,7 +79,7 @@ pub fn library_faults(system: &System, folder: Option<&Path>) -> Vec<LibraryFaul
     faults
 }
 
-/// Opens a file; `None` where it is none that has an end: a pipe would be waited for.
+/// Opens a file; `None` where it is no regular file: reading a pipe would wait.
 fn open_regular(place: &Path) -> io::Result<Option<File>> {
     if std::fs::metadata(place)?.is_file() { File::open(place).map(Some) } else { Ok(None) }
 }
@@ -88,18 +92,22 @@ struct Functions {
     are_all: bool,
 }
 
-/// What a shared library gives to others; `None` where it is none. Only what is needed of the file is read.
+/// What a shared library gives to others; `None` where the file is no shared library. Only what is needed of it is read.
 fn functions_of(file: File) -> Option<Functions> {
+    if file.metadata().is_ok_and(|facts| facts.len() > MOST_BYTES) {
+        return Some(Functions { names: Vec::new(), are_all: false });
+    }
     let file = object::ReadCache::new(file);
     let file = object::File::parse(&file).ok().filter(|file| file.kind() == object::ObjectKind::Dynamic)?;
     let given = file.dynamic_symbols().filter(|symbol| !symbol.is_undefined());
-    let names = given.filter_map(|symbol| symbol.name().ok().map(str::to_owned)).collect();
+    let names = given.filter_map(|symbol| symbol.name().ok().map(str::to_owned));
+    let names: Vec<String> = names.take(MOST_NAMES).collect();
     let is_compilers = |name: &[u8]| COMPILERS.iter().any(|known| name.starts_with(known.as_bytes()));
     let needs_no_other = file.import_libraries().is_ok_and(|mut needed| {
         needed.all(|library| library.is_ok_and(|library| is_compilers(library.name())))
     });
     // Without sections the names cannot be told.
-    let are_all = needs_no_other && file.sections().next().is_some();
+    let are_all = needs_no_other && names.len() < MOST_NAMES && file.sections().next().is_some();
     Some(Functions { names, are_all })
 }
 

@@ -82,9 +82,9 @@ impl Tally {
     }
 
     /// Counts a call that named nothing of the file, or nothing that it could be made with: `but` says what the name is.
-    pub(crate) fn named_nothing(&mut self, name: &str, but: &'static str) {
+    pub(crate) fn named_nothing(&mut self, name: &str, what_it_is: &'static str) {
         self.unknown_names += 1;
-        self.first_unknown.get_or_insert_with(|| (name.to_owned(), but));
+        self.first_unknown.get_or_insert_with(|| (name.to_owned(), what_it_is));
     }
 
     /// Counts what the job's function returned.

@@ -1,8 +1,9 @@
 //! Whether the trace shows every job that the clock released: periods, listed arrivals and mode changes say when jobs arrive, so one
 //! that is not on record by the end is missing.
 //!
-//! When sporadic jobs arrive is not known, so none is missed. What a trace holds ends where its head and its foot say. The foot of a run says
-//! when its releases ended; without that, a run that was stopped ends with the last record of a job. Where records of jobs were lost nothing is accused: the verdict is unknown.
+//! When sporadic jobs arrive is not known, so none is missed. What a trace holds ends where its head and its foot say. The foot of a
+//! run says when its releases ended. Without that, a run that was stopped ends with the last record of a job. Where records of jobs
+//! were lost nothing is accused: the verdict is unknown.
 
 use crate::model::TaskModel;
 use crate::report::Found;
@@ -101,6 +102,9 @@ impl Verifier {
         let Completeness { horizon, is_replay, last, .. } = self.completeness;
         // Jobs that were under way complete behind the end of the releases, so the end of the recording does not tell it.
         let told = self.completeness.releases_end.filter(|_| !self.model.simulated);
+        // What is on record was released, and nothing is known behind the end.
+        let arrived = self.tasks.iter().filter_map(|task| task.last_arrival).max().unwrap_or(0);
+        let told = told.map(|at| at.max(arrived).min(end));
         let released_until = told.or((end > 0).then_some(end));
         let is_early = released_until.zip(horizon).is_some_and(|(until, horizon)| until < horizon);
         let until = match horizon {
@@ -230,7 +234,8 @@ impl Verifier {
             self.count_lost_arrivals(task, due.at);
         }
         let more = due.separation.map_or(0, |separation| (left - 1) / separation.max(1));
-        self.tasks[task].tally.not_on_record += more.saturating_add(1);
+        let not_on_record = &mut self.tasks[task].tally.not_on_record;
+        *not_on_record = not_on_record.saturating_add(more.saturating_add(1));
         let model = &self.model.tasks[task];
         let (name, number) = (model.name.clone(), self.tasks[task].next_number.unwrap_or(0));
         let and = match more {

@@ -177,8 +177,9 @@ pub(crate) struct TaskState {
     pub(crate) suspended_at: Option<u64>,
     /// Whether the overrun policy has stopped the task.
     pub(crate) is_stopped: bool,
-    /// The job at which it has: the code of its body may end later, below every task.
-    pub(crate) stopped_job: Option<u64>,
+    /// In a run, the job at which it has, with its arrival and its deadline, until its end is on record: its code goes on below
+    /// every task.
+    pub(crate) stopped_job: Option<(u64, u64, Option<u64>)>,
     /// Arrivals that were skipped without a number.
     pub(crate) unnumbered: u64,
     /// When the kernel last woke the task's thread.

@@ -181,10 +181,6 @@ impl Verifier {
         if head == Some(record.job) {
             return self.tasks[task].pending.front_mut();
         }
-        // The code of a job that its policy has stopped goes on below every task, and its end is on record.
-        if self.tasks[task].stopped_job == Some(record.job) {
-            return None;
-        }
         // After a loss jobs are unknown whose releases were not seen.
         if !self.completeness.has_lost_jobs() {
             let reason = match head {
@@ -459,12 +455,15 @@ impl Verifier {
             }
             3 => {
                 self.tasks[task].is_stopped = true;
-                self.tasks[task].stopped_job = Some(record.job);
                 let ended: Vec<(u64, u64, Option<u64>)> = self.tasks[task]
                     .pending
                     .drain(..)
                     .map(|job| (job.number, job.arrival, job.deadline))
                     .collect();
+                if !self.model.simulated {
+                    let head = ended.first().copied();
+                    self.tasks[task].stopped_job = head.filter(|(number, ..)| *number == record.job);
+                }
                 ended.into_iter().for_each(|job| self.link_completion(task, job, 0, false));
                 self.note_end_of_job(task, cpu);
                 self.leave_processor(task, cpu);
@@ -491,6 +490,15 @@ impl Verifier {
     }
 
     pub(crate) fn complete(&mut self, record: &Record, task: usize, cpu: usize) {
+        if let Some(job) = self.tasks[task].stopped_job.take_if(|(number, ..)| *number == record.job) {
+            // The body of a stopped job has ended: what it publishes and that it is late follow.
+            self.report.apply(Check::EventOrder);
+            self.link_completion(task, job, record.value, true);
+            if job.2.is_some_and(|deadline| deadline < self.now) {
+                self.tasks[task].late_unnoted = Some((job.0, job.2));
+            }
+            return self.leave_processor(task, cpu);
+        }
         if self.head(record, task).is_none() {
             self.leave_processor(task, cpu);
             return;

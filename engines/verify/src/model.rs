@@ -118,8 +118,8 @@ pub(crate) struct Model {
     pub(crate) start: u64,
     /// When releases were to end in a measured run, where its head tells: a thread may end from then on.
     pub(crate) over_at: u64,
-    /// Per processor, until when the order is judged. Jobs that are under way at the end of the releases complete and are on record, but
-    /// programs go on as if nothing were: what theirs are from then on is not.
+    /// Per processor, until when the order is judged. Jobs that are under way at the end of the releases complete and are on record.
+    /// A `command`'s program goes on after that. Its jobs are not on record, so its processor is judged only until then.
     pub(crate) judged_until: Vec<u64>,
     pub(crate) tick: Option<u64>,
     pub(crate) context_switch: u64,

@@ -185,7 +185,7 @@ pub struct Finding {
     pub class: Class,
     /// Which check found it.
     pub check: Check,
-    /// When, since the trace's origin: the beginning or the end of what lasts, as the check has it.
+    /// When, since the trace's origin: of what lasts, its beginning or its end, depending on the check.
     pub time_ns: Instant,
     /// From when until when it lasted; both are [`Finding::time_ns`] where only an instant is known.
     #[serde(skip)]

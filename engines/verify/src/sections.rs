@@ -175,6 +175,12 @@ impl Verifier {
     /// A job has a resource no more.
     pub(crate) fn unlock(&mut self, record: &Record, task: usize) {
         let Some(place) = self.resource_of(record, task) else { return };
+        // A stopped job lets go where its code does.
+        let is_stopped = self.tasks[task].stopped_job.is_some_and(|(number, ..)| number == record.job);
+        let holder = &mut self.resources.all[place].holder;
+        if is_stopped && holder.take_if(|it| (it.task, it.job) == (task, record.job)).is_some() {
+            return;
+        }
         let Some(job) = self.head(record, task) else { return };
         let now = (job.executed, job.interrupted, job.switches);
         let resource = &mut self.resources.all[place];

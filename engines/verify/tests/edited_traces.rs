@@ -226,6 +226,15 @@ fn jobs_that_complete_behind_the_end_of_the_releases_make_none_missing() {
     finds(&stopped(66, Some(66 * MS)), Check::MissingJob, "job 16 of a, which arrived at 64 ms");
     assert_eq!(stopped(0, Some(62 * MS)).findings, []);
     finds(&stopped(0, Some(66 * MS)), Check::MissingJob, "job 16 of a, which arrived at 64 ms");
+    // What a foot says is held to what is on record, and to the end of the recording.
+    assert_eq!(stopped(0, Some(1)).findings, []);
+    let forged = stopped(0, Some(u64::MAX));
+    finds(&forged, Check::MissingJob, "job 16 of a, which arrived at 64 ms");
+    assert!(
+        forged.findings.iter().all(|one| one.message.contains("nor the next one: the trace ends at 70 ms")),
+        "{:?}",
+        forged.findings
+    );
     // A trace of an older version: the last record is all that tells.
     finds(&early(None), Check::MissingJob, "job 16 of a, which arrived at 64 ms");
 }

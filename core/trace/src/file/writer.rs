@@ -454,12 +454,12 @@ impl<W: Write> Sink for Writer<W> {
     }
 }
 
-/// `io::Error` cannot be cloned; the number or the text can.
 /// Bytes of `value` in a list.
 fn json_length<T: serde::Serialize>(value: &T) -> u64 {
     serde_json::to_vec(value).map_or(0, |json| json.len() as u64 + 1)
 }
 
+/// `io::Error` cannot be cloned; the number or the text can.
 fn copy_of(error: &io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(number) => io::Error::from_raw_os_error(number),

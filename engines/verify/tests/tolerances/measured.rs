@@ -180,7 +180,7 @@ fn a_preemption_point_is_not_due_within_an_interrupt() {
         of_order.count()
     };
     assert_eq!((make(20 * US), make(20 * US + 1)), (0, 1));
-    // Nobody's stack ends with them, however many there are and however long they last.
+    // The verifier does not recurse for each of them, however many there are and however long they last.
     let mut records = begun.to_vec();
     records.extend((0..1_000_000).map(|place| kernel(4 * MS - 1 + place, Kind::InterruptEntry, 9, 0)));
     records.push(kernel(5_000 * MS, Kind::InterruptExit, 9, 0));

@@ -68,11 +68,11 @@ fn of_task(found: &Verification, jobs: &[&MissedJob]) -> Option<Named> {
 
 /// The finding on this job's response.
 fn late_response<'a>(found: &'a Verification, job: &MissedJob) -> Option<&'a Finding> {
-    let is_its = |finding: &&Finding| {
-        let is_about = finding.task.as_ref() == Some(&job.task) && finding.job == Some(job.job);
-        finding.check == Check::Response && is_about
-    };
-    found.findings.iter().find(is_its)
+    found.findings.iter().find(|finding| finding.check == Check::Response && is_about(finding, job))
+}
+
+fn is_about(finding: &Finding, job: &MissedJob) -> bool {
+    finding.task.as_ref() == Some(&job.task) && finding.job == Some(job.job)
 }
 
 /// The worst thing that the machine did in a job's busy window.
@@ -82,7 +82,10 @@ fn worst_disturbance<'a>(found: &'a Verification, job: &MissedJob) -> Option<&'a
             [Check::ForeignThread, Check::Interrupt, Check::Steal, Check::Gap, Check::Starvation];
         of_machine.contains(&check)
     };
-    let meets = |finding: &&Finding| finding.from_ns < job.to_ns && finding.to_ns > job.from_ns;
+    // What was found of the job itself is told at its end.
+    let meets = |finding: &&Finding| {
+        is_about(finding, job) || (finding.from_ns < job.to_ns && finding.to_ns > job.from_ns)
+    };
     let here = found.findings.iter().filter(|finding| finding.class == Class::MachineDisturbed);
     let here = here.filter(|finding| finding.cpu == job.cpu && is_of_machine(finding.check));
     here.filter(meets).max_by_key(|finding| excess(finding))

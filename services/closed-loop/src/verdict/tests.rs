@@ -556,6 +556,24 @@ fn a_cause_that_only_touches_the_busy_window_is_none() {
     assert!(is_named(ms(21).checked_sub(unit).expect("in range"), ms(26)));
 }
 
+/// What the verification found of the missed job itself is told at that job's end.
+#[test]
+fn a_gap_in_the_missed_job_itself_is_a_cause() {
+    let is_named = |job| {
+        let mut case = missed_both();
+        let at_the_end = horolog_time::Instant::from_ns(21_000_000);
+        let gap = horolog_verify::Finding {
+            from_ns: at_the_end,
+            task: Some("a".to_owned()),
+            job: Some(job),
+            ..disturbance(Check::Gap, 21, 5_000, "the processor stood still")
+        };
+        case.found().findings.push(gap);
+        case.closing().text.contains("the processor stood still")
+    };
+    assert!(is_named(1) && !is_named(2));
+}
+
 #[test]
 fn advice_on_a_wcet_is_tried_before_it_is_given() {
     let help = |excess_us: u64, text: &str| {
