@@ -2,7 +2,7 @@
 
 use crate::{
     Cluster, Device, Interference, Interrupt, Link, Mode, Platform, Policy, PriorityAssignment, Request,
-    Resource, Server, Task,
+    Resource, Server, SpinPriority, Task,
 };
 
 /// The parts of a system before [`crate::System::new`] has checked them.
@@ -26,6 +26,8 @@ pub struct Draft {
     pub modes: Vec<Mode>,
     /// What jobs share by mutual exclusion.
     pub resources: Vec<Resource>,
+    /// At which priorities jobs spin for resources, of processors where it is not the highest.
+    pub spin_priorities: Vec<SpinPriority>,
     /// Values that tasks hand to others.
     pub links: Vec<Link>,
     /// Interrupts, whose handlers execute above all tasks.

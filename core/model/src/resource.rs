@@ -1,5 +1,6 @@
 //! Resources that jobs share by mutual exclusion, and the sections of tasks that hold them (decision 0009).
 
+use crate::{CpuId, Priority};
 use horolog_time::Span;
 
 /// How a resource is given to jobs. Who matches on it names every protocol, so that the compiler names every place that a new one
@@ -9,6 +10,31 @@ pub enum Protocol {
     /// The local immediate ceiling: a lift under fixed priorities, a gate under EDF.
     #[default]
     Ceiling,
+    /// A spin lock across processors, first in, first out: who waits or holds is not preempted (the multiprocessor stack resource policy).
+    Msrp,
+    /// The same, but who waits spins at the spin priority of its processor (the flexible spin-lock model).
+    Fslm,
+}
+
+/// At which priority jobs of a processor spin for resources under [`Protocol::Fslm`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum SpinLevel {
+    /// The most important priority of the processor's tasks that use a global resource.
+    Ceiling,
+    /// The most important priority of all of the processor's tasks.
+    #[default]
+    Highest,
+    /// This one, which lies between the two.
+    At(Priority),
+}
+
+/// The spin priority of a processor.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SpinPriority {
+    /// Which processor.
+    pub cpu: CpuId,
+    /// At which priority its jobs spin.
+    pub level: SpinLevel,
 }
 
 /// What a child without budget does while a job below it holds the resource.
@@ -84,20 +110,43 @@ pub(crate) fn borders(sections: &[Section], place_of: impl Fn(&str) -> Option<us
 
 impl Protocol {
     /// The words of the system file.
-    pub const WORDS: [&'static str; 1] = ["ceiling"];
+    pub const WORDS: [&'static str; 3] = ["ceiling", "msrp", "fslm"];
+
+    /// Whether it serialises jobs of several processors, who spin while they wait.
+    #[must_use]
+    pub const fn is_global(self) -> bool {
+        matches!(self, Self::Msrp | Self::Fslm)
+    }
 
     /// The word of the system file.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
             Self::Ceiling => "ceiling",
+            Self::Msrp => "msrp",
+            Self::Fslm => "fslm",
         }
     }
 
     /// What a word of the system file names.
     #[must_use]
     pub fn from_word(word: &str) -> Option<Protocol> {
-        [Self::Ceiling].into_iter().find(|it| it.word() == word)
+        [Self::Ceiling, Self::Msrp, Self::Fslm].into_iter().find(|it| it.word() == word)
+    }
+}
+
+impl SpinLevel {
+    /// The words of the system file, beside a number.
+    pub const WORDS: [&'static str; 2] = ["ceiling", "highest"];
+
+    /// What a word of the system file names.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<SpinLevel> {
+        match word {
+            "ceiling" => Some(Self::Ceiling),
+            "highest" => Some(Self::Highest),
+            _ => None,
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::check::{self, Paths};
 use crate::{
     Cluster, CpuId, Device, Draft, Interference, Interrupt, Link, Mode, Order, Platform, PlatformCosts,
-    Priority, PriorityAssignment, Request, Resource, Server, ServerId, Task,
+    Priority, PriorityAssignment, Request, Resource, Server, ServerId, SpinLevel, SpinPriority, Task,
 };
 use horolog_time::Span;
 
@@ -254,6 +254,37 @@ impl System {
     #[must_use]
     pub fn find_resource(&self, name: &str) -> Option<usize> {
         self.parts.resources.iter().position(|resource| resource.name == name)
+    }
+
+    /// At which priorities jobs spin for resources, of processors where the file says so.
+    #[must_use]
+    pub fn spin_priorities(&self) -> &[SpinPriority] {
+        &self.parts.spin_priorities
+    }
+
+    /// At which priority jobs of a processor spin for resources of [`Protocol::Fslm`].
+    #[must_use]
+    pub fn spin_level(&self, cpu: CpuId) -> SpinLevel {
+        let of_cpu = self.parts.spin_priorities.iter().find(|spin| spin.cpu == cpu);
+        of_cpu.map_or(SpinLevel::default(), |spin| spin.level)
+    }
+
+    /// The most important priority of a processor's tasks that use a spin lock; `None`: none does, or it has no priority.
+    #[must_use]
+    pub fn spin_ceiling(&self, cpu: CpuId) -> Option<Priority> {
+        let is_global = |name: &str| {
+            self.find_resource(name).is_some_and(|place| self.parts.resources[place].protocol.is_global())
+        };
+        let uses = |task: &&Task| task.sections.iter().any(|section| is_global(&section.resource));
+        let here = self.parts.tasks.iter().filter(|task| task.cpu == cpu).filter(uses);
+        let most = |a: Priority, b: Priority| if b.is_more_important_than(a) { b } else { a };
+        here.filter_map(|task| task.priority).reduce(most)
+    }
+
+    /// Whether jobs of several processors are serialised by spin locks.
+    #[must_use]
+    pub fn has_spin_locks(&self) -> bool {
+        self.parts.resources.iter().any(|resource| resource.protocol.is_global())
     }
 
     /// Values that tasks hand to others.

@@ -6,7 +6,7 @@ use crate::desired::{EntityId, ProcessorIndex};
 use crate::dispatcher::{Dispatcher, Layout, NONE, NodePolicy};
 use crate::job_budget::{JobBudget, OverrunAction, may_be_lowered};
 use crate::leaf::{Leaf, Standing};
-use crate::locks::{Ceiling, Locks, Resource};
+use crate::locks::{Ceiling, Locks, Resource, Spins};
 use crate::machine::Processor;
 use crate::mode::{Mode, ModeSpec};
 use crate::overheads::Overheads;
@@ -17,7 +17,7 @@ use crate::watch::Watch;
 use crate::{Allowance, Level, Machine, Place, Supply, from_system};
 use horolog_model::{
     AtExhaustion, CpuId, ModelError, OverrunPolicy, Parent, Policy, Preemption, Priority, Protocol, ServerId,
-    ServerKind, System, TaskId, TimeTable,
+    ServerKind, SpinLevel, System, TaskId, TimeTable,
 };
 use horolog_time::{Instant, Span};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -436,8 +436,30 @@ impl<'a> MachineBuilder<'a> {
         let levels = modes.iter().enumerate().filter(|_| has_any);
         Locks {
             levels: levels.map(|(number, mode)| self.relative_deadlines(number, mode)).collect(),
+            spin_at: self.spin_standings(&resources),
             resources,
         }
+    }
+
+    /// How a job stands on each processor that spins at the spin priority there: behind whoever is more important, and before the
+    /// tasks of that priority.
+    fn spin_standings(&self, resources: &[Resource]) -> Vec<u64> {
+        if resources.iter().all(|resource| resource.spins.is_none()) {
+            return Vec::new();
+        }
+        let children = self.children();
+        let of = |(index, cpu): (usize, CpuId)| {
+            let level = match self.system.spin_level(cpu) {
+                SpinLevel::Highest => return 0,
+                SpinLevel::At(priority) => Some(priority),
+                SpinLevel::Ceiling => self.system.spin_ceiling(cpu),
+            };
+            let Some(level) = level.map(Level::at) else { return 0 };
+            let levels = children[index].iter().filter_map(|&entity| self.levels(entity, None).ok());
+            let above = levels.flatten().filter(|&other| other > level).count();
+            2 * above as u64 + 1
+        };
+        self.system.platform().cpus.iter().take(self.processors).enumerate().map(of).collect()
     }
 
     fn resource(&self, resource: &horolog_model::Resource) -> Resource {
@@ -467,6 +489,12 @@ impl<'a> MachineBuilder<'a> {
             waiting: VecDeque::with_capacity(users),
             ceilings: match resource.protocol {
                 Protocol::Ceiling => ceilings.map(ceiling).collect(),
+                Protocol::Msrp | Protocol::Fslm => Box::default(),
+            },
+            spins: match resource.protocol {
+                Protocol::Ceiling => None,
+                Protocol::Msrp => Some(Spins::Highest),
+                Protocol::Fslm => Some(Spins::AtPriority),
             },
         }
     }
@@ -626,6 +654,7 @@ impl<'a> MachineBuilder<'a> {
                 holds: 0,
                 finishes: 0,
                 waits_for: NONE,
+                spins_for: NONE,
                 kept_at: u64::MAX,
                 is_taken_out: false,
                 jobs: 0,

@@ -32,6 +32,8 @@ pub struct Driver {
     has_timers: bool,
     /// Whether a job's budget may ask for a mode at its end, so that the mode may change at any instant.
     asks_for_modes: bool,
+    /// Whether processors hand locks to each other, so that nothing is known of one alone.
+    crosses: bool,
     /// What is still to be told of the last change; `None` where there is one mode alone.
     mode_notes: Option<Box<ModeNotes>>,
 }
@@ -59,7 +61,8 @@ impl Driver {
         let here: Vec<ProcessorIndex> = pumps.iter().map(|pump| pump.processor).collect();
         let (asks_for_modes, mode_notes) = (machine.asks_for_modes(), ModeNotes::of(&machine, &here));
         let (modes, has_timers) = (ModeRequests::new(system), pumps.iter().any(|pump| pump.has_timers));
-        Driver { machine, pumps, groups, modes, has_timers, asks_for_modes, mode_notes }
+        let crosses = machine.has_spin_locks() && pumps.len() > 1;
+        Driver { machine, pumps, groups, modes, has_timers, asks_for_modes, crosses, mode_notes }
     }
 
     /// The machine, to look at.
@@ -188,7 +191,7 @@ impl Driver {
             if next >= until {
                 return Ok(Reached { last, next, is_ended: false });
             }
-            if next < second && next > last && self.pumps[place].group == NONE {
+            if next < second && next > last && self.pumps[place].group == NONE && !self.crosses {
                 // No phase waits for another processor's until then.
                 let reached = self.run(&mut worlds.one(place), place, second.min(until))?;
                 last = reached.last;
@@ -237,6 +240,9 @@ impl Driver {
                 pump.ends_here::<_, TIMERS>(&mut self.machine, &mut world, now)?;
             }
         }
+        if self.crosses {
+            self.deliver_grants::<W, TIMERS>(worlds, now)?;
+        }
         if MODES {
             self.tell_end(&mut worlds.one(0), now);
             self.take_modes(worlds, now);
@@ -260,6 +266,28 @@ impl Driver {
         }
         self.groups.iter().for_each(|group| group.share_next(&mut self.pumps));
         Ok(goes_on)
+    }
+
+    /// Tells the processors of jobs that have been granted a lock by what ended in this round.
+    fn deliver_grants<W: Worlds, const TIMERS: bool>(
+        &mut self,
+        worlds: &mut W,
+        now: u64,
+    ) -> Result<(), W::Error> {
+        while let Some(grant) = worlds.take_grant() {
+            let processor = self.machine.home_of(grant.task);
+            let Some(place) = self.pumps.iter().position(|pump| pump.processor == processor) else {
+                continue;
+            };
+            let (machine, pump) = (&mut self.machine, &mut self.pumps[place]);
+            if !std::mem::replace(&mut pump.is_in_round, true) {
+                pump.ends_here::<_, TIMERS>(machine, &mut worlds.one(place), now)?;
+            }
+            let told = Tell { machine, pump, now }.lock(grant.task, grant.resource);
+            debug_assert_eq!(told, Ok(true));
+            worlds.one(place).granted(now, grant);
+        }
+        Ok(())
     }
 
     /// Changes to every mode that takes effect at `now`.

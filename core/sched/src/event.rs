@@ -53,8 +53,17 @@ pub enum EventKind {
         /// Whose.
         task: TaskId,
     },
-    /// The oldest job of `task`, which has begun, locks a resource; where another job holds it, it is suspended until it gets it.
+    /// The oldest job of `task`, which has begun, locks a resource; where another job holds it, it is suspended until it gets it. Of a spin
+    /// lock: it holds it from now on.
     Lock {
+        /// Whose.
+        task: TaskId,
+        /// Which resource of the system.
+        resource: u32,
+    },
+    /// The running job of `task` waits for a spin lock: it stands at the priority at which jobs spin for it, until `Lock` says that
+    /// it holds it.
+    Spin {
         /// Whose.
         task: TaskId,
         /// Which resource of the system.
@@ -141,6 +150,7 @@ impl EventKind {
             | Self::PreemptionPoint { .. }
             | Self::Block { .. }
             | Self::Lock { .. }
+            | Self::Spin { .. }
             | Self::Unlock { .. }
             | Self::SetPreemptible { .. }
             | Self::Ran { .. } => Phase::Complete,

@@ -7,7 +7,8 @@
 //! - **A tree.** Inner nodes order their children and receive supply from above; leaves are tasks. A flat system is a tree of
 //!   depth one and pays nothing for it.
 //! - **One machine a system**, the processor an index. Choices are desired state, idempotent: asking twice gives the same answer.
-//!   The processors of a cluster are chosen for together; nothing else crosses from one processor to another.
+//!   The processors of a cluster are chosen for together; what else crosses from one processor to another, a [`Grant`], the
+//!   [`Driver`] delivers.
 //! - **One report of execution.** What a job has executed is told as an amount; that a budget is used up is the machine's
 //!   conclusion. Wall timers have a generation, so that a stale one is ignored.
 //! - **Ordered phases at one instant**, in the order that the [`Driver`] states.
@@ -29,6 +30,7 @@ mod driver;
 mod dual_priority;
 mod event;
 mod from_system;
+mod global_locks;
 mod hard_reservation;
 mod job_budget;
 mod leaf;
@@ -75,6 +77,7 @@ pub use doubt::Doubt;
 pub use driver::Driver;
 pub use event::{ANY_SEGMENT, Event, EventKind, Phase};
 pub use from_system::supply as supply_of;
+pub use global_locks::{GlobalLocks, Grant};
 pub use job_budget::OverrunAction;
 pub use lent_priority::LentPriority;
 pub use level::Level;

@@ -34,6 +34,17 @@ pub(crate) struct Resource {
     /// Tasks whose jobs wait for it, the longest wait first.
     pub(crate) waiting: VecDeque<u32>,
     pub(crate) ceilings: Box<[Ceiling]>,
+    /// How jobs wait for it where it is a spin lock across processors (decision 0018); `None`: they are suspended.
+    pub(crate) spins: Option<Spins>,
+}
+
+/// At which priority jobs spin for a resource.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Spins {
+    /// Above every task of the processor.
+    Highest,
+    /// At the processor's spin priority.
+    AtPriority,
 }
 
 /// The resources of a machine.
@@ -42,7 +53,12 @@ pub(crate) struct Locks {
     pub(crate) resources: Vec<Resource>,
     /// For each mode, how urgent each entity is below EDF: a relative deadline.
     pub(crate) levels: Vec<Box<[u64]>>,
+    /// For each processor, how a job stands that spins at the spin priority; see [`Machine::lifted`]. Empty without spin locks.
+    pub(crate) spin_at: Vec<u64>,
 }
+
+/// How a job stands that holds a spin lock: before everybody.
+const BEFORE_ALL: u64 = 0;
 
 /// Who may run below a node at all.
 #[derive(Clone, Copy, Default)]
@@ -67,6 +83,9 @@ impl Machine {
         if lock.holder == task.0 {
             return Err(Rejected::Held);
         }
+        if lock.spins.is_some() {
+            return self.take_spin_lock(task, resource, now);
+        }
         if lock.holder == NONE {
             self.take_resource(task, resource, now);
             return Ok(());
@@ -74,6 +93,39 @@ impl Machine {
         lock.waiting.push_back(task.0);
         self.leaves[task.index()].waits_for = resource;
         self.block(task, now)
+    }
+
+    /// The job of a task has a spin lock: at once, or since it was granted the lock that it spins for.
+    fn take_spin_lock(&mut self, task: TaskId, resource: u32, now: Instant) -> Result<(), Rejected> {
+        let (leaf, lock) = (&mut self.leaves[task.index()], &mut self.locks.resources[resource as usize]);
+        let has_waited = leaf.spins_for == resource;
+        if lock.holder != NONE || !has_waited && leaf.spins_for != NONE {
+            return Err(Rejected::Held);
+        }
+        (lock.holder, leaf.spins_for) = (task.0, NONE);
+        leaf.count_held(lock.finishes, true);
+        let node = leaf.node;
+        self.processors[usize::from(leaf.processor)].held += u32::from(!has_waited);
+        self.propagate(node, now);
+        Ok(())
+    }
+
+    /// The job of a task waits for a spin lock: it stands at the priority at which jobs spin for it, and executes nothing.
+    pub(crate) fn spin(&mut self, task: TaskId, resource: u32) -> Result<(), Rejected> {
+        let leaf = self.leaves.get_mut(task.index()).ok_or(Rejected::Unknown)?;
+        let lock = self.locks.resources.get(resource as usize).ok_or(Rejected::Unknown)?;
+        if lock.spins.is_none() {
+            return Err(Rejected::Unknown);
+        }
+        if !leaf.begun || leaf.blocked {
+            return Err(Rejected::NotRunning);
+        }
+        if lock.holder == task.0 || leaf.spins_for != NONE {
+            return Err(Rejected::Held);
+        }
+        leaf.spins_for = resource;
+        self.processors[usize::from(leaf.processor)].held += 1;
+        Ok(())
     }
 
     /// The job of a task unlocks a resource; who has waited longest for it gets it, and is ready.
@@ -125,6 +177,10 @@ impl Machine {
     /// A job that ends, or is ended, lets go of everything.
     #[cold]
     pub(crate) fn let_go(&mut self, task: TaskId, now: Instant) {
+        let leaf = &mut self.leaves[task.index()];
+        if std::mem::replace(&mut leaf.spins_for, NONE) != NONE {
+            self.processors[usize::from(leaf.processor)].held -= 1;
+        }
         for resource in (0..self.locks.resources.len() as u32).rev() {
             if self.locks.resources[resource as usize].holder == task.0 {
                 let told = self.unlock(task, resource, now);
@@ -221,7 +277,7 @@ impl Machine {
     /// Ceilings in the places of the present mode.
     pub(crate) fn refresh_ceilings(&mut self) {
         let Self { locks, leaves, nodes, mode, .. } = self;
-        let Locks { resources, levels } = locks;
+        let Locks { resources, levels, .. } = locks;
         for ceiling in resources.iter_mut().flat_map(|resource| &mut resource.ceilings) {
             let node = &nodes[ceiling.node as usize];
             let tasks = leaves.len();
@@ -323,6 +379,9 @@ impl Machine {
     /// The level of a child: its own, or before all of the highest ceiling of what is held below it.
     fn lifted(&self, node: u32, dispatcher: &Dispatcher, position: u32, entity: u32) -> u64 {
         let own = 2 * u64::from(dispatcher.layout.level_end[position as usize]);
+        if let Some(standing) = self.spin_standing(entity) {
+            return standing.min(own);
+        }
         let has_low_place = entity
             .checked_sub(self.leaves.len() as u32)
             .is_some_and(|child| self.nodes[child as usize].place != 0);
@@ -331,6 +390,39 @@ impl Machine {
         }
         let above = self.ceilings_at(node).filter(|&(_, holder)| self.is_above(entity, holder));
         above.map(|(ceiling, _)| 2 * ceiling - 1).fold(own, u64::min)
+    }
+
+    /// How a task's job stands that spins for a lock or holds one.
+    fn spin_standing(&self, entity: u32) -> Option<u64> {
+        let leaf = self.leaves.get(entity as usize)?;
+        if let Some(lock) = self.locks.resources.get(leaf.spins_for as usize) {
+            let spins_low = lock.spins == Some(Spins::AtPriority);
+            let own = self.locks.spin_at.get(usize::from(leaf.processor)).copied();
+            return Some(own.filter(|_| spins_low).unwrap_or(BEFORE_ALL));
+        }
+        let holds = leaf.holds > 0
+            && self.locks.resources.iter().any(|lock| lock.spins.is_some() && lock.holder == entity);
+        holds.then_some(BEFORE_ALL)
+    }
+
+    /// Whether some resource is a spin lock, which processors hand to each other.
+    pub(crate) fn has_spin_locks(&self) -> bool {
+        self.locks.resources.iter().any(|lock| lock.spins.is_some())
+    }
+
+    /// The processor that a task belongs to.
+    pub(crate) fn home_of(&self, task: TaskId) -> crate::ProcessorIndex {
+        crate::ProcessorIndex(self.leaves[task.index()].processor)
+    }
+
+    /// The spin lock that the oldest job of a task waits for.
+    ///
+    /// # Panics
+    /// Where there is no such task.
+    #[must_use]
+    pub fn spins_for(&self, task: TaskId) -> Option<u32> {
+        let resource = self.leaves[task.index()].spins_for;
+        (resource != NONE).then_some(resource)
     }
 
     /// The deadline that orders a ready child below EDF, 0 elsewhere; `None`: nobody below it may run.
@@ -397,7 +489,8 @@ impl Machine {
         }
         for (index, processor) in self.processors.iter().enumerate() {
             let here = self.leaves.iter().filter(|leaf| usize::from(leaf.processor) == index);
-            if here.map(|leaf| leaf.holds).sum::<u32>() != processor.held {
+            let counts = |leaf: &crate::leaf::Leaf| leaf.holds + u32::from(leaf.spins_for != NONE);
+            if here.map(counts).sum::<u32>() != processor.held {
                 return Err(format!("processor {index}: {} resources are not held there", processor.held));
             }
         }

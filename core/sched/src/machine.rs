@@ -62,7 +62,7 @@ pub(crate) struct Processor {
 
 /// The scheduling machine of one system.
 ///
-/// Nothing is shared between processors, so a driver that serves each processor from a thread of its own may
+/// Nothing is shared between processors, not even a spin lock's queue ([`crate::GlobalLocks`]), so a driver that serves each processor from a thread of its own may
 /// give each its own clone and use one processor of it.
 ///
 /// ```
@@ -171,6 +171,7 @@ impl Machine {
                 Ok(())
             }
             EventKind::Lock { task, resource } => self.lock(task, resource, now),
+            EventKind::Spin { task, resource } => self.spin(task, resource),
             EventKind::Unlock { task, resource } => self.unlock(task, resource, now),
             EventKind::Lend { entity, place } => self.lend(entity, place, now),
             EventKind::ModeChange { mode } => self.change_mode(mode, now),
@@ -300,7 +301,8 @@ impl Machine {
             node.keys[leaf.position as usize] = node.key(next.deadline, next.released, next.sequence);
         }
         if !leaf.is_direct {
-            let (from, has_budget, holds) = (leaf.node, leaf.budget != NONE, leaf.holds > 0);
+            let (from, has_budget, holds) =
+                (leaf.node, leaf.budget != NONE, leaf.holds > 0 || leaf.spins_for != NONE);
             if has_budget {
                 self.refill(task);
             }

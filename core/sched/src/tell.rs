@@ -121,6 +121,11 @@ impl Tell<'_> {
         Ok(has_it)
     }
 
+    /// The running job of `task` waits for a spin lock, until [`Tell::lock`] says that it holds it.
+    pub fn spin(&mut self, task: TaskId, resource: u32) -> Result<(), Rejected> {
+        self.on(EventKind::Spin { task, resource })
+    }
+
     /// The job of `task` unlocks a resource; who has got it by that, and is ready.
     pub fn unlock(&mut self, task: TaskId, resource: u32) -> Result<Option<TaskId>, Rejected> {
         self.on(EventKind::Unlock { task, resource })?;

@@ -1,6 +1,6 @@
 //! What a driver asks of the world that it drives: virtual time, real threads, or a recorded trace.
 
-use crate::{Machine, ModeRequest, Note, OverrunAction, ProcessorIndex, Tell};
+use crate::{Grant, Machine, ModeRequest, Note, OverrunAction, ProcessorIndex, Tell};
 use horolog_model::TaskId;
 
 /// What a processor should do from now on.
@@ -71,6 +71,11 @@ pub trait World {
         let _ = (now, task, action);
     }
 
+    /// A job of this processor that spins for a lock has been granted it, before what arrives at `now`.
+    fn granted(&mut self, now: u64, grant: Grant) {
+        let _ = (now, grant);
+    }
+
     /// Carries the choice out: the processor is given to the chosen job.
     fn carry_out(&mut self, now: u64, choice: Choice<'_>);
 
@@ -112,6 +117,11 @@ pub struct ModeChange<'a> {
 pub trait Worlds {
     /// Why a run may end early.
     type Error;
+
+    /// The next of the locks that jobs have let go of in this round and others have got by that.
+    fn take_grant(&mut self) -> Option<Grant> {
+        None
+    }
 
     /// One of them.
     type One<'a>: World<Error = Self::Error>

@@ -101,6 +101,9 @@ pub enum Kind {
     /// The thread of a task got the processor as an ordinary thread, or as a real-time one again. `value`: the thread; `extra`: 1 ordinary,
     /// 0 real-time (or a thread of `SCHED_DEADLINE`). It follows its [`Kind::KernelSwitch`]; the first one of a thread says that it is ordinary.
     KernelClass = 57,
+    /// A job has begun to wait for a spin lock and keeps its place meanwhile; the [`Kind::Lock`] that follows says that it holds it. `value`:
+    /// which resource of the system.
+    Spin = 58,
     /// Records were lost here. `value`: how many, 0 where a stretch with lost records ends; `extra`: who lost them, see [`LossCause`].
     Lost = 48,
     /// A job's value is there for the readers of a link. `value`: which link of the system; `extra`: from when on they latch it, its
@@ -120,7 +123,7 @@ pub const LEFT_LOCKED: u64 = 1;
 
 impl Kind {
     /// Every kind, in the order of its number.
-    pub const ALL: [Kind; 40] = [
+    pub const ALL: [Kind; 41] = [
         Kind::Release,
         Kind::Start,
         Kind::Preempt,
@@ -161,6 +164,7 @@ impl Kind {
         Kind::ModeEnd,
         Kind::Exit,
         Kind::KernelClass,
+        Kind::Spin,
     ];
 
     /// The kind with this number.
@@ -214,6 +218,7 @@ impl Kind {
             Kind::ModeEnd => "mode-end",
             Kind::Exit => "exit",
             Kind::KernelClass => "kernel-class",
+            Kind::Spin => "spin",
         }
     }
 

@@ -216,7 +216,7 @@ fn detail(record: &Record, words: &[u64], names: &Names<'_>) -> String {
         Kind::Latch if extra == NO_JOB => format!("{}, nothing yet", names.link(value)),
         Kind::Latch => format!("{}, job {extra}", names.link(value)),
         Kind::Unlock if extra == LEFT_LOCKED => format!("{}, left locked", names.resource(value)),
-        Kind::Lock | Kind::Unlock => names.resource(value),
+        Kind::Lock | Kind::Unlock | Kind::Spin => names.resource(value),
         Kind::Lost => match LossCause::from_number(extra) {
             Some(LossCause::HiddenSwitch) => "a switch that the kernel made without recording it".to_owned(),
             Some(cause) => format!("{value} records, {}", cause.describe()),

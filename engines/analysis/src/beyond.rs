@@ -6,6 +6,7 @@
 
 use crate::error::AnalysisError;
 use crate::result::{Analysis, Schedulable, TaskVerdict, TestResult, Verdict};
+use crate::spin_locks;
 use horolog_model::{CpuId, Policy, Preemption, PriorityAssignment, System, Task, TaskId};
 
 /// The name that stands for a test where there is none.
@@ -35,8 +36,10 @@ pub(crate) fn why_on(system: &System, cpu: CpuId) -> Option<String> {
     } else if let Some((_, server)) = system.servers_on(cpu).next() {
         format!("not beside the server `{}`", server.name)
     } else {
-        let (_, rigid) = system.tasks_on(cpu).find(|(_, task)| is_rigid(task))?;
-        format!("not beside `{}`, which cannot be preempted anywhere", rigid.name)
+        match system.tasks_on(cpu).find(|(_, task)| is_rigid(task)) {
+            Some((_, rigid)) => format!("not beside `{}`, which cannot be preempted anywhere", rigid.name),
+            None => spin_locks::unbounded(system, cpu)?,
+        }
     };
     Some(format!(
         "no test knows of `resource.{}` on CPU {}: blocking by sections is bounded for preemptive tasks under fixed priorities, \

@@ -17,6 +17,7 @@ use crate::hyperbolic_load::HyperbolicLoad;
 use crate::promotion_times;
 use crate::server::CpuServer;
 use crate::server::place::top_place;
+use crate::spin_locks::{Spinning, SpinsAt};
 use crate::waiting::{self, Waiting};
 use horolog_model::{CpuId, Device, DeviceService, Preemption, Priority, SegmentGraph, System, Task, TaskId};
 use std::collections::BTreeMap;
@@ -91,6 +92,8 @@ pub struct CpuTask {
     pub is_soft: bool,
     /// Where its jobs hold resources.
     pub sections: Vec<Held>,
+    /// How long a job spins at most for locks that jobs of other processors hold, ns; `wcet` has it in it.
+    pub spin: u64,
     /// How its jobs wait for devices; `wcet` then has the answers in it, once they are bounded.
     pub waiting: Option<Waiting>,
 }
@@ -104,6 +107,8 @@ pub struct Held {
     pub from: u64,
     /// How much it executes until it unlocks, ns.
     pub length: u64,
+    /// Of a spin lock, how long its jobs wait for it at most, ns, and where they stand meanwhile.
+    pub(crate) spin: Option<(u64, SpinsAt)>,
 }
 
 /// Where a job can be preempted, reduced to what the tests need.
@@ -145,15 +150,17 @@ impl CpuModel {
         let costs = Costs { late, context_switch, interrupt };
         let names = system.resources().iter().map(|resource| resource.name.as_str());
         let resources: BTreeMap<&str, usize> = names.zip(0..).collect();
+        let spinning = Spinning::of(system, cpu)?;
+        let held = (&resources, &spinning);
         let mut tasks = Vec::new();
         for (id, task) in system.hard_tasks_on(cpu) {
-            tasks.push(CpuTask::new(system, id, task, costs, &resources)?);
+            tasks.push(CpuTask::new(system, id, task, costs, held)?);
         }
         let mut servers = Vec::new();
         for (id, server) in system.servers_on(cpu) {
             let mut queue = Vec::new();
             for (id, task) in system.served_tasks(id) {
-                queue.push(CpuTask::new(system, id, task, costs, &resources)?);
+                queue.push(CpuTask::new(system, id, task, costs, held)?);
             }
             for (index, device) in system.devices().iter().enumerate() {
                 if matches!(&device.service, DeviceService::Server { server: name } if *name == server.name) {
@@ -258,7 +265,10 @@ impl CpuModel {
     pub fn is_exact_without_servers(&self) -> bool {
         let unlisted = |task: &CpuTask| matches!(task.arrival, ArrivalCurve::Periodic { .. });
         let tied = self.tasks.iter().filter(|task| task.is_periodic && task.offset.is_some());
-        let free = !self.has_costs && self.interferences.is_empty() && self.drivers.is_empty();
+        let free = !self.has_costs
+            && !self.has_spin_locks()
+            && self.interferences.is_empty()
+            && self.drivers.is_empty();
         free && self.tasks.iter().all(unlisted) && tied.count() <= 1
     }
 
@@ -266,6 +276,12 @@ impl CpuModel {
     #[must_use]
     pub fn has_sections(&self) -> bool {
         self.tasks.iter().any(|task| !task.sections.is_empty())
+    }
+
+    /// Whether jobs of a task hold spin locks, which jobs of other processors use as well.
+    #[must_use]
+    pub fn has_spin_locks(&self) -> bool {
+        self.tasks.iter().flat_map(|task| &task.sections).any(|held| held.spin.is_some())
     }
 
     /// Whether every time of the processor is a multiple of `resolution` ns.
@@ -354,6 +370,7 @@ impl CpuTask {
             segments: None,
             is_soft: device.is_soft,
             sections: Vec::new(),
+            spin: 0,
             waiting: None,
         })
     }
@@ -363,7 +380,7 @@ impl CpuTask {
         id: TaskId,
         task: &Task,
         costs: Costs,
-        resources: &BTreeMap<&str, usize>,
+        (resources, spinning): (&BTreeMap<&str, usize>, &Spinning),
     ) -> Result<CpuTask, AnalysisError> {
         let Costs { late, context_switch, .. } = costs;
         let too_long = |what| AnalysisError::overflow(format!("task.{}", task.name), what);
@@ -374,13 +391,18 @@ impl CpuTask {
         // A switch to the job and one from it, and as many for each wait within it.
         let turns = waiting::waits(system, &task.name).count() as u64 + 1;
         let both = context_switch.checked_mul(2 * turns).ok_or_else(|| too_long("context switch"))?;
-        let wcet = within(bare_wcet.checked_add(both).ok_or_else(|| too_long("wcet"))?, "wcet")?;
-        let waiting = Waiting::new(system, task, &arrival, wcet);
         let held = |section: &horolog_model::Section| {
             let (from, length) = (section.from.as_ns(), section.length.as_ns());
-            resources.get(section.resource.as_str()).map(|&resource| Held { resource, from, length })
+            let resource = *resources.get(section.resource.as_str())?;
+            Some(Held { resource, from, length, spin: spinning.wait(resource) })
         };
-        let sections = task.sections.iter().filter_map(held).collect();
+        let sections: Vec<Held> = task.sections.iter().filter_map(held).collect();
+        let waits = sections.iter().filter_map(|held| held.spin).map(|(wait, _)| wait);
+        let spin = waits.fold(Some(0_u64), |sum, wait| sum?.checked_add(wait));
+        let spin = spin.ok_or_else(|| too_long("the waits for spin locks"))?;
+        let wcet = bare_wcet.checked_add(both).and_then(|sum| sum.checked_add(spin));
+        let wcet = within(wcet.ok_or_else(|| too_long("wcet"))?, "wcet")?;
+        let waiting = Waiting::new(system, task, &arrival, wcet);
         let shape = match &task.preemption {
             Preemption::Preemptive => Shape {
                 preemptive: true,
@@ -414,6 +436,7 @@ impl CpuTask {
             },
             is_soft: task.is_soft,
             sections,
+            spin,
             waiting,
         })
     }

@@ -28,6 +28,10 @@ pub enum TermKind {
     Blocking,
     /// The longest section of a less important task on a resource that this one, or a more important one, uses.
     BlockingSection,
+    /// Waits for spin locks that jobs of other processors hold.
+    Spinning,
+    /// A section of a less important task on a spin lock; of one that spins above this task with the wait for it.
+    BlockingSpinLock,
     /// A task with a later deadline that has just begun and cannot be preempted (EDF).
     BlockingDueLater,
     /// Jobs of a more important task.
@@ -200,6 +204,8 @@ impl<'a> Terms<'a> {
         self.switches += 2 * u128::from(count) * u128::from(task.suspensions() + 1);
         let who = (kind != TermKind::OwnWork).then_some(task.name.as_str());
         self.add(kind, who, Some(count), work);
+        let spin = count.checked_mul(task.spin).ok_or_else(|| too_long("waits for spin locks"))?;
+        self.add(TermKind::Spinning, Some(&task.name), Some(count), spin);
         Ok(())
     }
 
@@ -236,8 +242,9 @@ fn terms(system: &System, cpu: &CpuModel, index: usize, worst: &Worst) -> Result
     let turns = task.suspensions() + 1;
     terms.switches += u128::from(3 * turns - 1);
     let answers = task.waiting.as_ref().and_then(Waiting::total).unwrap_or(0);
-    let work = worst.ending.before + worst.ending.last - 2 * turns * switch - answers;
+    let work = worst.ending.before + worst.ending.last - 2 * turns * switch - answers - task.spin;
     terms.add(TermKind::OwnWork, None, Some(1), work);
+    terms.add(TermKind::Spinning, Some(&task.name), Some(1), task.spin);
     terms.jobs(TermKind::EarlierJobs, index, u128::from(worst.own_jobs - 1))?;
     for (request, answer) in task.waiting.iter().flat_map(|waiting| &waiting.answers) {
         let time = u128::from(worst.own_jobs) * u128::from(answer.unwrap_or(0));
@@ -287,9 +294,11 @@ fn terms(system: &System, cpu: &CpuModel, index: usize, worst: &Worst) -> Result
     }
     let times = (turns > 1).then_some(turns);
     terms.add(TermKind::Blocking, blocker, times, turns * longest);
-    if let Some(blocking) = Sections::of(cpu)?.blocking(index)? {
+    for (blocking, time) in Sections::of(cpu)?.blocked(index)?.by {
         let who = cpu.tasks[blocking.task].name.as_str();
-        terms.add(TermKind::BlockingSection, Some(who), None, blocking.section.length);
+        let is_local = blocking.section.spin.is_none();
+        let kind = if is_local { TermKind::BlockingSection } else { TermKind::BlockingSpinLock };
+        terms.add(kind, Some(who), None, time);
     }
     terms.switches()?;
     let finish = u128::from(worst.finish);
@@ -359,6 +368,12 @@ impl fmt::Display for Term {
             }
             TermKind::BlockingSection => {
                 write!(f, "blocked by `{who}`, less important, that has just locked a resource")
+            }
+            TermKind::Spinning => {
+                write!(f, "{count} job{plural} of `{who}` spinning, for locks that other processors hold")
+            }
+            TermKind::BlockingSpinLock => {
+                write!(f, "blocked by `{who}`, less important, that waits for a spin lock or holds it")
             }
             TermKind::BlockingDueLater => {
                 write!(f, "blocked by `{who}`, due later, that has just begun and cannot be preempted")

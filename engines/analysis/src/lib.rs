@@ -27,6 +27,7 @@ mod result;
 pub mod segments;
 pub mod sensitivity;
 pub mod server;
+mod spin_locks;
 pub mod utilisation;
 mod waiting;
 
@@ -111,7 +112,13 @@ fn analyze_known(system: &System, options: &Options) -> Result<Analysis, Analysi
                 cpu.0
             ));
         }
-        if model.has_sections() {
+        if model.has_spin_locks() {
+            notes.push(format!(
+                "cpu {}: spin locks: a job waits for one section of each other processor, and is blocked by one of its own; what locking \
+                 itself costs is not in the bounds, and sensitivity is not explored",
+                cpu.0
+            ));
+        } else if model.has_sections() {
             notes.push(format!(
                 "cpu {}: sections block under the immediate ceiling, at most once a busy period: bounds are in continuous time, \
                  and what locking itself costs is not in them",
@@ -119,7 +126,7 @@ fn analyze_known(system: &System, options: &Options) -> Result<Analysis, Analysi
             ));
         }
         let waits = waiting::has_waits(&model);
-        let sensitivity = match options.sensitivity && !waits {
+        let sensitivity = match options.sensitivity && !waits && !model.has_spin_locks() {
             true => Some(sensitivity::explore(&model, resolved.policy(), options, &mut verdicts)?),
             false => None,
         };

@@ -14,10 +14,12 @@ use crate::source::Source;
 use crate::world::{Simulation, run};
 use horolog_model::{System, TaskId, TaskInMode};
 use horolog_sched::{
-    Driver, Links, Machine, ModeChange, ModeRequest, Note, OverrunAction, Publication, Tell,
+    Driver, GlobalLocks, Grant, Links, Machine, ModeChange, ModeRequest, Note, OverrunAction, Publication,
+    Tell,
 };
 use horolog_time::{Instant, Span};
 use horolog_trace::{Kind, ModeOutcome, NO_JOB, NO_TASK, Record, ResponseRecorder, Sink};
+use std::collections::VecDeque;
 
 /// One task's state and tally.
 #[derive(Clone, Debug, Default)]
@@ -36,6 +38,8 @@ pub(crate) struct TaskRun {
     /// What the oldest job has executed in the segments before, and the length of the present one.
     pub(crate) executed: u64,
     started: bool,
+    /// Whether the oldest job spins for a lock: it executes nothing.
+    spins: bool,
     /// The number of the oldest job that has not ended, or of the next one.
     pub(crate) oldest: u64,
     pub(crate) jobs: u64,
@@ -80,6 +84,9 @@ pub(crate) struct Core<'a, S, K> {
     /// Where the jobs of each task hold resources; empty where none does.
     sections: Vec<Sections>,
     has_sections: bool,
+    /// Who holds spin locks across processors, and who has got one in this round.
+    globals: GlobalLocks,
+    grants: VecDeque<Grant>,
     /// The segments that the jobs of each task are in; empty where none may execute longer than its wcet.
     segments: Vec<InSegment>,
     has_segment_budgets: bool,
@@ -150,6 +157,8 @@ impl<'a, S: Source, K: Sink> Engine<'a, S, K> {
             sink,
             tasks,
             sections: Sections::of(system),
+            globals: GlobalLocks::new(system),
+            grants: VecDeque::with_capacity(system.resources().len()),
             has_sections: system.tasks().iter().any(|task| !task.sections.is_empty()),
             has_segment_budgets: !segments.is_empty(),
             segments,
@@ -414,6 +423,11 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
             match self.sections[task as usize].pass_beginning(now) {
                 Beginning::None => break,
                 Beginning::AfterTheChoice => return true,
+                Beginning::Of(resource) if self.globals.is_global(resource) => {
+                    if !self.take_global(tell, lane, task, resource, now) {
+                        return true;
+                    }
+                }
                 Beginning::Of(resource) => match tell.lock(TaskId(task), resource) {
                     Ok(true) => self.emit(lane, now, Kind::Lock, task, job, resource.into(), 0),
                     told => {
@@ -431,12 +445,62 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         true
     }
 
+    /// A job asks for a spin lock: whether it has it, and else it spins.
+    fn take_global(
+        &mut self,
+        tell: &mut Tell<'_>,
+        lane: &mut Lane,
+        task: u32,
+        resource: u32,
+        now: u64,
+    ) -> bool {
+        let job = self.tasks[task as usize].oldest;
+        let has_it = self.globals.request(resource, TaskId(task));
+        let told = if has_it {
+            tell.lock(TaskId(task), resource).map(|_| ())
+        } else {
+            tell.spin(TaskId(task), resource)
+        };
+        debug_assert_eq!(told, Ok(()));
+        let kind = if has_it { Kind::Lock } else { Kind::Spin };
+        self.emit(lane, now, kind, task, job, resource.into(), 0);
+        if !has_it {
+            let run = &mut self.tasks[task as usize];
+            // It goes on once it holds the resource.
+            run.remaining = self.sections[task as usize].next_stretch();
+            run.spins = true;
+            lane.spin();
+        }
+        has_it
+    }
+
+    /// The next of the locks that jobs have got in this round.
+    pub(crate) fn take_grant(&mut self) -> Option<Grant> {
+        self.grants.pop_front()
+    }
+
+    /// A job of this processor that spins holds the lock from now on.
+    pub(crate) fn granted(&mut self, lane: &mut Lane, now: u64, grant: Grant) {
+        let task = grant.task.0;
+        let run = &mut self.tasks[task as usize];
+        run.spins = false;
+        let (job, remaining) = (run.oldest, run.remaining);
+        self.emit(lane, now, Kind::Lock, task, job, grant.resource.into(), 0);
+        if lane.running == task {
+            lane.begin(lane.kernel_until.max(now), remaining);
+        }
+    }
+
     /// A job lets go of a resource; who waited longest for it has it from now on.
     fn unlock(&mut self, tell: &mut Tell<'_>, lane: &Lane, task: u32, resource: u32, now: u64) {
         let told = tell.unlock(TaskId(task), resource);
         debug_assert!(told.is_ok());
         let value = resource.into();
         self.emit(lane, now, Kind::Unlock, task, self.tasks[task as usize].oldest, value, 0);
+        if self.globals.is_global(resource) {
+            self.grants.extend(self.globals.release(resource));
+            return;
+        }
         if let Ok(Some(TaskId(next))) = told {
             let job = self.tasks[next as usize].oldest;
             self.emit(lane, now, Kind::Lock, next, job, value, 0);
@@ -560,7 +624,9 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
             }
         } else {
             run.preemptions += 1;
-            run.remaining = lane.finish - now;
+            if !run.spins {
+                run.remaining = lane.finish - now;
+            }
             self.emit(lane, now, Kind::Preempt, previous, job, 0, 0);
         }
     }
@@ -592,7 +658,11 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
             }
             Kind::Start
         };
-        lane.begin(lane.kernel_until.max(now), run.remaining);
+        if run.spins {
+            lane.spin();
+        } else {
+            lane.begin(lane.kernel_until.max(now), run.remaining);
+        }
         let job = run.oldest;
         self.emit(lane, now, kind, next, job, 0, 0);
     }

@@ -98,12 +98,18 @@ impl Lane {
         self.left = length;
     }
 
+    /// The running job spins for a lock: it executes nothing until it holds it.
+    pub(crate) fn spin(&mut self) {
+        (self.finish, self.left) = (NEVER, 0);
+    }
+
     /// What the running segment has executed since this was asked last, read off its end: what is left of it at `now` is
     /// `finish - max(now, kernel_until)`, since the kernel's own time delays `finish` by as much.
     #[inline(always)]
     pub(crate) fn executed(&mut self, now: u64) -> u64 {
         let at = now.max(self.kernel_until);
-        let left = if self.running == NONE { 0 } else { self.finish.saturating_sub(at) };
+        let left =
+            if self.running == NONE || self.finish == NEVER { 0 } else { self.finish.saturating_sub(at) };
         let amount = self.left.saturating_sub(left);
         self.left = left;
         amount

@@ -5,7 +5,7 @@ use crate::error::Reason;
 use crate::lane::{Lane, NONE};
 use crate::source::Source;
 use horolog_model::TaskId;
-use horolog_sched::{Choice, Driver, ModeChange, Note, OverrunAction, Tell, World, Worlds};
+use horolog_sched::{Choice, Driver, Grant, ModeChange, Note, OverrunAction, Tell, World, Worlds};
 use horolog_trace::Sink;
 
 /// One processor of a simulation without drivers.
@@ -64,6 +64,10 @@ impl<S: Source, K: Sink> World for Simulated<'_, '_, S, K> {
         self.core.overran(self.lane, now, task.0, action);
     }
 
+    fn granted(&mut self, now: u64, grant: Grant) {
+        self.core.granted(self.lane, now, grant);
+    }
+
     #[inline(always)]
     fn carry_out(&mut self, now: u64, choice: Choice<'_>) {
         let next = choice.task.map_or(NONE, |task| task.0);
@@ -101,6 +105,10 @@ impl<'a, S: Source, K: Sink> Worlds for Simulation<'_, 'a, S, K> {
         = Simulated<'o, 'a, S, K>
     where
         Self: 'o;
+
+    fn take_grant(&mut self) -> Option<Grant> {
+        self.core.take_grant()
+    }
 
     #[inline(always)]
     fn one(&mut self, place: usize) -> Simulated<'_, 'a, S, K> {

@@ -193,6 +193,8 @@ impl Group<'_> {
             if users.len() > 1 && self.child_towards(node, holder.0) == Some(child) {
                 let ceiling = match self.system.resources()[resource].protocol {
                     Protocol::Ceiling => users.iter().map(|&user| self.own_place_of(user)).max(),
+                    // This simulator schedules one processor, and knows no spin locks.
+                    Protocol::Msrp | Protocol::Fslm => None,
                 };
                 place = place.max(ceiling.map_or(own, Place::before_equals));
             }
@@ -236,6 +238,7 @@ impl Group<'_> {
                     let theirs = self.child_towards(node, holder.0);
                     let ceiling = match self.system.resources()[resource].protocol {
                         Protocol::Ceiling => users.iter().map(|&user| self.relative_deadline(user)).min(),
+                        Protocol::Msrp | Protocol::Fslm => None,
                     };
                     theirs.is_none()
                         || theirs == Some(own)

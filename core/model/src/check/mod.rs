@@ -9,6 +9,7 @@ mod request;
 mod resource;
 mod scheduler;
 mod server;
+mod spin;
 mod task;
 
 use crate::file::Suggestions;
@@ -46,6 +47,8 @@ pub(crate) struct Paths {
     pub(crate) requests: Vec<String>,
     /// One path a resource.
     pub(crate) resources: Vec<String>,
+    /// One path a spin priority.
+    pub(crate) spin_priorities: Vec<String>,
     /// One path a link.
     pub(crate) links: Vec<String>,
     /// One path an interference.
@@ -71,6 +74,7 @@ impl Paths {
             devices: vec![String::new(); draft.devices.len()],
             requests: vec![String::new(); draft.requests.len()],
             resources: vec![String::new(); draft.resources.len()],
+            spin_priorities: vec![String::new(); draft.spin_priorities.len()],
             links: vec![String::new(); draft.links.len()],
             interferences: vec![String::new(); draft.interferences.len()],
             named: BTreeSet::new(),
@@ -96,6 +100,9 @@ impl Paths {
             devices: item_paths("device", &devices),
             requests: item_paths("request", &requests),
             resources: item_paths("resource", &resources),
+            spin_priorities: (0..draft.spin_priorities.len())
+                .map(|index| path::by_place("spin_priority", index))
+                .collect(),
             links: item_paths("link", &links),
             tasks: item_paths("task", &tasks),
             servers,
@@ -334,6 +341,7 @@ pub(crate) fn check(draft: &Draft, paths: &Paths, is_complete: bool) -> Vec<Find
         checker.request(request, path, &drivers, is_complete);
     }
     checker.resources(&forest, is_complete);
+    checker.spin_priorities(&forest, is_complete);
     checker.links(&forest, is_complete);
     checker.beside_drivers(draft, paths, &drivers);
     checker.unique(draft.interferences.iter().map(|i| i.name.as_str()), &paths.interferences, "interference");

@@ -48,18 +48,24 @@ impl Checker {
                 }
                 self.section(task, place, &at, path, nests);
                 let other = *first.entry(name).or_insert(index);
-                if draft.tasks[other].cpu != task.cpu {
+                let is_local = draft
+                    .resources
+                    .iter()
+                    .any(|resource| resource.name == name && !resource.protocol.is_global());
+                if is_local && draft.tasks[other].cpu != task.cpu {
                     self.fail_beside(
                         path::join(&at, "resource"),
-                        format!("`{name}` is held on another CPU, too"),
-                        "let the tasks that share a resource run on one CPU",
+                        format!("`{name}` is held on another CPU, too, and its protocol is local"),
+                        "give the resource `protocol = \"msrp\"`, or let the tasks that share it run on one CPU",
                         vec![(At::new(&paths.tasks[other], "cpu").to_string(), "the other CPU".to_owned())],
                     );
                 }
             }
             self.place_of_sections(task, path, forest);
+            self.spin_sections(task, path, forest);
         }
         self.sections_in_modes(forest);
+        self.spin_protocols(forest);
     }
 
     /// One section, beside those that stand before it.

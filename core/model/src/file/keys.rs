@@ -5,7 +5,7 @@ use crate::driver::CONSTRAINTS;
 use crate::{
     AtExhaustion, DeviceClass, DeviceService, Enforcement, Gain, LeftOver, LinkKind, LowPriority, Order,
     OverrunPolicy, Policy, Preemption, PriorityAssignment, PriorityRule, Protocol, RequestKind, RequestMode,
-    RequestOrder, SecondRequest, ServerKind, SporadicRules, Throttling,
+    RequestOrder, SecondRequest, ServerKind, SpinLevel, SporadicRules, Throttling,
 };
 
 /// What a key's value looks like.
@@ -419,6 +419,21 @@ pub const RESOURCE: Section = Section {
     ],
 };
 
+/// `[[spin_priority]]`
+pub const SPIN_PRIORITY: Section = Section {
+    header: "[[spin_priority]]",
+    noun: "a spin priority",
+    meaning: "At which priority jobs of a CPU wait for resources of the protocol `fslm`.",
+    keys: &[
+        key("cpu", Kind::Integer, "the only CPU there is", "The CPU."),
+        required(
+            "priority",
+            Kind::IntegerOrWord(&SpinLevel::WORDS),
+            "Only more important tasks preempt a job that waits.",
+        ),
+    ],
+};
+
 /// `[[link]]`
 pub const LINK: Section = Section {
     header: "[[link]]",
@@ -603,13 +618,14 @@ pub const INTERFERENCE: Section = Section {
 };
 
 /// The whole file: its sections by the key that holds them.
-pub const FILE: [(&str, &Section); 12] = [
+pub const FILE: [(&str, &Section); 13] = [
     ("system", &SYSTEM),
     ("platform", &PLATFORM),
     ("task", &TASK),
     ("server", &SERVER),
     ("scheduler", &SCHEDULER),
     ("resource", &RESOURCE),
+    ("spin_priority", &SPIN_PRIORITY),
     ("link", &LINK),
     ("mode", &MODE),
     ("interrupt", &INTERRUPT),

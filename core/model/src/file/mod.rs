@@ -30,7 +30,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::source::{self, Place, Source, Text};
 use crate::{
     Cluster, Device, Draft, Interference, Interrupt, Link, Mode, Platform, Policy, PriorityAssignment,
-    Request, Resource, Server, System, Task,
+    Request, Resource, Server, SpinPriority, System, Task,
 };
 use reader::Reader;
 use scheduler::{Named, Scheduler};
@@ -241,6 +241,13 @@ impl Reader {
             .zip(&resource_paths)
             .map(|(node, path)| self.resource(node, path))
             .collect();
+        let spin_nodes = self.items(root, "spin_priority");
+        let spin_paths = paths_of("spin_priority", spin_nodes);
+        let spin_priorities: Vec<Option<SpinPriority>> = spin_nodes
+            .iter()
+            .zip(&spin_paths)
+            .map(|(node, path)| self.spin_priority(node, path, platform.as_ref()))
+            .collect();
         let link_nodes = self.items(root, "link");
         let link_paths = paths_of("link", link_nodes);
         let links: Vec<Option<Link>> =
@@ -269,6 +276,7 @@ impl Reader {
         let (devices, device_paths) = keep(devices, device_paths);
         let (requests, request_paths) = keep(requests, request_paths);
         let (resources, resource_paths) = keep(resources, resource_paths);
+        let (spin_priorities, spin_paths) = keep(spin_priorities, spin_paths);
         let (links, link_paths) = keep(links, link_paths);
         let (interferences, interference_paths) = keep(interferences, load_paths);
         let mut draft = Draft {
@@ -281,6 +289,7 @@ impl Reader {
             clusters,
             modes,
             resources,
+            spin_priorities,
             links,
             interrupts,
             devices,
@@ -296,6 +305,7 @@ impl Reader {
             devices: device_paths,
             requests: request_paths,
             resources: resource_paths,
+            spin_priorities: spin_paths,
             links: link_paths,
             interferences: interference_paths,
             named: named.into_tasks(),

@@ -6,7 +6,8 @@ use super::sections::UTILISATION_PLACES;
 use crate::{
     Arrival, Body, Cluster, Cpus, Device, DeviceService, Enforcement, ExecutionTimes, Interference,
     Interrupt, Link, LowPriority, Mode, OverrunPolicy, Platform, Preemption, Request, RequestOrder, Resource,
-    Segment, SegmentGraph, Server, ServerKind, SpinTarget, System, TakesEffect, Task, Throttling,
+    Segment, SegmentGraph, Server, ServerKind, SpinLevel, SpinPriority, SpinTarget, System, TakesEffect,
+    Task, Throttling,
 };
 use horolog_time::Span;
 use std::fmt::Write as _;
@@ -57,6 +58,9 @@ fn written(system: &System, is_expanded: bool) -> String {
     }
     for resource in system.resources() {
         out.resource(resource);
+    }
+    for spin in system.spin_priorities() {
+        out.spin_priority(*spin);
     }
     for link in system.links() {
         out.link(link);
@@ -265,6 +269,16 @@ impl Printer {
         self.line("name", &quoted(&resource.name));
         self.line("protocol", &quoted(resource.protocol.word()));
         self.line("at_exhaustion", &quoted(resource.at_exhaustion.word()));
+    }
+
+    fn spin_priority(&mut self, spin: SpinPriority) {
+        self.header("[[spin_priority]]");
+        self.line("cpu", &spin.cpu.0.to_string());
+        match spin.level {
+            SpinLevel::Ceiling => self.line("priority", &quoted("ceiling")),
+            SpinLevel::Highest => self.line("priority", &quoted("highest")),
+            SpinLevel::At(priority) => self.line("priority", &priority.number().to_string()),
+        }
     }
 
     fn link(&mut self, link: &Link) {

@@ -1,9 +1,9 @@
 //! Reads one `[[resource]]`, and the `[[task.section]]` of a task.
 
-use super::keys::{RESOURCE, TASK_SECTION};
+use super::keys::{RESOURCE, SPIN_PRIORITY, TASK_SECTION};
 use super::reader::Reader;
-use super::tree::{Node, Table};
-use crate::{AtExhaustion, Protocol, Resource, Section, path};
+use super::tree::{Node, Table, Value};
+use crate::{AtExhaustion, Platform, Priority, Protocol, Resource, Section, SpinLevel, SpinPriority, path};
 
 impl Reader {
     /// The resource at `path`; `None` where something in it cannot be read (the messages say what).
@@ -22,6 +22,38 @@ impl Reader {
         }
         let (protocol, at_exhaustion) = (protocol.unwrap_or_default(), at_exhaustion.unwrap_or_default());
         Some(Resource { name: name?, protocol, at_exhaustion })
+    }
+
+    /// The spin priority at `path`; `None` where something in it cannot be read.
+    pub(super) fn spin_priority(
+        &mut self,
+        node: &Node,
+        path: &str,
+        platform: Option<&Platform>,
+    ) -> Option<SpinPriority> {
+        let before = self.unread;
+        let table = self.table(node, path, &SPIN_PRIORITY)?;
+        let cpu = self.cpu(table, path, "spin priority", platform);
+        let level = self.required(table, path, "priority", &SPIN_PRIORITY);
+        let level = level.and_then(|node| self.spin_level(node, &path::join(path, "priority")));
+        if self.unread > before {
+            return None;
+        }
+        Some(SpinPriority { cpu: cpu?, level: level? })
+    }
+
+    fn spin_level(&mut self, node: &Node, path: &str) -> Option<SpinLevel> {
+        match &node.value {
+            Value::Integer(_) => self
+                .integer(node, path, "an integer of 64 bits")
+                .map(|number| SpinLevel::At(Priority::new(number))),
+            Value::Text(_) => self.word(node, path, &SpinLevel::WORDS, SpinLevel::from_word),
+            other => {
+                let reason = format!("this is {} where a spin priority belongs", other.noun());
+                self.fail(node, path, reason, "use an integer, `\"ceiling\"` or `\"highest\"`");
+                None
+            }
+        }
     }
 
     /// The sections of a task, those that can be read.

@@ -83,7 +83,8 @@ const fn shape(kind: Kind) -> u8 {
         | Kind::FirstDispatch
         | Kind::ModeEnd
         | Kind::Exit
-        | Kind::KernelClass => 0,
+        | Kind::KernelClass
+        | Kind::Spin => 0,
     }
 }
 
@@ -106,6 +107,7 @@ const fn is_late(kind: Kind) -> bool {
             | Kind::ModeEnd
             | Kind::Exit
             | Kind::KernelClass
+            | Kind::Spin
     )
 }
 

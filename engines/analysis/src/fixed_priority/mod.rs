@@ -230,7 +230,7 @@ fn longest_segments(
         longest = longest.max(own);
     }
     for (index, below) in below.iter_mut().enumerate() {
-        *below = (*below).max(sections.blocking(index)?.map_or(0, |blocking| blocking.section.length));
+        *below = (*below).max(sections.blocked(index)?.time());
     }
     Ok((below, allowed))
 }
@@ -409,6 +409,7 @@ fn response_test(
     // supremum in continuous time, but one unit too many in integer time.
     let least = (shared.keeps_exactness || window.is_some_and(|window| attained(cpu, index, window)))
         && !shared.sections.ends_above(index)?
+        && !cpu.has_spin_locks()
         && match variant {
             Variant::Exact => true,
             Variant::Uniform => level.blocking == 0,
@@ -490,6 +491,7 @@ fn name_of(cpu: &CpuModel, index: usize, variant: Variant) -> (&'static str, &'s
         Variant::Uniform => ("fp-deferred-uniform", "burns94"),
         Variant::Integer => ("fp-deferred-integer", "bril09"),
         Variant::Exact if task.waiting.is_some() => ("fp-suspending", "chen19"),
+        Variant::Exact if cpu.has_spin_locks() => ("fp-spin-locks", "gai01"),
         Variant::Exact if cpu.has_sections() => ("fp-ceiling", "sha90"),
         Variant::Exact if task.shape.preemptive => ("fp-preemptive", "tindell94"),
         Variant::Exact if deferred => ("fp-deferred", "bril09"),

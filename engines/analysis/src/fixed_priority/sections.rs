@@ -12,12 +12,25 @@
 //! Of nested sections each counts by its own ceiling, so the outer one counts where its ceiling reaches i. Source: `sha90` (at most
 //! one critical section); the ceiling that acts at once blocks as long as the one that acts when another locks.
 //!
+//! A spin lock (decision 0018) has no ceiling: a job that holds it stands above everybody, and one that waits for it stands at the spin
+//! priority S of its processor. So every section of a less important task on one blocks, for tasks above S without the wait for it:
+//!
+//! ```text
+//! local   = max { length(s) : s local, of a task less important than i, ceiling at or above i }
+//! above S: B_i = max { local, length(g) + max { length(s) : s as for local, of a task above S } }
+//! else:    B_i = max { local, wait(g) + length(g) }        g a section on a spin lock of a task less important than i
+//! ```
+//!
+//! Above S both may block: a task above S has preempted the job that spins and holds a local resource when i comes, and the lock comes to
+//! the job that spins while i executes. A second lock cannot: one job of a processor waits for or holds one.
+//!
 //! With a continuous time the bound is a supremum: the section begins any little before the busy period. It is the least bound
 //! where the task itself holds nothing to its end above its own priority: who is released in that last section comes after it.
 
 use super::priority_of;
 use crate::cpu_model::{CpuModel, Held};
 use crate::error::AnalysisError;
+use crate::spin_locks::SpinsAt;
 use horolog_model::Priority;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -29,6 +42,19 @@ pub(crate) struct Blocking {
     pub(crate) section: Held,
 }
 
+/// What blocks a task: sections of less important ones, and for how long.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Blocked {
+    /// Each with the time for which it blocks.
+    pub(crate) by: Vec<(Blocking, u64)>,
+}
+
+impl Blocked {
+    pub(crate) fn time(&self) -> u64 {
+        self.by.iter().fold(0, |sum: u64, (_, time)| sum.saturating_add(*time))
+    }
+}
+
 /// The sections of one processor with the ceilings of what they hold.
 pub(crate) struct Sections<'a> {
     cpu: &'a CpuModel,
@@ -36,18 +62,24 @@ pub(crate) struct Sections<'a> {
     ceilings: BTreeMap<usize, Priority>,
     /// With the priority of its task and its ceiling: the longest first, among equals in the order of the file.
     longest_first: Vec<(Blocking, Priority, Priority)>,
+    /// Those on spin locks, with the priority of their task.
+    spinning: Vec<(Blocking, Priority)>,
 }
 
 impl<'a> Sections<'a> {
     pub(crate) fn of(cpu: &'a CpuModel) -> Result<Sections<'a>, AnalysisError> {
         let mut ceilings: BTreeMap<usize, Priority> = BTreeMap::new();
-        let mut longest_first = Vec::new();
+        let (mut longest_first, mut spinning) = (Vec::new(), Vec::new());
         for (place, task) in cpu.tasks.iter().enumerate().filter(|(_, task)| !task.sections.is_empty()) {
             let own = priority_of(task)?;
             for &section in &task.sections {
                 let ceiling = ceilings.entry(section.resource).or_insert(own);
                 if own.is_more_important_than(*ceiling) {
                     *ceiling = own;
+                }
+                if section.spin.is_some() {
+                    spinning.push((Blocking { task: place, section }, own));
+                    continue;
                 }
                 longest_first.push((Blocking { task: place, section }, own, own));
             }
@@ -56,10 +88,51 @@ impl<'a> Sections<'a> {
             *ceiling = ceilings[&blocking.section.resource];
         }
         longest_first.sort_by_key(|(blocking, ..)| Reverse(blocking.section.length));
-        Ok(Sections { cpu, ceilings, longest_first })
+        Ok(Sections { cpu, ceilings, longest_first, spinning })
     }
 
-    /// The longest section that can block the task at `index`, the first one among equals.
+    /// What blocks the task at `index`.
+    pub(crate) fn blocked(&self, index: usize) -> Result<Blocked, AnalysisError> {
+        let local = self.blocking(index)?;
+        let alone = |one: Blocking| Blocked { by: vec![(one, one.section.length)] };
+        let mut worst = local.map_or_else(Blocked::default, alone);
+        let own = priority_of(&self.cpu.tasks[index])?;
+        let switches = self.cpu.context_switch.saturating_mul(2);
+        for &(one, priority) in &self.spinning {
+            let Some((wait, at)) = one.section.spin.filter(|_| own.is_more_important_than(priority)) else {
+                continue;
+            };
+            let length = one.section.length;
+            let blocked = match at {
+                SpinsAt::Priority(at) if own.is_more_important_than(at) => {
+                    // The lock comes to it in the middle of this job: a switch there and one back.
+                    let beside = self.local_above(index, at)?;
+                    let by = beside.map(|beside| (beside, beside.section.length));
+                    Blocked { by: by.into_iter().chain([(one, length.saturating_add(switches))]).collect() }
+                }
+                SpinsAt::Priority(_) | SpinsAt::Highest => {
+                    Blocked { by: vec![(one, wait.saturating_add(length))] }
+                }
+            };
+            if blocked.time() > worst.time() {
+                worst = blocked;
+            }
+        }
+        Ok(worst)
+    }
+
+    /// The longest local section that can block the task at `index` of tasks more important than `at`.
+    fn local_above(&self, index: usize, at: Priority) -> Result<Option<Blocking>, AnalysisError> {
+        let task = priority_of(&self.cpu.tasks[index])?;
+        let can_block = |(_, own, ceiling): &&(Blocking, Priority, Priority)| {
+            own.is_more_important_than(at)
+                && task.is_more_important_than(*own)
+                && !task.is_more_important_than(*ceiling)
+        };
+        Ok(self.longest_first.iter().find(can_block).map(|(blocking, ..)| *blocking))
+    }
+
+    /// The longest section on a local resource that can block the task at `index`, the first one among equals.
     pub(crate) fn blocking(&self, index: usize) -> Result<Option<Blocking>, AnalysisError> {
         if self.longest_first.is_empty() {
             return Ok(None);

@@ -1,0 +1,119 @@
+//! The rules of spin locks across processors (decision 0018).
+
+use super::forest::{Above, Forest};
+use super::{At, Checker};
+use crate::{CpuId, Draft, Policy, Priority, PriorityAssignment, Protocol, SpinLevel, Task, path};
+use std::collections::BTreeMap;
+
+impl Checker {
+    /// What a task with sections of `msrp` and `fslm` may have beside and around them.
+    pub(super) fn spin_sections(&mut self, task: &Task, path: &str, forest: &Forest<'_>) {
+        let draft = forest.draft;
+        let at = At::new(path, "section");
+        let protocol = |name: &str| draft.resources.iter().find(|it| it.name == name).map(|it| it.protocol);
+        for (place, section) in task.sections.iter().enumerate() {
+            let Some(own) = protocol(&section.resource).filter(|own| own.is_global()) else { continue };
+            let overlaps = |other: &crate::Section| {
+                let (Some(end), Some(other_end)) = (section.end(), other.end()) else { return false };
+                section.from < other_end && other.from < end
+            };
+            let others = task.sections.iter().enumerate().filter(|&(other, _)| other != place);
+            // Of two such sections the later one is told.
+            let is_told =
+                |other: usize, name: &str| other < place || !protocol(name).is_some_and(Protocol::is_global);
+            let nested = others.filter(|(_, other)| overlaps(other)).map(|(other, it)| (other, &it.resource));
+            if let Some((_, other)) = nested.clone().find(|(other, name)| is_told(*other, name)) {
+                let reason = format!(
+                    "a section of `{}` ({}) overlaps one of `{other}`, and this protocol knows no nesting",
+                    section.resource,
+                    own.word()
+                );
+                let remedy = "let one end before the other begins, or give both data one resource";
+                self.fail(at.item(place), reason, remedy);
+            }
+        }
+        let uses = task.sections.iter().any(|it| protocol(&it.resource).is_some_and(Protocol::is_global));
+        if uses && !matches!(forest.above_task(&task.name), Above::Root | Above::Cluster(_)) {
+            let remedy = "let the task stand below the root of its CPU, or use the protocol `ceiling`";
+            self.fail(at, "spin locks below servers and schedulers are not there yet", remedy);
+        }
+    }
+
+    /// Resources that several processors use, by their protocol.
+    pub(super) fn spin_protocols(&mut self, forest: &Forest<'_>) {
+        let draft = forest.draft;
+        for (resource, path) in draft.resources.iter().zip(&forest.paths.resources) {
+            if resource.protocol == Protocol::Fslm && draft.policy == Policy::Edf {
+                let reason = "`fslm` spins at a priority, and under EDF nothing has one";
+                self.fail(At::new(path, "protocol"), reason, "use `protocol = \"msrp\"`");
+            }
+            if resource.protocol.is_global() && !draft.modes.is_empty() {
+                let remedy = "use the protocol `ceiling`, or remove the modes";
+                self.fail(At::new(path, "protocol"), "spin locks beside modes are not there yet", remedy);
+            }
+        }
+    }
+
+    pub(super) fn spin_priorities(&mut self, forest: &Forest<'_>, is_complete: bool) {
+        let (draft, paths) = (forest.draft, forest.paths);
+        let mut first: BTreeMap<CpuId, usize> = BTreeMap::new();
+        for (index, (spin, path)) in draft.spin_priorities.iter().zip(&paths.spin_priorities).enumerate() {
+            self.cpu(spin.cpu, path, &draft.platform);
+            if draft.policy == Policy::Edf {
+                let remedy = "remove it, or use `policy = \"fixed-priority\"`";
+                self.fail(At::new(path, "priority"), "under EDF nothing has a priority", remedy);
+            }
+            if let Some(&other) = first.get(&spin.cpu) {
+                self.fail_beside(
+                    At::new(path, "cpu"),
+                    format!("CPU {} has two spin priorities", spin.cpu.0),
+                    "keep one of them",
+                    vec![(path::join(&paths.spin_priorities[other], "cpu"), "the other".to_owned())],
+                );
+            }
+            first.entry(spin.cpu).or_insert(index);
+            if is_complete && !draft.resources.iter().any(|it| it.protocol == Protocol::Fslm) {
+                let remedy = "give a resource `protocol = \"fslm\"`, or remove the spin priority";
+                self.fail(path, "no resource has the protocol `fslm`, so nobody spins at it", remedy);
+            } else if let SpinLevel::At(priority) = spin.level
+                && is_complete
+            {
+                self.spin_level(draft, spin.cpu, priority, path);
+            }
+        }
+    }
+
+    /// A spin priority lies between the ceiling of its processor and the highest priority there.
+    fn spin_level(&mut self, draft: &Draft, cpu: CpuId, priority: Priority, path: &str) {
+        let at = At::new(path, "priority");
+        if draft.priorities != PriorityAssignment::Explicit {
+            let reason = "the priorities are derived, and this is a number";
+            self.fail(at, reason, "use `\"ceiling\"` or `\"highest\"`");
+            return;
+        }
+        let Some((ceiling, highest)) = spin_range(draft, cpu) else { return };
+        let is_below = ceiling.is_some_and(|ceiling| ceiling.is_more_important_than(priority));
+        if is_below || priority.is_more_important_than(highest) {
+            let from = ceiling.map_or_else(
+                || "any priority".to_owned(),
+                |ceiling| format!("{} (the most important user of a global resource)", ceiling.number()),
+            );
+            let reason = format!(
+                "a spin priority on CPU {} lies between {from} and {} (the most important task)",
+                cpu.0,
+                highest.number()
+            );
+            self.fail(at, reason, "use `\"ceiling\"`, `\"highest\"`, or a number between these two");
+        }
+    }
+}
+
+/// The ceiling of a processor's global resources, where it uses any, and the most important priority of its tasks.
+fn spin_range(draft: &Draft, cpu: CpuId) -> Option<(Option<Priority>, Priority)> {
+    let is_global = |name: &str| draft.resources.iter().any(|it| it.name == name && it.protocol.is_global());
+    let here = || draft.tasks.iter().filter(|task| task.cpu == cpu);
+    let uses = |task: &&Task| task.sections.iter().any(|section| is_global(&section.resource));
+    let most = |a: Priority, b: Priority| if b.is_more_important_than(a) { b } else { a };
+    let ceiling = here().filter(uses).filter_map(|task| task.priority).reduce(most);
+    Some((ceiling, here().filter_map(|task| task.priority).reduce(most)?))
+}

@@ -1,0 +1,165 @@
+//! Spin locks across processors (decision 0018): how long a request waits, and what a section of a less important task costs others.
+//!
+//! The queue of a resource is first in, first out, and of each other processor one request at most stands in it. A job that holds the
+//! resource is preempted by nothing but the kernel itself. So a request from processor k spins at most
+//!
+//! ```text
+//! spin(k, q) = sum over processors m ≠ k of max { L_m(length) : sections on q of tasks on m }
+//! L_m(c)     = least x with x = c + 2 s + what interrupts and measured loads of m take within x
+//! ```
+//!
+//! s the context switch: one may be under way, and one brings the job back that spins where it was preempted. Where the platform
+//! has no costs L_m(c) is c. Sources: `gai01` for waiting and sections that nothing preempts; for a spin priority
+//! below the highest `afshar16`, with the term that [`crate::fixed_priority::sections`] adds to it.
+
+use crate::arrival_curve::ArrivalCurve;
+use crate::cpu_model::LONGEST_NS;
+use crate::error::AnalysisError;
+use crate::hyperbolic_load::HyperbolicLoad;
+use horolog_model::{CpuId, Preemption, Protocol, SpinLevel, System, Task};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// At which priority the jobs of a processor spin for a resource.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum SpinsAt {
+    /// Above every task.
+    Highest,
+    /// At this priority: who is more important preempts them.
+    Priority(horolog_model::Priority),
+}
+
+/// How long requests of one processor wait at most, by the place of the resource.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Spinning {
+    waits: BTreeMap<usize, (u64, SpinsAt)>,
+}
+
+impl Spinning {
+    /// Of the requests of a processor's tasks.
+    pub(crate) fn of(system: &System, cpu: CpuId) -> Result<Spinning, AnalysisError> {
+        if !system.has_spin_locks() {
+            return Ok(Spinning::default());
+        }
+        let mut spinning = Spinning::default();
+        let mut delays: BTreeMap<CpuId, Delays> = BTreeMap::new();
+        for resource in resources_of(system, cpu) {
+            let mut longest: BTreeMap<CpuId, u64> = BTreeMap::new();
+            for task in system.tasks().iter().filter(|task| task.cpu != cpu) {
+                for section in
+                    task.sections.iter().filter(|it| system.find_resource(&it.resource) == Some(resource))
+                {
+                    let most = longest.entry(task.cpu).or_default();
+                    *most = (*most).max(section.length.as_ns());
+                }
+            }
+            let mut wait = 0_u64;
+            for (other, length) in longest {
+                let delays = match delays.entry(other) {
+                    std::collections::btree_map::Entry::Occupied(known) => known.into_mut(),
+                    std::collections::btree_map::Entry::Vacant(new) => new.insert(Delays::of(system, other)?),
+                };
+                let long = delays.longest(length);
+                let sum = long.and_then(|long| wait.checked_add(long)).filter(|&sum| sum <= LONGEST_NS);
+                wait = sum.ok_or_else(|| {
+                    let name = &system.resources()[resource].name;
+                    AnalysisError::overflow(format!("resource.{name}"), "the wait for it")
+                })?;
+            }
+            spinning.waits.insert(resource, (wait, spins_at(system, cpu, resource)));
+        }
+        Ok(spinning)
+    }
+
+    /// How long a request for a resource waits at most, and where its job stands meanwhile; `None`: it is no spin lock.
+    pub(crate) fn wait(&self, resource: usize) -> Option<(u64, SpinsAt)> {
+        self.waits.get(&resource).copied()
+    }
+}
+
+fn spins_at(system: &System, cpu: CpuId, resource: usize) -> SpinsAt {
+    let level = match system.resources()[resource].protocol {
+        Protocol::Fslm => system.spin_level(cpu),
+        Protocol::Msrp | Protocol::Ceiling => SpinLevel::Highest,
+    };
+    match level {
+        SpinLevel::Highest => SpinsAt::Highest,
+        SpinLevel::At(priority) => SpinsAt::Priority(priority),
+        SpinLevel::Ceiling => system.spin_ceiling(cpu).map_or(SpinsAt::Highest, SpinsAt::Priority),
+    }
+}
+
+/// The spin locks that tasks of a processor use.
+fn resources_of(system: &System, cpu: CpuId) -> BTreeSet<usize> {
+    let sections = system.tasks().iter().filter(|task| task.cpu == cpu).flat_map(|task| &task.sections);
+    let places = sections.filter_map(|section| system.find_resource(&section.resource));
+    places.filter(|&place| system.resources()[place].protocol.is_global()).collect()
+}
+
+/// Why requests of a processor's tasks have no bound here: on a processor that shares a spin lock with it something may keep a job that holds
+/// it waiting.
+pub(crate) fn unbounded(system: &System, cpu: CpuId) -> Option<String> {
+    let mine = resources_of(system, cpu);
+    let shares = |task: &&Task| {
+        let places = task.sections.iter().filter_map(|section| system.find_resource(&section.resource));
+        task.cpu != cpu && places.into_iter().any(|place| mine.contains(&place))
+    };
+    let others: BTreeSet<CpuId> = system.tasks().iter().filter(shares).map(|task| task.cpu).collect();
+    others.into_iter().find_map(|other| {
+        if let Some((_, server)) = system.servers_on(other).next() {
+            return Some(format!("not beside the server `{}` on CPU {}", server.name, other.0));
+        }
+        let is_rigid = |task: &Task| task.preemption != Preemption::Preemptive;
+        let (_, rigid) = system.tasks_on(other).find(|(_, task)| is_rigid(task))?;
+        Some(format!("not beside `{}` on CPU {}, which cannot be preempted anywhere", rigid.name, other.0))
+    })
+}
+
+/// What the kernel takes on a processor from a job that nothing else preempts.
+struct Delays {
+    switches: u64,
+    interrupts: Vec<(ArrivalCurve, u64)>,
+    loads: Vec<HyperbolicLoad>,
+}
+
+impl Delays {
+    fn of(system: &System, cpu: CpuId) -> Result<Delays, AnalysisError> {
+        let platform = system.platform();
+        let (interrupt, tick) = (platform.timer_interrupt_cost().as_ns(), platform.tick.map(|t| t.as_ns()));
+        let latency = platform.release_latency_bound().as_ns();
+        let mut interrupts = Vec::new();
+        match tick {
+            _ if interrupt == 0 => {}
+            Some(separation) => {
+                interrupts.push((ArrivalCurve::Periodic { separation, jitter: 0 }, interrupt));
+            }
+            None => {
+                for (_, task) in system.tasks_on(cpu) {
+                    let curve = ArrivalCurve::of(task, latency)
+                        .ok_or_else(|| AnalysisError::overflow(format!("task.{}", task.name), "jitter"))?;
+                    interrupts.push((curve, interrupt));
+                }
+            }
+        }
+        let loads = system.interferences().iter().filter(|load| load.cpu == cpu).map(HyperbolicLoad::of);
+        let switches = platform.context_switch_cost().as_ns().saturating_mul(2);
+        Ok(Delays { switches, interrupts, loads: loads.collect() })
+    }
+
+    /// How long a section of this length takes at most; `None` where it never ends.
+    fn longest(&self, length: u64) -> Option<u64> {
+        let own = length.checked_add(self.switches)?;
+        let mut x = own;
+        loop {
+            let taken = self.interrupts.iter().try_fold(0_u128, |sum, (arrival, cost)| {
+                sum.checked_add(arrival.closed(u128::from(x)).checked_mul(u128::from(*cost))?)
+            })?;
+            let loads = HyperbolicLoad::demand(&self.loads, u128::from(x))?;
+            let next = u128::from(own).checked_add(taken)?.checked_add(loads)?;
+            let next = u64::try_from(next).ok().filter(|&next| next <= LONGEST_NS)?;
+            if next <= x {
+                return Some(x);
+            }
+            x = next;
+        }
+    }
+}

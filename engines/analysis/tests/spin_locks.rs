@@ -1,0 +1,119 @@
+//! Spin locks across processors: by hand who waits for how long, and what stays unknown with which reason.
+
+use horolog_analysis::{Analysis, Options, TermKind, Verdict, analyze, explain};
+use horolog_model::{System, file};
+use horolog_time::Span;
+
+fn read(text: &str) -> System {
+    file::read(text, "s.toml", &[]).map(|(system, _)| system).unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+/// One task: name, CPU, priority, period, wcet in ms, and its sections: resource, from, length.
+fn task(name: &str, cpu: u32, priority: i64, times: (u64, u64), sections: &[(&str, u64, u64)]) -> String {
+    let (period, wcet) = times;
+    let mut text = format!(
+        "[[task]]\nname = \"{name}\"\ncpu = {cpu}\npriority = {priority}\nperiod = \"{period} ms\"\nwcet = \"{wcet} ms\"\n"
+    );
+    for (resource, from, length) in sections {
+        text += &format!(
+            "[[task.section]]\nresource = \"{resource}\"\nfrom = \"{from} ms\"\nlength = \"{length} ms\"\n"
+        );
+    }
+    text
+}
+
+/// Three processors share `map`; on CPU 0 `bus` is local.
+fn three(protocol: &str, spin: &str, platform: &str) -> System {
+    let mut text = format!(
+        "[system]\nname = \"s\"\n[platform]\ncpus = 3\n{platform}[[resource]]\nname = \"map\"\nprotocol = \"{protocol}\"\n\
+         [[resource]]\nname = \"bus\"\n"
+    );
+    if protocol == "fslm" {
+        text += &format!("[[spin_priority]]\ncpu = 0\npriority = {spin}\n");
+    }
+    text += &task("fast", 0, 9, (50, 2), &[("bus", 0, 1)]);
+    text += &task("middle", 0, 7, (100, 5), &[("bus", 1, 3)]);
+    text += &task("user", 0, 5, (200, 8), &[("map", 1, 2), ("map", 4, 1)]);
+    text += &task("slow", 0, 3, (400, 10), &[("map", 2, 4)]);
+    text += &task("b", 1, 5, (200, 20), &[("map", 0, 6), ("map", 8, 3)]);
+    text += &task("c", 2, 5, (200, 20), &[("map", 0, 5)]);
+    read(&text)
+}
+
+fn found(analysis: &Analysis) -> Vec<(u64, u64)> {
+    let ns = |span: Option<Span>| span.expect("a bound").as_ns();
+    analysis.tasks.iter().map(|task| (ns(task.blocking), ns(task.response))).collect()
+}
+
+const MS: u64 = 1_000_000;
+
+fn ms(all: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    all.iter().map(|(blocking, response)| (blocking * MS, response * MS)).collect()
+}
+
+#[test]
+fn a_request_waits_for_one_section_of_each_other_processor() {
+    let analysis = analyze(&three("msrp", "", ""), &Options::default()).unwrap();
+    // CPU 0 waits 6 + 5 ms a request; CPU 1 5 + 4, CPU 2 6 + 4.
+    // fast: blocked by slow, 11 + 4; user: 8 + 2 * 11 of its own, and two jobs of fast.
+    let cpu_0 = [(15, 17), (15, 22), (15, 2 * 2 + 5 + 15 + 30), (0, 2 + 5 + 30 + 21 + 2)];
+    let others = [(0, 20 + 9 + 9), (0, 20 + 10)];
+    assert_eq!(found(&analysis), ms(&[&cpu_0[..], &others[..]].concat()));
+    assert!(analysis.tasks.iter().all(|task| (task.test, task.exact) == ("fp-spin-locks", false)));
+    assert!(analysis.tasks.iter().all(|task| task.verdict == Verdict::Meets));
+}
+
+#[test]
+fn above_the_spin_priority_the_section_alone_blocks_with_a_local_one_beside_it() {
+    for spin in ["\"ceiling\"", "5"] {
+        let analysis = analyze(&three("fslm", spin, ""), &Options::default()).unwrap();
+        // fast: the local section of middle (3) and the lock that slow comes to hold meanwhile (4).
+        let above = [(7, 9), (4, 11)];
+        assert_eq!(found(&analysis)[..2], ms(&above));
+        assert_eq!(found(&analysis)[2], (15 * MS, 54 * MS));
+    }
+    // At 7 middle waits for the job that spins, and cannot lock while one does.
+    let analysis = analyze(&three("fslm", "7", ""), &Options::default()).unwrap();
+    assert_eq!(found(&analysis)[..2], ms(&[(4, 6), (15, 22)]));
+    let highest = analyze(&three("fslm", "\"highest\"", ""), &Options::default()).unwrap();
+    assert_eq!(found(&highest), found(&analyze(&three("msrp", "", ""), &Options::default()).unwrap()));
+}
+
+#[test]
+fn what_the_kernel_takes_lengthens_the_sections_of_others() {
+    let costs = "context_switch = \"10 us\"\ntimer_interrupt = \"5 us\"\n";
+    let system = three("msrp", "", costs);
+    let analysis = analyze(&system, &Options::default()).unwrap();
+    let c = system.find_task("c").unwrap();
+    let explained = explain(&system, c, &Options::default()).unwrap();
+    let spinning = explained.terms.iter().find(|term| term.kind == TermKind::Spinning).unwrap();
+    // Two switches and one interrupt of b's own release for its section, four of CPU 0's tasks for theirs.
+    assert_eq!(spinning.time, Span::from_ns(10 * MS + 4 * 10_000 + 5_000 + 4 * 5_000));
+    let sum: u64 = explained.terms.iter().map(|term| term.time.as_ns()).sum();
+    assert_eq!(analysis.tasks[5].response, Some(Span::from_ns(sum)));
+}
+
+#[test]
+fn a_term_for_each_block() {
+    let system = three("fslm", "\"ceiling\"", "");
+    let fast = system.find_task("fast").unwrap();
+    let explained = explain(&system, fast, &Options::default()).unwrap();
+    let terms: Vec<_> = explained.terms.iter().map(|term| (term.kind, term.who.as_deref())).collect();
+    assert_eq!(
+        terms,
+        [
+            (TermKind::OwnWork, None),
+            (TermKind::BlockingSection, Some("middle")),
+            (TermKind::BlockingSpinLock, Some("slow"))
+        ]
+    );
+}
+
+#[test]
+fn beside_what_may_keep_a_holder_waiting_nothing_is_known() {
+    let rigid = "[[task]]\nname = \"rigid\"\ncpu = 1\npriority = 9\nperiod = \"100 ms\"\nwcet = \"1 ms\"\npreemption = \"non-preemptive\"\n";
+    let text = format!("{}{rigid}", horolog_model::file::print(&three("msrp", "", "")));
+    let analysis = analyze(&read(&text), &Options::default()).unwrap();
+    assert!(analysis.tasks.iter().all(|task| task.verdict == Verdict::Unknown), "{analysis:?}");
+    assert!(analysis.notes.iter().any(|note| note.contains("`rigid` on CPU 1")), "{:?}", analysis.notes);
+}

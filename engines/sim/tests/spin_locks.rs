@@ -1,0 +1,354 @@
+//! Spin locks across processors in the simulation (decision 0018): the published example, and random systems against a loop over units
+//! of time that shares no code with the simulator.
+
+use horolog_model::System;
+use horolog_sim::{Horizon, SimOptions, simulate};
+use horolog_time::Span;
+use horolog_trace::{Kind, Record};
+use std::collections::VecDeque;
+
+fn read(text: &str) -> System {
+    horolog_model::file::read(text, "spin.toml", &[]).expect("a valid file").0
+}
+
+fn records(system: &System, end: u64) -> Vec<Record> {
+    let mut records: Vec<Record> = Vec::new();
+    let options = SimOptions { horizon: Horizon::Time(Span::from_ns(end)), ..SimOptions::default() };
+    simulate(system, &options, &mut records).expect("it runs");
+    records
+}
+
+#[derive(Clone, Debug)]
+struct Task {
+    cpu: usize,
+    priority: i64,
+    arrivals: Vec<u64>,
+    wcet: u64,
+    /// Resource, from, end.
+    sections: Vec<(usize, u64, u64)>,
+}
+
+/// Two processors and more, resources of one protocol, a spin priority for each processor.
+#[derive(Clone, Debug)]
+struct Case {
+    protocol: &'static str,
+    resources: usize,
+    spin: Vec<String>,
+    tasks: Vec<Task>,
+}
+
+impl Case {
+    fn text(&self) -> String {
+        let mut text = format!("[system]\nname = \"spin\"\n[platform]\ncpus = {}\n", self.spin.len());
+        for resource in 0..self.resources {
+            text += &format!("[[resource]]\nname = \"r{resource}\"\nprotocol = \"{}\"\n", self.protocol);
+        }
+        for (cpu, spin) in self.spin.iter().enumerate().filter(|_| self.protocol == "fslm") {
+            text += &format!("[[spin_priority]]\ncpu = {cpu}\npriority = {spin}\n");
+        }
+        for (number, task) in self.tasks.iter().enumerate() {
+            let arrivals: Vec<String> = task.arrivals.iter().map(|at| format!("\"{at} ns\"")).collect();
+            text += &format!(
+                "[[task]]\nname = \"t{number}\"\ncpu = {}\npriority = {}\nwcet = \"{} ns\"\narrivals = [{}]\n",
+                task.cpu,
+                task.priority,
+                task.wcet,
+                arrivals.join(", ")
+            );
+            for (resource, from, end) in &task.sections {
+                text += &format!(
+                    "[[task.section]]\nresource = \"r{resource}\"\nfrom = \"{from} ns\"\nlength = \"{} ns\"\n",
+                    end - from
+                );
+            }
+        }
+        text
+    }
+
+    fn ceiling(&self, cpu: usize) -> i64 {
+        let users = self.tasks.iter().filter(|task| task.cpu == cpu && !task.sections.is_empty());
+        users.map(|task| task.priority).max().unwrap_or(i64::MAX)
+    }
+
+    /// The priority at which jobs of a processor spin.
+    fn spin_priority(&self, cpu: usize) -> i64 {
+        match (self.protocol, self.spin[cpu].as_str()) {
+            ("msrp", _) | (_, "\"highest\"") => i64::MAX,
+            (_, "\"ceiling\"") => self.ceiling(cpu),
+            (_, number) => number.parse().expect("a number"),
+        }
+    }
+}
+
+/// What happened: when, to which task, and what.
+type Event = (u64, usize, Kind);
+
+#[derive(Clone, Default)]
+struct State {
+    waiting: VecDeque<u64>,
+    executed: u64,
+    /// The next section that it has not asked for.
+    next: usize,
+    holds: Option<usize>,
+    spins: Option<usize>,
+}
+
+/// Unit by unit.
+fn by_units(case: &Case, end: u64) -> Vec<Event> {
+    let mut tasks = vec![State::default(); case.tasks.len()];
+    let mut queues: Vec<VecDeque<usize>> = vec![VecDeque::new(); case.resources];
+    let mut events = Vec::new();
+    let mut running: Vec<Option<usize>> = vec![None; case.spin.len()];
+    for now in 0..=end {
+        for cpu in 0..case.spin.len() {
+            let Some(task) = running[cpu] else { continue };
+            let (state, of) = (&mut tasks[task], &case.tasks[task]);
+            if let Some(resource) = state.holds.filter(|_| of.sections[state.next - 1].2 == state.executed) {
+                state.holds = None;
+                events.push((now, task, Kind::Unlock));
+                queues[resource].pop_front();
+                if let Some(&next) = queues[resource].front() {
+                    tasks[next].spins = None;
+                    tasks[next].holds = Some(resource);
+                    events.push((now, next, Kind::Lock));
+                }
+            }
+            let (state, of) = (&mut tasks[task], &case.tasks[task]);
+            if state.executed == of.wcet {
+                state.waiting.pop_front();
+                (state.executed, state.next) = (0, 0);
+                running[cpu] = None;
+                events.push((now, task, Kind::Completion));
+            }
+        }
+        if now == end {
+            break;
+        }
+        for (task, of) in case.tasks.iter().enumerate() {
+            if of.arrivals.contains(&now) {
+                tasks[task].waiting.push_back(now);
+            }
+        }
+        loop {
+            // Who gets the processor only now asks after those who had it.
+            let before = running.clone();
+            for (cpu, running) in running.iter_mut().enumerate() {
+                let here = (0..tasks.len()).filter(|&task| case.tasks[task].cpu == cpu);
+                let ready = here.filter(|&task| !tasks[task].waiting.is_empty());
+                // Who holds, then who spins before those of the spin priority, then by priority.
+                let standing = |task: usize| {
+                    let (state, own) = (&tasks[task], (case.tasks[task].priority, 0));
+                    match (state.holds, state.spins) {
+                        (Some(_), _) => (i64::MAX, 2),
+                        (_, Some(_)) => own.max((case.spin_priority(cpu), 1)),
+                        _ => own,
+                    }
+                };
+                *running = ready.max_by_key(|&task| standing(task));
+            }
+            let mut is_done = true;
+            for (task, had) in running.iter().zip(&before).filter_map(|(task, had)| Some(((*task)?, *had))) {
+                let (state, of) = (&mut tasks[task], &case.tasks[task]);
+                let begins = of.sections.get(state.next).filter(|section| section.1 == state.executed);
+                let Some(&(resource, ..)) = begins.filter(|_| state.holds.is_none() && state.spins.is_none())
+                else {
+                    continue;
+                };
+                is_done = false;
+                if had != Some(task) {
+                    continue;
+                }
+                state.next += 1;
+                queues[resource].push_back(task);
+                if queues[resource].len() == 1 {
+                    state.holds = Some(resource);
+                    events.push((now, task, Kind::Lock));
+                } else {
+                    state.spins = Some(resource);
+                    events.push((now, task, Kind::Spin));
+                }
+            }
+            if is_done {
+                break;
+            }
+        }
+        for task in running.iter().flatten().copied() {
+            tasks[task].executed += u64::from(tasks[task].spins.is_none());
+        }
+    }
+    events.sort_by_key(|&(at, task, kind)| (at, task, kind as u8));
+    events
+}
+
+fn simulated(case: &Case, end: u64) -> Vec<Event> {
+    let wanted = [Kind::Lock, Kind::Unlock, Kind::Spin, Kind::Completion];
+    let all = records(&read(&case.text()), end);
+    let mut events: Vec<Event> = all
+        .iter()
+        .filter(|record| wanted.contains(&record.kind))
+        .map(|record| (record.time.as_ns(), record.task as usize, record.kind))
+        .collect();
+    events.sort_by_key(|&(at, task, kind)| (at, task, kind as u8));
+    events
+}
+
+/// The published example: t3 on processor 0, the others on processor 1; t2 uses nothing.
+fn example(protocol: &'static str, spin: &str) -> Case {
+    let task = |cpu, priority, arrival, wcet, sections: &[(usize, u64, u64)]| Task {
+        cpu,
+        priority,
+        arrivals: vec![arrival],
+        wcet,
+        sections: sections.to_vec(),
+    };
+    let tasks = vec![
+        task(1, 1, 3, 6, &[(0, 0, 4)]),
+        task(1, 2, 50, 1, &[(0, 0, 1)]),
+        task(1, 3, 6, 5, &[]),
+        task(0, 4, 0, 9, &[(0, 1, 8)]),
+    ];
+    Case { protocol, resources: 1, spin: vec!["\"highest\"".to_owned(), spin.to_owned()], tasks }
+}
+
+/// Who has the processor of a task, from when to when.
+fn stretches(case: &Case, of: usize) -> Vec<(u64, u64)> {
+    let (mut all, mut since) = (Vec::new(), None);
+    for record in records(&read(&case.text()), 40).iter().filter(|record| record.task as usize == of) {
+        match record.kind {
+            Kind::Start | Kind::Resume => since = Some(record.time.as_ns()),
+            Kind::Preempt | Kind::Completion => {
+                all.extend(since.take().map(|since| (since, record.time.as_ns())));
+            }
+            _ => {}
+        }
+    }
+    all
+}
+
+#[test]
+fn a_spinner_at_the_highest_priority_keeps_everybody_waiting() {
+    for case in [example("fslm", "\"highest\""), example("fslm", "3"), example("msrp", "")] {
+        assert_eq!(stretches(&case, 2), [(12, 17)], "t2 gets nothing before 12: {}", case.text());
+        let events = simulated(&case, 40);
+        for at in [(3, 0, Kind::Spin), (8, 0, Kind::Lock), (12, 0, Kind::Unlock), (8, 3, Kind::Unlock)] {
+            assert!(events.contains(&at), "{at:?} in {events:?}");
+        }
+    }
+}
+
+#[test]
+fn a_spinner_at_the_ceiling_lets_more_important_tasks_run_until_it_holds_the_lock() {
+    for case in [example("fslm", "\"ceiling\""), example("fslm", "2")] {
+        assert_eq!(stretches(&case, 2), [(6, 8), (12, 15)], "{}", case.text());
+        let events = simulated(&case, 40);
+        for at in [(3, 0, Kind::Spin), (8, 0, Kind::Lock), (12, 0, Kind::Unlock)] {
+            assert!(events.contains(&at), "{at:?} in {events:?}");
+        }
+    }
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+}
+
+fn draw(random: &mut Random, protocol: &'static str) -> Case {
+    let cpus = 2 + random.below(3) as usize;
+    let resources = 1 + random.below(3) as usize;
+    let count = cpus as u64 * (1 + random.below(3)) + random.below(3);
+    let mut tasks = Vec::new();
+    for number in 0..count {
+        let cpu = (number as usize) % cpus;
+        let wcet = 1 + random.below(9);
+        let mut sections = Vec::new();
+        let mut at = 0;
+        for _ in 0..random.below(3) {
+            let from = at + random.below(3);
+            let end = from + 1 + random.below(4);
+            if end <= wcet {
+                sections.push((random.below(resources as u64) as usize, from, end));
+                at = end;
+            }
+        }
+        let mut arrivals: Vec<u64> = Vec::new();
+        let mut time = random.below(6);
+        for _ in 0..=random.below(3) {
+            arrivals.push(time);
+            time += 1 + random.below(20);
+        }
+        // Different on each processor.
+        let priority = 3 * random.below(20) as i64 * count as i64 + number as i64;
+        tasks.push(Task { cpu, priority, arrivals, wcet, sections });
+    }
+    let mut case = Case { protocol, resources, spin: vec![String::new(); cpus], tasks };
+    for cpu in 0..cpus {
+        let here: Vec<i64> = case.tasks.iter().filter(|t| t.cpu == cpu).map(|t| t.priority).collect();
+        let highest = here.iter().copied().max().unwrap_or(0);
+        let ceiling = case.ceiling(cpu);
+        case.spin[cpu] = match random.below(4) {
+            0 => "\"highest\"".to_owned(),
+            1 => "\"ceiling\"".to_owned(),
+            2 if ceiling <= highest => {
+                (ceiling + random.below((highest - ceiling + 1) as u64) as i64).to_string()
+            }
+            _ => highest.to_string(),
+        };
+    }
+    case
+}
+
+#[test]
+fn random_systems_run_as_a_loop_over_units_of_time_says() {
+    let mut random = Random(7);
+    let mut spins = 0;
+    for round in 0..6_000 {
+        let case = draw(&mut random, if round % 3 == 0 { "msrp" } else { "fslm" });
+        let (own, by_units) = (simulated(&case, 120), by_units(&case, 120));
+        assert_eq!(own, by_units, "round {round}: {}", case.text());
+        spins += by_units.iter().filter(|(.., kind)| *kind == Kind::Spin).count();
+    }
+    assert!(spins > 3_000, "{spins}");
+}
+
+#[test]
+fn the_highest_spin_priority_gives_the_records_of_msrp() {
+    let mut random = Random(11);
+    for _ in 0..500 {
+        let mut case = draw(&mut random, "fslm");
+        case.spin.iter_mut().for_each(|spin| *spin = "\"highest\"".to_owned());
+        let flexible = records(&read(&case.text()), 120);
+        case.protocol = "msrp";
+        assert_eq!(flexible, records(&read(&case.text()), 120), "{}", case.text());
+    }
+}
+
+#[test]
+fn one_job_of_a_processor_waits_or_holds_and_queues_are_first_in_first_out() {
+    let mut random = Random(13);
+    for _ in 0..1_000 {
+        let case = draw(&mut random, "fslm");
+        let mut queues: Vec<VecDeque<usize>> = vec![VecDeque::new(); case.resources];
+        for record in records(&read(&case.text()), 120) {
+            let task = record.task as usize;
+            let resource = record.value as usize;
+            match record.kind {
+                Kind::Spin => queues[resource].push_back(task),
+                Kind::Lock if queues[resource].front() == Some(&task) => {}
+                Kind::Lock => {
+                    assert!(queues[resource].is_empty(), "out of turn: {}", case.text());
+                    queues[resource].push_back(task);
+                }
+                Kind::Unlock => assert_eq!(queues[resource].pop_front(), Some(task)),
+                _ => continue,
+            }
+            for cpu in 0..case.spin.len() {
+                let here = queues.iter().flatten().filter(|&&task| case.tasks[task].cpu == cpu);
+                assert!(here.count() <= 1, "{}", case.text());
+            }
+        }
+    }
+}

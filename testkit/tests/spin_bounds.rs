@@ -1,0 +1,146 @@
+//! Spin locks: no simulated response is above its bound, over random phases and execution times of systems on two to four processors, with local
+//! resources beside the global ones.
+#![allow(clippy::unwrap_used)] // Helpers of an integration test are tests too.
+
+use horolog_analysis::{Options, analyze};
+use horolog_model::{System, file};
+use horolog_sim::{Horizon, SimOptions, simulate};
+use horolog_testkit::Random;
+use horolog_time::Span;
+use horolog_trace::NullSink;
+
+const PERIODS: [u64; 5] = [12, 16, 24, 32, 48];
+
+/// The file of a system with the offsets left out, and where each belongs.
+fn draw(random: &mut Random) -> Vec<String> {
+    let cpus = random.between(2, 4);
+    let globals = random.between(1, 2);
+    let mut head = format!("[system]\nname = \"spin\"\n[platform]\ncpus = {cpus}\n");
+    for resource in 0..globals {
+        head += &format!("[[resource]]\nname = \"g{resource}\"\nprotocol = \"fslm\"\n");
+    }
+    let mut parts = Vec::new();
+    for cpu in 0..cpus {
+        head += &format!("[[resource]]\nname = \"l{cpu}\"\n");
+        let count = random.between(1, 4);
+        let mut ceiling = None;
+        for number in 0..count {
+            let period = PERIODS[random.below(5) as usize];
+            let wcet = random.between(1, (period / (2 * count)).max(2));
+            let mut text = format!(
+                "[[task]]\nname = \"c{cpu}t{number}\"\ncpu = {cpu}\npriority = {number}\nperiod = \"{period} ns\"\n\
+                 deadline = \"1 ms\"\nwcet = \"{wcet} ns\"\nbcet = \"1 ns\"\n"
+            );
+            let mut at = 0;
+            while at < wcet && random.below(3) > 0 {
+                let from = random.between(at, wcet - 1);
+                let length = random.between(1, wcet - from);
+                let is_global = random.below(2) == 0;
+                let name = if is_global { format!("g{}", random.below(globals)) } else { format!("l{cpu}") };
+                text += &format!(
+                    "[[task.section]]\nresource = \"{name}\"\nfrom = \"{from} ns\"\nlength = \"{length} ns\"\n"
+                );
+                ceiling = if is_global { Some(number) } else { ceiling };
+                at = from + length;
+            }
+            parts.push(text);
+        }
+        head += &match random.below(3) {
+            0 => format!("[[spin_priority]]\ncpu = {cpu}\npriority = \"ceiling\"\n"),
+            1 => format!(
+                "[[spin_priority]]\ncpu = {cpu}\npriority = {}\n",
+                random.between(ceiling.unwrap_or(0), count - 1)
+            ),
+            _ => String::new(),
+        };
+    }
+    parts.insert(0, head);
+    parts
+}
+
+fn with_offsets(parts: &[String], random: &mut Random) -> System {
+    let mut text = parts[0].clone();
+    for part in &parts[1..] {
+        let offset = format!("offset = \"{} ns\"\n[[task.section]]", random.below(48));
+        let plain = format!("{part}offset = \"{} ns\"\n", random.below(48));
+        text += &if part.contains("[[task.section]]") {
+            part.replacen("[[task.section]]", &offset, 1)
+        } else {
+            plain
+        };
+    }
+    read(&text)
+}
+
+fn read(text: &str) -> System {
+    file::read(text, "s.toml", &[])
+        .map(|(system, _)| system)
+        .unwrap_or_else(|errors| panic!("{errors}\n{text}"))
+}
+
+/// Both block a task above the spin priority: the local section of a task that has preempted the job that spins, and that job's own section.
+#[test]
+fn a_local_section_and_a_spin_lock_block_one_job() {
+    let task = |name: &str, cpu: u32, priority: u32, offset: u32, wcet: u32, section: &str| {
+        format!(
+            "[[task]]\nname = \"{name}\"\ncpu = {cpu}\npriority = {priority}\nperiod = \"100 ns\"\noffset = \"{offset} ns\"\n\
+             wcet = \"{wcet} ns\"\n[[task.section]]\n{section}\n"
+        )
+    };
+    let holds = |name: &str, from: u32, length: u32| {
+        format!("resource = \"{name}\"\nfrom = \"{from} ns\"\nlength = \"{length} ns\"")
+    };
+    let text = [
+        "[system]\nname = \"s\"\n[platform]\ncpus = 2\n[[resource]]\nname = \"map\"\nprotocol = \"fslm\"\n\
+         [[resource]]\nname = \"bus\"\n[[spin_priority]]\ncpu = 0\npriority = \"ceiling\"\n"
+            .to_owned(),
+        task("urgent", 0, 9, 4, 5, &holds("bus", 4, 1)),
+        task("middle", 0, 7, 3, 6, &holds("bus", 0, 6)),
+        task("spinner", 0, 3, 1, 5, &holds("map", 0, 4)),
+        task("remote", 1, 5, 0, 12, &holds("map", 0, 12)),
+    ]
+    .concat();
+    let system = read(&text);
+    let outcome = simulate(&system, &SimOptions::default(), &mut NullSink).unwrap();
+    let bound = analyze(&system, &Options::default()).unwrap().tasks[0].response.unwrap();
+    // Released one unit into the local section of 6; the lock comes at 12, in the middle of its 5.
+    assert_eq!(outcome.tasks[0].response_ns_max, Some(Span::from_ns(5 + 5 + 4)));
+    assert_eq!(bound, Span::from_ns(5 + 6 + 4));
+}
+
+#[test]
+fn no_simulated_response_is_above_its_bound() {
+    let mut random = Random::new(5);
+    let (mut bounded, mut attained, mut spun) = (0, 0, 0);
+    for round in 0..3_000 {
+        let parts = draw(&mut random);
+        let system = read(&parts.concat());
+        let analysis = analyze(&system, &Options::default()).unwrap();
+        let bounds: Vec<Option<u64>> =
+            analysis.tasks.iter().map(|task| task.response.map(Span::as_ns)).collect();
+        let mut worst = vec![0; bounds.len()];
+        for phase in 0..8 {
+            let system = with_offsets(&parts, &mut random);
+            let mut options = SimOptions {
+                horizon: Horizon::Time(Span::from_ns(960)),
+                seed: phase,
+                ..SimOptions::default()
+            };
+            if phase % 2 == 1 {
+                options.execution = horolog_sim::ExecutionChoice::Uniform;
+            }
+            let Ok(outcome) = simulate(&system, &options, &mut NullSink) else { continue };
+            for (worst, task) in worst.iter_mut().zip(&outcome.tasks) {
+                *worst = (*worst).max(task.response_ns_max.map_or(0, Span::as_ns));
+            }
+        }
+        for (task, (worst, bound)) in worst.iter().zip(&bounds).enumerate() {
+            let Some(bound) = bound else { continue };
+            assert!(worst <= bound, "round {round}, task {task}: {worst} of {bound}\n{}", parts.concat());
+            bounded += 1;
+            attained += u32::from(worst == bound);
+        }
+        spun += usize::from(analysis.tasks.iter().any(|task| task.test == "fp-spin-locks"));
+    }
+    assert!(bounded > 10_000 && attained > 2_000 && spun > 2_000, "{bounded} {attained} {spun}");
+}
