@@ -271,6 +271,12 @@ fn check_scope(system: &System) -> Result<(), ExecError> {
             cluster.cpus.iter().map(|cpu| cpu.0).collect::<Vec<_>>()
         )));
     }
+    if let Some(resource) = system.resources().iter().find(|resource| resource.protocol.is_global()) {
+        return Err(ExecError::bad_input(format!(
+            "resource.{}.protocol: a run knows no spin locks across processors yet; simulate the system, or use `ceiling` on one cpu",
+            resource.name
+        )));
+    }
     let holds = |task: &&Task| is_command(task) && !task.sections.is_empty();
     if let Some(task) = system.tasks().iter().find(holds) {
         return Err(ExecError::bad_input(format!(

@@ -11,6 +11,11 @@ use horolog_trace::NO_JOB;
 /// Time for which jobs had the processor and did not execute.
 pub(crate) const GAPS: &str = "unexplained gaps";
 
+/// Where the file declares no release latency, an observed arrival that is off by no more than a tenth of what lies between two, and by no
+/// more than a millisecond, may be the kernel's wake-up.
+const UNDECLARED_SHARE: u64 = 10;
+const UNDECLARED_MOST: u64 = 1_000_000;
+
 impl Verifier {
     /// Checks that an arrival keeps the task's pattern; returns the earliest arrival that does.
     pub(crate) fn check_arrival(&mut self, task: usize, number: u64, arrival: u64) -> u64 {
@@ -62,6 +67,22 @@ impl Verifier {
         if early <= slack && late <= slack {
             return arrival;
         }
+        let between = last.map_or(0, |last| expected.saturating_sub(last));
+        let undeclared = (between / UNDECLARED_SHARE).min(UNDECLARED_MOST);
+        if model.is_observed
+            && !self.model.declares_latency
+            && early.max(late) <= slack.saturating_add(undeclared)
+        {
+            let message = format!(
+                "{} job {number} arrived at {}, {} off; the file declares no release_latency, so that this may be the kernel's wake-up",
+                model.name,
+                Span::from_ns(arrival),
+                Span::from_ns(early.max(late))
+            );
+            let numbers = Some((arrival, expected));
+            self.job_finding(Class::CannotTell, Check::Arrival, task, number, message, numbers);
+            return arrival;
+        }
         if let (Arrival::Periodic { period }, true) = (&model.arrival, model.is_observed) {
             let period = period.as_ns();
             let goes_on = late_before.map(|late| late.saturating_add(period));
@@ -72,8 +93,9 @@ impl Verifier {
                 // What else happened meanwhile tells whose fault that is; the rhythm goes on as if it had not happened.
                 let kept = expected.saturating_add(late / period.max(1) * period);
                 (self.tasks[task].last_arrival, self.tasks[task].late_arrival) = (Some(kept), Some(arrival));
-                let window = Some(Busy { since: expected, blocker: None });
-                let question = Question::Arrival { late, expected };
+                let since = last.unwrap_or(expected).min(expected);
+                let window = Some(Busy { since, blocker: None });
+                let question = Question::Arrival { late, expected, done_at: self.tasks[task].done_at };
                 self.ask(task, model.cpu, number, arrival, window, question);
                 return arrival;
             }
@@ -102,21 +124,44 @@ impl Verifier {
     }
 
     /// An observed arrival came too late: the machine's doing where the processor was stopped for as much of that time as is too
-    /// long, else the program's.
-    pub(crate) fn judge_late_arrival(&mut self, candidate: Candidate, late: u64, expected: u64) {
+    /// long. A program that was still at its job before, which ended at `done_at`, did not wait for its time: without what kept it from the
+    /// processor it would have, or nobody can tell. Else it is the program's doing.
+    pub(crate) fn judge_late_arrival(
+        &mut self,
+        candidate: Candidate,
+        late: u64,
+        (expected, done_at): (u64, u64),
+    ) {
         let Candidate { task, cpu, job, arrival, .. } = candidate;
         let slack = self.model.allowed_lateness(task, arrival).saturating_add(self.model.stamping);
         let stolen = self.cpus[cpu].stolen(expected, arrival);
-        let class =
-            if late <= slack.saturating_add(stolen) { Class::MachineDisturbed } else { Class::ModelViolated };
-        let message = format!(
+        let mut message = format!(
             "{} job {job} arrived at {}, {} too late; the processor stood still for {} of it",
             self.model.tasks[task].name,
             Span::from_ns(arrival),
             Span::from_ns(late),
             Span::from_ns(stolen)
         );
-        self.job_finding(class, Check::Arrival, task, job, message, Some((arrival, expected)));
+        let (mut class, mut evidence) = (Class::ModelViolated, Vec::new());
+        let is_busy = done_at >= expected;
+        if late <= slack.saturating_add(stolen) {
+            class = Class::MachineDisturbed;
+        } else if is_busy {
+            let account =
+                self.account(Candidate { to: done_at.max(candidate.from), ..candidate }, candidate.from);
+            let taken = account.by_machine;
+            if taken > slack {
+                let would_wait = done_at.saturating_sub(taken) <= expected;
+                class = if would_wait { Class::MachineDisturbed } else { Class::CannotTell };
+                message = format!(
+                    "{message}; its job before ended at {} and was kept from the processor for {}",
+                    Span::from_ns(done_at),
+                    Span::from_ns(taken)
+                );
+                evidence = account.evidence;
+            }
+        }
+        self.found(candidate, class, Check::Arrival, (arrival, expected), evidence, message);
     }
 
     /// A job that has not ended may have executed longer than its wcet already.

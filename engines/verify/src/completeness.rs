@@ -132,23 +132,35 @@ impl Verifier {
         self.require_jobs();
     }
 
-    /// What the trace itself counts must be there: records, and losses that were told at their places.
-    pub(crate) fn hold_against_the_foot(&mut self, foot: &Footer, lost: u64, skipped: u64) {
+    /// What the trace itself counts must be there: records of each kind, and losses that were told at their places. What is missing may lie
+    /// anywhere, so that nothing is concluded from the rest.
+    pub(crate) fn differs_from_the_foot(&self, foot: &Footer, lost: u64, skipped: u64) -> Option<String> {
         let read = self.records.saturating_add(skipped);
         if foot.records != read {
-            self.unknown.push(format!(
+            return Some(format!(
                 "the trace's foot counts {} records and {read} are there: some were taken out, or added",
                 foot.records
             ));
         }
-        let by_cause = foot.causes.values().fold(0_u64, |sum, count| sum.saturating_add(*count));
-        let told = foot.losses.total().max(by_cause).max(lost);
-        if told > self.losses.total() {
-            self.unknown.push(format!(
-                "the trace says that {told} records were lost and tells of {} at their places",
-                self.losses.total()
+        let counted = |kind: &Kind| foot.counts.get(kind.name()).copied().unwrap_or(0);
+        let differs = |kind: &Kind| counted(kind) != self.counts[*kind as usize];
+        // Older writers count no kinds.
+        if let Some(kind) = Kind::ALL.iter().find(|kind| !foot.counts.is_empty() && differs(kind)) {
+            return Some(format!(
+                "the trace's foot counts {} records of the kind {} and {} are there: some were replaced",
+                counted(kind),
+                kind.name(),
+                self.counts[*kind as usize]
             ));
         }
+        let by_cause = foot.causes.values().fold(0_u64, |sum, count| sum.saturating_add(*count));
+        let told = foot.losses.total().max(by_cause).max(lost);
+        (told > self.losses.total()).then(|| {
+            format!(
+                "the trace says that {told} records were lost and tells of {} at their places",
+                self.losses.total()
+            )
+        })
     }
 
     /// Jobs of commands are known from the kernel's record alone.
@@ -338,6 +350,21 @@ mod tests {
     use crate::{Options, Verdict};
     use horolog_trace::file::Losses;
 
+    fn foot(records: u64) -> Footer {
+        Footer {
+            end: Instant::ZERO,
+            releases_end: None,
+            records,
+            counts: Default::default(),
+            losses: Losses::default(),
+            causes: Default::default(),
+            clock_error_ns: None,
+            events: Vec::new(),
+            threads: Vec::new(),
+            index: Vec::new(),
+        }
+    }
+
     /// Two records are there, one of which tells of three lost ones.
     #[test]
     fn a_trace_has_what_its_foot_counts() {
@@ -346,27 +373,27 @@ mod tests {
         let header = Header::simulated(String::new(), vec!["a".to_owned()], 0, Span::from_ns(1));
         let unknown = |records, losses, cause: Option<u64>, in_blocks, skipped| {
             let foot = Footer {
-                end: Instant::ZERO,
-                releases_end: None,
-                records,
-                counts: Default::default(),
                 losses: Losses { kernel: losses, ..Losses::default() },
                 causes: cause.map(|count| ("kernel".to_owned(), count)).into_iter().collect(),
-                clock_error_ns: None,
-                events: Vec::new(),
-                threads: Vec::new(),
-                index: Vec::new(),
+                ..foot(records)
             };
             let mut verifier = Verifier::new(&system, &[], &header, &Options::default()).expect("built");
             (verifier.records, verifier.losses.kernel) = (2, 3);
-            verifier.hold_against_the_foot(&foot, in_blocks, skipped);
-            !verifier.unknown.is_empty()
+            verifier.differs_from_the_foot(&foot, in_blocks, skipped).is_some()
         };
         assert!(!unknown(2, 3, Some(3), 3, 0) && !unknown(4, 3, None, 0, 2) && !unknown(2, 2, Some(1), 0, 0));
         for (records, skipped) in [(1, 0), (3, 0), (2, 1)] {
             assert!(unknown(records, 3, None, 0, skipped), "{records} {skipped}");
         }
         assert!(unknown(2, 4, None, 0, 0) && unknown(2, 3, Some(4), 0, 0) && unknown(2, 3, None, 4, 0));
+        let mut kinds = Footer { counts: [("start".to_owned(), 2)].into_iter().collect(), ..foot(2) };
+        let mut verifier = Verifier::new(&system, &[], &header, &Options::default()).expect("built");
+        (verifier.records, verifier.counts[Kind::Start as usize]) = (2, 2);
+        assert_eq!(verifier.differs_from_the_foot(&kinds, 0, 0), None);
+        for counts in [vec![("start", 1), ("release", 1)], vec![("start", 1)], vec![("release", 2)]] {
+            kinds.counts = counts.into_iter().map(|(kind, count)| (kind.to_owned(), count)).collect();
+            assert!(verifier.differs_from_the_foot(&kinds, 0, 0).is_some(), "{:?}", kinds.counts);
+        }
         let mut verifier = Verifier::new(&system, &[], &header, &Options::default()).expect("built");
         verifier.unknown.push("something".to_owned());
         assert_eq!(verifier.finish(0, None, Vec::new()).verdict, Verdict::Unknown);

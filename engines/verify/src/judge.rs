@@ -34,6 +34,8 @@ pub(crate) enum Question {
     Arrival {
         late: u64,
         expected: u64,
+        /// When the job before ended.
+        done_at: u64,
     },
     Blocking {
         blocked: u64,
@@ -71,9 +73,9 @@ pub(crate) struct Candidate {
 }
 
 /// What happened in a window beyond what the model allows.
-struct Account {
-    evidence: Vec<Evidence>,
-    by_machine: u64,
+pub(crate) struct Account {
+    pub(crate) evidence: Vec<Evidence>,
+    pub(crate) by_machine: u64,
     /// What of it may lie in the time for which a job had the processor.
     within_jobs: u64,
     by_model: u64,
@@ -96,7 +98,9 @@ impl Verifier {
                     self.judge_execution(candidate, executed, wcet, interrupted);
                 }
                 Question::Gap { gap } => self.judge_gap(candidate, gap),
-                Question::Arrival { late, expected } => self.judge_late_arrival(candidate, late, expected),
+                Question::Arrival { late, expected, done_at } => {
+                    self.judge_late_arrival(candidate, late, (expected, done_at));
+                }
                 Question::Blocking { blocked, allowed } => self.judge_blocking(candidate, blocked, allowed),
                 Question::Response { response, bound, finished } => {
                     self.judge_response(candidate, response, bound, finished);
@@ -467,7 +471,7 @@ impl Verifier {
     }
 
     /// What happened in a candidate's window beyond what the model allows.
-    fn account(&self, candidate: Candidate, from: u64) -> Account {
+    pub(crate) fn account(&self, candidate: Candidate, from: u64) -> Account {
         let processor = &self.cpus[candidate.cpu];
         let to = candidate.to;
         let mut entries: Vec<(&'static str, u64, bool)> = Vec::new();
@@ -541,7 +545,7 @@ impl Verifier {
         taken.own.saturating_add(interrupts).saturating_sub(declared)
     }
 
-    fn found(
+    pub(crate) fn found(
         &mut self,
         candidate: Candidate,
         class: Class,

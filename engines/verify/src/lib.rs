@@ -82,14 +82,16 @@ pub fn verify<R: Read>(
     if reader.unknown_entries() > 0 {
         notes.push(format!("{} entries of a newer format were skipped", reader.unknown_entries()));
     }
-    if let Some(foot) = reader.footer().filter(|_| reader.damage().is_none()) {
-        verifier.hold_against_the_foot(foot, reader.lost(), reader.unknown_entries());
+    let mut damage = reader.damage().cloned();
+    if let Some(foot) = reader.footer().filter(|_| damage.is_none()) {
+        let hole = verifier.differs_from_the_foot(foot, reader.lost(), reader.unknown_entries());
+        damage = hole.map(|reason| reader.hole(reason));
         if let Some(at) = foot.releases_end {
             verifier.set_releases_end(at);
         }
     }
     let end = reader.footer().map_or(0, |footer| footer.end.as_ns());
-    Ok(verifier.finish(end, reader.damage().cloned(), notes))
+    Ok(verifier.finish(end, damage, notes))
 }
 
 /// Verifies records in memory, as [`verify`] does those of a file.

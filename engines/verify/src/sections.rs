@@ -304,6 +304,8 @@ impl Verifier {
         let held = self.resources.all.iter().filter(|resource| self.resources.is_held_by(resource, task));
         let lifts = |resource: &Resource| match resource.protocol {
             Protocol::Ceiling => resource.users.iter().map(|&user| self.model.tasks[user].priority).max(),
+            // Nothing preempts who holds one.
+            Protocol::Msrp | Protocol::Fslm => Some(i64::MAX),
         };
         held.filter_map(lifts).fold(own, i64::max)
     }
@@ -320,6 +322,7 @@ impl Verifier {
                     is_its_servers
                         || holder == running && resource.users.iter().any(|&user| self.is_soft(user))
                 }
+                Protocol::Msrp | Protocol::Fslm => holder == running,
             }
         })
     }
@@ -340,6 +343,7 @@ impl Verifier {
                 Protocol::Ceiling => {
                     is_held && (resource.users.contains(&task) || resource.users.iter().any(reaches))
                 }
+                Protocol::Msrp | Protocol::Fslm => is_held,
             }
         })
     }

@@ -79,6 +79,8 @@ pub struct Verifier {
     system: String,
     backend: String,
     pub(crate) records: u64,
+    /// The same by kind.
+    pub(crate) counts: [u64; 64],
     pub(crate) losses: Losses,
 }
 
@@ -167,6 +169,7 @@ impl Verifier {
             system: system.name().to_owned(),
             backend: header.backend.clone(),
             records: 0,
+            counts: [0; 64],
             losses: Losses::default(),
             model,
         })
@@ -186,6 +189,10 @@ impl Verifier {
     /// Takes the next record.
     pub fn take(&mut self, record: &Record) {
         self.records += 1;
+        // Numbers of kinds are below 64.
+        if let Some(count) = self.counts.get_mut(record.kind as usize) {
+            *count += 1;
+        }
         let time = record.time.as_ns();
         if self.undecided.is_some() {
             self.now = self.now.max(time);
@@ -756,7 +763,9 @@ impl Verifier {
 
 /// The section that nothing here follows.
 fn undecided(system: &System) -> Option<String> {
-    system.clusters().first().map(|cluster| format!("scheduler.{}", cluster.name))
+    let cluster = system.clusters().first().map(|cluster| format!("scheduler.{}", cluster.name));
+    let spin_lock = || system.resources().iter().find(|resource| resource.protocol.is_global());
+    cluster.or_else(|| spin_lock().map(|resource| format!("resource.{}.protocol", resource.name)))
 }
 
 impl Sink for Verifier {

@@ -42,6 +42,7 @@ pub mod shared_words;
 pub mod signal;
 pub mod single_step;
 pub mod stack_thread;
+pub mod start_state;
 pub mod status;
 pub mod steal;
 pub mod syscall_count;

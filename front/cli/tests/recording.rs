@@ -438,6 +438,8 @@ fn a_process_that_waits_to_be_recorded_is_recorded_and_goes_on() {
             }
             let recording = ended.json();
             assert!(ended.status == Some(0) && recording["command"].is_null(), "{ended:?}");
+            // What it emitted while nobody recorded is no loss of this recording.
+            assert!(recording["losses"]["horolog-buffer"].is_null(), "{ended:?}");
             // On a loaded machine the program may not run for so long.
             recording["events"].as_u64() > Some(0)
         });
@@ -744,6 +746,16 @@ fn traces_are_compared_by_their_events() {
     let work = &found["durations"][0];
     assert_eq!((&work["name"], &work["duration"]["second"]["count"]), (&"work".into(), &500.into()));
     assert!(found["differences"].to_string().contains("net/packet"), "{found:#}");
+    // What can be read of a damaged one decides nothing.
+    let whole = fs::read(&one).expect("it is there");
+    let cut = inside(&folder, "cut.hrt");
+    fs::write(&cut, &whole[..whole.len() - 1]).expect("writes");
+    for (left, right, name) in [(&cut, &one, "first"), (&one, &cut, "second")] {
+        let ended = diff(left, right, &[]);
+        assert_eq!(ended.no_panic().status, Some(4), "{ended:?}");
+        assert!(ended.err.contains(&format!("undecided: the {name} trace is damaged")), "{ended:?}");
+        assert_eq!(ended.json()["damaged"].as_array().map(Vec::len), Some(1), "{ended:?}");
+    }
     let told = done(["trace", "diff", &half, &one]);
     assert!(told.status == Some(1) && told.out.contains("occurs in the second trace alone"), "{told:?}");
 }

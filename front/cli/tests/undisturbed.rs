@@ -57,6 +57,47 @@ fn a_program_has_the_open_files_and_threads_that_it_has_alone() {
     }
 }
 
+/// Ignored and blocked signals, closed streams, and no signal at the end of whoever started it.
+#[test]
+fn a_program_has_the_signals_and_streams_that_it_has_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let seen = inside(&folder, "seen");
+    let python = format!(
+        "import ctypes, os\n\
+         status = [line for line in open('/proc/self/status') if line.startswith(('SigIgn', 'SigBlk'))]\n\
+         death = ctypes.c_int(-1); ctypes.CDLL(None).prctl(2, ctypes.byref(death))\n\
+         open_ones = [fd for fd in (0, 1, 2) if os.path.exists(f'/proc/self/fd/{{fd}}')]\n\
+         streams = [os.readlink(f'/proc/self/fd/{{fd}}') == '/dev/null' for fd in open_ones]\n\
+         open('{seen}', 'w').write(repr((status, death.value, open_ones, streams)))"
+    );
+    let program = inside(&folder, "program.py");
+    fs::write(&program, python).expect("writes");
+    // The interpreter opens closed streams itself, as the shell's own listing does not.
+    let list = format!("ls -l /proc/self/fd | wc -l >> {seen}");
+    let befores = [
+        "true",
+        "trap '' INT TERM PIPE HUP USR2",
+        "exec <&-",
+        "trap '' INT; exec <&- 2>&-",
+        "exec <&- >&- 2>&-",
+    ];
+    for before in befores {
+        let shown = |words: &str| {
+            let script = format!("{before}; {words} python3 {program}; {words} sh -c '{list}'");
+            let status = Command::new("bash").args(["-c", &script]).output().expect("bash runs");
+            let text =
+                fs::read_to_string(&seen).unwrap_or_else(|error| panic!("{script}: {error}, {status:?}"));
+            fs::remove_file(&seen).expect("was there");
+            text
+        };
+        let alone = shown("");
+        for verb in verbs(&folder) {
+            let words = format!("{HOROLOG} {}", verb.join(" "));
+            assert_eq!(shown(&words), alone, "{before}: {verb:?}");
+        }
+    }
+}
+
 #[test]
 fn subshells_write_to_the_files_that_the_shell_has_opened() {
     let folder = tempfile::tempdir().expect("a folder");

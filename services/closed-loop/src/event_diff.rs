@@ -31,6 +31,8 @@ pub struct TraceDiff {
     pub differs: bool,
     /// Each difference in words.
     pub differences: Vec<String>,
+    /// Which of the traces cannot be read to its end, and why: then nothing is decided.
+    pub damaged: Vec<String>,
 }
 
 /// In which traces something occurs.
@@ -146,6 +148,7 @@ pub(crate) fn compare(
         tolerance_permille,
         differs: false,
         differences: Vec::new(),
+        damaged: Vec::new(),
         tasks,
     };
     found.differences = differences(&found);

@@ -137,7 +137,7 @@ pub fn trace_statistics(
 /// # Errors
 /// Where a file is no trace, or they are of different tasks.
 pub fn trace_diff(left: &Path, right: &Path, tolerance_permille: u64) -> Result<TraceDiff, LoopError> {
-    let run = |path: &Path| -> Result<(Run, UserSummary), LoopError> {
+    let run = |path: &Path| -> Result<(Run, UserSummary, Option<String>), LoopError> {
         let mut run = Run::new(Reader::open(path)?.header());
         let mut users = UserStatistics::default();
         let reader = each_record(path, |reader, record| {
@@ -147,11 +147,17 @@ pub fn trace_diff(left: &Path, right: &Path, tolerance_permille: u64) -> Result<
             }
             Ok(())
         })?;
-        Ok((run, users.summary(reader.threads())))
+        let damage = reader.damage().map(ToString::to_string);
+        Ok((run, users.summary(reader.threads()), damage))
     };
-    let ((first, first_users), (second, second_users)) = (run(left)?, run(right)?);
+    let ((first, first_users, cut), (second, second_users, other_cut)) = (run(left)?, run(right)?);
     let tasks = diff(&first, &second)?;
-    event_diff::compare(tasks, (&first_users, &second_users), (left, right), tolerance_permille)
+    let mut found =
+        event_diff::compare(tasks, (&first_users, &second_users), (left, right), tolerance_permille)?;
+    for (name, damage) in [("first", cut), ("second", other_cut)] {
+        found.damaged.extend(damage.map(|damage| format!("the {name} trace is damaged: {damage}")));
+    }
+    Ok(found)
 }
 
 /// What a conversion came to.

@@ -37,7 +37,7 @@ pub(crate) fn fly(
     mut notes: Vec<String>,
     tell: &mut dyn FnMut(&Progress),
 ) -> Result<Recording, RecordingError> {
-    let mut started = target::start(&options.target, &options.tracing, &sessions)?;
+    let mut started = target::start(&options.target, &options.tracing, &mut sessions)?;
     notes.append(&mut started.notes);
     let mut ending = Ending::new(options, origin_ns);
     let mut pace = Pace::new(origin_ns);

@@ -157,7 +157,7 @@ pub fn record(options: &RecordOptions, tell: &mut dyn FnMut(&Progress)) -> Resul
     rotation::check(options)?;
     horolog_sys::signal::survive_file_size_limit()?;
     let origin_ns = monotonic_ns();
-    let sessions = Sessions::new(options.tracing.memory.unwrap_or(0))?;
+    let mut sessions = Sessions::new(options.tracing.memory.unwrap_or(0))?;
     let notes = Vec::new();
     if options.tracing.overwrite {
         if options.kernel {
@@ -173,7 +173,7 @@ pub fn record(options: &RecordOptions, tell: &mut dyn FnMut(&Progress)) -> Resul
     let (files, writer) = Files::begin(options, header, origin_ns)?;
     let window_ns = if kernel.is_some() { WINDOW_WITH_KERNEL_NS } else { WINDOW_NS };
     let output = Output::new(writer, origin_ns, window_ns);
-    let started = match target::start(&options.target, &options.tracing, &sessions) {
+    let started = match target::start(&options.target, &options.tracing, &mut sessions) {
         Ok(started) => started,
         Err(error) => {
             files.remove_all();

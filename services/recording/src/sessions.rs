@@ -107,6 +107,8 @@ struct Traced {
 
 /// Receives and drains sessions. Dropping it closes the socket and its folder.
 pub(crate) struct Sessions {
+    /// The process that ran already; 0: none did.
+    attached: u32,
     // Field order: the socket goes before its folder.
     listener: Listener,
     folder: Folder,
@@ -142,6 +144,7 @@ impl Sessions {
         Ok(Sessions {
             listener,
             folder,
+            attached: 0,
             live: Vec::new(),
             clock,
             joined: 0,
@@ -156,6 +159,11 @@ impl Sessions {
             strangers: BTreeSet::new(),
             never_came: BTreeSet::new(),
         })
+    }
+
+    /// A process that runs already is recorded: what it has emitted without a session before is no loss of this recording.
+    pub(crate) fn attach(&mut self, pid: u32) {
+        self.attached = pid;
     }
 
     /// Where processes hand their sessions over.
@@ -363,8 +371,8 @@ impl Sessions {
                     self.live.push(Traced {
                         number: self.joined,
                         pid,
+                        losses: before_this(pid == self.attached, &connection.reader.losses()),
                         connection,
-                        losses: Losses::default(),
                         told_at: now,
                         told_at_cpu_ns: 0,
                         closed_at: None,
@@ -423,6 +431,12 @@ impl Traced {
         }
         self.losses = now;
     }
+}
+
+/// What a session has lost that is no loss of this recording.
+fn before_this(is_attached: bool, now: &Losses) -> Losses {
+    let no_session = if is_attached { now.no_session } else { 0 };
+    Losses { no_session, ..Losses::default() }
 }
 
 fn processors() -> u64 {

@@ -7,6 +7,7 @@ use horolog_probe::session::listen::Asked;
 use horolog_probe::session::liveness::Process;
 use horolog_sys::guardian::{Program, spawn};
 use horolog_sys::process::terminate;
+use horolog_sys::start_state;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 
@@ -126,11 +127,12 @@ pub(crate) fn promises_strictly() -> bool {
 pub(crate) fn start(
     target: &Target,
     tracing: &Tracing,
-    sessions: &Sessions,
+    sessions: &mut Sessions,
 ) -> Result<Started, RecordingError> {
     match target {
         Target::Command(words) => start_command(words, tracing, &sessions.socket()),
         Target::Process(pid) => {
+            sessions.attach(*pid);
             crate::attach::attach(*pid, &sessions.socket(), &tracing.options()?, &tracing.patterns()?)
         }
     }
@@ -168,6 +170,7 @@ fn start_command(words: &[String], tracing: &Tracing, socket: &Path) -> Result<S
     } else {
         command.env("HOROLOG_TRACE_OPTIONS", options);
     }
+    start_state::pass_on(&mut command);
     let (child, program) = spawn(&mut command).map_err(|error| {
         RecordingError::bad_input(format_args!("{}: cannot be started: {error}", file.display()))
     })?;

@@ -223,7 +223,7 @@ impl Counts {
 /// As [`crate::record`].
 pub fn watch(options: &WatchOptions, show: &mut dyn FnMut(&Top)) -> Result<Watched, RecordingError> {
     let mut sessions = Sessions::new(options.tracing.memory.unwrap_or(0))?;
-    let mut started = target::start(&options.target, &options.tracing, &sessions)?;
+    let mut started = target::start(&options.target, &options.tracing, &mut sessions)?;
     let mut notes = std::mem::take(&mut started.notes);
     let begun = monotonic_ns();
     let deadline = options.duration.map(|span| begun.saturating_add(span.as_ns()));

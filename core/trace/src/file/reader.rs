@@ -469,6 +469,12 @@ impl<R: Read> Reader<R> {
         }
     }
 
+    /// The damage of a trace whose records do not make up what its foot counts: they may be missing anywhere.
+    #[must_use]
+    pub fn hole(&self, reason: String) -> Damage {
+        Damage { offset: self.offset, block: self.block, reason, is_hole: true }
+    }
+
     /// As [`Reader::stop`], where what is missing may lie anywhere before.
     fn stop_at_hole(&mut self, reason: &str) {
         self.stop(reason);

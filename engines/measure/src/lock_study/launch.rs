@@ -12,7 +12,8 @@ use horolog_probe::session::{Listener, Options};
 use horolog_sys::Error;
 use horolog_sys::clock::{monotonic_ns, sleep_until};
 use horolog_sys::guardian::{Folder, Program, spawn};
-use horolog_sys::process::{die_with_parent, terminate};
+use horolog_sys::process::terminate;
+use horolog_sys::start_state;
 use horolog_time::Span;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
@@ -122,7 +123,7 @@ pub fn start(mut command: Command, options: &LiveOptions) -> Result<Watched, Err
         .env(SOCKET, &socket)
         .env(OPTIONS, options.words())
         .env("HOROLOG_TRACE_ENABLE", EVENTS);
-    die_with_parent(&mut command);
+    start_state::pass_on(&mut command);
     let mut futexes = if options.futexes { Some(FutexRecord::start()?) } else { None };
     let (child, program) = spawn(&mut command).map_err(|error| {
         let program = format!("`{}`", command.get_program().to_string_lossy());

@@ -4,7 +4,7 @@ use crate::traces::*;
 use horolog_model::{Body, Draft};
 use horolog_time::Span;
 use horolog_trace::{Kind, NO_JOB, NO_TASK, Record};
-use horolog_verify::Class::{MachineDisturbed, ModelViolated};
+use horolog_verify::Class::{CannotTell, MachineDisturbed, ModelViolated};
 use horolog_verify::{Check, Verdict};
 
 const LATENCY: u64 = 30 * US;
@@ -56,6 +56,31 @@ fn observed_arrivals_carry_the_machines_delays() {
 }
 
 #[test]
+fn without_a_declared_latency_a_wake_up_that_is_a_little_off_cannot_be_told() {
+    let undeclared = |draft: &mut Draft| {
+        program(draft);
+        draft.platform.release_latency = None;
+    };
+    let found = |at: u64| measured(&long(undeclared), &[], &jobs(&[MS, at]));
+    let of = |class| [of_job(class, Check::Arrival, "high", 1)];
+    // The tolerance of time stamps is 20 us; a tenth of the period of 10 ms is 1 ms.
+    for (off, class) in
+        [(20 * US + 1, CannotTell), (20 * US + MS, CannotTell), (20 * US + MS + 1, ModelViolated)]
+    {
+        finds(&found(11 * MS - off), &of(class));
+        finds(&found(11 * MS + off), &of(class));
+    }
+    holds(&found(11 * MS - 20 * US));
+    holds(&found(11 * MS + 20 * US));
+    // Nothing is left open where the file declares one.
+    let declared = |draft: &mut Draft| {
+        program(draft);
+        draft.platform.release_latency = Some(Span::ZERO);
+    };
+    finds(&measured(&long(declared), &[], &jobs(&[MS, 11 * MS + 21 * US])), &of(ModelViolated));
+}
+
+#[test]
 fn a_late_arrival_while_the_processor_stood_still_is_the_machines() {
     let slack = LATENCY + 20 * US;
     // Late by 4 ms, of which the processor stood still for so much; the rhythm goes on as if nothing had been.
@@ -81,6 +106,41 @@ fn a_late_arrival_while_the_processor_stood_still_is_the_machines() {
     let mut found = measured(&long(program), &[], &jobs(&[MS, 15 * MS, 25 * MS + slack + 1]));
     found.findings.sort_by_key(|one| one.job);
     finds(&found, &expected);
+}
+
+#[test]
+fn a_program_that_another_thread_keeps_beyond_its_next_time_is_not_accused_of_that() {
+    /// Of no task.
+    const FOREIGN: u64 = 9;
+    // Its first job gets the processor at 1 ms, loses it to another thread for `taken`, and has executed `executed` in all at its end,
+    // behind 11 ms; it sleeps then until 21 ms.
+    let found = |executed: u64, taken: u64| {
+        let mut records = jobs(&[MS]);
+        records.truncate(records.len() - 2);
+        let end = MS + executed + taken;
+        records.extend([
+            switch(MS + MS / 2, 1, FOREIGN),
+            switch(MS + MS / 2 + taken, FOREIGN, 1),
+            Record { value: executed, ..at(end, Kind::Completion, 0, 0, executed) },
+            switch(end, 1, 0),
+        ]);
+        records.extend(woken(21 * MS, 1, MS));
+        let mut found = measured(&long(program), &[], &records);
+        found.findings.retain(|one| one.check == Check::Arrival);
+        found
+    };
+    let late = |class| [of_job(class, Check::Arrival, "high", 1)];
+    finds(&found(MS, 9 * MS), &late(MachineDisturbed));
+    assert!(found(MS, 9 * MS).findings[0].evidence.iter().any(|one| one.what == "foreign threads"));
+    // Without the other thread it would have ended just before its next time; or a little later, and nobody can tell.
+    finds(&found(10 * MS, MS), &late(MachineDisturbed));
+    finds(&found(10 * MS + 1, MS), &late(CannotTell));
+    // It was through before its next time, whoever ran meanwhile.
+    finds(&found(MS, 9 * MS - 1), &late(ModelViolated));
+    // The other thread took no more than a wake-up may be late.
+    let slack = LATENCY + 20 * US;
+    finds(&found(10 * MS, slack), &late(ModelViolated));
+    finds(&found(10 * MS, slack + 1), &late(MachineDisturbed));
 }
 
 #[test]

@@ -609,6 +609,7 @@ fn arrivals_of_a_foreign_application() {
     edge_below(|second| foreign(delayed, second), 20 * MS - 57 * US, expected);
     let sporadic = |draft: &mut Draft| {
         draft.tasks[0].arrival = Arrival::Sporadic { separation: Span::from_ns(10 * MS) };
+        draft.platform.release_latency = Some(Span::ZERO);
     };
     edge_below(|second| foreign(sporadic, second), 20 * MS - 20 * US, expected);
     // A measured trace of planned arrivals is exact.

@@ -3,7 +3,7 @@
 use super::Evidence;
 use super::words::{beside, look};
 use horolog_analysis::{Analysis, Options, Schedulable, Verdict as TaskWord, analyze};
-use horolog_model::{Arrival, System, Task, TaskId};
+use horolog_model::{Arrival, SegmentGraph, System, Task, TaskId};
 use horolog_time::Span;
 
 /// Beyond so many tasks no numbers are searched.
@@ -20,8 +20,11 @@ pub(super) fn on_execution(evidence: &Evidence<'_>, task: usize, worst: Span) ->
 
 fn on_wcet(trials: &mut Trials<'_>, worst: Span) -> Option<String> {
     let one = trials.system.tasks().get(trials.task)?;
+    if let Some(graph) = one.segment_graph() {
+        return on_segments(graph, worst);
+    }
     let limits =
-        [one.deadline.map(|limit| ("deadline", limit)), one.separation().map(|limit| ("period", limit))];
+        [one.deadline.map(|limit| ("deadline", limit)), one.separation().map(|limit| (rhythm(one), limit))];
     let limit = limits.into_iter().flatten().min_by_key(|(_, limit)| *limit);
     if let Some((what, limit)) = limit.filter(|(_, limit)| worst > *limit) {
         let others = others(trials, worst, limit).unwrap_or_else(|| "make the body shorter".to_owned());
@@ -48,6 +51,19 @@ fn on_wcet(trials: &mut Trials<'_>, worst: Span) -> Option<String> {
         // Nothing is known of some hard task with that wcet.
         _ => others(trials, worst, worst),
     }
+}
+
+/// The key that says how far apart the arrivals of a task are.
+fn rhythm(task: &Task) -> &'static str {
+    if matches!(task.arrival, Arrival::Sporadic { .. }) { "separation" } else { "period" }
+}
+
+/// A task with segments has no wcet of its own, and one number does not tell which segment grew.
+fn on_segments(graph: &SegmentGraph, worst: Span) -> Option<String> {
+    let sum = graph.wcet()?;
+    Some(format!(
+        "raise the wcet of each segment that grew: they add up to {sum}, and its longest job took {worst}"
+    ))
 }
 
 /// The analyses of one system in which a task is changed.
@@ -132,9 +148,10 @@ fn least_period(trials: &mut Trials<'_>, worst: Span) -> Option<String> {
         *(if passes(middle * unit) { &mut long } else { &mut short }) = middle;
     }
     let told = Span::from_ns(long * unit);
+    let key = rhythm(one);
     Some(match deadline == period {
-        true => format!("a period and deadline of {told}"),
-        false => format!("a period of {told} with a deadline of {}", relative(told.as_ns())),
+        true => format!("a {key} and deadline of {told}"),
+        false => format!("a {key} of {told} with a deadline of {}", relative(told.as_ns())),
     })
 }
 

@@ -243,6 +243,37 @@ fn with_group(class: Class, check: Check, count: u64) -> Case {
 use horolog_verify::Class;
 
 #[test]
+fn advice_names_the_keys_that_the_task_has() {
+    let help = |text: &str| {
+        let mut case = with_group(Class::ModelViolated, Check::Execution, 7);
+        case.system = read(text);
+        case.closing().help.expect("a remedy")
+    };
+    let segments =
+        TWO.replacen("wcet = \"1 ms\"", "segments = [\"0.4 ms\", \"0.6 ms\"]\npreemption = \"deferred\"", 1);
+    let segments = help(&segments);
+    let words =
+        "raise the wcet of each segment that grew: they add up to 1 ms, and its longest job took 1.42 ms";
+    assert!(segments.starts_with(words), "{segments}");
+    // Its jobs take longer than 1.4 ms, and another one needs nearly all of the processor.
+    let short = |key: &str| {
+        help(&TWO.replacen("period = \"10 ms\"", &format!("{key} = \"1.4 ms\""), 1).replacen(
+            "\"1 ms\"",
+            "\"0.9 ms\"",
+            1,
+        ))
+    };
+    assert!(
+        short("period").starts_with("its jobs take longer than its deadline, 1.4 ms"),
+        "{}",
+        short("period")
+    );
+    let sporadic = short("separation");
+    assert!(sporadic.starts_with("its jobs take longer than its deadline, 1.4 ms"), "{sporadic}");
+    assert!(sporadic.contains("a separation") && !sporadic.contains("period"), "{sporadic}");
+}
+
+#[test]
 fn each_class_has_its_answer() {
     let closing = with_group(Class::ModelViolated, Check::Execution, 7).answers(Yes, No, Yes, 1);
     assert_eq!(closing.text, "model violated by a: 7 of 100 jobs executed above wcet 1 ms (worst 1.42 ms)");

@@ -477,8 +477,13 @@ fn too_few(evidence: &Evidence<'_>, asked: &Asked, short: &super::answers::Uncov
         "{} judged in {} of {} jobs, {wanted} asked{why}{others}",
         short.task, short.judged, short.released
     );
+    let is_hidden = short.reason.as_ref().is_some_and(|(reason, _)| reason == "hidden switch");
     let help = match is_simulation(evidence) {
         true => "simulate it for longer",
+        false if is_hidden => {
+            "give tasks that are released together different offsets: this kernel hides switches between them at times; or run it again \
+             (`horolog loop --retries 3`)"
+        }
         false => "run it again (`horolog loop --retries 3`), or for longer",
     };
     Said::new(text, help.to_owned())

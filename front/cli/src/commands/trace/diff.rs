@@ -17,6 +17,12 @@ pub(super) fn run(words: &DiffArguments) -> Done {
         Format::Json => output::json(&found)?,
         Format::Table => print(&found),
     }
+    if let Some(damage) = found.damaged.first() {
+        let line = format!(
+            "undecided: {damage} (exit 4)\n  help: only what can be read was compared: record it again"
+        );
+        return Ok(Verdict::Line(line, 4));
+    }
     Ok(Verdict::of(!found.differs))
 }
 
@@ -49,7 +55,7 @@ fn print(found: &TraceDiff) {
     if found.differs {
         outln!("\nthey differ (by more than {tolerance} %):");
         found.differences.iter().for_each(|difference| outln!("- {difference}"));
-    } else {
+    } else if found.damaged.is_empty() {
         outln!("\nthey agree within {tolerance} %");
     }
 }
