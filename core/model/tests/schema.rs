@@ -128,6 +128,7 @@ fn schema() -> Value {
             "server": { "type": "array", "items": section(&keys::SERVER) },
             "scheduler": { "type": "array", "items": section(&keys::SCHEDULER) },
             "resource": { "type": "array", "items": section(&keys::RESOURCE) },
+            "spin_priority": { "type": "array", "items": section(&keys::SPIN_PRIORITY) },
             "link": { "type": "array", "items": section(&keys::LINK) },
             "mode": { "type": "array", "items": section(&keys::MODE) },
             "interrupt": { "type": "array", "items": section(&keys::INTERRUPT) },

@@ -255,21 +255,21 @@ fn advice_names_the_keys_that_the_task_has() {
     let words =
         "raise the wcet of each segment that grew: they add up to 1 ms, and its longest job took 1.42 ms";
     assert!(segments.starts_with(words), "{segments}");
-    // Its jobs take longer than 1.4 ms, and another one needs nearly all of the processor.
+    // Its jobs take longer than 1.3 ms, and another one needs nearly all of the processor.
     let short = |key: &str| {
-        help(&TWO.replacen("period = \"10 ms\"", &format!("{key} = \"1.4 ms\""), 1).replacen(
+        help(&TWO.replacen("period = \"10 ms\"", &format!("{key} = \"1.3 ms\""), 1).replacen(
             "\"1 ms\"",
             "\"0.9 ms\"",
             1,
         ))
     };
     assert!(
-        short("period").starts_with("its jobs take longer than its deadline, 1.4 ms"),
+        short("period").starts_with("its jobs take longer than its deadline, 1.3 ms"),
         "{}",
         short("period")
     );
     let sporadic = short("separation");
-    assert!(sporadic.starts_with("its jobs take longer than its deadline, 1.4 ms"), "{sporadic}");
+    assert!(sporadic.starts_with("its jobs take longer than its deadline, 1.3 ms"), "{sporadic}");
     assert!(sporadic.contains("a separation") && !sporadic.contains("period"), "{sporadic}");
 }
 
