@@ -397,8 +397,8 @@ impl CpuTask {
             Some(Held { resource, from, length, spin: spinning.wait(resource) })
         };
         let sections: Vec<Held> = task.sections.iter().filter_map(held).collect();
-        let waits = sections.iter().filter_map(|held| held.spin).map(|(wait, _)| wait);
-        let spin = waits.fold(Some(0_u64), |sum, wait| sum?.checked_add(wait));
+        let mut waits = sections.iter().filter_map(|held| held.spin).map(|(wait, _)| wait);
+        let spin = waits.try_fold(0_u64, u64::checked_add);
         let spin = spin.ok_or_else(|| too_long("the waits for spin locks"))?;
         let wcet = bare_wcet.checked_add(both).and_then(|sum| sum.checked_add(spin));
         let wcet = within(wcet.ok_or_else(|| too_long("wcet"))?, "wcet")?;

@@ -9,7 +9,7 @@ use crate::backlog::Backlog;
 use crate::error::Reason;
 use crate::in_segment::InSegment;
 use crate::lane::{Lane, NEVER, NONE};
-use crate::sections::{Beginning, Sections};
+use crate::sections::Sections;
 use crate::source::Source;
 use crate::world::{Simulation, run};
 use horolog_model::{System, TaskId, TaskInMode};
@@ -39,7 +39,7 @@ pub(crate) struct TaskRun {
     pub(crate) executed: u64,
     started: bool,
     /// Whether the oldest job spins for a lock: it executes nothing.
-    spins: bool,
+    pub(crate) spins: bool,
     /// The number of the oldest job that has not ended, or of the next one.
     pub(crate) oldest: u64,
     pub(crate) jobs: u64,
@@ -82,11 +82,11 @@ pub(crate) struct Core<'a, S, K> {
     sink: &'a mut K,
     pub(crate) tasks: Vec<TaskRun>,
     /// Where the jobs of each task hold resources; empty where none does.
-    sections: Vec<Sections>,
+    pub(crate) sections: Vec<Sections>,
     has_sections: bool,
     /// Who holds spin locks across processors, and who has got one in this round.
-    globals: GlobalLocks,
-    grants: VecDeque<Grant>,
+    pub(crate) globals: GlobalLocks,
+    pub(crate) grants: VecDeque<Grant>,
     /// The segments that the jobs of each task are in; empty where none may execute longer than its wcet.
     segments: Vec<InSegment>,
     has_segment_budgets: bool,
@@ -232,9 +232,6 @@ fn modes_of(system: &System) -> Vec<Vec<TaskInMode>> {
     let tasks = |mode| system.task_ids().map(|id| system.task_in(mode, id)).collect();
     (0..system.mode_count()).map(tasks).collect()
 }
-
-/// A job waits for a resource: `extra` of [`Kind::Suspend`] and [`Kind::Wake`].
-const OF_RESOURCE: u64 = 1;
 
 /// A mode change, or the overrun policy, has ended a job: `extra` of [`Kind::Enforcement`].
 const DROPPED: u64 = 4;
@@ -402,118 +399,6 @@ impl<S: Source, K: Sink> Core<'_, S, K> {
         if let Some((segment, length)) = self.segments[task as usize].overrun() {
             let job = self.tasks[task as usize].oldest;
             self.emit(lane, now, Kind::Overrun, task, job, length, 1 + segment);
-        }
-    }
-
-    /// A stretch of execution ends, and with it maybe a section or the wait for one; whether the segment goes on, or the job waits for
-    /// a resource.
-    #[inline(never)]
-    fn pass_borders(&mut self, tell: &mut Tell<'_>, lane: &mut Lane, task: u32, now: u64) -> bool {
-        if !self.sections[task as usize].has_any() {
-            return false;
-        }
-        let job = self.tasks[task as usize].oldest;
-        while let Some(resource) = self.sections[task as usize].pass_end() {
-            self.unlock(tell, lane, task, resource, now);
-        }
-        if self.sections[task as usize].is_at_end() {
-            return false;
-        }
-        loop {
-            match self.sections[task as usize].pass_beginning(now) {
-                Beginning::None => break,
-                Beginning::AfterTheChoice => return true,
-                Beginning::Of(resource) if self.globals.is_global(resource) => {
-                    if !self.take_global(tell, lane, task, resource, now) {
-                        return true;
-                    }
-                }
-                Beginning::Of(resource) => match tell.lock(TaskId(task), resource) {
-                    Ok(true) => self.emit(lane, now, Kind::Lock, task, job, resource.into(), 0),
-                    told => {
-                        debug_assert_eq!(told, Ok(false));
-                        // It goes on once it holds the resource.
-                        self.tasks[task as usize].remaining = self.sections[task as usize].next_stretch();
-                        (lane.running, lane.finish) = (NONE, NEVER);
-                        self.emit(lane, now, Kind::Suspend, task, job, resource.into(), OF_RESOURCE);
-                        return true;
-                    }
-                },
-            }
-        }
-        lane.begin(now, self.sections[task as usize].next_stretch());
-        true
-    }
-
-    /// A job asks for a spin lock: whether it has it, and else it spins.
-    fn take_global(
-        &mut self,
-        tell: &mut Tell<'_>,
-        lane: &mut Lane,
-        task: u32,
-        resource: u32,
-        now: u64,
-    ) -> bool {
-        let job = self.tasks[task as usize].oldest;
-        let has_it = self.globals.request(resource, TaskId(task));
-        let told = if has_it {
-            tell.lock(TaskId(task), resource).map(|_| ())
-        } else {
-            tell.spin(TaskId(task), resource)
-        };
-        debug_assert_eq!(told, Ok(()));
-        let kind = if has_it { Kind::Lock } else { Kind::Spin };
-        self.emit(lane, now, kind, task, job, resource.into(), 0);
-        if !has_it {
-            let run = &mut self.tasks[task as usize];
-            // It goes on once it holds the resource.
-            run.remaining = self.sections[task as usize].next_stretch();
-            run.spins = true;
-            lane.spin();
-        }
-        has_it
-    }
-
-    /// The next of the locks that jobs have got in this round.
-    pub(crate) fn take_grant(&mut self) -> Option<Grant> {
-        self.grants.pop_front()
-    }
-
-    /// A job of this processor that spins holds the lock from now on.
-    pub(crate) fn granted(&mut self, lane: &mut Lane, now: u64, grant: Grant) {
-        let task = grant.task.0;
-        let run = &mut self.tasks[task as usize];
-        run.spins = false;
-        let (job, remaining) = (run.oldest, run.remaining);
-        self.emit(lane, now, Kind::Lock, task, job, grant.resource.into(), 0);
-        if lane.running == task {
-            lane.begin(lane.kernel_until.max(now), remaining);
-        }
-    }
-
-    /// A job lets go of a resource; who waited longest for it has it from now on.
-    fn unlock(&mut self, tell: &mut Tell<'_>, lane: &Lane, task: u32, resource: u32, now: u64) {
-        let told = tell.unlock(TaskId(task), resource);
-        debug_assert!(told.is_ok());
-        let value = resource.into();
-        self.emit(lane, now, Kind::Unlock, task, self.tasks[task as usize].oldest, value, 0);
-        if self.globals.is_global(resource) {
-            self.grants.extend(self.globals.release(resource));
-            return;
-        }
-        if let Ok(Some(TaskId(next))) = told {
-            let job = self.tasks[next as usize].oldest;
-            self.emit(lane, now, Kind::Lock, next, job, value, 0);
-            self.emit(lane, now, Kind::Wake, next, job, value, OF_RESOURCE);
-        }
-    }
-
-    /// A job ends: so does what it still holds.
-    #[inline(never)]
-    fn close_sections(&mut self, tell: &mut Tell<'_>, lane: &Lane, task: u32, now: u64) {
-        let passed = self.sections[task as usize].passed();
-        while let Some(resource) = self.sections[task as usize].close(passed) {
-            self.unlock(tell, lane, task, resource, now);
         }
     }
 

@@ -13,6 +13,7 @@ mod error;
 mod horizon;
 mod in_segment;
 mod lane;
+mod locking;
 mod options;
 mod path;
 mod patterned;

@@ -100,8 +100,8 @@ fn by_units(case: &Case, end: u64) -> Vec<Event> {
     let mut events = Vec::new();
     let mut running: Vec<Option<usize>> = vec![None; case.spin.len()];
     for now in 0..=end {
-        for cpu in 0..case.spin.len() {
-            let Some(task) = running[cpu] else { continue };
+        for running in &mut running {
+            let Some(task) = *running else { continue };
             let (state, of) = (&mut tasks[task], &case.tasks[task]);
             if let Some(resource) = state.holds.filter(|_| of.sections[state.next - 1].2 == state.executed) {
                 state.holds = None;
@@ -117,7 +117,7 @@ fn by_units(case: &Case, end: u64) -> Vec<Event> {
             if state.executed == of.wcet {
                 state.waiting.pop_front();
                 (state.executed, state.next) = (0, 0);
-                running[cpu] = None;
+                *running = None;
                 events.push((now, task, Kind::Completion));
             }
         }
