@@ -76,7 +76,9 @@ impl Runtime for Direct {
     fn request_mode(&self, _task: &TaskShared, _mode: u32) {}
 
     /// Where tasks share resources, the agent schedules their processor.
-    fn lock(&self, _task: &TaskShared, _job: u64, _resource: usize) {}
+    fn lock(&self, _task: &TaskShared, _job: u64, _resource: usize) -> u64 {
+        0
+    }
 
     fn unlock(&self, _task: &TaskShared, _job: u64, _resource: usize) {}
 

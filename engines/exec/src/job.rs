@@ -20,8 +20,8 @@ pub(crate) trait Runtime {
     /// The job asks for a mode of the system.
     fn request_mode(&self, task: &TaskShared, mode: u32);
 
-    /// The job locks a resource, and comes back once it has it.
-    fn lock(&self, task: &TaskShared, job: u64, resource: usize);
+    /// The job locks a resource, and comes back once it has it: how much processor time it has spun for it.
+    fn lock(&self, task: &TaskShared, job: u64, resource: usize) -> u64;
 
     /// The job lets go of a resource.
     fn unlock(&self, task: &TaskShared, job: u64, resource: usize);

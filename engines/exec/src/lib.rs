@@ -42,6 +42,8 @@ mod result;
 mod ring;
 mod run;
 mod shared;
+mod spin_locks;
+mod spin_queue;
 mod stack;
 mod tally;
 mod task_shared;

@@ -4,6 +4,7 @@
 //! processor before it tells its machine anything, and marks those that are held when it leaves: who unlocks a marked word, or
 //! finds one taken, goes through the monitor.
 
+use crate::spin_locks::SpinLocks;
 use horolog_model::{System, TaskId};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -16,12 +17,14 @@ pub(crate) struct Locks {
     names: Vec<String>,
     /// The task that holds each, plus one; zero: nobody.
     words: Vec<AtomicU32>,
+    /// Those that jobs of several processors share.
+    pub(crate) spin: SpinLocks,
 }
 
 impl Locks {
     pub(crate) fn of(system: &System) -> Locks {
         let names: Vec<String> = system.resources().iter().map(|resource| resource.name.clone()).collect();
-        Locks { words: names.iter().map(|_| AtomicU32::new(0)).collect(), names }
+        Locks { words: names.iter().map(|_| AtomicU32::new(0)).collect(), names, spin: SpinLocks::of(system) }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -43,6 +46,9 @@ impl Locks {
     }
 
     pub(crate) fn holder(&self, resource: usize) -> Option<TaskId> {
+        if self.spin.is_one(resource) {
+            return self.spin.holder(resource);
+        }
         (self.words[resource].load(Ordering::Acquire) & !MARKED).checked_sub(1).map(TaskId)
     }
 
@@ -72,7 +78,8 @@ mod tests {
 
     #[test]
     fn a_marked_word_is_not_unlocked_behind_the_agents_back() {
-        let locks = Locks { names: vec!["bus".into()], words: vec![AtomicU32::new(0)] };
+        let locks =
+            Locks { names: vec!["bus".into()], words: vec![AtomicU32::new(0)], spin: SpinLocks::default() };
         let (first, second) = (TaskId(0), TaskId(7));
         assert!(locks.try_lock(0, first) && !locks.try_lock(0, second) && !locks.try_lock(0, first));
         assert_eq!(locks.holder(0), Some(first));

@@ -4,6 +4,8 @@ use crate::bands::{self, OutOfBands};
 use crate::drivers;
 use crate::options::{Backend, NonPreemptiveVariant};
 use crate::reservation;
+use crate::spin_locks::SpinLocks;
+use crate::spin_queue::MOST;
 use crate::{ExecError, RunOptions};
 use horolog_model::{
     Body, CpuId, Cpus, Order, OverrunPolicy, Policy, Preemption, Priority, Server, System, Task, TaskId,
@@ -271,10 +273,22 @@ fn check_scope(system: &System) -> Result<(), ExecError> {
             cluster.cpus.iter().map(|cpu| cpu.0).collect::<Vec<_>>()
         )));
     }
-    if let Some(resource) = system.resources().iter().find(|resource| resource.protocol.is_global()) {
+    if let Some((name, users)) = SpinLocks::too_many(system) {
         return Err(ExecError::bad_input(format!(
-            "resource.{}.protocol: a run knows no spin locks across processors yet; simulate the system, or use `ceiling` on one cpu",
-            resource.name
+            "resource.{name}: tasks of {users} cpus share it, and a run has room for {MOST} in its queue; split it, or simulate the system"
+        )));
+    }
+    let spins = |task: &&Task| {
+        let is_global = |section: &horolog_model::Section| {
+            let place = system.find_resource(&section.resource);
+            place.is_some_and(|place| system.resources()[place].protocol.is_global())
+        };
+        task.overrun != OverrunPolicy::Count && task.sections.iter().any(is_global)
+    };
+    if let Some(task) = system.tasks().iter().find(spins) {
+        return Err(ExecError::bad_input(format!(
+            "task.{}.overrun: in a run the thread's clock counts what a job spins, so that a policy would act on it; remove it",
+            task.name
         )));
     }
     let holds = |task: &&Task| is_command(task) && !task.sections.is_empty();

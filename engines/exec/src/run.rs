@@ -165,8 +165,10 @@ impl Run<'_> {
             // A cell that a former run has filled keeps its value; the caller gives each run its own.
             let _ = cell.set(started.clone());
         }
+        let kicks: Vec<_> = threads.agents.iter().map(|agent| (agent.cpu, agent.kick.clone())).collect();
+        run.locks.spin.kick_these(&kicks);
         if let Some(modes) = &run.modes {
-            modes.kick_these(threads.agents.iter().map(|agent| (agent.cpu, agent.kick.clone())).collect());
+            modes.kick_these(kicks);
         }
         run.start(origin_ns);
         let mut processes = std::mem::take(&mut threads.processes);

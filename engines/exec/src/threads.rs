@@ -229,6 +229,7 @@ impl Setup<'_> {
             self.run.clone(),
             !self.options.best_effort,
         )
+        .on(cpu.cpu)
         .with_servers(served)
         .with_devices(devices)
         .with_modes(InModes::new(self.system, &cpu.tasks, cpu.cpu));

@@ -104,7 +104,9 @@ impl Again {
         model: &Model,
     ) -> Result<Vec<Option<Again>>, ModelError> {
         let own = &companion.system;
-        let is_plain = own.modes().is_empty() && system.first_driver().is_none() && own.clusters().is_empty();
+        // What another processor's job does decides when a spin lock comes.
+        let is_alone = own.clusters().is_empty() && !own.has_spin_locks();
+        let is_plain = own.modes().is_empty() && system.first_driver().is_none() && is_alone;
         if !is_plain {
             return Ok(vec![None; model.cpus.len()]);
         }

@@ -20,7 +20,7 @@ mod telling;
 use crate::costs::Costs;
 use crate::decidable::Source;
 use crate::on_record::{self, Put};
-use crate::recorded::{Recorded, Told, gives, leave, takes, unlock, waits_for_resource};
+use crate::recorded::{Recorded, Told, gives, leave, locks, takes, unlock, waits_for_resource};
 use crate::sections::OF_RESOURCE;
 use crate::shadow::{Compared, Stretches};
 use horolog_model::{Companion, CpuId, ModelError, Priority, ServerId, ServerKind, System, TaskId};
@@ -245,7 +245,7 @@ impl Decisions {
     #[inline]
     fn tell_flat(&mut self, record: &Record, now: u64) {
         let (kind, task, value) = (record.kind, TaskId(record.task), record.value);
-        if kind == Kind::Lock || waits_for_resource(record) {
+        if locks(record) {
             self.tell_lock(record, now);
         }
         let Self { driver, recorded, .. } = self;
@@ -282,14 +282,26 @@ impl Decisions {
         if driver.machine().holder(resource) == Some(task) {
             return;
         }
+        if record.kind == Kind::Lock && driver.machine().spins_for(task) == Some(resource) {
+            // Who let go of it was on another processor: before the choice of this instant.
+            let _ = driver.tell(HERE, now).lock(task, resource);
+            return;
+        }
         if driver.is_due(HERE) && recorded.costs.until() <= now {
             driver.settle(&mut Told::between(recorded, None), HERE, now);
         }
         let mut tell = driver.tell(HERE, now);
-        if tell.lock(task, resource).is_err() {
+        let mut told = || match record.kind {
+            Kind::Spin => tell.spin(task, resource),
+            _ => tell.lock(task, resource).map(|_| ()),
+        };
+        if told().is_err() {
             // It cannot have come so far without the processor.
             tell.took(Some(task));
-            let _ = tell.lock(task, resource);
+            let _ = match record.kind {
+                Kind::Spin => tell.spin(task, resource),
+                _ => tell.lock(task, resource).map(|_| ()),
+            };
         }
     }
 
@@ -406,7 +418,7 @@ impl Decisions {
         };
         let Ok(()) = driver.instant(&mut told, HERE, now);
         let wrong = wrong.or(told.wrong);
-        for record in group.iter().filter(|record| record.kind == Kind::Lock || waits_for_resource(record)) {
+        for record in group.iter().filter(|record| locks(record)) {
             self.tell_lock(record, now);
         }
         let Self { driver, recorded, asks_always, .. } = &mut *self;

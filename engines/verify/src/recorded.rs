@@ -212,6 +212,11 @@ pub(crate) fn waits_for_resource(record: &Record) -> bool {
     record.kind == Kind::Suspend && record.extra == OF_RESOURCE
 }
 
+/// A job locks, or begins to wait for a lock.
+pub(crate) fn locks(record: &Record) -> bool {
+    matches!(record.kind, Kind::Lock | Kind::Spin) || waits_for_resource(record)
+}
+
 /// Records that say something about who has a processor, or about a budget.
 /// An interrupt concerns only whoever counts every nanosecond.
 pub(crate) fn concerns(kind: Kind, is_exact: bool) -> bool {
@@ -230,6 +235,7 @@ pub(crate) fn concerns(kind: Kind, is_exact: bool) -> bool {
                 | Kind::Promotion
                 | Kind::ModeChange
                 | Kind::Lock
+                | Kind::Spin
                 | Kind::Unlock
         )
 }

@@ -9,7 +9,7 @@ use crate::borders::Borders;
 use crate::job::{Excess, Job, Part, State};
 use crate::result::{Check, Class};
 use crate::verifier::Verifier;
-use horolog_model::{AtExhaustion, Protocol, System};
+use horolog_model::{AtExhaustion, CpuId, Priority, Protocol, SpinLevel, System};
 use horolog_time::Span;
 use horolog_trace::{LEFT_LOCKED, Record};
 use std::collections::VecDeque;
@@ -40,6 +40,16 @@ struct Resource {
     waiting: VecDeque<usize>,
     /// Whether it is known who holds it.
     is_known: bool,
+    /// Since when nobody holds it.
+    free_since: u64,
+}
+
+/// A job that waits for a spin lock: since when, and what it had executed then and had been interrupted for.
+#[derive(Clone, Copy, Debug)]
+struct Spinning {
+    place: usize,
+    since: u64,
+    so_far: (u64, u64),
 }
 
 /// The resources of a system.
@@ -49,6 +59,10 @@ pub(crate) struct Resources {
     /// Of each task: resource and length of its sections.
     sections: Vec<Vec<(usize, u64)>>,
     pub(crate) borders: Vec<Borders>,
+    /// Of each task whose job waits for a spin lock.
+    spinning: Vec<Option<Spinning>>,
+    /// At which priority jobs of each task spin under the flexible spin-lock model.
+    spin_priorities: Vec<i64>,
     /// When records were lost last.
     pub(crate) lost_at: Option<u64>,
 }
@@ -77,9 +91,17 @@ impl Resources {
                 holder: None,
                 waiting: VecDeque::new(),
                 is_known: true,
+                free_since: 0,
             }
         });
-        Resources { all: all.collect(), sections, borders: Borders::all(system), lost_at: None }
+        Resources {
+            all: all.collect(),
+            sections,
+            borders: Borders::all(system),
+            spinning: vec![None; system.tasks().len()],
+            spin_priorities: system.tasks().iter().map(|task| spin_priority(system, task.cpu)).collect(),
+            lost_at: None,
+        }
     }
 
     /// The longest section in which a job of `task` goes on although its budget has ended.
@@ -95,6 +117,7 @@ impl Resources {
             (resource.holder, resource.is_known) = (None, false);
             resource.waiting.clear();
         }
+        self.spinning.fill(None);
     }
 
     pub(crate) fn has_any(&self) -> bool {
@@ -108,6 +131,16 @@ impl Resources {
     fn is_held_by(&self, resource: &Resource, task: usize) -> bool {
         resource.holder.is_some_and(|holder| holder.task == task)
     }
+}
+
+/// At which priority jobs of a processor spin; under EDF nobody has one.
+fn spin_priority(system: &System, cpu: CpuId) -> i64 {
+    let priority = match system.spin_level(cpu) {
+        SpinLevel::Highest => None,
+        SpinLevel::At(priority) => Some(priority),
+        SpinLevel::Ceiling => system.spin_ceiling(cpu),
+    };
+    priority.map_or(i64::MAX, Priority::number)
 }
 
 impl Verifier {
@@ -143,13 +176,29 @@ impl Verifier {
     pub(crate) fn lock(&mut self, record: &Record, task: usize) {
         let now = self.now;
         let Some(place) = self.resource_of(record, task) else { return };
+        let spun = self.resources.spinning[task].take().filter(|spun| spun.place == place);
+        self.alone_on_its_processor(record, task, place);
         let Some(job) = self.head(record, task) else { return };
+        if let Some(Spinning { so_far: (executed, interrupted), .. }) = spun {
+            // What it has spun is none of what it executes.
+            (job.executed, job.interrupted) = (executed, interrupted);
+        }
         let (state, so_far) = (job.state, (job.executed, job.interrupted, job.switches));
         job.was_lifted = true;
+        // Two processors write down at their own times when they have joined a queue.
+        let is_spin_lock = self.resources.all[place].protocol.is_global();
+        let stamping = if self.model.simulated || !is_spin_lock { 0 } else { self.model.stamping };
+        let came = spun.map_or(now, |spun| spun.since);
+        let came_before = |&other: &usize| {
+            let since = self.resources.spinning[other].map_or(0, |spinning| spinning.since);
+            !is_spin_lock || since.saturating_add(stamping) < came
+        };
+        let next = self.resources.all[place].waiting.front().copied();
+        let next = next.filter(|other| *other == task || came_before(other));
         let resource = &mut self.resources.all[place];
-        let next = resource.waiting.front().copied();
         let before = resource.holder.replace(Holder { task, job: record.job, since: now, so_far });
-        resource.is_known = true;
+        let free_since =
+            if std::mem::replace(&mut resource.is_known, true) { resource.free_since } else { now };
         // It waited, or it runs.
         let waited = resource.waiting.iter().position(|&waiting| waiting == task);
         if let Some(place) = waited {
@@ -169,6 +218,81 @@ impl Verifier {
             self.resource_finding(task, record.job, message);
         } else if waited.is_none() && state != State::Running {
             self.misfit(record, state);
+        } else if self.model.simulated && spun.is_some() && free_since.max(came) < now {
+            let message = format!(
+                "{locks} at {}, which was free since {}",
+                Span::from_ns(now),
+                Span::from_ns(free_since)
+            );
+            self.resource_finding(task, record.job, message);
+        }
+    }
+
+    /// A job waits for a spin lock: somebody else has to hold it. It keeps its place meanwhile.
+    pub(crate) fn spin(&mut self, record: &Record, task: usize) {
+        let now = self.now;
+        let Some(place) = self.resource_of(record, task) else { return };
+        self.alone_on_its_processor(record, task, place);
+        let resource = &self.resources.all[place];
+        let is_held = resource.holder.is_some_and(|holder| holder.task != task);
+        // In a run it may have let go by now, and the other one has seen its turn already.
+        if self.model.simulated && !is_held && resource.is_known {
+            let message = format!(
+                "{} job {} spins for {}, which nobody holds",
+                self.name_of(task),
+                record.job,
+                resource.name
+            );
+            self.resource_finding(task, record.job, message);
+        }
+        if !self.resources.all[place].protocol.is_global() {
+            let name = self.resources.all[place].name.clone();
+            let message =
+                format!("{} job {} spins for {name}, which is no spin lock", self.name_of(task), record.job);
+            self.resource_finding(task, record.job, message);
+            return;
+        }
+        let Some(job) = self.head(record, task) else { return };
+        let (state, so_far) = (job.state, (job.executed, job.interrupted));
+        job.was_lifted = true;
+        self.resources.all[place].waiting.push_back(task);
+        self.resources.spinning[task] = Some(Spinning { place, since: now, so_far });
+        self.enter_section(task, place);
+        if state != State::Running {
+            self.misfit(record, state);
+        }
+    }
+
+    /// The trace ends, and with it what jobs still spin: none of that is what they execute.
+    pub(crate) fn end_spinning(&mut self) {
+        for (task, spinning) in self.tasks.iter_mut().zip(&mut self.resources.spinning) {
+            let Some(Spinning { so_far, .. }) = spinning.take() else { continue };
+            if let Some(job) = task.pending.front_mut() {
+                (job.executed, job.interrupted) = so_far;
+            }
+        }
+    }
+
+    /// One job of a processor waits for spin locks or holds one.
+    fn alone_on_its_processor(&mut self, record: &Record, task: usize, place: usize) {
+        if !self.resources.all[place].protocol.is_global() {
+            return;
+        }
+        let cpu = self.model.tasks[task].cpu;
+        let is_here = |other: usize| other != task && self.model.tasks[other].cpu == cpu;
+        let holders = self.resources.all.iter().filter(|resource| resource.protocol.is_global());
+        let holder = holders.filter_map(|resource| resource.holder).map(|holder| holder.task);
+        let spins =
+            (0..self.resources.spinning.len()).filter(|&other| self.resources.spinning[other].is_some());
+        if let Some(other) = holder.chain(spins).find(|&other| is_here(other)) {
+            let message = format!(
+                "{} job {} asks for {} while {} of the same CPU waits for a spin lock or holds one",
+                self.name_of(task),
+                record.job,
+                self.resources.all[place].name,
+                self.name_of(other)
+            );
+            self.resource_finding(task, record.job, message);
         }
     }
 
@@ -188,6 +312,7 @@ impl Verifier {
         let is_its = |holder: &Holder| (holder.task, holder.job) == (task, record.job);
         if let Some(holder) = resource.holder.filter(is_its) {
             resource.holder = None;
+            resource.free_since = self.now;
             if record.extra == LEFT_LOCKED {
                 let message =
                     format!("{} job {} ended: resource left locked: {name}", self.name_of(task), record.job);
@@ -284,6 +409,7 @@ impl Verifier {
 
     /// The oldest job of `task` has ended: what it holds goes with it.
     pub(crate) fn let_go(&mut self, task: usize, job: u64) {
+        self.resources.spinning[task] = None;
         for place in 0..self.resources.all.len() {
             let resource = &mut self.resources.all[place];
             resource.waiting.retain(|&waiting| waiting != task);
@@ -307,7 +433,12 @@ impl Verifier {
             // Nothing preempts who holds one.
             Protocol::Msrp | Protocol::Fslm => Some(i64::MAX),
         };
-        held.filter_map(lifts).fold(own, i64::max)
+        let lifted = held.filter_map(lifts).fold(own, i64::max);
+        match self.resources.spinning[task].map(|spinning| self.resources.all[spinning.place].protocol) {
+            Some(Protocol::Fslm) => lifted.max(self.resources.spin_priorities[task]),
+            Some(Protocol::Msrp) => i64::MAX,
+            Some(Protocol::Ceiling) | None => lifted,
+        }
     }
 
     /// Whether `running` may stand higher than could be told: with its server, below which something is held, or since a server's

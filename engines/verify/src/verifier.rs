@@ -228,7 +228,7 @@ impl Verifier {
             self.mode_note(record);
         } else if matches!(record.kind, Kind::Publish | Kind::Latch) {
             self.link_record(record);
-        } else if matches!(record.kind, Kind::Suspend | Kind::Wake | Kind::Lock | Kind::Unlock) {
+        } else if matches!(record.kind, Kind::Suspend | Kind::Wake | Kind::Lock | Kind::Unlock | Kind::Spin) {
             self.task_record(record);
         } else if record.kind == Kind::Exit {
             self.program_ended(record);
@@ -269,6 +269,7 @@ impl Verifier {
             Kind::Completion => self.complete(record, task, cpu),
             Kind::Lock => self.lock(record, task),
             Kind::Unlock => self.unlock(record, task),
+            Kind::Spin => self.spin(record, task),
             Kind::Suspend if record.extra == OF_RESOURCE => self.wait_for(record, task, cpu),
             Kind::Wake if record.extra == OF_RESOURCE => self.has_got(record, task),
             Kind::Suspend => self.suspend(record, task, cpu),
@@ -539,6 +540,7 @@ impl Verifier {
         self.judge_latches(u64::MAX);
         self.judge_publications();
         self.finish_decisions(&mut notes);
+        self.end_spinning();
         self.judge_unfinished();
         if damage.is_none() {
             self.judge_last_misses();
@@ -763,9 +765,7 @@ impl Verifier {
 
 /// The section that nothing here follows.
 fn undecided(system: &System) -> Option<String> {
-    let cluster = system.clusters().first().map(|cluster| format!("scheduler.{}", cluster.name));
-    let spin_lock = || system.resources().iter().find(|resource| resource.protocol.is_global());
-    cluster.or_else(|| spin_lock().map(|resource| format!("resource.{}.protocol", resource.name)))
+    system.clusters().first().map(|cluster| format!("scheduler.{}", cluster.name))
 }
 
 impl Sink for Verifier {

@@ -69,7 +69,13 @@ fn looped(text: &str) -> (System, Vec<Record>) {
         let result = ended.no_panic().json();
         let is_proved = result["analysis"]["schedulable"] == "yes";
         assert!(ended.status == Some(1) || ended.status == Some(if is_proved { 0 } else { 4 }), "{ended:?}");
-        let told = if is_proved { "sections block under the immediate ceiling" } else { "resource.bus" };
+        let told = match is_proved {
+            true if text.contains("fslm") => {
+                "spin locks: a job waits for one section of each other processor"
+            }
+            true => "sections block under the immediate ceiling",
+            false => "resource.bus",
+        };
         assert!(result["analysis"]["notes"].to_string().contains(told), "{:#}", result["analysis"]);
         verification = result["verification"].clone();
         let groups = verification["groups"].as_array().expect("groups");
@@ -107,6 +113,42 @@ fn begun_within(
     let task = system.find_task(name).expect("a task").0;
     let is_in = |at: u64| within.iter().any(|&(from, to)| from < at && at < to);
     records.iter().filter(|it| it.task == task && kinds.contains(&it.kind) && is_in(it.time.as_ns())).count()
+}
+
+/// A planner on one CPU holds the bus when a logger on another one asks for it, and an urgent task comes there while the logger spins.
+fn spinning(priority: &str) -> String {
+    let head = HEAD.replace("POLICY", "fixed-priority").replace("cpus = [1]", "cpus = [0, 1]");
+    let on = |cpu: u32, priority: u32, offset: u32| {
+        format!("cpu = {cpu}\npriority = {priority}\noffset = \"{offset} ms\"")
+    };
+    head.replace("name = \"bus\"", "name = \"bus\"\nprotocol = \"fslm\"")
+        + &format!("[[spin_priority]]\ncpu = 1\npriority = {priority}\n")
+        + &task("planner", 20, 7, &on(0, 5, 0), Some((1, 4)))
+        + &task("urgent", 20, 3, &on(1, 9, 3), None)
+        + &task("logger", 40, 4, &on(1, 3, 2), Some((0, 2)))
+}
+
+#[test]
+fn spin_locks_hold_across_processors() {
+    let Some(_alone) = real_time() else { return };
+    for (priority, lets_run) in [("\"ceiling\"", true), ("\"highest\"", false)] {
+        let (system, records) = looped(&spinning(priority));
+        let of = |name: &str| system.find_task(name).expect("a task").0;
+        let (mut waits, mut spins, mut meanwhile) = (false, 0, 0);
+        for record in &records {
+            match record.kind {
+                Kind::Spin if record.task == of("logger") => (waits, spins) = (true, spins + 1),
+                Kind::Lock if record.task == of("logger") => waits = false,
+                Kind::Start if record.task == of("urgent") => meanwhile += u64::from(waits),
+                _ => {}
+            }
+        }
+        assert!(spins > 20, "{priority}: {spins}");
+        assert_eq!(meanwhile > 10, lets_run, "{priority}: {meanwhile} of {spins}");
+        let held = sections(&system, &records, "logger");
+        let begun = begun_within(&system, &records, "urgent", &held, &[Kind::Start, Kind::Resume]);
+        assert_eq!(begun, 0, "{priority}");
+    }
 }
 
 #[test]

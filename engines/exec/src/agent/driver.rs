@@ -16,6 +16,7 @@ use crate::bands;
 use crate::control::SHOULD_YIELD;
 use crate::ring::Ring;
 use crate::shared::RunShared;
+use crate::spin_locks::Asks;
 use horolog_model::{System, TaskId};
 use horolog_sched::{
     ANY_SEGMENT, Choice, Machine, ModeChange, Note, OverrunAction, ProcessorIndex, Progress, Rejected, Tell,
@@ -101,6 +102,10 @@ pub(crate) struct Threads {
     pub(crate) passes: Passes,
     /// Until when the agent sleeps.
     pub(crate) armed: u64,
+    /// What a job here does with a spin lock, as the machine was told.
+    pub(super) asks: Option<Asks>,
+    /// Which processor it is.
+    pub(super) cpu: u32,
     /// Events that the machine did not want.
     pub(crate) rejected: u64,
     /// Class changes that the kernel refused.
@@ -143,10 +148,18 @@ impl Driver {
             lowers_itself: None,
             passes: Passes::default(),
             armed: u64::MAX,
+            asks: None,
+            cpu: 0,
             rejected: 0,
             refused: 0,
         };
         Driver { core: horolog_sched::Driver::new(machine, system, std::iter::once(processor)), threads }
+    }
+
+    /// The processor's number.
+    pub(crate) fn on(mut self, cpu: u32) -> Driver {
+        self.threads.cpu = cpu;
+        self
     }
 
     /// The processor has servers.
@@ -214,9 +227,13 @@ impl Driver {
     pub(crate) fn settle(&mut self, now: u64, caller: Option<usize>, cause: Cause) {
         // A job that has ended, or has asked for a mode, may be what a change has waited for.
         self.follow_modes(now);
+        self.threads.pass = (caller, cause);
+        self.core.settle(&mut self.threads, HERE, now);
+        while self.mark_spin_locks() {
+            self.follow_locks();
+            self.core.settle(&mut self.threads, HERE, now);
+        }
         let Self { core, threads } = self;
-        threads.pass = (caller, cause);
-        core.settle(threads, HERE, now);
         threads.plan_look(now, core.allowance(HERE));
         if let Some(served) = &mut threads.served {
             served.plan_look(now, core.allowance(HERE));

@@ -2,6 +2,7 @@
 //! others goes through the monitor.
 
 use super::driver::{Driver, HERE};
+use crate::spin_locks::Asks;
 use horolog_sched::Rejected;
 use horolog_trace::Kind;
 
@@ -11,8 +12,9 @@ const OF_RESOURCE: u64 = 1;
 impl Driver {
     /// Tells the machine what jobs have locked and unlocked since the last pass.
     pub(super) fn follow_locks(&mut self) {
+        self.follow_spin_locks();
         let run = self.threads.run.clone();
-        for resource in 0..run.locks.len() {
+        for resource in (0..run.locks.len()).filter(|&resource| !run.locks.spin.is_one(resource)) {
             let (word, known) = (run.locks.holder(resource), self.core.machine().holder(resource as u32));
             if word == known || !self.threads.holds_here(resource) {
                 continue;
@@ -31,10 +33,46 @@ impl Driver {
         }
     }
 
+    /// Tells the machine what the job of this processor that waits for a spin lock, or holds one, has done since the last pass.
+    fn follow_spin_locks(&mut self) {
+        let (known, asks) = (self.threads.asks, self.threads.run.locks.spin.asks(self.threads.cpu));
+        if known == asks {
+            return;
+        }
+        self.threads.asks = asks;
+        let mut tell = self.core.tell(HERE, 0);
+        let mut told = |told: Result<(), Rejected>| _ = self.threads.count_rejected(told);
+        let is_same = known.zip(asks).is_some_and(|(known, asks)| {
+            (known.task, known.resource) == (asks.task, asks.resource) && (asks.holds || !known.holds)
+        });
+        let before = known.filter(|_| !is_same);
+        if let Some(Asks { task, resource, holds }) = before {
+            if !holds {
+                told(tell.lock(task, resource).map(|_| ()));
+            }
+            told(tell.unlock(task, resource).map(|_| ()));
+        }
+        match asks {
+            Some(Asks { task, resource, holds: true }) => told(tell.lock(task, resource).map(|_| ())),
+            Some(Asks { task, resource, holds: false }) => told(tell.spin(task, resource)),
+            None => {}
+        }
+    }
+
+    /// As [`Driver::mark_locks`], of spin locks; whether one was handed to a job that is preempted, so that the machine has to choose
+    /// anew.
+    pub(super) fn mark_spin_locks(&self) -> bool {
+        let Some(Asks { task, holds, .. }) = self.threads.asks else { return false };
+        let is_preempted = !holds && self.core.running(HERE) != Some(task);
+        self.threads.run.locks.spin.mark(self.threads.cpu, is_preempted)
+    }
+
     /// Whoever holds something from here on says so when it lets go: others may wait for that.
     pub(super) fn mark_locks(&mut self) {
         let run = &self.threads.run;
-        for resource in (0..run.locks.len()).filter(|&resource| self.threads.holds_here(resource)) {
+        let is_local =
+            |&resource: &usize| !run.locks.spin.is_one(resource) && self.threads.holds_here(resource);
+        for resource in (0..run.locks.len()).filter(is_local) {
             run.locks.mark(resource);
         }
     }

@@ -80,6 +80,8 @@ fn run_job(driven: &Driven<'_>, task: &TaskShared, body: &mut dyn TaskBody, star
     }
     task.crash.leave_code();
     task.put_values(&facts);
+    // Without what it has spun for locks.
+    let begun = task.control.cpu_at_start.load(Ordering::Relaxed);
     let executed = clock::thread_cpu_ns().saturating_sub(begun);
     watch::at_end(task, executed, agent.now(), facts.number);
     task.end(executed);
@@ -104,6 +106,16 @@ impl Driven<'_> {
     fn let_go(&self, task: &TaskShared, job: u64, resource: usize, how: u64) {
         // Its record comes first: whoever gets the processor by it is recorded behind.
         task.record(Kind::Unlock, self.agent.now(), job, resource as u64, how);
+        if self.agent.run.locks.spin.is_one(resource) {
+            if self.agent.run.locks.spin.let_go(resource, task.cpu) {
+                // Somebody waits here for its end: the pass finds that it is over.
+                let (_, parks) = self.agent.pass(self.seat, Cause::Other, |_, _| ());
+                if parks {
+                    let _ = wait_for_grant(self.agent, task);
+                }
+            }
+            return;
+        }
         if self.agent.run.locks.try_unlock(resource, task.id) {
             return;
         }
@@ -112,6 +124,31 @@ impl Driven<'_> {
         if parks {
             let _ = wait_for_grant(self.agent, task);
         }
+    }
+}
+
+impl Driven<'_> {
+    /// The job asks for a spin lock, and spins until it has it; how much processor time that took.
+    fn spin(&self, task: &TaskShared, job: u64, resource: usize) -> u64 {
+        let (locks, agent) = (&self.agent.run.locks.spin, self.agent);
+        if locks.ask(resource, task.cpu, task.id) {
+            task.record(Kind::Lock, agent.now(), job, resource as u64, 0);
+            return 0;
+        }
+        let from = clock::thread_cpu_ns();
+        task.record(Kind::Spin, agent.now(), job, resource as u64, 0);
+        while !locks.has_turn(resource, task.cpu) {
+            if agent.run.is_stopping() {
+                // Nobody gets anything any more.
+                return 0;
+            }
+            std::hint::spin_loop();
+        }
+        task.record(Kind::Lock, agent.now(), job, resource as u64, 0);
+        // What it has spun is none of what it has executed.
+        let spun = clock::thread_cpu_ns().saturating_sub(from);
+        task.control.cpu_at_start.fetch_add(spun, Ordering::Relaxed);
+        spun
     }
 }
 
@@ -173,21 +210,25 @@ impl Runtime for Driven<'_> {
         }
     }
 
-    fn lock(&self, task: &TaskShared, job: u64, resource: usize) {
+    fn lock(&self, task: &TaskShared, job: u64, resource: usize) -> u64 {
         let _out = task.crash.out_of_code();
         let locks = &self.agent.run.locks;
+        if locks.spin.is_one(resource) {
+            return self.spin(task, job, resource);
+        }
         if locks.try_lock(resource, task.id) {
             task.record(Kind::Lock, self.agent.now(), job, resource as u64, 0);
-            return;
+            return 0;
         }
         while locks.holder(resource) != Some(task.id) && !self.agent.run.is_stopping() {
             let seat = self.seat;
             let (_, parks) =
                 self.agent.pass(seat, Cause::Other, |driver, now| driver.lock(seat, now, resource));
             if parks && !wait_for_grant(self.agent, task) {
-                return;
+                return 0;
             }
         }
+        0
     }
 
     fn unlock(&self, task: &TaskShared, job: u64, resource: usize) {

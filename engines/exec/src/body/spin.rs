@@ -105,11 +105,17 @@ impl Spin {
 
 impl Spin {
     /// Burns towards `target` as far as sections of the task begin before it or end by it, which are locked and unlocked.
-    fn burn_through_sections(&self, job: &Job<'_>, begun: u64, target: u64, passed: &mut usize) {
+    /// What it spins for locks of other processors puts off both ends of the stretch.
+    fn burn_through_sections(
+        &self,
+        job: &Job<'_>,
+        (begun, target): (&mut u64, &mut u64),
+        passed: &mut usize,
+    ) {
         while let Some(border) = job.task.borders.get(*passed) {
             let at = begun.saturating_add(border.at);
             let is_end = border.begun_at.is_some();
-            if at > target || (at == target && !is_end) {
+            if at > *target || (at == *target && !is_end) {
                 return;
             }
             self.spinner.burn_until(at, || job.is_run_over());
@@ -120,7 +126,9 @@ impl Spin {
             if is_end {
                 job.runtime.unlock(job.task, job.number(), border.resource);
             } else {
-                job.runtime.lock(job.task, job.number(), border.resource);
+                let spun = job.runtime.lock(job.task, job.number(), border.resource);
+                *begun = begun.saturating_add(spun);
+                *target = target.saturating_add(spun);
             }
         }
     }
@@ -128,7 +136,7 @@ impl Spin {
 
 impl TaskBody for Spin {
     fn job(&mut self, job: &mut Job<'_>) -> i32 {
-        let begun = clock::thread_cpu_ns();
+        let mut begun = clock::thread_cpu_ns();
         let mut target = begun;
         if self.graph.is_none() {
             for point in &job.task.requests {
@@ -142,7 +150,7 @@ impl TaskBody for Spin {
         let (mut segment, mut passed) = (0, 0);
         loop {
             target += self.targets[segment];
-            self.burn_through_sections(job, begun, target, &mut passed);
+            self.burn_through_sections(job, (&mut begun, &mut target), &mut passed);
             self.spinner.burn_until(target, || job.is_run_over());
             if job.must_end() {
                 return 0;

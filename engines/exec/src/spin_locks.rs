@@ -1,0 +1,256 @@
+//! Spin locks across processors on real threads (decision 0018): a queue for each lock, and a word for each processor that says what a
+//! job there waits for or holds.
+//!
+//! A job writes its processor's word, joins the queue, and spins until it is its turn. The release agent of its processor reads the word before
+//! it tells its machine anything, so that the machine lifts the job. Nobody waits in the kernel, and an uncontended lock and unlock make no
+//! system call. The word's marks say that the agent has left something undone ([`MARKED`]: whoever unlocks goes through the monitor), and that the job
+//! waits and is preempted ([`PREEMPTED`]: whoever hands it the lock kicks its agent).
+
+use crate::modes::kick;
+use crate::spin_queue::{MOST, SpinQueue};
+use horolog_model::{System, TaskId};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use std::sync::{Arc, OnceLock};
+
+/// It holds the lock; else it waits.
+const HOLDS: u64 = 1 << 61;
+/// Whoever unlocks has to say so.
+const MARKED: u64 = 1 << 62;
+/// Whoever hands the lock to the job has to wake its agent.
+const PREEMPTED: u64 = 1 << 63;
+/// Where the resource stands in the word; the task, plus one, stands below.
+const RESOURCE: u32 = 32;
+
+/// What a job of a processor does with a spin lock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Asks {
+    pub(crate) task: TaskId,
+    pub(crate) resource: u32,
+    /// Whether it has it.
+    pub(crate) holds: bool,
+}
+
+/// The spin locks of a run.
+#[derive(Debug, Default)]
+pub(crate) struct SpinLocks {
+    /// By resource; `None`: it is none.
+    queues: Vec<Option<Queue>>,
+    /// One a processor that has users.
+    processors: Vec<Processor>,
+}
+
+#[derive(Debug)]
+struct Queue {
+    turns: SpinQueue,
+    /// The places of its processors; in the queue they count from 1.
+    users: Vec<usize>,
+}
+
+#[derive(Debug)]
+struct Processor {
+    cpu: u32,
+    asks: AtomicU64,
+    /// The word that its agent sleeps on. Told once.
+    kick: OnceLock<Arc<AtomicU32>>,
+}
+
+impl SpinLocks {
+    pub(crate) fn of(system: &System) -> SpinLocks {
+        let mut processors: Vec<Processor> = Vec::new();
+        let mut queues = Vec::new();
+        for resource in system.resources() {
+            if !resource.protocol.is_global() {
+                queues.push(None);
+                continue;
+            }
+            let mut users = Vec::new();
+            for cpu in users_of(system, &resource.name) {
+                let place = processors.iter().position(|known| known.cpu == cpu);
+                users.push(place.unwrap_or(processors.len()));
+                if place.is_none() {
+                    processors.push(Processor { cpu, asks: AtomicU64::new(0), kick: OnceLock::new() });
+                }
+            }
+            queues.push(Some(Queue { turns: SpinQueue::new(), users }));
+        }
+        SpinLocks { queues, processors }
+    }
+
+    /// The first resource that more processors share than a queue has places for.
+    pub(crate) fn too_many(system: &System) -> Option<(&str, usize)> {
+        let global = system.resources().iter().filter(|resource| resource.protocol.is_global());
+        let mut users = global.map(|it| (it.name.as_str(), users_of(system, &it.name).len()));
+        users.find(|(_, users)| *users > MOST)
+    }
+
+    pub(crate) fn is_one(&self, resource: usize) -> bool {
+        self.queues.get(resource).is_some_and(Option::is_some)
+    }
+
+    /// The agents that are kicked. Told once.
+    pub(crate) fn kick_these(&self, kicks: &[(u32, Arc<AtomicU32>)]) {
+        for processor in &self.processors {
+            if let Some((_, word)) = kicks.iter().find(|(cpu, _)| *cpu == processor.cpu) {
+                let _ = processor.kick.set(word.clone());
+            }
+        }
+    }
+
+    fn place_of(&self, cpu: u32) -> Option<usize> {
+        self.processors.iter().position(|processor| processor.cpu == cpu)
+    }
+
+    /// The queue of a lock, and a processor's word and number in it.
+    fn parts(&self, resource: usize, cpu: u32) -> Option<(&Queue, &Processor, u64)> {
+        let queue = self.queues.get(resource)?.as_ref()?;
+        let number = queue.users.iter().position(|&place| self.processors[place].cpu == cpu)?;
+        Some((queue, &self.processors[queue.users[number]], number as u64 + 1))
+    }
+
+    /// A job of a processor asks for a lock: whether it has it. Else it waits until [`SpinLocks::has_turn`].
+    pub(crate) fn ask(&self, resource: usize, cpu: u32, task: TaskId) -> bool {
+        let Some((queue, processor, number)) = self.parts(resource, cpu) else { return true };
+        processor.asks.store(word(task, resource), Ordering::Release);
+        let has_it = queue.turns.join(number);
+        if has_it {
+            processor.asks.fetch_or(HOLDS, Ordering::AcqRel);
+        }
+        has_it
+    }
+
+    /// Whether it is the turn of the job that waits; then it holds the lock.
+    pub(crate) fn has_turn(&self, resource: usize, cpu: u32) -> bool {
+        let Some((queue, processor, number)) = self.parts(resource, cpu) else { return true };
+        let has_it = queue.turns.first() == number;
+        if has_it {
+            processor.asks.fetch_or(HOLDS, Ordering::AcqRel);
+        }
+        has_it
+    }
+
+    /// A job lets go of a lock, and whoever has waited longest has it. Whether somebody of its own processor wants to know.
+    pub(crate) fn let_go(&self, resource: usize, cpu: u32) -> bool {
+        let Some((queue, processor, _)) = self.parts(resource, cpu) else { return false };
+        if let Some(next) = queue.turns.leave().checked_sub(1)
+            && let Some(next) = queue.users.get(next as usize).map(|&place| &self.processors[place])
+        {
+            fence(Ordering::SeqCst);
+            if next.asks.load(Ordering::Acquire) & PREEMPTED != 0
+                && let Some(agent) = next.kick.get()
+            {
+                kick(agent);
+            }
+        }
+        processor.asks.swap(0, Ordering::AcqRel) & MARKED != 0
+    }
+
+    /// What a job of a processor waits for or holds.
+    pub(crate) fn asks(&self, cpu: u32) -> Option<Asks> {
+        let processor = &self.processors[self.place_of(cpu)?];
+        let word = processor.asks.load(Ordering::Acquire);
+        let task = TaskId((word as u32).checked_sub(1)?);
+        let resource = (word & !(HOLDS | MARKED | PREEMPTED)) >> RESOURCE;
+        let is_first = |(queue, _, number): (&Queue, &Processor, u64)| queue.turns.first() == number;
+        let holds = word & HOLDS != 0 || self.parts(resource as usize, cpu).is_some_and(is_first);
+        Some(Asks { task, resource: resource as u32, holds })
+    }
+
+    /// Whose job holds a lock, as far as it has noticed.
+    pub(crate) fn holder(&self, resource: usize) -> Option<TaskId> {
+        let queue = self.queues.get(resource)?.as_ref()?;
+        queue.users.iter().find_map(|&place| {
+            let word = self.processors[place].asks.load(Ordering::Acquire);
+            let is_it =
+                word & HOLDS != 0 && (word & !(HOLDS | MARKED | PREEMPTED)) >> RESOURCE == resource as u64;
+            (word as u32).checked_sub(1).map(TaskId).filter(|_| is_it)
+        })
+    }
+
+    /// The agent of a processor leaves: whoever lets go there has to say so, and where the job that waits is preempted, whoever hands it the
+    /// lock has to. Whether it was handed over meanwhile, so that the agent has to look again. Only inside the processor's monitor.
+    pub(crate) fn mark(&self, cpu: u32, is_preempted: bool) -> bool {
+        let Some(processor) = self.place_of(cpu).map(|place| &self.processors[place]) else { return false };
+        // Only threads of this processor write the word but for marks, and none of them runs now.
+        let before = processor.asks.load(Ordering::Acquire);
+        if before == 0 {
+            return false;
+        }
+        let marks = if is_preempted { MARKED | PREEMPTED } else { MARKED };
+        let after = (before & !PREEMPTED) | marks;
+        let is_written =
+            processor.asks.compare_exchange(before, after, Ordering::AcqRel, Ordering::Acquire).is_ok();
+        fence(Ordering::SeqCst);
+        is_written && is_preempted && self.asks(cpu).is_some_and(|asks| asks.holds)
+    }
+}
+
+fn word(task: TaskId, resource: usize) -> u64 {
+    (u64::from(task.0) + 1) | ((resource as u64) << RESOURCE)
+}
+
+/// The processors whose tasks use a resource, in their order.
+fn users_of(system: &System, resource: &str) -> Vec<u32> {
+    let uses = |task: &&horolog_model::Task| task.sections.iter().any(|section| section.resource == resource);
+    let mut cpus: Vec<u32> = system.tasks().iter().filter(uses).map(|task| task.cpu.0).collect();
+    cpus.sort_unstable();
+    cpus.dedup();
+    cpus
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn two() -> SpinLocks {
+        let text = "[system]\nname = \"s\"\n[platform]\ncpus = 3\n[[resource]]\nname = \"local\"\n\
+            [[resource]]\nname = \"map\"\nprotocol = \"fslm\"\n\
+            [[task]]\nname = \"a\"\ncpu = 0\npriority = 5\nperiod = \"10 ms\"\nwcet = \"2 ms\"\n\
+            [[task.section]]\nresource = \"map\"\nfrom = \"0 ms\"\nlength = \"1 ms\"\n\
+            [[task]]\nname = \"b\"\ncpu = 2\npriority = 5\nperiod = \"10 ms\"\nwcet = \"2 ms\"\n\
+            [[task.section]]\nresource = \"map\"\nfrom = \"0 ms\"\nlength = \"1 ms\"\n";
+        let (system, _) = horolog_model::file::read(text, "s.toml", &[]).expect("a valid file");
+        SpinLocks::of(&system)
+    }
+
+    #[test]
+    fn a_lock_goes_from_one_processor_to_the_other() {
+        let locks = two();
+        let (a, b, map) = (TaskId(0), TaskId(1), 1);
+        assert!(locks.is_one(map) && !locks.is_one(0) && !locks.is_one(2));
+        assert_eq!((locks.asks(0), locks.asks(1), locks.holder(map)), (None, None, None));
+        assert!(locks.ask(map, 0, a) && !locks.ask(map, 2, b) && !locks.has_turn(map, 2));
+        assert_eq!(locks.asks(0), Some(Asks { task: a, resource: 1, holds: true }));
+        assert_eq!(locks.asks(2), Some(Asks { task: b, resource: 1, holds: false }));
+        assert_eq!(locks.holder(map), Some(a));
+        assert!(!locks.let_go(map, 0), "nobody wants to know");
+        // Its agent sees the turn before the job itself does.
+        assert_eq!(locks.asks(2), Some(Asks { task: b, resource: 1, holds: true }));
+        assert_eq!((locks.holder(map), locks.has_turn(map, 2), locks.holder(map)), (None, true, Some(b)));
+        assert!(!locks.mark(2, false) && locks.let_go(map, 2));
+        assert_eq!((locks.asks(2), locks.holder(map)), (None, None));
+    }
+
+    #[test]
+    fn who_is_preempted_while_he_waits_is_told() {
+        let locks = two();
+        let (a, b, map) = (TaskId(0), TaskId(1), 1);
+        let word = Arc::new(AtomicU32::new(0));
+        locks.kick_these(&[(2, word.clone())]);
+        assert!(locks.ask(map, 0, a) && !locks.ask(map, 2, b));
+        // He spins, and sees it himself.
+        assert!(!locks.mark(2, false) && !locks.let_go(map, 0));
+        assert_eq!(word.load(Ordering::SeqCst), 0);
+        assert!(locks.has_turn(map, 2) && locks.let_go(map, 2));
+        // He is preempted: his agent is kicked, once.
+        assert!(locks.ask(map, 0, a) && !locks.ask(map, 2, b) && !locks.mark(2, true));
+        assert!(!locks.let_go(map, 0));
+        assert_eq!(word.load(Ordering::SeqCst), 1);
+        // Handed over before the mark: the agent sees it itself.
+        assert!(locks.has_turn(map, 2) && locks.let_go(map, 2));
+        assert!(locks.ask(map, 0, a) && !locks.ask(map, 2, b) && !locks.let_go(map, 0));
+        assert!(locks.mark(2, true));
+        assert_eq!(word.load(Ordering::SeqCst), 1);
+        // One who runs again is not preempted any more.
+        assert!(!locks.mark(2, false) && locks.has_turn(map, 2) && locks.let_go(map, 2));
+    }
+}

@@ -1,0 +1,190 @@
+//! Spin locks across processors on real threads (decision 0018).
+
+mod common;
+
+use common::{ms, run_bodies_or_skip, run_or_skip};
+use horolog_exec::{Executive, RunOptions};
+use horolog_model::{System, TaskId, file};
+use horolog_trace::{Kind, Record};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The first and the last processor of this process; `None`, said aloud, where there is one alone.
+fn two_cpus() -> Option<(u32, u32)> {
+    let allowed = horolog_sys::affinity::allowed_cpus().expect("affinity is readable");
+    let (first, last) = (allowed.as_slice()[0], *allowed.as_slice().last().expect("a processor"));
+    if first == last {
+        println!("SKIPPED: one processor alone");
+        return None;
+    }
+    Some((first, last))
+}
+
+fn read(text: &str) -> System {
+    file::read(text, "spin.toml", &[]).unwrap_or_else(|errors| panic!("{errors}")).0
+}
+
+/// The planner holds the map for 5 ms in every 20; the logger asks 1 ms later, and `urgent`, which is more important, comes
+/// 1 ms behind that.
+fn system(spin: &str) -> Option<System> {
+    let (first, last) = two_cpus()?;
+    let task = |name: &str, cpu: u32, priority: u32, times: [u32; 3], section: &str| {
+        let [period, offset, wcet] = times;
+        format!(
+            "[[task]]\nname = \"{name}\"\ncpu = {cpu}\npriority = {priority}\nperiod = \"{period} ms\"\noffset = \"{offset} ms\"\n\
+             wcet = \"{wcet} ms\"\n{section}"
+        )
+    };
+    let holds = |from: u32, length: u32| {
+        format!("[[task.section]]\nresource = \"map\"\nfrom = \"{from} ms\"\nlength = \"{length} ms\"\n")
+    };
+    let text = [
+        format!(
+            "[system]\nname = \"spin\"\n[platform]\ncpus = [{first}, {last}]\n[[resource]]\nname = \"map\"\nprotocol = \"fslm\"\n\
+             [[spin_priority]]\ncpu = {last}\npriority = {spin}\n"
+        ),
+        task("planner", first, 60, [20, 0, 8], &holds(1, 5)),
+        task("urgent", last, 80, [20, 3, 5], ""),
+        task("logger", last, 40, [20, 2, 3], &holds(0, 2)),
+    ];
+    Some(read(&text.concat()))
+}
+
+const PLANNER: u32 = 0;
+const URGENT: u32 = 1;
+const LOGGER: u32 = 2;
+
+/// What the urgent task began, by what the logger did then: while it waited, and while it held the lock.
+#[derive(Default)]
+struct Began {
+    spins: u64,
+    while_it_waited: u64,
+    while_it_held: u64,
+}
+
+/// One holder at a time by the records; nobody starts or goes on beside a holder on its processor.
+fn check(records: &[Record]) -> Began {
+    let (mut holder, mut began, mut waits) = (None, Began::default(), false);
+    for record in records {
+        match (record.kind, record.task) {
+            (Kind::Spin, LOGGER) => (waits, began.spins) = (true, began.spins + 1),
+            (Kind::Lock, task) => {
+                assert_eq!(holder.replace(task), None, "{record:?}");
+                waits &= task != LOGGER;
+            }
+            (Kind::Unlock, task) => assert_eq!(holder.take(), Some(task), "{record:?}"),
+            (Kind::Start | Kind::Resume, URGENT) => {
+                began.while_it_waited += u64::from(waits);
+                began.while_it_held += u64::from(holder == Some(LOGGER));
+            }
+            _ => {}
+        }
+    }
+    began
+}
+
+fn longest_execution(records: &[Record], task: u32) -> u64 {
+    let completed = records.iter().filter(|record| record.kind == Kind::Completion && record.task == task);
+    completed.map(|record| record.value).max().expect("it has jobs")
+}
+
+#[test]
+fn at_the_ceiling_more_important_tasks_run_until_the_lock_comes() {
+    let Some(system) = system("\"ceiling\"") else { return };
+    let Some(result) = run_or_skip(&system, &RunOptions::for_span(ms(600))) else { return };
+    let began = check(&result.records);
+    assert!(began.spins > 10 && began.while_it_waited > 5, "{} {}", began.spins, began.while_it_waited);
+    assert_eq!(began.while_it_held, 0);
+    // It waits for some milliseconds in each job, and executes none of them.
+    let longest = longest_execution(&result.records, LOGGER);
+    assert!(longest < 3_000_000, "{longest}");
+    // A lock that comes in the middle of the urgent task takes the processor from it.
+    let of = |kind: Kind, task: u32| result.records.iter().filter(move |r| r.kind == kind && r.task == task);
+    assert!(of(Kind::Preempt, URGENT).count() > 5, "{}", of(Kind::Preempt, URGENT).count());
+    assert!(of(Kind::Unlock, PLANNER).count() > 20);
+}
+
+#[test]
+fn at_the_highest_priority_nobody_preempts_who_waits() {
+    let Some(system) = system("\"highest\"") else { return };
+    let Some(result) = run_or_skip(&system, &RunOptions::for_span(ms(600))) else { return };
+    let began = check(&result.records);
+    assert!(began.spins > 10, "{}", began.spins);
+    assert_eq!((began.while_it_waited, began.while_it_held), (0, 0));
+    let longest = longest_execution(&result.records, LOGGER);
+    assert!(longest < 3_000_000, "{longest}");
+}
+
+/// Bodies of user code that lock by name, thousands of times: one of them is inside at a time, also where several tasks of both
+/// processors want two locks.
+#[test]
+fn bodies_exclude_each_other_across_processors() {
+    let Some((first, last)) = two_cpus() else { return };
+    let mut text = format!(
+        "[system]\nname = \"many\"\n[platform]\ncpus = [{first}, {last}]\n[[resource]]\nname = \"a\"\nprotocol = \"msrp\"\n\
+         [[resource]]\nname = \"b\"\nprotocol = \"fslm\"\n[[spin_priority]]\ncpu = {last}\npriority = \"ceiling\"\n"
+    );
+    let names = ["w", "x", "y", "z"];
+    for (index, name) in names.iter().enumerate() {
+        let cpu = if index % 2 == 0 { first } else { last };
+        text += &format!(
+            "[[task]]\nname = \"{name}\"\ncpu = {cpu}\npriority = {}\nperiod = \"{} us\"\noffset = \"0 ms\"\nwcet = \"300 us\"\n\
+             [[task.section]]\nresource = \"a\"\nfrom = \"0 us\"\nlength = \"100 us\"\n\
+             [[task.section]]\nresource = \"b\"\nfrom = \"150 us\"\nlength = \"100 us\"\n",
+            40 - index,
+            1_000 + 7 * index,
+        );
+    }
+    let inside = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
+    let (wrong, count) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let mut executive = Executive::new(read(&text)).options(RunOptions::for_span(ms(700)));
+    for name in names {
+        let (inside, wrong, count) = (inside.clone(), wrong.clone(), count.clone());
+        executive = executive.body(name, move |job| {
+            for (place, resource) in ["a", "b"].into_iter().enumerate() {
+                let is_known = job.lock(resource);
+                let before = inside[place].fetch_add(1, Ordering::SeqCst);
+                for _ in 0..2_000 {
+                    std::hint::spin_loop();
+                }
+                let after = inside[place].fetch_sub(1, Ordering::SeqCst);
+                let is_ended = job.is_run_over();
+                let is_right = is_known && before == 0 && after == 1 && job.unlock(resource);
+                // At the very end of a run nobody gets a lock any more.
+                wrong.fetch_add(u64::from(!is_right && !is_ended), Ordering::Relaxed);
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+    }
+    let Some(result) = run_bodies_or_skip(executive) else { return };
+    assert_eq!(wrong.load(Ordering::Relaxed), 0);
+    assert!(count.load(Ordering::Relaxed) > 1_000, "{}", count.load(Ordering::Relaxed));
+    let spins = result.records.iter().filter(|record| record.kind == Kind::Spin).count();
+    assert!(spins > 20, "{spins}");
+    // A job of each processor holds or waits at most.
+    let cpu = |task: u32| read(&text).task(TaskId(task)).cpu.0;
+    let mut asks: Vec<(u32, u64)> = Vec::new();
+    for record in &result.records {
+        match record.kind {
+            Kind::Spin | Kind::Lock if !asks.contains(&(record.task, record.value)) => {
+                assert!(asks.iter().all(|&(other, _)| cpu(other) != cpu(record.task)), "{record:?} {asks:?}");
+                asks.push((record.task, record.value));
+            }
+            Kind::Unlock => asks.retain(|&one| one != (record.task, record.value)),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn what_a_run_cannot_do_with_spin_locks_is_told() {
+    let Some(system) = system("\"ceiling\"") else { return };
+    let text = file::print(&system).replacen("overrun = \"count\"", "overrun = \"stop\"", 1);
+    let text = if text.contains("overrun = \"stop\"") {
+        text
+    } else {
+        text.replacen("name = \"planner\"", "name = \"planner\"\noverrun = \"stop\"", 1)
+    };
+    let error = horolog_exec::run(&read(&text), &RunOptions::for_span(ms(10))).expect_err("refused");
+    assert!(error.is_bad_input() && error.to_string().contains("task.planner.overrun"), "{error}");
+}

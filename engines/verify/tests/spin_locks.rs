@@ -1,0 +1,203 @@
+//! Spin locks across processors: what the simulator does is what verification expects; what the protocols do not allow is found.
+
+use horolog_model::System;
+use horolog_sim::{ExecutionChoice, Horizon, SimOptions, simulate};
+use horolog_testkit::Random;
+use horolog_time::Span;
+use horolog_trace::file::Header;
+use horolog_trace::{Kind, Record};
+use horolog_verify::{Check, Class, Options, Verdict, Verification, verify_records};
+
+const END: u64 = 400;
+
+fn read(text: &str) -> System {
+    horolog_model::file::read(text, "spin.toml", &[]).unwrap_or_else(|errors| panic!("{errors}\n{text}")).0
+}
+
+fn simulated(system: &System, seed: u64) -> Vec<Record> {
+    let execution = if seed == 0 { ExecutionChoice::Wcet } else { ExecutionChoice::Uniform };
+    let horizon = Horizon::Time(Span::from_ns(END));
+    let options = SimOptions { horizon, seed, execution, ..SimOptions::default() };
+    let mut records = Vec::new();
+    simulate(system, &options, &mut records).expect("it is simulated");
+    records
+}
+
+fn verified(system: &System, records: &[Record]) -> Verification {
+    let names = system.tasks().iter().map(|task| task.name.clone()).collect();
+    let header = Header::simulated(String::new(), names, 0, Span::ZERO);
+    verify_records(system, &[], &header, records, &Options::default()).expect("it can be verified")
+}
+
+/// Two to four processors with local and global resources.
+fn draw(random: &mut Random) -> String {
+    let (cpus, globals) = (random.between(2, 4), random.between(1, 2));
+    let edf = random.below(4) == 0;
+    let policy = if edf { "edf" } else { "fixed-priority" };
+    let mut text = format!("[system]\nname = \"spin\"\npolicy = \"{policy}\"\n[platform]\ncpus = {cpus}\n");
+    let mut has_fslm = false;
+    for resource in 0..globals {
+        let word = if edf || random.below(3) == 0 { "msrp" } else { "fslm" };
+        has_fslm |= word == "fslm";
+        text += &format!("[[resource]]\nname = \"g{resource}\"\nprotocol = \"{word}\"\n");
+    }
+    for cpu in 0..cpus {
+        text += &format!("[[resource]]\nname = \"l{cpu}\"\n");
+        if has_fslm && random.below(2) == 0 {
+            text += &format!("[[spin_priority]]\ncpu = {cpu}\npriority = \"ceiling\"\n");
+        }
+        for number in 0..random.between(1, 5) {
+            let (period, wcet) = (random.between(20, 80), random.between(1, 12));
+            let priority = if edf { String::new() } else { format!("priority = {number}\n") };
+            text += &format!(
+                "[[task]]\nname = \"c{cpu}t{number}\"\ncpu = {cpu}\n{priority}period = \"{period} ns\"\n\
+                 offset = \"{} ns\"\ndeadline = \"1 us\"\nwcet = \"{wcet} ns\"\nbcet = \"1 ns\"\n",
+                random.below(20)
+            );
+            let mut at = 0;
+            while at < wcet && random.below(4) > 0 {
+                let from = random.between(at, wcet - 1);
+                let length = random.between(1, wcet - from);
+                let is_global = number < 2 && random.below(3) > 0;
+                let name = if is_global { format!("g{}", random.below(globals)) } else { format!("l{cpu}") };
+                text += &format!(
+                    "[[task.section]]\nresource = \"{name}\"\nfrom = \"{from} ns\"\nlength = \"{length} ns\"\n"
+                );
+                at = from + length;
+            }
+        }
+    }
+    text
+}
+
+#[test]
+fn simulated_spin_locks_have_no_findings() {
+    let mut random = Random::new(23);
+    let (mut spins, mut preempted) = (0, 0);
+    for index in 0..2_500 {
+        let text = draw(&mut random);
+        let system = read(&text);
+        let records = simulated(&system, index % 2);
+        let result = verified(&system, &records);
+        assert_eq!(result.findings, [], "{index} {:#?}\n{text}", result.notes);
+        assert!(matches!(result.verdict, Verdict::Holds), "{index} {:?}\n{text}", result.notes);
+        let mut waits = vec![false; system.tasks().len()];
+        for record in &records {
+            let Some(waits) = waits.get_mut(record.task as usize) else { continue };
+            match record.kind {
+                Kind::Spin => (*waits, spins) = (true, spins + 1),
+                Kind::Lock => *waits = false,
+                Kind::Preempt if *waits => preempted += 1,
+                _ => {}
+            }
+        }
+    }
+    assert!(spins > 3_000 && preempted > 40, "{spins} {preempted}");
+}
+
+/// The published example, and a third processor that wants the lock behind the second one.
+fn example(spin: &str) -> System {
+    let task = |name: &str, cpu: u32, priority: u32, offset: u32, wcet: u32, section: &str| {
+        format!(
+            "[[task]]\nname = \"{name}\"\ncpu = {cpu}\npriority = {priority}\nperiod = \"1 us\"\noffset = \"{offset} ns\"\n\
+             wcet = \"{wcet} ns\"\n{section}"
+        )
+    };
+    let holds = |from: u32, length: u32| {
+        format!("[[task.section]]\nresource = \"map\"\nfrom = \"{from} ns\"\nlength = \"{length} ns\"\n")
+    };
+    let text = [
+        format!(
+            "[system]\nname = \"s\"\n[platform]\ncpus = 3\n[[resource]]\nname = \"map\"\nprotocol = \"fslm\"\n\
+             [[spin_priority]]\ncpu = 1\npriority = {spin}\n"
+        ),
+        task("first", 0, 4, 0, 90, &holds(10, 70)),
+        task("waiter", 1, 1, 30, 60, &holds(0, 40)),
+        task("urgent", 1, 3, 60, 40, ""),
+        task("third", 2, 1, 40, 20, &holds(0, 10)),
+        task("other", 1, 2, 35, 10, &holds(0, 5)),
+    ];
+    read(&text.concat())
+}
+
+fn found(system: &System, records: &[Record]) -> Vec<(Class, Check, String)> {
+    verified(system, records).findings.iter().map(|it| (it.class, it.check, it.message.clone())).collect()
+}
+
+/// Where the record of a kind of a task stands.
+fn place(system: &System, records: &[Record], name: &str, kind: Kind) -> usize {
+    let task = system.find_task(name).expect("it is there").0;
+    let is_it = |record: &Record| record.kind == kind && record.task == task;
+    records.iter().position(is_it).unwrap_or_else(|| panic!("{name} has no {kind:?}"))
+}
+
+fn has(found: &[(Class, Check, String)], check: Check, text: &str) -> bool {
+    found.iter().any(|it| it.0 == Class::ModelViolated && it.1 == check && it.2.contains(text))
+}
+
+#[test]
+fn a_trace_is_judged_by_the_spin_priority_of_its_file() {
+    let (ceiling, highest) = (example("\"ceiling\""), example("\"highest\""));
+    let (by_ceiling, by_highest) = (simulated(&ceiling, 0), simulated(&highest, 0));
+    assert_ne!(by_ceiling, by_highest);
+    assert_eq!((found(&ceiling, &by_ceiling), found(&highest, &by_highest)), (vec![], vec![]));
+    // Somebody has preempted a job that spins above him, or has not preempted one that spins below him.
+    let wrong = found(&highest, &by_ceiling);
+    assert!(wrong.iter().any(|it| it.1 == Check::PriorityInversion), "{wrong:?}");
+    let wrong = found(&ceiling, &by_highest);
+    assert!(wrong.iter().any(|it| it.1 == Check::PriorityInversion), "{wrong:?}");
+}
+
+#[test]
+fn what_the_protocol_does_not_allow_is_found() {
+    let system = example("\"ceiling\"");
+    let right = simulated(&system, 0);
+    let at = |name: &str, kind: Kind| place(&system, &right, name, kind);
+    // Another one has waited longer.
+    let mut wrong = right.clone();
+    let (lock, other) = (at("waiter", Kind::Lock), at("third", Kind::Lock));
+    let (a, b) = (wrong[lock], wrong[other]);
+    (wrong[lock].task, wrong[lock].cpu, wrong[lock].job) = (b.task, b.cpu, b.job);
+    (wrong[other].task, wrong[other].cpu, wrong[other].job) = (a.task, a.cpu, a.job);
+    assert!(has(&found(&system, &wrong), Check::Resource, "waited longer"), "{:?}", found(&system, &wrong));
+    // It locks what another one holds.
+    let mut wrong = right.clone();
+    let spin = at("third", Kind::Spin);
+    wrong[spin].kind = Kind::Lock;
+    assert!(
+        has(&found(&system, &wrong), Check::Resource, "which first holds"),
+        "{:?}",
+        found(&system, &wrong)
+    );
+    // It spins for a lock that nobody holds.
+    let mut wrong = right.clone();
+    let locks = at("first", Kind::Lock);
+    wrong[locks].kind = Kind::Spin;
+    assert!(has(&found(&system, &wrong), Check::Resource, "nobody holds"), "{:?}", found(&system, &wrong));
+    // It gets the lock later than it was free.
+    let mut wrong = right.clone();
+    let record = wrong.remove(lock);
+    let later = Record { time: horolog_time::Instant::from_ns(record.time.as_ns() + 1), ..record };
+    let place = wrong.partition_point(|other| other.time <= later.time);
+    wrong.insert(place, later);
+    assert!(has(&found(&system, &wrong), Check::Resource, "free since"), "{:?}", found(&system, &wrong));
+    // A second job of its processor asks.
+    let mut wrong = right.clone();
+    let record = wrong[at("waiter", Kind::Spin)];
+    let urgent = right[at("urgent", Kind::Start)];
+    let asks = Record { time: urgent.time, task: urgent.task, job: urgent.job, ..record };
+    wrong.insert(at("urgent", Kind::Start) + 1, asks);
+    assert!(has(&found(&system, &wrong), Check::Resource, "of the same CPU"), "{:?}", found(&system, &wrong));
+    // The holder does not let go, and nobody says that it does.
+    let mut wrong = right.clone();
+    wrong.remove(at("waiter", Kind::Unlock));
+    assert!(found(&system, &wrong).iter().any(|it| it.1 == Check::Resource), "{:?}", found(&system, &wrong));
+    // What it spins is none of what it executes: a section of one unit more is too long.
+    let mut wrong = right.clone();
+    let unlock = at("waiter", Kind::Unlock);
+    let record = wrong.remove(unlock);
+    let later = Record { time: horolog_time::Instant::from_ns(record.time.as_ns() + 1), ..record };
+    let place = wrong.partition_point(|other| other.time <= later.time);
+    wrong.insert(place, later);
+    assert!(!found(&system, &wrong).is_empty());
+}
