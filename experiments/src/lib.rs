@@ -10,6 +10,7 @@ mod driver_load_bounds;
 mod fact;
 mod feather_trace;
 mod fpds_rtai;
+mod fslm_erika;
 mod lists;
 mod registry;
 mod test_bench;

@@ -104,3 +104,23 @@ pub(crate) const APERIODIC_2: &[Listed] = &[
     fact(12, "What supporting gain time brings each policy", "section 4.5, figures 14 to 17"),
     fact(13, "Dual priority against slack stealing", "section 4.5, figures 14 to 17"),
 ];
+
+pub(crate) const FSLM_ERIKA: &[Listed] = &[
+    fact(1, "The ceilings of the worked examples", "section III.A, examples 1 and 2, figure 1"),
+    fact(2, "When the task that uses nothing has the processor", "section III.A, examples 1 and 2, figure 1"),
+    fact(3, "When the section of the job that waited is", "section III.A, examples 1 and 2, figure 1"),
+    fact(4, "The costs of both protocols in all", "section VI, table II"),
+    fact(5, "From which remote sections on the ceiling is better", "section VI, follows from table II"),
+    fact(
+        6,
+        "One request of a processor, m - 1 that wait, first in first out, sections without preemption",
+        "section III.A",
+    ),
+    fact(7, "For how many sections a request waits", "follows from section III.A"),
+    fact(8, "The highest spin priority is MSRP", "section III.A"),
+    fact(9, "How often less important tasks of the same processor block a job", "section III.A"),
+    fact(10, "What requests, grants and releases cost", "section VI, table II"),
+    fact(11, "How blocking of a task above the spin priority grows", "follows from section VI"),
+    fact(12, "Whom a release notifies", "section IV.C"),
+    fact(13, "What the preemption of the job that spins costs", "section VI, table II"),
+];

@@ -38,7 +38,7 @@ impl Experiment {
     }
 }
 
-const ALL: [Experiment; 6] = [
+const ALL: [Experiment; 7] = [
     Experiment {
         id: "fpds-rtai",
         title: "Fixed-priority scheduling with deferred preemption: logs, overheads, optional preemption points",
@@ -46,6 +46,14 @@ const ALL: [Experiment; 6] = [
         is_test_bench: false,
         run: crate::fpds_rtai::run,
         facts: lists::FPDS_RTAI,
+    },
+    Experiment {
+        id: "fslm-erika",
+        title: "The flexible spin-lock model: worked examples, its promises on four processors, its costs on two",
+        source: "afshar16",
+        is_test_bench: false,
+        run: crate::fslm_erika::run,
+        facts: lists::FSLM_ERIKA,
     },
     Experiment {
         id: "feather-trace",

@@ -12,7 +12,7 @@ use crate::outcome::blank;
 use crate::plan::Plan;
 use crate::reckon::Reckoning;
 use crate::run::{Attendant, Run};
-use crate::{ExecError, Limit, RunOptions, RunResult, Started, ThreadInfo};
+use crate::{ExecError, Limit, RunOptions, RunResult, SpinLockCounts, Started, ThreadInfo};
 use horolog_model::{Body, Companion, System, TaskId};
 use horolog_sys::affinity::{allowed_cpus, set_affinity};
 use horolog_sys::clock;
@@ -187,7 +187,8 @@ impl<'a> Apart<'a> {
             outcome.notes.push(format!("{} records came out of order", collector.late()));
         }
         let Started { origin_ns, threads } = start;
-        Ok(RunResult { outcome, records: Vec::new(), origin_ns, threads, closed_ns })
+        let (records, spin_locks) = (Vec::new(), SpinLockCounts::default());
+        Ok(RunResult { outcome, records, origin_ns, threads, closed_ns, spin_locks })
     }
 
     /// Whose code has not returned that is called before the start, in words.

@@ -118,10 +118,14 @@ impl Job<'_> {
     }
 
     /// Locks the resource of this name and comes back once the job has it. Returns whether a `[[task.section]]` of the task names it;
-    /// where not, or where the job holds it already, nothing happens. What a job still holds at its end it lets go of.
+    /// where not, or where the job holds it already, nothing happens; spin locks do not nest, so neither does anything for a second one. What a job still holds at its end it lets go of.
     pub fn lock(&mut self, resource: &str) -> bool {
         let Some(place) = self.resource(resource) else { return self.named_nothing(resource, "") };
         if self.run.locks.holder(place) != Some(self.task.id) {
+            let spin = &self.run.locks.spin;
+            if spin.is_one(place) && spin.asks(self.task.cpu).is_some_and(|asks| asks.task == self.task.id) {
+                return self.named_nothing(resource, ", a spin lock, while the job holds another one");
+            }
             self.runtime.lock(self.task, self.facts.number, place);
         }
         true

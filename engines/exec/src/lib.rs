@@ -67,6 +67,6 @@ pub use options::{
     ArrivalPattern, Backend, DEFAULT_STACK, Limit, NonPreemptiveVariant, PointVariant, RecordLevel,
     RunOptions,
 };
-pub use result::{RunResult, Started, ThreadInfo};
+pub use result::{RunResult, SpinLockCounts, Started, ThreadInfo};
 pub use run::{run, run_into};
 pub use task_shared::{Overrun, OverrunCallback};

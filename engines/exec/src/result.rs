@@ -17,6 +17,17 @@ pub struct RunResult {
     pub threads: Vec<ThreadInfo>,
     /// When the run was over, ns since the common start: jobs that had arrived by its horizon were let to complete until then.
     pub closed_ns: u64,
+    /// What happened at its spin locks; all zero where user code ran in a process of its own.
+    pub spin_locks: SpinLockCounts,
+}
+
+/// What happened at the spin locks of a run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SpinLockCounts {
+    /// Requests that waited.
+    pub waits: u64,
+    /// How often the agent of another processor was woken, since the lock came to a job that was preempted.
+    pub wake_ups: u64,
 }
 
 /// One thread or process of the run.

@@ -189,7 +189,8 @@ impl Run<'_> {
         });
         outcome.notes.extend(notes);
         let closed_ns = run.closed();
-        Ok(RunResult { outcome, records: Vec::new(), origin_ns, threads: started.threads, closed_ns })
+        let (records, threads, spin_locks) = (Vec::new(), started.threads, run.locks.spin.counts());
+        Ok(RunResult { outcome, records, origin_ns, threads, closed_ns, spin_locks })
     }
 }
 

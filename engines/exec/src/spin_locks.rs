@@ -7,6 +7,7 @@
 //! waits and is preempted ([`PREEMPTED`]: whoever hands it the lock kicks its agent).
 
 use crate::modes::kick;
+use crate::result::SpinLockCounts;
 use crate::spin_queue::{MOST, SpinQueue};
 use horolog_model::{System, TaskId};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
@@ -37,6 +38,9 @@ pub(crate) struct SpinLocks {
     queues: Vec<Option<Queue>>,
     /// One a processor that has users.
     processors: Vec<Processor>,
+    /// How often a job has waited, and how often an agent was woken since the lock came to one that was preempted.
+    waits: AtomicU64,
+    kicks: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -73,7 +77,13 @@ impl SpinLocks {
             }
             queues.push(Some(Queue { turns: SpinQueue::new(), users }));
         }
-        SpinLocks { queues, processors }
+        SpinLocks { queues, processors, ..SpinLocks::default() }
+    }
+
+    /// How often jobs have waited, and agents were woken for that.
+    pub(crate) fn counts(&self) -> SpinLockCounts {
+        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        SpinLockCounts { waits: of(&self.waits), wake_ups: of(&self.kicks) }
     }
 
     /// The first resource that more processors share than a queue has places for.
@@ -114,6 +124,8 @@ impl SpinLocks {
         let has_it = queue.turns.join(number);
         if has_it {
             processor.asks.fetch_or(HOLDS, Ordering::AcqRel);
+        } else {
+            self.waits.fetch_add(1, Ordering::Relaxed);
         }
         has_it
     }
@@ -138,6 +150,7 @@ impl SpinLocks {
             if next.asks.load(Ordering::Acquire) & PREEMPTED != 0
                 && let Some(agent) = next.kick.get()
             {
+                self.kicks.fetch_add(1, Ordering::Relaxed);
                 kick(agent);
             }
         }

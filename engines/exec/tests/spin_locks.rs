@@ -149,7 +149,9 @@ fn bodies_exclude_each_other_across_processors() {
                 }
                 let after = inside[place].fetch_sub(1, Ordering::SeqCst);
                 let is_ended = job.is_run_over();
-                let is_right = is_known && before == 0 && after == 1 && job.unlock(resource);
+                // A second one is refused while the job holds this one, and it stays what it was.
+                let has_both = job.lock(if place == 0 { "b" } else { "a" });
+                let is_right = is_known && !has_both && before == 0 && after == 1 && job.unlock(resource);
                 // At the very end of a run nobody gets a lock any more.
                 wrong.fetch_add(u64::from(!is_right && !is_ended), Ordering::Relaxed);
                 count.fetch_add(1, Ordering::Relaxed);

@@ -413,6 +413,22 @@ fn a_full_disk_leaves_what_was_recorded() {
     let found = counted.json();
     assert!(found["counts"]["user"].as_u64() > Some(1_000), "{found}");
     assert!(found["damage"].as_str().is_some_and(|damage| damage.contains("at byte")), "{found}");
+    // Whatever the file did not take is a loss with its cause, and what it took is there.
+    let script = format!(
+        "ulimit -S -f 400; exec {HOROLOG} trace record --buffer 16M -o {out} --format json -- \
+         sh -c 'ulimit -S -f unlimited; exec {program} 60000'"
+    );
+    let told = Done::of(Command::new("sh").args(["-c", &script])).no_panic().json();
+    let there = done(["trace", "stats", &out, "--format", "json"]).json();
+    assert_eq!(told["events"], there["counts"]["user"], "{told}");
+    let of = |value: &Value| value.as_u64().expect("a number");
+    assert!(of(&told["losses"]["recorder"]) > 0, "{told}");
+    let whole = inside(&folder, "whole.hrt");
+    let words =
+        ["trace", "record", "--buffer", "16M", "-o", &whole, "--format", "json", "--", &program, "60000"];
+    let all = done(words).json();
+    let sum = |result: &Value| of(&result["events"]) + of(&result["events_lost"]);
+    assert_eq!((sum(&told), of(&all["events_lost"])), (of(&all["events"]), 0), "{told} {all}");
     let full = done(["trace", "record", "-o", "/dev/full", "--", &program, "10"]);
     assert!(full.status == Some(2) && full.err.contains("No space left"), "{full:?}");
 }

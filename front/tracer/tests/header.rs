@@ -110,6 +110,36 @@ fn what_cannot_be_an_argument_does_not_compile() {
 }
 
 #[test]
+fn an_event_has_a_name() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (compiler, language, standard) in [
+        ("gcc", "c", "-std=c11"),
+        ("clang", "c", "-std=c11"),
+        ("g++", "c++", "-std=c++17"),
+        ("clang++", "c++", "-std=c++17"),
+    ] {
+        for (name, macros) in [("plain", "HOROLOG_TRIGGER(\"\")"), ("with", "HOROLOG_TRIGGER(\"\", 1)")] {
+            let source = folder.path().join(format!("{name}.c"));
+            std::fs::write(
+                &source,
+                format!(
+                    "#include <horolog/trace.h>\nint use(void);\nint use(void) {{ {macros}; return 0; }}\n"
+                ),
+            )
+            .expect("writable");
+            let words = [standard, "-x", language, "-c"];
+            match build(folder.path(), compiler, &words, source.to_str().expect("a name")) {
+                Built::Refused(why) => {
+                    assert!(why.contains("an event has a name"), "{compiler} {name}: {why}")
+                }
+                Built::Absent => {}
+                Built::Program(_) => panic!("{compiler} took {name}"),
+            }
+        }
+    }
+}
+
+#[test]
 fn the_header_compiles_for_aarch64() {
     let folder = tempfile::tempdir().expect("a folder");
     for (compiler, language, standard) in

@@ -206,6 +206,14 @@ impl<W: Write> Output<W> {
         is_all
     }
 
+    /// The file has failed: what it was handed and did not take is lost, too.
+    pub(crate) fn count_dropped(&mut self) {
+        let (users, others) = self.writer.dropped();
+        self.counts.user = self.counts.user.saturating_sub(users);
+        self.counts.kernel = self.counts.kernel.saturating_sub(others);
+        self.count_lost(Some(LossCause::Recorder), users.saturating_add(others));
+    }
+
     /// No file takes any more: what waits is lost.
     pub(crate) fn give_up(&mut self) {
         let Output { waiting, counts, .. } = self;

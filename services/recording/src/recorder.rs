@@ -305,11 +305,7 @@ impl Run<'_> {
                 }
                 if now.saturating_sub(flushed) >= FLUSH_EVERY_NS {
                     flushed = now;
-                    self.broken = self.output.flush().err().map(|error| error.to_string());
-                    if let Some(reason) = &self.broken {
-                        self.output.give_up();
-                        self.notes.push(format!("recording stopped: {reason}"));
-                    }
+                    self.flush();
                 }
             }
             if let Some(progress) = pace.progress(now, self.output.counts.user) {
@@ -329,6 +325,21 @@ impl Run<'_> {
         }
     }
 
+    /// Makes what was written so far survive the recorder.
+    fn flush(&mut self) {
+        if let Err(error) = self.output.flush() {
+            self.stop_writing(error.to_string());
+        }
+    }
+
+    /// The file takes nothing any more.
+    fn stop_writing(&mut self, reason: String) {
+        self.output.count_dropped();
+        self.output.give_up();
+        self.notes.push(format!("recording stopped: {reason}"));
+        self.broken = Some(reason);
+    }
+
     /// Writes what is ripe.
     fn write(&mut self, now: u64) {
         match self.files.write(&mut self.output, now, self.sessions.clock_error_ns()) {
@@ -342,11 +353,7 @@ impl Run<'_> {
                         .to_owned(),
                 );
             }
-            Err(error) => {
-                self.output.give_up();
-                self.notes.push(format!("recording stopped: {error}"));
-                self.broken = Some(error);
-            }
+            Err(error) => self.stop_writing(error),
         }
     }
 
@@ -394,6 +401,10 @@ impl Run<'_> {
         if is_kept {
             self.output.advance_to_the_end();
             self.write(monotonic_ns());
+            // What fits no more is found before it is counted.
+            if self.broken.is_none() && !self.is_full {
+                self.flush();
+            }
         }
         let Run {
             sessions, output, files, mut started, origin_ns, mut notes, broken, options, stopped, ..

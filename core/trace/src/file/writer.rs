@@ -55,6 +55,8 @@ pub struct Writer<W: Write> {
     blocks: u64,
     state: State,
     counts: [u64; 64],
+    /// The same of the blocks that were written.
+    counts_written: [u64; 64],
     losses: Losses,
     losses_at_block: u64,
     written: u64,
@@ -110,6 +112,7 @@ impl<W: Write> Writer<W> {
             blocks: 0,
             state: State::new(header.tasks.len()),
             counts: [0; 64],
+            counts_written: [0; 64],
             losses: Losses::default(),
             losses_at_block: 0,
             written: 0,
@@ -265,6 +268,17 @@ impl<W: Write> Writer<W> {
         self.written + self.dropped + u64::from(self.records_in_block)
     }
 
+    /// How many events of user programs, and how many other records but those of losses, an output that has failed did not take.
+    #[must_use]
+    pub fn dropped(&self) -> (u64, u64) {
+        if self.failed.is_none() {
+            return (0, 0);
+        }
+        let of = |kind: Kind| self.counts[kind as usize] - self.counts_written[kind as usize];
+        let others = Kind::ALL.into_iter().filter(|kind| !matches!(kind, Kind::User | Kind::Lost));
+        (of(Kind::User), others.map(of).sum())
+    }
+
     /// Records lost so far.
     #[must_use]
     pub fn losses(&self) -> Losses {
@@ -395,6 +409,7 @@ impl<W: Write> Writer<W> {
             self.offset += self.fill as u64;
             self.blocks += 1;
             self.written += u64::from(self.records_in_block);
+            self.counts_written = self.counts;
         } else {
             self.dropped += u64::from(self.records_in_block);
         }

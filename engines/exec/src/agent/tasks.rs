@@ -102,10 +102,17 @@ fn run_job(driven: &Driven<'_>, task: &TaskShared, body: &mut dyn TaskBody, star
 }
 
 impl Driven<'_> {
+    /// What a job has done with a resource. Who records nothing reads no clock.
+    fn note(&self, task: &TaskShared, kind: Kind, job: u64, resource: usize, extra: u64) {
+        if task.record != RecordLevel::Nothing {
+            task.record(kind, self.agent.now(), job, resource as u64, extra);
+        }
+    }
+
     /// The job holds a resource no more; `how` as the record's `extra` has it.
     fn let_go(&self, task: &TaskShared, job: u64, resource: usize, how: u64) {
         // Its record comes first: whoever gets the processor by it is recorded behind.
-        task.record(Kind::Unlock, self.agent.now(), job, resource as u64, how);
+        self.note(task, Kind::Unlock, job, resource, how);
         if self.agent.run.locks.spin.is_one(resource) {
             if self.agent.run.locks.spin.let_go(resource, task.cpu) {
                 // Somebody waits here for its end: the pass finds that it is over.
@@ -132,11 +139,11 @@ impl Driven<'_> {
     fn spin(&self, task: &TaskShared, job: u64, resource: usize) -> u64 {
         let (locks, agent) = (&self.agent.run.locks.spin, self.agent);
         if locks.ask(resource, task.cpu, task.id) {
-            task.record(Kind::Lock, agent.now(), job, resource as u64, 0);
+            self.note(task, Kind::Lock, job, resource, 0);
             return 0;
         }
         let from = clock::thread_cpu_ns();
-        task.record(Kind::Spin, agent.now(), job, resource as u64, 0);
+        self.note(task, Kind::Spin, job, resource, 0);
         while !locks.has_turn(resource, task.cpu) {
             if agent.run.is_stopping() {
                 // Nobody gets anything any more.
@@ -144,7 +151,7 @@ impl Driven<'_> {
             }
             std::hint::spin_loop();
         }
-        task.record(Kind::Lock, agent.now(), job, resource as u64, 0);
+        self.note(task, Kind::Lock, job, resource, 0);
         // What it has spun is none of what it has executed.
         let spun = clock::thread_cpu_ns().saturating_sub(from);
         task.control.cpu_at_start.fetch_add(spun, Ordering::Relaxed);
@@ -217,7 +224,7 @@ impl Runtime for Driven<'_> {
             return self.spin(task, job, resource);
         }
         if locks.try_lock(resource, task.id) {
-            task.record(Kind::Lock, self.agent.now(), job, resource as u64, 0);
+            self.note(task, Kind::Lock, job, resource, 0);
             return 0;
         }
         while locks.holder(resource) != Some(task.id) && !self.agent.run.is_stopping() {

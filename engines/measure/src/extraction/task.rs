@@ -294,6 +294,9 @@ pub(super) fn propose(
     {
         first.doubt = Some(Doubt::Start);
     }
+    if reading.jobs.is_empty() {
+        return Err(no_activation(thread.executed_ns()));
+    }
     let cpus = shares(&thread.on_cpu_ns);
     let locks = locks(&thread.sections, lock_name);
     let counts = sleeps(&thread.stretches);
@@ -301,6 +304,19 @@ pub(super) fn propose(
     let kinds = &task.reading.separator.kinds;
     task.other_sleeps = counts.into_iter().filter(|(kind, _)| !kinds.contains(kind)).collect();
     Ok(task)
+}
+
+/// Why a thread that has executed so much is no task: a job begins where it has slept for its time, and one that is always late does not.
+fn no_activation(executed_ns: u64) -> String {
+    let seen = "no activation was seen";
+    if executed_ns == 0 {
+        return seen.to_owned();
+    }
+    format!(
+        "{seen} though it executed {}: it never waited for its next time, as a thread does that is always late; give it more of a processor, or a \
+         slower rate, and record it again",
+        span(executed_ns)
+    )
 }
 
 /// The same where the jobs are known.
@@ -313,7 +329,7 @@ pub(super) fn of_reading(
     drop_outliers: bool,
 ) -> Result<TaskProposal, String> {
     if reading.jobs.is_empty() {
-        return Err("no activation was seen".to_owned());
+        return Err(no_activation(0));
     }
     set_stolen_aside(&mut reading.jobs, stolen);
     let outlying = outliers(&reading.jobs);
@@ -543,4 +559,16 @@ fn judge(reading: &Reading, set_aside: SetAside, unclassified: Unclassified) -> 
         at_most(Confidence::Medium, format!("a job is taken to hold {} sleeps", reading.separator.every));
     }
     (confidence, reasons)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::no_activation;
+
+    #[test]
+    fn a_thread_that_never_waits_is_told_what_that_means() {
+        assert_eq!(no_activation(0), "no activation was seen");
+        let why = no_activation(1);
+        assert!(why.contains("executed 1 ns") && why.contains("always late"), "{why}");
+    }
 }

@@ -355,6 +355,11 @@ HOROLOG_EMIT_(10,
 /* ---- the macros ------------------------------------------------------------------------------------------------- */
 
 #if defined(__cplusplus)
+#define HOROLOG_NAMED_(name) static_assert(sizeof(name) > 1, "an event has a name")
+#else
+#define HOROLOG_NAMED_(name) _Static_assert(sizeof(name) > 1, "an event has a name")
+#endif
+#if defined(__cplusplus)
 /* Constants by name, since an operand of asm has to be constant without optimisation too. */
 #define HOROLOG_TYPES_WORD_(types) enum : uint32_t { horolog_types = types }
 #else
@@ -366,6 +371,7 @@ HOROLOG_EMIT_(10,
  * a variable. So each has a function to itself, whose result the optimiser makes into the jump. */
 #define HOROLOG_BLOCK_(all, cold, name, count, user, types, ...)                                                       \
 	do {                                                                                                           \
+		HOROLOG_NAMED_(name);                                                                                  \
 		HOROLOG_TYPES_WORD_(types);                                                                            \
 		HOROLOG_EVENT_(all, name, user, count, static inline __attribute__((always_inline)) bool enabled() {        \
 			HOROLOG_SITE_(horolog_detail::descriptor<horolog_here>::event, horolog_types, cold);           \
@@ -380,6 +386,7 @@ HOROLOG_EMIT_(10,
 #else
 #define HOROLOG_BLOCK_(all, cold, name, count, user, types, ...)                                                       \
 	do {                                                                                                           \
+		HOROLOG_NAMED_(name);                                                                                  \
 		HOROLOG_TYPES_WORD_(types);                                                                            \
 		HOROLOG_EVENT_(all, name, user, count, );                                                                   \
 		HOROLOG_SITE_(HOROLOG_THE_EVENT_, horolog_types, cold);                                                \
