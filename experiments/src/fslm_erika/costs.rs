@@ -26,13 +26,14 @@ const ALL: [(u32, &str, &str); 4] = [
     (13, "What preemption adds to a grant and to a release", "713 and 700 cycles"),
 ];
 
-/// The lengths of the remote section, us.
-const LENGTHS: [u32; 5] = [100, 500, 1_000, 2_000, 4_000];
+/// The lengths of the remote section, us. It begins at 0; the job that spins asks a millisecond later, and the urgent one comes half a
+/// millisecond behind that, far enough apart that no wake-up is late by as much.
+const LENGTHS: [u32; 5] = [2_000, 3_000, 4_000, 6_000, 8_000];
 
 /// One task of the bench: name, processor, priority, offset and wcet in us, and its section.
 fn task(name: &str, cpu: u32, priority: u32, [offset, wcet]: [u32; 2], section: Option<[u32; 2]>) -> String {
     let mut text = format!(
-        "[[task]]\nname = \"{name}\"\ncpu = {cpu}\npriority = {priority}\nperiod = \"12 ms\"\noffset = \"{offset} us\"\nwcet = \"{wcet} us\"\n"
+        "[[task]]\nname = \"{name}\"\ncpu = {cpu}\npriority = {priority}\nperiod = \"20 ms\"\noffset = \"{offset} us\"\nwcet = \"{wcet} us\"\n"
     );
     if let Some([from, length]) = section {
         text += &format!(
@@ -49,13 +50,15 @@ fn head((first, last): (u32, u32), spin: &str) -> String {
     )
 }
 
-/// The holder keeps the lock for so long from 0 on, the waiter asks 50 us later, and the urgent task comes 100 us behind the holder.
+/// The holder keeps the lock for so long, the waiter asks meanwhile, and the urgent task comes while it waits.
 fn bench(cpus: (u32, u32), spin: &str, length: u32, has_urgent: bool) -> Result<System, ExperimentError> {
+    // It executes all of its wcet, so that the section is as long as it says.
+    let holder = task("holder", cpus.0, 5, [0, length + 200], Some([0, length]));
     let mut text = head(cpus, spin)
-        + &task("holder", cpus.0, 5, [0, length + 200], Some([0, length]))
-        + &task("waiter", cpus.1, 3, [50, 400], Some([0, 100]));
+        + &holder.replacen("[[task.section]]", "body = { spin = 1.0 }\n[[task.section]]", 1)
+        + &task("waiter", cpus.1, 3, [1_000, 400], Some([0, 100]));
     if has_urgent {
-        text += &task("urgent", cpus.1, 9, [100, 300], None);
+        text += &task("urgent", cpus.1, 9, [1_500, 3_000], None);
     }
     read(&text)
 }
@@ -164,7 +167,7 @@ pub(super) fn measure(report: &mut ExperimentReport, is_full: bool) -> Result<()
         );
         return Ok(());
     };
-    match costs(report, cpus, if is_full { 6_000 } else { 1_200 }) {
+    match costs(report, cpus, if is_full { 8_000 } else { 2_000 }) {
         Err(error) if error.is_not_permitted() => {
             let reason = error.to_string();
             report.facts.retain(|fact| fact.number.is_none_or(|number| number < 10));
@@ -179,8 +182,8 @@ pub(super) fn measure(report: &mut ExperimentReport, is_full: bool) -> Result<()
 
 fn costs(report: &mut ExperimentReport, cpus: (u32, u32), ms: u64) -> Result<(), ExperimentError> {
     let (at_highest, at_ceiling) = (uncontended(cpus, "highest")?, uncontended(cpus, "ceiling")?);
-    let spinning = bench(cpus, "ceiling", 1_000, false)?;
-    let preempted = bench(cpus, "ceiling", 1_000, true)?;
+    let spinning = bench(cpus, "ceiling", 3_000, false)?;
+    let preempted = bench(cpus, "ceiling", 3_000, true)?;
     let (running, waiting) = (ran(&spinning, ms)?, ran(&preempted, ms)?);
     let (b1, b2) = (handed(&spinning, &running.records), handed(&preempted, &waiting.records));
     let (grant, dear_grant, resume) = (median(b1.grants), median(b2.grants), median(b2.resumes));
@@ -227,7 +230,7 @@ fn notified(
 ) -> Result<(), ExperimentError> {
     let text = head(cpus, "ceiling")
         + &task("holder", cpus.0, 5, [0, 300], Some([0, 100]))
-        + &task("waiter", cpus.1, 3, [6_000, 300], Some([0, 100]));
+        + &task("waiter", cpus.1, 3, [10_000, 300], Some([0, 100]));
     let alone = ran(&read(&text)?, ms)?.spin_locks;
     let (spun, woken) = (running.spin_locks, waiting.spin_locks);
     let is_right = alone.wake_ups == 0
@@ -265,7 +268,7 @@ fn grown(report: &mut ExperimentReport, cpus: (u32, u32), ms: u64) -> Result<(),
         rows.push(vec![f64::from(length), at("highest")?, at("ceiling")?]);
     }
     let slope = |column: usize| {
-        let (low, high) = (&rows[1], &rows[LENGTHS.len() - 1]);
+        let (low, high) = (&rows[0], &rows[LENGTHS.len() - 1]);
         (high[column] - low[column]) / (high[0] - low[0])
     };
     let (highest, ceiling) = (slope(1), slope(2));
@@ -280,7 +283,7 @@ fn grown(report: &mut ExperimentReport, cpus: (u32, u32), ms: u64) -> Result<(),
             crossing.map_or_else(|| "none of these".to_owned(), |us| format!("{us} us"))
         ),
         (0.8..1.2).contains(&highest) && ceiling.abs() < 0.2,
-        "medians of a job's response less what it executed, for remote sections of 0.1 to 4 ms",
+        "medians of a job's response less what it executed, for remote sections of 2 to 8 ms",
     ));
     report.series.push(Series {
         name: "blocking of a task above the ceiling".to_owned(),

@@ -352,7 +352,7 @@ fn names_units_and_texts_read_back_and_an_older_reader_skips_the_texts() {
     let mut block = rest[..layout::BLOCK_HEADER + length].to_vec();
     let at = block.windows(3).position(|window| window == [b'x'; 3]).unwrap();
     let tag = block[..at].iter().rposition(|byte| *byte == user::TEXTS_ENTRY).unwrap();
-    block[tag] = 58;
+    block[tag] = 31;
     let found = layout::BlockHeader::decode(block[..layout::BLOCK_HEADER].try_into().unwrap()).unwrap();
     let header = found.encode(&block[layout::BLOCK_HEADER..]);
     block[..layout::BLOCK_HEADER].copy_from_slice(&header);
