@@ -1,6 +1,6 @@
 //! Resources that jobs share by mutual exclusion, and the sections of tasks that hold them (decision 0009).
 
-use crate::{CpuId, Priority};
+use crate::{CpuId, Priority, Task};
 use horolog_time::Span;
 
 /// How a resource is given to jobs. Who matches on it names every protocol, so that the compiler names every place that a new one
@@ -106,6 +106,14 @@ pub(crate) fn borders(sections: &[Section], place_of: impl Fn(&str) -> Option<us
     }
     close_up_to(u64::MAX, &mut open, &mut borders);
     borders
+}
+
+/// The most important priority of a processor's tasks that use a spin lock; `None`: none does, or none of them has a priority.
+pub(crate) fn spin_ceiling(tasks: &[Task], resources: &[Resource], cpu: CpuId) -> Option<Priority> {
+    let is_global = |name: &str| resources.iter().any(|it| it.name == name && it.protocol.is_global());
+    let uses = |task: &&Task| task.sections.iter().any(|section| is_global(&section.resource));
+    let users = tasks.iter().filter(|task| task.cpu == cpu).filter(uses);
+    users.filter_map(|task| task.priority).max_by_key(|priority| priority.number())
 }
 
 impl Protocol {

@@ -269,16 +269,22 @@ impl System {
         of_cpu.map_or(SpinLevel::default(), |spin| spin.level)
     }
 
-    /// The most important priority of a processor's tasks that use a spin lock; `None`: none does, or it has no priority.
+    /// The most important priority of a processor's tasks that use a spin lock; `None`: none does, or none of them has a priority.
     #[must_use]
     pub fn spin_ceiling(&self, cpu: CpuId) -> Option<Priority> {
-        let is_global = |name: &str| {
-            self.find_resource(name).is_some_and(|place| self.parts.resources[place].protocol.is_global())
-        };
-        let uses = |task: &&Task| task.sections.iter().any(|section| is_global(&section.resource));
-        let here = self.parts.tasks.iter().filter(|task| task.cpu == cpu).filter(uses);
-        let most = |a: Priority, b: Priority| if b.is_more_important_than(a) { b } else { a };
-        here.filter_map(|task| task.priority).reduce(most)
+        crate::resource::spin_ceiling(&self.parts.tasks, &self.parts.resources, cpu)
+    }
+
+    /// The priority at which jobs of a processor spin for resources of [`Protocol::Fslm`]; `None`: above every task.
+    ///
+    /// [`Protocol::Fslm`]: crate::Protocol::Fslm
+    #[must_use]
+    pub fn spin_priority(&self, cpu: CpuId) -> Option<Priority> {
+        match self.spin_level(cpu) {
+            SpinLevel::Highest => None,
+            SpinLevel::At(priority) => Some(priority),
+            SpinLevel::Ceiling => self.spin_ceiling(cpu),
+        }
     }
 
     /// Whether jobs of several processors are serialised by spin locks.

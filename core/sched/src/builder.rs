@@ -17,7 +17,7 @@ use crate::watch::Watch;
 use crate::{Allowance, Level, Machine, Place, Supply, from_system};
 use horolog_model::{
     AtExhaustion, CpuId, ModelError, OverrunPolicy, Parent, Policy, Preemption, Priority, Protocol, ServerId,
-    ServerKind, SpinLevel, System, TaskId, TimeTable,
+    ServerKind, System, TaskId, TimeTable,
 };
 use horolog_time::{Instant, Span};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -449,12 +449,7 @@ impl<'a> MachineBuilder<'a> {
         }
         let children = self.children();
         let of = |(index, cpu): (usize, CpuId)| {
-            let level = match self.system.spin_level(cpu) {
-                SpinLevel::Highest => return 0,
-                SpinLevel::At(priority) => Some(priority),
-                SpinLevel::Ceiling => self.system.spin_ceiling(cpu),
-            };
-            let Some(level) = level.map(Level::at) else { return 0 };
+            let Some(level) = self.system.spin_priority(cpu).map(Level::at) else { return 0 };
             let levels = children[index].iter().filter_map(|&entity| self.levels(entity, None).ok());
             let above = levels.flatten().filter(|&other| other > level).count();
             2 * above as u64 + 1

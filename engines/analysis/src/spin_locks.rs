@@ -16,7 +16,7 @@ use crate::arrival_curve::ArrivalCurve;
 use crate::cpu_model::LONGEST_NS;
 use crate::error::AnalysisError;
 use crate::hyperbolic_load::HyperbolicLoad;
-use horolog_model::{CpuId, Preemption, Protocol, SpinLevel, System, Task};
+use horolog_model::{CpuId, Preemption, Protocol, System, Task};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// At which priority the jobs of a processor spin for a resource.
@@ -77,15 +77,11 @@ impl Spinning {
 }
 
 fn spins_at(system: &System, cpu: CpuId, resource: usize) -> SpinsAt {
-    let level = match system.resources()[resource].protocol {
-        Protocol::Fslm => system.spin_level(cpu),
-        Protocol::Msrp | Protocol::Ceiling => SpinLevel::Highest,
+    let priority = match system.resources()[resource].protocol {
+        Protocol::Fslm => system.spin_priority(cpu),
+        Protocol::Msrp | Protocol::Ceiling => None,
     };
-    match level {
-        SpinLevel::Highest => SpinsAt::Highest,
-        SpinLevel::At(priority) => SpinsAt::Priority(priority),
-        SpinLevel::Ceiling => system.spin_ceiling(cpu).map_or(SpinsAt::Highest, SpinsAt::Priority),
-    }
+    priority.map_or(SpinsAt::Highest, SpinsAt::Priority)
 }
 
 /// The spin locks that tasks of a processor use.

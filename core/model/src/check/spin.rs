@@ -2,7 +2,7 @@
 
 use super::forest::{Above, Forest};
 use super::{At, Checker};
-use crate::{CpuId, Draft, Policy, Priority, PriorityAssignment, Protocol, SpinLevel, Task, path};
+use crate::{CpuId, Draft, Policy, Priority, PriorityAssignment, Protocol, SpinLevel, Task, path, resource};
 use std::collections::BTreeMap;
 
 impl Checker {
@@ -74,7 +74,7 @@ impl Checker {
             first.entry(spin.cpu).or_insert(index);
             if is_complete && !draft.resources.iter().any(|it| it.protocol == Protocol::Fslm) {
                 let remedy = "give a resource `protocol = \"fslm\"`, or remove the spin priority";
-                self.fail(path, "no resource has the protocol `fslm`, so nobody spins at it", remedy);
+                self.fail(path, "no resource has the protocol `fslm`, so no job spins at it", remedy);
             } else if let SpinLevel::At(priority) = spin.level
                 && is_complete
             {
@@ -91,7 +91,10 @@ impl Checker {
             self.fail(at, reason, "use `\"ceiling\"` or `\"highest\"`");
             return;
         }
-        let Some((ceiling, highest)) = spin_range(draft, cpu) else { return };
+        let here = draft.tasks.iter().filter(|task| task.cpu == cpu);
+        let highest = here.filter_map(|task| task.priority).max_by_key(|priority| priority.number());
+        let Some(highest) = highest else { return };
+        let ceiling = resource::spin_ceiling(&draft.tasks, &draft.resources, cpu);
         let is_below = ceiling.is_some_and(|ceiling| ceiling.is_more_important_than(priority));
         if is_below || priority.is_more_important_than(highest) {
             let from = ceiling.map_or_else(
@@ -106,14 +109,4 @@ impl Checker {
             self.fail(at, reason, "use `\"ceiling\"`, `\"highest\"`, or a number between these two");
         }
     }
-}
-
-/// The ceiling of a processor's global resources, where it uses any, and the most important priority of its tasks.
-fn spin_range(draft: &Draft, cpu: CpuId) -> Option<(Option<Priority>, Priority)> {
-    let is_global = |name: &str| draft.resources.iter().any(|it| it.name == name && it.protocol.is_global());
-    let here = || draft.tasks.iter().filter(|task| task.cpu == cpu);
-    let uses = |task: &&Task| task.sections.iter().any(|section| is_global(&section.resource));
-    let most = |a: Priority, b: Priority| if b.is_more_important_than(a) { b } else { a };
-    let ceiling = here().filter(uses).filter_map(|task| task.priority).reduce(most);
-    Some((ceiling, here().filter_map(|task| task.priority).reduce(most)?))
 }
