@@ -20,7 +20,7 @@ pub(crate) trait Runtime {
     /// The job asks for a mode of the system.
     fn request_mode(&self, task: &TaskShared, mode: u32);
 
-    /// The job locks a resource, and comes back once it has it: how much processor time it has spun for it.
+    /// The job locks a resource, and comes back once it has it or the run is over: how much processor time it has spun for it.
     fn lock(&self, task: &TaskShared, job: u64, resource: usize) -> u64;
 
     /// The job lets go of a resource.
@@ -117,8 +117,10 @@ impl Job<'_> {
         true
     }
 
-    /// Locks the resource of this name and comes back once the job has it. Returns whether a `[[task.section]]` of the task names it;
-    /// where not, or where the job holds it already, nothing happens; spin locks do not nest, so neither does anything for a second one. What a job still holds at its end it lets go of.
+    /// Locks the resource of this name and comes back once the job has it. Returns whether the job holds it now.
+    ///
+    /// It does not where no `[[task.section]]` of the task names the resource, where it is a spin lock and the job holds another one
+    /// (they do not nest), and where the run has ended meanwhile. What a job still holds at its end is unlocked.
     pub fn lock(&mut self, resource: &str) -> bool {
         let Some(place) = self.resource(resource) else { return self.named_nothing(resource, "") };
         if self.run.locks.holder(place) != Some(self.task.id) {
@@ -128,7 +130,7 @@ impl Job<'_> {
             }
             self.runtime.lock(self.task, self.facts.number, place);
         }
-        true
+        self.run.locks.holder(place) == Some(self.task.id)
     }
 
     /// Unlocks the resource of this name. Returns whether the job held it.

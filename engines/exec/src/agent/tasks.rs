@@ -132,9 +132,7 @@ impl Driven<'_> {
             let _ = wait_for_grant(self.agent, task);
         }
     }
-}
 
-impl Driven<'_> {
     /// The job asks for a spin lock, and spins until it has it; how much processor time that took.
     fn spin(&self, task: &TaskShared, job: u64, resource: usize) -> u64 {
         let (locks, agent) = (&self.agent.run.locks.spin, self.agent);
@@ -146,7 +144,7 @@ impl Driven<'_> {
         self.note(task, Kind::Spin, job, resource, 0);
         while !locks.has_turn(resource, task.cpu) {
             if agent.run.is_stopping() {
-                // Nobody gets anything any more.
+                // The run is over, and nothing is handed on any more.
                 return 0;
             }
             std::hint::spin_loop();
