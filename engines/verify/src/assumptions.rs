@@ -175,7 +175,7 @@ impl Verifier {
         self.report.apply(Check::Execution);
         if executed > wcet.saturating_add(self.model.execution) {
             let window = job_window(job);
-            let question = Question::Execution { executed, wcet, interrupted };
+            let question = Question::Execution { executed, wcet, interrupted, arrived: arrival };
             self.ask(task, cpu, number, arrival, window, question);
         }
     }
@@ -288,7 +288,7 @@ impl Verifier {
         self.check_told(task, cpu, job, executed);
         let interrupted = job.interrupted;
         if executed > wcet.saturating_add(self.model.execution) {
-            let question = Question::Execution { executed, wcet, interrupted };
+            let question = Question::Execution { executed, wcet, interrupted, arrived: job.arrival };
             let window = job_window(job);
             self.ask(task, cpu, job.number, self.now, window, question);
         }

@@ -154,12 +154,14 @@ impl Verifier {
             ));
         }
         let by_cause = foot.causes.values().fold(0_u64, |sum, count| sum.saturating_add(*count));
-        let told = foot.losses.total().max(by_cause).max(lost);
-        (told > self.losses.total()).then(|| {
-            format!(
-                "the trace says that {told} records were lost and tells of {} at their places",
-                self.losses.total()
-            )
+        self.differs_from_the_losses(foot.losses.total().max(by_cause).max(lost))
+    }
+
+    /// What a foot or the heads of blocks count as lost must be told at its places.
+    pub(crate) fn differs_from_the_losses(&self, counted: u64) -> Option<String> {
+        let told = self.losses.total();
+        (counted > told).then(|| {
+            format!("the trace says that {counted} records were lost and tells of {told} at their places")
         })
     }
 

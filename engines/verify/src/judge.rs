@@ -15,6 +15,7 @@ use crate::report::Found;
 use crate::result::{Check, Class, Evidence};
 use crate::shadow::{DIVERGENCE, Stretch};
 use crate::verifier::Verifier;
+use horolog_model::Arrival;
 use horolog_time::Span;
 use std::collections::BTreeMap;
 
@@ -25,6 +26,8 @@ pub(crate) enum Question {
         executed: u64,
         wcet: u64,
         interrupted: u64,
+        /// When the job arrived.
+        arrived: u64,
     },
     /// A job had the processor for this much longer than it executed.
     Gap {
@@ -94,8 +97,8 @@ impl Verifier {
             }
             let candidate = *first;
             match candidate.question {
-                Question::Execution { executed, wcet, interrupted } => {
-                    self.judge_execution(candidate, executed, wcet, interrupted);
+                Question::Execution { executed, wcet, interrupted, arrived } => {
+                    self.judge_execution(candidate, (executed, wcet), interrupted, arrived);
                 }
                 Question::Gap { gap } => self.judge_gap(candidate, gap),
                 Question::Arrival { late, expected, done_at } => {
@@ -173,12 +176,18 @@ impl Verifier {
         // By the records it had the processor for so long, switches included.
         let slack = self.part_slack(cpu, (job.arrival, self.now), job.switches);
         if executed > wcet.saturating_add(slack) && job.excesses.is_empty() {
-            let question = Question::Execution { executed, wcet, interrupted: 0 };
+            let question = Question::Execution { executed, wcet, interrupted: 0, arrived: job.arrival };
             self.ask(task, cpu, job.number, job.arrival, job_window(&job), question);
         }
     }
 
-    fn judge_execution(&mut self, candidate: Candidate, executed: u64, wcet: u64, interrupted: u64) {
+    fn judge_execution(
+        &mut self,
+        candidate: Candidate,
+        (executed, wcet): (u64, u64),
+        interrupted: u64,
+        arrived: u64,
+    ) {
         let excess = executed - wcet;
         let stolen = self.cpus[candidate.cpu].stolen(candidate.from, candidate.to);
         let explained = interrupted.saturating_add(stolen).saturating_add(self.model.execution);
@@ -198,7 +207,17 @@ impl Verifier {
                 Span::from_ns(stolen)
             ));
         }
-        let class = if disturbed { Class::MachineDisturbed } else { Class::ModelViolated };
+        let may_be_several = !disturbed && self.may_be_several(candidate, (executed, wcet), arrived);
+        if may_be_several {
+            message.push_str(
+                "; it was kept from the processor beyond its next time, and may have done the work of several jobs in one",
+            );
+        }
+        let class = match () {
+            () if disturbed => Class::MachineDisturbed,
+            () if may_be_several => Class::CannotTell,
+            () => Class::ModelViolated,
+        };
         let evidence = [("interrupts", interrupted), ("steal", stolen)];
         let evidence = evidence
             .into_iter()
@@ -206,7 +225,7 @@ impl Verifier {
             .map(|(what, amount)| evidence_of(what, amount));
         let evidence = evidence.collect();
         self.found(candidate, class, Check::Execution, (executed, wcet), evidence, message);
-        if !disturbed {
+        if class == Class::ModelViolated {
             self.breach_of(
                 candidate.task,
                 (candidate.from, candidate.to),
@@ -214,6 +233,23 @@ impl Verifier {
                 "execution beyond the wcet",
             );
         }
+    }
+
+    /// Whether what looks like one job of a program may be several. Had it executed its wcet alone it would have ended behind its next time all the
+    /// same, since something kept it from the processor; a program that finds its next time past does not sleep, and its
+    /// waits are all that tells its jobs apart. Each of them may take the wcet.
+    fn may_be_several(&self, candidate: Candidate, (executed, wcet): (u64, u64), arrived: u64) -> bool {
+        let model = &self.model.tasks[candidate.task];
+        let apart = match &model.arrival {
+            _ if !model.is_observed => return false,
+            Arrival::Periodic { period } => period.as_ns(),
+            Arrival::Sporadic { separation } => separation.as_ns(),
+            _ => return false,
+        };
+        let past = candidate.to.saturating_sub(arrived).checked_div(apart).unwrap_or(0);
+        let at_most = wcet.saturating_mul(past.saturating_add(1)).saturating_add(self.model.execution);
+        let one_alone = candidate.to.saturating_sub(executed - wcet);
+        one_alone >= arrived.saturating_add(apart) && executed <= at_most
     }
 
     /// A less important job had the processor in one stretch for longer than its file says while this one waited: the time for which it had it is what

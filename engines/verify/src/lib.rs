@@ -83,12 +83,19 @@ pub fn verify<R: Read>(
         notes.push(format!("{} entries of a newer format were skipped", reader.unknown_entries()));
     }
     let mut damage = reader.damage().cloned();
-    if let Some(foot) = reader.footer().filter(|_| damage.is_none()) {
-        let hole = verifier.differs_from_the_foot(foot, reader.lost(), reader.unknown_entries());
-        damage = hole.map(|reason| reader.hole(reason));
-        if let Some(at) = foot.releases_end {
-            verifier.set_releases_end(at);
-        }
+    let hole = match reader.footer().filter(|_| damage.is_none()) {
+        Some(foot) => verifier.differs_from_the_foot(foot, reader.lost(), reader.unknown_entries()),
+        // The rest is gone; what is there may have had holes before.
+        None => verifier.differs_from_the_losses(reader.lost()),
+    };
+    if let Some(reason) = hole {
+        damage = Some(reader.hole(match damage {
+            Some(known) => format!("{}; {reason}", known.reason),
+            None => reason,
+        }));
+    }
+    if let Some(at) = reader.footer().filter(|_| damage.is_none()).and_then(|foot| foot.releases_end) {
+        verifier.set_releases_end(at);
     }
     let end = reader.footer().map_or(0, |footer| footer.end.as_ns());
     Ok(verifier.finish(end, damage, notes))

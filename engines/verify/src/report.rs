@@ -3,6 +3,7 @@
 use crate::result::{Check, CheckCount, Class, Evidence, Finding, FindingGroup};
 use horolog_time::{Instant, Span};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 /// A finding before it is put into words for the result.
 #[derive(Clone, Debug)]
@@ -127,9 +128,19 @@ impl Report {
         late.iter().for_each(|key| self.excuse(key, to));
     }
 
+    /// Nothing is accused any more: every finding is one of which the cause cannot be told.
+    pub(crate) fn doubt_all(&mut self) {
+        for finding in &mut self.findings {
+            finding.class = Class::CannotTell;
+        }
+        for group in std::mem::take(&mut self.groups).into_values() {
+            self.put(Class::CannotTell, group);
+        }
+    }
+
     /// Moves a group, with its findings, to another class.
     fn excuse(&mut self, key: &(Class, Check, String), to: Class) {
-        let Some(mut group) = self.groups.remove(key) else { return };
+        let Some(group) = self.groups.remove(key) else { return };
         let (class, check, subject) = key;
         for finding in &mut self.findings {
             let same = finding.class == *class && finding.check == *check;
@@ -137,16 +148,21 @@ impl Report {
                 finding.class = to;
             }
         }
-        group.class = to;
-        match self.groups.get_mut(&(to, *check, subject.clone())) {
-            Some(other) => {
-                other.count += group.count;
-                other.worst_excess_ns = other.worst_excess_ns.max(group.worst_excess_ns);
-                let total = other.total_excess_ns.as_ns().saturating_add(group.total_excess_ns.as_ns());
-                other.total_excess_ns = Span::from_ns(total);
+        self.put(to, group);
+    }
+
+    /// Puts a group into a class, beside what is there of its check and subject.
+    fn put(&mut self, class: Class, group: FindingGroup) {
+        match self.groups.entry((class, group.check, group.subject.clone())) {
+            Entry::Occupied(mut there) => {
+                let there = there.get_mut();
+                there.count += group.count;
+                there.worst_excess_ns = there.worst_excess_ns.max(group.worst_excess_ns);
+                let total = there.total_excess_ns.as_ns().saturating_add(group.total_excess_ns.as_ns());
+                there.total_excess_ns = Span::from_ns(total);
             }
-            None => {
-                self.groups.insert((to, *check, subject.clone()), group);
+            Entry::Vacant(free) => {
+                free.insert(FindingGroup { class, ..group });
             }
         }
     }
@@ -205,6 +221,26 @@ mod tests {
         assert!(report.excuse_execution("imu", 1, 1, Class::CannotTell));
         report.excuse_responses(Class::CannotTell);
         report.count(Class::ModelViolated)
+    }
+
+    #[test]
+    fn where_all_is_in_doubt_no_group_and_no_finding_accuses() {
+        let mut report = Report::new(10);
+        report.add(found(Check::Execution, "imu"));
+        report.add(Found {
+            class: Class::BoundViolated,
+            observed: Some(15),
+            ..found(Check::Execution, "imu")
+        });
+        report.add(Found { class: Class::MachineDisturbed, task: None, ..found(Check::Response, "trace") });
+        report.doubt_all();
+        let (groups, findings, _) = report.finish();
+        let counts: Vec<_> =
+            groups.iter().map(|it| (it.check, it.count, it.worst_excess_ns.as_ns())).collect();
+        assert_eq!(counts, [(Check::Execution, 2, 5), (Check::Response, 1, 1)]);
+        assert_eq!(groups[0].total_excess_ns.as_ns(), 6);
+        assert!(groups.iter().all(|group| group.class == Class::CannotTell));
+        assert!(findings.len() == 3 && findings.iter().all(|finding| finding.class == Class::CannotTell));
     }
 
     #[test]

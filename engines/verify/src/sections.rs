@@ -9,7 +9,7 @@ use crate::borders::Borders;
 use crate::job::{Excess, Job, Part, State};
 use crate::result::{Check, Class};
 use crate::verifier::Verifier;
-use horolog_model::{AtExhaustion, CpuId, Priority, Protocol, SpinLevel, System};
+use horolog_model::{AtExhaustion, CpuId, Priority, Protocol, System};
 use horolog_time::Span;
 use horolog_trace::{LEFT_LOCKED, Record};
 use std::collections::VecDeque;
@@ -133,14 +133,9 @@ impl Resources {
     }
 }
 
-/// At which priority jobs of a processor spin; under EDF nobody has one.
+/// The priority at which jobs of a processor spin, where it is not above every task.
 fn spin_priority(system: &System, cpu: CpuId) -> i64 {
-    let priority = match system.spin_level(cpu) {
-        SpinLevel::Highest => None,
-        SpinLevel::At(priority) => Some(priority),
-        SpinLevel::Ceiling => system.spin_ceiling(cpu),
-    };
-    priority.map_or(i64::MAX, Priority::number)
+    system.spin_priority(cpu).map_or(i64::MAX, Priority::number)
 }
 
 impl Verifier {
@@ -234,6 +229,13 @@ impl Verifier {
         let Some(place) = self.resource_of(record, task) else { return };
         self.alone_on_its_processor(record, task, place);
         let resource = &self.resources.all[place];
+        if !resource.protocol.is_global() {
+            let task_name = self.name_of(task);
+            let message =
+                format!("{task_name} job {} spins for {}, which is no spin lock", record.job, resource.name);
+            self.resource_finding(task, record.job, message);
+            return;
+        }
         let is_held = resource.holder.is_some_and(|holder| holder.task != task);
         // In a run it may have let go by now, and the other one has seen its turn already.
         if self.model.simulated && !is_held && resource.is_known {
@@ -244,13 +246,6 @@ impl Verifier {
                 resource.name
             );
             self.resource_finding(task, record.job, message);
-        }
-        if !self.resources.all[place].protocol.is_global() {
-            let name = self.resources.all[place].name.clone();
-            let message =
-                format!("{} job {} spins for {name}, which is no spin lock", self.name_of(task), record.job);
-            self.resource_finding(task, record.job, message);
-            return;
         }
         let Some(job) = self.head(record, task) else { return };
         let (state, so_far) = (job.state, (job.executed, job.interrupted));

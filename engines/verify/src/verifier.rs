@@ -554,15 +554,18 @@ impl Verifier {
         self.notes(&mut notes, damage.as_ref());
         self.excuse_unseen_pauses(&mut notes);
         self.excuse_unseen_stretches(&mut notes);
+        // What a trace does not show may have been anything; so may be what is seen behind a hole.
+        let has_hole = damage.as_ref().is_some_and(|damage| damage.is_hole);
+        if has_hole {
+            self.report.doubt_all();
+        }
         let tasks = (0..self.tasks.len()).map(|task| self.task_result(task)).collect();
         let count = |class| self.report.count(class);
         let (model_violated, bound_violated, machine_disturbed) =
             (count(Class::ModelViolated), count(Class::BoundViolated), count(Class::MachineDisturbed));
         let (schedule_differs, cannot_tell) = (count(Class::ScheduleDiffers), count(Class::CannotTell));
         let verdict = match (bound_violated, model_violated, machine_disturbed) {
-            _ if self.undecided.is_some() => Verdict::Unknown,
-            // What a damaged trace does not show may have been anything; so may be what is seen behind a hole.
-            _ if damage.as_ref().is_some_and(|damage| damage.is_hole) => Verdict::Unknown,
+            _ if self.undecided.is_some() || has_hole => Verdict::Unknown,
             (1.., _, _) => Verdict::BoundViolated,
             (0, 1.., _) => Verdict::ModelViolated,
             _ if damage.is_some() || self.records == 0 => Verdict::Unknown,

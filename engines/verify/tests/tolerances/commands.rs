@@ -144,6 +144,45 @@ fn a_program_that_another_thread_keeps_beyond_its_next_time_is_not_accused_of_th
 }
 
 #[test]
+fn a_program_that_is_kept_beyond_its_next_time_may_do_two_jobs_in_one() {
+    const FOREIGN: u64 = 9;
+    // The job arrives at 1 ms and its next one at 11 ms; wcet 2 ms, and 5 us are the tolerance of execution.
+    let found = |executed: u64, taken: u64| {
+        let mut records = jobs(&[MS]);
+        records.truncate(records.len() - 2);
+        let end = MS + executed + taken;
+        records.extend([
+            switch(MS + MS / 2, 1, FOREIGN),
+            switch(MS + MS / 2 + taken, FOREIGN, 1),
+            Record { value: executed, ..at(end, Kind::Completion, 0, 0, executed) },
+            switch(end, 1, 0),
+        ]);
+        let mut found = measured(&long(program), &[], &records);
+        found.findings.retain(|one| one.check == Check::Execution);
+        found
+    };
+    let beyond = |class| [of_job(class, Check::Execution, "high", 0)];
+    finds(&found(2 * MS + 6 * US, 8 * MS), &beyond(CannotTell));
+    assert!(found(3 * MS, 8 * MS).findings[0].message.contains("the work of several jobs"));
+    // It would have been through before its next time.
+    finds(&found(2 * MS + 6 * US, 8 * MS - 1), &beyond(ModelViolated));
+    // Two jobs execute no longer than two wcets, three no longer than three.
+    finds(&found(4 * MS + 5 * US, 8 * MS), &beyond(CannotTell));
+    finds(&found(4 * MS + 5 * US + 1, 8 * MS), &beyond(ModelViolated));
+    finds(&found(6 * MS, 14 * MS), &beyond(CannotTell));
+    finds(&found(6 * MS, 14 * MS - 1), &beyond(ModelViolated));
+    // A task of horolog's own has a job for each time.
+    let own = |draft: &mut Draft| draft.platform.release_latency = Some(Span::from_ns(LATENCY));
+    let mut records = jobs(&[MS]);
+    records.truncate(records.len() - 2);
+    records.extend([switch(MS + MS / 2, 1, FOREIGN), switch(10 * MS, FOREIGN, 1)]);
+    records.extend([at(13 * MS, Kind::Completion, 0, 0, 3 * MS), switch(13 * MS, 1, 0)]);
+    let mut of_own = measured(&long(own), &[], &records);
+    of_own.findings.retain(|one| one.check == Check::Execution);
+    finds(&of_own, &beyond(ModelViolated));
+}
+
+#[test]
 fn a_job_that_has_not_ended_may_not_execute_longer_than_its_wcet_either() {
     // On record until 4 ms: the tolerance of execution is 5 us.
     let until = |executed: u64| {
