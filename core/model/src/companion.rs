@@ -161,7 +161,7 @@ fn retain_used(servers: &mut Vec<Server>) {
 #[must_use]
 pub fn is_emulated(system: &System, device: &Device) -> bool {
     let asks = |task: &Task| {
-        let brings_code = matches!(task.body, Some(Body::Library { .. } | Body::Command(_)));
+        let brings_code = task.body.as_ref().is_some_and(Body::is_users_code);
         !brings_code
             && system.requests().iter().any(|other| other.task == task.name && other.device == device.name)
     };

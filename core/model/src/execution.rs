@@ -76,3 +76,14 @@ pub enum Body {
     /// Attach a long-running process whose waits end its jobs.
     Command(Vec<String>),
 }
+
+impl Body {
+    /// Whether what it executes is the user's own code.
+    #[must_use]
+    pub const fn is_users_code(&self) -> bool {
+        match self {
+            Body::Spin(_) => false,
+            Body::Library { .. } | Body::Command(_) => true,
+        }
+    }
+}

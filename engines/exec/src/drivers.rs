@@ -83,7 +83,7 @@ pub(crate) fn notes(system: &System) -> Vec<String> {
     }
     for request in system.requests() {
         let task = system.tasks().iter().find(|task| task.name == request.task);
-        if matches!(task.and_then(|task| task.body.as_ref()), Some(Body::Library { .. } | Body::Command(_))) {
+        if task.and_then(|task| task.body.as_ref()).is_some_and(Body::is_users_code) {
             notes.push(format!(
                 "request {}: the code of {} asks its own device; nothing was emulated for it",
                 request.name, request.task

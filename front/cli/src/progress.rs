@@ -1,5 +1,6 @@
 //! What goes to stderr while work is going on.
 
+use horolog_model::{Body, System};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::cell::Cell;
 use std::fmt::Display;
@@ -19,6 +20,14 @@ pub(crate) fn say(line: impl Display) {
     if !QUIET.load(Ordering::Relaxed) {
         // Nobody may read this any more; that is no reason to end.
         let _ = writeln!(std::io::stderr(), "{line}");
+    }
+}
+
+/// Begins a new line where tasks of this system have run code of the user's: what it has printed may lack the end of its line, and nothing
+/// tells.
+pub(crate) fn begin_a_line(system: &System) {
+    if system.tasks().iter().filter_map(|task| task.body.as_ref()).any(Body::is_users_code) {
+        let _ = writeln!(std::io::stderr());
     }
 }
 

@@ -59,6 +59,25 @@ fn left(place: &tempfile::TempDir) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
+/// What a body prints may lack the end of its line; the closing line has a line of its own all the same.
+#[test]
+fn an_unfinished_line_of_a_body_does_not_take_the_closing_line() {
+    let Some(_alone) = real_time() else { return };
+    let code =
+        "#include <stdio.h>\nint step(void *job) { (void)job; fputs(\"half a line\", stderr); return 0; }\n";
+    let Some((place, file)) = with_code(code, "") else { return };
+    for verb in ["run", "loop"] {
+        let out = inside(&place, "out");
+        let mut words = vec![verb, &file, "--for", "300ms"];
+        words.extend(["--out", &out].into_iter().filter(|_| verb == "loop"));
+        let ended = Done::of(&mut with_journals(&place, words));
+        assert!(ended.no_panic().err.contains("half a line"), "{ended:?}");
+        let last = ended.err.lines().rfind(|line| !line.starts_with("  help: ")).expect("lines");
+        let begins = ["holds: ", "no: ", "undecided: "].iter().any(|word| last.starts_with(word));
+        assert!(begins, "{verb}: {last}");
+    }
+}
+
 #[test]
 fn what_bodies_fork_ends_with_the_run() {
     let Some(_alone) = real_time() else { return };

@@ -58,17 +58,20 @@ fn records(file: &str, text: &str) -> (System, Vec<Record>) {
 /// How often a run that the host disturbed is tried again.
 const TRIES: usize = 4;
 
-/// Runs a file through the loop, whose verification finds nothing against the model; its records.
+/// Runs a file through the loop, whose verification finds nothing against the model; its records. Where the host disturbed every run the
+/// last one may have late jobs of which nobody can tell why, and has nothing worse.
 fn looped(text: &str) -> (System, Vec<Record>) {
     let mut verification = Value::Null;
-    for _ in 0..TRIES {
+    for attempt in 1..=TRIES {
         let (place, file) = folder(text);
         let out = inside(&place, "out");
         let ended = done(["loop", &file, "--for", "2s", "--out", &out, "--seed", "1", "--format", "json"]);
         // Without a proof the answer says why; with one, how blocking is bounded.
         let result = ended.no_panic().json();
         let is_proved = result["analysis"]["schedulable"] == "yes";
-        assert!(ended.status == Some(1) || ended.status == Some(if is_proved { 0 } else { 4 }), "{ended:?}");
+        // A run that the host disturbed is not decided, whatever was proved.
+        let may_end = [Some(1), Some(4), Some(if is_proved { 0 } else { 4 })];
+        assert!(may_end.contains(&ended.status), "{ended:?}");
         let told = match is_proved {
             true if text.contains("fslm") => {
                 "spin locks: a job waits for one section of each other processor"
@@ -79,7 +82,8 @@ fn looped(text: &str) -> (System, Vec<Record>) {
         assert!(result["analysis"]["notes"].to_string().contains(told), "{:#}", result["analysis"]);
         verification = result["verification"].clone();
         let groups = verification["groups"].as_array().expect("groups");
-        if groups.iter().all(|group| group["class"] == "machine-disturbed") {
+        let is_open = |group: &Value| attempt == TRIES && group["class"] == "cannot-tell";
+        if groups.iter().all(|group| group["class"] == "machine-disturbed" || is_open(group)) {
             let checks = verification["checks"].as_array().expect("checks");
             let applied = |name: &str| {
                 let check = checks.iter().find(|one| one["check"] == name);

@@ -47,7 +47,9 @@ pub(crate) fn run(words: &RunArguments) -> Done {
     let asked = words.verdict.asked_of_deadlines("run")?;
     let mut attempts = Vec::new();
     loop {
-        let run = match attempt(&system, &options, words) {
+        let run = attempt(&system, &options, words);
+        progress::begin_a_line(&system);
+        let run = match run {
             Err(error) if error.is_not_permitted() || error.is_crash() || error.is_stopped() => {
                 let ended = match () {
                     () if error.is_stopped() => Ended::StoppedBefore(error.to_string()),
