@@ -203,6 +203,17 @@ int raises_itself(horolog_job *job)
     return honest(job);
 }
 
+/* Puts itself below every other task while it executes. */
+int lowers_itself(horolog_job *job)
+{
+    if (lies(job)) {
+        to_class(SCHED_FIFO, 5);
+        spin(MS / 2);
+        return 0;
+    }
+    return honest(job);
+}
+
 /* Sleeps within its job, which no file says. */
 int sleeps(horolog_job *job)
 {

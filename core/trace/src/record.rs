@@ -98,8 +98,9 @@ pub enum Kind {
     ModeEnd = 55,
     /// The process of a task whose body is a command ended before the run did. `value`: its status, as `wait` gives it.
     Exit = 56,
-    /// The thread of a task got the processor as an ordinary thread, or as a real-time one again. `value`: the thread; `extra`: 1 ordinary,
-    /// 0 real-time (or a thread of `SCHED_DEADLINE`). It follows its [`Kind::KernelSwitch`]; the first one of a thread says that it is ordinary.
+    /// The thread of a task got or left the processor in another class than at its switch before. `value`: the thread; `extra`: 1 an ordinary
+    /// thread, 2 a real-time one with a lower priority than the run gives it, 0 real-time as it was (or a thread of `SCHED_DEADLINE`). It
+    /// follows its [`Kind::KernelSwitch`]; at first a thread is real-time.
     KernelClass = 57,
     /// A job has begun to wait for a spin lock and keeps its place meanwhile; the [`Kind::Lock`] that follows says that it holds it. `value`:
     /// which resource of the system.

@@ -181,6 +181,9 @@ fn detail(record: &Record, words: &[u64], names: &Names<'_>) -> String {
         Kind::FirstDispatch if extra == 0 => format!("in {}", names.mode(value)),
         Kind::FirstDispatch => format!("{} in {}", names.server(extra - 1), names.mode(value)),
         Kind::KernelClass if extra == 0 => format!("{} is real-time again", names.thread(value)),
+        Kind::KernelClass if extra == 2 => {
+            format!("{} has a lower priority than it was given", names.thread(value))
+        }
         Kind::KernelClass => format!("{} is not real-time", names.thread(value)),
         Kind::Exit => format!("its program {}", crate::exit_status(value)),
         Kind::ModeEnd => format!("{}, {} goes on", names.mode(value), names.mode(extra)),

@@ -1,5 +1,6 @@
 //! What a run came to.
 
+use crate::bands;
 use horolog_model::TaskId;
 use horolog_trace::{Outcome, Record};
 
@@ -43,6 +44,15 @@ pub struct ThreadInfo {
     pub cpu: Option<u32>,
     /// Its `SCHED_FIFO` priority at the start, 0 for normal scheduling.
     pub fifo_priority: u8,
+}
+
+impl ThreadInfo {
+    /// The `SCHED_FIFO` priorities that the run itself gives the thread below the one at the start: where it waits for a driven processor, and
+    /// where its job is demoted.
+    pub fn lower_priorities(&self) -> impl Iterator<Item = u8> {
+        let lower = [bands::WAIT, bands::DEMOTED];
+        lower.into_iter().filter(|&band| band < self.fifo_priority)
+    }
 }
 
 /// What is known when all threads are ready and the start is set.

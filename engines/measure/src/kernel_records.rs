@@ -31,12 +31,34 @@ pub struct KernelRecords {
     starvation: StarvationWatch,
     starved: Vec<Starvation>,
     before_origin: u64,
-    /// Threads of tasks that had the processor as ordinary threads at their last switch.
-    ordinary: BTreeSet<u32>,
+    /// The class of each task's thread at its last switch, where it is another than the one it was given: as `extra` of
+    /// [`Kind::KernelClass`] has it.
+    classes: BTreeMap<u32, u64>,
+    given: BTreeMap<u32, Given>,
+}
+
+/// The `SCHED_FIFO` priorities that a run gives a thread.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Given {
+    /// The one at the start.
+    pub first: u8,
+    /// Those below it that the run gives it later.
+    pub lower: Vec<u8>,
+}
+
+impl Given {
+    /// Whether the thread has a lower priority, by the kernel's number, than the run gives it. Priority inheritance only raises it.
+    fn is_lowered(&self, prio: i32) -> bool {
+        let fifo = MOST_REAL_TIME - prio;
+        fifo < i32::from(self.first) && !self.lower.iter().any(|&lower| i32::from(lower) == fifo)
+    }
 }
 
 /// The kernel's own numbers of priorities: from here on threads are ordinary ones.
 const FIRST_ORDINARY: i32 = 100;
+
+/// The kernel's number of a real-time thread and its `SCHED_FIFO` priority make up this.
+const MOST_REAL_TIME: i32 = 99;
 
 /// So many times of starvation are kept for [`KernelRecords::held_back`]: enough for medians, and bounded memory.
 const MOST_STARVED: usize = 10_000;
@@ -59,8 +81,32 @@ impl KernelRecords {
             starvation,
             starved: Vec::new(),
             before_origin: 0,
-            ordinary: BTreeSet::new(),
+            classes: BTreeMap::new(),
+            given: BTreeMap::new(),
         }
+    }
+
+    /// Says which priorities the run gives a thread, by its id: a lower one is then on record.
+    #[must_use]
+    pub fn given(mut self, threads: impl IntoIterator<Item = (u32, Given)>) -> KernelRecords {
+        self.given.extend(threads);
+        self
+    }
+
+    /// A task's thread has another class than at its last switch: `extra` of the [`Kind::KernelClass`] that says so.
+    fn change_of_class(&mut self, thread: &Thread) -> Option<u64> {
+        let is_lowered = || self.given.get(&thread.tid).is_some_and(|given| given.is_lowered(thread.prio));
+        let class = match () {
+            () if thread.prio >= FIRST_ORDINARY => 1,
+            // A thread of `SCHED_DEADLINE` has a number below zero.
+            () if thread.prio >= 0 && is_lowered() => 2,
+            () => 0,
+        };
+        let before = match class {
+            0 => self.classes.remove(&thread.tid),
+            _ => self.classes.insert(thread.tid, class),
+        };
+        (before.unwrap_or(0) != class).then_some(class)
     }
 
     /// Events from before the trace's origin; they have no place in it.
@@ -126,16 +172,10 @@ impl KernelRecords {
                     let extra = u64::from(prev_state.letter);
                     sink.record(Record { kind: Kind::KernelBlock, task, value: from, extra, ..blank });
                 }
-                if task != NO_TASK {
-                    let is_ordinary = next.prio >= FIRST_ORDINARY;
-                    let changes = if is_ordinary {
-                        self.ordinary.insert(next.tid)
-                    } else {
-                        self.ordinary.remove(&next.tid)
-                    };
-                    if changes {
-                        let extra = u64::from(is_ordinary);
-                        sink.record(Record { kind: Kind::KernelClass, task, value: to, extra, ..blank });
+                for (thread, value) in [(&prev, from), (&next, to)] {
+                    let Some(task) = self.tasks.get(&thread.tid).copied() else { continue };
+                    if let Some(extra) = self.change_of_class(thread) {
+                        sink.record(Record { kind: Kind::KernelClass, task, value, extra, ..blank });
                     }
                 }
                 return;
@@ -256,6 +296,31 @@ mod tests {
         let told = records.iter().filter(|record| record.kind == Kind::KernelClass);
         let told: Vec<_> = told.map(|r| (r.time.as_ns(), r.task, r.extra)).collect();
         assert_eq!(told, [(3, 3, 1), (7, 3, 0)]);
+    }
+
+    #[test]
+    fn a_task_that_lowers_its_own_priority_is_told_where_it_leaves_the_processor() {
+        let idle = thread(0, "swapper/1", 120);
+        // The kernel's number of the SCHED_FIFO priority 80 is 19.
+        let at = |fifo: i32| thread(70, "control", 99 - fifo);
+        let events = |fifo: i32| [switch(1, idle, b'R', at(80)), switch(2, at(fifo), b'R', idle)];
+        let told = |fifo: i32, given: Option<Given>| -> Vec<(u64, u32, u64)> {
+            let conversion = KernelRecords::new(0, [(70, 3)]);
+            let mut conversion = conversion.given(given.map(|given| (70, given)));
+            let mut records: Vec<Record> = Vec::new();
+            conversion.convert(&events(fifo), &mut |_, _, _| 0, &mut records);
+            let told = records.iter().filter(|record| record.kind == Kind::KernelClass);
+            told.map(|record| (record.time.as_ns(), record.task, record.extra)).collect()
+        };
+        let given = || Some(Given { first: 80, lower: vec![40, 1] });
+        for fifo in [79, 41, 39, 2] {
+            assert_eq!(told(fifo, given()), [(2, 3, 2)], "{fifo}");
+        }
+        // What the run gives, what a waiter of a mutex lends, and what nothing is known of.
+        for fifo in [80, 81, 99, 40, 1] {
+            assert_eq!(told(fifo, given()), [], "{fifo}");
+        }
+        assert_eq!(told(2, None), []);
     }
 
     #[test]

@@ -19,6 +19,32 @@ pub(crate) enum State {
     Suspended,
 }
 
+/// The scheduling class of a task's thread, beside the one that the run gave it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum ThreadClass {
+    /// The same, as far as known.
+    #[default]
+    AsGiven,
+    /// An ordinary thread.
+    Ordinary,
+    /// A real-time thread with a lower priority.
+    Lowered,
+}
+
+/// What broke the model where a task's own code has changed its thread's class, in words.
+pub(crate) const OWN_PRIORITY: &str = "a priority of its own";
+
+impl ThreadClass {
+    /// What `extra` of a record of the kind `kernel-class` says.
+    pub(crate) fn of(extra: u64) -> ThreadClass {
+        match extra {
+            1 => ThreadClass::Ordinary,
+            2 => ThreadClass::Lowered,
+            _ => ThreadClass::AsGiven,
+        }
+    }
+}
+
 /// What of a job the file gives a length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Part {
@@ -190,8 +216,8 @@ pub(crate) struct TaskState {
     pub(crate) sleeps: bool,
     /// Whether another task's thread has got the processor since.
     pub(crate) is_passed_over: bool,
-    /// Whether its thread had the processor as an ordinary one at its last switch, by the kernel's record.
-    pub(crate) is_ordinary: bool,
+    /// Its thread's class at its last switch, by the kernel's record.
+    pub(crate) class: ThreadClass,
     /// Whether the program that executes it has ended.
     pub(crate) has_ended: bool,
     /// An observed arrival that came too late: the rhythm may go on from there, or as if it had not.
@@ -205,8 +231,8 @@ pub(crate) struct TaskState {
     pub(crate) busy: Option<Busy>,
     /// The last finished busy window.
     pub(crate) last_busy: Option<(u64, u64)>,
-    /// The last jobs that their overrun policy put below every task.
-    pub(crate) demoted: VecDeque<u64>,
+    /// The last jobs that their overrun policy or their own code put below others: nothing is promised of them.
+    pub(crate) put_below: VecDeque<u64>,
     /// When its last job ended: its thread cannot have noticed another release before.
     pub(crate) done_at: u64,
     /// A late job that finished without a miss on record yet.
@@ -233,12 +259,12 @@ impl TaskState {
         self.done_at = 0;
     }
 
-    /// A job that has been put below every task is late by its own overrun. A few are kept until they are judged.
-    pub(crate) fn note_demoted(&mut self, number: u64) {
+    /// A job that has been put below others, by its overrun policy or its own code, is late by that. A few are kept until they are judged.
+    pub(crate) fn note_put_below(&mut self, number: u64) {
         const KEPT: usize = 64;
-        self.demoted.push_back(number);
-        if self.demoted.len() > KEPT {
-            self.demoted.pop_front();
+        self.put_below.push_back(number);
+        if self.put_below.len() > KEPT {
+            self.put_below.pop_front();
         }
     }
 

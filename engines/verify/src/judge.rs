@@ -391,8 +391,8 @@ impl Verifier {
         };
         match known {
             Some(class) => self.tell_late(late, class, &[]),
-            // Nothing is promised of a job that overran and was put below every task.
-            None if self.tasks[candidate.task].demoted.contains(&candidate.job) => {
+            // Nothing is promised of a job that was put below others.
+            None if self.tasks[candidate.task].put_below.contains(&candidate.job) => {
                 self.tell_late(late, Class::ModelViolated, &[candidate.task]);
             }
             None => self.ask_again(late),

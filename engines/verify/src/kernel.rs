@@ -1,7 +1,7 @@
 //! The kernel's own records: switches, wake-ups, interrupts, stolen time.
 
 use crate::again::plan::What;
-use crate::job::State;
+use crate::job::{State, ThreadClass};
 use crate::processor::{Occupant, Stolen};
 use crate::report::Found;
 use crate::result::{Check, Class};
@@ -45,7 +45,7 @@ impl Verifier {
             Kind::KernelBlock => self.fall_asleep(record),
             Kind::KernelClass => {
                 if let Some(task) = self.tasks.get_mut(record.task as usize) {
-                    task.is_ordinary = record.extra == 1;
+                    task.class = ThreadClass::of(record.extra);
                 }
             }
             _ => {}

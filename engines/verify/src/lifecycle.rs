@@ -2,7 +2,7 @@
 
 use crate::again::Again;
 use crate::again::plan::{NO_LIMIT, Ran, What};
-use crate::job::{Busy, Job, Part, State};
+use crate::job::{Busy, Job, OWN_PRIORITY, Part, State, ThreadClass};
 use crate::judge::{Candidate, Question};
 use crate::judged::Reason;
 use crate::model::Stretches;
@@ -448,7 +448,7 @@ impl Verifier {
                     job.demoted = true;
                     job.stretch_from = None;
                 }
-                self.tasks[task].note_demoted(record.job);
+                self.tasks[task].note_put_below(record.job);
                 // It has executed its wcet and goes on, whether or not it is seen to end.
                 let least = self.model.tasks[task].wcet.max(1);
                 self.breach_of(task, (self.now, self.now), least, "execution beyond the wcet");
@@ -517,7 +517,7 @@ impl Verifier {
         self.link_completion(task, (job.number, job.arrival, job.deadline), record.value, true);
         self.let_go(task, job.number);
         self.check_deadline(task, &job);
-        self.check_class(task, job.number);
+        self.check_class(task, &job);
         let window = self.tasks[task].busy;
         let response = self.now.saturating_sub(job.arrival);
         self.tasks[task].done_at = self.now;
@@ -603,20 +603,25 @@ impl Verifier {
         }
     }
 
-    /// Horolog gives every thread of a run a real-time class until its last job has ended: only its own code takes it away.
-    fn check_class(&mut self, task: usize, job: u64) {
+    /// Horolog gives every thread of a run a real-time class and its priority until its last job has ended: only its own code takes it away.
+    fn check_class(&mut self, task: usize, job: &Job) {
         let model = &self.model.tasks[task];
         let is_given = self.model.is_real_time && !model.is_observed && !model.thread.is_driver;
         if !is_given || !self.cpus[model.cpu].kernel {
             return;
         }
         self.report.apply(Check::RealTime);
-        if self.tasks[task].is_ordinary {
-            let name = &self.model.tasks[task].name;
-            let message =
-                format!("{name} job {job}: its thread is not real-time any more, by the kernel's record");
-            self.job_finding(Class::ModelViolated, Check::RealTime, task, job, message, None);
-        }
+        let what = match self.tasks[task].class {
+            ThreadClass::AsGiven => return,
+            ThreadClass::Ordinary => "is not real-time any more",
+            ThreadClass::Lowered => "has a lower priority than the run gave it",
+        };
+        let name = &self.model.tasks[task].name;
+        let message = format!("{name} job {}: its thread {what}, by the kernel's record", job.number);
+        self.job_finding(Class::ModelViolated, Check::RealTime, task, job.number, message, None);
+        self.tasks[task].note_put_below(job.number);
+        let since = job.arrival.min(self.now);
+        self.breach_of(task, (since, self.now), self.now - since, OWN_PRIORITY);
     }
 
     fn unnoted_miss(&mut self, task: usize, job: u64) {

@@ -1,6 +1,7 @@
 //! Checks of time that passes: who has the processor, who waits for it.
 
 use crate::again::Broken;
+use crate::job::ThreadClass;
 use crate::judged::Reason;
 use crate::model::Stretches;
 use crate::processor::{Occupant, Open};
@@ -132,6 +133,10 @@ impl Verifier {
         }
         if self.tasks[top].sleeps {
             // It wants no processor until it wakes.
+            return None;
+        }
+        if self.tasks[top].class != ThreadClass::AsGiven {
+            // Its own code has put its thread below others; its end is a finding of its own.
             return None;
         }
         if self.model.tasks[running].thread.is_lent {

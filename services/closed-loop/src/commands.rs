@@ -1,7 +1,7 @@
 //! Jobs of tasks whose body is a command, made of the kernel's events while the run goes on.
 
 use crate::LoopError;
-use crate::merge::Target;
+use crate::merge::{Target, TaskThreads};
 use horolog_model::{Arrival, Body, System};
 use horolog_sys::kernel_trace::{KernelEvent, KernelEventKind};
 use horolog_time::{Instant, Span};
@@ -23,7 +23,7 @@ pub(crate) fn has_commands(system: &System) -> bool {
 pub(crate) struct Counted;
 
 impl Target for Counted {
-    fn begin(&mut self, _: Header, _: Vec<(u32, u32)>) {}
+    fn begin(&mut self, _: Header, _: TaskThreads) {}
 
     fn own(&mut self, _: Record) {}
 

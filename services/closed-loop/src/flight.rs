@@ -1,7 +1,7 @@
 //! A run without end whose newest records are written out when a deadline was missed, a job overran, or the run ended before its time.
 
 use crate::LoopError;
-use crate::merge::Target;
+use crate::merge::{Target, TaskThreads};
 use crate::whole_trace::TraceFile;
 use horolog_exec::{Dump, FlightRecorder};
 use horolog_sys::kernel_trace::KernelEvent;
@@ -66,7 +66,7 @@ pub(crate) struct Flight<'a> {
     /// What the dump that is due is for, the first where there are several.
     cause: Option<Cause>,
     recorder: FlightRecorder<Entry>,
-    head: Option<(Header, Vec<(u32, u32)>)>,
+    head: Option<(Header, TaskThreads)>,
     dumps: u64,
     failed: Option<LoopError>,
 }
@@ -103,7 +103,7 @@ impl<'a> Flight<'a> {
     }
 
     fn write_file(&self, dump: &Dump<Entry>, path: &Path) -> Result<(), LoopError> {
-        let Some((header, tasks)) = &self.head else { return Ok(()) };
+        let Some((header, threads)) = &self.head else { return Ok(()) };
         let time = |entry: &Entry| match entry {
             Entry::Own(record) => record.time,
             Entry::Kernel(event) => Instant::from_ns(event.time_ns.saturating_sub(header.origin_ns)),
@@ -113,7 +113,7 @@ impl<'a> Flight<'a> {
         let mut header = header.clone();
         header.horizon = Span::from_ns(end.as_ns());
         let file = File::create(path).map_err(|error| LoopError::writing(path, error))?;
-        let mut file = TraceFile::new(file, &header, tasks.clone())?;
+        let mut file = TraceFile::new(file, &header, threads.clone())?;
         if dump.dropped > 0 {
             // Readers then know that they see the middle of jobs.
             file.writer.lost(first, 0, 0, dump.dropped);
@@ -130,8 +130,8 @@ impl<'a> Flight<'a> {
 }
 
 impl Target for Flight<'_> {
-    fn begin(&mut self, header: Header, tasks: Vec<(u32, u32)>) {
-        self.head = Some((header, tasks));
+    fn begin(&mut self, header: Header, threads: TaskThreads) {
+        self.head = Some((header, threads));
     }
 
     fn own(&mut self, record: Record) {

@@ -2,8 +2,9 @@
 
 use crate::LoopError;
 use crate::commands::Commands;
-use horolog_exec::{Backend, Limit, RunOptions, Started};
+use horolog_exec::{Backend, Limit, RunOptions, Started, ThreadInfo};
 use horolog_measure::doctor::identity;
+use horolog_measure::kernel_records::Given;
 use horolog_model::{Body, System};
 use horolog_sys::kernel_trace::{Choice, KernelEvent, Recorder, RecorderOptions};
 use horolog_time::{Instant, Span};
@@ -12,10 +13,37 @@ use horolog_trace::{Outcome, Record};
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
 
+/// The threads of tasks.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TaskThreads {
+    /// Which thread serves which task.
+    pub(crate) tasks: Vec<(u32, u32)>,
+    /// The priorities that the run gives each, where it is a real-time thread.
+    pub(crate) given: Vec<(u32, Given)>,
+}
+
+impl TaskThreads {
+    fn of(started: &Started) -> TaskThreads {
+        let of_tasks = || started.threads.iter().filter_map(|thread| Some((thread, thread.task?.0)));
+        let is_real_time = |thread: &ThreadInfo| thread.fifo_priority > 0;
+        let given = |thread: &ThreadInfo| Given {
+            first: thread.fifo_priority,
+            lower: thread.lower_priorities().collect(),
+        };
+        TaskThreads {
+            tasks: of_tasks().map(|(thread, task)| (thread.tid, task)).collect(),
+            given: of_tasks()
+                .filter(|(thread, _)| is_real_time(thread))
+                .map(|(thread, _)| (thread.tid, given(thread)))
+                .collect(),
+        }
+    }
+}
+
 /// Where the merged records go.
 pub(crate) trait Target {
     /// The run has started: the head of its trace, and which thread serves which task.
-    fn begin(&mut self, header: Header, tasks: Vec<(u32, u32)>);
+    fn begin(&mut self, header: Header, tasks: TaskThreads);
     /// The executive's next record.
     fn own(&mut self, record: Record);
     /// The kernel's next event.
@@ -122,12 +150,11 @@ impl<'a, T: Target> Merge<'a, T> {
             // The kernel may move such threads.
             header.machine.insert("scheduling_class".to_owned(), "deadline".to_owned());
         }
-        let tasks = started.threads.iter().filter_map(|thread| Some((thread.tid, thread.task?.0)));
-        let tasks: Vec<(u32, u32)> = tasks.collect();
+        let threads = TaskThreads::of(started);
         if self.recorder.is_some() {
-            self.commands = Commands::new(self.system, &header, &tasks);
+            self.commands = Commands::new(self.system, &header, &threads.tasks);
         }
-        self.target.begin(header, tasks);
+        self.target.begin(header, threads);
         self.origin_ns = started.origin_ns;
         self.begun = true;
     }

@@ -1,7 +1,7 @@
 //! A measured run's whole trace in one file.
 
 use crate::LoopError;
-use crate::merge::Target;
+use crate::merge::{Target, TaskThreads};
 use horolog_measure::kernel_records::KernelRecords;
 use horolog_sys::kernel_trace::KernelEvent;
 use horolog_time::Instant;
@@ -48,8 +48,8 @@ impl WholeTrace {
 }
 
 impl Target for WholeTrace {
-    fn begin(&mut self, header: Header, tasks: Vec<(u32, u32)>) {
-        match self.begun().and_then(|file| TraceFile::new(file, &header, tasks)) {
+    fn begin(&mut self, header: Header, threads: TaskThreads) {
+        match self.begun().and_then(|file| TraceFile::new(file, &header, threads)) {
             Ok(open) => self.open = Some(open),
             Err(error) => self.failed = Some(error),
         }
@@ -99,8 +99,8 @@ pub(crate) struct TraceFile {
 }
 
 impl TraceFile {
-    pub(crate) fn new(file: File, header: &Header, tasks: Vec<(u32, u32)>) -> Result<TraceFile, LoopError> {
-        let conversion = KernelRecords::new(header.origin_ns, tasks);
+    pub(crate) fn new(file: File, header: &Header, threads: TaskThreads) -> Result<TraceFile, LoopError> {
+        let conversion = KernelRecords::new(header.origin_ns, threads.tasks).given(threads.given);
         Ok(TraceFile { writer: Writer::new(file, header)?, conversion })
     }
 
@@ -159,7 +159,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("run.trace");
         let mut trace = WholeTrace::create(&path).expect("writable");
-        trace.begin(Header::measured(text.to_owned(), vec!["a".to_owned()], 0, 1_000), Vec::new());
+        trace
+            .begin(Header::measured(text.to_owned(), vec!["a".to_owned()], 0, 1_000), TaskThreads::default());
         // The recorder lost three switches: two before the start, one after it. And its own buffer lost four records.
         for time_ns in [500, 999, 1_000] {
             trace.kernel(KernelEvent { time_ns, cpu: 0, kind: KernelEventKind::MissedSwitch });
@@ -182,7 +183,10 @@ mod tests {
             let mut outcome = Outcome::empty("one", "linux", 0, Span::from_ns(7));
             outcome.ended_by = ended_by;
             let mut trace = WholeTrace::create(&path).expect("writable");
-            trace.begin(Header::measured(text.to_owned(), vec!["a".to_owned()], 0, 1_000), Vec::new());
+            trace.begin(
+                Header::measured(text.to_owned(), vec!["a".to_owned()], 0, 1_000),
+                TaskThreads::default(),
+            );
             trace.finish(Instant::from_ns(10), &mut outcome).expect("written");
             let mut reader = Reader::open(&path).expect("readable");
             let footer = reader.load_footer().expect("readable").expect("a foot");

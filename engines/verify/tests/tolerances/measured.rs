@@ -630,12 +630,12 @@ fn bounds_are_compared_as_they_are() {
     finds(&found, &[of_job(horolog_verify::Class::BoundViolated, Check::Response, "high", 0)]);
 }
 
-/// Two jobs of "high", whose thread gets the processor as an ordinary one in the first, and as a real-time one in the second.
-fn as_an_ordinary_thread(back: bool, backend: &str) -> Verification {
+/// Two jobs of "high", whose thread gets the processor in the class `changed` in the first, and as it was given in the second.
+fn in_another_class(changed: u64, back: bool, backend: &str) -> Verification {
     let system = long(nothing);
     let class =
         |time: u64, extra: u64| Record { extra, ..at(time, Kind::KernelClass, 0, horolog_trace::NO_JOB, 1) };
-    let mut records = vec![switch(0, 0, 1), class(0, 1)];
+    let mut records = vec![switch(0, 0, 1), class(0, changed)];
     records.extend(run(0, 0, 0, MS));
     records.push(switch(MS, 1, 0));
     records.push(switch(10 * MS, 0, 1));
@@ -650,8 +650,43 @@ fn as_an_ordinary_thread(back: bool, backend: &str) -> Verification {
 #[test]
 fn a_job_whose_thread_is_no_real_time_one() {
     let of = |job| of_job(ModelViolated, Check::RealTime, "high", job);
-    finds(&as_an_ordinary_thread(true, "linux"), &[of(0)]);
-    finds(&as_an_ordinary_thread(false, "linux"), &[of(0), of(1)]);
-    // Where nothing was promised nothing is asked.
-    holds(&as_an_ordinary_thread(false, "linux-best-effort"));
+    for (changed, what) in
+        [(1, "is not real-time any more"), (2, "has a lower priority than the run gave it")]
+    {
+        finds(&in_another_class(changed, true, "linux"), &[of(0)]);
+        finds(&in_another_class(changed, false, "linux"), &[of(0), of(1)]);
+        assert!(in_another_class(changed, true, "linux").findings[0].message.contains(what));
+        // Where nothing was promised nothing is asked.
+        holds(&in_another_class(changed, false, "linux-best-effort"));
+    }
+    holds(&in_another_class(0, false, "linux"));
+}
+
+#[test]
+fn a_task_that_runs_before_one_that_has_lowered_itself_is_not_accused() {
+    let found = |class: Option<u64>| {
+        let system = long(nothing);
+        let mut records = vec![switch(0, 0, 1), at(0, Kind::Release, 0, 0, 0), at(0, Kind::Start, 0, 0, 0)];
+        records.extend([at(0, Kind::Release, 1, 0, 0), switch(MS / 2, 1, 2)]);
+        records.extend(
+            class.map(|extra| Record { extra, ..at(MS / 2, Kind::KernelClass, 0, horolog_trace::NO_JOB, 1) }),
+        );
+        records.extend([at(MS / 2, Kind::Start, 1, 0, 0), at(3 * MS, Kind::Completion, 1, 0, 5 * MS / 2)]);
+        records.extend([
+            switch(3 * MS, 2, 1),
+            at(7 * MS / 2, Kind::Completion, 0, 0, MS),
+            switch(7 * MS / 2, 1, 0),
+        ]);
+        recorded(&system, &[bound(0, 2 * MS)], &records, &header(&system, "linux"))
+    };
+    let accused = |found: &Verification, name: &str| {
+        found.groups.iter().any(|group| group.class == ModelViolated && group.subject == name)
+    };
+    assert!(accused(&found(None), "low"), "{:?}", found(None).findings);
+    for class in [1, 2] {
+        let found = found(Some(class));
+        assert!(!accused(&found, "low") && accused(&found, "high"), "{:?}", found.findings);
+        let late = found.findings.iter().find(|one| one.check == Check::Response).expect("it is late");
+        assert!(late.class == ModelViolated && late.message.contains("assumptions of high"), "{late:?}");
+    }
 }
