@@ -734,20 +734,20 @@ fn losses_and_damage_are_part_of_the_verdict() {
 fn too_long_in_blocks(at: Option<u64>) -> Vec<Vec<u8>> {
     let system = system(two());
     let mut bytes = Vec::new();
-    let mut writer = Writer::new(&mut bytes, &header(&system, "sim")).unwrap();
+    let mut writer = Writer::new(&mut bytes, &header(&system, "sim")).expect("writable");
     for job in 0..20_000 {
         run(10 * MS * job, 0, job, 3 * MS).into_iter().for_each(|record| writer.record(record));
         if at == Some(job) {
             writer.lost(Instant::from_ns(10 * MS * job + 4 * MS), 0, 0, 17);
         }
     }
-    writer.finish(Instant::from_ns(200_000 * MS)).unwrap();
-    let mut reader = Reader::new(std::io::Cursor::new(&bytes)).unwrap();
-    let index = reader.load_footer().unwrap().expect("a foot").index.clone();
+    writer.finish(Instant::from_ns(200_000 * MS)).expect("written");
+    let mut reader = Reader::new(std::io::Cursor::new(&bytes)).expect("a trace");
+    let index = reader.load_footer().expect("readable").expect("a foot").index.clone();
     let begins = index.iter().map(|place| place.offset as usize);
     // A block: its mark, the length of what it holds, the rest of its 32 bytes, what it holds.
     let last = index.last().expect("blocks").offset as usize;
-    let payload = u32::from_le_bytes(bytes[last + 4..last + 8].try_into().unwrap()) as usize;
+    let payload = u32::from_le_bytes(bytes[last + 4..last + 8].try_into().expect("four bytes")) as usize;
     let mut borders: Vec<usize> = std::iter::once(0).chain(begins).collect();
     borders.extend([last + 32 + payload, bytes.len()]);
     borders.windows(2).map(|pair| bytes[pair[0]..pair[1]].to_vec()).collect()
@@ -755,8 +755,13 @@ fn too_long_in_blocks(at: Option<u64>) -> Vec<Vec<u8>> {
 
 fn verified(parts: &[Vec<u8>]) -> Verification {
     let bytes = parts.concat();
-    verify(&system(two()), &bounds(), &mut Reader::new(bytes.as_slice()).unwrap(), &Options::default())
-        .unwrap()
+    verify(
+        &system(two()),
+        &bounds(),
+        &mut Reader::new(bytes.as_slice()).expect("a trace"),
+        &Options::default(),
+    )
+    .expect("it can be verified")
 }
 
 #[test]
