@@ -182,6 +182,38 @@ impl Verifier {
         None
     }
 
+    /// In a simulation a lock comes behind the choice of its instant: a job that is ready then and more important should have been chosen. Once
+    /// it is held, the lock says who goes first.
+    pub(crate) fn check_choice_at_lock(&mut self, task: usize) {
+        let cpu = self.model.tasks[task].cpu;
+        let is_told = self.model.simulated
+            && self.model.is_free_of_costs(cpu)
+            && !self.model.is_tree(cpu)
+            && self.model.tasks[task].is_preemptive()
+            && !self.lossy();
+        let Some(top) = self.most_important(cpu).filter(|&top| is_told && top != task) else { return };
+        if [task, top].into_iter().any(|one| self.is_soft(one))
+            || self.is_gated(top)
+            || self.tasks[top].sleeps
+        {
+            return;
+        }
+        let fronts = self.tasks[top].pending.front().zip(self.tasks[task].pending.front());
+        let Some((waiting, job)) = fronts.filter(|(waiting, _)| waiting.ready <= self.now) else { return };
+        if !self.is_more_important((top, waiting), (task, job)) {
+            return;
+        }
+        let (number, other) = (job.number, waiting.number);
+        let name = |task: usize| &self.model.tasks[task].name;
+        let message = format!(
+            "{} job {number} was chosen and locked while {} job {other} was ready, which is more important",
+            name(task),
+            name(top)
+        );
+        let check = if self.model.edf { Check::EarliestDeadlineFirst } else { Check::PriorityInversion };
+        self.job_finding(Class::ModelViolated, check, task, number, message, None);
+    }
+
     /// In a run, when the job that has the processor must have come to a preemption point since a more important one waits, where no check of
     /// the blocking says so: its longest segment later.
     pub(crate) fn point_is_due(&self, cpu: usize) -> Option<u64> {

@@ -40,8 +40,16 @@ struct Resource {
     waiting: VecDeque<usize>,
     /// Whether it is known who holds it.
     is_known: bool,
-    /// Since when nobody holds it.
+    /// Since when no job holds it.
     free_since: u64,
+}
+
+impl Resource {
+    /// A job that nothing is known of has got it or let go of it: who holds it is not known any more.
+    fn forget(&mut self, task: usize) {
+        (self.holder, self.is_known) = (None, false);
+        self.waiting.retain(|&waiting| waiting != task);
+    }
 }
 
 /// A job that waits for a spin lock: since when, and what it had executed then and had been interrupted for.
@@ -173,13 +181,18 @@ impl Verifier {
         let Some(place) = self.resource_of(record, task) else { return };
         let spun = self.resources.spinning[task].take().filter(|spun| spun.place == place);
         self.alone_on_its_processor(record, task, place);
-        let Some(job) = self.head(record, task) else { return };
+        let already_holds = self.holds_anything(task);
+        let waited = self.resources.all[place].waiting.iter().position(|&waiting| waiting == task);
+        let Some(job) = self.head(record, task) else { return self.resources.all[place].forget(task) };
         if let Some(Spinning { so_far: (executed, interrupted), .. }) = spun {
             // What it has spun is none of what it executes.
             (job.executed, job.interrupted) = (executed, interrupted);
         }
         let (state, so_far) = (job.state, (job.executed, job.interrupted, job.switches));
         job.was_lifted = true;
+        if waited.is_none() && !already_holds {
+            self.check_choice_at_lock(task);
+        }
         // Two processors write down at their own times when they have joined a queue.
         let is_spin_lock = self.resources.all[place].protocol.is_global();
         let stamping = if self.model.simulated || !is_spin_lock { 0 } else { self.model.stamping };
@@ -195,7 +208,6 @@ impl Verifier {
         let free_since =
             if std::mem::replace(&mut resource.is_known, true) { resource.free_since } else { now };
         // It waited, or it runs.
-        let waited = resource.waiting.iter().position(|&waiting| waiting == task);
         if let Some(place) = waited {
             resource.waiting.remove(place);
         }
@@ -240,7 +252,7 @@ impl Verifier {
         // In a run it may have let go by now, and the other one has seen its turn already.
         if self.model.simulated && !is_held && resource.is_known {
             let message = format!(
-                "{} job {} spins for {}, which nobody holds",
+                "{} job {} spins for {}, which no job holds",
                 self.name_of(task),
                 record.job,
                 resource.name
@@ -250,6 +262,7 @@ impl Verifier {
         let Some(job) = self.head(record, task) else { return };
         let (state, so_far) = (job.state, (job.executed, job.interrupted));
         job.was_lifted = true;
+        self.check_choice_at_lock(task);
         self.resources.all[place].waiting.push_back(task);
         self.resources.spinning[task] = Some(Spinning { place, since: now, so_far });
         self.enter_section(task, place);
@@ -300,7 +313,7 @@ impl Verifier {
         if is_stopped && holder.take_if(|it| (it.task, it.job) == (task, record.job)).is_some() {
             return;
         }
-        let Some(job) = self.head(record, task) else { return };
+        let Some(job) = self.head(record, task) else { return self.resources.all[place].forget(task) };
         let now = (job.executed, job.interrupted, job.switches);
         let resource = &mut self.resources.all[place];
         let name = resource.name.clone();

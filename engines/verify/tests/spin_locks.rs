@@ -169,11 +169,11 @@ fn what_the_protocol_does_not_allow_is_found() {
         "{:?}",
         found(&system, &wrong)
     );
-    // It spins for a lock that nobody holds.
+    // It spins for a lock that no job holds.
     let mut wrong = right.clone();
     let locks = at("first", Kind::Lock);
     wrong[locks].kind = Kind::Spin;
-    assert!(has(&found(&system, &wrong), Check::Resource, "nobody holds"), "{:?}", found(&system, &wrong));
+    assert!(has(&found(&system, &wrong), Check::Resource, "no job holds"), "{:?}", found(&system, &wrong));
     // It gets the lock later than it was free.
     let mut wrong = right.clone();
     let record = wrong.remove(lock);
@@ -200,4 +200,68 @@ fn what_the_protocol_does_not_allow_is_found() {
     let place = wrong.partition_point(|other| other.time <= later.time);
     wrong.insert(place, later);
     assert!(!found(&system, &wrong).is_empty());
+}
+
+/// A lock comes behind the choice of its instant, so a job that locks as it starts was chosen by its priority alone.
+#[test]
+fn a_wrong_choice_is_found_although_the_job_locks_at_that_instant() {
+    let text = |protocol: &str, first: u32, from: u32, length: u32| {
+        let task = |name: &str, cpu: u32, priority: u32, section: &str| {
+            format!(
+                "[[task]]\nname = \"{name}\"\ncpu = {cpu}\npriority = {priority}\nperiod = \"100 ns\"\nwcet = \"10 ns\"\n{section}"
+            )
+        };
+        let holds = |from: u32, length: u32| {
+            format!("[[task.section]]\nresource = \"map\"\nfrom = \"{from} ns\"\nlength = \"{length} ns\"\n")
+        };
+        let head = format!(
+            "[system]\nname = \"s\"\n[platform]\ncpus = 2\n[[resource]]\nname = \"map\"\nprotocol = \"{protocol}\"\n"
+        );
+        let elsewhere = if protocol == "ceiling" { 0 } else { 1 };
+        let tasks = [
+            task("first", 0, first, &holds(from, length)),
+            task("second", 0, 7, ""),
+            task("third", elsewhere, 8, &holds(9, 1)),
+        ];
+        head + &tasks.concat()
+    };
+    for protocol in ["ceiling", "msrp", "fslm"] {
+        for (from, length) in [(0, 10), (0, 1), (1, 9)] {
+            let records = simulated(&read(&text(protocol, 25, from, length)), 0);
+            assert_eq!(verified(&read(&text(protocol, 25, from, length)), &records).findings, []);
+            let found = verified(&read(&text(protocol, 1, from, length)), &records);
+            let is_it = |one: &horolog_verify::Finding| {
+                one.check == Check::PriorityInversion
+                    && one.message.starts_with("first job 0 was chosen and locked")
+            };
+            assert!(found.findings.iter().any(is_it), "{protocol} {from}: {:?}", found.findings);
+        }
+    }
+}
+
+/// Behind a loss it is not known which job holds what, and nobody is accused of it.
+#[test]
+fn no_loss_makes_a_lock_wrong() {
+    let mut random = Random::new(29);
+    for _ in 0..1_500 {
+        let text = draw(&mut random);
+        let system = read(&text);
+        let mut records = simulated(&system, 0);
+        let from = random.below(records.len() as u64) as usize;
+        let to = (from + 1 + random.below(40) as usize).min(records.len());
+        let last = records[to - 1];
+        let gone = records.drain(from..to).count() as u64;
+        let lost = Record {
+            kind: Kind::Lost,
+            task: horolog_trace::NO_TASK,
+            job: horolog_trace::NO_JOB,
+            value: gone,
+            extra: 0,
+            ..last
+        };
+        records.insert(from, lost);
+        let found = verified(&system, &records);
+        let accused = found.findings.iter().find(|one| one.check == Check::Resource);
+        assert_eq!(accused, None, "{from}..{to}\n{text}");
+    }
 }
