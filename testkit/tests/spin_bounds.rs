@@ -2,7 +2,7 @@
 //! resources beside the global ones.
 #![allow(clippy::unwrap_used)] // Helpers of an integration test are tests too.
 
-use horolog_analysis::{Options, analyze};
+use horolog_analysis::{Options, TermKind, analyze, explain};
 use horolog_model::{System, file};
 use horolog_sim::{Horizon, SimOptions, simulate};
 use horolog_testkit::Random;
@@ -106,6 +106,38 @@ fn a_local_section_and_a_spin_lock_block_one_job() {
     // Released one unit into the local section of 6; the lock comes at 12, in the middle of its 5.
     assert_eq!(outcome.tasks[0].response_ns_max, Some(Span::from_ns(5 + 5 + 4)));
     assert_eq!(bound, Span::from_ns(5 + 6 + 4));
+}
+
+/// The terms of an explanation make up the bound of the analysis.
+#[test]
+fn what_is_explained_is_what_was_proved() {
+    let mut random = Random::new(31);
+    let (mut blocked, mut shorter) = (0, 0);
+    for _ in 0..600 {
+        let parts = draw(&mut random);
+        let costs = "[platform]\ncontext_switch = \"1 ns\"\n";
+        let text = if random.below(2) == 0 {
+            parts.concat()
+        } else {
+            parts.concat().replacen("[platform]\n", costs, 1)
+        };
+        let system = read(&text);
+        let analysis = analyze(&system, &Options::default()).unwrap();
+        for (id, task) in system.task_ids().zip(&analysis.tasks) {
+            let Some(bound) = task.response else { continue };
+            let explained = explain(&system, id, &Options::default()).unwrap();
+            assert_eq!(explained.response, Some(bound), "{}\n{text}", task.name);
+            let sum = |adds: bool| {
+                let terms = explained.terms.iter().filter(|term| term.adds() == adds);
+                terms.map(|term| term.time.as_ns()).sum::<u64>()
+            };
+            assert_eq!(sum(true) - sum(false), bound.as_ns(), "{}: {:?}\n{text}", task.name, explained.terms);
+            let is_spin = |term: &horolog_analysis::Term| term.kind == TermKind::BlockingSpinLock;
+            blocked += u32::from(explained.terms.iter().any(is_spin));
+            shorter += u32::from(!explained.terms.iter().any(is_spin));
+        }
+    }
+    assert!(blocked > 300 && shorter > 300, "{blocked} {shorter}");
 }
 
 #[test]

@@ -120,23 +120,24 @@ impl Job<'_> {
     /// Locks the resource of this name and comes back once the job has it. Returns whether the job holds it now.
     ///
     /// It does not where no `[[task.section]]` of the task names the resource, where it is a spin lock and the job holds another one
-    /// (they do not nest), and where the run has ended meanwhile. What a job still holds at its end is unlocked.
+    /// (they do not nest), and where the run has ended meanwhile. A resource that it holds already stays locked
+    /// once: the first unlock lets go of it. What a job still holds at its end is unlocked.
     pub fn lock(&mut self, resource: &str) -> bool {
         let Some(place) = self.resource(resource) else { return self.named_nothing(resource, "") };
-        if self.run.locks.holder(place) != Some(self.task.id) {
+        if !self.run.locks.is_held_by(place, self.task) {
             let spin = &self.run.locks.spin;
             if spin.is_one(place) && spin.asks(self.task.cpu).is_some_and(|asks| asks.task == self.task.id) {
                 return self.named_nothing(resource, ", a spin lock, while the job holds another one");
             }
             self.runtime.lock(self.task, self.facts.number, place);
         }
-        self.run.locks.holder(place) == Some(self.task.id)
+        self.run.locks.is_held_by(place, self.task)
     }
 
     /// Unlocks the resource of this name. Returns whether the job held it.
     pub fn unlock(&mut self, resource: &str) -> bool {
         let Some(place) = self.resource(resource) else { return self.named_nothing(resource, "") };
-        let is_held = self.run.locks.holder(place) == Some(self.task.id);
+        let is_held = self.run.locks.is_held_by(place, self.task);
         if is_held {
             self.runtime.unlock(self.task, self.facts.number, place);
         }

@@ -5,6 +5,7 @@
 //! finds one taken, goes through the monitor.
 
 use crate::spin_locks::SpinLocks;
+use crate::task_shared::TaskShared;
 use horolog_model::{System, TaskId};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -45,11 +46,17 @@ impl Locks {
         self.words[resource].compare_exchange(task.0 + 1, 0, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
+    /// Who holds a resource of one processor.
     pub(crate) fn holder(&self, resource: usize) -> Option<TaskId> {
-        if self.spin.is_one(resource) {
-            return self.spin.holder(resource);
-        }
         (self.words[resource].load(Ordering::Acquire) & !MARKED).checked_sub(1).map(TaskId)
+    }
+
+    /// Whether the job of this task, on this processor, holds a resource. Asked by its own thread.
+    pub(crate) fn is_held_by(&self, resource: usize, task: &TaskShared) -> bool {
+        match self.spin.is_one(resource) {
+            true => self.spin.is_held_by(resource, task.cpu, task.id),
+            false => self.holder(resource) == Some(task.id),
+        }
     }
 
     /// Says who holds a resource from now on. Only inside the monitor of its processor.

@@ -168,15 +168,11 @@ impl SpinLocks {
         Some(Asks { task, resource: resource as u32, holds })
     }
 
-    /// Whose job holds a lock, as far as it has noticed.
-    pub(crate) fn holder(&self, resource: usize) -> Option<TaskId> {
-        let queue = self.queues.get(resource)?.as_ref()?;
-        queue.users.iter().find_map(|&place| {
-            let word = self.processors[place].asks.load(Ordering::Acquire);
-            let is_it =
-                word & HOLDS != 0 && (word & !(HOLDS | MARKED | PREEMPTED)) >> RESOURCE == resource as u64;
-            (word as u32).checked_sub(1).map(TaskId).filter(|_| is_it)
-        })
+    /// Whether the job of a task holds a lock, as far as it has noticed itself. The one that held it before may still have its own word for a moment.
+    pub(crate) fn is_held_by(&self, resource: usize, cpu: u32, task: TaskId) -> bool {
+        let Some((_, processor, _)) = self.parts(resource, cpu) else { return false };
+        let asked = processor.asks.load(Ordering::Acquire);
+        asked & !(MARKED | PREEMPTED) == word(task, resource) | HOLDS
     }
 
     /// The agent of a processor leaves: whoever lets go there has to say so, and where the job that waits is preempted, whoever hands it the
@@ -230,17 +226,30 @@ mod tests {
         let locks = two();
         let (a, b, map) = (TaskId(0), TaskId(1), 1);
         assert!(locks.is_one(map) && !locks.is_one(0) && !locks.is_one(2));
-        assert_eq!((locks.asks(0), locks.asks(1), locks.holder(map)), (None, None, None));
+        assert_eq!((locks.asks(0), locks.asks(1), locks.is_held_by(map, 0, a)), (None, None, false));
         assert!(locks.ask(map, 0, a) && !locks.ask(map, 2, b) && !locks.has_turn(map, 2));
         assert_eq!(locks.asks(0), Some(Asks { task: a, resource: 1, holds: true }));
         assert_eq!(locks.asks(2), Some(Asks { task: b, resource: 1, holds: false }));
-        assert_eq!(locks.holder(map), Some(a));
+        assert!(locks.is_held_by(map, 0, a) && !locks.is_held_by(map, 2, b) && !locks.is_held_by(map, 0, b));
         assert!(!locks.let_go(map, 0), "nobody wants to know");
         // Its agent sees the turn before the job itself does.
         assert_eq!(locks.asks(2), Some(Asks { task: b, resource: 1, holds: true }));
-        assert_eq!((locks.holder(map), locks.has_turn(map, 2), locks.holder(map)), (None, true, Some(b)));
+        let is_held = || locks.is_held_by(map, 2, b);
+        assert_eq!((is_held(), locks.has_turn(map, 2), is_held()), (false, true, true));
         assert!(!locks.mark(2, false) && locks.let_go(map, 2));
-        assert_eq!((locks.asks(2), locks.holder(map)), (None, None));
+        assert_eq!((locks.asks(2), is_held()), (None, false));
+    }
+
+    /// Who hands a lock on clears its own word last.
+    #[test]
+    fn a_job_holds_its_lock_while_the_one_before_still_clears_its_word() {
+        let locks = two();
+        let (a, b, map) = (TaskId(0), TaskId(1), 1);
+        assert!(locks.ask(map, 0, a) && !locks.ask(map, 2, b));
+        // The first half of `let_go`.
+        let (queue, ..) = locks.parts(map, 0).expect("a user");
+        assert_eq!(queue.turns.leave(), 2);
+        assert!(locks.has_turn(map, 2) && locks.is_held_by(map, 2, b));
     }
 
     #[test]

@@ -261,9 +261,7 @@ pub(crate) fn blocking(cpu: &CpuModel, index: usize) -> Result<u64, AnalysisErro
             longest = longest.max(task.shape.longest_segment);
         }
     }
-    if let Some(blocking) = Sections::of(cpu)?.blocking(index)? {
-        longest = longest.max(blocking.section.length);
-    }
+    longest = longest.max(Sections::of(cpu)?.blocked(index)?.time());
     blocking_by(cpu, index, longest)
 }
 

@@ -73,7 +73,7 @@ fn run_job(driven: &Driven<'_>, task: &TaskShared, body: &mut dyn TaskBody, star
     let was_asked = agent.run.is_stopping() || task.control.must_end.load(Ordering::Relaxed);
     let how = if was_asked { 0 } else { LEFT_LOCKED };
     for resource in 0..agent.run.locks.len() {
-        if agent.run.locks.holder(resource) == Some(task.id) {
+        if agent.run.locks.is_held_by(resource, task) {
             driven.let_go(task, facts.number, resource, how);
             task.tally().left_locked += 1;
         }
