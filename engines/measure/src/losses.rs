@@ -147,18 +147,7 @@ fn in_words(bytes: u64) -> String {
 /// Half of the memory that this process and those that it starts may have: the machine's, or their cgroup's.
 #[must_use]
 pub fn room_for_buffers() -> u64 {
-    let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let limit = |path: String| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
-    let limits = groups.lines().filter_map(|line| {
-        let mut fields = line.splitn(3, ':').skip(1);
-        match (fields.next()?, fields.next()?) {
-            ("", path) => limit(format!("/sys/fs/cgroup{path}/memory.max")),
-            ("memory", path) => limit(format!("/sys/fs/cgroup/memory{path}/memory.limit_in_bytes"))
-                .or_else(|| limit("/sys/fs/cgroup/memory/memory.limit_in_bytes".to_owned())),
-            _ => None,
-        }
-    });
-    limits.fold(horolog_sys::memory::total_bytes(), u64::min) / 2
+    horolog_sys::memory_limit::allowed_bytes() / 2
 }
 
 /// What is to be said about the memory of the rings: that its limit was reached.

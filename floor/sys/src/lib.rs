@@ -29,6 +29,7 @@ pub mod loaded;
 pub mod machine;
 pub mod membarrier;
 pub mod memory;
+pub mod memory_limit;
 pub mod network;
 pub mod perf_event;
 pub mod perf_ring;

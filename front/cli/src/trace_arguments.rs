@@ -49,7 +49,7 @@ pub(crate) struct TracingArguments {
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) buffer: Option<u64>,
     /// The most memory that the rings of all processes may take together (`4G`). Default: 1G, or a tenth of the
-    /// machine's memory if that is less.
+    /// memory of the machine or of the recorder's cgroup if that is less.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) memory: Option<u64>,
     /// The most rings of a process; threads that find none share a buffer. Default: 256, fewer where the rings would
@@ -247,7 +247,7 @@ pub(crate) struct LocksArguments {
     #[arg(long, value_name = "SIZE", value_parser = size, requires = "live")]
     pub(crate) buffer: Option<u64>,
     /// The most memory that the rings of all processes may take together (`4G`). Default: 1G, or a tenth of the
-    /// machine's memory if that is less.
+    /// memory of the machine or of the recorder's cgroup if that is less.
     #[arg(long, value_name = "SIZE", value_parser = size, requires = "live")]
     pub(crate) memory: Option<u64>,
     /// Ask the kernel's record for waits on futexes, too: those of Rust, Go and static programs, which no library can see.

@@ -27,7 +27,7 @@ pub struct Tracing {
     pub events: Vec<String>,
     /// Bytes of a thread's own ring; `None`: the runtime's default.
     pub buffer: Option<u64>,
-    /// Bytes that the rings of all processes may have together; `None`: the smaller of 1 GiB and a tenth of the machine's.
+    /// Bytes that the rings of all processes may have together; `None`: the smaller of 1 GiB and a tenth of the recorder's memory.
     pub memory: Option<u64>,
     /// Rings of a process; `None`: the runtime's default.
     pub rings: Option<u32>,

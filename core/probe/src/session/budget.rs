@@ -17,7 +17,7 @@ const BYTES: usize = 4096;
 /// What a process without the page may have: whoever listens there is no recorder of this version.
 const ALONE: u64 = 64 << 20;
 
-/// The default for all sessions of a recorder, where a tenth of the machine's memory is more.
+/// The default for all sessions of a recorder, where a tenth of the memory that it may have is more.
 const MOST: u64 = 1 << 30;
 
 /// The page.
@@ -184,7 +184,7 @@ unsafe impl Send for Budget {}
 unsafe impl Sync for Budget {}
 
 impl Budget {
-    /// Makes the page beside `socket`. `limit` in bytes; 0: the smaller of 1 GiB and a tenth of the machine's memory.
+    /// Makes the page beside `socket`. `limit` in bytes; 0: the usual limit.
     pub(super) fn create(socket: &Path, limit: u64) -> Result<Budget, Error> {
         let path = beside(socket);
         let mut bytes = path.as_os_str().as_bytes().to_vec();
@@ -273,10 +273,11 @@ pub fn cut(mut processes: Vec<u32>) -> Option<String> {
     }
 }
 
-/// What all rings may have together where nothing else is said: 1 GiB, or a tenth of the machine's memory if that is less.
+/// What all rings may have together where nothing else is said: 1 GiB, or if that is less a tenth of the memory that this process
+/// may have, which is the machine's or that of its cgroups.
 #[must_use]
 pub fn usual_limit() -> u64 {
-    MOST.min(horolog_sys::memory::total_bytes() / 10)
+    MOST.min(horolog_sys::memory_limit::allowed_bytes() / 10)
 }
 
 #[cfg(test)]

@@ -49,7 +49,7 @@ pub struct LiveOptions {
     pub stop: Option<Arc<AtomicBool>>,
     /// Bytes of each ring, a power of two; a thread takes as many as it fills. 0: 256 KiB.
     pub ring_bytes: u32,
-    /// Bytes that the rings of all processes may have together; 0: the smaller of 1 GiB and a tenth of the machine's memory.
+    /// Bytes that the rings of all processes may have together; 0: the smaller of 1 GiB and a tenth of the recorder's memory.
     pub memory: u64,
     /// Whether the kernel's record is asked for waits on futexes: of programs that the lock library does not reach, too.
     pub futexes: bool,

@@ -1,5 +1,6 @@
 //! A memory cgroup, of version 1 or 2.
 
+use horolog_sys::guardian::Life;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,7 +12,9 @@ pub struct Narrow(PathBuf);
 impl Narrow {
     /// `None`, said aloud, where none can be made.
     pub fn new(what: &str) -> Option<Narrow> {
-        let name = format!("horolog-test-{what}-{}", std::process::id());
+        // By number and birth whoever cleans up knows whether the test is gone.
+        let Life { id, started } = Life::of(std::process::id()).expect("this process lives");
+        let name = format!("horolog-test-{id}-{started}-{what}");
         let first = Path::new("/sys/fs/cgroup/memory").join(&name);
         let second = Path::new("/sys/fs/cgroup").join(&name);
         for (place, limit) in [(first, "memory.limit_in_bytes"), (second, "memory.max")] {
@@ -25,6 +28,13 @@ impl Narrow {
         }
         println!("SKIPPED: no memory cgroup can be made here");
         None
+    }
+
+    /// A group below it without a limit of its own.
+    pub fn inner(&self) -> Narrow {
+        let inner = Narrow(self.0.join("inner"));
+        fs::create_dir(&inner.0).expect("the group above is ours");
+        inner
     }
 
     /// A command that starts this program inside.
