@@ -41,6 +41,24 @@ pub(crate) struct Output<W: Write> {
     pub(crate) losses: BTreeMap<String, u64>,
 }
 
+/// How large a file may become.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Size {
+    /// In bytes of its head and its blocks.
+    pub(crate) bytes: u64,
+    /// The same with its foot, which grows with each name.
+    pub(crate) with_foot: u64,
+}
+
+impl Size {
+    /// As large as you like.
+    pub(crate) const ANY: Size = Size { bytes: u64::MAX, with_foot: u64::MAX };
+
+    pub(crate) fn is_reached(self, bytes: u64, foot: u64) -> bool {
+        bytes >= self.bytes || bytes + foot >= self.with_foot
+    }
+}
+
 /// What makes an event another one: its name, its types, the names and units of its arguments.
 type EventKey = (String, String, Vec<(String, String)>);
 
@@ -184,12 +202,12 @@ impl<W: Write> Output<W> {
         self.waiting.order(Instant::NEVER);
     }
 
-    /// Writes what is ripe until the file has `most` bytes, and one record at least. `true`: all of it is written.
-    pub(crate) fn write_to(&mut self, most: u64) -> bool {
+    /// Writes what is ripe until the file is as large as this, and one record at least. `true`: all of it is written.
+    pub(crate) fn write_to(&mut self, most: Size) -> bool {
         let Output { waiting, writer, written_to, .. } = self;
         let mut is_first = true;
         let is_all = waiting.take(|record, words| {
-            if !is_first && writer.bytes() >= most {
+            if !is_first && most.is_reached(writer.bytes(), writer.bytes_of_foot()) {
                 return false;
             }
             is_first = false;
@@ -251,7 +269,7 @@ impl<W: Write> Output<W> {
         self.writer.bytes()
     }
 
-    /// How many of these name threads and events, which the next file has again.
+    /// How many of these name threads and events.
     pub(crate) fn bytes_of_names(&self) -> u64 {
         self.writer.bytes_of_names()
     }
@@ -283,7 +301,7 @@ impl<W: Write> Output<W> {
     /// Writes what waits, and the foot.
     pub(crate) fn finish(mut self, end_ns: u64, clock_error_ns: u64) -> Result<Footer, TraceError> {
         self.advance_to_the_end();
-        self.write_to(u64::MAX);
+        self.write_to(Size::ANY);
         self.writer.set_clock_error(clock_error_ns);
         self.writer.finish(Instant::from_ns(end_ns.saturating_sub(self.origin_ns)))
     }
@@ -425,9 +443,9 @@ mod tests {
         for (ns, word) in [(1_050, 5), (1_010, 1), (1_030, 3), (1_020, 2)] {
             output.event(&emitted(ns, &event, &[word]));
         }
-        assert!(output.advance(1_135) && output.write_to(u64::MAX));
+        assert!(output.advance(1_135) && output.write_to(Size::ANY));
         output.event(&emitted(1_040, &event, &[4]));
-        assert!(output.advance(1_200) && output.write_to(u64::MAX));
+        assert!(output.advance(1_200) && output.write_to(Size::ANY));
         assert_eq!(output.counts.late, 0);
         output.event(&emitted(1_045, &event, &[9]));
         output.event(&emitted(999, &event, &[0]));

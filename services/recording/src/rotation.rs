@@ -1,7 +1,7 @@
 //! The files of a recording: one, or one after the other, and how large they may become.
 
 use crate::RecordingError;
-use crate::output::Output;
+use crate::output::{Output, Size};
 use crate::recorder::{RecordOptions, numbered};
 use horolog_time::Span;
 use horolog_trace::file::{Header, Writer};
@@ -20,9 +20,11 @@ pub enum Rotate {
 
 /// The least that may be asked for.
 const LEAST_BYTES: u64 = 128 << 10;
-/// A file holds at least so many bytes of records before the next one begins.
+/// A file holds at least so many bytes of blocks before the next one begins.
 const BLOCK: u64 = 64 << 10;
-/// A file takes at least this long: each has all names in it.
+/// The least that a file's foot takes.
+const LEAST_FOOT: u64 = 4 << 10;
+/// A file takes at least this long.
 const LEAST_TIME: Span = Span::from_ns(100_000_000);
 
 /// What a recording may not be, and why.
@@ -90,7 +92,7 @@ pub(crate) struct Files {
     head: u64,
     /// The most bytes of names that a file had.
     names: u64,
-    /// Where the names leave no room for another file within the limit: the least limit that does; else 0.
+    /// Where the head leaves no room for another file within the limit: the least limit that does; else 0.
     wanted: u64,
     /// Files that are there, the oldest first, with their sizes; the last one is being written.
     files: VecDeque<(PathBuf, u64)>,
@@ -139,7 +141,7 @@ impl Files {
         clock_error_ns: u64,
     ) -> Result<bool, String> {
         loop {
-            let is_written = output.write_to(self.next_look(output));
+            let is_written = output.write_to(self.next_look());
             if !self.turn(output, now_ns, clock_error_ns)? {
                 return Ok(false);
             }
@@ -149,36 +151,34 @@ impl Files {
         }
     }
 
-    /// At how many bytes of the present file there is something to decide.
-    fn next_look(&self, output: &Output<File>) -> u64 {
-        let left = |most: u64| most.saturating_sub(self.others() + output.bytes_of_foot());
-        let room = self.max_size.map_or(u64::MAX, left);
-        self.end(output).min(room)
+    /// At what size of the present file there is something to decide.
+    fn next_look(&self) -> Size {
+        let end = self.end();
+        let room = self.max_size.map_or(u64::MAX, |most| most.saturating_sub(self.others()));
+        Size { with_foot: end.with_foot.min(room), ..end }
     }
 
-    /// The least that one more file takes: head, names, a block of records, foot.
-    fn one_more(&self, output: &Output<File>) -> u64 {
-        self.head + output.bytes_of_names() + BLOCK + output.bytes_of_foot()
+    /// The least that two files take: each has its head, a block of records, its foot.
+    fn least_of_two(&self) -> u64 {
+        2 * (self.head + BLOCK + LEAST_FOOT)
     }
 
-    /// Whether there is a next file at all: the one that ends stays until that one has a block of records.
-    fn goes_on(&self, output: &Output<File>) -> bool {
-        self.rotate.is_some() && self.max_size.is_none_or(|most| 2 * self.one_more(output) <= most)
+    /// Whether there is a next file at all.
+    fn goes_on(&self) -> bool {
+        self.rotate.is_some() && self.max_size.is_none_or(|most| self.least_of_two() <= most)
     }
 
-    /// At how many bytes the present file ends, whatever the time: it holds a block of records and as much as names, and
-    /// leaves room for one more.
-    fn end(&self, output: &Output<File>) -> u64 {
-        if !self.goes_on(output) {
-            return u64::MAX;
+    /// At what size the present file ends, whatever the time: two files, with all names that their records need, fit into the
+    /// limit, so that the one before stays until the present one is as large.
+    fn end(&self) -> Size {
+        if !self.goes_on() {
+            return Size::ANY;
         }
-        let named = self.head + output.bytes_of_names();
-        let by_size = match self.rotate {
-            Some(Rotate::Size(most)) => most.max(named + BLOCK.max(named)),
+        let bytes = match self.rotate {
+            Some(Rotate::Size(most)) => most.max(self.head + BLOCK),
             _ => u64::MAX,
         };
-        let left = |most: u64| most.saturating_sub(self.one_more(output) + output.bytes_of_foot());
-        by_size.min(self.max_size.map_or(u64::MAX, left))
+        Size { bytes, with_foot: self.max_size.map_or(u64::MAX, |most| most / 2) }
     }
 
     /// Begins the next file where it is time to, and removes the oldest where all are too large.
@@ -188,10 +188,10 @@ impl Files {
             _ => false,
         };
         self.names = self.names.max(output.bytes_of_names());
-        if output.bytes() >= self.end(output) || (is_old && self.goes_on(output)) {
+        if self.end().is_reached(output.bytes(), output.bytes_of_foot()) || (is_old && self.goes_on()) {
             self.go_on(output, now_ns, clock_error_ns)?;
-        } else if self.rotate.is_some() && !self.goes_on(output) {
-            self.wanted = 2 * self.one_more(output);
+        } else if self.rotate.is_some() && !self.goes_on() {
+            self.wanted = self.least_of_two();
         }
         while self.max_size.is_some_and(|most| self.others() + output.bytes() + output.bytes_of_foot() > most)
         {
@@ -241,7 +241,7 @@ impl Files {
         }
         if self.wanted > 0 {
             notes.push(format!(
-                "the names of threads and events left no room for two files within `--max-size`; give {}M or more",
+                "the file's head, with the command in it, left no room for two files within `--max-size`; give {}M or more",
                 self.wanted.div_ceil(1 << 20)
             ));
         }
@@ -270,8 +270,9 @@ mod tests {
     use crate::sessions::{Emitted, Tap};
     use crate::target::{Target, Tracing};
     use horolog_probe::session::reader::EventInfo;
-    use horolog_trace::Kind;
+    use horolog_time::Instant;
     use horolog_trace::file::Reader;
+    use horolog_trace::{Kind, NO_JOB, NO_TASK, Record};
     use std::sync::Arc;
     use std::sync::atomic::AtomicBool;
 
@@ -439,37 +440,146 @@ mod tests {
     }
 
     #[test]
-    fn a_file_holds_as_much_of_records_as_of_names() {
+    fn a_file_with_many_names_ends_at_its_size_and_a_note_says_so() {
         let (written, goes_on, _folder) = with_many_names(Rotate::Size(128 << 10), None, 200_000);
         assert!(goes_on && written.files.len() > 2, "{written:?}");
         let (_, whole) = written.files.split_last().expect("files");
-        for path in &whole[1..] {
-            // 250 KB of names, as much of records, and the names in the foot.
+        for path in whole {
+            // Each record needs a name of 60 bytes, which the foot has, too.
             let (size, records) = (path.metadata().expect("there").len(), records_in(path));
-            assert!(size > 750_000 && records > 5_000, "{}: {size} {records}", path.display());
+            assert!((128 << 10..512 << 10).contains(&size) && records >= 1_500, "{path:?}: {size} {records}");
         }
         let note = written.notes.first().expect("a note");
-        assert!(note.contains("`--rotate 2M` or more"), "{note}");
+        assert!(note.contains("`--rotate 1M` or more"), "{note}");
     }
 
-    /// Where the names leave no room for two files there is one, which stays.
+    /// However many names there are: the newest records are kept, and the file before the present one.
     #[test]
     fn names_never_cost_the_newest_readable_file() {
-        for (max, several) in [(1_u64 << 20, false), (4 << 20, true)] {
+        for max in [256_u64 << 10, 1 << 20, 4 << 20] {
             for rotate in [Rotate::Size(128 << 10), Rotate::Time(Span::from_ns(5_000_000_000))] {
                 let (written, goes_on, _folder) = with_many_names(rotate, Some(max), 200_000);
                 assert!(size_of(&written) <= max, "{} of {max}", size_of(&written));
                 let records: usize = written.files.iter().map(|path| records_in(path)).sum();
-                assert!(records > 5_000, "{records} {written:?}");
-                assert_eq!(
-                    (goes_on, written.files.len() > 1, goes_on && written.removed > 0),
-                    (several, several, several),
-                    "{rotate:?} {written:?}"
-                );
-                let has_note = written.notes.iter().any(|note| note.contains("left no room for two files"));
-                assert_eq!(has_note, !several, "{written:?}");
+                assert!(records as u64 > max / 400, "{records} {max} {written:?}");
+                assert!(goes_on && written.files.len() > 1 && written.removed > 0, "{rotate:?} {written:?}");
             }
         }
+    }
+
+    /// A command of so many words that its head takes all the room there is.
+    #[test]
+    fn one_file_goes_on_where_the_head_leaves_no_room_for_two() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let options = RecordOptions { max_size: Some(256 << 10), ..options(folder.path()) };
+        let mut header = Header::session(0);
+        header.sources = vec!["x".repeat(100 << 10)];
+        let (mut files, writer) = Files::begin(&options, header, 0).expect("files");
+        let mut output = Output::new(writer, 0, 100);
+        assert!(files.write(&mut output, 1, 3).expect("written") && !files.goes_on());
+        let written = files.finish(output, 10, 3);
+        let note = written.notes.first().expect("a note");
+        assert!(written.files.len() == 1 && note.contains("left no room for two files"), "{written:?}");
+    }
+
+    const SHORT_THREADS: u64 = 2_000;
+
+    /// Records threads of ten events each, one after the other, of which the first one's last event comes at the very end; the
+    /// kernel's switches to them stand between.
+    fn with_short_threads(rotate: Option<Rotate>) -> (Written, tempfile::TempDir) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let options = RecordOptions { rotate, ..options(folder.path()) };
+        let (mut files, writer) = Files::begin(&options, Header::session(0), 0).expect("files");
+        let mut output = Output::new(writer, 0, 100);
+        let events = ["begin", "work", "end"].map(|name| EventInfo {
+            id: name.len() as u32,
+            name: name.to_owned(),
+            types: "uu".to_owned(),
+            fields: Vec::new(),
+        });
+        let emit = |output: &mut Output<File>, thread: u64, ns: u64, event: usize| {
+            output.event(&Emitted {
+                session: 1,
+                pid: 7,
+                ns,
+                tid: 10_000 + thread as u32,
+                cpu: 0,
+                event: &events[event],
+                words: &[thread, ns.wrapping_mul(0x9e37_79b9_7f4a_7c15)],
+                has_texts: false,
+            });
+        };
+        let mut last = output.kernel_thread(None, 0, "swapper");
+        for thread in 0..SHORT_THREADS {
+            let begun = thread * 10_000;
+            let id = output.kernel_thread(Some(7), 10_000 + thread as u32, &format!("short-{thread}"));
+            output.kernel(Record {
+                time: Instant::from_ns(begun),
+                kind: Kind::KernelSwitch,
+                cpu: 0,
+                task: NO_TASK,
+                job: NO_JOB,
+                value: last,
+                extra: id,
+            });
+            last = id;
+            for step in 0..10 {
+                emit(&mut output, thread, begun + 1 + step, [0, 1, 1, 1, 1, 1, 1, 1, 1, 2][step as usize]);
+            }
+            if output.advance(begun + 5_000) {
+                assert!(files.write(&mut output, begun + 5_000, 3).expect("written"));
+            }
+        }
+        let end = SHORT_THREADS * 10_000;
+        // Late, of a thread that ended long ago.
+        emit(&mut output, 0, end, 1);
+        output.advance_to_the_end();
+        assert!(files.write(&mut output, end, 3).expect("written"));
+        (files.finish(output, end, 3), folder)
+    }
+
+    #[test]
+    fn a_file_names_the_threads_of_its_own_records_alone() {
+        let (one, _folder) = with_short_threads(None);
+        let (several, _folder) = with_short_threads(Some(Rotate::Size(128 << 10)));
+        assert!(one.files.len() == 1 && several.files.len() >= 3, "{several:?}");
+        let statistics = |path: &PathBuf| {
+            let mut reader = Reader::open(path).expect("a trace");
+            let mut counts = std::collections::BTreeMap::<String, u64>::new();
+            let mut named = std::collections::BTreeSet::new();
+            let name = |reader: &Reader<_>, number: u64| {
+                let thread = reader.threads().get(number as usize).expect("its file names it").clone();
+                assert!(thread.tid == 0 || thread.process == Some(7), "{thread:?}");
+                (thread.tid, thread.comm)
+            };
+            while let Some(record) = reader.next_record() {
+                if record.kind == Kind::User {
+                    let user = reader.user_event(&record).expect("its file defines it");
+                    let (thread, event) = (user.words[0], user.definition.name.clone());
+                    let found = name(&reader, record.extra);
+                    assert_eq!(found, (10_000 + thread as u32, format!("short-{thread}")));
+                    *counts.entry(format!("{event} of {}", found.1)).or_default() += 1;
+                    named.insert(record.extra);
+                } else {
+                    let (from, to) = (name(&reader, record.value).1, name(&reader, record.extra).1);
+                    *counts.entry(format!("{from} to {to}")).or_default() += 1;
+                    named.extend([record.value, record.extra]);
+                }
+            }
+            assert!(reader.damage().is_none() && reader.unknown_entries() == 0);
+            let footer = reader.footer().expect("a foot");
+            assert_eq!(footer.counts.values().sum::<u64>(), counts.values().sum::<u64>());
+            (counts, named.len(), footer.threads.len())
+        };
+        let (whole, ..) = statistics(&one.files[0]);
+        let mut sum = std::collections::BTreeMap::new();
+        for (index, path) in several.files.iter().enumerate() {
+            let (counts, needed, named) = statistics(path);
+            counts.into_iter().for_each(|(what, count)| *sum.entry(what).or_default() += count);
+            assert!(index == 0 || named == needed, "{path:?}: {named} names for {needed} threads");
+        }
+        assert_eq!(sum, whole);
+        assert_eq!(whole.values().sum::<u64>(), SHORT_THREADS * 11 + 1);
     }
 
     #[test]

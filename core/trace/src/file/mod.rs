@@ -7,6 +7,7 @@
 mod codec;
 mod header;
 mod layout;
+mod names;
 mod numbers;
 mod reader;
 #[cfg(test)]

@@ -407,3 +407,84 @@ fn letters_of_a_newer_version_are_plain_words() {
     let record = reader.next_record().unwrap();
     assert_eq!(reader.user_event(&record).unwrap().to_string(), "new(3, 4)");
 }
+
+/// The trace's next file has the names that its records need, under numbers of its own, whatever kind refers to them.
+#[test]
+fn a_successor_names_what_its_records_refer_to() {
+    let (mut first, mut second, mut third) = (Vec::new(), Vec::new(), Vec::new());
+    let header = Header::session(0);
+    let mut writer = Writer::new(&mut first, &header).unwrap();
+    let threads: Vec<u64> =
+        (0..6).map(|tid| writer.define_thread_of(70, 100 + tid, &format!("t{tid}"), Some(tid))).collect();
+    let [idle, packet] = [("idle", ""), ("packet", "us")].map(|(name, types)| {
+        let names: Vec<String> = types.chars().map(|letter| letter.to_string()).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let units = vec!["B"; names.len()];
+        let event = EventDefinition::new(name, types, &names).unwrap();
+        writer.define_event(&if units.is_empty() { event } else { event.with_units(&units).unwrap() })
+    });
+    writer.user(user(1, 0, idle, threads[0]), &[]);
+    // Where the next one cannot be begun, this one goes on.
+    assert!(writer.successor(Disk, &header).is_err());
+    writer.user(user(2, 0, idle, threads[1]), &[]);
+    let mut next = writer.successor(&mut second, &header).unwrap();
+    assert_eq!(writer.finish(Instant::from_ns(3)).unwrap().threads.len(), 6);
+
+    let kernel = |time, kind, value, extra| Record { kind, value, ..user(time, 1, 0, extra) };
+    let mut text = vec![5];
+    text.extend(text_words(b"hello"));
+    next.user(user(10, 0, packet, threads[4]), &text);
+    next.record(kernel(11, Kind::KernelSwitch, threads[4], threads[2]));
+    next.record(kernel(12, Kind::KernelWakeup, threads[1], 3));
+    next.record(kernel(13, Kind::KernelStarve, 999, threads[5]));
+    next.rename_thread(threads[1], "renamed");
+    // A new one; one that nobody refers to; one that was never defined.
+    let late = next.define_thread(200, "late", None);
+    next.define_thread(201, "silent", None);
+    next.record(kernel(14, Kind::KernelBlock, late, u64::from(b'S')));
+    next.record(kernel(15, Kind::KernelWakeup, 77, 3));
+    let mut last = next.successor(&mut third, &header).unwrap();
+    let foot = next.finish(Instant::from_ns(20)).unwrap();
+    last.record(kernel(21, Kind::KernelClass, threads[1], 1));
+    last.user(user(22, 0, idle, late), &[]);
+    last.finish(Instant::from_ns(30)).unwrap();
+
+    // Without the foot as with it.
+    for cut in [0, 20] {
+        let mut reader = Reader::new(&second[..second.len() - cut]).unwrap();
+        let record = reader.next_record().unwrap();
+        let event = reader.user_event(&record).unwrap();
+        assert_eq!(event.to_string(), "packet(u=5 B, s=\"hello\" B)");
+        let rest: Vec<Record> = reader.by_ref().collect();
+        let tid = |number: u64| reader.threads().get(number as usize).map(|thread| thread.tid);
+        assert_eq!((record.task, tid(record.extra)), (4, Some(104)));
+        let referred: Vec<_> = rest.iter().map(|record| (tid(record.value), tid(record.extra))).collect();
+        assert_eq!(referred[0], (Some(104), Some(102)));
+        assert_eq!((referred[1].0, rest[1].extra), (Some(101), 3));
+        assert_eq!((rest[2].value, referred[2].1), (999, Some(105)));
+        assert_eq!((referred[3].0, rest[3].extra), (Some(200), u64::from(b'S')));
+        assert_eq!(referred[4].0, None);
+        let processes: Vec<_> = reader.threads().iter().map(|thread| thread.process).collect();
+        assert_eq!(processes, [Some(70), Some(70), Some(70), Some(70), None]);
+        assert_eq!(reader.unknown_entries(), 0);
+    }
+    assert_eq!(foot.threads.iter().map(|thread| thread.id).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+    assert_eq!((foot.threads[2].comm.as_str(), foot.events.len()), ("renamed", 1));
+    let mut reader = Reader::new(third.as_slice()).unwrap();
+    reader.by_ref().for_each(drop);
+    let names: Vec<&str> = reader.threads().iter().map(|thread| thread.comm.as_str()).collect();
+    assert_eq!((names, reader.events().len()), (vec!["renamed", "late"], 1));
+}
+
+/// Takes nothing.
+struct Disk;
+
+impl std::io::Write for Disk {
+    fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+        Err(std::io::Error::other("full"))
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}

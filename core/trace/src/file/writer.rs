@@ -3,6 +3,7 @@
 use super::codec::{self, MAX_RECORD, State, THREAD_ENTRY};
 use super::header::{BlockPlace, Footer, Header, Losses, Thread};
 use super::layout::{self, BLOCK_HEADER, BlockHeader};
+use super::names::Names;
 use super::user::{self, MAX_DEFINITION, MAX_TEXTS};
 use super::varint;
 use crate::{EventDefinition, Kind, LossCause, Record, Sink, TraceError};
@@ -61,8 +62,10 @@ pub struct Writer<W: Write> {
     losses_at_block: u64,
     written: u64,
     dropped: u64,
-    threads: Vec<Thread>,
-    events: Vec<EventDefinition>,
+    threads: Names<Thread>,
+    events: Names<EventDefinition>,
+    /// The threads and events that this file names, once a successor has the names.
+    handed_on: Option<(Vec<Thread>, Vec<EventDefinition>)>,
     /// How many words the arguments of each take; nothing where texts among them decide.
     lengths: Vec<Option<usize>>,
     /// Bytes of the entries that name threads and events.
@@ -117,8 +120,9 @@ impl<W: Write> Writer<W> {
             losses_at_block: 0,
             written: 0,
             dropped: 0,
-            threads: Vec::new(),
-            events: Vec::new(),
+            threads: Names::default(),
+            events: Names::default(),
+            handed_on: None,
             lengths: Vec::new(),
             named: 0,
             named_in_foot: 0,
@@ -132,67 +136,96 @@ impl<W: Write> Writer<W> {
     }
 
     /// Names a thread and returns the number by which records refer to it. The name goes into the trace before
-    /// every record that follows. Names beyond 255 bytes are cut, as the kernel cuts them at 15.
+    /// every record that follows; in a [`Writer::successor`] before the first one that refers to it. Names beyond 255 bytes are
+    /// cut, as the kernel cuts them at 15.
     pub fn define_thread(&mut self, tid: u32, comm: &str, task: Option<u32>) -> u64 {
-        let id = self.threads.len() as u64;
-        let mut cut = comm.len().min(MAX_COMM);
-        while !comm.is_char_boundary(cut) {
-            cut -= 1;
-        }
-        let comm = &comm[..cut];
-        let mut body = [0_u8; 4 * varint::MAX_LENGTH + MAX_COMM];
-        let mut end = varint::put(&mut body, 0, id);
-        end = varint::put(&mut body, end, u64::from(tid));
-        end = varint::put(&mut body, end, task.map_or(0, |task| u64::from(task) + 1));
-        body[end..end + comm.len()].copy_from_slice(comm.as_bytes());
-        end += comm.len();
-        let at = self.open_entry(self.latest);
-        self.block[at] = THREAD_ENTRY;
-        let start = varint::put(&mut self.block, at + 1, end as u64);
-        self.block[start..start + end].copy_from_slice(&body[..end]);
-        self.fill = start + end;
-        self.named += (self.fill - at) as u64;
-        let thread = Thread { id, tid, comm: comm.to_owned(), task, process: None };
-        // It may be renamed, and get a process.
-        self.named_in_foot += json_length(&thread) + 48;
-        self.threads.push(thread);
-        id
+        self.define(Thread { id: 0, tid, comm: cut(comm).to_owned(), task, process: None })
     }
 
     /// Gives a thread its name anew: programs name their threads after their start, and a process that becomes another program has the
     /// name of that one. The foot of the file has the last name; where the foot is missing, readers see the first.
     pub fn rename_thread(&mut self, id: u64, comm: &str) {
         let Some(thread) = usize::try_from(id).ok().and_then(|id| self.threads.get_mut(id)) else { return };
-        let mut cut = comm.len().min(MAX_COMM);
-        while !comm.is_char_boundary(cut) {
-            cut -= 1;
-        }
-        if thread.comm != comm[..cut] {
-            comm[..cut].clone_into(&mut thread.comm);
+        let comm = cut(comm);
+        if thread.comm != comm {
+            comm.clone_into(&mut thread.comm);
         }
     }
 
     /// Names a thread of process `process`, as [`Writer::define_thread`] does.
     pub fn define_thread_of(&mut self, process: u32, tid: u32, comm: &str, task: Option<u32>) -> u64 {
-        let id = self.define_thread(tid, comm, task);
-        self.put_entry(&user::encode_process(id, process));
-        if let Some(thread) = self.threads.last_mut() {
-            thread.process = Some(process);
+        self.define(Thread { id: 0, tid, comm: cut(comm).to_owned(), task, process: Some(process) })
+    }
+
+    fn define(&mut self, thread: Thread) -> u64 {
+        let place = self.threads.define(thread);
+        if self.threads.is_first() {
+            self.name_thread(place, self.latest);
         }
-        id
+        place as u64
     }
 
     /// Defines an event and returns the number by which records refer to it.
     pub fn define_event(&mut self, definition: &EventDefinition) -> u64 {
-        let number = self.events.len() as u64;
-        self.put_entry(&user::encode_definition(number, definition));
-        if let Some(units) = user::encode_units(number, definition) {
-            self.put_entry(&units);
-        }
-        self.named_in_foot += json_length(definition);
-        self.events.push(definition.clone());
+        let place = self.events.define(definition.clone());
         self.lengths.push((!definition.types.contains('s')).then_some(definition.types.len()));
+        if self.events.is_first() {
+            self.name_event(place, self.latest);
+        }
+        place as u64
+    }
+
+    /// Writes the name of the thread at `place`; its number in this file.
+    #[cold]
+    fn name_thread(&mut self, place: usize, time: Instant) -> u64 {
+        let id = self.threads.name(place);
+        let Some(thread) = self.threads.get(place) else { return id };
+        let mut body = [0_u8; 4 * varint::MAX_LENGTH + MAX_COMM];
+        let mut end = varint::put(&mut body, 0, id);
+        end = varint::put(&mut body, end, u64::from(thread.tid));
+        end = varint::put(&mut body, end, thread.task.map_or(0, |task| u64::from(task) + 1));
+        body[end..end + thread.comm.len()].copy_from_slice(thread.comm.as_bytes());
+        end += thread.comm.len();
+        let process = thread.process;
+        // It may be renamed.
+        self.named_in_foot += json_length(thread) + 48;
+        let at = self.open_entry(time);
+        self.block[at] = THREAD_ENTRY;
+        let start = varint::put(&mut self.block, at + 1, end as u64);
+        self.block[start..start + end].copy_from_slice(&body[..end]);
+        self.fill = start + end;
+        self.named += (self.fill - at) as u64;
+        if let Some(process) = process {
+            self.put_entry(&user::encode_process(id, process), time);
+        }
+        id
+    }
+
+    /// The same of the event at `place`.
+    #[cold]
+    fn name_event(&mut self, place: usize, time: Instant) -> u64 {
+        let number = self.events.name(place);
+        let Some(definition) = self.events.get(place) else { return number };
+        let entry = user::encode_definition(number, definition);
+        let units = user::encode_units(number, definition);
+        self.named_in_foot += json_length(definition);
+        self.put_entry(&entry, time);
+        if let Some(units) = units {
+            self.put_entry(&units, time);
+        }
         number
+    }
+
+    /// The number in this file of the thread that whoever records calls `thread`; one that was never defined is nobody's.
+    #[inline]
+    fn thread_here(&mut self, thread: u64, time: Instant) -> u64 {
+        match usize::try_from(thread).ok().filter(|place| *place < self.threads.len()) {
+            Some(place) => match self.threads.number(place) {
+                Some(number) => number,
+                None => self.name_thread(place, time),
+            },
+            None => thread,
+        }
     }
 
     /// How far a time may be from the header's clock at most: the foot will say it.
@@ -206,8 +239,8 @@ impl<W: Write> Writer<W> {
     }
 
     /// Writes an entry that is no record; it takes at most [`MAX_DEFINITION`] bytes.
-    fn put_entry(&mut self, entry: &[u8]) {
-        let at = self.open_entry(self.latest);
+    fn put_entry(&mut self, entry: &[u8], time: Instant) {
+        let at = self.open_entry(time);
         self.block[at..at + entry.len()].copy_from_slice(entry);
         self.fill = at + entry.len();
         self.named += entry.len() as u64;
@@ -232,7 +265,7 @@ impl<W: Write> Writer<W> {
         self.offset + self.fill as u64
     }
 
-    /// How many of these bytes name threads and events: each [`Writer::successor`] has them all again.
+    /// How many of these bytes name threads and events.
     #[must_use]
     pub fn bytes_of_names(&self) -> u64 {
         self.named
@@ -244,22 +277,20 @@ impl<W: Write> Writer<W> {
         (4 << 10) + self.named_in_foot + 80 * self.index.len() as u64
     }
 
-    /// Begins another trace, in which threads and events have the same numbers as in this one.
+    /// Begins another trace, to which threads and events are known by the same numbers as to this one. It names each in front of the
+    /// first record that refers to it, and numbers them by itself. This one takes no more records; [`Writer::finish`] it.
     ///
     /// # Errors
-    /// Where the output fails.
-    pub fn successor<X: Write>(&self, output: X, header: &Header) -> Result<Writer<X>, TraceError> {
-        let mut next = Writer::new(output, header)?;
-        for thread in &self.threads {
-            match thread.process {
-                Some(process) => next.define_thread_of(process, thread.tid, &thread.comm, thread.task),
-                None => next.define_thread(thread.tid, &thread.comm, thread.task),
-            };
-        }
-        for event in &self.events {
-            next.define_event(event);
-        }
-        Ok(next)
+    /// Where the output fails; then this one goes on.
+    pub fn successor<X: Write>(&mut self, output: X, header: &Header) -> Result<Writer<X>, TraceError> {
+        let next = Writer::new(output, header)?;
+        self.handed_on = Some((self.threads.threads(), self.events.events()));
+        Ok(Writer {
+            threads: self.threads.hand_on(),
+            events: self.events.hand_on(),
+            lengths: std::mem::take(&mut self.lengths),
+            ..next
+        })
     }
 
     /// How many records were taken so far, those dropped after an output error included.
@@ -311,6 +342,8 @@ impl<W: Write> Writer<W> {
             .filter(|kind| self.counts[*kind as usize] > 0)
             .map(|kind| (kind.name().to_owned(), self.counts[kind as usize]))
             .collect::<BTreeMap<String, u64>>();
+        let (threads, events) =
+            self.handed_on.take().unwrap_or_else(|| (self.threads.threads(), self.events.events()));
         let footer = Footer {
             end,
             releases_end: self.releases_end,
@@ -319,8 +352,8 @@ impl<W: Write> Writer<W> {
             losses: self.losses,
             causes: self.causes(),
             clock_error_ns: self.clock_error_ns,
-            events: std::mem::take(&mut self.events),
-            threads: std::mem::take(&mut self.threads),
+            events,
+            threads,
             index: std::mem::take(&mut self.index),
         };
         if self.failed.is_none() {
@@ -344,7 +377,7 @@ impl<W: Write> Writer<W> {
         let event = self.place(event)?;
         match self.lengths[event] {
             Some(length) => (length <= words.len()).then_some(length),
-            None => self.events[event].words(words),
+            None => self.events.get(event)?.words(words),
         }
     }
 
@@ -441,9 +474,18 @@ impl<W: Write> Sink for Writer<W> {
     const ACTIVE: bool = true;
 
     #[inline]
-    fn record(&mut self, record: Record) {
-        if record.kind == Kind::User {
-            return self.user(record, &[]);
+    fn record(&mut self, mut record: Record) {
+        match record.kind {
+            Kind::User => return self.user(record, &[]),
+            Kind::KernelSwitch => {
+                record.value = self.thread_here(record.value, record.time);
+                record.extra = self.thread_here(record.extra, record.time);
+            }
+            Kind::KernelWakeup | Kind::KernelBlock | Kind::KernelClass => {
+                record.value = self.thread_here(record.value, record.time);
+            }
+            Kind::KernelStarve => record.extra = self.thread_here(record.extra, record.time),
+            _ => {}
         }
         let at = self.open_entry(record.time);
         self.fill = codec::encode(&record, &mut self.state, &mut self.block, at);
@@ -456,14 +498,19 @@ impl<W: Write> Sink for Writer<W> {
     /// Takes an event of a user program. One that was not defined, or that has not as many arguments as its definition,
     /// cannot be written: a [`LossCause::Recorder`] stands in its place.
     #[inline]
-    fn user(&mut self, record: Record, words: &[u64]) {
+    fn user(&mut self, mut record: Record, words: &[u64]) {
         let Some(event) =
             self.place(record.value).filter(|_| self.words(record.value, words) == Some(words.len()))
         else {
             return self.lost(record.time, record.cpu, LossCause::Recorder as u64, 1);
         };
+        record.value = match self.events.number(event) {
+            Some(number) => number,
+            None => self.name_event(event, record.time),
+        };
+        record.extra = self.thread_here(record.extra, record.time);
         let at = self.open_entry(record.time);
-        let types = self.events[event].types.as_bytes();
+        let types = self.events.get(event).map_or(&[][..], |event| event.types.as_bytes());
         self.fill = user::encode(&record, types, words, &mut self.state.user, &mut self.block, at);
         self.count(&record);
     }
@@ -472,6 +519,15 @@ impl<W: Write> Sink for Writer<W> {
 /// Bytes of `value` in a list.
 fn json_length<T: serde::Serialize>(value: &T) -> u64 {
     serde_json::to_vec(value).map_or(0, |json| json.len() as u64 + 1)
+}
+
+/// As much of a thread's name as is kept.
+fn cut(comm: &str) -> &str {
+    let mut end = comm.len().min(MAX_COMM);
+    while !comm.is_char_boundary(end) {
+        end -= 1;
+    }
+    &comm[..end]
 }
 
 /// `io::Error` cannot be cloned; the number or the text can.
