@@ -403,6 +403,51 @@ mod tests {
         assert_eq!(symbols(&own, table - 1), []);
     }
 
+    /// A global record beside large variables that each thread has for itself, with both tables of symbols, with one, and with none.
+    #[test]
+    fn a_global_object_has_its_name_and_a_threads_own_variable_gives_it_to_none() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (source, program) = (folder.path().join("lock.c"), folder.path().join("lock"));
+        // By their own addresses the second of the threads' variables lies in the middle of the record.
+        let text = "__thread char first[0x5000], second[0x5000];\nlong record[0x1000] = { 1 };\nstatic long hidden = 2;\n\
+                    int main(int argc, char **argv) { first[argc] = second[argc] = 1; record[1] = argc;\n\
+                    hidden += argc; return first[0] + second[0] + hidden; }\n";
+        std::fs::write(&source, text).expect("written");
+        let gcc = |options: &[&str]| {
+            let mut command = std::process::Command::new("gcc");
+            command.args(["-O0", "-o"]).arg(&program).arg(&source).args(options).status()
+        };
+        let address = |wanted: &str| {
+            let bytes = std::fs::read(&program).expect("readable");
+            let file = object::File::parse(bytes.as_slice()).expect("an ELF file");
+            let found =
+                file.symbols().find(|symbol| symbol.name() == Ok(wanted)).map(|symbol| symbol.address());
+            found.unwrap_or_else(|| panic!("no symbol {wanted}"))
+        };
+        if gcc(&["-rdynamic"]).is_err() {
+            println!("SKIPPED: no gcc");
+            return;
+        }
+        let (record, hidden) = (address("record"), address("hidden"));
+        assert!(record < 0x5000, "{record:#x}");
+        let within = 0x6000 - record;
+        let named = |address: u64| {
+            let mut modules = Modules::default();
+            let module = Module { bias: 1 << 30, start: 1 << 30, end: u64::MAX, path: program.clone() };
+            modules.add(1, module);
+            Naming::new(&modules).object(1, (1 << 30) + address)
+        };
+        let expected =
+            ["lock!record".to_owned(), format!("lock!record+{within:#x}"), "lock!hidden".to_owned()];
+        assert_eq!([named(record), named(record + within), named(hidden)], expected);
+        // The dynamic symbols alone: a static object has none.
+        assert!(gcc(&["-rdynamic", "-s"]).expect("gcc").success());
+        let expected = [format!("lock!record+{within:#x}"), format!("lock+{hidden:#x}")];
+        assert_eq!([named(record + within), named(hidden)], expected);
+        assert!(gcc(&["-s"]).expect("gcc").success());
+        assert!(named(record).starts_with("lock+0x"), "{}", named(record));
+    }
+
     /// Names an address in a file, in a thread of its own.
     fn named_within(path: PathBuf, patience: Duration) -> Option<String> {
         let (done, names) = std::sync::mpsc::channel();
